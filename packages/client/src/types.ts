@@ -1,10 +1,14 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { WhenOffline } from './client-options.js'
 import type { Gap } from './events/events.js'
-import type { GapReason, ListenOverflow, WebMQError } from './protocol/index.js'
+import type { GapReason, ListenOverflow, MessageMeta, WebMQError } from './protocol/index.js'
 
-/** A message as a handler gets it. All handlers of the client share one object: treat it as read-only. */
-export interface Message<P, K extends string = string> {
+/**
+ * A message as a handler gets it. All handlers of the client share one object: treat it as read-only.
+ *
+ * `userId`, `timeMs` and `id` are those of {@link ListenOptions.meta}.
+ */
+export interface Message<P, K extends string = string> extends MessageMeta {
   readonly key: K
   readonly payload: P
   /** Place in the broker's log, opaque; absent if the broker keeps none. */
@@ -47,6 +51,17 @@ export interface ListenOptions {
    * Subscriptions of a pattern that differ get every message, as with `disconnect`.
    */
   readonly slow?: ListenOverflow
+  /**
+   * Messages come with `userId`, `timeMs` and `id`, which the server has stamped: nobody can forge them. They are absent for
+   * keys that the server's option `meta` does not name; if it names none of the pattern, the listen is refused with
+   * `E_UNSUPPORTED`.
+   */
+  readonly meta?: boolean
+  /**
+   * `false`: after a reconnect it goes on live. It asks for nothing that was missed, and tells no gap. For what is soon out of
+   * date, such as cursors. Default `true`.
+   */
+  readonly recover?: boolean
 }
 
 /** Handles one message. Its errors and rejections go to the `error` event. */
@@ -88,6 +103,11 @@ export interface PublishOptions {
   readonly ack?: 'broker' | 'none'
   /** `false`: the listeners of this client do not get the message. Default `true`. */
   readonly echo?: boolean
+  /**
+   * The message reaches live listeners only: the server does not log it, although a rule covers its key. It has no position.
+   * For what is soon out of date, such as typing and cursors. Default `false`.
+   */
+  readonly ephemeral?: boolean
   /** Time to wait for the acknowledgement once sent; default `ackTimeoutMs` of the client. */
   readonly timeoutMs?: number
   /** Default: `whenOffline` of the client. */

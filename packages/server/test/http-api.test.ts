@@ -5,7 +5,7 @@ let api: ApiServer
 let annToken: string
 
 beforeAll(async () => {
-  api = await ApiServer.start({ jwt: { secret: SECRET }, origins: ['https://app.example.com'] })
+  api = await ApiServer.start({ jwt: { secret: SECRET }, origins: ['https://app.example.com'], meta: ['chat.#'] })
   annToken = await tokenOf('ann', ['chat.#'])
 })
 
@@ -48,6 +48,53 @@ describe('POST /api/publish', () => {
     ['a payload above the limit', { key: 'a', payload: 'x'.repeat(300_000) }, '413 E_PAYLOAD_TOO_LARGE'],
   ])('refuses %s', async (_, body, expected) => {
     expect(codeOf(await api.ask('/api/publish', { body }))).toBe(expected)
+  })
+})
+
+describe('what a message says about itself', () => {
+  it('is stamped by the server: the user of the token, and none for an operator', async () => {
+    const forged = { key: 'chat.meta', payload: { userId: 'bob' } }
+    await api.ask('/api/publish', { bearer: annToken, body: forged })
+    await api.ask('/api/publish', { body: { ...forged, id: 'mine' } })
+    expect(codeOf(await api.ask('/api/publish', { body: { ...forged, userId: 'bob' } }))).toBe('400 E_REQUEST_INVALID')
+    const { json } = await api.ask('/api/history?key=chat.meta')
+    const stamp = { timeMs: expect.any(Number), id: expect.stringMatching(/^[\w-]{22}$/) }
+    expect(json.messages).toEqual([
+      { key: 'chat.meta', payload: { userId: 'bob' }, position: expect.any(String), userId: 'ann', ...stamp },
+      { key: 'chat.meta', payload: { userId: 'bob' }, position: expect.any(String), ...stamp },
+    ])
+  })
+
+  it('may be that it is ephemeral, and then it is not in the log', async () => {
+    const body = { key: 'chat.ephemeral', payload: 1, ephemeral: true }
+    expect((await api.ask('/api/publish', { body })).json).toEqual({ duplicate: false })
+    const bytes = { body: new Uint8Array([1]), headers: { 'content-type': 'application/octet-stream' } }
+    expect((await api.ask('/api/publish?key=chat.ephemeral&ephemeral=true', bytes)).json).toEqual({ duplicate: false })
+    expect((await api.ask('/api/history?key=chat.ephemeral')).json.messages).toEqual([])
+  })
+})
+
+describe('GET /api/history', () => {
+  it('pages back with before, which excludes since', async () => {
+    const key = 'chat.pages'
+    const messages = [0, 1, 2, 3, 4].map((payload) => ({ key, payload }))
+    await api.ask('/api/publish/batch', { body: { messages } })
+    const page = async (query: string) => {
+      const { json } = await api.ask(`/api/history?key=${key}&limit=2${query}`)
+      return json as { messages: { payload: number; position: string }[]; gap?: string }
+    }
+    const found: number[] = []
+    let query = ''
+    for (;;) {
+      const { messages, gap } = await page(query)
+      expect(gap).toBeUndefined()
+      found.unshift(...messages.map(({ payload }) => payload))
+      const [oldest] = messages
+      if (messages.length < 2 || oldest === undefined) break
+      query = `&before=${oldest.position}`
+    }
+    expect(found).toEqual([0, 1, 2, 3, 4])
+    expect(codeOf(await api.ask(`/api/history?key=${key}${query}&since=e:1`))).toBe('422 E_MESSAGE_INVALID')
   })
 })
 

@@ -121,6 +121,25 @@ describe.each(['native', 'ws'] as const)('event streams on the %s transport', (t
   })
 })
 
+it('says who published a message, and when, to streams that ask', async () => {
+  const { server, port } = await start({ history: ['chat.#=100'], meta: ['chat.#'] })
+  await server.publish('chat.1', 'replayed')
+  const asking = await SseReader.open(port, 'listen=chat.%23&listen=other&last=1&meta')
+  const plain = await SseReader.open(port, 'listen=chat.%23')
+  await server.publish('chat.1', 'live', { ephemeral: true })
+  await server.publish('other', 'unstamped')
+  await eventually(() => expect(asking.messages).toHaveLength(3))
+  const stamp = { timeMs: expect.any(Number), id: expect.stringMatching(/^[\w-]{22}$/) }
+  expect(asking.messages).toEqual([
+    { key: 'chat.1', payload: 'replayed', replay: true, ...stamp },
+    { key: 'chat.1', payload: 'live', ...stamp },
+    { key: 'other', payload: 'unstamped' },
+  ])
+  await eventually(() => expect(plain.messages).toEqual([{ key: 'chat.1', payload: 'live' }]))
+  const refused = await fetch(`http://127.0.0.1:${port}/sse?listen=other&meta`)
+  expect(await refused.text()).toContain('E_UNSUPPORTED')
+})
+
 it('tells of a gap: of a position that is gone, and while the stream is open', async () => {
   const { server, port } = await start({ history: ['#=10,1h'], historyMaxMessages: 2 })
   const reader = await SseReader.open(port, 'listen=a&listen=b.%23&since=other:1')

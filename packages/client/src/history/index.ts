@@ -10,7 +10,7 @@ const readsOf = partOf((core) => new HistoryReads(core))
 
 /**
  * Reads the messages of a key from the broker's log, without listening: the newest `limit` messages (default 100),
- * oldest first. With `since` or `rewind`, reads the oldest ones after that. Waits for a connection if necessary, and
+ * oldest first. With `before`, the newest before that position. With `since` or `rewind`, the oldest after that. Waits for a connection if necessary, and
  * asks again after a lost one, for `ackTimeoutMs` in all.
  * @throws {WebMQError} `E_KEY_INVALID`, `E_OPTION_INVALID`, `E_POSITION_INVALID`, `E_FORBIDDEN`, `E_CLOSED`;
  * `E_UNSUPPORTED` if nothing is logged; retryable: `E_TIMEOUT`, `E_QUEUE_FULL`, `E_BROKER_UNAVAILABLE`.

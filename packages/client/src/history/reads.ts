@@ -2,7 +2,7 @@ import type { ClientCore, ClientPart } from '../client-part.js'
 import { callSafely } from '../events/call-safely.js'
 import { isCount, rangeOf } from '../listening/range.js'
 import { invalid } from '../options.js'
-import { encodeHistory, validateKey, WebMQError } from '../protocol/index.js'
+import { encodeHistory, isPosition, validateKey, WebMQError } from '../protocol/index.js'
 import type { Message } from '../types.js'
 import type { HistoryOptions, HistoryResult } from './types.js'
 
@@ -82,12 +82,17 @@ export class HistoryReads implements ClientPart {
 }
 
 function encoderOf(key: string, options: HistoryOptions): Read['encode'] {
-  const { limit = 100, since, rewind, reverse } = options
+  const { limit = 100, since, before, rewind, reverse, meta } = options
   validateKey(key)
   if (!isCount(limit)) throw invalid(`limit ${limit}`)
+  if (before !== undefined && (since ?? rewind) !== undefined) throw invalid('before with since or rewind')
+  if (before !== undefined && !isPosition(before)) {
+    throw new WebMQError('E_POSITION_INVALID', { detail: `before '${before}'` })
+  }
   const start = rangeOf({ since, rewind })
   // A read with a start goes forward from there; without one, it returns the newest messages.
   const isForward = !reverse && (since ?? rewind) !== undefined
   const share = isForward ? { limit } : { last: limit }
-  return (id) => encodeHistory({ id, key, ...start, ...share, reverse: reverse || undefined })
+  return (id) =>
+    encodeHistory({ id, key, ...start, before, ...share, reverse: reverse || undefined, meta: meta || undefined })
 }

@@ -11,7 +11,6 @@ import {
   type ServerMessage,
   validatePattern,
   WebMQError,
-  type WirePayload,
 } from '../protocol/index.js'
 import { decodePayload } from '../publishing/payload.js'
 import type { ListenOptions, Message } from '../types.js'
@@ -76,7 +75,10 @@ export class Listens {
     this.#replays = replays
     this.#saved = options.resume?.({
       name: typeof options.url === 'function' ? '' : `${options.url}`,
-      collect: () => [...this.#subscriptions()].map((one) => [one.pattern, one.handledPosition(this.#latest)]),
+      collect: () =>
+        [...this.#subscriptions()]
+          .filter(({ recovers }) => recovers)
+          .map((one) => [one.pattern, one.handledPosition(this.#latest)]),
       onError: (error) => context.onError({ error }),
     })
   }
@@ -101,6 +103,7 @@ export class Listens {
     }
     // The first subscription of a pattern continues where the previous page stopped. Later ones join it.
     if (
+      subscription.recovers &&
       isLive(subscription.start) &&
       !this.#listens.get(pattern)?.subscriptions.some(({ state }) => state === 'active')
     ) {
@@ -186,32 +189,29 @@ export class Listens {
   }
 
   /** Passes a message to each receiver of each matching pattern, once. Cost for a known key: O(receivers). */
-  deliver({ key, payload, position, replayed }: From<'message'>): void {
+  deliver(message: From<'message'>): void {
+    const { key, position, replayed } = message
     const replay = replayed ? this.#replays.current : undefined
     const targets = replayed ? replay?.targets : (this.#targets.get(key) ?? this.#match(key))
-    if (targets && targets.length > 0) this.#handOver(targets, key, payload, position, replayed)
+    if (targets && targets.length > 0) this.#handOver(targets, message)
     if (replay) this.#replays.passed(replay)
     // Last, because a handler may end the connection. Replays do not count: the log may be ahead of live messages.
     else if (position !== undefined && !replayed) this.#latest = position
     this.#saved?.touch()
   }
 
-  #handOver(
-    targets: readonly ReplayTarget[],
-    key: string,
-    wirePayload: WirePayload,
-    position: string | undefined,
-    replayed: boolean,
-  ): void {
+  #handOver(targets: readonly ReplayTarget[], received: From<'message'>): void {
+    const { key, position, replayed, meta } = received
     let payload: unknown
     try {
-      payload = decodePayload(wirePayload, this.#options.codec)
+      payload = decodePayload(received.payload, this.#options.codec)
     } catch (cause) {
       this.#context.onError({ error: new WebMQError('E_PAYLOAD_INVALID', { detail: key, cause }), key })
       return
     }
-    const message: Message<unknown> = { key, payload, position, replayed }
-    for (const target of targets) target.deliver(message, wirePayload.length)
+    const plain: Message<unknown> = { key, payload, position, replayed }
+    const message = meta ? { ...plain, ...meta } : plain
+    for (const target of targets) target.deliver(message, received.payload.length)
   }
 
   #match(key: string): readonly LiveSubscription[] {
@@ -243,7 +243,9 @@ export class Listens {
 
   /** Joins an existing listen if the subscription needs no replay; otherwise sends a listen of its own. */
   #join(listen: Listen, subscription: LiveSubscription): void {
-    if (isLive(subscription.start) && !isMixed(listen)) {
+    // A listen without meta goes on with it.
+    const needsMeta = subscription.options.meta && !hasMeta(listen, subscription)
+    if (isLive(subscription.start) && !needsMeta && !isMixed(listen)) {
       const active = listen.subscriptions.find(({ state }) => state === 'active')
       if (active) {
         const { position } = active.resume
@@ -276,7 +278,7 @@ export class Listens {
     const overflow = isMixed(listen) ? 'disconnect' : listen.subscriptions[0]?.options.slow
     if (isLive(start)) listen.joinable = targets
     this.#requests.send(
-      (id) => encodeListen({ id, pattern, ...start, overflow }),
+      (id) => encodeListen({ id, pattern, ...start, overflow, meta: hasMeta(listen) || undefined }),
       (answer) => {
         if (listen.joinable === targets) listen.joinable = undefined
         if (answer instanceof WebMQError) this.#refused(listen, targets, answer)
@@ -299,7 +301,7 @@ export class Listens {
     for (const subscription of targets) {
       if (subscription.state !== 'pending') continue
       // Without `recovered` and without a gap, the messages in between count as lost.
-      const isResuming = since !== undefined || subscription.resume.wasLive
+      const isResuming = since !== undefined || (subscription.recovers && subscription.resume.wasLive)
       const reason = gap ?? (isResuming && !recovered ? 'no-history' : undefined)
       reported ??= reason
       subscription.accept({ recovered, replayed, position, gap: reason }, !more, this.#latest, since)
@@ -409,6 +411,11 @@ export class Listens {
 /** Whether its subscriptions differ in what they may miss. On the wire they are one listen: none misses more than it allows. */
 function isMixed({ subscriptions }: Listen): boolean {
   return subscriptions.some(({ options }) => options.slow !== subscriptions[0]?.options.slow)
+}
+
+/** Whether some subscription wants meta. */
+function hasMeta({ subscriptions }: Listen, except?: LiveSubscription): boolean {
+  return subscriptions.some((one) => one !== except && one.options.meta)
 }
 
 /** Whether a listen asks for live messages only. */

@@ -88,8 +88,13 @@ export class LiveSubscription implements Subscription {
   get start(): Start {
     const { position, wasLive } = this.resume
     const { wantsState: state } = this.receiver
-    if (position) return { since: position, state }
+    if (position && (this.recovers || !wasLive)) return { since: position, state }
     return wasLive ? { state } : { ...this.#start, state }
+  }
+
+  /** Whether it gets what it has missed. */
+  get recovers(): boolean {
+    return this.options.recover !== false
   }
 
   on<E extends keyof SubscriptionEvents>(event: E, handler: (event: SubscriptionEvents[E]) => unknown): () => void {

@@ -1,11 +1,11 @@
 /** Who published a message, and when, as its server says [P-15.2]. */
 export interface MessageMeta {
   /** User of the publisher; absent for anonymous clients and for servers. */
-  readonly userId?: string
+  readonly userId?: string | undefined
   /** When the server took the message, Unix time in milliseconds, by the server's clock. */
-  readonly timeMs?: number
+  readonly timeMs?: number | undefined
   /** Names the message: the same for all who get it. */
-  readonly id?: string
+  readonly id?: string | undefined
 }
 
 /** The options of a `message`, each with a space before it; empty when the server has not stamped it. ASCII. */
@@ -18,12 +18,6 @@ export function encodeMeta({ userId, timeMs, id }: MessageMeta): string {
 
 /** Reads the options of a `message`; `undefined` if the server has not stamped it. */
 export function decodeMeta(options: readonly string[]): MessageMeta | undefined {
-  const meta: { userId?: string; timeMs?: number; id?: string } = {}
-  for (const option of options) {
-    const [name, value = ''] = option.split('=')
-    if (name === 'user') meta.userId = decodeURIComponent(value)
-    if (name === 'time') meta.timeMs = Number(value)
-    if (name === 'id') meta.id = value
-  }
-  return meta.timeMs === undefined ? undefined : meta
+  const { user, time, id } = Object.fromEntries(options.map((option) => option.split('=')))
+  return time && { userId: user && decodeURIComponent(user), timeMs: +time, id }
 }

@@ -6,6 +6,7 @@ import {
   decodeServerMessage,
   encodeClientMessage,
   encodeMessageFrame,
+  encodeMeta,
   encodeServerMessage,
   errorOfCloseCode,
   isKey,
@@ -149,8 +150,9 @@ describe('vectors of server messages', () => {
     const actual = decodeServerMessage(wireOf(vector))
     expect(actual).toEqual(payload === undefined ? decoded : { ...decoded, payload: wireOf(payload) })
     if (actual.verb === 'message') {
-      const { key, position, replayed } = actual
-      const frame = encodeMessageFrame(key, parsed(position), replayed, payload ? bytesOf(payload) : new Uint8Array())
+      const { key, position, replayed, meta = {} } = actual
+      const bytes = payload ? bytesOf(payload) : new Uint8Array()
+      const frame = encodeMessageFrame(key, parsed(position), replayed, bytes, encodeMeta(meta))
       if (canonical) expect(Array.from(frame)).toEqual(Array.from(bytesOf(vector)))
     }
     if (isText(actual)) expect(encodeServerMessage(actual) === wireOf(vector)).toBe(canonical)

@@ -89,7 +89,7 @@ export class Publishes {
   publish(key: string, content: unknown, options: PublishOptions): Promise<PublishResult> {
     return new Promise((resolve, reject) => {
       const { codec, ackTimeoutMs } = this.#options
-      const { ack, id = this.#createId(), echo = true, signal, timeoutMs = ackTimeoutMs } = options
+      const { ack, id = this.#createId(), echo = true, ephemeral, signal, timeoutMs = ackTimeoutMs } = options
       validateKey(key)
       if (!isMessageId(id)) throw invalid(`id ${id}`)
       if (!(timeoutMs >= 0)) throw invalid(`timeoutMs ${timeoutMs}`)
@@ -100,7 +100,14 @@ export class Publishes {
       const pending: Pending = {
         id,
         key,
-        frame: encodePublish({ id: isAcknowledged ? requestId : undefined, key, messageId: id, echo, payload }),
+        frame: encodePublish({
+          id: isAcknowledged ? requestId : undefined,
+          key,
+          messageId: id,
+          echo,
+          ephemeral: ephemeral || undefined,
+          payload,
+        }),
         payload,
         isAcknowledged,
         whenOffline: options.whenOffline ?? this.#options.whenOffline,

@@ -4,6 +4,7 @@ import {
   closeCodeOf,
   decodeClientMessage,
   encodeMessageFrame,
+  encodeMeta,
   encodeServerMessage,
   parseOffset,
   type TextServerMessage,
@@ -160,7 +161,7 @@ export class SseSocket implements WebSocketLike {
   }
 
   async #publish(message: Extract<ClientMessage, { verb: 'publish' }>, isBinary: boolean): Promise<void> {
-    const { id, key, messageId, echo, payload } = message
+    const { id, key, messageId, echo, ephemeral, payload } = message
     this.bufferedAmount -= payload.length
     if (this.#end.signal.aborted) return
     try {
@@ -169,6 +170,7 @@ export class SseSocket implements WebSocketLike {
       const headers: Record<string, string> = { 'content-type': `application/${isBinary ? 'octet-stream' : 'json'}` }
       if (messageId !== undefined) headers['idempotency-key'] = messageId
       if (isBinary) target.searchParams.set('key', key)
+      if (ephemeral) target.searchParams.set('ephemeral', 'true')
       const text = typeof payload === 'string' ? payload : new TextDecoder().decode(payload)
       const body = isBinary ? (payload as BodyInit) : `{"key":${JSON.stringify(key)},"payload":${text || '""'}}`
       const response = await request(target, this.#token, { method: 'POST', headers, body, signal: this.#end.signal })
@@ -190,14 +192,14 @@ export class SseSocket implements WebSocketLike {
     this.#tell({ verb: 'pong' })
   }
 
-  #deliver({ key, position, payload }: StreamMessage, replayed: boolean): void {
+  #deliver({ key, position, meta, payload }: StreamMessage, replayed: boolean): void {
     if (typeof payload === 'string') {
-      this.#tell({ verb: 'message', key, replayed, payload, ...(position !== undefined && { position }) })
+      this.#tell({ verb: 'message', key, replayed, meta, payload, ...(position !== undefined && { position }) })
       return
     }
     const colon = position?.lastIndexOf(':') ?? 0
     const at = position && { epoch: position.slice(0, colon), offset: parseOffset(position.slice(colon + 1)) ?? 0 }
-    this.#emit(encodeMessageFrame(key, at || undefined, replayed, payload).buffer)
+    this.#emit(encodeMessageFrame(key, at || undefined, replayed, payload, meta && encodeMeta(meta)).buffer)
   }
 
   #refuse(id: string | undefined, { code, message, retryable, docs }: WebMQError): void {

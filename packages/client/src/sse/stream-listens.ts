@@ -1,5 +1,5 @@
 import { errorOfServer } from '../connection/server-error.js'
-import { type GapReason, matches, parseOffset } from '../protocol/index.js'
+import { type GapReason, type MessageMeta, matches, parseOffset } from '../protocol/index.js'
 import { readEvents, type StreamEvent } from './events.js'
 import { besideWebSocket, HttpError, request } from './http.js'
 
@@ -10,12 +10,14 @@ export interface StreamListen {
   readonly since?: string
   readonly last?: number
   readonly rewindMs?: number
+  readonly meta?: true
 }
 
 /** A message of a stream. */
 export interface StreamMessage {
   readonly key: string
   readonly position: string | undefined
+  readonly meta: MessageMeta | undefined
   readonly payload: string | Uint8Array
 }
 
@@ -54,6 +56,8 @@ export class StreamListens {
   /** Everything up to here has come. */
   #position: string | undefined
   #stream: AbortController | undefined
+  /** A listen has asked for meta: the stream has it. */
+  #hasMeta = false
 
   constructor(context: StreamListensContext) {
     this.#context = context
@@ -77,6 +81,7 @@ export class StreamListens {
     this.close()
     const stream = new AbortController()
     this.#stream = stream
+    const hasMeta = this.#hasMeta || fresh.some(({ meta }) => meta)
     try {
       const own = new Map<StreamListen, Replayed>()
       // A position of the same log can be that of the whole stream. Everything else is read before.
@@ -84,19 +89,24 @@ export class StreamListens {
       for (const listen of fresh) {
         const isRanged = listen.last !== undefined || listen.rewindMs !== undefined
         if (isRanged || (listen.since !== undefined && epochOf(listen.since) !== epoch)) {
-          own.set(listen, await this.#replay([listen.pattern], rangeOf(listen), stream.signal))
+          own.set(listen, await this.#replay([listen.pattern], rangeOf(listen, hasMeta), stream.signal))
         }
       }
       const starts = fresh.map((listen) => own.get(listen)?.position ?? listen.since)
       const since = earliest([...(this.#patterns.size > 0 ? [this.#position] : []), ...starts])
       const patterns = [...this.#patterns, ...fresh.map(({ pattern }) => pattern)]
-      const events = await this.#open(patterns, since === undefined ? {} : { since }, stream.signal)
+      const events = await this.#open(
+        patterns,
+        { ...(since !== undefined && { since }), ...(hasMeta && { meta: '' }) },
+        stream.signal,
+      )
       const replay = await collect(events)
       if (stream.signal.aborted) return
       this.#catchUp(replay)
       for (const [index, listen] of fresh.entries()) this.#answer(listen, starts[index], own.get(listen), replay)
       this.#position = replay.position ?? this.#position
       for (const { pattern } of fresh) this.#patterns.add(pattern)
+      this.#hasMeta = hasMeta
       void this.#follow(events, stream)
     } catch (error) {
       if (!stream.signal.aborted) this.close()
@@ -200,14 +210,22 @@ async function collect(events: AsyncGenerator<StreamEvent>): Promise<Replayed> {
 }
 
 function messageOf({ id, data }: StreamEvent): StreamMessage {
-  const { key, payload, text, base64 } = data as { key: string; payload?: unknown; text?: string; base64?: string }
+  const { key, payload, text, base64, ...rest } = data as {
+    key: string
+    payload?: unknown
+    text?: string
+    base64?: string
+  }
   const bytes = base64 === undefined ? undefined : Uint8Array.from(atob(base64), (char) => char.charCodeAt(0))
-  return { key, position: id, payload: bytes ?? text ?? JSON.stringify(payload) }
+  // What is left is meta, perhaps beside members of later versions.
+  const meta = 'timeMs' in rest ? (rest as MessageMeta) : undefined
+  return { key, position: id, meta, payload: bytes ?? text ?? JSON.stringify(payload) }
 }
 
-function rangeOf({ since, last, rewindMs }: StreamListen): Record<string, string> {
-  if (since !== undefined) return { since }
-  return last === undefined ? { rewind: `${rewindMs}` } : { last: `${last}` }
+function rangeOf({ since, last, rewindMs }: StreamListen, hasMeta: boolean): Record<string, string> {
+  const meta = hasMeta ? { meta: '' } : {}
+  if (since !== undefined) return { since, ...meta }
+  return last === undefined ? { rewind: `${rewindMs}`, ...meta } : { last: `${last}`, ...meta }
 }
 
 function epochOf(position: string | undefined): string | undefined {

@@ -5,6 +5,7 @@ import { bodyOf, type Frame, fieldsOf, withFields } from './frame.js'
 import { isOfGroup, SharedGroups } from './groups.js'
 import { identityOf } from './identity.js'
 import { SharedListens } from './listens.js'
+import { PendingRequests } from './pending-requests.js'
 import { SharedPresence } from './presence.js'
 import type { Session } from './session.js'
 import { TokenDuty } from './token-duty.js'
@@ -17,22 +18,11 @@ const ABNORMAL = 1006
 /** The client's heartbeat found the connection dead. */
 const HEARTBEAT_TIMEOUT = 4003
 
-/** Requests of one tab that may wait for answers. The client itself sends no more than 16,384 publishes. */
-const MAX_REQUESTS = 20_000
-
 /** Requests whose tab is remembered, for an error about its reply. */
 const MAX_RESPONDERS = 1_024
 
 /** Bytes in the buffer of the socket from which tabs are slowed down. */
 const MAX_BUFFERED_BYTES = 1_048_576
-
-/** A request that waits for its answer. */
-interface Pending {
-  readonly session: Session
-  readonly fields: readonly string[]
-  /** For the token of a renewal. */
-  readonly frame: Frame
-}
 
 /** Options of a link, and the receiver of its end. */
 export interface LinkContext {
@@ -52,8 +42,7 @@ export class Link {
   readonly #presence = new SharedPresence()
   readonly #echoes = new Echoes()
   readonly #duty = new TokenDuty()
-  readonly #pending = new Map<string, Pending>()
-  readonly #pendingCounts = new Map<Session, number>()
+  readonly #pending = new PendingRequests()
   /** The tabs that were handed requests, by the server's names of these [P-16.5]. */
   readonly #responders = new Map<string, Session>()
   /** Tabs that wait for a `pong`. */
@@ -92,7 +81,7 @@ export class Link {
   /** A tab has gone. Ends what only it needed and, after the last one, the connection. */
   remove(session: Session, code: number): void {
     if (!this.#sessions.delete(session)) return
-    this.#pendingCounts.delete(session)
+    this.#pending.forget(session)
     this.#echoes.forget(session)
     // The tab got no answer to its ping: the connection is dead for all.
     const isDead = code === HEARTBEAT_TIMEOUT && this.#pinging.has(session)
@@ -131,7 +120,7 @@ export class Link {
       this.#renew(session, frame)
       return
     }
-    if (id !== '-' && (this.#pendingCounts.get(session) ?? 0) >= MAX_REQUESTS) {
+    if (id !== '-' && this.#pending.isFull(session)) {
       refuse(session, id, 'E_RATE_LIMIT', 'too many requests wait for answers')
       return
     }
@@ -195,10 +184,7 @@ export class Link {
   /** Sends a request with an id of the link's own. @param session Who gets the answer; `undefined`: nobody. */
   #ask(session: Session | undefined, fields: readonly string[], frame: Frame = ''): void {
     const id = `t${++this.#lastId}`
-    if (session) {
-      this.#pending.set(id, { session, fields, frame })
-      this.#pendingCounts.set(session, (this.#pendingCounts.get(session) ?? 0) + 1)
-    }
+    if (session) this.#pending.add(id, { session, fields, frame })
     this.#send(withFields(frame, withId(fields, id)))
   }
 
@@ -236,7 +222,7 @@ export class Link {
         for (const session of this.#groups.end(second, [`group=${first}`, ...fields.slice(3)])) session.send(frame)
         return
       case 'reply': {
-        const pending = this.#settle(first)
+        const pending = this.#pending.settle(first)
         pending?.session.send(withFields(frame, withId(fields, pending.fields[1] ?? '')))
         return
       }
@@ -268,7 +254,7 @@ export class Link {
       return
     }
     const isReplyExpected = verb === 'ok' && this.#pending.get(id)?.fields[0] === 'request'
-    const pending = isReplyExpected ? this.#pending.get(id) : this.#settle(id)
+    const pending = isReplyExpected ? this.#pending.get(id) : this.#pending.settle(id)
     if (!pending) {
       const responder = this.#responders.get(id)
       if (responder) responder.send(frame)
@@ -296,15 +282,6 @@ export class Link {
       this.#duty.done()
     }
     if (!session.isClosed) session.send(withFields(frame, withId(fields, ownId)))
-  }
-
-  /** The request has its last answer. */
-  #settle(id: string): Pending | undefined {
-    const pending = this.#pending.get(id)
-    this.#pending.delete(id)
-    const count = pending && this.#pendingCounts.get(pending.session)
-    if (count !== undefined && pending) this.#pendingCounts.set(pending.session, count - 1)
-    return pending
   }
 
   /** Hands a message of a queue group, or a request, to the tab whose turn it is. */

@@ -1,4 +1,11 @@
-import { formatOffset, type GapReason, matches, parseOffset, type WirePayload } from '../protocol/index.js'
+import {
+  formatOffset,
+  type GapReason,
+  type MessageMeta,
+  matches,
+  parseOffset,
+  type WirePayload,
+} from '../protocol/index.js'
 
 /** A message that the test server sends to connections. */
 export interface SentMessage {
@@ -6,6 +13,8 @@ export interface SentMessage {
   readonly payload: WirePayload
   /** Absent if the message is not logged. */
   readonly offset?: number
+  /** For connections that ask for it. */
+  readonly meta?: MessageMeta
 }
 
 /** A message that was published to the test server. */
@@ -18,6 +27,7 @@ export interface LoggedMessage extends SentMessage {
 /** Selection of messages, as on the wire. */
 export interface LogRange {
   readonly since?: string | undefined
+  readonly before?: string | undefined
   readonly rewindMs?: number | undefined
   readonly last?: number | undefined
   /** Only the oldest N. */
@@ -31,6 +41,8 @@ export interface Replayed {
   readonly position?: string | undefined
   readonly more: boolean
   readonly gap?: GapReason | undefined
+  /** Fewer than `last` came, and the log no longer has older messages. */
+  readonly isCut?: boolean
 }
 
 /** The test server's log: the newest messages, each with a position. */
@@ -58,8 +70,8 @@ export class TestLog {
     return this.#maxMessages > 0 ? `${this.epoch}:${formatOffset(offset)}` : undefined
   }
 
-  append(key: string, payload: WirePayload): LoggedMessage {
-    const message = { key, payload, offset: ++this.#offset, timeMs: Date.now() }
+  append(key: string, payload: WirePayload, meta?: MessageMeta): LoggedMessage {
+    const message = { key, payload, ...(meta && { meta }), offset: ++this.#offset, timeMs: Date.now() }
     this.#messages.push(message)
     this.#messages.splice(0, this.#messages.length - this.#maxMessages)
     this.#last.delete(key)
@@ -98,20 +110,28 @@ export class TestLog {
   }
 
   /** Reads the selected messages, oldest first. */
-  read({ since, rewindMs, last, limit }: LogRange, pattern: string): Replayed {
+  read({ since, before, rewindMs, last, limit }: LogRange, pattern: string): Replayed {
     if (this.#maxMessages === 0) return { messages: [], more: false, gap: 'no-history' }
     const [epoch, text = ''] = since?.split(':') ?? []
     const offset = epoch === this.epoch ? (parseOffset(text) ?? 0) : 0
     const fromMs = rewindMs === undefined ? 0 : Date.now() - rewindMs
+    const [endEpoch, endText = ''] = before?.split(':') ?? [this.epoch]
+    const end = before === undefined ? Number.POSITIVE_INFINITY : (parseOffset(endText) ?? 0)
     const found = this.#messages.filter(
-      (message) => message.offset > offset && message.timeMs >= fromMs && matches(pattern, message.key),
+      (message) =>
+        endEpoch === this.epoch &&
+        message.offset < end &&
+        message.offset > offset &&
+        message.timeMs >= fromMs &&
+        matches(pattern, message.key),
     )
     const selected = found.slice(Math.max(0, found.length - (last ?? found.length)))
     const messages = selected.slice(0, limit)
     const more = messages.length < selected.length
     const isComplete = since === undefined || offset >= this.#offset - this.#messages.length
-    const gap =
-      since !== undefined && epoch !== this.epoch ? 'epoch-changed' : isComplete ? undefined : 'history-expired'
-    return { messages, more, gap, position: this.position(more ? messages.at(-1)?.offset : undefined) }
+    const isForeign = (since !== undefined && epoch !== this.epoch) || endEpoch !== this.epoch
+    const gap = isForeign ? 'epoch-changed' : isComplete ? undefined : 'history-expired'
+    const isCut = messages.length < (last ?? 0) && this.#offset > this.#messages.length
+    return { messages, more, gap, isCut, position: this.position(more ? messages.at(-1)?.offset : undefined) }
   }
 }

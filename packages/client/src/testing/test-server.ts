@@ -73,6 +73,7 @@ export class TestServer {
   readonly #sessions = new Set<TestSession>()
   readonly #log: TestLog
   readonly #positions = new Map<string, string | undefined>()
+  #messageCount = 0
   readonly #decisions = new Map<ClientMessage['verb'], Decision[]>()
   readonly #revoked = new Set<string>()
   #sessionCount = 0
@@ -205,16 +206,17 @@ export class TestServer {
   }
 
   #publish(message: Extract<ClientMessage, { verb: 'publish' }>, from?: TestSession) {
-    const { key, payload, messageId, echo } = message
+    const { key, payload, messageId, echo, ephemeral } = message
     // No key contains a space [P-3.1].
     const messageName = messageId === undefined ? undefined : `${key} ${messageId}`
     if (messageName !== undefined && this.#positions.has(messageName)) {
       return { position: this.#positions.get(messageName), duplicate: true }
     }
-    const logged = this.#log.append(key, copyOf(payload))
-    const position = this.#log.position(logged.offset)
+    const meta = { userId: from?.userId, timeMs: Date.now(), id: `message-${++this.#messageCount}` }
+    const sent = ephemeral ? { key, payload: copyOf(payload), meta } : this.#log.append(key, copyOf(payload), meta)
+    const position = 'offset' in sent ? this.#log.position(sent.offset) : undefined
     if (messageName !== undefined) this.#positions.set(messageName, position)
-    for (const session of this.#sessions) if (echo || session !== from) session.deliver(logged)
+    for (const session of this.#sessions) if (echo || session !== from) session.deliver(sent)
     return { position, duplicate: false }
   }
 }

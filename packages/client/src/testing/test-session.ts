@@ -4,6 +4,7 @@ import {
   ERRORS,
   type ErrorCode,
   encodeMessageFrame,
+  encodeMeta,
   encodeServerMessage,
   matches,
   type TextServerMessage,
@@ -47,6 +48,8 @@ export class TestSession implements ServerSide, TestWatcher {
   readonly #patterns = new Set<string>()
   #isAuthenticated: boolean
   #userId: string | undefined
+  /** One of its listens has asked for meta [P-15.3]. */
+  #hasMeta = false
   #isMute = false
 
   constructor(context: TestSessionContext, socket: ServerEnd) {
@@ -58,6 +61,11 @@ export class TestSession implements ServerSide, TestWatcher {
   /** Patterns of this connection. */
   get patterns(): ReadonlySet<string> {
     return this.#patterns
+  }
+
+  /** The user of its token. */
+  get userId(): string | undefined {
+    return this.#userId
   }
 
   send(message: TextServerMessage): void {
@@ -105,7 +113,7 @@ export class TestSession implements ServerSide, TestWatcher {
 
   /** Sends a message once if any pattern of this connection matches. */
   deliver(message: SentMessage): void {
-    if ([...this.#patterns].some((pattern) => matches(pattern, message.key))) this.#send(message, false)
+    if ([...this.#patterns].some((pattern) => matches(pattern, message.key))) this.#send(message, false, this.#hasMeta)
   }
 
   #handle(message: ClientMessage, isBinary: boolean): void {
@@ -176,7 +184,7 @@ export class TestSession implements ServerSide, TestWatcher {
     }
   }
 
-  #listen({ id, pattern, since, last, rewindMs, state }: From<'listen'>): void {
+  #listen({ id, pattern, since, last, rewindMs, state, meta }: From<'listen'>): void {
     const { log, isRevoked, maxListens, replayPageMessages: limit, isRetained } = this.#context
     if (state && !isRetained(pattern)) {
       this.#refuse(id, 'E_UNSUPPORTED')
@@ -198,6 +206,7 @@ export class TestSession implements ServerSide, TestWatcher {
         : { messages: [], more: false, position: log.position() }
     // A listen is not live between two pages [P-6.9].
     if (!replayed.more) this.#patterns.add(pattern)
+    if (meta) this.#hasMeta = true
     this.#replay(
       id,
       since === undefined && replayed.gap === 'no-history' ? { ...replayed, gap: undefined } : replayed,
@@ -205,27 +214,34 @@ export class TestSession implements ServerSide, TestWatcher {
         ...(since !== undefined && replayed.gap === undefined && { recovered: true }),
         ...(state && { state }),
       },
+      meta,
     )
   }
 
-  #history({ id, key, since, rewindMs, last, limit, reverse }: From<'history'>): void {
+  #history({ id, key, since, before, rewindMs, last, limit, reverse, meta }: From<'history'>): void {
     const { log, replayPageMessages } = this.#context
     if (log.position() === undefined) {
       this.#refuse(id, 'E_UNSUPPORTED')
       return
     }
-    const isForward = !reverse && (limit !== undefined || (last === undefined && (since ?? rewindMs) !== undefined))
+    const isForward =
+      !reverse &&
+      before === undefined &&
+      (limit !== undefined || (last === undefined && (since ?? rewindMs) !== undefined))
     const share = isForward
       ? { limit: Math.min(limit ?? Number.POSITIVE_INFINITY, replayPageMessages) }
       : { last: Math.min(last ?? limit ?? DEFAULT_LAST, replayPageMessages) }
-    const replayed = log.read({ since, rewindMs, ...share }, key)
-    this.#replay(id, reverse ? { ...replayed, messages: [...replayed.messages].reverse() } : replayed)
+    const { isCut, ...replayed } = log.read({ since, before, rewindMs, ...share }, key)
+    const isTold = isCut && (last ?? limit) !== undefined && (since ?? rewindMs) === undefined
+    const messages = reverse ? [...replayed.messages].reverse() : replayed.messages
+    this.#replay(id, { ...replayed, messages, ...(isTold && { gap: 'history-expired' }) }, {}, meta)
   }
 
   #replay(
     id: string,
     { messages, position, more, gap }: Replayed,
-    options: { readonly recovered?: true; readonly state?: true } = {},
+    options: { readonly recovered?: true; readonly state?: true },
+    hasMeta: boolean | undefined,
   ): void {
     this.send({
       verb: 'ok',
@@ -236,18 +252,19 @@ export class TestSession implements ServerSide, TestWatcher {
       ...(messages.length > 0 && { replayed: messages.length }),
       ...(more && { more }),
     })
-    for (const message of messages) this.#send(message, true)
+    for (const message of messages) this.#send(message, true, hasMeta)
   }
 
-  #send({ key, payload, offset }: SentMessage, replayed: boolean): void {
+  #send({ key, payload, offset, meta: stamp }: SentMessage, replayed: boolean, hasMeta: boolean | undefined): void {
     const { log } = this.#context
+    const meta = hasMeta ? stamp : undefined
     const text = offset === undefined ? undefined : log.position(offset)
     if (typeof payload === 'string') {
-      this.send({ verb: 'message', key, replayed, payload, ...positionOption(text) })
+      this.send({ verb: 'message', key, replayed, meta, payload, ...positionOption(text) })
       return
     }
     const position = offset === undefined || text === undefined ? undefined : { epoch: log.epoch, offset }
-    this.#socket.send(encodeMessageFrame(key, position, replayed, payload))
+    this.#socket.send(encodeMessageFrame(key, position, replayed, payload, meta && encodeMeta(meta)))
   }
 
   #refuse(

@@ -130,9 +130,10 @@ export class HookCalls {
     key: string,
     payload: Uint8Array,
     isBinary: boolean,
+    isEphemeral: boolean,
   ): MaybePromise<PublishChange | undefined> {
     if (this.#publish === undefined) return undefined
-    const request = new AskedPublish(caller, key, payload, isBinary)
+    const request = new AskedPublish(caller, key, payload, isBinary, isEphemeral)
     const asked = this.#publish.ask(request)
     return isPromise(asked) ? asked.then(() => AskedPublish.changeOf(request)) : AskedPublish.changeOf(request)
   }

@@ -73,7 +73,10 @@ export interface HookMessage {
 }
 
 /** A client wants to publish a message. */
-export interface PublishRequest extends HookClient, HookMessage {}
+export interface PublishRequest extends HookClient, HookMessage {
+  /** The message reaches live listeners only, and is in no log. */
+  readonly isEphemeral: boolean
+}
 
 /** Changes a message before it is published. */
 export interface PublishAnswer {

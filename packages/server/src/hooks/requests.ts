@@ -192,15 +192,17 @@ export interface PublishChange {
 
 /** A publish. */
 export class AskedPublish extends Asked implements PublishRequest, HookMessage {
+  readonly isEphemeral: boolean
   #key: string
   readonly #message: Borrowed
   #content: EncodedPayload | undefined
   #isChanged = false
 
   /** @param payload Borrowed until {@link AskedPublish.keep}. */
-  constructor(caller: HookCaller, key: string, payload: Uint8Array, isBinary: boolean) {
+  constructor(caller: HookCaller, key: string, payload: Uint8Array, isBinary: boolean, isEphemeral: boolean) {
     super(caller)
     this.#key = key
+    this.isEphemeral = isEphemeral
     this.#message = new Borrowed(payload, isBinary)
   }
 

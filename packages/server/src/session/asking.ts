@@ -31,7 +31,13 @@ export function askAbout(
   switch (message.verb) {
     case 'publish': {
       assertMayPublish(session, message)
-      const change = hooks.publish(session, message.key, message.payload as Uint8Array, isBinary)
+      const change = hooks.publish(
+        session,
+        message.key,
+        message.payload as Uint8Array,
+        isBinary,
+        message.ephemeral === true,
+      )
       // Most publishes are not changed, and this is the hot path.
       if (change === undefined) return undefined
       return andThen(change, (change) => {
@@ -43,7 +49,8 @@ export function askAbout(
     }
     case 'request': {
       assertMayRequest(session, message)
-      const change = hooks.publish(session, message.key, message.payload as Uint8Array, isBinary)
+      // No log has a request.
+      const change = hooks.publish(session, message.key, message.payload as Uint8Array, isBinary, true)
       return andThen(change, (change) => {
         if (change === undefined) return undefined
         const { key, content = { payload: message.payload, isBinary } } = change

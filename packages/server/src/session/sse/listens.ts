@@ -62,10 +62,9 @@ export class StreamListens {
     if (this.#patterns.length > maxListensPerConnection) {
       throw new WebMQError('E_LISTEN_LIMIT', { detail: `at most ${maxListensPerConnection}` })
     }
-    for (const pattern of this.#patterns) {
-      this.#assertGranted(pattern)
-      assertMeta(session, pattern, this.#hasMeta || undefined)
-    }
+    for (const pattern of this.#patterns) this.#assertGranted(pattern)
+    if (this.#hasMeta && !this.#patterns.some((pattern) => session.metaRules.mayCover(pattern)))
+      for (const pattern of this.#patterns) assertMeta(session, pattern, true)
     for (const pattern of this.#patterns) {
       session.assertUserListens()
       await session.askListen(pattern, isRangeAsked(this.#range))

@@ -110,7 +110,7 @@ function approved(context: HandlerContext, caller: Caller, draft: Draft): MaybeP
   const message = outbound(context, caller, draft)
   if (caller.kind === 'operator' || context.hooks === undefined) return message
   const { key, payload, isBinary } = draft
-  return andThen(context.hooks.publish(hookCallerOf(caller), key, payload, isBinary), (change) =>
+  return andThen(context.hooks.publish(hookCallerOf(caller), key, payload, isBinary, draft.isEphemeral), (change) =>
     change === undefined ? message : outbound(context, caller, { ...draft, key: change.key, ...change.content }),
   )
 }
