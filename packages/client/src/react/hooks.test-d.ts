@@ -16,8 +16,8 @@ export function Types(): null {
   expectTypeOf(useMessages(null).isStale).toBeBoolean()
   expectTypeOf(useLatest('a').latest).toExtend<ReadonlyMap<string, Message<unknown>>>()
   expectTypeOf(usePresence('room', { name: 'Ada' }).members[0]?.data).toEqualTypeOf<{ name: string } | undefined>()
-  usePublish('a')(1, { timeoutMs: 1 })
-  usePublish()('a', 1)
+  void usePublish('a')(1, { timeoutMs: 1 })
+  void usePublish()('a', 1)
   // @ts-expect-error a pattern is not a key
   usePublish('a.*')
   // @ts-expect-error the id belongs to one publish

@@ -15,6 +15,8 @@ export interface MessagesOptions<P = unknown> {
   readonly maxMessages?: number
   /** Loads at most `limit` messages from before `oldest`, oldest first, for example from your database. */
   readonly loadOlder?: (oldest: Message<P> | undefined, limit: number) => Awaitable<readonly Message<P>[]>
+  /** Messages come with `userId`, `timeMs` and `id`, see `listen`. Default `false`. */
+  readonly meta?: boolean
   /** Time between the end of the last component with this list and that of its listen; default 1,000. */
   readonly graceMs?: number
 }
@@ -85,7 +87,7 @@ class MessageList implements Source<Messages<unknown>>, Follower, Shower {
     this.changed = changed
     this.#limit = this.#keptCount = options.limit ?? LIMIT
     sendingsOf(client).showers.add(this)
-    this.#following = new Following(client, pattern, { last: this.#limit }, this)
+    this.#following = new Following(client, pattern, { last: this.#limit, meta: options.meta ?? false }, this)
   }
 
   begin(): void {
@@ -178,12 +180,13 @@ class MessageList implements Source<Messages<unknown>>, Follower, Shower {
     return this.#older
   }
 
-  async #readHistory(count: number): Promise<readonly Message<unknown>[]> {
-    const oldest = this.#messages.find(({ position }) => position !== undefined)?.position
-    const limit = this.#keptCount + this.#limit
-    const { messages } = await history(clientOf(this.#client), this.#pattern, { limit })
-    const end = messages.findIndex(({ position }) => position === oldest)
-    return messages.slice(Math.max(0, end - count), Math.max(0, end))
+  async #readHistory(
+    limit: number,
+  ): Promise<{ readonly messages: readonly Message<unknown>[]; readonly more: boolean }> {
+    const before = this.#messages.find(({ position }) => position !== undefined)?.position
+    if (before === undefined) return { messages: [], more: false }
+    const { meta = false } = this.#options
+    return history(clientOf(this.#client), this.#pattern, { before, limit, meta })
   }
 
   async #readOlder(): Promise<void> {
@@ -194,11 +197,12 @@ class MessageList implements Source<Messages<unknown>>, Follower, Shower {
     // From now on, so that live messages do not push out those before which it reads.
     this.#keptCount += count
     try {
-      const older = await (loadOlder?.(oldest, count) ?? this.#readHistory(count))
+      const own = await loadOlder?.(oldest, count)
+      const { messages, more } = own ? { messages: own, more: false } : await this.#readHistory(count)
       // A replay has replaced the list meanwhile.
       if (this.#messages[0] !== oldest) return
-      this.#messages.unshift(...older)
-      this.#hasOlder = older.length >= count && this.#keptCount < maxMessages
+      this.#messages.unshift(...messages)
+      this.#hasOlder = (more || messages.length >= count) && this.#keptCount < maxMessages
       this.#error = undefined
     } catch (error) {
       this.#keptCount -= count
