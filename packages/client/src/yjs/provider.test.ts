@@ -352,6 +352,8 @@ describe('the awareness', () => {
     await vi.advanceTimersByTimeAsync(50)
     const seenBy = ({ provider }: Browser) => provider.awareness.getStates().get(one.doc.clientID)
     expect(seenBy(other)).toEqual({ name: 'Ada' })
+    const moves = server.received.filter((message) => message.verb === 'publish' && message.key === `${KEY}.live`)
+    expect(moves.map((move) => 'ephemeral' in move && move.ephemeral)).not.toContain(false)
     await settle()
     const later = new Browser(server)
     await vi.advanceTimersByTimeAsync(50)

@@ -27,7 +27,7 @@ const RETRY = { minMs: 500, maxMs: 20_000 }
 const SPREAD = { minMs: 200, perClientMs: 20, maxMs: 5_000 }
 const RELIABLE: PublishOptions = { whenOffline: 'reject' }
 /** Nobody misses a cursor or a question of a lost connection. */
-const BRIEF: PublishOptions = { ack: 'none', whenOffline: 'drop', echo: false }
+const BRIEF: PublishOptions = { ack: 'none', whenOffline: 'drop', echo: false, ephemeral: true }
 
 /**
  * Keeps a Yjs document the same in all clients that open its key, also after all of them were offline and the server
@@ -115,7 +115,7 @@ export class WebMQProvider {
       report,
     })
     this.#liveJoiner = new Joiner(Math.min(maxBytes, MAX_LIVE_BYTES))
-    this.#live = client.listen(`${key}.live`, (_, message) => this.#take(message))
+    this.#live = client.listen(`${key}.live`, (_, message) => this.#take(message), { recover: false })
     this.#cursors = new Cursors({
       client,
       awareness,
