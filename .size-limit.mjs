@@ -7,13 +7,40 @@ import { build } from 'esbuild'
 /** The plugin takes this off for what esbuild adds to an empty script, which it does not add to a module. */
 const EMPTY_SCRIPT_BYTES = 32
 
-const CORE_BYTES = 11_904
+const CORE_BYTES = 12_288
 
 /** What each part adds. */
-const PART_BYTES = { history: 1_024, iterate: 1_024, load: 1_024, presence: 2_560, resume: 1_024 }
+const PART_BYTES = {
+  concurrency: 1_024,
+  history: 1_024,
+  iterate: 1_024,
+  latest: 1_024,
+  load: 1_024,
+  outbox: 3_456,
+  presence: 2_560,
+  requests: 2_688,
+  resume: 1_024,
+  schema: 1_792,
+  state: 2_560,
+  tabs: 6_656,
+}
+
+/** What each hook adds beyond the core, its framework and the parts that it shows. */
+const HOOK_BYTES = {
+  useStatus: 768,
+  useTopic: 1_024,
+  usePublish: 1_024,
+  useStateTopic: 1_280,
+  usePresence: 1_536,
+  useLatest: 1_792,
+  // With the list that joins history, live messages and optimistic ones.
+  useMessages: 3_072,
+}
+const FRAMEWORKS = ['react', 'svelte', 'vue']
+const SHOWN_PARTS = ['history', 'presence', 'state']
 
 /** Modules that load when they are needed. The first two import nothing; packages/client/test/bundle.test.ts holds that. */
-const LATER_BYTES = { 'connection/token-defect': 1_024, 'connection/refusal': 1_024, 'sse/fallback': 8_704 }
+const LATER_BYTES = { 'connection/token-defect': 1_024, 'connection/refusal': 1_024, 'sse/fallback': 8_960 }
 
 const fileOf = (module) => fileURLToPath(new URL(`packages/client/dist/${module}.js`, import.meta.url))
 
@@ -41,8 +68,19 @@ const check = (module, maxBytes, ignore = []) => ({
 
 const core = await coreFiles()
 
+const beyondParts = [...core, ...FRAMEWORKS, ...SHOWN_PARTS.map((part) => fileOf(`${part}/index`))]
+
+const checkHook = (framework, hook, maxBytes) => ({
+  ...check(`${framework}/index`, maxBytes, beyondParts),
+  name: `webmq-client/${framework}: ${hook}`,
+  import: `{ ${hook} }`,
+})
+
 export default [
   check('index', CORE_BYTES, laterFiles),
   ...Object.entries(PART_BYTES).map(([part, maxBytes]) => check(`${part}/index`, maxBytes, core)),
+  ...FRAMEWORKS.flatMap((framework) =>
+    Object.entries(HOOK_BYTES).map(([hook, maxBytes]) => checkHook(framework, hook, maxBytes)),
+  ),
   ...Object.entries(LATER_BYTES).map(([module, maxBytes]) => check(module, maxBytes)),
 ]

@@ -27,8 +27,8 @@ const WAITING = {
 /** On two cores vitest's default is one. */
 const COMPUTING = { maxWorkers: Math.max(2, availableParallelism() - 1), sequence: { groupOrder: 1 } }
 
-/** Unit tests share their modules within a worker, which saves half of their CPU time. */
-const SHARED = { include: ['src/**/*.test.ts'], isolate: false }
+/** The files of a worker share their modules, which saves half of the CPU time of unit tests. */
+const UNITS = { include: ['src/**/*.test.ts'] }
 /** It tests what a page does once. */
 const ALONE = 'src/connection/refusal.test.ts'
 /** Tests of a broker. */
@@ -39,6 +39,7 @@ const PLAYS = 'test/**/*.test.ts'
 const project = (name: string) => ({
   resolve,
   test: {
+    isolate: false,
     ...COMPUTING,
     name,
     root: `packages/${name}`,
@@ -59,12 +60,12 @@ export default defineConfig({
     globalSetup: ['test/services-setup.ts'],
     sequence: { sequencer: LongestFirst },
     projects: [
-      { resolve, test: { ...ofClient, ...SHARED, exclude: [ALONE] } },
-      { resolve, test: { ...ofClient, name: 'client-alone', include: [ALONE, PLAYS] } },
-      { resolve, test: { ...ofServer, ...SHARED } },
+      { resolve, test: { ...ofClient, ...UNITS, exclude: [ALONE] } },
+      { resolve, test: { ...ofClient, name: 'client-alone', include: [ALONE, PLAYS], isolate: true } },
+      { resolve, test: { ...ofServer, ...UNITS } },
       { resolve, test: { ...ofServer, name: 'server-plays', include: [PLAYS] } },
       project('native'),
-      { resolve, test: { ...ofBench, ...SHARED } },
+      { resolve, test: { ...ofBench, ...UNITS } },
       { resolve, test: { ...ofBench, ...WAITING, name: 'bench-plays', include: [PLAYS] } },
       { resolve, test: { ...ofServices, ...WAITING } },
       { resolve, test: { ...ofServer, ...WAITING, name: 'brokers', include: [BROKERS], exclude: [] } },
@@ -72,6 +73,7 @@ export default defineConfig({
         resolve,
         test: {
           ...WAITING,
+          isolate: false,
           name: 'end-to-end',
           include: ['test/**/*.test.ts'],
         },

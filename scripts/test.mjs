@@ -1,5 +1,5 @@
 // `npm test`: builds, gets what the tests need, runs every runner, and counts them together in the last line.
-import { beginBuildForTests } from './lib/build.mjs'
+import { beginBuildForTests, TEST_PROGRAMS } from './lib/build.mjs'
 import { findChromium } from './lib/chromium.mjs'
 import { printCounts, runAutobahn, runCargoTests, runLint, runVitest } from './lib/runners.mjs'
 import { findServices } from './lib/services.mjs'
@@ -17,7 +17,7 @@ await runScript(async () => {
   const [vitest, others] = await sideBySide(
     built.then(() =>
       step('Running the TypeScript and browser tests', () =>
-        runVitest({ ...process.env, WEBMQ_TEST_CHROMIUM: chromium }),
+        runVitest({ ...process.env, ...TEST_PROGRAMS, WEBMQ_TEST_CHROMIUM: chromium }),
       ),
     ),
     compiled.then(async () => {

@@ -18,6 +18,9 @@ const PAGE = `
   listen('news.#', (payload) => seen.payloads.push(payload))
 `
 
+/** A limit for a busy machine, not a wait. */
+const EVENTUALLY = { timeout: 20_000, interval: 50 }
+
 interface Seen {
   readonly states: string[]
   readonly gaps: string[]
@@ -69,14 +72,14 @@ describe('the devtools', () => {
   const reconnected = () =>
     expect
       .poll(async () => {
-        await page.clock.runFor(500)
+        await page.clock.runFor(2_000)
         return await seen('states')
-      })
+      }, EVENTUALLY)
       .toContain('connected')
 
   async function delivers(text: string): Promise<void> {
     await server.publish('news.today', text)
-    await expect.poll(() => seen('payloads')).toContain(text)
+    await expect.poll(() => seen('payloads'), EVENTUALLY).toContain(text)
   }
 
   beforeEach(async () => {
@@ -101,7 +104,7 @@ describe('the devtools', () => {
     await server.publish('news.today', 'missed by nobody')
     await reconnected()
     expect(await seen('states')).toEqual(['reconnecting', 'connected'])
-    await expect.poll(() => seen('payloads')).toContain('missed by nobody')
+    await expect.poll(() => seen('payloads'), EVENTUALLY).toContain('missed by nobody')
     expect(await seen('gaps')).toEqual([])
   })
 
@@ -113,7 +116,7 @@ describe('the devtools', () => {
     await page.clock.runFor(11_000)
     await reconnected()
     expect(await seen('states')).toEqual(['reconnecting', 'connected'])
-    await expect.poll(() => seen('payloads')).toContain('lost at first')
+    await expect.poll(() => seen('payloads'), EVENTUALLY).toContain('lost at first')
     expect(await seen('gaps')).toEqual([])
   })
 
@@ -121,7 +124,7 @@ describe('the devtools', () => {
     await press('expire')
     await server.publish('news.today', 'gone for good')
     await reconnected()
-    await expect.poll(() => seen('gaps')).toEqual(['history-expired'])
+    await expect.poll(() => seen('gaps'), EVENTUALLY).toEqual(['history-expired'])
     await delivers('after the gap')
     expect(await seen('payloads')).not.toContain('gone for good')
   })
@@ -139,7 +142,7 @@ describe('the devtools', () => {
     await page.clock.runFor(8_000)
     expect(await seen('states')).not.toContain('connected')
     await reconnected()
-    await expect.poll(() => seen('payloads')).toContain('while offline')
+    await expect.poll(() => seen('payloads'), EVENTUALLY).toContain('while offline')
   })
 
   it('go away when they are removed', async () => {

@@ -1,16 +1,28 @@
-// Builds the addon and puts it beside index.js under the name that it is looked for.
+// Builds the addon and puts it beside index.js under the name that it is looked for. With `--dev`, cargo takes the profile
+// of the Rust tests, which saves most of the time, and the addon goes to the folder `dev`: tests name it in
+// WEBMQ_NATIVE_ADDON, and no bench measures it by mistake.
 import { spawn } from 'node:child_process'
-import { copyFile, rename } from 'node:fs/promises'
+import { copyFile, mkdir, rename } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { addonFileName, platformName, thisSystem } from './platform.js'
 
 const here = dirname(fileURLToPath(import.meta.url))
+const isForTests = process.argv.includes('--dev')
 
 /** Path of the library that cargo made. */
 async function build() {
-  const args = ['build', '--release', '--package', 'webmq-addon', '--message-format', 'json-render-diagnostics']
+  const profile = isForTests ? 'dev' : 'release'
+  const args = [
+    'build',
+    '--profile',
+    profile,
+    '--package',
+    'webmq-addon',
+    '--message-format',
+    'json-render-diagnostics',
+  ]
   const cargo = spawn('cargo', args, { cwd: here, stdio: ['ignore', 'pipe', 'inherit'] })
   const ended = new Promise((resolve, reject) => {
     cargo.once('error', (cause) =>
@@ -36,7 +48,9 @@ if (platform === undefined) {
   const fileName = addonFileName(platform)
   const library = await build()
   // Renamed into place: a process that has the old one open keeps it whole.
-  const target = join(here, fileName)
+  const folder = isForTests ? join(here, 'dev') : here
+  await mkdir(folder, { recursive: true })
+  const target = join(folder, fileName)
   await copyFile(library, `${target}.new`)
   await rename(`${target}.new`, target)
   console.log(`webmq-native: built ${fileName}`)

@@ -7,12 +7,17 @@ import { addonFileName, PLATFORMS, packageName, platformName, thisSystem } from 
 const require = createRequire(import.meta.url)
 const { version } = require('./package.json')
 
-/** Loads the addon that was built here, else that of the package for this platform. */
+/**
+ * Loads the addon that the environment variable WEBMQ_NATIVE_ADDON names by its path, else the one that was built here,
+ * else that of the package for this platform.
+ */
 export function loadNativeEngine() {
   const system = thisSystem()
   const platform = platformName(system)
   const isCheckout = existsSync(pathOf('Cargo.toml'))
   const findings = { system, version, isCheckout, otherPackages: [] }
+  const named = process.env.WEBMQ_NATIVE_ADDON
+  if (named) return load(named, findings)
   if (platform === undefined) throw missing(findings)
 
   const built = pathOf(addonFileName(platform))

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { addonFileName, platformName, thisSystem } from '../../packages/native/platform.js'
 import { must, print, ROOT, run, StepError, sideBySide, step } from './steps.mjs'
 
 export const PNPM = 'pnpm@10.34.9'
@@ -18,8 +19,18 @@ export async function build() {
   await sideBySide(...(hasCargo ? [buildNative()] : []), compileTypeScript())
 }
 
+const TARGET = path.resolve(ROOT, process.env.CARGO_TARGET_DIR ?? 'target')
+const LOADGEN = 'packages/bench/loadgen/Cargo.toml'
+
+/** Environment of the tests: the programs that {@link beginBuildForTests} builds, in the profile of the Rust tests. */
+export const TEST_PROGRAMS = {
+  WEBMQ_NATIVE_ADDON: path.join(ROOT, 'packages', 'native', 'dev', addonFileName(platformName(thisSystem()))),
+  WEBMQ_LOADGEN: path.join(TARGET, 'debug', 'webmq-loadgen'),
+}
+
 /**
- * Begins to do the same, and to build the load generator and everything else that the tests need.
+ * Begins to do the same, and to build the load generator and everything else that the tests need. What is in Rust is
+ * built as for its own tests: that is quicker, and checks more when it runs.
  * @param {() => Promise<void>} find Gets the rest, for which the packages must be there; cargo builds meanwhile.
  * @returns {Promise<{ compiled: Promise<void>, built: Promise<unknown> }>} `compiled`: the TypeScript is. `built`: all is.
  */
@@ -30,8 +41,8 @@ export async function beginBuildForTests(find) {
   }
   await installPackages()
   const compiled = compileTypeScript()
-  const loadgenBuilt = sideBySide(buildNative(), compiled).then(buildLoadgen)
-  return { compiled, built: sideBySide(loadgenBuilt, compiled.then(find)) }
+  const rustBuilt = buildNative('--dev').then(buildLoadgen)
+  return { compiled, built: sideBySide(rustBuilt, compiled.then(find)) }
 }
 
 function checkNode() {
@@ -66,25 +77,20 @@ async function compileTypeScript() {
   await import('../../packages/server/copy-errors.mjs')
 }
 
-async function buildNative() {
+async function buildNative(...args) {
   await step('Building the native engine (the first time takes a minute or two)', () =>
-    must('The native engine did not build.', 'npm', ['run', '--silent', 'build:native'], {
-      cwd: path.join(ROOT, 'packages', 'native'),
+    must('The native engine did not build.', process.execPath, ['packages/native/build.js', ...args], {
       log: 'native',
     }),
   )
 }
 
-/** The release programs of the bench, so that no test has to build them. */
 async function buildLoadgen() {
-  const { buildLoadgen } = await import('../../packages/bench/dist/loadgen/build.js')
-  await step('Building the load generator (the first time takes a minute)', async () => {
-    try {
-      await buildLoadgen({ phase: () => undefined, note: print })
-    } catch (error) {
-      throw new StepError(error.message)
-    }
-  })
+  await step('Building the load generator', () =>
+    must('The load generator did not build.', 'cargo', ['build', '--locked', '--manifest-path', LOADGEN], {
+      log: 'loadgen',
+    }),
+  )
 }
 
 function packageManifests() {

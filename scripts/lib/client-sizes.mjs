@@ -10,6 +10,8 @@ const CLIENT = path.join(ROOT, 'packages/client')
 const LATER = ['*/fallback.js', '*/refusal.js', '*/token-defect.js']
 /** Of frameworks and libraries that an app has anyway. */
 const PEERS = ['react', 'react-dom', 'vue', 'svelte', 'yjs', 'y-protocols', 'lib0', 'msgpackr']
+/** Built on other parts: their own bytes are those beyond all others. */
+const UPPER = ['./react', './vue', './svelte', './yjs']
 /** Not for apps: tests, and the whole protocol. */
 const NOT_IN_APPS = ['.', './package.json', './testing', './protocol']
 
@@ -49,17 +51,21 @@ export async function clientSizes() {
   const external = [...LATER, ...PEERS.flatMap((name) => [name, `${name}/*`])]
   const core = "export * from 'webmq-client'"
   const coreBytes = await bundledBytes(core, CLIENT, external)
-  const sizes = [{ name: 'webmq-client', bytes: coreBytes }]
-  for (const entry of Object.keys(exports)) {
-    if (NOT_IN_APPS.includes(entry)) continue
+  const parts = []
+  for (const entry of Object.keys(exports).filter((entry) => !NOT_IN_APPS.includes(entry))) {
     const name = `webmq-client/${entry.slice(2)}`
     const { metafile } = await bundle(`export * from '${name}'`, CLIENT, external)
     // By their names, because an object for all exports of a module costs bytes.
-    const names = metafile.outputs['bundle.js'].exports.map((own, index) => `${own} as part${index}`)
-    const both = `${core}; export { ${names.join(', ')} } from '${name}'`
-    sizes.push({ name, bytes: (await bundledBytes(both, CLIENT, external)) - coreBytes })
+    const names = metafile.outputs['bundle.js'].exports.map((own) => `${own} as ${entry.slice(2)}_${own}`)
+    parts.push({ name, code: `export { ${names.join(', ')} } from '${name}'`, isUpper: UPPER.includes(entry) })
   }
-  return sizes
+  const lower = [core, ...parts.filter(({ isUpper }) => !isUpper).map(({ code }) => code)].join('\n')
+  const lowerBytes = await bundledBytes(lower, CLIENT, external)
+  const sizes = parts.map(async ({ name, code, isUpper }) => {
+    const [before, beforeBytes] = isUpper ? [lower, lowerBytes] : [core, coreBytes]
+    return { name, bytes: (await bundledBytes(`${before}\n${code}`, CLIENT, external)) - beforeBytes }
+  })
+  return [{ name: 'webmq-client', bytes: coreBytes }, ...(await Promise.all(sizes))]
 }
 
 /** @param {number} bytes */

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import path from 'node:path'
+import { TEST_PROGRAMS } from './build.mjs'
 import { print, ROOT, run } from './steps.mjs'
 
 /**
@@ -194,7 +195,8 @@ function printSkipped(report) {
  */
 export async function runAutobahn() {
   const args = ['test/autobahn/run.mjs', '--transport', 'native', '--cases', '1.*,2.*,3.*,4.*,5.*,6.*,7.*,10.*']
-  const { exitCode, output } = await run(process.execPath, args, { log: 'autobahn', isBackground: true })
+  const env = { ...process.env, ...TEST_PROGRAMS }
+  const { exitCode, output } = await run(process.execPath, args, { log: 'autobahn', isBackground: true, env })
   const [, passed, failed, skipped] = output.match(/^autobahn: (\d+) passed, (\d+) failed, (\d+) skipped$/m) ?? [
     0, 0, 0, 0,
   ]

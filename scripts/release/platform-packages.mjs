@@ -19,7 +19,7 @@ export const WITH_PLATFORM_PACKAGES = {
     isMain: true,
     crate: ['packages/native/Cargo.toml', 'webmq-addon'],
     artifact: (platform) => `packages/native/artifacts/${addonFileName(platform)}`,
-    ownBuild: (platform) => `packages/native/${addonFileName(platform)}`,
+    ownBuild: (platform) => process.env.WEBMQ_NATIVE_ADDON ?? `packages/native/${addonFileName(platform)}`,
   },
   'webmq-bench': {
     what: 'load generator of webmq-bench',
@@ -29,7 +29,7 @@ export const WITH_PLATFORM_PACKAGES = {
     isMain: false,
     crate: ['packages/bench/loadgen/Cargo.toml', 'webmq-loadgen'],
     artifact: (platform) => `packages/bench/loadgen/artifacts/${platform}/webmq-loadgen`,
-    ownBuild: () => 'target/release/webmq-loadgen',
+    ownBuild: () => process.env.WEBMQ_LOADGEN ?? 'target/release/webmq-loadgen',
   },
 }
 
@@ -43,7 +43,7 @@ export function builtFiles(name, mayBeOwn) {
   const built = new Map()
   for (const platform of platforms) {
     const places = [artifact(platform), ...(mayBeOwn && platform === thisPlatform ? [ownBuild(platform)] : [])]
-    const found = places.map((place) => path.join(ROOT, place)).find(existsSync)
+    const found = places.map((place) => path.resolve(ROOT, place)).find(existsSync)
     if (found !== undefined) built.set(platform, found)
   }
   return { built, missing: platforms.filter((platform) => !built.has(platform)) }

@@ -27,7 +27,7 @@ declare global {
 
   /** Of the app. */
   const orders: {
-    set(id: number, order: unknown): void
+    add(order: unknown): void
     replaceAll(orders: unknown): void
     list(): unknown[]
   }

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { build } from 'esbuild'
-import type { Browser, Page } from 'playwright-core'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createServer } from 'webmq-server'
 import { startChromium } from '../chromium.js'
@@ -17,12 +17,15 @@ const server = createServer({
   closeTimeoutMs: 500,
 })
 let browser: Browser
+let context: BrowserContext
 let address = ''
 
 beforeAll(async () => {
   const [{ port }, started] = await Promise.all([server.start(), startChromium()])
   address = `http://127.0.0.1:${port}`
   browser = started
+  // One profile, in which a later page finds what an earlier one has stored.
+  context = await browser.newContext()
 })
 
 afterAll(async () => {
@@ -50,10 +53,11 @@ async function bundleOf(name: string): Promise<string> {
 }
 
 /** A page of the server's origin with the program and the HTML before it. */
-async function open(name: string, html: string, user = ''): Promise<Page> {
+async function open(name: string, html: string, user = '', prepare?: (page: Page) => Promise<void>): Promise<Page> {
   const code = bundles.get(name) ?? (await bundleOf(name))
   bundles.set(name, code)
-  const page = await browser.newPage()
+  const page = await context.newPage()
+  await prepare?.(page)
   await page.goto(`${address}/health?name=${user}`)
   await page.setContent(html)
   await page.addScriptTag({ type: 'module', content: code })
@@ -82,6 +86,22 @@ it('presence: the list follows who comes and goes', async () => {
   await ada.close()
 })
 
+it('form: what was sent without a connection arrives after a reload', async () => {
+  const arrived = new Promise<unknown>((resolve) => void server.listen('forms.*', resolve))
+  const html = '<form><input name="text" required /><button>Save</button></form><output></output>'
+  const offline = await open('form', html, '', async (page) => {
+    await page.routeWebSocket(/./, (socket) => void socket.close())
+  })
+  await offline.fill('input', 'important')
+  await offline.click('button')
+  await offline.getByText('1 waiting').waitFor()
+  await offline.close()
+  const later = await open('form', html)
+  await later.getByText('all sent').waitFor()
+  expect(await arrived).toEqual({ text: 'important' })
+  await later.close()
+})
+
 it('upload: the other page gets the same bytes', async () => {
   const html = '<input type="file" /><progress value="0"></progress><p></p>'
   const [sender, receiver] = await Promise.all([open('upload', html), open('upload', html)])
@@ -102,6 +122,6 @@ it('upload: the other page gets the same bytes', async () => {
 
 it('every recipe is run, and is short', () => {
   const recipes = examplesOf(PAGE, 'ts')
-  expect(recipes.map(({ name }) => name).toSorted()).toEqual(['chat', 'presence', 'upload'])
+  expect(recipes.map(({ name }) => name).toSorted()).toEqual(['chat', 'form', 'presence', 'upload'])
   for (const { code } of recipes) expect(code.split('\n').length).toBeLessThan(MAX_LINES)
 })

@@ -15,7 +15,6 @@ function Chat({ room }: { readonly room: string }) {
   const publish = usePublish(`chat.${room}.message`, { optimistic: true })
   const [typing, type] = useTyping(room, me)
   const { lost } = useStatus()
-
   function send(event: FormEvent<HTMLFormElement>) {
     event.preventDefault()
     const { text } = Object.fromEntries(new FormData(event.currentTarget))

@@ -104,7 +104,7 @@ describe('the reason why there is no engine', () => {
 
 describe.runIf(platformName(thisSystem()) !== undefined)('the loader', () => {
   const platform = platformName(thisSystem()) ?? ''
-  const addon = join(NATIVE, addonFileName(platform))
+  const addon = process.env.WEBMQ_NATIVE_ADDON ?? join(NATIVE, addonFileName(platform))
 
   it('takes the package of this platform', () => {
     const { load, addPackage } = installed()
@@ -147,6 +147,14 @@ describe.runIf(platformName(thisSystem()) !== undefined)('the loader', () => {
     cpSync(addon, join(folder, addonFileName(platform)))
     expect(load()).toBe('function')
   })
+
+  it('takes the addon that the environment names, whatever else is there', () => {
+    const { load, folder, addPackage } = installed()
+    expect(load({ WEBMQ_NATIVE_ADDON: addon })).toBe('function')
+    addPackage(packageName(platform), addon)
+    const missing = join(folder, 'missing.node')
+    expect(JSON.parse(load({ WEBMQ_NATIVE_ADDON: missing })).reason).toContain('does not load: Cannot find module')
+  })
 })
 
 /** The files of the package in a `node_modules` of their own, and what another process says when it loads them. */
@@ -164,11 +172,15 @@ function installed() {
     writeFileSync(join(target, 'package.json'), JSON.stringify({ name, version, main }))
     cpSync(addonPath, join(target, main))
   }
-  const load = () => {
+  const load = (named: NodeJS.ProcessEnv = {}) => {
     const program = `import { loadNativeEngine } from ${JSON.stringify(pathToFileURL(join(folder, 'index.js')))}
       try { console.log(typeof loadNativeEngine()) }
       catch ({ code, message, reason }) { console.log(JSON.stringify({ code, message, reason })) }`
-    const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8' })
+    const { WEBMQ_NATIVE_ADDON: _ofThisRun, ...others } = process.env
+    const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
+      encoding: 'utf8',
+      env: { ...others, ...named },
+    })
     return stdout.trim() || stderr
   }
   return { folder, addPackage, load }

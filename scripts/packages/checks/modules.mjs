@@ -7,6 +7,7 @@ const ENTRIES = [
   'webmq-client/iterate',
   'webmq-client/load',
   'webmq-client/presence',
+  'webmq-client/requests',
   'webmq-client/resume',
   'webmq-client/testing',
   'webmq-server',

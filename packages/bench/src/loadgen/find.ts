@@ -10,10 +10,13 @@ const MANIFEST = fileURLToPath(new URL('../../loadgen/Cargo.toml', import.meta.u
 const PROGRAM = 'webmq-loadgen'
 
 /**
- * Path of the load generator: built in a checkout, else that of the package of this platform.
+ * Path of the load generator: the one that WEBMQ_LOADGEN names, else built in a checkout, else that of the package of
+ * this platform.
  * @throws {RunError} when there is none; it says what to do.
  */
 export async function findLoadgen(progress: Pick<Progress, 'phase' | 'note'>): Promise<string> {
+  const named = process.env.WEBMQ_LOADGEN
+  if (named) return named
   if (existsSync(MANIFEST)) return await buildLoadgen(progress)
   const platform = platformName(process)
   const name = `webmq-bench-${platform}`

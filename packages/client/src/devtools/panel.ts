@@ -152,7 +152,7 @@ function heading(text: string): HTMLElement {
   return element
 }
 
-/** Everything is text: what other clients publish is not markup. */
+/** Cells are text, never markup: keys come from other clients. */
 function table(head: readonly string[], rows: readonly (readonly string[])[]): HTMLElement {
   const element = document.createElement('table')
   const row = (cells: readonly string[], tag: 'td' | 'th') => {

@@ -18,7 +18,7 @@ export interface TroubleContext {
 /** Longer than a heartbeat and its timeout usually are. */
 const SILENCE_MS = 60_000
 const OFFLINE_MS = 10_000
-/** What waits for the next connection is off after this time, whether there was one or not. */
+/** A trouble of the next connection is off after this time, even if there was none. */
 const ARMED_MS = 60_000
 /** A client that a refused token has closed is opened after this time. */
 const REOPEN_MS = 5_000
@@ -70,7 +70,7 @@ export class Trouble implements SocketWatcher {
         this.#cut()
         return
       case 'silence':
-        // What was lost meanwhile is not sent again on this connection: the next one resumes.
+        // This connection has lost frames for good. The next one resumes.
         this.#during(name, SILENCE_MS, () => this.#cut())
         return
       case 'offline':
@@ -157,7 +157,7 @@ export class Trouble implements SocketWatcher {
     return frame.replace(/ since=\S+/, '')
   }
 
-  /** The answer to such a listen says what a server says whose log has expired [P-8.3]. */
+  /** The answer to such a listen gets the gap of an expired log [P-8.3]. */
   #withGap(frame: Frame): Frame {
     const [verb, id = ''] = headOf(frame).split(' ')
     if (verb !== 'ok' || typeof frame !== 'string' || !this.#expired.delete(id)) return frame

@@ -3,7 +3,7 @@ import type { Backlog, Receiver, ReceiverContext } from '../listening/receiver.j
 import { ofClient } from '../of-client.js'
 import { invalid } from '../options.js'
 import { WebMQError } from '../protocol/index.js'
-import type { KnownTopic, Payload, Topics } from '../topics.js'
+import type { ListenTopic, TopicMessage, Topics } from '../topics.js'
 import type { ListenOptions, Message, Subscription } from '../types.js'
 import { MessageBuffer } from './message-buffer.js'
 
@@ -22,13 +22,13 @@ export interface IterateOptions extends ListenOptions {
 }
 
 /** The messages of a pattern, for `for await`. */
-export interface Iteration<P> extends AsyncIterable<Message<P>> {
+export interface Iteration<M extends Message<unknown> = Message<unknown>> extends AsyncIterable<M> {
   /** Ends, like the loop, when the client closes. */
   readonly subscription: Subscription
   /** Messages dropped because of `overflow`. */
   readonly droppedCount: number
   /** Iterates over the messages; each goes to one reader. Leaving the loop ends the listen. */
-  [Symbol.asyncIterator](): AsyncIterator<Message<P>, undefined>
+  [Symbol.asyncIterator](): AsyncIterator<M, undefined>
 }
 
 /**
@@ -37,15 +37,15 @@ export interface Iteration<P> extends AsyncIterable<Message<P>> {
  * @throws {WebMQError} `E_PATTERN_INVALID`, `E_OPTION_INVALID`, `E_POSITION_INVALID`.
  */
 export function iterate<const K extends string>(
-  pattern: KnownTopic<Topics, K>,
+  pattern: ListenTopic<Topics, K>,
   options?: IterateOptions,
-): Iteration<Payload<Topics, K>>
+): Iteration<TopicMessage<Topics, K>>
 export function iterate<T, const K extends string>(
   client: WebMQClient<T>,
-  pattern: KnownTopic<T, K>,
+  pattern: ListenTopic<T, K>,
   options?: IterateOptions,
-): Iteration<Payload<T, K>>
-export function iterate(...args: readonly unknown[]): Iteration<unknown> {
+): Iteration<TopicMessage<T, K>>
+export function iterate(...args: readonly unknown[]): Iteration {
   const [client, pattern, options] = ofClient<[pattern: string, options?: IterateOptions]>(args)
   const { bufferMaxMessages = BUFFER_MAX_MESSAGES, overflow = 'close', ...listenOptions } = options ?? {}
   if (!(bufferMaxMessages >= 1)) throw invalid('bufferMaxMessages')
@@ -56,7 +56,7 @@ export function iterate(...args: readonly unknown[]): Iteration<unknown> {
 }
 
 /** Buffers the messages of a subscription for its readers. */
-class Buffering implements Receiver, Iteration<unknown> {
+class Buffering implements Receiver, Iteration {
   readonly isSingleUse = true
   readonly #buffer: MessageBuffer<Message<unknown>>
   #context!: ReceiverContext

@@ -68,10 +68,8 @@ export class Listens {
       ...context,
       options,
       remove: (gone) => this.#remove(gone),
-      again: (subscription) => {
-        const listen = this.#listens.get(subscription.pattern)
-        if (listen && sender.isLive) this.#ask(listen, [subscription])
-      },
+      // An active subscription has a listen.
+      again: (active) => this.#ask(this.#listens.get(active.pattern) as Listen, [active]),
     }
     this.#requests = requests
     this.#replays = replays
@@ -247,16 +245,15 @@ export class Listens {
   #join(listen: Listen, subscription: LiveSubscription): void {
     // A listen without meta goes on with it.
     const needsMeta = subscription.options.meta && !hasMeta(listen, subscription)
-    if (isLive(subscription.start) && !needsMeta) {
-      const isLike = ({ options }: LiveSubscription) => options.slow === subscription.options.slow
-      const active = listen.subscriptions.find((other) => other.state === 'active' && isLike(other))
+    if (isLive(subscription.start) && !needsMeta && !isMixed(listen)) {
+      const active = listen.subscriptions.find(({ state }) => state === 'active')
       if (active) {
         const { position } = active.resume
         subscription.resume.advance(position)
         subscription.accept({ recovered: false, replayed: 0, position }, true, this.#latest)
         return
       }
-      if (listen.joinable?.every(isLike)) {
+      if (listen.joinable) {
         listen.joinable.push(subscription)
         return
       }
@@ -278,9 +275,7 @@ export class Listens {
   #ask(listen: Listen, targets: LiveSubscription[]): void {
     const { pattern } = listen
     const start = targets[0]?.start ?? {}
-    const [first, ...others] = listen.subscriptions.map(({ options }) => options.slow)
-    // On the wire they are one listen: none misses what only another one may miss.
-    const overflow = others.every((other) => other === first) ? first : 'disconnect'
+    const overflow = isMixed(listen) ? 'disconnect' : listen.subscriptions[0]?.options.slow
     if (isLive(start)) listen.joinable = targets
     this.#requests.send(
       (id) => encodeListen({ id, pattern, ...start, overflow, meta: hasMeta(listen) || undefined }),
@@ -411,6 +406,11 @@ export class Listens {
     await new Promise((resolve) => this.#requests.send((id) => encodeUnlisten(id, pattern), resolve))
     this.#takeUp()
   }
+}
+
+/** Whether its subscriptions differ in what they may miss. On the wire they are one listen: none misses more than it allows. */
+function isMixed({ subscriptions }: Listen): boolean {
+  return subscriptions.some(({ options }) => options.slow !== subscriptions[0]?.options.slow)
 }
 
 /** Whether some subscription wants meta. */

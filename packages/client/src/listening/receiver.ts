@@ -8,7 +8,7 @@ import type { ListenOptions, Message, MessageHandler, Subscription } from '../ty
  * `latest(handler, { every: 'frame' })`. A part that is not imported costs an app nothing.
  *
  * Every member but `deliver` is optional. A receiver belongs to one subscription. The client calls it synchronously, and
- * catches what it throws, like the errors of a handler. To wrap another receiver, extend {@link Wrapper}.
+ * catches what it throws, like the errors of a handler. To wrap another receiver, extend `Wrapper`.
  */
 export interface Receiver<P = unknown> {
   /** The app's handler: `unlisten(pattern, handler)` ends the subscription by it, or by the receiver itself. */

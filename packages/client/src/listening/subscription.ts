@@ -68,6 +68,7 @@ export class LiveSubscription implements Subscription {
       },
       again: (position) => {
         this.resume.position = position
+        // Otherwise the next connection, or page, begins there.
         if (this.state !== 'active') return
         this.reopen()
         this.context.again(this)

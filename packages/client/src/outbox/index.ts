@@ -11,7 +11,6 @@ export type * from './types.js'
  * Makes an outbox: publishes that survive a reload, in IndexedDB. One per name and page; tabs with the same name share its
  * messages, and one of them sends.
  *
- * @param client Default: that of `setup`.
  * @throws {WebMQError} `E_OPTION_INVALID`, naming the option.
  */
 export function outbox(options?: OutboxOptions): Outbox<Topics>

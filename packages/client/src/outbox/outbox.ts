@@ -29,7 +29,7 @@ export interface OutboxEnvironment {
   nowMs(): number
 }
 
-type Client = Pick<WebMQClient, 'add' | 'on' | 'publish' | 'state' | 'status'>
+type Client = WebMQClient
 
 const coreOf = partOf((core) => ({ core }))
 

@@ -42,30 +42,36 @@ export function encodeClientMessage(message: ClientMessage): string | Uint8Array
   }
 }
 
+/** Encodes `auth` [P-5.1]. */
 export function encodeAuth(id: string, token: string): string {
   return `auth ${id}\n${token}`
 }
 
+/** Encodes `publish` [P-7.1]; bytes if its payload is bytes. */
 export function encodePublish(message: Loose<Omit<From<'publish'>, 'verb'>>): string | Uint8Array<ArrayBuffer> {
   const { id = '-', key, messageId, echo, ephemeral, payload } = message
   const options = `${option('id', messageId)}${echo ? '' : ' noecho'}${flag('ephemeral', ephemeral)}`
   return withPayload(`publish ${id} ${key}${options}\n`, payload)
 }
 
+/** Encodes `listen` [P-6.1]. */
 export function encodeListen(message: Loose<Omit<From<'listen'>, 'verb'>>): string {
   const { id, pattern, overflow, meta, state } = message
   return `listen ${id} ${pattern}${range(message)}${flag('state', state)}${option('overflow', overflow)}${flag('meta', meta)}`
 }
 
+/** Encodes `unlisten`. */
 export function encodeUnlisten(id: string, pattern: string): string {
   return `unlisten ${id} ${pattern}`
 }
 
+/** Encodes `history`. */
 export function encodeHistory(message: Loose<Omit<From<'history'>, 'verb'>>): string {
   const { id, key, limit, before, reverse, meta } = message
   return `history ${id} ${key}${range(message)}${option('limit', limit)}${option('before', before)}${flag('reverse', reverse)}${flag('meta', meta)}`
 }
 
+/** Encodes `presence` [P-14.1]. */
 export function encodePresence(message: Loose<From<'presence'>>): string {
   const { id, key, op } = message
   const start = `presence ${id} ${key} op=${op}`

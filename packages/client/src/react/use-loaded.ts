@@ -1,5 +1,6 @@
 import * as React from 'react'
-import type { LoadedStore } from '../stores/store.js'
+import { acquire, type Resource } from '../stores/shared.js'
+import type { Store } from '../stores/store.js'
 
 const never = () => () => undefined
 
@@ -9,8 +10,11 @@ const SHOWN = /* @__PURE__ */ Object.assign(/* @__PURE__ */ Promise.resolve(), {
   value: undefined,
 })
 
-/** Suspends the component until the store shows something, if `isWanted`. */
-export function useLoaded<S>(store: LoadedStore<S>, snapshot: S, isWanted = false): void {
+/**
+ * Suspends the component until the store shows something, if `isWanted`. A component that has not been mounted has no
+ * state of its own, so what it waits for is found by `scope` and `name`.
+ */
+export function useLoaded<S>(scope: object, name: string, store: Store<S>, snapshot: S, isWanted = false): void {
   // A server renders the initial value. A page that continues from its HTML keeps that rather than show a fallback.
   const isServer = React.useSyncExternalStore(
     never,
@@ -21,6 +25,32 @@ export function useLoaded<S>(store: LoadedStore<S>, snapshot: S, isWanted = fals
   if (!isWanted || isHydrated) return
   const isEmpty = snapshot === store.initial
   // React 18 has no `use`; there a component suspends by throwing.
-  if (React.use) React.use(isEmpty ? store.loaded() : SHOWN)
-  else if (isEmpty) throw store.loaded()
+  if (React.use) React.use(isEmpty ? loaded(scope, name, store) : SHOWN)
+  else if (isEmpty) throw loaded(scope, name, store)
+}
+
+/** Opens the store, and resolves at its first change. The same promise until then. */
+function loaded(scope: object, name: string, store: Store<unknown>): Promise<void> {
+  const [{ promise }, release] = acquire(scope, `loaded ${name}`, () => new Loading(store))
+  void promise.then(release)
+  return promise
+}
+
+/** Uses a store until its first change. */
+class Loading implements Resource {
+  #end: () => void = () => undefined
+  readonly promise: Promise<void>
+
+  constructor(store: Store<unknown>) {
+    this.promise = new Promise((resolve) => {
+      this.#end = store.subscribe(() => {
+        this.#end()
+        resolve()
+      })
+    })
+  }
+
+  close(): void {
+    // It has ended itself: its users release it when it has resolved.
+  }
 }

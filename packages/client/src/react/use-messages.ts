@@ -1,6 +1,8 @@
 'use client'
+import { scopeOf } from '../stores/client.js'
 import { type Messages, type MessagesOptions, messagesStore } from '../stores/messages.js'
 import type { KnownTopic, Payload, Topics } from '../topics.js'
+import { useGivenClient } from './client.js'
 import { useLoaded } from './use-loaded.js'
 import { useSnapshot, useStore } from './use-store.js'
 
@@ -18,10 +20,9 @@ export function useMessages<const K extends string>(
   pattern: KnownTopic<Topics, K> | null,
   { suspense, ...options }: UseMessagesOptions<Payload<Topics, K>> = {},
 ): Messages<Payload<Topics, K>> {
-  const store = useStore(`${pattern} ${JSON.stringify(options)}`, (client) =>
-    messagesStore(client, pattern, options as MessagesOptions),
-  )
+  const name = `${pattern} ${JSON.stringify(options)}`
+  const store = useStore(name, (client) => messagesStore(client, pattern, options as MessagesOptions))
   const snapshot = useSnapshot(store)
-  useLoaded(store, snapshot, suspense)
+  useLoaded(scopeOf(useGivenClient()), name, store, snapshot, suspense && pattern !== null)
   return snapshot as Messages<Payload<Topics, K>>
 }

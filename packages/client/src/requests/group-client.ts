@@ -4,8 +4,8 @@ import {
   decodeEnded,
   decodeReply,
   decodeTask,
+  type ErrorCode,
   encodeRequest,
-  isErrorCode,
   isGroup,
   type RawMessage,
   type ServerMessage,
@@ -176,7 +176,7 @@ function errorOf({ payload }: Told): WebMQError {
   }
   const { code, message } = json
   return new WebMQError(
-    typeof code === 'string' && isErrorCode(code) ? code : 'E_RESPONSE',
+    typeof code === 'string' && /^E_[A-Z\d_]{1,40}$/.test(code) ? (code as ErrorCode) : 'E_RESPONSE',
     typeof message === 'string' ? { message: message.slice(0, 512) } : {},
   )
 }

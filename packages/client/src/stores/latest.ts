@@ -1,7 +1,7 @@
 import type { ListenOptions, Message } from '../types.js'
 import { type GivenClient, scopeOf } from './client.js'
 import { Following } from './follow.js'
-import { constantStore, type LoadedStore, sharedStore } from './store.js'
+import { constantStore, type Store, sharedStore } from './store.js'
 
 /** Options of the newest messages by key. */
 export interface LatestOptions extends Pick<ListenOptions, 'last' | 'rewind'> {
@@ -30,7 +30,7 @@ export function latestStore(
   client: GivenClient,
   pattern: string | null,
   { graceMs, ...options }: LatestOptions = {},
-): LoadedStore<Latest<unknown>> {
+): Store<Latest<unknown>> {
   if (pattern === null) return constantStore(IDLE)
   const { maxKeys = MAX_KEYS, ...start } = options
   const name = `latest ${pattern} ${JSON.stringify(options)}`

@@ -5,7 +5,7 @@ import type { Message } from '../types.js'
 import { clientOf, type GivenClient, scopeOf } from './client.js'
 import { type Follower, Following } from './follow.js'
 import { type ListedMessage, type SentMessage, type Shower, sendingsOf } from './sending.js'
-import { constantStore, type LoadedStore, type Source, sharedStore } from './store.js'
+import { constantStore, type Source, type Store, sharedStore } from './store.js'
 
 /** Options of a list of messages. */
 export interface MessagesOptions<P = unknown> {
@@ -50,7 +50,7 @@ export function messagesStore(
   client: GivenClient,
   pattern: string | null,
   { graceMs, ...options }: MessagesOptions = {},
-): LoadedStore<Messages<unknown>> {
+): Store<Messages<unknown>> {
   if (pattern === null) return constantStore(IDLE)
   return sharedStore(
     scopeOf(client),

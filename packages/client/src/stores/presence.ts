@@ -1,7 +1,7 @@
 import { type Member, presence } from '../presence/index.js'
 import { clientOf, type GivenClient, scopeOf } from './client.js'
 import { acquire } from './shared.js'
-import { constantStore, type LoadedStore, sharedStore } from './store.js'
+import { constantStore, type Store, sharedStore } from './store.js'
 
 /** Who is present at a key. */
 export interface Present<D> {
@@ -17,11 +17,7 @@ const EMPTY: Present<never> = { members: [], isStale: true, error: undefined }
 const IDLE = { ...EMPTY, isStale: false }
 
 /** The store of the members at `key`; of none if it is `null`. */
-export function presenceStore(
-  client: GivenClient,
-  key: string | null,
-  graceMs?: number,
-): LoadedStore<Present<unknown>> {
+export function presenceStore(client: GivenClient, key: string | null, graceMs?: number): Store<Present<unknown>> {
   if (key === null) return constantStore(IDLE)
   const open = (changed: () => void) => {
     const members = new Map<string, Member>()

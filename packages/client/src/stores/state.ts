@@ -1,6 +1,6 @@
 import { type StateOptions, type StateSnapshot, state } from '../state/index.js'
 import { clientOf, type GivenClient, scopeOf } from './client.js'
-import { constantStore, type LoadedStore, sharedStore } from './store.js'
+import { constantStore, type Store, sharedStore } from './store.js'
 
 /** Options of a state that components share. */
 export interface StateTopicOptions extends Omit<StateOptions, 'every'> {
@@ -15,7 +15,7 @@ export function stateStore(
   client: GivenClient,
   pattern: string | null,
   { graceMs, ...options }: StateTopicOptions = {},
-): LoadedStore<StateSnapshot<unknown>> {
+): Store<StateSnapshot<unknown>> {
   if (pattern === null) return constantStore({ ...EMPTY, isStale: false })
   const open = (changed: () => void) => {
     const store = state(clientOf(client), pattern, options)

@@ -11,12 +11,6 @@ export interface Store<S> {
   subscribe(onChange: () => void): () => void
 }
 
-/** A store that begins empty. */
-export interface LoadedStore<S> extends Store<S> {
-  /** Opens the store, and resolves when it shows something else than `initial`. The same promise until then. */
-  loaded(): Promise<void>
-}
-
 /** What a store shows. */
 export interface Source<S> extends Resource {
   read(): S
@@ -54,53 +48,27 @@ export function sharedStore<S>(
   initial: S,
   open: (changed: () => void) => Source<S>,
   graceMs?: number,
-): LoadedStore<S> {
-  const subscribe = (onChange: () => void) => {
-    const [live, release] = acquire(scope, name, () => new Live(initial, open), graceMs)
-    const listener = () => onChange()
-    live.listeners.add(listener)
-    return () => {
-      live.listeners.delete(listener)
-      release()
-    }
-  }
+): Store<S> {
   return {
     initial,
-    subscribe,
     getSnapshot: () => (find(scope, name) as Live<S> | undefined)?.snapshot ?? initial,
-    loaded() {
-      const [{ promise }, release] = acquire(scope, `${name} loaded`, () => new Loading(subscribe), graceMs)
-      void promise.then(release)
-      return promise
+    subscribe(onChange) {
+      const [live, release] = acquire(scope, name, () => new Live(initial, open), graceMs)
+      const listener = () => onChange()
+      live.listeners.add(listener)
+      return () => {
+        live.listeners.delete(listener)
+        release()
+      }
     },
   }
 }
 
-/** Uses a store until its first change. */
-class Loading implements Resource {
-  #end: () => void = () => undefined
-  readonly promise: Promise<void>
-
-  constructor(subscribe: Store<unknown>['subscribe']) {
-    this.promise = new Promise((resolve) => {
-      this.#end = subscribe(() => {
-        this.#end()
-        resolve()
-      })
-    })
-  }
-
-  close(): void {
-    // It has ended itself: its users release it when it has resolved.
-  }
-}
-
 /** A store that shows one value forever: that of a pattern that is `null`. */
-export function constantStore<S>(initial: S): LoadedStore<S> {
+export function constantStore<S>(initial: S): Store<S> {
   return {
     initial,
     subscribe: () => () => undefined,
     getSnapshot: () => initial,
-    loaded: () => Promise.resolve(),
   }
 }

@@ -4,6 +4,7 @@ import type { ClientOptions } from '../client-options.js'
 import { history } from '../history/index.js'
 import { presence } from '../presence/index.js'
 import { createTestServer, type TestServer, type TestServerOptions } from '../testing/index.js'
+import { createTestWebSocket } from '../testing/test-websocket.js'
 import type { Message } from '../types.js'
 import { Hub } from './hub.js'
 import { portPair } from './port.js'
@@ -31,6 +32,29 @@ function setUp(options: TestServerOptions = {}, maxTabBytes = 1_048_576) {
     return client
   }
   return { server, hub, tab, sockets }
+}
+
+/** Tabs that speak by hand, and a server that says what the test says. */
+function scripted() {
+  const asked: string[] = []
+  let server: { send(data: string): void } | undefined
+  const socketClass = createTestWebSocket((socket) => {
+    server = socket
+    socket.send('welcome\n{}')
+    return { onReceive: (data) => asked.push(new TextDecoder().decode(data)), onClosed: () => undefined }
+  })
+  const hub = new Hub({ socketClass, locks, maxTabBytes: 1_048_576 })
+  const open = async () => {
+    const [mine, its] = portPair()
+    const heard: string[] = []
+    mine.onmessage = (message) => message[0] === 'frame' && heard.push(`${message[1]}`)
+    hub.accept(its)
+    mine.post(['hello', 'ws://test.invalid/ws', undefined, ''])
+    await vi.waitFor(() => expect(heard).toHaveLength(1))
+    return { heard, say: (frame: string) => mine.post(['frame', frame]), leave: () => mine.post(['close', 1000, '']) }
+  }
+  onTestFinished(() => hub.close())
+  return { asked, open, say: (frame: string) => server?.send(frame) }
 }
 
 async function listening(client: WebMQClient, pattern: string, options = {}) {
@@ -219,16 +243,44 @@ describe('tabs with one hub', () => {
     expect(server.presence.members?.('room') ?? []).toEqual([])
   })
 
-  it('are refused queue groups', async () => {
-    const { hub } = setUp()
-    const [mine, its] = portPair()
-    const answers: unknown[] = []
-    mine.onmessage = (message) => message[0] === 'frame' && answers.push(message[1])
-    hub.accept(its)
-    mine.post(['hello', 'ws://test.invalid/ws', undefined, ''])
-    await vi.waitFor(() => expect(answers).toHaveLength(1))
-    mine.post(['frame', 'listen 1 a group=g'])
-    await vi.waitFor(() => expect(answers[1]).toMatch(/^error 1 E_UNSUPPORTED\n/))
+  it('are one member of a queue group, and take turns', async () => {
+    const { asked, say, open } = scripted()
+    const [one, two] = [await open(), await open()]
+    for (const tab of [one, two]) tab.say('listen 1 jobs.* group=g')
+    await vi.waitFor(() => expect(asked).toEqual(['listen t1 jobs.* group=g', 'listen t2 jobs.* group=g']))
+    say('ok t1')
+    say('ok t2')
+    for (const n of [1, 2, 3]) say(`task g jobs.* jobs.x\n${n}`)
+    const tasks = ({ heard }: { heard: string[] }) => heard.filter((text) => text.startsWith('task'))
+    await vi.waitFor(() => expect([tasks(one), tasks(two)].map(({ length }) => length)).toEqual([2, 1]))
+    one.say('unlisten 2 jobs.* group=g')
+    await vi.waitFor(() => expect(one.heard.at(-1)).toBe('ok 2'))
+    say('task g jobs.* jobs.x\n4')
+    await vi.waitFor(() => expect(tasks(two)).toHaveLength(2))
+    two.leave()
+    await vi.waitFor(() => expect(asked.at(-1)).toBe('unlisten t3 jobs.* group=g'))
+  })
+
+  it('get the replies to their own requests, and errors about their own replies', async () => {
+    const { asked, say, open } = scripted()
+    const [one, two] = [await open(), await open()]
+    two.say('listen 1 sum.* group=r respond')
+    await vi.waitFor(() => expect(asked).toHaveLength(1))
+    say('ok t1')
+    one.say('request 7 sum.x within=100\n[1]')
+    await vi.waitFor(() => expect(asked[1]).toBe('request t2 sum.x within=100\n[1]'))
+    say('task r sum.* sum.x request=q1 within=100\n[1]')
+    say('ok t2')
+    await vi.waitFor(() => expect(two.heard.at(-1)).toMatch(/^task r/))
+    two.say('reply q1\n1')
+    await vi.waitFor(() => expect(asked[2]).toBe('reply q1\n1'))
+    say('reply t2\n1')
+    say('error q1 E_TIMEOUT\n{}')
+    await vi.waitFor(() => expect(one.heard.slice(1)).toEqual(['ok 7', 'reply 7\n1']))
+    expect(two.heard.at(-1)).toBe('error q1 E_TIMEOUT\n{}')
+    say('ended r sum.* respond\n{"code":"E_FORBIDDEN"}')
+    await vi.waitFor(() => expect(two.heard.at(-1)).toMatch(/^ended r/))
+    expect(one.heard).toHaveLength(3)
   })
 
   it('miss no message that only another tab allows to miss', async () => {

@@ -2,8 +2,10 @@ import type { WebSocketConstructor, WebSocketLike } from '../client-options.js'
 import { type ErrorCode, SUBPROTOCOL, WebMQError } from '../protocol/index.js'
 import { Echoes } from './echoes.js'
 import { bodyOf, type Frame, fieldsOf, withFields } from './frame.js'
+import { isOfGroup, SharedGroups } from './groups.js'
 import { identityOf } from './identity.js'
 import { SharedListens } from './listens.js'
+import { PendingRequests } from './pending-requests.js'
 import { SharedPresence } from './presence.js'
 import type { Session } from './session.js'
 import { TokenDuty } from './token-duty.js'
@@ -16,19 +18,11 @@ const ABNORMAL = 1006
 /** The client's heartbeat found the connection dead. */
 const HEARTBEAT_TIMEOUT = 4003
 
-/** Requests of one tab that may wait for answers. The client itself sends no more than 16,384 publishes. */
-const MAX_REQUESTS = 20_000
+/** Requests whose tab is remembered, for an error about its reply. */
+const MAX_RESPONDERS = 1_024
 
 /** Bytes in the buffer of the socket from which tabs are slowed down. */
 const MAX_BUFFERED_BYTES = 1_048_576
-
-/** A request that waits for its answer. */
-interface Pending {
-  readonly session: Session
-  readonly fields: readonly string[]
-  /** For the token of a renewal. */
-  readonly frame: Frame
-}
 
 /** Options of a link, and the receiver of its end. */
 export interface LinkContext {
@@ -44,11 +38,13 @@ export class Link {
   readonly #socket: WebSocketLike
   readonly #sessions = new Set<Session>()
   readonly #listens = new SharedListens()
+  readonly #groups = new SharedGroups()
   readonly #presence = new SharedPresence()
   readonly #echoes = new Echoes()
   readonly #duty = new TokenDuty()
-  readonly #pending = new Map<string, Pending>()
-  readonly #pendingCounts = new Map<Session, number>()
+  readonly #pending = new PendingRequests()
+  /** The tabs that were handed requests, by the server's names of these [P-16.5]. */
+  readonly #responders = new Map<string, Session>()
   /** Tabs that wait for a `pong`. */
   #pinging = new Set<Session>()
   #replay: { readonly session: Session; left: number } | undefined
@@ -85,7 +81,7 @@ export class Link {
   /** A tab has gone. Ends what only it needed and, after the last one, the connection. */
   remove(session: Session, code: number): void {
     if (!this.#sessions.delete(session)) return
-    this.#pendingCounts.delete(session)
+    this.#pending.forget(session)
     this.#echoes.forget(session)
     // The tab got no answer to its ping: the connection is dead for all.
     const isDead = code === HEARTBEAT_TIMEOUT && this.#pinging.has(session)
@@ -99,7 +95,9 @@ export class Link {
     for (const pattern of this.#listens.patternsOf(session)) {
       if (this.#listens.drop(session, pattern) === 'last') this.#ask(undefined, ['unlisten', '', pattern])
     }
-    for (const fields of this.#presence.forget(session)) this.#ask(undefined, fields)
+    for (const fields of [...this.#presence.forget(session), ...this.#groups.forget(session)]) {
+      this.#ask(undefined, fields)
+    }
   }
 
   /** Ends the connection, and that of every tab. */
@@ -122,18 +120,19 @@ export class Link {
       this.#renew(session, frame)
       return
     }
-    if (id !== '-' && (this.#pendingCounts.get(session) ?? 0) >= MAX_REQUESTS) {
+    if (id !== '-' && this.#pending.isFull(session)) {
       refuse(session, id, 'E_RATE_LIMIT', 'too many requests wait for answers')
       return
     }
     switch (verb) {
       case 'listen':
-        // A member of a group is a connection.
-        if (options.some((option) => option.startsWith('group='))) refuse(session, id, 'E_UNSUPPORTED', 'group in tabs')
-        else this.#ask(session, [verb, id, name, ...this.#listens.hold(session, name, options)])
+        if (isOfGroup(options)) {
+          this.#groups.join(session, name, options)
+          this.#ask(session, fields)
+        } else this.#ask(session, [verb, id, name, ...this.#listens.hold(session, name, options)])
         return
       case 'unlisten': {
-        const left = this.#listens.drop(session, name)
+        const left = isOfGroup(options) ? this.#groups.leave(session, name, options) : this.#listens.drop(session, name)
         if (left === 'last') this.#ask(session, fields)
         else if (left === 'others') session.send(`ok ${id}`)
         else refuse(session, id, 'E_NOT_LISTENING', name)
@@ -147,6 +146,10 @@ export class Link {
       }
       case 'publish':
         this.#publish(session, fields, frame)
+        return
+      case 'reply':
+        // The server has named the request.
+        this.#send(frame)
         return
       default:
         this.#ask(session, fields, frame)
@@ -181,10 +184,7 @@ export class Link {
   /** Sends a request with an id of the link's own. @param session Who gets the answer; `undefined`: nobody. */
   #ask(session: Session | undefined, fields: readonly string[], frame: Frame = ''): void {
     const id = `t${++this.#lastId}`
-    if (session) {
-      this.#pending.set(id, { session, fields, frame })
-      this.#pendingCounts.set(session, (this.#pendingCounts.get(session) ?? 0) + 1)
-    }
+    if (session) this.#pending.add(id, { session, fields, frame })
     this.#send(withFields(frame, withId(fields, id)))
   }
 
@@ -215,6 +215,17 @@ export class Link {
       case 'presence':
         for (const session of this.#presence.watchers(first)) session.send(frame)
         return
+      case 'task':
+        this.#hand(frame, fields)
+        return
+      case 'ended':
+        for (const session of this.#groups.end(second, [`group=${first}`, ...fields.slice(3)])) session.send(frame)
+        return
+      case 'reply': {
+        const pending = this.#pending.settle(first)
+        pending?.session.send(withFields(frame, withId(fields, pending.fields[1] ?? '')))
+        return
+      }
       case 'expiring':
         this.#duty.expiring(Number(first), () => [...this.#sessions], frame)
         return
@@ -242,22 +253,25 @@ export class Link {
       this.#authenticated(verb === 'ok', frame)
       return
     }
-    const pending = this.#pending.get(id)
+    const isReplyExpected = verb === 'ok' && this.#pending.get(id)?.fields[0] === 'request'
+    const pending = isReplyExpected ? this.#pending.get(id) : this.#pending.settle(id)
     if (!pending) {
-      if (verb === 'error') this.#revoked(frame)
+      const responder = this.#responders.get(id)
+      if (responder) responder.send(frame)
+      else if (verb === 'error') this.#revoked(frame)
       return
     }
     const { session } = pending
     const [asked, ownId = '', name = ''] = pending.fields
-    this.#pending.delete(id)
-    const count = this.#pendingCounts.get(session)
-    if (count !== undefined) this.#pendingCounts.set(session, count - 1)
     const option = (prefix: string) => fields.find((field) => field.startsWith(prefix))?.slice(prefix.length)
     const replayedCount = Number(option('replayed=') ?? 0)
     // Also for a tab that has gone: its replay is for nobody else.
     if (replayedCount > 0) this.#replay = { session, left: replayedCount }
     if (asked === 'listen') {
-      if (verb === 'error') this.#listens.refused(session, name)
+      const options = pending.fields.slice(3)
+      if (isOfGroup(options)) {
+        if (verb === 'error') this.#groups.leave(session, name, options)
+      } else if (verb === 'error') this.#listens.refused(session, name)
       else if (!fields.includes('more')) this.#listens.live(session, name)
     } else if (asked === 'presence' && verb === 'error') this.#presence.refused(session, pending.fields)
     else if (asked === 'publish') {
@@ -268,6 +282,18 @@ export class Link {
       this.#duty.done()
     }
     if (!session.isClosed) session.send(withFields(frame, withId(fields, ownId)))
+  }
+
+  /** Hands a message of a queue group, or a request, to the tab whose turn it is. */
+  #hand(frame: Frame, [, group, pattern = '', , ...options]: readonly string[]): void {
+    const request = options.find((option) => option.startsWith('request='))?.slice('request='.length)
+    const session = this.#groups.next(pattern, [`group=${group}`, ...(request === undefined ? [] : ['respond'])])
+    if (!session) return
+    session.send(frame)
+    if (request === undefined) return
+    this.#responders.set(request, session)
+    const [oldest = ''] = this.#responders.keys()
+    if (this.#responders.size > MAX_RESPONDERS) this.#responders.delete(oldest)
   }
 
   #authenticated(isAccepted: boolean, frame: Frame): void {

@@ -2,7 +2,7 @@ import { getCurrentInstance, onMounted, shallowReactive, type ToRefs, toRefs, wa
 import type { Store } from '../stores/store.js'
 
 /** Runs `begin` once the component is mounted, or at once in another scope. Not on a server. */
-export function whenMounted(begin: () => void): void {
+function whenMounted(begin: () => void): void {
   if (getCurrentInstance()) onMounted(begin)
   else if (typeof document !== 'undefined') begin()
 }

@@ -1,23 +1,19 @@
 import * as Y from 'yjs'
 import { Knowledge } from './knowledge.js'
 
-/** Questions beyond it are not answered now: those who ask do so again. */
+/** Questions beyond it are not answered now: their clients ask again. */
 const MAX_ASKS = 16
 
-/** The state vectors of clients that may lack something that this one has. */
+/** The states of clients that may lack something that this one has. */
 export class Asks {
   #asks: Knowledge[] = []
 
   /**
-   * Takes the state of another client.
-   * @returns Whether this document has something for it, and whether it has something for this document.
+   * Takes the state of another client. Cheap: the document is looked at once for all of them, by {@link answer}.
    * @throws if it is no state.
    */
-  take(bytes: Uint8Array, doc: Y.Doc): { readonly lacks: boolean; readonly has: boolean } {
-    const knowledge = new Knowledge(Y.decodeSnapshot(bytes))
-    const lacks = !knowledge.covers(doc)
-    if (lacks && this.#asks.length < MAX_ASKS) this.#asks.push(knowledge)
-    return { lacks, has: !knowledge.isWithin(doc) }
+  take(bytes: Uint8Array): void {
+    if (this.#asks.length < MAX_ASKS) this.#asks.push(new Knowledge(Y.decodeSnapshot(bytes)))
   }
 
   /** Everybody has got an update. */
@@ -25,10 +21,19 @@ export class Asks {
     for (const ask of this.#asks) ask.add(update)
   }
 
-  /** Returns an update for all who still lack something, and forgets them; `undefined` if nobody does. */
-  answer(doc: Y.Doc): Uint8Array | undefined {
-    const updates = this.#asks.splice(0).flatMap((ask) => (ask.covers(doc) ? [] : [ask.missing(doc)]))
-    return updates.length > 0 ? Y.mergeUpdates(updates) : undefined
+  /**
+   * Forgets the questions.
+   * @returns An update for those who still lack something, if there are any, and whether somebody has more than this
+   * document.
+   */
+  answer(doc: Y.Doc): { readonly update: Uint8Array | undefined; readonly hasMore: boolean } {
+    const asks = this.#asks.splice(0)
+    const own = Y.snapshot(doc)
+    const updates = asks.flatMap((ask) => (ask.covers(own) ? [] : [ask.missing(doc)]))
+    return {
+      update: updates.length > 0 ? Y.mergeUpdates(updates) : undefined,
+      hasMore: asks.some((ask) => !ask.isWithin(own)),
+    }
   }
 
   clear(): void {

@@ -6,12 +6,16 @@ import {
 } from 'y-protocols/awareness'
 import type { WebMQClient } from '../client.js'
 import { type Member, type Presence, presence } from '../presence/index.js'
+import { WebMQError } from '../protocol/index.js'
 import { fromBase64, toBase64 } from './base64.js'
 
 /** Changes of so much time are one message. */
 const PUBLISH_MS = 40
-/** The state that those get who come later is at most so old. */
+/** A client that comes later gets a state that is at most so old. */
 const PRESENCE_MS = 1_000
+
+/** No more cursors are taken: they end 30 s after their last update. */
+const MAX_STATES = 1_000
 
 /** Data of a member: its awareness, encoded. */
 interface Entry {
@@ -32,8 +36,8 @@ export interface CursorsContext {
 }
 
 /**
- * The awareness of all clients. Changes are messages, which is fast. Presence tells who is there and who has left, and
- * gives its state to those who come later.
+ * The awareness of all clients. Changes are messages, which is fast. Presence lists the clients, and gives
+ * their states to those that come later.
  */
 export class Cursors {
   readonly #context: CursorsContext
@@ -52,7 +56,7 @@ export class Cursors {
       if (isEntry(data) && data.client !== awareness.clientID) removeAwarenessStates(awareness, [data.client], origin)
     })
     this.#presence.on('error', (error) => {
-      // Who may not be present may hardly publish cursors: every move of the mouse would be an error.
+      // Its cursors would be refused as well, each move of the mouse with an error.
       this.#isRefused = error.code === 'E_FORBIDDEN'
       report(error)
     })
@@ -60,9 +64,12 @@ export class Cursors {
     if (awareness.getLocalState() !== null) this.#enter()
   }
 
-  /** Applies an update of another client. @throws if it is none. */
+  /** Applies an update of another client. @throws if it is none, or there are too many. */
   take(update: Uint8Array): void {
     const { awareness, origin } = this.#context
+    if (awareness.getStates().size >= MAX_STATES) {
+      throw new WebMQError('E_PAYLOAD_INVALID', { detail: `more than ${MAX_STATES} cursors` })
+    }
     applyAwarenessUpdate(awareness, update, origin)
   }
 

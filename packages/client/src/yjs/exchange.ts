@@ -3,8 +3,10 @@ import { Asks } from './asks.js'
 
 /** Somebody who has lacked something may lack more, of which others know. */
 const MAX_ROUNDS = 5
-/** Time for an answer, beside the time that those who answer wait to spare each other. */
+/** Time for an answer, beside the random time before it. */
 const ANSWER_MS = 500
+/** Questions are answered together, so many of them cost little more than one. */
+const COLLECT_MS = 50
 
 /** Collaborators of {@link Exchange}. */
 export interface ExchangeContext {
@@ -22,7 +24,7 @@ export interface ExchangeContext {
 
 /**
  * Clients tell each other what they have, and give what others lack: for what is in no log and no snapshot. Answers wait
- * for a random time, and whoever sees that another one has answered saves its own.
+ * for a random time: a client that sees the answer of another one saves its own.
  */
 export class Exchange {
   readonly #context: ExchangeContext
@@ -44,13 +46,8 @@ export class Exchange {
 
   /** Another client asks. @throws if it is no state. */
   take(state: Uint8Array): void {
-    const { doc } = this.#context
-    const { lacks, has } = this.#asks.take(state, doc)
-    if (lacks) this.#answerTimer ??= setTimeout(() => this.#answer(), this.#spread())
-    if (has && this.#askTimer === undefined) {
-      this.#rounds = 0
-      this.#askIn(this.#spread())
-    }
+    this.#asks.take(state)
+    this.#answerTimer ??= setTimeout(() => this.#answer(), COLLECT_MS + this.#spread())
   }
 
   /** Everybody has got an update, of this client or of another one. */
@@ -68,8 +65,10 @@ export class Exchange {
 
   #answer(): void {
     this.#answerTimer = undefined
-    const update = this.#asks.answer(this.#context.doc)
-    if (update) this.#context.answer(update)
+    const { answer, doc } = this.#context
+    const { hasMore, update } = this.#asks.answer(doc)
+    if (update) answer(update)
+    if (hasMore && this.#askTimer === undefined) this.ask()
   }
 
   #askIn(inMs: number): void {

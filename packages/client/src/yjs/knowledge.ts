@@ -2,7 +2,7 @@ import * as Y from 'yjs'
 
 type DeleteSet = Y.Snapshot['ds']
 
-/** What somebody has of a document: the log, or another client. It knows which changes, not their content. */
+/** The changes of a document that the log or another client has: which ones, not their content. */
 export class Knowledge {
   readonly #vector: Map<number, number>
   #deleted: DeleteSet[]
@@ -13,7 +13,7 @@ export class Knowledge {
   }
 
   /**
-   * They have an update, too. An update that continues what they lack is not counted: at worst, they get it twice.
+   * They have an update, too. It does not count if something before it is missing: at worst, they get it twice.
    * @throws if it is not an update.
    */
   add(update: Uint8Array): void {
@@ -27,17 +27,15 @@ export class Knowledge {
     if (ds.clients.size > 0) this.#deleted.push(ds)
   }
 
-  /** Whether they have everything that is in the document. */
-  covers(doc: Y.Doc): boolean {
-    const { sv, ds } = Y.snapshot(doc)
+  /** Whether they have everything that a document has. */
+  covers({ sv, ds }: Y.Snapshot): boolean {
     for (const [client, clock] of sv) if ((this.#vector.get(client) ?? 0) < clock) return false
     const known = this.#merged()
     return Y.equalDeleteSets(Y.mergeDeleteSets([known, ds]), known)
   }
 
-  /** Whether the document has everything that they have. */
-  isWithin(doc: Y.Doc): boolean {
-    const { sv, ds } = Y.snapshot(doc)
+  /** Whether a document has everything that they have. */
+  isWithin({ sv, ds }: Y.Snapshot): boolean {
     for (const [client, clock] of this.#vector) if ((sv.get(client) ?? 0) < clock) return false
     return Y.equalDeleteSets(Y.mergeDeleteSets([ds, this.#merged()]), ds)
   }

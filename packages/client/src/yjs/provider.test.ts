@@ -255,6 +255,34 @@ describe('a document', () => {
     expect(other.text).toBe('still here')
   })
 
+  it('is read although a snapshot is not readable', async () => {
+    const server = open()
+    const one = new Browser(server, { snapshotAfterMs: 1e9 })
+    await settle()
+    one.write('whole')
+    await settle()
+    for (const slot of ['a.0', 'b.0', 'b.1', 'c.0']) server.publish(`${KEY}.snapshot.${slot}`, 'nonsense')
+    server.publish(`${KEY}.snapshot.a.0`, Uint8Array.from([2, 0, 0, 0, 1, 0, 0, 0, 1, 200]))
+    await one.close()
+    const later = new Browser(server)
+    await settle()
+    expect([later.text, later.provider.synced]).toEqual(['whole', true])
+    expect(later.errors).toHaveLength(3)
+  })
+
+  it('answers many questions at once, with one update', async () => {
+    const server = open()
+    const one = new Browser(server, { snapshotAfterMs: 1e9 })
+    await settle()
+    one.write('answer')
+    await settle()
+    const before = published(server, 'updates')
+    const nothing = Uint8Array.from([1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0])
+    for (let count = 0; count < 100; count++) server.publish(`${KEY}.live`, nothing)
+    await settle()
+    expect(published(server, 'updates') - before).toBe(1)
+  })
+
   it('leaves no timer or listen behind', async () => {
     const server = open()
     const one = new Browser(server)

@@ -18,10 +18,12 @@ import { Snapshots } from './snapshots.js'
 import type { ProviderEvents, ProviderOptions } from './types.js'
 
 const MAX_BYTES = 67_108_864
+/** Of incomplete questions and cursors: the largest are lists of what was deleted. */
+const MAX_LIVE_BYTES = 4_194_304
 const SNAPSHOT_AFTER_MS = 10_000
 const SNAPSHOT_AFTER_UPDATES = 500
 const RETRY = { minMs: 500, maxMs: 20_000 }
-/** What only one client has to do waits for a random time that grows with their number. */
+/** Work for one of the clients waits for a random time that grows with their number. */
 const SPREAD = { minMs: 200, perClientMs: 20, maxMs: 5_000 }
 const RELIABLE: PublishOptions = { whenOffline: 'reject' }
 /** Nobody misses a cursor or a question of a lost connection. */
@@ -82,6 +84,7 @@ export class WebMQProvider {
       channel: this.#channel,
       key: `${key}.snapshot`,
       maxBytes,
+      report,
     })
     this.#schedule = new SnapshotSchedule({
       ...common,
@@ -111,7 +114,7 @@ export class WebMQProvider {
       onFailed: (error) => this.#readFailed(error),
       report,
     })
-    this.#liveJoiner = new Joiner(maxBytes)
+    this.#liveJoiner = new Joiner(Math.min(maxBytes, MAX_LIVE_BYTES))
     this.#live = client.listen(`${key}.live`, (_, message) => this.#take(message))
     this.#cursors = new Cursors({
       client,
@@ -197,7 +200,7 @@ export class WebMQProvider {
     this.#pushTimer = setTimeout(() => {
       this.#pushTimer = undefined
       // Others may have done it meanwhile.
-      if (!log.covers(this.doc)) this.#outgoing.add(log.missing(this.doc))
+      if (!log.covers(Y.snapshot(this.doc))) this.#outgoing.add(log.missing(this.doc))
       this.#reader.compared()
     }, this.#random() * this.#spreadMs())
   }
@@ -237,7 +240,7 @@ export class WebMQProvider {
     this.#tell('written', Uint8Array.of(slot))
   }
 
-  /** Sends what only clients that are connected now need. */
+  /** Sends something to the clients that are connected now. */
   #tell(kind: Kind, bytes: Uint8Array): void {
     this.#channel
       .publish({ kind, bytes }, () => `${this.key}.live`, BRIEF)

@@ -16,7 +16,7 @@ export interface ProviderOptions {
   readonly snapshotAfterUpdates?: number
   /** Limit of a snapshot, and of the parts of updates that wait for the rest; default 67,108,864. */
   readonly maxBytes?: number
-  /** A number in [0, 1) to spread what only one client has to do; default `Math.random`. */
+  /** A number in [0, 1) to spread the work for one of the clients over time; default `Math.random`. */
   readonly random?: () => number
 }
 

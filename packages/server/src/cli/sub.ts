@@ -7,11 +7,13 @@ import type { Terminal } from './terminal.js'
 const EXAMPLES = `Examples:
   webmq-server sub 'chat.#'                            messages of chat, one per line: key and payload
   webmq-server sub 'chat.#' 'news.*' --json | jq .key  one JSON object per message
+  webmq-server sub 'prices.#' --state                  the present value of each key, then changes
   webmq-server sub orders.7 --last 10 --count 10 --timeout 5s
 `
 
 interface SubFlags extends ClientFlags {
   readonly json?: true
+  readonly state?: true
   readonly last?: number
   readonly since?: string
   readonly rewind?: number
@@ -26,6 +28,7 @@ export function subCommand(terminal: Terminal, exit: (code: number) => void): Co
     .addHelpText('before', EXAMPLES)
     .argument('<pattern...>', "Patterns such as 'chat.#'; quote them, as shells expand * and comment out #.")
     .option('--json', 'Print one JSON object per message, and one per gap.')
+    .option('--state', 'Begin with the last message of each key that the server retains.')
     .option('--last <count>', 'Begin with this many of the newest messages in the log.', parseCount)
     .option('--since <position>', 'Begin after this position, as --json prints it.')
     .option('--rewind <time>', 'Begin with the messages of this time, such as 10m.', parseRewind)
@@ -36,11 +39,12 @@ export function subCommand(terminal: Terminal, exit: (code: number) => void): Co
       parseTimeMs,
     )
     .action(async (patterns: readonly string[], flags: SubFlags) => {
-      const { json = false, last, since, rewind, count, timeout } = flags
+      const { json = false, state, last, since, rewind, count, timeout } = flags
       const target = targetOf(flags, terminal.env)
       const { subscribe } = await import('./client/subscribe.js')
       const options = {
         json,
+        ...(state === undefined ? {} : { isState: state }),
         ...(last === undefined ? {} : { last }),
         ...(since === undefined ? {} : { since }),
         ...(rewind === undefined ? {} : { rewind }),

@@ -86,13 +86,13 @@ export interface HistoryRuleOptions {
   /** Texts that {@link parseHistoryRule} can read. */
   readonly history: readonly string[]
   readonly historyMaxMessages: number
-  /** Patterns of retained keys: they are logged even without a rule. */
-  readonly retain: readonly string[]
+  /** Patterns of retained keys: they are logged even without a rule. Default: none. */
+  readonly retain?: readonly string[]
 }
 
 /** The rules of a server. Without any, an embedded broker logs everything: its log costs nothing on other machines. */
 export function historyRulesOf(
-  { history, historyMaxMessages: maxMessages, retain }: HistoryRuleOptions,
+  { history, historyMaxMessages: maxMessages, retain = [] }: HistoryRuleOptions,
   isEmbedded: boolean,
 ): HistoryRules {
   const rules = history.map(parseHistoryRule).filter((rule) => rule !== undefined)

@@ -80,6 +80,7 @@ describe('redis cluster', () => {
     },
     {
       history: true,
+      retained: false,
       ordered: true,
       sharedLog: true,
       confirms: true,

@@ -4,7 +4,9 @@ import { encodeAttributes, type MessageAttributes } from '../../ports/attributes
 import type { LogStats, Position, Reader, ReadRange, ReadResult } from '../../ports/broker.js'
 import type { HistoryOptions, HistoryRule } from '../../ports/history-rules.js'
 import { andThen, type MaybePromise } from '../../ports/maybe-promise.js'
+import { LostOffsets } from './lost-offsets.js'
 import { ReadTurns } from './read-turns.js'
+import { Refusals } from './refusals.js'
 import { RetainedSet } from './retained-set.js'
 import { SegmentedLog, type Wants } from './segmented-log.js'
 import { SlicedRead } from './sliced-read.js'
@@ -21,22 +23,6 @@ export function hasRetained(options: HistoryOptions): boolean {
   return hasHistory(options) && options.retain !== undefined && options.retain.patterns.length > 0
 }
 
-/** Offsets of lost messages: those between the two. */
-interface LostOffsets {
-  readonly after: number
-  readonly before: number
-}
-
-/** A message that has an offset, and is not in the log: it was refused. */
-interface Refusal {
-  readonly offset: number
-  /** Its key, or a pattern of the keys that it may have. */
-  readonly pattern: string
-}
-
-/** With more of them, reads across the oldest ones report a gap whatever their patterns. */
-const MAX_REFUSALS = 1_000
-
 /**
  * The newest messages of a log, in memory. Live messages continue from a read without a gap or a duplicate: a read ends
  * where the log ended when it began. The log restarts with another epoch when the broker's log does.
@@ -51,13 +37,9 @@ export class HistoryLog {
   #completeAfter = 0
   #interruptedAtMs = 0
   #epochBeganAt = 0
-  /** In order. Fewer than messages, because a message stands between any two. */
-  #losses: LostOffsets[] = []
+  #lost = new LostOffsets()
   readonly #turns = new ReadTurns()
-  /** In order of their offsets. */
-  #refusals: Refusal[] = []
-  /** Messages of any key may have been refused at or before this offset. */
-  #refusedUpTo = 0
+  #refusals = new Refusals()
   #retained: RetainedSet | undefined
 
   /** @param now Unix time in milliseconds. */
@@ -103,9 +85,8 @@ export class HistoryLog {
     this.#completeAfter = offset
     this.#epochBeganAt = 0
     this.#interruptedAtMs = 0
-    this.#losses = []
-    this.#refusals = []
-    this.#refusedUpTo = 0
+    this.#lost = new LostOffsets()
+    this.#refusals = new Refusals()
   }
 
   /** The epoch began at this offset: what is before is left of earlier epochs, whose positions may be after it [P-8.3]. */
@@ -126,7 +107,7 @@ export class HistoryLog {
   fence(offset: number, timeMs: number, isComplete: boolean): void {
     const { lastOffset } = this.#messages
     if (offset <= lastOffset) return
-    if (isComplete) this.#lose(lastOffset, offset)
+    if (isComplete) this.#lost.add(lastOffset, offset)
     this.#messages.skipTo(offset)
     if (!isComplete) this.#incompleteBefore(timeMs)
   }
@@ -138,9 +119,7 @@ export class HistoryLog {
    */
   refuse(offset: number, pattern: string): void {
     this.#messages.skipTo(offset)
-    const held = this.#refusals.filter((refusal) => refusal.offset > this.#messages.heldAfter)
-    this.#refusals = [...held, { offset, pattern }]
-    if (this.#refusals.length > MAX_REFUSALS) this.#refusedUpTo = this.#refusals.shift()?.offset ?? offset
+    this.#refusals.add(offset, pattern, this.#messages.heldAfter)
   }
 
   /**
@@ -227,7 +206,7 @@ export class HistoryLog {
   #stateGapOf({ epoch, offset }: Position, set: RetainedSet): GapReason | undefined {
     if (epoch !== this.#epoch) return 'epoch-changed'
     if (offset < this.#completeAfter) return 'broker-lost'
-    return this.#isLost(offset) || offset < set.removalsCompleteAfter ? 'history-expired' : undefined
+    return this.#lost.has(offset) || offset < set.removalsCompleteAfter ? 'history-expired' : undefined
   }
 
   /** @param errorCode For a position after the end of the log. */
@@ -248,7 +227,7 @@ export class HistoryLog {
       else {
         start = since.offset
         if (start < this.#completeAfter) gap = 'broker-lost'
-        else if (this.#isLost(start)) gap = 'history-expired'
+        else if (this.#lost.has(start)) gap = 'history-expired'
       }
     }
     // What stood before a position of another epoch was never in this log.
@@ -277,7 +256,7 @@ export class HistoryLog {
       isCutTold: isBounded && rewindMs === undefined && !isForeign,
       wants: (onAged) => this.#wants(isMatch, onAged),
       gap: gap ?? (isLogged ? undefined : 'no-history'),
-      hasRefused: (after, upTo) => this.#hasRefused(after, upTo, isMatch),
+      hasRefused: (after, upTo) => this.#refusals.has(after, upTo, isMatch),
       isSince: since !== undefined,
       isContinuous: since !== undefined || rewindMs !== undefined,
     })
@@ -288,30 +267,9 @@ export class HistoryLog {
     return epoch === this.#epoch && offset > this.#messages.lastOffset
   }
 
-  /** Whether a message that the patterns may match was refused between these offsets. */
-  #hasRefused(after: number, upTo: number, isMatch: Wants): boolean {
-    if (after < this.#refusedUpTo) return true
-    const budget = { left: Number.POSITIVE_INFINITY }
-    return this.#refusals.some(
-      ({ offset, pattern }) =>
-        offset > after && offset <= upTo && (pattern === '#' || isMatch(pattern, Number.POSITIVE_INFINITY, budget)),
-    )
-  }
-
   #incompleteBefore(timeMs: number): void {
     this.#completeAfter = this.#messages.lastOffset
     this.#interruptedAtMs = timeMs
-  }
-
-  #lose(after: number, before: number): void {
-    const losses = this.#losses.filter((loss) => loss.before > this.#messages.heldAfter)
-    const last = losses.at(-1)
-    const isAdjacent = last?.before === after
-    this.#losses = isAdjacent ? [...losses.slice(0, -1), { after: last.after, before }] : [...losses, { after, before }]
-  }
-
-  #isLost(offset: number): boolean {
-    return this.#losses.some(({ after, before }) => after < offset && offset < before)
   }
 
   /** Whether the log may have lost messages of the patterns since its epoch began. */

@@ -10,7 +10,7 @@ export interface LineFormat {
 }
 
 /**
- * A message as one line: `<key> <payload as JSON>`, bytes as base64.
+ * A message as one line: `<key> <payload as JSON>`, bytes as base64, nothing without a payload.
  *
  * Keys contain no white space, so the first space ends the key. JSON has no line breaks.
  */
@@ -20,7 +20,9 @@ export function messageLine({ key, payload, position, replayed }: Message<unknow
     const content = bytes === undefined ? { payload } : { payloadBase64: bytes }
     return `${JSON.stringify({ key, ...content, ...(position === undefined ? {} : { position }), replayed })}\n`
   }
-  const text = `${key} ${bytes === undefined ? JSON.stringify(payload) : `base64:${bytes}`}`
+  // A removal from the state has no payload.
+  const content = payload === undefined ? '' : JSON.stringify(payload)
+  const text = `${key} ${bytes === undefined ? content : `base64:${bytes}`}`
   return `${format.isTerminal ? printable(text) : text}\n`
 }
 

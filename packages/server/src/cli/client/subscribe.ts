@@ -1,4 +1,11 @@
-import { type ListenOptions, type ListenResult, type Message, type WebMQClient, WebMQError } from 'webmq-client'
+import {
+  type ListenOptions,
+  type ListenResult,
+  type Message,
+  type Receiver,
+  type WebMQClient,
+  WebMQError,
+} from 'webmq-client'
 import { EXIT } from '../exit-codes.js'
 import { printable } from '../printable.js'
 import { note, type Terminal } from '../terminal.js'
@@ -13,6 +20,8 @@ const MAX_WAITING_BYTES = 64 * 1024 * 1024
 /** What `sub` shows, and until when. */
 export interface SubscribeOptions extends Pick<ListenOptions, 'last' | 'since' | 'rewind'> {
   readonly json: boolean
+  /** Begins with the last message of each key. */
+  readonly isState?: true
   /** Messages after which the command ends. */
   readonly count?: number
   /** Time after which the command ends. */
@@ -49,7 +58,7 @@ export async function subscribe(
 function listen(
   client: WebMQClient,
   patterns: readonly string[],
-  { json, last, since, rewind }: SubscribeOptions,
+  { json, isState, last, since, rewind }: SubscribeOptions,
   terminal: Terminal,
   end: Ending,
 ): void {
@@ -62,17 +71,17 @@ function listen(
     ...(rewind === undefined ? {} : { rewind }),
   }
   for (const pattern of new Set(patterns)) {
-    const subscription = client.listen(
-      pattern,
-      (_payload, message) => {
+    const receiver: Receiver = {
+      wantsState: isState,
+      deliver: (message) => {
         // Handlers of several patterns get the same object, one after the other.
         if (message === previous || end.isReached) return
         previous = message
         stdout.write(messageLine(message, format))
         end.count(stdout.writableLength)
       },
-      start,
-    )
+    }
+    const subscription = client.listen(pattern, receiver, start)
     subscription.on('ready', (result) => note(`listening to ${printable(pattern)}${describeStart(result)}`, terminal))
     subscription.on('gap', (gap) => {
       if (json) stdout.write(gapLine(gap))

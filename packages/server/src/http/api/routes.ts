@@ -68,7 +68,7 @@ export const ROUTES = {
     takesBytes: true,
     takesIdempotencyKey: true,
     answer: PUBLISHED,
-    errors: ['E_KEY_INVALID', 'E_MESSAGE_INVALID', 'E_PAYLOAD_INVALID', 'E_BROKER_UNAVAILABLE'],
+    errors: ['E_KEY_INVALID', 'E_MESSAGE_INVALID', 'E_PAYLOAD_INVALID', 'E_STATE_LIMIT', 'E_BROKER_UNAVAILABLE'],
   }),
   publishBatch: route({
     method: 'POST',
@@ -93,7 +93,7 @@ export const ROUTES = {
       },
     },
     answer: answer({ results: list(PUBLISHED, { description: 'One for each message, in their order.' }) }),
-    errors: ['E_KEY_INVALID', 'E_PAYLOAD_INVALID', 'E_BROKER_UNAVAILABLE'],
+    errors: ['E_KEY_INVALID', 'E_PAYLOAD_INVALID', 'E_STATE_LIMIT', 'E_BROKER_UNAVAILABLE'],
   }),
   history: route({
     method: 'GET',

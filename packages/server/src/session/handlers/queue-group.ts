@@ -30,8 +30,9 @@ export function slotNameOf({
 export function assertMayJoin(context: ListenContext, message: MessageOf<'listen'>, name: SlotName): void {
   const { listens, limits, groups, ownGroups, groupCounts } = context
   groups.assertSupported()
-  if (isRangeAsked(message) || message.overflow !== undefined) {
-    throw refusalOf('E_UNSUPPORTED', { detail: 'a replay, or overflow, of a queue group' })
+  const { overflow, meta, state } = message
+  if (isRangeAsked(message) || overflow !== undefined || meta === true || state === true) {
+    throw refusalOf('E_UNSUPPORTED', { detail: 'a replay, overflow, meta or state of a queue group' })
   }
   assertPatternWords(name.pattern, limits, refusalOf)
   if (!context.mayListen(name.pattern)) throw refusalOf('E_FORBIDDEN', { detail: `listen ${name.pattern}` })
