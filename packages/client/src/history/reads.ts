@@ -2,7 +2,7 @@ import type { ClientCore, ClientPart } from '../client-part.js'
 import { callSafely } from '../events/call-safely.js'
 import { isCount, rangeOf } from '../listening/range.js'
 import { invalid } from '../options.js'
-import { encodeHistory, isPosition, validateKey, WebMQError } from '../protocol/index.js'
+import { encodeHistory, validateKey, WebMQError } from '../protocol/index.js'
 import type { Message } from '../types.js'
 import type { HistoryOptions, HistoryResult } from './types.js'
 
@@ -85,14 +85,19 @@ function encoderOf(key: string, options: HistoryOptions): Read['encode'] {
   const { limit = 100, since, before, rewind, reverse, meta } = options
   validateKey(key)
   if (!isCount(limit)) throw invalid(`limit ${limit}`)
-  if (before !== undefined && (since ?? rewind) !== undefined) throw invalid('before with since or rewind')
-  if (before !== undefined && !isPosition(before)) {
-    throw new WebMQError('E_POSITION_INVALID', { detail: `before '${before}'` })
-  }
-  const start = rangeOf({ since, rewind })
+  if (before !== undefined && since !== undefined) throw invalid('before and since')
+  // Checked alike: a position, and not together with `rewind`.
+  const start = rangeOf({ since: since ?? before, rewind })
   // A read with a start goes forward from there; without one, it returns the newest messages.
   const isForward = !reverse && (since ?? rewind) !== undefined
   const share = isForward ? { limit } : { last: limit }
   return (id) =>
-    encodeHistory({ id, key, ...start, before, ...share, reverse: reverse || undefined, meta: meta || undefined })
+    encodeHistory({
+      id,
+      key,
+      ...(before === undefined ? start : { before }),
+      ...share,
+      reverse: reverse || undefined,
+      meta: meta || undefined,
+    })
 }
