@@ -7,7 +7,9 @@ import { ROOT } from './steps.mjs'
 const CLIENT = path.join(ROOT, 'packages/client')
 
 /** Loaded by the client when it needs them. */
-const LATER = ['*/fallback.js', '*/refusal.js', '*/token-defect.js']
+const LATER = ['sse/fallback', 'connection/refusal', 'connection/token-defect'].map((module) =>
+  path.join(CLIENT, 'dist', `${module}.js`),
+)
 /** Of frameworks and libraries that an app has anyway. */
 const PEERS = ['react', 'react-dom', 'vue', 'svelte', 'yjs', 'y-protocols', 'lib0', 'msgpackr']
 /** Built on other parts: their own bytes are those beyond all others. */
