@@ -199,6 +199,25 @@ describe('encodeClientMessage', () => {
   })
 })
 
+describe('decodeServerMessage', () => {
+  // Symptom: a message was lost, with a URIError. Cause: its user was decoded before it was delivered.
+  it.each(['%', '%zz', '%ff', '%ed%a0%80'])(
+    'delivers a message of the undecodable user %j without its stamp',
+    (user) => {
+      const message = decodeServerMessage(`message a k:1 user=${user} time=5 id=m\n1`)
+      expect(message).toStrictEqual({
+        verb: 'message',
+        key: 'a',
+        position: 'k:1',
+        replayed: false,
+        meta: undefined,
+        payload: '1',
+      })
+      expect(decodeServerMessage('message a k:1 user=%40 time=5 id=m\n1')).toMatchObject({ meta: { userId: '@' } })
+    },
+  )
+})
+
 describe('encodeMessageFrame', () => {
   it('gives every frame bytes of its own', () => {
     const frames = Array.from({ length: 3_000 }, (_, index) =>

@@ -16,8 +16,16 @@ export function encodeMeta({ userId, timeMs, id }: MessageMeta): string {
   return `${user} time=${timeMs}${id === undefined ? '' : ` id=${id}`}`
 }
 
-/** Reads the options of a `message`; `undefined` if the server has not stamped it. */
+/**
+ * Reads the options of a `message`; `undefined` if the server has not stamped it, or if its user cannot be decoded. Such a
+ * message must still arrive, and without its user it would look like one of an anonymous client [P-15.2].
+ */
 export function decodeMeta(options: readonly string[]): MessageMeta | undefined {
   const { user, time, id } = Object.fromEntries(options.map((option) => option.split('=')))
-  return time && { userId: user && decodeURIComponent(user), timeMs: +time, id }
+  try {
+    return time && { userId: user && decodeURIComponent(user), timeMs: +time, id }
+  } catch {
+    // `decodeURIComponent` reports a bad encoding only by throwing.
+    return undefined
+  }
 }
