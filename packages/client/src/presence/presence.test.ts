@@ -197,7 +197,7 @@ describe('presence over reconnects', () => {
   })
 
   it('does not enter again if it left meanwhile', async () => {
-    const { client, server } = createTestClient()
+    const { client, server } = createTestClient({ random: () => 0.5 })
     const room = presence(client, 'room')
     await room.enter()
     server.drop()
