@@ -142,28 +142,12 @@ export class Connection {
       this.#context.onError(error)
       return
     }
-    if ('fields' in message) {
-      this.#context.onMessage(message)
-      return
-    }
-    switch (message.verb) {
-      case 'welcome':
-        this.#greet(message)
-        return
-      case 'bye':
-        this.#bye = message
-        return
-      case 'expiring':
-        this.#context.onExpiring(message.inMs)
-        return
-      case 'ok':
-      case 'error':
-        if (message.id === AUTH_ID) this.#authenticated(message)
-        else this.#context.onMessage(message)
-        return
-      default:
-        this.#context.onMessage(message)
-    }
+    if ('fields' in message) this.#context.onMessage(message)
+    else if (message.verb === 'welcome') this.#greet(message)
+    else if (message.verb === 'bye') this.#bye = message
+    else if (message.verb === 'expiring') this.#context.onExpiring(message.inMs)
+    else if ('id' in message && message.id === AUTH_ID) this.#authenticated(message)
+    else this.#context.onMessage(message)
   }
 
   #greet(welcome: Welcome): void {

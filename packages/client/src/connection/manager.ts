@@ -185,16 +185,15 @@ export class ConnectionManager {
     this.#url = webSocketUrl(typeof url === 'function' ? await url() : url)
     if (signal.aborted) return
     this.#connection = new Connection({
+      ...this.#context,
       url: this.#url,
       token,
       socketClass,
       heartbeatTimeoutMs,
       onLive: (info, welcome) => this.#live(info, welcome),
-      onMessage: (message) => this.#context.onMessage(message),
       onExpiring: (inMs) => this.#renewUntil(nowMs() + inMs, 0),
       onRenewed: (error) => this.#settleRenewal?.(error),
       onClosed: (closure) => this.#closed(closure),
-      onError: (error) => this.#context.onError(error),
     })
   }
 

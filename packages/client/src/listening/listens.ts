@@ -102,11 +102,7 @@ export class Listens {
       if (!subscription.shut(closedBy, false)) return subscription
     }
     // The first subscription of a pattern continues where the previous page stopped. Later ones join it.
-    if (
-      subscription.recovers &&
-      isLive(subscription.start) &&
-      !this.#listens.get(pattern)?.subscriptions.some(({ state }) => state === 'active')
-    ) {
+    if (subscription.recovers && isLive(subscription.start) && !this.#of(pattern).some(isActive)) {
       subscription.resume.advance(this.#saved?.get(pattern))
     }
     this.#insert(subscription)
@@ -148,7 +144,7 @@ export class Listens {
 
   /** Ends the last subscription of this handler, or all of the pattern. Resolves when the server knows. */
   async unlisten(pattern: string, receiving?: unknown): Promise<void> {
-    const subscriptions = this.#listens.get(pattern)?.subscriptions ?? []
+    const subscriptions = this.#of(pattern)
     const gone = receiving
       ? subscriptions.filter(({ receiver }) => receiver === receiving || receiver.handler === receiving).slice(-1)
       : subscriptions
@@ -225,17 +221,12 @@ export class Listens {
    * The server has ended a listen that a new token does not grant [P-5.5]. Pending subscriptions get their own answer.
    */
   revoked(pattern: string, error: WebMQError): void {
-    const subscriptions = this.#listens.get(pattern)?.subscriptions ?? []
-    this.#end(
-      pattern,
-      subscriptions.filter(({ state }) => state === 'active'),
-      error,
-    )
+    this.#end(pattern, this.#of(pattern).filter(isActive), error)
   }
 
   /** The server has lost messages on their way to this connection. */
   gap({ pattern, reason }: From<'gap'>): void {
-    const subscriptions = this.#listens.get(pattern)?.subscriptions ?? []
+    const subscriptions = this.#of(pattern)
     const gap = { pattern, reason, since: subscriptions[0]?.resume.position }
     for (const subscription of subscriptions) subscription.gap(gap)
     this.#context.onGap(gap)
@@ -246,7 +237,7 @@ export class Listens {
     // A listen without meta goes on with it.
     const needsMeta = subscription.options.meta && !hasMeta(listen, subscription)
     if (isLive(subscription.start) && !needsMeta && !isMixed(listen)) {
-      const active = listen.subscriptions.find(({ state }) => state === 'active')
+      const active = listen.subscriptions.find(isActive)
       if (active) {
         const { position } = active.resume
         subscription.resume.advance(position)
@@ -336,6 +327,10 @@ export class Listens {
     )
   }
 
+  #of(pattern: string): readonly LiveSubscription[] {
+    return this.#listens.get(pattern)?.subscriptions ?? []
+  }
+
   *#subscriptions(): Iterable<LiveSubscription> {
     for (const { subscriptions } of this.#listens.values()) yield* subscriptions
   }
@@ -411,6 +406,10 @@ export class Listens {
 /** Whether its subscriptions differ in what they may miss. On the wire they are one listen: none misses more than it allows. */
 function isMixed({ subscriptions }: Listen): boolean {
   return subscriptions.some(({ options }) => options.slow !== subscriptions[0]?.options.slow)
+}
+
+function isActive({ state }: LiveSubscription): boolean {
+  return state === 'active'
 }
 
 /** Whether some subscription wants meta. */
