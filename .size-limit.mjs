@@ -1,13 +1,14 @@
 // The budgets of the client in an app: its core, and what each part adds to it. `webmq-client/testing` and the server's
 // half of the protocol are no part of an app.
 
+import { relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 
 /** The plugin takes this off for what esbuild adds to an empty script, which it does not add to a module. */
 const EMPTY_SCRIPT_BYTES = 32
 
-const CORE_BYTES = 12_336
+const CORE_BYTES = 12_304
 
 /** What each part adds. */
 const PART_BYTES = {
@@ -57,13 +58,23 @@ async function coreFiles() {
     .filter((file) => !file.endsWith('/of-client.js'))
 }
 
+/** An ignored module is imported by a path from here, so that a budget does not depend on the folder of the checkout. */
+const ignoring = (files) => ({
+  name: 'ignored modules',
+  setup: ({ onResolve }) =>
+    onResolve({ filter: /^\./ }, ({ path, resolveDir }) => {
+      const file = resolve(resolveDir, path)
+      return files.includes(file) ? { path: `./${relative(resolveDir, file)}`, external: true } : undefined
+    }),
+})
+
 const check = (module, maxBytes, ignore = []) => ({
   name: `webmq-client/dist/${module}.js`,
   path: `packages/client/dist/${module}.js`,
   limit: `${maxBytes - EMPTY_SCRIPT_BYTES} B`,
   gzip: true,
   ignore,
-  modifyEsbuildConfig: (config) => ({ ...config, ...ESBUILD }),
+  modifyEsbuildConfig: (config) => ({ ...config, ...ESBUILD, plugins: [...(config.plugins ?? []), ignoring(ignore)] }),
 })
 
 const core = await coreFiles()
