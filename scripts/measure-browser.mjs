@@ -1,105 +1,22 @@
 // What a page spends on messages: CPU time of its main thread per message, and the times of its frames, with WebMQ's
 // client (plain, and with `latest`) beside a bare `onmessage` with JSON.parse, Socket.IO, Centrifuge and AnyCable. All do
-// the same work with the same messages: 100 keys, 200 bytes, one frame each. The servers of the others are small ones of
-// this file, that speak their protocols. Usage: node scripts/measure-browser.mjs [messages per second] [seconds] [client …]
+// the same work with the same messages: 100 keys, payloads of 200 bytes, one frame each.
+// Usage: node scripts/measure-browser.mjs [messages per second] [seconds] [client …]
 import { createServer as createHttpServer } from 'node:http'
-import { createRequire } from 'node:module'
 import process from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { chromium } from 'playwright-core'
-import { createServer } from 'webmq-server'
-import { WebSocketServer } from 'ws'
 import { findChromium } from './lib/chromium.mjs'
+import { messageOf, startServer } from './measure/peers.mjs'
 
 const BENCH = fileURLToPath(new URL('../packages/bench/', import.meta.url))
-const { Server: SocketIo } = createRequire(`${BENCH}package.json`)('socket.io')
 
 const [perSecond = '10000', seconds = '5', ...names] = process.argv.slice(2)
-const KEYS = 100
 /** Messages are sent in ticks: timers are no finer. */
 const TICK_MS = 10
-const WEBMQ = ['webmq', 'webmq latest', 'webmq latestBatch']
-const CLIENTS = ['bare', ...WEBMQ, 'socket.io', 'centrifuge', 'anycable']
-
-const payloadOf = (seq) => ({ seq, price: `${seq % 1_000}`, text: 'x'.repeat(150) })
-
-async function startWebMq() {
-  const server = createServer({ port: 0, logLevel: 'silent' })
-  const { url } = await server.start()
-  return {
-    url,
-    send: (messages) => server.publishBatch(messages),
-    stop: () => server.stop({ drainMs: 0 }),
-  }
-}
-
-/** A WebSocket server that says `greeting`, answers by `answer`, and sends each message as `frameOf` has it. */
-async function startPlain({ protocol, greeting, answer = () => [], frameOf = JSON.stringify }) {
-  const server = new WebSocketServer({
-    port: 0,
-    host: '127.0.0.1',
-    ...(protocol && { handleProtocols: () => protocol }),
-  })
-  await new Promise((resolve) => server.on('listening', resolve))
-  server.on('connection', (socket) => {
-    if (greeting !== undefined) socket.send(greeting)
-    socket.on('message', (data) => {
-      for (const text of answer(`${data}`)) socket.send(text)
-    })
-  })
-  return {
-    url: `ws://127.0.0.1:${server.address().port}`,
-    send: (messages) => {
-      for (const message of messages) {
-        const frame = frameOf(message)
-        for (const client of server.clients) client.send(frame)
-      }
-    },
-    stop: () => {
-      for (const client of server.clients) client.terminate()
-      server.close()
-    },
-  }
-}
-
-const SERVERS = {
-  bare: () => startPlain({}),
-  'socket.io': async () => {
-    const http = createHttpServer()
-    const io = new SocketIo(http, { transports: ['websocket'], cors: { origin: '*' } })
-    await new Promise((resolve) => http.listen(0, '127.0.0.1', resolve))
-    return {
-      url: `http://127.0.0.1:${http.address().port}`,
-      send: (messages) => {
-        for (const { key, payload } of messages) io.emit('message', key, payload)
-      },
-      stop: () => io.close(),
-    }
-  },
-  centrifuge: () =>
-    startPlain({
-      // One command per line: https://centrifugal.dev/docs/transports/client_protocol
-      answer: (text) =>
-        text.split('\n').flatMap((line) => {
-          const { id, connect, subscribe } = JSON.parse(line || '{}')
-          if (connect) return [JSON.stringify({ id, connect: { client: 'c', version: '0', ping: 25, pong: true } })]
-          return subscribe ? [JSON.stringify({ id, subscribe: {} })] : []
-        }),
-      frameOf: (data) => JSON.stringify({ push: { channel: 'p', pub: { data } } }),
-    }),
-  anycable: () => {
-    const identifier = JSON.stringify({ channel: 'PricesChannel' })
-    return startPlain({
-      protocol: 'actioncable-v1-json',
-      greeting: '{"type":"welcome"}',
-      answer: (text) =>
-        JSON.parse(text).command === 'subscribe' ? [JSON.stringify({ type: 'confirm_subscription', identifier })] : [],
-      frameOf: (message) => JSON.stringify({ identifier, message }),
-    })
-  },
-}
+const CLIENTS = ['bare', 'webmq', 'webmq latest', 'webmq latestBatch', 'socket.io', 'centrifuge', 'anycable']
 
 async function startSite() {
   const { outputFiles } = await build({
@@ -126,7 +43,7 @@ async function cpuSeconds(devtools) {
 }
 
 async function measure(browser, siteUrl, name) {
-  const server = await (WEBMQ.includes(name) ? startWebMq() : SERVERS[name]())
+  const server = await startServer(name)
   const page = await browser.newPage()
   await page.goto(siteUrl)
   await page.waitForFunction(() => 'bench' in globalThis)
@@ -137,8 +54,7 @@ async function measure(browser, siteUrl, name) {
   const perTick = (Number(perSecond) * TICK_MS) / 1_000
   let seq = 0
   const tick = async () => {
-    const messages = Array.from({ length: perTick }, () => ({ key: `p.${++seq % KEYS}`, payload: payloadOf(seq) }))
-    await server.send(messages)
+    await server.send(Array.from({ length: perTick }, () => messageOf(++seq)))
   }
   const play = async (ms) => {
     const startMs = performance.now()

@@ -1,0 +1,99 @@
+// CPU time of a client's process per received message, in Node over the package `ws`: WebMQ's client beside a bare
+// `onmessage` with JSON.parse, Socket.IO, Centrifuge and AnyCable. Each gets the same messages with payloads of 200 bytes,
+// in turns. Fails when a client has not handled each message once.
+// Usage: node scripts/measure-client-cpu.mjs [messages per second] [rounds] [seconds]
+import { fork } from 'node:child_process'
+import { on } from 'node:events'
+import process from 'node:process'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { messageOf, startServer } from './measure/peers.mjs'
+import { median } from './measure/run.mjs'
+
+const [perSecond = 5_000, rounds = 5, seconds = 4] = process.argv.slice(2).map(Number)
+const CLIENTS = ['bare', 'webmq', 'socket.io', 'centrifuge', 'anycable']
+const CLIENT_PROCESS = fileURLToPath(new URL('measure/client-process.mjs', import.meta.url))
+/** Compiles and grows what the client needs. */
+const WARM_UP_SECONDS = 2
+const TICK_MS = 1
+const ANSWER_TIMEOUT_MS = 10_000
+const POLL_MS = 50
+
+/** Sends message `first` and those after it at an even pace, until it gets to `last`. */
+async function play(send, first, last) {
+  const startMs = performance.now()
+  for (let seq = first; seq <= last; ) {
+    const due = Math.min(last, first + Math.floor(((performance.now() - startMs) / 1_000) * perSecond))
+    const messages = []
+    while (seq <= due) messages.push(messageOf(seq++))
+    await send(messages)
+    await sleep(TICK_MS)
+  }
+}
+
+async function measure(name) {
+  const server = await startServer(name)
+  const client = fork(CLIENT_PROCESS, [name, server.url])
+  try {
+    const signal = AbortSignal.timeout(2 * ANSWER_TIMEOUT_MS + (WARM_UP_SECONDS + seconds) * 2_000)
+    const reports = on(client, 'message', { signal, close: ['exit'] })
+    const next = async () => {
+      const { value, done } = await reports.next().catch((cause) => {
+        throw new Error(`${name} gave no answer`, { cause })
+      })
+      if (done) throw new Error(`the process of ${name} ended`)
+      return value[0]
+    }
+    const ask = () => {
+      client.send('report')
+      return next()
+    }
+    await next()
+    const playTo = async (first, last) => {
+      await play(server.send, first, last)
+      const deadlineMs = performance.now() + ANSWER_TIMEOUT_MS
+      let report = await ask()
+      while (report.lastSeq < last && performance.now() < deadlineMs) {
+        await sleep(POLL_MS)
+        report = await ask()
+      }
+      if (report.handledCount === last && report.lastSeq === last) return report
+      throw new Error(`${name} has handled ${report.handledCount} of ${last} messages, the last one ${report.lastSeq}`)
+    }
+    const warmCount = WARM_UP_SECONDS * perSecond
+    const count = seconds * perSecond
+    const before = await playTo(1, warmCount)
+    const startMs = performance.now()
+    const after = await playTo(warmCount + 1, warmCount + count)
+    const rate = (count / (performance.now() - startMs)) * 1_000
+    return { rate, cpuUs: (after.cpuUs - before.cpuUs) / count, waits: (after.waits - before.waits) / count }
+  } finally {
+    client.kill()
+    await server.stop()
+  }
+}
+
+const results = Object.fromEntries(CLIENTS.map((name) => [name, []]))
+for (let round = 0; round < rounds; round++) {
+  // Each round begins with another client.
+  for (let turn = 0; turn < CLIENTS.length; turn++) {
+    const name = CLIENTS[(round + turn) % CLIENTS.length]
+    results[name].push(await measure(name))
+  }
+}
+const rows = CLIENTS.map((name) => {
+  const costs = results[name].map(({ cpuUs }) => cpuUs)
+  const ratios = costs.map((cost, round) => cost / results.bare[round].cpuUs)
+  return {
+    client: name,
+    'messages/s': Math.round(median(results[name].map(({ rate }) => rate))),
+    'us/message': median(costs).toFixed(2),
+    least: Math.min(...costs).toFixed(2),
+    most: Math.max(...costs).toFixed(2),
+    // Messages that come together wake the process once.
+    'waits/message': median(results[name].map(({ waits }) => waits)).toFixed(2),
+    'of bare': median(ratios).toFixed(2),
+  }
+})
+console.log(`${perSecond} messages per second, ${rounds} rounds of ${seconds} s`)
+console.table(rows)
