@@ -1,4 +1,4 @@
-import type { StandardSchema } from './schema/standard-schema.js'
+import type { StandardSchema } from './standard-schema.js'
 import type { KeyOf, Meet, ParamsOf, Prefix, Prefixes, Words } from './topic-words.js'
 import type { Message } from './types.js'
 

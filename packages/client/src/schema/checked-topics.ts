@@ -1,6 +1,6 @@
 import { invalid } from '../options.js'
 import { WebMQError } from '../protocol/index.js'
-import type { StandardIssue, StandardSchema } from './standard-schema.js'
+import type { StandardIssue, StandardSchema } from '../standard-schema.js'
 import { Topic } from './topic.js'
 
 /** The topics of so many keys are remembered. More keys are looked up again. */

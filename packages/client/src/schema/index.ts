@@ -5,13 +5,13 @@ import { setup as setupClient } from '../default-instance.js'
 import type { Receiver, Receiving } from '../listening/receiver.js'
 import { Wrapper } from '../listening/wrapper.js'
 import { invalid } from '../options.js'
+import type { StandardSchema } from '../standard-schema.js'
 import type { InputOf, NamedTopics } from '../topics.js'
 import type { ListenOptions, Message, PublishOptions } from '../types.js'
 import { CheckedTopics } from './checked-topics.js'
-import type { StandardSchema } from './standard-schema.js'
 import { NamedPattern, type Topic } from './topic.js'
 
-export type * from './standard-schema.js'
+export type * from '../standard-schema.js'
 
 /** Topics and the Standard Schemas of their payloads: `{ 'chat.{room}.message': z.object({ text: z.string() }) }`. */
 export interface TopicSchemas {

@@ -1,5 +1,5 @@
 import { validatePattern, WebMQError } from '../protocol/index.js'
-import type { StandardSchema } from './standard-schema.js'
+import type { StandardSchema } from '../standard-schema.js'
 
 /** A word with a name: `{room}` is one word, `{#path}` any number of words. */
 const NAMED = /^\{#?[A-Za-z_]\w*\}$/

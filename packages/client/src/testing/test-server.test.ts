@@ -1,5 +1,8 @@
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
+import type { WebMQClient } from '../client.js'
 import { iterate } from '../iterate/index.js'
+import { WebMQError } from '../protocol/index.js'
+import { request, respond, work } from '../requests/index.js'
 import { createTestClient, createTestServer } from './index.js'
 
 // Without fake timers, as in most tests of apps.
@@ -16,6 +19,49 @@ it('delivers messages of one client to the others', async () => {
   expect(server.connectionCount).toBe(2)
   await Promise.all([ann.close(), bob.close()])
   expect(server.connectionCount).toBe(0)
+})
+
+it('gives each message to one member of a queue group, and to every listener', async () => {
+  const server = createTestServer({ limits: { maxListensPerConnection: 2 } })
+  const clients = ['ann', 'bob'].map((name) => ({ name, ...createTestClient({ server }) }))
+  const seen: (readonly [who: string, job: unknown])[] = []
+  for (const { name, client } of clients) {
+    await work(client, 'jobs.*', (job) => seen.push([name, job]), { group: 'workers' }).ready
+  }
+  const [ann, bob] = clients.map(({ client }) => client) as [WebMQClient, WebMQClient]
+  await ann.listen('jobs.#', (job) => seen.push(['all', job])).ready
+  await expect(ann.listen('more', () => undefined).ready).rejects.toMatchObject({ code: 'E_LISTEN_LIMIT' })
+  for (const job of [1, 2]) await bob.publish('jobs.a', job)
+  server.publish('jobs.b', new Uint8Array([3]))
+  await vi.waitFor(() => expect(seen).toHaveLength(6))
+  expect(seen.filter(([who]) => who === 'all')).toHaveLength(3)
+  expect(seen.filter(([who]) => who !== 'all')).toEqual([
+    ['ann', 1],
+    ['bob', 2],
+    ['ann', new Uint8Array([3])],
+  ])
+  await Promise.all([ann.close(), bob.close()])
+})
+
+it('passes requests to one responder, and its reply back', async () => {
+  const server = createTestServer()
+  const { client: ann } = createTestClient({ server })
+  const { client: bob } = createTestClient({ server })
+  await expect(request(ann, 'sum', [1])).rejects.toMatchObject({ code: 'E_NO_RESPONDERS' })
+  const responder = respond(bob, 'sum', (numbers) => {
+    if (!Array.isArray(numbers)) throw new WebMQError('E_FORBIDDEN', { message: 'numbers only' })
+    return numbers.length > 2 ? new Promise(() => undefined) : numbers[0] + numbers[1]
+  })
+  await respond(ann, '#', () => 'any').ready
+  await responder.ready
+  expect(await request(ann, 'sum', [1, 2])).toBe(3)
+  expect(await request(bob, 'other', null)).toBe('any')
+  await expect(request(ann, 'sum', 'x')).rejects.toMatchObject({ code: 'E_FORBIDDEN', message: 'numbers only' })
+  const unanswered = request(ann, 'sum', [1, 2, 3])
+  await Promise.all([expect(unanswered).rejects.toMatchObject({ code: 'E_RESPONSE' }), bob.close()])
+  server.revoke('#')
+  await expect(request(ann, 'sum', [1])).rejects.toMatchObject({ code: 'E_NO_RESPONDERS' })
+  await ann.close()
 })
 
 it('shows received messages and patterns', async () => {

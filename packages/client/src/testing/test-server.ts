@@ -7,6 +7,7 @@ import {
   type SessionLimits,
   type WirePayload,
 } from '../protocol/index.js'
+import { TestGroups } from './test-groups.js'
 import { TestLog } from './test-log.js'
 import { TestPresence } from './test-presence.js'
 import { TestSession } from './test-session.js'
@@ -53,8 +54,8 @@ const LIMITS: SessionLimits = {
 type Decision = 'handle-unanswered' | 'ignore' | ErrorCode
 
 /**
- * A WebMQ server in memory, for tests of apps. It speaks the protocol, routes by pattern, keeps a log, removes
- * duplicates, and produces failures on demand. It needs no port and no real time: everything happens in microtasks,
+ * A WebMQ server in memory, for tests of apps. It speaks the protocol, routes by pattern and queue group, keeps a log,
+ * removes duplicates, and produces failures on demand. It needs no port and no real time: everything happens in microtasks,
  * also under fake timers.
  */
 export class TestServer {
@@ -71,6 +72,7 @@ export class TestServer {
   /** Presence: `enter` and `leave` act for other clients; members of lost connections stay until `lapse`. */
   readonly presence = new TestPresence()
   readonly #sessions = new Set<TestSession>()
+  readonly #groups = new TestGroups()
   readonly #log: TestLog
   readonly #positions = new Map<string, string | undefined>()
   #messageCount = 0
@@ -96,6 +98,7 @@ export class TestServer {
           isRevoked: (pattern) => this.#revoked.has(pattern),
           isRetained: (pattern) => retain.some((rule) => contains(rule, pattern)),
           presence: this.presence,
+          groups: this.#groups,
           onClosed: (gone) => this.#sessions.delete(gone),
         },
         { send: (data) => this.isSilent || socket.send(data), close: socket.close },
@@ -138,7 +141,9 @@ export class TestServer {
 
   /** Publishes to a key without a log: the message has no position, and absent clients do not get it later. */
   publishUnlogged(key: string, payload: unknown): void {
-    for (const session of this.#sessions) session.deliver({ key, payload: JSON.stringify(payload) })
+    const text = JSON.stringify(payload)
+    for (const session of this.#sessions) session.deliver({ key, payload: text })
+    this.#groups.publish(key, text)
   }
 
   /** Ends every connection. Clients return unless `isUp` is false or the code is terminal. */
@@ -150,7 +155,7 @@ export class TestServer {
   }
 
   /** Answers the next message of that verb with an error; calls add up. */
-  refuse(verb: 'auth' | 'listen' | 'unlisten' | 'publish' | 'history' | 'presence', code: ErrorCode): void {
+  refuse(verb: 'auth' | 'listen' | 'unlisten' | 'publish' | 'history' | 'presence' | 'request', code: ErrorCode): void {
     this.#decide(verb, code)
   }
 
@@ -217,6 +222,7 @@ export class TestServer {
     const position = 'offset' in sent ? this.#log.position(sent.offset) : undefined
     if (messageName !== undefined) this.#positions.set(messageName, position)
     for (const session of this.#sessions) if (echo || session !== from) session.deliver(sent)
+    this.#groups.publish(key, sent.payload)
     return { position, duplicate: false }
   }
 }

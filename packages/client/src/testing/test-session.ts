@@ -11,6 +11,7 @@ import {
   WebMQError,
   type WirePayload,
 } from '../protocol/index.js'
+import type { TestGroups, TestMember } from './test-groups.js'
 import type { Replayed, SentMessage, TestLog } from './test-log.js'
 import type { TestPresence, TestWatcher } from './test-presence.js'
 import type { ServerEnd, ServerSide } from './test-websocket.js'
@@ -38,11 +39,12 @@ export interface TestSessionContext {
   /** Whether the last messages of these keys are kept. */
   isRetained(pattern: string): boolean
   readonly presence: TestPresence
+  readonly groups: TestGroups
   onClosed(session: TestSession): void
 }
 
 /** One connection of the test server. */
-export class TestSession implements ServerSide, TestWatcher {
+export class TestSession implements ServerSide, TestWatcher, TestMember {
   readonly #context: TestSessionContext
   readonly #socket: ServerEnd
   readonly #patterns = new Set<string>()
@@ -73,6 +75,10 @@ export class TestSession implements ServerSide, TestWatcher {
     this.#socket.send(encodeServerMessage(message))
   }
 
+  sendFrame(frame: string | Uint8Array): void {
+    this.#socket.send(frame)
+  }
+
   close(code: number, reason?: string): void {
     this.#socket.close(code, reason)
   }
@@ -97,12 +103,17 @@ export class TestSession implements ServerSide, TestWatcher {
   onClosed(code: number): void {
     this.#context.onClosed(this)
     this.#context.presence.closed(this, code === 1000)
+    this.#context.groups.closed(this)
   }
 
-  /** Ends a listen, or presence, from the server's side. */
+  /** Ends a listen, memberships or presence, from the server's side. */
   revoke(pattern: string): void {
     const detail = `${ERRORS.E_FORBIDDEN.message}: listen ${pattern}, no longer granted`
     if (this.#patterns.delete(pattern)) this.#refuse(undefined, 'E_FORBIDDEN', detail, { pattern })
+    for (const { group, isResponder } of this.#context.groups.revoke(pattern, this)) {
+      const respond = isResponder && { respond: true as const }
+      this.send({ verb: 'ended', group, pattern, ...respond, code: 'E_FORBIDDEN', message: detail })
+    }
     if (this.#context.presence.end(pattern, this)) this.#refuse(undefined, 'E_FORBIDDEN', detail, { key: pattern })
   }
 
@@ -125,14 +136,15 @@ export class TestSession implements ServerSide, TestWatcher {
         this.#authenticate(message)
         break
       case 'listen':
-        this.#listen(message)
+        if (message.group === undefined) this.#listen(message)
+        else this.#join(message, message.group)
         break
       case 'unlisten':
-        if (this.#patterns.delete(message.pattern)) this.send({ verb: 'ok', id: message.id })
+        if (this.#left(message)) this.send({ verb: 'ok', id: message.id })
         else this.#refuse(message.id, 'E_NOT_LISTENING')
         break
       case 'publish': {
-        const payload: WirePayload = isBinary ? bytesOf(message.payload) : textOf(message.payload)
+        const payload = payloadOf(message, isBinary)
         const { position, duplicate } = this.#context.publish({ ...message, payload }, this)
         const { id } = message
         if (id !== undefined) this.send({ verb: 'ok', id, duplicate, ...(position !== undefined && { position }) })
@@ -141,9 +153,42 @@ export class TestSession implements ServerSide, TestWatcher {
       case 'history':
         this.#history(message)
         break
+      case 'request': {
+        const { id } = message
+        const payload = payloadOf(message, isBinary)
+        const refusal = this.#context.groups.request(this, { ...message, payload }, () => this.send({ verb: 'ok', id }))
+        if (refusal) this.#refuse(id, refusal)
+        break
+      }
+      case 'reply': {
+        const payload = payloadOf(message, isBinary)
+        if (!this.#context.groups.reply(this, { ...message, payload })) this.#refuse(message.id, 'E_TIMEOUT')
+        break
+      }
       case 'presence':
         this.#presence(message)
     }
+  }
+
+  #join({ id, pattern, since, last, rewindMs, overflow, respond }: From<'listen'>, group: string): void {
+    const { groups, isRevoked, maxListens } = this.#context
+    if ((since ?? last ?? rewindMs ?? overflow) !== undefined) this.#refuse(id, 'E_UNSUPPORTED')
+    else if (isRevoked(pattern)) this.#refuse(id, 'E_FORBIDDEN')
+    else if (this.#listenCount >= maxListens) this.#refuse(id, 'E_LISTEN_LIMIT')
+    else {
+      groups.join({ group, pattern, isResponder: respond === true }, this)
+      this.send({ verb: 'ok', id })
+    }
+  }
+
+  #left({ pattern, group, respond }: From<'unlisten'>): boolean {
+    if (group === undefined) return this.#patterns.delete(pattern)
+    return this.#context.groups.leave({ group, pattern, isResponder: respond === true }, this)
+  }
+
+  /** Memberships count as listens [P-16.2]. */
+  get #listenCount(): number {
+    return this.#patterns.size + this.#context.groups.countOf(this)
   }
 
   #presence(message: From<'presence'>): void {
@@ -194,7 +239,7 @@ export class TestSession implements ServerSide, TestWatcher {
       this.#refuse(id, 'E_FORBIDDEN')
       return
     }
-    if (!this.#patterns.has(pattern) && this.#patterns.size >= maxListens) {
+    if (!this.#patterns.has(pattern) && this.#listenCount >= maxListens) {
       this.#refuse(id, 'E_LISTEN_LIMIT')
       return
     }
@@ -282,10 +327,8 @@ function positionOption(position: string | undefined): { readonly position?: str
   return position === undefined ? {} : { position }
 }
 
-function bytesOf(payload: WirePayload): Uint8Array {
-  return typeof payload === 'string' ? new TextEncoder().encode(payload) : payload
-}
-
-function textOf(payload: WirePayload): string {
+/** Bytes of a binary frame, text of a text frame. */
+function payloadOf({ payload }: { readonly payload: WirePayload }, isBinary: boolean): WirePayload {
+  if (isBinary) return typeof payload === 'string' ? new TextEncoder().encode(payload) : payload
   return typeof payload === 'string' ? payload : new TextDecoder().decode(payload)
 }

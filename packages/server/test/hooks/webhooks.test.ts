@@ -71,9 +71,11 @@ it('asks about listens, reads of the history, publishes and presence', async () 
     ['json', '{"id":12345678901234567000,"checked":true}'],
   ])
   expect(members).toMatchObject({ result: { members: [{ data: { name: 'as the backend knows it' } }] } })
+  await client.request((id) => ({ verb: 'publish', id, key: 'typing', echo: true, ephemeral: true, payload: '1' }))
   expect(backend.questions('publish').map(({ json }) => json)).toMatchObject([
-    { key: 'bytes', base64: 'CQ==' },
-    { key: 'json' },
+    { key: 'bytes', isEphemeral: false, base64: 'CQ==' },
+    { key: 'json', isEphemeral: false },
+    { key: 'typing', isEphemeral: true },
   ])
   expect(backend.questions('publish')[1]?.body).toContain('"payload":{"id":12345678901234567890}')
   expect(backend.questions('listen').map(({ json }) => [json.op, json.pattern])).toEqual([
@@ -106,14 +108,18 @@ it('tells who connected, published and disconnected, in order and in batches', a
   for (let n = 0; n < 250; n++) client.send({ verb: 'publish', key: 'orders.1', echo: true, payload: `${n}` })
   await publish(client, 'chat.1', '1')
   await serving.server.publish('orders.2', 'from the process')
+  await serving.server.publish('orders.3', 'not logged', { ephemeral: true })
   client.close()
-  await vi.waitFor(() => expect(backend.notices.length).toBe(253))
+  await vi.waitFor(() => expect(backend.notices.length).toBe(254))
   expect(backend.notices[0]).toEqual({ event: 'connected', at: expect.any(Number), session, address: '127.0.0.1' })
   expect(backend.notices.slice(1, 251).map(({ payload }) => payload)).toEqual(Array.from({ length: 250 }, (_, n) => n))
   expect(backend.notices[251]).toMatchObject({ event: 'published', key: 'orders.2', payload: 'from the process' })
-  expect(backend.notices[252]).toMatchObject({ event: 'disconnected', session, code: 1005 })
+  expect(backend.notices[251]).not.toHaveProperty('isEphemeral')
+  expect(backend.notices[252]).toMatchObject({ event: 'published', key: 'orders.3', isEphemeral: true })
+  expect(backend.notices[252]).not.toHaveProperty('position')
+  expect(backend.notices[253]).toMatchObject({ event: 'disconnected', session, code: 1005 })
   expect(backend.requests.length).toBeLessThan(20)
-  expect(serving.server.stats().webhook).toMatchObject({ sentCount: 253, droppedCount: 0, waitingCount: 0 })
+  expect(serving.server.stats().webhook).toMatchObject({ sentCount: 254, droppedCount: 0, waitingCount: 0 })
 })
 
 it('tells again what the backend did not take, once', async () => {

@@ -39,9 +39,9 @@ export function webhookHooks(context: QuestionsContext): Hooks {
     }),
     ...(asks('publish') && {
       publish: (request) => {
-        const { key, payload, isBinary } = request
-        const body = eventJson({ event: 'publish', ...who(request), key }, payloadMembers(payload, isBinary))
-        return ask('publish', body).then(withBytes)
+        const { key, payload, isBinary, isEphemeral } = request
+        const members = { event: 'publish', ...who(request), key, isEphemeral }
+        return ask('publish', eventJson(members, payloadMembers(payload, isBinary))).then(withBytes)
       },
     }),
     ...(asks('presence') && {

@@ -128,11 +128,12 @@ export class Webhook {
           tell({ event: 'disconnected', ...who(session), code, reason, durationMs }),
       }),
       ...(events.includes('published') && {
-        published: (session, { key, payload, isBinary }, position) => {
+        published: (session, { key, payload, isBinary, attributes }, position) => {
           if (!patterns.some((pattern) => matches(pattern, key))) return
           const from = session === undefined ? { at: Date.now() } : who(session)
           const at = position === undefined ? undefined : formatPosition(position)
-          tell({ event: 'published', ...from, key, position: at }, payloadMembers(payload, isBinary))
+          const isEphemeral = attributes?.isEphemeral
+          tell({ event: 'published', ...from, key, position: at, isEphemeral }, payloadMembers(payload, isBinary))
         },
       }),
     }
