@@ -1,7 +1,7 @@
 import { createServer } from 'webmq-server'
 
 const KEY_COUNT = 300
-const UPDATES_PER_SECOND = 10_000
+const UPDATES_PER_SECOND = Number(process.env.UPDATES_PER_SECOND ?? 10_000)
 const INTERVAL_MS = 10
 
 const server = createServer({

@@ -14,10 +14,12 @@ export function membership({ group, respond }: Pick<Client<'listen'>, 'group' | 
   return option('group', group) + (respond ? ' respond' : '')
 }
 
+/** A `request` [P-16.6]. Its key MUST be valid. */
 export function encodeRequest({ id, key, withinMs, payload }: Omit<Client<'request'>, 'verb'>): Frame {
   return withPayload(`request ${id} ${key}${option('within', withinMs)}\n`, payload)
 }
 
+/** A `reply` of a responder [P-16.8]. */
 export function encodeReply({ id, isError, payload }: Omit<Client<'reply'>, 'verb'>): Frame {
   return withPayload(`reply ${id}${isError ? ' error' : ''}\n`, payload)
 }

@@ -594,6 +594,8 @@ export class ServerNode {
     await transport.stopAccepting()
     const connections = sessions.size
     await transport.stop(leftMs(BROKER_SHARE_MS))
+    // Before this node takes leave of the others: its farewells are nobody's publishes.
+    const { pendingCount } = broker.stats()
     this.#presence.stop()
     this.#groups.stop()
     this.#cluster.stop()
@@ -603,7 +605,7 @@ export class ServerNode {
     this.#delivery.stop()
     const { rejectedCount } = broker.stats()
     const hasBrokerAnswered = await this.#stopBroker(leftMs(0))
-    const publishes = broker.stats().rejectedCount - rejectedCount
+    const publishes = Math.min(pendingCount, broker.stats().rejectedCount - rejectedCount)
     if (connections === 0 && publishes === 0 && hasBrokerAnswered) return
     logger.warn(
       { connections, publishes, ...(hasBrokerAnswered ? {} : { broker: broker.name }) },
