@@ -20,6 +20,7 @@ import { inboundDefect, refusedMessage } from '../../ports/inbound-check.js'
 import type { MaybePromise } from '../../ports/maybe-promise.js'
 import { assertMessageId } from '../../ports/message-id.js'
 import { accepted, inbound } from '../../ports/messages.js'
+import { isReserved } from '../../ports/reserved-keys.js'
 import { PublishIds } from '../dedupe/publish-ids.js'
 import { newEpoch } from '../log/epoch.js'
 import { HistoryLog, hasHistory } from '../log/history-log.js'
@@ -98,6 +99,8 @@ export class MeshBroker implements Broker {
   #isOpen = false
   #rejectedCount = 0
   #localCount = 0
+  /** Whether it has published what clients may listen to: messages between nodes are nobody's gap. */
+  #hasPublished = false
   #receivedCount = 0
   #surplusCount = 0
   #malformedCount = 0
@@ -161,7 +164,7 @@ export class MeshBroker implements Broker {
       resolveIntervalMs: options.resolveIntervalMs ?? DEFAULT_RESOLVE_INTERVAL_MS,
       logger: options.logger,
       wantedPatterns: () => this.#wantedPatterns(),
-      hasPublished: () => this.#localCount > 0 || this.#batch.acceptedCount > 0 || this.#batch.pendingCount > 0,
+      hasPublished: () => this.#hasPublished,
       message: (message, messageId) => this.#received(message, messageId),
       malformed: () => {
         this.#receivedCount++
@@ -255,6 +258,7 @@ export class MeshBroker implements Broker {
     if (!this.#isOpen || node === undefined) throw this.#refuse('it is not started')
     const peers = node.peers.interest.match(key)
     if (peers.length > 0) this.#assertRoom(peers, payload.length)
+    if (!this.#hasPublished) this.#hasPublished = !isReserved(key)
     const nowMs = messageId === undefined ? 0 : performance.now()
     const isDuplicate = messageId !== undefined && this.#knownIds.has(messageId, nowMs)
     const position = isDuplicate ? this.#knownIds.positionOf(messageId) : this.#record(message, messageId, nowMs)
