@@ -138,7 +138,7 @@ export async function runVitest(env, args = []) {
     print(`\n${failures.length} failed. Their files run once more, alone: ${files.join(' ')}\n`)
     const again = await playVitest(env, [...files, '--no-file-parallelism'])
     const left = new Set(failuresOf(again.report).map(({ name }) => name))
-    const ran = new Set(testsOf(again.report).map(({ fullName }) => fullName))
+    const ran = new Set(namesOf(again.report))
     const isLeft = ({ name }) => left.has(name) || !ran.has(name)
     for (const failure of failures) {
       if (!isLeft(failure)) print(`  unsteady, passed alone: ${failure.name} (${failure.file}): ${failure.message}`)
@@ -162,11 +162,15 @@ async function playVitest(env, args) {
   return { exitCode, report: existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : undefined }
 }
 
-function testsOf(report) {
-  return report?.testResults.flatMap(({ assertionResults }) => assertionResults) ?? []
+/** What can fail: tests by their names, and files, whose hooks may fail. */
+function namesOf(report) {
+  return (report?.testResults ?? []).flatMap(({ name, assertionResults }) => [
+    path.relative(ROOT, name),
+    ...assertionResults.map(({ fullName }) => fullName),
+  ])
 }
 
-/** Failed tests, and files that could not be loaded. */
+/** Failed tests, and files that failed otherwise: they could not be loaded, or a hook failed. */
 function failuresOf(report) {
   return (report?.testResults ?? []).flatMap(({ name, status, message, assertionResults }) => {
     const file = path.relative(ROOT, name)

@@ -12,7 +12,7 @@ import { createServer } from 'webmq-server'
 import { makeCertificate } from 'webmq-services'
 import { WebSocketServer } from 'ws'
 import { runCli } from '../src/cli.js'
-import { buildLoadgen } from '../src/loadgen/build.js'
+import { findLoadgen } from '../src/loadgen/find.js'
 import { Loadgen } from '../src/loadgen/loadgen.js'
 import { signToken } from '../src/targets/json-web-token.js'
 
@@ -28,7 +28,7 @@ let cert: string
 let key: string
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'webmq-bench-'))
-  program = await buildLoadgen(quiet)
+  program = await findLoadgen(quiet)
   ;({ cert, key } = await makeCertificate({ names: ['localhost'] }))
   await writeFile(join(directory, 'cert.pem'), cert)
   await writeFile(join(directory, 'key.pem'), key)

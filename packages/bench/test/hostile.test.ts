@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { buildLoadgen } from '../src/loadgen/build.js'
+import { findLoadgen } from '../src/loadgen/find.js'
 import type { ResultRecord } from '../src/results/result.js'
 
 const BENCHMARK = fileURLToPath(new URL('../benchmark.js', import.meta.url))
@@ -18,7 +18,7 @@ describe('the hostile scenario', { timeout: RUN_TIMEOUT_MS }, () => {
 
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), 'webmq-bench-'))
-    await buildLoadgen({ phase: () => undefined, note: () => undefined })
+    await findLoadgen({ phase: () => undefined, note: () => undefined })
   }, BUILD_TIMEOUT_MS)
   afterAll(async () => {
     await rm(directory, { recursive: true })

@@ -13,7 +13,7 @@ export interface CliResult {
 
 /** Options of a command line. */
 export interface CliOptions {
-  /** The whole environment besides `PATH`: the caller's variables must not affect tests. */
+  /** The whole environment besides `PATH` and what was built for tests: the caller's variables must not affect them. */
   readonly env?: NodeJS.ProcessEnv
   readonly stdin?: string
   readonly cwd?: string
@@ -31,7 +31,7 @@ export interface CliProcess {
 /** Starts the built command line as a process. */
 export function startCli(args: readonly string[], { env = {}, stdin, cwd }: CliOptions = {}): CliProcess {
   const child = spawn(process.execPath, [BIN, ...args], {
-    env: { PATH: process.env.PATH, ...env },
+    env: { PATH: process.env.PATH, WEBMQ_NATIVE_ADDON: process.env.WEBMQ_NATIVE_ADDON, ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
     ...(cwd === undefined ? {} : { cwd }),
   })
