@@ -3,7 +3,7 @@ export const BUSY_SHARE = 0.75
 /** Share of its time that a resting thread writes. */
 const WRITING_SHARE = 0.4
 /** The server's default `flushIntervalMs`: the longest rest. */
-export const MAX_REST_S = 0.01
+const MAX_REST_S = 0.01
 const MIN_REST_S = 0.001
 /** The cycle settles in fewer. */
 const ROUNDS = 40

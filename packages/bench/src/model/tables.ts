@@ -1,5 +1,5 @@
 import type { Assumptions } from './assumptions.js'
-import type { CheckResult } from './check/check-run.js'
+import type { CheckResult } from './check/predict-run.js'
 import type { BrokerCosts, Coefficients, NodeCosts } from './coefficients.js'
 import { type Prediction, predict } from './predict.js'
 import { MODEL_BROKERS, type ModelBroker, type Resource } from './size.js'

@@ -5,9 +5,9 @@ import type { ResultColumn } from '../../results/result.js'
 import { createTrialScenario } from '../../trials/create-trial-scenario.js'
 import { checkTickSize, names } from '../../trials/trial-options.js'
 import type { TrialScenario } from '../../trials/trial-scenario.js'
-import { measureBroker } from './broker-costs.js'
 import type { CostsConfig } from './config.js'
-import { measureNode } from './node-costs.js'
+import { measureBroker } from './measure-broker.js'
+import { measureNode } from './measure-node.js'
 
 const BROKERS: CostsConfig['brokers'] = ['memory', 'redis', 'nats', 'rabbitmq']
 

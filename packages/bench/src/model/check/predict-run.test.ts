@@ -3,7 +3,7 @@ import type { ResultRecord, ResultRow } from '../../results/result.js'
 import { NOT_MEASURED } from '../../trials/run-trials.js'
 import { ROUND_COSTS } from '../fixture.js'
 import { casesOf } from './cases.js'
-import { checkRun, predictRun } from './check-run.js'
+import { checkRun, predictRun } from './predict-run.js'
 
 function record(scenario: string, config: object, row: Record<string, unknown>): ResultRecord {
   const full = {
