@@ -1,10 +1,10 @@
 import type { WebMQClient } from '../client.js'
 import { callSafely } from '../events/call-safely.js'
+import { type Schedule, scheduleOf } from '../events/schedule.js'
 import type { Receiver, ReceiverContext } from '../listening/receiver.js'
 import { invalid } from '../options.js'
 import { WebMQError } from '../protocol/index.js'
 import type { Message, Subscription } from '../types.js'
-import { scheduleOf } from './schedule.js'
 import type { StateChanges, StateOptions, StateSnapshot, StateStore } from './types.js'
 
 const MAX_KEYS = 10_000
@@ -31,7 +31,7 @@ export class LiveStateStore<P> implements StateStore<P> {
   readonly #client: WebMQClient
   readonly #maxKeys: number
   readonly #maxBytes: number
-  readonly #schedule: ReturnType<typeof scheduleOf>
+  readonly #schedule: Schedule
   readonly #listeners = new Set<(changes: StateChanges<P>) => unknown>()
   #subscription: Subscription | undefined
   #report: ReceiverContext['report'] = () => undefined
@@ -56,7 +56,7 @@ export class LiveStateStore<P> implements StateStore<P> {
 
   /** @throws {WebMQError} `E_PATTERN_INVALID`, `E_OPTION_INVALID`. */
   constructor(client: WebMQClient, pattern: string, options: StateOptions) {
-    const { every, maxKeys = MAX_KEYS, maxBytes = MAX_BYTES } = options
+    const { every = 'turn', maxKeys = MAX_KEYS, maxBytes = MAX_BYTES } = options
     if (!(maxKeys >= 1)) throw invalid('maxKeys')
     if (!(maxBytes >= 1)) throw invalid('maxBytes')
     this.#client = client
