@@ -10,11 +10,10 @@ const FRAME_MS = 16
 export type Schedule = (run: () => void) => () => void
 
 /**
- * Makes the schedule of an option `every`: at the end of the turn, with the next frame, or after a time in milliseconds.
+ * Makes the schedule of an option `every`: with the next frame, or after a time in milliseconds.
  * @throws {WebMQError} `E_OPTION_INVALID`.
  */
-export function scheduleOf(every: 'turn' | 'frame' | number): Schedule {
-  if (every === 'turn') return atEndOfTurn
+export function scheduleOf(every: 'frame' | number): Schedule {
   if (every === 'frame') return nextFrame
   if (!(every >= 0 && every <= MAX_TIMER_MS)) throw invalid(`every ${every}`)
   return (run) => after(run, every)
@@ -34,14 +33,6 @@ export const nextFrame: Schedule = (run) => {
   const cancelTimer = after(once, hasFrames ? HIDDEN_MS : FRAME_MS)
   const frame = hasFrames ? requestAnimationFrame(once) : 0
   return cancel
-}
-
-const atEndOfTurn: Schedule = (run) => {
-  let isCancelled = false
-  queueMicrotask(() => isCancelled || run())
-  return () => {
-    isCancelled = true
-  }
 }
 
 function after(run: () => void, ms: number): () => void {

@@ -56,14 +56,14 @@ export class LiveStateStore<P> implements StateStore<P> {
 
   /** @throws {WebMQError} `E_PATTERN_INVALID`, `E_OPTION_INVALID`. */
   constructor(client: WebMQClient, pattern: string, options: StateOptions) {
-    const { every = 'turn', maxKeys = MAX_KEYS, maxBytes = MAX_BYTES } = options
+    const { every, maxKeys = MAX_KEYS, maxBytes = MAX_BYTES } = options
     if (!(maxKeys >= 1)) throw invalid('maxKeys')
     if (!(maxBytes >= 1)) throw invalid('maxBytes')
     this.#client = client
     this.pattern = pattern
     this.#maxKeys = maxKeys
     this.#maxBytes = maxBytes
-    this.#schedule = scheduleOf(every)
+    this.#schedule = every === undefined ? atEndOfTurn : scheduleOf(every)
     this.ready = new Promise((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
@@ -240,5 +240,13 @@ export class LiveStateStore<P> implements StateStore<P> {
     if (hadKey && this.#shown.get(key) === value.payload) return
     this.#shown.set(key, value.payload)
     set.set(key, value.payload)
+  }
+}
+
+const atEndOfTurn: Schedule = (run) => {
+  let isCancelled = false
+  queueMicrotask(() => isCancelled || run())
+  return () => {
+    isCancelled = true
   }
 }
