@@ -44,12 +44,14 @@ export function fanOutRow(config: AuctionConfig, testCase: AuctionCase, observat
   const receipts = counted.bySeq ?? []
   const seconds = (marks.end.atUs - marks.start.atUs) / 1_000_000
   const generatorCpuSeconds = marks.end.generatorCpuSeconds - marks.start.generatorCpuSeconds
+  const bidderCpuSeconds = marks.end.bidderCpuSeconds - marks.start.bidderCpuSeconds
+  const bidCount = config.bids * config.items
   const generatorUtilization = counted.busiestThreadShare
   const lostCount = expectedCount - deliveredCount
   return {
     ...NOT_MEASURED,
     ...auctionIdentity(config, testCase),
-    publishedPerSecond: per(config.bids * config.items, seconds),
+    publishedPerSecond: per(bidCount, seconds),
     deliveriesPerSecond: per(deliveredCount, seconds),
     bytesPerSecond: per(counted.payloadBytes, seconds),
     latencyMs: latencyMs(counted.latencyUs),
@@ -63,7 +65,8 @@ export function fanOutRow(config: AuctionConfig, testCase: AuctionCase, observat
     connectMs: latencyMs(connected.latencyUs),
     connectsPerSecond: per(connected.ok, connected.durationUs / 1_000_000),
     answerMs: answers,
-    ...costs(marks.start, marks.end, { deliveredCount, generatorCpuSeconds, bidCount: config.bids * config.items }),
+    ...costs(marks.start, marks.end, { deliveredCount, bidCount, generatorCpuSeconds, bidderCpuSeconds }),
+    bidderCpuSeconds,
     generatorUtilization,
     ...clockFigures(offsets),
     earlyReceiptCount: counted.earlyReceipts ?? 0,
@@ -110,9 +113,15 @@ function toMs(us: number | null): number | null {
 export function costs(
   start: AuctionMark,
   end: AuctionMark,
-  count: { readonly deliveredCount: number; readonly generatorCpuSeconds: number; readonly bidCount: number },
+  load: {
+    readonly deliveredCount: number
+    readonly bidCount: number
+    readonly generatorCpuSeconds: number
+    /** 0: the generator is the same process. */
+    readonly bidderCpuSeconds: number
+  },
 ) {
-  const { deliveredCount, generatorCpuSeconds, bidCount } = count
+  const { deliveredCount, bidCount, generatorCpuSeconds, bidderCpuSeconds } = load
   const nodeCpuSeconds = end.nodes.map(({ cpuSeconds }, index) => cpuSeconds - (start.nodes[index]?.cpuSeconds ?? 0))
   const serverCpuSeconds = sum(nodeCpuSeconds)
   const own = {
@@ -122,7 +131,6 @@ export function costs(
     balancerCpuSeconds: difference(end.balancerCpuSeconds, start.balancerCpuSeconds),
   }
   const backEndSeconds = serverCpuSeconds + sum(Object.values(own).map((seconds) => seconds ?? 0))
-  const bidderCpuSeconds = end.bidderCpuSeconds - start.bidderCpuSeconds
   const allSeconds = backEndSeconds + generatorCpuSeconds + bidderCpuSeconds
   return {
     serverCpuSeconds,
@@ -135,7 +143,6 @@ export function costs(
     serverRssBytes: sum(end.nodes.map(({ rssBytes }) => rssBytes)),
     serverEventLoopLagMs: worstLag(end),
     generatorCpuSeconds,
-    bidderCpuSeconds,
     generatorShare: per(generatorCpuSeconds, allSeconds),
     cpuPerBidMs: (allSeconds / bidCount) * 1_000,
   }

@@ -4,6 +4,8 @@ import type { ResultRow } from '../../results/result.js'
 import type { RunProgress } from '../../run-progress.js'
 import type { TlsFiles } from '../../targets/messages.js'
 import { observeFanOut } from './fan-out.js'
+import { observeMigration } from './migration/observe.js'
+import { migrationRow } from './migration/row.js'
 import type { AuctionConfig } from './options.js'
 import { type AuctionCase, AuctionProcesses } from './processes.js'
 import { fanOutRow } from './result.js'
@@ -11,7 +13,7 @@ import { fanOutRow } from './result.js'
 /** The environment of a run, beside its case. */
 export interface AuctionRunContext {
   readonly config: AuctionConfig
-  /** Path of the load generator; empty for a migration, which has its own clients. */
+  /** Path of the load generator. */
   readonly loadgenProgram: string
   readonly gatewayProgram: string
   readonly tls: TlsFiles | undefined
@@ -37,7 +39,9 @@ export async function runAuction(testCase: AuctionCase, context: AuctionRunConte
     await Promise.all([processes.start(gatewayProgram, tls), loadgen.ready()])
     stopping.signal.throwIfAborted()
     const own = { config, testCase, processes, loadgen, progress, signal: stopping.signal }
-    return fanOutRow(config, testCase, await observeFanOut(own))
+    return config.isMigrating
+      ? migrationRow(config, testCase, await observeMigration(own))
+      : fanOutRow(config, testCase, await observeFanOut(own))
   })()
   try {
     return await Promise.race([aborted(stopping.signal), processes.failed, loadgen.failed, run])
