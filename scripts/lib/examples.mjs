@@ -58,7 +58,7 @@ function programNames(root) {
 }
 
 /** Node runs TypeScript by itself only in later versions than the oldest that is supported. */
-async function buildPrograms(root, names) {
+export async function buildPrograms(root, names) {
   await bundle({
     entryPoints: names.map((name) => path.join(root, `${name}.ts`)),
     outdir: path.join(root, 'dist', 'programs'),

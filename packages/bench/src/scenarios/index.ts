@@ -1,4 +1,5 @@
 import type { Scenario } from '../scenario.js'
+import { auctionScenario } from './auction/auction.js'
 import { brokersScenario } from './brokers/brokers.js'
 import { clientsScenario } from './clients/clients.js'
 import { clientsDeployment } from './deployment/clients.js'
@@ -26,6 +27,7 @@ export const scenarios: readonly Scenario[] = [
   clientsScenario,
   brokersScenario,
   historyScenario,
+  auctionScenario,
   replayScenario,
   fanOutScenario,
   pacedScenario,
