@@ -3,9 +3,15 @@ import type { Page } from 'playwright-core'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { WebMQClient } from 'webmq-client'
 import { WebSocket } from 'ws'
+import { type EventsByItem, readRecord, reconcile, report } from '../../examples/auction/gateway/reconcile.js'
+import { BiddingWar, Watcher } from './bidding-war.js'
 import { useExample } from './harness.js'
 
 const TIMEOUT_MS = 20_000
+const START_PRICE = 1_000
+const BIDDER_COUNT = 6
+const BIDS_BETWEEN_FAULTS = 15
+const RETRIED_COUNT = 20
 
 describe('the example auction', () => {
   const auction = useExample('auction')
@@ -27,7 +33,7 @@ describe('the example auction', () => {
 
   async function open(endsInMs: number): Promise<string> {
     const id = `item-${randomUUID().slice(0, 8)}`
-    const item = { id, endsInMs, startPrice: 1_000 }
+    const item = { id, endsInMs, startPrice: START_PRICE }
     await expect.poll(() => post('/items', item).catch(() => 0), { timeout: TIMEOUT_MS }).toBe(201)
     return id
   }
@@ -71,4 +77,111 @@ describe('the example auction', () => {
       await expect(client.listen('auction.#', () => undefined).ready).rejects.toMatchObject({ code: 'E_FORBIDDEN' })
     }
   })
+
+  it('refuses what it cannot understand or must bound, with a status and a reason', async () => {
+    const id = await open(600_000)
+    const url = `http://127.0.0.1:${auction.example.env.GATEWAY_PORT}`
+    const ask = async (method: string, path: string, body?: string, type = 'application/json') => {
+      const request = { method, headers: { 'content-type': type }, ...(body !== undefined && { body }) }
+      const response = await fetch(`${url}${path}`, request)
+      return `${response.status} ${((await response.json()) as { reason?: string }).reason ?? 'ok'}`
+    }
+    const bids = `/items/${id}/bids`
+    const bid = (change: object) =>
+      ask('POST', bids, JSON.stringify({ bidId: 'b', bidder: 'Ada', amount: 2_000, ...change }))
+    const item = (change: object) =>
+      ask('POST', '/items', JSON.stringify({ endsInMs: 9_000, startPrice: 1, ...change }))
+
+    for (const bidId of ['', 'a b', 'x'.repeat(65), 7, null]) expect(await bid({ bidId })).toBe('400 invalid')
+    for (const bidder of ['', 'x'.repeat(33), 'a\nb', '\ud800', ['Ada']])
+      expect(await bid({ bidder })).toBe('400 invalid')
+    for (const amount of [0, -1, 1.5, '2000', 1e12 + 1, null]) expect(await bid({ amount })).toBe('400 invalid')
+    for (const bad of ['a.b', 'x'.repeat(33), '#', 5]) expect(await item({ id: bad })).toBe('400 invalid')
+    for (const endsInMs of [0, 99, 31 * 24 * 3_600_000, 'soon']) expect(await item({ endsInMs })).toBe('400 invalid')
+    for (const startPrice of [0, 1.5, undefined]) expect(await item({ startPrice })).toBe('400 invalid')
+    expect(await item({ id })).toBe('409 exists')
+    for (const [body, answer] of [
+      ['{', '400 no-json'],
+      ['[]', '400 no-object'],
+      ['null', '400 no-object'],
+      [`"${'x'.repeat(5_000)}"`, '413 too-large'],
+    ] as const) {
+      expect(await ask('POST', bids, body)).toBe(answer)
+    }
+    expect(await ask('POST', bids, '{}', 'text/plain')).toBe('415 content-type')
+    expect(await ask('POST', '/items/none/bids', '{"bidId":"b","bidder":"Ada","amount":1}')).toBe('404 unknown-item')
+    for (const path of ['/', '/items/', `/items/${id}/`, `${bids}/x`, '/constructor']) {
+      expect(await ask('GET', path)).toBe('404 unknown-path')
+    }
+    for (const query of ['limit=101', 'limit=x', 'before=0']) {
+      expect(await ask('GET', `/items/${id}/events?${query}`)).toBe('400 invalid')
+    }
+    expect(await ask('DELETE', `/items/${id}`)).toBe('405 method')
+
+    expect(await bid({ bidder: 'Zoë "%s" \\', amount: 1_000 })).toBe('201 ok')
+    expect(await bid({ bidder: 'Zoë "%s" \\', amount: 1_000 })).toBe('200 ok')
+    expect(await bid({ bidder: 'Zoë "%s" \\', amount: 3_000 })).toBe('422 bid-id-used')
+    // Ids of one bidder are none of another's.
+    expect(await bid({ amount: 1_000 })).toBe('409 too-low')
+    expect(await bid({ amount: 1_001 })).toBe('201 ok')
+    const [first] = (await fetch(`${url}/items/${id}/events?limit=2`).then((response) => response.json())) as object[]
+    expect(first).toMatchObject({ seq: 1, bidder: 'Zoë "%s" \\', amount: 1_000 })
+  })
+
+  it('loses, doubles and disorders no accepted bid while each process is killed in turn', async () => {
+    const { env, services, programs } = auction.example
+    const items = [await open(600_000), await open(600_000)]
+    const watchers = [new Watcher([env.PORT, env.SECOND_PORT]), new Watcher([env.SECOND_PORT, env.PORT])]
+    onTestFinished(async () => void (await Promise.all(watchers.map(({ client }) => client.close()))))
+    await Promise.all(watchers.map(({ ready }) => ready))
+    const war = new BiddingWar(env.GATEWAY_PORT, items, START_PRICE)
+    const more = async () => {
+      const before = war.accepted.length
+      await expect
+        .poll(() => war.accepted.length, { timeout: TIMEOUT_MS })
+        .toBeGreaterThan(before + BIDS_BETWEEN_FAULTS)
+    }
+    war.begin(BIDDER_COUNT)
+    await more()
+    let closing = ''
+    for (const name of ['gateway', 'second-server']) {
+      const program = programs.find((one) => one.name === name)
+      // It ends while nobody is there to close it.
+      if (name === 'gateway') closing = await open(200)
+      await program?.stop('SIGKILL')
+      await program?.start()
+      await more()
+    }
+    for (const service of Object.values(services)) {
+      await service.kill()
+      await service.restart()
+      await more()
+    }
+    await war.end()
+
+    const record = await readRecord(env.AUCTION_REDIS_URL ?? '', 'auction', [...items, closing])
+    for (const watcher of watchers) {
+      for (const [item, events] of record) {
+        await expect.poll(() => watcher.count(item), { timeout: TIMEOUT_MS }).toBeGreaterThanOrEqual(events.length)
+      }
+    }
+    const seen = new Map(watchers.map((watcher, index) => [`client ${index}`, only(watcher.seen, record)]))
+    expect(report(reconcile(record, seen))).toBe('')
+    expect(record.get(closing)?.at(-1)).toMatchObject({ type: 'closed' })
+    const bids = items.flatMap((item) => record.get(item) ?? [])
+    expect(bids.length).toBe(war.accepted.length)
+    // A retry gets the first answer, however often.
+    for (const { item, bid, answer } of war.accepted.slice(-RETRIED_COUNT)) {
+      expect(await war.post(`/items/${item}/bids`, bid)).toEqual({ status: 200, answer })
+    }
+    process.stdout.write(
+      `auction: ${bids.length} bids, ${war.refusedCount} too low, ${war.retryCount} retries, ` +
+        `${watchers.reduce((sum, { gapCount }) => sum + gapCount, 0)} gaps\n`,
+    )
+  })
 })
+
+/** What a client has got for the items of the record; other tests have others. */
+function only(seen: EventsByItem, record: EventsByItem): EventsByItem {
+  return new Map([...seen].filter(([item]) => record.has(item)))
+}

@@ -5,6 +5,7 @@ import { useStatus } from 'webmq-client/react'
 import { openItem } from './gateway'
 import { Item } from './item'
 import { useItems } from './items'
+import './topics'
 
 // Any node will do; after a lost connection, the next one.
 const NODES = ['/ws', '/second/ws']
