@@ -1,4 +1,12 @@
-import { MAX_GROUP_CHARS, MAX_ID_CHARS, MAX_MEMBER_CHARS, MAX_MESSAGE_ID_CHARS, MAX_POSITION_CHARS } from './limits.js'
+import {
+  MAX_GROUP_CHARS,
+  MAX_ID_CHARS,
+  MAX_JOINED_POSITION_CHARS,
+  MAX_MEMBER_CHARS,
+  MAX_MESSAGE_ID_CHARS,
+  MAX_PARTITIONS,
+  MAX_POSITION_CHARS,
+} from './limits.js'
 
 /** Whether the text is a request id [P-2.5]; `-` means none. */
 export function isId(text: string): boolean {
@@ -20,9 +28,29 @@ export function isMemberName(text: string): boolean {
   return isName(text, MAX_MEMBER_CHARS)
 }
 
-/** Whether the text has the form of a position [P-8.1]. Only the broker can tell whether it exists. */
+/**
+ * Whether the text has the form of a position [P-8.1], or of several that are joined [P-8.10]. Only the broker can tell
+ * whether it exists.
+ */
 export function isPosition(text: string): boolean {
-  return /^[\w:.-]+$/.test(text) && text.length <= MAX_POSITION_CHARS && text !== '-'
+  // Also false for what is no text: nobody has checked the options of an app.
+  if (!(text.length <= MAX_JOINED_POSITION_CHARS)) return false
+  const places = text.split(',')
+  return (
+    places.length <= MAX_PARTITIONS &&
+    places.every(
+      (place) =>
+        /^[\w:.-]+$/.test(place) &&
+        place.length <= MAX_POSITION_CHARS &&
+        place !== '-' &&
+        (places.length === 1 || partitionOf(place)),
+    )
+  )
+}
+
+/** The partition that a position or its epoch names [P-8.10]; `undefined` for a log without partitions. */
+export function partitionOf(position: string): string | undefined {
+  return /^(0|[1-9]\d?)\./.exec(position)?.[1]
 }
 
 /**
