@@ -5,17 +5,13 @@ const OFFSET = /:(0|[1-9a-z][0-9a-z]{0,10})$/
 
 /**
  * Whether a message at `position` is included in everything up to `seen`. If either is unknown: no. Positions of
- * different epochs, and those without a valid offset, have no order. Of joined positions, every one must be included.
+ * different epochs, and those without a valid offset, have no order. Neither may be joined [P-8.10]: see {@link moved}.
  *
  * They are compared as text, because every message has one: of two offsets, the shorter one is smaller.
  */
 export function isSeen(position: string | undefined, seen: string | undefined): boolean {
   if (position === undefined || seen === undefined) return false
   if (position === seen) return true
-  if (position.includes(',') || seen.includes(',')) {
-    const places = seen.split(',')
-    return position.split(',').every((one) => places.some((place) => isSeen(one, place)))
-  }
   const excess = position.length - seen.length
   if (excess > 0 || (excess === 0 && position > seen)) return false
   const epochEnd = position.search(OFFSET)
@@ -32,14 +28,14 @@ export function moved(
   position: string | undefined,
   isCatchingUp?: boolean,
 ): string | undefined {
-  if (!position || isSeen(position, seen)) return seen
-  if (!partitionOf(position)) return isCatchingUp && !isSeen(seen, position) ? seen : position
-  let places = seen?.split(',').filter(partitionOf) ?? []
+  if (!position) return seen
+  const isKept = (before: string | undefined, place: string) =>
+    isSeen(place, before) || (isCatchingUp && !isSeen(before, place))
+  if (!partitionOf(position)) return isKept(seen, position) ? seen : position
+  const places = seen && partitionOf(seen) ? seen.split(',') : []
   for (const place of position.split(',')) {
-    const partition = partitionOf(place)
-    const before = places.find((other) => partitionOf(other) === partition)
-    if (isSeen(place, before) || (isCatchingUp && !isSeen(before, place))) continue
-    places = [...places.filter((other) => other !== before), place]
+    const at = places.findIndex((other) => partitionOf(other) === partitionOf(place))
+    if (!isKept(places[at], place)) places[at < 0 ? places.length : at] = place
   }
   return places.join() || seen
 }

@@ -4,9 +4,10 @@ import {
   MAX_JOINED_POSITION_CHARS,
   MAX_MEMBER_CHARS,
   MAX_MESSAGE_ID_CHARS,
-  MAX_PARTITIONS,
-  MAX_POSITION_CHARS,
 } from './limits.js'
+
+/** At most `MAX_POSITION_CHARS`; or at most `MAX_PARTITIONS` of them, each with its partition. */
+const POSITION = /^(?!-$)(?:[\w:.-]{1,64}|(?:\d\d?\.[\w:.-]{1,61}(?:,(?!$)|$)){2,64})$/
 
 /** Whether the text is a request id [P-2.5]; `-` means none. */
 export function isId(text: string): boolean {
@@ -33,24 +34,12 @@ export function isMemberName(text: string): boolean {
  * whether it exists.
  */
 export function isPosition(text: string): boolean {
-  // Also false for what is no text: nobody has checked the options of an app.
-  if (!(text.length <= MAX_JOINED_POSITION_CHARS)) return false
-  const places = text.split(',')
-  return (
-    places.length <= MAX_PARTITIONS &&
-    places.every(
-      (place) =>
-        /^[\w:.-]+$/.test(place) &&
-        place.length <= MAX_POSITION_CHARS &&
-        place !== '-' &&
-        (places.length === 1 || partitionOf(place)),
-    )
-  )
+  return text.length <= MAX_JOINED_POSITION_CHARS && POSITION.test(text)
 }
 
-/** The partition that a position or its epoch names [P-8.10]; `undefined` for a log without partitions. */
+/** The partition that a position or its epoch names, as `3.` [P-8.10]; `undefined` for a log without partitions. */
 export function partitionOf(position: string): string | undefined {
-  return /^(0|[1-9]\d?)\./.exec(position)?.[1]
+  return /^\d\d?\./.exec(position)?.[0]
 }
 
 /**

@@ -71,7 +71,7 @@ export function partBeside(position: Position, { epoch }: Position): Position | 
  */
 export function placeIn(position: Position, partition: number): Position | undefined {
   const parts = partsOf(position)
-  const place = parts.find(({ epoch }) => partitionOf(epoch) === String(partition))
+  const place = parts.find(({ epoch }) => partitionOf(epoch) === `${partition}.`)
   return place ?? (partitionOf(position.epoch) === undefined ? parts[0] : undefined)
 }
 
