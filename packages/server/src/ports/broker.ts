@@ -299,6 +299,15 @@ export interface Broker {
    */
   position(patterns?: readonly string[]): Position | undefined | Promise<Position | undefined>
   /**
+   * For a broker that receives its log on demand: begins, or goes on, to receive it. Resolves when the node's copy is
+   * complete; what was logged before is not delivered. `read`, `position` and the delivery of logged keys need it.
+   * Absent: the node always has the log, if there is one.
+   * @throws {WebMQError} `E_BROKER_UNAVAILABLE` (retryable) when that takes too long; the broker goes on trying.
+   */
+  follow?(): Promise<void>
+  /** Receives the log no more, and drops the node's copy of it. Messages may still be published to it. */
+  unfollow?(): void
+  /**
    * The address has another user or password: the next attempt to connect uses it. Connections that are up stay.
    * Absent: the broker has no address.
    * @throws {WebMQError} `E_OPTION_INVALID`; the old address stays.
