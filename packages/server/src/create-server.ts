@@ -128,14 +128,17 @@ async function createBroker(options: ResolvedOptions, logger: Logger): Promise<B
     words,
     base: await createAdapter({ ...shared, history: new HistoryRules([]), retain: undefined }, logger),
     createPartition: (partition) =>
-      createAdapter({ ...shared, brokerNamespace: namespaceOf(brokerNamespace, partition, count) }, logger),
+      createAdapter(
+        { ...shared, brokerNamespace: namespaceOf(brokerNamespace, partition, count), followsLog: 'on-demand' },
+        logger,
+      ),
     onError: (err) => logger.error({ err }, 'a partition of the log could not be started or stopped'),
   })
 }
 
 /** The options that all brokers share. */
 type AdapterOptions = Omit<ResolvedOptions, 'broker' | 'history' | 'retain'> &
-  HistoryOptions & { readonly broker: string }
+  HistoryOptions & { readonly broker: string; readonly followsLog?: 'on-demand' }
 
 async function createAdapter(shared: AdapterOptions, logger: Logger): Promise<Broker> {
   const { broker: address } = shared

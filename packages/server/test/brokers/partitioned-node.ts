@@ -4,6 +4,9 @@ import { namespaceOf, PartitionedBroker } from '../../src/brokers/partitioned/in
 import type { Broker } from '../../src/ports/broker.js'
 import type { HistoryOptions } from '../../src/ports/history-rules.js'
 
+/** Makes an instance of an adapter. */
+export type CreateAdapter = (options: CommonBrokerOptions & { readonly followsLog?: 'on-demand' }) => Promise<Broker>
+
 /** Partitions of a log under test. */
 export const PARTITION_COUNT = 4
 
@@ -27,7 +30,7 @@ export function freshNamespace(): string {
 export function createPartitioned(
   brokerNamespace: string,
   history: HistoryOptions,
-  create: (options: CommonBrokerOptions) => Promise<Broker>,
+  create: CreateAdapter,
 ): Promise<Broker> {
   const options = { ...OPTIONS, ...history, brokerNamespace }
   return createOf(options, create)
@@ -35,7 +38,7 @@ export function createPartitioned(
 
 async function createOf(
   options: CommonBrokerOptions,
-  create: (options: CommonBrokerOptions) => Promise<Broker>,
+  create: CreateAdapter,
 ): Promise<Broker> {
   const { brokerNamespace } = options
   return await PartitionedBroker.create({
@@ -44,7 +47,11 @@ async function createOf(
     words: 1,
     base: await create({ ...options, ...historyOf(), retain: undefined }),
     createPartition: (partition) =>
-      create({ ...options, brokerNamespace: namespaceOf(brokerNamespace, partition, PARTITION_COUNT) }),
+      create({
+        ...options,
+        brokerNamespace: namespaceOf(brokerNamespace, partition, PARTITION_COUNT),
+        followsLog: 'on-demand',
+      }),
     onError: (error) => {
       throw error
     },

@@ -41,24 +41,32 @@ export interface PartitionEvents {
 }
 
 /**
- * One partition of the log: an instance of the adapter, which runs while this node needs it. Calls that need it start it;
- * it stops when nothing has listened, published or read for a while. It then forgets its copy: the next start reads the
- * log anew, and calls wait until the copy is complete.
+ * One partition of the log: an instance of the adapter, which runs while this node needs it, and follows its log while
+ * somebody listens or reads. A publish alone starts it without the log, if the adapter can do that.
+ *
+ * What nobody has needed for a while ends. The next listener or reader waits until the copy of the log is complete again.
  */
 export class Partition {
   readonly index: number
   readonly #context: PartitionContext
-  readonly #waiters: Waiters
-  /** The instance whose copy of the log is complete. */
-  #broker: Broker | undefined
+  /** Calls that wait for the instance to run. */
+  readonly #starters: Waiters
+  /** Calls that wait for its copy of the log. */
+  readonly #readers: Waiters
   /** The instance that starts, or runs. */
   #instance: Broker | undefined
+  /** The same, once it runs. */
+  #broker: Broker | undefined
+  #hasCopy = false
+  #isFollowing = false
   #status: BrokerStatus = 'down'
   #statusCause: Error | undefined
   #starting: Promise<void> | undefined
   readonly #stopping = new Set<Promise<void>>()
   #bindCount = 0
+  /** Somebody has published or read since the last look. */
   #wasUsed = false
+  #wasRead = false
   #idleTimer: NodeJS.Timeout | undefined
   #isStopped = false
   #epoch = ''
@@ -67,7 +75,8 @@ export class Partition {
   constructor(index: number, context: PartitionContext) {
     this.index = index
     this.#context = context
-    this.#waiters = new Waiters(context.timeoutMs)
+    this.#starters = new Waiters(context.timeoutMs)
+    this.#readers = new Waiters(context.timeoutMs)
   }
 
   /** The instance that runs; `undefined` while none does. */
@@ -84,9 +93,9 @@ export class Partition {
     return this.#statusCause
   }
 
-  /** The end of its log; `undefined` while it does not run. */
+  /** The end of its log; `undefined` while this node has no copy. */
   get position(): MaybePromise<Position | undefined> {
-    return this.#broker === undefined
+    return this.#broker === undefined || !this.#hasCopy
       ? undefined
       : andThen(this.#broker.position(), (position) => position && this.tagged(position))
   }
@@ -107,20 +116,30 @@ export class Partition {
 
   release(): void {
     this.#bindCount--
-    this.#wasUsed = true
+    this.#wasRead = true
   }
 
   /**
-   * Calls with the instance that runs: now, or after those that wait.
+   * Calls with the instance once this node has a copy of the log: now, or after those that wait.
    * @throws {WebMQError} `E_BROKER_UNAVAILABLE`.
    */
   use<T>(call: (broker: Broker) => MaybePromise<T>): MaybePromise<T> {
+    this.#wasRead = true
+    if (this.#broker !== undefined && this.#hasCopy) return call(this.#broker)
+    return this.#wait(this.#readers, call)
+  }
+
+  #publishing<T>(call: (broker: Broker) => MaybePromise<T>): MaybePromise<T> {
     this.#wasUsed = true
-    if (this.#broker !== undefined) return call(this.#broker)
+    return this.#broker === undefined ? this.#wait(this.#starters, call) : call(this.#broker)
+  }
+
+  #wait<T>(waiters: Waiters, call: (broker: Broker) => MaybePromise<T>): Promise<T> {
     if (this.#isStopped) throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the server stops' })
-    const used = this.#waiters.add(call)
+    const used = waiters.add(call)
+    if (this.#broker !== undefined) this.#follow(this.#broker)
     // Those who wait are told.
-    this.begin().catch(() => undefined)
+    else this.begin().catch(() => undefined)
     return used
   }
 
@@ -141,9 +160,8 @@ export class Partition {
   }
 
   publish(message: OutboundMessage): Accepted | Promise<Accepted> {
-    if (this.#broker !== undefined) return this.use((broker) => this.#publishOn(broker, message))
-    const copy = { ...message, payload: copyBytes(message.payload) }
-    return this.use((broker) => this.#publishOn(broker, copy))
+    const kept = this.#broker === undefined ? { ...message, payload: copyBytes(message.payload) } : message
+    return this.#publishing((broker) => this.#publishOn(broker, kept))
   }
 
   /** Publishes in order. */
@@ -152,7 +170,7 @@ export class Partition {
       this.#broker === undefined
         ? messages.map((message) => ({ ...message, payload: copyBytes(message.payload) }))
         : messages
-    return this.use(async (broker) => {
+    return this.#publishing(async (broker) => {
       const accepted = broker.publishBatch?.(kept) ?? Promise.all(kept.map((message) => broker.publish(message)))
       return (await accepted).map((each) => this.#taggedAnswer(each))
     })
@@ -186,7 +204,7 @@ export class Partition {
   /** @param limitMs See {@link Broker.stop}. */
   async stop(limitMs: number): Promise<void> {
     this.#isStopped = true
-    this.#waiters.failAll(new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the server stops' }))
+    this.#failAll(new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the server stops' }))
     this.#retire(limitMs)
     await Promise.all(this.#stopping)
   }
@@ -212,7 +230,7 @@ export class Partition {
       })
     } catch (error) {
       this.#retire()
-      this.#waiters.failAll(error)
+      this.#failAll(error)
       if (!this.#isStopped) this.#context.events.failed(error)
       throw error
     } finally {
@@ -225,7 +243,37 @@ export class Partition {
     this.#idleTimer = setInterval(() => this.#stopIfIdle(), this.#context.idleMs)
     this.#idleTimer.unref()
     this.#context.events.statusChanged()
-    this.#waiters.goAll(instance)
+    this.#hasCopy = instance.follow === undefined
+    this.#starters.goAll(instance)
+    if (this.#hasCopy) this.#readers.goAll(instance)
+    else if (this.#bindCount > 0 || !this.#readers.isEmpty) this.#follow(instance)
+  }
+
+  /** Those who wait are told when it fails. The next one tries again. */
+  #follow(instance: Broker): void {
+    if (this.#isFollowing) return
+    this.#isFollowing = true
+    const isCurrent = () => this.#broker === instance
+    this.#context.gate
+      .run(async () => await instance.follow?.())
+      .then(
+        () => {
+          if (!isCurrent()) return
+          this.#isFollowing = false
+          this.#hasCopy = true
+          this.#readers.goAll(instance)
+        },
+        (error: unknown) => {
+          if (!isCurrent()) return
+          this.#isFollowing = false
+          this.#readers.failAll(error)
+        },
+      )
+  }
+
+  #failAll(error: unknown): void {
+    this.#starters.failAll(error)
+    this.#readers.failAll(error)
   }
 
   /**
@@ -253,9 +301,16 @@ export class Partition {
   }
 
   #stopIfIdle(): void {
-    const isNeeded = this.#bindCount > 0 || this.#wasUsed || (this.#broker?.stats().pendingCount ?? 0) > 0
+    const [isRead, isUsed] = [this.#wasRead || this.#bindCount > 0, this.#wasUsed]
+    this.#wasRead = false
     this.#wasUsed = false
-    if (!isNeeded) this.#retire()
+    const broker = this.#broker
+    if (broker === undefined || isRead || this.#isFollowing) return
+    if (!isUsed && broker.stats().pendingCount === 0) this.#retire()
+    else if (broker.unfollow !== undefined && this.#hasCopy) {
+      this.#hasCopy = false
+      broker.unfollow()
+    }
   }
 
   /** The instance ends. What it still answers counts; it delivers nothing any more. */
@@ -265,6 +320,8 @@ export class Partition {
     clearInterval(this.#idleTimer)
     this.#instance = undefined
     this.#broker = undefined
+    this.#hasCopy = false
+    this.#isFollowing = false
     this.#status = 'down'
     this.#statusCause = undefined
     const { events } = this.#context
