@@ -1,5 +1,6 @@
 import { callSafely } from '../events/call-safely.js'
 import type { Gap } from '../events/events.js'
+import { moved } from '../listening/position.js'
 import type { Backlog, Receiver, Receiving } from '../listening/receiver.js'
 import { Wrapper } from '../listening/wrapper.js'
 import { invalid } from '../options.js'
@@ -70,7 +71,7 @@ class Latest<P> extends Wrapper<P> {
     const { key, position } = message
     if (this.#waiting.size >= this.#maxKeys && !this.#waiting.has(key)) this.#flush()
     this.#waiting.set(key, message)
-    if (position !== undefined) this.#newest = position
+    this.#newest = moved(this.#newest, position)
     this.#schedule()
   }
 
