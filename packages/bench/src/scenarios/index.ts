@@ -6,6 +6,7 @@ import { pacedDeployment } from './deployment/paced.js'
 import { pingDeployment } from './deployment/ping.js'
 import { stormDeployment } from './deployment/storm.js'
 import { fanOutScenario } from './fanout.js'
+import { fleetScenario } from './fleet/fleet.js'
 import { formatsScenario } from './formats.js'
 import { historyScenario } from './history/history.js'
 import { holdScenario } from './hold.js'
@@ -26,6 +27,7 @@ export const scenarios: readonly Scenario[] = [
   clientsScenario,
   brokersScenario,
   historyScenario,
+  fleetScenario,
   replayScenario,
   fanOutScenario,
   pacedScenario,
