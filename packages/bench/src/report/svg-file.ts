@@ -24,7 +24,7 @@ const STYLE = `
 text{font:12px system-ui,sans-serif;fill:var(--soft)}
 text.head{font-size:18px;font-weight:600;fill:var(--ink)}text.foot{font-size:11px}
 text.value{fill:var(--ink)}.ground{fill:var(--card)}
-.band{fill:var(--ink);opacity:.07}
+.band{fill:var(--ink);opacity:.07}.timeline text{paint-order:stroke;stroke:var(--card);stroke-width:3}
 .grid{stroke:var(--line)}.axis{stroke:var(--faint);fill:none}
 .line{fill:none;stroke:currentColor;stroke-width:2}.mark{fill:currentColor;stroke:var(--card)}
 .spread{stroke:currentColor;stroke-width:5;opacity:.3;fill:none}.spread.ends{stroke:var(--ink);stroke-width:1.5;opacity:.7}

@@ -99,7 +99,7 @@ function panelHead(panel: TimelinePanel, top: number): string {
     .reverse()
     .map(({ name, look }) => {
       const text = `<text class="tick" x="${round(x)}" y="${y}" text-anchor="end">${escapeHtml(name)}</text>`
-      x -= name.length * LABEL_CHAR + 4
+      x -= name.length * LABEL_CHAR + 8
       const swatch = `<path class="line ${lookClass(look)}" d="M${round(x - 12)} ${y - 4}h12"/>`
       x -= 20
       return `${swatch}${text}`

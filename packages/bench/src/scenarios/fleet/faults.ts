@@ -4,9 +4,13 @@ import type { FleetNode } from './fleet-node.js'
 /** The parts that a fault breaks, and how it waits. */
 export interface FaultContext {
   readonly nodes: readonly FleetNode[]
+  /** The node that a fault of one node breaks. */
+  readonly victim: FleetNode
   readonly broker: FleetBroker
   /** Aborted when the run ends. */
   readonly signal: AbortSignal
+  /** Time for which what was killed is away. */
+  readonly downMs: number
   sleep(ms: number): Promise<void>
   /** Resolves when no client is connected with the node any more. @throws {RunError} when that takes too long. */
   deserted(node: FleetNode): Promise<void>
@@ -14,11 +18,8 @@ export interface FaultContext {
   connected(): Promise<void>
 }
 
-/**
- * What a fault breaks: every node, the node with this number, or the way to the broker. It decides what counts as
- * recovery.
- */
-export type Broken = 'all-nodes' | 'broker' | 0 | 1
+/** What a fault breaks. It decides what counts as recovery. */
+export type Broken = 'all-nodes' | 'one-node' | 'broker'
 
 /** One kind of fault. */
 export interface Fault {
@@ -30,10 +31,8 @@ export interface Fault {
 }
 
 const REST_BETWEEN_NODES_MS = 500
-const NODE_DOWN_MS = 2_000
 /** A node stands still for so long at least; then until its clients have left it. */
 const NODE_STOPPED_MS = 3_000
-const BROKER_DOWN_MS = 1_000
 const SLOW_MS = 4_000
 /** In each direction. */
 const SLOW_DELAY_MS = 200
@@ -54,34 +53,32 @@ export const FAULTS = {
     },
   },
   kill: {
-    breaks: 0,
-    summary: 'a node is killed (SIGKILL), and started again after 2 s',
-    async play({ nodes, signal, sleep }) {
-      const node = nodeOf(nodes, FAULTS.kill.breaks)
-      await node.kill()
-      await sleep(NODE_DOWN_MS)
-      await node.start(signal)
+    breaks: 'one-node',
+    summary: 'a node is killed (SIGKILL), and started again',
+    async play({ victim, signal, downMs, sleep }) {
+      await victim.kill()
+      await sleep(downMs)
+      await victim.start(signal)
     },
   },
   stop: {
-    breaks: 1,
+    breaks: 'one-node',
     summary: 'a node stands still (SIGSTOP) until its clients have left it, and goes on (SIGCONT)',
-    async play({ nodes, sleep, deserted }) {
-      const node = nodeOf(nodes, FAULTS.stop.breaks)
-      node.freeze()
+    async play({ victim, sleep, deserted }) {
+      victim.freeze()
       try {
-        await Promise.all([sleep(NODE_STOPPED_MS), deserted(node)])
+        await Promise.all([sleep(NODE_STOPPED_MS), deserted(victim)])
       } finally {
-        node.thaw()
+        victim.thaw()
       }
     },
   },
   broker: {
     breaks: 'broker',
-    summary: 'the broker is killed (SIGKILL), and started again with its data after 1 s',
-    async play({ broker, sleep }) {
+    summary: 'the broker is killed (SIGKILL), and started again with its data',
+    async play({ broker, downMs, sleep }) {
       await broker.service.kill()
-      await sleep(BROKER_DOWN_MS)
+      await sleep(downMs)
       await broker.service.restart()
     },
   },
@@ -108,9 +105,3 @@ export const FAULTS = {
 export type FaultName = 'rolling' | 'kill' | 'stop' | 'broker' | 'slow' | 'cut'
 
 export const FAULT_NAMES = Object.keys(FAULTS) as readonly FaultName[]
-
-function nodeOf(nodes: readonly FleetNode[], index: number): FleetNode {
-  const node = nodes[index]
-  if (node === undefined) throw new Error(`there is no node ${index}`)
-  return node
-}

@@ -6,6 +6,7 @@ import type { FleetCommand, FleetEvent, FleetStatus, FleetWorkerData } from './m
 const NOTHING: FleetStatus = {
   readyCount: 0,
   connections: {},
+  publisherConnections: {},
   deliveredCount: 0,
   pendingCount: 0,
   oldestPendingMs: 0,
@@ -29,14 +30,16 @@ export class FleetClients {
     const all = this.#threads.map(({ status }) => status)
     const sum = (member: 'readyCount' | 'deliveredCount' | 'pendingCount') =>
       all.reduce((total, status) => total + status[member], 0)
-    const connections: Record<string, number> = {}
-    for (const status of all) {
-      for (const [node, count] of Object.entries(status.connections))
-        connections[node] = (connections[node] ?? 0) + count
+    const byNode = (member: 'connections' | 'publisherConnections') => {
+      const counts: Record<string, number> = {}
+      for (const [node, count] of all.flatMap((status) => Object.entries(status[member])))
+        counts[node] = (counts[node] ?? 0) + count
+      return counts
     }
     return {
       readyCount: sum('readyCount'),
-      connections,
+      connections: byNode('connections'),
+      publisherConnections: byNode('publisherConnections'),
       deliveredCount: sum('deliveredCount'),
       pendingCount: sum('pendingCount'),
       oldestPendingMs: Math.max(...all.map((status) => status.oldestPendingMs)),

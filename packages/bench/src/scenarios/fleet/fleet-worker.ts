@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
 import { nowUs } from '../../measure/clock.js'
-import type { ConnectionRecord, FleetLog } from './log.js'
+import type { FleetClient } from './fleet-client.js'
+import type { ConnectionRecord, FleetLog, Publication } from './log.js'
 import {
   type FleetCommand,
   type FleetEvent,
@@ -29,10 +30,7 @@ const seen = {
   acceptedUs: [] as number[],
   retriedUs: [] as number[],
   failures: [] as FleetLog['failures'][number][],
-  publications: new Map<
-    string,
-    FleetLog['publications'] extends ReadonlyMap<string, readonly (infer One)[]> ? One[] : never
-  >(),
+  publications: new Map<string, Publication[]>(),
 }
 const optionsOf = (name: string) => ({ name, url: data.url, heartbeatTimeoutMs: data.heartbeatTimeoutMs })
 const rooms = Array.from({ length: data.rooms }, (_, room) => room)
@@ -73,19 +71,20 @@ function clients() {
   return [...publishers, ...users.map(({ user }) => user)].map(({ client }) => client)
 }
 
+function countByNode(own: readonly FleetClient[]): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const { node } of own) if (node !== undefined) counts[node] = (counts[node] ?? 0) + 1
+  return counts
+}
+
 function statusNow(): FleetStatus {
-  const connections: Record<string, number> = {}
-  let trouble: string | null = null
-  for (const client of clients()) {
-    const { node } = client
-    if (node === undefined) trouble = client.trouble ?? trouble
-    else connections[node] = (connections[node] ?? 0) + 1
-  }
+  const trouble = clients().find(({ node, trouble }) => node === undefined && trouble !== null)?.trouble ?? null
   const pending = publishers.map((publisher) => publisher.pending)
   const oldestUs = Math.min(...pending.map((one) => one.oldestUs))
   return {
     readyCount: [...publishers, ...users.map(({ user }) => user)].filter(({ isReady }) => isReady).length,
-    connections,
+    connections: countByNode(clients()),
+    publisherConnections: countByNode(publishers.map(({ client }) => client)),
     deliveredCount: seen.deliveries.length,
     pendingCount: pending.reduce((sum, { count }) => sum + count, 0),
     oldestPendingMs: oldestUs === Number.POSITIVE_INFINITY ? 0 : Math.max(0, (nowUs() - oldestUs) / 1_000),

@@ -93,6 +93,17 @@ export interface Hole {
   readonly afterUs: number
 }
 
+/** Entries by their client, in order. */
+export function byClient<Entry extends { readonly client: string }>(entries: readonly Entry[]): Map<string, Entry[]> {
+  const groups = new Map<string, Entry[]>()
+  for (const entry of entries) {
+    const own = groups.get(entry.client)
+    if (own === undefined) groups.set(entry.client, [entry])
+    else own.push(entry)
+  }
+  return groups
+}
+
 /** The logs of all workers as one. */
 export function mergeLogs(logs: readonly FleetLog[]): FleetLog {
   return {

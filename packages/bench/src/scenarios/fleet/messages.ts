@@ -32,6 +32,8 @@ export interface FleetStatus {
   readonly readyCount: number
   /** Clients that are connected, by the name of the node. */
   readonly connections: Readonly<Record<string, number>>
+  /** Those of publishers. */
+  readonly publisherConnections: Readonly<Record<string, number>>
   readonly deliveredCount: number
   readonly pendingCount: number
   /** Of the oldest message that is not accepted. */

@@ -19,6 +19,7 @@ export interface FleetConfig {
   readonly ramp: number
   readonly steady: number
   readonly rest: number
+  readonly down: number
   /** Of nodes and clients: silence until a ping, and time for its answer. */
   readonly pingInterval: number
   readonly pingTimeout: number
@@ -46,8 +47,9 @@ export function addFleetOptions(command: Command): void {
     .option('--ramp <s>', 'time over which the users come', nonNegativeNumber, 5)
     .option('--steady <s>', 'time before the first fault, with all users', positiveNumber, 4)
     .option('--rest <s>', 'time after each fault, once everybody is connected again', positiveNumber, 3)
-    .option('--ping-interval <s>', 'silence until nodes and clients ping each other', positiveNumber, 2)
-    .option('--ping-timeout <s>', 'silence after a ping until the connection is given up', positiveNumber, 2)
+    .option('--down <s>', 'time until a killed node or broker is started again', positiveNumber, 1)
+    .option('--ping-interval <s>', 'silence until nodes and clients ping each other', positiveNumber, 25)
+    .option('--ping-timeout <s>', 'silence after a ping until the connection is given up', positiveNumber, 10)
     .option('--drain-per-second <n>', 'connections that a leaving node closes per second', positiveInteger, 100)
     .option('--workers <n>', 'threads that play the clients (default: by clients and cores)', positiveInteger)
     .addOption(new Option('--transport <name>', 'transport of each node').choices(TRANSPORTS).default('native'))
@@ -85,6 +87,7 @@ export function readFleetConfig(values: OptionValues): FleetConfig {
     ramp: given.ramp,
     steady: given.steady,
     rest: given.rest,
+    down: given.down,
     pingInterval: given.pingInterval,
     pingTimeout: given.pingTimeout,
     drainPerSecond: given.drainPerSecond,

@@ -83,17 +83,19 @@ export class FleetRun {
     const { nodes, broker, clients } = this.#parts
     const fault: Fault = FAULTS[name]
     const { breaks } = fault
-    const broken = breaks === 'all-nodes' ? nodes : nodes.filter(({ index }) => index === breaks)
-    const brokenNodes = broken.map(({ names }) => names.at(-1) ?? '')
+    const victim = this.#victim()
+    const broken = { 'all-nodes': nodes, 'one-node': [victim], broker: [] }[breaks]
+    const brokenNodes = broken.map(nameOf)
     this.#progress.phase(name)
     const context: FaultContext = {
       nodes,
+      victim,
       broker,
       signal: this.#signal,
+      downMs: this.#config.down * 1_000,
       sleep: (ms) => this.#sleep(ms),
       deserted: (node) => {
-        const own = node.names.at(-1) ?? ''
-        const isLeft = () => (clients.status.connections[own] ?? 0) === 0
+        const isLeft = () => (clients.status.connections[nameOf(node)] ?? 0) === 0
         return this.#until(`all clients leave node ${node.index + 1}`, RECOVERY_TIMEOUT_MS, isLeft)
       },
       connected: () => this.#connected(name),
@@ -105,6 +107,16 @@ export class FleetRun {
     const isCaughtUp = () => clients.status.oldestPendingMs < PENDING_MS
     await this.#until(`publishes are accepted after '${name}'`, RECOVERY_TIMEOUT_MS, isCaughtUp)
     return { fault: name, startUs, repairedUs, breaks, brokenNodes }
+  }
+
+  /** The node with the most publishers, so that a fault of one node hits users and publishers. */
+  #victim(): FleetNode {
+    const { nodes, clients } = this.#parts
+    const { publisherConnections } = clients.status
+    const countOf = (node: FleetNode) => publisherConnections[nameOf(node)] ?? 0
+    const [victim] = nodes.toSorted((one, other) => countOf(other) - countOf(one))
+    if (victim === undefined) throw new Error('there is no node')
+    return victim
   }
 
   /** Publishes no more, and waits for the last messages. What is missing then is lost. */
@@ -174,4 +186,9 @@ export class FleetRun {
       clients: (user + system) / 1_000_000,
     })
   }
+}
+
+/** As it called itself after its last start. */
+function nameOf({ names }: FleetNode): string {
+  return names.at(-1) ?? ''
 }

@@ -1,6 +1,7 @@
 import type { ResultTimeline, TimelinePanel } from '../../results/result.js'
-import type { FleetObservation, UsageSample } from './observation.js'
-import { percentiles, usedAt } from './window-figures.js'
+import { type UsageMember, usedAt } from './cpu-usage.js'
+import type { FleetObservation } from './observation.js'
+import { percentiles } from './window-figures.js'
 
 const BIN_US = 500_000
 
@@ -13,7 +14,7 @@ export function fleetTimeline(title: string, observation: FleetObservation): Res
   const line = (name: string, values: readonly (number | null)[]) => ({ name, values })
   const latencies: number[][] = ends.map(() => [])
   for (const { atUs, latencyUs } of log.deliveries) latencies[binOf(atUs, startUs)]?.push(latencyUs / 1_000)
-  const cores = (member: keyof Omit<UsageSample, 'atUs'>) => coresUsed(observation, member, ends)
+  const cores = (member: UsageMember) => coresUsed(observation, member, ends)
   const panels: TimelinePanel[] = [
     { title: 'Connections', unit: '', format: 'count', lines: connectionLines(observation, ends) },
     {
@@ -85,11 +86,7 @@ function connectionLines({ nodeNames, log }: FleetObservation, ends: readonly nu
   })
 }
 
-function coresUsed(
-  { usage, startUs }: FleetObservation,
-  member: keyof Omit<UsageSample, 'atUs'>,
-  ends: readonly number[],
-) {
+function coresUsed({ usage, startUs }: FleetObservation, member: UsageMember, ends: readonly number[]) {
   let before = usedAt(usage, member, startUs)
   return ends.map((atUs) => {
     const now = usedAt(usage, member, atUs)
