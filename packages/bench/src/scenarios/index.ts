@@ -7,6 +7,7 @@ import { pacedDeployment } from './deployment/paced.js'
 import { pingDeployment } from './deployment/ping.js'
 import { stormDeployment } from './deployment/storm.js'
 import { fanOutScenario } from './fanout.js'
+import { fleetScenario } from './fleet/fleet.js'
 import { formatsScenario } from './formats.js'
 import { historyScenario } from './history/history.js'
 import { holdScenario } from './hold.js'
@@ -28,6 +29,7 @@ export const scenarios: readonly Scenario[] = [
   brokersScenario,
   historyScenario,
   auctionScenario,
+  fleetScenario,
   replayScenario,
   fanOutScenario,
   pacedScenario,
