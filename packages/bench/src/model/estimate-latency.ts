@@ -31,15 +31,20 @@ export function estimateLatency(
   const listeners = Math.max(1, traffic.listenersPerKey / nodesWithListeners)
   const frameUs = node.writeUs + node.frameUs + (workload.payloadBytes * node.byteNs) / 1_000
   const fanOutMs = (Math.ceil(listeners / threads) * frameUs) / 1_000
-  const busy = Math.min(0.99, size.node.writeCores / threads)
-  const waitMs = (busy / (1 - busy)) * (fanOutMs / 2)
+  const { p50Ms, p99Ms } = writeLatency(fanOutMs, Math.min(0.99, size.node.writeCores / threads), size.node.cycleS)
   const brokerBusy =
     kind === 'memory' || size.broker === undefined
       ? 0
       : Math.min(0.99, size.broker.cores / usableCores(kind, assumptions))
   const hop = broker === undefined ? { p50: 0, p99: 0 } : { p50: broker.hopP50Ms, p99: broker.hopP99Ms }
-  return {
-    p50Ms: hop.p50 / (1 - brokerBusy) + fanOutMs / 2 + waitMs,
-    p99Ms: hop.p99 / (1 - brokerBusy) + fanOutMs + waitMs * P99_OF_MEAN,
-  }
+  return { p50Ms: hop.p50 / (1 - brokerBusy) + p50Ms, p99Ms: hop.p99 / (1 - brokerBusy) + p99Ms }
+}
+
+/** From the arrival at a node to the last write. @param busy Of its I/O threads, 0 to 1. */
+function writeLatency(fanOutMs: number, busy: number, cycleS: number): LatencyEstimate {
+  // A thread that rests between flushes writes everything that came meanwhile.
+  const cycleMs = cycleS * 1_000
+  if (cycleMs > 0) return { p50Ms: (cycleMs + busy * cycleMs) / 2, p99Ms: cycleMs + busy * cycleMs }
+  const waitMs = (busy / (1 - busy)) * (fanOutMs / 2)
+  return { p50Ms: fanOutMs / 2 + waitMs, p99Ms: fanOutMs + waitMs * P99_OF_MEAN }
 }

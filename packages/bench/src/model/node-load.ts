@@ -26,6 +26,8 @@ export interface NodeLoad {
   readonly deliveriesPerSecond: number
   readonly writesPerSecond: number
   readonly framesPerWrite: number
+  /** From one flush of an I/O thread to the next; 0: everything leaves in its turn. */
+  readonly cycleS: number
   /** To clients, with the headers of packets. */
   readonly outBytesPerSecond: number
 }
@@ -68,7 +70,7 @@ export function nodeLoad({ node, broker, workload, traffic, assumptions }: NodeS
       : plainPerSecond * broker.listenerUs * US)
   const deliveriesPerSecond = traffic.deliveriesPerSecond / nodeCount
   const threads = writeThreads(assumptions)
-  const { framesPerWrite, busyShare } = paceOf({
+  const { framesPerWrite, busyShare, cycleS } = paceOf({
     connections: connections / threads,
     messagesPerSecond: connections > 0 ? deliveriesPerSecond / connections : 0,
     writeS: node.writeUs * US,
@@ -83,6 +85,7 @@ export function nodeLoad({ node, broker, workload, traffic, assumptions }: NodeS
     followCores,
     writeCores: busyShare * threads,
     framesPerWrite,
+    cycleS,
     memoryBytes:
       node.baseBytes +
       (loggedShare > 0 ? LOG_COPY_BYTES : 0) +

@@ -141,6 +141,20 @@ describe('a prediction', () => {
     expect(found.latency.p99Ms).toBeGreaterThan(found.latency.p50Ms)
   })
 
+  it('adds the rest between flushes to the latency of busy threads', () => {
+    const of = (clientPublishesPerSecond: number) => {
+      const workload = { ...ROOMS, listenersPerKey: 50, clientPublishesPerSecond }
+      const found = predict(question('memory', 30_000, { workload }))
+      if (typeof found === 'string') throw new Error(found)
+      return found
+    }
+    const [calm, busy] = [of(0.05), of(0.5)]
+    expect(calm.size.node.cycleS).toBe(0)
+    expect(calm.latency.p99Ms).toBeLessThan(1)
+    expect(busy.size.node.cycleS).toBeGreaterThan(0.01)
+    expect(busy.latency.p99Ms).toBeGreaterThan(busy.size.node.cycleS * 1_000)
+  })
+
   it('follows fewer logged messages with partitions, where connections are kept together', () => {
     const assumptions = { ...DEFAULT_ASSUMPTIONS, historyPartitions: 16 }
     const followed = (one: Partial<Question>) => {
