@@ -29,6 +29,8 @@ export interface NodeCosts {
   readonly byteNs: number
   /** Bytes of a message on the wire beyond its payload. */
   readonly frameBytes: number
+  /** CPU seconds of the bench's own thread in the server that paces the publishes of one window. */
+  readonly pacerSeconds: number
   /** A read of the load generator, and a message in it. */
   readonly generatorReadUs: number
   readonly generatorFrameUs: number
@@ -83,6 +85,7 @@ const NODE_MEMBERS = [
   'frameUs',
   'byteNs',
   'frameBytes',
+  'pacerSeconds',
   'generatorReadUs',
   'generatorFrameUs',
 ] as const satisfies readonly (keyof NodeCosts)[]

@@ -41,6 +41,7 @@ export const ROUND_COSTS: Coefficients = {
     frameUs: 0.1,
     byteNs: 1,
     frameBytes: 30,
+    pacerSeconds: 0.1,
     generatorReadUs: 2,
     generatorFrameUs: 0.1,
   },

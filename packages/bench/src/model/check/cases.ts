@@ -18,6 +18,8 @@ export interface CheckCase {
   readonly isLogged: boolean
   /** Latencies are from publishes at a rate, with one reader on the same cores. */
   readonly isPaced: boolean
+  /** A thread of the bench in the server's process paces them. */
+  readonly hasPacer: boolean
   readonly measured: {
     readonly serverCpuSeconds: number | null
     readonly brokerCpuSeconds: number | null
@@ -65,6 +67,7 @@ function paced({ config }: ResultRecord, row: ResultRow): CheckCase {
     payloadBytes: Number(config.payload),
     isLogged: true,
     isPaced: true,
+    hasPacer: true,
     measured: measuredOf(row, seconds),
   }
 }
@@ -86,6 +89,7 @@ function fanout({ config }: ResultRecord, row: ResultRow): CheckCase | undefined
     payloadBytes: Number(config.payload),
     isLogged: kind === 'memory',
     isPaced: false,
+    hasPacer: false,
     measured: measuredOf(row, seconds),
   }
 }
@@ -107,6 +111,7 @@ function clients({ config }: ResultRecord, row: ResultRow): CheckCase | undefine
     payloadBytes: numberOf(row, 'messageSize'),
     isLogged: kind === 'memory',
     isPaced: false,
+    hasPacer: false,
     measured: measuredOf(row, seconds),
   }
 }
@@ -132,6 +137,7 @@ function auction({ config }: ResultRecord, row: ResultRow): CheckCase | undefine
     payloadBytes: deliveries > 0 ? ((row.bytesPerSecond ?? 0) * seconds) / deliveries : 0,
     isLogged: false,
     isPaced: items === 1,
+    hasPacer: false,
     measured: measuredOf(row, seconds),
   }
 }
@@ -155,6 +161,7 @@ function fleet({ config }: ResultRecord, row: ResultRow): CheckCase | undefined 
     payloadBytes: Number(config.messageSize),
     isLogged: true,
     isPaced: false,
+    hasPacer: false,
     measured: measuredOf(row, seconds),
   }
 }

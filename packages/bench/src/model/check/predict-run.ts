@@ -63,6 +63,7 @@ export function predictRun({ node, brokers }: Coefficients, one: CheckCase, core
   const listenerUs = isLogged ? broker?.listenerLoggedUs : broker?.listenerUs
   const serverCpuSeconds =
     processes * node.idleCores * seconds +
+    (one.hasPacer ? node.pacerSeconds : 0) +
     (publishedBy === 'outside' ? 0 : published * (publishUs + (brokerPublishUs ?? 0)) * US) +
     copies * (listenerUs ?? 0) * US +
     deliveries * (writeS / framesPerWrite + frameS)

@@ -72,7 +72,7 @@ export async function measureNode(context: CostsContext): Promise<Measured> {
   const clientPublishUs = await inTurn(context, async (part) => await publishes(part, few.idleCores))
   const windows = [...few.windows, ...many.windows]
   const server = serverFit(windows)
-  const [, publishS = 0, writeS = 0, frameS = 0, byteS = 0] = server.coefficients
+  const [windowS = 0, publishS = 0, writeS = 0, frameS = 0, byteS = 0] = server.coefficients
   const generator = generatorFit(windows)
   const [readS = 0, generatorFrameS = 0] = generator.coefficients
   const node: NodeCosts = {
@@ -87,6 +87,7 @@ export async function measureNode(context: CostsContext): Promise<Measured> {
     frameUs: frameS * 1e6,
     byteNs: byteS * 1e9,
     frameBytes: frameBytesOf(windows),
+    pacerSeconds: Math.max(0, windowS - few.idleCores * config.duration),
     generatorReadUs: readS * 1e6,
     generatorFrameUs: generatorFrameS * 1e6,
   }
