@@ -56,6 +56,7 @@ export function fanOutRow(config: AuctionConfig, testCase: AuctionCase, observat
     bytesPerSecond: per(counted.payloadBytes, seconds),
     latencyMs: latencyMs(counted.latencyUs),
     ...bidFigures(receipts),
+    largestItemMs: config.items === 1 ? null : bidFigures(receipts.filter(({ group }) => group === 0)).bidMs.p99,
     deliveryRate: deliveredCount / expectedCount,
     gapCount: lostCount,
     duplicateCount: counted.duplicateCount,
