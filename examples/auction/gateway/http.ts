@@ -70,7 +70,7 @@ async function answer(backend: Backend, request: IncomingMessage, isBusy: boolea
   if (!URL.canParse(url)) throw new Refusal(400, 'url')
   const { pathname, searchParams } = new URL(url)
   const [, items, id = '', rest] = pathname.split('/')
-  const path = id === '' ? `/${items}` : `/${items}/:id${pathname.slice(`/${items}/${id}`.length)}`
+  const path = id === '' ? pathname : `/${items}/:id${pathname.slice(`/${items}/${id}`.length)}`
   const methods = Object.hasOwn(ROUTES, path) ? ROUTES[path] : undefined
   if (methods === undefined || rest === '') throw new Refusal(404, 'unknown-path')
   const method = request.method ?? ''

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import type { WebMQServer } from 'webmq-server'
-import type { Keys } from './store'
+import type { Keys } from './keys'
 
 /** Time after which another gateway goes on where one has ended without a word. */
 const LEASE_MS = 2_000

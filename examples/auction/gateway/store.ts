@@ -1,6 +1,7 @@
 import { Redis, type Result } from 'ioredis'
 import type { AuctionEvent, ItemOpened } from '../src/events'
 import type { BidInput, ItemInput } from './input'
+import type { Keys } from './keys'
 import { KEEP_CLOSED_MS, MAX_BIDS_PER_ITEM, MAX_OPEN_ITEMS } from './limits'
 import { Refusal } from './refusal'
 import { BID, CLOSE, HOLD, OPEN, RELEASE } from './scripts'
@@ -49,33 +50,6 @@ export function connect(url: string): Redis {
   // Every command says so too, and `/health`.
   redis.on('error', () => undefined)
   return redis
-}
-
-/** The names of all keys of an auction. The braces keep them in one slot of a cluster. */
-export class Keys {
-  readonly #prefix: string
-  readonly outbox: string
-  readonly due: string
-  readonly lease: string
-
-  constructor(namespace: string) {
-    this.#prefix = `{${namespace}}`
-    this.outbox = `${this.#prefix}:outbox`
-    this.due = `${this.#prefix}:due`
-    this.lease = `${this.#prefix}:relay`
-  }
-
-  item(id: string): string {
-    return `${this.#prefix}:item:${id}`
-  }
-
-  answers(id: string): string {
-    return `${this.#prefix}:answers:${id}`
-  }
-
-  events(id: string): string {
-    return `${this.#prefix}:events:${id}`
-  }
 }
 
 /** The items and bids in Redis. */

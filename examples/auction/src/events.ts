@@ -32,11 +32,3 @@ export interface ItemOpened {
   /** Unix microseconds of Redis from which no bid is accepted. */
   readonly endsUs: number
 }
-
-/** What goes over the wire. The hooks take the types of keys and payloads from here. */
-declare module 'webmq-client' {
-  interface Topics {
-    'auction.*.bid': AuctionEvent
-    'auction.items': ItemOpened
-  }
-}
