@@ -1,11 +1,26 @@
+import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { createRequire } from 'node:module'
+import { fileURLToPath } from 'node:url'
 import type { Page } from 'playwright-core'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { WebMQClient } from 'webmq-client'
+import { freePort } from 'webmq-services'
 import { WebSocket } from 'ws'
 import { type EventsByItem, readRecord, reconcile, report } from '../../examples/auction/gateway/reconcile.js'
 import { BiddingWar, Watcher } from './bidding-war.js'
 import { useExample } from './harness.js'
+
+/** A connection to Redis; the library is the example's. */
+interface Connection {
+  del(key: string): Promise<unknown>
+  xadd(key: string, ...entry: string[]): Promise<unknown>
+  disconnect(): void
+}
+
+const EXAMPLE = fileURLToPath(new URL('../../examples/auction/', import.meta.url))
+const { Redis }: { readonly Redis: new (url: string) => Connection } = createRequire(EXAMPLE)('ioredis')
 
 const TIMEOUT_MS = 20_000
 const START_PRICE = 1_000
@@ -128,13 +143,40 @@ describe('the example auction', () => {
     expect(first).toMatchObject({ seq: 1, bidder: 'Zoë "%s" \\', amount: 1_000 })
   })
 
+  it('goes on after a crash: closes what is due, and publishes nothing again whose message id is forgotten', async () => {
+    const { env, programs } = auction.example
+    const gateway = programs.find(({ name }) => name === 'gateway')
+    const watcher = new Watcher([env.PORT])
+    onTestFinished(() => watcher.client.close())
+    await watcher.ready
+    const id = await open(600_000)
+    const bid = (amount: number) => post(`/items/${id}/bids`, { bidId: `b${amount}`, bidder: 'Ada', amount })
+    for (const amount of [1_000, 1_001]) expect(await bid(amount)).toBe(201)
+    await expect.poll(() => watcher.count(id), { timeout: TIMEOUT_MS }).toBe(2)
+
+    // It ends while no gateway is there.
+    const short = await open(500)
+    await gateway?.stop('SIGKILL')
+    // As if it had been killed after it had published the first bid, an hour ago. The other id stands for a forgotten one.
+    const redis = new Redis(env.AUCTION_REDIS_URL ?? '')
+    onTestFinished(() => redis.disconnect())
+    await redis.del('{auction}:outbox')
+    const fields = ['key', `auction.${id}.bid`, 'id', 'forgotten', 'payload', JSON.stringify(watcher.seen.get(id)?.[0])]
+    await redis.xadd('{auction}:outbox', `${Date.now() - 3_600_000}-0`, ...fields)
+    await gateway?.start()
+    await expect.poll(() => bid(1_002).catch(() => 0), { timeout: TIMEOUT_MS }).toBe(201)
+    await expect.poll(() => watcher.seen.get(id)?.at(-1)?.seq, { timeout: TIMEOUT_MS }).toBe(3)
+    expect(watcher.seen.get(id)?.map(({ seq }) => seq)).toEqual([1, 2, 3])
+    await expect.poll(() => watcher.seen.get(short)?.at(-1)?.type, { timeout: TIMEOUT_MS }).toBe('closed')
+  })
+
   it('loses, doubles and disorders no accepted bid while each process is killed in turn', async () => {
     const { env, services, programs } = auction.example
     const items = [await open(600_000), await open(600_000)]
     const watchers = [new Watcher([env.PORT, env.SECOND_PORT]), new Watcher([env.SECOND_PORT, env.PORT])]
     onTestFinished(async () => void (await Promise.all(watchers.map(({ client }) => client.close()))))
     await Promise.all(watchers.map(({ ready }) => ready))
-    const war = new BiddingWar(env.GATEWAY_PORT, items, START_PRICE)
+    const war = new BiddingWar([env.GATEWAY_PORT ?? '', await startSecondGateway(env)], items, START_PRICE)
     const more = async () => {
       const before = war.accepted.length
       await expect
@@ -180,6 +222,25 @@ describe('the example auction', () => {
     )
   })
 })
+
+/** Another gateway of the same auction; it ends with the test. Resolves with its port. */
+async function startSecondGateway(env: Readonly<Record<string, string>>): Promise<string> {
+  const port = String(await freePort())
+  const file = `${EXAMPLE}dist/programs/gateway.js`
+  const child = spawn(process.execPath, [file], {
+    cwd: EXAMPLE,
+    env: { ...process.env, ...env, GATEWAY_PORT: port },
+    stdio: 'ignore',
+  })
+  onTestFinished(async () => {
+    const ended = once(child, 'exit')
+    child.kill()
+    await ended
+  })
+  const health = () => fetch(`http://127.0.0.1:${port}/health`).then(({ status }) => status)
+  await expect.poll(() => health().catch(() => 0), { timeout: TIMEOUT_MS }).toBe(200)
+  return port
+}
 
 /** What a client has got for the items of the record; other tests have others. */
 function only(seen: EventsByItem, record: EventsByItem): EventsByItem {
