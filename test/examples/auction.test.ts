@@ -14,7 +14,9 @@ import { useExample } from './harness.js'
 
 /** A connection to Redis; the library is the example's. */
 interface Connection {
-  del(key: string): Promise<unknown>
+  del(...keys: string[]): Promise<unknown>
+  eval(script: string, keyCount: number): Promise<unknown>
+  hset(key: string, field: string, value: number): Promise<unknown>
   xadd(key: string, ...entry: string[]): Promise<unknown>
   disconnect(): void
 }
@@ -27,6 +29,13 @@ const START_PRICE = 1_000
 const BIDDER_COUNT = 6
 const BIDS_BETWEEN_FAULTS = 15
 const RETRIED_COUNT = 20
+const OPEN_ALL = `for n = 1, 1000 do redis.call('ZADD', '{auction}:due', '+inf', 'none' .. n) end`
+/** Fills the outbox, and takes the lease of the relay. */
+const FALL_BEHIND = `
+redis.call('DEL', '{auction}:outbox')
+for _ = 1, 10000 do redis.call('XADD', '{auction}:outbox', '*', 'key', 'auction.none', 'id', 'none', 'payload', '{}') end
+redis.call('SET', '{auction}:relay', 'another')
+`
 
 describe('the example auction', () => {
   const auction = useExample('auction')
@@ -139,6 +148,15 @@ describe('the example auction', () => {
     // Ids of one bidder are none of another's.
     expect(await bid({ amount: 1_000 })).toBe('409 too-low')
     expect(await bid({ amount: 1_001 })).toBe('201 ok')
+    // As if an item had all the bids that it may have, and as if all items were open that may be.
+    const redis = new Redis(auction.example.env.AUCTION_REDIS_URL ?? '')
+    onTestFinished(() => redis.disconnect())
+    await redis.hset(`{auction}:item:${id}`, 'seq', 100_000)
+    expect(await bid({ bidId: 'c', amount: 1_002 })).toBe('429 full')
+    await redis.eval(OPEN_ALL, 0)
+    expect(await item({})).toBe('429 full')
+    await redis.eval("return redis.call('ZREMRANGEBYSCORE', '{auction}:due', '+inf', '+inf')", 0)
+    expect(await item({})).toBe('201 ok')
     const [first] = (await fetch(`${url}/items/${id}/events?limit=2`).then((response) => response.json())) as object[]
     expect(first).toMatchObject({ seq: 1, bidder: 'Zoë "%s" \\', amount: 1_000 })
   })
@@ -157,17 +175,26 @@ describe('the example auction', () => {
     // It ends while no gateway is there.
     const short = await open(500)
     await gateway?.stop('SIGKILL')
-    // As if it had been killed after it had published the first bid, an hour ago. The other id stands for a forgotten one.
+    // Another gateway seems to relay, and is behind.
     const redis = new Redis(env.AUCTION_REDIS_URL ?? '')
     onTestFinished(() => redis.disconnect())
+    await redis.eval(FALL_BEHIND, 0)
+    await gateway?.start()
+    await expect.poll(() => bid(1_002).catch(() => 0), { timeout: TIMEOUT_MS }).toBe(503)
+
+    // As if it had been killed after it had published the first bid, an hour ago. The other id stands for a forgotten one.
     await redis.del('{auction}:outbox')
     const fields = ['key', `auction.${id}.bid`, 'id', 'forgotten', 'payload', JSON.stringify(watcher.seen.get(id)?.[0])]
     await redis.xadd('{auction}:outbox', `${Date.now() - 3_600_000}-0`, ...fields)
-    await gateway?.start()
+    await redis.del('{auction}:relay')
     await expect.poll(() => bid(1_002).catch(() => 0), { timeout: TIMEOUT_MS }).toBe(201)
     await expect.poll(() => watcher.seen.get(id)?.at(-1)?.seq, { timeout: TIMEOUT_MS }).toBe(3)
     expect(watcher.seen.get(id)?.map(({ seq }) => seq)).toEqual([1, 2, 3])
-    await expect.poll(() => watcher.seen.get(short)?.at(-1)?.type, { timeout: TIMEOUT_MS }).toBe('closed')
+    const isClosed = async () => {
+      const response = await fetch(`http://127.0.0.1:${env.GATEWAY_PORT}/items/${short}`)
+      return ((await response.json()) as { isClosed: boolean }).isClosed
+    }
+    await expect.poll(isClosed, { timeout: TIMEOUT_MS }).toBe(true)
   })
 
   it('loses, doubles and disorders no accepted bid while each process is killed in turn', async () => {
