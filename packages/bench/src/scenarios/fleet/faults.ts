@@ -9,7 +9,7 @@ export interface FaultContext {
   readonly broker: FleetBroker
   /** Aborted when the run ends. */
   readonly signal: AbortSignal
-  /** Time for which what was killed is away. */
+  /** Time until a killed node or broker is started again. */
   readonly downMs: number
   sleep(ms: number): Promise<void>
   /** Resolves when no client is connected with the node any more. @throws {RunError} when that takes too long. */

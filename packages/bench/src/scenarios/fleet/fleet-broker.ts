@@ -7,7 +7,7 @@ export const FLEET_BROKERS = ['redis', 'nats', 'rabbitmq'] as const
 
 export type FleetBrokerKind = (typeof FLEET_BROKERS)[number]
 
-/** Redis writes what it has acknowledged, so that a restart with its data loses nothing. */
+/** Redis writes every acknowledged message, so a restart with its data loses nothing. */
 const DURABLE_REDIS = ['--appendonly', 'yes', '--appendfsync', 'always']
 
 /** A broker of the run's own, which keeps its data, and the network between it and the nodes. */

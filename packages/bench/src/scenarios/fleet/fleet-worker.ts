@@ -96,7 +96,7 @@ async function finish(): Promise<void> {
   clearInterval(reporting)
   const connections: ConnectionRecord[] = clients().flatMap((client) => client.connections)
   const records = users.map(({ user }) => user.record).filter((record) => record !== undefined)
-  // Posted before the clients are closed: what they see of their own end is not part of the run.
+  // Posted before the clients are closed: their own end is not part of the run.
   post({ type: 'log', log: { ...seen, connections, users: records } })
   await Promise.all(clients().map((client) => client.close()))
   port?.close()

@@ -119,7 +119,7 @@ export class FleetRun {
     return victim
   }
 
-  /** Publishes no more, and waits for the last messages. What is missing then is lost. */
+  /** Publishes no more, and waits for the last messages. A message that is missing then is lost. */
   async #drain(): Promise<void> {
     const { clients } = this.#parts
     this.#progress.phase('last messages')
@@ -133,7 +133,7 @@ export class FleetRun {
   }
 
   async #connected(fault: string): Promise<void> {
-    // Clients tell ten times per second: what they told before the fault is no answer.
+    // The status comes ten times per second; one from before the fault is no answer.
     await this.#sleep(QUIET_MS / 4)
     const isComplete = () => this.#connectedCount === this.#clientCount
     await this.#until(`all clients are connected after '${fault}'`, RECOVERY_TIMEOUT_MS, isComplete)
