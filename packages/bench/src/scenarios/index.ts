@@ -1,6 +1,8 @@
 import type { Scenario } from '../scenario.js'
+import { auctionScenario } from './auction/auction.js'
 import { brokersScenario } from './brokers/brokers.js'
 import { clientsScenario } from './clients/clients.js'
+import { costsScenario } from './costs/costs.js'
 import { clientsDeployment } from './deployment/clients.js'
 import { pacedDeployment } from './deployment/paced.js'
 import { pingDeployment } from './deployment/ping.js'
@@ -27,6 +29,7 @@ export const scenarios: readonly Scenario[] = [
   clientsScenario,
   brokersScenario,
   historyScenario,
+  auctionScenario,
   fleetScenario,
   replayScenario,
   fanOutScenario,
@@ -42,6 +45,7 @@ export const scenarios: readonly Scenario[] = [
   slowScenario,
   hostileScenario,
   idleScenario,
+  costsScenario,
 ]
 
 /** Scenarios of a server that runs already (`--url`), by name; the first is the default. */
