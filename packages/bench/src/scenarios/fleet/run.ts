@@ -3,12 +3,12 @@ import type { LoadBalancer } from 'webmq-services'
 import { RunError } from '../../exit-codes.js'
 import { nowUs } from '../../measure/clock.js'
 import type { RunProgress } from '../../run-progress.js'
+import type { Crowd } from './crowd.js'
+import type { DurableBroker } from './durable-broker.js'
 import { FAULTS, type Fault, type FaultContext, type FaultName } from './faults.js'
-import type { FleetBroker } from './fleet-broker.js'
-import type { FleetClients } from './fleet-clients.js'
-import type { FleetNode } from './fleet-node.js'
 import type { FaultWindow, FleetObservation, UsageSample } from './observation.js'
 import type { FleetConfig } from './options.js'
+import type { ServerNode } from './server-node.js'
 
 const POLL_MS = 25
 /** To find the processes of a broker costs 10 ms of CPU on a machine with 150 processes. */
@@ -22,10 +22,10 @@ const PENDING_MS = 500
 
 /** The processes and threads of a run. */
 export interface FleetParts {
-  readonly broker: FleetBroker
-  readonly nodes: readonly FleetNode[]
+  readonly broker: DurableBroker
+  readonly nodes: readonly ServerNode[]
   readonly balancer: LoadBalancer
-  readonly clients: FleetClients
+  readonly clients: Crowd
 }
 
 /** The course of one run, from the first user to the last message. */
@@ -111,10 +111,10 @@ export class FleetRun {
   }
 
   /** The node with the most publishers, so that a fault of one node hits users and publishers. */
-  #victim(): FleetNode {
+  #victim(): ServerNode {
     const { nodes, clients } = this.#parts
     const { publisherConnections } = clients.status
-    const countOf = (node: FleetNode) => publisherConnections[nameOf(node)] ?? 0
+    const countOf = (node: ServerNode) => publisherConnections[nameOf(node)] ?? 0
     const [victim] = nodes.toSorted((one, other) => countOf(other) - countOf(one))
     if (victim === undefined) throw new Error('there is no node')
     return victim
@@ -189,6 +189,6 @@ export class FleetRun {
 }
 
 /** As it called itself after its last start. */
-function nameOf({ names }: FleetNode): string {
+function nameOf({ names }: ServerNode): string {
   return names.at(-1) ?? ''
 }

@@ -13,7 +13,7 @@ const PROBE_TIMEOUT_MS = 1_000
 const POLL_INTERVAL_MS = 25
 
 /** One `webmq-server` in a process of its own, as it is installed. It cannot outlive the bench. */
-export class FleetNode {
+export class ServerNode {
   readonly index: number
   readonly port: number
   /** What it called itself after each start. */
