@@ -14,6 +14,7 @@ import { idleScenario } from './idle.js'
 import { limitScenario } from './limit.js'
 import { matrixScenario } from './matrix.js'
 import { pacedScenario } from './paced.js'
+import { partitionsScenario } from './partitions/partitions.js'
 import { pingScenario } from './ping.js'
 import { replayScenario } from './replay.js'
 import { slowScenario } from './slow.js'
@@ -27,6 +28,7 @@ export const scenarios: readonly Scenario[] = [
   brokersScenario,
   historyScenario,
   replayScenario,
+  partitionsScenario,
   fanOutScenario,
   pacedScenario,
   stormScenario,

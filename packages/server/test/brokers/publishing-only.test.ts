@@ -162,7 +162,7 @@ describe.each(KINDS)(
       for (let round = 1; round <= 2; round++) {
         const { length } = listener.sink.messages
         await vi.waitFor(() => expect(listener.sink.messages.length).toBeGreaterThan(length + 20), RECOVERY)
-        await service.restart()
+        await place.fail()
         const at = published.length
         await vi.waitFor(() => expect(listener.sink.messages.length).toBeGreaterThan(at + 20), RECOVERY)
       }
