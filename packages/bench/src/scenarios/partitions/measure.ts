@@ -117,7 +117,7 @@ function figuresOf(
 ) {
   const seconds = (end.node.atUs - start.node.atUs) / 1_000_000
   const published = report.publishedCount + report.refusedCount
-  // What came after a hole was counted there; what is missing at the end was not.
+  // Holes are counted when a later message comes. Behind the last one, nothing comes.
   const lostCount = Math.max(last.missedCount, expectedCount(plan.rooms, rooms, published) - last.deliveredCount)
   const { disorderCount, gapCount } = last
   const failure = [

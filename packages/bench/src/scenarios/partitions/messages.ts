@@ -16,7 +16,7 @@ export interface PublishPlan {
   readonly payloadBytes: number
 }
 
-/** What a node is asked, one at a time. */
+/** Commands to a node, one at a time. */
 export type NodeCommand =
   | { readonly type: 'start'; readonly options: NodeOptions }
   /** Answered when all listens are live. */
