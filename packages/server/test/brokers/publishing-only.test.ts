@@ -5,6 +5,8 @@ import { createNatsBroker } from '../../src/brokers/nats/broker.js'
 import { createRabbitmqBroker } from '../../src/brokers/rabbitmq/broker.js'
 import { createRedisBroker, type RedisBrokerOptions } from '../../src/brokers/redis/broker.js'
 import type { Broker, Position } from '../../src/ports/broker.js'
+import { startBackend } from './amqp-backend.js'
+import { askJetStream, plainClient } from './nats-node.js'
 import { createSink, freshNamespace, OPTIONS, text } from './redis-node.js'
 
 /** A broker, and a fault that its log survives. */
@@ -178,6 +180,68 @@ describe.each(KINDS)(
     })
   },
 )
+
+describe('a node that publishes to a log of rabbitmq without following it', () => {
+  it('learns that the log was deleted, and publishes again to the next one', async () => {
+    const { url } = await sharedService('rabbitmq')
+    const brokerNamespace = freshNamespace()
+    const channel = await startBackend(url)
+    onTestFinished(async () => void (await channel.deleteQueue(`${brokerNamespace}.log`)))
+    const options = { ...OPTIONS, ...LOGGED, broker: url, brokerNamespace, followsLog: 'on-demand' } as const
+    const broker = await createRabbitmqBroker(options)
+    onTestFinished(() => broker.stop())
+    await broker.start(createSink())
+    await broker.publish(text('log.a', 'lost with its log'))
+    await channel.deleteQueue(`${brokerNamespace}.log`)
+    await broker.publish(text('log.a', 'kept'))
+    expect(broker.stats().lostCount).toBe(1)
+    await broker.follow?.()
+    expect(await textsIn(broker)).toEqual(['kept'])
+  })
+
+  it('names no epoch, and those that follow do so for it', async () => {
+    const { url } = await sharedService('rabbitmq')
+    const brokerNamespace = freshNamespace()
+    const channel = await startBackend(url)
+    onTestFinished(async () => void (await channel.deleteQueue(`${brokerNamespace}.log`)))
+    const few = { ...historyOf('#=50'), historyMaxMessages: 50, historyMaxBytes: 65_536 }
+    const started = async (followsLog: 'always' | 'on-demand') => {
+      const broker = await createRabbitmqBroker({ ...OPTIONS, ...few, broker: url, brokerNamespace, followsLog })
+      onTestFinished(() => broker.stop())
+      await broker.start(createSink())
+      return broker
+    }
+    const [publisher, follower] = [await started('on-demand'), await started('always')]
+    const { epoch } = (await follower.position()) ?? {}
+    // Several times what the stream keeps: its first records are gone.
+    const payload = 'x'.repeat(4_000)
+    for (let round = 0; round < 20; round++)
+      await Promise.all(Array.from({ length: 25 }, () => publisher.publish(text('log.a', payload))))
+    await vi.waitFor(async () => expect((await follower.position())?.offset).toBeGreaterThan(500), RECOVERY)
+    await follower.stop()
+    const next = await started('always')
+    expect((await next.position())?.epoch).toBe(epoch)
+  })
+})
+
+describe('a node that publishes to a log of nats without following it', () => {
+  it('takes another link when others have found that the log has lost its end', async () => {
+    const { url } = await sharedService('nats')
+    const brokerNamespace = freshNamespace()
+    const options = { ...OPTIONS, ...LOGGED, broker: url, brokerNamespace, maxPayloadBytes: 65_536 }
+    const broker = await createNatsBroker({ ...options, followsLog: 'on-demand' })
+    onTestFinished(() => broker.stop())
+    await broker.start(createSink())
+    const client = await plainClient({ url })
+    client.publish(`${brokerNamespace}.$log`, '0')
+    await broker.publish(text('log.a', 'before'))
+    expect(broker.stats().lostCount).toBe(0)
+    client.publish(`${brokerNamespace}.$log`, '1')
+    await vi.waitFor(() => expect(broker.stats().lostCount).toBe(1), RECOVERY)
+    expect((await broker.publish(text('log.a', 'after'))).position).toBeDefined()
+    await askJetStream({ url }, `STREAM.DELETE.${brokerNamespace}-log`)
+  })
+})
 
 async function textsIn(broker: Broker): Promise<string[]> {
   const { messages } = await broker.read({ last: 100_000 }, ['#'])
