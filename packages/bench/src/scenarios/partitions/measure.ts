@@ -11,6 +11,8 @@ import { chooseRooms, type Layout, partitionCountOf, shuffledRooms } from './roo
 const NODE_COUNT = 2
 /** Every room is logged; a log keeps at most as many messages as the server's default says. */
 const HISTORY_RULE = '#=100'
+/** A partition takes long to start on a busy machine. */
+const BROKER_TIMEOUT_MS = 30_000
 /** Time for the last messages to arrive. */
 const TAIL_TIMEOUT_MS = 10_000
 const TAIL_POLL_MS = 50
@@ -62,6 +64,7 @@ async function measure(
     ...broker.nodeOptions(0),
     history: [HISTORY_RULE],
     historyPartitions: partitions,
+    brokerTimeoutMs: BROKER_TIMEOUT_MS,
   }
   await Promise.all([
     node.ask({ type: 'start', options: { ...options, broker: relay.addressOf(options.broker) } }),
@@ -69,14 +72,15 @@ async function measure(
   ])
   await node.ask({ type: 'listen', rooms })
 
-  const plan = { rooms: shuffledRooms(roomCount, seed + 1), perSecond: rate, payloadBytes: payload }
   const durationMs = (warmup + duration) * 1_000
+  const plan = { rooms: shuffledRooms(roomCount, seed + 1), perSecond: rate, durationMs, payloadBytes: payload }
+  await publisher.ask({ type: 'prepare', plan })
   const mark = async (): Promise<Mark> => {
     const [marked, publishing] = await Promise.all([node.ask({ type: 'mark' }), publisher.ask({ type: 'mark' })])
     return { node: marked, publisher: publishing, bytes: relay.counts, brokerCpuSeconds: broker.cpuSeconds() ?? 0 }
   }
   progress.phase('publishing')
-  const publishing = publisher.ask({ type: 'publish', plan: { ...plan, durationMs } }, durationMs)
+  const publishing = publisher.ask({ type: 'publish', plan }, durationMs)
   publishing.catch(() => undefined) // Awaited below.
   await sleep(warmup * 1_000)
   const start = await mark()

@@ -5,6 +5,7 @@ import type { LatencySummary } from '../../measure/latency-histogram.js'
 export interface NodeOptions extends NodeBrokerOptions {
   readonly history: readonly string[]
   readonly historyPartitions: number
+  readonly brokerTimeoutMs: number
 }
 
 /** What the publishing node sends. */
@@ -21,7 +22,9 @@ export type NodeCommand =
   | { readonly type: 'start'; readonly options: NodeOptions }
   /** Answered when all listens are live. */
   | { readonly type: 'listen'; readonly rooms: readonly number[] }
-  /** Answered when the broker has accepted all messages. */
+  /** Publishes one message to each room, which nobody counts. Answered when the broker has accepted all. */
+  | { readonly type: 'prepare'; readonly plan: PublishPlan }
+  /** Answered when the broker has accepted, or refused, all messages. */
   | { readonly type: 'publish'; readonly plan: PublishPlan }
   /** Answered at once. Latencies are those since the last `mark`. */
   | { readonly type: 'mark' }
@@ -57,6 +60,7 @@ export interface PublishReport {
 export interface NodeAnswers {
   readonly start: null
   readonly listen: null
+  readonly prepare: null
   readonly publish: PublishReport
   readonly mark: NodeMark
 }

@@ -21,6 +21,15 @@ export const HEAD_BYTES = 16
 const TURN_MS = 2
 const US_PER_MS = 1_000
 
+/** Publishes one message with the number 0 to each room, so that each partition is there before it is measured. */
+export async function prepareRooms(
+  server: Pick<WebMQServer, 'publish'>,
+  { rooms, payloadBytes }: PublishPlan,
+): Promise<void> {
+  const payload = Buffer.alloc(payloadBytes)
+  await Promise.all(rooms.map((room) => server.publish(keyOf(room), payload)))
+}
+
 /** Publishes on an absolute schedule: a late message does not delay later ones. */
 export async function publishRooms(
   server: Pick<WebMQServer, 'publish'>,
@@ -83,9 +92,10 @@ export class RoomReceiver {
   }
 
   take(payload: Buffer): void {
-    recordUs(this.#latency, nowUs() - payload.readDoubleLE(TIME_AT))
     const room = payload.readUInt32LE(ROOM_AT)
     const number = payload.readUInt32LE(NUMBER_AT)
+    if (number === 0) return
+    recordUs(this.#latency, nowUs() - payload.readDoubleLE(TIME_AT))
     const expected = (this.#lastNumbers.get(room) ?? 0) + 1
     this.#deliveredCount++
     if (number < expected) {

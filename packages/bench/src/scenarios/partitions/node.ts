@@ -1,7 +1,7 @@
 import { createServer, type WebMQServer } from 'webmq-server'
 import { nowUs } from '../../measure/clock.js'
 import type { NodeAnswers, NodeCommand, NodeEvent, NodeMark, NodeOptions } from './messages.js'
-import { publishRooms, RoomReceiver } from './node-traffic.js'
+import { prepareRooms, publishRooms, RoomReceiver } from './node-traffic.js'
 import { keyOf } from './rooms.js'
 
 /** A node of the scenario, in a process of its own: it publishes to rooms, or listens to some, without connections. */
@@ -29,6 +29,9 @@ async function answer(command: NodeCommand): Promise<NodeAnswers[keyof NodeAnswe
       return null
     case 'listen':
       await listen(command.rooms)
+      return null
+    case 'prepare':
+      await prepareRooms(running(), command.plan)
       return null
     case 'publish':
       return await publishRooms(running(), command.plan)
