@@ -222,6 +222,20 @@ describe('a RemoteBroker that follows its log on demand', () => {
     expect(await readTexts(broker)).toEqual(['1'])
   })
 
+  // The link followed the log twice: the second copy stayed empty.
+  it('ends a `follow` at `unfollow` also before the link has begun', async () => {
+    const { broker, link } = await started()
+    link.append('1')
+    const first = broker.follow()
+    broker.unfollow()
+    await expect(first).rejects.toMatchObject({ code: 'E_BROKER_UNAVAILABLE' })
+    await broker.follow()
+    const calls = link.calls.filter((call) => call.includes('follow'))
+    for (const [at, call] of calls.entries())
+      if (at > 0 && call === 'follow all') expect(calls[at - 1]).toBe('unfollow')
+    expect(await readTexts(broker)).toEqual(['1'])
+  })
+
   it('rejects a `follow` that takes too long, and goes on trying', async () => {
     const { broker, link, relink } = await started()
     link.append('1')
