@@ -149,9 +149,9 @@ impl InlineRunner {
     fn turn(&self, shard: usize) {
         if self.engine.inline_turn(shard) {
             self.tell();
-            if self.engine.finish_inline_turn(shard) {
-                self.tell();
-            }
+        }
+        if self.engine.finish_inline_turn(shard) {
+            self.tell();
         }
         self.sync();
     }

@@ -89,6 +89,8 @@ pub struct NativeStats {
     pub dropped_count: f64,
     /// Messages received.
     pub received_message_count: f64,
+    /// Those of them that were answered without JavaScript.
+    pub answered_message_count: f64,
     /// Bytes received.
     pub received_byte_count: f64,
     /// Frames put into outboxes.
@@ -245,6 +247,7 @@ impl NativeEngine {
             conflated_count: stats.conflated_count as f64,
             dropped_count: stats.dropped_count as f64,
             received_message_count: stats.received_message_count as f64,
+            answered_message_count: stats.answered_message_count as f64,
             received_byte_count: stats.received_byte_count as f64,
             delivered_count: stats.delivered_count as f64,
             sent_byte_count: stats.sent_byte_count as f64,

@@ -91,15 +91,20 @@ impl Shard {
             if let Some(slot) = likely {
                 shard.receive(slot);
             }
-            if shard.events.len() > 0 {
+            if shard.has_read() {
                 (shard.inline.likely, shard.inline.is_poll_due) = (likely, true);
                 shard.inline.policy.note_events(shard.events.len(), shard.now_ms);
                 return Ok(());
             }
             let only = shard.inline_poll()?;
-            shard.inline.likely = only.filter(|_| shard.events.len() > 0);
+            shard.inline.likely = only.filter(|_| shard.has_read());
             Ok(())
         })
+    }
+
+    /// The turn has read something: JavaScript has events, or an answer waits.
+    fn has_read(&self) -> bool {
+        self.events.len() > 0 || self.fanout.is_urgent()
     }
 
     /// Finishes an [`inline_turn`](Self::inline_turn). `None`: it was complete.

@@ -13,6 +13,7 @@ mod flush_pacer;
 mod handshake;
 mod keepalive;
 mod newcomers;
+mod prepared_answer;
 mod proxied;
 mod receive;
 mod relay;
@@ -48,6 +49,7 @@ use encrypted::TlsState;
 use flush_pacer::FlushPacer;
 use keepalive::Ticker;
 use newcomers::Newcomers;
+use prepared_answer::PreparedAnswer;
 use proxied::ProxyReports;
 use relay::Relays;
 use restart::Restarts;
@@ -73,6 +75,7 @@ pub(crate) struct Shard {
     pacer: FlushPacer,
     proxies: ProxyReports,
     grace: ReaderGrace,
+    answer: PreparedAnswer,
     pub(crate) inline: InlineState,
     /// Why the shard ended early.
     failure: Option<String>,
@@ -112,6 +115,7 @@ impl Shard {
             pacer: FlushPacer::new(shared.options.flush_interval),
             proxies: ProxyReports::default(),
             grace: ReaderGrace::default(),
+            answer: PreparedAnswer::default(),
             inline: InlineState::new(),
             failure: None,
             restarts: Restarts::default(),

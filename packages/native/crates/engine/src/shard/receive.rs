@@ -8,6 +8,7 @@ use crate::bridge::batch::Frame;
 use crate::fanout::Fanout;
 use crate::id::Slot;
 use crate::shard::connection::{Connection, Phase};
+use crate::shard::prepared_answer::MAX_ANSWERS_PER_READ;
 use crate::socket;
 
 /// Bytes of events of one connection that may wait for JavaScript, and one event more. The rest stays in its socket, so that
@@ -202,11 +203,12 @@ impl Shard {
     /// Decodes received bytes and does what they say, until their events fill the room. Keeps the bytes that are left.
     pub(super) fn decode(&mut self, slot: Slot, received: &mut [u8], room: usize) {
         let id = self.table.id(slot);
-        let Self { table, fanout, events, stats, inflater, .. } = self;
+        let Self { table, fanout, events, stats, inflater, answer, now_ms, .. } = self;
         let Some(connection) = table.get_mut(slot) else { return };
         let is_open = connection.phase == Phase::Open;
         let (begin, message_count) = (events.len(), stats.received_message_count);
         let mut ping_count = 0;
+        let mut answer_count = 0;
         let mut last_ping = Vec::new();
         let mut has_event = false;
         let mut close = None;
@@ -215,6 +217,16 @@ impl Shard {
             match event {
                 Event::Message { kind, data } if is_open => {
                     stats.received_message_count += 1;
+                    if kind == MessageKind::Text
+                        && answer_count < MAX_ANSWERS_PER_READ
+                        && let Some(frame) = answer.to(data, *now_ms)
+                    {
+                        answer_count += 1;
+                        stats.answered_message_count += 1;
+                        stats.delivered_count += 1;
+                        fanout.send(slot, &Frame::copied(frame));
+                        return ControlFlow::Continue(());
+                    }
                     events.message(id, data, kind == MessageKind::Binary);
                     if events.len() - begin >= room {
                         return ControlFlow::Break(());
