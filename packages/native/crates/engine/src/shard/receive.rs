@@ -24,7 +24,7 @@ const MAX_PONGS: u32 = 16;
 const MAX_DEFLATED_BYTES: usize = 16 << 10;
 /// Connections that are read from between two parts of a flush: a broadcast takes at most about twice as long beside a flood
 /// of requests.
-const MAX_READS_PER_LOOK: usize = 32;
+const MAX_READS_PER_LOOK: usize = 16;
 /// Bytes that an inline turn reads from one connection. If more comes, the shard's thread takes over.
 const MAX_INLINE_READ_BYTES: usize = 16 << 10;
 const MAX_INLINE_DEFLATED_BYTES: usize = 1 << 10;
