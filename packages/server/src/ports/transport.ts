@@ -297,8 +297,9 @@ export interface Transport {
   writable?(): Promise<void> | undefined
   /**
    * Lets the transport answer text messages by itself: each that is `request`, of any connection, gets `answer`, and the sink
-   * is not told. It ends after `validMs`, with the next multicast, and with the next call. The transport MAY pass any request to
-   * the sink all the same, and does so for most of a flood. Absent without the `answers` capability.
+   * is not told. It ends after `validMs`, with the next multicast, and with the next call. Answers keep the order of the requests
+   * of a connection, as far as the sink answers in its call. The transport MAY pass any request to the sink all the same, and
+   * does so for most of a flood. Absent without the `answers` capability.
    * @param validMs An integer, at most 65,535.
    */
   prepareAnswer?(request: string, answer: string, validMs: number): void

@@ -221,6 +221,8 @@ impl NativeEngine {
         if let Some(runner) = &*self.runner.borrow() {
             runner.sync();
         }
+        // JavaScript asks for more only when it has handled the last ones and submitted its commands.
+        self.engine.note_handled(None);
         match self.engine.drain(&mut target) {
             Drained::Bytes(bytes) => bytes as i64,
             Drained::Needs(bytes) => -(bytes as i64),

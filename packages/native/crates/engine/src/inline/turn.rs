@@ -87,6 +87,7 @@ impl Shard {
     pub(super) fn inline_turn(&mut self) -> (Next, bool) {
         self.inline_step(|shard| {
             shard.look_at_clock();
+            shard.note_handled_position();
             let likely = shard.inline.likely.take().filter(|slot| shard.is_open(*slot) && shard.has_inbound_room());
             if let Some(slot) = likely {
                 shard.receive(slot);
@@ -115,6 +116,7 @@ impl Shard {
     /// Reads from the ready connections, if they are few. Returns the connection if it was only one.
     fn inline_poll(&mut self) -> Result<Option<Slot>, Errno> {
         self.inline.is_poll_due = false;
+        self.note_handled_position();
         self.poll(Some(Duration::ZERO))?;
         self.note_ready();
         let only = self.readable.front().copied().filter(|_| self.readable.len() == 1);

@@ -76,6 +76,8 @@ pub(crate) struct Shard {
     proxies: ProxyReports,
     grace: ReaderGrace,
     answer: PreparedAnswer,
+    /// Position up to which JavaScript had handled the events when the turn began.
+    handled_position: u64,
     pub(crate) inline: InlineState,
     /// Why the shard ended early.
     failure: Option<String>,
@@ -116,6 +118,7 @@ impl Shard {
             proxies: ProxyReports::default(),
             grace: ReaderGrace::default(),
             answer: PreparedAnswer::default(),
+            handled_position: 0,
             inline: InlineState::new(),
             failure: None,
             restarts: Restarts::default(),
@@ -206,6 +209,8 @@ impl Shard {
     /// Does all waiting work.
     pub(crate) fn work(&mut self) {
         self.note_ready();
+        // Before the mail is taken: what JavaScript has submitted up to there is in it.
+        self.note_handled_position();
         self.take_mail();
         self.apply_batches();
         self.inline.policy.allows_reads(self.readable.len(), self.now_ms);

@@ -28,6 +28,15 @@ impl PreparedAnswer {
 }
 
 impl Shard {
+    pub(crate) fn note_handled_position(&mut self) {
+        self.handled_position = self.handle().event_queue.handled_position();
+    }
+
+    /// Position in the events up to which all answers of JavaScript have been applied: a prepared answer must not overtake one.
+    pub(super) fn answered_position(&self) -> u64 {
+        if self.batches.is_empty() { self.handled_position } else { 0 }
+    }
+
     pub(super) fn prepare_answer(&mut self, request: &[u8], frame: &Frame<'_>, valid_ms: u16) {
         let answer = &mut self.answer;
         answer.request.clear();

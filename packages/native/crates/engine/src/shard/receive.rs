@@ -203,9 +203,11 @@ impl Shard {
     /// Decodes received bytes and does what they say, until their events fill the room. Keeps the bytes that are left.
     pub(super) fn decode(&mut self, slot: Slot, received: &mut [u8], room: usize) {
         let id = self.table.id(slot);
+        let answered_position = self.answered_position();
         let Self { table, fanout, events, stats, inflater, answer, now_ms, .. } = self;
         let Some(connection) = table.get_mut(slot) else { return };
         let is_open = connection.phase == Phase::Open;
+        let may_answer = connection.events_end <= answered_position;
         let (begin, message_count) = (events.len(), stats.received_message_count);
         let mut ping_count = 0;
         let mut answer_count = 0;
@@ -217,7 +219,9 @@ impl Shard {
             match event {
                 Event::Message { kind, data } if is_open => {
                     stats.received_message_count += 1;
-                    if kind == MessageKind::Text
+                    if may_answer
+                        && events.len() == begin
+                        && kind == MessageKind::Text
                         && answer_count < MAX_ANSWERS_PER_READ
                         && let Some(frame) = answer.to(data, *now_ms)
                     {

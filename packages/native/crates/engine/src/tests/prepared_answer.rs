@@ -15,6 +15,8 @@ fn prepare(rig: &mut Rig, (client, id): &mut (Client, f64), answer: &[u8], valid
     rig.submit(|packer| {
         packer.answer(b"time?", answer, valid_ms).send(*id, answer);
     });
+    // As JavaScript does when it has handled its events.
+    rig.drain();
     rig.until(|engine| engine.stats().outbox_bytes == 0);
     assert_eq!(client.message(), answer);
 }
@@ -86,6 +88,38 @@ fn an_answer_comes_behind_what_was_sent_before() {
     asker.0.send(Opcode::Text, b"time?");
     rig.until(|engine| engine.stats().answered_message_count == 1);
     assert_eq!([asker.0.message(), asker.0.message()], [b"news".to_vec(), b"noon".to_vec()]);
+}
+
+#[test]
+fn an_answer_does_not_overtake_that_to_an_earlier_request() {
+    // Symptom: `pong` came before the error that an earlier message of the connection caused.
+    let mut rig = Rig::start(Options::default());
+    let (mut asker, mut other) = (rig.connect(), rig.connect());
+    prepare(&mut rig, &mut asker, b"noon", u16::MAX);
+    let (client, id) = &mut asker;
+    // In one read, and in a read of its own before JavaScript has handled the first.
+    let mut frames = Vec::new();
+    [&b"hard"[..], b"time?"].iter().for_each(|text| encode_masked_frame(Opcode::Text, text, [1, 2, 3, 4], &mut frames));
+    client.socket.write_all(&frames).expect("sends");
+    assert_eq!(rig.next(), Told::Message(*id, b"hard".to_vec()));
+    assert_eq!(rig.next(), Told::Message(*id, b"time?".to_vec()));
+    client.send(Opcode::Text, b"time?");
+    rig.until(|engine| engine.stats().received_message_count == 4);
+    assert_eq!(rig.engine.stats().answered_message_count, 0);
+    // Others do not wait.
+    assert_eq!(ask(&rig, &mut other.0), b"noon");
+    rig.submit(|packer| {
+        packer.send(asker.1, b"solved").send(asker.1, b"noon");
+    });
+    assert_eq!(rig.next(), Told::Message(asker.1, b"time?".to_vec()));
+    rig.submit(|packer| {
+        packer.send(asker.1, b"noon");
+    });
+    rig.drain();
+    let received = [asker.0.message(), asker.0.message(), asker.0.message()];
+    assert_eq!(received, [b"solved".to_vec(), b"noon".to_vec(), b"noon".to_vec()]);
+    assert_eq!(ask(&rig, &mut asker.0), b"noon");
+    assert_eq!(rig.engine.stats().answered_message_count, 2);
 }
 
 #[test]
