@@ -12,6 +12,7 @@ transportSuite('uws', createUwsTransport, {
     compression: true,
     pause: false,
     overflow: true,
+    answers: false,
     proxyProtocol: false,
     sse: false,
   },

@@ -79,6 +79,7 @@ class UwsTransport implements Transport {
     sse: false,
     proxyProtocol: false,
     overflow: true,
+    answers: false,
   }
 
   readonly #options: TransportOptions
@@ -234,6 +235,7 @@ class UwsTransport implements Transport {
       deliveredCount: this.#outbox.deliveredCount,
       sentByteCount: this.#outbox.sentByteCount,
       partialBytes: 0,
+      answeredMessageCount: 0,
       restartedThreadCount: 0,
       outboxBytes,
     }
