@@ -14,7 +14,7 @@ import { meshPlacesOf } from './options/mesh-address.js'
 import { type ResolvedOptions, resolveOptions, type ServerOptions, type TransportName } from './options/options.js'
 import type { Broker } from './ports/broker.js'
 import { brokerNameOf, withoutPasswords } from './ports/broker-address.js'
-import { historyRulesOf } from './ports/history-rules.js'
+import { type HistoryOptions, HistoryRules, historyRulesOf } from './ports/history-rules.js'
 import { rangesOf } from './ports/networks.js'
 import { retainRulesOf } from './ports/retain-rules.js'
 import type { Transport, TransportOptions } from './ports/transport.js'
@@ -116,16 +116,33 @@ async function transportNamed(
 }
 
 async function createBroker(options: ResolvedOptions, logger: Logger): Promise<Broker> {
-  const { broker: address } = options
+  const { broker: address, historyPartitions: count, historyPartitionWords: words, brokerNamespace } = options
   if (typeof address !== 'string') return address
-  const name = brokerNameOf(address)
-  const shared = {
-    ...options,
-    broker: address,
-    history: historyRulesOf(options, name === 'memory'),
-    retain: retainRulesOf(options),
-  }
-  switch (name) {
+  const history = historyRulesOf(options, brokerNameOf(address) === 'memory')
+  const shared = { ...options, broker: address, history, retain: retainRulesOf(options) }
+  if (count === 1) return await createAdapter(shared, logger)
+  const { namespaceOf, PartitionedBroker } = await import('./brokers/partitioned/index.js')
+  return await PartitionedBroker.create({
+    ...shared,
+    count,
+    words,
+    base: await createAdapter({ ...shared, history: new HistoryRules([]), retain: undefined }, logger),
+    createPartition: (partition) =>
+      createAdapter(
+        { ...shared, brokerNamespace: namespaceOf(brokerNamespace, partition, count), followsLog: 'on-demand' },
+        logger,
+      ),
+    onError: (err) => logger.error({ err }, 'a partition of the log could not be started or stopped'),
+  })
+}
+
+/** The options that all brokers share. */
+type AdapterOptions = Omit<ResolvedOptions, 'broker' | 'history' | 'retain'> &
+  HistoryOptions & { readonly broker: string; readonly followsLog?: 'on-demand' }
+
+async function createAdapter(shared: AdapterOptions, logger: Logger): Promise<Broker> {
+  const { broker: address } = shared
+  switch (brokerNameOf(address)) {
     case 'memory': {
       const { MemoryBroker } = await import('./brokers/memory/broker.js')
       return new MemoryBroker(shared)
@@ -140,8 +157,8 @@ async function createBroker(options: ResolvedOptions, logger: Logger): Promise<B
     }
     case 'mesh': {
       const { createMeshBroker } = await import('./brokers/mesh/broker.js')
-      const { peers, listen } = meshPlacesOf(address, options.mesh?.listen)
-      return createMeshBroker({ ...shared, peers, listen, secret: options.mesh?.secret, logger })
+      const { peers, listen } = meshPlacesOf(address, shared.mesh?.listen)
+      return createMeshBroker({ ...shared, peers, listen, secret: shared.mesh?.secret, logger })
     }
     case 'rabbitmq': {
       const { createRabbitmqBroker } = await import('./brokers/rabbitmq/broker.js')

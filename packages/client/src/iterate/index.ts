@@ -1,4 +1,5 @@
 import type { WebMQClient } from '../client.js'
+import { moved } from '../listening/position.js'
 import type { Backlog, Receiver, ReceiverContext } from '../listening/receiver.js'
 import { ofClient } from '../of-client.js'
 import { invalid } from '../options.js'
@@ -60,10 +61,15 @@ class Buffering implements Receiver, Iteration {
   readonly isSingleUse = true
   readonly #buffer: MessageBuffer<Message<unknown>>
   #context!: ReceiverContext
+  /** Position of the messages that were taken. */
+  #taken: string | undefined
   droppedCount = 0
 
   constructor(buffer: MessageBuffer<Message<unknown>>) {
     this.#buffer = buffer
+    buffer.onTaken = ({ position }) => {
+      this.#taken = moved(this.#taken, position)
+    }
   }
 
   get subscription(): Subscription {
@@ -89,7 +95,7 @@ class Buffering implements Receiver, Iteration {
   backlog(): Backlog | undefined {
     if (this.#buffer.size === 0) return undefined
     return {
-      position: this.#buffer.taken?.position,
+      position: this.#taken,
       whenHandled: () => this.#buffer.whenEmpty() ?? Promise.resolve(),
     }
   }

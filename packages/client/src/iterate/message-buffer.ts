@@ -17,8 +17,8 @@ export class MessageBuffer<T> {
   readonly #readers: Reader<T>[] = []
   /** Called when every message was taken. */
   #onEmpty: (() => void) | undefined
-  /** The last message that was taken. */
-  taken: T | undefined
+  /** Called with each message that is taken. */
+  onTaken: ((item: T) => void) | undefined
   #ended = false
   #error: unknown
 
@@ -45,7 +45,7 @@ export class MessageBuffer<T> {
   push(item: T): 'kept' | 'dropped' | 'full' {
     const reader = this.#readers.shift()
     if (reader) {
-      this.taken = item
+      this.onTaken?.(item)
       reader.resolve({ done: false, value: item })
     } else if (this.#items.length < this.#maxMessages) this.#items.push(item)
     else if (this.#overflow === 'close') return 'full'
@@ -65,7 +65,7 @@ export class MessageBuffer<T> {
   next(): Promise<Result<T>> {
     if (this.#items.length > 0) {
       const value = this.#items.shift() as T
-      this.taken = value
+      this.onTaken?.(value)
       if (this.#items.length === 0) this.#onEmpty?.()
       return Promise.resolve({ done: false, value })
     }

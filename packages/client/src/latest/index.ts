@@ -1,11 +1,12 @@
 import { callSafely } from '../events/call-safely.js'
 import type { Gap } from '../events/events.js'
+import { type Schedule, scheduleOf } from '../events/schedule.js'
+import { moved } from '../listening/position.js'
 import type { Backlog, Receiver, Receiving } from '../listening/receiver.js'
 import { Wrapper } from '../listening/wrapper.js'
 import { invalid } from '../options.js'
 import type { WebMQError } from '../protocol/index.js'
 import type { ListenOptions, Message } from '../types.js'
-import { nextFrame } from './next-frame.js'
 
 /** Default of `maxKeys`. */
 const MAX_KEYS = 10_000
@@ -45,7 +46,7 @@ export function latestBatch<P>(
 }
 
 class Latest<P> extends Wrapper<P> {
-  readonly #every: 'frame' | number
+  readonly #later: Schedule
   readonly #maxKeys: number
   readonly #waiting = new Map<string, Message<P>>()
   /** Position of the last message before those that wait. */
@@ -56,9 +57,8 @@ class Latest<P> extends Wrapper<P> {
 
   constructor(receiving: Receiving<P>, { every = 'frame', maxKeys = MAX_KEYS }: LatestOptions = {}) {
     super(receiving)
-    if (every !== 'frame' && !(every >= 0)) throw invalid('every')
     if (!(maxKeys >= 1)) throw invalid('maxKeys')
-    this.#every = every
+    this.#later = scheduleOf(every)
     this.#maxKeys = maxKeys
   }
 
@@ -70,7 +70,7 @@ class Latest<P> extends Wrapper<P> {
     const { key, position } = message
     if (this.#waiting.size >= this.#maxKeys && !this.#waiting.has(key)) this.#flush()
     this.#waiting.set(key, message)
-    if (position !== undefined) this.#newest = position
+    this.#newest = moved(this.#newest, position)
     this.#schedule()
   }
 
@@ -112,7 +112,7 @@ class Latest<P> extends Wrapper<P> {
   }
 
   #schedule(): void {
-    this.#cancel ??= nextFrame(this.#every, () => this.#flush())
+    this.#cancel ??= this.#later(() => this.#flush())
   }
 
   #flush(): void {

@@ -1,4 +1,13 @@
-import { MAX_GROUP_CHARS, MAX_ID_CHARS, MAX_MEMBER_CHARS, MAX_MESSAGE_ID_CHARS, MAX_POSITION_CHARS } from './limits.js'
+import {
+  MAX_GROUP_CHARS,
+  MAX_ID_CHARS,
+  MAX_JOINED_POSITION_CHARS,
+  MAX_MEMBER_CHARS,
+  MAX_MESSAGE_ID_CHARS,
+} from './limits.js'
+
+/** At most `MAX_POSITION_CHARS`; or at most `MAX_PARTITIONS` of them, each with its partition. */
+const POSITION = /^(?!-$)(?:[\w:.-]{1,64}|(?:\d\d?\.[\w:.-]{1,61}(?:,(?!$)|$)){2,64})$/
 
 /** Whether the text is a request id [P-2.5]; `-` means none. */
 export function isId(text: string): boolean {
@@ -20,9 +29,17 @@ export function isMemberName(text: string): boolean {
   return isName(text, MAX_MEMBER_CHARS)
 }
 
-/** Whether the text has the form of a position [P-8.1]. Only the broker can tell whether it exists. */
+/**
+ * Whether the text has the form of a position [P-8.1], or of several that are joined [P-8.10]. Only the broker can tell
+ * whether it exists.
+ */
 export function isPosition(text: string): boolean {
-  return /^[\w:.-]+$/.test(text) && text.length <= MAX_POSITION_CHARS && text !== '-'
+  return text.length <= MAX_JOINED_POSITION_CHARS && POSITION.test(text)
+}
+
+/** The partition that a position or its epoch names, as `3.` [P-8.10]; `undefined` for a log without partitions. */
+export function partitionOf(position: string): string | undefined {
+  return /^\d\d?\./.exec(position)?.[0]
 }
 
 /**

@@ -259,6 +259,7 @@ export class HistoryLog {
       hasRefused: (after, upTo) => this.#refusals.has(after, upTo, isMatch),
       isSince: since !== undefined,
       isContinuous: since !== undefined || rewindMs !== undefined,
+      hasTimes: range.hasTimes === true,
     })
   }
 

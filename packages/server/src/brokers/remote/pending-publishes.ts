@@ -10,8 +10,8 @@ export interface PendingPublishesOptions {
   readonly maxBytes: number
   /** Time that a message may wait. */
   readonly timeoutMs: number
-  /** As {@link LinkDriver.confirmsByLog}. */
-  readonly confirmsByLog: boolean
+  /** Whether logged messages are accepted when they come by the log; see {@link LinkDriver.confirmsByLog}. */
+  readonly confirmsByLog: () => boolean
   /** Why messages are not accepted now; becomes part of the error. */
   readonly reason: () => string
 }
@@ -29,6 +29,8 @@ interface Pending {
   readonly messageCount: number
   readonly byteCount: number
   readonly deadlineMs: number
+  /** The broker has accepted it, and it waits for its position. */
+  isTaken: boolean
   resolve(accepted: Accepted): void
   reject(error: unknown): void
 }
@@ -122,7 +124,7 @@ export class PendingPublishes {
     const { timeoutMs } = this.#options
     const deadlineMs = performance.now() + timeoutMs
     const accepted = new Promise<Accepted>((resolve, reject) => {
-      this.#entries.push({ message, messageCount, byteCount, deadlineMs, resolve, reject })
+      this.#entries.push({ message, messageCount, byteCount, deadlineMs, isTaken: false, resolve, reject })
     })
     this.#count += messageCount
     this.#byteCount += byteCount
@@ -143,6 +145,11 @@ export class PendingPublishes {
       pending.resolve((at === sequence ? accepted : undefined) ?? ACCEPTED)
     }
     this.#settled()
+  }
+
+  /** Positions come no more: confirms the messages that wait for theirs. */
+  confirmTaken(): void {
+    for (const { message, isTaken } of this.#waiting()) if (isTaken) this.confirm(message.sequence, false, ACCEPTED)
   }
 
   /** The broker has refused a message. */
@@ -182,9 +189,12 @@ export class PendingPublishes {
   }
 
   #waitsForPosition(sequence: number): boolean {
-    if (!this.#options.confirmsByLog) return false
+    if (!this.#options.confirmsByLog()) return false
     const at = sequence - this.#headSequence + this.#head
-    return at >= this.#head && this.#entries[at]?.message.isLogged === true
+    const pending = at < this.#head ? undefined : this.#entries[at]
+    if (pending?.message.isLogged !== true) return false
+    pending.isTaken = true
+    return true
   }
 
   #take(sequence: number): Pending | undefined {

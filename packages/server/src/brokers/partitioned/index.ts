@@ -1,0 +1,2 @@
+export { PartitionedBroker } from './broker.js'
+export { namespaceOf } from './partition-of.js'

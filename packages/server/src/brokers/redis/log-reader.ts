@@ -1,0 +1,179 @@
+import { decodeEnvelope } from '../remote/envelope.js'
+import type { LogFollower } from '../remote/link.js'
+import { decodeFence, envelopesOf, type LogBatch, type LogFence } from './log-batches.js'
+import type { LogStart } from './log-opening.js'
+import type { RedisPair } from './pair.js'
+
+/** What a {@link LogReader} works with. */
+export interface LogReaderContext {
+  readonly pair: RedisPair
+  /** Key of the stream. */
+  readonly stream: string
+  readonly follower: LogFollower
+  /** The reader has come further. Called after each live message of the channel. */
+  readonly advanced: () => void
+}
+
+/** Entries per page, adjusted so that a page has about `PAGE_BYTES`. */
+const FIRST_PAGE_COUNT = 16
+const MAX_PAGE_COUNT = 1_000
+const PAGE_BYTES = 1_048_576
+/** Most bytes of live messages that wait while pages are read. With more, they are dropped and read as pages. */
+const MAX_WAITING_BYTES = 8_388_608
+
+const FENCE_FIELD = 'f'
+
+/** An entry of the stream, as XRANGE returns it: id, then fields and values. */
+type Entry = readonly [id: Buffer, fields: readonly Buffer[]]
+
+/** Reads the log once: the stream page by page up to the end, then the channel. */
+export class LogReader {
+  readonly #context: LogReaderContext
+  #epoch = ''
+  /** Offset of the last message; before the first one, the offset to read after. */
+  #offset = 0
+  /** The last offset that came by a page, not over the channel. */
+  #pagesEnd = 0
+  #isLive = false
+  #isStopped = false
+  #waiting: LogBatch[] = []
+  #waitingBytes = 0
+
+  constructor(context: LogReaderContext) {
+    this.#context = context
+  }
+
+  get epoch(): string {
+    return this.#epoch
+  }
+
+  /** Everything up to this offset has been read. */
+  get offset(): number {
+    return this.#offset
+  }
+
+  /** All pages are read: messages come over the channel. */
+  get isLive(): boolean {
+    return this.#isLive
+  }
+
+  get isStopped(): boolean {
+    return this.#isStopped
+  }
+
+  /** Resolves when the reader is live, or stopped. The channel must be subscribed, so that pages and channel overlap. */
+  async read({ start, isContinued }: LogStart): Promise<void> {
+    this.#epoch = start.epoch
+    this.#offset = start.offset
+    this.#context.follower.begins(start, isContinued)
+    // Repeat until nothing is missing between the last page and the waiting messages.
+    do await this.#readPages()
+    while (!this.#isStopped && !this.#takeWaiting())
+    this.#isLive = !this.#isStopped
+  }
+
+  /** Reads nothing more. */
+  stop(): void {
+    this.#isStopped = true
+    this.#isLive = false
+    this.#clearWaiting()
+  }
+
+  /**
+   * Takes a message of the channel.
+   * @returns an error if the log cannot be followed any further
+   */
+  take(batch: LogBatch): Error | undefined {
+    if (this.#isStopped) return undefined
+    if (this.#isLive) return this.#takeLive(batch)
+    this.#wait(batch)
+    return undefined
+  }
+
+  /** Reads up to the end of the stream. */
+  async #readPages(): Promise<void> {
+    const { pair, stream } = this.#context
+    let count = FIRST_PAGE_COUNT
+    for (let isEnd = false; !isEnd && !this.#isStopped; ) {
+      const from = `${this.#offset + 1}`
+      const entries: readonly Entry[] = await pair.ask((redis) => redis.xrangeBuffer(stream, from, '+', 'COUNT', count))
+      if (this.#isStopped) return
+      let byteCount = 0
+      for (const entry of entries) byteCount += this.#takeEntry(entry)
+      this.#pagesEnd = this.#offset
+      isEnd = entries.length < count
+      const average = Math.max(1, byteCount / entries.length)
+      count = Math.min(MAX_PAGE_COUNT, Math.max(FIRST_PAGE_COUNT, Math.floor(PAGE_BYTES / average)))
+    }
+  }
+
+  /** Returns the bytes of the entry. */
+  #takeEntry([id, [field, value = Buffer.alloc(0)]]: Entry): number {
+    const [offset = 0, timeMs = 0] = id.toString('latin1').split('-').map(Number)
+    const fence = field?.toString() === FENCE_FIELD ? decodeFence(value.toString('latin1')) : undefined
+    if ((fence?.after ?? offset - 1) > this.#offset) throw new Error('the log is trimmed faster than it is read')
+    if (fence === undefined) this.#deliver(offset, timeMs, value)
+    else this.#fenced(offset, timeMs, fence)
+    return value.length
+  }
+
+  #wait(batch: LogBatch): void {
+    if (this.#waitingBytes + batch.bytes.length > MAX_WAITING_BYTES) this.#clearWaiting()
+    // A copy: a view would hold the whole chunk that was read from the socket.
+    this.#waiting.push({ ...batch, bytes: Buffer.from(batch.bytes) })
+    this.#waitingBytes += batch.bytes.length
+  }
+
+  #clearWaiting(): void {
+    this.#waiting = []
+    this.#waitingBytes = 0
+  }
+
+  /** Takes the waiting messages. Returns `false` if there are messages to read before them. */
+  #takeWaiting(): boolean {
+    const waiting = this.#waiting
+    this.#clearWaiting()
+    for (const batch of waiting) {
+      if (batch.epoch === this.#epoch && batch.firstOffset > this.#offset + 1) return false
+      const broken = this.#takeLive(batch)
+      if (broken !== undefined) throw broken
+    }
+    return true
+  }
+
+  /** Returns an error if the log cannot be followed any further over this link. */
+  #takeLive(batch: LogBatch): Error | undefined {
+    const { epoch, firstOffset, timeMs, fence } = batch
+    // It may be an earlier epoch; the next link asks which one is current.
+    if (epoch !== this.#epoch) return new Error('another epoch of the log has begun')
+    // A page had it already.
+    const isOld = firstOffset <= this.#offset
+    if (isOld && firstOffset > this.#pagesEnd) return new Error(`the log has another message at ${firstOffset}`)
+    if (fence !== undefined) {
+      if (fence.after > this.#offset) return new Error(`the log has a hole before ${firstOffset}`)
+      if (!isOld) this.#fenced(firstOffset, timeMs, fence)
+      return undefined
+    }
+    let offset = firstOffset
+    for (const envelope of envelopesOf(batch)) {
+      if (offset > this.#offset + 1) return new Error(`the log has a hole before ${offset}`)
+      if (offset > this.#offset) this.#deliver(offset, timeMs, envelope)
+      offset++
+    }
+    this.#context.advanced()
+    return undefined
+  }
+
+  #deliver(offset: number, timeMs: number, envelope: Buffer): void {
+    this.#offset = offset
+    const { follower } = this.#context
+    const delivery = decodeEnvelope(undefined, envelope)
+    if (delivery === undefined) follower.malformed(offset, `an entry of the log that is no message, at ${offset}`)
+    else follower.message({ ...delivery, offset, timeMs })
+  }
+
+  #fenced(offset: number, timeMs: number, { isComplete }: LogFence): void {
+    this.#offset = offset
+    this.#context.follower.fenced({ offset, timeMs, isComplete })
+  }
+}

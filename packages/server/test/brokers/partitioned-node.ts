@@ -1,0 +1,59 @@
+import { randomBytes } from 'node:crypto'
+import { type CommonBrokerOptions, historyOf } from 'webmq-conformance'
+import { namespaceOf, PartitionedBroker } from '../../src/brokers/partitioned/index.js'
+import type { Broker } from '../../src/ports/broker.js'
+import type { HistoryOptions } from '../../src/ports/history-rules.js'
+
+/** Makes an instance of an adapter. */
+export type CreateAdapter = (options: CommonBrokerOptions & { readonly followsLog?: 'on-demand' }) => Promise<Broker>
+
+/** Partitions of a log under test. */
+export const PARTITION_COUNT = 4
+
+const OPTIONS: CommonBrokerOptions = {
+  brokerNamespace: '',
+  brokerTimeoutMs: 5_000,
+  brokerStartTimeoutMs: 5_000,
+  brokerHeartbeatMs: 1_000,
+  brokerMaxPendingBytes: 64 * 1_048_576,
+  dedupeWindowMs: 60_000,
+  dedupeMaxIds: 1_000,
+  maxPayloadBytes: 1_048_576,
+  ...historyOf(),
+}
+
+export function freshNamespace(): string {
+  return `test-${randomBytes(6).toString('hex')}`
+}
+
+/** Makes a node whose log has partitions, not started. @param create Makes an instance of the adapter. */
+export function createPartitioned(
+  brokerNamespace: string,
+  history: HistoryOptions,
+  create: CreateAdapter,
+): Promise<Broker> {
+  const options = { ...OPTIONS, ...history, brokerNamespace }
+  return createOf(options, create)
+}
+
+async function createOf(
+  options: CommonBrokerOptions,
+  create: CreateAdapter,
+): Promise<Broker> {
+  const { brokerNamespace } = options
+  return await PartitionedBroker.create({
+    ...options,
+    count: PARTITION_COUNT,
+    words: 1,
+    base: await create({ ...options, ...historyOf(), retain: undefined }),
+    createPartition: (partition) =>
+      create({
+        ...options,
+        brokerNamespace: namespaceOf(brokerNamespace, partition, PARTITION_COUNT),
+        followsLog: 'on-demand',
+      }),
+    onError: (error) => {
+      throw error
+    },
+  })
+}
