@@ -23,9 +23,9 @@ interface Topic {
  * Publishes to all members of one group by one call of uWebSockets.js, which joins the messages of a turn in C++.
  *
  * A topic stands for exactly one group, so only a multicast to a single group can take this way: a publish to several
- * topics would reach a connection several times. What a connection gets by topics and what it gets by itself is in the
- * order of the calls, because:
- * - uWebSockets.js writes what was published to a connection before what is sent to it later.
+ * topics would reach a connection several times. Published frames and frames of {@link UwsOutbox} keep the order of the
+ * calls, because:
+ * - uWebSockets.js writes a publish before any later send to the same connection.
  * - Frames that wait in {@link UwsOutbox} are sent before the publish.
  * - A connection with a backlog is apart: it gets each message by itself, behind its backlog.
  *
@@ -111,7 +111,7 @@ export class UwsTopics {
       topic.apart.add(connection)
       return
     }
-    // uWebSockets.js forgets what it has not written yet with the last subscription. This one stays.
+    // With its last subscription a connection would lose the messages that are not written yet. This one stays.
     connection.isSubscribed ||= connection.socket?.subscribe(NO_TOPIC) ?? false
     connection.socket?.subscribe(topic.name)
   }
