@@ -82,8 +82,8 @@ export class UwsOutbox {
   flush(connection: UwsConnection): void {
     const { frames, socket } = connection
     if (socket === undefined || frames.length === 0) return
-    // A single frame is one write anyway and needs no cork.
-    if (frames.length === 1) this.#sendAll(connection)
+    // A single frame is one write anyway and needs no cork, unless published messages go before it.
+    if (frames.length === 1 && !connection.isSubscribed) this.#sendAll(connection)
     else socket.cork(() => this.#sendAll(connection))
     if (socket.getBufferedAmount() > this.#limits.maxOutboxBytes) this.#events.overflow(connection)
   }
