@@ -148,6 +148,7 @@ function fleet({ config }: ResultRecord, row: ResultRow): CheckCase | undefined 
   if (kind === undefined || row.fault !== 'none') return undefined
   const perSecond = numberOf(row, 'publishedPerSecond')
   const published = numberOf(row, 'publishedCount')
+  const expected = numberOf(row, 'expectedCount')
   const seconds = perSecond > 0 ? published / perSecond : 0
   return {
     label: `${row.subscribers} users x ${Number(config.backends)}, ${kind}`,
@@ -157,7 +158,8 @@ function fleet({ config }: ResultRecord, row: ResultRow): CheckCase | undefined 
     seconds,
     published,
     publishedBy: 'client',
-    listenersPerKey: row.subscribers / Number(config.rooms),
+    // While users come, a message has fewer listeners than a full room: that is part of the load.
+    listenersPerKey: expected > 0 ? expected / published : row.subscribers / Number(config.rooms),
     payloadBytes: Number(config.messageSize),
     isLogged: true,
     isPaced: false,
