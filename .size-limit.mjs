@@ -17,12 +17,12 @@ const PART_BYTES = {
   iterate: 1_024,
   latest: 1_024,
   load: 1_024,
-  outbox: 3_456,
+  outbox: 3_584,
   presence: 2_560,
   requests: 2_688,
   resume: 1_024,
   schema: 2_048,
-  state: 2_560,
+  state: 1_792,
   tabs: 6_656,
 }
 

@@ -1,3 +1,5 @@
+import type { Service, ServiceKind } from 'webmq-services'
+
 /** A Node program of an example: a file beside its `package.json`. */
 export interface ExampleProgram {
   /** `server`, or the name of another file, such as `worker`. */
@@ -14,6 +16,10 @@ export interface RunningExample {
   readonly server: ExampleProgram
   /** All of them, the server too. */
   readonly programs: readonly ExampleProgram[]
+  /** What was started for it, by the variable that tells the programs its address. */
+  readonly services: Readonly<Record<string, Service>>
+  /** What the environment tells the programs. */
+  readonly env: Readonly<Record<string, string>>
   /** Stops the page and every program. */
   close(): Promise<void>
 }
@@ -23,6 +29,11 @@ export interface ExampleOptions {
   readonly port?: number
   /** Whether the output of the programs is printed; default `false`. */
   readonly isShown?: boolean
+  /** The service of an example that needs a broker; default `nats`. */
+  readonly broker?: ServiceKind
 }
 
 export declare function startExample(name: string, options?: ExampleOptions): Promise<RunningExample>
+
+/** Bundles programs of an example, files beside its `package.json`, into its `dist/programs`. */
+export declare function buildPrograms(root: string, names: readonly string[]): Promise<void>

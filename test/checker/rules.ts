@@ -33,7 +33,7 @@ export interface Rules {
 /** The server's default: a publish and a listen wait so long for the broker. */
 const BROKER_TIMEOUT_MS = 5_000
 /** A node that lost its broker waits at most so long between two attempts to reach it. */
-const MAX_RECONNECT_MS = 5_000
+const MAX_RECONNECT_MS = 1_000
 /** What a machine that plays several schedules at once may add to a time. */
 const SLACK_MS = 3_000
 export const ANSWER_WITHIN_MS = BROKER_TIMEOUT_MS + SLACK_MS

@@ -34,11 +34,11 @@ let batch = []
 serveTarget({
   port,
   version: '0.1.0',
-  publish(writer, seq, timeUs) {
+  publish(writer, seq, timeUs, key = 'bench.tick') {
     const payload = writer.write(seq, timeUs)
     publishedBytes += payload.length
     publishedCount++
-    return server.publish('bench.tick', payload).catch(failed)
+    return server.publish(key, payload).catch(failed)
   },
   async publishBatch(writers, firstSeq, timeUs) {
     if (batch[0]?.payload !== writers[0].bytes)

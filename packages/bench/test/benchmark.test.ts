@@ -136,6 +136,23 @@ describe('benchmark.js', { timeout: 60_000 }, () => {
     expect(output()).toMatch(/FAILS: p50<1us \(\d/)
   })
 
+  it('lets the load generator play the clients, over a broker too', async () => {
+    const file = join(directory, 'generator.json')
+    const load = ['--clients', '10', '--duration', '1', '--warmup', '0.2', '--clients-by', 'generator']
+    const asserted = ['loss=0', 'duplicates=0', 'reordered=0', 'closes=0', 'unexpected=0', 'publishErrors=0']
+    const asserts = asserted.flatMap((condition) => ['--assert', condition])
+    const { output, exited } = benchmark(...load, '--backends', '2', '--broker', 'redis', ...asserts, '--json', file)
+
+    expect(await exited, output()).toBe(0)
+    expect(output()).toContain('Clients by: generator (1 thread, seed 1)')
+    const { config, results, irregularities, generator } = JSON.parse(await readFile(file, 'utf8'))
+    expect(config).toMatchObject({ clientsBy: 'generator', workers: 1 })
+    expect(results).toMatchObject({ publishedCount: 50, perBackend: [{ clientCount: 5 }, { clientCount: 5 }] })
+    expect(results.deliveredCount).toBe(results.expectedCount)
+    expect(irregularities).toMatchObject({ unacknowledgedCount: 0, clientErrorCount: 0, gapCount: 0 })
+    expect(generator.cpuSeconds).toBeGreaterThan(0)
+  })
+
   it.each(BROKERS)('measures several backends over %s: what one publishes the clients of all get', async (broker) => {
     const file = join(directory, `${broker}.json`)
     const load = ['--clients', '8', '--backends', '3', '--broker', broker, '--duration', '1', '--warmup', '0.2']

@@ -92,20 +92,22 @@ class Toxiproxy implements FaultProxy {
 
   async swallow(): Promise<void> {
     for (const stream of STREAMS) {
-      await this.#add({ name: `swallow-${stream}`, type: 'timeout', stream, attributes: { timeout: 0 } })
+      await this.#add(swallowToxic(stream))
     }
   }
 
+  /** A delay that ends becomes 0: to remove it, toxiproxy waits up to 5 s for each link that is busy. */
   async latency(delayMs: number): Promise<void> {
     for (const stream of STREAMS) {
-      const name = `latency-${stream}`
-      await this.#remove(name)
-      if (delayMs > 0) await this.#add({ name, type: 'latency', stream, attributes: { latency: delayMs, jitter: 0 } })
+      const toxic = latencyToxic(stream, delayMs)
+      if (this.#toxics.has(toxic.name)) await this.#api.updateToxic(NAME, toxic)
+      else if (delayMs > 0) await this.#add(toxic)
     }
   }
 
   async heal(): Promise<void> {
-    for (const name of [...this.#toxics]) await this.#remove(name)
+    await this.latency(0)
+    for (const stream of STREAMS) await this.#remove(swallowToxic(stream).name)
     await this.#api.setEnabled(NAME, true)
   }
 
@@ -128,4 +130,12 @@ class Toxiproxy implements FaultProxy {
     await this.#api.removeToxic(NAME, name)
     this.#toxics.delete(name)
   }
+}
+
+function swallowToxic(stream: Toxic['stream']): Toxic {
+  return { name: `swallow-${stream}`, type: 'timeout', stream, attributes: { timeout: 0 } }
+}
+
+function latencyToxic(stream: Toxic['stream'], delayMs: number): Toxic {
+  return { name: `latency-${stream}`, type: 'latency', stream, attributes: { latency: delayMs, jitter: 0 } }
 }

@@ -27,6 +27,8 @@ export interface LoadBalancerOptions {
   readonly ports: readonly number[]
   /** Connections at once; each takes two of 20,000 descriptors. Default and most: 9,900. */
   readonly maxConnections?: number
+  /** A node that does not answer two checks in a row within this time loses its connections; default 1,000. */
+  readonly checkTimeoutMs?: number
   /** Tells the nodes who the client is by the PROXY protocol, version 2; default false: by `X-Forwarded-For` alone. */
   readonly proxyProtocol?: boolean
 }
@@ -37,6 +39,7 @@ const MAX_CONNECTIONS = 9_900
  * A node that crashes or leaves gets no new connection after two checks. A refused connection goes to the next at once.
  */
 const CHECK_INTERVAL_MS = 200
+const CHECK_TIMEOUT_MS = 1_000
 const START_TIMEOUT_MS = 10_000
 const STOP_TIMEOUT_MS = 1_000
 const POLL_INTERVAL_MS = 20
@@ -76,9 +79,10 @@ async function start(command: string, options: LoadBalancerOptions): Promise<Loa
   }
 }
 
-/** Like `deploy/haproxy.cfg`, except for its container names and the time between two checks. */
+/** Like `deploy/haproxy.cfg`, except for its container names and the times of checks. */
 function configOf(port: number, options: LoadBalancerOptions): string {
   const { ports, maxConnections = MAX_CONNECTIONS, proxyProtocol = false } = options
+  const { checkTimeoutMs = CHECK_TIMEOUT_MS } = options
   return `global
   maxconn ${Math.min(MAX_CONNECTIONS, maxConnections)}
 
@@ -88,6 +92,7 @@ defaults
   timeout client 60s
   timeout server 60s
   timeout tunnel 90s
+  timeout check ${checkTimeoutMs}ms
   option forwardfor
   retries 3
   option redispatch 1
@@ -101,8 +106,8 @@ frontend public
 backend nodes
   balance leastconn
   option httpchk GET /ready
-  http-check expect status 200
-  default-server check inter ${CHECK_INTERVAL_MS}ms fall 2 rise 1${proxyProtocol ? ' send-proxy-v2 check-send-proxy' : ''}
+  http-check expect error-status L7OKC status 200
+  default-server check inter ${CHECK_INTERVAL_MS}ms fall 2 rise 1 on-marked-down shutdown-sessions${proxyProtocol ? ' send-proxy-v2 check-send-proxy' : ''}
 ${ports.map((nodePort, index) => `  server node${index} ${HOST}:${nodePort}`).join('\n')}
 `
 }

@@ -38,6 +38,11 @@ export class ToxiproxyClient {
     await this.#request('POST', `/proxies/${name}/toxics`, toxic)
   }
 
+  /** Changes the attributes of a toxic that exists. */
+  async updateToxic(name: string, { name: toxic, attributes }: Toxic): Promise<void> {
+    await this.#request('POST', `/proxies/${name}/toxics/${toxic}`, { attributes })
+  }
+
   /** Whether one of this name existed. */
   async removeToxic(name: string, toxic: string): Promise<void> {
     await this.#request('DELETE', `/proxies/${name}/toxics/${toxic}`)

@@ -32,6 +32,28 @@ describe('a load balancer', () => {
     expect(balancer.peakRssBytes()).toBeGreaterThan(1_000_000)
   })
 
+  it('keeps the connections of a node that leaves, and ends those of one that stands still', async () => {
+    const nodes = await Promise.all(['a', 'b'].map(startNode))
+    await using balancer = await startLoadBalancer({ ports: nodes.map(({ port }) => port), checkTimeoutMs: 100 })
+    await expect.poll(() => answers(balancer.url)).toEqual(['a', 'b'])
+    const [leaving, standing] = nodes
+    if (leaving === undefined || standing === undefined) throw new Error('there are two')
+    const ends: string[] = []
+    for (const _ of nodes) {
+      const response = await fetch(`${balancer.url}/endless`)
+      const name = String(response.headers.get('name'))
+      response.text().then(
+        () => ends.push(name),
+        () => ends.push(name),
+      )
+    }
+
+    leaving.state.isReady = false
+    await expect.poll(() => answers(balancer.url)).toEqual(['b'])
+    standing.state.isStanding = true
+    await expect.poll(() => ends, { timeout: 10_000 }).toEqual(['b'])
+  })
+
   it('leaves no process and no file behind', async () => {
     const balancer = await startLoadBalancer({ ports: [1] })
     const folder = dataFolderOf('haproxy')
@@ -43,12 +65,22 @@ describe('a load balancer', () => {
   })
 })
 
-/** A node that answers its name, and on `/ready` whether it accepts connections. */
-async function startNode(name: string): Promise<{ server: Server; port: number; state: { isReady: boolean } }> {
-  const state = { isReady: true }
+interface StartedNode {
+  readonly server: Server
+  readonly port: number
+  /** A node that stands still accepts requests and answers none. */
+  readonly state: { isReady: boolean; isStanding: boolean }
+}
+
+/** A node that answers its name, on `/ready` whether it accepts connections, and on `/endless` without an end. */
+async function startNode(name: string): Promise<StartedNode> {
+  const state = { isReady: true, isStanding: false }
   const server = createServer((request, response) => {
+    if (state.isStanding) return
     response.statusCode = request.url === '/ready' && !state.isReady ? 503 : 200
-    response.end(name)
+    response.setHeader('name', name)
+    if (request.url === '/endless') response.write(name)
+    else response.end(name)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => {

@@ -7,6 +7,11 @@ pub(crate) fn now_us() -> u64 {
     micros(ClockId::Monotonic)
 }
 
+/// Microseconds of `CLOCK_REALTIME` since 1970.
+pub(crate) fn wall_us() -> u64 {
+    micros(ClockId::Realtime)
+}
+
 /// CPU time of the calling thread.
 pub(crate) fn thread_cpu_us() -> u64 {
     micros(ClockId::ThreadCPUTime)

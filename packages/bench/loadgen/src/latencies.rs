@@ -30,6 +30,12 @@ impl Latencies {
         self.0.len()
     }
 
+    /// Values and how often each was recorded, ascending: a histogram that others can add to theirs.
+    pub(crate) fn recorded(&self) -> Vec<(u64, u64)> {
+        let max = self.0.max();
+        self.0.iter_recorded().map(|value| (value.value_iterated_to().min(max), value.count_at_value())).collect()
+    }
+
     /// `None` when nothing was recorded.
     pub(crate) fn summary(&self) -> Option<Summary> {
         let at = |percentile| self.0.value_at_percentile(percentile).min(self.0.max());
@@ -76,6 +82,13 @@ mod tests {
         let summary = low.summary().expect("recorded");
         assert_eq!((summary.count, summary.min, summary.p50, summary.max), (100, 1, 50, 100));
         assert_eq!((summary.p90, summary.p95), (90, 95));
+    }
+
+    #[test]
+    fn recorded_values_come_with_their_counts() {
+        let mut latencies = Latencies::new();
+        [5, 5, 1_000, 7].into_iter().for_each(|us| latencies.record(us));
+        assert_eq!(latencies.recorded(), [(5, 2), (7, 1), (1_000, 1)]);
     }
 
     #[test]

@@ -1,4 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { RunError } from '../exit-codes.js'
 import { missingPackage } from '../missing-package.js'
 import type { BackendCommand, BackendEvent, BackendOptions, BackendSample } from './messages.js'
@@ -6,6 +7,8 @@ import type { BackendCommand, BackendEvent, BackendOptions, BackendSample } from
 const START_TIMEOUT_MS = 30_000
 /** A backend that still runs this long after it lost its channel is killed. */
 const STOP_TIMEOUT_MS = 3_000
+/** Above the time that a server takes to drain by default. */
+const DRAIN_TIMEOUT_MS = 60_000
 /** Output of a backend that is kept, to explain its death. */
 const MAX_OUTPUT_CHARS = 4_000
 
@@ -93,6 +96,24 @@ export class BackendProcess {
     } finally {
       this.#samples.delete(id)
     }
+  }
+
+  /**
+   * Sends SIGTERM: the server drains, and its process ends. Resolves when it is gone.
+   * @returns the resources that it has used, the drain included
+   * @throws {RunError} when it died instead, or takes too long.
+   */
+  async drain(): Promise<BackendSample> {
+    this.#isStopping = true
+    let last: BackendSample | undefined
+    this.#child.on('message', (event: BackendEvent) => {
+      if (event.type === 'drained') last = event.sample
+    })
+    this.#child.kill('SIGTERM')
+    const late = sleep(DRAIN_TIMEOUT_MS, undefined, { ref: false })
+    await Promise.race([this.#exited, late])
+    if (last === undefined) throw new RunError(`backend ${this.index} did not drain; its last output:\n${this.#output}`)
+    return last
   }
 
   /** Ends the process; resolves when it is gone. Idempotent. */

@@ -10,6 +10,9 @@ export interface BackendOptions extends NodeBrokerOptions {
   readonly history?: readonly string[]
   /** Most messages in the log, over all keys; absent: the server's default. */
   readonly historyMaxMessages?: number
+  readonly tls?: { readonly certFile: string; readonly keyFile: string }
+  readonly compression?: boolean
+  readonly compressionThresholdBytes?: number
 }
 
 /** Resources that a backend has used up to one moment. */
@@ -33,3 +36,5 @@ export type BackendEvent =
   | { readonly type: 'listening'; readonly url: string; readonly port: number }
   | { readonly type: 'failed'; readonly message: string }
   | { readonly type: 'sample'; readonly id: number; readonly sample: BackendSample }
+  /** The last one, after SIGTERM: nobody is connected any more. */
+  | { readonly type: 'drained'; readonly sample: BackendSample }

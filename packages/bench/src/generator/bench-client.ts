@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { WebMQClient } from 'webmq-client'
+import { WebMQClient, type WebSocketConstructor } from 'webmq-client'
 import { WebSocket } from 'ws'
 import type { ClientAccess } from './messages.js'
 
@@ -26,7 +26,7 @@ export interface BenchClient {
 /**
  * Does not offer permessage-deflate: WebMQ declines it by default, and the offer costs the generator memory.
  */
-function plainWebSocket(tls: ClientAccess['tls']) {
+export function plainWebSocket(tls: ClientAccess['tls']): WebSocketConstructor {
   return class PlainWebSocket extends WebSocket {
     constructor(url: string | URL, protocols?: string | string[]) {
       super(url, protocols, { ...tls, perMessageDeflate: false })

@@ -104,6 +104,7 @@ export class ClientLoad {
       reconnectCount: players.reduce((sum, { client }) => sum + client.reconnectCount, 0),
       gapCount: players.reduce((sum, { client }) => sum + client.gapCount, 0),
       clientErrorCount: players.reduce((sum, { client }) => sum + client.errorCount, 0),
+      closedCount: 0, // The library connects again: that is a reconnect.
       lastSendUs: this.#lastSendUs,
       lastArrivalUs: this.#counters.read('lastArrivalUs'),
       sendLag: this.#sendLag,

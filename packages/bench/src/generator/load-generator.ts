@@ -2,6 +2,7 @@ import { MessageChannel, Worker } from 'node:worker_threads'
 import { RunError } from '../exit-codes.js'
 import type { KeyPlanOptions } from '../load/key-plan.js'
 import { type LiveCounter, LiveCounters } from './live-counters.js'
+import type { Load, LoadTotals } from './load.js'
 import type { ClientAccess, LoadCommand, LoadEvent, LoadResult, LoadWorkerData, PacerData } from './messages.js'
 import { PacerControl } from './pacer-control.js'
 import type { Window } from './receiver.js'
@@ -16,20 +17,11 @@ export interface LoadOptions {
   readonly access?: ClientAccess
 }
 
-const OPEN_ACCESS: ClientAccess = { keyPrefix: 'bench' }
-
-/** Sums over all workers at this moment. */
-export interface LoadTotals {
-  readonly connectedCount: number
-  readonly publishedCount: number
-  readonly deliveredCount: number
-  /** All arrivals, including duplicates and the warm-up. */
-  readonly arrivedCount: number
-  readonly isSendingDone: boolean
-}
+/** Anybody, below `bench`. */
+export const OPEN_ACCESS: ClientAccess = { keyPrefix: 'bench' }
 
 /** The worker threads that play the clients, and the pacer that tells them when to send. */
-export class LoadGenerator {
+export class LoadGenerator implements Load {
   readonly #workers: readonly LoadThread[]
   readonly #pacer: Worker
   readonly #pacerControl = new PacerControl()
@@ -73,9 +65,15 @@ export class LoadGenerator {
   }
 
   /** Starts to send at the warm-up's start, `window.startUs` minus the warm-up. */
-  begin(window: Window): void {
+  async begin(window: Window): Promise<void> {
     for (const worker of this.#workers) worker.post({ type: 'begin', window })
     this.#pacerControl.start(window.startUs)
+  }
+
+  /** Of the whole process, which does nothing else meanwhile. */
+  async cpuSeconds(): Promise<number> {
+    const { user, system } = process.cpuUsage()
+    return (user + system) / 1_000_000
   }
 
   get totals(): LoadTotals {

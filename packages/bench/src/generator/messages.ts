@@ -71,6 +71,10 @@ export interface LoadResult {
   readonly gapCount: number
   /** Errors outside of any promise, such as an unreadable message. */
   readonly clientErrorCount: number
+  /** Connections that ended for good before the run did. */
+  readonly closedCount: number
+  /** How the first of them ended. */
+  readonly firstClose?: string
   /** On the machine's monotonic clock, microseconds; 0 when nothing was sent or received. */
   readonly lastSendUs: number
   readonly lastArrivalUs: number

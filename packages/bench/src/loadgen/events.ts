@@ -15,7 +15,12 @@ export interface MicrosecondSummary {
 /** Options of new connections. */
 export interface ConnectOptions {
   readonly count: number
-  readonly port: number
+  /** Absent: `ports`, or those of all `groups`. */
+  readonly port?: number
+  /** Several servers, in turn. */
+  readonly ports?: readonly number[]
+  /** Absent: all are in group 0. A group's number is its place; `port` is that of all of its connections. */
+  readonly groups?: readonly { readonly count: number; readonly port?: number }[]
   /** IP address; absent: 127.0.0.1. */
   readonly host?: string
   /** For the header `Host`; absent: address and port. */
@@ -78,6 +83,10 @@ export interface CountOptions {
   readonly fanout?: boolean
   /** The first number that everybody should get. */
   readonly firstSeq?: number
+  /** Of `ts_us`; default `monotonic`. */
+  readonly clock?: 'monotonic' | 'wall'
+  /** Latencies per group and `seq`; replaces `fanout`. */
+  readonly bySeq?: boolean
   readonly timelineMs?: number
 }
 
@@ -85,6 +94,8 @@ export interface CountOptions {
 export interface CountStopOptions {
   /** Everybody should get this one last. */
   readonly lastSeq?: number
+  /** The same by group. */
+  readonly lastSeqs?: readonly number[]
   /** Otherwise when no frame has come for this long. */
   readonly quietMs?: number
   readonly timeoutMs?: number
@@ -117,12 +128,51 @@ export interface Counted {
   /** Of the window, 0 to 1. */
   readonly busiestThreadShare: number
   readonly timeline: readonly { readonly atMs: number; readonly frames: number }[]
+  /** Only with `bySeq`. */
+  readonly bySeq?: readonly MessageReceipts[]
+  /** Receipts before `ts_us`; only with `bySeq`. */
+  readonly earlyReceipts?: number
+  /** Receipts that are not in `bySeq`; only with `bySeq`. */
+  readonly receiptsNotKept?: number
   readonly slow: {
     readonly connections: number
     readonly frames: number
     readonly gapCount: number
     readonly duplicateCount: number
   } | null
+}
+
+/** The receipts of one message by the connections of its group, in microseconds. */
+export interface MessageReceipts {
+  readonly group: number
+  readonly seq: number
+  /** Connections that received it. */
+  readonly count: number
+  readonly p50: number
+  readonly p95: number
+  readonly p99: number
+  readonly max: number
+}
+
+/** A server whose clock is compared. */
+export interface OffsetOptions {
+  readonly port: number
+  /** Default `/time`. */
+  readonly path?: string
+  /** Member of the answer with the microseconds since 1970; default `unixUs`. */
+  readonly field?: string
+  /** Default 50. */
+  readonly rounds?: number
+}
+
+/** Answer to `offset`. */
+export interface ClockOffset {
+  readonly rounds: number
+  /** The server's clock less that of the generator. */
+  readonly offsetUs: number
+  /** `offsetUs` is at most this wrong. */
+  readonly uncertaintyUs: number
+  readonly roundTripUs: { readonly min: number; readonly p50: number }
 }
 
 /** A frame to send: a text, or the bytes of a binary or compressed message. */

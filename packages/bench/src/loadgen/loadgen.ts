@@ -1,4 +1,5 @@
 import type {
+  ClockOffset,
   Connected,
   ConnectOptions,
   Counted,
@@ -7,6 +8,7 @@ import type {
   FloodedIn,
   FloodInOptions,
   LoadgenStats,
+  OffsetOptions,
   Pinged,
   PingOptions,
 } from './events.js'
@@ -20,6 +22,7 @@ const STATS_TIMEOUT_MS = 10_000
 const CONNECTION_TIMEOUT_MS = 10_000
 const COUNT_STOP_TIMEOUT_MS = 10_000
 const PING_TIMEOUT_MS = 30_000
+const OFFSET_TIMEOUT_MS = 10_000
 const SEND_TIMEOUT_MS = 30_000
 /** Slower than any server here accepts connections. */
 const MIN_CONNECTS_PER_SECOND = 100
@@ -80,6 +83,16 @@ export class Loadgen {
       { ...options, timeoutMs },
       'counted',
       timeoutMs + ANSWER_MARGIN_MS,
+    )
+  }
+
+  /** Compares the wall clock of a server with that of this machine. */
+  async offset(options: OffsetOptions): Promise<ClockOffset> {
+    return await this.#request<ClockOffset>(
+      'offset',
+      { ...options, timeoutMs: OFFSET_TIMEOUT_MS },
+      'offset',
+      ANSWER_MARGIN_MS,
     )
   }
 

@@ -32,6 +32,7 @@ svg{display:block;width:100%;height:auto;overflow:visible}
 .legend svg{width:26px;height:12px;flex:none}
 svg text{font:12px system-ui,sans-serif;fill:var(--soft)}
 svg text.value{fill:var(--ink);font-variant-numeric:tabular-nums}
+.band{fill:var(--ink);opacity:.07}.timeline text{paint-order:stroke;stroke:var(--card);stroke-width:3}
 .grid{stroke:var(--line)}.axis{stroke:var(--faint);fill:none}
 .line{fill:none;stroke:currentColor;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}.line.dense{stroke-width:1.25;opacity:.85}
 .mark{fill:currentColor;stroke:var(--card);stroke-width:1}.mark.doubt{fill:var(--card);stroke:currentColor;stroke-width:1.5}

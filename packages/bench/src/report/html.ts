@@ -2,13 +2,14 @@ import type { ResultRecord } from '../results/result.js'
 import { machineLine } from './environment.js'
 import { escapeHtml } from './html-escape.js'
 import { environmentSection, outcomeSection } from './html-facts.js'
-import type { LookOf } from './html-figure.js'
+import { figure, type LookOf } from './html-figure.js'
 import { htmlPage } from './html-page.js'
 import { distributionFigures, metricFigure } from './html-plots.js'
 import { htmlTable } from './html-table.js'
 import { timelineFigures } from './html-timelines.js'
 import { type PlotPlan, planPlots } from './plot-plan.js'
 import { lookClass, markerPath } from './svg-marker.js'
+import { timelineSvg } from './svg-timeline.js'
 
 /**
  * A result as one self-contained page: plots, table, outcome, and the command and machine to reproduce it. It refers to
@@ -42,7 +43,13 @@ function plotsSection(record: ResultRecord, plan: PlotPlan, names: readonly stri
   })
   const timelines = group('Over time', timelineFigures(record, lookOf))
   const content = [...groups, timelines].join('')
-  return content === '' ? '' : `<section id="plots"><h2>Plots</h2>${legend(names, lookOf)}${content}</section>`
+  const plots = content === '' ? '' : `${legend(names, lookOf)}${content}`
+  // Before the legend: their lines have names of their own.
+  const runs = group(
+    '',
+    (record.timelines ?? []).map((one) => figure(escapeHtml(one.title), timelineSvg(one))),
+  )
+  return plots + runs === '' ? '' : `<section id="plots"><h2>Plots</h2>${runs}${plots}</section>`
 }
 
 function distributionsTitle(facetName: string): string {

@@ -5,6 +5,7 @@ import { axisLabel } from './format-cell.js'
 import { escapeHtml } from './html-escape.js'
 import { metricSvg } from './html-plots.js'
 import { planPlots } from './plot-plan.js'
+import { timelineSvg } from './svg-timeline.js'
 
 /** The cost of a delivery compares best; scenarios without it show their first plotted figure. */
 const MAIN_METRIC = 'deliveriesPerServerCpuSecond'
@@ -23,6 +24,7 @@ const STYLE = `
 text{font:12px system-ui,sans-serif;fill:var(--soft)}
 text.head{font-size:18px;font-weight:600;fill:var(--ink)}text.foot{font-size:11px}
 text.value{fill:var(--ink)}.ground{fill:var(--card)}
+.band{fill:var(--ink);opacity:.07}.timeline text{paint-order:stroke;stroke:var(--card);stroke-width:3}
 .grid{stroke:var(--line)}.axis{stroke:var(--faint);fill:none}
 .line{fill:none;stroke:currentColor;stroke-width:2}.mark{fill:currentColor;stroke:var(--card)}
 .spread{stroke:currentColor;stroke-width:5;opacity:.3;fill:none}.spread.ends{stroke:var(--ink);stroke-width:1.5;opacity:.7}
@@ -32,10 +34,15 @@ text.value{fill:var(--ink)}.ground{fill:var(--card)}
 `.trim()
 
 /**
- * The main plot of a result as a self-contained picture for a README, with the command that made it.
+ * The main plot of a result, its timelines where it has any, as a self-contained picture for a README, with the command that made it.
  * @throws {RunError} when the result has nothing to plot.
  */
 export function svgText(record: ResultRecord): string {
+  const { timelines = [] } = record
+  if (timelines.length > 0) {
+    const plots = timelines.map((one) => ({ title: one.title, plot: timelineSvg(one) }))
+    return svgPicture(plots, machineLine(record), record.command)
+  }
   const plan = planPlots(record)
   const column = plan.metrics.find(({ key }) => key === MAIN_METRIC) ?? plan.metrics[0]
   const [facet] = plan.facets

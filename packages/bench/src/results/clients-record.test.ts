@@ -23,6 +23,7 @@ const RECORD: ClientsRecord = {
     messageSize: 1_024,
     broker: 'memory',
     transport: 'native',
+    clientsBy: 'library',
     seed: 1,
     workers: 1,
   },
@@ -49,6 +50,8 @@ const RECORD: ClientsRecord = {
     reconnectCount: 0,
     gapCount: 0,
     clientErrorCount: 0,
+    closedCount: 0,
+    firstClose: null,
     hasDrainTimedOut: false,
   },
   server: { cpuSeconds: 0.5, deliveriesPerCpuSecond: 200_000, rssBytes: 7e7 },
@@ -95,6 +98,16 @@ describe('a run of the clients scenario', () => {
     expect(
       rows[0]?.cells.filter(({ difference }) => difference?.change === 'worse').map(({ column }) => column.key),
     ).toEqual(['brokerCpuSeconds', 'deliveriesPerTotalCpuSecond'])
+  })
+
+  it('whose clients the load generator played is not compared with one of the client library', () => {
+    const played = { ...RECORD, config: { ...RECORD.config, clientsBy: 'generator' as const } }
+    expect(clientsRecord(played).rows[0]).toMatchObject({ target: 'webmq-native', clientsBy: 'generator' })
+    expect(() => compareResults(clientsRecord(RECORD), clientsRecord(played), { leastChange: 0.03 })).toThrow(
+      /in common/,
+    )
+    const { clientsBy: _, ...config } = RECORD.config
+    expect(clientsRecord({ ...RECORD, config }).rows[0]).toMatchObject({ clientsBy: 'library' })
   })
 
   it('of a bench that knew no brokers can still be read', () => {

@@ -11,7 +11,7 @@ export interface ClientsRecord
     Partial<Pick<ClientsReport, 'broker' | 'total'>> {
   readonly scenario: 'clients'
   readonly machine: MachineInfo
-  readonly config: ClientsConfig
+  readonly config: Omit<ClientsConfig, 'clientsBy'> & Partial<Pick<ClientsConfig, 'clientsBy'>>
   readonly results: ClientsReport['results']
 }
 
@@ -52,6 +52,7 @@ export const CLIENTS_COLUMNS: readonly ResultColumn[] = [
   },
   { key: 'serverRssBytes', title: 'Server RSS', unit: 'B', format: 'bytes', better: 'lower' },
   { key: 'generatorUtilization', title: 'Generator busy', unit: '', format: 'percent' },
+  { key: 'clientsBy', title: 'Clients by', unit: '', format: 'text' },
 ]
 /** Those of them that identify a run. */
 export const CLIENTS_IDENTITY: readonly string[] = [
@@ -62,6 +63,7 @@ export const CLIENTS_IDENTITY: readonly string[] = [
   'publishRate',
   'keyPoolSize',
   'messageSize',
+  'clientsBy',
 ]
 
 /** Whether this is a result of the `clients` scenario. */
@@ -93,6 +95,8 @@ export function clientsRecord(record: ClientsRecord): ResultRecord {
     publishRate: config.publishRate,
     keyPoolSize: config.keyPoolSize,
     messageSize: config.messageSize,
+    // A bench that knew no other did not say it.
+    clientsBy: config.clientsBy ?? 'library',
     publishedPerSecond: rates.publishedPerSecond,
     deliveriesPerSecond: rates.deliveredPerSecond,
     bytesPerSecond: rates.deliveredPerSecond * config.messageSize,

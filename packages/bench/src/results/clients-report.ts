@@ -2,6 +2,9 @@ import type { BrokerKind } from '../brokers/broker-choice.js'
 import type { LatencySummary } from '../measure/latency-histogram.js'
 import type { ServerOptions } from '../options.js'
 
+/** What plays the clients: the client library in Node, or the load generator in Rust. */
+export const CLIENTS_BY = ['library', 'generator'] as const
+
 /** Settings of the scenario, named as their flags. */
 export interface ClientsConfig {
   readonly clients: number
@@ -21,6 +24,7 @@ export interface ClientsConfig {
   /** Address of the given broker, without passwords; absent: the run starts its own. */
   readonly brokerAddress?: string
   readonly transport: ServerOptions['transport']
+  readonly clientsBy: (typeof CLIENTS_BY)[number]
   readonly seed: number
   /** Threads that play the clients. */
   readonly workers: number
@@ -82,8 +86,11 @@ export interface ClientsReport {
     readonly reconnectCount: number
     /** Times that the server told a client that it may have missed messages. */
     readonly gapCount: number
-    /** Errors that the client library reported on its own. */
+    /** Errors that the clients reported on their own. */
     readonly clientErrorCount: number
+    /** Connections that ended for good before the run did. */
+    readonly closedCount: number
+    readonly firstClose: string | null
     readonly hasDrainTimedOut: boolean
   }
   readonly server: {

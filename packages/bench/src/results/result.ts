@@ -116,6 +116,25 @@ export interface ResultSeries {
   readonly points: readonly { readonly atMs: number; readonly value: number }[]
 }
 
+/** A run over time: several plots below each other, over the same seconds, with marked spans. */
+export interface ResultTimeline {
+  readonly title: string
+  /** Time between two values. The first one is of the end of the first step. */
+  readonly stepMs: number
+  /** Spans in which something happened, such as a fault. */
+  readonly bands: readonly { readonly label: string; readonly fromMs: number; readonly toMs: number }[]
+  readonly panels: readonly TimelinePanel[]
+}
+
+/** One of the plots of a timeline. */
+export interface TimelinePanel {
+  readonly title: string
+  readonly unit: string
+  readonly format: ColumnFormat
+  /** `null`: nothing was measured in this step. */
+  readonly lines: readonly { readonly name: string; readonly values: readonly (number | null)[] }[]
+}
+
 /** The result of a scenario of targets and tiers: everything to print, plot or compare. */
 export interface ScenarioResult {
   readonly scenario: string
@@ -130,6 +149,7 @@ export interface ScenarioResult {
   /** Every single measurement in order, with `repeat` and `order`; `spread` is empty. */
   readonly runs: readonly ResultRow[]
   readonly series?: readonly ResultSeries[]
+  readonly timelines?: readonly ResultTimeline[]
   /** Notes on the method or the outcome, one sentence each. */
   readonly notes: readonly string[]
 }

@@ -49,7 +49,8 @@ const idle: TrialScenario<TrialConfig> = {
   measure: measureIdle,
 }
 
-async function measureIdle({
+/** Makes the connections and lets them rest. */
+export async function measureIdle({
   config,
   choice,
   testCase,

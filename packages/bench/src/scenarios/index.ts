@@ -1,11 +1,14 @@
 import type { Scenario } from '../scenario.js'
+import { auctionScenario } from './auction/auction.js'
 import { brokersScenario } from './brokers/brokers.js'
 import { clientsScenario } from './clients/clients.js'
+import { costsScenario } from './costs/costs.js'
 import { clientsDeployment } from './deployment/clients.js'
 import { pacedDeployment } from './deployment/paced.js'
 import { pingDeployment } from './deployment/ping.js'
 import { stormDeployment } from './deployment/storm.js'
 import { fanOutScenario } from './fanout.js'
+import { fleetScenario } from './fleet/fleet.js'
 import { formatsScenario } from './formats.js'
 import { historyScenario } from './history/history.js'
 import { holdScenario } from './hold.js'
@@ -26,6 +29,8 @@ export const scenarios: readonly Scenario[] = [
   clientsScenario,
   brokersScenario,
   historyScenario,
+  auctionScenario,
+  fleetScenario,
   replayScenario,
   fanOutScenario,
   pacedScenario,
@@ -40,6 +45,7 @@ export const scenarios: readonly Scenario[] = [
   slowScenario,
   hostileScenario,
   idleScenario,
+  costsScenario,
 ]
 
 /** Scenarios of a server that runs already (`--url`), by name; the first is the default. */

@@ -11,7 +11,8 @@ import type { TrialConfig } from '../trials/trial-options.js'
 import { type Measured, per, type TrialContext, type TrialScenario } from '../trials/trial-scenario.js'
 import { judge } from '../trials/verdict.js'
 
-interface StormConfig extends TrialConfig {
+/** Settings of the scenario. */
+export interface StormConfig extends TrialConfig {
   readonly auth: 'jwt' | 'none'
   /** Handshakes in flight. */
   readonly batch: number
@@ -83,7 +84,8 @@ const storm: TrialScenario<StormConfig> = {
   measure: measureStorm,
 }
 
-async function measureStorm({
+/** Makes the connections of one case. */
+export async function measureStorm({
   config,
   testCase,
   progress,

@@ -31,6 +31,8 @@ export type TargetCommand =
       readonly payloadBytes: number
       /** Whether to wait while too many bytes wait in the server; default true. It would also wait for slow readers. */
       readonly isThrottled?: boolean
+      /** Only for targets with patterns; absent: the key of all ticks. */
+      readonly key?: string
     }
   /** To this many keys without listeners, in turn: measures the cost of matching. */
   | { readonly cmd: 'publish-keys'; readonly count: number; readonly distinctKeys: number }

@@ -72,7 +72,7 @@ export class Publisher {
     return this.#answer(firstSeq, startUs, durationUs)
   }
 
-  async paced({ perSecond, durationMs, payloadBytes, isThrottled = true }: Paced): Promise<Published> {
+  async paced({ perSecond, durationMs, payloadBytes, isThrottled = true, key }: Paced): Promise<Published> {
     const count = Math.max(1, Math.round((perSecond * durationMs) / 1_000))
     const intervalUs = 1_000_000 / perSecond
     const firstSeq = this.#nextSeq
@@ -92,7 +92,7 @@ export class Publisher {
       while (published < count) {
         const intendedUs = startUs + published * intervalUs
         if (intendedUs > atUs) break
-        accepted = this.#server.publish(writer, this.#nextSeq++, intendedUs)
+        accepted = this.#server.publish(writer, this.#nextSeq++, intendedUs, key)
         recordUs(late, atUs - intendedUs)
         published++
       }

@@ -69,6 +69,7 @@ export class TargetProcess {
     durationMs: number
     payloadBytes: number
     isThrottled?: boolean
+    key?: string
   }): Promise<Published> {
     const limitMs = options.durationMs * PACED_LIMIT_FACTOR + PUBLISH_MARGIN_MS
     return await this.#request('publish-paced', options, 'published', limitMs)

@@ -9,8 +9,9 @@ export interface TargetServer {
    * Publishes one tick to everyone, as its users would.
    * @param writer Holds the message: `writer.write(…)` gives its bytes, valid until the next; `writer.object(…)` a
    * value.
+   * @param key For targets with patterns: another key than that of all ticks.
    */
-  publish(writer: TickWriter, seq: number, timeUs: number): Promise<unknown> | undefined
+  publish(writer: TickWriter, seq: number, timeUs: number, key?: string): Promise<unknown> | undefined
   /**
    * Publishes one tick per writer, where that is cheaper than one by one; resolves when the server takes more. Absent:
    * one by one.

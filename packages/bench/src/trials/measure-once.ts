@@ -61,7 +61,7 @@ export async function measureOnce<Config extends TrialConfig>(
   const startRelay = async (kind: RelayBrokerKind, settings: TargetSettings) => {
     progress.phase(`starting ${kind}`)
     optionsOf(settings)
-    const starting = startBroker({ kind }, RELAY_NODE_COUNT)
+    const starting = startBroker({ kind }, RELAY_NODE_COUNT, { hasLog: settings.history !== undefined })
     brokers.push(starting)
     const broker = await starting
     return await begin(new Relay(optionsOf(settings), broker), false)

@@ -2,7 +2,7 @@ import { closeSync, mkdtempSync, openSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { BrokerKind } from '../brokers/broker-choice.js'
-import type { RunningBroker } from '../brokers/running-broker.js'
+import type { NodeBrokerOptions, RunningBroker } from '../brokers/running-broker.js'
 import { TargetProcess } from '../targets/target-process.js'
 import { Trial, type TrialOptions, type UsageMark } from './trial.js'
 
@@ -39,6 +39,11 @@ export class Relay extends Trial {
     this.#deliveredCountFd = fd
     this.failed = Promise.race([this.target.failed, this.publisher.failed, this.loadgen.failed])
     this.failed.catch(() => undefined) // Whoever measures races against it; between two waits nobody does.
+  }
+
+  /** Options of one more node on the same broker. @param index From `RELAY_NODE_COUNT`; not for a mesh. */
+  nodeOptions(index: number): NodeBrokerOptions {
+    return this.#broker.nodeOptions(index)
   }
 
   override async ready(): Promise<void> {

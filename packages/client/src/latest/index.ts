@@ -1,12 +1,12 @@
 import { callSafely } from '../events/call-safely.js'
 import type { Gap } from '../events/events.js'
+import { type Schedule, scheduleOf } from '../events/schedule.js'
 import { moved } from '../listening/position.js'
 import type { Backlog, Receiver, Receiving } from '../listening/receiver.js'
 import { Wrapper } from '../listening/wrapper.js'
 import { invalid } from '../options.js'
 import type { WebMQError } from '../protocol/index.js'
 import type { ListenOptions, Message } from '../types.js'
-import { nextFrame } from './next-frame.js'
 
 /** Default of `maxKeys`. */
 const MAX_KEYS = 10_000
@@ -46,7 +46,7 @@ export function latestBatch<P>(
 }
 
 class Latest<P> extends Wrapper<P> {
-  readonly #every: 'frame' | number
+  readonly #later: Schedule
   readonly #maxKeys: number
   readonly #waiting = new Map<string, Message<P>>()
   /** Position of the last message before those that wait. */
@@ -57,9 +57,8 @@ class Latest<P> extends Wrapper<P> {
 
   constructor(receiving: Receiving<P>, { every = 'frame', maxKeys = MAX_KEYS }: LatestOptions = {}) {
     super(receiving)
-    if (every !== 'frame' && !(every >= 0)) throw invalid('every')
     if (!(maxKeys >= 1)) throw invalid('maxKeys')
-    this.#every = every
+    this.#later = scheduleOf(every)
     this.#maxKeys = maxKeys
   }
 
@@ -113,7 +112,7 @@ class Latest<P> extends Wrapper<P> {
   }
 
   #schedule(): void {
-    this.#cancel ??= nextFrame(this.#every, () => this.#flush())
+    this.#cancel ??= this.#later(() => this.#flush())
   }
 
   #flush(): void {

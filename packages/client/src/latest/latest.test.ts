@@ -56,7 +56,7 @@ describe('latest', () => {
     frames.shift()?.()
     expect(seen).toEqual(['p.a=2'])
     server.publish('p.a', 3)
-    await pass(999)
+    await pass(249)
     expect(seen).toEqual(['p.a=2'])
     await pass(1)
     expect([seen, frames]).toEqual([['p.a=2', 'p.a=3'], []])

@@ -72,6 +72,28 @@ describe('an outbox', () => {
     await vi.waitFor(() => expect(box.waitingCount).toBe(0))
   })
 
+  it('confirms a message to all that have added it under one id', async () => {
+    const server = createTestServer()
+    server.isUp = false
+    const { box } = page(server, new Disk())
+    const first = await box.publish('a', 1, { id: 'same' })
+    const second = await box.publish('a', 1, { id: 'same' })
+    server.isUp = true
+    await Promise.all([first.confirmed, second.confirmed])
+    expect(published(server)).toEqual([['a', '1']])
+  })
+
+  it('gives up a message that the codec of this page does not read, and goes on with the next', async () => {
+    const server = createTestServer()
+    const disk = new Disk()
+    await disk.add({ id: 'old', key: 'a', payload: '{', bytes: 1, createdAtMs: 1_000 }, { maxMessages: 2 })
+    const { box, failed } = page(server, disk)
+    const { confirmed } = await box.publish('a', 1)
+    await confirmed
+    expect(failed.mock.calls).toEqual([['old', 'E_PAYLOAD_INVALID']])
+    expect(disk.messages).toEqual([])
+  })
+
   it('sends after a reload what the page before could not', async () => {
     const server = createTestServer()
     server.isUp = false

@@ -33,6 +33,21 @@ type Client = WebMQClient
 
 const coreOf = partOf((core) => ({ core }))
 
+/** What all calls get that have added one message. */
+class Confirmation {
+  resolve: (result: PublishResult) => void = () => undefined
+  reject: (error: WebMQError) => void = () => undefined
+  readonly confirmed = new Promise<PublishResult>((resolve, reject) => {
+    this.resolve = resolve
+    this.reject = reject
+  })
+
+  constructor() {
+    // The promise is optional: the event `failed` reports the same.
+    this.confirmed.catch(() => undefined)
+  }
+}
+
 /** Implements an outbox over a store. */
 export class LiveOutbox {
   readonly #core: ClientCore
@@ -42,8 +57,8 @@ export class LiveOutbox {
   readonly #turn: Turn
   readonly #emitter: Emitter<OutboxEvents>
   readonly #name = randomName()
-  /** Promises of messages that this page has added, by key and id. */
-  readonly #waiting = new Map<string, { resolve(result: PublishResult): void; reject(error: WebMQError): void }>()
+  /** Of messages that this page has added, by key and id. */
+  readonly #waiting = new Map<string, Confirmation>()
   readonly #ends: (() => void)[] = []
   #waitingCount = 0
   #lastId = 0
@@ -66,7 +81,8 @@ export class LiveOutbox {
       maxAgeMs: this.#limits.maxAgeMs,
       afterWindow,
       backoff: this.#core.options,
-      publish: ({ id, key, payload }) => client.publish(key, this.#decode(payload), { id, whenOffline: 'reject' }),
+      publish: async ({ id, key, payload }) =>
+        client.publish(key, this.#decode(payload), { id, whenOffline: 'reject' }),
       dedupeWindowMs: () => {
         const { dedupeWindowMs = 0, dedupeMaxIds = 0 } = client.status.limits ?? {}
         return dedupeMaxIds > 0 ? dedupeWindowMs : 0
@@ -103,20 +119,20 @@ export class LiveOutbox {
     if (!isMessageId(id)) throw invalid(`id ${id}`)
     const wire = encodePayload(payload, this.#core.options.codec)
     const { store, nowMs } = this.#environment
-    const confirmed = new Promise<PublishResult>((resolve, reject) => {
-      this.#waiting.set(`${key} ${id}`, { resolve, reject })
-    })
-    // The promise is optional: the event `failed` reports the same.
-    confirmed.catch(() => undefined)
+    const name = `${key} ${id}`
+    const earlier = this.#waiting.get(name)
+    const confirmation = earlier ?? new Confirmation()
+    // Another tab may send the message before this one learns that it is stored.
+    this.#waiting.set(name, confirmation)
     try {
       await store.add({ id, key, payload: wire, bytes: wireBytes(wire), createdAtMs: nowMs() }, this.#limits)
     } catch (error) {
-      this.#waiting.delete(`${key} ${id}`)
+      if (!earlier) this.#waiting.delete(name)
       throw error
     }
     this.#tell(['added'])
     this.#sender.wake()
-    return { id, confirmed }
+    return { id, confirmed: confirmation.confirmed }
   }
 
   on<E extends keyof OutboxEvents>(event: E, handler: (event: OutboxEvents[E]) => unknown): () => void {
@@ -143,12 +159,23 @@ export class LiveOutbox {
     return `${this.#name}-${++this.#lastId}`
   }
 
+  /** @throws {WebMQError} `E_PAYLOAD_INVALID`: the page that stored it had another codec. */
   #decode(payload: StoredMessage['payload']): unknown {
-    return decodePayload(payload, this.#core.options.codec)
+    try {
+      return decodePayload(payload, this.#core.options.codec)
+    } catch (cause) {
+      throw new WebMQError('E_PAYLOAD_INVALID', { detail: 'the codec of this page does not read it', cause })
+    }
   }
 
   #failed({ key, id, payload }: StoredMessage, error: WebMQError): void {
-    this.#tell(['failed', key, id, this.#decode(payload), [error.code, error.message]])
+    let value: unknown = payload
+    try {
+      value = this.#decode(payload)
+    } catch {
+      // The app gets it as it was stored; `error` says why, or the message failed for another reason.
+    }
+    this.#tell(['failed', key, id, value, [error.code, error.message]])
   }
 
   /** Tells the other tabs, and this one. */

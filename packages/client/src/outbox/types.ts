@@ -36,7 +36,10 @@ export interface Stored {
 export interface OutboxEvents {
   /** The server has accepted a message. */
   readonly sent: { readonly key: string; readonly result: PublishResult }
-  /** A message was removed, and is not sent again. `E_TIMEOUT`: it may have arrived, or was too old to be sent. */
+  /**
+   * A message was removed, and is not sent again. `E_TIMEOUT`: it may have arrived, or was too old to be sent.
+   * `E_PAYLOAD_INVALID`: the codec of this page does not read it; `payload` is then as it was stored.
+   */
   readonly failed: {
     readonly key: string
     readonly id: string

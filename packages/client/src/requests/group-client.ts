@@ -36,6 +36,8 @@ export class GroupClient implements ClientPart {
   readonly #core: ClientCore
   readonly #joined = new Map<string, JoinedGroup>()
   readonly #asking = new Set<Asking>()
+  /** Those of them that were sent. */
+  readonly #sent = new Map<string, Asking>()
 
   constructor(core: ClientCore) {
     this.#core = core
@@ -55,12 +57,11 @@ export class GroupClient implements ClientPart {
       joined = new JoinedGroup(this.#core, group, pattern, isResponder, onEmpty)
       this.#joined.set(id, joined)
     }
-    const member = new LiveMembership(joined, handler)
+    const member = new LiveMembership(joined, handler, signal)
     const closedBy = signal?.aborted ? new WebMQError('E_ABORTED') : this.#core.closedBy()
     if (closedBy) member.ended(closedBy)
     else joined.add(member)
     if (joined.members.length === 0) this.#joined.delete(id)
-    signal?.addEventListener('abort', () => void member.leave(), { once: true })
     return member
   }
 
@@ -86,6 +87,7 @@ export class GroupClient implements ClientPart {
           clearTimeout(timer)
           signal?.removeEventListener('abort', abort)
           this.#asking.delete(asking)
+          if (asking.id !== undefined) this.#sent.delete(asking.id)
           if (outcome instanceof WebMQError) reject(outcome)
           else resolve(outcome)
         },
@@ -111,8 +113,8 @@ export class GroupClient implements ClientPart {
   down(): void {
     for (const joined of this.#joined.values()) joined.down()
     // A responder may have it. Only the app knows whether it may be handled twice.
-    for (const asking of [...this.#asking]) {
-      if (asking.id !== undefined) asking.settle(new WebMQError('E_DISCONNECTED', { detail: `request ${asking.key}` }))
+    for (const asking of [...this.#sent.values()]) {
+      asking.settle(new WebMQError('E_DISCONNECTED', { detail: `request ${asking.key}` }))
     }
   }
 
@@ -126,7 +128,7 @@ export class GroupClient implements ClientPart {
       }
       case 'reply': {
         const told = decodeReply(raw)
-        for (const asking of [...this.#asking]) if (asking.id === told.id) asking.settle(told)
+        this.#sent.get(told.id)?.settle(told)
         break
       }
       case 'ended': {
@@ -149,6 +151,7 @@ export class GroupClient implements ClientPart {
     this.#core.requests.send(
       (id) => {
         asking.id = id
+        this.#sent.set(id, asking)
         return encodeRequest({ id, key, withinMs, payload })
       },
       (answer) => {

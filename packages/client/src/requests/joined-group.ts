@@ -141,11 +141,16 @@ export class LiveMembership implements Membership {
   #ready: Promise<void>
   #settle: { resolve(): void; reject(error: WebMQError): void } = NOTHING
   #error: WebMQError | undefined
+  readonly #signal: AbortSignal | undefined
+  readonly #abort = () => void this.leave()
 
-  constructor(joined: JoinedGroup, handler: Handler) {
+  /** @param signal Leaves the group. */
+  constructor(joined: JoinedGroup, handler: Handler, signal?: AbortSignal) {
     this.#joined = joined
     this.handler = handler
     this.#ready = this.#wait()
+    this.#signal = signal
+    signal?.addEventListener('abort', this.#abort)
   }
 
   get pattern(): string {
@@ -177,6 +182,7 @@ export class LiveMembership implements Membership {
 
   ended(error: WebMQError): void {
     if (this.#state === 'active') this.#ready = this.#wait()
+    this.#signal?.removeEventListener('abort', this.#abort)
     this.#state = 'closed'
     this.#error = error
     this.#settle.reject(error)

@@ -1,10 +1,10 @@
 import type { WebMQClient } from '../client.js'
 import { callSafely } from '../events/call-safely.js'
+import { type Schedule, scheduleOf } from '../events/schedule.js'
 import type { Receiver, ReceiverContext } from '../listening/receiver.js'
 import { invalid } from '../options.js'
 import { WebMQError } from '../protocol/index.js'
 import type { Message, Subscription } from '../types.js'
-import { scheduleOf } from './schedule.js'
 import type { StateChanges, StateOptions, StateSnapshot, StateStore } from './types.js'
 
 const MAX_KEYS = 10_000
@@ -31,7 +31,7 @@ export class LiveStateStore<P> implements StateStore<P> {
   readonly #client: WebMQClient
   readonly #maxKeys: number
   readonly #maxBytes: number
-  readonly #schedule: ReturnType<typeof scheduleOf>
+  readonly #schedule: Schedule
   readonly #listeners = new Set<(changes: StateChanges<P>) => unknown>()
   #subscription: Subscription | undefined
   #report: ReceiverContext['report'] = () => undefined
@@ -63,7 +63,7 @@ export class LiveStateStore<P> implements StateStore<P> {
     this.pattern = pattern
     this.#maxKeys = maxKeys
     this.#maxBytes = maxBytes
-    this.#schedule = scheduleOf(every)
+    this.#schedule = every === undefined ? atEndOfTurn : scheduleOf(every)
     this.ready = new Promise((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
@@ -240,5 +240,13 @@ export class LiveStateStore<P> implements StateStore<P> {
     if (hadKey && this.#shown.get(key) === value.payload) return
     this.#shown.set(key, value.payload)
     set.set(key, value.payload)
+  }
+}
+
+const atEndOfTurn: Schedule = (run) => {
+  let isCancelled = false
+  queueMicrotask(() => isCancelled || run())
+  return () => {
+    isCancelled = true
   }
 }

@@ -1,5 +1,4 @@
-/** Limit of the wait for a frame: a hidden page has none, but may show a count in its title. */
-const MAX_WAIT_MS = 250
+import { nextFrame } from '../events/schedule.js'
 
 const waiting = new Set<() => void>()
 let clock: unknown
@@ -16,20 +15,4 @@ function runAll(): void {
   const tasks = [...waiting]
   waiting.clear()
   for (const task of tasks) task()
-}
-
-function nextFrame(run: () => void): void {
-  // Runtimes other than browsers have no frames.
-  if (typeof requestAnimationFrame === 'undefined') {
-    setTimeout(run)
-    return
-  }
-  const frame = requestAnimationFrame(() => {
-    clearTimeout(timer)
-    run()
-  })
-  const timer = setTimeout(() => {
-    cancelAnimationFrame(frame)
-    run()
-  }, MAX_WAIT_MS)
 }

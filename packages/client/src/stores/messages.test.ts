@@ -10,7 +10,7 @@ afterEach(() => {
 })
 
 /** Runs what needs no time, and the next frame. */
-const frame = () => vi.advanceTimersByTimeAsync(1)
+const frame = () => vi.advanceTimersByTimeAsync(20)
 /** Longer than the first retry of a connection. */
 const reconnected = () => vi.advanceTimersByTimeAsync(2_000)
 

@@ -10,7 +10,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-const frame = () => vi.advanceTimersByTimeAsync(1)
+const frame = () => vi.advanceTimersByTimeAsync(20)
 
 async function watched(options?: TestServerOptions, pattern = 'chat.*') {
   const server = createTestServer(options)

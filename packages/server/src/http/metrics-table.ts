@@ -234,7 +234,7 @@ export const METRICS: readonly MetricSpec[] = [
   ),
   counter(
     'webmq_queue_group_missed_total',
-    'Messages of this node whose queue group had no member any more.',
+    'Messages that no member got: the queue group had none any more, or a hook failed for them on this node.',
     ({ queueGroups }) => queueGroups.missedCount,
   ),
   counter(

@@ -90,7 +90,7 @@ export class HandOvers {
     return this.#handedCount
   }
 
-  /** Messages of this node that no member was there for. */
+  /** Messages that no member got: none was there, or the hook `deliver` failed on this node. */
   get missedCount(): number {
     return this.#missedCount
   }
@@ -202,6 +202,7 @@ export class HandOvers {
     } catch (error) {
       // A bug, or a hook that failed: the message must not go to another member, who would fail too.
       onError(error, 'a message of a queue group could not be handed over')
+      this.#missedCount++
       isTaken = true
     }
     if (isTaken && id !== undefined) this.#taken.remember(id, undefined, now())

@@ -54,6 +54,17 @@ describe('queue groups', () => {
     await expect.poll(() => a.groups.stats().groupCount).toBe(0)
   })
 
+  it('count a message that its member could not take as missed, and go on', async () => {
+    const [a] = (await startNodes(1)) as [GroupNode]
+    const taken: string[] = []
+    await a.join(JOBS, (text) => {
+      if (text === 'bad') throw new Error('as a bug would')
+      taken.push(text)
+    })
+    for (const text of ['1', 'bad', '2']) await a.publish('jobs.x', text)
+    expect([taken, a.groups.stats()]).toMatchObject([['1', '2'], { handedCount: 2, missedCount: 1 }])
+  })
+
   it('know a member on every node once it has joined, and the members of others once they have started', async () => {
     const [a, b] = (await startNodes(2)) as [GroupNode, GroupNode]
     const taken: Taken[] = []

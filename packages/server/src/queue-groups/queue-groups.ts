@@ -43,7 +43,7 @@ export interface QueueGroupStats {
   readonly peerCount: number
   /** Messages and requests that members of this node have got. */
   readonly handedCount: number
-  /** Messages of this node that no member was there for any more. */
+  /** Messages that no member got: none was there any more, or the hook `deliver` failed on this node. */
   readonly missedCount: number
   /** Messages that wait for the answers of other nodes, and their memory. */
   readonly pendingCount: number

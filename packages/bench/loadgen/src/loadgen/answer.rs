@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::connection::Connection;
 use super::order::{Counted, Flooded, Report, Secured, Stats};
+use super::receipts::Receipts;
 use super::window::Counts;
 use crate::clock::{CpuTime, rss_bytes};
 use crate::latencies::Latencies;
@@ -164,6 +165,7 @@ fn counted_body(parts: Vec<Counted>, context: &Context) -> Value {
     let ended_us = parts.iter().map(|part| part.ended_us).max().unwrap_or(0);
     let first_us = parts.iter().filter_map(|part| part.window.first_frame_us).min();
     let last_us = parts.iter().filter_map(|part| part.window.last_frame_us).max();
+    let has_receipts = parts.iter().any(|part| part.window.plan.by_sequence);
     let (mut counts, mut slow) = (Counts::default(), Counts::default());
     let mut latencies = Latencies::new();
     let mut timeline: Vec<u64> = Vec::new();
@@ -214,10 +216,20 @@ fn counted_body(parts: Vec<Counted>, context: &Context) -> Value {
             "reorderedCount": slow.reordered_count,
         })),
     });
-    let fanouts = parts.into_iter().map(|part| part.window.fanouts).reduce(|mut all, part| {
+    let mut receipts = Receipts::default();
+    let fanouts = parts.into_iter().map(|part| {
+        receipts.merge(part.window.receipts);
+        part.window.fanouts
+    });
+    let fanouts = fanouts.reduce(|mut all, part| {
         all.merge(part);
         all
     });
+    if has_receipts {
+        body["bySeq"] = json!(receipts.take_summaries());
+        body["earlyReceipts"] = json!(receipts.early_count());
+        body["receiptsNotKept"] = json!(receipts.not_kept_count());
+    }
     if let Some(complete) = fanouts.map(|fanouts| fanouts.complete(reading_count)) {
         body["completeFanoutUs"] = json!(complete.latencies.summary());
         body["incompleteFanouts"] = json!(complete.incomplete_count);

@@ -9,12 +9,16 @@ use serde::Deserialize;
 use webmq_websocket::Opcode;
 
 use super::batch::Message;
+use super::places::GroupShare;
+use super::window::Clock;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Connect {
     pub(crate) count: usize,
-    pub(crate) port: u16,
+    pub(crate) port: Option<u16>,
+    pub(crate) ports: Option<Vec<u16>>,
+    pub(crate) groups: Option<Vec<GroupShare>>,
     #[serde(default = "loopback")]
     pub(crate) host: String,
     #[serde(default = "default_path")]
@@ -102,6 +106,10 @@ pub(crate) struct Count {
     #[serde(default = "yes")]
     pub(crate) fanout: bool,
     pub(crate) first_seq: Option<u64>,
+    #[serde(default)]
+    pub(crate) clock: Clock,
+    #[serde(default)]
+    pub(crate) by_seq: bool,
     #[serde(default = "default_timeline")]
     pub(crate) timeline_ms: u64,
 }
@@ -110,6 +118,7 @@ pub(crate) struct Count {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct CountStop {
     pub(crate) last_seq: Option<u64>,
+    pub(crate) last_seqs: Option<Vec<u64>>,
     #[serde(default)]
     pub(crate) quiet_ms: u64,
     #[serde(default = "ten_seconds")]

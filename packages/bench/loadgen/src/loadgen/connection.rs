@@ -14,6 +14,16 @@ impl Slot {
     }
 }
 
+/// The number of a group of connections, which listen to the same key.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct GroupId(pub(crate) u16);
+
+impl GroupId {
+    pub(crate) fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
 /// The phase of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
@@ -89,6 +99,7 @@ pub(crate) struct Connection {
     pub(crate) has_counted: bool,
     /// Output is pending that the socket did not take.
     pub(crate) has_backlog: bool,
+    pub(crate) group: GroupId,
     /// Window that `sequence` belongs to.
     pub(crate) window: u32,
     pub(crate) stash: Option<StashId>,
@@ -113,6 +124,7 @@ impl Connection {
             is_compressed: false,
             has_counted: false,
             has_backlog: false,
+            group: GroupId::default(),
             window: 0,
             stash: None,
             sender: NO_SENDER,

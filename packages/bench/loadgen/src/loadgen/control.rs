@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::answer::{self, Context};
 use super::arguments::Arguments;
+use super::offset;
 use super::order::{Answer, Order, OrderNumber, Report, Shared, Task};
 use super::planning;
 use super::tls::TlsClients;
@@ -108,6 +109,12 @@ impl Control {
     }
 
     fn command(&mut self, command: &Command) -> io::Result<()> {
+        if command.name == "offset" {
+            return match command.fields().and_then(|fields| offset::measure(&fields)) {
+                Ok(body) => lines::write_event("offset", command.id.as_ref(), &body),
+                Err(message) => lines::write_error(command.id.as_ref(), &message),
+            };
+        }
         let is_under_way = self.pending.values().any(|pending| pending.name == command.name)
             || (command.name == "count" && self.window_cpu.is_some());
         let tasks = if is_under_way && command.name != "stats" {

@@ -97,7 +97,8 @@ impl Intake {
     ///
     /// Fills `notices` with the events that need a reaction.
     pub(crate) fn take(&mut self, connection: &mut Connection, bytes: &[u8], wire_bytes: usize, now_us: u64) {
-        if let Some(window) = &self.window {
+        if let Some(window) = &mut self.window {
+            window.read_clock(now_us);
             window.enter(connection);
         }
         let mut tally = Tally::default();

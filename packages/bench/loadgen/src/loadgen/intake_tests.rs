@@ -1,10 +1,19 @@
 use proptest::prelude::*;
 use webmq_websocket::{CloseCode, Opcode, encode_close, encode_frame};
 
-use super::super::window::{Counts, Plan};
+use super::super::connection::GroupId;
+use super::super::window::{Clock, Counts, Plan};
 use super::*;
 
-const PLAN: Plan = Plan { has_sequence: true, latency: true, fanout: true, first_sequence: None, timeline_us: 100_000 };
+const PLAN: Plan = Plan {
+    has_sequence: true,
+    latency: true,
+    fanout: true,
+    by_sequence: false,
+    clock: Clock::Monotonic,
+    first_sequence: None,
+    timeline_us: 100_000,
+};
 
 fn message(sequence: u64, padding_bytes: usize) -> Vec<u8> {
     let pad = "x".repeat(padding_bytes);
@@ -88,6 +97,39 @@ fn a_new_window_begins_with_what_comes_first() {
     intake.window = Some(Window::new(Plan { first_sequence: Some(10), ..PLAN }, 3, 0));
     feed(&mut intake, &mut connection, &frames([12]), &[usize::MAX]);
     assert_eq!((counts(&intake).frame_count, counts(&intake).gap_count), (1, 2));
+}
+
+#[test]
+fn each_message_of_each_group_has_its_latencies() {
+    let mut intake = counting(Plan { by_sequence: true, fanout: false, ..PLAN });
+    for group in [0, 0, 7] {
+        let mut connection = Connection::vacant();
+        connection.group = GroupId(group);
+        feed(&mut intake, &mut connection, &frames([1, 2, 2]), &[usize::MAX]);
+    }
+    let window = intake.window.as_mut().expect("a window");
+    let summaries = window.receipts.take_summaries();
+    let found = summaries.iter().map(|message| (message.group, message.seq, message.count, message.p99));
+    // The second copies are no receipts of their own.
+    assert_eq!(found.collect::<Vec<_>>(), [(0, 1, 2, 500), (0, 2, 2, 500), (7, 1, 1, 500), (7, 2, 1, 500)]);
+    assert_eq!((window.counts.duplicate_count, window.latencies.count()), (3, 9));
+}
+
+#[test]
+fn a_time_of_the_wall_clock_is_compared_with_the_wall_clock() {
+    let mut intake = counting(Plan { clock: Clock::Wall, by_sequence: true, fanout: false, ..PLAN });
+    let (now_us, wall_us) = (crate::clock::now_us(), crate::clock::wall_us());
+    let mut connection = Connection::vacant();
+    for (sequence, sent_us) in [(1, wall_us - 3_000_000), (2, wall_us + 9_000_000)] {
+        let mut bytes = Vec::new();
+        let text = format!("{{\"seq\":{sequence},\"ts_us\":{sent_us}}}");
+        encode_frame(Opcode::Text, text.as_bytes(), &mut bytes);
+        intake.take(&mut connection, &bytes, bytes.len(), now_us);
+    }
+    let receipts = &mut intake.window.as_mut().expect("a window").receipts;
+    assert_eq!(receipts.early_count(), 1);
+    let latencies: Vec<u64> = receipts.take_summaries().iter().map(|message| message.max).collect();
+    assert!(latencies[0] >= 3_000_000 && latencies[0] < 4_000_000 && latencies[1] == 0, "{latencies:?}");
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! Orders of the main thread to an I/O thread, and their reports.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::batch::Batch;
+use super::connection::GroupId;
+use super::places::Place;
 use super::stream::Negotiated;
 use super::tls::TlsClient;
 use super::window::{Plan, Window};
@@ -37,8 +39,9 @@ pub(crate) enum Task {
 
 #[derive(Clone)]
 pub(crate) struct ConnectTask {
-    pub(crate) count: usize,
-    pub(crate) address: SocketAddr,
+    /// One per connection.
+    pub(crate) places: Box<[Place]>,
+    pub(crate) ip: IpAddr,
     pub(crate) tls: Option<TlsClient>,
     pub(crate) request: Arc<[u8]>,
     pub(crate) subprotocol: Option<Arc<str>>,
@@ -95,11 +98,28 @@ pub(crate) struct CountTask {
     pub(crate) duration_us: Option<u64>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct StopTask {
-    pub(crate) last_sequence: Option<u64>,
+    pub(crate) last: Option<LastSequences>,
     pub(crate) quiet_us: u64,
     pub(crate) timeout_us: u64,
+}
+
+/// The number that the connections of each group should get last.
+#[derive(Clone)]
+pub(crate) enum LastSequences {
+    OfAll(u64),
+    ByGroup(Arc<[u64]>),
+}
+
+impl LastSequences {
+    /// 0, the number before the first: nothing is expected.
+    pub(crate) fn of(&self, group: GroupId) -> u64 {
+        match self {
+            Self::OfAll(last) => *last,
+            Self::ByGroup(lasts) => lasts.get(group.index()).copied().unwrap_or(0),
+        }
+    }
 }
 
 #[derive(Clone)]

@@ -9,8 +9,9 @@ use super::command::{
 };
 use super::control::Control;
 use super::order::{
-    CloseTask, ConnectTask, CountTask, FloodTask, PingTask, SendTask, SlowTask, Sources, StopTask, Task,
+    CloseTask, ConnectTask, CountTask, FloodTask, LastSequences, PingTask, SendTask, SlowTask, Sources, StopTask, Task,
 };
+use super::places;
 use super::upgrade::Request;
 use super::window::Plan;
 use crate::lines::Command;
@@ -29,7 +30,7 @@ pub(crate) fn tasks(control: &mut Control, command: &Command) -> Result<Tasks, S
         "connect" => connect(control, &command.fields()?),
         "send" => Ok(send(control, command.fields()?)),
         "count" => count(control, &command.fields()?),
-        "count-stop" => Ok(count_stop(control, &command.fields()?)),
+        "count-stop" => count_stop(control, command.fields()?),
         "flood-in" => flood_in(control, &command.fields()?),
         "ping" => Ok(ping(control, &command.fields()?)),
         "slow" => slow(control, &command.fields()?),
@@ -55,8 +56,10 @@ fn shares(control: &Control, max: Option<usize>) -> Vec<usize> {
 }
 
 fn connect(control: &mut Control, command: &Connect) -> Result<Tasks, String> {
-    let address = SocketAddr::new(command.ip()?, command.port);
-    let authority = command.authority.clone().unwrap_or_else(|| address.to_string());
+    let ip = command.ip()?;
+    let places = places::places(command)?;
+    let first_port = places.first().map_or(0, |place| place.port);
+    let authority = command.authority.clone().unwrap_or_else(|| SocketAddr::new(ip, first_port).to_string());
     let request = Request {
         authority: &authority,
         path: &command.path,
@@ -74,7 +77,7 @@ fn connect(control: &mut Control, command: &Connect) -> Result<Tasks, String> {
     let needs_sources = control.connection_count + command.count as u64 > CONNECTIONS_WITHOUT_SOURCE;
     let sources = match &command.source_addresses {
         Some(addresses) => Sources::Listed(addresses.clone().into()),
-        None if address.is_ipv4() && address.ip().is_loopback() && needs_sources => Sources::Loopback,
+        None if ip.is_ipv4() && ip.is_loopback() && needs_sources => Sources::Loopback,
         None => Sources::System,
     };
     let counts = spread(control, command.count)?;
@@ -82,10 +85,11 @@ fn connect(control: &mut Control, command: &Connect) -> Result<Tasks, String> {
     let mut first_number = control.connection_count;
     control.connection_count += command.count as u64;
     let mut tasks = Vec::new();
-    for (index, count) in counts.into_iter().enumerate() {
+    for (index, places) in places::deal(&places, &counts).into_iter().enumerate() {
+        let count = places.len();
         let task = ConnectTask {
-            count,
-            address,
+            places,
+            ip,
             tls: tls.clone(),
             request: request.clone(),
             subprotocol: command.subprotocol.as_deref().map(Arc::from),
@@ -148,7 +152,10 @@ fn count(control: &Control, command: &Count) -> Result<Tasks, String> {
     let plan = Plan {
         has_sequence: command.seq_field,
         latency: command.latency,
-        fanout: command.fanout,
+        // The last receipt of each message is among its latencies.
+        fanout: command.fanout && !command.by_seq,
+        by_sequence: command.by_seq,
+        clock: command.clock,
         first_sequence: command.first_seq,
         timeline_us: command.timeline_ms * MICROS_PER_MILLI,
     };
@@ -156,13 +163,19 @@ fn count(control: &Control, command: &Count) -> Result<Tasks, String> {
     Ok(for_all(control, |_| Task::Count(CountTask { plan, duration_us })))
 }
 
-fn count_stop(control: &Control, command: &CountStop) -> Tasks {
+fn count_stop(control: &Control, command: CountStop) -> Result<Tasks, String> {
+    let last = match (command.last_seq, command.last_seqs) {
+        (Some(last), None) => Some(LastSequences::OfAll(last)),
+        (None, Some(lasts)) => Some(LastSequences::ByGroup(lasts.into())),
+        (None, None) => None,
+        (Some(_), Some(_)) => return Err("count-stop: either lastSeq or lastSeqs".to_owned()),
+    };
     let task = StopTask {
-        last_sequence: command.last_seq,
+        last,
         quiet_us: command.quiet_ms * MICROS_PER_MILLI,
         timeout_us: command.timeout_ms * MICROS_PER_MILLI,
     };
-    for_all(control, |_| Task::StopCount(task))
+    Ok(for_all(control, |_| Task::StopCount(task.clone())))
 }
 
 fn flood_in(control: &Control, command: &FloodIn) -> Result<Tasks, String> {

@@ -1,11 +1,26 @@
 //! The counts of a window: from `count` to its end.
 
+use serde::Deserialize;
+
 use super::connection::Connection;
 use super::fanouts::Fanouts;
 use super::fields::Fields;
 use super::inflater::Inflater;
+use super::receipts::Receipts;
 use super::sequence::{Followed, Sequence};
+use crate::clock::wall_us;
 use crate::latencies::Latencies;
+
+/// The clock that publishers read their `ts_us` from.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Clock {
+    /// `CLOCK_MONOTONIC`, for publishers of this machine.
+    #[default]
+    Monotonic,
+    /// `CLOCK_REALTIME`.
+    Wall,
+}
 
 /// What a window counts.
 #[derive(Debug, Clone, Copy)]
@@ -13,6 +28,9 @@ pub(crate) struct Plan {
     pub(crate) has_sequence: bool,
     pub(crate) latency: bool,
     pub(crate) fanout: bool,
+    /// Latencies of each message of each group.
+    pub(crate) by_sequence: bool,
+    pub(crate) clock: Clock,
     pub(crate) first_sequence: Option<u64>,
     pub(crate) timeline_us: u64,
 }
@@ -59,6 +77,9 @@ pub(crate) struct Window {
     pub(crate) last_frame_us: Option<u64>,
     pub(crate) latencies: Latencies,
     pub(crate) fanouts: Fanouts,
+    pub(crate) receipts: Receipts,
+    /// The publishers' clock less `CLOCK_MONOTONIC`, at the last read.
+    clock_ahead_us: u64,
     /// Frames per `timeline_us`.
     pub(crate) timeline: Vec<u64>,
 }
@@ -84,7 +105,17 @@ impl Window {
             last_frame_us: None,
             latencies: Latencies::new(),
             fanouts: Fanouts::new(began_us, plan.first_sequence),
+            receipts: Receipts::default(),
+            clock_ahead_us: 0,
             timeline: Vec::new(),
+        }
+    }
+
+    /// Compares the clocks at `now_us`, the time of a read. `CLOCK_REALTIME` may be adjusted at any time.
+    #[inline]
+    pub(crate) fn read_clock(&mut self, now_us: u64) {
+        if self.plan.clock == Clock::Wall {
+            self.clock_ahead_us = wall_us().wrapping_sub(now_us);
         }
     }
 
@@ -123,8 +154,12 @@ impl Window {
             self.first_sequence = Some(self.first_sequence.map_or(sequence, |first| first.min(sequence)));
         }
         if self.plan.latency && !is_slow {
-            let mut sent_us = || fields.sent_us(payload, after);
-            let latency_us = if self.plan.fanout && followed != Followed::Again {
+            let ahead_us = self.clock_ahead_us;
+            let mut sent_us = || fields.sent_us(payload, after).map(|sent_us| sent_us.wrapping_sub(ahead_us));
+            let is_again = followed == Followed::Again;
+            let latency_us = if self.plan.by_sequence && !is_again {
+                sent_us().map(|sent_us| self.receipts.received(connection.group, sequence, now_us, sent_us))
+            } else if self.plan.fanout && !is_again {
                 self.fanouts.received(sequence, now_us, sent_us)
             } else {
                 sent_us().map(|sent_us| now_us.saturating_sub(sent_us))

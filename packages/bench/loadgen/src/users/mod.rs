@@ -6,7 +6,6 @@ mod frames;
 mod incoming;
 mod iteration;
 mod ledger;
-mod link;
 mod metrics;
 mod plan;
 mod random;

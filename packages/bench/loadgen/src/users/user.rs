@@ -1,7 +1,7 @@
 //! A virtual user, and its progress in its iteration.
 
 use super::ledger::Session;
-use super::link::Link;
+use crate::link::Link;
 
 /// A user's place in the crowd, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,10 +4,11 @@ import { UsageError } from '../../exit-codes.js'
 import { nonNegativeNumber, positiveInteger, positiveNumber, type ServerOptions, TRANSPORTS } from '../../options.js'
 import { tableText } from '../../report/table-text.js'
 import { CLIENTS_COLUMNS, CLIENTS_IDENTITY, clientsTarget } from '../../results/clients-record.js'
+import type { ClientsConfig } from '../../results/clients-report.js'
 import type { ResultRow } from '../../results/result.js'
 import type { Scenario } from '../../scenario.js'
 import { checkRowAssertions, parseRowAssertion, ROW_ASSERTION_FORM } from '../../trials/row-assertions.js'
-import { DEFAULT_DURATION_S, DEFAULT_WARMUP_S } from '../clients/options.js'
+import { addClientsByOption, DEFAULT_DURATION_S, DEFAULT_WARMUP_S } from '../clients/options.js'
 import { type ClientsSize, isPossible, measureBrokers } from './run.js'
 
 /** Settings of the scenario, named as their flags. */
@@ -20,6 +21,7 @@ export interface BrokersConfig {
   /** Seconds of the same traffic before, not counted. */
   readonly warmup: number
   readonly transport: ServerOptions['transport']
+  readonly clientsBy: ClientsConfig['clientsBy']
   /** Folder for the files of every single run; absent: they are not kept. */
   readonly out?: string
 }
@@ -52,10 +54,12 @@ export const brokersScenario: Scenario = {
       .option('--warmup <s>', 'seconds of the same traffic before, not counted', nonNegativeNumber, DEFAULT_WARMUP_S)
       .option('--out <folder>', 'keep the JSON and the text of every single run there')
       .addOption(new Option('--transport <name>', 'of the backends').choices(TRANSPORTS).default('native'))
+    addClientsByOption(command)
   },
   prepare(values) {
-    const { brokers, sizes, repeat, duration, warmup, transport, out } = values as BrokersConfig
-    const config = { brokers, sizes, repeat, duration, warmup, transport, ...(out === undefined ? {} : { out }) }
+    const { brokers, sizes, repeat, duration, warmup, transport, clientsBy, out } = values as BrokersConfig
+    const settings = { brokers, sizes, repeat, duration, warmup, transport, clientsBy }
+    const config = out === undefined ? settings : { ...settings, out }
     if (!sizes.some((size) => brokers.some((broker) => isPossible(size, broker)))) {
       throw new UsageError(
         '--brokers memory is embedded in each backend and connects none of them: give sizes like 100x1',
@@ -71,6 +75,7 @@ export const brokersScenario: Scenario = {
       heading: [
         `  Brokers: ${brokers.join(', ')} (transport ${transport})`,
         `  Sizes: ${sizes.map(sizeText).join(', ')} (clients x backends)`,
+        `  Clients by: ${clientsBy}`,
         `  Repeats: ${repeat}, interleaved, of ${duration} s after ${warmup} s of warm-up`,
       ].join('\n'),
       async run({ progress, signal, width }) {

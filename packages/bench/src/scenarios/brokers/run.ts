@@ -98,7 +98,7 @@ export async function measureBrokers(
 async function rowOf(
   { target: broker, repeat }: TrialStep<BrokerKind>,
   { clients, backends }: ClientsSize,
-  { duration, warmup, transport }: BrokersConfig,
+  { duration, warmup, transport, clientsBy }: BrokersConfig,
   folder: string,
   progress: RunProgress,
   signal: AbortSignal,
@@ -110,6 +110,7 @@ async function rowOf(
     ...(duration === DEFAULT_DURATION_S ? {} : { duration }),
     ...(warmup === DEFAULT_WARMUP_S ? {} : { warmup }),
     ...(transport === 'native' ? {} : { transport }),
+    ...(clientsBy === 'library' ? {} : { 'clients-by': clientsBy }),
   }
   const args = Object.entries(flags).flatMap(([flag, value]) => [`--${flag}`, String(value)])
   const command = commandLine(args)
@@ -129,6 +130,7 @@ async function rowOf(
       target: clientsTarget(transport, broker),
       subscribers: clients,
       backends,
+      clientsBy,
       command,
       verdictReason: error.message,
     }

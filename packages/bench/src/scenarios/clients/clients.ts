@@ -3,7 +3,10 @@ import { type Assertion, checkAssertions, metricsHelp, parseAssertion } from '..
 import { BackendPool } from '../../backends/backend-pool.js'
 import { type BrokerChoice, isEmbedded } from '../../brokers/broker-choice.js'
 import { type RunningBroker, startBroker } from '../../brokers/running-broker.js'
+import type { Load } from '../../generator/load.js'
 import { LoadGenerator } from '../../generator/load-generator.js'
+import { PlayedClients } from '../../generator/played-clients.js'
+import { findLoadgen } from '../../loadgen/find.js'
 import type { ClientsConfig } from '../../results/clients-report.js'
 import type { Scenario, ScenarioContext, ScenarioOutcome, ScenarioRun } from '../../scenario.js'
 import { CLIENTS_METRICS, clientsMetrics } from './metrics.js'
@@ -28,6 +31,7 @@ export const clientsScenario: Scenario = {
     ['--clients 500 --backends 4 --publish-rate 10 --duration 30', 'high load, four nodes on a RabbitMQ of the run'],
     ['--clients 200 --backends 4 --broker redis', 'the same on Redis; nats and mesh likewise'],
     ['--clients 200 --backends 4 --broker amqp://localhost', 'on a broker that runs already'],
+    ['--clients 400 --backends 4 --clients-by generator', 'clients of the load generator, which saturate later'],
     ['--clients 100 --key-pool-size 500', 'low contention: few listeners per key'],
     ['--clients 100 --key-pool-size 5', 'high contention: everybody gets everything'],
     ["--assert 'loss=0' --assert 'p99<10ms' --json result.json", 'in CI'],
@@ -57,9 +61,11 @@ async function runClients(
   const stopping = new AbortController()
   const abort = () => stopping.abort(signal.reason)
   signal.addEventListener('abort', abort, { once: true })
-  let load: LoadGenerator | undefined
+  let load: Load | undefined
   let starting: Promise<RunningBroker> | undefined
   const observation = (async () => {
+    const program = config.clientsBy === 'generator' ? await findLoadgen(progress) : undefined
+    stopping.signal.throwIfAborted()
     progress.phase(choice.address === undefined && !isEmbedded(choice.kind) ? `starting ${choice.kind}` : 'starting')
     starting = startBroker(choice, config.backends)
     const broker = await starting
@@ -73,12 +79,13 @@ async function runClients(
     for (const { index, pid, port } of backends.backends)
       progress.note(`backend ${index}: port ${port}, process ${pid}`)
     stopping.signal.throwIfAborted()
-    load = new LoadGenerator({
+    const loadOptions = {
       planOptions: planOptionsOf(config),
       messageSizeBytes: config.messageSize,
       urls: backends.backends.map(({ url }) => url),
       workerCount: config.workers,
-    })
+    }
+    load = program === undefined ? new LoadGenerator(loadOptions) : new PlayedClients({ program, ...loadOptions })
     const servers = {
       ports: backends.backends.map(({ port }) => port),
       sample: async () => await backends.sample(),

@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os'
-import type { Command, OptionValues } from 'commander'
+import { type Command, Option, type OptionValues } from 'commander'
 import { type BrokerChoice, withoutSecrets } from '../../brokers/broker-choice.js'
 import { UsageError } from '../../exit-codes.js'
 import type { KeyPlanOptions } from '../../load/key-plan.js'
@@ -12,7 +12,7 @@ import {
   type ServerOptions,
   seedNumber,
 } from '../../options.js'
-import type { ClientsConfig } from '../../results/clients-report.js'
+import { CLIENTS_BY, type ClientsConfig } from '../../results/clients-report.js'
 
 /** Seconds. */
 export const DEFAULT_DURATION_S = 10
@@ -47,7 +47,17 @@ export function addClientsOptions(command: Command): void {
     .option('--warmup <s>', 'seconds of the same traffic before, not counted', nonNegativeNumber, DEFAULT_WARMUP_S)
     .option('--seed <n>', 'decides keys and send times', seedNumber, 1)
     .option('--workers <n>', 'threads that play the clients (default: by clients and cores)', positiveInteger)
+  addClientsByOption(command)
   addServerOptions(command)
+}
+
+/** Adds the flag that says what plays the clients. */
+export function addClientsByOption(command: Command): void {
+  command.addOption(
+    new Option('--clients-by <name>', 'what plays the clients: the client library, or the load generator in Rust')
+      .choices(CLIENTS_BY)
+      .default('library'),
+  )
 }
 
 /**
@@ -69,7 +79,8 @@ export function readClientsConfig(values: OptionValues): ClientsSettings {
     )
   }
   const keyPoolSize = given.keyPoolSize ?? Math.max(1, Math.floor(clients / 2))
-  const workers = Math.min(clients, given.workers ?? defaultWorkerCount(clients))
+  const { clientsBy } = given
+  const workers = Math.min(clients, given.workers ?? (clientsBy === 'generator' ? 1 : defaultWorkerCount(clients)))
   const listens = Math.min(given.listens, keyPoolSize)
   const notes =
     listens < given.listens
@@ -89,6 +100,7 @@ export function readClientsConfig(values: OptionValues): ClientsSettings {
       broker: broker.kind,
       ...(broker.address === undefined ? {} : { brokerAddress: withoutSecrets(broker.address) }),
       transport: given.transport,
+      clientsBy,
       seed: given.seed,
       workers,
     },

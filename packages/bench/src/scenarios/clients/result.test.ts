@@ -22,6 +22,7 @@ const CONFIG: ClientsConfig = {
   messageSize: 128,
   broker: 'redis',
   transport: 'native',
+  clientsBy: 'library',
   seed: 3,
   workers: 1,
 }
@@ -101,6 +102,7 @@ function simulate(
     reconnectCount: 0,
     gapCount: 0,
     clientErrorCount: 0,
+    closedCount: 0,
     lastSendUs: WINDOW.endUs - 10_000,
     lastArrivalUs,
     sendLag,
@@ -289,6 +291,7 @@ describe('the result of a run', () => {
       reconnectCount: 0,
       gapCount: 0,
       clientErrorCount: 0,
+      closedCount: 0,
       lastSendUs: 0,
       lastArrivalUs: 0,
       sendLag: histogramOf(sendLagUs),

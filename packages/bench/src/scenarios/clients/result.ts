@@ -15,7 +15,7 @@ export interface ClientsObservation {
   readonly samples: Readonly<Record<'start' | 'end' | 'drained', readonly BackendSample[]>>
   /** CPU time of the broker's own processes, from the start of the window to the end of the drain; `null`: not ours. */
   readonly brokerCpuSeconds: number | null
-  /** CPU time of the bench's own process from the start of the window to the end of the drain. */
+  /** CPU time of the process that plays the clients, from the start of the window to the end of the drain. */
   readonly generatorCpuSeconds: number
 }
 
@@ -70,6 +70,8 @@ export function summarizeClients(config: ClientsConfig, observation: ClientsObse
       reconnectCount: sum(loads, (load) => load.reconnectCount),
       gapCount: sum(loads, (load) => load.gapCount),
       clientErrorCount: sum(loads, (load) => load.clientErrorCount),
+      closedCount: sum(loads, (load) => load.closedCount),
+      firstClose: loads.find((load) => load.firstClose !== undefined)?.firstClose ?? null,
       hasDrainTimedOut: observation.hasDrainTimedOut,
     },
     server: {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { BackendSample } from '../../backends/messages.js'
-import type { LoadGenerator } from '../../generator/load-generator.js'
+import type { Load } from '../../generator/load.js'
 import { nowUs } from '../../measure/clock.js'
 import { drain } from '../../measure/drain.js'
 import type { ClientsConfig } from '../../results/clients-report.js'
@@ -32,14 +32,14 @@ export interface ServerView {
 export class ClientsRun {
   readonly #config: ClientsTimes
   readonly #servers: ServerView
-  readonly #load: LoadGenerator
+  readonly #load: Load
   readonly #progress: ScenarioContext['progress']
   readonly #signal: AbortSignal
 
   constructor(
     config: ClientsTimes,
     servers: ServerView,
-    load: LoadGenerator,
+    load: Load,
     progress: ScenarioContext['progress'],
     signal: AbortSignal,
   ) {
@@ -58,11 +58,11 @@ export class ClientsRun {
     await this.#connect()
     const startUs = nowUs() + BEGIN_LEAD_US + this.#config.warmup * 1_000_000
     const window = { startUs, endUs: startUs + this.#config.duration * 1_000_000 }
-    this.#load.begin(window)
+    await this.#load.begin(window)
 
     this.#progress.phase('warming up')
     await this.#watch(window.startUs - this.#config.warmup * 1_000_000, window.startUs)
-    const cpuBefore = process.cpuUsage()
+    const generatorStartSeconds = await this.#load.cpuSeconds()
     const start = await this.#servers.sample()
     const brokerStartSeconds = this.#servers.brokerCpuSeconds()
     this.#progress.phase('publishing')
@@ -71,7 +71,7 @@ export class ClientsRun {
     const hasDrainTimedOut = await this.#drain()
     const drained = await this.#servers.sample()
     const brokerEndSeconds = this.#servers.brokerCpuSeconds()
-    const { user, system } = process.cpuUsage(cpuBefore)
+    const generatorEndSeconds = await this.#load.cpuSeconds()
     return {
       loads: await this.#load.finish(),
       windowEndUs: window.endUs,
@@ -80,7 +80,7 @@ export class ClientsRun {
       samples: { start, end, drained },
       brokerCpuSeconds:
         brokerStartSeconds === null || brokerEndSeconds === null ? null : brokerEndSeconds - brokerStartSeconds,
-      generatorCpuSeconds: (user + system) / 1_000_000,
+      generatorCpuSeconds: generatorEndSeconds - generatorStartSeconds,
     }
   }
 

@@ -10,7 +10,7 @@ export function clientsHeading(config: ClientsConfig): string {
     `  Key pool size: ${formatCount(config.keyPoolSize)}`,
     `  Message size: ${formatCount(config.messageSize)} B`,
     `  Duration: ${config.duration}s after ${config.warmup}s of warm-up`,
-    `  Generator: ${config.workers} ${config.workers === 1 ? 'worker thread' : 'worker threads'}, seed ${config.seed}`,
+    `  Clients by: ${config.clientsBy} (${config.workers} ${config.workers === 1 ? 'thread' : 'threads'}, seed ${config.seed})`,
   ].join('\n')
 }
 
@@ -90,6 +90,8 @@ function irregularityLines({ irregularities }: ClientsReport): string[] {
     reconnectCount,
     gapCount,
     clientErrorCount,
+    closedCount,
+    firstClose,
   } = irregularities
   const lines: string[] = []
   if (unexpectedCount > 0) lines.push(`Unexpected or damaged messages: ${formatCount(unexpectedCount)}`)
@@ -99,6 +101,7 @@ function irregularityLines({ irregularities }: ClientsReport): string[] {
   if (reconnectCount > 0) lines.push(`Reconnects: ${formatCount(reconnectCount)}`)
   if (gapCount > 0) lines.push(`Times a client was told that messages may be missing: ${formatCount(gapCount)}`)
   if (clientErrorCount > 0) lines.push(`Errors in clients: ${formatCount(clientErrorCount)}`)
+  if (closedCount > 0) lines.push(`Connections that ended early: ${formatCount(closedCount)}, the first: ${firstClose}`)
   return lines
 }
 

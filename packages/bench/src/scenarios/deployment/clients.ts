@@ -90,6 +90,7 @@ async function measureClients({
     backends: 1,
     broker: 'memory',
     transport: 'native',
+    clientsBy: 'library',
     messageSize: config.payload,
     workers: config.generatorThreads,
   } as const

@@ -1,7 +1,7 @@
 import type { JetStreamManager, StreamConfig, StreamInfo } from '@nats-io/jetstream'
 import { WebMQError } from 'webmq-client/protocol'
 import type { HistoryRules } from '../../ports/history-rules.js'
-import { epochOfText } from '../log/epoch.js'
+import { epochOfText, newEpoch } from '../log/epoch.js'
 import { explained, JETSTREAM_REASONS, type RequestContext, reasonOf } from './jetstream-errors.js'
 import { disjointSubjects } from './stream-subjects.js'
 import { type NatsSubjects, subscriptionPatternsOf } from './subjects.js'
@@ -43,6 +43,7 @@ type LogConfig = Parameters<JetStreamManager['streams']['add']>[0]
 const NS_PER_MS = 1_000_000
 /** JetStream's minimum. */
 const MIN_AGE_MS = 100
+const LOG = /, log ([\w-]+)/
 const GENERATION = /, generation (\d+)(\.[\w-]+)?/
 /** Of the run in which a generation began: a stream that loses its end twice in one way counts to the same number. */
 const RUN_TAG_CHARS = 4
@@ -127,7 +128,7 @@ export class LogStream {
     try {
       const found = await this.#find()
       if (found === undefined) return
-      const description = this.#description(generationName(found.config))
+      const description = this.#description(nameOf(found), generationName(found.config))
       if (description !== found.config.description) await this.#manager.streams.update(this.name, { description })
     } catch (cause) {
       throw explained(cause, this.#requestContext())
@@ -146,8 +147,9 @@ export class LogStream {
     return stateOf(changed === undefined ? found : await streams.update(this.name, changed), found)
   }
 
-  #description(generationName: string): string {
-    const about = `WebMQ: what was published under ${this.#subjects.prefix}`
+  /** @param name Of the log: the first part of its epoch. */
+  #description(name: string, generationName: string): string {
+    const about = `WebMQ: what was published under ${this.#subjects.prefix}, log ${name}`
     return about + generationName + (this.#run === '' ? '' : `, run ${this.#run}`)
   }
 
@@ -164,7 +166,7 @@ export class LogStream {
     const { RetentionPolicy, StorageType } = this.#requestContext().jetStream
     return {
       name: this.name,
-      description: this.#description(''),
+      description: this.#description(newEpoch(), ''),
       subjects: this.#wantedSubjects([]),
       retention: RetentionPolicy.Limits,
       storage: StorageType.File,
@@ -228,9 +230,10 @@ function unfit(name: string, reason: string): WebMQError {
 }
 
 /** @param details Lists the deleted messages, which the answer to an update does not. */
-function stateOf({ config, created, state }: StreamInfo, details?: StreamInfo): LogState {
+function stateOf(info: StreamInfo, details?: StreamInfo): LogState {
+  const { config, state } = info
   return {
-    epoch: epochOf(created, config),
+    epoch: epochOf(info),
     generation: generationOf(config),
     run: RUN.exec(config.description ?? '')?.[1] ?? '',
     firstSequence: state.messages === 0 ? state.last_seq + 1 : state.first_seq,
@@ -239,14 +242,24 @@ function stateOf({ config, created, state }: StreamInfo, details?: StreamInfo): 
   }
 }
 
-/** The creation time in nanoseconds identifies a stream among all of its name. */
-function epochOf(created: string, config: StreamConfig): string {
+/**
+ * Identifies a stream among all of its name. Streams of earlier versions have no name: their time of creation, in
+ * nanoseconds, identifies them. It is no name for long: nats-server 2.9.10 stores another time when the configuration
+ * changes after a restart, and tells that one from the next restart on.
+ */
+function nameOf({ created, config }: StreamInfo): string {
+  const [, name] = LOG.exec(config.description ?? '') ?? []
+  if (name !== undefined) return name
   const [, seconds = '', fraction = ''] = /^([^.Z]+)(?:\.(\d{1,9}))?Z$/.exec(created) ?? []
   const ms = Date.parse(`${seconds}Z`)
   if (Number.isNaN(ms)) throw new Error(`JetStream says that the stream was created at ${JSON.stringify(created)}`)
   const nanoseconds = BigInt(ms) * BigInt(NS_PER_MS) + BigInt(fraction.padEnd(9, '0'))
-  const [, generation, tag = ''] = GENERATION.exec(config.description ?? '') ?? []
-  return epochOfText(String(nanoseconds)) + (generation === undefined ? '' : `.${generation}${tag}`)
+  return epochOfText(String(nanoseconds))
+}
+
+function epochOf(info: StreamInfo): string {
+  const [, generation, tag = ''] = GENERATION.exec(info.config.description ?? '') ?? []
+  return nameOf(info) + (generation === undefined ? '' : `.${generation}${tag}`)
 }
 
 function generationOf({ description }: StreamConfig): number {

@@ -3,7 +3,7 @@ import { WebMQError } from 'webmq-client/protocol'
 import { deferred } from '../../ports/deferred.js'
 import { limitedSignal } from '../../ports/limited-signal.js'
 import { within } from '../../ports/within.js'
-import { fullJitterMs } from './backoff.js'
+import { BROKER_BACKOFF, fullJitterMs } from './backoff.js'
 import type { Link, LinkEvents } from './link.js'
 
 /** What a {@link LinkKeeper} works with. */
@@ -24,7 +24,6 @@ export interface LinkKeeperContext {
 
 /** Limit for one attempt to connect and to bring all bindings live. */
 const MAX_ATTEMPT_MS = 30_000
-const BACKOFF = { baseMs: 100, maxMs: 5_000 }
 /** A link that lasts shorter than this counts as a failed attempt, so the backoff keeps growing. */
 const MIN_UPTIME_MS = 1_000
 
@@ -138,7 +137,7 @@ export class LinkKeeper {
   #nextWaitMs(): number {
     this.#failedCount++
     const { random } = this.#context
-    return fullJitterMs(this.#failedCount, random === undefined ? BACKOFF : { ...BACKOFF, random })
+    return fullJitterMs(this.#failedCount, random === undefined ? BROKER_BACKOFF : { ...BROKER_BACKOFF, random })
   }
 
   async #sleep(ms: number): Promise<void> {

@@ -1,6 +1,7 @@
 //! `connect`: a storm of handshakes, a limited number at a time.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
 use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
@@ -63,7 +64,7 @@ impl Connecting {
         } else {
             self.task.max_in_flight.saturating_sub(self.in_flight_count)
         };
-        let room = room.min(self.task.count - self.started_count);
+        let room = room.min(self.task.places.len() - self.started_count);
         // With a rate, one at a time.
         if self.task.per_second.is_some() { room.min(1) } else { room }
     }
@@ -99,7 +100,7 @@ impl Worker {
         }
         let job = self.jobs.connect.as_mut()?;
         let has_more = job.may_start_count(now_us) > 0;
-        if job.in_flight_count == 0 && job.started_count == job.task.count {
+        if job.in_flight_count == 0 && job.started_count == job.task.places.len() {
             let job = self.jobs.connect.take()?;
             let Connecting { number, ok_count, latencies, errors, secured, .. } = job;
             self.answer(number, Report::Connected(Connected { ok_count, latencies, errors, secured }));
@@ -109,7 +110,7 @@ impl Worker {
             return Some(0);
         }
         let next_start_us = job.next_start_us();
-        let is_paced = job.started_count < job.task.count && next_start_us > now_us;
+        let is_paced = job.started_count < job.task.places.len() && next_start_us > now_us;
         let timeout_us = next_timeout_us.unwrap_or(now_us + job.task.timeout_us);
         Some(if is_paced { timeout_us.min(next_start_us) } else { timeout_us })
     }
@@ -136,11 +137,13 @@ impl Worker {
     fn start_connection(&mut self) {
         let Some(job) = self.jobs.connect.as_mut() else { return };
         let number = job.task.first_number + job.started_count as u64;
+        let place = job.task.places[job.started_count];
+        let address = SocketAddr::new(job.task.ip, place.port);
         job.started_count += 1;
         job.batch_left_count = job.batch_left_count.saturating_sub(1);
         let began_us = now_us();
         let source = job.task.sources.of(number);
-        let socket = match socket::connect(job.task.address, source, job.task.receive_buffer_bytes) {
+        let socket = match socket::connect(address, source, job.task.receive_buffer_bytes) {
             Ok(socket) => socket,
             Err(errno) => return job.failed(start_failure(errno)),
         };
@@ -152,6 +155,7 @@ impl Worker {
         let connection = &mut self.connections[slot.index()];
         connection.stream = Some(Stream::Plain(socket));
         connection.phase = Phase::Connecting;
+        connection.group = place.group;
         connection.began_us = began_us;
         self.shared.held();
         job.in_flight_count += 1;

@@ -2,7 +2,7 @@
 
 use crate::clock::{now_us, thread_cpu_us};
 use crate::loadgen::connection::{Connection, Phase};
-use crate::loadgen::order::{CountTask, Counted, OrderNumber, Report, StopTask};
+use crate::loadgen::order::{CountTask, Counted, LastSequences, OrderNumber, Report, StopTask};
 use crate::loadgen::window::Window;
 use crate::loadgen::worker::Worker;
 
@@ -16,7 +16,7 @@ pub(crate) struct Counting {
     cpu_began_us: u64,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Stop {
     number: OrderNumber,
     task: StopTask,
@@ -44,7 +44,7 @@ impl Worker {
 
     pub(super) fn tick_count(&mut self, now_us: u64) -> Option<u64> {
         let job = self.jobs.count.as_ref()?;
-        let Some(stop) = job.stop else {
+        let Some(stop) = &job.stop else {
             if job.ends_us.is_some_and(|ends_us| now_us >= ends_us) {
                 self.end_count(now_us, None);
                 return None;
@@ -53,13 +53,14 @@ impl Worker {
         };
         let last_us = self.intake.window.as_ref().and_then(|window| window.last_frame_us);
         let quiet_since_us = last_us.unwrap_or(0).max(stop.began_us);
-        let is_quiet = match stop.task.last_sequence {
+        let is_quiet = match stop.task.last {
             // Not quiet yet: the sequence may be on its way.
             Some(_) if stop.task.quiet_us == 0 => false,
             _ => now_us - quiet_since_us.min(now_us) >= stop.task.quiet_us,
         };
         let is_over = is_quiet || now_us - stop.began_us.min(now_us) >= stop.task.timeout_us;
-        if is_over || stop.task.last_sequence.is_some_and(|last| self.missing_count(last) == 0) {
+        if is_over || stop.task.last.as_ref().is_some_and(|last| self.missing_count(last) == 0) {
+            let stop = stop.clone();
             self.end_count(now_us, Some(stop));
             return None;
         }
@@ -67,12 +68,15 @@ impl Worker {
     }
 
     /// Messages at the end of the sequence that freely reading connections have not received.
-    fn missing_count(&self, last: u64) -> u64 {
+    fn missing_count(&self, last: &LastSequences) -> u64 {
         let Some(window) = self.intake.window.as_ref() else { return 0 };
-        let first = window.plan.first_sequence.or(window.first_sequence).unwrap_or(last);
-        let missing = |connection: &Connection| match connection.sequence.last() {
-            Some(had) if connection.window == window.number => last.saturating_sub(had),
-            _ => (last + 1).saturating_sub(first),
+        let missing = |connection: &Connection| {
+            let last = last.of(connection.group);
+            let first = window.plan.first_sequence.or(window.first_sequence).unwrap_or(last);
+            match connection.sequence.last() {
+                Some(had) if connection.window == window.number => last.saturating_sub(had),
+                _ => (last + 1).saturating_sub(first),
+            }
         };
         self.reading().map(missing).sum()
     }
@@ -82,7 +86,8 @@ impl Worker {
     }
 
     fn end_count(&mut self, now_us: u64, stop: Option<Stop>) {
-        let missing_count = stop.and_then(|stop| stop.task.last_sequence).map_or(0, |last| self.missing_count(last));
+        let last = stop.as_ref().and_then(|stop| stop.task.last.as_ref());
+        let missing_count = last.map_or(0, |last| self.missing_count(last));
         let (Some(job), Some(window)) = (self.jobs.count.take(), self.intake.window.take()) else { return };
         self.jobs.last_totals = (window.counts.frame_count + window.slow_counts.frame_count, window.wire_bytes);
         let is_of_window = |connection: &&Connection| connection.window == window.number;

@@ -1,8 +1,10 @@
 //! `send`: a few texts to every connection, once, and their answer.
 
+use rustc_hash::FxHashMap;
+
 use crate::clock::now_us;
 use crate::loadgen::batch::text_frame;
-use crate::loadgen::connection::{Awaited, Slot};
+use crate::loadgen::connection::{Awaited, GroupId, Slot};
 use crate::loadgen::order::{OrderNumber, Report, SendTask};
 use crate::loadgen::worker::Worker;
 
@@ -16,7 +18,7 @@ pub(crate) struct Sending {
 
 impl Worker {
     pub(super) fn begin_send(&mut self, number: OrderNumber, task: &SendTask) {
-        let bytes: Vec<u8> = task.texts.iter().flat_map(|text| text_frame(text)).collect();
+        let mut frames: FxHashMap<GroupId, Vec<u8>> = FxHashMap::default();
         let slots = self.open_slots(task.max_connections);
         let mut job =
             Sending { number, waiting_count: 0, ok_count: 0, failed_count: 0, deadline_us: now_us() + task.timeout_us };
@@ -28,10 +30,13 @@ impl Worker {
         }
         self.jobs.send = Some(job);
         for slot in slots {
+            let connection = self.connection(slot);
             if task.awaited_prefix.is_some() {
-                self.connection(slot).awaited.insert(Awaited::ANSWER);
+                connection.awaited.insert(Awaited::ANSWER);
             }
-            self.write(slot, &bytes);
+            let group = connection.group;
+            let bytes = frames.entry(group).or_insert_with(|| frames_of(&task.texts, group));
+            self.write(slot, bytes);
         }
     }
 
@@ -66,4 +71,9 @@ impl Worker {
         self.answer(job.number, Report::Sent { ok_count: job.ok_count, failed_count });
         None
     }
+}
+
+/// The texts as frames, with the number of the group for `$GROUP`.
+fn frames_of(texts: &[String], group: GroupId) -> Vec<u8> {
+    texts.iter().flat_map(|text| text_frame(&text.replace("$GROUP", &group.0.to_string()))).collect()
 }

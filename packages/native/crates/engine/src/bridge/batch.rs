@@ -19,6 +19,7 @@ pub(crate) struct Batch {
     bytes: Box<[u8]>,
     /// Has other commands than multicasts. Only multicasts may be held back.
     is_urgent: bool,
+    has_multicasts: bool,
     command_count: usize,
     /// Frames that are large enough to be compressed, in their order.
     deflatable: Vec<Deflatable>,
@@ -47,12 +48,14 @@ impl Batch {
         let deflate_from_bytes = deflate_from_bytes.unwrap_or(usize::MAX);
         let mut deflatable = Vec::new();
         let mut is_urgent = false;
+        let mut has_multicasts = false;
         let mut command_count = 0;
         let mut bytes: Box<[u8]> = packed.into();
         let mut start = 0;
         while start < bytes.len() {
             let fields = Fields::read(&bytes, start)?;
             is_urgent |= !fields.is_multicast();
+            has_multicasts |= fields.is_multicast();
             command_count += 1;
             if let Some((opcode, payload)) = fields.payload(&bytes)? {
                 let header = FrameHeader::new(opcode, payload.len());
@@ -65,7 +68,7 @@ impl Batch {
             }
             start = fields.end();
         }
-        Ok(Self { bytes, is_urgent, command_count, deflatable })
+        Ok(Self { bytes, is_urgent, has_multicasts, command_count, deflatable })
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -74,6 +77,10 @@ impl Batch {
 
     pub(crate) fn is_urgent(&self) -> bool {
         self.is_urgent
+    }
+
+    pub(crate) fn has_multicasts(&self) -> bool {
+        self.has_multicasts
     }
 
     /// Whether the event loop may apply it inline: a few small commands, and nothing to compress.

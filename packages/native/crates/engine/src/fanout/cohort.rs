@@ -45,6 +45,11 @@ pub(crate) struct Cohort {
     /// The caught-up members were sent the log up to here.
     pub(crate) caught_up_to: u64,
     pub(crate) caught_up: Vec<Slot>,
+    /// So many of the caught-up members, the first of the list, have been sent the log up to `ahead_to`: a flush was
+    /// interrupted behind them.
+    pub(crate) ahead_count: u32,
+    /// Beyond `caught_up_to`, unless `ahead_count` is 0.
+    pub(crate) ahead_to: u64,
     pub(crate) behind: Vec<Behind>,
     /// Number of the last multicast that was appended: one that names several groups is appended once.
     pub(crate) last_multicast: u64,
@@ -82,11 +87,26 @@ impl Cohort {
         self.behind.push(Behind { slot, cursor });
     }
 
-    /// Takes a caught-up member off its list. The last one moves to its index.
+    /// Where in the log a caught-up member is.
+    pub(crate) fn position_of(&self, index: u32) -> u64 {
+        if index < self.ahead_count { self.ahead_to } else { self.caught_up_to }
+    }
+
+    /// Takes a caught-up member off its list. The last one moves to its index, or the last of those that are ahead.
     pub(crate) fn unlist_caught_up(&mut self, index: u32, members: &mut [Member]) {
-        self.caught_up.swap_remove(index as usize);
-        if let Some(moved) = self.caught_up.get(index as usize) {
-            members[moved.index()].list_index = index;
+        let mut free = index;
+        if index < self.ahead_count {
+            self.ahead_count -= 1;
+            free = self.ahead_count;
+            if free != index {
+                let moved = self.caught_up[free as usize];
+                self.caught_up[index as usize] = moved;
+                members[moved.index()].list_index = index;
+            }
+        }
+        self.caught_up.swap_remove(free as usize);
+        if let Some(moved) = self.caught_up.get(free as usize) {
+            members[moved.index()].list_index = free;
         }
     }
 

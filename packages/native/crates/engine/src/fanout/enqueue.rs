@@ -72,7 +72,7 @@ impl Fanout {
                 let with_next = cohort.log.end() - cohort.caught_up_to + piece.len() as u64;
                 *is_flush_due |= with_next > *max_unflushed_cohort_bytes;
                 if !std::mem::replace(&mut cohort.is_dirty, true) {
-                    dirty_cohorts.push(id);
+                    dirty_cohorts.push_back(id);
                     *caught_up_writes += cohort.caught_up.len();
                 }
                 if std::mem::replace(&mut cohort.last_batch, *batch) != *batch {

@@ -16,19 +16,31 @@ pub(crate) struct Outcome {
 }
 
 impl Fanout {
-    /// Writes once to every connection that has output and whose socket is not full.
+    /// Writes once to every connection that has output and whose socket is not full. Finishes a flush that was interrupted.
     pub(crate) fn flush(&mut self, wire: &mut impl Wire) {
+        self.flush_some(wire, usize::MAX);
+    }
+
+    /// Like [`flush`](Self::flush), but after `max_writes` writes to caught-up members it is interrupted: the next call goes
+    /// on. Returns whether it is finished. Between the calls, everything but the position of some caught-up members is as
+    /// before a flush, and its memory stays.
+    pub(crate) fn flush_some(&mut self, wire: &mut impl Wire, max_writes: usize) -> bool {
         self.is_flush_due = false;
         self.caught_up_writes = 0;
         // Own output goes first: an answer behind a broadcast to hundreds, at 4 us each, is late by a millisecond. A
         // broadcast behind some answers is not.
         self.flush_members(wire);
         let with_more = mem::take(&mut self.write_now);
-        let mut cohorts = mem::take(&mut self.dirty_cohorts);
-        for id in cohorts.drain(..) {
-            self.flush_caught_up(id, wire);
+        let mut left_writes = max_writes;
+        while let Some(id) = self.dirty_cohorts.front().copied() {
+            if !self.flush_caught_up(id, wire, &mut left_writes) {
+                self.write_now.extend(with_more);
+                self.is_flushing = true;
+                return false;
+            }
+            self.dirty_cohorts.pop_front();
         }
-        self.dirty_cohorts = cohorts;
+        self.is_flushing = false;
         let mut members = mem::take(&mut self.rejoining);
         for slot in members.drain(..) {
             if self.members[slot.index()].state == State::Rejoining {
@@ -39,6 +51,7 @@ impl Fanout {
         self.flush_members(wire);
         self.write_now.extend(with_more);
         self.end_turn();
+        true
     }
 
     /// Writes what must not be held back: direct frames, and what goes before them.

@@ -68,7 +68,8 @@ impl Fanout {
         let member = &mut self.members[slot.index()];
         let end = cohort.log.end();
         if member.state == State::CaughtUp {
-            let (from, index) = (cohort.caught_up_to, member.list_index);
+            let index = member.list_index;
+            let from = cohort.position_of(index);
             cohort.list_behind(slot, member, end);
             cohort.unlist_caught_up(index, &mut self.members);
             self.take_range(slot, id, from, until);
@@ -103,7 +104,7 @@ impl Fanout {
         let Some(id) = member.cohort else { return };
         let cohort = self.index.cohort(id);
         let (index, end, is_caught_up) = (member.list_index, cohort.log.end(), member.state == State::CaughtUp);
-        let from = if is_caught_up { cohort.caught_up_to } else { cohort.behind[index as usize].cursor };
+        let from = if is_caught_up { cohort.position_of(index) } else { cohort.behind[index as usize].cursor };
         self.take_range(slot, id, from, end);
         self.members[slot.index()].cohort = None;
         let cohort = self.index.cohort_mut(id);

@@ -69,6 +69,8 @@ pub(crate) use member::OutboxLevel;
 pub(crate) use records::Policy;
 pub(crate) use write::{Wire, Written};
 
+use std::collections::VecDeque;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 use webmq_websocket::Deflater;
 
@@ -101,7 +103,9 @@ pub(crate) struct Fanout {
     /// Number of the batch.
     batch: u64,
     /// Cohorts with output for their caught-up members.
-    dirty_cohorts: Vec<CohortId>,
+    dirty_cohorts: VecDeque<CohortId>,
+    /// A flush was interrupted, and the next one goes on with it.
+    is_flushing: bool,
     /// Cohorts that may hold free memory, or a member that is too slow.
     reclaim_cohorts: Vec<CohortId>,
     write_now: Vec<Slot>,
@@ -150,7 +154,8 @@ impl Fanout {
             is_flush_due: false,
             multicast: 0,
             batch: 1,
-            dirty_cohorts: Vec::new(),
+            dirty_cohorts: VecDeque::new(),
+            is_flushing: false,
             reclaim_cohorts: Vec::new(),
             write_now: Vec::new(),
             rejoining: Vec::new(),
@@ -248,6 +253,11 @@ impl Fanout {
     /// There are multicasts, which may be held back.
     pub(crate) fn is_held(&self) -> bool {
         !self.dirty_cohorts.is_empty() || self.rejoining_count > 0
+    }
+
+    /// A flush was interrupted: [`flush`](Self::flush) or [`flush_some`](Self::flush_some) goes on with it.
+    pub(crate) fn is_flushing(&self) -> bool {
+        self.is_flushing
     }
 
     /// Estimated writes for the multicasts that wait.

@@ -36,6 +36,8 @@ enum Step {
     Room(u32, usize),
     Flush,
     FlushUrgent,
+    /// So many writes to caught-up members.
+    FlushSome(usize),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -52,6 +54,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         4 => (slot(), prop_oneof![Just(usize::MAX), 0_usize..20_000]).prop_map(|(slot, room)| Step::Room(slot, room)),
         6 => Just(Step::Flush),
         4 => Just(Step::FlushUrgent),
+        8 => (0_usize..4).prop_map(Step::FlushSome),
     ];
     prop::collection::vec(step, 0..200)
 }
@@ -180,6 +183,7 @@ impl Run {
             }
             Step::Flush => self.flush(),
             Step::FlushUrgent => self.flush_urgent(),
+            Step::FlushSome(max_writes) => self.flush_some(max_writes),
         }
         if self.fanout.is_flush_due() {
             self.flush();
@@ -193,7 +197,10 @@ impl Run {
         let member = &fanout.members[slot.index()];
         let index = member.list_index as usize;
         match (member.state, member.cohort.map(|id| fanout.index.cohort(id))) {
-            (State::CaughtUp, Some(cohort)) => assert_eq!(cohort.caught_up[index], slot),
+            (State::CaughtUp, Some(cohort)) => {
+                assert_eq!(cohort.caught_up[index], slot);
+                assert!(cohort.ahead_count == 0 || fanout.is_flushing());
+            }
             (_, Some(cohort)) => assert_eq!(cohort.behind[index].slot, slot),
             (state, None) => assert_ne!(state, State::Rejoining),
         }
@@ -241,6 +248,17 @@ impl Run {
     /// Afterwards nobody waits for a direct frame whose socket would take it, and what was sent before it went first.
     fn flush_urgent(&mut self) {
         self.fanout.flush_urgent(&mut self.peers);
+        self.end_all_slow();
+    }
+
+    /// A flush that is interrupted, or finishes an interrupted one.
+    fn flush_some(&mut self, max_writes: usize) {
+        let is_finished = self.fanout.flush_some(&mut self.peers, max_writes);
+        assert_eq!(is_finished, !self.fanout.is_flushing());
+        self.end_all_slow();
+    }
+
+    fn end_all_slow(&mut self) {
         let outcome = self.fanout.take_outcome();
         for slot in &outcome.slow {
             let peer = &self.peers.0[&slot.0];

@@ -52,6 +52,7 @@ enum Step {
     Room(u32, usize),
     Flush,
     FlushUrgent,
+    FlushSome(usize),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -67,6 +68,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         5 => (slot(), prop_oneof![1 => Just(usize::MAX), 4 => 0_usize..6_000]).prop_map(|(slot, room)| Step::Room(slot, room)),
         6 => Just(Step::Flush),
         2 => Just(Step::FlushUrgent),
+        3 => (0_usize..3).prop_map(Step::FlushSome),
     ];
     prop::collection::vec(step, 0..60)
 }
@@ -267,6 +269,9 @@ impl Run {
             }
             Step::Flush => self.fanout.flush(&mut self.peers),
             Step::FlushUrgent => self.fanout.flush_urgent(&mut self.peers),
+            Step::FlushSome(max_writes) => {
+                self.fanout.flush_some(&mut self.peers, max_writes);
+            }
         }
         if self.fanout.is_flush_due() {
             self.fanout.flush(&mut self.peers);

@@ -42,48 +42,70 @@ enum Run {
 
 impl Fanout {
     /// Brings the caught-up members of a cohort to the end of its log. Bytes that are not contiguous are staged once for all.
-    pub(super) fn flush_caught_up(&mut self, id: CohortId, wire: &mut impl Wire) {
-        if !mem::replace(&mut self.index.cohort_mut(id).is_dirty, false) {
-            return;
+    ///
+    /// Returns `false` if it was interrupted because no writes are left.
+    pub(super) fn flush_caught_up(&mut self, id: CohortId, wire: &mut impl Wire, left_writes: &mut usize) -> bool {
+        if !self.index.cohort(id).is_dirty {
+            return true;
         }
         self.schedule_reclaim(id);
-        loop {
-            let cohort = self.index.cohort_mut(id);
-            let (from, to) = (cohort.caught_up_to, cohort.log.end());
-            let Some(first) = cohort.log.piece(from, to) else { break };
-            if cohort.caught_up.is_empty() {
-                cohort.caught_up_to = to;
-                break;
-            }
-            let run = if first.len() >= MIN_DIRECT_BYTES || from + first.len() as u64 == to {
-                Run::Direct(first)
-            } else {
-                self.staging.clear();
-                let mut position = from;
-                while let Some(piece) = cohort.log.piece(position, to) {
-                    position += stage(&mut self.staging, &piece) as u64;
-                    if self.staging.len() == MAX_WRITE_BYTES {
-                        break;
-                    }
-                }
-                Run::Staged
-            };
-            match run {
-                Run::Direct(piece) => piece.with(|bytes| self.write_caught_up(id, bytes, wire)),
+        while let Some(run) = self.next_caught_up_run(id) {
+            let is_complete = match run {
+                Run::Direct(piece) => piece.with(|bytes| self.write_caught_up(id, bytes, wire, left_writes)),
                 Run::Staged => {
                     let staging = mem::take(&mut self.staging);
-                    self.write_caught_up(id, &staging, wire);
+                    let is_complete = self.write_caught_up(id, &staging, wire, left_writes);
                     self.staging = staging;
+                    is_complete
                 }
+            };
+            if !is_complete {
+                return false;
             }
         }
+        self.index.cohort_mut(id).is_dirty = false;
+        true
     }
 
-    fn write_caught_up(&mut self, id: CohortId, bytes: &[u8], wire: &mut impl Wire) {
+    /// The next contiguous bytes for the caught-up members of a cohort; those of an interrupted flush again. `None`: they have
+    /// everything.
+    fn next_caught_up_run(&mut self, id: CohortId) -> Option<Run> {
+        let cohort = self.index.cohort_mut(id);
+        if cohort.ahead_count as usize == cohort.caught_up.len() {
+            // Those that were behind them have gone. Without any member, nobody waits for the log.
+            cohort.caught_up_to = if cohort.ahead_count > 0 { cohort.ahead_to } else { cohort.log.end() };
+            cohort.ahead_count = 0;
+        }
+        let from = cohort.caught_up_to;
+        let to = if cohort.ahead_count > 0 { cohort.ahead_to } else { cohort.log.end() };
+        let first = cohort.log.piece(from, to)?;
+        let is_all = from + first.len() as u64 == to;
+        if is_all || (first.len() >= MIN_DIRECT_BYTES && cohort.ahead_count == 0) {
+            return Some(Run::Direct(first));
+        }
+        self.staging.clear();
+        let mut position = from;
+        while let Some(piece) = cohort.log.piece(position, to) {
+            position += stage(&mut self.staging, &piece) as u64;
+            if self.staging.len() == MAX_WRITE_BYTES {
+                break;
+            }
+        }
+        Some(Run::Staged)
+    }
+
+    /// Writes the same bytes to the caught-up members of a cohort, from the first that is not ahead on. Returns `false` if it
+    /// was interrupted because no writes are left.
+    fn write_caught_up(&mut self, id: CohortId, bytes: &[u8], wire: &mut impl Wire, left_writes: &mut usize) -> bool {
         let cohort = self.index.cohort_mut(id);
         let from = cohort.caught_up_to;
-        let mut index = 0;
+        let mut index = mem::take(&mut cohort.ahead_count) as usize;
         while let Some(slot) = cohort.caught_up.get(index).copied() {
+            if *left_writes == 0 {
+                (cohort.ahead_count, cohort.ahead_to) = (index as u32, from + bytes.len() as u64);
+                return false;
+            }
+            *left_writes -= 1;
             match wire.write(slot, bytes) {
                 Written::All => index += 1,
                 Written::Failed => {
@@ -106,6 +128,7 @@ impl Fanout {
             }
         }
         cohort.caught_up_to = from + bytes.len() as u64;
+        true
     }
 
     /// Writes the own output of a member that is catching up.

@@ -46,3 +46,53 @@ fn an_answer_does_not_wait_for_a_broadcast_to_everybody_else() {
     assert_eq!(taker.0.len(), 20);
     assert!(taker.0.iter().all(|(_, bytes)| bytes == BROADCAST));
 }
+
+#[test]
+fn an_answer_that_comes_during_a_broadcast_does_not_wait_for_the_rest_of_it() {
+    // Symptom: the answer to a `history` waited for a broadcast to hundreds that had begun before. Cause: a flush was one piece.
+    for asker in [Slot(1), Slot(15)] {
+        let mut fanout = Fanout::new(1 << 20);
+        for slot in (0..20).map(Slot) {
+            fanout.insert(slot);
+            fanout.join(slot, GroupId(1));
+        }
+        let mut taker = Taker::default();
+        fanout.multicast([GroupId(1)].into_iter(), &Frame::copied(BROADCAST), None, None);
+        assert!(!fanout.flush_some(&mut taker, 8));
+        assert!(fanout.is_flushing() && fanout.is_dirty());
+        assert_eq!(taker.0.len(), 8);
+        fanout.send(asker, &Frame::copied(ANSWER));
+        assert!(!fanout.flush_some(&mut taker, 8));
+        let has_broadcast = asker == Slot(1);
+        let expected = if has_broadcast { ANSWER.to_vec() } else { [BROADCAST, ANSWER].concat() };
+        assert_eq!(taker.0.get(8), Some(&(asker, expected)));
+        assert!(fanout.flush_some(&mut taker, 8));
+        assert!(!fanout.is_flushing() && !fanout.is_dirty());
+        for slot in (0..20).map(Slot) {
+            let bytes: Vec<u8> =
+                taker.0.iter().filter(|(to, _)| *to == slot).flat_map(|(_, bytes)| bytes.clone()).collect();
+            let expected = if slot == asker { [BROADCAST, ANSWER].concat() } else { BROADCAST.to_vec() };
+            assert_eq!(bytes, expected, "{slot:?}");
+        }
+    }
+}
+
+#[test]
+fn connections_may_go_while_a_broadcast_is_interrupted() {
+    for gone in [0..4, 4..20, 0..20, 7..9] {
+        let mut fanout = Fanout::new(1 << 20);
+        for slot in (0..20).map(Slot) {
+            fanout.insert(slot);
+            fanout.join(slot, GroupId(1));
+        }
+        let mut taker = Taker::default();
+        fanout.multicast([GroupId(1)].into_iter(), &Frame::copied(BROADCAST), None, None);
+        assert!(!fanout.flush_some(&mut taker, 8));
+        gone.clone().map(Slot).for_each(|slot| fanout.remove(slot));
+        assert!(fanout.flush_some(&mut taker, 20));
+        for slot in (0..20).filter(|slot| *slot < 8 || !gone.contains(slot)).map(Slot) {
+            assert_eq!(taker.0.iter().filter(|(to, _)| *to == slot).count(), 1, "{slot:?}");
+        }
+        assert_eq!(fanout.outbox_bytes(), 0);
+    }
+}

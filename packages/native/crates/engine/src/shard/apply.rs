@@ -50,6 +50,7 @@ impl Shard {
     pub(crate) fn apply_batches(&mut self) {
         let mut applied_bytes = 0;
         while applied_bytes < MAX_APPLIED_BYTES
+            && !self.awaits_end_of_flush()
             && let Some(bytes) = self.apply_front()
         {
             applied_bytes += bytes;
@@ -57,6 +58,11 @@ impl Shard {
                 return self.flush();
             }
         }
+    }
+
+    /// Multicasts wait for the end of a flush that was interrupted: they then share the writes of the next one. Answers do not.
+    fn awaits_end_of_flush(&self) -> bool {
+        self.fanout.is_flushing() && self.batches.front().is_some_and(|(batch, _)| batch.has_multicasts())
     }
 
     fn apply_all(&mut self) {

@@ -44,7 +44,7 @@ impl Shard {
             return false;
         }
         self.tls.handshake_count += 1;
-        self.tls.handshake_count > MAX_HANDSHAKES
+        self.tls.handshake_count > MAX_HANDSHAKES || self.fanout.is_flushing()
     }
 
     /// Reads from an encrypted connection, at most `limit` bytes of ciphertext, and does what the plaintext says.

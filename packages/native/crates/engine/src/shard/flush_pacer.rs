@@ -33,6 +33,9 @@ pub(super) struct FlushPacer {
     flushed_at_us: u64,
     /// Writes that the publications since the last flush would have needed.
     wanted_writes: usize,
+    /// Writes of the flush in progress, and what they cost.
+    writes: usize,
+    cost: Duration,
     scale: f64,
 }
 
@@ -45,6 +48,8 @@ impl FlushPacer {
             load_at_us: 0,
             flushed_at_us: 0,
             wanted_writes: 0,
+            writes: 0,
+            cost: Duration::ZERO,
             scale: 1.0,
         }
     }
@@ -56,10 +61,17 @@ impl FlushPacer {
         self.wanted_writes += writes;
     }
 
-    /// Everything was written, in `writes` writes that took `cost` of the processor's time.
-    pub(super) fn flushed(&mut self, writes: usize, cost: Duration, now_us: u64) {
+    /// Notes a part of a flush: `writes` writes that took `cost` of the processor's time.
+    pub(super) fn wrote(&mut self, writes: usize, cost: Duration) {
+        self.writes += writes;
+        self.cost += cost;
+    }
+
+    /// Everything was written.
+    pub(super) fn flushed(&mut self, now_us: u64) {
         self.flushed_at_us = now_us;
         let wanted = std::mem::take(&mut self.wanted_writes) as f64;
+        let (writes, cost) = (std::mem::take(&mut self.writes), std::mem::take(&mut self.cost));
         if writes > 0 {
             let write_us = cost.as_secs_f64() * 1e6 / writes as f64;
             self.write_us += COST_WEIGHT * (write_us - self.write_us);
@@ -126,7 +138,8 @@ mod tests {
             }
             waiting.clear();
             now_us += writes as u64 * 9 / 2 + 1;
-            pace.flushed(writes, WRITE * writes as u32, now_us);
+            pace.wrote(writes, WRITE * writes as u32);
+            pace.flushed(now_us);
         }
         Second { busy: busy_us as f64 / 1e6, flushes, longest_wait_us }
     }

@@ -54,6 +54,9 @@ use restart::Restarts;
 
 /// Bytes that are read from one connection at a time, into the one buffer that all connections of the shard share.
 const READ_BUFFER_BYTES: usize = receive::MAX_UNREAD_BYTES;
+/// Writes of a flush between two looks at the sockets and the mail: about 300 us. A request that comes during a broadcast, and
+/// its answer, wait for so many writes each, not for all of them. A look costs about a third of a write.
+const MAX_WRITES_PER_LOOK: usize = 64;
 /// Bytes of commands that are applied before sockets get their turn again.
 const MAX_APPLIED_BYTES: usize = 4 << 20;
 
@@ -256,7 +259,7 @@ impl Shard {
 
     /// Time for which waiting multicasts are held back; `None`: write them now, or there are none.
     pub(crate) fn hold_time(&self) -> Option<Duration> {
-        if !self.fanout.is_held() {
+        if !self.fanout.is_held() || self.fanout.is_flushing() {
             return None;
         }
         let now_us = self.now_us();
@@ -272,6 +275,8 @@ impl Shard {
         for index in 0..self.ready.len() {
             match self.ready[index] {
                 Ready::WakeUp => {}
+                // Between two parts of a flush, only open connections are looked at. The poller tells of the listener again.
+                Ready::Listener if self.fanout.is_flushing() => {}
                 Ready::Listener => self.accept_some(),
                 Ready::Connection(id, flags) => self.note_connection_ready(id, flags),
                 Ready::Relay(id) => self.table.find(id).into_iter().for_each(|slot| self.queue_receive(slot)),
@@ -304,7 +309,7 @@ impl Shard {
     pub(crate) fn write(&mut self) {
         if self.hold_time().is_none() {
             if self.fanout.is_dirty() {
-                self.flush();
+                self.flush_some(MAX_WRITES_PER_LOOK);
             }
         } else if self.fanout.is_urgent() {
             let mut sockets = Sockets::of(&mut self.table, &mut self.staging);
@@ -315,13 +320,20 @@ impl Shard {
     }
 
     fn flush(&mut self) {
+        self.flush_some(usize::MAX);
+    }
+
+    /// A flush of at most so many writes of multicasts. The next turn goes on with the rest, after a look at the sockets.
+    fn flush_some(&mut self, max_writes: usize) {
         let began = self.fanout.is_held().then(cpu_time);
         let mut sockets = Sockets::of(&mut self.table, &mut self.staging);
-        self.fanout.flush(&mut sockets);
+        let is_finished = self.fanout.flush_some(&mut sockets, max_writes);
         self.stats.sent_byte_count += sockets.sent_bytes;
         if let Some(began) = began {
-            let cost = cpu_time().saturating_sub(began);
-            self.pacer.flushed(sockets.write_count, cost, self.now_us());
+            self.pacer.wrote(sockets.write_count, cpu_time().saturating_sub(began));
+            if is_finished {
+                self.pacer.flushed(self.now_us());
+            }
         }
         self.conclude_flush();
     }

@@ -21,6 +21,9 @@ const MAX_PONGS: u32 = 16;
 /// Bytes that are read at a time of a connection with compression: they can become a thousand times as many (RFC 1951
 /// §3.2.5), and what there is no room for is kept.
 const MAX_DEFLATED_BYTES: usize = 16 << 10;
+/// Connections that are read from between two parts of a flush: a broadcast takes at most about twice as long beside a flood
+/// of requests.
+const MAX_READS_PER_LOOK: usize = 32;
 /// Bytes that an inline turn reads from one connection. If more comes, the shard's thread takes over.
 const MAX_INLINE_READ_BYTES: usize = 16 << 10;
 const MAX_INLINE_DEFLATED_BYTES: usize = 1 << 10;
@@ -66,7 +69,8 @@ impl Shard {
     pub(crate) fn receive_all(&mut self) {
         self.release_held();
         self.begin_turn_of_handshakes();
-        for _ in 0..self.readable.len() {
+        let max_count = if self.fanout.is_flushing() { MAX_READS_PER_LOOK } else { usize::MAX };
+        for _ in 0..self.readable.len().min(max_count) {
             if !self.has_inbound_room() {
                 // Asked again after the promise to be woken, for JavaScript may have drained in between.
                 let max_bytes = self.shared.options.max_inbound_bytes as u64;

@@ -1,0 +1,2 @@
+/** Cents as euros. */
+export const euros = (cents: number): string => `${(cents / 100).toFixed(2)} €`

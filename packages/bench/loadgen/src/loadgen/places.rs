@@ -1,0 +1,121 @@
+//! Where the connections of a `connect` go, and which group each belongs to.
+
+use serde::Deserialize;
+
+use super::command::Connect;
+use super::connection::GroupId;
+
+/// A group's connections of one `connect`. Groups are numbered by their place in the list.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GroupShare {
+    pub(crate) count: usize,
+    /// Of all connections of the group; absent: the ports of the command in turn.
+    pub(crate) port: Option<u16>,
+}
+
+/// Port and group of one connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) port: u16,
+    pub(crate) group: GroupId,
+}
+
+/// One place per connection.
+///
+/// # Errors
+/// The fields of the command do not go together.
+pub(crate) fn places(command: &Connect) -> Result<Vec<Place>, String> {
+    let one = command.port.map(|port| vec![port]);
+    let ports = match (one, command.ports.clone()) {
+        (Some(ports), None) | (None, Some(ports)) if !ports.is_empty() => ports,
+        (None, None) if is_placed(command) => Vec::new(),
+        _ => return Err("connect: either port or ports".to_owned()),
+    };
+    let everybody = [GroupShare { count: command.count, port: None }];
+    let groups = command.groups.as_deref().unwrap_or(&everybody);
+    let total = groups.iter().try_fold(0_usize, |total, group| total.checked_add(group.count));
+    if total != Some(command.count) {
+        return Err("connect: the groups have count connections".to_owned());
+    }
+    let mut places = Vec::with_capacity(command.count);
+    for (number, share) in groups.iter().enumerate() {
+        let group = u16::try_from(number).map(GroupId).map_err(|_| "connect: at most 65536 groups".to_owned())?;
+        for _ in 0..share.count {
+            let port = share.port.unwrap_or_else(|| ports[places.len() % ports.len()]);
+            places.push(Place { port, group });
+        }
+    }
+    Ok(places)
+}
+
+/// Whether every group names its port.
+fn is_placed(command: &Connect) -> bool {
+    command.groups.as_ref().is_some_and(|groups| groups.iter().all(|group| group.port.is_some()))
+}
+
+/// Deals the places to threads in turn, `counts[thread]` each, so that every group is on every thread.
+pub(crate) fn deal(places: &[Place], counts: &[usize]) -> Vec<Box<[Place]>> {
+    let mut hands: Vec<Vec<Place>> = counts.iter().map(|count| Vec::with_capacity(*count)).collect();
+    let mut rest = places.iter();
+    while !rest.as_slice().is_empty() {
+        let before = rest.as_slice().len();
+        for (hand, count) in hands.iter_mut().zip(counts) {
+            if hand.len() < *count {
+                hand.extend(rest.next());
+            }
+        }
+        if rest.as_slice().len() == before {
+            break;
+        }
+    }
+    hands.into_iter().map(Vec::into_boxed_slice).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lines::Command;
+
+    fn placed(fields: &str) -> Result<Vec<(u16, u16)>, String> {
+        let line = format!("{{\"cmd\":\"connect\",{fields}}}");
+        let places = places(&Command::parse(&line).and_then(|command| command.fields::<Connect>())?)?;
+        Ok(places.into_iter().map(|Place { port, group }| (port, group.0)).collect())
+    }
+
+    #[test]
+    fn connections_take_the_ports_in_turn_and_groups_may_have_one_of_their_own() {
+        assert_eq!(placed(r#""count":2,"port":5"#), Ok(vec![(5, 0), (5, 0)]));
+        assert_eq!(placed(r#""count":3,"ports":[5,6]"#), Ok(vec![(5, 0), (6, 0), (5, 0)]));
+        let groups = r#""groups":[{"count":2},{"count":0},{"count":1,"port":9}]"#;
+        assert_eq!(placed(&format!(r#""count":3,"ports":[5,6],{groups}"#)), Ok(vec![(5, 0), (6, 0), (9, 2)]));
+        assert_eq!(placed(r#""count":1,"groups":[{"count":1,"port":9}]"#), Ok(vec![(9, 0)]));
+    }
+
+    #[test]
+    fn places_that_cannot_be_are_refused() {
+        for fields in [
+            r#""count":1"#,
+            r#""count":1,"ports":[]"#,
+            r#""count":1,"port":5,"ports":[6]"#,
+            r#""count":1,"groups":[{"count":1}]"#,
+            r#""count":2,"port":5,"groups":[{"count":1}]"#,
+            r#""count":1,"port":5,"groups":[{"count":1},{"count":18446744073709551615}]"#,
+            r#""count":1,"port":5,"groups":[{"count":1,"size":3}]"#,
+        ] {
+            assert!(placed(fields).is_err(), "{fields}");
+        }
+    }
+
+    #[test]
+    fn every_thread_gets_its_number_and_some_of_every_group() {
+        let place = |number: u16| Place { port: number, group: GroupId(number / 4) };
+        let places: Vec<Place> = (0..8).map(place).collect();
+        let ports = |hand: &[Place]| hand.iter().map(|place| place.port).collect::<Vec<_>>();
+        let hands = deal(&places, &[3, 0, 5]);
+        assert_eq!(
+            hands.iter().map(|hand| ports(hand)).collect::<Vec<_>>(),
+            [vec![0, 2, 4], vec![], vec![1, 3, 5, 6, 7]]
+        );
+    }
+}

@@ -1,0 +1,114 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { PlayedStats, PlayedTally, Recorded } from '../loadgen/played-clients-events.js'
+import { PlayedClientsProcess } from '../loadgen/played-clients-process.js'
+import { createLatencyHistogram, recordUs } from '../measure/latency-histogram.js'
+import type { Load, LoadTotals } from './load.js'
+import type { LoadOptions } from './load-generator.js'
+import { OPEN_ACCESS } from './load-generator.js'
+import type { LoadResult } from './messages.js'
+import type { Window } from './receiver.js'
+
+/** How often the totals are asked for. */
+const POLL_MS = 100
+const NOTHING: LoadTotals = {
+  connectedCount: 0,
+  publishedCount: 0,
+  deliveredCount: 0,
+  arrivedCount: 0,
+  isSendingDone: false,
+}
+
+/** Settings of {@link PlayedClients}. */
+export interface PlayedClientsOptions extends Omit<LoadOptions, 'access'> {
+  /** Path of `webmq-loadgen`. */
+  readonly program: string
+}
+
+/** Clients that `webmq-loadgen clients` plays, in a process of its own, by the plan of the client library's clients. */
+export class PlayedClients implements Load {
+  readonly failed: Promise<never>
+  readonly #options: PlayedClientsOptions
+  readonly #process: PlayedClientsProcess
+  readonly #stopping = new AbortController()
+  #totals = NOTHING
+
+  constructor(options: PlayedClientsOptions) {
+    this.#options = options
+    this.#process = new PlayedClientsProcess(options.program)
+    this.failed = this.#process.failed
+  }
+
+  get totals(): LoadTotals {
+    return this.#totals
+  }
+
+  async ready(): Promise<void> {
+    const { planOptions, messageSizeBytes, urls, workerCount } = this.#options
+    await this.#process.ready()
+    const addresses = urls.map((url) => new URL(url))
+    const connected = this.#process.connect({
+      plan: planOptions,
+      messageSizeBytes,
+      ports: addresses.map(({ port }) => Number(port)),
+      path: addresses[0]?.pathname ?? '/ws',
+      keyPrefix: OPEN_ACCESS.keyPrefix,
+      threads: workerCount,
+    })
+    connected.catch(ignore) // Awaited below, after the totals are asked for.
+    void this.#poll().catch(ignore) // It ends with the process, which `failed` reports.
+    await connected
+  }
+
+  async begin(window: Window): Promise<void> {
+    await this.#process.begin(window)
+  }
+
+  async cpuSeconds(): Promise<number> {
+    const { cpuUserUs, cpuSystemUs } = await this.#process.stats()
+    return (cpuUserUs + cpuSystemUs) / 1_000_000
+  }
+
+  async finish(): Promise<LoadResult[]> {
+    this.#stopping.abort()
+    const { threads } = await this.#process.finish()
+    return threads.map(resultOf)
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort()
+    await this.#process.stop()
+  }
+
+  async #poll(): Promise<void> {
+    const { signal } = this.#stopping
+    while (!signal.aborted) {
+      const stats: PlayedStats = await this.#process.stats()
+      this.#totals = stats
+      await sleep(POLL_MS, undefined, { signal })
+    }
+  }
+}
+
+/** A thread's counts in the form of those of a worker. */
+function resultOf(tally: PlayedTally): LoadResult {
+  const { perBackend, sendLagUs, wakeLagUs, firstPublishError, firstClose, ...counts } = tally
+  return {
+    ...counts,
+    perBackend: perBackend.map(({ latencyUs, ...backend }) => ({ ...backend, latency: histogramOf(latencyUs) })),
+    ...(firstPublishError === null ? {} : { firstPublishError }),
+    ...(firstClose === null ? {} : { firstClose }),
+    // A client of the generator does not come back; its end is counted as a close.
+    reconnectCount: 0,
+    sendLag: histogramOf(sendLagUs),
+    eventLoopLag: histogramOf(wakeLagUs),
+  }
+}
+
+function histogramOf(recorded: Recorded) {
+  const histogram = createLatencyHistogram()
+  // Node's histogram records one value at a time: 0.2 us each, after the run.
+  for (const [valueUs, count] of recorded) for (let left = count; left > 0; left--) recordUs(histogram, valueUs)
+  return histogram
+}
+
+const ignore = () => undefined

@@ -1,0 +1,34 @@
+/** What one item's connections have received: by number, how many connections had it. */
+export type SeenBids = ReadonlyMap<number, number>
+
+/** Accepted bids compared with received ones, over all items and connections. */
+export interface Reconciliation {
+  /** Bids that Redis has accepted. */
+  readonly acceptedCount: number
+  /** Deliveries that should have been. */
+  readonly expectedCount: number
+  /** Accepted bids that a connection did not receive, summed over all connections. */
+  readonly missingCount: number
+  /** Received bids that Redis does not know. */
+  readonly unknownCount: number
+}
+
+/** One item: the numbers that Redis has, the connections that listen, and what they saw. */
+export interface ReconciledItem {
+  readonly accepted: readonly number[]
+  readonly connections: number
+  readonly seen: SeenBids
+}
+
+/** Compares Redis with what the clients saw. */
+export function reconcile(items: readonly ReconciledItem[]): Reconciliation {
+  const total = { acceptedCount: 0, expectedCount: 0, missingCount: 0, unknownCount: 0 }
+  for (const { accepted, connections, seen } of items) {
+    total.acceptedCount += accepted.length
+    total.expectedCount += accepted.length * connections
+    for (const seq of accepted) total.missingCount += Math.max(0, connections - (seen.get(seq) ?? 0))
+    const known = new Set(accepted)
+    for (const [seq, count] of seen) if (!known.has(seq)) total.unknownCount += count
+  }
+  return total
+}

@@ -1,0 +1,56 @@
+import { WebMQClient } from 'webmq-client'
+import { plainWebSocket } from '../../generator/bench-client.js'
+import { nowUs } from '../../measure/clock.js'
+import type { ConnectionRecord } from './log.js'
+
+/** Settings of a client. */
+export interface FleetClientOptions {
+  readonly name: string
+  readonly url: string
+  readonly heartbeatTimeoutMs: number
+}
+
+type Open = { -readonly [Member in keyof ConnectionRecord]: ConnectionRecord[Member] }
+
+/** The client library with its defaults, and a record of its connections. */
+export class FleetClient {
+  readonly name: string
+  readonly library: WebMQClient
+  /** In order; the last one is open if its `endedUs` is `null`. */
+  readonly connections: Open[] = []
+  trouble: string | null = null
+
+  constructor({ name, url, heartbeatTimeoutMs }: FleetClientOptions) {
+    this.name = name
+    this.library = new WebMQClient({ url, WebSocket: plainWebSocket(undefined), heartbeatTimeoutMs })
+    this.library.on('connected', ({ node }) => {
+      this.connections.push({ client: name, node, openedUs: nowUs(), endedUs: null, firstUs: null })
+    })
+    this.library.on('disconnected', () => {
+      const last = this.connections.at(-1)
+      if (last !== undefined) last.endedUs ??= nowUs()
+    })
+    this.library.on('reconnecting', ({ error, reason }) => {
+      this.trouble = error?.message ?? reason ?? this.trouble
+    })
+    this.library.on('error', ({ error }) => {
+      this.trouble = String(error)
+    })
+  }
+
+  /** The node it is connected to. */
+  get node(): string | undefined {
+    const last = this.connections.at(-1)
+    return last?.endedUs === null ? last.node : undefined
+  }
+
+  /** A message arrived, or a publish was accepted. */
+  worked(atUs: number): void {
+    const last = this.connections.at(-1)
+    if (last !== undefined) last.firstUs ??= atUs
+  }
+
+  async close(): Promise<void> {
+    await this.library.close({ flushMs: 0 })
+  }
+}

@@ -1,0 +1,65 @@
+import type { FleetLog } from './log.js'
+
+/** Who publishes what, and who listens to it. */
+export interface TrafficPlan {
+  readonly users: number
+  readonly publishers: number
+  /** User `u` listens to all keys of room `u % rooms`. Every publisher has one key in each room. */
+  readonly rooms: number
+  /** Messages per second of one publisher, over all rooms in turn. */
+  readonly publishRate: number
+  readonly payloadBytes: number
+  /** Time over which the users come. */
+  readonly rampMs: number
+}
+
+/** Start data of a worker thread. */
+export interface FleetWorkerData extends TrafficPlan {
+  readonly url: string
+  /** Of all threads, this one plays the users and publishers whose number modulo `workerCount` is `worker`. */
+  readonly worker: number
+  readonly workerCount: number
+  /** Time to wait for the answer to a heartbeat. */
+  readonly heartbeatTimeoutMs: number
+}
+
+/** Main thread to worker: publish no more; hand over the log and end. */
+export type FleetCommand = { readonly type: 'quiesce' } | { readonly type: 'finish' }
+
+/** The clients of one worker at one moment. */
+export interface FleetStatus {
+  /** Users whose first listen was accepted, and publishers that have been connected. */
+  readonly readyCount: number
+  /** Clients that are connected, by the name of the node. */
+  readonly connections: Readonly<Record<string, number>>
+  /** Those of publishers. */
+  readonly publisherConnections: Readonly<Record<string, number>>
+  readonly deliveredCount: number
+  readonly pendingCount: number
+  /** Of the oldest message that is not accepted. */
+  readonly oldestPendingMs: number
+  /** The last error outside of a promise, or the last reason of a failed attempt to connect. */
+  readonly trouble: string | null
+}
+
+/** Worker to main thread. */
+export type FleetEvent =
+  | { readonly type: 'status'; readonly status: FleetStatus }
+  | { readonly type: 'log'; readonly log: FleetLog }
+
+/** The key of a publisher in a room. */
+export function keyOf(room: number, publisher: number): string {
+  return `${roomOf(room)}.${publisher}`
+}
+
+/** The pattern of a user in a room. */
+export function patternOf(room: number): string {
+  return `${roomOf(room)}.*`
+}
+
+/** Keys that are logged. */
+export const LOGGED_PATTERN = 'fleet.#'
+
+function roomOf(room: number): string {
+  return `fleet.room-${room}`
+}

@@ -1,0 +1,114 @@
+import { clientsTarget } from '../../results/clients-record.js'
+import { IDENTITY_COLUMNS, percentileColumns, SERVER_COLUMNS } from '../../results/columns.js'
+import type { ResultColumn, ResultRow } from '../../results/result.js'
+import { NOT_MEASURED } from '../../trials/run-trials.js'
+import { judge } from '../../trials/verdict.js'
+import type { FleetBrokerKind } from './fleet-broker.js'
+import type { FaultWindow, FleetObservation } from './observation.js'
+import type { FleetConfig } from './options.js'
+import { type WindowFigures, windowFigures } from './window-figures.js'
+
+/** The figures of one fault at one broker. */
+export interface FleetRow extends ResultRow, Omit<WindowFigures, 'latencyMs' | 'duplicateCount'> {
+  readonly fault: FaultWindow['fault']
+}
+
+const count = (key: string, title: string): ResultColumn => ({ key, title, unit: '', format: 'count' })
+const faults = (key: string, title: string): ResultColumn => ({ ...count(key, title), better: 'lower', repeats: 'max' })
+const ms = (key: string, title: string): ResultColumn => ({ key, title, unit: 'ms', format: 'ms', better: 'lower' })
+const seconds = (key: string, title: string): ResultColumn => ({
+  key,
+  title,
+  unit: 's',
+  format: 'seconds',
+  better: 'lower',
+})
+const [TARGET, , SUBSCRIBERS] = IDENTITY_COLUMNS
+
+/** The columns of the table. */
+export const FLEET_COLUMNS: readonly ResultColumn[] = [
+  TARGET,
+  { key: 'fault', title: 'Fault', unit: '', format: 'text' },
+  { ...SUBSCRIBERS, title: 'Users' },
+  count('publishedCount', 'Published'),
+  count('expectedCount', 'Expected'),
+  count('deliveredCount', 'Delivered'),
+  faults('gapCount', 'Lost'),
+  faults('duplicateCount', 'Doubled'),
+  faults('reorderedCount', 'Out of order'),
+  faults('toldGapCount', 'Told gaps'),
+  faults('missedInGapCount', 'Missed in gaps'),
+  count('retriedCount', 'Publishes retried'),
+  faults('failedPublishCount', 'failed'),
+  { key: 'faultMs', title: 'Fault', unit: 'ms', format: 'ms' },
+  ms('deliveryMs', 'To delivery'),
+  ms('publishMs', 'To publish'),
+  count('reconnectCount', 'Reconnects'),
+  ...percentileColumns('reconnectMs', 'reconnect', ['p50', 'p99', 'max']),
+  ms('allConnectedMs', 'All connected'),
+  { ...count('mostOpenedIn100Ms', 'Opened in 100 ms'), better: 'lower' },
+  { ...count('mostOpenedIn1S', 'Opened in 1 s'), better: 'lower' },
+  ...percentileColumns('latencyMs', 'latency', ['p50', 'p99', 'max']),
+  { ...SERVER_COLUMNS[0], title: 'Node CPU' },
+  seconds('brokerCpuSeconds', 'Broker CPU'),
+  seconds('balancerCpuSeconds', 'Balancer CPU'),
+  { key: 'generatorCpuSeconds', title: 'Client CPU', unit: 's', format: 'seconds' },
+  { key: 'verdict', title: 'Verdict', unit: '', format: 'text' },
+]
+
+/** Those of them that identify a row. */
+export const FLEET_IDENTITY: readonly string[] = ['target', 'fault', 'subscribers']
+
+/** Name of the rows of a broker. */
+export function fleetTarget(kind: FleetBrokerKind, { transport }: Pick<FleetConfig, 'transport'>): string {
+  return clientsTarget(transport, kind)
+}
+
+/** One row per fault, and one for the time before the first. */
+export function fleetRows(kind: FleetBrokerKind, config: FleetConfig, observation: FleetObservation): FleetRow[] {
+  return observation.windows.map((window) => {
+    const { lostCount, nodeCpuSeconds, clientCpuSeconds, latencyMs, ...figures } = windowFigures(observation, window)
+    const windowSeconds = (window.endUs - window.startUs) / 1_000_000
+    const { duplicateCount, reorderedCount, toldGapCount, failedPublishCount } = figures
+    const failures = [
+      ...(toldGapCount > 0 ? [`${toldGapCount.toLocaleString('en')} gaps told although all keys are logged`] : []),
+      ...(failedPublishCount > 0 ? [`${failedPublishCount.toLocaleString('en')} publishes failed`] : []),
+    ]
+    return {
+      ...NOT_MEASURED,
+      ...figures,
+      target: fleetTarget(kind, config),
+      mode: 'fleet',
+      fault: window.fault,
+      subscribers: config.users,
+      publishedPerSecond: figures.publishedCount / windowSeconds,
+      deliveriesPerSecond: figures.deliveredCount / windowSeconds,
+      bytesPerSecond: (figures.deliveredCount * config.messageSize) / windowSeconds,
+      gapCount: lostCount,
+      lostCount,
+      nodeCpuSeconds,
+      clientCpuSeconds,
+      serverCpuSeconds: nodeCpuSeconds,
+      generatorCpuSeconds: clientCpuSeconds,
+      latencyMs: { ...latencyMs, p95: null },
+      ...judge({ lostCount, duplicateCount, reorderedCount, failure: failures.join(', ') || null }),
+      repeatCount: 1,
+      spread: {},
+    }
+  })
+}
+
+/** The row of a broker whose run could not be completed. */
+export function failedRow(kind: FleetBrokerKind, config: FleetConfig, reason: string): ResultRow {
+  return {
+    ...NOT_MEASURED,
+    target: fleetTarget(kind, config),
+    mode: 'fleet',
+    fault: 'none',
+    subscribers: config.users,
+    verdict: 'failed',
+    verdictReason: reason,
+    repeatCount: 1,
+    spread: {},
+  }
+}

@@ -1,0 +1,98 @@
+import { spawn } from 'node:child_process'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { findLoadgen } from '../src/loadgen/find.js'
+import type { ResultRecord, ResultRow } from '../src/results/result.js'
+
+const BENCHMARK = fileURLToPath(new URL('../benchmark.js', import.meta.url))
+/** A release build of the load generator from nothing, on a busy machine. */
+const BUILD_TIMEOUT_MS = 240_000
+const RUN_TIMEOUT_MS = 90_000
+
+describe('the auction scenario', { timeout: RUN_TIMEOUT_MS }, () => {
+  let directory: string
+  let fileCount = 0
+
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'webmq-bench-'))
+    await findLoadgen({ phase: () => undefined, note: () => undefined })
+  }, BUILD_TIMEOUT_MS)
+  afterAll(async () => {
+    await rm(directory, { recursive: true })
+  })
+
+  /** Runs the built benchmark.js as a user does. */
+  async function auction(...flags: string[]) {
+    const file = join(directory, `${++fileCount}.json`)
+    const args = ['--scenario', 'auction', '--tiers', '50', '--no-progress', '--json', file, ...flags]
+    const child = spawn(process.execPath, [BENCHMARK, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+    onTestFinished(() => {
+      child.kill('SIGTERM')
+    })
+    let output = ''
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (output += text))
+    const exitCode = await new Promise<number | null>((resolve) => child.once('close', resolve))
+    expect(exitCode, output).toBe(0)
+    const record = JSON.parse(await readFile(file, 'utf8')) as ResultRecord
+    return { output, record, rows: record.rows }
+  }
+
+  function expectEverything(row: ResultRow | undefined, output: string): void {
+    expect(row, output).toMatchObject({ subscribers: 50, deliveryRate: 1 })
+    // A busy machine is no fault of the system.
+    expect(['ok', 'generator saturated'], output).toContain(row?.verdict)
+    expect(row).toMatchObject({ gapCount: 0, duplicateCount: 0, reorderedCount: 0, missingCount: 0 })
+    for (const summary of [row?.latencyMs, row?.connectMs, row?.answerMs] as (ResultRow['latencyMs'] | undefined)[]) {
+      expect(summary?.p50).toBeGreaterThan(0)
+      expect(summary?.p99).toBeGreaterThanOrEqual(summary?.p50 ?? Number.NaN)
+    }
+    for (const key of ['serverCpuSeconds', 'brokerCpuSeconds', 'redisCpuSeconds', 'gatewayCpuSeconds']) {
+      expect(row?.[key], key).toBeGreaterThanOrEqual(0)
+    }
+    expect(row?.serverCpuSeconds).toBeGreaterThan(0)
+    // One machine has one clock, and a round trip shows no more than its own length.
+    expect(Math.abs(Number(row?.clockOffsetMs))).toBeLessThanOrEqual(Number(row?.clockUncertaintyMs))
+  }
+
+  it('brings every bid to everybody who watches its item, on one node and on two, and compares with Redis', async () => {
+    const html = join(directory, 'auction.html')
+    const csv = join(directory, 'auction.csv')
+    const load = ['--nodes', '1,2', '--bids', '3', '--warmup', '1', '--interval', '20ms']
+    const crowds = ['--items', '5', '--zipf', '1', '--shard', '--compression']
+    const conditions = ['--assert', 'missingCount=0', '--assert', 'latencyMs.p99@50,nodes=2 < 60s']
+    const { output, record, rows } = await auction(...load, ...crowds, ...conditions, '--html', html, '--csv', csv)
+    const mode = '5 items, zipf 1, sharded, compressed'
+    expect(rows.map(({ target, nodes }) => [target, nodes])).toEqual([
+      ['webmq-native+nats', 1],
+      ['webmq-native+nats', 2],
+    ])
+    const crowd = [22, 11, 7, 6, 4]
+    const bids = crowd.flatMap((count, group) => [2, 3, 4].map((seq) => ({ group, seq, count })))
+    for (const row of rows) {
+      expectEverything(row, output)
+      expect(row).toMatchObject({ mode, crowd, bids })
+      // The warm-up is compared with Redis too.
+      expect(row.reconciliation).toMatchObject({ acceptedCount: 5 * 4, expectedCount: 4 * 50, unknownCount: 0 })
+      expect(row.generatorShare).toBeGreaterThan(0)
+    }
+    expect(output).toContain('published, round 4, 4 nodes')
+    expect(output).toContain('446ms (90-100%)')
+    expect(output).toContain(`${mode}, 2 nodes`)
+    expect(record.assertions.map(({ isMet }) => isMet)).toEqual([true, true])
+    expect(await readFile(csv, 'utf8')).toMatch(/^scenario,target,mode,subscribers,nodes/)
+    expect(await readFile(html, 'utf8')).toMatch(/^<!doctype html>/i)
+  })
+
+  it('drains a node while bids go on: its clients move and miss nothing', async () => {
+    const load = ['--migrate', '--tls', '--bids', '8', '--warmup', '1', '--interval', '20ms']
+    const { output, rows } = await auction(...load)
+    const [row] = rows
+    expectEverything(row, output)
+    expect(row).toMatchObject({ nodes: 2, mode: 'one item, tls, migrating', movedCount: 25, toldGapCount: 0 })
+    const liveAgain = row?.liveAgainMs as ResultRow['latencyMs']
+    expect(liveAgain?.p99).toBeGreaterThanOrEqual(liveAgain?.p50 ?? Number.NaN)
+  })
+})
