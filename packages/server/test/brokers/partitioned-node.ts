@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { type CommonBrokerOptions, historyOf } from 'webmq-conformance'
-import { namespaceOf, PartitionedBroker } from '../../src/brokers/partitioned/index.js'
+import { PartitionedBroker } from '../../src/brokers/partitioned/broker.js'
 import type { Broker } from '../../src/ports/broker.js'
 import type { HistoryOptions } from '../../src/ports/history-rules.js'
+import { namespaceOf } from '../../src/ports/partition-of.js'
 
 /** Makes an instance of an adapter. */
 export type CreateAdapter = (options: CommonBrokerOptions & { readonly followsLog?: 'on-demand' }) => Promise<Broker>

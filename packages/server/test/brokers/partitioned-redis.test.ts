@@ -31,10 +31,7 @@ brokerSuite(
           ),
           WORD,
         ),
-      residue: async () => {
-        const found = String(await plain.call('CLIENT', 'LIST')).split('\n')
-        return found.filter((line) => line.includes(brokerNamespace))
-      },
+      residue: async () => (await plain.pubsub('CHANNELS', `${brokerNamespace}*`)) as string[],
     }
   },
   {

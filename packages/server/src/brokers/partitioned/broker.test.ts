@@ -8,7 +8,7 @@ import type { HistoryOptions } from '../../ports/history-rules.js'
 import { formatPosition, parsePosition } from '../../ports/position.js'
 import { MemoryBroker } from '../memory/broker.js'
 import { PartitionedBroker, type PartitionedBrokerOptions } from './broker.js'
-import { partitionOfWords } from './partition-of.js'
+import { partitionOfWords } from '../../ports/partition-of.js'
 
 const COUNT = 4
 const IDLE_MS = 60_000
