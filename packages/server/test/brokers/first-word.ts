@@ -23,12 +23,14 @@ export function behindFirstWord(broker: Broker, word: string): Broker {
       sink.refused({ ...message, pattern: message.pattern === undefined ? undefined : removed(message.pattern) }),
   })
   const all = [added('#')]
+  // Of all keys, also of those that stay as they are.
+  const bound = (pattern: string) => (pattern === '#' ? '#' : added(pattern))
   return {
     name: broker.name,
     capabilities: broker.capabilities,
     start: (sink) => broker.start(sinkOf(sink)),
-    bind: (pattern) => broker.bind(added(pattern)),
-    unbind: (pattern) => broker.unbind(added(pattern)),
+    bind: (pattern) => broker.bind(bound(pattern)),
+    unbind: (pattern) => broker.unbind(bound(pattern)),
     publish: (message) => broker.publish(inside(message)),
     publishBatch: async (messages) =>
       (await broker.publishBatch?.(messages.map(inside))) ??

@@ -5,10 +5,10 @@ import { memoryOptions } from '../../../test/memory-options.js'
 import type { Broker, BrokerSink, BrokerStatus, InboundMessage, OutboundMessage, Position } from '../../ports/broker.js'
 import { deferred } from '../../ports/deferred.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
+import { partitionOfWords } from '../../ports/partition-of.js'
 import { formatPosition, parsePosition } from '../../ports/position.js'
 import { MemoryBroker } from '../memory/broker.js'
 import { PartitionedBroker, type PartitionedBrokerOptions } from './broker.js'
-import { partitionOfWords } from '../../ports/partition-of.js'
 
 const COUNT = 4
 const IDLE_MS = 60_000
@@ -274,6 +274,13 @@ describe('a log with partitions', () => {
     expect(gap?.reason).toBe('broker-lost')
     expect(['#', `${WORDS[2]}.a`, '*.a'].every((pattern) => gap?.isAffected(pattern))).toBe(true)
     expect([`${WORDS[1]}.a`, '$webmq.x'].some((pattern) => gap?.isAffected(pattern))).toBe(false)
+  })
+
+  it('tells a gap of the base to the patterns that have a part in it', async () => {
+    const { base, gaps } = await start({}, historyOf(`${WORDS[2]}.#=10`))
+    base.sink?.gap('broker-lost')
+    expect(['#', 'other', '$webmq.x'].every((pattern) => gaps[0]?.isAffected(pattern))).toBe(true)
+    expect(gaps[0]?.isAffected(`${WORDS[2]}.a`)).toBe(false)
   })
 
   it('asks an instance about its part of a pattern, which is logged', async () => {

@@ -15,11 +15,11 @@ import {
 } from '../../ports/broker.js'
 import type { HistoryRules } from '../../ports/history-rules.js'
 import { isPromise, type MaybePromise } from '../../ports/maybe-promise.js'
+import type { Partitioning } from '../../ports/partition-of.js'
 import { joinPositions } from '../../ports/position.js'
 import { JointRead, readOne } from './joint-read.js'
 import { Partition } from './partition.js'
 import { PartitionMap } from './partition-map.js'
-import type { Partitioning } from '../../ports/partition-of.js'
 import { PendingBytes } from './pending-bytes.js'
 import { StartGate } from './start-gate.js'
 import { countersOf, sumOf, worstOf } from './sums.js'
@@ -116,7 +116,9 @@ export class PartitionedBroker implements Broker {
     this.#told = undefined
     await this.#base.start({
       deliver: (message) => sink.deliver(message),
-      gap: (reason, isAffected) => sink.gap(reason, isAffected),
+      // The base knows no rules. What has no part in it misses nothing.
+      gap: (reason, isAffected = () => true) =>
+        sink.gap(reason, (pattern) => this.#isOnBase(pattern) && isAffected(pattern)),
       refused: (message) => sink.refused(message),
       status: (status, cause) => {
         this.#baseStatus = { status, cause }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { historyOf } from 'webmq-conformance'
-import { PartitionMap } from './partition-map.js'
 import { partitionOfWords } from '../../ports/partition-of.js'
+import { PartitionMap } from './partition-map.js'
 
 const COUNT = 8
 
