@@ -44,7 +44,8 @@ const FLOORS = {
     ['listening'],
     ['publishing'],
     ['connection', 'types'],
-    ['events', 'msgpack', 'options'],
+    ['events', 'msgpack'],
+    ['options'],
     ['client-options', 'protocol', 'standard-schema'],
   ],
   bench: [

@@ -48,6 +48,8 @@ export interface NativeStats {
   conflatedCount: number
   droppedCount: number
   receivedMessageCount: number
+  /** Those of them that were answered without JavaScript. */
+  answeredMessageCount: number
   receivedByteCount: number
   deliveredCount: number
   sentByteCount: number

@@ -34,6 +34,3 @@ export interface ExampleOptions {
 }
 
 export declare function startExample(name: string, options?: ExampleOptions): Promise<RunningExample>
-
-/** Bundles programs of an example, files beside its `package.json`, into its `dist/programs`. */
-export declare function buildPrograms(root: string, names: readonly string[]): Promise<void>

@@ -79,8 +79,8 @@ function needsOf(root) {
   return needs
 }
 
-/** Bundles programs of an example into its `dist/programs`: Node 20 does not run TypeScript. */
-export async function buildPrograms(root, names) {
+/** Node runs TypeScript by itself only in later versions than the oldest that is supported. */
+async function buildPrograms(root, names) {
   await bundle({
     entryPoints: names.map((name) => path.join(root, `${name}.ts`)),
     outdir: path.join(root, 'dist', 'programs'),

@@ -1,17 +1,41 @@
+import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { createRequire } from 'node:module'
+import { fileURLToPath } from 'node:url'
 import type { Page } from 'playwright-core'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { WebMQClient } from 'webmq-client'
+import { freePort } from 'webmq-services'
 import { WebSocket } from 'ws'
 import { type EventsByItem, readRecord, reconcile, report } from '../../examples/auction/gateway/reconcile.js'
 import { BiddingWar, Watcher } from './bidding-war.js'
 import { useExample } from './harness.js'
+
+/** A connection to Redis; the library is the example's. */
+interface Connection {
+  del(...keys: string[]): Promise<unknown>
+  eval(script: string, keyCount: number): Promise<unknown>
+  hset(key: string, field: string, value: number): Promise<unknown>
+  xadd(key: string, ...entry: string[]): Promise<unknown>
+  disconnect(): void
+}
+
+const EXAMPLE = fileURLToPath(new URL('../../examples/auction/', import.meta.url))
+const { Redis }: { readonly Redis: new (url: string) => Connection } = createRequire(EXAMPLE)('ioredis')
 
 const TIMEOUT_MS = 20_000
 const START_PRICE = 1_000
 const BIDDER_COUNT = 6
 const BIDS_BETWEEN_FAULTS = 15
 const RETRIED_COUNT = 20
+const OPEN_ALL = `for n = 1, 1000 do redis.call('ZADD', '{auction}:due', '+inf', 'none' .. n) end`
+/** Fills the outbox, and takes the lease of the relay. */
+const FALL_BEHIND = `
+redis.call('DEL', '{auction}:outbox')
+for _ = 1, 10000 do redis.call('XADD', '{auction}:outbox', '*', 'key', 'auction.none', 'id', 'none', 'payload', '{}') end
+redis.call('SET', '{auction}:relay', 'another')
+`
 
 describe('the example auction', () => {
   const auction = useExample('auction')
@@ -124,8 +148,53 @@ describe('the example auction', () => {
     // Ids of one bidder are none of another's.
     expect(await bid({ amount: 1_000 })).toBe('409 too-low')
     expect(await bid({ amount: 1_001 })).toBe('201 ok')
+    // As if an item had all the bids that it may have, and as if all items were open that may be.
+    const redis = new Redis(auction.example.env.AUCTION_REDIS_URL ?? '')
+    onTestFinished(() => redis.disconnect())
+    await redis.hset(`{auction}:item:${id}`, 'seq', 100_000)
+    expect(await bid({ bidId: 'c', amount: 1_002 })).toBe('429 full')
+    await redis.eval(OPEN_ALL, 0)
+    expect(await item({})).toBe('429 full')
+    await redis.eval("return redis.call('ZREMRANGEBYSCORE', '{auction}:due', '+inf', '+inf')", 0)
+    expect(await item({})).toBe('201 ok')
     const [first] = (await fetch(`${url}/items/${id}/events?limit=2`).then((response) => response.json())) as object[]
     expect(first).toMatchObject({ seq: 1, bidder: 'Zoë "%s" \\', amount: 1_000 })
+  })
+
+  it('goes on after a crash: closes what is due, and publishes nothing again whose message id is forgotten', async () => {
+    const { env, programs } = auction.example
+    const gateway = programs.find(({ name }) => name === 'gateway')
+    const watcher = new Watcher([env.PORT])
+    onTestFinished(() => watcher.client.close())
+    await watcher.ready
+    const id = await open(600_000)
+    const bid = (amount: number) => post(`/items/${id}/bids`, { bidId: `b${amount}`, bidder: 'Ada', amount })
+    for (const amount of [1_000, 1_001]) expect(await bid(amount)).toBe(201)
+    await expect.poll(() => watcher.count(id), { timeout: TIMEOUT_MS }).toBe(2)
+
+    // It ends while no gateway is there.
+    const short = await open(500)
+    await gateway?.stop('SIGKILL')
+    // Another gateway seems to relay, and is behind.
+    const redis = new Redis(env.AUCTION_REDIS_URL ?? '')
+    onTestFinished(() => redis.disconnect())
+    await redis.eval(FALL_BEHIND, 0)
+    await gateway?.start()
+    await expect.poll(() => bid(1_002).catch(() => 0), { timeout: TIMEOUT_MS }).toBe(503)
+
+    // As if it had been killed after it had published the first bid, an hour ago. The other id stands for a forgotten one.
+    await redis.del('{auction}:outbox')
+    const fields = ['key', `auction.${id}.bid`, 'id', 'forgotten', 'payload', JSON.stringify(watcher.seen.get(id)?.[0])]
+    await redis.xadd('{auction}:outbox', `${Date.now() - 3_600_000}-0`, ...fields)
+    await redis.del('{auction}:relay')
+    await expect.poll(() => bid(1_002).catch(() => 0), { timeout: TIMEOUT_MS }).toBe(201)
+    await expect.poll(() => watcher.seen.get(id)?.at(-1)?.seq, { timeout: TIMEOUT_MS }).toBe(3)
+    expect(watcher.seen.get(id)?.map(({ seq }) => seq)).toEqual([1, 2, 3])
+    const isClosed = async () => {
+      const response = await fetch(`http://127.0.0.1:${env.GATEWAY_PORT}/items/${short}`)
+      return ((await response.json()) as { isClosed: boolean }).isClosed
+    }
+    await expect.poll(isClosed, { timeout: TIMEOUT_MS }).toBe(true)
   })
 
   it('loses, doubles and disorders no accepted bid while each process is killed in turn', async () => {
@@ -134,7 +203,7 @@ describe('the example auction', () => {
     const watchers = [new Watcher([env.PORT, env.SECOND_PORT]), new Watcher([env.SECOND_PORT, env.PORT])]
     onTestFinished(async () => void (await Promise.all(watchers.map(({ client }) => client.close()))))
     await Promise.all(watchers.map(({ ready }) => ready))
-    const war = new BiddingWar(env.GATEWAY_PORT, items, START_PRICE)
+    const war = new BiddingWar([env.GATEWAY_PORT ?? '', await startSecondGateway(env)], items, START_PRICE)
     const more = async () => {
       const before = war.accepted.length
       await expect
@@ -180,6 +249,25 @@ describe('the example auction', () => {
     )
   })
 })
+
+/** Another gateway of the same auction; it ends with the test. Resolves with its port. */
+async function startSecondGateway(env: Readonly<Record<string, string>>): Promise<string> {
+  const port = String(await freePort())
+  const file = `${EXAMPLE}dist/programs/gateway.js`
+  const child = spawn(process.execPath, [file], {
+    cwd: EXAMPLE,
+    env: { ...process.env, ...env, GATEWAY_PORT: port },
+    stdio: 'ignore',
+  })
+  onTestFinished(async () => {
+    const ended = once(child, 'exit')
+    child.kill()
+    await ended
+  })
+  const health = () => fetch(`http://127.0.0.1:${port}/health`).then(({ status }) => status)
+  await expect.poll(() => health().catch(() => 0), { timeout: TIMEOUT_MS }).toBe(200)
+  return port
+}
 
 /** What a client has got for the items of the record; other tests have others. */
 function only(seen: EventsByItem, record: EventsByItem): EventsByItem {

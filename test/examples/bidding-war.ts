@@ -45,15 +45,16 @@ export class BiddingWar {
   readonly accepted: AcceptedBid[] = []
   refusedCount = 0
   retryCount = 0
-  readonly #url: string
+  readonly #gatewayPorts: readonly string[]
+  #requestCount = 0
   readonly #items: readonly string[]
   /** What the bidders know. */
   readonly #highest = new Map<string, number>()
   #isOver = false
   #bidders: Promise<void>[] = []
 
-  constructor(gatewayPort: string | undefined, items: readonly string[], startPrice: number) {
-    this.#url = `http://127.0.0.1:${gatewayPort}`
+  constructor(gatewayPorts: readonly string[], items: readonly string[], startPrice: number) {
+    this.#gatewayPorts = gatewayPorts
     this.#items = items
     for (const item of items) this.#highest.set(item, startPrice)
   }
@@ -68,11 +69,12 @@ export class BiddingWar {
     await Promise.all(this.#bidders)
   }
 
-  /** The status and the answer of a request that is sent until it has one. */
+  /** The status and the answer of a request that is sent until it has one, to the gateways in turn. */
   async post(path: string, body: object): Promise<{ readonly status: number; readonly answer: unknown }> {
     for (;;) {
       try {
-        const response = await fetch(`${this.#url}${path}`, {
+        const port = this.#gatewayPorts[this.#requestCount++ % this.#gatewayPorts.length]
+        const response = await fetch(`http://127.0.0.1:${port}${path}`, {
           method: 'POST',
           headers: { 'content-type': 'application/json' },
           body: JSON.stringify(body),

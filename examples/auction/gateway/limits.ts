@@ -9,6 +9,8 @@ export const REQUEST_TIMEOUT_MS = 10_000
 /** Items that are open at once, over all gateways. */
 export const MAX_OPEN_ITEMS = 1_000
 export const MAX_BIDS_PER_ITEM = 100_000
+/** Events that wait to be published; until there are fewer, bids are answered with 503. */
+export const MAX_WAITING_EVENTS = 10_000
 export const MIN_LENGTH_MS = 100
 export const MAX_LENGTH_MS = 30 * 24 * 3_600_000
 /** Cents. Lua counts in doubles, which are exact up to 2 ** 53. */

@@ -9,6 +9,8 @@ const LEASE_MS = 2_000
 /** The lease is renewed this often, and no read waits for longer. */
 const RENEW_MS = 500
 const RETRY_MS = 100
+/** Message ids are known for 2 minutes. An event that has waited longer than this may have been published before that. */
+const OLD_MS = 60_000
 /** Events of one read. */
 const BATCH_SIZE = 256
 
@@ -17,8 +19,10 @@ interface Entry {
   readonly entryId: string
   readonly key: string
   readonly id: string
-  readonly payload: unknown
+  readonly payload: { readonly seq?: number }
 }
+
+type Node = Pick<WebMQServer, 'publish' | 'history'>
 
 /**
  * Publishes the events of the outbox, and deletes each once the broker has accepted it. So it always begins with the
@@ -31,7 +35,7 @@ interface Entry {
 export class Relay {
   readonly #redis: Redis
   readonly #keys: Keys
-  readonly #server: Pick<WebMQServer, 'publish'>
+  readonly #server: Node
   readonly #name = randomUUID()
   readonly #stopping = new AbortController()
   #heldAtMs = Number.NEGATIVE_INFINITY
@@ -39,7 +43,7 @@ export class Relay {
   #error: unknown
 
   /** @param redis A connection for this relay alone: its reads block. */
-  constructor(redis: Redis, keys: Keys, server: Pick<WebMQServer, 'publish'>) {
+  constructor(redis: Redis, keys: Keys, server: Node) {
     this.#redis = redis
     this.#keys = keys
     this.#server = server
@@ -90,9 +94,22 @@ export class Relay {
     for (const round of roundsOf(entries)) {
       // A process that stood still may come back later than ids are known for.
       if (performance.now() - this.#heldAtMs > LEASE_MS) return
-      await Promise.all(round.map(({ key, id, payload }) => this.#server.publish(key, payload, { id })))
+      await Promise.all(round.map((entry) => this.#publish(entry)))
       await this.#redis.xdel(this.#keys.outbox, ...round.map(({ entryId }) => entryId))
     }
+  }
+
+  async #publish({ entryId, key, id, payload }: Entry): Promise<void> {
+    const waitedMs = Date.now() - Number(entryId.split('-')[0])
+    if (waitedMs > OLD_MS && (await this.#isLogged(key, payload.seq))) return
+    await this.#server.publish(key, payload, { id })
+  }
+
+  /** Whether an event is in the log, or a later one of its item. */
+  async #isLogged(key: string, seq = Number.POSITIVE_INFINITY): Promise<boolean> {
+    const { messages } = await this.#server.history(key, { limit: 1 })
+    const last = messages.at(-1)?.payload as Entry['payload'] | undefined
+    return last?.seq !== undefined && last.seq >= seq
   }
 
   /** The oldest events; waits for one. */

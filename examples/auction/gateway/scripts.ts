@@ -45,7 +45,7 @@ export const BID = {
   numberOfKeys: 4,
   lua: `${NOW_US}${APPEND}
 local item, answers, events, outbox = unpack(KEYS)
-local id, bidder, bidId, amount, maxBids = unpack(ARGV)
+local id, bidder, bidId, amount, maxBids, maxWaiting = unpack(ARGV)
 local name = bidder .. bidId
 local known = redis.call('HGET', answers, name)
 if known then return {'known', known} end
@@ -56,6 +56,7 @@ local seq, highest = tonumber(found[3]), tonumber(found[4])
 local minimum = seq == 0 and tonumber(found[5]) or highest + 1
 if tonumber(amount) < minimum then return {'too-low', text(highest), text(minimum)} end
 if seq >= tonumber(maxBids) then return {'full'} end
+if redis.call('XLEN', outbox) >= tonumber(maxWaiting) then return {'behind'} end
 seq = text(seq + 1)
 local answer = seq .. ' ' .. amount .. ' ' .. text(nowUs)
 redis.call('HSET', item, 'seq', seq, 'highest', amount, 'bidder', bidder)

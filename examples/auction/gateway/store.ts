@@ -2,7 +2,7 @@ import { Redis, type Result } from 'ioredis'
 import type { AuctionEvent, ItemOpened } from '../src/events'
 import type { BidInput, ItemInput } from './input'
 import type { Keys } from './keys'
-import { KEEP_CLOSED_MS, MAX_BIDS_PER_ITEM, MAX_OPEN_ITEMS } from './limits'
+import { KEEP_CLOSED_MS, MAX_BIDS_PER_ITEM, MAX_OPEN_ITEMS, MAX_WAITING_EVENTS } from './limits'
 import { Refusal } from './refusal'
 import { BID, CLOSE, HOLD, OPEN, RELEASE } from './scripts'
 
@@ -72,16 +72,16 @@ export class Store {
     return { id, startPrice, endsUs: Number(endsUs) }
   }
 
-  /** @throws {Refusal} `unknown-item`, `closed`, `too-low`, `full`, `bid-id-used` */
+  /** @throws {Refusal} `unknown-item`, `closed`, `too-low`, `full`, `behind`, `bid-id-used` */
   async bid(id: string, bid: BidInput): Promise<Accepted & { readonly isKnown: boolean }> {
     const keys = this.#keys
-    const args = [id, JSON.stringify(bid.bidder), bid.bidId, bid.amount, MAX_BIDS_PER_ITEM]
+    const limits = [MAX_BIDS_PER_ITEM, MAX_WAITING_EVENTS]
     const [outcome, one = '', two] = await this.#redis.placeBid(
       keys.item(id),
       keys.answers(id),
       keys.events(id),
       keys.outbox,
-      ...args,
+      ...[id, JSON.stringify(bid.bidder), bid.bidId, bid.amount, ...limits],
     )
     switch (outcome) {
       case 'unknown':
@@ -92,6 +92,8 @@ export class Store {
         throw new Refusal(409, 'too-low', { highest: Number(one), minimum: Number(two) })
       case 'full':
         throw new Refusal(429, 'full', { maxBids: MAX_BIDS_PER_ITEM })
+      case 'behind':
+        throw new Refusal(503, 'behind', { maxWaiting: MAX_WAITING_EVENTS })
     }
     const [seq, amount, tsUs] = one.split(' ').map(Number) as [number, number, number]
     if (amount !== bid.amount) throw new Refusal(422, 'bid-id-used')

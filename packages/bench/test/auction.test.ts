@@ -77,6 +77,7 @@ describe('the auction scenario', { timeout: RUN_TIMEOUT_MS }, () => {
       // The warm-up is compared with Redis too.
       expect(row.reconciliation).toMatchObject({ acceptedCount: 5 * 4, expectedCount: 4 * 50, unknownCount: 0 })
       expect(row.generatorShare).toBeGreaterThan(0)
+      expect(row.largestItemMs).toBeGreaterThan(0)
     }
     expect(output).toContain('published, round 4, 4 nodes')
     expect(output).toContain('446ms (90-100%)')

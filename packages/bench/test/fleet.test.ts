@@ -74,6 +74,8 @@ describe('the fleet scenario', { timeout: RUN_TIMEOUT_MS }, () => {
     expect(none).toMatchObject({ reconnectCount: 0, faultMs: null, deliveryMs: null, publishMs: null })
     // Every message of a room reaches half of the users; nobody comes while nodes break.
     for (const row of [rolling, kill]) expect(row?.expectedCount).toBe(((row?.publishedCount ?? 0) * USERS) / 2)
+    // Nodes that leave answer what they have accepted.
+    expect(rolling?.retriedCount).toBe(0)
     // Each client was moved, and those of the last node twice or more.
     expect(rolling?.reconnectCount).toBeGreaterThanOrEqual(USERS + 3)
     for (const row of [rolling, kill]) {

@@ -50,6 +50,7 @@ export class FakeTransport implements Transport {
     sse: true,
     proxyProtocol: false,
     overflow: false,
+    answers: false,
   }
   readonly #upgrades = new Map<UpgradeId, { client: FakeClient; connection: FakeConnection | undefined }>()
   readonly #connections = new Map<ConnectionId, FakeConnection>()
@@ -199,6 +200,7 @@ export class FakeTransport implements Transport {
       conflatedCount: 0,
       droppedCount: 0,
       receivedMessageCount: received,
+      answeredMessageCount: 0,
       receivedByteCount: 0,
       deliveredCount: delivered,
       sentByteCount: 0,

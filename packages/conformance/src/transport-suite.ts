@@ -1,5 +1,6 @@
 import { describe } from 'vitest'
 import type { TransportCapabilities } from 'webmq-server/ports'
+import { answerTests } from './transport/answer-tests.js'
 import { capabilityTests } from './transport/capability-tests.js'
 import { closingTests } from './transport/closing-tests.js'
 import { compressionTests } from './transport/compression-tests.js'
@@ -50,6 +51,7 @@ export function transportSuite(name: string, create: CreateTransport, expected: 
     messageTests(create)
     multicastTests(create)
     overflowTests(create, expected.capabilities)
+    answerTests(create, expected.capabilities)
     closingTests(create, traits)
     limitTests(create, traits)
     readingTests(create, expected.capabilities)

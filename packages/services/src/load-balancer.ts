@@ -88,7 +88,7 @@ function configOf(port: number, options: LoadBalancerOptions): string {
 
 defaults
   mode http
-  timeout connect 5s
+  timeout connect 1s
   timeout client 60s
   timeout server 60s
   timeout tunnel 90s

@@ -56,14 +56,14 @@ export function svgText(record: ResultRecord): string {
 }
 
 /** A plot and its heading. */
-export interface TitledPlot {
+interface TitledPlot {
   readonly title: string
   /** An `svg` element with a `viewBox` from 0 0. */
   readonly plot: string
 }
 
 /** Plots below each other as a self-contained picture. */
-export function svgPicture(plots: readonly TitledPlot[], foot: string, command: string): string {
+function svgPicture(plots: readonly TitledPlot[], foot: string, command: string): string {
   let y = 0
   const parts = plots.map(({ title, plot }) => {
     const [, plotWidth = '', plotHeight = ''] = /viewBox="0 0 ([\d.]+) ([\d.]+)"/.exec(plot) ?? []

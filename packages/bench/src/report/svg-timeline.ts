@@ -25,7 +25,7 @@ const TICK_GAP = 15
 export function timelineSvg({ title, stepMs, bands, panels }: ResultTimeline): string {
   const stepCount = Math.max(0, ...panels.flatMap(({ lines }) => lines.map(({ values }) => values.length)))
   const endMs = Math.max(stepCount * stepMs, ...bands.map(({ toMs }) => toMs))
-  const time = createScale('linear', [endMs / 1_000])
+  const time = timeScale(endMs / 1_000)
   const placeX = (ms: number) => round(LEFT + time.at(ms / 1_000) * (WIDTH - LEFT - RIGHT))
   const labels = placeLabels(bands.map(({ label, fromMs }) => ({ label, x: placeX(fromMs) })))
   const top = 4 + LABEL_ROW * Math.max(0, ...labels.map(({ row }) => row + 1))
@@ -51,6 +51,16 @@ export function timelineSvg({ title, stepMs, bands, panels }: ResultTimeline): s
     `<svg class="timeline" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="${escapeHtml(`${title} over time`)}">` +
     `${spans.join('')}${drawn.join('')}${names.join('')}${timeAxis(time, bottom, placeX)}</svg>`
   )
+}
+
+/** It ends with the run, not at the next round number. */
+function timeScale(endS: number): Scale {
+  const { ticks } = createScale('linear', [endS])
+  return {
+    kind: 'linear',
+    ticks: ticks.filter((tick) => tick <= endS),
+    at: (seconds) => (endS > 0 ? seconds / endS : 0),
+  }
 }
 
 /** Each label begins where its band does, in the first row that is free there. */

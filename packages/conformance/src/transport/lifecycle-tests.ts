@@ -191,6 +191,7 @@ export function lifecycleTests(create: CreateTransport): void {
           closedCount: 0,
           slowConsumerCount: 0,
           partialBytes: 0,
+          answeredMessageCount: 0,
           restartedThreadCount: 0,
           receivedMessageCount: 1,
           deliveredCount: 3,

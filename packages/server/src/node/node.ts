@@ -196,7 +196,7 @@ export class ServerNode {
       logger,
     })
     this.#rates = new RateReader(() => ({
-      received: this.#dispatcher.receivedCount,
+      received: this.#receivedCount,
       sent: transport.stats().deliveredCount,
     }))
     this.#cluster = new Cluster({
@@ -542,6 +542,11 @@ export class ServerNode {
     }
   }
 
+  /** Of the session layer, and of the transport, which may answer some itself. */
+  get #receivedCount(): number {
+    return this.#dispatcher.receivedCount + this.#parts.transport.stats().answeredMessageCount
+  }
+
   stats(): Omit<ServerStats, 'http' | 'hooks'> {
     const { broker, transport } = this.#parts
     const { status, awayMs, lastAwayMs } = this.#watch
@@ -551,7 +556,7 @@ export class ServerNode {
       listenCount: [...this.#sessions].reduce((count, session) => count + session.listenCount, 0),
       patternCount: this.#router.patternCount,
       patternBytes: this.#router.byteCount,
-      receivedCount: this.#dispatcher.receivedCount,
+      receivedCount: this.#receivedCount,
       routedCount: this.#delivery.routedCount,
       localDroppedCount: this.#localListeners.droppedCount,
       refusedCounts: this.#dispatcher.refusedCounts,

@@ -52,6 +52,8 @@ export interface TransportCapabilities {
   readonly proxyProtocol: boolean
   /** Leaves messages out for members that lag, see {@link Transport.setOverflow}. */
   readonly overflow: boolean
+  /** Gives prepared answers, see {@link Transport.prepareAnswer}. */
+  readonly answers: boolean
 }
 
 /** How messages are compressed. A compressed message that is received is measured against `maxMessageBytes` as it is decompressed. */
@@ -222,6 +224,8 @@ export interface TransportStats {
   /** Messages that were left out for a member that lagged, because they were the oldest. */
   readonly droppedCount: number
   readonly receivedMessageCount: number
+  /** Those of them that a prepared answer answered, see {@link Transport.prepareAnswer}. The sink was not told. */
+  readonly answeredMessageCount: number
   readonly receivedByteCount: number
   /** Frames put into outboxes, one per receiving connection. */
   readonly deliveredCount: number
@@ -291,6 +295,14 @@ export interface Transport {
    * second. Then ask again. Absent: the transport cannot tell.
    */
   writable?(): Promise<void> | undefined
+  /**
+   * Lets the transport answer text messages by itself: each that is `request`, of any connection, gets `answer`, and the sink
+   * is not told. It ends after `validMs`, with the next multicast, and with the next call. Answers keep the order of the requests
+   * of a connection, as far as the sink answers in its call. The transport MAY pass any request to the sink all the same, and
+   * does so for most of a flood. Absent without the `answers` capability.
+   * @param validMs An integer, at most 65,535.
+   */
+  prepareAnswer?(request: string, answer: string, validMs: number): void
   /** Sends one message to one connection. `data` as in `multicast`. */
   send(connection: ConnectionId, data: FrameData, isBinary: boolean): void
   /**

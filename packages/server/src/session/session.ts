@@ -54,7 +54,7 @@ export type SessionState = 'authenticating' | 'active' | 'closed'
 
 /** What all sessions of a node share. */
 export interface SessionServices extends ListensContext, ConnectionGroupsContext {
-  readonly transport: Pick<Transport, 'send' | 'join' | 'leave' | 'setOverflow' | 'close'>
+  readonly transport: Pick<Transport, 'send' | 'join' | 'leave' | 'setOverflow' | 'prepareAnswer' | 'close'>
   readonly broker: Pick<Broker, 'capabilities' | 'publish' | 'read' | 'position'>
   readonly replays: ReplaySender
   readonly delivery: Pick<Delivery, 'isTellingGap'>
@@ -292,6 +292,13 @@ export class Session implements SessionContext, SessionFacts {
   reply(message: TextServerMessage): void {
     const { encode = encodeServerMessage } = this.#services
     this.replyEncoded(encode(message))
+  }
+
+  replyToAll(request: string, answer: TextServerMessage, validMs: number): void {
+    const { encode = encodeServerMessage, transport } = this.#services
+    const text = encode(answer)
+    transport.prepareAnswer?.(request, text, validMs)
+    this.replyEncoded(text)
   }
 
   replyEncoded(data: FrameData): void {

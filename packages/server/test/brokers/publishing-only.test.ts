@@ -5,6 +5,8 @@ import { createNatsBroker } from '../../src/brokers/nats/broker.js'
 import { createRabbitmqBroker } from '../../src/brokers/rabbitmq/broker.js'
 import { createRedisBroker, type RedisBrokerOptions } from '../../src/brokers/redis/broker.js'
 import type { Broker, Position } from '../../src/ports/broker.js'
+import { startBackend } from './amqp-backend.js'
+import { askJetStream, plainClient } from './nats-node.js'
 import { createSink, freshNamespace, OPTIONS, text } from './redis-node.js'
 
 /** A broker, and a fault that its log survives. */
@@ -122,6 +124,33 @@ describe.each(KINDS)(
       expect(node.sink.gaps).toEqual([])
     })
 
+    it('accepts every publish, and once, while it begins and ends to follow', async () => {
+      const startNode = system()
+      const [{ broker }, listener] = [await startNode('on-demand'), await startNode('always')]
+      await listener.broker.bind('log.a')
+      let number = 0
+      for (let round = 0; round < 10; round++) {
+        const accepted: unknown[] = []
+        const publishSome = () => {
+          for (let count = 0; count < 5; count++) accepted.push(broker.publish(text('log.a', `${number++}`)))
+        }
+        publishSome()
+        // Also ended before it is complete.
+        const following = broker.follow?.()
+        publishSome()
+        if (round % 2 === 0) await following
+        publishSome()
+        broker.unfollow?.()
+        publishSome()
+        await Promise.all([...accepted, following?.catch(() => undefined)])
+      }
+      const wanted = Array.from({ length: number }, (_, at) => `${at}`)
+      await vi.waitFor(() => expect(listener.texts()).toEqual(wanted), RECOVERY)
+      expect(broker.stats()).toMatchObject({ pendingCount: 0, rejectedCount: 0, lostCount: 0 })
+      await broker.follow?.()
+      expect(await textsIn(broker)).toEqual(wanted)
+    })
+
     it('knows duplicates as far as the broker does, and those that follow drop the others', async () => {
       const startNode = system()
       const [one, other, listener] = [
@@ -162,7 +191,7 @@ describe.each(KINDS)(
       for (let round = 1; round <= 2; round++) {
         const { length } = listener.sink.messages
         await vi.waitFor(() => expect(listener.sink.messages.length).toBeGreaterThan(length + 20), RECOVERY)
-        await service.restart()
+        await place.fail()
         const at = published.length
         await vi.waitFor(() => expect(listener.sink.messages.length).toBeGreaterThan(at + 20), RECOVERY)
       }
@@ -178,6 +207,69 @@ describe.each(KINDS)(
     })
   },
 )
+
+describe('a node that publishes to a log of rabbitmq without following it', () => {
+  it('learns that the log was deleted, and publishes again to the next one', async () => {
+    const { url } = await sharedService('rabbitmq')
+    const brokerNamespace = freshNamespace()
+    const channel = await startBackend(url)
+    onTestFinished(async () => void (await channel.deleteQueue(`${brokerNamespace}.log`)))
+    const options = { ...OPTIONS, ...LOGGED, broker: url, brokerNamespace, followsLog: 'on-demand' } as const
+    const broker = await createRabbitmqBroker(options)
+    onTestFinished(() => broker.stop())
+    await broker.start(createSink())
+    await broker.publish(text('log.a', 'lost with its log'))
+    await channel.deleteQueue(`${brokerNamespace}.log`)
+    await broker.publish(text('log.a', 'kept'))
+    expect(broker.stats().lostCount).toBe(1)
+    await broker.follow?.()
+    expect(await textsIn(broker)).toEqual(['kept'])
+  })
+
+  it('names no epoch, and those that follow do so for it', async () => {
+    const { url } = await sharedService('rabbitmq')
+    const brokerNamespace = freshNamespace()
+    const channel = await startBackend(url)
+    onTestFinished(async () => void (await channel.deleteQueue(`${brokerNamespace}.log`)))
+    const few = { ...historyOf('#=50'), historyMaxMessages: 50, historyMaxBytes: 65_536 }
+    const started = async (followsLog: 'always' | 'on-demand') => {
+      const broker = await createRabbitmqBroker({ ...OPTIONS, ...few, broker: url, brokerNamespace, followsLog })
+      onTestFinished(() => broker.stop())
+      await broker.start(createSink())
+      return broker
+    }
+    const [publisher, follower] = [await started('on-demand'), await started('always')]
+    const { epoch } = (await follower.position()) ?? {}
+    // Ten times what the stream keeps: its first records are gone. The follower is never as far behind as to lose its place.
+    const payload = 'x'.repeat(4_000)
+    for (let count = 5; count <= 250; count += 5) {
+      await Promise.all(Array.from({ length: 5 }, () => publisher.publish(text('log.a', payload))))
+      await vi.waitFor(() => expect(follower.stats().receivedCount).toBe(count), { ...RECOVERY, interval: 2 })
+    }
+    await follower.stop()
+    const next = await started('always')
+    expect((await next.position())?.epoch).toBe(epoch)
+  })
+})
+
+describe('a node that publishes to a log of nats without following it', () => {
+  it('takes another link when others have found that the log has lost its end', async () => {
+    const { url } = await sharedService('nats')
+    const brokerNamespace = freshNamespace()
+    const options = { ...OPTIONS, ...LOGGED, broker: url, brokerNamespace, maxPayloadBytes: 65_536 }
+    const broker = await createNatsBroker({ ...options, followsLog: 'on-demand' })
+    onTestFinished(() => broker.stop())
+    await broker.start(createSink())
+    const client = await plainClient({ url })
+    client.publish(`${brokerNamespace}.$log`, '0')
+    await broker.publish(text('log.a', 'before'))
+    expect(broker.stats().lostCount).toBe(0)
+    client.publish(`${brokerNamespace}.$log`, '1')
+    await vi.waitFor(() => expect(broker.stats().lostCount).toBe(1), RECOVERY)
+    expect((await broker.publish(text('log.a', 'after'))).position).toBeDefined()
+    await askJetStream({ url }, `STREAM.DELETE.${brokerNamespace}-log`)
+  })
+})
 
 async function textsIn(broker: Broker): Promise<string[]> {
   const { messages } = await broker.read({ last: 100_000 }, ['#'])

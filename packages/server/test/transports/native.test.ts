@@ -22,6 +22,7 @@ const capabilities = {
   compression: true,
   pause: true,
   overflow: true,
+  answers: true,
   proxyProtocol: true,
   sse: true,
 }

@@ -11,6 +11,7 @@ transportSuite('ws', createWsTransport, {
     compression: true,
     pause: true,
     overflow: true,
+    answers: false,
     proxyProtocol: true,
     sse: true,
   },

@@ -26,6 +26,7 @@ export const AUCTION_COLUMNS: readonly ResultColumn[] = [
   ...percentileColumns('latencyMs', '', ['p50', 'p95', 'p99', 'max']),
   ...percentileColumns('bidMs', 'per bid', ['p50', 'p95', 'p99']),
   { ...ms('worstBidMs', 'p99 of the worst bid'), better: 'lower' },
+  { ...ms('largestItemMs', 'p99 of the largest item'), better: 'lower' },
   { key: 'growthExponent', title: 'Growth exponent', unit: '', format: 'number', better: 'lower' },
   { key: 'deliveryRate', title: 'Delivered', unit: '', format: 'percent', better: 'higher', repeats: 'min' },
   faults('gapCount', 'Lost'),

@@ -6,12 +6,12 @@ import type { SupervisedProcess } from 'webmq-services'
 import { RunError } from '../../exit-codes.js'
 import { runScript } from '../../loadgen/run-script.js'
 import { importBeside } from '../../missing-package.js'
+import { HttpClient } from './http-client.js'
 
 const SOURCE = fileURLToPath(new URL('../../../../../examples/auction/gateway.ts', import.meta.url))
 const PROGRAM_FOLDER = fileURLToPath(new URL('../../../../../examples/auction/dist/bench/', import.meta.url))
 const START_TIMEOUT_MS = 30_000
 const STOP_TIMEOUT_MS = 3_000
-const REQUEST_TIMEOUT_MS = 10_000
 const POLL_MS = 20
 /** Events that one answer of the gateway lists at most. */
 const EVENTS_PER_PAGE = 100
@@ -58,11 +58,13 @@ export class GatewayProcess {
   /** Rejects when the process ends unasked; never resolves. */
   readonly failed: Promise<never>
   readonly #process: SupervisedProcess
+  readonly #http: HttpClient
   #isStopping = false
 
   private constructor(port: number, process: SupervisedProcess) {
     this.port = port
     this.#process = process
+    this.#http = new HttpClient(port)
     this.failed = process.exited.then(async () => {
       if (this.#isStopping) return await new Promise<never>(() => undefined)
       throw new RunError(`the gateway ended with exit code ${process.exitCode}; its last output:\n${process.output}`)
@@ -97,7 +99,7 @@ export class GatewayProcess {
     const deadlineMs = performance.now() + START_TIMEOUT_MS
     let reason = 'it does not listen'
     while (performance.now() < deadlineMs) {
-      const answer = await Promise.race([this.failed, this.#ask('GET', '/health')]).catch((error: unknown) => {
+      const answer = await Promise.race([this.failed, this.#http.ask('GET', '/health')]).catch((error: unknown) => {
         if (error instanceof RunError) throw error
         return undefined // It does not listen yet.
       })
@@ -136,23 +138,15 @@ export class GatewayProcess {
   /** Ends it; resolves when it is gone. Idempotent. */
   async stop(): Promise<void> {
     this.#isStopping = true
+    this.#http.close()
     await this.#process.end(STOP_TIMEOUT_MS)
   }
 
   async #expect(status: number, method: string, path: string, body?: object): Promise<unknown> {
-    const answer = await Promise.race([this.failed, this.#ask(method, path, body)]).catch((cause: unknown) => {
+    const answer = await Promise.race([this.failed, this.#http.ask(method, path, body)]).catch((cause: unknown) => {
       throw cause instanceof RunError ? cause : new RunError(`the gateway did not answer ${method} ${path}`, { cause })
     })
     if (answer.status === status) return answer.body
     throw new RunError(`the gateway answered ${method} ${path} with ${answer.status}: ${JSON.stringify(answer.body)}`)
-  }
-
-  async #ask(method: string, path: string, body?: object) {
-    const response = await fetch(`http://127.0.0.1:${this.port}${path}`, {
-      method,
-      signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
-      ...(body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
-    })
-    return { status: response.status, body: (await response.json()) as unknown }
   }
 }

@@ -12,6 +12,7 @@ it('finds nothing when every connection has seen every accepted bid', () => {
     expectedCount: 6,
     missingCount: 0,
     unknownCount: 0,
+    holeCount: 0,
   })
 })
 
@@ -26,4 +27,12 @@ it('counts what some or all connections have missed, and what Redis has never ac
     missingCount: 2 + 3,
     unknownCount: 2,
   })
+})
+
+it('finds a record with a hole', () => {
+  const seen = new Map([
+    [1, 1],
+    [3, 1],
+  ])
+  expect(reconcile([{ accepted: [1, 3], connections: 1, seen }])).toMatchObject({ missingCount: 0, holeCount: 1 })
 })

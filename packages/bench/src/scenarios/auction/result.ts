@@ -56,6 +56,7 @@ export function fanOutRow(config: AuctionConfig, testCase: AuctionCase, observat
     bytesPerSecond: per(counted.payloadBytes, seconds),
     latencyMs: latencyMs(counted.latencyUs),
     ...bidFigures(receipts),
+    largestItemMs: config.items === 1 ? null : bidFigures(receipts.filter(({ group }) => group === 0)).bidMs.p99,
     deliveryRate: deliveredCount / expectedCount,
     gapCount: lostCount,
     duplicateCount: counted.duplicateCount,
@@ -86,13 +87,14 @@ export function fanOutRow(config: AuctionConfig, testCase: AuctionCase, observat
 
 /** Faults other than lost messages; `null` when there were none. */
 export function failureOf(
-  { missingCount, unknownCount }: Reconciliation,
+  { missingCount, unknownCount, holeCount }: Reconciliation,
   closed: Readonly<Record<string, number>>,
 ): string | null {
   const codes = Object.entries(closed).map(([code, count]) => `${count} connections closed with ${code}`)
   const found = [
     ...(missingCount > 0 ? [`${missingCount.toLocaleString('en')} missing against Redis`] : []),
     ...(unknownCount > 0 ? [`${unknownCount.toLocaleString('en')} that Redis does not know`] : []),
+    ...(holeCount > 0 ? [`${holeCount.toLocaleString('en')} out of sequence in Redis`] : []),
     ...codes,
   ]
   return found.length === 0 ? null : found.join(', ')

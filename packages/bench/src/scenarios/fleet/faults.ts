@@ -1,19 +1,19 @@
-import type { FleetBroker } from './fleet-broker.js'
-import type { FleetNode } from './fleet-node.js'
+import type { DurableBroker } from './durable-broker.js'
+import type { ServerNode } from './server-node.js'
 
 /** The parts that a fault breaks, and how it waits. */
 export interface FaultContext {
-  readonly nodes: readonly FleetNode[]
+  readonly nodes: readonly ServerNode[]
   /** The node that a fault of one node breaks. */
-  readonly victim: FleetNode
-  readonly broker: FleetBroker
+  readonly victim: ServerNode
+  readonly broker: DurableBroker
   /** Aborted when the run ends. */
   readonly signal: AbortSignal
-  /** Time for which what was killed is away. */
+  /** Time until a killed node or broker is started again. */
   readonly downMs: number
   sleep(ms: number): Promise<void>
   /** Resolves when no client is connected with the node any more. @throws {RunError} when that takes too long. */
-  deserted(node: FleetNode): Promise<void>
+  deserted(node: ServerNode): Promise<void>
   /** Resolves when all clients are connected. @throws {RunError} when that takes too long. */
   connected(): Promise<void>
 }

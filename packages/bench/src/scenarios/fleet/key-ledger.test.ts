@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { KeyLedger } from './key-ledger.js'
 
-/** What each number is when it comes at its place in the list, in milliseconds. */
+/** The verdict on each number; the n-th comes after n milliseconds. */
 function receive(numbers: readonly number[]) {
   const ledger = new KeyLedger()
   const arrivals = numbers.map((number, index) => ledger.receive(number, index * 1_000))

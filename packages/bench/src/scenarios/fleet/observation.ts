@@ -30,7 +30,7 @@ export interface FaultWindow {
 /** CPU seconds that processes have used up to one moment; `null` where unknown. */
 export interface UsageSample {
   readonly atUs: number
-  readonly nodes: number | null
+  readonly nodes: number
   readonly broker: number | null
   readonly balancer: number | null
   readonly clients: number | null

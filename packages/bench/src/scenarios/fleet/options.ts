@@ -2,8 +2,8 @@ import { availableParallelism } from 'node:os'
 import { type Command, InvalidArgumentError, Option, type OptionValues } from 'commander'
 import { UsageError } from '../../exit-codes.js'
 import { nonNegativeNumber, positiveInteger, positiveNumber, type ServerOptions, TRANSPORTS } from '../../options.js'
+import { FLEET_BROKERS, type FleetBrokerKind } from './durable-broker.js'
 import { FAULT_NAMES, FAULTS, type FaultName } from './faults.js'
-import { FLEET_BROKERS, type FleetBrokerKind } from './fleet-broker.js'
 
 /** Settings of the scenario. Members that end with `S` are seconds. */
 export interface FleetConfig {

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { WebMQError } from 'webmq-client'
 import { nowUs } from '../../measure/clock.js'
-import { FleetClient, type FleetClientOptions } from './fleet-client.js'
 import type { Publication, PublishFailure } from './log.js'
 import { payloadOf } from './payload.js'
+import { RecordedClient, type RecordedClientOptions } from './recorded-client.js'
 
 /** Where the publishers of a thread write what they see. */
 export interface PublisherSightings {
@@ -22,7 +22,7 @@ const RETRY_MS = 200
  * a later one. Messages that arise meanwhile wait here.
  */
 export class Publisher {
-  readonly client: FleetClient
+  readonly client: RecordedClient
   readonly #keys: readonly string[]
   readonly #intervalUs: number
   readonly #payloadBytes: number
@@ -35,11 +35,11 @@ export class Publisher {
   #turn = 0
 
   constructor(
-    options: FleetClientOptions,
+    options: RecordedClientOptions,
     plan: { readonly keys: readonly string[]; readonly publishRate: number; readonly payloadBytes: number },
     seen: PublisherSightings,
   ) {
-    this.client = new FleetClient(options)
+    this.client = new RecordedClient(options)
     this.#keys = plan.keys
     this.#intervalUs = 1_000_000 / plan.publishRate
     this.#payloadBytes = plan.payloadBytes

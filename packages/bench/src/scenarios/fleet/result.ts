@@ -3,7 +3,7 @@ import { IDENTITY_COLUMNS, percentileColumns, SERVER_COLUMNS } from '../../resul
 import type { ResultColumn, ResultRow } from '../../results/result.js'
 import { NOT_MEASURED } from '../../trials/run-trials.js'
 import { judge } from '../../trials/verdict.js'
-import type { FleetBrokerKind } from './fleet-broker.js'
+import type { FleetBrokerKind } from './durable-broker.js'
 import type { FaultWindow, FleetObservation } from './observation.js'
 import type { FleetConfig } from './options.js'
 import { type WindowFigures, windowFigures } from './window-figures.js'

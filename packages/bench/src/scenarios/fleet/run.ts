@@ -3,15 +3,16 @@ import type { LoadBalancer } from 'webmq-services'
 import { RunError } from '../../exit-codes.js'
 import { nowUs } from '../../measure/clock.js'
 import type { RunProgress } from '../../run-progress.js'
+import type { Crowd } from './crowd.js'
+import type { DurableBroker } from './durable-broker.js'
 import { FAULTS, type Fault, type FaultContext, type FaultName } from './faults.js'
-import type { FleetBroker } from './fleet-broker.js'
-import type { FleetClients } from './fleet-clients.js'
-import type { FleetNode } from './fleet-node.js'
 import type { FaultWindow, FleetObservation, UsageSample } from './observation.js'
 import type { FleetConfig } from './options.js'
+import type { ServerNode } from './server-node.js'
 
 const POLL_MS = 25
-const USAGE_INTERVAL_MS = 250
+/** To find the processes of a broker costs 10 ms of CPU on a machine with 150 processes. */
+const USAGE_INTERVAL_MS = 1_000
 /** Clients that are not connected again by then never will be. */
 const RECOVERY_TIMEOUT_MS = 45_000
 /** After the last message: arrivals have ended when nothing comes for so long. */
@@ -21,10 +22,10 @@ const PENDING_MS = 500
 
 /** The processes and threads of a run. */
 export interface FleetParts {
-  readonly broker: FleetBroker
-  readonly nodes: readonly FleetNode[]
+  readonly broker: DurableBroker
+  readonly nodes: readonly ServerNode[]
   readonly balancer: LoadBalancer
-  readonly clients: FleetClients
+  readonly clients: Crowd
 }
 
 /** The course of one run, from the first user to the last message. */
@@ -110,16 +111,16 @@ export class FleetRun {
   }
 
   /** The node with the most publishers, so that a fault of one node hits users and publishers. */
-  #victim(): FleetNode {
+  #victim(): ServerNode {
     const { nodes, clients } = this.#parts
     const { publisherConnections } = clients.status
-    const countOf = (node: FleetNode) => publisherConnections[nameOf(node)] ?? 0
+    const countOf = (node: ServerNode) => publisherConnections[nameOf(node)] ?? 0
     const [victim] = nodes.toSorted((one, other) => countOf(other) - countOf(one))
     if (victim === undefined) throw new Error('there is no node')
     return victim
   }
 
-  /** Publishes no more, and waits for the last messages. What is missing then is lost. */
+  /** Publishes no more, and waits for the last messages. A message that is missing then is lost. */
   async #drain(): Promise<void> {
     const { clients } = this.#parts
     this.#progress.phase('last messages')
@@ -133,7 +134,7 @@ export class FleetRun {
   }
 
   async #connected(fault: string): Promise<void> {
-    // Clients tell ten times per second: what they told before the fault is no answer.
+    // The status comes ten times per second; one from before the fault is no answer.
     await this.#sleep(QUIET_MS / 4)
     const isComplete = () => this.#connectedCount === this.#clientCount
     await this.#until(`all clients are connected after '${fault}'`, RECOVERY_TIMEOUT_MS, isComplete)
@@ -177,10 +178,9 @@ export class FleetRun {
   #sample(): void {
     const { nodes, broker, balancer } = this.#parts
     const { user, system } = process.cpuUsage()
-    const ofNodes = nodes.map((node) => node.cpuSeconds())
     this.#usage.push({
       atUs: nowUs(),
-      nodes: ofNodes.includes(null) ? null : ofNodes.reduce<number>((sum, seconds) => sum + (seconds ?? 0), 0),
+      nodes: nodes.reduce((sum, node) => sum + node.cpuSeconds(), 0),
       broker: broker.service.cpuSeconds() ?? null,
       balancer: balancer.cpuSeconds() ?? null,
       clients: (user + system) / 1_000_000,
@@ -189,6 +189,6 @@ export class FleetRun {
 }
 
 /** As it called itself after its last start. */
-function nameOf({ names }: FleetNode): string {
+function nameOf({ names }: ServerNode): string {
   return names.at(-1) ?? ''
 }

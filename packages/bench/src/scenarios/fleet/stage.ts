@@ -3,13 +3,13 @@ import type { LoadBalancer } from 'webmq-services'
 import { RunError } from '../../exit-codes.js'
 import { importBeside } from '../../missing-package.js'
 import type { RunProgress } from '../../run-progress.js'
-import { type FleetBroker, type FleetBrokerKind, startFleetBroker } from './fleet-broker.js'
-import { FleetClients } from './fleet-clients.js'
-import { FleetNode } from './fleet-node.js'
+import { Crowd } from './crowd.js'
+import { type DurableBroker, type FleetBrokerKind, startDurableBroker } from './durable-broker.js'
 import { LOGGED_PATTERN } from './messages.js'
 import type { FleetObservation } from './observation.js'
 import type { FleetConfig } from './options.js'
 import { FleetRun } from './run.js'
+import { ServerNode } from './server-node.js'
 
 /** Messages of the log: more than arise while anything is broken. */
 const HISTORY_RULE = `${LOGGED_PATTERN}=10000`
@@ -44,7 +44,7 @@ export async function observeFleet(kind: FleetBrokerKind, context: FleetContext)
   const orAborted = async <T>(work: Promise<T>): Promise<T> => await Promise.race([aborted, work])
   try {
     progress.phase(`starting ${kind}`)
-    started.broker = startFleetBroker(kind)
+    started.broker = startDurableBroker(kind)
     const broker = await orAborted(started.broker)
     progress.phase('starting nodes')
     started.nodes = await orAborted(createNodes(config, broker.network.url))
@@ -52,7 +52,7 @@ export async function observeFleet(kind: FleetBrokerKind, context: FleetContext)
     await orAborted(Promise.all(nodes.map((node) => node.start(stopping.signal))))
     started.balancer = startBalancer(nodes.map(({ port }) => port))
     const balancer = await orAborted(started.balancer)
-    const clients = new FleetClients({
+    const clients = new Crowd({
       ...config,
       url: `ws://${balancer.host}:${balancer.port}/ws`,
       payloadBytes: config.messageSize,
@@ -72,10 +72,10 @@ export async function observeFleet(kind: FleetBrokerKind, context: FleetContext)
 
 /** What was started so far. */
 interface Started {
-  broker?: Promise<FleetBroker>
-  nodes: readonly FleetNode[]
+  broker?: Promise<DurableBroker>
+  nodes: readonly ServerNode[]
   balancer?: Promise<LoadBalancer>
-  clients?: FleetClients
+  clients?: Crowd
 }
 
 async function stopAll({ broker, nodes, balancer, clients }: Started): Promise<void> {
@@ -88,7 +88,7 @@ async function stopAll({ broker, nodes, balancer, clients }: Started): Promise<v
   await startedBroker?.stop()
 }
 
-async function createNodes(config: FleetConfig, brokerUrl: string): Promise<FleetNode[]> {
+async function createNodes(config: FleetConfig, brokerUrl: string): Promise<ServerNode[]> {
   const { freePort } = await importBeside(() => import('webmq-services'), 'a fleet')
   const flags = [
     ...['--broker', brokerUrl, '--broker-namespace', `fleet-${randomBytes(NAMESPACE_BYTES).toString('hex')}`],
@@ -97,7 +97,7 @@ async function createNodes(config: FleetConfig, brokerUrl: string): Promise<Flee
     ...['--drain-delay', `${DRAIN_DELAY_MS}ms`, '--drain-per-second', String(config.drainPerSecond)],
   ]
   const ports = await Promise.all(Array.from({ length: config.backends }, () => freePort()))
-  return ports.map((port, index) => new FleetNode(index, port, flags))
+  return ports.map((port, index) => new ServerNode(index, port, flags))
 }
 
 /** @throws {RunError} when HAProxy is not available, or does not start. */

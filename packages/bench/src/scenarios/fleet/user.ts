@@ -1,8 +1,8 @@
 import { nowUs } from '../../measure/clock.js'
-import { FleetClient, type FleetClientOptions } from './fleet-client.js'
 import { KeyLedger } from './key-ledger.js'
 import type { Delivery, Irregularity, ToldGap, UserRecord } from './log.js'
 import { readPayload } from './payload.js'
+import { RecordedClient, type RecordedClientOptions } from './recorded-client.js'
 
 /** Where the users of a thread write what they see. */
 export interface Sightings {
@@ -13,14 +13,14 @@ export interface Sightings {
 
 /** A client that listens to the keys of one room. */
 export class User {
-  readonly client: FleetClient
+  readonly client: RecordedClient
   readonly #keys: readonly string[]
   readonly #ledgers = new Map<string, KeyLedger>()
   readonly #seen: Sightings
   #readyUs: number | undefined
 
-  constructor(options: FleetClientOptions, keys: readonly string[], seen: Sightings) {
-    this.client = new FleetClient(options)
+  constructor(options: RecordedClientOptions, keys: readonly string[], seen: Sightings) {
+    this.client = new RecordedClient(options)
     this.#keys = keys
     this.#seen = seen
   }

@@ -148,17 +148,17 @@ impl InlineRunner {
 
     fn turn(&self, shard: usize) {
         if self.engine.inline_turn(shard) {
-            self.tell();
-            if self.engine.finish_inline_turn(shard) {
-                self.tell();
-            }
+            self.tell(shard);
+        }
+        if self.engine.finish_inline_turn(shard) {
+            self.tell(shard);
         }
         self.sync();
     }
 
     /// Calls JavaScript with the events that wait, and submits the commands that it returns. Events that do not fit wake
     /// JavaScript later.
-    fn tell(&self) {
+    fn tell(&self, shard: usize) {
         let (length, context) = {
             let mut buffers = self.buffers.borrow_mut();
             let Some(CallBuffers { events, context, .. }) = &mut *buffers else { return };
@@ -174,6 +174,7 @@ impl InlineRunner {
             // JavaScript asks by itself whether it may go on.
             self.engine.submit(packed).map(drop).map_err(|_| c"malformed commands")
         });
+        self.engine.note_handled(Some(shard));
     }
 }
 

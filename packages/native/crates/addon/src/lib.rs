@@ -89,6 +89,8 @@ pub struct NativeStats {
     pub dropped_count: f64,
     /// Messages received.
     pub received_message_count: f64,
+    /// Those of them that were answered without JavaScript.
+    pub answered_message_count: f64,
     /// Bytes received.
     pub received_byte_count: f64,
     /// Frames put into outboxes.
@@ -219,6 +221,8 @@ impl NativeEngine {
         if let Some(runner) = &*self.runner.borrow() {
             runner.sync();
         }
+        // JavaScript asks for more only when it has handled the last ones and submitted its commands.
+        self.engine.note_handled(None);
         match self.engine.drain(&mut target) {
             Drained::Bytes(bytes) => bytes as i64,
             Drained::Needs(bytes) => -(bytes as i64),
@@ -245,6 +249,7 @@ impl NativeEngine {
             conflated_count: stats.conflated_count as f64,
             dropped_count: stats.dropped_count as f64,
             received_message_count: stats.received_message_count as f64,
+            answered_message_count: stats.answered_message_count as f64,
             received_byte_count: stats.received_byte_count as f64,
             delivered_count: stats.delivered_count as f64,
             sent_byte_count: stats.sent_byte_count as f64,

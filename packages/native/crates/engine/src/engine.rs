@@ -180,6 +180,14 @@ impl Engine {
         })
     }
 
+    /// The caller has handled all events that [`drain`](Self::drain) gave it, of this shard or of all, and has submitted the
+    /// commands that came of them. Until then the engine does not answer for it: answers keep the order of their requests.
+    pub fn note_handled(&self, shard: Option<usize>) {
+        let shards = &self.shared.shards;
+        let noted = shard.map_or(&shards[..], |index| &shards[index..=index]);
+        noted.iter().for_each(|shard| shard.event_queue.note_handled());
+    }
+
     /// Copies events that wait into `target`: whole ones, in order per shard. Rings if it has no room for all.
     ///
     /// Gives nothing while a shard has more than 8 MiB of commands to apply; rings when it has caught up.

@@ -51,6 +51,8 @@ counters! {
     dropped_count,
     /// Complete messages received.
     received_message_count,
+    /// Those of them that were answered without JavaScript.
+    answered_message_count,
     /// Bytes received on open connections, framing included.
     received_byte_count,
     /// Frames put into outboxes, one per receiving connection.

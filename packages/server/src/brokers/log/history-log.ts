@@ -134,7 +134,9 @@ export class HistoryLog {
   /** Adds a message at the next offset. */
   append(key: string, payload: Uint8Array, isBinary: boolean, attributes?: MessageAttributes): Position {
     const offset = this.#messages.lastOffset + 1
-    this.follow(offset, key, payload, isBinary, this.#now(), attributes)
+    const nowMs = this.#now()
+    this.#add(offset, key, payload, isBinary, nowMs, attributes)
+    this.#dropOld(nowMs)
     return { epoch: this.#epoch, offset }
   }
 
@@ -152,11 +154,26 @@ export class HistoryLog {
     timeMs: number,
     attributes?: MessageAttributes,
   ): void {
+    this.#add(offset, key, payload, isBinary, timeMs, attributes)
+    if (this.#options.history.maxAgeMs !== undefined) this.#dropOld(this.#now())
+  }
+
+  #add(
+    offset: number,
+    key: string,
+    payload: Uint8Array,
+    isBinary: boolean,
+    timeMs: number,
+    attributes: MessageAttributes | undefined,
+  ): void {
     const bytes = attributes === undefined ? undefined : encodeAttributes(attributes)
     this.#messages.append(offset, key, payload, isBinary, timeMs, bytes)
     this.#retained?.note({ key, payload, isBinary, offset, attributes })
+  }
+
+  #dropOld(nowMs: number): void {
     const { maxAgeMs } = this.#options.history
-    if (maxAgeMs !== undefined) this.#messages.dropBefore(this.#now() - maxAgeMs)
+    if (maxAgeMs !== undefined) this.#messages.dropBefore(nowMs - maxAgeMs)
   }
 
   /**

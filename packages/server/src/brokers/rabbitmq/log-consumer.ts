@@ -36,6 +36,8 @@ export class LogConsumer {
     this.#options = options
     this.#acks = new Acks(channel)
     watchChannel(channel, (cause) => {
+      // An acknowledgement on a closed channel throws, from a timer.
+      this.#acks.stop()
       if (!this.#isClosed) options.lost(cause)
     })
   }

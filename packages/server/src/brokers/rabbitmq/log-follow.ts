@@ -214,8 +214,10 @@ export class LogFollow {
   #nameEpoch({ epoch, epochRecord, delivery }: LogRecord): void {
     const { cursor } = this.#options
     const isNamed = (epoch ?? epochRecord?.candidate) === cursor.epoch
+    const byteCount = MESSAGE_OVERHEAD_BYTES + (delivery?.payload.length ?? 0)
     if (isNamed) this.#naming.named(Date.now())
-    else if (this.#naming.unnamed(MESSAGE_OVERHEAD_BYTES + (delivery?.payload.length ?? 0), Date.now()))
+    // A node that catches up names it at the end.
+    else if (this.#naming.unnamed(byteCount, Date.now()) && this.#state.name === 'following')
       this.#writer.write({ epoch: cursor.epoch })
   }
 

@@ -30,7 +30,7 @@ const MAX_VOUCH_MS = 1_000
  * The same for a node that does not follow the log. Longer, because one that follows may be back later: it tries again
  * after ever longer pauses.
  */
-const MAX_VOUCH_UNFOLLOWED_MS = 3_000
+const MAX_VOUCH_UNFOLLOWED_MS = 2_000
 
 /** The log over one link: it appends messages, and follows the log when it is asked to. */
 export class LogLink {

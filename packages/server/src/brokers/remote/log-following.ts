@@ -88,9 +88,13 @@ export class LogFollowing {
     this.#isComplete = false
     this.#isLinkFollowing = false
     this.#endCount++
-    this.#link?.unfollow?.()
-    this.#context.ended()
+    this.#leave(this.#link)
     this.#settle(error)
+  }
+
+  #leave(link: Link | undefined): void {
+    link?.unfollow?.()
+    this.#context.ended()
   }
 
   /** On a link that is in use. If it fails without the link, the node follows no more. */
@@ -113,7 +117,10 @@ export class LogFollowing {
         await (isFollowing ? this.#context.follow(link) : link.openLog?.())
         if (this.#link !== link) return
         this.#isOpen = true
-        if (isFollowing && endCount === this.#endCount) this.#followed()
+        if (!isFollowing) continue
+        if (endCount === this.#endCount) this.#followed()
+        // `unfollow` may have come before the link began.
+        else this.#leave(link)
       }
     } finally {
       if (this.#moving === link) this.#moving = undefined

@@ -31,6 +31,7 @@ function start({ workPerSecond = 500_000, workBurst = 500_000, pause = true, uni
         proxyProtocol: false,
         sse: false,
         overflow: false,
+        answers: false,
       },
       pause: (connection) => calls.push(`pause ${connection}`),
       resume: (connection) => calls.push(`resume ${connection}`),

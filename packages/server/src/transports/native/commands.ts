@@ -33,6 +33,7 @@ const NOTIFY = 8
 const PAUSE = 9
 const RESUME = 10
 const OVERFLOW = 11
+const ANSWER = 12
 const FLAG_BINARY = 1
 const FLAG_EXCEPT = 2
 const FLAG_TOPIC = 4
@@ -54,6 +55,8 @@ export class NativeCommands {
   #length = 0
   #isScheduled = false
   #isHeld = false
+  /** The prepared answer that the waiting commands end with. */
+  #answer: string | undefined
 
   /** @param submit Gets the first `length` bytes of `packed`; MUST copy them before it returns. */
   constructor(submit: (packed: Buffer, length: number) => void) {
@@ -111,6 +114,7 @@ export class NativeCommands {
     const binaryFlag = isBinary && typeof data !== 'string' ? FLAG_BINARY : 0
     const exceptFlag = except === undefined ? 0 : FLAG_EXCEPT
     const topicFlag = topic === undefined ? 0 : FLAG_TOPIC
+    this.#answer = undefined
     const start = this.#begin(MULTICAST, binaryFlag | exceptFlag | topicFlag, 0, except ?? 0)
     this.#groups(groups)
     if (topic !== undefined) this.#uint32(topic)
@@ -125,6 +129,17 @@ export class NativeCommands {
     const start = this.#begin(OVERFLOW, notice === undefined ? 0 : FLAG_NOTICE, policy, 0)
     this.#uint32(group)
     if (notice !== undefined) this.#payload(notice)
+    this.#end(start)
+  }
+
+  /** Each request that is handled in a turn prepares its answer: only the first is a command. */
+  answer(request: string, answer: string, validMs: number): void {
+    if (this.#answer === answer) return
+    this.#answer = answer
+    const start = this.#begin(ANSWER, 0, validMs, 0)
+    this.#uint32(Buffer.byteLength(request))
+    this.#text(request)
+    this.#payload(answer)
     this.#end(start)
   }
 
@@ -151,6 +166,7 @@ export class NativeCommands {
     const length = this.#length
     if (length === 0) return
     this.#length = 0
+    this.#answer = undefined
     const buffer = this.#buffer
     if (buffer !== this.home) this.#replace(this.home)
     this.#submit(buffer, length)
@@ -175,6 +191,7 @@ export class NativeCommands {
     this.#isHeld = false
     const length = this.#length
     this.#length = 0
+    this.#answer = undefined
     return length
   }
 

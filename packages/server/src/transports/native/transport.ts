@@ -45,6 +45,7 @@ const NO_STATS: TransportStats = {
   conflatedCount: 0,
   droppedCount: 0,
   receivedMessageCount: 0,
+  answeredMessageCount: 0,
   receivedByteCount: 0,
   deliveredCount: 0,
   sentByteCount: 0,
@@ -82,6 +83,7 @@ class NativeTransport implements Transport {
     sse: true,
     proxyProtocol: true,
     overflow: true,
+    answers: true,
   }
 
   readonly #options: TransportOptions
@@ -181,6 +183,10 @@ class NativeTransport implements Transport {
 
   send(connection: ConnectionId, data: FrameData, isBinary: boolean): void {
     this.#commands.send(connection, data, isBinary)
+  }
+
+  prepareAnswer(request: string, answer: string, validMs: number): void {
+    this.#commands.answer(request, answer, validMs)
   }
 
   pause(connection: ConnectionId): void {

@@ -14,6 +14,9 @@ export interface UwsWebSocket<Connection> {
   ping(): number
   cork(run: () => void): unknown
   subscribe(topic: string): boolean
+  unsubscribe(topic: string): boolean
+  /** To all subscribers but this one. */
+  publish(topic: string, message: Uint8Array, isBinary: boolean, compress?: boolean): boolean
   getBufferedAmount(): number
   getUserData(): UwsUserData<Connection>
 }
@@ -82,6 +85,8 @@ export interface UwsCertificateFiles {
 /** The part of `TemplatedApp` that we use. */
 export interface UwsApp {
   ws<Connection>(pattern: string, behavior: UwsBehavior<Connection>): UwsApp
+  /** Copies the message; it is written at the end of the turn, with all others of the turn. */
+  publish(topic: string, message: Uint8Array, isBinary: boolean, compress?: boolean): boolean
   any(pattern: string, handler: (response: UwsResponse, request: UwsRequest) => void): UwsApp
   /** The certificate of a host name (SNI) or wildcard. The first of a name stays. */
   addServerName(name: string, files: UwsCertificateFiles): UwsApp

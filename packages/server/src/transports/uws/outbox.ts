@@ -15,7 +15,7 @@ const GATHER_BYTES = 64 * 1024
  * avoids the fast path.
  */
 const SHORT_CUT_BYTES = 16 * 1024
-const NO_TOPIC = 'none'
+export const NO_TOPIC = 'none'
 
 /** Share of `maxOutboxBytes` of the level `low`. */
 const LOW_SHARE = 1 / 4
@@ -26,6 +26,8 @@ export interface UwsOutboxEvents {
   overflow(connection: UwsConnection): void
   /** No more waits than {@link UwsOutbox.await} was called for. */
   drained(connection: UwsConnection): void
+  /** The connection has a backlog from now on, or no longer. */
+  held(connection: UwsConnection, isHeld: boolean): void
 }
 
 /** Options of {@link UwsOutbox}. */
@@ -43,6 +45,8 @@ export class UwsOutbox {
   readonly #limits: UwsOutboxLimits
   readonly #events: UwsOutboxEvents
   readonly #dirty: UwsConnection[] = []
+  /** Connections with collected frames, and others. */
+  #collected: UwsConnection[] = []
   #turnEnd: NodeJS.Immediate | undefined
   /** Messages that were left out for connections that lagged. */
   readonly leftOut: LeftOut = { conflatedCount: 0, droppedCount: 0 }
@@ -78,16 +82,39 @@ export class UwsOutbox {
   flush(connection: UwsConnection): void {
     const { frames, socket } = connection
     if (socket === undefined || frames.length === 0) return
-    // A single frame is one write anyway and needs no cork.
-    if (frames.length === 1) this.#sendAll(connection)
+    // A single frame is one write anyway and needs no cork, unless published messages go before it.
+    if (frames.length === 1 && !connection.isSubscribed) this.#sendAll(connection)
     else socket.cork(() => this.#sendAll(connection))
     if (socket.getBufferedAmount() > this.#limits.maxOutboxBytes) this.#events.overflow(connection)
   }
 
+  /** Writes the collected frames of all connections, before something is published to many. */
+  flushCollected(): void {
+    if (this.#collected.length === 0) return
+    const collected = this.#collected
+    this.#collected = []
+    for (const connection of collected) this.flush(connection)
+  }
+
+  /** Counts a message that was published to this many connections. */
+  countSent(connectionCount: number, payloadBytes: number): void {
+    this.#deliveredCount += connectionCount
+    this.#sentByteCount += connectionCount * (payloadBytes + headerBytes(payloadBytes))
+  }
+
+  /** uWebSockets.js has written, or tried to write, something to a connection. */
+  checkWritten(connection: UwsConnection): void {
+    if (connection.socket === undefined) return
+    if (connection.socket.getBufferedAmount() > this.#limits.maxOutboxBytes) this.#events.overflow(connection)
+    else this.checkLevel(connection)
+  }
+
   /** Writes everything, before a close frame. */
   release(connection: UwsConnection): void {
+    const wasHeld = connection.backlog !== undefined
     this.#commit(connection)
     this.flush(connection)
+    if (wasHeld) this.#events.held(connection, false)
   }
 
   /** uWebSockets.js has written something: what was held is not left out any more once little waits before it. */
@@ -99,6 +126,7 @@ export class UwsOutbox {
   flushAll(): void {
     clearImmediate(this.#turnEnd)
     this.#turnEnd = undefined
+    this.#collected = [] // All of them are dirty.
     for (const connection of this.#dirty) {
       connection.isDirty = false
       this.flush(connection)
@@ -131,6 +159,7 @@ export class UwsOutbox {
   }
 
   #collect(connection: UwsConnection, frame: UwsFrame): void {
+    if (connection.frames.length === 0) this.#collected.push(connection)
     connection.frames.push(frame)
     connection.framesBytes += frame.data.byteLength
   }
@@ -139,7 +168,10 @@ export class UwsOutbox {
   #hold(connection: UwsConnection, frame: UwsFrame, droppable: Droppable | undefined): void {
     if (connection.backlog === undefined) this.flush(connection)
     if (connection.socket === undefined) return
-    connection.backlog ??= new Backlog(this.#limits.maxOutboxBytes, this.leftOut)
+    if (connection.backlog === undefined) {
+      connection.backlog = new Backlog(this.#limits.maxOutboxBytes, this.leftOut)
+      this.#events.held(connection, true)
+    }
     connection.backlog.push(frame, frame.data.byteLength, droppable)
     if (connection.outboxBytes > this.#limits.maxOutboxBytes) {
       connection.backlog = undefined

@@ -29,6 +29,7 @@ import { listen } from './listen.js'
 import { loadUws, type UwsApp, type UwsBehavior, type UwsModule } from './module.js'
 import { UwsOutbox } from './outbox.js'
 import { createSslApp } from './ssl-app.js'
+import { TOPIC_MEMBERS, UwsTopics } from './topics.js'
 import { UwsUpgrades } from './upgrades.js'
 
 /** RFC 6455 §7.4.1: an endpoint goes away. */
@@ -62,9 +63,14 @@ const GOING_AWAY = 1001
  *   connection of the proxy itself. So the option is refused.
  *
  * @param importModule Replaceable for tests.
+ * @param topicMembers Replaceable for tests, too: members from which on a group has a topic.
  */
-export function createUwsTransport(options: TransportOptions, importModule?: () => Promise<unknown>): Transport {
-  return new UwsTransport(options, () => loadUws(importModule))
+export function createUwsTransport(
+  options: TransportOptions,
+  importModule?: () => Promise<unknown>,
+  topicMembers = TOPIC_MEMBERS,
+): Transport {
+  return new UwsTransport(options, () => loadUws(importModule), topicMembers)
 }
 
 class UwsTransport implements Transport {
@@ -79,6 +85,7 @@ class UwsTransport implements Transport {
     sse: false,
     proxyProtocol: false,
     overflow: true,
+    answers: false,
   }
 
   readonly #options: TransportOptions
@@ -87,6 +94,8 @@ class UwsTransport implements Transport {
   readonly #groups = new Groups<UwsConnection>()
   readonly #overflows = new Overflows()
   readonly #outbox: UwsOutbox
+  readonly #topics: UwsTopics
+  #app: UwsApp | undefined
   readonly #keepalive: Keepalive<UwsConnection>
   readonly #upgrades: UwsUpgrades
   readonly #http: UwsHttp
@@ -97,7 +106,7 @@ class UwsTransport implements Transport {
   #closedCount = 0
   #slowConsumerCount = 0
 
-  constructor(options: TransportOptions, load: () => Promise<UwsModule>) {
+  constructor(options: TransportOptions, load: () => Promise<UwsModule>, topicMembers: number) {
     this.#options = options
     this.#load = load
     const { maxOutboxBytes, maxHeaderBytes, handshakeTimeoutMs, httpServer } = options
@@ -110,8 +119,10 @@ class UwsTransport implements Transport {
           this.#closeWith(connection, 'E_SLOW_CONSUMER')
         },
         drained: (connection) => this.#sink?.drained(connection.id),
+        held: (connection, isHeld) => this.#topics.setApart(connection, isHeld),
       },
     )
+    this.#topics = new UwsTopics(this.#outbox, compressFromBytes, topicMembers)
     this.#keepalive = new Keepalive(options, this.#connections, {
       // Complete messages, pings and pongs count as activity: uWebSockets.js does not report fragments.
       ping: (connection) => void connection.socket?.ping(),
@@ -137,6 +148,7 @@ class UwsTransport implements Transport {
     try {
       const module = await this.#load()
       const app = this.#createApp(module, calls)
+      this.#app = app
       const { socket, address } = await listen(app, module, host, port)
       this.#closeListener = () => module.us_listen_socket_close(socket)
       if (this.#isStopped) await this.stopAccepting()
@@ -165,7 +177,9 @@ class UwsTransport implements Transport {
 
   join(id: ConnectionId, group: GroupId): void {
     const connection = this.#connections.get(id)
-    if (connection !== undefined) this.#groups.join(connection, group)
+    if (connection === undefined || connection.groups.has(group)) return
+    this.#groups.join(connection, group)
+    this.#topics.joined(connection, group, this.#groups.membersOf(group))
   }
 
   setOverflow(group: GroupId, overflow: GroupOverflow | undefined): void {
@@ -174,7 +188,9 @@ class UwsTransport implements Transport {
 
   leave(id: ConnectionId, group: GroupId): void {
     const connection = this.#connections.get(id)
-    if (connection !== undefined) this.#groups.leave(connection, group)
+    if (connection === undefined) return
+    this.#groups.leave(connection, group)
+    this.#topics.left(connection, group)
   }
 
   multicast(
@@ -187,11 +203,19 @@ class UwsTransport implements Transport {
     if (!this.#groups.hasMembers(groups)) return
     const frame = createFrame(data, isBinary)
     const mayDrop = topic !== undefined && this.#overflows.hasAny(groups)
+    if (groups.length === 1 && !mayDrop && this.#publish(groups[0], frame, except)) return
     this.#groups.forEachMember(groups, (connection) => {
       if (connection.id === except) return
       const droppable = mayDrop ? this.#overflows.droppable(connection.groups, groups, topic) : undefined
       this.#outbox.push(connection, frame, droppable)
     })
+  }
+
+  /** @returns `false`: the group has no topic. */
+  #publish(group: GroupId | undefined, frame: UwsFrame, except: ConnectionId | undefined): boolean {
+    if (group === undefined || this.#app === undefined) return false
+    const excepted = except === undefined ? undefined : this.#connections.get(except)
+    return this.#topics.publish(this.#app, group, frame, excepted)
   }
 
   send(id: ConnectionId, data: FrameData, isBinary: boolean): void {
@@ -234,6 +258,7 @@ class UwsTransport implements Transport {
       deliveredCount: this.#outbox.deliveredCount,
       sentByteCount: this.#outbox.sentByteCount,
       partialBytes: 0,
+      answeredMessageCount: 0,
       restartedThreadCount: 0,
       outboxBytes,
     }
@@ -310,7 +335,9 @@ class UwsTransport implements Transport {
   #forget(connection: UwsConnection, code: number, reason: string): void {
     connection.socket = undefined
     this.#outbox.clear(connection)
+    const groups = [...connection.groups]
     this.#groups.leaveAll(connection)
+    for (const group of groups) this.#topics.left(connection, group)
     this.#connections.delete(connection.id)
     this.#closedCount++
     this.#sink?.closed(connection.id, code, reason)

@@ -71,6 +71,7 @@ class WsTransport implements Transport {
     sse: true,
     proxyProtocol: true,
     overflow: true,
+    answers: false,
   }
 
   readonly #options: TransportOptions
@@ -269,6 +270,7 @@ class WsTransport implements Transport {
       deliveredCount: this.#outbox.deliveredCount + streams.deliveredCount,
       sentByteCount: this.#outbox.sentByteCount + streams.sentByteCount,
       partialBytes,
+      answeredMessageCount: 0,
       restartedThreadCount: 0,
       outboxBytes,
     }

@@ -4,7 +4,8 @@
 //! 0  u8   kind
 //! 1  u8   flags: 1 binary · 2 the connection is excluded · 4 with a topic · 8 with a notice
 //! 2  u16  number: status or close code; length of the subprotocol, 0xffff without one; level of notify;
-//!           policy of overflow: 0 none, 1 the oldest frames are left out, 2 all but the newest of a topic
+//!           policy of overflow: 0 none, 1 the oldest frames are left out, 2 all but the newest of a topic;
+//!           milliseconds for which an answer holds
 //! 4  u32  bytes of the command, these 16 included
 //! 8  f64  connection
 //! 16      accept     subprotocol, headers
@@ -16,6 +17,7 @@
 //!         close      reason
 //!         notify     nothing; level 0: an empty outbox, 1: a low one
 //!         pause      nothing              resume likewise
+//!         answer     u32 bytes of the request, request, gap of 10 bytes, payload
 //! headers: per header u32 bytes of the name, u32 bytes of the value, name, value
 //! ```
 //!
@@ -48,6 +50,7 @@ const NOTIFY: u8 = 8;
 const PAUSE: u8 = 9;
 const RESUME: u8 = 10;
 const OVERFLOW: u8 = 11;
+const ANSWER: u8 = 12;
 
 /// A batch that was not packed as this module says: a bug of the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -67,6 +70,7 @@ pub(crate) enum Command<'a> {
     Notify { id: ConnectionId, level: OutboxLevel },
     Pause { id: ConnectionId },
     Resume { id: ConnectionId },
+    Answer { request: &'a [u8], frame: Frame<'a>, valid_ms: u16 },
 }
 
 /// The fixed part of a command, and where its variable part lies.
@@ -85,7 +89,7 @@ impl Fields {
         let header: &[u8; HEADER_BYTES] = bytes.get(start..).and_then(<[u8]>::first_chunk).ok_or(malformed)?;
         let [kind, flags, n0, n1, l0, l1, l2, l3, id @ ..] = *header;
         let len = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
-        if len < HEADER_BYTES || bytes.len() - start < len || !(ACCEPT..=OVERFLOW).contains(&kind) {
+        if len < HEADER_BYTES || bytes.len() - start < len || !(ACCEPT..=ANSWER).contains(&kind) {
             return Err(malformed);
         }
         let body = start + HEADER_BYTES..start + len;
@@ -109,6 +113,7 @@ impl Fields {
                 4 + 4 * self.u32(bytes)? as usize + topic_bytes
             }
             OVERFLOW if self.flags & FLAG_NOTICE != 0 => 4,
+            ANSWER => 4 + self.u32(bytes)? as usize,
             _ => return Ok(None),
         };
         let start = self.body.start + before + MAX_FRAME_HEADER_BYTES;
@@ -154,6 +159,10 @@ impl<'a> Commands<'a> {
             }
             if fields.kind == OVERFLOW {
                 return self.overflow(fields, Some(frame));
+            }
+            if fields.kind == ANSWER {
+                let request = &body[4..4 + fields.u32(bytes)? as usize];
+                return Ok(Command::Answer { request, frame, valid_ms: fields.number });
             }
             let groups_end = 4 + 4 * fields.u32(bytes)? as usize;
             let groups = Groups(&body[4..groups_end]);
@@ -275,6 +284,7 @@ mod tests {
         packer.send(5.0, b"data").multicast(&[6, 7], b"more", Some(8.0)).close(9.0, 4001, "bye");
         packer.notify(10.0, OutboxLevel::Low).pause(11.0).resume(12.0);
         packer.topic(&[6], b"less", 13).overflow(6, 2, Some(b"gone")).overflow(6, 0, None);
+        packer.answer(b"question", b"ready", 250);
         packer.0
     }
 
@@ -283,7 +293,7 @@ mod tests {
         let batch = Arc::new(Batch::new(&packed(), None).expect("well packed"));
         let commands: Vec<_> = batch.commands().map(|command| command.expect("well packed")).collect();
         let number = |id: ConnectionId| id.to_number();
-        assert_eq!(commands.len(), 13);
+        assert_eq!(commands.len(), 14);
         assert!(matches!(&commands[0], Command::Accept { id, subprotocol: Some("webmq.v1"), headers }
             if number(*id) == 1.0 && headers.clone().eq([("a", "bc")])));
         assert!(matches!(&commands[1], Command::Reject { status: 403, body: "no", .. }));
@@ -303,6 +313,8 @@ mod tests {
             if frame.bytes() == b"\x81\x04gone")
         );
         assert!(matches!(&commands[12], Command::Overflow { group: GroupId(6), overflow: None }));
+        assert!(matches!(&commands[13], Command::Answer { request: b"question", frame, valid_ms: 250 }
+            if frame.bytes() == b"\x81\x05ready"));
     }
 
     #[test]

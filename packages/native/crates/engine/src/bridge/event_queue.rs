@@ -42,6 +42,8 @@ pub(crate) struct EventQueue {
     queue: Mutex<Vec<u8>>,
     /// Position in the stream of the shard's events up to which JavaScript has read.
     read_position: AtomicU64,
+    /// Position up to which JavaScript has handled the events: what it answered at once has been submitted.
+    handled_position: AtomicU64,
     /// The shard waits until `read_position` is here.
     awaited_position: AtomicU64,
 }
@@ -51,6 +53,7 @@ impl Default for EventQueue {
         Self {
             queue: Mutex::default(),
             read_position: AtomicU64::new(0),
+            handled_position: AtomicU64::new(0),
             awaited_position: AtomicU64::new(NO_POSITION),
         }
     }
@@ -60,6 +63,16 @@ impl EventQueue {
     /// Position up to which JavaScript has read.
     pub(crate) fn read_position(&self) -> u64 {
         self.read_position.load(Ordering::SeqCst)
+    }
+
+    /// Position up to which JavaScript has handled events.
+    pub(crate) fn handled_position(&self) -> u64 {
+        self.handled_position.load(Ordering::SeqCst)
+    }
+
+    /// JavaScript has handled what it has read, and has submitted its commands.
+    pub(crate) fn note_handled(&self) {
+        self.handled_position.store(self.read_position(), Ordering::SeqCst);
     }
 
     /// Requests a wake-up of the shard when JavaScript has read up to here. The earliest of several positions counts.

@@ -59,6 +59,11 @@ impl Packer {
         self.command(11, flags, policy, 0.0, &[&group.to_le_bytes(), gap, notice.unwrap_or_default()])
     }
 
+    pub(crate) fn answer(&mut self, request: &[u8], answer: &[u8], valid_ms: u16) -> &mut Self {
+        let len = (request.len() as u32).to_le_bytes();
+        self.command(12, 0, valid_ms, 0.0, &[&len, request, &[0; MAX_FRAME_HEADER_BYTES], answer])
+    }
+
     pub(crate) fn close(&mut self, id: f64, code: u16, reason: &str) -> &mut Self {
         self.command(7, 0, code, id, &[reason.as_bytes()])
     }

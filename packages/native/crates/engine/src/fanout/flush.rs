@@ -16,14 +16,15 @@ pub(crate) struct Outcome {
 }
 
 impl Fanout {
-    /// Writes once to every connection that has output and whose socket is not full. Finishes a flush that was interrupted.
+    /// A flush that is not interrupted.
+    #[cfg(test)]
     pub(crate) fn flush(&mut self, wire: &mut impl Wire) {
         self.flush_some(wire, usize::MAX);
     }
 
-    /// Like [`flush`](Self::flush), but after `max_writes` writes to caught-up members it is interrupted: the next call goes
-    /// on. Returns whether it is finished. Between the calls, everything but the position of some caught-up members is as
-    /// before a flush, and its memory stays.
+    /// Writes once to every connection that has output and whose socket is not full. After `max_writes` writes to caught-up
+    /// members it is interrupted: the next call goes on. Returns whether it is finished. Between the calls, everything but the
+    /// position of some caught-up members is as before a flush, and its memory stays.
     pub(crate) fn flush_some(&mut self, wire: &mut impl Wire, max_writes: usize) -> bool {
         self.is_flush_due = false;
         self.caught_up_writes = 0;

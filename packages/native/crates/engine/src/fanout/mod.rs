@@ -255,7 +255,7 @@ impl Fanout {
         !self.dirty_cohorts.is_empty() || self.rejoining_count > 0
     }
 
-    /// A flush was interrupted: [`flush`](Self::flush) or [`flush_some`](Self::flush_some) goes on with it.
+    /// A flush was interrupted: [`flush_some`](Self::flush_some) goes on with it.
     pub(crate) fn is_flushing(&self) -> bool {
         self.is_flushing
     }

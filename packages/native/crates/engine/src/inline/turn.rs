@@ -87,19 +87,25 @@ impl Shard {
     pub(super) fn inline_turn(&mut self) -> (Next, bool) {
         self.inline_step(|shard| {
             shard.look_at_clock();
+            shard.note_handled_position();
             let likely = shard.inline.likely.take().filter(|slot| shard.is_open(*slot) && shard.has_inbound_room());
             if let Some(slot) = likely {
                 shard.receive(slot);
             }
-            if shard.events.len() > 0 {
+            if shard.has_read() {
                 (shard.inline.likely, shard.inline.is_poll_due) = (likely, true);
                 shard.inline.policy.note_events(shard.events.len(), shard.now_ms);
                 return Ok(());
             }
             let only = shard.inline_poll()?;
-            shard.inline.likely = only.filter(|_| shard.events.len() > 0);
+            shard.inline.likely = only.filter(|_| shard.has_read());
             Ok(())
         })
+    }
+
+    /// The turn has read something: JavaScript has events, or an answer waits.
+    fn has_read(&self) -> bool {
+        self.events.len() > 0 || self.fanout.is_urgent()
     }
 
     /// Finishes an [`inline_turn`](Self::inline_turn). `None`: it was complete.
@@ -110,6 +116,7 @@ impl Shard {
     /// Reads from the ready connections, if they are few. Returns the connection if it was only one.
     fn inline_poll(&mut self) -> Result<Option<Slot>, Errno> {
         self.inline.is_poll_due = false;
+        self.note_handled_position();
         self.poll(Some(Duration::ZERO))?;
         self.note_ready();
         let only = self.readable.front().copied().filter(|_| self.readable.len() == 1);

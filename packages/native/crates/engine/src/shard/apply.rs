@@ -106,9 +106,11 @@ impl Shard {
     fn apply(&mut self, command: Command<'_>) {
         match command {
             Command::Multicast { groups, frame, except, topic } => {
+                self.answer.withdraw();
                 let except = except.and_then(|id| self.table.find(id));
                 self.stats.delivered_count += self.fanout.multicast(groups, &frame, except, topic) as u64;
             }
+            Command::Answer { request, frame, valid_ms } => self.prepare_answer(request, &frame, valid_ms),
             Command::Overflow { group, overflow } => self.fanout.set_overflow(group, overflow),
             Command::Send { id, frame } => {
                 if let Some(slot) = self.find_open(id) {

@@ -33,8 +33,9 @@ pub(super) struct FlushPacer {
     flushed_at_us: u64,
     /// Writes that the publications since the last flush would have needed.
     wanted_writes: usize,
-    /// Writes of the flush in progress, and what they cost.
+    /// Writes of the flush in progress; those of them whose cost was measured, and that cost.
     writes: usize,
+    measured_writes: usize,
     cost: Duration,
     scale: f64,
 }
@@ -49,6 +50,7 @@ impl FlushPacer {
             flushed_at_us: 0,
             wanted_writes: 0,
             writes: 0,
+            measured_writes: 0,
             cost: Duration::ZERO,
             scale: 1.0,
         }
@@ -61,20 +63,26 @@ impl FlushPacer {
         self.wanted_writes += writes;
     }
 
-    /// Notes a part of a flush: `writes` writes that took `cost` of the processor's time.
-    pub(super) fn wrote(&mut self, writes: usize, cost: Duration) {
+    /// Notes a part of a flush: `writes` writes that took `cost` of the processor's time, if that was measured.
+    pub(super) fn wrote(&mut self, writes: usize, cost: Option<Duration>) {
         self.writes += writes;
-        self.cost += cost;
+        if let Some(cost) = cost {
+            self.measured_writes += writes;
+            self.cost += cost;
+        }
     }
 
     /// Everything was written.
     pub(super) fn flushed(&mut self, now_us: u64) {
         self.flushed_at_us = now_us;
         let wanted = std::mem::take(&mut self.wanted_writes) as f64;
-        let (writes, cost) = (std::mem::take(&mut self.writes), std::mem::take(&mut self.cost));
-        if writes > 0 {
-            let write_us = cost.as_secs_f64() * 1e6 / writes as f64;
+        let writes = std::mem::take(&mut self.writes);
+        let (measured_writes, cost) = (std::mem::take(&mut self.measured_writes), std::mem::take(&mut self.cost));
+        if measured_writes > 0 {
+            let write_us = cost.as_secs_f64() * 1e6 / measured_writes as f64;
             self.write_us += COST_WEIGHT * (write_us - self.write_us);
+        }
+        if writes > 0 {
             let paid = wanted >= MIN_PAYOFF * writes as f64;
             self.scale = if paid { 1.0_f64.min(2.0 * self.scale) } else { MIN_SCALE.max(0.5 * self.scale) };
         }
@@ -138,7 +146,7 @@ mod tests {
             }
             waiting.clear();
             now_us += writes as u64 * 9 / 2 + 1;
-            pace.wrote(writes, WRITE * writes as u32);
+            pace.wrote(writes, Some(WRITE * writes as u32));
             pace.flushed(now_us);
         }
         Second { busy: busy_us as f64 / 1e6, flushes, longest_wait_us }

@@ -8,6 +8,7 @@ use crate::bridge::batch::Frame;
 use crate::fanout::Fanout;
 use crate::id::Slot;
 use crate::shard::connection::{Connection, Phase};
+use crate::shard::prepared_answer::MAX_ANSWERS_PER_READ;
 use crate::socket;
 
 /// Bytes of events of one connection that may wait for JavaScript, and one event more. The rest stays in its socket, so that
@@ -23,7 +24,7 @@ const MAX_PONGS: u32 = 16;
 const MAX_DEFLATED_BYTES: usize = 16 << 10;
 /// Connections that are read from between two parts of a flush: a broadcast takes at most about twice as long beside a flood
 /// of requests.
-const MAX_READS_PER_LOOK: usize = 32;
+const MAX_READS_PER_LOOK: usize = 16;
 /// Bytes that an inline turn reads from one connection. If more comes, the shard's thread takes over.
 const MAX_INLINE_READ_BYTES: usize = 16 << 10;
 const MAX_INLINE_DEFLATED_BYTES: usize = 1 << 10;
@@ -202,11 +203,14 @@ impl Shard {
     /// Decodes received bytes and does what they say, until their events fill the room. Keeps the bytes that are left.
     pub(super) fn decode(&mut self, slot: Slot, received: &mut [u8], room: usize) {
         let id = self.table.id(slot);
-        let Self { table, fanout, events, stats, inflater, .. } = self;
+        let answered_position = self.answered_position();
+        let Self { table, fanout, events, stats, inflater, answer, now_ms, .. } = self;
         let Some(connection) = table.get_mut(slot) else { return };
         let is_open = connection.phase == Phase::Open;
+        let may_answer = connection.events_end <= answered_position;
         let (begin, message_count) = (events.len(), stats.received_message_count);
         let mut ping_count = 0;
+        let mut answer_count = 0;
         let mut last_ping = Vec::new();
         let mut has_event = false;
         let mut close = None;
@@ -215,6 +219,18 @@ impl Shard {
             match event {
                 Event::Message { kind, data } if is_open => {
                     stats.received_message_count += 1;
+                    if may_answer
+                        && events.len() == begin
+                        && kind == MessageKind::Text
+                        && answer_count < MAX_ANSWERS_PER_READ
+                        && let Some(frame) = answer.to(data, *now_ms)
+                    {
+                        answer_count += 1;
+                        stats.answered_message_count += 1;
+                        stats.delivered_count += 1;
+                        fanout.send(slot, &Frame::copied(frame));
+                        return ControlFlow::Continue(());
+                    }
                     events.message(id, data, kind == MessageKind::Binary);
                     if events.len() - begin >= room {
                         return ControlFlow::Break(());

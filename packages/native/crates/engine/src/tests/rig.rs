@@ -115,6 +115,7 @@ impl<const IS_INLINE: bool> AnyRig<IS_INLINE> {
     /// Takes what waits without waiting.
     pub(crate) fn drain(&mut self) {
         let mut buffer = vec![0; 1 << 16];
+        self.engine.note_handled(None);
         loop {
             match self.engine.drain(&mut buffer) {
                 Drained::Bytes(0) => return,

@@ -10,6 +10,8 @@ mod deflate;
 mod inbound;
 #[path = "lifecycle.rs"]
 mod lifecycle;
+#[path = "prepared_answer.rs"]
+mod prepared_answer;
 #[path = "proxy_protocol.rs"]
 mod proxy_protocol;
 #[path = "tls.rs"]

@@ -7,11 +7,11 @@ export const FLEET_BROKERS = ['redis', 'nats', 'rabbitmq'] as const
 
 export type FleetBrokerKind = (typeof FLEET_BROKERS)[number]
 
-/** Redis writes what it has acknowledged, so that a restart with its data loses nothing. */
+/** Redis writes every acknowledged message, so a restart with its data loses nothing. */
 const DURABLE_REDIS = ['--appendonly', 'yes', '--appendfsync', 'always']
 
 /** A broker of the run's own, which keeps its data, and the network between it and the nodes. */
-export interface FleetBroker {
+export interface DurableBroker {
   readonly service: Service
   /** The nodes know the broker by the address of this proxy. */
   readonly network: FaultProxy
@@ -20,7 +20,7 @@ export interface FleetBroker {
 }
 
 /** @throws {RunError} when the broker or the proxy is not available, or does not start; nothing is left then. */
-export async function startFleetBroker(kind: FleetBrokerKind): Promise<FleetBroker> {
+export async function startDurableBroker(kind: FleetBrokerKind): Promise<DurableBroker> {
   const services = await importBeside(() => import('webmq-services'), 'a fleet')
   const starters = {
     redis: () => services.startRedis({ args: DURABLE_REDIS }),

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
 import { nowUs } from '../../measure/clock.js'
-import type { FleetClient } from './fleet-client.js'
 import type { ConnectionRecord, FleetLog, Publication } from './log.js'
 import {
   type FleetCommand,
@@ -12,11 +11,12 @@ import {
   patternOf,
 } from './messages.js'
 import { Publisher } from './publisher.js'
+import type { RecordedClient } from './recorded-client.js'
 import { User } from './user.js'
 
 /** Thread that plays some of the users and publishers. */
 const port = parentPort
-if (port === null) throw new Error('fleet-worker runs as a worker thread only')
+if (port === null) throw new Error('clients-worker runs as a worker thread only')
 
 const PUBLISH_TICK_MS = 5
 const STATUS_INTERVAL_MS = 100
@@ -71,7 +71,7 @@ function clients() {
   return [...publishers, ...users.map(({ user }) => user)].map(({ client }) => client)
 }
 
-function countByNode(own: readonly FleetClient[]): Record<string, number> {
+function countByNode(own: readonly RecordedClient[]): Record<string, number> {
   const counts: Record<string, number> = {}
   for (const { node } of own) if (node !== undefined) counts[node] = (counts[node] ?? 0) + 1
   return counts
@@ -96,7 +96,7 @@ async function finish(): Promise<void> {
   clearInterval(reporting)
   const connections: ConnectionRecord[] = clients().flatMap((client) => client.connections)
   const records = users.map(({ user }) => user.record).filter((record) => record !== undefined)
-  // Posted before the clients are closed: what they see of their own end is not part of the run.
+  // Posted before the clients are closed: their own end is not part of the run.
   post({ type: 'log', log: { ...seen, connections, users: records } })
   await Promise.all(clients().map((client) => client.close()))
   port?.close()

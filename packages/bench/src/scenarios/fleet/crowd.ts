@@ -14,13 +14,13 @@ const NOTHING: FleetStatus = {
 }
 
 /** The users and publishers, in worker threads. */
-export class FleetClients {
+export class Crowd {
   /** Rejects when a thread fails; never resolves. */
   readonly failed: Promise<never>
-  readonly #threads: readonly FleetThread[]
+  readonly #threads: readonly CrowdThread[]
 
   constructor(plan: Omit<FleetWorkerData, 'worker'>) {
-    this.#threads = Array.from({ length: plan.workerCount }, (_, worker) => new FleetThread({ ...plan, worker }))
+    this.#threads = Array.from({ length: plan.workerCount }, (_, worker) => new CrowdThread({ ...plan, worker }))
     this.failed = Promise.race(this.#threads.map((thread) => thread.failed))
     this.failed.catch(() => undefined) // Whoever waits for something races against it; between two waits nobody does.
   }
@@ -64,14 +64,14 @@ export class FleetClients {
   }
 }
 
-class FleetThread {
+class CrowdThread {
   readonly log: Promise<FleetLog>
   readonly failed: Promise<never>
   status: FleetStatus = NOTHING
   readonly #worker: Worker
 
   constructor(data: FleetWorkerData) {
-    const worker = new Worker(new URL('./fleet-worker.js', import.meta.url), { workerData: data })
+    const worker = new Worker(new URL('./clients-worker.js', import.meta.url), { workerData: data })
     this.#worker = worker
     let hasLog = false
     this.log = new Promise((resolve) => {
@@ -89,7 +89,7 @@ class FleetThread {
         if (!hasLog) reject(new RunError('a thread of clients ended before its time'))
       })
     })
-    this.failed.catch(() => undefined) // Raced in FleetClients; here only the rejection is held.
+    this.failed.catch(() => undefined) // Raced in Crowd; here only the rejection is held.
   }
 
   post(command: FleetCommand): void {

@@ -4,7 +4,7 @@ import { nowUs } from '../../measure/clock.js'
 import type { ConnectionRecord } from './log.js'
 
 /** Settings of a client. */
-export interface FleetClientOptions {
+export interface RecordedClientOptions {
   readonly name: string
   readonly url: string
   readonly heartbeatTimeoutMs: number
@@ -13,14 +13,14 @@ export interface FleetClientOptions {
 type Open = { -readonly [Member in keyof ConnectionRecord]: ConnectionRecord[Member] }
 
 /** The client library with its defaults, and a record of its connections. */
-export class FleetClient {
+export class RecordedClient {
   readonly name: string
   readonly library: WebMQClient
   /** In order; the last one is open if its `endedUs` is `null`. */
   readonly connections: Open[] = []
   trouble: string | null = null
 
-  constructor({ name, url, heartbeatTimeoutMs }: FleetClientOptions) {
+  constructor({ name, url, heartbeatTimeoutMs }: RecordedClientOptions) {
     this.name = name
     this.library = new WebMQClient({ url, WebSocket: plainWebSocket(undefined), heartbeatTimeoutMs })
     this.library.on('connected', ({ node }) => {

@@ -3,6 +3,7 @@ import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { SupervisedProcess } from 'webmq-services'
 import { RunError } from '../../exit-codes.js'
+import { processCpuSeconds } from '../../measure/process-usage.js'
 import { importBeside } from '../../missing-package.js'
 
 const READY_TIMEOUT_MS = 30_000
@@ -12,7 +13,7 @@ const PROBE_TIMEOUT_MS = 1_000
 const POLL_INTERVAL_MS = 25
 
 /** One `webmq-server` in a process of its own, as it is installed. It cannot outlive the bench. */
-export class FleetNode {
+export class ServerNode {
   readonly index: number
   readonly port: number
   /** What it called itself after each start. */
@@ -23,7 +24,9 @@ export class FleetNode {
   #reject: (error: RunError) => void = () => undefined
   #process: SupervisedProcess | undefined
   #isExpectedToRun = false
+  /** Of processes that have ended, and of the present one when it was last asked. */
   #pastCpuSeconds = 0
+  #lastCpuSeconds = 0
 
   /** Starts nothing. @param flags Of `webmq-server`, without its port. */
   constructor(index: number, port: number, flags: readonly string[]) {
@@ -61,6 +64,7 @@ export class FleetNode {
   /** SIGKILL; resolves when it is gone. */
   async kill(): Promise<void> {
     this.#isExpectedToRun = false
+    this.cpuSeconds()
     await this.#process?.kill()
     this.#bookCpu()
   }
@@ -84,23 +88,28 @@ export class FleetNode {
     if (ending === undefined) return
     this.#isExpectedToRun = false
     ending.signal('SIGTERM')
-    const timer = new AbortController()
-    const timeout = sleep(STOP_TIMEOUT_MS, 'late', { signal: AbortSignal.any([signal, timer.signal]) })
-    timeout.catch(() => undefined) // Aborted once it has ended.
-    const outcome = await Promise.race([ending.exited, timeout])
-    timer.abort()
-    if (outcome === 'late') throw this.#deathNotice(`did not end within ${STOP_TIMEOUT_MS / 1_000} s after SIGTERM`)
+    const deadline = Date.now() + STOP_TIMEOUT_MS
+    while (ending.isRunning) {
+      if (Date.now() > deadline) {
+        throw this.#deathNotice(`did not end within ${STOP_TIMEOUT_MS / 1_000} s after SIGTERM`)
+      }
+      this.cpuSeconds() // `/proc` forgets a process that has ended.
+      await sleep(POLL_INTERVAL_MS, undefined, { signal })
+    }
     this.#bookCpu()
   }
 
-  /** User and system time of all its processes so far; `null` where unknown. */
-  cpuSeconds(): number | null {
-    const current = this.#process === undefined ? 0 : this.#process.cpuSeconds()
-    return current === undefined ? null : this.#pastCpuSeconds + current
+  /** User and system time of all its processes so far. */
+  cpuSeconds(): number {
+    if (this.#process !== undefined) {
+      this.#lastCpuSeconds = processCpuSeconds(this.#process.pid) ?? this.#lastCpuSeconds
+    }
+    return this.#pastCpuSeconds + this.#lastCpuSeconds
   }
 
   #bookCpu(): void {
-    this.#pastCpuSeconds += this.#process?.cpuSeconds() ?? 0
+    this.#pastCpuSeconds += this.#lastCpuSeconds
+    this.#lastCpuSeconds = 0
     this.#process = undefined
   }
 
