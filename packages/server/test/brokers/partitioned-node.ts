@@ -9,7 +9,7 @@ import { namespaceOf } from '../../src/ports/partition-of.js'
 export type CreateAdapter = (options: CommonBrokerOptions & { readonly followsLog?: 'on-demand' }) => Promise<Broker>
 
 /** Partitions of a log under test. */
-export const PARTITION_COUNT = 4
+const PARTITION_COUNT = 4
 
 const OPTIONS: CommonBrokerOptions = {
   brokerNamespace: '',

@@ -30,7 +30,7 @@ export interface PartitionedBrokerOptions extends Partitioning {
   readonly history: HistoryRules
   readonly brokerTimeoutMs: number
   readonly brokerMaxPendingBytes: number
-  /** A partition that this node has not needed for so long stops; default {@link PARTITION_IDLE_MS}. */
+  /** A partition that this node has not needed for so long stops; default 60,000. */
   readonly partitionIdleMs?: number
   /** An instance for everything that is not logged. */
   readonly base: Broker
@@ -41,7 +41,7 @@ export interface PartitionedBrokerOptions extends Partitioning {
 }
 
 /** Clients that reconnect or page through history within this time find the copy that is there. */
-export const PARTITION_IDLE_MS = 60_000
+const PARTITION_IDLE_MS = 60_000
 /** Starting partitions copy their logs: more at once would take the network from live messages. */
 const MAX_STARTS = 4
 /** Of a read that concerns no partition. No partition has it, so whoever returns with it learns of a gap. */
