@@ -16,6 +16,7 @@ import type { Broker } from './ports/broker.js'
 import { brokerNameOf, withoutPasswords } from './ports/broker-address.js'
 import { type HistoryOptions, HistoryRules, historyRulesOf } from './ports/history-rules.js'
 import { rangesOf } from './ports/networks.js'
+import { namespaceOf } from './ports/partition-of.js'
 import { retainRulesOf } from './ports/retain-rules.js'
 import type { Transport, TransportOptions } from './ports/transport.js'
 
@@ -121,7 +122,7 @@ async function createBroker(options: ResolvedOptions, logger: Logger): Promise<B
   const history = historyRulesOf(options, brokerNameOf(address) === 'memory')
   const shared = { ...options, broker: address, history, retain: retainRulesOf(options) }
   if (count === 1) return await createAdapter(shared, logger)
-  const { namespaceOf, PartitionedBroker } = await import('./brokers/partitioned/index.js')
+  const { PartitionedBroker } = await import('./brokers/partitioned/broker.js')
   return await PartitionedBroker.create({
     ...shared,
     count,

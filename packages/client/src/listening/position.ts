@@ -10,7 +10,7 @@ const OFFSET = /:(0|[1-9a-z][0-9a-z]{0,10})$/
  * They are compared as text, because every message has one: of two offsets, the shorter one is smaller.
  */
 export function isSeen(position: string | undefined, seen: string | undefined): boolean {
-  if (position === undefined || seen === undefined) return false
+  if (!position || !seen) return false
   if (position === seen) return true
   const excess = position.length - seen.length
   if (excess > 0 || (excess === 0 && position > seen)) return false

@@ -8,6 +8,7 @@ import { doctorCommand } from './doctor.js'
 import { explainCommand } from './explain.js'
 import { addOptionFlags, readSources } from './option-flags.js'
 import { optionsNamed } from './option-sources.js'
+import { partitionCommand } from './partition.js'
 import { pubCommand } from './pub.js'
 import { serve } from './serve.js'
 import { subCommand } from './sub.js'
@@ -47,7 +48,7 @@ const NARROW: HelpConfiguration = {
 }
 
 /**
- * The command line: `serve` (the default), clients (`sub`, `pub`, `top`, `doctor`), `token …`, `config …`, `explain`.
+ * The command line: `serve` (the default), clients (`sub`, `pub`, `top`, `doctor`), `token …`, `config …`, `explain`, `partition`.
  *
  * @param exit Gets the exit code of the command.
  */
@@ -90,6 +91,7 @@ export function createProgram(terminal: Terminal, exit: (code: number) => void):
     topCommand(terminal, exit),
     doctorCommand(terminal, exit),
     explainCommand(terminal),
+    partitionCommand(terminal),
   ]
   for (const command of others) {
     program.addCommand(inherit(command, program))

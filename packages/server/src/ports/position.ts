@@ -49,7 +49,7 @@ function parseOne(text: string): Position {
 }
 
 /** The places of a position, one per partition. */
-export function partsOf({ epoch, offset, others = [] }: Position): readonly Position[] {
+function partsOf({ epoch, offset, others = [] }: Position): readonly Position[] {
   return [{ epoch, offset }, ...others]
 }
 
@@ -60,7 +60,7 @@ export function joinPositions(parts: readonly Position[]): Position | undefined 
 }
 
 /** The place in the partition of another position; `undefined` when there is none. */
-export function partBeside(position: Position, { epoch }: Position): Position | undefined {
+function partBeside(position: Position, { epoch }: Position): Position | undefined {
   const partition = partitionOf(epoch)
   return partsOf(position).find((part) => partitionOf(part.epoch) === partition)
 }

@@ -1,14 +1,15 @@
 import { randomBytes } from 'node:crypto'
 import { type CommonBrokerOptions, historyOf } from 'webmq-conformance'
-import { namespaceOf, PartitionedBroker } from '../../src/brokers/partitioned/index.js'
+import { PartitionedBroker } from '../../src/brokers/partitioned/broker.js'
 import type { Broker } from '../../src/ports/broker.js'
 import type { HistoryOptions } from '../../src/ports/history-rules.js'
+import { namespaceOf } from '../../src/ports/partition-of.js'
 
 /** Makes an instance of an adapter. */
 export type CreateAdapter = (options: CommonBrokerOptions & { readonly followsLog?: 'on-demand' }) => Promise<Broker>
 
 /** Partitions of a log under test. */
-export const PARTITION_COUNT = 4
+const PARTITION_COUNT = 4
 
 const OPTIONS: CommonBrokerOptions = {
   brokerNamespace: '',
@@ -18,7 +19,7 @@ const OPTIONS: CommonBrokerOptions = {
   brokerMaxPendingBytes: 64 * 1_048_576,
   dedupeWindowMs: 60_000,
   dedupeMaxIds: 1_000,
-  maxPayloadBytes: 1_048_576,
+  maxPayloadBytes: 262_144,
   ...historyOf(),
 }
 
@@ -27,24 +28,17 @@ export function freshNamespace(): string {
 }
 
 /** Makes a node whose log has partitions, not started. @param create Makes an instance of the adapter. */
-export function createPartitioned(
+export async function createPartitioned(
   brokerNamespace: string,
   history: HistoryOptions,
   create: CreateAdapter,
+  words = 1,
 ): Promise<Broker> {
   const options = { ...OPTIONS, ...history, brokerNamespace }
-  return createOf(options, create)
-}
-
-async function createOf(
-  options: CommonBrokerOptions,
-  create: CreateAdapter,
-): Promise<Broker> {
-  const { brokerNamespace } = options
   return await PartitionedBroker.create({
     ...options,
     count: PARTITION_COUNT,
-    words: 1,
+    words,
     base: await create({ ...options, ...historyOf(), retain: undefined }),
     createPartition: (partition) =>
       create({

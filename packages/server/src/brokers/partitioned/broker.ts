@@ -15,11 +15,11 @@ import {
 } from '../../ports/broker.js'
 import type { HistoryRules } from '../../ports/history-rules.js'
 import { isPromise, type MaybePromise } from '../../ports/maybe-promise.js'
+import type { Partitioning } from '../../ports/partition-of.js'
 import { joinPositions } from '../../ports/position.js'
 import { JointRead, readOne } from './joint-read.js'
 import { Partition } from './partition.js'
 import { PartitionMap } from './partition-map.js'
-import type { Partitioning } from './partition-of.js'
 import { PendingBytes } from './pending-bytes.js'
 import { StartGate } from './start-gate.js'
 import { countersOf, sumOf, worstOf } from './sums.js'
@@ -30,7 +30,7 @@ export interface PartitionedBrokerOptions extends Partitioning {
   readonly history: HistoryRules
   readonly brokerTimeoutMs: number
   readonly brokerMaxPendingBytes: number
-  /** A partition that this node has not needed for so long stops; default {@link PARTITION_IDLE_MS}. */
+  /** A partition that this node has not needed for so long stops; default 60,000. */
   readonly partitionIdleMs?: number
   /** An instance for everything that is not logged. */
   readonly base: Broker
@@ -41,7 +41,7 @@ export interface PartitionedBrokerOptions extends Partitioning {
 }
 
 /** Clients that reconnect or page through history within this time find the copy that is there. */
-export const PARTITION_IDLE_MS = 60_000
+const PARTITION_IDLE_MS = 60_000
 /** Starting partitions copy their logs: more at once would take the network from live messages. */
 const MAX_STARTS = 4
 /** Of a read that concerns no partition. No partition has it, so whoever returns with it learns of a gap. */
@@ -116,7 +116,9 @@ export class PartitionedBroker implements Broker {
     this.#told = undefined
     await this.#base.start({
       deliver: (message) => sink.deliver(message),
-      gap: (reason, isAffected) => sink.gap(reason, isAffected),
+      // The base knows no rules. What has no part in it misses nothing.
+      gap: (reason, isAffected = () => true) =>
+        sink.gap(reason, (pattern) => this.#isOnBase(pattern) && isAffected(pattern)),
       refused: (message) => sink.refused(message),
       status: (status, cause) => {
         this.#baseStatus = { status, cause }

@@ -1,5 +1,11 @@
 import type { HistoryRules } from '../../ports/history-rules.js'
-import { firstWordsOf, mayOverlap, type Partitioning, partitionOfWords, sharedWordsOf } from './partition-of.js'
+import {
+  firstWordsOf,
+  mayOverlap,
+  type Partitioning,
+  partitionOfWords,
+  sharedWordsOf,
+} from '../../ports/partition-of.js'
 
 /** First words whose partition is cached; a full cache is cleared. */
 const MAX_REMEMBERED = 10_000

@@ -1,4 +1,4 @@
-import { isReserved } from '../../ports/reserved-keys.js'
+import { isReserved } from './reserved-keys.js'
 
 /** FNV-1a, 32 bits: a few lines in any language, so that other programs find the partition of a key. */
 const FNV_OFFSET_BASIS = 0x811c9dc5

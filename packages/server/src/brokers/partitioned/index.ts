@@ -1,2 +1,0 @@
-export { PartitionedBroker } from './broker.js'
-export { namespaceOf } from './partition-of.js'
