@@ -5,7 +5,7 @@ import { run } from './lib/steps.mjs'
 
 const FILE = 'docs/openapi.json'
 
-writeFileSync(FILE, JSON.stringify(openApiDocument()))
+writeFileSync(FILE, JSON.stringify(openApiDocument(), undefined, 2))
 const { exitCode, output } = await run('npx', ['biome', 'format', '--write', FILE], { log: 'openapi-docs' })
 if (exitCode !== 0) process.stderr.write(output)
 process.exitCode = exitCode
