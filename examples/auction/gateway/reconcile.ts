@@ -5,7 +5,7 @@ import { Keys } from './keys.js'
 /** The events of each item, in order: those that Redis has recorded, or those that a client has got. */
 export type EventsByItem = ReadonlyMap<string, readonly AuctionEvent[]>
 
-/** What one client has got that is not what Redis has recorded, or what is wrong in the record itself. */
+/** Differences between the events of one client and the record in Redis, or what is wrong in the record itself. */
 export interface Difference {
   /** `redis` for the record. */
   readonly client: string

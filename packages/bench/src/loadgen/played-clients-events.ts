@@ -27,7 +27,7 @@ export interface PlayedStats {
 /** Microseconds and how often each was recorded, ascending. */
 export type Recorded = readonly (readonly [valueUs: number, count: number])[]
 
-/** What one thread has counted. */
+/** The counts of one thread. */
 export interface PlayedTally {
   readonly perBackend: readonly {
     readonly backend: number

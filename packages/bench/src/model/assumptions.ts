@@ -1,4 +1,4 @@
-/** What the model is told, because no measurement here can know it. */
+/** Facts that no measurement here can know. */
 export interface Assumptions {
   /** Cores of a node: one runs JavaScript, the others write to sockets. */
   readonly nodeCores: number

@@ -4,7 +4,7 @@ import type { BrokerCosts } from './coefficients.js'
 import type { NodeLoad } from './node-load.js'
 import type { Traffic, Workload } from './workload.js'
 
-/** What one broker has to do. */
+/** The load of one broker. */
 export interface BrokerLoad {
   /** Published to it. */
   readonly inPerSecond: number

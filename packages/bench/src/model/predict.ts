@@ -4,7 +4,7 @@ import { estimateLatency, type LatencyEstimate } from './estimate-latency.js'
 import { publisherNodes, type Question, type Resource, type Size, sizeOf } from './size.js'
 import { shareOf, type Traffic, trafficOf } from './workload.js'
 
-/** A whole system and what it has to do. */
+/** A whole system and its load. */
 export interface Prediction {
   readonly traffic: Traffic
   readonly size: Size

@@ -33,7 +33,7 @@ type Client = WebMQClient
 
 const coreOf = partOf((core) => ({ core }))
 
-/** What all calls get that have added one message. */
+/** The answer to all calls that have added one message. */
 class Confirmation {
   resolve: (result: PublishResult) => void = () => undefined
   reject: (error: WebMQError) => void = () => undefined

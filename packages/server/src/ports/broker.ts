@@ -300,7 +300,7 @@ export interface Broker {
   position(patterns?: readonly string[]): Position | undefined | Promise<Position | undefined>
   /**
    * For a broker that receives its log on demand: begins, or goes on, to receive it. Resolves when the node's copy is
-   * complete; what was logged before is not delivered. `read`, `position` and the delivery of logged keys need it.
+   * complete; earlier messages of the log are not delivered. `read`, `position` and the delivery of logged keys need it.
    * Absent: the node always has the log, if there is one.
    * @throws {WebMQError} `E_BROKER_UNAVAILABLE` (retryable) when that takes too long; the broker goes on trying.
    */

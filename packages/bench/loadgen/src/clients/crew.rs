@@ -138,7 +138,7 @@ impl Crew {
         Ok(())
     }
 
-    /// When the next message is to be sent.
+    /// When the next message is due.
     fn next_due_us(&self) -> u64 {
         let Some(window) = self.window else { return u64::MAX };
         let due_us = window.start_us + self.schedule.next_at_us(&self.course.plan);

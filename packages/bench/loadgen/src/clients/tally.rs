@@ -1,4 +1,4 @@
-//! What one thread has counted, without the warm-up.
+//! The counts of one thread, without the warm-up.
 
 use serde_json::{Value, json};
 

@@ -17,7 +17,7 @@ export interface BiddingPlan {
   onBid?(acceptedCount: number): void
 }
 
-/** What the bidders were told. */
+/** The answers to the bidders. */
 export interface BiddingResult {
   readonly acceptedCount: number
   /** From request to answer. */

@@ -7,7 +7,7 @@ import type { Partition } from './partition.js'
 /** Until the partition has answered. */
 const NO_PLACE: Position = { epoch: '', offset: 0 }
 
-/** What one partition has still to be asked for. */
+/** The rest of a read, in one partition. */
 interface Open {
   readonly partition: Partition
   readonly range: ReadRange

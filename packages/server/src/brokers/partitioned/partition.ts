@@ -44,7 +44,7 @@ export interface PartitionEvents {
  * One partition of the log: an instance of the adapter, which runs while this node needs it, and follows its log while
  * somebody listens or reads. A publish alone starts it without the log, if the adapter can do that.
  *
- * What nobody has needed for a while ends. The next listener or reader waits until the copy of the log is complete again.
+ * An instance that nobody has needed for a while ends. The next listener or reader waits until the copy of the log is complete again.
  */
 export class Partition {
   readonly index: number

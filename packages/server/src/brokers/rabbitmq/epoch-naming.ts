@@ -36,7 +36,7 @@ export class EpochNaming {
 
   /**
    * The log has something here that names no epoch.
-   * @returns Whether the epoch is to be named now.
+   * @returns Whether the caller must name the epoch now.
    */
   unnamed(byteCount: number, nowMs: number): boolean {
     this.#byteCount += byteCount
