@@ -47,7 +47,7 @@ export class ServerNode {
     const { SupervisedProcess } = await importBeside(() => import('webmq-services'), 'a fleet')
     signal.throwIfAborted()
     const title = `node ${this.index + 1}`
-    const started = new SupervisedProcess({ title, command: process.execPath, args: this.#args })
+    const started = new SupervisedProcess({ title, command: process.execPath, args: this.#args, env: environment() })
     this.#process = started
     this.#isExpectedToRun = true
     void started.exited.then(() => {
@@ -144,4 +144,10 @@ function serverProgram(): string {
   } catch (cause) {
     throw new RunError('a fleet needs webmq-server: npm install webmq-server', { cause })
   }
+}
+
+/** The variables of the bench must not change its nodes; but a test names the engine that it has built. */
+function environment(): Record<string, string> {
+  const { PATH = '', WEBMQ_NATIVE_ADDON } = process.env
+  return { PATH, ...(WEBMQ_NATIVE_ADDON === undefined ? {} : { WEBMQ_NATIVE_ADDON }) }
 }
