@@ -10,7 +10,7 @@ import type { BrokerCosts, NodeCosts } from './coefficients.js'
 import { paceOf } from './flush-pacing.js'
 import type { Traffic, Workload } from './workload.js'
 
-/** What one of `nodeCount` equal nodes has to do. */
+/** The load of one of `nodeCount` equal nodes. */
 export interface NodeLoad {
   readonly connections: number
   /** Cores of JavaScript: connects, publishes, messages of the broker. One thread has all of it. */

@@ -61,7 +61,7 @@ export class JointRead {
     return { partition, range: { ...range, hasTimes: true } }
   }
 
-  /** What is left to read of the partition. */
+  /** @returns The rest to read of the partition, if any. */
   async #read({ partition, range }: Open, share: number): Promise<Open | undefined> {
     const limited = Number.isFinite(share) ? { ...range, limit: share } : withoutLimit(range)
     const result = await partition.use((broker) => broker.read(limited, this.#patterns, this.#reader))

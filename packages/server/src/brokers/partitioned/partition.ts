@@ -34,9 +34,9 @@ export interface PartitionEvents {
   refused(message: RefusedMessage): void
   /** Its status is another, or it has started, or it has stopped. */
   statusChanged(): void
-  /** An instance has stopped: what it has counted. */
+  /** An instance has stopped, with these counts. */
   retired(stats: BrokerStats): void
-  /** It could not be started, which those who wait are told too, or could not be stopped. */
+  /** It could not be started or stopped. Calls that wait for it get the same error. */
   failed(error: unknown): void
 }
 
@@ -138,7 +138,7 @@ export class Partition {
     if (this.#isStopped) throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the server stops' })
     const used = waiters.add(call)
     if (this.#broker !== undefined) this.#follow(this.#broker)
-    // Those who wait are told.
+    // The calls that wait get the error.
     else this.begin().catch(() => undefined)
     return used
   }
@@ -249,7 +249,7 @@ export class Partition {
     else if (this.#bindCount > 0 || !this.#readers.isEmpty) this.#follow(instance)
   }
 
-  /** Those who wait are told when it fails. The next one tries again. */
+  /** If it fails, the calls that wait get the error. The next call tries again. */
   #follow(instance: Broker): void {
     if (this.#isFollowing) return
     this.#isFollowing = true
