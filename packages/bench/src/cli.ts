@@ -3,7 +3,6 @@ import { dirname, resolve } from 'node:path'
 import { Command, CommanderError, type OptionValues } from 'commander'
 import { EXIT, RunError, UsageError } from './exit-codes.js'
 import { describeMachine } from './measure/machine.js'
-import { runModel } from './model/command.js'
 import { addCommonOptions, type CommonOptions } from './options.js'
 import { createProgress, type ProgressOutput } from './progress.js'
 import { runCompare } from './report/compare-command.js'
@@ -49,7 +48,6 @@ export async function runCli(args: readonly string[], environment: CliEnvironmen
 
 async function run(args: readonly string[], { stdout, stderr, signal }: CliEnvironment): Promise<number> {
   if (args[0] === 'compare') return runCompare(args.slice(1), stdout, stderr)
-  if (args[0] === 'model') return runModel(args.slice(1), stdout, stderr)
   const { scenario, all } = scenarioOf(args)
   const command = createCommand(scenario, all, stdout, stderr).parse(args, { from: 'user' })
   const options = command.opts<CommonOptions & OptionValues>()
@@ -154,8 +152,7 @@ ${summaries(deploymentScenarios)}
 
 ${scenario.assertHelp}
 
-Two results are compared with 'node benchmark.js compare'. 'node benchmark.js model' predicts what a load needs. See their
---help.
+Two results are compared with 'node benchmark.js compare'. See its --help.
 
 Exit codes: 0 ok, 1 the run failed, 2 wrong usage, 3 an assertion does not hold, 130 interrupted.`,
   )

@@ -194,44 +194,6 @@ describe('a scenario of targets and tiers', { timeout: RUN_TIMEOUT_MS }, () => {
     expect(idle?.bytesPerConnection).toEqual(expect.any(Number))
   })
 
-  it('measures costs, from which the model predicts', async () => {
-    const load = [
-      '--connections',
-      '200',
-      '--connects',
-      '100',
-      '--listeners',
-      '20',
-      '--rate',
-      '400',
-      '--duration',
-      '0.1',
-    ]
-    const { exitCode, output, record, file } = await benchmark('costs', '--brokers', 'memory,nats', ...load)
-    expect(exitCode, output).toBe(0)
-    const [memory, nats] = (await record()).rows
-    expect(memory?.mode).toBe('memory')
-    expect(memory?.node).toMatchObject({ frameBytes: expect.any(Number), connectUs: expect.any(Number) })
-    expect(nats?.broker).toMatchObject({ listenerLoggedUs: expect.any(Number), hopP50Ms: expect.any(Number) })
-    // A message of 100 bytes has an envelope and its key at least.
-    const { copyLoggedBytes } = (nats?.broker ?? {}) as { readonly copyLoggedBytes?: number }
-    expect(copyLoggedBytes).toBeGreaterThan(20)
-    const model = spawn(process.execPath, [
-      BENCHMARK,
-      'model',
-      '--costs',
-      file,
-      '--workload',
-      'chat',
-      '--broker',
-      'nats',
-    ])
-    let text = ''
-    model.stdout.on('data', (data) => (text += data))
-    expect(await new Promise((resolve) => model.once('close', resolve))).toBe(0)
-    expect(text).toMatch(/\| 1M \| nats \|/)
-  })
-
   it('replays a long log to one client while others get what is live', async () => {
     const load = ['--tiers', '10', '--messages', '3000', '--duration', '0.5', '--rate', '100', '--windows', '1']
     const [row] = await rowsOf('replay', ...load)

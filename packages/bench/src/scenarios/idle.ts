@@ -50,7 +50,7 @@ const idle: TrialScenario<TrialConfig> = {
 }
 
 /** Makes the connections and lets them rest. */
-export async function measureIdle({
+async function measureIdle({
   config,
   choice,
   testCase,

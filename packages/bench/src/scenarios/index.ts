@@ -2,7 +2,6 @@ import type { Scenario } from '../scenario.js'
 import { auctionScenario } from './auction/auction.js'
 import { brokersScenario } from './brokers/brokers.js'
 import { clientsScenario } from './clients/clients.js'
-import { costsScenario } from './costs/costs.js'
 import { clientsDeployment } from './deployment/clients.js'
 import { pacedDeployment } from './deployment/paced.js'
 import { pingDeployment } from './deployment/ping.js'
@@ -47,7 +46,6 @@ export const scenarios: readonly Scenario[] = [
   slowScenario,
   hostileScenario,
   idleScenario,
-  costsScenario,
 ]
 
 /** Scenarios of a server that runs already (`--url`), by name; the first is the default. */

@@ -85,7 +85,7 @@ const storm: TrialScenario<StormConfig> = {
 }
 
 /** Makes the connections of one case. */
-export async function measureStorm({
+async function measureStorm({
   config,
   testCase,
   progress,
