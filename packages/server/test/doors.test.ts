@@ -31,10 +31,14 @@ beforeAll(async () => {
   house = await ApiServer.start({
     jwt: { secret: SECRET },
     maxPayloadBytes: MAX_PAYLOAD_BYTES,
+    trustedProxies: ['127.0.0.1'],
     auditLog: join(folder, 'audit.log'),
     webhook: { url: backend.url, events: ['published'] },
     hooks: {
-      publish: ({ key }) => (key.startsWith('hooked.') ? refuse : undefined),
+      publish: ({ key }) => {
+        if (key === 'hooked.slow') return Promise.resolve(refuse)
+        return key.startsWith('hooked.') ? refuse : undefined
+      },
       listen: ({ pattern }) => (pattern.startsWith('hooked.') ? refuse : undefined),
       presence: ({ key }) => (key.startsWith('hooked.') ? refuse : undefined),
     },
@@ -77,8 +81,10 @@ async function sent(client: ProtocolClient, message: Row): Promise<string> {
   return answer.verb === 'ok' ? 'ok' : answer.code
 }
 
-const published = (key: string, payload = '1') => (client: ProtocolClient) =>
-  sent(client, { verb: 'publish', key, payload, echo: true })
+const published =
+  (key: string, payload = '1') =>
+  (client: ProtocolClient) =>
+    sent(client, { verb: 'publish', key, payload, echo: true })
 const listening = (pattern: string) => (client: ProtocolClient) => sent(client, { verb: 'listen', pattern })
 
 /** Publishes until one is refused: a burst passes. */
@@ -90,9 +96,16 @@ async function hurried(once: () => Promise<string>): Promise<string> {
   return 'ok'
 }
 
+/** Each request over HTTP comes from an address of its own: an address gets few lines per second. */
+let callerCount = 0
+
 /** Asks the HTTP API, and resolves with `ok` or with the status and the code of the refusal. */
 async function overHttp(path: string, headers: Record<string, string>, body?: object): Promise<string> {
-  const { status, json } = await house.ask(path, { bearer: '', headers, body })
+  const { status, json } = await house.ask(path, {
+    bearer: '',
+    headers: { ...headers, 'x-forwarded-for': `203.0.113.${++callerCount}` },
+    body,
+  })
   return status === 200 ? 'ok' : `${status} ${String(json.code)}`
 }
 
@@ -154,9 +167,10 @@ const session = expect.stringMatching(/^[\w-]{8,}$/) as string
 const address = '127.0.0.1'
 const webSocket = { door: 'websocket', session, user: 'ann', address }
 const stream = { door: 'sse', session, user: 'ann', address }
-const http = { door: 'http', user: 'ann', address }
-const nobody = { door: 'http', address }
-const byOperator = { door: 'operator', address }
+const forwarded = expect.stringMatching(/^203\.0\.113\.\d+$/) as string
+const http = { door: 'http', user: 'ann', address: forwarded }
+const nobody = { door: 'http', address: forwarded }
+const byOperator = { door: 'operator', address: forwarded }
 
 interface Cell {
   readonly door: string
@@ -295,7 +309,7 @@ const CELLS: readonly Cell[] = [
     outcome: 'allowed',
     act: async () => await posted(await bearer('ann'), 'open.http'),
     answer: 'ok',
-    notice: { user: 'ann', address, key: 'open.http' },
+    notice: { user: 'ann', address: forwarded, key: 'open.http' },
   },
   {
     door: 'http',
@@ -409,7 +423,7 @@ const CELLS: readonly Cell[] = [
     outcome: 'allowed',
     act: () => posted(operator, 'open.operator'),
     answer: 'ok',
-    notice: { address, key: 'open.operator' },
+    notice: { address: forwarded, key: 'open.operator' },
   },
   {
     door: 'operator',
@@ -470,6 +484,20 @@ describe('every door', () => {
     const told = () => backend.notices.filter(({ key }) => key === notice.key)
     const common = { event: 'published', at: expect.any(Number), position: expect.any(String), payload: 1 }
     await eventually(() => expect(told()).toEqual([{ ...common, ...notice }]))
+  })
+
+  it('answers the refusal of a hook that takes its time before what was published behind it', async () => {
+    const client = await ProtocolClient.open(house.webSocketUrl, { headers: await bearer('ann') })
+    const from = client.messages.length
+    for (const key of ['hooked.slow', 'open.behind'])
+      client.send({ verb: 'publish', id: key.replace('.', '-'), key, payload: '1', echo: true })
+    await client.answerTo('open-behind')
+    const answers = client.messages.slice(from).map((message) => [message.verb, 'id' in message && message.id])
+    expect(answers).toEqual([
+      ['error', 'hooked-slow'],
+      ['ok', 'open-behind'],
+    ])
+    client.socket.terminate()
   })
 
   it('tells nobody of a message that was refused', () => {
