@@ -170,7 +170,7 @@ describe('AuditLog', () => {
       expect(lines[0]).toMatchObject({ level: 'error', message: 'the audit log cannot be written' })
       expect(audit.stats().droppedCount).toBeGreaterThan(500)
       expect(audit.stats().droppedCount + audit.stats().writtenCount).toBe(5_000)
-      await audit.close()
+      await audit.close(500)
     },
   )
 
@@ -185,7 +185,7 @@ describe('AuditLog', () => {
     refused?.({ ...session, id: 'b' }, 'publish', 'E_FORBIDDEN', 'k')
     nowMs += 1_000
     refused?.(session, 'publish', 'E_FORBIDDEN', 'k')
-    await audit.close()
+    await audit.close(500)
     const lines = linesOf(target)
     expect(lines.filter(({ event }) => event === 'refused')).toHaveLength(12)
     expect(lines.filter(({ event }) => event === 'omitted')).toEqual([

@@ -21,7 +21,6 @@ export interface AuditLogOptions {
 /** Lines that may wait for a slow disk or pipe. Further ones are dropped and counted. */
 const MAX_WAITING_BYTES = 4 * 1_048_576
 const MAX_ORIGIN_CHARS = 200
-const CLOSE_MS = 500
 const ERROR_LOG_INTERVAL_MS = 60_000
 const STDERR = 2
 
@@ -79,8 +78,8 @@ export class AuditLog {
     }
   }
 
-  /** Writes what waits, within half a second. */
-  async close(): Promise<void> {
+  /** Writes what waits, within a time. */
+  async close(limitMs: number): Promise<void> {
     const stream = this.#stream
     if (stream === undefined) return
     this.#budget.flush()
@@ -89,7 +88,7 @@ export class AuditLog {
       stream.once('close', resolve)
     })
     stream.end()
-    if (await within(closed, CLOSE_MS)) return
+    if (await within(closed, limitMs)) return
     stream.destroy()
     this.#options.logger.error('the last lines of the audit log could not be written in time')
   }

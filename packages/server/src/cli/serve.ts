@@ -1,6 +1,7 @@
 import { WebMQError } from 'webmq-client/protocol'
 import type { WebMQServer } from '../api.js'
 import { createLogger, type Logger } from '../logger.js'
+import { STOP_GRACE_MS } from '../node/stop-limits.js'
 import { type ResolvedOptions, type ServerOptions, warningsOf } from '../options/options.js'
 import type { TransportAddress } from '../ports/transport.js'
 import { unknownVariables } from './environment.js'
@@ -10,9 +11,6 @@ import { Reload } from './reload.js'
 import { describeStart } from './start-message.js'
 import { StopSignals } from './stop-signals.js'
 import type { Terminal } from './terminal.js'
-
-/** Time beyond the drain, after which a stop that hangs because of a bug ends the process. */
-const STOP_GRACE_MS = 2_000
 
 /**
  * Runs a server until a signal stops it. The first signal drains: the server refuses new connections, and closes the

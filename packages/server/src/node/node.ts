@@ -63,6 +63,7 @@ import { joinLocally, type LocalGroupsContext, requestLocally } from './local-gr
 import { outbound, outboundBatch } from './outbound-message.js'
 import { RateReader } from './rates.js'
 import { SessionEnder } from './session-ender.js'
+import { BROKER_GRACE_MS, BROKER_SHARE_MS, NODE_STOP_MS } from './stop-limits.js'
 import { VERSION } from './version.js'
 
 /** The parts of a {@link ServerNode}. */
@@ -84,15 +85,6 @@ export interface ServerNodeParts {
   readonly tracer?: Tracer | undefined
 }
 
-/**
- * A stop takes this long beyond the time over which connections are closed, whatever does not answer. The promise is 2 s
- * from the signal to the exit of the process, which needs some time of its own.
- */
-const STOP_MS = 1_500
-/** Of that, so much is for the broker alone, after the last connection. */
-const BROKER_SHARE_MS = 500
-/** A broker that does not end by itself within its limit is left alone after this time. */
-const BROKER_GRACE_MS = 200
 /** Share of the pending bytes that one connection may use. */
 const PENDING_SHARE = 1 / 8
 
@@ -327,7 +319,7 @@ export class ServerNode {
 
   /**
    * Starts the broker. Once this resolves, connections may come.
-   * @throws {WebMQError} The errors of {@link Broker.start}, without secrets; the broker is then stopped.
+   * @throws {WebMQError} The errors of {@link Broker.start}, without secrets; broker and transport are then stopped.
    *   `E_NOT_RUNNING` after `giveUp`.
    */
   async start(): Promise<void> {
@@ -358,7 +350,8 @@ export class ServerNode {
       await Promise.race([this.#givenUp.promise, started])
     } catch (error) {
       this.#watch.stop()
-      await this.#stopBroker(STOP_MS)
+      await this.#stopBroker(NODE_STOP_MS)
+      await this.#parts.transport.stop()
       throw this.#withoutSecrets(error)
     }
     this.#cluster.begin()
@@ -590,10 +583,9 @@ export class ServerNode {
     const sessions = this.#sessions
     const spreadMs = drainSpreadMs(sessions.size, drainMs, this.#parts.options.drainPerSecond)
     const startMs = performance.now()
-    const endMs = startMs + spreadMs + STOP_MS
+    const endMs = startMs + spreadMs + NODE_STOP_MS
     const leftMs = (reservedMs: number) => Math.max(0, endMs - reservedMs - performance.now())
     this.#drainEndMs = startMs + spreadMs
-    this.#watch.stop()
     // The port stays open: probes get answers, and upgrades a 503 with a reason.
     await drain({ sessions, logger }, spreadMs, leftMs(BROKER_SHARE_MS))
     await transport.stopAccepting()
@@ -609,7 +601,8 @@ export class ServerNode {
     this.#deadlines.stop()
     this.#delivery.stop()
     const { rejectedCount } = broker.stats()
-    const hasBrokerAnswered = await this.#stopBroker(leftMs(0))
+    this.#watch.stop()
+    const hasBrokerAnswered = await this.#stopBroker(leftMs(BROKER_GRACE_MS))
     const publishes = Math.min(pendingCount, broker.stats().rejectedCount - rejectedCount)
     if (connections === 0 && publishes === 0 && hasBrokerAnswered) return
     logger.warn(

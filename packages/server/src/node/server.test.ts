@@ -1,8 +1,10 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { FakeServer } from '../../test/fake-server.js'
+import { FaultyBroker } from '../../test/faulty-broker.js'
 import { memoryOptions } from '../../test/memory-options.js'
 import { SlowBroker } from '../../test/slow-broker.js'
 import { MemoryBroker } from '../brokers/memory/broker.js'
+import { HttpFrontend } from '../http/frontend.js'
 import { handlers } from '../session/handlers/index.js'
 import { drainSpreadMs } from './drain.js'
 
@@ -349,6 +351,31 @@ describe('server.stop', () => {
     broker.release()
     await stopped
     expect(client.messages).toMatchObject([{ verb: 'ok', id: 'p' }, { verb: 'bye' }])
+  })
+
+  it('tells the process of its broker until the last connection has gone', async () => {
+    const broker = new FaultyBroker()
+    const fake = await FakeServer.start({}, { broker })
+    const client = await fake.connect()
+    client.send({ verb: 'publish', id: 'p', key: 'k', echo: true, payload: '1' })
+    const events: unknown[] = []
+    fake.server.on('broker', ({ status }) => events.push(status))
+    fake.server.on('gap', ({ reason }) => events.push(reason))
+    const stopped = fake.server.stop({ drainMs: 1_000 })
+    broker.lose()
+    broker.recover()
+    await stopped
+    expect(events).toEqual(['down', 'broker-lost', 'up'])
+  })
+
+  it('stops the rest when a part cannot be stopped', async () => {
+    const fake = await FakeServer.start()
+    vi.spyOn(fake.transport, 'stopAccepting').mockRejectedValueOnce(new Error('stuck'))
+    const closed = vi.spyOn(HttpFrontend.prototype, 'close')
+    await fake.server.stop({ drainMs: 0 })
+    expect(closed).toHaveBeenCalledOnce()
+    expect(fake.log.filter(({ level }) => level === 'error')).toMatchObject([{ fields: { part: 'node' } }])
+    closed.mockRestore()
   })
 
   it('does not wait longer than it is given for what the broker does not answer', async () => {
