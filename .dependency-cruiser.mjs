@@ -57,7 +57,7 @@ const FLOORS = {
     ['run-progress'],
     ['report'],
     ['results'],
-    ['backends', 'generator', 'hostile', 'options', 'scenario', 'targets'],
+    ['backends', 'generator', 'options', 'scenario', 'targets'],
     ['assertions', 'brokers', 'loadgen', 'measure'],
     ['missing-package', 'progress'],
     ['exit-codes', 'load'],

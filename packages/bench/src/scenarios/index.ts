@@ -11,7 +11,6 @@ import { fleetScenario } from './fleet/fleet.js'
 import { formatsScenario } from './formats.js'
 import { historyScenario } from './history/history.js'
 import { holdScenario } from './hold.js'
-import { hostileScenario } from './hostile/hostile.js'
 import { idleScenario } from './idle.js'
 import { limitScenario } from './limit.js'
 import { matrixScenario } from './matrix.js'
@@ -42,7 +41,6 @@ export const scenarios: readonly Scenario[] = [
   limitScenario,
   wildcardScenario,
   slowScenario,
-  hostileScenario,
   idleScenario,
 ]
 
