@@ -1,9 +1,13 @@
 import { get } from 'node:http'
 import type { RecordableHistogram } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { nowUs } from '../measure/clock.js'
-import { EventLoopMeter } from '../measure/event-loop-meter.js'
-import { createLatencyHistogram, recordUs, summarizeLatency } from '../measure/latency-histogram.js'
+import { nowUs } from '../../packages/bench/src/measure/clock.js'
+import { EventLoopMeter } from '../../packages/bench/src/measure/event-loop-meter.js'
+import {
+  createLatencyHistogram,
+  recordUs,
+  summarizeLatency,
+} from '../../packages/bench/src/measure/latency-histogram.js'
 import type { ProbeCommand, ProbeConnectCommand, Probed } from './messages.js'
 import { RawConnection } from './raw-connection.js'
 import { Tally } from './tally.js'

@@ -1,4 +1,4 @@
-import type { AttackCase, FilledPart } from '../../hostile/attack-case.js'
+import type { AttackCase, FilledPart } from './attack-case.js'
 
 const MIB = 1024 ** 2
 

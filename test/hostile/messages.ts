@@ -1,4 +1,4 @@
-import type { LatencySummary } from '../measure/latency-histogram.js'
+import type { LatencySummary } from '../../packages/bench/src/measure/latency-histogram.js'
 import type { Counts, TallyReport } from './tally.js'
 
 /** Command of the process of hostile clients. */
