@@ -20,7 +20,7 @@ export async function build() {
 }
 
 const TARGET = path.resolve(ROOT, process.env.CARGO_TARGET_DIR ?? 'target')
-const LOADGEN = 'packages/bench/loadgen/Cargo.toml'
+const CARGO_WORKSPACE = 'packages/native/Cargo.toml'
 
 /** Environment of the tests: the programs that {@link beginBuildForTests} builds, in the profile of the Rust tests. */
 export const TEST_PROGRAMS = {
@@ -87,9 +87,14 @@ async function buildNative(...args) {
 
 async function buildLoadgen() {
   await step('Building the load generator', () =>
-    must('The load generator did not build.', 'cargo', ['build', '--locked', '--manifest-path', LOADGEN], {
-      log: 'loadgen',
-    }),
+    must(
+      'The load generator did not build.',
+      'cargo',
+      ['build', '--locked', '--manifest-path', CARGO_WORKSPACE, '--package', 'webmq-loadgen'],
+      {
+        log: 'loadgen',
+      },
+    ),
   )
 }
 

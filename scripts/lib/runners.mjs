@@ -9,11 +9,8 @@ import { print, ROOT, run } from './steps.mjs'
  */
 
 const bin = (name) => path.join(ROOT, 'node_modules', '.bin', name)
-/** Every cargo workspace: name and manifest. */
-const WORKSPACES = [
-  ['engine', 'packages/native/Cargo.toml'],
-  ['load generator', 'packages/bench/loadgen/Cargo.toml'],
-]
+/** Manifest of the cargo workspace: engine, addon and load generator. */
+const CARGO_WORKSPACE = 'packages/native/Cargo.toml'
 
 const SOURCES = ['client', 'server', 'conformance', 'services', 'native', 'bench'].map(
   (name) => `packages/${name}/${name === 'native' ? 'index.js' : 'src'}`,
@@ -42,32 +39,30 @@ const CHECKS = [
   ['size of the client in an app', bin('size-limit'), []],
   ['comments of what the client exports', process.execPath, ['scripts/api-docs.mjs', '--check']],
   ['packages as users get them', process.execPath, ['scripts/lint-packages.mjs']],
-  ...WORKSPACES.flatMap(([name, manifest]) => [
-    [`format of Rust, ${name}`, 'cargo', ['fmt', '--manifest-path', manifest, '--all', '--check']],
+  ['format of Rust', 'cargo', ['fmt', '--manifest-path', CARGO_WORKSPACE, '--all', '--check']],
+  [
+    'lint of Rust',
+    'cargo',
+    ['clippy', '--manifest-path', CARGO_WORKSPACE, '--locked', '--workspace', '--all-targets', '--', '-D', 'warnings'],
+  ],
+  [
+    'licences and sources of Rust',
+    'cargo',
+    // The advisories are in a repository of their own, which the workflow fetches.
     [
-      `lint of Rust, ${name}`,
-      'cargo',
-      ['clippy', '--manifest-path', manifest, '--locked', '--workspace', '--all-targets', '--', '-D', 'warnings'],
+      'deny',
+      '--manifest-path',
+      CARGO_WORKSPACE,
+      '--locked',
+      '--config',
+      'deny.toml',
+      'check',
+      'bans',
+      'licenses',
+      'sources',
     ],
-    [
-      `licences and sources of Rust, ${name}`,
-      'cargo',
-      // The advisories are in a repository of their own, which the workflow fetches.
-      [
-        'deny',
-        '--manifest-path',
-        manifest,
-        '--locked',
-        '--config',
-        'deny.toml',
-        'check',
-        'bans',
-        'licenses',
-        'sources',
-      ],
-      CARGO_DENY,
-    ],
-  ]),
+    CARGO_DENY,
+  ],
 ]
 
 const newCount = (name) => ({ name, passed: 0, failed: 0, skipped: 0, output: '' })
@@ -96,21 +91,18 @@ export async function runLint() {
 /** @returns {Promise<Count>} */
 export async function runCargoTests() {
   const count = newCount('cargo')
-  for (const [name, manifest] of WORKSPACES) {
-    const args = ['test', '--manifest-path', manifest, '--locked', '--workspace', '--no-fail-fast']
-    const log = `cargo-test-${name.replaceAll(' ', '-')}`
-    const { exitCode, output } = await run('cargo', args, { log, isBackground: true })
-    for (const [, passed, failed, ignored] of output.matchAll(
-      /^test result: .*?(\d+) passed; (\d+) failed; (\d+) ignored/gm,
-    )) {
-      count.passed += Number(passed)
-      count.failed += Number(failed)
-      count.skipped += Number(ignored)
-    }
-    if (exitCode !== 0) {
-      count.failed ||= 1
-      count.output += output
-    }
+  const args = ['test', '--manifest-path', CARGO_WORKSPACE, '--locked', '--workspace', '--no-fail-fast']
+  const { exitCode, output } = await run('cargo', args, { log: 'cargo-test', isBackground: true })
+  for (const [, passed, failed, ignored] of output.matchAll(
+    /^test result: .*?(\d+) passed; (\d+) failed; (\d+) ignored/gm,
+  )) {
+    count.passed += Number(passed)
+    count.failed += Number(failed)
+    count.skipped += Number(ignored)
+  }
+  if (exitCode !== 0) {
+    count.failed ||= 1
+    count.output += output
   }
   return count
 }

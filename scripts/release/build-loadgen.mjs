@@ -12,7 +12,7 @@ const SMALL = { CARGO_PROFILE_RELEASE_DEBUG: 'false', CARGO_PROFILE_RELEASE_STRI
 
 await runScript(async () => {
   for (const [arch, target] of Object.entries(TARGETS)) {
-    const args = ['zigbuild', '--release', '--locked', '--bin', 'webmq-loadgen', '--target', target]
+    const args = ['zigbuild', '--release', '--locked', '--package', 'webmq-loadgen', '--target', target]
     await step(`Building the load generator for ${target}`, () =>
       must(
         'The load generator did not build; it needs `pip install ziglang cargo-zigbuild` and the target of rustup.',

@@ -27,7 +27,7 @@ export const WITH_PLATFORM_PACKAGES = {
     platforms: PLATFORMS.filter((platform) => platform.startsWith('linux-')),
     file: () => 'webmq-loadgen',
     isMain: false,
-    crate: ['packages/bench/loadgen/Cargo.toml', 'webmq-loadgen'],
+    crate: ['packages/native/Cargo.toml', 'webmq-loadgen'],
     artifact: (platform) => `packages/bench/loadgen/artifacts/${platform}/webmq-loadgen`,
     ownBuild: () => process.env.WEBMQ_LOADGEN ?? 'target/release/webmq-loadgen',
   },

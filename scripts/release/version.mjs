@@ -5,7 +5,8 @@ import { must, print, ROOT, runScript, StepError } from '../lib/steps.mjs'
 import { released } from './changelog.mjs'
 import { withVersion, withVersions } from './crates.mjs'
 
-const CARGO_MANIFESTS = ['packages/native/Cargo.toml', 'packages/bench/loadgen/Cargo.toml']
+/** Of the workspace of all crates. */
+const CARGO_MANIFEST = 'packages/native/Cargo.toml'
 
 await runScript(async () => {
   const changelog = path.join(ROOT, 'CHANGELOG.md')
@@ -22,8 +23,8 @@ await runScript(async () => {
   writeFileSync(changelog, released(text, version, date))
   // The root package and the crates are published nowhere, but say the same version.
   edit('package.json', (manifest) => manifest.replace(/("version": )"[^"]+"/, `$1"${version}"`))
-  for (const file of CARGO_MANIFESTS) edit(file, (manifest) => withVersion(manifest, version))
-  for (const file of CARGO_MANIFESTS) edit(file.replace('.toml', '.lock'), (lock) => withVersions(lock, version))
+  edit(CARGO_MANIFEST, (manifest) => withVersion(manifest, version))
+  edit(CARGO_MANIFEST.replace('.toml', '.lock'), (lock) => withVersions(lock, version))
   print(`${before} -> ${version}: CHANGELOG.md, packages, crates`)
 })
 
