@@ -15,7 +15,6 @@ import { idleScenario } from './idle.js'
 import { limitScenario } from './limit.js'
 import { matrixScenario } from './matrix.js'
 import { pacedScenario } from './paced.js'
-import { partitionsScenario } from './partitions/partitions.js'
 import { pingScenario } from './ping.js'
 import { replayScenario } from './replay.js'
 import { slowScenario } from './slow.js'
@@ -31,7 +30,6 @@ export const scenarios: readonly Scenario[] = [
   auctionScenario,
   fleetScenario,
   replayScenario,
-  partitionsScenario,
   fanOutScenario,
   pacedScenario,
   stormScenario,

@@ -14,7 +14,6 @@ import {
 } from '../protocol/index.js'
 import { decodePayload } from '../publishing/payload.js'
 import type { ListenOptions, Message } from '../types.js'
-import { moved } from './position.js'
 import type { Receiving } from './receiver.js'
 import type { Replays, ReplayTarget } from './replays.js'
 import type { Requests, Start } from './requests.js'
@@ -181,7 +180,7 @@ export class Listens {
 
   /** Every live message up to this position has arrived [P-9.7]. */
   advance(position: string | undefined): void {
-    this.#latest = moved(this.#latest, position)
+    this.#latest = position ?? this.#latest
     this.#saved?.touch()
   }
 
@@ -193,7 +192,7 @@ export class Listens {
     if (targets && targets.length > 0) this.#handOver(targets, message)
     if (replay) this.#replays.passed(replay)
     // Last, because a handler may end the connection. Replays do not count: the log may be ahead of live messages.
-    else if (!replayed) this.#latest = moved(this.#latest, position)
+    else if (position !== undefined && !replayed) this.#latest = position
     this.#saved?.touch()
   }
 
