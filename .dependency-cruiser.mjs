@@ -57,7 +57,7 @@ const FLOORS = {
     ['run-progress'],
     ['report'],
     ['results'],
-    ['backends', 'generator', 'hostile', 'options', 'scenario', 'targets'],
+    ['backends', 'generator', 'options', 'scenario', 'targets'],
     ['assertions', 'brokers', 'loadgen', 'measure'],
     ['missing-package', 'progress'],
     ['exit-codes', 'load'],
@@ -163,11 +163,11 @@ export default {
       comment: 'A feature is removed by deleting its folder and one line in a table.',
       severity: 'error',
       from: {
-        path: '^packages/server/src/(brokers|transports)/(memory|mesh|nats|partitioned|rabbitmq|redis|native|uws|ws)/',
+        path: '^packages/server/src/(brokers|transports)/(memory|mesh|nats|rabbitmq|redis|native|uws|ws)/',
         pathNot: TESTS,
       },
       to: {
-        path: '^packages/server/src/(brokers|transports)/(memory|mesh|nats|partitioned|rabbitmq|redis|native|uws|ws)/',
+        path: '^packages/server/src/(brokers|transports)/(memory|mesh|nats|rabbitmq|redis|native|uws|ws)/',
         pathNot: '^packages/server/src/$1/$2/',
       },
     },

@@ -21,12 +21,13 @@ const FILES = {
   ],
   'webmq-native': [/^[\w-]+\.(js|d\.ts)$/],
   // Not the load generator's sources: a bench that has them takes itself for a checkout, and builds them.
-  'webmq-bench': [/^dist\/[\w/-]+\.js$/, /^benchmark\.js$/, /^targets\/\w+\.mjs$/],
+  'webmq-bench': [/^dist\/[\w/-]+\.js$/, /^(benchmark\.js|report\.html)$/, /^targets\/\w+\.mjs$/],
+  'webmq-services': [/^dist\/[\w/-]+\.(js|d\.ts)$/],
 }
 const IN_EVERY_PACKAGE = ['package.json', 'README.md', 'LICENSE']
 
 /** Never in a package, whatever matches above. */
-const FORBIDDEN = /\.test\.|\.test-d\.|\/test\/|\.map$|tsbuildinfo|conformance|services/
+const FORBIDDEN = /\.test\.|\.test-d\.|\/test\/|\.map$|tsbuildinfo|conformance/
 
 /**
  * What the types of packages without CommonJS always show, and why it is no problem here: since Node 20.19 `require()`

@@ -58,7 +58,7 @@ async function run(args: readonly string[], { stdout, stderr, signal }: CliEnvir
   // With `--json -` and the like, standard output holds only the file.
   const report = outputs.some(({ file }) => file === '-') ? stderr : stdout
   const machine = describeMachine()
-  report.write(`${headText(scenario.name, planned.heading, machine)}\n`)
+  report.write(`${headText([scenario.name, planned.title ?? ''].join(''), planned.heading, machine)}\n`)
   const progress = createProgress(stderr, options.progress)
   for (const note of planned.notes) progress.note(note)
 

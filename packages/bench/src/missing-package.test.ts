@@ -6,7 +6,9 @@ describe('a package that is not installed', () => {
   it('is named with the way to get it', () => {
     const text = "Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'webmq-server' imported from /x/webmq.mjs"
     expect(missingPackage(text)).toMatch(/npm install webmq-server; .*--url/)
-    expect(missingPackage("Cannot find package 'webmq-services' imported")).toMatch(/only a checkout/)
+    expect(missingPackage("Cannot find package 'webmq-services' imported")).toMatch(
+      /npm install webmq-services; .*--url/,
+    )
     expect(missingPackage('out of memory')).toBeUndefined()
   })
 

@@ -1,7 +1,5 @@
 import { RunError } from './exit-codes.js'
 
-/** Packages that only a checkout of the repository has. */
-const OF_A_CHECKOUT = new Set(['webmq-services'])
 const NOT_FOUND = /Cannot find package '([^']+)'/
 
 /**
@@ -11,9 +9,7 @@ const NOT_FOUND = /Cannot find package '([^']+)'/
 export function missingPackage(text: string): string | undefined {
   const [, name] = NOT_FOUND.exec(text) ?? []
   if (name === undefined) return undefined
-  return OF_A_CHECKOUT.has(name)
-    ? `it needs ${name}, which only a checkout of the repository has; a server that runs already is measured with --url`
-    : `it needs ${name}: npm install ${name}; a server that runs already is measured with --url`
+  return `it needs ${name}: npm install ${name}; a server that runs already is measured with --url`
 }
 
 /** Loads a package that only some scenarios need. @throws {RunError} that says how to get it. */

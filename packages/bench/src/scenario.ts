@@ -26,6 +26,8 @@ export interface ScenarioRun {
   readonly config: Readonly<Record<string, unknown>>
   /** What the user should know about the settings before they wait. */
   readonly notes: readonly string[]
+  /** What stands behind the scenario's name in the first line of the report. */
+  readonly title?: string
   /** The settings as the head of the report. */
   readonly heading: string
   /** Runs it once. When it settles, none of its processes and threads is left. */

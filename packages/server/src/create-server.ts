@@ -15,9 +15,8 @@ import { meshPlacesOf } from './options/mesh-address.js'
 import { type ResolvedOptions, resolveOptions, type ServerOptions, type TransportName } from './options/options.js'
 import type { Broker } from './ports/broker.js'
 import { brokerNameOf, withoutPasswords } from './ports/broker-address.js'
-import { type HistoryOptions, HistoryRules, historyRulesOf } from './ports/history-rules.js'
+import { historyRulesOf } from './ports/history-rules.js'
 import { rangesOf } from './ports/networks.js'
-import { namespaceOf } from './ports/partition-of.js'
 import { retainRulesOf } from './ports/retain-rules.js'
 import type { Transport, TransportOptions } from './ports/transport.js'
 
@@ -118,33 +117,16 @@ async function transportNamed(
 }
 
 async function createBroker(options: ResolvedOptions, logger: Logger): Promise<Broker> {
-  const { broker: address, historyPartitions: count, historyPartitionWords: words, brokerNamespace } = options
+  const { broker: address } = options
   if (typeof address !== 'string') return address
-  const history = historyRulesOf(options, brokerNameOf(address) === 'memory')
-  const shared = { ...options, broker: address, history, retain: retainRulesOf(options) }
-  if (count === 1) return await createAdapter(shared, logger)
-  const { PartitionedBroker } = await import('./brokers/partitioned/broker.js')
-  return await PartitionedBroker.create({
-    ...shared,
-    count,
-    words,
-    base: await createAdapter({ ...shared, history: new HistoryRules([]), retain: undefined }, logger),
-    createPartition: (partition) =>
-      createAdapter(
-        { ...shared, brokerNamespace: namespaceOf(brokerNamespace, partition, count), followsLog: 'on-demand' },
-        logger,
-      ),
-    onError: (err) => logger.error({ err }, 'a partition of the log could not be started or stopped'),
-  })
-}
-
-/** The options that all brokers share. */
-type AdapterOptions = Omit<ResolvedOptions, 'broker' | 'history' | 'retain'> &
-  HistoryOptions & { readonly broker: string; readonly followsLog?: 'on-demand' }
-
-async function createAdapter(shared: AdapterOptions, logger: Logger): Promise<Broker> {
-  const { broker: address } = shared
-  switch (brokerNameOf(address)) {
+  const name = brokerNameOf(address)
+  const shared = {
+    ...options,
+    broker: address,
+    history: historyRulesOf(options, name === 'memory'),
+    retain: retainRulesOf(options),
+  }
+  switch (name) {
     case 'memory': {
       const { MemoryBroker } = await import('./brokers/memory/broker.js')
       return new MemoryBroker(shared)
@@ -159,8 +141,8 @@ async function createAdapter(shared: AdapterOptions, logger: Logger): Promise<Br
     }
     case 'mesh': {
       const { createMeshBroker } = await import('./brokers/mesh/broker.js')
-      const { peers, listen } = meshPlacesOf(address, shared.mesh?.listen)
-      return createMeshBroker({ ...shared, peers, listen, secret: shared.mesh?.secret, logger })
+      const { peers, listen } = meshPlacesOf(address, options.mesh?.listen)
+      return createMeshBroker({ ...shared, peers, listen, secret: options.mesh?.secret, logger })
     }
     case 'rabbitmq': {
       const { createRabbitmqBroker } = await import('./brokers/rabbitmq/broker.js')

@@ -39,8 +39,7 @@ const TRUSTING = { trustedProxies: ['127.0.0.1'] }
 
 it.each([
   ['by X-Forwarded-For', false, { ...TRUSTING, transport: 'native' }],
-  ['by the PROXY protocol, native', true, { ...TRUSTING, transport: 'native', proxyProtocol: true }],
-  ['by the PROXY protocol, ws', true, { ...TRUSTING, transport: 'ws', proxyProtocol: true }],
+  ['by the PROXY protocol', true, { ...TRUSTING, transport: 'native', proxyProtocol: true }],
 ] as const)('behind HAProxy, the client is known %s', async (_how, proxyProtocol, options) => {
   await using behind = await serverBehind(proxyProtocol, options)
   // The balancer asks /ready first, through the same port.
@@ -52,4 +51,13 @@ it('behind HAProxy, its header is not believed without --trusted-proxy', async (
   await using behind = await serverBehind(false, { transport: 'native' })
   await expect.poll(async () => (await behind.connect()) !== undefined, { timeout: 10_000 }).toBe(true)
   expect(await behind.addresses()).toEqual(['127.0.0.1'])
+})
+
+it('does not start with --proxy-protocol and a transport that does not read it', async () => {
+  const { logger } = recordingLogger()
+  const server = createServer({ port: 0, logger, ...TRUSTING, transport: 'ws', proxyProtocol: true })
+  await expect(server.start()).rejects.toMatchObject({
+    code: 'E_OPTION_INVALID',
+    message: expect.stringContaining('--transport native'),
+  })
 })

@@ -2,7 +2,7 @@ import { Command, InvalidArgumentError } from 'commander'
 import { EXIT, UsageError } from '../exit-codes.js'
 import type { ProgressOutput } from '../progress.js'
 import { compareResults } from './compare.js'
-import { compareHtml } from './compare-html.js'
+import { comparePage } from './compare-page.js'
 import { compareText } from './compare-text.js'
 import { FAIL_ON_HELP, parseFailOn } from './fail-on.js'
 import { readRecord } from './read-record.js'
@@ -38,7 +38,7 @@ export function runCompare(args: readonly string[], stdout: ProgressOutput, stde
     ...(flags.targets === undefined ? {} : { targets: flags.targets }),
   })
   const conditions = flags.failOn.map((text) => ({ text, find: parseFailOn(text, comparison) }))
-  if (flags.html !== undefined) writeOutput('--html', compareHtml(comparison), flags.html, stdout)
+  if (flags.html !== undefined) writeOutput('--html', comparePage(comparison), flags.html, stdout)
   // With `--html -` standard output holds only the page.
   const report = flags.html === '-' ? stderr : stdout
   report.write(compareText(comparison, flags.all))

@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest'
 import { fixtureRecord } from '../../test/report-fixture.js'
 import type { ResultRecord } from '../results/result.js'
 import { type Comparison, compareResults } from './compare.js'
-import { compareHtml } from './compare-html.js'
 import { compareText } from './compare-text.js'
 import { parseFailOn } from './fail-on.js'
 
@@ -141,21 +140,7 @@ describe('--fail-on', () => {
   })
 })
 
-describe('the page of a comparison', () => {
-  it('has a plot per figure with every row, the table, and where both came from', () => {
-    const after = fixtureRecord({ ...SMALL, seed: 2, speed: 0.75 })
-    const html = compareHtml(compareResults(fixtureRecord(SMALL), { ...after, command: 'node <b>"after"' }, LIKE))
-    const [cost = ''] = /<figure><figcaption>Deliveries per CPU second.*?<\/figure>/s.exec(html) ?? []
-    expect([...cost.matchAll(/data-series="([^"]*)"/g)].map(([, name]) => name)).toEqual([
-      'webmq-native, 100',
-      'webmq-native, 1,000',
-      'uws, 100',
-      'uws, 1,000',
-    ])
-    expect(html).toContain('node &lt;b&gt;&quot;after&quot;')
-    expect(html).not.toMatch(/<script|https?:|src=/)
-  })
-
+describe('a comparison as text', () => {
   it('lists in text what is beyond noise, or everything', () => {
     const comparison = compareResults(fixtureRecord(SMALL), fixtureRecord({ ...SMALL, seed: 2, speed: 0.75 }), LIKE)
     expect(compareText(comparison, false)).not.toMatch(/serverRssBytes/)

@@ -1,7 +1,6 @@
 import { UsageError } from '../exit-codes.js'
 import { cellOf, type ResultColumn, type ResultRecord, type ResultRow, type RowVerdict } from '../results/result.js'
 import { compareEnvironments } from './compare-environments.js'
-import { formatCell } from './format-cell.js'
 import { type Change, type Difference, judgeDifference, type Measurement } from './noise-band.js'
 import { fullTitle, speakOf } from './plot-plan.js'
 
@@ -19,8 +18,6 @@ export interface CellComparison {
 export interface RowComparison {
   /** Name of the rows. */
   readonly name: string
-  /** Short name of the rows. */
-  readonly shortName: string
   readonly before: RowVerdict
   readonly after: RowVerdict
   /** Compares the verdicts: lost messages are worse than none lost, whatever the figures. */
@@ -66,8 +63,6 @@ export function compareResults(before: ResultRecord, after: ResultRecord, option
   const afterRows = rowsByKey(after, keys, targets?.[1])
   const shown = namingColumns(before, keys, [...beforeRows.values(), ...afterRows.values()])
   const nameOf = (row: ResultRow) => shown.map((column) => speakOf(cellOf(row, column.key), column)).join(', ')
-  const shortNameOf = (row: ResultRow) =>
-    shown.map(({ key, format }) => formatCell(cellOf(row, key), format)).join(', ')
   const columns = after.columns
     .filter(
       ({ key, better, format }) =>
@@ -78,7 +73,7 @@ export function compareResults(before: ResultRecord, after: ResultRecord, option
     const counterpart = afterRows.get(key)
     return counterpart === undefined
       ? []
-      : [{ name: nameOf(row), shortName: shortNameOf(row), ...compareRows(row, counterpart, columns, leastChange) }]
+      : [{ name: nameOf(row), ...compareRows(row, counterpart, columns, leastChange) }]
   })
   const onlyBefore = [...beforeRows].filter(([key]) => !afterRows.has(key)).map(([, row]) => nameOf(row))
   const onlyAfter = [...afterRows].filter(([key]) => !beforeRows.has(key)).map(([, row]) => nameOf(row))
@@ -121,7 +116,7 @@ function compareRows(
   after: ResultRow,
   columns: readonly ResultColumn[],
   leastChange: number,
-): Omit<RowComparison, 'name' | 'shortName'> {
+): Omit<RowComparison, 'name'> {
   const cells = columns.map((column): CellComparison => {
     const a = measurementOf(before, column.key)
     const b = measurementOf(after, column.key)

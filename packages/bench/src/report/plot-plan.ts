@@ -1,5 +1,6 @@
 import { type Cell, cellOf, type ResultColumn, type ResultRow, type ScenarioResult } from '../results/result.js'
 import { axisFormat, formatCell } from './format-cell.js'
+import { groupBy } from './group-by.js'
 
 /** Rows that share their plots. */
 export interface Facet {
@@ -76,14 +77,8 @@ export function lowerFirst(title: string): string {
 }
 
 function facetsOf(columns: readonly ResultColumn[], rows: readonly ResultRow[]): Facet[] {
-  const facets = new Map<string, ResultRow[]>()
-  for (const row of rows) {
-    const name = columns.map((column) => speakOf(cellOf(row, column.key), column)).join(', ')
-    const facet = facets.get(name)
-    if (facet === undefined) facets.set(name, [row])
-    else facet.push(row)
-  }
-  return [...facets].map(([name, own]) => ({ name, rows: own }))
+  const nameOf = (row: ResultRow) => columns.map((column) => speakOf(cellOf(row, column.key), column)).join(', ')
+  return [...groupBy(rows, nameOf)].map(([name, own]) => ({ name, rows: own }))
 }
 
 function metricsOf(

@@ -6,10 +6,10 @@ import type { ScenarioOutcome } from '../scenario.js'
 const RULE = '━'.repeat(33)
 
 /** Text before the run. */
-export function headText(scenario: string, heading: string, machine: MachineInfo): string {
+export function headText(title: string, heading: string, machine: MachineInfo): string {
   const memory = `${Math.round(machine.memoryBytes / 2 ** 30)} GiB`
   return [
-    `Benchmark: ${scenario}`,
+    `Benchmark: ${title}`,
     heading,
     `  Machine: ${machine.cpuModel}, ${machine.cores} cores, ${memory}, ${machine.kernel}, Node ${machine.nodeVersion}` +
       `${machine.congestionControl === null ? '' : `, ${machine.congestionControl}`}, load ${machine.loadAverage}`,

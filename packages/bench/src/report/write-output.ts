@@ -3,8 +3,8 @@ import { RunError } from '../exit-codes.js'
 import type { ProgressOutput } from '../progress.js'
 import type { ResultRecord } from '../results/result.js'
 import { csvText } from './csv.js'
-import { htmlText } from './html.js'
-import { svgText } from './svg-file.js'
+import { recordPage } from './record-page.js'
+import { svgText } from './svg.js'
 
 /** Writes the complete record. @param file `-` is standard output. @throws {RunError} */
 export function writeJson(record: object, file: string, stdout: ProgressOutput): void {
@@ -18,7 +18,7 @@ export function writeCsv(record: ResultRecord, file: string, stdout: ProgressOut
 
 /** Writes one self-contained page with plots. @param file `-` is standard output. @throws {RunError} */
 export function writeHtml(record: ResultRecord, file: string, stdout: ProgressOutput): void {
-  writeOutput('--html', htmlText(record), file, stdout)
+  writeOutput('--html', recordPage(record), file, stdout)
 }
 
 /**

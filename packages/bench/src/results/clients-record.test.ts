@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { fixtureRecord } from '../../test/report-fixture.js'
 import { compareResults } from '../report/compare.js'
 import { csvText } from '../report/csv.js'
-import { htmlText } from '../report/html.js'
 import { asRecord } from '../report/read-record.js'
+import { recordPage } from '../report/record-page.js'
 import { type ClientsRecord, clientsRecord } from './clients-record.js'
 
 const { machine } = fixtureRecord({ tiers: [10] })
@@ -63,8 +63,8 @@ describe('a run of the clients scenario', () => {
   it('is written as CSV and as a page like the others', () => {
     const record = asRecord(JSON.parse(JSON.stringify(RECORD)), 'a file')
     expect(csvText(record)).toMatch(/^scenario,target,.*\r\nclients,webmq-native,100,1,10,5,50,1024,500,10000,0.4,/)
-    expect(htmlText(record)).toContain('Latency (ms)')
-    expect(htmlText(record)).not.toContain('class="bar')
+    expect(recordPage(record)).toContain('Latency (ms)')
+    expect(recordPage(record)).not.toContain('"kind":"bars"')
   })
 
   it('is compared with another of the same settings only', () => {
@@ -91,7 +91,7 @@ describe('a run of the clients scenario', () => {
       deliveriesPerTotalCpuSecond: 100_000,
     })
     expect(csvText(redis)).toContain('brokerCpuSeconds')
-    expect(htmlText(redis)).toContain('Broker CPU')
+    expect(recordPage(redis)).toContain('Broker CPU')
     expect(() => compareResults(redis, nats, { leastChange: 0.03 })).toThrow(/in common/)
     const targets = ['webmq-native+redis', 'webmq-native+nats'] as const
     const { rows } = compareResults(redis, nats, { leastChange: 0.03, targets })

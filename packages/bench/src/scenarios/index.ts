@@ -11,12 +11,10 @@ import { fleetScenario } from './fleet/fleet.js'
 import { formatsScenario } from './formats.js'
 import { historyScenario } from './history/history.js'
 import { holdScenario } from './hold.js'
-import { hostileScenario } from './hostile/hostile.js'
 import { idleScenario } from './idle.js'
 import { limitScenario } from './limit.js'
 import { matrixScenario } from './matrix.js'
 import { pacedScenario } from './paced.js'
-import { partitionsScenario } from './partitions/partitions.js'
 import { pingScenario } from './ping.js'
 import { replayScenario } from './replay.js'
 import { slowScenario } from './slow.js'
@@ -32,7 +30,6 @@ export const scenarios: readonly Scenario[] = [
   auctionScenario,
   fleetScenario,
   replayScenario,
-  partitionsScenario,
   fanOutScenario,
   pacedScenario,
   stormScenario,
@@ -44,7 +41,6 @@ export const scenarios: readonly Scenario[] = [
   limitScenario,
   wildcardScenario,
   slowScenario,
-  hostileScenario,
   idleScenario,
 ]
 

@@ -1,5 +1,4 @@
 import type { WebMQClient } from '../client.js'
-import { moved } from '../listening/position.js'
 import type { Backlog, Receiver, ReceiverContext } from '../listening/receiver.js'
 import { ofClient } from '../of-client.js'
 import { invalid } from '../options.js'
@@ -68,7 +67,7 @@ class Buffering implements Receiver, Iteration {
   constructor(buffer: MessageBuffer<Message<unknown>>) {
     this.#buffer = buffer
     buffer.onTaken = ({ position }) => {
-      this.#taken = moved(this.#taken, position)
+      this.#taken = position ?? this.#taken
     }
   }
 

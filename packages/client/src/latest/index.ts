@@ -1,7 +1,6 @@
 import { callSafely } from '../events/call-safely.js'
 import type { Gap } from '../events/events.js'
 import { type Schedule, scheduleOf } from '../events/schedule.js'
-import { moved } from '../listening/position.js'
 import type { Backlog, Receiver, Receiving } from '../listening/receiver.js'
 import { Wrapper } from '../listening/wrapper.js'
 import { invalid } from '../options.js'
@@ -70,7 +69,7 @@ class Latest<P> extends Wrapper<P> {
     const { key, position } = message
     if (this.#waiting.size >= this.#maxKeys && !this.#waiting.has(key)) this.#flush()
     this.#waiting.set(key, message)
-    this.#newest = moved(this.#newest, position)
+    this.#newest = position ?? this.#newest
     this.#schedule()
   }
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { isSeen, moved } from './position.js'
+import { isSeen } from './position.js'
 
 it.each([
   ['e:5', 'e:5', true],
@@ -21,37 +21,4 @@ it.each([
 
 it('is not seen without a known position', () => {
   expect(isSeen('e:1', undefined)).toBe(false)
-})
-
-it.each([
-  // Without partitions, a position stands alone.
-  [undefined, 'e:1', 'e:1'],
-  ['e:1', 'e:2', 'e:2'],
-  ['e:2', 'e:1', 'e:2'],
-  ['e:2', 'f:1', 'f:1'],
-  ['e:2', undefined, 'e:2'],
-  // The newest place in each partition.
-  ['0.a:1,1.b:2', '1.b:3', '0.a:1,1.b:3'],
-  ['0.a:1,1.b:2', '1.b:2', '0.a:1,1.b:2'],
-  ['0.a:1,1.b:2', '1.c:1', '0.a:1,1.c:1'],
-  ['0.a:1', '10.b:1', '0.a:1,10.b:1'],
-  ['1.b:1,11.b:1', '1.b:2', '1.b:2,11.b:1'],
-  ['0.a:9,1.b:2', '0.a:1,1.b:3,2.c:1', '0.a:9,1.b:3,2.c:1'],
-  // From a system with partitions to one without, and back.
-  ['0.a:1,1.b:2', 'e:1', 'e:1'],
-  ['e:1', '0.a:1', '0.a:1'],
-])('%s and then %s is %s', (seen, position, expected) => {
-  expect(moved(seen, position)).toBe(expected)
-})
-
-it.each([
-  [undefined, 'e:1', undefined],
-  ['e:1', 'e:2', 'e:2'],
-  ['e:1', 'f:2', 'e:1'],
-  ['0.a:1,1.b:2', '1.b:3,2.c:7', '0.a:1,1.b:3'],
-  ['0.a:1,1.b:2', '0.x:9', '0.a:1,1.b:2'],
-  ['0.a:1', 'e:9', '0.a:1'],
-  ['e:1', '0.a:9', 'e:1'],
-])('%s catches up with %s only where that is known to be ahead: %s', (seen, position, expected) => {
-  expect(moved(seen, position, true)).toBe(expected)
 })

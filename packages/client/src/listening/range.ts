@@ -1,5 +1,5 @@
 import { invalid } from '../options.js'
-import { WebMQError } from '../protocol/index.js'
+import { isPosition, WebMQError } from '../protocol/index.js'
 import type { Start } from './requests.js'
 
 const UNITS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
@@ -35,8 +35,7 @@ export function rangeOf({ since, last, rewind }: RangeOptions): Start {
   if ([since, last, rewind].filter((option) => option !== undefined).length > 1) {
     throw invalid('at most one of since, last and rewind')
   }
-  // The server reads the rest. What is no text has no such length.
-  if (since !== undefined && !(since.length < 2e3 && /^[\w:.,-]+$/.test(since))) {
+  if (since !== undefined && !isPosition(since)) {
     throw new WebMQError('E_POSITION_INVALID', { detail: `since '${since}'` })
   }
   if (last !== undefined && !isCount(last)) throw invalid(`last ${last}`)

@@ -47,16 +47,6 @@ describe('ResumePoint', () => {
     expect(resume.position).toBe('e:8')
   })
 
-  it('goes on in each partition, where the live messages since it was live have come', () => {
-    const resume = new ResumePoint('0.a:5,1.b:5')
-    resume.live('0.a:9,1.b:6')
-    expect(resume.at('0.a:9,1.b:7')).toBe('0.a:5,1.b:7')
-    expect(resume.at('0.a:9,1.b:6,2.c:3')).toBe('0.a:5,1.b:5')
-    expect(resume.advance('1.b:4')).toBe(false)
-    expect(resume.advance('1.b:6')).toBe(true)
-    expect(resume.position).toBe('0.a:5,1.b:6')
-  })
-
   it('is a gap after its position was lost', () => {
     const resume = new ResumePoint('e:5')
     expect(resume.wasLive).toBe(false)

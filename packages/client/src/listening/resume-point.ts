@@ -1,4 +1,4 @@
-import { moved } from './position.js'
+import { isSeen } from './position.js'
 
 /**
  * Where a subscription continues after a reconnect: everything up to here was handled.
@@ -20,14 +20,15 @@ export class ResumePoint {
 
   /** Everything up to `position` is handled now. Returns `false`, and changes nothing, if it was handled before. */
   advance(position: string | undefined): boolean {
-    const before = this.position
-    this.position = moved(before, position)
-    return position === undefined || this.position !== before
+    if (position === undefined) return true
+    if (isSeen(position, this.position)) return false
+    this.position = position
+    return true
   }
 
   /** The app has loaded everything up to `position`. Counts only if that is known to be ahead. */
   catchUp(position: string | undefined): void {
-    this.position = moved(this.position, position, true)
+    if (isSeen(this.position, position)) this.position = position
   }
 
   /** The listen is live. @param latest Position of the connection's last live message before. */
@@ -38,9 +39,7 @@ export class ResumePoint {
 
   /** Where to continue while the listen is live. @param latest Position of the connection's last live message. */
   at(latest: string | undefined): string | undefined {
-    // As text: a place that looks like the start of another counts as unknown, which loses nothing.
-    const later = latest?.split(',').filter((place) => !this.#latestBefore?.includes(place))
-    return moved(this.position, later?.join(), true)
+    return latest !== this.#latestBefore && isSeen(this.position, latest) ? latest : this.position
   }
 
   /** The position belongs to a lost log: the next listen begins live, with a gap. */

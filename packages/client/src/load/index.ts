@@ -1,7 +1,7 @@
 import type { Awaitable } from '../client-options.js'
 import { backoffMs } from '../connection/backoff.js'
 import type { Gap } from '../events/events.js'
-import { moved } from '../listening/position.js'
+import { isSeen } from '../listening/position.js'
 import type { Backlog, Receiver, Receiving } from '../listening/receiver.js'
 import { Wrapper } from '../listening/wrapper.js'
 import { invalid } from '../options.js'
@@ -154,7 +154,7 @@ class Loader<P> extends Wrapper<P> implements LoadedReceiver<P> {
     const buffered = this.#buffered
     this.#settle()
     for (const message of buffered) {
-      if (subscription.state !== 'closed' && !isIncluded(message.position, position)) this.handOver(message)
+      if (subscription.state !== 'closed' && !isSeen(message.position, position)) this.handOver(message)
     }
     this.context.skip(position)
   }
@@ -164,8 +164,4 @@ class Loader<P> extends Wrapper<P> implements LoadedReceiver<P> {
     this.#buffered = []
     for (const resolve of this.#waiting.splice(0)) resolve()
   }
-}
-
-function isIncluded(position: string | undefined, loaded: string | undefined): boolean {
-  return position !== undefined && moved(loaded, position) === loaded
 }

@@ -6,9 +6,6 @@ import {
   MAX_MESSAGE_ID_CHARS,
 } from './limits.js'
 
-/** At most `MAX_POSITION_CHARS`; or at most `MAX_PARTITIONS` of them, each with its partition. */
-const POSITION = /^(?!-$)(?:[\w:.-]{1,64}|(?:\d\d?\.[\w:.-]{1,61}(?:,(?!$)|$)){2,64})$/
-
 /** Whether the text is a request id [P-2.5]; `-` means none. */
 export function isId(text: string): boolean {
   return isName(text, MAX_ID_CHARS) && text !== '-'
@@ -29,17 +26,12 @@ export function isMemberName(text: string): boolean {
   return isName(text, MAX_MEMBER_CHARS)
 }
 
-/**
- * Whether the text has the form of a position [P-8.1], or of several that are joined [P-8.10]. Only the broker can tell
- * whether it exists.
- */
+/** A position, or several that are joined by commas, which an earlier server gave: the server answers those with a gap. */
+const POSITION = /^(?!-$)(?:[\w:.-]{1,64}|\d\d?\.[\w:.-]+(?:,\d\d?\.[\w:.-]+)+)$/
+
+/** Whether the text has the form of a position [P-8.1]. Only the broker can tell whether it exists. */
 export function isPosition(text: string): boolean {
   return text.length <= MAX_JOINED_POSITION_CHARS && POSITION.test(text)
-}
-
-/** The partition that a position or its epoch names, as `3.` [P-8.10]; `undefined` for a log without partitions. */
-export function partitionOf(position: string): string | undefined {
-  return /^\d\d?\./.exec(position)?.[0]
 }
 
 /**

@@ -21,10 +21,7 @@ export const MAX_MESSAGE_ID_CHARS = 64
 /** Maximum characters of a position [P-8.1]. */
 export const MAX_POSITION_CHARS = 64
 
-/** Maximum number of partitions of a log, and so of joined positions [P-8.10]. */
-export const MAX_PARTITIONS = 64
-
-/** Maximum characters of joined positions [P-8.10]: they share a header line with a pattern and other options. */
+/** Maximum characters of a joined position of an earlier server [P-8.1]. */
 export const MAX_JOINED_POSITION_CHARS = 1_600
 
 /** Maximum characters of a queue group's name [P-6.6]. */

@@ -105,15 +105,8 @@ class SavedPositions implements Positions {
 function oldest(handled: Iterable<readonly [string, string | undefined]>): ReadonlyMap<string, string | undefined> {
   const oldest = new Map<string, string | undefined>()
   for (const [pattern, position] of handled) {
-    oldest.set(pattern, oldest.has(pattern) ? olderOf(position, oldest.get(pattern)) : position)
+    const isOldest = !oldest.has(pattern) || position === undefined || isSeen(position, oldest.get(pattern))
+    if (isOldest) oldest.set(pattern, position)
   }
   return oldest
-}
-
-/** Of joined positions [P-8.10], the older place in each partition. Without an order, the second one. */
-function olderOf(one: string | undefined, other: string | undefined): string | undefined {
-  if (!one || !other) return undefined
-  const places = one.split(',')
-  const older = other.split(',').map((place) => places.find((own) => isSeen(own, place)) ?? place)
-  return older.join()
 }

@@ -1,5 +1,5 @@
 import { errorOfServer } from '../connection/server-error.js'
-import { type GapReason, type MessageMeta, matches, parseOffset, partitionOf } from '../protocol/index.js'
+import { type GapReason, type MessageMeta, matches, parseOffset } from '../protocol/index.js'
 import { readEvents, type StreamEvent } from './events.js'
 import { besideWebSocket, HttpError, request } from './http.js'
 
@@ -85,10 +85,10 @@ export class StreamListens {
     try {
       const own = new Map<StreamListen, Replayed>()
       // A position of the same log can be that of the whole stream. Everything else is read before.
-      const log = this.#position ?? fresh.find(({ since }) => since !== undefined)?.since
+      const epoch = epochOf(this.#position ?? fresh.find(({ since }) => since !== undefined)?.since)
       for (const listen of fresh) {
         const isRanged = listen.last !== undefined || listen.rewindMs !== undefined
-        if (isRanged || (listen.since !== undefined && log !== undefined && !isOfOneLog(listen.since, log))) {
+        if (isRanged || (listen.since !== undefined && epochOf(listen.since) !== epoch)) {
           own.set(listen, await this.#replay([listen.pattern], rangeOf(listen, hasMeta), stream.signal))
         }
       }
@@ -219,9 +219,7 @@ function messageOf({ id, data }: StreamEvent): StreamMessage {
   const bytes = base64 === undefined ? undefined : Uint8Array.from(atob(base64), (char) => char.charCodeAt(0))
   // What is left is meta, perhaps beside members of later versions.
   const meta = 'timeMs' in rest ? (rest as MessageMeta) : undefined
-  // Of joined positions, its own is the first.
-  const [position] = id?.split(',') ?? []
-  return { key, position, meta, payload: bytes ?? text ?? JSON.stringify(payload) }
+  return { key, position: id, meta, payload: bytes ?? text ?? JSON.stringify(payload) }
 }
 
 function rangeOf({ since, last, rewindMs }: StreamListen, hasMeta: boolean): Record<string, string> {
@@ -230,45 +228,24 @@ function rangeOf({ since, last, rewindMs }: StreamListen, hasMeta: boolean): Rec
   return last === undefined ? { rewind: `${rewindMs}`, ...meta } : { last: `${last}`, ...meta }
 }
 
-function epochOf(place: string): string {
-  return place.slice(0, place.lastIndexOf(':'))
+function epochOf(position: string | undefined): string | undefined {
+  return position?.slice(0, position.lastIndexOf(':'))
 }
 
-function offsetOf(place: string): number {
-  return parseOffset(place.slice(place.lastIndexOf(':') + 1)) ?? 0
+function offsetOf(position: string): number {
+  return parseOffset(position.slice(position.lastIndexOf(':') + 1)) ?? 0
 }
 
-/** Whether a message is after a position. One of another epoch is: its log has just begun. */
+/** A position of another epoch is later: its log has just begun. */
 function isAfter(position: string | undefined, other: string | undefined): boolean {
   if (position === undefined || other === undefined) return false
-  const place = other.split(',').find((one) => epochOf(one) === epochOf(position))
-  return place === undefined || offsetOf(position) > offsetOf(place)
+  return epochOf(position) !== epochOf(other) || offsetOf(position) > offsetOf(other)
 }
 
-/** The place of a position in the partition of another place. */
-function besideOf(position: string, place: string): string | undefined {
-  return position.split(',').find((one) => partitionOf(one) === partitionOf(place))
-}
-
-/** Whether positions have an order in each partition: one stream can begin at the earlier place. */
-function isOfOneLog(one: string, other: string): boolean {
-  const isSameKind = (partitionOf(one) === undefined) === (partitionOf(other) === undefined)
-  const places = one.split(',')
-  return isSameKind && places.every((place) => epochOf(besideOf(other, place) ?? place) === epochOf(place))
-}
-
-/** The earliest place in each partition. */
 function earliest(positions: readonly (string | undefined)[]): string | undefined {
-  const [first, ...others] = positions.filter((position) => position !== undefined)
-  return others.reduce<string | undefined>((least, at) => (least === undefined ? at : earlierOf(least, at)), first)
-}
-
-function earlierOf(one: string, other: string): string {
-  if (!isOfOneLog(one, other)) return other
-  const own = one.split(',').map((place) => {
-    const beside = besideOf(other, place)
-    return beside === undefined || isAfter(beside, place) ? place : beside
-  })
-  const further = other.split(',').filter((place) => besideOf(one, place) === undefined)
-  return [...own, ...further].join()
+  const known = positions.filter((position) => position !== undefined)
+  return known.reduce<string | undefined>(
+    (least, at) => (least === undefined || isAfter(least, at) ? at : least),
+    undefined,
+  )
 }

@@ -1,10 +1,7 @@
 import { randomName } from '../publishing/random-name.js'
 import { Hub, type HubOptions } from './hub.js'
-import { portOf, portPair } from './port.js'
+import { ABNORMAL, portOf, portPair } from './port.js'
 import type { TabSocket } from './tab-socket.js'
-
-/** RFC 6455 §7.4.1: no close frame was received. */
-const ABNORMAL = 1006
 
 /** What tabs tell each other before they have a channel of their own. */
 type Call =

@@ -261,6 +261,35 @@ describe('tabs with one hub', () => {
     await vi.waitFor(() => expect(asked.at(-1)).toBe('unlisten t3 jobs.* group=g'))
   })
 
+  it('are revoked only where their listens were live', async () => {
+    const { asked, say, open } = scripted()
+    const [one, two] = [await open(), await open()]
+    one.say('listen 1 a')
+    await vi.waitFor(() => expect(asked).toEqual(['listen t1 a']))
+    say('ok t1')
+    two.say('listen 1 a')
+    await vi.waitFor(() => expect(asked).toHaveLength(2))
+    say('error - E_FORBIDDEN\n{"pattern":"a"}')
+    say('ok t2')
+    say('message a -\n1')
+    await vi.waitFor(() => expect(two.heard.slice(1)).toEqual(['ok 1', 'message a -\n1']))
+    expect(one.heard.slice(1)).toEqual(['ok 1', 'error - E_FORBIDDEN\n{"pattern":"a"}'])
+  })
+
+  it('stay present when another `enter` is refused, and leave when they go', async () => {
+    const { asked, say, open } = scripted()
+    const [one] = [await open(), await open()]
+    one.say('presence 1 room op=enter member=m')
+    await vi.waitFor(() => expect(asked).toEqual(['presence t1 room op=enter member=m']))
+    say('ok t1')
+    one.say('presence 2 room op=enter member=m\n1')
+    await vi.waitFor(() => expect(asked).toHaveLength(2))
+    say('error t2 E_RATE_LIMIT\n{}')
+    await vi.waitFor(() => expect(one.heard.at(-1)).toMatch(/^error 2/))
+    one.leave()
+    await vi.waitFor(() => expect(asked.at(-1)).toBe('presence t3 room op=leave'))
+  })
+
   it('get the replies to their own requests, and errors about their own replies', async () => {
     const { asked, say, open } = scripted()
     const [one, two] = [await open(), await open()]

@@ -2,7 +2,7 @@ import type { WebSocketConstructor } from '../client-options.js'
 import { bodyOf, fieldsOf } from './frame.js'
 import { identityOf } from './identity.js'
 import { Link } from './link.js'
-import type { Port } from './port.js'
+import { ABNORMAL, type Port } from './port.js'
 import { Session } from './session.js'
 
 /** Options of a hub. */
@@ -16,9 +16,6 @@ export interface HubOptions {
 
 /** A tab that has not said hello by then has turned to another hub, or is gone. */
 const HELLO_MS = 10_000
-
-/** Close code for the tabs of a hub that ends: they reconnect, to the next one. */
-const ABNORMAL = 1006
 
 /**
  * Serves the tabs of an origin over one connection per URL and identity.

@@ -1,5 +1,11 @@
 import type { Frame } from './frame.js'
 
+/** RFC 6455 §7.4.1: no close frame was received. The client of the tab reconnects, to the hub of that moment. */
+export const ABNORMAL = 1006
+
+/** As when a page is unloaded: presence lingers, for the next page may enter again [P-14.6]. */
+export const GONE = 3000
+
 /** What a tab and the hub say to each other. */
 export type PortMessage =
   /** Hub to tab: somebody is there. */

@@ -1,3 +1,4 @@
+import { type ErrorCode, WebMQError } from '../protocol/index.js'
 import { bytesOf, type Frame } from './frame.js'
 import type { Port } from './port.js'
 
@@ -30,6 +31,8 @@ export class Session {
   #isClosed = false
   /** The id of the `auth` that waits for the link. */
   authId: string | undefined
+  /** Its requests that wait for answers. */
+  requestCount = 0
 
   constructor(port: Port, context: SessionContext) {
     this.#port = port
@@ -65,6 +68,12 @@ export class Session {
     this.#waitingBytes += bytesOf(frame)
     if (this.#waitingBytes > this.#context.maxTabBytes) this.close(SLOW_CONSUMER, 'the tab reads too slowly')
     else this.#port.post(['frame', frame])
+  }
+
+  /** Answers a request that the hub does not pass on. */
+  refuse(id: string, code: ErrorCode, detail: string): void {
+    const { message, retryable, docs } = new WebMQError(code, { detail })
+    this.send(`error ${id} ${code}\n${JSON.stringify({ message, retryable, docs })}`)
   }
 
   /** Ends it, after everything that was sent. */

@@ -2,7 +2,7 @@ import type { WebSocketConstructor, WebSocketLike } from '../client-options.js'
 import { invalid, socketClassOf } from '../options.js'
 import { randomName } from '../publishing/random-name.js'
 import { Election } from './election.js'
-import { portOf } from './port.js'
+import { ABNORMAL, portOf } from './port.js'
 import { TabSocket } from './tab-socket.js'
 
 /** Options of {@link sharedTabs}. */
@@ -125,7 +125,7 @@ class Tabs {
       const worker = this.#worker()
       worker.onerror = () => {
         this.#withoutWorker('the worker could not be loaded')
-        socket.end(1006, 'the worker could not be loaded')
+        socket.end(ABNORMAL, 'the worker could not be loaded')
       }
       socket.attach(portOf(worker.port))
       return

@@ -1,12 +1,6 @@
 import type { WebSocketLike } from '../client-options.js'
 import { bytesOf, type Frame } from './frame.js'
-import type { Port } from './port.js'
-
-/** RFC 6455 §7.4.1: no close frame was received. */
-const ABNORMAL = 1006
-
-/** As when a page is unloaded: presence lingers, for the next page may enter again [P-14.6]. */
-const GONE = 3000
+import { ABNORMAL, GONE, type Port } from './port.js'
 
 /** Pings without an answer after which the hub counts as gone. One may be late: the page itself may have slept. */
 const MAX_UNANSWERED = 2

@@ -8,7 +8,6 @@ import { doctorCommand } from './doctor.js'
 import { explainCommand } from './explain.js'
 import { addOptionFlags, readSources } from './option-flags.js'
 import { optionsNamed } from './option-sources.js'
-import { partitionCommand } from './partition.js'
 import { pubCommand } from './pub.js'
 import { serve } from './serve.js'
 import { subCommand } from './sub.js'
@@ -48,7 +47,7 @@ const NARROW: HelpConfiguration = {
 }
 
 /**
- * The command line: `serve` (the default), clients (`sub`, `pub`, `top`, `doctor`), `token …`, `config …`, `explain`, `partition`.
+ * The command line: `serve` (the default), clients (`sub`, `pub`, `top`, `doctor`), `token …`, `config …`, `explain`.
  *
  * @param exit Gets the exit code of the command.
  */
@@ -91,7 +90,6 @@ export function createProgram(terminal: Terminal, exit: (code: number) => void):
     topCommand(terminal, exit),
     doctorCommand(terminal, exit),
     explainCommand(terminal),
-    partitionCommand(terminal),
   ]
   for (const command of others) {
     program.addCommand(inherit(command, program))

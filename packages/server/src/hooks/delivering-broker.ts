@@ -27,7 +27,7 @@ export function deliveringThrough(broker: Broker, context: DeliveringContext): B
     ...(broker.publishBatch === undefined ? undefined : { publishBatch: broker.publishBatch.bind(broker) }),
     read: (range, patterns, reader) =>
       andThen(broker.read(range, patterns, reader), (result) => hookedResult(result, context)),
-    position: (patterns) => broker.position(patterns),
+    position: () => broker.position(),
     setAddress: (address) => broker.setAddress?.(address),
     stats: () => broker.stats(),
     stop: (limitMs) => broker.stop(limitMs),

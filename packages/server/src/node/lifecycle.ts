@@ -290,7 +290,9 @@ function assertCapable({ name, capabilities }: Transport, options: ResolvedOptio
   }
   if (options.tls !== undefined && !capabilities.tls) refuse(`tls: the ${name} transport has no TLS`)
   if (!options.proxyProtocol) return
-  if (!capabilities.proxyProtocol) refuse(`proxyProtocol: the ${name} transport does not speak it`)
+  if (!capabilities.proxyProtocol) {
+    refuse(`proxyProtocol: the ${name} transport does not read it; the native transport does (--transport native)`)
+  }
   if (isAttached) refuse("proxyProtocol: it is for the server's own port, not for a server that it is attached to")
 }
 

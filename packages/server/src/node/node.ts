@@ -173,7 +173,7 @@ export class ServerNode {
       observer,
     })
     hooks?.measure((name, durationMs) => hookTimes[name].observe(durationMs))
-    this.#delivery = new Delivery({ router, transport, liveBuffers, localListeners, publishes, broker })
+    this.#delivery = new Delivery({ router, transport, liveBuffers, localListeners, publishes })
     const address = typeof options.broker === 'string' ? options.broker : undefined
     this.#hideSecrets = address === undefined ? (text) => text : secretHider(address)
     this.#watch = new BrokerWatch({

@@ -9,7 +9,6 @@ import type { Broker } from '../ports/broker.js'
 import { brokerNameOf } from '../ports/broker-address.js'
 import { isIdentifying } from './access.js'
 import { assertBroker } from './assert-broker.js'
-import { assertPartitions } from './assert-partitions.js'
 import { assertRetain } from './assert-retain.js'
 import { didYouMean } from './closest-name.js'
 import { meshPlacesOf } from './mesh-address.js'
@@ -141,10 +140,6 @@ export interface ServerOptions {
   readonly historyMaxMessages?: number | undefined
   /** Bytes that a node and its broker keep in the log; default 16 MiB. */
   readonly historyMaxBytes?: number | undefined
-  /** Partitions of the log; default 1. A node follows those that it needs. */
-  readonly historyPartitions?: number | undefined
-  /** First words of a key that decide about its partition; default 1. */
-  readonly historyPartitionWords?: number | undefined
   /** Patterns of the keys whose last message is kept, for state topics: `prices.#`. Default: none. */
   readonly retain?: readonly string[] | undefined
   /** Most keys that are retained; default 2,000. */
@@ -332,7 +327,6 @@ function checkTogether(input: ServerOptions, options: ResolvedOptions): void {
   }
   if (input.webhook !== undefined) checkWebhook(options)
   assertRetain(options)
-  assertPartitions(options)
   if (typeof options.broker === 'string' && brokerNameOf(options.broker) === 'mesh') checkMesh(options.broker, options)
   if (jwt !== undefined) checkTokens(jwt, insecure)
   else if (!insecure && !isLoopback(host) && !isIdentifying(options)) {

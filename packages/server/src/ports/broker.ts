@@ -13,11 +13,6 @@ export interface Position {
   readonly epoch: string
   /** A safe integer that grows with every message of the epoch; 0 stands before the first message. */
   readonly offset: number
-  /**
-   * The places in the other partitions of a log with partitions [P-8.10]; each epoch then begins with its partition, as in
-   * `3.k2j4h1`. A broker without partitions neither gives nor reads it: the epoch is none of its own.
-   */
-  readonly others?: readonly Position[]
 }
 
 /** What a broker can do; each flag is asserted by the conformance suite. */
@@ -78,8 +73,6 @@ export interface InboundMessage {
   readonly payload: Uint8Array
   readonly isBinary: boolean
   readonly position?: Position
-  /** When it was logged, Unix time in milliseconds; only of reads with `hasTimes`. */
-  readonly loggedMs?: number
   /** As given to `publish`, on the publishing node alone. */
   readonly publisher?: number
   /** As given to `publish`. */
@@ -110,8 +103,6 @@ export interface ReadRange {
   readonly last?: number
   /** At most so many per read, the oldest first; the result says where to read on. Default: all. */
   readonly limit?: number
-  /** The messages say when they were logged, where the log knows: reads of several logs are joined by it. */
-  readonly hasTimes?: true
 }
 
 /** Who reads, for reads that take long. */
@@ -293,20 +284,8 @@ export interface Broker {
    *   cannot be one of its, `E_NODE_BEHIND` (retryable) when the node's copy does not reach the position in time.
    */
   read(range: ReadRange, patterns: readonly string[], reader?: Reader): ReadResult | Promise<ReadResult>
-  /**
-   * The end of the log now; `undefined` without the `history` capability.
-   * @param patterns Only the partitions that they concern matter. Default: all that this node follows.
-   */
-  position(patterns?: readonly string[]): Position | undefined | Promise<Position | undefined>
-  /**
-   * For a broker that receives its log on demand: begins, or goes on, to receive it. Resolves when the node's copy is
-   * complete; earlier messages of the log are not delivered. `read`, `position` and the delivery of logged keys need it.
-   * Absent: the node always has the log, if there is one.
-   * @throws {WebMQError} `E_BROKER_UNAVAILABLE` (retryable) when that takes too long; the broker goes on trying.
-   */
-  follow?(): Promise<void>
-  /** Receives the log no more, and drops the node's copy of it. Messages may still be published to it. */
-  unfollow?(): void
+  /** The end of the log now; `undefined` without the `history` capability. */
+  position(): Position | undefined | Promise<Position | undefined>
   /**
    * The address has another user or password: the next attempt to connect uses it. Connections that are up stay.
    * Absent: the broker has no address.

@@ -42,7 +42,7 @@ export function handingOver(broker: Broker, groups: () => Pick<QueueGroups, 'mat
           },
         }),
     read: (range, patterns, reader) => broker.read(range, patterns, reader),
-    position: (patterns) => broker.position(patterns),
+    position: () => broker.position(),
     setAddress: (address) => broker.setAddress?.(address),
     stats: () => broker.stats(),
     stop: (limitMs) => broker.stop(limitMs),

@@ -1,7 +1,7 @@
 import type { GapReason } from 'webmq-client/protocol'
 import type { Broker, InboundMessage, Position, Reader, ReadRange } from '../ports/broker.js'
 import { andThen, type MaybePromise } from '../ports/maybe-promise.js'
-import { beforeMessages, isAfter, movedTo, parsePosition } from '../ports/position.js'
+import { isAfter, parsePosition } from '../ports/position.js'
 import type { LiveBuffer } from './live-buffers.js'
 
 /** Which messages of the log a request asks for; none when all members are absent. */
@@ -49,15 +49,17 @@ export function readLog(
     return isRangeAsked(options)
       ? { messages: [], gap: 'no-history', hasMore: false }
       : { messages: [], hasMore: false }
-  const all = typeof patterns === 'string' ? [patterns] : patterns
   if (!isRangeAsked(options))
-    return andThen(broker.position(all), (position) =>
+    return andThen(broker.position(), (position) =>
       position === undefined ? { messages: [], hasMore: false } : { messages: [], position, hasMore: false },
     )
-  return andThen(broker.read(rangeOf(options), all, reader), ({ isPartial, ...result }) => ({
-    ...result,
-    hasMore: isPartial,
-  }))
+  return andThen(
+    broker.read(rangeOf(options), typeof patterns === 'string' ? [patterns] : patterns, reader),
+    ({ isPartial, ...result }) => ({
+      ...result,
+      hasMore: isPartial,
+    }),
+  )
 }
 
 /** Estimated bytes of the message that a page begins with; 0 without messages. */
@@ -77,7 +79,7 @@ export function withLive(
   const later = buffer.messages.filter(
     (message) => message.position !== undefined && isAfter(message.position, position),
   )
-  const end = later.reduce((end, { position }) => (position === undefined ? end : movedTo(end, position)), position)
+  const end = later.at(-1)?.position ?? position
   if (!isAsked) return { ...replay, position: end }
   if (buffer.hasOverflowed) return { ...replay, hasMore: true }
   return { ...replay, messages: [...replay.messages, ...later], position: end }
@@ -93,8 +95,7 @@ export function limitReplay(replay: Replay, takeBytes: TakeBytes): Replay {
   while (end < messages.length && takeBytes(byteCountOf(messages[end]), end === 0)) end++
   if (end === messages.length) return replay
   const kept = messages.slice(0, end)
-  const isJoined = replay.position?.others !== undefined
-  const position = isJoined ? beforeMessages(replay.position, messages.slice(end)) : kept.at(-1)?.position
+  const position = kept.at(-1)?.position
   return position === undefined ? replay : { ...replay, messages: kept, position, hasMore: true }
 }
 

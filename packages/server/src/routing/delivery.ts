@@ -1,19 +1,9 @@
-import {
-  encodeMeta,
-  encodeServerMessage,
-  type GapReason,
-  isKey,
-  MessageFrame,
-  matches,
-  partitionOf,
-} from 'webmq-client/protocol'
+import { encodeMeta, encodeServerMessage, type GapReason, isKey, MessageFrame, matches } from 'webmq-client/protocol'
 import type { LocalListeners } from '../in-process/listeners.js'
 import type { PublishTimings } from '../measuring/publish-timings.js'
 import type { Route, Router } from '../patterns/router.js'
 import { getsMeta, isSse, mayDrop } from '../patterns/variant.js'
-import type { Broker, InboundMessage } from '../ports/broker.js'
-import { isPromise } from '../ports/maybe-promise.js'
-import { movedTo } from '../ports/position.js'
+import type { InboundMessage } from '../ports/broker.js'
 import type { ConnectionId, GroupId, Transport } from '../ports/transport.js'
 import type { LiveBuffers } from '../replay/live-buffers.js'
 import { GapAnnouncer } from './gap-announcer.js'
@@ -27,7 +17,6 @@ export interface DeliveryContext {
   readonly liveBuffers: LiveBuffers
   readonly localListeners: LocalListeners
   readonly publishes: Pick<PublishTimings, 'isAwaiting' | 'delivered'>
-  readonly broker: Pick<Broker, 'position'>
 }
 
 /** Sends the messages of the broker to their listeners on this node. */
@@ -132,21 +121,9 @@ export class Delivery {
     const hasMeta = message.attributes !== undefined && router.hasMeta
     const metaStreams = hasMeta ? streams.filter(getsMeta) : []
     const plainStreams = hasMeta ? streams.filter((group) => !getsMeta(group)) : streams
-    const event = this.#placedInAll(message)
-    if (plainStreams.length > 0) transport.multicast(plainStreams, encodeSseMessage(event, false), false)
-    if (metaStreams.length > 0) transport.multicast(metaStreams, encodeSseMessage(event, false, true), false)
+    if (plainStreams.length > 0) transport.multicast(plainStreams, encodeSseMessage(message, false), false)
+    if (metaStreams.length > 0) transport.multicast(metaStreams, encodeSseMessage(message, false, true), false)
     return groups.filter((group) => !isSse(group))
-  }
-
-  /**
-   * The message with its place in every partition of the log, its own first: a reader of several partitions keeps one
-   * position alone, that of the last event.
-   */
-  #placedInAll(message: InboundMessage): InboundMessage {
-    const { position } = message
-    if (position === undefined || partitionOf(position.epoch) === undefined) return message
-    const end = this.#context.broker.position()
-    return end === undefined || isPromise(end) ? message : { ...message, position: movedTo(end, position) }
   }
 
   #tellGap({ pattern, group }: Route, reason: GapReason): void {

@@ -1,5 +1,6 @@
+import { subscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
-import { type AddressInfo, connect, createServer } from 'node:net'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { pipeline } from 'node:stream'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { GapReason } from 'webmq-client/protocol'
@@ -52,9 +53,20 @@ function createSystem(options: HistoryOptions): BrokerSystem {
   }
 }
 
+/** Sockets that were opened since this file began: tests of other files in this process may leave some. */
+const sockets = new Set<Socket>()
+for (const channel of ['net.client.socket', 'net.server.socket']) {
+  subscribe(channel, (message) => {
+    const { socket } = message as { readonly socket: Socket }
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
+}
+
 /** Sockets of this process, and servers: a line each. */
 function openSockets(): string[] {
-  return process.getActiveResourcesInfo().filter((kind) => kind.startsWith('TCP'))
+  const servers = process.getActiveResourcesInfo().filter((kind) => kind === 'TCPServerWrap')
+  return [...servers, ...Array.from(sockets, () => 'TCPSocketWrap')]
 }
 
 brokerSuite('mesh', () => createSystem(historyOf()), { ...CAPABILITIES, history: false })

@@ -12,7 +12,7 @@ transportSuite('ws', createWsTransport, {
     pause: true,
     overflow: true,
     answers: false,
-    proxyProtocol: true,
+    proxyProtocol: false,
     sse: true,
   },
   makeCertificate,

@@ -44,10 +44,20 @@ export const clientsScenario: Scenario = {
     return {
       config: { ...config },
       notes,
+      title: brokerTitle(config),
       heading: clientsHeading(config),
       run: async (context) => await runClients(config, broker, assertions, context),
     }
   },
+}
+
+/** Which broker the run uses, and how to take RabbitMQ. */
+function brokerTitle({ broker, brokerAddress }: ClientsConfig): string {
+  if (broker === 'memory') return ', broker: memory, in the one server; --broker rabbitmq takes RabbitMQ'
+  const name = broker === 'rabbitmq' ? 'RabbitMQ' : broker
+  if (brokerAddress !== undefined) return `, broker: ${name} at ${brokerAddress}`
+  const other = broker === 'rabbitmq' ? '' : '; --broker rabbitmq takes RabbitMQ'
+  return `, broker: ${name}${isEmbedded(broker) ? '' : ', started by this run'}${other}`
 }
 
 async function runClients(

@@ -276,7 +276,6 @@ export class HistoryLog {
       hasRefused: (after, upTo) => this.#refusals.has(after, upTo, isMatch),
       isSince: since !== undefined,
       isContinuous: since !== undefined || rewindMs !== undefined,
-      hasTimes: range.hasTimes === true,
     })
   }
 

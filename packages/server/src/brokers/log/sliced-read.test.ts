@@ -52,7 +52,6 @@ it('reads in slices what it reads at once, whatever is logged in between, or say
           hasRefused: () => false,
           isContinuous: true,
           isSince: true,
-          hasTimes: false,
         }
         const begin = () => new SlicedRead(options)
         const atOnce = begin()

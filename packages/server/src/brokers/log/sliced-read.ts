@@ -33,8 +33,6 @@ export interface SlicedReadOptions {
   readonly isContinuous: boolean
   /** It asks for all messages after a position. */
   readonly isSince: boolean
-  /** The messages say when they were logged. */
-  readonly hasTimes: boolean
 }
 
 /**
@@ -100,16 +98,15 @@ export class SlicedRead {
 
   /** What was read. It is partial when the limit is reached, and when the read was not ended. */
   result(): ReadResult {
-    const { epoch, isContinuous, isSince, hasRefused, hasTimes } = this.#options
+    const { epoch, isContinuous, isSince, hasRefused } = this.#options
     const isExpired = (this.#hasDropped && isContinuous) || (this.#hasAged && isSince)
     const refused = hasRefused(this.#from, this.#at) ? 'refused' : undefined
     const gap = this.#options.gap ?? (isExpired ? 'history-expired' : refused)
     const result = {
-      messages: this.#found.map(({ key, payload, isBinary, offset, timeMs, attributes }): InboundMessage => {
+      messages: this.#found.map(({ key, payload, isBinary, offset, attributes }): InboundMessage => {
         const position = { epoch, offset }
         const known = attributes === undefined ? undefined : decodeAttributes(attributes)
-        const message = inbound({ key, payload, isBinary, attributes: known }, position, undefined)
-        return hasTimes ? { ...message, loggedMs: timeMs } : message
+        return inbound({ key, payload, isBinary, attributes: known }, position, undefined)
       }),
       position: { epoch, offset: this.#at },
       isPartial: this.#at < this.#upTo,

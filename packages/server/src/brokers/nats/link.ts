@@ -117,16 +117,8 @@ export class NatsLink implements Link {
     if (this.#log?.covers(pattern) !== true) await this.#subscriptions.unbind(pattern)
   }
 
-  async openLog(): Promise<void> {
-    await this.#log?.openForPublishing()
-  }
-
   async follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
     await this.#log?.follow(after, follower)
-  }
-
-  unfollow(): void {
-    this.#log?.unfollow()
   }
 
   async logEnd(): Promise<Position | undefined> {

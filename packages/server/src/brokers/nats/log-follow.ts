@@ -40,7 +40,6 @@ export class LogFollow {
   /** Everything that was logged before `follow` has arrived when this sequence has. */
   #targetSequence = 0
   #completion: Deferred<void> | undefined
-  #isStopped = false
 
   constructor(context: LogFollowContext) {
     this.#context = context
@@ -60,7 +59,6 @@ export class LogFollow {
   async follow(position: Position | undefined, follower: LogFollower): Promise<void> {
     const { stream, consumer, guard } = this.#context
     const { state, start } = await guard.open(position)
-    if (this.#isStopped) return
     const isContinued = start.after !== undefined
     const isEmpty = state.firstSequence > state.lastSequence
     this.#follower = follower
@@ -75,7 +73,7 @@ export class LogFollow {
     const completion = this.#completion?.promise
     const first = isContinued ? start.sequence + 1 : stream.oldestRead(state)
     await Promise.all([consumer.start(first), completion])
-    if (isContinued && !this.#isStopped) await guard.vouch(state)
+    if (isContinued) await guard.vouch(state)
   }
 
   /** The next message of the stream. */
@@ -110,13 +108,6 @@ export class LogFollow {
     if (this.#state === undefined) return
     if (this.#start?.after !== undefined) this.#lose('the stream has dropped the message to continue from')
     else if (this.#start !== undefined) this.#begin(this.#targetSequence)
-    this.#complete()
-  }
-
-  /** The log is followed no more. */
-  stop(): void {
-    this.#isStopped = true
-    this.#state = undefined
     this.#complete()
   }
 

@@ -1,9 +1,9 @@
 import type { JetStreamManager } from '@nats-io/jetstream'
-import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node'
+import type { Msg, NatsConnection } from '@nats-io/transport-node'
 import type { Position } from '../../ports/broker.js'
 import type { LinkContext, LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
 import { GenerationGuard } from './generation-guard.js'
-import { explained, type RequestContext } from './jetstream-errors.js'
+import { explained } from './jetstream-errors.js'
 import type { LastSeen } from './last-seen.js'
 import type { NatsCore, NatsJetStream } from './library.js'
 import { LogFollow } from './log-follow.js'
@@ -42,37 +42,58 @@ const API_PREFIX = '$JS.API.'
 /** The log over one link: a stream of JetStream. */
 export class NatsLog {
   readonly #context: NatsLogContext
-  readonly #link: LinkContext
   readonly #wire: NatsLogWire
   readonly #events: LinkEvents
   readonly #subjects: NatsSubjects
-  readonly #requestContext: () => RequestContext
   readonly #stream: LogStream
-  /** Present while the log is followed. */
-  #consumer: OrderedConsumer | undefined
-  #follow: LogFollow | undefined
-  #followCount = 0
-  /** Of the stream when it was opened. */
-  #epoch = ''
-  #generation = Number.POSITIVE_INFINITY
-  /** Of all nodes, about the log. */
-  #notes: Subscription | undefined
+  readonly #consumer: OrderedConsumer
+  readonly #follow: LogFollow
   readonly #acks: PublishAcks
   /** The sequence of the acknowledged message follows it. */
   readonly #ackPrefix: string
   #isOpening = false
 
   constructor(log: NatsLogContext, link: LinkContext, subjects: NatsSubjects, events: LinkEvents, wire: NatsLogWire) {
-    const { jetStream, connection, manager, inbox } = log
+    const { jetStream, connection, manager, lastSeen, inbox } = log
     this.#context = log
-    this.#link = link
     this.#wire = wire
     this.#events = events
     this.#subjects = subjects
     this.#ackPrefix = `${inbox}.p.`
-    this.#requestContext = () => ({ jetStream, info: connection.info, prefix: subjects.prefix })
-    this.#stream = new LogStream(manager, this.#requestContext, link.namespace, subjects, log.stream)
-    this.#acks = new PublishAcks(this.#stream.name, events)
+    const requestContext = () => ({ jetStream, info: connection.info, prefix: subjects.prefix })
+    const stream = new LogStream(manager, requestContext, link.namespace, subjects, log.stream)
+    this.#stream = stream
+    this.#acks = new PublishAcks(stream.name, events)
+    this.#consumer = new OrderedConsumer({
+      jetStream,
+      connection,
+      manager,
+      stream: stream.name,
+      deliverSubject: `${inbox}.m`,
+      heartbeatMs: link.heartbeatMs,
+      take: (message) => {
+        this.#follow.take(message)
+        this.#acks.followed(this.#follow.lastSequence)
+      },
+      idle: () => this.#follow.idle(),
+      lost: (cause) => wire.lose(cause),
+      explained: (cause) => explained(cause, requestContext()),
+    })
+    this.#follow = new LogFollow({
+      stream,
+      consumer: this.#consumer,
+      guard: new GenerationGuard({
+        stream,
+        lastSeen,
+        announce: (generation) => connection.publish(subjects.ofLog, String(generation)),
+      }),
+      subjects,
+      lastSeen,
+      events,
+      logs: (key) => this.logs(key),
+      isSubscribed: (key) => wire.isSubscribed(key),
+      lose: (cause) => wire.lose(cause),
+    })
   }
 
   /** Creates or adjusts the stream. */
@@ -83,81 +104,12 @@ export class NatsLog {
         if (error === null) this.#answered(message)
       },
     })
-    this.#epoch = (await this.#stream.open()).epoch
+    await this.#stream.open()
     this.#isOpening = false
   }
 
-  /** As {@link Link.openLog}. */
-  async openForPublishing(): Promise<void> {
-    const { connection } = this.#context
-    this.#acks.unfollowed()
-    // A node that follows the log finds that its end is lost, and tells all: positions then have another epoch.
-    this.#notes ??= connection.subscribe(this.#subjects.ofLog, {
-      callback: (error, note) => {
-        const isLater = error === null && Number(note.string()) > this.#generation
-        if (isLater) this.#wire.lose(new Error('another node has found that the log has lost its end'))
-      },
-    })
-    const { epoch, generation } = await this.#stream.state()
-    this.#epoch = epoch
-    this.#generation = generation
-  }
-
-  /** As {@link Link.follow}. */
-  async follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
-    const { lastSeen, connection } = this.#context
-    const subjects = this.#subjects
-    const stream = this.#stream
-    const consumer = this.#createConsumer()
-    const follow = new LogFollow({
-      stream,
-      consumer,
-      guard: new GenerationGuard({
-        stream,
-        lastSeen,
-        announce: (generation) => connection.publish(subjects.ofLog, String(generation)),
-      }),
-      subjects,
-      lastSeen,
-      events: this.#events,
-      logs: (key) => this.logs(key),
-      isSubscribed: (key) => this.#wire.isSubscribed(key),
-      lose: (cause) => this.#wire.lose(cause),
-    })
-    this.#consumer = consumer
-    this.#follow = follow
-    await follow.follow(after, follower)
-    if (this.#follow === follow) this.#acks.followed(follow.lastSequence)
-  }
-
-  /** As {@link Link.unfollow}. */
-  unfollow(): void {
-    this.#epoch = this.#follow?.epoch || this.#epoch
-    this.#consumer?.end()
-    this.#follow?.stop()
-    this.#consumer = undefined
-    this.#follow = undefined
-    this.openForPublishing().catch((cause: Error) => this.#wire.lose(cause))
-  }
-
-  #createConsumer(): OrderedConsumer {
-    const { jetStream, connection, manager, inbox } = this.#context
-    return new OrderedConsumer({
-      jetStream,
-      connection,
-      manager,
-      stream: this.#stream.name,
-      // Late messages of an earlier consumer go nowhere.
-      deliverSubject: `${inbox}.m${++this.#followCount}`,
-      heartbeatMs: this.#link.heartbeatMs,
-      take: (message) => {
-        this.#follow?.take(message)
-        if (this.#follow !== undefined) this.#acks.followed(this.#follow.lastSequence)
-      },
-      idle: () => this.#follow?.idle(),
-      lost: (cause) => this.#wire.lose(cause),
-      explained: (cause) => explained(cause, this.#requestContext()),
-    })
+  follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
+    return this.#follow.follow(after, follower)
   }
 
   async logEnd(): Promise<Position> {
@@ -212,13 +164,13 @@ export class NatsLog {
 
   /** The link is about to be closed. */
   end(): void {
-    this.#consumer?.delete()
+    this.#consumer.delete()
   }
 
   /** The link is over. */
   fail(cause: Error): void {
-    this.#consumer?.stop()
-    this.#follow?.fail(cause)
+    this.#consumer.stop()
+    this.#follow.fail(cause)
   }
 
   /** An error thrown here would end the library's reader. */
@@ -229,7 +181,7 @@ export class NatsLog {
       const reason =
         message.headers?.code === NO_RESPONDERS
           ? 'nobody stores logged messages: the stream is gone, or has no leader'
-          : this.#acks.answered(sequence, message.json<PublishAnswer>(), this.#follow?.epoch || this.#epoch)
+          : this.#acks.answered(sequence, message.json<PublishAnswer>(), this.#follow.epoch)
       if (reason !== undefined) this.#wire.lose(new Error(reason))
     } catch (cause) {
       this.#wire.lose(cause instanceof Error ? cause : new Error(String(cause)))

@@ -1,4 +1,4 @@
-import type { ConsumerMessages, ConsumerNotification, JetStreamManager, JsMsg } from '@nats-io/jetstream'
+import type { ConsumerNotification, JetStreamManager, JsMsg } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { Liveness } from '../remote/liveness.js'
 import type { NatsJetStream } from './library.js'
@@ -38,7 +38,6 @@ export class OrderedConsumer {
   readonly #context: OrderedConsumerContext
   readonly #liveness: Liveness
   #name: string | undefined
-  #messages: ConsumerMessages | undefined
   /** Delivery sequence of the last message. */
   #sequence = 0
   #pendingCount = 0
@@ -67,7 +66,6 @@ export class OrderedConsumer {
       deliver_subject: deliverSubject,
     })
     const messages = await consumer.consume({ callback: (message) => this.#guarded(message) })
-    this.#messages = messages
     void this.#watch(messages.status())
     const idleMs = Math.max(MIN_HEARTBEAT_MS, Math.floor(heartbeatMs / HEARTBEATS_PER_LINK_HEARTBEAT))
     const info = await manager.consumers
@@ -87,7 +85,6 @@ export class OrderedConsumer {
         throw this.#context.explained(cause)
       })
     this.#name = info.name
-    if (this.#isOver) this.delete()
     if (this.#sequence === 0) this.#pendingCount = info.num_pending
     this.#liveness.isPaused = false
   }
@@ -96,13 +93,6 @@ export class OrderedConsumer {
   stop(): void {
     this.#isOver = true
     this.#liveness.stop()
-  }
-
-  /** Ends the consumer, while its connection stays. */
-  end(): void {
-    this.stop()
-    this.delete()
-    this.#messages?.stop()
   }
 
   /** Deletes the consumer at JetStream, without waiting: JetStream would delete it by itself some seconds later. */

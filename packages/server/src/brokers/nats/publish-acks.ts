@@ -13,8 +13,8 @@ interface Stored {
 }
 
 /**
- * Logged messages that were sent, and the stream's answers. If the node follows the stream, a message is confirmed once
- * it has also come from there: a caller that gets a position can read up to it.
+ * Logged messages that were sent, and the stream's answers. A message is confirmed once this node has also received it
+ * from the stream: a caller that gets a position can read up to it.
  */
 export class PublishAcks {
   readonly #stream: string
@@ -74,11 +74,6 @@ export class PublishAcks {
     if (this.#head === 0 || this.#head * 2 < this.#stored.length) return
     this.#stored = this.#stored.slice(this.#head)
     this.#head = 0
-  }
-
-  /** The node does not follow the stream: the answers are enough. */
-  unfollowed(): void {
-    this.followed(Number.POSITIVE_INFINITY)
   }
 
   /** Removes the oldest message whose key `isIt` is true for; returns its sequence. */

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Channel } from 'amqplib'
-import { type AmqpConnection, closeChannel, watchChannel } from './connection.js'
+import { type AmqpConnection, watchChannel } from './connection.js'
 import { EPOCH_RECORD_PROPERTIES, type EpochRecord, encodeEpochRecord } from './epoch-record.js'
 import { readLog } from './log-consumer.js'
 import type { LogRecord } from './log-record.js'
@@ -16,7 +16,6 @@ export class EpochWriter {
   readonly #consuming: AmqpConnection
   readonly #queue: string
   readonly #lost: (cause: Error) => void
-  #isClosed = false
 
   static async open(
     publishing: AmqpConnection,
@@ -32,9 +31,7 @@ export class EpochWriter {
     this.#consuming = consuming
     this.#queue = queue
     this.#lost = lost
-    watchChannel(channel, (cause) => {
-      if (!this.#isClosed) lost(cause)
-    })
+    watchChannel(channel, lost)
     channel.on('return', () => lost(new Error('the log is gone')))
   }
 
@@ -44,12 +41,6 @@ export class EpochWriter {
     const record = encodeEpochRecord({ nonce, timeMs: Date.now(), ...statement })
     this.#channel.sendToQueue(this.#queue, record, { ...EPOCH_RECORD_PROPERTIES, mandatory: true })
     return nonce
-  }
-
-  /** Writes nothing more. */
-  close(): void {
-    this.#isClosed = true
-    closeChannel(this.#channel)
   }
 
   /** Writes a record; resolves to its offset in the queue. What the broker accepted before the call stands before it. */

@@ -9,8 +9,6 @@ import { Consumer } from './consumer.js'
 import type { RabbitmqLimits } from './limits.js'
 import type { LogCursor } from './log-cursor.js'
 import { LogFollow } from './log-follow.js'
-import { logQueueOf } from './log-queue.js'
-import { LogWatch } from './log-watch.js'
 import { Publisher } from './publisher.js'
 
 /** What a link needs to know of the log. */
@@ -38,12 +36,7 @@ export class RabbitmqLink implements Link {
   readonly #connections: AmqpConnection[] = []
   #publisher: Publisher | undefined
   #consumer: Consumer | undefined
-  /** Declares the log when it is opened; absent after `unfollow`. */
   #follow: LogFollow | undefined
-  #openFollow: (() => Promise<LogFollow>) | undefined
-  #openWatch: (() => Promise<LogWatch>) | undefined
-  #watch: LogWatch | undefined
-  #isFollowing = false
   #isOpen = false
   #lostCause: Error | undefined
   #isClosed = false
@@ -85,25 +78,8 @@ export class RabbitmqLink implements Link {
     this.#publisher?.publish(message)
   }
 
-  async openLog(): Promise<void> {
-    const watch = await this.#openWatch?.()
-    if (this.#isFollowing || this.#isEnded || this.#watch !== undefined) watch?.close()
-    else this.#watch = watch
-  }
-
   async follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
-    this.#isFollowing = true
-    this.#watch?.close()
-    this.#watch = undefined
-    this.#follow ??= await this.#openFollow?.()
-    if (this.#isFollowing) await this.#follow?.follow(after, follower)
-    else this.#leave()
-  }
-
-  unfollow(): void {
-    this.#isFollowing = false
-    this.#leave()
-    this.openLog().catch((cause: Error) => this.#lose(cause))
+    await this.#follow?.follow(after, follower)
   }
 
   async logEnd(): Promise<Position | undefined> {
@@ -120,15 +96,6 @@ export class RabbitmqLink implements Link {
     for (const connection of this.#connections) connection.destroy()
   }
 
-  get #isEnded(): boolean {
-    return this.#isClosed || this.#lostCause !== undefined
-  }
-
-  #leave(): void {
-    this.#follow?.leave()
-    this.#follow = undefined
-  }
-
   async #open(signal: AbortSignal): Promise<void> {
     const { context, log, limits } = this.#options
     // Both are waited for, so that none is established after the link was given up.
@@ -142,7 +109,7 @@ export class RabbitmqLink implements Link {
     const logged = hasHistory(history) ? history.history : undefined
     this.#publisher = await Publisher.open(
       publishing,
-      { ...context, epoch: () => cursor.epoch, isFollowing: () => this.#isFollowing },
+      { ...context, epoch: () => cursor.epoch },
       { confirmed, refused, blocked, lost },
     )
     const { maxPatterns } = limits
@@ -155,10 +122,7 @@ export class RabbitmqLink implements Link {
     if (logged === undefined) return
     const alive = () => consumer.alive()
     const options = { publishing, consuming, context, history, cursor }
-    this.#openFollow = () => LogFollow.open(options, { alive, deliver, malformed, surplus, lost })
-    const { namespace, heartbeatMs } = context
-    this.#openWatch = () => LogWatch.open(consuming, logQueueOf(namespace), heartbeatMs, lost)
-    this.#follow = await this.#openFollow()
+    this.#follow = await LogFollow.open(options, { alive, deliver, malformed, surplus, lost })
   }
 
   async #connect(purpose: string, signal: AbortSignal): Promise<AmqpConnection> {
@@ -187,7 +151,6 @@ export class RabbitmqLink implements Link {
     this.#publisher?.stop()
     this.#consumer?.stop()
     this.#follow?.stop()
-    this.#watch?.stop()
   }
 
   #end(): void {

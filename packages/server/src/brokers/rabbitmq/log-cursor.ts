@@ -5,7 +5,7 @@ import type { LinkSource } from '../remote/link.js'
  * detect that the log was replaced.
  */
 export class LogCursor {
-  /** Epoch of the followed log; empty while none is followed. */
+  /** Epoch of the followed log; empty before that. */
   epoch = ''
   /** Offset in the queue of the last record that was read; -1 before that. */
   seenOffset = -1
@@ -23,11 +23,6 @@ export class LogCursor {
     this.epoch = epoch
     this.seenOffset = nextOffset - 1
     this.forget()
-  }
-
-  /** The node follows the log no more: it does not know the epoch of what it publishes. */
-  leave(): void {
-    this.begin('', 0)
   }
 
   /** Drops the anchor: it is no longer known whether the log is the same. */

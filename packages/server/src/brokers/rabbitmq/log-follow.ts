@@ -6,12 +6,11 @@ import { newEpoch } from '../log/epoch.js'
 import { EPHEMERAL_KEY } from '../remote/ephemeral.js'
 import type { LinkContext, LinkDelivery, LogFollower } from '../remote/link.js'
 import type { AmqpConnection } from './connection.js'
-import { EpochNaming } from './epoch-naming.js'
 import { EpochWriter } from './epoch-writer.js'
 import { LogConsumer, type LogReadOptions } from './log-consumer.js'
 import type { LogCursor } from './log-cursor.js'
 import { LogEpoch } from './log-epoch.js'
-import { declareLog, logQueueOf, MESSAGE_OVERHEAD_BYTES, maxLogBytesOf } from './log-queue.js'
+import { declareLog, logQueueOf } from './log-queue.js'
 import type { LogRecord } from './log-record.js'
 import { firstRecord, scanLog } from './log-scan.js'
 
@@ -73,11 +72,8 @@ export class LogFollow {
   readonly #events: LogFollowEvents
   readonly #log: LogReadOptions
   readonly #writer: EpochWriter
-  readonly #naming: EpochNaming
   #state: FollowState = { name: 'scanning' }
   #epoch = new LogEpoch(0)
-  #isFinding = false
-  #hasLeft = false
   #consumer: LogConsumer | undefined
   #follower: LogFollower | undefined
   /** Of the queue: the next that must come; `undefined` if the log begins with whatever comes first. */
@@ -97,20 +93,11 @@ export class LogFollow {
     this.#events = events
     this.#log = log
     this.#writer = writer
-    const { history } = options
-    this.#naming = new EpochNaming({
-      maxBytes: maxLogBytesOf(history),
-      maxAgeMs: history.history.maxAgeMs,
-      random: Math.random,
-    })
   }
 
   /** As {@link Link.follow}. */
   async follow(after: Position | undefined, follower: LogFollower): Promise<void> {
-    this.#isFinding = true
     const { start, untilOffset } = await this.#findStart(after)
-    this.#isFinding = false
-    if (this.#hasLeft) this.#writer.close()
     if (this.#isStopped()) return
     this.#follower = follower
     this.#epoch = start.epoch
@@ -126,9 +113,8 @@ export class LogFollow {
       take: (record) => this.#take(record),
       lost: this.#log.lost,
     })
-    if (this.#isStopped()) this.#consumer.close()
-    else await continued.promise
-    if (!start.isContinued && !this.#isStopped()) this.#writer.write({ epoch: this.#options.cursor.epoch })
+    await continued.promise
+    if (!start.isContinued) this.#writer.write({ epoch: this.#options.cursor.epoch })
   }
 
   /** As {@link Link.logEnd}. Writes an epoch record: AMQP has no other way to find the end of a stream. */
@@ -143,17 +129,6 @@ export class LogFollow {
     this.#consumer?.stop()
   }
 
-  /** The log is followed no more, while the link stays: a pending `follow` resolves. */
-  leave(): void {
-    if (this.#state.name === 'continuing') this.#state.done()
-    this.#state = { name: 'stopped' }
-    this.#hasLeft = true
-    this.#consumer?.close()
-    // What it looks for may be a record that it still has to write.
-    if (!this.#isFinding) this.#writer.close()
-    this.#options.cursor.leave()
-  }
-
   #isStopped(): boolean {
     return this.#state.name === 'stopped'
   }
@@ -161,7 +136,6 @@ export class LogFollow {
   /** Writes an epoch record; everything that was logged before the call stands before it. */
   async #findStart(after: Position | undefined): Promise<{ start: LogStart; untilOffset: number }> {
     const { cursor } = this.#options
-    const knownEpoch = cursor.epoch
     const untilOffset = await this.#writer.writeAndLocate({ candidate: newEpoch() })
     const state = after === undefined ? 'unknown' : await this.#compare(after, untilOffset)
     if (state === 'same') {
@@ -170,7 +144,7 @@ export class LogFollow {
       return { start: { offset, epoch, isContinued: true }, untilOffset }
     }
     if (state === 'unknown') return { start: await this.#begin(untilOffset, false), untilOffset }
-    const denied = await this.#writer.writeAndLocate({ candidate: newEpoch(), denies: knownEpoch })
+    const denied = await this.#writer.writeAndLocate({ candidate: newEpoch(), denies: cursor.epoch })
     return { start: await this.#begin(denied, true), untilOffset: denied }
   }
 
@@ -204,21 +178,10 @@ export class LogFollow {
     } else if (delivery !== undefined) this.#deliver(delivery, record)
     else this.#refuse(record)
     if (record.timeMs !== undefined) this.#options.cursor.timeMs = record.timeMs
-    this.#nameEpoch(record)
     if (this.#state.name === 'continuing' && offset >= this.#state.untilOffset) {
       this.#state.done()
       this.#state = { name: 'following' }
     }
-  }
-
-  #nameEpoch({ epoch, epochRecord, delivery }: LogRecord): void {
-    const { cursor } = this.#options
-    const isNamed = (epoch ?? epochRecord?.candidate) === cursor.epoch
-    const byteCount = MESSAGE_OVERHEAD_BYTES + (delivery?.payload.length ?? 0)
-    if (isNamed) this.#naming.named(Date.now())
-    // A node that catches up names it at the end.
-    else if (this.#naming.unnamed(byteCount, Date.now()) && this.#state.name === 'following')
-      this.#writer.write({ epoch: cursor.epoch })
   }
 
   #refuse({ offset, malformedKey }: LogRecord): void {

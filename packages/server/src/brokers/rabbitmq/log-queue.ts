@@ -6,7 +6,7 @@ import { replyCodeOf } from './errors.js'
 
 const PRECONDITION_FAILED = 406
 /** Estimate of what RabbitMQ stores for a message besides its payload: key, properties, its own annotations. */
-export const MESSAGE_OVERHEAD_BYTES = 512
+const MESSAGE_OVERHEAD_BYTES = 512
 /** A stream drops whole segments, the oldest first. It has this many, and one more. */
 const SEGMENTS = 8
 const MIN_SEGMENT_BYTES = 65_536
@@ -42,14 +42,9 @@ export async function declareLog(
   })
 }
 
-/** Bytes of the log, with what RabbitMQ stores for each message. */
-export function maxLogBytesOf({ historyMaxBytes, historyMaxMessages }: HistoryOptions): number {
-  return historyMaxBytes + historyMaxMessages * MESSAGE_OVERHEAD_BYTES
-}
-
 function argumentsOf(options: HistoryOptions): Readonly<Record<string, string | number>> {
   const { maxAgeMs } = options.history
-  const maxBytes = maxLogBytesOf(options)
+  const maxBytes = options.historyMaxBytes + options.historyMaxMessages * MESSAGE_OVERHEAD_BYTES
   return {
     'x-queue-type': 'stream',
     'x-max-length-bytes': maxBytes,

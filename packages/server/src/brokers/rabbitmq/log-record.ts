@@ -3,10 +3,7 @@ import type { LinkDelivery } from '../remote/link.js'
 import { decodeEpochRecord, type EpochRecord } from './epoch-record.js'
 import { deliveryOf, keyOf } from './message-properties.js'
 
-/**
- * Header of a node's message for the log: the epoch that the node knows, if it follows the log, a dot, and the Unix time
- * in milliseconds.
- */
+/** Header of a node's message for the log: the epoch that the node knows, a dot, and the Unix time in milliseconds. */
 export const LOG_HEADER = 'webmq-log'
 /** RabbitMQ's own. */
 const OFFSET_HEADER = 'x-stream-offset'
@@ -25,7 +22,6 @@ export interface LogRecord {
   readonly malformedKey?: string | undefined
 }
 
-/** @param epoch '' when the node does not know it. */
 export function encodeLogHeader(epoch: string, timeMs: number): string {
   return `${epoch}.${timeMs}`
 }
@@ -48,7 +44,7 @@ export function recordOf(message: ConsumeMessage): LogRecord | undefined {
   return { offset, timeMs: own?.timeMs, epoch: own?.epoch, epochRecord: undefined, delivery, malformedKey }
 }
 
-function decodeLogHeader(value: unknown): { readonly epoch: string | undefined; readonly timeMs: number } | undefined {
-  const [, epoch, timeMs] = typeof value === 'string' ? (/^([\w-]{6,16})?\.(\d{13})$/.exec(value) ?? []) : []
-  return timeMs === undefined ? undefined : { epoch, timeMs: Number(timeMs) }
+function decodeLogHeader(value: unknown): { readonly epoch: string; readonly timeMs: number } | undefined {
+  const [, epoch, timeMs] = typeof value === 'string' ? (/^([\w-]{6,16})\.(\d{13})$/.exec(value) ?? []) : []
+  return epoch === undefined ? undefined : { epoch, timeMs: Number(timeMs) }
 }

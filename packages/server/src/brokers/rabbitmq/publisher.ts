@@ -8,10 +8,8 @@ import { BINARY_TYPE, TEXT_TYPE, withAttributes } from './message-properties.js'
 
 /** What a publisher needs to know of its node and of the log. */
 export interface PublisherContext extends LinkContext {
-  /** Epoch that logged messages carry; '' when the node does not know it. */
+  /** Epoch that logged messages carry. */
   readonly epoch: () => string
-  /** The node follows the log, so it learns otherwise that a message did not reach it. */
-  readonly isFollowing: () => boolean
 }
 
 /** What a publisher reports. */
@@ -44,7 +42,6 @@ export class Publisher {
     watchChannel(channel, events.lost)
     // Durable, and never deleted by us: queues of other programs are bound to it.
     await channel.assertExchange(context.namespace, 'topic', { durable: true })
-    channel.on('return', () => events.lost(new Error('the log is gone')))
     const publisher = new Publisher(channel, context, events)
     connection.watchBlocked((isBlocked, reason) => publisher.#blocked(isBlocked, reason))
     return publisher
@@ -90,8 +87,6 @@ export class Publisher {
       // For the durable queues of other programs. It costs nothing where there are none: with ours alone 60,000 messages
       // took 49 to 60 µs of the broker's CPU each, and 58 to 60 when not persistent.
       persistent: true,
-      // The broker confirms also what no queue takes.
-      mandatory: message.isLogged && !this.#context.isFollowing(),
       messageId: encodeMessageId(this.#context.node, message),
       headers: attributes === undefined ? headers : withAttributes(headers, attributes),
     }

@@ -60,16 +60,8 @@ export class ClusterLink implements Link {
     return this.#cover.unbind(pattern)
   }
 
-  async openLog(): Promise<void> {
-    await this.#log?.open()
-  }
-
   async follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
     await this.#log?.follow(after, follower)
-  }
-
-  unfollow(): void {
-    this.#log?.unfollow()
   }
 
   async logEnd(): Promise<Position | undefined> {

@@ -67,16 +67,8 @@ export class RedisLink implements Link {
     return this.#subscriptions.unbind(pattern)
   }
 
-  async openLog(): Promise<void> {
-    await this.#log?.open()
-  }
-
   async follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
     await this.#log?.follow(after, follower)
-  }
-
-  unfollow(): void {
-    this.#log?.unfollow()
   }
 
   async logEnd(): Promise<Position | undefined> {

@@ -26,13 +26,8 @@ interface Answer {
 
 /** Time that a node gives others to say that the log has its end, when it cannot say so itself. */
 const MAX_VOUCH_MS = 1_000
-/**
- * The same for a node that does not follow the log. Longer, because one that follows may be back later: it tries again
- * after ever longer pauses.
- */
-const MAX_VOUCH_UNFOLLOWED_MS = 2_000
 
-/** The log over one link: it appends messages, and follows the log when it is asked to. */
+/** The log over one link: it appends messages, and follows the log. */
 export class LogLink {
   readonly #context: LogLinkContext
   readonly #channel: Buffer
@@ -45,13 +40,6 @@ export class LogLink {
     this.#channel = Buffer.from(context.log.channel)
   }
 
-  /** As {@link Link.openLog}. */
-  async open(): Promise<void> {
-    const { log, pair } = this.#context
-    const { reign } = await openLog(log, pair, undefined, MAX_VOUCH_UNFOLLOWED_MS)
-    this.#calls = log.calls(reign)
-  }
-
   /** As {@link Link.follow}. */
   async follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
     const { log, pair, kind } = this.#context
@@ -61,18 +49,6 @@ export class LogLink {
     if (reader.isStopped) return
     await reader.read(start)
     if (!reader.isStopped) this.#calls = log.calls(start.reign)
-  }
-
-  /** As {@link Link.unfollow}. */
-  unfollow(): void {
-    const { log, pair, kind, events } = this.#context
-    this.#reader?.stop()
-    this.#reader = undefined
-    // If it fails, the link is lost, or messages come that nobody reads.
-    pair.unsubscribe(kind, log.channel).catch(() => undefined)
-    const answers = this.#answers
-    this.#answers = []
-    for (const { sequence, accepted } of answers) events.confirmed(sequence, false, accepted)
   }
 
   /** The link is over. */
@@ -88,14 +64,14 @@ export class LogLink {
     return { epoch: epoch ?? '', offset: Number(end ?? 0) }
   }
 
-  /** Appends a message to the log. Only after `open` or `follow`. */
+  /** Appends a message to the log. Only after `follow`. */
   append(message: LinkMessage): void {
     if (this.#calls !== undefined) this.#context.pair.publisher.append(this.#calls, message)
   }
 
   /**
-   * Handles the script's answer. If this node follows the log, the message is confirmed when it has read it, so that the
-   * publisher can read from its position. A new message may have arrived on the channel before.
+   * Handles the script's answer. A message is confirmed when this node has read it, so that the publisher can read from
+   * its position. It may have arrived on the channel before.
    */
   accepted(sequence: number, accepted: Accepted): void {
     const { isDuplicate, position: { epoch, offset } = { epoch: '', offset: 0 } } = accepted

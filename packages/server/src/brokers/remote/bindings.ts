@@ -39,15 +39,9 @@ export class Bindings {
     return live
   }
 
-  /**
-   * Binds a pattern on the current link, if there is one, and on every link that follows.
-   * @throws the link's error; the pattern stays bound for the next link.
-   */
-  async keep(pattern: string): Promise<void> {
-    if (this.#byPattern.has(pattern)) return
-    const binding = { pattern, waiter: undefined }
-    this.#byPattern.set(pattern, binding)
-    if (this.#link !== undefined) await this.#bindOn(this.#link, binding)
+  /** Binds a pattern on every link that follows. Nobody waits for it. */
+  keep(pattern: string): void {
+    this.#byPattern.set(pattern, { pattern, waiter: undefined })
   }
 
   /** Does nothing for a pattern that is not bound. */

@@ -18,14 +18,12 @@ import type { HistoryOptions } from '../../ports/history-rules.js'
 import { assertMessageId } from '../../ports/message-id.js'
 import { within } from '../../ports/within.js'
 import { duplicateOf, PublishIds } from '../dedupe/publish-ids.js'
-import { hasRetained } from '../log/history-log.js'
 import { Bindings } from './bindings.js'
 import { bundleEnd, encodeBundle } from './bundle.js'
 import { besideTheLog, EPHEMERAL_KEY } from './ephemeral.js'
 import type { Link, LinkDriver, LinkEvents, LinkSource } from './link.js'
 import { LinkKeeper } from './link-keeper.js'
 import { LinkSender } from './link-sender.js'
-import { LogFollowing } from './log-following.js'
 import { LogReplica } from './log-replica.js'
 import { PendingPublishes } from './pending-publishes.js'
 import { Receiver } from './receiver.js'
@@ -40,12 +38,6 @@ export interface RemoteBrokerOptions extends HistoryOptions {
   readonly dedupeWindowMs: number
   readonly dedupeMaxIds: number
   readonly maxPayloadBytes: number
-  /**
-   * `on-demand`: the node publishes to the log without receiving it, and has a copy of it only from `follow` to
-   * `unfollow`. If keys are retained, it follows always: what the log has retained is copied on by nodes that follow.
-   * Default: `always`.
-   */
-  readonly followsLog?: 'always' | 'on-demand' | undefined
 }
 
 const NODE_BYTES = 8
@@ -75,7 +67,6 @@ export class RemoteBroker implements Broker {
   readonly #ids: PublishIds
   /** Absent without history. */
   readonly #log: LogReplica | undefined
-  readonly #following: LogFollowing
   #keeper: LinkKeeper | undefined
   #sink: BrokerSink | undefined
   /** The bindings of the current link are live, and listeners were told of the gap before it. */
@@ -95,17 +86,12 @@ export class RemoteBroker implements Broker {
     this.#pending = new PendingPublishes({
       maxBytes: options.brokerMaxPendingBytes,
       timeoutMs: options.brokerTimeoutMs,
-      confirmsByLog: () => driver.confirmsByLog === true && this.#following.hasCopy,
+      confirmsByLog: driver.confirmsByLog === true,
       reason: () => `${driver.name} at ${driver.address} is ${this.#status}`,
     })
     this.#sender = new LinkSender(this.#pending)
     this.#log = driver.capabilities.history ? this.#createLog(options) : undefined
-    this.#following = new LogFollowing({
-      isOnDemand: options.followsLog === 'on-demand' && !hasRetained(options),
-      timeoutMs: options.brokerTimeoutMs,
-      follow: (link) => this.#follow(link),
-      ended: () => this.#unfollowed(),
-    })
+    if (this.#log !== undefined) this.#bindings.keep(EPHEMERAL_KEY)
   }
 
   async start(sink: BrokerSink): Promise<void> {
@@ -176,22 +162,11 @@ export class RemoteBroker implements Broker {
   read(range: ReadRange, patterns: readonly string[], reader?: Reader): ReadResult | Promise<ReadResult> {
     if (this.#log === undefined) throw new WebMQError('E_UNSUPPORTED', { detail: `history with ${this.name}` })
     this.#assertStarted()
-    if (!this.#following.hasCopy)
-      throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the node has no copy of the log' })
     return this.#log.read(range, patterns, reader)
   }
 
   position(): Position | undefined {
-    return this.#following.hasCopy ? this.#log?.position : undefined
-  }
-
-  async follow(): Promise<void> {
-    this.#assertStarted()
-    if (this.#log !== undefined) await this.#following.follow()
-  }
-
-  unfollow(): void {
-    if (this.#log !== undefined) this.#following.unfollow()
+    return this.#log?.position
   }
 
   setAddress(address: string): void {
@@ -222,7 +197,6 @@ export class RemoteBroker implements Broker {
     if (this.#sender.hasLink) await within(this.#pending.idle(), limitMs)
     await keeper.stop(Math.max(0, endMs - performance.now()))
     this.#log?.stop()
-    this.#following.stop()
     this.#sender.lose()
     this.#isReceiving = false
     this.#bindings.lose()
@@ -298,27 +272,16 @@ export class RemoteBroker implements Broker {
     await this.#bindings.moveTo(link)
     if (!isFirst) this.#sink?.gap('broker-lost', (pattern) => !this.#covers(pattern))
     this.#isReceiving = true
-    if (this.#log !== undefined) await this.#following.prepare(link)
-  }
-
-  async #follow(link: Link): Promise<void> {
-    await this.#bindings.keep(EPHEMERAL_KEY)
     await this.#log?.follow(link)
-  }
-
-  #unfollowed(): void {
-    this.#log?.forget()
-    this.#bindings.unbind(EPHEMERAL_KEY)
-    this.#pending.confirmTaken()
   }
 
   #createLog(options: RemoteBrokerOptions): LogReplica {
     return new LogReplica(options, {
-      added: (delivery, position, isOld) => {
+      added: (delivery, position, wasDelivered) => {
         this.#receiver.countLogged(false)
         // Before the sender can send it again.
         this.#confirmOwn(delivery.source, { position, isDuplicate: false })
-        if (!isOld) this.#receiver.deliverLogged(delivery, position)
+        if (!wasDelivered) this.#receiver.deliverLogged(delivery, position)
       },
       duplicate: ({ source }, position) => {
         this.#receiver.countLogged(true)
@@ -362,7 +325,6 @@ export class RemoteBroker implements Broker {
   }
 
   #unlink(cause: Error): void {
-    this.#following.lose()
     this.#sender.lose()
     this.#isReceiving = false
     this.#bindings.lose()

@@ -157,26 +157,14 @@ export interface Link {
   /** Ends interest in a pattern. May be called before the bind has resolved. */
   unbind(pattern: string): Promise<void>
   /**
-   * Prepares the log for publishes, without receiving it. Resolves when `publish` takes logged messages. A link whose
-   * log is not followed confirms them as the broker answers. Called at most once, after all binds, and only for drivers
-   * with history.
-   */
-  openLog?(): Promise<void>
-  /**
-   * Follows the log until the link is lost, or `unfollow` is called: from after this position, or from the beginning
-   * without one. A hole in the log ends the link. Resolves when everything that was logged before the call has arrived,
-   * and early when `unfollow` is called. Called after all binds, with or without `openLog` before, and only for drivers
-   * with history; called again only after `unfollow`, once the earlier call has resolved.
+   * Follows the log until the link is lost: from after this position, or from the beginning without one. A hole in the
+   * log ends the link. Resolves when everything that was logged before the call has arrived. Called at most once, after
+   * all binds, and only for drivers with history.
    */
   follow?(after: LogPosition | undefined, follower: LogFollower): Promise<void>
   /**
-   * Receives no more of the log. Confirms, before it returns, messages that the broker has accepted and that the link
-   * has held back until they came by the log. Only after `follow`.
-   */
-  unfollow?(): void
-  /**
    * The end of the log, as the broker knows it: at or after every position that any node gave out before the call.
-   * `undefined` when it does not know. Rejects, or stays unanswered, when the link is lost. Only while it follows.
+   * `undefined` when it does not know. Rejects, or stays unanswered, when the link is lost. Only after `follow`.
    */
   logEnd?(): Promise<Position | undefined>
   /** Sends a message; messages of one turn may share a write. `confirmed` or `refused` answers. Does not throw. */
@@ -196,8 +184,8 @@ export interface LinkDriver {
   readonly name: string
   readonly capabilities: BrokerCapabilities
   /**
-   * While a node follows the log, a logged message counts as accepted when the node receives it from the log, not when
-   * {@link LinkEvents.confirmed} reports it. For brokers whose confirmation does not tell the offset.
+   * A logged message counts as accepted when this node receives it from the log, not when {@link LinkEvents.confirmed}
+   * reports it. For brokers whose confirmation does not tell the offset.
    */
   readonly confirmsByLog?: boolean
   /** Whether one message may carry several of the same key. `false` where other programs must see bare payloads. */

@@ -29,10 +29,9 @@ export interface LogReplicaOptions extends HistoryOptions, DuplicateFilterOption
 export interface LogReplicaEvents {
   /**
    * A message was added.
-   * @param isOld No listener waits for it: this node has delivered it from the previous log, or it was logged before
-   *   the node began to follow.
+   * @param wasDelivered This node has delivered it from the previous log.
    */
-  added(delivery: LoggedDelivery, position: Position, isOld: boolean): void
+  added(delivery: LoggedDelivery, position: Position, wasDelivered: boolean): void
   /**
    * A message arrived that the log already has: resent, or published again under its id.
    * @param position Of the first message with its id, if it has one.
@@ -82,8 +81,6 @@ export class LogReplica implements LogFollower {
   /** What was read last: offset, and source of a message. At first, the offset that the log begins after. */
   #last: { readonly offset: number; readonly source: LinkSource | undefined } = { offset: 0, source: undefined }
   #hasBegun = false
-  /** The replica was complete, since it began for the first time. Before that, nobody listens to what it brings. */
-  #wasComplete = false
   #isStopped = false
   #toldEnd: ToldEnd | undefined
   #behindCount = 0
@@ -150,25 +147,7 @@ export class LogReplica implements LogFollower {
   /** The node starts: the next `follow` does not continue from before the last stop. */
   start(): void {
     this.#hasBegun = false
-    this.#wasComplete = false
     this.#isStopped = false
-  }
-
-  /**
-   * The node follows the log no more: the replica is empty. It cannot vouch for a log that it does not follow, so the
-   * next `follow` begins without a position.
-   */
-  forget(): void {
-    this.#link = undefined
-    this.#hasBegun = false
-    this.#wasComplete = false
-    this.#last = { offset: 0, source: undefined }
-    this.#log.restart('')
-    this.#duplicates = new DuplicateFilter(this.#options)
-    this.#formerDuplicates = undefined
-    this.#arrivals.giveUp()
-    this.#whole?.resolve()
-    this.#whole = undefined
   }
 
   /** Releases all waiting reads. */
@@ -183,9 +162,6 @@ export class LogReplica implements LogFollower {
     const after = this.#hasBegun ? { epoch: this.#log.position.epoch, ...this.#last } : undefined
     this.#link = link
     await link.follow?.(after, this)
-    // It was told to forget meanwhile.
-    if (this.#link !== link) return
-    this.#wasComplete = true
     this.#whole?.resolve()
     this.#whole = undefined
   }
@@ -234,8 +210,8 @@ export class LogReplica implements LogFollower {
     // Clocks differ: a message from the future has no lag.
     this.#lagMs = Math.max(0, Date.now() - timeMs)
     this.#arrivals.arrived(offset)
-    const isOld = !this.#wasComplete || this.#formerDuplicates?.has(delivery, timeMs) === true
-    this.#events.added(delivery, position, isOld)
+    const wasDelivered = this.#formerDuplicates?.has(delivery, timeMs) === true
+    this.#events.added(delivery, position, wasDelivered)
   }
 
   /** @param copyOf Offset of the message that it is a copy of. */

@@ -10,8 +10,8 @@ export interface PendingPublishesOptions {
   readonly maxBytes: number
   /** Time that a message may wait. */
   readonly timeoutMs: number
-  /** Whether logged messages are accepted when they come by the log; see {@link LinkDriver.confirmsByLog}. */
-  readonly confirmsByLog: () => boolean
+  /** As {@link LinkDriver.confirmsByLog}. */
+  readonly confirmsByLog: boolean
   /** Why messages are not accepted now; becomes part of the error. */
   readonly reason: () => string
 }
@@ -29,8 +29,6 @@ interface Pending {
   readonly messageCount: number
   readonly byteCount: number
   readonly deadlineMs: number
-  /** The broker has accepted it, and it waits for its position. */
-  isTaken: boolean
   resolve(accepted: Accepted): void
   reject(error: unknown): void
 }
@@ -124,7 +122,7 @@ export class PendingPublishes {
     const { timeoutMs } = this.#options
     const deadlineMs = performance.now() + timeoutMs
     const accepted = new Promise<Accepted>((resolve, reject) => {
-      this.#entries.push({ message, messageCount, byteCount, deadlineMs, isTaken: false, resolve, reject })
+      this.#entries.push({ message, messageCount, byteCount, deadlineMs, resolve, reject })
     })
     this.#count += messageCount
     this.#byteCount += byteCount
@@ -145,11 +143,6 @@ export class PendingPublishes {
       pending.resolve((at === sequence ? accepted : undefined) ?? ACCEPTED)
     }
     this.#settled()
-  }
-
-  /** Positions come no more: confirms the messages that wait for theirs. */
-  confirmTaken(): void {
-    for (const { message, isTaken } of this.#waiting()) if (isTaken) this.confirm(message.sequence, false, ACCEPTED)
   }
 
   /** The broker has refused a message. */
@@ -189,12 +182,9 @@ export class PendingPublishes {
   }
 
   #waitsForPosition(sequence: number): boolean {
-    if (!this.#options.confirmsByLog()) return false
+    if (!this.#options.confirmsByLog) return false
     const at = sequence - this.#headSequence + this.#head
-    const pending = at < this.#head ? undefined : this.#entries[at]
-    if (pending?.message.isLogged !== true) return false
-    pending.isTaken = true
-    return true
+    return at >= this.#head && this.#entries[at]?.message.isLogged === true
   }
 
   #take(sequence: number): Pending | undefined {

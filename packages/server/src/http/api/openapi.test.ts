@@ -7,7 +7,7 @@ import { STATUSES } from './statuses.js'
 const docs = (name: string) => readFileSync(new URL(`../../../../../docs/${name}`, import.meta.url), 'utf8')
 
 it('is the document in docs/openapi.json', () => {
-  // After a change: `npm run docs:openapi`.
+  // After a change: `node packages/server/dist/cli/main.js openapi > docs/openapi.json`.
   expect(JSON.parse(docs('openapi.json'))).toEqual(JSON.parse(JSON.stringify(openApiDocument())))
 })
 

@@ -1,4 +1,4 @@
-import { MAX_JOINED_POSITION_CHARS, MAX_KEY_BYTES, MAX_MESSAGE_ID_CHARS } from 'webmq-client/protocol'
+import { MAX_KEY_BYTES, MAX_MESSAGE_ID_CHARS, MAX_POSITION_CHARS } from 'webmq-client/protocol'
 import { MAX_UNIX_S } from '../../cluster/index.js'
 import { answer, anything, flag, integer, object, oneOf, optional, text } from './schema.js'
 
@@ -30,8 +30,8 @@ export const MESSAGE_ID = text({
 })
 
 export const POSITION = text({
-  maxLength: MAX_JOINED_POSITION_CHARS,
-  description: 'A position in the log, `epoch:offset`. In a log with partitions, several may be joined by commas.',
+  maxLength: MAX_POSITION_CHARS,
+  description: 'A position in the log, `epoch:offset`.',
   examples: ['m8qk2:1f'],
 })
 

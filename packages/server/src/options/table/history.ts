@@ -1,4 +1,3 @@
-import { MAX_PARTITIONS } from 'webmq-client/protocol'
 import { HISTORY_RULE_FORM, parseHistoryRule } from '../../ports/history-rules.js'
 import type { OptionSpec } from '../spec.js'
 import { GIB, MAX_TIMER_MS, MIB } from './checks.js'
@@ -39,30 +38,6 @@ export const HISTORY_OPTIONS = [
     max: 64 * GIB,
     default: 16 * MIB,
     help: 'Bytes that a node and its broker keep in the log; the oldest messages are dropped first.',
-  },
-  {
-    name: 'historyPartitions',
-    section: 'History',
-    flag: 'history-partitions',
-    type: 'integer',
-    min: 1,
-    max: MAX_PARTITIONS,
-    default: 1,
-    help: 'Partitions of the log: a node follows those that its listeners need; `1` gives every node the whole log.',
-    detail:
-      'The way out when the log brings a node far more than it needs. Needs Redis, NATS or RabbitMQ, and a log. Each partition is a log of its own, with the two limits above. Logged keys with the same first words are in one partition. A pattern with a wildcard in these words concerns all partitions. There is no order between partitions. All nodes of a system must have the same number; another number begins new logs. [docs/operations.md](operations.md#partitions-of-the-log) helps you choose.',
-  },
-  {
-    name: 'historyPartitionWords',
-    section: 'History',
-    flag: 'history-partition-words',
-    type: 'integer',
-    min: 1,
-    max: 8,
-    default: 1,
-    help: 'First words of a key that decide about its partition.',
-    detail:
-      'With keys such as `room.<id>.message`, `2` spreads the rooms over the partitions; `1` would leave them all in one. All nodes of a system must have the same number.',
   },
   {
     name: 'dedupeWindowMs',

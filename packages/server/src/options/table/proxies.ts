@@ -24,6 +24,6 @@ export const PROXIES_OPTIONS = [
     default: false,
     help: 'Expect the PROXY protocol (version 1 or 2) on the port from all `trustedProxies`.',
     detail:
-      'For load balancers that pass TCP on, such as HAProxy with `send-proxy-v2`, or AWS Network Load Balancers: they name the client before the first byte, with TLS too. A connection from a trusted proxy that does not begin with a valid header is closed. Everyone else connects without one. Not with the `uws` transport, nor on `adminPort`.',
+      'For load balancers that pass TCP on, such as HAProxy with `send-proxy-v2`, or AWS Network Load Balancers: they name the client before the first byte, with TLS too. A connection from a trusted proxy that does not begin with a valid header is closed. Everyone else connects without one. Needs the `native` transport. Not on `adminPort`.',
   },
 ] as const satisfies readonly OptionSpec[]

@@ -88,6 +88,7 @@ describe('listen', () => {
 
   it.each<[string, ServerOptions, string, string, string[]]>([
     ['epoch-changed', {}, 'another:7', 'epoch-changed', ['"1"', '"2"', '"3"']],
+    ['epoch-changed', {}, '0.a:7,13.b:5', 'epoch-changed', ['"1"', '"2"', '"3"']],
     ['history-expired', { historyMaxMessages: 1 }, 'first', 'history-expired', ['"3"']],
     ['no-history', { historyMaxMessages: 0 }, 'another:7', 'no-history', []],
   ])('says gap=%s and replays what there is', async (_name, options, since, gap, expected) => {

@@ -1,7 +1,7 @@
 import { type GapReason, WebMQError } from 'webmq-client/protocol'
 import { variantOf } from '../../patterns/variant.js'
 import type { InboundMessage } from '../../ports/broker.js'
-import { beforeMessages, formatPosition, movedTo } from '../../ports/position.js'
+import { formatPosition, isAfter } from '../../ports/position.js'
 import { isRangeAsked, type Replay, readLog, withLive } from '../../replay/replay.js'
 import type { ListenOpening } from '../../routing/listens.js'
 import { encodeSseEvent, encodeSseMessage } from '../../routing/sse-events.js'
@@ -164,14 +164,10 @@ export class StreamListens {
     const { replays } = this.#session
     const sent = replays.take(this.#session, page, { becomesLive })
     if (sent.gap !== undefined) this.#tellGap(sent.gap)
-    const isJoined = sent.position?.others !== undefined
-    let at = isJoined ? beforeMessages(sent.position, sent.messages) : undefined
-    replays.deliver(this.#session, sent.messages, (message) => {
-      // Each event says the place in every partition [P-8.10].
-      if (at !== undefined && message.position !== undefined) at = movedTo(at, message.position)
-      const event = at === undefined ? message : { ...message, position: at }
-      return { data: encodeSseMessage(event, true, this.#hasMeta), isBinary: false }
-    })
+    replays.deliver(this.#session, sent.messages, (message) => ({
+      data: encodeSseMessage(message, true, this.#hasMeta),
+      isBinary: false,
+    }))
     if (sent.position !== undefined && isRangeAsked(this.#range)) this.#range = { since: formatPosition(sent.position) }
     return sent
   }
@@ -195,18 +191,13 @@ export class StreamListens {
   }
 }
 
-/** The live messages of several listens, each once, in the order of each log. */
+/** The live messages of several listens, each once, in log order. */
 function joined(openings: readonly ListenOpening[]): { messages: InboundMessage[]; hasOverflowed: boolean } {
   // The buffers share the objects of their messages.
-  const byEpoch = new Map<string, InboundMessage[]>()
-  for (const message of new Set(openings.flatMap(({ buffer }) => buffer.messages))) {
-    if (message.position === undefined) continue
-    const { epoch } = message.position
-    const others = byEpoch.get(epoch)
-    if (others === undefined) byEpoch.set(epoch, [message])
-    else others.push(message)
-  }
-  const offsetOf = ({ position }: InboundMessage) => position?.offset ?? 0
-  const messages = [...byEpoch.values()].flatMap((all) => all.sort((one, other) => offsetOf(one) - offsetOf(other)))
-  return { messages, hasOverflowed: openings.some(({ buffer }) => buffer.hasOverflowed) }
+  const messages = [...new Set(openings.flatMap(({ buffer }) => buffer.messages))]
+  const logged = messages.filter(({ position }) => position !== undefined)
+  logged.sort(({ position: one }, { position: other }) =>
+    one === undefined || other === undefined || one.epoch !== other.epoch ? 0 : isAfter(one, other) ? 1 : -1,
+  )
+  return { messages: logged, hasOverflowed: openings.some(({ buffer }) => buffer.hasOverflowed) }
 }

@@ -6,7 +6,6 @@ import type { TlsCertificate, TransportAddress, TransportOptions } from '../../p
 import { connectionLimit } from '../connection-limit.js'
 import { rejectionOf } from '../upgrade/rejection.js'
 import { type TakeUpgrade, takeUpgrades } from '../upgrade/take-upgrades.js'
-import { ProxiedConnections } from './proxied.js'
 import { refuse } from './refuse.js'
 import { readRequestHead } from './request-head.js'
 import { WsCertificates } from './tls.js'
@@ -22,7 +21,7 @@ const MAX_SHARE_OF_DESCRIPTORS = 1 / 2
 
 type ListenerOptions = Pick<
   TransportOptions,
-  'maxHeaderBytes' | 'handshakeTimeoutMs' | 'tls' | 'httpServer' | 'proxyProtocolFrom' | 'ssePath'
+  'maxHeaderBytes' | 'handshakeTimeoutMs' | 'tls' | 'httpServer' | 'ssePath'
 >
 
 /** Events of {@link WsListener}. */
@@ -45,9 +44,7 @@ export class WsListener {
   readonly #events: WsListenerEvents
   readonly #certificates: WsCertificates | undefined
   readonly #server: Server
-  /** Listens by itself, unless headers of the PROXY protocol come before TLS. */
   readonly #tlsServer: TlsServer | undefined
-  readonly #proxied: ProxiedConnections | undefined
   readonly #webSockets: HttpServer
   /** Connections of `httpServer`; over TLS all. */
   readonly #sockets = new Set<Socket>()
@@ -57,7 +54,7 @@ export class WsListener {
 
   /** @throws {WebMQError} `E_OPTION_INVALID` when a certificate does not work. */
   constructor(options: ListenerOptions, events: WsListenerEvents) {
-    const { tls, handshakeTimeoutMs, maxHeaderBytes, proxyProtocolFrom = [] } = options
+    const { tls, handshakeTimeoutMs, maxHeaderBytes } = options
     this.#options = options
     this.#events = events
     const onRequest: RequestListener = (request, response) => {
@@ -73,24 +70,12 @@ export class WsListener {
     if (tls !== undefined) {
       this.#certificates = new WsCertificates(tls)
       const secure = { ...connection, ...this.#certificates.serverOptions, handshakeTimeout: handshakeTimeoutMs }
-      this.#tlsServer = createTlsServer(secure, (socket) => {
-        this.#proxied?.describe(socket)
-        this.#open(socket)
-      })
+      this.#tlsServer = createTlsServer(secure, (socket) => this.#open(socket))
       this.#tlsServer.on('connection', (socket: Socket) => this.#track(socket))
       // Node leaves them open.
       this.#tlsServer.on('tlsClientError', (_error, socket) => socket.destroy())
     }
-    if (proxyProtocolFrom.length > 0) {
-      const { failed } = events
-      this.#proxied = new ProxiedConnections({ from: proxyProtocolFrom, timeoutMs: handshakeTimeoutMs, failed })
-      this.#server = createServer(connection, (socket) => this.#receive(socket, this.#proxied))
-    } else this.#server = this.#tlsServer ?? createServer(connection, (socket) => this.#open(socket))
-  }
-
-  /** Connections that were closed because they did not begin with a valid PROXY header. */
-  get proxyHeaderRefusedCount(): number {
-    return this.#proxied?.refusedCount ?? 0
+    this.#server = this.#tlsServer ?? createServer(connection, (socket) => this.#open(socket))
   }
 
   /** @throws {WebMQError} `E_ADDRESS_IN_USE`, `E_ADDRESS_UNAVAILABLE`, `E_OPTION_INVALID`. */
@@ -140,35 +125,12 @@ export class WsListener {
     socket.once('close', () => this.#sockets.delete(socket))
   }
 
-  /** A connection that may begin with a header of the PROXY protocol. */
-  #receive(socket: Socket, proxied: ProxiedConnections | undefined): void {
-    this.#addHead(socket)
-    socket.once('close', () => this.#heads.delete(socket))
-    proxied?.receive(socket, (read) => {
-      this.#heads.delete(socket)
-      if (this.#tlsServer === undefined) {
-        this.#open(socket)
-        // After the listeners are attached, before the event loop reads more.
-        if (read !== undefined && read.length > 0) socket.unshift(read)
-        return
-      }
-      // TLS begins with what is buffered then; nobody else takes it.
-      socket.pause()
-      if (read !== undefined && read.length > 0) socket.unshift(read)
-      this.#tlsServer.emit('connection', socket)
-    })
-  }
-
-  #addHead(socket: Socket): void {
+  #open(socket: Socket): void {
     if (this.#heads.size >= this.#maxHeads) {
       const [oldest] = this.#heads
       oldest?.destroy()
     }
     this.#heads.add(socket)
-  }
-
-  #open(socket: Socket): void {
-    this.#addHead(socket)
     const { maxHeaderBytes, handshakeTimeoutMs, httpServer = this.#webSockets } = this.#options
     readRequestHead(socket, { maxHeaderBytes, timeoutMs: handshakeTimeoutMs }, (head) => {
       this.#heads.delete(socket)

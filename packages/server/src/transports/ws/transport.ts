@@ -53,6 +53,7 @@ type OwnReason = 'E_SLOW_CONSUMER' | 'E_HEARTBEAT_TIMEOUT' | 'E_MESSAGE_TIMEOUT'
  *
  * Differences from the port:
  * - A violation is closed without a reason, and data that is no DEFLATE with 1007.
+ * - It does not read the PROXY protocol.
  * - Bytes that the kernel has taken of an incomplete write still count as waiting, up to 128 KiB or one message.
  */
 export function createWsTransport(options: TransportOptions): Transport {
@@ -69,7 +70,7 @@ class WsTransport implements Transport {
     compression: true,
     pause: true,
     sse: true,
-    proxyProtocol: true,
+    proxyProtocol: false,
     overflow: true,
     answers: false,
   }
@@ -262,7 +263,7 @@ class WsTransport implements Transport {
       acceptedCount: this.#acceptedCount + streams.acceptedCount,
       refusedCount: this.#upgrades.refusedCount + streams.refusedCount,
       closedCount: this.#closedCount + streams.closedCount,
-      proxyHeaderRefusedCount: this.#listener?.proxyHeaderRefusedCount ?? 0,
+      proxyHeaderRefusedCount: 0,
       slowConsumerCount: this.#slowConsumerCount + streams.slowConsumerCount,
       ...this.#outbox.leftOut,
       receivedMessageCount: this.#calls?.messageCount ?? 0,

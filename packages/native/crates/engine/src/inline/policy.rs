@@ -14,6 +14,9 @@ const MAX_QUIET_MS: u64 = if cfg!(test) { 40 } else { 1_000 };
 /// Budget of writes beyond the first of each turn, and its refill per millisecond: 5 % of the event loop's time.
 const MAX_EXTRA_WRITES: u64 = 64;
 const EXTRA_WRITES_PER_MS: u64 = 10;
+/// Turns in a row that read and made no event for JavaScript: pings with a prepared answer, pongs. After so many, the
+/// shard's thread is faster: p50 of such a ping 15 us there and 55 us inline.
+const MAX_TURNS_WITHOUT_EVENTS: u32 = 8;
 
 /// Decides when a shard has so little to do that the event loop can run it, and when it has too much.
 pub(crate) struct InlinePolicy {
@@ -26,6 +29,8 @@ pub(crate) struct InlinePolicy {
     accepts_since_ms: u64,
     extra_writes: u64,
     extra_writes_at_ms: u64,
+    /// Turns that read, since the last that made events.
+    turns_without_events: u32,
 }
 
 impl InlinePolicy {
@@ -40,6 +45,7 @@ impl InlinePolicy {
             accepts_since_ms: 0,
             extra_writes: 0,
             extra_writes_at_ms: 0,
+            turns_without_events: 0,
         }
     }
 
@@ -58,9 +64,15 @@ impl InlinePolicy {
         self.check(connections <= MAX_CONNECTIONS, now_ms)
     }
 
-    /// Notes the bytes of events of a turn.
+    /// Notes the bytes of events of a turn that read.
     pub(crate) fn note_events(&mut self, bytes: usize, now_ms: u64) {
-        self.check(bytes <= MAX_EVENT_BYTES, now_ms);
+        self.turns_without_events = if bytes > 0 { 0 } else { self.turns_without_events.saturating_add(1) };
+        self.check(bytes <= MAX_EVENT_BYTES && self.needs_javascript(), now_ms);
+    }
+
+    /// Whether recent turns made events for JavaScript.
+    pub(super) fn needs_javascript(&self) -> bool {
+        self.turns_without_events < MAX_TURNS_WITHOUT_EVENTS
     }
 
     /// Whether an inline turn may make this many writes.

@@ -62,6 +62,7 @@ impl Shard {
 
     fn can_go_inline(&self) -> bool {
         self.shared.is_inline_enabled.load(Ordering::Relaxed)
+            && self.inline.policy.needs_javascript()
             && self.is_at_rest()
             && !self.is_shutting_down
             && !self.is_aborted
@@ -120,20 +121,23 @@ impl Shard {
         self.poll(Some(Duration::ZERO))?;
         self.note_ready();
         let only = self.readable.front().copied().filter(|_| self.readable.len() == 1);
-        if self.receive_few() {
+        if self.receive_counted() {
             self.tick();
         }
         Ok(only)
     }
 
-    /// Reads from the ready connections, if they are few.
-    fn receive_few(&mut self) -> bool {
-        let are_few = self.inline.policy.allows_reads(self.readable.len(), self.now_ms);
-        if are_few {
+    /// Reads from the ready connections; in the event loop, only if they are few. Returns whether it did.
+    pub(crate) fn receive_counted(&mut self) -> bool {
+        let count = self.readable.len();
+        let is_allowed = self.inline.policy.allows_reads(count, self.now_ms) || !self.inline.is_running;
+        if is_allowed {
             self.receive_all();
-            self.inline.policy.note_events(self.events.len(), self.now_ms);
+            if count > 0 {
+                self.inline.policy.note_events(self.events.len(), self.now_ms);
+            }
         }
-        are_few
+        is_allowed
     }
 
     fn is_open(&self, slot: Slot) -> bool {
@@ -149,7 +153,7 @@ impl Shard {
             shard.batches.push_back((Arc::clone(batch), 0));
             shard.apply_batches();
             // Reads bytes that arrived before a connection was open.
-            shard.receive_few();
+            shard.receive_counted();
             Ok(())
         })
     }

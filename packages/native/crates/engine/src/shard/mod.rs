@@ -213,9 +213,7 @@ impl Shard {
         self.note_handled_position();
         self.take_mail();
         self.apply_batches();
-        self.inline.policy.allows_reads(self.readable.len(), self.now_ms);
-        self.receive_all();
-        self.inline.policy.note_events(self.events.len(), self.now_ms);
+        self.receive_counted();
         self.tick();
         self.inline.policy.allows_writes(self.fanout.pending_writes(), self.now_ms);
         self.write();

@@ -75,6 +75,30 @@ fn a_multicast_to_many_is_written_by_the_shards_thread() {
 }
 
 #[test]
+fn a_shard_that_needs_no_javascript_returns_to_its_thread() {
+    let mut rig = Rig::start(Options::default());
+    let (mut client, id) = rig.connect();
+    client.send(Opcode::Text, b"time?");
+    assert_eq!(rig.next(), Told::Message(id, b"time?".to_vec()));
+    rig.submit(|packer| {
+        packer.answer(b"time?", b"noon", u16::MAX).send(id, b"noon");
+    });
+    rig.drain();
+    assert_eq!(client.message(), b"noon");
+    rig.until_inline();
+    for number in 1..=8 {
+        client.send(Opcode::Text, b"time?");
+        rig.until(|engine| engine.stats().answered_message_count == number);
+        assert_eq!(client.message(), b"noon");
+    }
+    rig.until(|engine| !engine.is_inline(0));
+    // One message for JavaScript lets it go inline again.
+    client.send(Opcode::Text, b"else");
+    assert_eq!(rig.next(), Told::Message(id, b"else".to_vec()));
+    rig.until_inline();
+}
+
+#[test]
 fn the_shards_thread_stands_in_for_a_blocked_event_loop() {
     let (ping_interval, ping_timeout) = (Duration::from_millis(500), Duration::from_secs(5));
     let mut rig = Rig::start(Options { ping_interval, ping_timeout, ..Options::default() });

@@ -1,0 +1,35 @@
+import type { AttackCase, FilledPart } from './attack-case.js'
+
+const MIB = 1024 ** 2
+
+/** Bytes that the server's defaults allow for each connection. */
+const CONNECTION_BYTES: Partial<Readonly<Record<FilledPart, number>>> = {
+  /** `maxOutboxBytes`. */
+  outbox: MIB,
+  /** Messages that wait until they are handled. */
+  inbox: 2 * MIB,
+  /** One incomplete message: `maxPayloadBytes` and its header. */
+  message: 256 * 1024 + 4_096,
+  /** Members at 128 keys, with data of 4,096 bytes. */
+  presence: 128 * 5 * 1024,
+}
+/** The connection itself, with 128 listens of half a kilobyte. */
+const BARE_CONNECTION_BYTES = 64 * 1024 + 8_192
+
+/** Bytes that the server's defaults allow for all connections together. */
+const NODE_BYTES: Partial<Readonly<Record<FilledPart, number>>> = {
+  /** `historyMaxBytes`, and as much again for the keys and objects of 10,000 messages. */
+  log: 2 * 16 * MIB,
+  /** `dedupeMaxIds` of about 160 bytes. */
+  messageIds: 16 * MIB,
+}
+/** Garbage that V8 has not collected: its young generation at full size, and a step of the old one. */
+const GARBAGE_BYTES = 64 * MIB
+
+/** Most that the server may grow in a case. Every hostile connection counts with all that the case may fill of it. */
+export function memoryBoundBytes({ connections = 1, fills }: AttackCase, clientCount: number): number {
+  const sumOf = (parts: Partial<Readonly<Record<FilledPart, number>>>) =>
+    fills.reduce((sum, part) => sum + (parts[part] ?? 0), 0)
+  const each = BARE_CONNECTION_BYTES + sumOf(CONNECTION_BYTES)
+  return GARBAGE_BYTES + sumOf(NODE_BYTES) + connections * clientCount * each
+}
