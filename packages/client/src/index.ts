@@ -1,4 +1,4 @@
-export { type AnyClient, WebMQClient } from './client.js'
+export { WebMQClient } from './client.js'
 export type * from './client-options.js'
 export type { ClientCore, ClientPart } from './client-part.js'
 export { close, listen, publish, setup, unlisten } from './default-instance.js'

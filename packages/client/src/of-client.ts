@@ -1,6 +1,7 @@
-import type { AnyClient, WebMQClient } from './client.js'
+import type { WebMQClient } from './client.js'
 import type { ClientCore } from './client-part.js'
 import { current } from './default-instance.js'
+import type { AnyClient } from './types.js'
 
 /**
  * The arguments of a part's function, beginning with a client: the one that was given or, without one, that of `setup`.
