@@ -47,26 +47,24 @@ export class PublishRates {
   }
 
   /**
-   * Counts a publish of a connection and of its user.
-   * @param gate Of the connection.
+   * Counts publishes of a connection, if there is one, and of its user. Several pass together or not at all.
+   * @param gate Of the connection; absent for publishes over HTTP, which only the limit of the user holds for.
    * @throws {WebMQError} `E_RATE_LIMIT` (retryable), with the `retryAfterMs` that is told to the client; nothing was counted.
    */
-  pass(gate: RateGate, userId: string | undefined, limits: PublishLimits, byteCount: number): void {
+  pass(
+    gate: RateGate | undefined,
+    userId: string | undefined,
+    { ofConnection, ofUser }: PublishLimits,
+    byteCount: number,
+    messageCount = 1,
+  ): void {
     const nowMs = this.#now()
-    this.#assertOpen(gate, limits.ofConnection, 'connection', nowMs)
-    if (userId !== undefined && isLimited(limits.ofUser)) this.#passUser(userId, limits.ofUser, byteCount, nowMs)
-    gate.pass(byteCount)
+    if (gate !== undefined) this.#assertOpen(gate, ofConnection, 'connection', nowMs)
+    if (userId !== undefined && isLimited(ofUser)) this.#passUser(userId, ofUser, byteCount, nowMs, messageCount)
+    gate?.pass(byteCount, messageCount)
   }
 
-  /**
-   * Counts publishes that a user makes without a connection, such as by HTTP. Several pass together or not at all.
-   * @throws {WebMQError} `E_RATE_LIMIT` (retryable), with the `retryAfterMs` that is told to the client; nothing was counted.
-   */
-  passUser(userId: string, { ofUser }: PublishLimits, byteCount: number, messageCount = 1): void {
-    if (isLimited(ofUser)) this.#passUser(userId, ofUser, byteCount, this.#now(), messageCount)
-  }
-
-  #passUser(userId: string, limit: RateLimit, byteCount: number, nowMs: number, messageCount = 1): void {
+  #passUser(userId: string, limit: RateLimit, byteCount: number, nowMs: number, messageCount: number): void {
     const user = this.#userGate(userId, limit, nowMs)
     this.#assertOpen(user.gate, limit, 'user', nowMs)
     user.limit = limit

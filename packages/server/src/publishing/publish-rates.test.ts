@@ -74,11 +74,11 @@ it('counts a user over its connections, and what one of them is refused for no o
     expect.objectContaining({ code: 'E_RATE_LIMIT', retryAfterMs: 250, retryable: true }),
   )
   for (let count = 0; count < 3; count++) rates.pass(other, 'ann', limits, 1)
-  rates.passUser('ann', limits, 1, 1)
+  rates.pass(undefined, 'ann', limits, 1, 1)
   expect(() => rates.pass(other, 'ann', limits, 1)).toThrow(
     'this user publishes too fast, at most 10 messages per second',
   )
-  expect(() => rates.passUser('ann', limits, 1)).toThrow(expect.objectContaining({ code: 'E_RATE_LIMIT' }))
+  expect(() => rates.pass(undefined, 'ann', limits, 1)).toThrow(expect.objectContaining({ code: 'E_RATE_LIMIT' }))
   rates.pass(other, 'bob', limits, 1)
   rates.pass(new RateGate(), undefined, limits, 1)
   expect(rates.refusedCounts).toEqual({ connection: 1, user: 2 })
@@ -87,18 +87,18 @@ it('counts a user over its connections, and what one of them is refused for no o
 it('lets a batch pass as a whole, and waits until it is paid off', () => {
   const rates = new PublishRates(() => 0)
   const limits = { ofConnection: UNLIMITED, ofUser: MESSAGES }
-  rates.passUser('ann', limits, 1, 30)
-  expect(() => rates.passUser('ann', limits, 1)).toThrow(expect.objectContaining({ retryAfterMs: 2_100 }))
+  rates.pass(undefined, 'ann', limits, 1, 30)
+  expect(() => rates.pass(undefined, 'ann', limits, 1)).toThrow(expect.objectContaining({ retryAfterMs: 2_100 }))
 })
 
 it('forgets users who rest', () => {
   let nowMs = 0
   const rates = new PublishRates(() => nowMs)
   const limits = { ofConnection: UNLIMITED, ofUser: { ...MESSAGES, perSecond: 1 } }
-  for (let user = 0; user < 1_000; user++) rates.passUser(`user-${user}`, limits, 1)
+  for (let user = 0; user < 1_000; user++) rates.pass(undefined, `user-${user}`, limits, 1)
   for (let round = 0; round < 3; round++) {
     nowMs += 10_000
-    rates.passUser(`late-${round}`, limits, 1)
+    rates.pass(undefined, `late-${round}`, limits, 1)
   }
   expect(rates.userCount).toBeLessThanOrEqual(3)
 })

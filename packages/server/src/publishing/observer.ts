@@ -1,20 +1,8 @@
 import type { ClientVerb, ErrorCode } from 'webmq-client/protocol'
+import type { Actor } from '../identity/actor.js'
 import type { Accepted, OutboundMessage } from '../ports/broker.js'
 import { copyBytes } from '../ports/copy-bytes.js'
 import { isPromise, type MaybePromise } from '../ports/maybe-promise.js'
-import type { ConnectionId } from '../ports/transport.js'
-
-/** What an observer sees of a session. */
-export interface SessionFacts {
-  readonly id: string
-  readonly connection: ConnectionId
-  /** `undefined` for anonymous clients, and before the session has an identity. */
-  readonly userId: string | undefined
-  /** The client's IP address; empty when it is not known. Cost: it is put together at each call. */
-  readonly address: string
-  /** Unix time in milliseconds. */
-  readonly openedAtMs: number
-}
 
 /** What an observer sees of an upgrade that was refused. */
 export interface UpgradeFacts {
@@ -22,38 +10,42 @@ export interface UpgradeFacts {
   readonly origin: string | undefined
 }
 
-/** What a client asked for. `connect`: its first token, or a connection. `message`: a message that could not be read. */
-export type ObservedAction = ClientVerb | 'connect' | 'message'
+/** What an operator asks for over HTTP. */
+export type OperatorAction = 'connections' | 'patterns' | 'disconnect' | 'revoke' | 'info' | 'config' | 'openapi'
+
+/** What was asked for. `connect`: a client's first token, or a connection. `message`: a message that could not be read. */
+export type ObservedAction = ClientVerb | 'connect' | 'message' | OperatorAction
 
 /**
- * Is told what sessions do. It decides nothing; hooks do. Methods MUST be quick, MUST NOT throw, and run in order on the
- * event loop.
+ * Is told what happens through the doors of the server. It decides nothing; hooks do. Methods MUST be quick, MUST NOT
+ * throw, and run in order on the event loop.
  */
-export interface SessionObserver {
+export interface Observer {
   /** The session has its first identity. */
-  connected?(session: SessionFacts): void
+  connected?(session: Actor): void
   /** Follows {@link connected}, once. Its listens have ended too; nobody is told of each. */
-  disconnected?(session: SessionFacts, code: number, reason: string, durationMs: number): void
+  disconnected?(session: Actor, code: number, reason: string, durationMs: number): void
   /** The pattern is new for the session, and live. */
-  listened?(session: SessionFacts, pattern: string): void
+  listened?(session: Actor, pattern: string): void
   /** The client ended the listen, or its new token does not grant it. */
-  unlistened?(session: SessionFacts, pattern: string): void
+  unlistened?(session: Actor, pattern: string): void
   /**
    * The broker has accepted the message, and it is no duplicate.
-   * @param session Absent for messages that the process itself publishes.
    * @param message Its payload is borrowed for the duration of the call.
    */
-  published?(session: SessionFacts | undefined, message: OutboundMessage, position: Accepted['position']): void
+  published?(actor: Actor, message: OutboundMessage, position: Accepted['position']): void
   /** @param target The key or the pattern, as the client wrote it. */
-  refused?(session: SessionFacts, action: ObservedAction, code: ErrorCode, target: string | undefined): void
+  refused?(actor: Actor, action: ObservedAction, code: ErrorCode, target: string | undefined): void
   /** No session exists, because the upgrade was refused. */
   upgradeRefused?(request: UpgradeFacts, code: ErrorCode): void
+  /** An operator asks for something that changes the server. @param target Such as `user ann`. */
+  operated?(actor: Actor, action: OperatorAction, target: string): void
 }
 
 /** One observer that tells all of them, in order; it has only the methods that some of them have. */
-export function combineObservers(observers: readonly SessionObserver[]): SessionObserver | undefined {
+export function combineObservers(observers: readonly Observer[]): Observer | undefined {
   if (observers.length < 2) return observers[0]
-  const combined: { -readonly [Method in keyof SessionObserver]: SessionObserver[Method] } = {}
+  const combined: { -readonly [Method in keyof Observer]: Observer[Method] } = {}
   for (const method of METHODS) {
     const listening = observers.filter((observer) => observer[method] !== undefined)
     if (listening.length === 0) continue
@@ -73,18 +65,19 @@ const METHODS = Object.keys({
   published: true,
   refused: true,
   upgradeRefused: true,
-} satisfies Record<keyof SessionObserver, true>) as readonly (keyof SessionObserver)[]
+  operated: true,
+} satisfies Record<keyof Observer, true>) as readonly (keyof Observer)[]
 
 /** Tells the observer of a message once the broker has accepted it. */
 export function observePublish(
-  observer: SessionObserver | undefined,
-  session: SessionFacts | undefined,
+  observer: Observer | undefined,
+  actor: Actor,
   message: OutboundMessage,
   accepted: MaybePromise<Accepted>,
 ): void {
   if (observer?.published === undefined) return
   const tell = (message: OutboundMessage, { position, isDuplicate }: Accepted) => {
-    if (!isDuplicate) observer.published?.(session, message, position)
+    if (!isDuplicate) observer.published?.(actor, message, position)
   }
   if (!isPromise(accepted)) {
     tell(message, accepted)
