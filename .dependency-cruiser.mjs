@@ -9,7 +9,7 @@ const FLOORS = {
     ['node'],
     ['api-client', 'audit', 'gateway'],
     ['http', 'session'],
-    ['api'],
+    ['api', 'publishing'],
     ['brokers', 'options', 'routing'],
     ['hooks'],
     ['cluster', 'queue-groups'],

@@ -134,7 +134,7 @@ export interface ServerStats extends MeasurementStats {
   readonly routedCount: number
   /** Messages dropped because in-process handlers were too slow. */
   readonly localDroppedCount: number
-  /** Protocol messages that were answered with an error, by error code. */
+  /** Protocol messages and requests of the HTTP API that were answered with an error, by error code. */
   readonly refusedCounts: Readonly<Partial<Record<ErrorCode, number>>>
   /** Refused tokens, by reason. */
   readonly tokenFailureCounts: Readonly<Record<TokenFailure | 'missing', number>>

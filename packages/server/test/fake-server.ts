@@ -9,7 +9,7 @@ import { Server } from '../src/node/server.js'
 import { resolveOptions, type ServerOptions } from '../src/options/options.js'
 import type { Broker } from '../src/ports/broker.js'
 import { formatPosition } from '../src/ports/position.js'
-import type { SessionObserver } from '../src/session/observer.js'
+import type { Observer } from '../src/publishing/observer.js'
 import { memoryOptions } from './memory-options.js'
 
 /** A logged line. */
@@ -41,7 +41,7 @@ export function recordingLogger(): { readonly logger: Logger; readonly lines: Lo
 export interface FakeServerParts {
   readonly broker?: Broker
   readonly verifier?: TokenVerifier
-  readonly observers?: readonly SessionObserver[]
+  readonly observers?: readonly Observer[]
   readonly audit?: AuditLog
 }
 

@@ -1,22 +1,11 @@
 import type { Positions } from '../client-options.js'
-import { backoffMs } from '../connection/backoff.js'
-import type { Sender } from '../connection/sender.js'
-import type { ClientError, Gap } from '../events/events.js'
-import type { ResolvedOptions } from '../options.js'
-import {
-  encodeListen,
-  encodeUnlisten,
-  type GapReason,
-  matches,
-  type ServerMessage,
-  validatePattern,
-  WebMQError,
-} from '../protocol/index.js'
+import { matches, type ServerMessage, validatePattern, WebMQError } from '../protocol/index.js'
 import { decodePayload } from '../publishing/payload.js'
 import type { ListenOptions, Message } from '../types.js'
+import { Asking, type AskingContext } from './asking.js'
+import { isActive, isLive, type Listen } from './listen.js'
 import type { Receiving } from './receiver.js'
-import type { Replays, ReplayTarget } from './replays.js'
-import type { Requests, Start } from './requests.js'
+import type { ReplayTarget } from './replays.js'
 import { LiveSubscription, type SubscriptionContext } from './subscription.js'
 
 type From<V extends ServerMessage['verb']> = Extract<ServerMessage, { verb: V }>
@@ -24,55 +13,29 @@ type From<V extends ServerMessage['verb']> = Extract<ServerMessage, { verb: V }>
 /** Limit of the keys whose subscriptions are kept. Limits memory when keys contain ids. */
 const MAX_KNOWN_KEYS = 1_024
 
-/** All subscriptions of one pattern. On the wire they are one listen. */
-interface Listen {
-  readonly pattern: string
-  /** Replaced, never changed: handlers listen and unlisten while a message is being delivered. */
-  subscriptions: readonly LiveSubscription[]
-  /** Subscriptions that wait for the answer to a listen without a replay; others may join them. */
-  joinable?: LiveSubscription[] | undefined
-  failedAttempts: number
-  timer?: ReturnType<typeof setTimeout>
-}
-
-/** Receiver of the registry's events. */
-export interface ListensContext {
-  onGap(gap: Gap): void
-  onError(error: ClientError): void
-}
-
 /** The registry of subscriptions. Listens again after a reconnect, and reports gaps. */
 export class Listens {
-  readonly #options: ResolvedOptions
-  readonly #sender: Sender
-  readonly #context: ListensContext
   readonly #listens = new Map<string, Listen>()
-  readonly #access: SubscriptionContext
-  readonly #requests: Requests
-  readonly #replays: Replays
+  readonly #context: SubscriptionContext & AskingContext
+  readonly #asking: Asking
   readonly #saved: Positions | undefined
   /** Subscriptions by key, for the next message with it. Emptied when any subscription comes or goes. */
   readonly #targets = new Map<string, readonly LiveSubscription[]>()
   /** Position of the last live message. Earlier messages of a listen that was live before it have arrived [P-8.7]. */
   #latest: string | undefined
-  #downCount = 0
-  /** Listens for which the server has no room, in the order in which they are tried again. */
-  readonly #held = new Set<Listen>()
-  #heldTimer: ReturnType<typeof setTimeout> | undefined
 
-  constructor(options: ResolvedOptions, sender: Sender, requests: Requests, replays: Replays, context: ListensContext) {
-    this.#options = options
-    this.#sender = sender
-    this.#context = context
-    this.#access = {
+  constructor(context: Pick<AskingContext, 'options' | 'sender' | 'requests' | 'replays' | 'onGap' | 'onError'>) {
+    const { options } = context
+    this.#context = {
       ...context,
-      options,
       remove: (gone) => this.#remove(gone),
       // An active subscription has a listen.
-      again: (active) => this.#ask(this.#listens.get(active.pattern) as Listen, [active]),
+      again: (active) => this.#asking.ask(this.#listens.get(active.pattern) as Listen, [active]),
+      latest: () => this.#latest,
+      touch: () => this.#saved?.touch(),
+      end: (pattern, subscriptions, error) => this.#end(pattern, subscriptions, error),
     }
-    this.#requests = requests
-    this.#replays = replays
+    this.#asking = new Asking(this.#context)
     this.#saved = options.resume?.({
       name: typeof options.url === 'function' ? '' : `${options.url}`,
       collect: () =>
@@ -95,7 +58,7 @@ export class Listens {
     closedBy?: WebMQError,
   ): LiveSubscription {
     validatePattern(pattern)
-    const subscription = new LiveSubscription(pattern, receiving, options, this.#access)
+    const subscription = new LiveSubscription(pattern, receiving, options, this.#context)
     if (subscription.state === 'closed') return subscription
     if (closedBy) {
       this.#context.onError({ error: closedBy, pattern })
@@ -112,7 +75,7 @@ export class Listens {
   /** Takes the subscriptions of another client. They continue from where they stopped. */
   adopt(others: Listens): void {
     for (const subscription of others.#release()) {
-      subscription.context = this.#access
+      subscription.context = this.#context
       if (subscription.state === 'closed') subscription.reopen()
       this.#insert(subscription)
     }
@@ -139,7 +102,7 @@ export class Listens {
     listen.subscriptions = [...listen.subscriptions, subscription]
     this.#listens.set(pattern, listen)
     this.#targets.clear()
-    if (this.#sender.isLive) this.#join(listen, subscription)
+    if (this.#context.sender.isLive) this.#asking.join(listen, subscription)
   }
 
   /** Ends the last subscription of this handler, or all of the pattern. Resolves when the server knows. */
@@ -153,15 +116,12 @@ export class Listens {
 
   /** A connection is live: every subscription listens again, from where it stopped. */
   up(): void {
-    for (const listen of this.#listens.values()) this.#listen(listen)
+    for (const listen of this.#listens.values()) this.#asking.listen(listen)
   }
 
   /** The connection is lost. */
   down(): void {
-    this.#downCount++
-    this.#replays.current = undefined
-    this.#held.clear()
-    clearTimeout(this.#heldTimer)
+    this.#asking.down()
     for (const listen of this.#listens.values()) {
       clearTimeout(listen.timer)
       for (const subscription of listen.subscriptions) subscription.suspend(this.#latest)
@@ -187,10 +147,10 @@ export class Listens {
   /** Passes a message to each receiver of each matching pattern, once. Cost for a known key: O(receivers). */
   deliver(message: From<'message'>): void {
     const { key, position, replayed } = message
-    const replay = replayed ? this.#replays.current : undefined
+    const replay = replayed ? this.#context.replays.current : undefined
     const targets = replayed ? replay?.targets : (this.#targets.get(key) ?? this.#match(key))
     if (targets && targets.length > 0) this.#handOver(targets, message)
-    if (replay) this.#replays.passed(replay)
+    if (replay) this.#context.replays.passed(replay)
     // Last, because a handler may end the connection. Replays do not count: the log may be ahead of live messages.
     else if (position !== undefined && !replayed) this.#latest = position
     this.#saved?.touch()
@@ -200,7 +160,7 @@ export class Listens {
     const { key, position, replayed, meta } = received
     let payload: unknown
     try {
-      payload = decodePayload(received.payload, this.#options.codec)
+      payload = decodePayload(received.payload, this.#context.options.codec)
     } catch (cause) {
       this.#context.onError({ error: new WebMQError('E_PAYLOAD_INVALID', { detail: key, cause }), key })
       return
@@ -232,144 +192,12 @@ export class Listens {
     this.#context.onGap(gap)
   }
 
-  /** Joins an existing listen if the subscription needs no replay; otherwise sends a listen of its own. */
-  #join(listen: Listen, subscription: LiveSubscription): void {
-    // A listen without meta goes on with it.
-    const needsMeta = subscription.options.meta && !hasMeta(listen, subscription)
-    if (isLive(subscription.start) && !needsMeta && !isMixed(listen)) {
-      const active = listen.subscriptions.find(isActive)
-      if (active) {
-        const { position } = active.resume
-        subscription.resume.advance(position)
-        subscription.accept({ recovered: false, replayed: 0, position }, true, this.#latest)
-        return
-      }
-      if (listen.joinable) {
-        listen.joinable.push(subscription)
-        return
-      }
-    }
-    this.#ask(listen, [subscription])
-  }
-
-  /** Sends a listen for all pending subscriptions; those with the same start share one. */
-  #listen(listen: Listen): void {
-    const groups = new Map<string, LiveSubscription[]>()
-    for (const subscription of listen.subscriptions) {
-      if (subscription.state !== 'pending') continue
-      const start = JSON.stringify(subscription.start)
-      groups.set(start, [...(groups.get(start) ?? []), subscription])
-    }
-    for (const targets of groups.values()) this.#ask(listen, targets)
-  }
-
-  #ask(listen: Listen, targets: LiveSubscription[]): void {
-    const { pattern } = listen
-    const start = targets[0]?.start ?? {}
-    const overflow = isMixed(listen) ? 'disconnect' : listen.subscriptions[0]?.options.slow
-    if (isLive(start)) listen.joinable = targets
-    this.#requests.send(
-      (id) => encodeListen({ id, pattern, ...start, overflow, meta: hasMeta(listen) || undefined }),
-      (answer) => {
-        if (listen.joinable === targets) listen.joinable = undefined
-        if (answer instanceof WebMQError) this.#refused(listen, targets, answer)
-        else this.#accepted(listen, targets, start, answer)
-      },
-    )
-  }
-
-  #accepted(listen: Listen, targets: readonly LiveSubscription[], { since, state }: Start, ok: From<'ok'>): void {
-    const { pattern } = listen
-    if (state && !ok.state) {
-      // It ignores the option, and would give no state.
-      this.#end(pattern, targets, new WebMQError('E_UNSUPPORTED', { detail: 'state topics' }))
-      return
-    }
-    const { recovered = false, replayed = 0, position, gap, more } = ok
-    listen.failedAttempts = 0
-    if (this.#held.delete(listen)) this.#takeUp()
-    let reported: GapReason | undefined
-    for (const subscription of targets) {
-      if (subscription.state !== 'pending') continue
-      // Without `recovered` and without a gap, the messages in between count as lost.
-      const isResuming = since !== undefined || (subscription.recovers && subscription.resume.wasLive)
-      const reason = gap ?? (isResuming && !recovered ? 'no-history' : undefined)
-      reported ??= reason
-      subscription.accept({ recovered, replayed, position, gap: reason }, !more, this.#latest, since)
-    }
-    if (reported) this.#context.onGap({ pattern, reason: reported, since })
-    this.#replays.expect(ok, targets, () => {
-      for (const { resume } of targets) resume.advance(position)
-      this.#saved?.touch()
-      if (more) this.#turnPage(listen, targets)
-      else for (const target of targets) target.caughtUp()
-    })
-  }
-
-  /**
-   * Requests the next page of a replay: at once for subscriptions that have read this one, for each other once it has.
-   * So the reader sets the pace of its replay [P-6.9], and a slow reader delays nobody else.
-   */
-  #turnPage(listen: Listen, targets: readonly LiveSubscription[]): void {
-    const downCount = this.#downCount
-    const ask = (readers: readonly LiveSubscription[]) => {
-      const open = readers.filter(({ state }) => state === 'pending')
-      if (open.length > 0 && this.#downCount === downCount) this.#ask(listen, open)
-    }
-    ask(
-      targets.filter(
-        (subscription) =>
-          !subscription.receiver
-            .backlog?.()
-            ?.whenHandled()
-            .then(() => ask([subscription])),
-      ),
-    )
-  }
-
   #of(pattern: string): readonly LiveSubscription[] {
     return this.#listens.get(pattern)?.subscriptions ?? []
   }
 
   *#subscriptions(): Iterable<LiveSubscription> {
     for (const { subscriptions } of this.#listens.values()) yield* subscriptions
-  }
-
-  #refused(listen: Listen, targets: readonly LiveSubscription[], error: WebMQError): void {
-    if (error.retryable) {
-      if (!this.#sender.isLive) return
-      clearTimeout(listen.timer)
-      listen.timer = setTimeout(() => this.#listen(listen), backoffMs(listen.failedAttempts++, this.#options))
-      return
-    }
-    const { pattern } = listen
-    if (error.code === 'E_LISTEN_LIMIT') {
-      // The app has ended it meanwhile.
-      if (this.#listens.get(pattern) !== listen) return
-      // At the end of the queue, because another one may fit.
-      this.#held.delete(listen)
-      this.#held.add(listen)
-      for (const subscription of targets) if (subscription.hold(error)) this.#context.onError({ error, pattern })
-      clearTimeout(this.#heldTimer)
-      this.#heldTimer = setTimeout(() => this.#takeUp(), this.#options.maxMs)
-      return
-    }
-    if (error.code === 'E_POSITION_INVALID' && targets.some(({ resume }) => resume.position)) {
-      // The broker was replaced and cannot read positions of the previous one: continue, with a gap.
-      for (const { resume } of targets) resume.lose()
-      this.#ask(listen, [...targets])
-      return
-    }
-    this.#end(pattern, targets, error)
-  }
-
-  /** Tries the listen that has waited longest for room. */
-  #takeUp(): void {
-    clearTimeout(this.#heldTimer)
-    const [listen] = this.#held
-    if (!listen || !this.#sender.isLive) return
-    this.#heldTimer = setTimeout(() => this.#takeUp(), this.#options.maxMs)
-    this.#listen(listen)
   }
 
   #end(pattern: string, subscriptions: readonly LiveSubscription[], error: WebMQError): void {
@@ -387,8 +215,7 @@ export class Listens {
     listen.subscriptions = listen.subscriptions.filter((other) => other !== subscription)
     this.#targets.clear()
     if (listen.subscriptions.length > 0) return false
-    clearTimeout(listen.timer)
-    this.#held.delete(listen)
+    this.#asking.forget(listen)
     return this.#listens.delete(listen.pattern)
   }
 
@@ -397,27 +224,6 @@ export class Listens {
     if (!this.#forget(subscription)) return
     // Keep the position if the subscription was never live: frameworks end a subscription and start it again at once.
     if (subscription.resume.wasLive) this.#saved?.forget(pattern)
-    if (!this.#sender.isLive) return
-    await new Promise((resolve) => this.#requests.send((id) => encodeUnlisten(id, pattern), resolve))
-    this.#takeUp()
+    if (this.#context.sender.isLive) await this.#asking.unlisten(pattern)
   }
-}
-
-/** Whether its subscriptions differ in what they may miss. On the wire they are one listen: none misses more than it allows. */
-function isMixed({ subscriptions }: Listen): boolean {
-  return subscriptions.some(({ options }) => options.slow !== subscriptions[0]?.options.slow)
-}
-
-function isActive({ state }: LiveSubscription): boolean {
-  return state === 'active'
-}
-
-/** Whether some subscription wants meta. */
-function hasMeta({ subscriptions }: Listen, except?: LiveSubscription): boolean {
-  return subscriptions.some((one) => one !== except && one.options.meta)
-}
-
-/** Whether a listen asks for live messages only. */
-function isLive({ since, last, rewindMs, state }: Start): boolean {
-  return (since ?? last ?? rewindMs ?? state) === undefined
 }

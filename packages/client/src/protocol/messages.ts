@@ -191,13 +191,13 @@ export type ServerMessage =
       readonly verb: 'ok'
       readonly id: string
       readonly position?: string | undefined
-      readonly recovered?: boolean
-      readonly gap?: GapReason
-      readonly replayed?: number
+      readonly recovered?: boolean | undefined
+      readonly gap?: GapReason | undefined
+      readonly replayed?: number | undefined
       /** More messages follow: ask again, with `since` set to this `position` [P-6.9]. */
-      readonly more?: true
+      readonly more?: true | undefined
       /** The replay has the last message of each key [P-17.2]. */
-      readonly state?: true
+      readonly state?: true | undefined
       readonly duplicate?: boolean
       /** What holds for the listen, unless it is `disconnect` [P-6.12]; not decoded. */
       readonly overflow?: ListenOverflow

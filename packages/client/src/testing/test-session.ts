@@ -1,5 +1,6 @@
 import {
   type ClientMessage,
+  type ClientVerb,
   decodeClientMessage,
   ERRORS,
   type ErrorCode,
@@ -16,7 +17,7 @@ import type { Replayed, SentMessage, TestLog } from './test-log.js'
 import type { TestPresence, TestWatcher } from './test-presence.js'
 import type { ServerEnd, ServerSide } from './test-websocket.js'
 
-type From<V extends ClientMessage['verb']> = Extract<ClientMessage, { verb: V }>
+type From<V extends ClientVerb> = Extract<ClientMessage, { verb: V }>
 
 /** Default number of messages for a read of the log [P-6.7]. */
 const DEFAULT_LAST = 100
@@ -49,10 +50,36 @@ export class TestSession implements ServerSide, TestWatcher, TestMember {
   readonly #socket: ServerEnd
   readonly #patterns = new Set<string>()
   #isAuthenticated: boolean
-  #userId: string | undefined
+  /** The user of its token. */
+  userId: string | undefined
   /** One of its listens has asked for meta [P-15.3]. */
   #hasMeta = false
   #isMute = false
+
+  readonly #handlers: { readonly [V in ClientVerb]: (message: From<V>) => void } = {
+    ping: () => this.send({ verb: 'pong', position: this.#context.log.position() }),
+    auth: (message) => this.#authenticate(message),
+    listen: (message) => (message.group === undefined ? this.#listen(message) : this.#join(message, message.group)),
+    unlisten: (message) => {
+      if (this.#left(message)) this.send({ verb: 'ok', id: message.id })
+      else this.#refuse(message.id, 'E_NOT_LISTENING')
+    },
+    publish: (message) => {
+      const { id } = message
+      const { position, duplicate } = this.#context.publish(message, this)
+      if (id !== undefined) this.send({ verb: 'ok', id, duplicate, position })
+    },
+    history: (message) => this.#history(message),
+    presence: (message) => this.#presence(message),
+    request: (message) => {
+      const { id } = message
+      const refusal = this.#context.groups.request(this, message, () => this.send({ verb: 'ok', id }))
+      if (refusal) this.#refuse(id, refusal)
+    },
+    reply: (message) => {
+      if (!this.#context.groups.reply(this, message)) this.#refuse(message.id, 'E_TIMEOUT')
+    },
+  }
 
   constructor(context: TestSessionContext, socket: ServerEnd) {
     this.#context = context
@@ -63,11 +90,6 @@ export class TestSession implements ServerSide, TestWatcher, TestMember {
   /** Patterns of this connection. */
   get patterns(): ReadonlySet<string> {
     return this.#patterns
-  }
-
-  /** The user of its token. */
-  get userId(): string | undefined {
-    return this.#userId
   }
 
   send(message: TextServerMessage): void {
@@ -128,57 +150,26 @@ export class TestSession implements ServerSide, TestWatcher, TestMember {
   }
 
   #handle(message: ClientMessage, isBinary: boolean): void {
-    switch (message.verb) {
-      case 'ping':
-        this.send({ verb: 'pong', ...positionOption(this.#context.log.position()) })
-        break
-      case 'auth':
-        this.#authenticate(message)
-        break
-      case 'listen':
-        if (message.group === undefined) this.#listen(message)
-        else this.#join(message, message.group)
-        break
-      case 'unlisten':
-        if (this.#left(message)) this.send({ verb: 'ok', id: message.id })
-        else this.#refuse(message.id, 'E_NOT_LISTENING')
-        break
-      case 'publish': {
-        const payload = payloadOf(message, isBinary)
-        const { position, duplicate } = this.#context.publish({ ...message, payload }, this)
-        const { id } = message
-        if (id !== undefined) this.send({ verb: 'ok', id, duplicate, ...(position !== undefined && { position }) })
-        break
-      }
-      case 'history':
-        this.#history(message)
-        break
-      case 'request': {
-        const { id } = message
-        const payload = payloadOf(message, isBinary)
-        const refusal = this.#context.groups.request(this, { ...message, payload }, () => this.send({ verb: 'ok', id }))
-        if (refusal) this.#refuse(id, refusal)
-        break
-      }
-      case 'reply': {
-        const payload = payloadOf(message, isBinary)
-        if (!this.#context.groups.reply(this, { ...message, payload })) this.#refuse(message.id, 'E_TIMEOUT')
-        break
-      }
-      case 'presence':
-        this.#presence(message)
-    }
+    const wire = 'payload' in message ? { ...message, payload: payloadOf(message, isBinary) } : message
+    const handle = this.#handlers[wire.verb] as (message: ClientMessage) => void
+    handle(wire)
   }
 
   #join({ id, pattern, since, last, rewindMs, overflow, respond }: From<'listen'>, group: string): void {
-    const { groups, isRevoked, maxListens } = this.#context
-    if ((since ?? last ?? rewindMs ?? overflow) !== undefined) this.#refuse(id, 'E_UNSUPPORTED')
-    else if (isRevoked(pattern)) this.#refuse(id, 'E_FORBIDDEN')
-    else if (this.#listenCount >= maxListens) this.#refuse(id, 'E_LISTEN_LIMIT')
-    else {
-      groups.join({ group, pattern, isResponder: respond === true }, this)
-      this.send({ verb: 'ok', id })
+    const { groups, maxListens } = this.#context
+    const isRanged = (since ?? last ?? rewindMs ?? overflow) !== undefined
+    const refusal = isRanged ? 'E_UNSUPPORTED' : this.#refusalOf(pattern, this.#listenCount >= maxListens)
+    if (refusal) {
+      this.#refuse(id, refusal)
+      return
     }
+    groups.join({ group, pattern, isResponder: respond === true }, this)
+    this.send({ verb: 'ok', id })
+  }
+
+  #refusalOf(pattern: string, isFull: boolean): ErrorCode | undefined {
+    if (this.#context.isRevoked(pattern)) return 'E_FORBIDDEN'
+    return isFull ? 'E_LISTEN_LIMIT' : undefined
   }
 
   #left({ pattern, group, respond }: From<'unlisten'>): boolean {
@@ -200,7 +191,7 @@ export class TestSession implements ServerSide, TestWatcher, TestMember {
     }
     if (op === 'enter') {
       const { member, data } = message
-      const userId = this.#userId
+      const userId = this.userId
       const memberId = `of-${userId ?? 'anyone'}-${member}`
       const rest = { ...(userId !== undefined && { userId }), ...(data !== undefined && { data: JSON.parse(data) }) }
       presence.enter(key, this, { id: memberId, ...rest })
@@ -219,7 +210,7 @@ export class TestSession implements ServerSide, TestWatcher, TestMember {
     const identity = verifyToken ? verifyToken(token) : {}
     if (identity) {
       this.#isAuthenticated = true
-      this.#userId = identity.userId
+      this.userId = identity.userId
       this.send({ verb: 'ok', id, result: identity })
     } else {
       const code = ERRORS.E_TOKEN_INVALID.closeCode
@@ -230,17 +221,11 @@ export class TestSession implements ServerSide, TestWatcher, TestMember {
   }
 
   #listen({ id, pattern, since, last, rewindMs, state, meta }: From<'listen'>): void {
-    const { log, isRevoked, maxListens, replayPageMessages: limit, isRetained } = this.#context
-    if (state && !isRetained(pattern)) {
-      this.#refuse(id, 'E_UNSUPPORTED')
-      return
-    }
-    if (isRevoked(pattern)) {
-      this.#refuse(id, 'E_FORBIDDEN')
-      return
-    }
-    if (!this.#patterns.has(pattern) && this.#listenCount >= maxListens) {
-      this.#refuse(id, 'E_LISTEN_LIMIT')
+    const { log, maxListens, replayPageMessages: limit, isRetained } = this.#context
+    const isFull = !this.#patterns.has(pattern) && this.#listenCount >= maxListens
+    const refusal = (state && !isRetained(pattern) && 'E_UNSUPPORTED') || this.#refusalOf(pattern, isFull)
+    if (refusal) {
+      this.#refuse(id, refusal)
       return
     }
     const isAsked = (since ?? last ?? rewindMs) !== undefined
@@ -252,15 +237,9 @@ export class TestSession implements ServerSide, TestWatcher, TestMember {
     // A listen is not live between two pages [P-6.9].
     if (!replayed.more) this.#patterns.add(pattern)
     if (meta) this.#hasMeta = true
-    this.#replay(
-      id,
-      since === undefined && replayed.gap === 'no-history' ? { ...replayed, gap: undefined } : replayed,
-      {
-        ...(since !== undefined && replayed.gap === undefined && { recovered: true }),
-        ...(state && { state }),
-      },
-      meta,
-    )
+    const gap = since === undefined && replayed.gap === 'no-history' ? undefined : replayed.gap
+    const recovered = (since !== undefined && replayed.gap === undefined) || undefined
+    this.#replay({ id, recovered, gap, state }, replayed, meta)
   }
 
   #history({ id, key, since, before, rewindMs, last, limit, reverse, meta }: From<'history'>): void {
@@ -279,24 +258,15 @@ export class TestSession implements ServerSide, TestWatcher, TestMember {
     const { isCut, ...replayed } = log.read({ since, before, rewindMs, ...share }, key)
     const isTold = isCut && (last ?? limit) !== undefined && (since ?? rewindMs) === undefined
     const messages = reverse ? [...replayed.messages].reverse() : replayed.messages
-    this.#replay(id, { ...replayed, messages, ...(isTold && { gap: 'history-expired' }) }, {}, meta)
+    this.#replay({ id, gap: isTold ? 'history-expired' : replayed.gap }, { ...replayed, messages }, meta)
   }
 
   #replay(
-    id: string,
-    { messages, position, more, gap }: Replayed,
-    options: { readonly recovered?: true; readonly state?: true },
+    ok: Pick<Extract<TextServerMessage, { verb: 'ok' }>, 'id' | 'recovered' | 'gap' | 'state'>,
+    { messages, position, more }: Replayed,
     hasMeta: boolean | undefined,
   ): void {
-    this.send({
-      verb: 'ok',
-      id,
-      ...options,
-      ...positionOption(position),
-      ...(gap !== undefined && { gap }),
-      ...(messages.length > 0 && { replayed: messages.length }),
-      ...(more && { more }),
-    })
+    this.send({ verb: 'ok', ...ok, position, replayed: messages.length || undefined, more: more || undefined })
     for (const message of messages) this.#send(message, true, hasMeta)
   }
 
@@ -305,7 +275,7 @@ export class TestSession implements ServerSide, TestWatcher, TestMember {
     const meta = hasMeta ? stamp : undefined
     const text = offset === undefined ? undefined : log.position(offset)
     if (typeof payload === 'string') {
-      this.send({ verb: 'message', key, replayed, meta, payload, ...positionOption(text) })
+      this.send({ verb: 'message', key, replayed, meta, payload, position: text })
       return
     }
     const position = offset === undefined || text === undefined ? undefined : { epoch: log.epoch, offset }
@@ -319,12 +289,8 @@ export class TestSession implements ServerSide, TestWatcher, TestMember {
     names: { readonly pattern?: string; readonly key?: string } = {},
   ): void {
     const { retryable, docs } = new WebMQError(code)
-    this.send({ verb: 'error', code, message, retryable, docs, ...(id !== undefined && { id }), ...names })
+    this.send({ verb: 'error', code, message, retryable, docs, id, ...names })
   }
-}
-
-function positionOption(position: string | undefined): { readonly position?: string } {
-  return position === undefined ? {} : { position }
 }
 
 /** Bytes of a binary frame, text of a text frame. */

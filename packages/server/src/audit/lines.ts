@@ -1,10 +1,12 @@
 import type { ErrorCode } from 'webmq-client/protocol'
-import type { ObservedAction } from '../session/observer.js'
+import type { Door } from '../identity/actor.js'
+import type { ObservedAction, OperatorAction } from '../publishing/observer.js'
 
 /** Who did it. */
-interface Who {
-  /** Session id, as in `welcome` and in the log. */
-  readonly session: string
+export interface Who {
+  readonly door: Door
+  /** Session id, as in `welcome` and in the log; absent for requests over HTTP. */
+  readonly session?: string | undefined
   /** `sub` of the token; absent for anonymous clients. */
   readonly user?: string | undefined
   /** The client's IP address; absent when it is not known. */
@@ -33,5 +35,7 @@ export type AuditEvent =
       readonly origin?: string | undefined
       readonly code: ErrorCode
     }
+  /** What an operator did. */
+  | ({ readonly event: 'operated' } & Who & { readonly action: OperatorAction; readonly target: string })
   /** Refusals of a session or an address that were not written, because there were too many within a second. */
   | { readonly event: 'omitted'; readonly session?: string; readonly address?: string; readonly count: number }

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { WebMQError } from 'webmq-client/protocol'
 import { FakeServer, recordingLogger } from '../../test/fake-server.js'
+import { type Actor, PROCESS } from '../identity/actor.js'
 import type { Identity } from '../identity/index.js'
 import type { AuditLevel } from '../ports/audit-levels.js'
 import { AuditLog } from './log.js'
@@ -54,7 +55,7 @@ async function played(level: AuditLevel): Promise<Line[]> {
   return linesOf(target)
 }
 
-const who = { session: expect.stringMatching(/^[\w-]{8,}$/) as string, address: '127.0.0.1' }
+const who = { door: 'websocket', session: expect.stringMatching(/^[\w-]{8,}$/) as string, address: '127.0.0.1' }
 const alice = { ...who, user: 'alice' }
 const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/) as string
 
@@ -121,7 +122,16 @@ describe('AuditLog', () => {
     expect({ time: at }).toEqual({ time })
     expect(documented.get(String(event))).toEqual(Object.keys(members))
     expect([...documented.keys()].sort()).toEqual(
-      ['connected', 'disconnected', 'listened', 'omitted', 'refused', 'unlistened', 'upgrade-refused'].sort(),
+      [
+        'connected',
+        'disconnected',
+        'listened',
+        'omitted',
+        'operated',
+        'refused',
+        'unlistened',
+        'upgrade-refused',
+      ].sort(),
     )
   })
 
@@ -162,7 +172,7 @@ describe('AuditLog', () => {
       const { logger, lines } = recordingLogger()
       const audit = new AuditLog({ target: '/dev/full', level: 'listens', logger })
       audit.open()
-      const session = { id: 's', connection: 1 as never, userId: 'u', address: '', openedAtMs: 0 }
+      const session: Actor = { ...PROCESS, door: 'websocket', id: 's', userId: 'u' }
       const { listened } = audit.observer()
       const pattern = 'p'.repeat(1_000)
       for (let count = 0; count < 5_000; count++) listened?.(session, pattern)
@@ -180,7 +190,7 @@ describe('AuditLog', () => {
     const audit = new AuditLog({ target, level: 'listens', logger: recordingLogger().logger, now: () => nowMs })
     audit.open()
     const { refused } = audit.observer()
-    const session = { id: 'a', connection: 1 as never, userId: undefined, address: '', openedAtMs: 0 }
+    const session: Actor = { ...PROCESS, door: 'websocket', id: 'a' }
     for (let count = 0; count < 25; count++) refused?.(session, 'publish', 'E_FORBIDDEN', 'k')
     refused?.({ ...session, id: 'b' }, 'publish', 'E_FORBIDDEN', 'k')
     nowMs += 1_000

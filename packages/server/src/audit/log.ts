@@ -1,11 +1,12 @@
 import { closeSync, openSync } from 'node:fs'
 import pino from 'pino'
 import { WebMQError } from 'webmq-client/protocol'
+import type { Actor } from '../identity/actor.js'
 import { hideTokens, type Logger } from '../logger.js'
 import { AUDIT_LEVELS, type AuditLevel } from '../ports/audit-levels.js'
 import { within } from '../ports/within.js'
-import type { SessionFacts, SessionObserver } from '../session/observer.js'
-import type { AuditEvent } from './lines.js'
+import type { Observer } from '../publishing/observer.js'
+import type { AuditEvent, Who } from './lines.js'
 import { RefusalBudget } from './refusal-budget.js'
 
 /** Options of an {@link AuditLog}. */
@@ -25,7 +26,8 @@ const ERROR_LOG_INTERVAL_MS = 60_000
 const STDERR = 2
 
 /**
- * Writes who connected, listened, was refused and was disconnected: one JSON object per line, in the order of events. It
+ * Writes who connected, listened, was refused and was disconnected, and what operators did: one JSON object per line, in
+ * the order of events. It
  * never blocks the event loop, and it never contains tokens or payloads.
  */
 export class AuditLog {
@@ -94,7 +96,7 @@ export class AuditLog {
   }
 
   /** Is told of the sessions. */
-  observer(): SessionObserver {
+  observer(): Observer {
     const level = AUDIT_LEVELS.indexOf(this.#options.level)
     return {
       ...this.#refusals(),
@@ -103,20 +105,21 @@ export class AuditLog {
     }
   }
 
-  #refusals(): SessionObserver {
+  #refusals(): Observer {
     return {
-      refused: (session, action, code, target) => {
-        if (!this.#budget.take(`session ${session.id}`)) return
-        this.#write({ event: 'refused', ...whoOf(session), action, code, target })
+      refused: (actor, action, code, target) => {
+        if (!this.#budget.take(actor.id === '' ? `address ${actor.address}` : `session ${actor.id}`)) return
+        this.#write({ event: 'refused', ...whoOf(actor), action, code, target })
       },
       upgradeRefused: ({ address, origin }, code) => {
         if (!this.#budget.take(`address ${address}`)) return
         this.#write({ event: 'upgrade-refused', address, origin: origin?.slice(0, MAX_ORIGIN_CHARS), code })
       },
+      operated: (actor, action, target) => this.#write({ event: 'operated', ...whoOf(actor), action, target }),
     }
   }
 
-  #connections(): SessionObserver {
+  #connections(): Observer {
     return {
       connected: (session) => this.#write({ event: 'connected', ...whoOf(session) }),
       disconnected: (session, code, reason, durationMs) =>
@@ -124,7 +127,7 @@ export class AuditLog {
     }
   }
 
-  #listens(): SessionObserver {
+  #listens(): Observer {
     return {
       listened: (session, pattern) => this.#write({ event: 'listened', ...whoOf(session), pattern }),
       unlistened: (session, pattern) => this.#write({ event: 'unlistened', ...whoOf(session), pattern }),
@@ -150,9 +153,10 @@ export class AuditLog {
   }
 }
 
-function whoOf({ id, userId, address }: SessionFacts): { session: string; user?: string; address?: string } {
+function whoOf({ door, id, userId, address }: Actor): Who {
   return {
-    session: id,
+    door,
+    ...(id === '' ? undefined : { session: id }),
     ...(userId === undefined ? undefined : { user: userId }),
     ...(address === '' ? undefined : { address }),
   }

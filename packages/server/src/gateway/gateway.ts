@@ -4,6 +4,7 @@ import { ANONYMOUS, type Identity, mayListen, UNIDENTIFIED } from '../identity/i
 import type { TrustedProxies } from '../identity/trusted-proxies.js'
 import { isPromise } from '../ports/maybe-promise.js'
 import type { ConnectionId, Transport, TransportSink, UpgradeId, UpgradeRequest } from '../ports/transport.js'
+import type { Refusals } from '../publishing/refusals.js'
 import { encodeSseServerMessage } from '../routing/sse-events.js'
 import type { Dispatcher } from '../session/dispatcher.js'
 import { Session, type SessionServices } from '../session/session.js'
@@ -25,6 +26,7 @@ export interface GatewayContext
   readonly services: SessionServices
   readonly sessions: SessionTable
   readonly dispatcher: Pick<Dispatcher, 'receive' | 'waitFor'>
+  readonly refusals: Pick<Refusals, 'add'>
   /** Finds out which client an upgrade is from. */
   readonly proxies: Pick<TrustedProxies, 'clientAddress'>
   /** Whether clients that no token and no hook identifies may do anything. */
@@ -62,7 +64,7 @@ export class Gateway implements TransportSink {
   constructor(context: GatewayContext) {
     this.#context = context
     this.#refusedOrigins = new RefusedOrigins(context.services.logger, context.services.now)
-    this.#streamServices = { ...context.services, encode: encodeSseServerMessage }
+    this.#streamServices = { ...context.services, door: 'sse', encode: encodeSseServerMessage }
     this.#admissions = new Admissions(context)
     this.#welcomes = new Welcomes(context)
   }
@@ -230,7 +232,7 @@ export class Gateway implements TransportSink {
     new StreamListens(session, request).begin().catch((error: unknown) => {
       if (session.isClosed) return
       const { code } = session.refuse(error, undefined)
-      this.#context.services.observer?.refused?.(session, 'listen', code, undefined)
+      this.#context.refusals.add(session, 'listen', code, undefined)
       // The code of a hook may be in no table.
       const isTerminal = error instanceof HookRefusal && closeCodeOf(error.code) === undefined
       session.end(isTerminal ? 'E_CONNECTION_REFUSED' : code)

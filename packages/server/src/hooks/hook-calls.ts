@@ -1,4 +1,5 @@
 import type { Deadlines } from '../deadlines.js'
+import type { Actor } from '../identity/actor.js'
 import type { Identity } from '../identity/index.js'
 import type { Logger } from '../logger.js'
 import type { InboundMessage } from '../ports/broker.js'
@@ -13,7 +14,6 @@ import {
   AskedPresence,
   AskedPublish,
   type ConnectFacts,
-  type HookCaller,
   NoticedDisconnect,
   type PublishChange,
 } from './requests.js'
@@ -104,7 +104,7 @@ export class HookCalls {
    * @param facts Of the upgrade request; absent for a renewal.
    * @throws {WebMQError} A refusal, or `E_HOOK_FAILED`.
    */
-  connect(caller: HookCaller, identity: Identity, facts: ConnectFacts | undefined): MaybePromise<Identity> {
+  connect(caller: Actor, identity: Identity, facts: ConnectFacts | undefined): MaybePromise<Identity> {
     if (this.#connect === undefined) return identity
     const { limits, now } = this.#context
     const request = new AskedConnect(caller, identity, facts, limits, now())
@@ -115,7 +115,7 @@ export class HookCalls {
    * Asks about a listen or a read of the history.
    * @throws {WebMQError} A refusal, or `E_HOOK_FAILED`.
    */
-  listen(caller: HookCaller, op: 'listen' | 'history', pattern: string, isReplay: boolean): MaybePromise<void> {
+  listen(caller: Actor, op: 'listen' | 'history', pattern: string, isReplay: boolean): MaybePromise<void> {
     return this.#listen?.ask(new AskedListen(caller, op, pattern, isReplay))
   }
 
@@ -126,7 +126,7 @@ export class HookCalls {
    * @throws {WebMQError} A refusal, or `E_HOOK_FAILED`.
    */
   publish(
-    caller: HookCaller,
+    caller: Actor,
     key: string,
     payload: Uint8Array,
     isBinary: boolean,
@@ -145,7 +145,7 @@ export class HookCalls {
    * @throws {WebMQError} A refusal, or `E_HOOK_FAILED`.
    */
   presence(
-    caller: HookCaller,
+    caller: Actor,
     op: 'enter' | 'get' | 'watch',
     key: string,
     data: string | undefined,
@@ -168,7 +168,7 @@ export class HookCalls {
   }
 
   /** Tells that a connection which had an identity has closed. Never throws; nobody waits. */
-  disconnect(caller: HookCaller, code: number, reason: string, durationMs: number): void {
+  disconnect(caller: Actor, code: number, reason: string, durationMs: number): void {
     try {
       const told = this.#disconnect?.ask(new NoticedDisconnect(caller, code, reason, durationMs))
       // Its failure is logged.

@@ -20,7 +20,7 @@ export type {
 } from './hooks.js'
 export { loadHooks } from './load-hooks.js'
 export { HookRefusal } from './refusal.js'
-export type { ConnectFacts, HookCaller } from './requests.js'
+export type { ConnectFacts } from './requests.js'
 export {
   isForwardable,
   WEBHOOK_NOTICES,

@@ -1,4 +1,5 @@
 import { WebMQError } from 'webmq-client/protocol'
+import type { Actor } from '../identity/actor.js'
 import type { Claims, Identity } from '../identity/index.js'
 import type { InboundMessage } from '../ports/broker.js'
 import { copyBytes } from '../ports/copy-bytes.js'
@@ -16,15 +17,6 @@ import type {
   PublishRequest,
 } from './hooks.js'
 
-/** Who asks, as the server knows it. A session is one. */
-export interface HookCaller {
-  readonly id: string
-  readonly userId: string | undefined
-  readonly claims: Claims | undefined
-  /** IP address. */
-  readonly address: string
-}
-
 /** What hooks see of an upgrade request. */
 export interface ConnectFacts {
   readonly path: string
@@ -39,9 +31,9 @@ const NO_FACTS: ConnectFacts = { path: '', query: '', headers: Object.freeze({})
 // static method gives away, so that no function can reach it.
 
 abstract class Asked implements HookClient {
-  readonly #caller: HookCaller
+  readonly #caller: Actor
 
-  constructor(caller: HookCaller) {
+  constructor(caller: Actor) {
     this.#caller = caller
   }
 
@@ -71,13 +63,7 @@ export class AskedConnect extends Asked implements ConnectRequest {
   readonly isRenewal: boolean
 
   /** @param facts Absent for a renewal. */
-  constructor(
-    caller: HookCaller,
-    identity: Identity,
-    facts: ConnectFacts | undefined,
-    limits: WordLimits,
-    nowMs: number,
-  ) {
+  constructor(caller: Actor, identity: Identity, facts: ConnectFacts | undefined, limits: WordLimits, nowMs: number) {
     super(caller)
     this.#identity = identity
     this.#facts = facts ?? NO_FACTS
@@ -125,7 +111,7 @@ export class AskedListen extends Asked implements ListenRequest {
   readonly pattern: string
   readonly isReplay: boolean
 
-  constructor(caller: HookCaller, op: 'listen' | 'history', pattern: string, isReplay: boolean) {
+  constructor(caller: Actor, op: 'listen' | 'history', pattern: string, isReplay: boolean) {
     super(caller)
     this.op = op
     this.pattern = pattern
@@ -199,7 +185,7 @@ export class AskedPublish extends Asked implements PublishRequest, HookMessage {
   #isChanged = false
 
   /** @param payload Borrowed until {@link AskedPublish.keep}. */
-  constructor(caller: HookCaller, key: string, payload: Uint8Array, isBinary: boolean, isEphemeral: boolean) {
+  constructor(caller: Actor, key: string, payload: Uint8Array, isBinary: boolean, isEphemeral: boolean) {
     super(caller)
     this.#key = key
     this.isEphemeral = isEphemeral
@@ -300,7 +286,7 @@ export class AskedPresence extends Asked implements PresenceRequest {
   #data: string | undefined
   #isChanged = false
 
-  constructor(caller: HookCaller, op: 'enter' | 'get' | 'watch', key: string, data: string | undefined) {
+  constructor(caller: Actor, op: 'enter' | 'get' | 'watch', key: string, data: string | undefined) {
     super(caller)
     this.op = op
     this.key = key
@@ -332,7 +318,7 @@ export class NoticedDisconnect extends Asked implements DisconnectNotice {
   readonly reason: string
   readonly durationMs: number
 
-  constructor(caller: HookCaller, code: number, reason: string, durationMs: number) {
+  constructor(caller: Actor, code: number, reason: string, durationMs: number) {
     super(caller)
     this.code = code
     this.reason = reason

@@ -2,21 +2,11 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { WebMQError } from 'webmq-client/protocol'
 import type { Revocations } from '../cluster/index.js'
+import { type Actor, clientOverHttp, operatorAt } from '../identity/actor.js'
 import { unmapped } from '../identity/client-address.js'
-import { ANONYMOUS, type Identity, type TokenVerifier } from '../identity/index.js'
+import { ANONYMOUS, type TokenVerifier } from '../identity/index.js'
+import { isFromThisMachine } from '../identity/this-machine.js'
 import type { TrustedProxies } from '../identity/trusted-proxies.js'
-import { isLocalRequest } from './local-request.js'
-
-/** Who sends an HTTP request: somebody with an API key, who may do everything, or a client with its grants. */
-export type Caller = { readonly kind: 'operator' } | ClientCaller
-
-/** A client, without a connection that outlives the request. */
-export interface ClientCaller {
-  readonly kind: 'client'
-  readonly identity: Identity
-  /** IP address. */
-  readonly address: string
-}
 
 /** What {@link Callers} works with. */
 export interface CallersContext {
@@ -32,8 +22,6 @@ export interface CallersContext {
   /** Finds out which client a request is from. */
   readonly proxies: Pick<TrustedProxies, 'clientAddress'>
 }
-
-const OPERATOR: Caller = { kind: 'operator' }
 
 /** Finds out who sends an HTTP request. The rules are those of an upgrade, and API keys. */
 export class Callers {
@@ -54,32 +42,34 @@ export class Callers {
     if (!this.#context.isOriginAllowed(origin, host)) throw new WebMQError('E_ORIGIN_FORBIDDEN')
   }
 
+  /** The address of the client: of the peer, or what a trusted proxy says. */
+  addressOf({ socket, headers }: Pick<IncomingMessage, 'headers' | 'socket'>): string {
+    const header = (name: string) => [headers[name]].flat().join(', ') || undefined
+    return this.#context.proxies.clientAddress(unmapped(socket.remoteAddress ?? ''), header)
+  }
+
   /**
    * @throws {WebMQError} `E_UNAUTHENTICATED` without a key or token; `E_INSECURE` for an anonymous request from beyond
    *   this machine; `E_TOKEN_REVOKED`; the errors of {@link TokenVerifier.verify}.
    */
-  async callerOf(request: Pick<IncomingMessage, 'headers' | 'socket'>): Promise<Caller> {
-    const { verifier, revocations, isForThisMachineOnly, proxies } = this.#context
+  async callerOf(request: Pick<IncomingMessage, 'headers' | 'socket'>): Promise<Actor> {
+    const { verifier, revocations, isForThisMachineOnly } = this.#context
     const { authorization } = request.headers
-    const remoteAddress = unmapped(request.socket.remoteAddress ?? '')
-    const address = proxies.clientAddress(
-      remoteAddress,
-      (name) => [request.headers[name]].flat().join(', ') || undefined,
-    )
+    const address = this.addressOf(request)
     if (authorization !== undefined) {
       const [, credential] = /^bearer +(\S+)$/i.exec(authorization) ?? []
       if (credential === undefined) throw unauthenticated('the header Authorization is not Bearer <key or token>')
-      if (this.#isApiKey(credential)) return OPERATOR
+      if (this.#isApiKey(credential)) return operatorAt(address)
       if (verifier === undefined) throw unauthenticated('this is no API key of this server')
       const identity = await verifier.verify(credential)
       if (revocations()?.covers(identity) === true) throw new WebMQError('E_TOKEN_REVOKED')
-      return { kind: 'client', identity, address }
+      return clientOverHttp(identity, address)
     }
     if (verifier !== undefined) throw unauthenticated('send Authorization: Bearer <key or token>')
     if (isForThisMachineOnly && !isLocalRequest(request)) {
       throw new WebMQError('E_INSECURE', { detail: 'without a key, only clients of this machine may ask' })
     }
-    return { kind: 'client', identity: ANONYMOUS, address }
+    return clientOverHttp(ANONYMOUS, address)
   }
 
   /** Takes the same time for every key, right or wrong. */
@@ -91,6 +81,11 @@ export class Callers {
     for (const known of this.#digests) isKnown = timingSafeEqual(digest, known) || isKnown
     return isKnown
   }
+}
+
+/** Whether a request over HTTP comes from this machine; one through a proxy never does. */
+export function isLocalRequest({ socket, headers }: Pick<IncomingMessage, 'headers' | 'socket'>): boolean {
+  return isFromThisMachine({ remoteAddress: socket.remoteAddress ?? '', header: (name) => headers[name] })
 }
 
 function digestOf(key: string): Buffer {

@@ -43,7 +43,7 @@ export const METRICS: readonly MetricSpec[] = [
   ),
   labelled(
     'webmq_refused_total',
-    'Protocol messages that were answered with an error, by error code.',
+    'Protocol messages and requests of the HTTP API that were answered with an error, by error code.',
     'code',
     ({ refusedCounts }) => refusedCounts,
     ERROR_CODES,

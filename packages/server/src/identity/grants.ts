@@ -1,6 +1,6 @@
 import { contains, matches, validatePattern, WebMQError } from 'webmq-client/protocol'
 import { patternWordsDefect, type WordLimits } from '../ports/word-limits.js'
-import { ACTIONS, type Action, type Grant, type Identity } from './identity.js'
+import { ACTIONS, type Action, ANONYMOUS, type Grant, type Identity } from './identity.js'
 
 /** The defaults of the options. */
 const DEFAULT_WORD_LIMITS: WordLimits = { maxWords: 32, maxHashes: 3 }
@@ -26,6 +26,7 @@ const compiledGrants = new WeakMap<Identity, CompiledGrants>()
  * @param pattern A valid pattern.
  */
 export function mayListen(identity: Identity, pattern: string): boolean {
+  if (identity === ANONYMOUS) return true
   return identity.grants.some(
     ({ allow, keys }) => allow.includes('listen') && keys.some((granted) => contains(granted, pattern)),
   )
@@ -37,6 +38,7 @@ export function mayListen(identity: Identity, pattern: string): boolean {
  * @param key A valid key.
  */
 export function mayPublish(identity: Identity, key: string): boolean {
+  if (identity === ANONYMOUS) return true
   const { publish, publishesEverything, publishAnswers } = compile(identity)
   if (publishesEverything) return true
   const known = publishAnswers.get(key)
@@ -53,6 +55,7 @@ export function mayPublish(identity: Identity, key: string): boolean {
  * @param key A valid key.
  */
 export function mayEnter(identity: Identity, key: string): boolean {
+  if (identity === ANONYMOUS) return true
   return identity.grants.some(
     ({ allow, keys }) => allow.includes('presence') && keys.some((granted) => matches(granted, key)),
   )

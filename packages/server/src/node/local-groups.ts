@@ -1,18 +1,27 @@
-import { encodeJson, isErrorCode, isGroup, validateKey, validatePattern, WebMQError } from 'webmq-client/protocol'
+import { isErrorCode, isGroup, validatePattern, WebMQError } from 'webmq-client/protocol'
 import type { RespondOptions } from '../api.js'
 import type { LocalHandler } from '../in-process/listeners.js'
 import { parseJson } from '../in-process/parse-json.js'
 import type { Logger } from '../logger.js'
 import { andThen, type MaybePromise } from '../ports/maybe-promise.js'
 import { isReserved } from '../ports/reserved-keys.js'
+import type { Author } from '../publishing/author.js'
+import type { Publisher } from '../publishing/publisher.js'
 import { LocalMember, type QueueGroups, type SlotName } from '../queue-groups/index.js'
 import { MAX_WITHIN_MS } from '../session/handlers/request.js'
+import { ProcessDraft } from './process-draft.js'
 
 /** What the members and requests of the process work with. */
 export interface LocalGroupsContext {
   readonly groups: QueueGroups
   readonly maxPayloadBytes: number
   readonly logger: Pick<Logger, 'error'>
+}
+
+/** What sends the requests of the process. */
+export interface RequestsContext {
+  readonly publisher: Pick<Publisher, 'request'>
+  readonly author: Author
 }
 
 /** Time for a reply, unless the caller says another. */
@@ -54,7 +63,7 @@ const DEFAULT_GROUP = 'responders'
  * @throws {WebMQError} `E_NO_RESPONDERS`, `E_TIMEOUT`, `E_RESPONSE` or another code of the responder, and as `publish`.
  */
 export async function requestLocally(
-  { groups, maxPayloadBytes }: LocalGroupsContext,
+  { publisher, author }: RequestsContext,
   key: string,
   payload: unknown,
   timeoutMs = DEFAULT_TIMEOUT_MS,
@@ -62,12 +71,8 @@ export async function requestLocally(
   if (!(timeoutMs >= 1 && timeoutMs <= MAX_WITHIN_MS)) {
     throw new WebMQError('E_OPTION_INVALID', { detail: `timeoutMs is 1 to ${MAX_WITHIN_MS}` })
   }
-  const isBinary = payload instanceof Uint8Array
-  const bytes = isBinary ? payload : Buffer.from(encodeJson(payload))
-  if (bytes.length > maxPayloadBytes) {
-    throw new WebMQError('E_PAYLOAD_TOO_LARGE', { detail: `${bytes.length} bytes, at most ${maxPayloadBytes}` })
-  }
-  const taken = await groups.ask({ key, payload: bytes, isBinary }, Math.ceil(timeoutMs))
+  const draft = new ProcessDraft().fill({ key, payload })
+  const taken = await publisher.request(author, draft, draft.isBinary, Math.ceil(timeoutMs))
   const reply = await taken.reply
   if (!reply.isError) return reply.isBinary ? reply.payload : parseJson(reply.payload)
   const { code, message } = Object(parseJson(reply.payload)) as { readonly code?: unknown; readonly message?: unknown }
@@ -80,13 +85,6 @@ export function assertLocalPattern(pattern: string): void {
   validatePattern(pattern)
   if (isReserved(pattern))
     throw new WebMQError('E_PATTERN_INVALID', { detail: 'patterns that begin with $ are reserved for servers' })
-}
-
-/** @throws {WebMQError} `E_KEY_INVALID` */
-export function assertLocalKey(key: string): void {
-  validateKey(key)
-  if (isReserved(key))
-    throw new WebMQError('E_KEY_INVALID', { detail: 'keys that begin with $ are reserved for servers' })
 }
 
 /** @throws {WebMQError} `E_OPTION_INVALID` */

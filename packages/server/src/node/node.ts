@@ -15,31 +15,37 @@ import { BrokerWatch } from '../health/broker-watch.js'
 import type { Health } from '../health/readiness.js'
 import { deliveringThrough, type HookCalls } from '../hooks/index.js'
 import type { ApiNode } from '../http/api/node.js'
-import { isFromThisMachine, isLoopbackAddress } from '../identity/client-address.js'
+import { type Actor, isTrusted, PROCESS } from '../identity/actor.js'
 import type { TokenVerifier } from '../identity/index.js'
+import { isFromThisMachine } from '../identity/this-machine.js'
 import { NO_TOKEN_FAILURES } from '../identity/token-failures.js'
 import type { TrustedProxies } from '../identity/trusted-proxies.js'
 import { type LocalHandler, LocalListeners } from '../in-process/listeners.js'
 import { type HistoryQuery, type HistoryResult, readHistory } from '../in-process/read-history.js'
 import type { Logger } from '../logger.js'
 import { Measurements } from '../measuring/measurements.js'
-import type { PublishTiming } from '../measuring/publish-timings.js'
 import { isForThisMachineOnly, type OriginPolicy, originPolicyOf } from '../options/access.js'
 import type { ResolvedOptions } from '../options/options.js'
 import { MetaRules } from '../patterns/meta-rules.js'
 import { OverflowRules } from '../patterns/overflow-rules.js'
 import { Router } from '../patterns/router.js'
-import type { Accepted, Broker, InboundMessage, OutboundMessage } from '../ports/broker.js'
+import type { Accepted, Broker, InboundMessage } from '../ports/broker.js'
 import { brokerNameOf, secretHider, withoutPasswords } from '../ports/broker-address.js'
 import { deferred } from '../ports/deferred.js'
 import { historyRulesOf } from '../ports/history-rules.js'
-import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js'
+import { andThen, type MaybePromise } from '../ports/maybe-promise.js'
 import { formatPosition } from '../ports/position.js'
 import { isReserved } from '../ports/reserved-keys.js'
 import type { Transport, TransportSink, UpgradeRequest } from '../ports/transport.js'
 import { within } from '../ports/within.js'
 import { assertKeyWords } from '../ports/word-limits.js'
 import { Presence, type PresenceLimits } from '../presence/index.js'
+import { type AuthorLimits, PendingByCaller, RequestAuthor, trustedLimits } from '../publishing/author.js'
+import type { Observer } from '../publishing/observer.js'
+import { PublishRates } from '../publishing/publish-rates.js'
+import { Publisher } from '../publishing/publisher.js'
+import { Refusals } from '../publishing/refusals.js'
+import { Stamps } from '../publishing/stamps.js'
 import { handingOver, QueueGroups, type SlotName } from '../queue-groups/index.js'
 import { Drains } from '../replay/drains.js'
 import { LiveBuffers } from '../replay/live-buffers.js'
@@ -47,20 +53,16 @@ import { ReplaySender } from '../replay/sender.js'
 import { Delivery } from '../routing/delivery.js'
 import { Interest } from '../routing/interest.js'
 import { RefusedMessages } from '../routing/refused-messages.js'
-import { Stamps } from '../routing/stamps.js'
 import { ConnectionCounts } from '../session/connection-counts.js'
 import { Dispatcher } from '../session/dispatcher.js'
 import { type ConfiguredLimits, EffectiveLimits } from '../session/effective-limits.js'
-import { observePublish, type SessionObserver } from '../session/observer.js'
-import { PublishRates } from '../session/rates/publish-rates.js'
 import { SessionTable } from '../session/table.js'
 import { UserListens } from '../session/user-listens.js'
-import { tracedPublish } from '../tracing/traced-publish.js'
 import type { Tracer } from '../tracing/tracer.js'
 import { drain, drainSpreadMs, wait } from './drain.js'
 import type { Emitter } from './emitter.js'
 import { joinLocally, type LocalGroupsContext, requestLocally } from './local-groups.js'
-import { outbound, outboundBatch } from './outbound-message.js'
+import { ProcessDraft } from './process-draft.js'
 import { RateReader } from './rates.js'
 import { SessionEnder } from './session-ender.js'
 import { BROKER_GRACE_MS, BROKER_SHARE_MS, NODE_STOP_MS } from './stop-limits.js'
@@ -80,7 +82,7 @@ export interface ServerNodeParts {
   readonly name: string
   readonly events: Pick<Emitter<ServerEvents>, 'emit'>
   /** Absent when nobody wants to know. */
-  readonly observer: SessionObserver | undefined
+  readonly observer: Observer | undefined
   /** Absent when nobody traces. */
   readonly tracer?: Tracer | undefined
 }
@@ -96,7 +98,12 @@ export class ServerNode {
   readonly #dispatcher: Dispatcher
   readonly #localListeners: LocalListeners
   readonly #interest: Interest
-  readonly #stamps: Stamps
+  readonly #publisher: Publisher
+  readonly #refusals: Refusals
+  readonly #pendingByCaller = new PendingByCaller()
+  /** The process as a publisher. */
+  readonly #author: RequestAuthor
+  readonly #trusted: AuthorLimits
   readonly #deadlines: Deadlines
   readonly #delivery: Delivery
   readonly #refused: RefusedMessages
@@ -139,7 +146,7 @@ export class ServerNode {
     this.#givenUp.promise.catch(() => undefined)
     const liveBuffers = new LiveBuffers()
     this.#localListeners = new LocalListeners(logger, tracer)
-    this.#stamps = new Stamps(new MetaRules(options.meta), Date.now)
+    const metaRules = new MetaRules(options.meta)
     this.#interest = new Interest({
       router: this.#router,
       broker,
@@ -150,6 +157,21 @@ export class ServerNode {
     const [router, localListeners] = [this.#router, this.#localListeners]
     this.#measurements = new Measurements({ hasListeners: (key) => router.match(key).length > 0 })
     const { publishes, hooks: hookTimes } = this.#measurements
+    this.#refusals = new Refusals(observer)
+    this.#trusted = trustedLimits(options)
+    this.#author = new RequestAuthor(PROCESS, this.#trusted, this.#pendingByCaller)
+    this.#publisher = new Publisher({
+      broker,
+      groups: this.#groups,
+      router: this.#router,
+      transport,
+      hooks,
+      rates: this.#publishRates,
+      stamps: new Stamps(metaRules, Date.now),
+      timings: publishes,
+      tracer,
+      observer,
+    })
     hooks?.measure((name, durationMs) => hookTimes[name].observe(durationMs))
     this.#delivery = new Delivery({ router, transport, liveBuffers, localListeners, publishes })
     const address = typeof options.broker === 'string' ? options.broker : undefined
@@ -167,10 +189,9 @@ export class ServerNode {
     this.#origins = originPolicyOf(options)
     const origins = () => this.#origins
     this.#dispatcher = new Dispatcher({
-      router,
       transport,
       limits: this.#limits.defaults,
-      observer,
+      refusals: this.#refusals,
       publishes,
       maxMessageBytes: maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
       hooks: hooks?.hasMessages === true ? hooks : undefined,
@@ -228,6 +249,7 @@ export class ServerNode {
       transport,
       sessions: this.#sessions,
       dispatcher: this.#dispatcher,
+      refusals: this.#refusals,
       handshakeTimeoutMs,
       node: name,
       version: VERSION,
@@ -243,21 +265,21 @@ export class ServerNode {
         groups: this.#groups,
         delivery: this.#delivery,
         overflowRules: new OverflowRules(options.slow),
-        stamps: this.#stamps,
+        metaRules,
         presence: this.#presence,
         turns: this.#dispatcher.turns,
         verifier,
         hooks,
         observer,
         measurements: this.#measurements,
-        tracer,
         users: this.#users,
         interest: this.#interest,
         liveBuffers,
         maxLiveBufferBytes: maxOutboxBytes,
         revocations: this.#cluster.revocations,
         deadlines: this.#deadlines,
-        publishRates: this.#publishRates,
+        publisher: this.#publisher,
+        hold: (session, decided) => this.#dispatcher.waitFor(session, decided),
         userListens: this.#userListens,
         listensChanged: (connection, by) => this.#userListens.add(this.#sessions.get(connection)?.userId, by),
         limits: this.#limits,
@@ -308,8 +330,9 @@ export class ServerNode {
 
   /** On the node's own port, a proxy on this machine may add headers. */
   #isFromThisMachine(request: UpgradeRequest, clientAddress: string): boolean {
-    if (clientAddress !== request.remoteAddress) return isLoopbackAddress(clientAddress)
-    return isFromThisMachine(request.remoteAddress, (name) => (this.#isAttached ? request.header(name) : undefined))
+    const { remoteAddress } = request
+    const header = (name: string) => request.header(name)
+    return isFromThisMachine({ remoteAddress, header, clientAddress, mayBeProxied: !this.#isAttached })
   }
 
   /** Aborts a start that waits for the broker. */
@@ -372,76 +395,17 @@ export class ServerNode {
     payload: unknown,
     { id, traceparent = this.#parts.tracer?.active, ephemeral }: PublishOptions,
   ): MaybePromise<PublishResult> {
-    const message = outbound({ key, payload, id, traceparent, ephemeral }, this.#parts.options, this.#stamps)
-    return this.#whenWritable(andThen(this.#published(message), resultOf))
+    const draft = new ProcessDraft().fill({ key, payload, id, traceparent, ephemeral })
+    return andThen(this.#publisher.publish(this.#author, draft, draft.isBinary), resultOf)
   }
 
-  /** See {@link WebMQServer.publishBatch}. Waits for all confirmations of a remote broker at once. */
+  /** See {@link WebMQServer.publishBatch}. */
   publishBatch(batch: readonly BatchMessage[]): MaybePromise<readonly PublishResult[]> {
-    return this.#publishAll(outboundBatch(batch, this.#parts.options, this.#stamps))
-  }
-
-  #publishAll(messages: readonly OutboundMessage[]): MaybePromise<readonly PublishResult[]> {
-    const { broker } = this.#parts
-    // A message with a trace has a span of its own, which ends with its own acknowledgement.
-    const isOneCall = messages.length > 1 && messages.every(({ attributes }) => attributes?.traceparent === undefined)
-    if (broker.publishBatch !== undefined && isOneCall) {
-      const timing = this.#measurements.publishes.begin(messages[0] as OutboundMessage)
-      const published = this.#publishedAtOnce(messages, broker.publishBatch(messages))
-      return this.#whenWritable(
-        published.then((accepted) => {
-          timing?.accepted()
-          return accepted.map(resultOf)
-        }),
-      )
-    }
-    const results = new Array<PublishResult>(messages.length)
-    const waiting: Promise<unknown>[] = []
-    try {
-      for (let index = 0; index < messages.length; index++) {
-        const accepted = this.#published(messages[index] as OutboundMessage)
-        if (isPromise(accepted)) waiting.push(accepted.then((accepted) => (results[index] = resultOf(accepted))))
-        else results[index] = resultOf(accepted)
-      }
-    } catch (error) {
-      // Earlier messages may be on their way; their failures are awaited too.
-      waiting.push(Promise.reject(error))
-    }
-    return this.#whenWritable(waiting.length > 0 ? Promise.all(waiting).then(() => results) : results)
-  }
-
-  #published(message: OutboundMessage): MaybePromise<Accepted> {
-    const { broker, observer, tracer } = this.#parts
-    const traceparent = message.attributes?.traceparent
-    const timing = this.#measurements.publishes.begin(message)
-    const accepted =
-      traceparent === undefined ? broker.publish(message) : tracedPublish({ broker, tracer }, message, traceparent)
-    if (observer !== undefined) observePublish(observer, undefined, message, accepted)
-    return timing === undefined ? accepted : timed(accepted, timing)
-  }
-
-  #publishedAtOnce(
-    messages: readonly OutboundMessage[],
-    accepted: Promise<readonly Accepted[]>,
-  ): Promise<readonly Accepted[]> {
-    const { observer } = this.#parts
-    if (observer?.published === undefined) return accepted
-    messages.forEach((message, index) => {
-      const own = accepted.then((all) => all[index] as Accepted)
-      observePublish(observer, undefined, message, own)
-    })
-    return accepted
-  }
-
-  /** Delays the result while the transport asks publishers to wait. */
-  #whenWritable<T>(result: MaybePromise<T>): MaybePromise<T> {
-    const writable = this.#parts.transport.writable?.()
-    return writable === undefined ? result : Promise.all([result, this.#untilWritable()]).then(([settled]) => settled)
-  }
-
-  async #untilWritable(): Promise<void> {
-    const { transport } = this.#parts
-    for (let wait = transport.writable?.(); wait !== undefined; wait = transport.writable?.()) await wait
+    const draft = new ProcessDraft()
+    const accepted = this.#publisher.publishAll(this.#author, batch.length, (index) =>
+      draft.fill(batch[index] as BatchMessage),
+    )
+    return andThen(accepted, (accepted) => accepted.map(resultOf))
   }
 
   /** See {@link WebMQServer.history}. */
@@ -455,13 +419,10 @@ export class ServerNode {
     return {
       name: this.#parts.name,
       cluster: this.#cluster,
-      stamps: this.#stamps,
-      passPublish: (identity, byteCount, messageCount) => {
-        const { publishing } = this.#limits.of(identity)
-        if (publishing === undefined || identity.userId === undefined) return
-        this.#publishRates.passUser(identity.userId, publishing, byteCount, messageCount)
-      },
-      publish: (messages) => this.#publishAll(messages),
+      publisher: this.#publisher,
+      authorOf: (actor) => new RequestAuthor(actor, this.#limitsOf(actor), this.#pendingByCaller),
+      refused: (actor, action, code, target) => this.#refusals.add(actor, action, code, target),
+      operated: (actor, action, target) => this.#parts.observer?.operated?.(actor, action, target),
       read: (range, key) =>
         andThen(this.#parts.broker.read(range, [key]), ({ position, ...read }) => ({
           ...read,
@@ -471,6 +432,10 @@ export class ServerNode {
       sessions: () => sessions,
       patterns: () => router.routes(),
     }
+  }
+
+  #limitsOf(actor: Actor): AuthorLimits {
+    return isTrusted(actor) || actor.identity === undefined ? this.#trusted : this.#limits.of(actor.identity)
   }
 
   /** Adds an in-process handler. Resolves, once it is live, to a function that removes it. */
@@ -492,8 +457,7 @@ export class ServerNode {
 
   /** See {@link WebMQServer.request}. */
   request(key: string, payload: unknown, timeoutMs: number | undefined): Promise<unknown> {
-    assertKeyWords(key, this.#parts.options)
-    return requestLocally(this.#localGroups, key, payload, timeoutMs)
+    return requestLocally({ publisher: this.#publisher, author: this.#author }, key, payload, timeoutMs)
   }
 
   get #localGroups(): LocalGroupsContext {
@@ -552,7 +516,7 @@ export class ServerNode {
       receivedCount: this.#receivedCount,
       routedCount: this.#delivery.routedCount,
       localDroppedCount: this.#localListeners.droppedCount,
-      refusedCounts: this.#dispatcher.refusedCounts,
+      refusedCounts: this.#refusals.counts,
       ...this.#measurements.stats(),
       tokenFailureCounts: {
         ...(this.#parts.verifier?.failureCounts ?? NO_TOKEN_FAILURES),
@@ -664,13 +628,6 @@ function isLoggedBy(broker: Broker, options: ResolvedOptions): (key: string) => 
   if (!broker.capabilities.history || typeof options.broker !== 'string') return () => false
   const rules = historyRulesOf(options, brokerNameOf(options.broker) === 'memory')
   return (key) => rules.ruleOf(key) !== undefined
-}
-
-function timed(accepted: MaybePromise<Accepted>, timing: PublishTiming): MaybePromise<Accepted> {
-  return andThen(accepted, (accepted) => {
-    timing.accepted()
-    return accepted
-  })
 }
 
 function resultOf({ position, isDuplicate }: Accepted): PublishResult {

@@ -7,7 +7,7 @@ import type { ResolvedOptions } from '../options/options.js'
 import type { Broker } from '../ports/broker.js'
 import type { TlsCertificate, Transport } from '../ports/transport.js'
 import type { TransportChoice } from '../ports/transport-choice.js'
-import type { SessionObserver } from '../session/observer.js'
+import type { Observer } from '../publishing/observer.js'
 
 /** A transport, and why it was chosen. */
 export interface ChosenTransport {
@@ -36,7 +36,7 @@ export interface ServerParts {
   readonly hooks?: HookCalls | undefined
   readonly webhook?: Webhook | undefined
   /** Are told what sessions do. */
-  readonly observers?: readonly SessionObserver[]
+  readonly observers?: readonly Observer[]
   readonly audit?: AuditLog | undefined
   readonly demo: { readonly pageFolder: string; readonly clientFolder: string } | undefined
   createTransport(options: ResolvedOptions, request: TransportRequest): Promise<ChosenTransport>

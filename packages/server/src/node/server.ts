@@ -29,7 +29,7 @@ import type { TransportAddress } from '../ports/transport.js'
 import { Emitter } from './emitter.js'
 import { LateSubscription } from './late-subscription.js'
 import { Lifecycle, notRunning } from './lifecycle.js'
-import { assertGroup, assertLocalKey, assertLocalPattern, respondersOf } from './local-groups.js'
+import { assertGroup, assertLocalPattern, respondersOf } from './local-groups.js'
 import type { ServerNode } from './node.js'
 import type { ServerParts } from './server-parts.js'
 import { VERSION } from './version.js'
@@ -159,7 +159,6 @@ export class Server implements WebMQServer {
   }
 
   async request(key: string, payload: unknown, { timeoutMs }: RequestOptions = {}): Promise<unknown> {
-    assertLocalKey(key)
     return this.#assertRunning().request(key, payload, timeoutMs)
   }
 

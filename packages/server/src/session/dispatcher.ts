@@ -1,31 +1,15 @@
-import {
-  type ClientMessage,
-  type ClientVerb,
-  decodeClientMessage,
-  type ErrorCode,
-  isErrorCode,
-  refusalOf,
-  WebMQError,
-} from 'webmq-client/protocol'
+import { type ClientMessage, type ClientVerb, decodeClientMessage, refusalOf, WebMQError } from 'webmq-client/protocol'
 import type { HookCalls } from '../hooks/index.js'
 import type { PublishTimings } from '../measuring/publish-timings.js'
-import type { Router } from '../patterns/router.js'
 import { isPromise, type MaybePromise } from '../ports/maybe-promise.js'
-import { askAbout, type ChangedMessage } from './asking.js'
+import type { Refusals } from '../publishing/refusals.js'
+import { askAbout } from './asking.js'
 import type { Handler } from './handlers/handler.js'
 import { handlers, type SessionContext } from './handlers/index.js'
 import { Inbox, kept } from './inbox.js'
-import type { SessionObserver } from './observer.js'
 import type { Session } from './session.js'
 import type { WorkAccount } from './work/account.js'
-import {
-  decodingUnits,
-  handlingUnits,
-  headerUnits,
-  matchingUnits,
-  REFUSAL_UNITS,
-  receivingUnits,
-} from './work/costs.js'
+import { decodingUnits, handlingUnits, headerUnits, REFUSAL_UNITS, receivingUnits } from './work/costs.js'
 import { Turns, type TurnsContext } from './work/turns.js'
 
 /** Memory of messages of a connection that wait behind an earlier one. */
@@ -36,10 +20,9 @@ const MAX_UNVERIFIED_WAITING_BYTES = 65_536
 /** What a {@link Dispatcher} works with. */
 export interface DispatcherContext
   extends Pick<TurnsContext<Session>, 'transport' | 'limits' | 'maxMessageBytes' | 'onError'> {
-  readonly router: Pick<Router, 'stepCount'>
   /** Absent unless messages of clients are shown to hooks. */
   readonly hooks?: HookCalls | undefined
-  readonly observer?: SessionObserver | undefined
+  readonly refusals: Pick<Refusals, 'add'>
   /** Is told when a message arrived that had to wait. */
   readonly publishes: Pick<PublishTimings, 'receivedMs'>
 }
@@ -52,18 +35,15 @@ export interface DispatcherContext
 export class Dispatcher {
   /** Of sessions with a message in progress that later messages may wait for. */
   readonly #inboxes = new Map<Session, Inbox>()
-  readonly #router: DispatcherContext['router']
   readonly #hooks: HookCalls | undefined
-  readonly #observer: SessionObserver | undefined
-  readonly #refusedCounts: { [Code in ErrorCode]?: number } = {}
+  readonly #refusals: DispatcherContext['refusals']
   /** The work of the connections, and their turns. */
   readonly turns: Turns<Session>
   #receivedCount = 0
 
   constructor(context: DispatcherContext) {
-    this.#router = context.router
     this.#hooks = context.hooks
-    this.#observer = context.observer
+    this.#refusals = context.refusals
     const { publishes } = context
     this.turns = new Turns<Session>({
       ...context,
@@ -81,11 +61,6 @@ export class Dispatcher {
       },
       released: (session) => this.#inboxes.delete(session),
     })
-  }
-
-  /** Protocol messages that were answered with an error, by error code. */
-  get refusedCounts(): Readonly<Partial<Record<ErrorCode, number>>> {
-    return { ...this.#refusedCounts }
   }
 
   /** Protocol messages received from clients. */
@@ -142,34 +117,22 @@ export class Dispatcher {
   }
 
   #handle(session: Session, account: WorkAccount<Session>, message: ClientMessage, isBinary: boolean): void {
-    if (countsAsPublish(message) && session.limits.publishing !== undefined && !this.#passes(session, message)) return
-    if (this.#hooks === undefined || session.state !== 'active') this.#handleNow(session, account, message, isBinary)
-    else this.#ask(this.#hooks, session, message, isBinary)
-  }
-
-  /** Counts a publish before hooks are asked about it; refuses it when there were too many. */
-  #passes(session: Session, message: Published): boolean {
-    try {
-      session.passPublish(message.payload.length)
-      return true
-    } catch (error) {
-      this.#refuse(session, error, message)
-      return false
-    }
+    // The publisher asks about publishes itself.
+    const isAsked = this.#hooks !== undefined && session.state === 'active' && !isPublish(message)
+    if (isAsked) this.#ask(this.#hooks, session, message, isBinary)
+    else this.#handleNow(session, account, message, isBinary)
   }
 
   #ask(hooks: HookCalls, session: Session, message: ClientMessage, isBinary: boolean): void {
-    const handle = (changed: ChangedMessage | undefined, asked: ClientMessage) => {
-      if (session.isClosed) return
-      const account = this.turns.accountOf(session)
-      this.#handleNow(session, account, changed?.message ?? asked, changed?.isBinary ?? isBinary)
+    const handle = (changed: ClientMessage | undefined, asked: ClientMessage) => {
+      if (!session.isClosed) this.#handleNow(session, this.turns.accountOf(session), changed ?? asked, isBinary)
     }
     const refuse = (error: unknown) => {
       if (!session.isClosed) this.#refuse(session, error, message)
     }
-    let asked: MaybePromise<ChangedMessage | undefined>
+    let asked: MaybePromise<ClientMessage | undefined>
     try {
-      asked = askAbout(hooks, session, message, isBinary)
+      asked = askAbout(hooks, session, message)
     } catch (error) {
       refuse(error)
       return
@@ -200,8 +163,6 @@ export class Dispatcher {
 
   #handleNow(session: Session, account: WorkAccount<Session>, message: ClientMessage, isBinary: boolean): void {
     account.charge(handlingUnits(message))
-    // Only a broker that delivers at once matches the key here. The messages of others belong to nobody.
-    const stepCount = countsAsPublish(message) ? this.#router.stepCount : undefined
     try {
       if (session.state === 'authenticating' && message.verb !== 'auth' && message.verb !== 'ping') {
         throw refusalOf('E_UNAUTHENTICATED')
@@ -213,33 +174,26 @@ export class Dispatcher {
     } catch (error) {
       this.#refuse(session, error, message)
     }
-    if (stepCount !== undefined) account.charge(matchingUnits(this.#router.stepCount - stepCount))
   }
 
   /** @param message `undefined` when it could not be read. */
   #refuse(session: Session, error: unknown, message: ClientMessage | undefined, id = message && idOf(message)): void {
     this.turns.accountOf(session).charge(REFUSAL_UNITS)
     const { code } = session.refuse(error, id)
-    // The label of a metric: applications refuse with any code.
-    const counted = isErrorCode(code) ? code : 'E_FORBIDDEN'
-    this.#refusedCounts[counted] = (this.#refusedCounts[counted] ?? 0) + 1
-    if (this.#observer?.refused !== undefined) {
-      this.#observer.refused(session, message?.verb ?? 'message', code, message && targetOf(message))
-    }
+    this.#refusals.add(session, message?.verb ?? 'message', code, message && targetOf(message))
   }
 
   #wait(session: Session, message: ClientMessage, pending: Promise<void>): void {
-    const inbox = countsAsPublish(message) ? undefined : this.#inboxOf(session)
-    inbox?.began(message)
-    void pending
-      .catch((error: unknown) => {
-        if (!session.isClosed) this.#refuse(session, error, message)
-      })
-      .finally(() => {
-        if (inbox === undefined) return
-        inbox.ended(message)
-        this.#resume(session, inbox)
-      })
+    const settled = pending.catch((error: unknown) => {
+      if (!session.isClosed) this.#refuse(session, error, message)
+    })
+    if (isPublish(message)) return
+    const inbox = this.#inboxOf(session)
+    inbox.began(message)
+    void settled.finally(() => {
+      inbox.ended(message)
+      this.#resume(session, inbox)
+    })
   }
 
   #inboxOf(session: Session): Inbox {
@@ -279,10 +233,8 @@ export class Dispatcher {
   }
 }
 
-type Published = Extract<ClientMessage, { verb: 'publish' | 'request' }>
-
-/** Whether rates of publishing count the message, and later ones do not wait for it. */
-function countsAsPublish(message: ClientMessage): message is Published {
+/** Later messages do not wait for one that is published. */
+function isPublish(message: ClientMessage): boolean {
   return message.verb === 'publish' || message.verb === 'request'
 }
 

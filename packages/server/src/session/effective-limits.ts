@@ -1,7 +1,7 @@
 import type { Identity } from '../identity/index.js'
 import type { LimitName } from '../identity/limit-overrides.js'
+import { isLimited, type PublishLimits } from '../publishing/publish-rates.js'
 import type { SessionContext } from './handlers/index.js'
-import { isLimited, type PublishLimits } from './rates/publish-rates.js'
 import type { WorkLimits } from './work/account.js'
 
 /** Limits of a session. */

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { FakeServer, recordingLogger } from '../../test/fake-server.js'
+import { type Actor, PROCESS } from '../identity/actor.js'
 import { incidentLog } from './incident-log.js'
 
-const session = { id: 's', connection: 1 as never, userId: 'alice', address: '203.0.113.7', openedAtMs: 0 }
+const session: Actor = { ...PROCESS, door: 'websocket', id: 's', userId: 'alice', address: '203.0.113.7' }
 
 describe('incidentLog', () => {
   it('logs a limit, a refused token and a slow consumer once in ten seconds each, with the number of others', () => {

@@ -1,6 +1,7 @@
 import { ERRORS, type ErrorCode, type ErrorSpec } from 'webmq-client/protocol'
+import type { Actor } from '../identity/actor.js'
 import type { Logger } from '../logger.js'
-import type { SessionFacts, SessionObserver } from './observer.js'
+import type { Observer } from '../publishing/observer.js'
 
 /** What an {@link incidentLog} works with. */
 export interface IncidentLogContext {
@@ -26,7 +27,7 @@ const TOKEN_CODES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 ])
 
 /** Logs what an operator should look at: limits that are reached, refused tokens, slow consumers. */
-export function incidentLog({ logger, now }: IncidentLogContext): SessionObserver {
+export function incidentLog({ logger, now }: IncidentLogContext): Observer {
   const kinds = new Map<string, { loggedAtMs: number; others: number }>()
   const log = (kind: string, message: string, fields: () => object) => {
     const known = kinds.get(kind)
@@ -54,6 +55,6 @@ export function incidentLog({ logger, now }: IncidentLogContext): SessionObserve
   }
 }
 
-function whoOf({ id, userId, address }: SessionFacts): object {
-  return { session: id, user: userId, address }
+function whoOf({ id, userId, address }: Actor): object {
+  return { session: id === '' ? undefined : id, user: userId, address }
 }

@@ -4,12 +4,12 @@ import type { FakeClient } from 'webmq-conformance'
 import { FakeServer } from '../../test/fake-server.js'
 import { FaultyBroker } from '../../test/faulty-broker.js'
 import type { Identity } from '../identity/index.js'
-import { combineObservers, type SessionObserver } from './observer.js'
+import { combineObservers, type Observer } from '../publishing/observer.js'
 
 /** An observer that writes down what it is told. */
-function recording(): { readonly observer: SessionObserver; readonly told: unknown[][] } {
+function recording(): { readonly observer: Observer; readonly told: unknown[][] } {
   const told: unknown[][] = []
-  const observer: SessionObserver = {
+  const observer: Observer = {
     connected: ({ userId }) => told.push(['connected', userId]),
     disconnected: ({ userId }, code, reason, durationMs) =>
       told.push(['disconnected', userId, code, reason, durationMs >= 0]),
@@ -35,7 +35,7 @@ async function withToken(fake: FakeServer, token: string): Promise<FakeClient> {
   return await fake.connect({ headers: { authorization: `Bearer ${token}` } })
 }
 
-describe('SessionObserver', () => {
+describe('Observer', () => {
   it('is told of an anonymous session from its connection to its end', async () => {
     const { observer, told } = recording()
     const fake = await FakeServer.start({}, { observers: [observer] })
@@ -106,7 +106,7 @@ describe('SessionObserver', () => {
     const calls: string[] = []
     const first = { listened: () => calls.push('first') }
     const second = { listened: () => calls.push('second'), connected: () => calls.push('connected') }
-    const combined = combineObservers([first, second] as unknown as SessionObserver[])
+    const combined = combineObservers([first, second] as unknown as Observer[])
     combined?.listened?.({} as never, 'a')
     expect(calls).toEqual(['first', 'second'])
     expect(combined?.connected).toBeDefined()

@@ -11,42 +11,35 @@ import type { Revocations } from '../cluster/index.js'
 import type { Deadline, Deadlines } from '../deadlines.js'
 import type { ConnectFacts, HookCalls } from '../hooks/index.js'
 import { HookRefusal } from '../hooks/index.js'
-import {
-  ANONYMOUS,
-  type Claims,
-  type Identity,
-  mayEnter,
-  mayListen,
-  mayPublish,
-  type TokenVerifier,
-} from '../identity/index.js'
+import type { Actor, Door } from '../identity/actor.js'
+import { type Claims, type Identity, mayEnter, mayListen, type TokenVerifier } from '../identity/index.js'
 import { type PackedAddress, packAddress, unpackAddress } from '../identity/packed-address.js'
 import type { Logger } from '../logger.js'
 import type { Measurements, ResumeOutcome } from '../measuring/measurements.js'
-import type { PublishTimings } from '../measuring/publish-timings.js'
 import type { MetaRules } from '../patterns/meta-rules.js'
 import type { OverflowRules } from '../patterns/overflow-rules.js'
-import type { Accepted, Broker, OutboundMessage } from '../ports/broker.js'
+import type { Broker } from '../ports/broker.js'
 import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import { formatPosition } from '../ports/position.js'
 import { isReserved } from '../ports/reserved-keys.js'
 import type { ConnectionId, FrameData, Transport } from '../ports/transport.js'
 import type { ConnectionPresence, Presence } from '../presence/index.js'
+import type { Author } from '../publishing/author.js'
+import type { Observer } from '../publishing/observer.js'
+import type { Publisher } from '../publishing/publisher.js'
+import type { RateGate, RateLimit } from '../publishing/rate-gate.js'
 import { ConnectionGroups, type ConnectionGroupsContext, type QueueGroups, type Reply } from '../queue-groups/index.js'
 import type { Drains } from '../replay/drains.js'
 import type { ReplaySender } from '../replay/sender.js'
 import type { Delivery } from '../routing/delivery.js'
 import { Listens, type ListensContext } from '../routing/listens.js'
-import type { Stamps } from '../routing/stamps.js'
-import type { Tracer } from '../tracing/tracer.js'
 import type { ConnectionCounts } from './connection-counts.js'
 import type { EffectiveLimits, SessionLimits } from './effective-limits.js'
 import type { SessionContext } from './handlers/index.js'
 import { createSessionId } from './id.js'
-import { observePublish, type SessionFacts, type SessionObserver } from './observer.js'
-import type { PublishRates } from './rates/publish-rates.js'
 import type { UserListens } from './user-listens.js'
 import type { WorkAccount } from './work/account.js'
+import { matchingUnits } from './work/costs.js'
 import type { Turns } from './work/turns.js'
 
 /** `authenticating` until the session has an identity, then `active`; `closed` once the server or the client has ended it. */
@@ -59,7 +52,7 @@ export interface SessionServices extends ListensContext, ConnectionGroupsContext
   readonly replays: ReplaySender
   readonly delivery: Pick<Delivery, 'isTellingGap'>
   readonly overflowRules: OverflowRules
-  readonly stamps: Stamps
+  readonly metaRules: MetaRules
   readonly presence: Presence
   readonly groups: QueueGroups
   readonly drains: Pick<Drains, 'await' | 'drained' | 'release'>
@@ -72,17 +65,19 @@ export interface SessionServices extends ListensContext, ConnectionGroupsContext
   readonly revocations: Pick<Revocations, 'covers'>
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
   readonly limits: EffectiveLimits
-  readonly publishRates: Pick<PublishRates, 'pass'>
+  readonly publisher: Pick<Publisher, 'publish' | 'request'>
+  /** Later messages of the session wait. @param decided Never rejects. */
+  readonly hold: (session: Session, decided: Promise<void>) => void
   readonly userListens: Pick<UserListens, 'assertRoom' | 'add'>
   readonly measurements: Measurements
-  /** Absent when nobody traces. */
-  readonly tracer: Tracer | undefined
   /** Absent when nobody wants to know. */
-  readonly observer: SessionObserver | undefined
+  readonly observer: Observer | undefined
   /** Whether messages of this key are logged. */
   readonly isLogged: (key: string) => boolean
   readonly logger: Logger
-  /** Encodes messages of the server for the sessions of these services; default: for WebSockets. */
+  /** Of the sessions of these services; default `websocket`. */
+  readonly door?: 'sse'
+  /** Encodes messages of the server for them; default: for WebSockets. */
   readonly encode?: (message: TextServerMessage) => string
   /** Unix time in milliseconds. */
   readonly now: () => number
@@ -98,7 +93,7 @@ const NO_GROUPS = { size: 0, searchCount: 0 }
 const UNDECIDED_CODES: readonly ErrorCode[] = ['E_INTERNAL', 'E_RATE_LIMIT', 'E_HOOK_FAILED']
 
 /** The protocol state of one connection. Rarely used parts are created on first use, which keeps idle connections small. */
-export class Session implements SessionContext, SessionFacts {
+export class Session implements SessionContext, Actor, Author {
   readonly id = createSessionId()
   readonly connection: ConnectionId
   /** Unix time in milliseconds at which the connection was opened. */
@@ -134,6 +129,10 @@ export class Session implements SessionContext, SessionFacts {
 
   get state(): SessionState {
     return this.#state
+  }
+
+  get door(): Door {
+    return this.#services.door ?? 'websocket'
   }
 
   get isClosed(): boolean {
@@ -218,12 +217,8 @@ export class Session implements SessionContext, SessionFacts {
     return this.listenCount + this.receivedCount / minutes
   }
 
-  get stamps(): Stamps {
-    return this.#services.stamps
-  }
-
   get metaRules(): MetaRules {
-    return this.#services.stamps.rules
+    return this.#services.metaRules
   }
 
   get overflowRules(): OverflowRules {
@@ -243,7 +238,7 @@ export class Session implements SessionContext, SessionFacts {
   mayListen(pattern: string): boolean {
     const identity = this.#identity
     if (isReserved(pattern)) return false
-    return identity === ANONYMOUS || (identity !== undefined && mayListen(identity, pattern))
+    return identity !== undefined && mayListen(identity, pattern)
   }
 
   /** @throws {WebMQError} `E_FORBIDDEN` */
@@ -256,27 +251,26 @@ export class Session implements SessionContext, SessionFacts {
     return this.#services.hooks?.listen(this, 'listen', pattern, isReplay)
   }
 
-  mayPublish(key: string): boolean {
-    const identity = this.#identity
-    if (isReserved(key)) return false
-    return identity === ANONYMOUS || (identity !== undefined && mayPublish(identity, key))
-  }
-
   mayEnter(key: string): boolean {
     const identity = this.#identity
     if (isReserved(key)) return false
-    return identity === ANONYMOUS || (identity !== undefined && mayEnter(identity, key))
+    return identity !== undefined && mayEnter(identity, key)
   }
 
-  /**
-   * Counts a publish, if publishes are limited.
-   * @throws {WebMQError} `E_RATE_LIMIT`
-   */
-  passPublish(byteCount: number): void {
-    const { publishing } = this.limits
-    if (publishing === undefined) return
-    const gate = this.meter.publishGateOf(publishing.ofConnection)
-    this.#services.publishRates.pass(gate, this.userId, publishing, byteCount)
+  publishGateOf(limit: RateLimit): RateGate {
+    return this.meter.publishGateOf(limit)
+  }
+
+  hold(decided: Promise<void>): void {
+    this.#services.hold(this, decided)
+  }
+
+  matched(stepCount: number): void {
+    if (stepCount > 0) this.meter.charge(matchingUnits(stepCount))
+  }
+
+  get publisher(): SessionServices['publisher'] {
+    return this.#services.publisher
   }
 
   assertUserListens(): void {
@@ -434,14 +428,6 @@ export class Session implements SessionContext, SessionFacts {
     return known
   }
 
-  get tracer(): Tracer | undefined {
-    return this.#services.tracer
-  }
-
-  get publishes(): PublishTimings {
-    return this.#services.measurements.publishes
-  }
-
   resumed(outcome: ResumeOutcome): void {
     this.#services.measurements.resumes.add(outcome)
   }
@@ -452,11 +438,6 @@ export class Session implements SessionContext, SessionFacts {
 
   unlistened(pattern: string): void {
     this.#services.observer?.unlistened?.(this, pattern)
-  }
-
-  published(message: OutboundMessage, accepted: MaybePromise<Accepted>): void {
-    const { observer } = this.#services
-    if (observer !== undefined) observePublish(observer, this, message, accepted)
   }
 
   /** Counts a malformed message; the sixteenth ends the session [P-10.3]. */

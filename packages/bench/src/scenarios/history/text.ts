@@ -1,4 +1,4 @@
-import type { CheckCount } from '../../loadgen/virtual-users-events.js'
+import type { CheckCount } from '../../loadgen/plans.js'
 import { formatBytes, formatCompact, formatCount, formatMs, formatPercent } from '../../report/format.js'
 import { tableText } from '../../report/table-text.js'
 import type { ResultRow } from '../../results/result.js'

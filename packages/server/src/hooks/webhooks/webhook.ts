@@ -1,4 +1,5 @@
 import { matches } from 'webmq-client/protocol'
+import type { Actor } from '../../identity/actor.js'
 import type { Logger } from '../../logger.js'
 import type { OutboundMessage, Position } from '../../ports/broker.js'
 import { withoutPasswords } from '../../ports/broker-address.js'
@@ -25,13 +26,6 @@ export interface WebhookStats {
   readonly waitingCount: number
 }
 
-/** What a {@link Webhook} sees of a session. */
-interface Told {
-  readonly id: string
-  readonly userId: string | undefined
-  readonly address: string
-}
-
 /** What sessions of websites and their APIs are kept in. */
 const DEFAULT_HEADERS: readonly string[] = ['cookie', 'authorization']
 /** Longer than a question may take, so that the webhook's own error is reported. */
@@ -50,9 +44,9 @@ export class Webhook {
   readonly source: HookSource
   /** Is told what sessions do; has only the methods of its events. */
   readonly observer: {
-    connected?(session: Told): void
-    disconnected?(session: Told, code: number, reason: string, durationMs: number): void
-    published?(session: Told | undefined, message: OutboundMessage, position: Position | undefined): void
+    connected?(session: Actor): void
+    disconnected?(session: Actor, code: number, reason: string, durationMs: number): void
+    published?(actor: Actor, message: OutboundMessage, position: Position | undefined): void
   }
   #openCount = 0
   #ignoredCount = 0
@@ -118,7 +112,12 @@ export class Webhook {
 
   #observerOf(events: readonly string[], patterns: readonly string[]): Webhook['observer'] {
     const tell = (members: object, more?: string) => this.#notices.push(eventJson(members, more))
-    const who = ({ id, userId, address }: Told) => ({ at: Date.now(), session: id, user: userId, address })
+    const who = ({ door, id, userId, address }: Actor) => ({
+      at: Date.now(),
+      session: id === '' ? undefined : id,
+      user: userId,
+      address: door === 'process' ? undefined : address,
+    })
     return {
       ...(events.includes('connected') && {
         connected: (session) => tell({ event: 'connected', ...who(session) }),
@@ -128,12 +127,11 @@ export class Webhook {
           tell({ event: 'disconnected', ...who(session), code, reason, durationMs }),
       }),
       ...(events.includes('published') && {
-        published: (session, { key, payload, isBinary, attributes }, position) => {
+        published: (actor, { key, payload, isBinary, attributes }, position) => {
           if (!patterns.some((pattern) => matches(pattern, key))) return
-          const from = session === undefined ? { at: Date.now() } : who(session)
           const at = position === undefined ? undefined : formatPosition(position)
           const isEphemeral = attributes?.isEphemeral
-          tell({ event: 'published', ...from, key, position: at, isEphemeral }, payloadMembers(payload, isBinary))
+          tell({ event: 'published', ...who(actor), key, position: at, isEphemeral }, payloadMembers(payload, isBinary))
         },
       }),
     }

@@ -48,7 +48,7 @@ export class AdminPage {
     const { callers } = this.#context
     try {
       callers.assertOrigin(request)
-      if ((await callers.callerOf(request)).kind !== 'operator') {
+      if ((await callers.callerOf(request)).door !== 'operator') {
         throw new WebMQError('E_FORBIDDEN', { detail: 'this needs an API key' })
       }
       const { searchParams } = new URL(request.url ?? '', 'http://localhost')

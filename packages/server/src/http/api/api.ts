@@ -1,13 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { WebMQError } from 'webmq-client/protocol'
-import { HookRefusal } from '../../hooks/index.js'
+import { type ConnectFacts, HookRefusal } from '../../hooks/index.js'
+import { type Actor, clientOverHttp, isTrusted } from '../../identity/actor.js'
 import { ANONYMOUS, UNIDENTIFIED } from '../../identity/index.js'
 import type { Logger } from '../../logger.js'
+import type { ObservedAction } from '../../publishing/observer.js'
 import { Bodies, hasBody } from '../body.js'
-import type { Caller, Callers } from '../caller.js'
+import type { Callers } from '../caller.js'
 import { allowOrigin, answerPreflight } from '../cors.js'
 import { sendError, sendJson } from '../responses.js'
-import { connectFactsOf, hookCallerOf } from './asking.js'
 import { type BudgetLimits, Budgets } from './budgets.js'
 import { type Call, type Handler, type HandlerContext, handlers } from './handlers/index.js'
 import type { ApiNode } from './node.js'
@@ -18,7 +19,7 @@ import { statusOf } from './statuses.js'
 
 /** What an {@link HttpApi} works with. */
 export interface HttpApiContext extends Omit<HandlerContext, 'node'> {
-  readonly callers: Pick<Callers, 'assertOrigin' | 'callerOf'>
+  readonly callers: Pick<Callers, 'addressOf' | 'assertOrigin' | 'callerOf'>
   /** The node, while it runs. */
   readonly node: () => ApiNode | undefined
   /** Whether clients that no token and no hook identifies may do anything. */
@@ -51,6 +52,16 @@ interface Found {
   readonly route: Route
 }
 
+/** What a request turns out to be, for the line that tells of its refusal. */
+interface Asked {
+  /** Absent until the route is found: nothing is told of a path that does not exist. */
+  action?: ObservedAction
+  /** Absent until the caller has shown who it is. */
+  caller?: Actor | undefined
+  /** The key. */
+  target?: string | undefined
+}
+
 /** The routes by path and method. */
 const TABLE = new Map<string, Map<string, Found>>()
 for (const [name, route] of Object.entries<Route>(ROUTES)) {
@@ -77,14 +88,15 @@ export class HttpApi {
 
   /** Answers one request. */
   async respond(request: IncomingMessage, response: ServerResponse, scope: ApiScope): Promise<void> {
+    const asked: Asked = {}
     try {
-      await this.#respond(request, response, scope)
+      await this.#respond(request, response, scope, asked)
     } catch (error) {
-      this.#refuse(request, response, error)
+      this.#refuse(request, response, error, asked)
     }
   }
 
-  async #respond(request: IncomingMessage, response: ServerResponse, scope: ApiScope): Promise<void> {
+  async #respond(request: IncomingMessage, response: ServerResponse, scope: ApiScope, asked: Asked): Promise<void> {
     const { callers } = this.#context
     const url = request.url ?? '/'
     const [path = '/'] = url.split('?')
@@ -96,40 +108,45 @@ export class HttpApi {
     if (scope === 'clients' && any.route.access === 'operator') {
       throw new WebMQError('E_PATH_NOT_FOUND', { message: 'this route is on the admin port' })
     }
+    const found = methods.get(request.method === 'HEAD' ? 'GET' : (request.method ?? ''))
+    if (found !== undefined) asked.action = found.name === 'publishBatch' ? 'publish' : found.name
     callers.assertOrigin(request)
     allowOrigin(request, response)
     const allowed = [...methods.keys(), ...(methods.has('GET') ? ['HEAD'] : []), 'OPTIONS']
     if (request.method === 'OPTIONS') return answerPreflight(request, response, allowed)
-    const found = methods.get(request.method === 'HEAD' ? 'GET' : (request.method ?? ''))
     if (found === undefined) {
       response.setHeader('allow', allowed.join(', '))
       throw new RequestRefusal(`the method of this route is ${[...methods.keys()].join(', ')}`, METHOD_NOT_ALLOWED)
     }
-    const caller = await this.#callerOf(request, found.route)
-    sendJson(response, request, 200, (await this.#call(request, response, found, url, caller)) as object)
+    asked.target = new URLSearchParams(url.split('?')[1]).get('key') ?? undefined
+    const caller = await this.#callerOf(request, found.route, asked)
+    sendJson(response, request, 200, (await this.#call(request, response, found, url, caller, asked)) as object)
     this.#charge(caller, Number(response.getHeader('content-length')))
   }
 
-  #charge(caller: Caller | undefined, byteCount: number): void {
-    if (caller?.kind === 'client') this.#budgets.charge(caller, byteCount)
+  #charge(caller: Actor | undefined, byteCount: number): void {
+    if (caller?.door === 'http') this.#budgets.charge(caller, byteCount)
   }
 
-  async #callerOf(request: IncomingMessage, { access }: Route): Promise<Caller | undefined> {
+  async #callerOf(request: IncomingMessage, { access }: Route, asked: Asked): Promise<Actor | undefined> {
     if (access === 'everybody') return undefined
     const caller = await this.#context.callers.callerOf(request)
-    if (access === 'operator' && caller.kind !== 'operator') {
+    asked.caller = caller
+    if (access === 'operator' && !isTrusted(caller)) {
       if (caller.identity === ANONYMOUS) {
         throw new WebMQError('E_UNAUTHENTICATED', { detail: 'send Authorization: Bearer <API key>' })
       }
       throw new WebMQError('E_FORBIDDEN', { detail: 'this route needs an API key' })
     }
-    if (caller.kind === 'operator') return caller
+    if (isTrusted(caller)) return caller
     this.#budgets.begin(caller)
     const { hooks, insecure } = this.#context
     if (hooks?.hasConnect !== true) return caller
-    const known = caller.identity === ANONYMOUS && !insecure ? UNIDENTIFIED : caller.identity
-    const identity = await hooks.connect(hookCallerOf(caller), known, connectFactsOf(request))
-    return { ...caller, identity }
+    const { identity: shown = UNIDENTIFIED } = caller
+    const known = shown === ANONYMOUS && !insecure ? UNIDENTIFIED : shown
+    const identity = await hooks.connect(caller, known, connectFactsOf(request))
+    asked.caller = clientOverHttp(identity, caller.address)
+    return asked.caller
   }
 
   #call(
@@ -137,7 +154,8 @@ export class HttpApi {
     response: ServerResponse,
     { name, route }: Found,
     url: string,
-    caller: Caller | undefined,
+    caller: Actor | undefined,
+    asked: Asked,
   ): unknown {
     const query = readQuery(url, route)
     const idempotencyKey = readIdempotencyKey(request, route)
@@ -153,6 +171,9 @@ export class HttpApi {
         body,
         idempotencyKey,
         traceparent,
+        spend: (messageCount) => {
+          if (caller?.door === 'http') this.#budgets.chargeMessages(caller, messageCount)
+        },
       } as Call<RouteName>)
     }
     if (route.body === undefined) {
@@ -164,7 +185,9 @@ export class HttpApi {
     const maxBytes = format === 'bytes' ? this.#context.limits.maxPayloadBytes : this.#maxBytesOf(route.body.size)
     return this.#bodies.read(request, response, maxBytes, (bytes) => {
       this.#charge(caller, bytes.length)
-      return handle(format === 'bytes' ? bytes : readJson(bytes, route))
+      const body = format === 'bytes' ? bytes : readJson(bytes, route)
+      asked.target ??= keyIn(body)
+      return handle(body)
     })
   }
 
@@ -174,22 +197,30 @@ export class HttpApi {
     return size === 'batch' ? Math.max(BATCH_BYTES, messageBytes) : SMALL_BYTES
   }
 
-  #refuse(request: IncomingMessage, response: ServerResponse, error: unknown): void {
+  #refuse(request: IncomingMessage, response: ServerResponse, error: unknown, asked: Asked): void {
     if (response.headersSent) throw error
     if (response.destroyed) return
     // What is left of a body is not waited for.
     if (!request.complete) response.shouldKeepAlive = false
     if (error instanceof RequestRefusal) {
+      this.#tell(request, asked, error.error)
       sendError(response, request, error.status, error.error)
       return
     }
     const shown = this.#shown(error, request)
+    this.#tell(request, asked, shown)
     // Its code is the application's, which no table has.
     const status = shown instanceof HookRefusal ? FORBIDDEN : statusOf(shown.code)
     if (status === 401) response.setHeader('www-authenticate', 'Bearer')
     const retryAfterS = 'retryAfterMs' in shown ? Math.ceil(Number(shown.retryAfterMs) / 1_000) : RETRY_AFTER_S
     if (shown.retryable && status !== 401) response.setHeader('retry-after', `${retryAfterS}`)
     sendError(response, request, status, shown)
+  }
+
+  #tell(request: IncomingMessage, { action, caller, target }: Asked, { code }: WebMQError): void {
+    if (action === undefined) return
+    const actor = caller ?? clientOverHttp(undefined, this.#context.callers.addressOf(request))
+    this.#context.node()?.refused(actor, action, code, target)
   }
 
   /** What the caller may see. Any error but a WebMQError is a bug: the log gets all of it. */
@@ -206,4 +237,16 @@ export class HttpApi {
     logger.debug({ code: error.code, path: route }, 'a request of the HTTP API was refused')
     return error
   }
+}
+
+/** What hooks see of a request, as they see it of an upgrade. */
+function connectFactsOf({ url = '/', headers }: Pick<IncomingMessage, 'url' | 'headers'>): ConnectFacts {
+  const [path = '/', query = ''] = url.split('?')
+  const texts = Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value])
+  return { path, query, headers: Object.fromEntries(texts) as Readonly<Record<string, string>> }
+}
+
+function keyIn(body: unknown): string | undefined {
+  const { key } = Object(body) as { readonly key?: unknown }
+  return typeof key === 'string' ? key : undefined
 }

@@ -1,14 +1,14 @@
 import { expect, it } from 'vitest'
-import type { ClientCaller } from '../caller.js'
+import { type Actor, clientOverHttp } from '../../identity/actor.js'
 import { Budgets } from './budgets.js'
 
-const ofUser = (userId: string): ClientCaller => ({ kind: 'client', identity: { userId, grants: [] }, address: '::1' })
-const ofAddress = (address: string): ClientCaller => ({ kind: 'client', identity: { grants: [] }, address })
+const ofUser = (userId: string) => clientOverHttp({ userId, grants: [] }, '::1')
+const ofAddress = (address: string) => clientOverHttp({ grants: [] }, address)
 
 it('refuse a client that has caused too much work, until it has its share again', () => {
   let nowMs = 0
   const budgets = new Budgets({ workPerSecond: 1_000, workBurst: 500 }, () => nowMs)
-  const begin = (caller: ClientCaller) => () => budgets.begin(caller)
+  const begin = (caller: Actor) => () => budgets.begin(caller)
   for (let count = 0; count < 3; count++) budgets.begin(ofUser('ann'))
   expect(begin(ofUser('ann'))).toThrow(expect.objectContaining({ code: 'E_RATE_LIMIT', retryable: true }))
   expect(begin(ofUser('bob'))).not.toThrow()
@@ -17,6 +17,9 @@ it('refuse a client that has caused too much work, until it has its share again'
   nowMs += 60_000
   budgets.charge(ofUser('ann'), 100_000)
   expect(begin(ofUser('ann')), 'bytes count too').toThrow('too much work')
+  nowMs += 60_000
+  budgets.chargeMessages(ofUser('ann'), 1_000)
+  expect(begin(ofUser('ann')), 'messages count too').toThrow('too much work')
 })
 
 it('are those of an address for clients without a user', () => {

@@ -1,5 +1,6 @@
 import { WebMQError } from 'webmq-client/protocol'
-import type { ClientCaller } from '../caller.js'
+import type { Actor } from '../../identity/actor.js'
+import { callerNameOf } from '../../publishing/author.js'
 
 /** Work that one client may cause over HTTP, in units of about a microsecond, as over a connection. */
 export interface BudgetLimits {
@@ -11,6 +12,8 @@ export interface BudgetLimits {
 const REQUEST_UNITS = 200
 /** Bytes of a body and an answer that are read, checked, written and sent per unit. */
 const BYTES_PER_UNIT = 100
+/** A message of a batch beside its bytes: its key is checked and matched, and it goes to the broker. Measured: 4.7 us. */
+const MESSAGE_UNITS = 5
 /** Most clients that are remembered. The oldest is forgotten first, and may then cause its burst again. */
 const MAX_CLIENTS = 10_000
 
@@ -35,20 +38,25 @@ export class Budgets {
   }
 
   /** @throws {WebMQError} `E_RATE_LIMIT` while the budget of the client is overdrawn. */
-  begin(caller: ClientCaller): void {
+  begin(caller: Actor): void {
     const budget = this.#budgetOf(caller)
     if (budget.units < 0) throw new WebMQError('E_RATE_LIMIT', { detail: 'this client causes too much work' })
     budget.units -= REQUEST_UNITS
   }
 
   /** Charges for bytes that were read or are sent. */
-  charge(caller: ClientCaller, byteCount: number): void {
+  charge(caller: Actor, byteCount: number): void {
     this.#budgetOf(caller).units -= byteCount / BYTES_PER_UNIT
   }
 
-  #budgetOf({ identity: { userId }, address }: ClientCaller): Budget {
+  /** Charges for messages that one request publishes. */
+  chargeMessages(caller: Actor, messageCount: number): void {
+    this.#budgetOf(caller).units -= messageCount * MESSAGE_UNITS
+  }
+
+  #budgetOf(caller: Actor): Budget {
     const { workPerSecond, workBurst } = this.#limits
-    const name = userId === undefined ? `address ${address}` : `user ${userId}`
+    const name = callerNameOf(caller)
     const nowMs = this.#now()
     const known = this.#budgets.get(name)
     if (known !== undefined) {

@@ -1,10 +1,11 @@
-import type { GapReason, PresenceMember } from 'webmq-client/protocol'
-import type { PublishResult } from '../../api.js'
+import type { ErrorCode, GapReason, PresenceMember } from 'webmq-client/protocol'
 import type { Cluster } from '../../cluster/index.js'
-import type { Identity } from '../../identity/index.js'
-import type { InboundMessage, OutboundMessage, ReadRange } from '../../ports/broker.js'
+import type { Actor } from '../../identity/actor.js'
+import type { InboundMessage, ReadRange } from '../../ports/broker.js'
 import type { MaybePromise } from '../../ports/maybe-promise.js'
-import type { Stamps } from '../../routing/stamps.js'
+import type { Author } from '../../publishing/author.js'
+import type { ObservedAction, OperatorAction } from '../../publishing/observer.js'
+import type { Publisher } from '../../publishing/publisher.js'
 
 /** What the API needs to know of a session. */
 export interface ListedSession {
@@ -37,15 +38,13 @@ export interface LoggedMessages {
 export interface ApiNode {
   readonly name: string
   readonly cluster: Pick<Cluster, 'disconnect' | 'revoke' | 'nodes' | 'revocations'>
-  /** Stamps messages on their way. */
-  readonly stamps: Pick<Stamps, 'of'>
-  /**
-   * Counts publishes of a user against the same limit as those over WebSockets.
-   * @throws {WebMQError} `E_RATE_LIMIT`, with `retryAfterMs`; nothing was counted.
-   */
-  passPublish(identity: Identity, byteCount: number, messageCount: number): void
-  /** Publishes in order; resolves once the broker has accepted all messages. */
-  publish(messages: readonly OutboundMessage[]): MaybePromise<readonly PublishResult[]>
+  readonly publisher: Pick<Publisher, 'publish' | 'publishAll'>
+  /** A caller as a publisher, with its limits and what of it waits. */
+  authorOf(actor: Actor): Author
+  /** See {@link Refusals.add}. */
+  refused(actor: Actor, action: ObservedAction, code: ErrorCode, target: string | undefined): void
+  /** See {@link Observer.operated}. */
+  operated(actor: Actor, action: OperatorAction, target: string): void
   read(range: ReadRange, key: string): MaybePromise<LoggedMessages>
   presence(key: string): MaybePromise<readonly PresenceMember[]>
   sessions(): Iterable<ListedSession>

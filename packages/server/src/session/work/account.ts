@@ -1,7 +1,7 @@
 import type { MaybePromise } from '../../ports/maybe-promise.js'
 import type { ConnectionId } from '../../ports/transport.js'
 import type { WorkMeter } from '../../ports/work-meter.js'
-import { RateGate, type RateLimit } from '../rates/rate-gate.js'
+import { RateGate, type RateLimit } from '../../publishing/rate-gate.js'
 import { Backlog } from './backlog.js'
 
 /** A connection whose work is counted. */

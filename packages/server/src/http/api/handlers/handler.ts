@@ -1,7 +1,7 @@
 import type { HookCalls } from '../../../hooks/index.js'
+import type { Actor } from '../../../identity/actor.js'
 import type { MaybePromise } from '../../../ports/maybe-promise.js'
 import type { WordLimits } from '../../../ports/word-limits.js'
-import type { Caller } from '../../caller.js'
 import type { ApiNode } from '../node.js'
 import type { AnswerOf, BodyOf, QueryOf } from '../route.js'
 import type { ROUTES, RouteName } from '../routes.js'
@@ -18,13 +18,15 @@ export interface HandlerContext {
 
 /** A checked request. */
 export interface Call<Name extends RouteName> {
-  readonly caller: Caller
+  readonly caller: Actor
   readonly query: QueryOf<(typeof ROUTES)[Name]>
   /** The checked JSON, or the bytes of a body that is no JSON. */
   readonly body: BodyOf<(typeof ROUTES)[Name]> | Buffer
   readonly idempotencyKey: string | undefined
   /** The header of W3C Trace Context, not checked. */
   readonly traceparent: string | undefined
+  /** Charges the caller for messages, beside the bytes of its request. */
+  readonly spend: (messageCount: number) => void
 }
 
 /** Answers the requests of one route. */

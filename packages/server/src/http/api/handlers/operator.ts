@@ -45,7 +45,7 @@ export const patterns: Handler<'patterns'> = ({ node }, { query: { limit = DEFAU
 }
 
 /** Ends connections on all nodes. */
-export const disconnect: Handler<'disconnect'> = async ({ node }, { body }) => {
+export const disconnect: Handler<'disconnect'> = async ({ node }, { caller, body }) => {
   if (Buffer.isBuffer(body)) throw new TypeError('the body is JSON')
   const { code = 'E_DISCONNECTED_BY_OPERATOR' } = body
   const target: DisconnectTarget =
@@ -54,17 +54,19 @@ export const disconnect: Handler<'disconnect'> = async ({ node }, { body }) => {
       : 'session' in body
         ? { by: 'session', value: body.session }
         : { by: 'address', value: body.address }
+  node.operated(caller, 'disconnect', `${target.by} ${target.value}`)
   return { node: node.name, disconnected: await node.cluster.disconnect(target, code) }
 }
 
 /** Revokes tokens on all nodes. */
-export const revoke: Handler<'revoke'> = async ({ node }, { body }) => {
+export const revoke: Handler<'revoke'> = async ({ node }, { caller, body }) => {
   if (Buffer.isBuffer(body)) throw new TypeError('the body is JSON')
   const { until } = body
   const revocation: Revocation =
     'user' in body
       ? { by: 'user', value: body.user, until, issuedUntil: Math.floor(Date.now() / 1_000) }
       : { by: 'token', value: body.tokenId, until }
+  node.operated(caller, 'revoke', `${revocation.by} ${revocation.value}`)
   // No token with such a claim is accepted, so there is nothing to revoke.
   if (claimDefect(revocation.value) !== undefined) return { isKept: false }
   return { isKept: (await node.cluster.revoke(revocation)) !== 'over' }

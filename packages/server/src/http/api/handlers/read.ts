@@ -1,17 +1,16 @@
 import { validateKey, WebMQError } from 'webmq-client/protocol'
+import { assertMayListen } from '../../../identity/access.js'
+import { type Actor, isTrusted } from '../../../identity/actor.js'
 import type { MessageAttributes } from '../../../ports/attributes.js'
 import type { InboundMessage, ReadRange } from '../../../ports/broker.js'
 import { andThen, type MaybePromise } from '../../../ports/maybe-promise.js'
 import { formatPosition, parsePosition } from '../../../ports/position.js'
 import { assertKeyWords } from '../../../ports/word-limits.js'
-import type { Caller } from '../../caller.js'
-import { hookCallerOf } from '../asking.js'
 import type { LoggedMessages } from '../node.js'
 import type { AnswerOf } from '../route.js'
 import { DEFAULT_HISTORY_MESSAGES, type ROUTES } from '../routes.js'
 import type { ValueOf } from '../schema.js'
 import type { LOGGED_MESSAGE } from '../shapes.js'
-import { assertMayListen } from './grants.js'
 import type { Call, Handler, HandlerContext } from './handler.js'
 
 /** Payloads of one answer: the log may hold far more. */
@@ -68,12 +67,12 @@ export const presence: Handler<'presence'> = (context, call) => {
   )
 }
 
-function askHistory({ hooks }: HandlerContext, caller: Caller, key: string): MaybePromise<void> {
-  if (caller.kind === 'client') return hooks?.listen(hookCallerOf(caller), 'history', key, true)
+function askHistory({ hooks }: HandlerContext, caller: Actor, key: string): MaybePromise<void> {
+  if (!isTrusted(caller)) return hooks?.listen(caller, 'history', key, true)
 }
 
-function askPresence({ hooks }: HandlerContext, caller: Caller, key: string): MaybePromise<unknown> {
-  return caller.kind === 'client' ? hooks?.presence(hookCallerOf(caller), 'get', key, undefined) : undefined
+function askPresence({ hooks }: HandlerContext, caller: Actor, key: string): MaybePromise<unknown> {
+  return isTrusted(caller) ? undefined : hooks?.presence(caller, 'get', key, undefined)
 }
 
 function checkedKey({ limits }: HandlerContext, { caller, query: { key } }: Call<'history' | 'presence'>): string {

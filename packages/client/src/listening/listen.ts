@@ -1,0 +1,32 @@
+import type { Start } from './requests.js'
+import type { LiveSubscription } from './subscription.js'
+
+/** All subscriptions of one pattern. On the wire they are one listen. */
+export interface Listen {
+  readonly pattern: string
+  /** Replaced, never changed: handlers listen and unlisten while a message is being delivered. Empty: the listen has ended. */
+  subscriptions: readonly LiveSubscription[]
+  /** Subscriptions that wait for the answer to a listen without a replay; others may join them. */
+  joinable?: LiveSubscription[] | undefined
+  failedAttempts: number
+  timer?: ReturnType<typeof setTimeout>
+}
+
+/** Whether its subscriptions differ in what they may miss. On the wire they are one listen: none misses more than it allows. */
+export function isMixed({ subscriptions }: Listen): boolean {
+  return subscriptions.some(({ options }) => options.slow !== subscriptions[0]?.options.slow)
+}
+
+/** Whether some subscription wants meta. */
+export function hasMeta({ subscriptions }: Listen, except?: LiveSubscription): boolean {
+  return subscriptions.some((one) => one !== except && one.options.meta)
+}
+
+export function isActive({ state }: LiveSubscription): boolean {
+  return state === 'active'
+}
+
+/** Whether a listen asks for live messages only. */
+export function isLive({ since, last, rewindMs, state }: Start): boolean {
+  return (since ?? last ?? rewindMs ?? state) === undefined
+}

@@ -1,0 +1,44 @@
+import { ANONYMOUS, type Claims, type Identity } from './identity.js'
+
+/** How a request comes to the server. `operator`: over HTTP, with an API key. `process`: from the server's own process. */
+export type Door = 'websocket' | 'sse' | 'http' | 'process' | 'operator'
+
+/** Who asks for something. A session is one. */
+export interface Actor {
+  readonly door: Door
+  /** Id of the session; empty without one. */
+  readonly id: string
+  /** `undefined` for anonymous clients, for the process and its operators, and before a session has an identity. */
+  readonly userId: string | undefined
+  /** Present while hooks want them. */
+  readonly claims: Claims | undefined
+  /** What it may do; `undefined` before a session has an identity: nothing. */
+  readonly identity: Identity | undefined
+  /** IP address; empty when it is not known. Cost: that of a session is put together at each call. */
+  readonly address: string
+}
+
+/** A client that sends a request over HTTP. */
+export function clientOverHttp(identity: Identity | undefined, address: string): Actor {
+  return { door: 'http', id: '', userId: identity?.userId, claims: identity?.claims, identity, address }
+}
+
+/** Somebody with an API key. */
+export function operatorAt(address: string): Actor {
+  return { ...PROCESS, door: 'operator', address }
+}
+
+/** The program that the server is a part of. */
+export const PROCESS: Actor = {
+  door: 'process',
+  id: '',
+  userId: undefined,
+  claims: undefined,
+  identity: ANONYMOUS,
+  address: '',
+}
+
+/** Whether it is the application itself: no hook is asked about it, and no client's limit holds for it. */
+export function isTrusted({ door }: Pick<Actor, 'door'>): boolean {
+  return door === 'process' || door === 'operator'
+}

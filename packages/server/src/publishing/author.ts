@@ -1,0 +1,98 @@
+import type { Actor } from '../identity/actor.js'
+import type { ConnectionId } from '../ports/transport.js'
+import type { WordLimits } from '../ports/word-limits.js'
+import type { PublishLimits } from './publish-rates.js'
+import type { RateGate, RateLimit } from './rate-gate.js'
+
+/** Limits of somebody who publishes. */
+export interface AuthorLimits extends Pick<WordLimits, 'maxWords'> {
+  readonly maxPayloadBytes: number
+  /** Bytes of one connection, or of one caller, that may wait for the broker [P-7.8]: none can use up the whole budget. */
+  readonly maxPendingPublishBytes: number
+  /** `undefined`: publishes may come as fast as they can. */
+  readonly publishing: PublishLimits | undefined
+}
+
+/** An actor that publishes. */
+export interface Author extends Actor {
+  readonly limits: AuthorLimits
+  /** Bytes of its publishes that wait for hooks and the broker, with an overhead for each. */
+  pendingBytes: number
+  /** Its session has ended: what a hook has kept waiting is not published any more. */
+  readonly isClosed: boolean
+  /** Of its session. */
+  readonly connection?: ConnectionId
+  /** What its publishes pass, beside the gate of its user; absent without a session. */
+  publishGateOf?(limit: RateLimit): RateGate
+  /** While a hook decides about a message, those behind it must not overtake it. @param decided Never rejects. */
+  hold?(decided: Promise<void>): void
+  /** The router has taken so many steps for its message. */
+  matched?(stepCount: number): void
+}
+
+/** Publishes over HTTP that wait, by caller: a user, or an address of anonymous clients. */
+export class PendingByCaller {
+  readonly #bytes = new Map<string, number>()
+
+  of(name: string): number {
+    return this.#bytes.get(name) ?? 0
+  }
+
+  set(name: string, byteCount: number): void {
+    if (byteCount > 0) this.#bytes.set(name, byteCount)
+    else this.#bytes.delete(name)
+  }
+}
+
+/** Somebody without a session, for the time of one request. */
+export class RequestAuthor implements Author {
+  readonly door: Actor['door']
+  readonly id = ''
+  readonly userId: Actor['userId']
+  readonly claims: Actor['claims']
+  readonly identity: Actor['identity']
+  readonly address: string
+  readonly limits: AuthorLimits
+  readonly isClosed = false
+  readonly #pending: PendingByCaller
+  readonly #name: string
+
+  constructor(actor: Actor, limits: AuthorLimits, pending: PendingByCaller) {
+    this.door = actor.door
+    this.userId = actor.userId
+    this.claims = actor.claims
+    this.identity = actor.identity
+    this.address = actor.address
+    this.limits = limits
+    this.#pending = pending
+    this.#name = callerNameOf(actor)
+  }
+
+  get pendingBytes(): number {
+    return this.#pending.of(this.#name)
+  }
+
+  set pendingBytes(byteCount: number) {
+    this.#pending.set(this.#name, byteCount)
+  }
+}
+
+/** Under which name the requests of a client over HTTP are counted. */
+export function callerNameOf({ userId, address }: Pick<Actor, 'userId' | 'address'>): string {
+  return userId === undefined ? `address ${address}` : `user ${userId}`
+}
+
+/** The limits of the application itself: those of every message, and none for what waits or comes fast. */
+export function trustedLimits(options: Pick<AuthorLimits, 'maxWords' | 'maxPayloadBytes'>): AuthorLimits {
+  return {
+    // Read on each use: a reload changes them.
+    get maxWords() {
+      return options.maxWords
+    },
+    get maxPayloadBytes() {
+      return options.maxPayloadBytes
+    },
+    maxPendingPublishBytes: Number.POSITIVE_INFINITY,
+    publishing: undefined,
+  }
+}

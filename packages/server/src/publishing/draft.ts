@@ -1,0 +1,44 @@
+import type { OutboundMessage } from '../ports/broker.js'
+
+/** A message as its author means it. A decoded `publish` of the protocol is one. */
+export interface Draft {
+  /** A valid key. */
+  readonly key: string
+  /** Bytes, borrowed for the duration of the call; the text form of the protocol's type never comes here. */
+  readonly payload: Uint8Array | string
+  /** The author's id of the message, valid by `isMessageId`. */
+  readonly messageId?: string | undefined
+  /** It reaches live listeners only, and is in no log. */
+  readonly ephemeral?: boolean | undefined
+  /** The header `traceparent` of W3C Trace Context. One that is not valid is ignored. */
+  readonly trace?: string | undefined
+  /** `false`: not for the connection that publishes it. */
+  readonly echo?: boolean | undefined
+}
+
+/** One of several. */
+export interface BatchDraft extends Draft {
+  readonly isBinary: boolean
+}
+
+/** Memory of a waiting message beside its payload [P-7.8]: key, promises, and entries in several lists. */
+export const PENDING_OVERHEAD_BYTES = 256
+
+export function bytesOf({ payload }: Draft): Uint8Array {
+  if (typeof payload === 'string') throw new TypeError('a decoded payload is bytes')
+  return payload
+}
+
+/** Written out: spreading optional members costs more than the rest of a publish. */
+export function outboundOf(
+  key: string,
+  payload: Uint8Array,
+  isBinary: boolean,
+  messageId: string | undefined,
+  publisher: number | undefined,
+): OutboundMessage {
+  if (messageId === undefined)
+    return publisher === undefined ? { key, payload, isBinary } : { key, payload, isBinary, publisher }
+  if (publisher === undefined) return { key, payload, isBinary, messageId }
+  return { key, payload, isBinary, messageId, publisher }
+}

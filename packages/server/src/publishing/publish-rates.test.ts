@@ -1,0 +1,104 @@
+import { expect, it } from 'vitest'
+import { PublishRates } from './publish-rates.js'
+import { RateGate, type RateLimit } from './rate-gate.js'
+
+const UNLIMITED: RateLimit = { perSecond: undefined, bytesPerSecond: undefined, burstMs: 1_000 }
+const MESSAGES: RateLimit = { ...UNLIMITED, perSecond: 10 }
+const BYTES: RateLimit = { ...UNLIMITED, bytesPerSecond: 1_000 }
+
+/** Messages that pass at once. */
+function burst(gate: RateGate, limit: RateLimit, nowMs: number, byteCount = 1): number {
+  let count = 0
+  while (count < 1_000 && gate.closedMs(limit, nowMs) === 0) {
+    gate.pass(byteCount)
+    count++
+  }
+  return count
+}
+
+it('lets a burst pass, then the rate', () => {
+  const gate = new RateGate()
+  expect(burst(gate, MESSAGES, 0)).toBe(10)
+  expect(gate.closedMs(MESSAGES, 0)).toBe(250)
+  expect(gate.closedMs(MESSAGES, 249)).toBe(1)
+  let count = 0
+  for (let nowMs = 0; nowMs < 60_000; nowMs += 10) count += burst(gate, MESSAGES, nowMs)
+  expect(count).toBeGreaterThan(590)
+  expect(count).toBeLessThanOrEqual(600)
+  expect(burst(gate, MESSAGES, 1_000_000)).toBe(10)
+})
+
+it('never lets more pass in any time than burst and rate', () => {
+  const gate = new RateGate()
+  const passedAtMs: number[] = []
+  for (let nowMs = 0; nowMs < 20_000; nowMs += 1 + ((nowMs * 7) % 301)) {
+    for (let count = burst(gate, MESSAGES, nowMs); count > 0; count--) passedAtMs.push(nowMs)
+  }
+  for (const [index, fromMs] of passedAtMs.entries()) {
+    for (const [offset, untilMs] of passedAtMs.slice(index).entries()) {
+      expect(offset + 1).toBeLessThanOrEqual(11 + ((untilMs - fromMs) * 10) / 1_000)
+    }
+  }
+})
+
+it('stays closed until what was on its way has been refused', () => {
+  const gate = new RateGate()
+  const fast = { ...MESSAGES, perSecond: 1_000 }
+  burst(gate, fast, 0)
+  for (let nowMs = 0; nowMs < 250; nowMs += 10) expect(gate.closedMs(fast, nowMs)).toBe(250 - nowMs)
+  expect(gate.closedMs(fast, 250)).toBe(0)
+})
+
+it('lets a message pass that is larger than a burst of bytes, and pays it off', () => {
+  const gate = new RateGate()
+  expect(burst(gate, BYTES, 0, 10_000)).toBe(1)
+  expect(gate.closedMs(BYTES, 0)).toBe(9_001)
+  expect(gate.closedMs(BYTES, 9_000)).toBe(1)
+  expect(gate.closedMs(BYTES, 9_001)).toBe(0)
+})
+
+it('follows a new limit', () => {
+  const gate = new RateGate()
+  burst(gate, { ...MESSAGES, perSecond: 100 }, 0)
+  expect(burst(gate, MESSAGES, 10_000)).toBe(10)
+  expect(burst(gate, { ...MESSAGES, perSecond: 100 }, 20_000)).toBe(100)
+  expect(burst(gate, UNLIMITED, 30_000)).toBe(1_000)
+})
+
+it('counts a user over its connections, and what one of them is refused for no other', () => {
+  const rates = new PublishRates(() => 0)
+  const limits = { ofConnection: { ...MESSAGES, perSecond: 6 }, ofUser: MESSAGES }
+  const [one, other] = [new RateGate(), new RateGate()]
+  for (let count = 0; count < 6; count++) rates.pass(one, 'ann', limits, 1)
+  expect(() => rates.pass(one, 'ann', limits, 1)).toThrow(
+    expect.objectContaining({ code: 'E_RATE_LIMIT', retryAfterMs: 250, retryable: true }),
+  )
+  for (let count = 0; count < 3; count++) rates.pass(other, 'ann', limits, 1)
+  rates.pass(undefined, 'ann', limits, 1, 1)
+  expect(() => rates.pass(other, 'ann', limits, 1)).toThrow(
+    'this user publishes too fast, at most 10 messages per second',
+  )
+  expect(() => rates.pass(undefined, 'ann', limits, 1)).toThrow(expect.objectContaining({ code: 'E_RATE_LIMIT' }))
+  rates.pass(other, 'bob', limits, 1)
+  rates.pass(new RateGate(), undefined, limits, 1)
+  expect(rates.refusedCounts).toEqual({ connection: 1, user: 2 })
+})
+
+it('lets a batch pass as a whole, and waits until it is paid off', () => {
+  const rates = new PublishRates(() => 0)
+  const limits = { ofConnection: UNLIMITED, ofUser: MESSAGES }
+  rates.pass(undefined, 'ann', limits, 1, 30)
+  expect(() => rates.pass(undefined, 'ann', limits, 1)).toThrow(expect.objectContaining({ retryAfterMs: 2_100 }))
+})
+
+it('forgets users who rest', () => {
+  let nowMs = 0
+  const rates = new PublishRates(() => nowMs)
+  const limits = { ofConnection: UNLIMITED, ofUser: { ...MESSAGES, perSecond: 1 } }
+  for (let user = 0; user < 1_000; user++) rates.pass(undefined, `user-${user}`, limits, 1)
+  for (let round = 0; round < 3; round++) {
+    nowMs += 10_000
+    rates.pass(undefined, `late-${round}`, limits, 1)
+  }
+  expect(rates.userCount).toBeLessThanOrEqual(3)
+})

@@ -1,0 +1,108 @@
+import { refusalOf } from 'webmq-client/protocol'
+import { RateGate, type RateLimit } from './rate-gate.js'
+
+/** How fast a connection may publish, and all connections of its user together. */
+export interface PublishLimits {
+  readonly ofConnection: RateLimit
+  readonly ofUser: RateLimit
+}
+
+/** Who reached a limit. */
+export type RateScope = 'connection' | 'user'
+
+interface UserGate {
+  readonly gate: RateGate
+  limit: RateLimit
+}
+
+/** Gates that were not used for this time are looked at, and dropped if they are as good as new. */
+const MIN_GENERATION_MS = 10_000
+
+/**
+ * Refuses publishes that come too fast. Knows the gates of users, each of which all connections of the user to this node
+ * share, whatever protocol they speak. A gate exists only for users who have published lately.
+ */
+export class PublishRates {
+  readonly #now: () => number
+  /** Two generations instead of a timer per gate. */
+  #young = new Map<string, UserGate>()
+  #old = new Map<string, UserGate>()
+  #generationStartMs: number
+  readonly #refusedCounts: Record<RateScope, number> = { connection: 0, user: 0 }
+
+  /** @param now A monotonic clock, in milliseconds. */
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now
+    this.#generationStartMs = now()
+  }
+
+  /** Refused publishes. */
+  get refusedCounts(): Readonly<Record<RateScope, number>> {
+    return { ...this.#refusedCounts }
+  }
+
+  /** Users with a gate. */
+  get userCount(): number {
+    return this.#young.size + this.#old.size
+  }
+
+  /**
+   * Counts publishes of a connection, if there is one, and of its user. Several pass together or not at all.
+   * @param gate Of the connection; absent for publishes over HTTP, which only the limit of the user holds for.
+   * @throws {WebMQError} `E_RATE_LIMIT` (retryable), with the `retryAfterMs` that is told to the client; nothing was counted.
+   */
+  pass(
+    gate: RateGate | undefined,
+    userId: string | undefined,
+    { ofConnection, ofUser }: PublishLimits,
+    byteCount: number,
+    messageCount = 1,
+  ): void {
+    const nowMs = this.#now()
+    if (gate !== undefined) this.#assertOpen(gate, ofConnection, 'connection', nowMs)
+    if (userId !== undefined && isLimited(ofUser)) this.#passUser(userId, ofUser, byteCount, nowMs, messageCount)
+    gate?.pass(byteCount, messageCount)
+  }
+
+  #passUser(userId: string, limit: RateLimit, byteCount: number, nowMs: number, messageCount: number): void {
+    const user = this.#userGate(userId, limit, nowMs)
+    this.#assertOpen(user.gate, limit, 'user', nowMs)
+    user.limit = limit
+    user.gate.pass(byteCount, messageCount)
+  }
+
+  #assertOpen(gate: RateGate, limit: RateLimit, scope: RateScope, nowMs: number): void {
+    const retryAfterMs = gate.closedMs(limit, nowMs)
+    if (retryAfterMs === 0) return
+    this.#refusedCounts[scope]++
+    const detail = `this ${scope} publishes too fast, ${describe(limit)}`
+    throw Object.assign(refusalOf('E_RATE_LIMIT', { detail }), { retryAfterMs })
+  }
+
+  #userGate(userId: string, limit: RateLimit, nowMs: number): UserGate {
+    const known = this.#young.get(userId)
+    if (known !== undefined) return known
+    if (nowMs - this.#generationStartMs >= MIN_GENERATION_MS) {
+      const old = this.#old
+      this.#old = this.#young
+      this.#young = new Map()
+      this.#generationStartMs = nowMs
+      for (const [id, user] of old) if (!user.gate.isFull(user.limit, nowMs)) this.#young.set(id, user)
+    }
+    const user = this.#young.get(userId) ?? this.#old.get(userId) ?? { gate: new RateGate(), limit }
+    this.#old.delete(userId)
+    this.#young.set(userId, user)
+    return user
+  }
+}
+
+/** Whether there is a limit at all. */
+export function isLimited({ perSecond, bytesPerSecond }: RateLimit): boolean {
+  return perSecond !== undefined || bytesPerSecond !== undefined
+}
+
+function describe({ perSecond, bytesPerSecond }: RateLimit): string {
+  const messages = perSecond === undefined ? [] : [`${perSecond} messages`]
+  const bytes = bytesPerSecond === undefined ? [] : [`${bytesPerSecond} bytes`]
+  return `at most ${[...messages, ...bytes].join(' and ')} per second`
+}

@@ -1,0 +1,136 @@
+import { describe, expect, it } from 'vitest'
+import { memoryOptions } from '../../test/memory-options.js'
+import { SlowBroker } from '../../test/slow-broker.js'
+import { MemoryBroker } from '../brokers/memory/broker.js'
+import { clientOverHttp, operatorAt, PROCESS } from '../identity/actor.js'
+import { ANONYMOUS } from '../identity/index.js'
+import { PublishTimings } from '../measuring/publish-timings.js'
+import { MetaRules } from '../patterns/meta-rules.js'
+import type { Broker } from '../ports/broker.js'
+import { deferred } from '../ports/deferred.js'
+import { type AuthorLimits, PendingByCaller, RequestAuthor, trustedLimits } from './author.js'
+import type { BatchDraft } from './draft.js'
+import { PublishRates } from './publish-rates.js'
+import { Publisher, type PublisherContext } from './publisher.js'
+import { Stamps } from './stamps.js'
+
+const LIMITS: AuthorLimits = {
+  maxWords: 32,
+  maxPayloadBytes: 1_000,
+  maxPendingPublishBytes: 1_000,
+  publishing: undefined,
+}
+
+async function started(broker: Broker = new MemoryBroker(memoryOptions()), parts: Partial<PublisherContext> = {}) {
+  await broker.start({ deliver: () => true, gap: () => undefined, refused: () => undefined, status: () => undefined })
+  const pending = new PendingByCaller()
+  const publisher = new Publisher({
+    broker,
+    groups: {
+      ask: () => {
+        throw new Error('nobody asks')
+      },
+      assertSupported: () => undefined,
+    },
+    router: { stepCount: 0 },
+    transport: {},
+    hooks: undefined,
+    rates: new PublishRates(),
+    stamps: new Stamps(new MetaRules([]), Date.now),
+    timings: new PublishTimings({ hasListeners: () => false }),
+    tracer: undefined,
+    observer: undefined,
+    ...parts,
+  })
+  const caller = (address: string, limits: Partial<AuthorLimits> = {}) =>
+    new RequestAuthor(clientOverHttp(ANONYMOUS, address), { ...LIMITS, ...limits }, pending)
+  return { publisher, pending, caller }
+}
+
+const draft = (key: string, bytes = 1): BatchDraft => ({ key, payload: new Uint8Array(bytes), isBinary: true })
+const batch = (count: number, bytes?: number) => [count, () => draft('k', bytes)] as const
+
+describe('Publisher', () => {
+  it('makes no promise while the broker answers at once', async () => {
+    const { publisher, caller } = await started()
+    expect(publisher.publish(caller('::1'), draft('k'), true)).toMatchObject({ isDuplicate: false })
+    expect(publisher.publishAll(caller('::1'), ...batch(2))).toMatchObject([{}, {}])
+  })
+
+  it('bounds what one caller has waiting for the broker, over all its requests, and no other caller', async () => {
+    const broker = new SlowBroker(new MemoryBroker(memoryOptions()))
+    const { publisher, caller, pending } = await started(broker)
+    const first = publisher.publish(caller('203.0.113.7'), draft('k', 500), true)
+    expect(() => publisher.publish(caller('203.0.113.7'), draft('k', 500), true)).toThrow(
+      expect.objectContaining({ code: 'E_BROKER_UNAVAILABLE', retryable: true }),
+    )
+    expect(() => publisher.publishAll(caller('203.0.113.7'), ...batch(2, 200))).toThrow('of this caller wait')
+    const others = [
+      publisher.publish(caller('203.0.113.8'), draft('k', 500), true),
+      publisher.publishAll(caller('203.0.113.9'), ...batch(10)),
+    ]
+    await expect.poll(() => broker.waitingCount).toBe(12)
+    for (let count = 0; count < 12; count++) broker.release()
+    await Promise.all([first, ...others])
+    expect(pending.of('address 203.0.113.7')).toBe(0)
+    const again = publisher.publish(caller('203.0.113.7'), draft('k', 500), true)
+    await expect.poll(() => broker.waitingCount).toBe(1)
+    broker.release()
+    await again
+  })
+
+  it('counts what waits for hooks too', async () => {
+    const decision = deferred<undefined>()
+    const hooks = { publish: () => decision.promise }
+    const { publisher, caller } = await started(undefined, { hooks })
+    const first = publisher.publish(caller('203.0.113.7'), draft('k', 500), true)
+    expect(() => publisher.publish(caller('203.0.113.7'), draft('k', 500), true)).toThrow('of this caller wait')
+    decision.resolve(undefined)
+    expect(await first).toMatchObject({ isDuplicate: false })
+  })
+
+  it('counts nothing that was refused against a rate', async () => {
+    const rate = { perSecond: 1, bytesPerSecond: undefined, burstMs: 1_000 }
+    const { publisher, pending } = await started()
+    const identity = { userId: 'ann', grants: [{ keys: ['open'], allow: ['publish'] as const }] }
+    const limits = { ...LIMITS, publishing: { ofConnection: rate, ofUser: rate } }
+    const ann = new RequestAuthor(clientOverHttp(identity, '::1'), limits, pending)
+    for (let count = 0; count < 3; count++)
+      expect(() => publisher.publish(ann, draft('closed'), true)).toThrow(
+        expect.objectContaining({ code: 'E_FORBIDDEN' }),
+      )
+    expect(publisher.publish(ann, draft('open'), true)).toMatchObject({ isDuplicate: false })
+    expect(() => publisher.publish(ann, draft('open'), true)).toThrow(expect.objectContaining({ code: 'E_RATE_LIMIT' }))
+  })
+
+  it('asks no hook about the application itself, and lets it publish everywhere but to keys of the servers', async () => {
+    const hooks = {
+      publish: () => {
+        throw new Error('it is not asked')
+      },
+    }
+    const { publisher, pending } = await started(undefined, { hooks })
+    for (const actor of [PROCESS, operatorAt('203.0.113.7')]) {
+      const author = new RequestAuthor(actor, trustedLimits(LIMITS), pending)
+      expect(publisher.publish(author, draft('any'), true)).toMatchObject({ isDuplicate: false })
+      expect(() => publisher.publish(author, draft('$any'), true)).toThrow(
+        expect.objectContaining({ code: 'E_KEY_INVALID' }),
+      )
+      expect(() => publisher.publish(author, draft('k', 1_001), true)).toThrow(
+        expect.objectContaining({ code: 'E_PAYLOAD_TOO_LARGE' }),
+      )
+    }
+  })
+
+  it('has a stack where a program publishes what it must not', async () => {
+    const { publisher, pending } = await started()
+    const author = new RequestAuthor(PROCESS, trustedLimits(LIMITS), pending)
+    let stack: string | undefined
+    try {
+      void publisher.publish(author, draft('$any'), true)
+    } catch (error) {
+      stack = (error as Error).stack
+    }
+    expect(stack).toContain('publisher.test')
+  })
+})

@@ -1,0 +1,321 @@
+import { refusalOf, WebMQError } from 'webmq-client/protocol'
+import { type HookCalls, HookRefusal } from '../hooks/index.js'
+import { isTrusted } from '../identity/actor.js'
+import { mayPublish } from '../identity/index.js'
+import type { PublishTimings } from '../measuring/publish-timings.js'
+import type { Router } from '../patterns/router.js'
+import type { Accepted, Broker, OutboundMessage } from '../ports/broker.js'
+import { copyBytes } from '../ports/copy-bytes.js'
+import { isPromise, type MaybePromise } from '../ports/maybe-promise.js'
+import { isReserved } from '../ports/reserved-keys.js'
+import type { Transport } from '../ports/transport.js'
+import { assertKeyWords } from '../ports/word-limits.js'
+import type { QueueGroups, TakenRequest } from '../queue-groups/index.js'
+import { tracedPublish, withTraceparent } from '../tracing/traced-publish.js'
+import { formatTraceparent, parseTraceparent } from '../tracing/traceparent.js'
+import type { Tracer } from '../tracing/tracer.js'
+import type { Author } from './author.js'
+import { type BatchDraft, bytesOf, type Draft, outboundOf, PENDING_OVERHEAD_BYTES } from './draft.js'
+import { brokerMessageId, clientOwner } from './message-id.js'
+import { type Observer, observePublish } from './observer.js'
+import type { PublishRates } from './publish-rates.js'
+import type { Stamps } from './stamps.js'
+
+/** Parts of a node that a publish passes. */
+export interface PublisherContext {
+  readonly broker: Pick<Broker, 'publish' | 'publishBatch'>
+  readonly groups: Pick<QueueGroups, 'ask' | 'assertSupported'>
+  readonly router: Pick<Router, 'stepCount'>
+  /** Asks publishers without a session to wait. */
+  readonly transport: Pick<Transport, 'writable'>
+  /** Absent unless a hook is asked about publishes. */
+  readonly hooks: Pick<HookCalls, 'publish'> | undefined
+  readonly rates: Pick<PublishRates, 'pass'>
+  readonly stamps: Pick<Stamps, 'of'>
+  /** Measures some of the publishes. */
+  readonly timings: Pick<PublishTimings, 'begin'>
+  /** Absent when nobody traces. */
+  readonly tracer: Pick<Tracer, 'publish'> | undefined
+  /** Absent when nobody wants to know. */
+  readonly observer: Observer | undefined
+}
+
+type Go<T> = (author: Author, draft: Draft, isBinary: boolean) => MaybePromise<T>
+
+/**
+ * The one way of a message to the broker, through whichever door it comes: key and grant are checked, the rate is counted,
+ * hooks are asked, then the message is stamped, traced and timed, goes to the broker and the queue groups, and observers
+ * are told. Returns no promise unless a hook or the broker takes its time.
+ */
+export class Publisher {
+  readonly #context: PublisherContext
+  readonly #send: Go<Accepted> = (author, draft, isBinary) =>
+    this.#sent(author, this.#outgoing(author, draft, isBinary))
+
+  constructor(context: PublisherContext) {
+    this.#context = context
+  }
+
+  /**
+   * Publishes a message. Returns or resolves once the broker has accepted it.
+   * @throws {WebMQError} `E_PAYLOAD_TOO_LARGE`, `E_KEY_INVALID`, `E_FORBIDDEN`, `E_RATE_LIMIT` with `retryAfterMs`, the
+   *   refusal of a hook or `E_HOOK_FAILED`, and the errors of {@link Broker.publish}.
+   */
+  publish(author: Author, draft: Draft, isBinary: boolean): MaybePromise<Accepted> {
+    const byteCount = draft.payload.length
+    this.#check(author, draft)
+    assertRoom(author, byteCount + PENDING_OVERHEAD_BYTES)
+    this.#passRate(author, byteCount, 1)
+    const accepted = this.#approved(author, draft, isBinary, draft.ephemeral === true, this.#send)
+    return author.connection === undefined ? this.#whenWritable(accepted) : accepted
+  }
+
+  /**
+   * Publishes messages in order, or none of them when one is refused. The error says which.
+   * @param draftAt Each draft is used before the next is asked for, unless hooks are asked.
+   * @throws {WebMQError} As {@link publish}.
+   */
+  publishAll(author: Author, count: number, draftAt: (index: number) => BatchDraft): MaybePromise<readonly Accepted[]> {
+    const messages = new Array<OutboundMessage>(count)
+    let byteCount = 0
+    for (let index = 0; index < count; index++) {
+      try {
+        const draft = draftAt(index)
+        this.#check(author, draft)
+        messages[index] = this.#outgoing(author, draft, draft.isBinary)
+        byteCount += draft.payload.length
+      } catch (error) {
+        refuseItem(index, error)
+      }
+    }
+    const pendingBytes = byteCount + count * PENDING_OVERHEAD_BYTES
+    assertRoom(author, pendingBytes)
+    this.#passRate(author, byteCount, count)
+    if (this.#context.hooks === undefined || isTrusted(author)) {
+      return this.#whenWritable(this.#sentAll(author, messages, pendingBytes))
+    }
+    // Every answer is awaited: while hooks decide about one message, another may be refused at once.
+    const approved = messages.map(async (message, index) => {
+      try {
+        const keep: Go<OutboundMessage> = (author, draft, isBinary) =>
+          draft === given ? message : this.#outgoing(author, draft, isBinary)
+        const given = draftAt(index)
+        return await this.#approved(author, given, given.isBinary, given.ephemeral === true, keep)
+      } catch (error) {
+        return refuseItem(index, error)
+      }
+    })
+    return Promise.all(approved).then((messages) => this.#whenWritable(this.#sentAll(author, messages, pendingBytes)))
+  }
+
+  /**
+   * Hands a request to one responder.
+   * @throws {WebMQError} As {@link publish} and {@link QueueGroups.ask}.
+   */
+  request(author: Author, draft: Draft, isBinary: boolean, withinMs: number): MaybePromise<TakenRequest> {
+    const { groups } = this.#context
+    groups.assertSupported()
+    this.#check(author, draft)
+    this.#passRate(author, draft.payload.length, 1)
+    // No log has a request.
+    return this.#approved(author, draft, isBinary, true, (_, draft, isBinary) =>
+      groups.ask({ key: draft.key, payload: bytesOf(draft), isBinary }, withinMs),
+    )
+  }
+
+  /** Checks the limits of keys and payloads, then the grant. */
+  #check(author: Author, { key, payload }: Draft): void {
+    const { limits, identity } = author
+    const { maxPayloadBytes } = limits
+    // A program wants to know which of its lines was wrong.
+    const createError = author.door === 'process' ? undefined : refusalOf
+    if (payload.length > maxPayloadBytes) {
+      const detail = `${payload.length} bytes, at most ${maxPayloadBytes}`
+      throw createError?.('E_PAYLOAD_TOO_LARGE', { detail }) ?? new WebMQError('E_PAYLOAD_TOO_LARGE', { detail })
+    }
+    assertKeyWords(key, limits, createError)
+    if (identity === undefined || isReserved(key) || !mayPublish(identity, key)) throw forbidden(author, key)
+  }
+
+  #passRate(author: Author, byteCount: number, count: number): void {
+    const { publishing } = author.limits
+    if (publishing === undefined) return
+    this.#context.rates.pass(
+      author.publishGateOf?.(publishing.ofConnection),
+      author.userId,
+      publishing,
+      byteCount,
+      count,
+    )
+  }
+
+  /** Asks the hooks, and goes on with what they have made of the message. That is checked again. */
+  #approved<T>(author: Author, draft: Draft, isBinary: boolean, isEphemeral: boolean, go: Go<T>): MaybePromise<T> {
+    const { hooks } = this.#context
+    if (hooks === undefined || isTrusted(author)) return go(author, draft, isBinary)
+    const asked = hooks.publish(author, draft.key, bytesOf(draft), isBinary, isEphemeral)
+    const goOn = (change: Awaited<typeof asked>, draft: Draft): MaybePromise<T> => {
+      if (change === undefined) return go(author, draft, isBinary)
+      const { key, content } = change
+      const changed = { ...draft, key, payload: content?.payload ?? draft.payload }
+      this.#check(author, changed)
+      return go(author, changed, content?.isBinary ?? isBinary)
+    }
+    return isPromise(asked) ? this.#whenDecided(author, draft, asked, goOn) : goOn(asked, draft)
+  }
+
+  /** The hooks take their time: the message is kept, and counts as pending. */
+  #whenDecided<Change, T>(
+    author: Author,
+    draft: Draft,
+    asked: Promise<Change>,
+    goOn: (change: Change, draft: Draft) => MaybePromise<T>,
+  ): Promise<T> {
+    // A draft of a session borrows its payload; that of a request is its own.
+    const own = author.connection === undefined ? draft : { ...draft, payload: copyBytes(bytesOf(draft)) }
+    const byteCount = draft.payload.length + PENDING_OVERHEAD_BYTES
+    author.pendingBytes += byteCount
+    return new Promise((resolve, reject) => {
+      // It is handed to the broker before later messages of the author go on.
+      const decided = asked
+        .finally(() => {
+          author.pendingBytes -= byteCount
+        })
+        .then((change) => {
+          if (author.isClosed) throw refusalOf('E_DISCONNECTED')
+          resolve(goOn(change, own))
+        })
+        .catch(async (error: unknown) => {
+          reject(error)
+          // Its refusal is answered first, two calls of handlers later.
+          await undefined
+          await undefined
+        })
+      author.hold?.(decided)
+    })
+  }
+
+  #outgoing(author: Author, draft: Draft, isBinary: boolean): OutboundMessage {
+    const { key, messageId: id, trace, echo } = draft
+    const { userId } = author
+    const owner = isTrusted(author) ? 'server' : clientOwner(userId)
+    const messageId = id === undefined ? undefined : brokerMessageId(owner, key, id)
+    const publisher = echo === false ? author.connection : undefined
+    const plain = outboundOf(key, bytesOf(draft), isBinary, messageId, publisher)
+    const attributes = this.#context.stamps.of({ key, userId, messageId, isEphemeral: draft.ephemeral === true })
+    const message = attributes === undefined ? plain : { ...plain, attributes }
+    const parent = trace === undefined ? undefined : parseTraceparent(trace)
+    return parent === undefined ? message : withTraceparent(message, formatTraceparent(parent))
+  }
+
+  #sent(author: Author, message: OutboundMessage): MaybePromise<Accepted> {
+    const { broker, observer, router, timings } = this.#context
+    const timing = timings.begin(message)
+    const traceparent = message.attributes?.traceparent
+    // Only a broker that delivers at once matches the key here. The messages of others are matched for nobody.
+    const stepCount = router.stepCount
+    const accepted =
+      traceparent === undefined ? broker.publish(message) : tracedPublish(this.#context, message, traceparent)
+    author.matched?.(router.stepCount - stepCount)
+    if (observer !== undefined) observePublish(observer, author, message, accepted)
+    if (!isPromise(accepted)) {
+      timing?.accepted()
+      return accepted
+    }
+    if (timing === undefined && isTrusted(author)) return accepted
+    const byteCount = message.payload.length + PENDING_OVERHEAD_BYTES
+    author.pendingBytes += byteCount
+    return accepted.then(
+      (accepted) => {
+        author.pendingBytes -= byteCount
+        timing?.accepted()
+        return accepted
+      },
+      (error: unknown) => {
+        author.pendingBytes -= byteCount
+        throw error
+      },
+    )
+  }
+
+  /** Waits for all confirmations of a remote broker at once. */
+  #sentAll(
+    author: Author,
+    messages: readonly OutboundMessage[],
+    pendingBytes: number,
+  ): MaybePromise<readonly Accepted[]> {
+    const { broker } = this.#context
+    // A message with a trace has a span of its own, which ends with its own acknowledgement.
+    const isOneCall = messages.length > 1 && messages.every(({ attributes }) => attributes?.traceparent === undefined)
+    if (broker.publishBatch !== undefined && isOneCall) return this.#sentAtOnce(author, messages, pendingBytes)
+    const results = new Array<Accepted>(messages.length)
+    const waiting: Promise<unknown>[] = []
+    try {
+      for (let index = 0; index < messages.length; index++) {
+        const accepted = this.#sent(author, messages[index] as OutboundMessage)
+        if (isPromise(accepted)) waiting.push(accepted.then((accepted) => (results[index] = accepted)))
+        else results[index] = accepted
+      }
+    } catch (error) {
+      // Earlier messages may be on their way; their failures are awaited too.
+      waiting.push(Promise.reject(error))
+    }
+    return waiting.length > 0 ? Promise.all(waiting).then(() => results) : results
+  }
+
+  async #sentAtOnce(
+    author: Author,
+    messages: readonly OutboundMessage[],
+    pendingBytes: number,
+  ): Promise<readonly Accepted[]> {
+    const { observer, timings } = this.#context
+    const broker = this.#context.broker as Required<PublisherContext['broker']>
+    const timing = timings.begin(messages[0] as OutboundMessage)
+    const published = broker.publishBatch(messages)
+    if (observer?.published !== undefined) {
+      messages.forEach((message, index) => {
+        const own = published.then((all) => all[index] as Accepted)
+        observePublish(observer, author, message, own)
+      })
+    }
+    author.pendingBytes += pendingBytes
+    try {
+      const accepted = await published
+      timing?.accepted()
+      return accepted
+    } finally {
+      author.pendingBytes -= pendingBytes
+    }
+  }
+
+  /** Delays the result while the transport asks publishers to wait. */
+  #whenWritable<T>(result: MaybePromise<T>): MaybePromise<T> {
+    const writable = this.#context.transport.writable?.()
+    return writable === undefined ? result : Promise.all([result, this.#untilWritable()]).then(([settled]) => settled)
+  }
+
+  async #untilWritable(): Promise<void> {
+    const { transport } = this.#context
+    for (let wait = transport.writable?.(); wait !== undefined; wait = transport.writable?.()) await wait
+  }
+}
+
+/** A key of the servers is no valid key for those who have no session. */
+function forbidden({ connection, door }: Author, key: string): WebMQError {
+  if (connection !== undefined || !isReserved(key)) return refusalOf('E_FORBIDDEN', { detail: `publish ${key}` })
+  const detail = 'keys that begin with $ are reserved for servers'
+  return door === 'process' ? new WebMQError('E_KEY_INVALID', { detail }) : refusalOf('E_KEY_INVALID', { detail })
+}
+
+/** One that is larger than the bound passes while nothing waits: a batch, which its body bounds. */
+function assertRoom({ connection, limits, pendingBytes }: Author, byteCount: number): void {
+  if (pendingBytes === 0 || pendingBytes + byteCount <= limits.maxPendingPublishBytes) return
+  const whose = connection === undefined ? 'caller' : 'connection'
+  throw refusalOf('E_BROKER_UNAVAILABLE', { detail: `too many messages of this ${whose} wait for the broker` })
+}
+
+/** Names the message, in an error with the same code. The refusal of a hook stays as it is. */
+function refuseItem(index: number, error: unknown): never {
+  if (!(error instanceof WebMQError) || error instanceof HookRefusal) throw error
+  throw new WebMQError(error.code, { message: `message ${index} of the batch: ${error.message}`, cause: error })
+}
