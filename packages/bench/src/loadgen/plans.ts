@@ -1,6 +1,7 @@
+import type { KeyPlanOptions } from '../load/key-plan.js'
 import type { MicrosecondSummary } from './events.js'
 
-/** Commands and answers of the virtual users; `packages/bench/loadgen/README.md` explains every field. */
+/** Plans that the load generator plays, and their answers; `packages/bench/loadgen/README.md` explains every field. */
 export interface VirtualUsersPlan {
   readonly port: number
   readonly path?: string
@@ -51,7 +52,7 @@ export interface FaultCount {
   readonly inversions: number
 }
 
-/** Answer to `run`. */
+/** Answer to `users`. */
 export interface VirtualUsersReport {
   readonly durationUs: number
   readonly maxUsers: number
@@ -134,12 +135,45 @@ export interface ReplayReport {
   readonly cpuUs: number
 }
 
-/** Answer to `stats`. */
-export interface VirtualUsersStats {
-  readonly users: number
-  readonly iterations: number
-  readonly broadcastsSent: number
-  readonly broadcastsReceived: number
-  readonly cpuUserUs: number
-  readonly cpuSystemUs: number
+/** Clients that publish and listen by a {@link KeyPlanOptions plan}. */
+export interface PlayedClientsPlan {
+  readonly plan: KeyPlanOptions
+  readonly messageSizeBytes: number
+  /** Client `c` connects to entry `c % length`, on 127.0.0.1. */
+  readonly ports: readonly number[]
+  readonly path: string
+  /** Beginning of every key, without its dot. */
+  readonly keyPrefix: string
+}
+
+/** Microseconds and how often each was recorded, ascending. */
+export type Recorded = readonly (readonly [valueUs: number, count: number])[]
+
+/** The counts of one thread. */
+export interface PlayedTally {
+  readonly perBackend: readonly {
+    readonly backend: number
+    readonly clientCount: number
+    readonly publishedCount: number
+    readonly deliveredCount: number
+    readonly deliveredInWindowCount: number
+    readonly duplicateCount: number
+    readonly reorderedCount: number
+    readonly unexpectedCount: number
+    readonly latencyUs: Recorded
+  }[]
+  readonly expectedCount: number
+  readonly publishedInWindowCount: number
+  readonly acknowledgedCount: number
+  readonly publishErrorCount: number
+  readonly firstPublishError: string | null
+  readonly gapCount: number
+  readonly clientErrorCount: number
+  readonly closedCount: number
+  readonly firstClose: string | null
+  readonly lastSendUs: number
+  readonly lastArrivalUs: number
+  readonly sendLagUs: Recorded
+  readonly wakeLagUs: Recorded
+  readonly utilization: number
 }

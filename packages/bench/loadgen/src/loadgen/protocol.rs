@@ -3,14 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
-use webmq_websocket::Opcode;
 
-use super::batch::Message;
-use super::places::GroupShare;
-use super::window::Clock;
+use super::plans::clients::PlanOptions;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -43,6 +38,15 @@ pub(crate) struct Connect {
     pub(crate) per_second: Option<f64>,
     pub(crate) authority: Option<String>,
     pub(crate) tls: Option<TlsOptions>,
+}
+
+/// A group's connections of one `connect`. Groups are numbered by their place in the list.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GroupShare {
+    pub(crate) count: usize,
+    /// Of all connections of the group; absent: the ports of the command in turn.
+    pub(crate) port: Option<u16>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -114,6 +118,17 @@ pub(crate) struct Count {
     pub(crate) timeline_ms: u64,
 }
 
+/// The clock that publishers read their `ts_us` from.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Clock {
+    /// `CLOCK_MONOTONIC`, for publishers of this machine.
+    #[default]
+    Monotonic,
+    /// `CLOCK_REALTIME`.
+    Wall,
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct CountStop {
@@ -163,40 +178,11 @@ pub(crate) enum Frame {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EncodedFrame {
-    base64: String,
+    pub(crate) base64: String,
     #[serde(default)]
-    binary: bool,
+    pub(crate) binary: bool,
     #[serde(default)]
-    compressed: bool,
-}
-
-impl Frames {
-    /// # Errors
-    /// There is no frame, or one is not base64.
-    pub(crate) fn messages(&self) -> Result<Vec<Message>, String> {
-        let messages: Result<Vec<Message>, String> = match self {
-            Self::One(frame) => frame.message().map(|message| vec![message]),
-            Self::Many(frames) => frames.iter().map(Frame::message).collect(),
-        };
-        messages.and_then(|messages| match messages.is_empty() {
-            true => Err("flood-in: a frame is needed".to_owned()),
-            false => Ok(messages),
-        })
-    }
-}
-
-impl Frame {
-    fn message(&self) -> Result<Message, String> {
-        match self {
-            Self::Text(text) => Ok(Message::text(text)),
-            Self::Encoded(frame) => {
-                let payload =
-                    STANDARD.decode(&frame.base64).map_err(|error| format!("flood-in: not base64: {error}"))?;
-                let opcode = if frame.binary { Opcode::Binary } else { Opcode::Text };
-                Ok(Message { opcode, is_compressed: frame.compressed, payload })
-            }
-        }
-    }
+    pub(crate) compressed: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -249,6 +235,21 @@ pub(crate) struct Close {
     #[serde(default)]
     pub(crate) abrupt: bool,
     pub(crate) connections: Option<usize>,
+}
+
+/// `clients`: connects clients that publish and listen by a plan.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct PlayClients {
+    pub(crate) plan: PlanOptions,
+    pub(crate) message_size_bytes: usize,
+    /// At 127.0.0.1; client `c` connects to entry `c mod length`.
+    pub(crate) ports: Vec<u16>,
+    pub(crate) path: String,
+    /// Before a key's number, and a dot.
+    pub(crate) key_prefix: String,
+    /// For all clients to be connected, with their listens confirmed.
+    pub(crate) timeout_ms: u64,
 }
 
 /// A command without fields.

@@ -6,15 +6,13 @@ use rustc_hash::FxHashMap;
 
 use super::plan::{KeyPlan, Publisher};
 use super::tracker::DeliveryTracker;
-use crate::link::Link;
+use crate::loadgen::connection::Slot;
 
 /// The step that a client is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Its turn to connect has not come.
+    /// It is not connected yet.
     Waiting,
-    Connecting,
-    Upgrading,
     /// Upgraded; `welcome` has not come.
     Welcoming,
     /// Waits for the answers to its listens.
@@ -26,7 +24,7 @@ pub(super) enum Phase {
 
 pub(super) struct Client {
     pub(super) phase: Phase,
-    pub(super) link: Option<Link>,
+    pub(super) slot: Option<Slot>,
     /// Its place among the backends.
     pub(super) backend: usize,
     pub(super) publisher: Publisher,
@@ -46,7 +44,7 @@ impl Client {
         let listens = plan.listens_of(number).to_vec();
         Self {
             phase: Phase::Waiting,
-            link: None,
+            slot: None,
             backend,
             publisher: plan.publisher(number),
             tracker: DeliveryTracker::new(listens.len(), plan.options.client_count),
@@ -55,13 +53,6 @@ impl Client {
             unanswered: FxHashMap::default(),
             last_id: 0,
             name: random_name(),
-        }
-    }
-
-    /// Writes a whole frame; a closed client writes nothing.
-    pub(super) fn write(&mut self, frame: &[u8]) {
-        if let Some(link) = &mut self.link {
-            link.write(frame);
         }
     }
 

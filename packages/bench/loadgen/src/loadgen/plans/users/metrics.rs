@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::latencies::Latencies;
+use crate::loadgen::connections::Traffic;
 
 /// One check of AnyCable's benchmark.
 #[derive(Debug, Default, Clone, Copy, Serialize)]
@@ -38,10 +39,6 @@ pub(super) struct Counts {
     pub(super) history_gaps: u64,
     /// Messages from another epoch than that of their connection.
     pub(super) epoch_changes: u64,
-    pub(super) messages_sent: u64,
-    pub(super) messages_received: u64,
-    pub(super) bytes_sent: u64,
-    pub(super) bytes_received: u64,
 }
 
 /// Everything that a run reports, except the checks made after it.
@@ -83,7 +80,7 @@ impl Metrics {
         }
     }
 
-    pub(super) fn body(&self) -> Value {
+    pub(super) fn body(&self, traffic: &Traffic) -> Value {
         let counts = &self.counts;
         json!({
             "iterations": counts.iterations,
@@ -101,10 +98,10 @@ impl Metrics {
             "replayed": counts.replayed,
             "historyGaps": counts.history_gaps,
             "epochChanges": counts.epoch_changes,
-            "messagesSent": counts.messages_sent,
-            "messagesReceived": counts.messages_received,
-            "bytesSent": counts.bytes_sent,
-            "bytesReceived": counts.bytes_received,
+            "messagesSent": traffic.messages_sent,
+            "messagesReceived": traffic.messages_received,
+            "bytesSent": traffic.bytes_sent,
+            "bytesReceived": traffic.bytes_received,
             "rttUs": self.rtt.summary(),
             "broadcastUs": self.broadcast.summary(),
             "historyUs": self.history_duration.summary(),

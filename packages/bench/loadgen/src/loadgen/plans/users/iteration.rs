@@ -1,17 +1,16 @@
 //! What a user does, step by step: the iteration of AnyCable's broker benchmark.
 
-use webmq_websocket::{CloseCode, Opcode, encode_masked_frame};
-
-use super::crowd::Crowd;
-use super::incoming::{Answer, Incoming, Place, payload};
+use super::Users;
 use super::ledger::{Receipt, Session};
 use super::user::{Phase, UserId};
 use crate::clock::now_us;
 use crate::digits;
-use crate::link::Link;
-use crate::loadgen::batch::{MASK, text_frame};
-use crate::poller::Poller;
-use crate::socket;
+use crate::loadgen::batch::text_frame;
+use crate::loadgen::connection::{GroupId, Slot};
+use crate::loadgen::connections::Connections;
+use crate::loadgen::opening::Route;
+use crate::loadgen::plans::incoming::{Answer, Incoming, Place, payload, stamp};
+use crate::loadgen::played::Player;
 
 /// Milliseconds from and to.
 const PAUSE_BEFORE_MS: (f64, f64) = (400.0, 2_000.0);
@@ -27,7 +26,7 @@ const HISTORY_ID: &[u8] = b"history";
 /// A message's number follows.
 const PUBLISH_ID: &[u8] = b"p";
 
-impl Crowd {
+impl Users {
     pub(super) fn begin_iteration(&mut self, user: UserId, now_us: u64) {
         let pause_us = self.random.pause_us(PAUSE_BEFORE_MS);
         let state = self.user(user);
@@ -37,14 +36,14 @@ impl Crowd {
         self.timers.set(user, now_us + pause_us);
     }
 
-    pub(super) fn on_timer(&mut self, user: UserId, now_us: u64, poller: &Poller) {
+    pub(super) fn on_timer(&mut self, user: UserId, now_us: u64, connections: &mut Connections) {
         match self.user(user).phase {
             Phase::Away => {}
-            Phase::Pausing => self.connect(user, now_us, poller),
-            Phase::Talking => self.next_round(user, now_us),
-            Phase::Lingering => self.leave(user, now_us),
-            Phase::Leaving => self.end_iteration(user),
-            waiting => self.interrupt(user, &format!("timeout while {waiting:?}").to_lowercase()),
+            Phase::Pausing => self.connect(user, now_us, connections),
+            Phase::Talking => self.next_round(user, now_us, connections),
+            Phase::Lingering => self.leave(user, now_us, connections),
+            Phase::Leaving => self.end_iteration(user, connections),
+            waiting => self.interrupt(user, &format!("timeout while {waiting:?}").to_lowercase(), connections),
         }
     }
 
@@ -56,17 +55,15 @@ impl Crowd {
         self.timers.set(user, due_us);
     }
 
-    fn connect(&mut self, user: UserId, now_us: u64, poller: &Poller) {
+    fn connect(&mut self, user: UserId, now_us: u64, connections: &mut Connections) {
         self.wait_for(user, Phase::Connecting, now_us);
-        let socket = match socket::connect(self.address, None, None) {
-            Ok(socket) => socket,
-            Err(errno) => return self.interrupt(user, &format!("connect {}", socket::errno_name(errno))),
-        };
-        self.metrics.counts.sessions += 1;
-        let added = poller.add(&socket, u64::from(user.0));
-        self.user(user).link = Some(Link::new(socket));
-        if let Err(errno) = added {
-            self.interrupt(user, &format!("epoll {}", socket::errno_name(errno)));
+        let route = Route { address: self.address, source: None, group: GroupId::default(), player: user.0 };
+        match connections.start(&self.opening, route, now_us) {
+            Ok(slot) => {
+                self.metrics.counts.sessions += 1;
+                self.user(user).slot = Some(slot);
+            }
+            Err(reason) => self.interrupt(user, &reason, connections),
         }
     }
 
@@ -76,35 +73,42 @@ impl Crowd {
         self.wait_for(user, Phase::Welcoming, now_us);
     }
 
-    pub(super) fn on_message(&mut self, user: UserId, incoming: Incoming<'_>, now_us: u64) {
+    /// `None`: the message violates the protocol.
+    fn take(&mut self, user: UserId, message: &[u8], now_us: u64, connections: &mut Connections) -> Option<()> {
         let phase = self.user(user).phase;
-        match incoming {
-            Incoming::Message { place, is_replay, sent_us, number } => {
-                self.on_broadcast(user, place, is_replay, (sent_us, number), now_us);
+        match Incoming::parse(message)? {
+            Incoming::Message { position, is_replay, payload, .. } => {
+                let place = if position == b"-" { None } else { Some(Place::parse(position)?) };
+                self.on_broadcast(user, (place, is_replay), stamp(payload)?, now_us, connections);
             }
-            Incoming::Ok(answer) => match answer.id {
-                LISTEN_ID if phase == Phase::Listening => self.on_listening(user, &answer, now_us),
-                HISTORY_ID if phase == Phase::Reading => self.on_page(user, &answer, now_us),
-                id => self.on_ack(id, now_us),
-            },
-            Incoming::Error { id, code } => match id {
-                LISTEN_ID if phase == Phase::Listening => {
-                    self.interrupt(user, &String::from_utf8_lossy(code));
-                }
-                HISTORY_ID if phase == Phase::Reading => self.on_history(user, false, now_us),
-                _ => *self.metrics.errors.entry(String::from_utf8_lossy(code).into_owned()).or_default() += 1,
-            },
+            Incoming::Ok { id: LISTEN_ID, options } if phase == Phase::Listening => {
+                self.on_listening(user, &Answer::parse(options)?, now_us, connections);
+            }
+            Incoming::Ok { id: HISTORY_ID, options } if phase == Phase::Reading => {
+                self.on_page(user, &Answer::parse(options)?, now_us, connections);
+            }
+            Incoming::Ok { id, .. } => self.on_ack(id, now_us),
+            Incoming::Error { id: LISTEN_ID, code } if phase == Phase::Listening => {
+                self.interrupt(user, &String::from_utf8_lossy(code), connections);
+            }
+            Incoming::Error { id: HISTORY_ID, .. } if phase == Phase::Reading => {
+                self.on_history(user, false, now_us, connections);
+            }
+            Incoming::Error { code, .. } => {
+                *self.metrics.errors.entry(String::from_utf8_lossy(code).into_owned()).or_default() += 1;
+            }
             Incoming::Welcome if phase == Phase::Welcoming => {
                 self.metrics.connection.note(true);
                 let key = self.plan.key_of(self.plan.channel_of(user.number()));
-                self.write(user, &text_frame(&format!("listen listen {key}")));
+                self.write(user, &text_frame(&format!("listen listen {key}")), connections);
                 self.wait_for(user, Phase::Listening, now_us);
             }
-            Incoming::Welcome | Incoming::Other => {}
+            Incoming::Welcome | Incoming::Gap | Incoming::Other => {}
         }
+        Some(())
     }
 
-    fn on_listening(&mut self, user: UserId, answer: &Answer<'_>, now_us: u64) {
+    fn on_listening(&mut self, user: UserId, answer: &Answer<'_>, now_us: u64, connections: &mut Connections) {
         let asked_us = self.user(user).asked_us;
         self.metrics.suback.record(now_us - asked_us);
         self.metrics.subscription.note(true);
@@ -118,17 +122,17 @@ impl Crowd {
         };
         self.user(user).session = Some(Box::new(session));
         let options = self.plan.history.first.clone();
-        self.ask_for_history(user, &options);
+        self.ask_for_history(user, &options, connections);
         self.wait_for(user, Phase::Reading, now_us);
     }
 
-    fn ask_for_history(&mut self, user: UserId, options: &str) {
+    fn ask_for_history(&self, user: UserId, options: &str, connections: &mut Connections) {
         let key = self.plan.key_of(self.plan.channel_of(user.number()));
-        self.write(user, &text_frame(format!("history history {key} {options}").trim_end()));
+        self.write(user, &text_frame(format!("history history {key} {options}").trim_end()), connections);
     }
 
     /// Handles an answer to `history`; the messages follow.
-    fn on_page(&mut self, user: UserId, answer: &Answer<'_>, now_us: u64) {
+    fn on_page(&mut self, user: UserId, answer: &Answer<'_>, now_us: u64, connections: &mut Connections) {
         self.metrics.counts.history_gaps += u64::from(answer.has_gap);
         let state = self.user(user);
         state.replay_left = answer.replayed_count;
@@ -142,35 +146,35 @@ impl Crowd {
             history.offset = answer.place.map(|place| place.offset);
         }
         if answer.replayed_count == 0 {
-            self.on_page_end(user, now_us);
+            self.on_page_end(user, now_us, connections);
         }
     }
 
-    fn on_page_end(&mut self, user: UserId, now_us: u64) {
+    fn on_page_end(&mut self, user: UserId, now_us: u64, connections: &mut Connections) {
         if self.user(user).next_page.is_empty() {
-            return self.on_history(user, true, now_us);
+            return self.on_history(user, true, now_us, connections);
         }
         let position = String::from_utf8_lossy(&self.user(user).next_page).into_owned();
         let options = format!("since={position} {}", self.plan.history.next);
-        self.ask_for_history(user, &options);
+        self.ask_for_history(user, &options, connections);
     }
 
-    fn on_history(&mut self, user: UserId, is_received: bool, now_us: u64) {
+    fn on_history(&mut self, user: UserId, is_received: bool, now_us: u64, connections: &mut Connections) {
         let asked_us = self.user(user).asked_us;
         self.metrics.history_duration.record(now_us - asked_us);
         self.metrics.history.note(is_received);
         self.user(user).phase = Phase::Talking;
-        self.next_round(user, now_us);
+        self.next_round(user, now_us, connections);
     }
 
     #[inline]
     fn on_broadcast(
         &mut self,
         user: UserId,
-        place: Option<Place<'_>>,
-        is_replay: bool,
+        (place, is_replay): (Option<Place<'_>>, bool),
         (sent_us, number): (u64, u32),
         now_us: u64,
+        connections: &mut Connections,
     ) {
         let state = &mut self.users[user.index()];
         let Some(session) = state.session.as_mut().filter(|_| state.phase != Phase::Leaving) else { return };
@@ -194,11 +198,11 @@ impl Crowd {
         session.history.get_or_insert_default().receipts.push(receipt);
         state.replay_left = state.replay_left.saturating_sub(1);
         if state.replay_left == 0 && state.phase == Phase::Reading {
-            self.on_page_end(user, now_us);
+            self.on_page_end(user, now_us, connections);
         }
     }
 
-    fn next_round(&mut self, user: UserId, now_us: u64) {
+    fn next_round(&mut self, user: UserId, now_us: u64, connections: &mut Connections) {
         if self.user(user).round == self.plan.rounds {
             let state = self.user(user);
             state.phase = Phase::Lingering;
@@ -210,21 +214,21 @@ impl Crowd {
         }
         self.user(user).round += 1;
         if self.plan.is_sender(user.number()) && self.random.is_at_most(self.plan.sending_rate) {
-            self.publish(user);
+            self.publish(user, connections);
         }
         let pause_us = self.random.pause_us(PAUSE_AFTER_SENDING_MS);
         let rest_us = self.random.pause_us(PAUSE_AFTER_LISTENING_MS);
         self.timers.set(user, now_us + pause_us + LISTENING_US + rest_us);
     }
 
-    fn publish(&mut self, user: UserId) {
+    fn publish(&mut self, user: UserId, connections: &mut Connections) {
         let channel = self.plan.channel_of(user.number());
         let sent_us = now_us();
         let number = self.ledger.publish(channel, user.number(), sent_us);
         let payload = payload(sent_us, number, user.number());
         let frame = text_frame(&format!("publish p{number} {}\n{payload}", self.plan.key_of(channel)));
         self.metrics.counts.broadcasts_sent += 1;
-        self.write(user, &frame);
+        self.write(user, &frame, connections);
     }
 
     fn on_ack(&mut self, id: &[u8], now_us: u64) {
@@ -236,28 +240,28 @@ impl Crowd {
         }
     }
 
-    fn leave(&mut self, user: UserId, now_us: u64) {
+    fn leave(&mut self, user: UserId, now_us: u64, connections: &mut Connections) {
         let began_us = self.user(user).began_us;
         self.metrics.iteration.record(now_us - began_us);
         self.user(user).phase = Phase::Leaving;
-        let mut frame = Vec::new();
-        encode_masked_frame(Opcode::Close, &CloseCode::NORMAL.value().to_be_bytes(), MASK, &mut frame);
-        self.write(user, &frame);
+        if let Some(slot) = self.user(user).slot {
+            connections.close(slot);
+        }
         self.timers.set(user, now_us + LEAVING_US);
     }
 
     /// The server has ended the connection.
-    pub(super) fn on_end(&mut self, user: UserId, reason: &str) {
+    pub(super) fn on_end(&mut self, user: UserId, reason: &str, connections: &mut Connections) {
         match self.user(user).phase {
-            Phase::Leaving => self.end_iteration(user),
-            _ => self.interrupt(user, reason),
+            Phase::Leaving => self.end_iteration(user, connections),
+            _ => self.interrupt(user, reason, connections),
         }
     }
 
     /// Ends the iteration early and fails its next check.
-    pub(super) fn interrupt(&mut self, user: UserId, reason: &str) {
+    pub(super) fn interrupt(&mut self, user: UserId, reason: &str, connections: &mut Connections) {
         match self.user(user).phase {
-            Phase::Connecting | Phase::Upgrading | Phase::Welcoming => self.metrics.connection.note(false),
+            Phase::Connecting | Phase::Welcoming => self.metrics.connection.note(false),
             Phase::Listening => self.metrics.subscription.note(false),
             Phase::Reading => self.metrics.history.note(false),
             _ => {}
@@ -267,22 +271,35 @@ impl Crowd {
         }
         self.metrics.counts.interrupted += 1;
         *self.metrics.failures.entry(reason.to_owned()).or_default() += 1;
-        self.end_iteration(user);
+        self.end_iteration(user, connections);
     }
 
-    fn end_iteration(&mut self, user: UserId) {
+    fn end_iteration(&mut self, user: UserId, connections: &mut Connections) {
         let now_us = now_us();
         let state = self.user(user);
-        state.link = None;
+        let slot = state.slot.take();
         state.phase = Phase::Away;
         let session = state.session.take();
         self.sessions.extend(session.map(|session| *session));
         self.timers.clear(user);
         self.metrics.counts.iterations += 1;
+        // A connection that has failed or ended may be another's by now.
+        if let Some(slot) = slot.filter(|slot| connections.get(*slot).player == user.0) {
+            connections.vacate(slot);
+        }
         if user.0 < self.wanted_count(now_us) {
             self.begin_iteration(user, now_us);
         } else {
             self.present_count -= 1;
+        }
+    }
+}
+
+impl Player for Users {
+    fn on_message(&mut self, slot: Slot, payload: &[u8], at_us: u64, connections: &mut Connections) {
+        let user = UserId(connections.get(slot).player);
+        if self.take(user, payload, at_us, connections).is_none() {
+            self.interrupt(user, "a message that is not understood", connections);
         }
     }
 }

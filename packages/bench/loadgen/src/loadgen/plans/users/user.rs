@@ -1,7 +1,7 @@
 //! A virtual user, and its progress in its iteration.
 
 use super::ledger::Session;
-use crate::link::Link;
+use crate::loadgen::connection::Slot;
 
 /// A user's place in the crowd, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,6 @@ pub(super) enum Phase {
     /// Before it connects.
     Pausing,
     Connecting,
-    Upgrading,
     /// Upgraded; `welcome` has not come.
     Welcoming,
     /// Waits for the answer to its listen.
@@ -43,7 +42,7 @@ pub(super) enum Phase {
 
 pub(super) struct User {
     pub(super) phase: Phase,
-    pub(super) link: Option<Link>,
+    pub(super) slot: Option<Slot>,
     /// When it started its iteration.
     pub(super) began_us: u64,
     /// When it started to wait for the next answer.
@@ -62,7 +61,7 @@ impl User {
     pub(super) fn new() -> Self {
         Self {
             phase: Phase::Away,
-            link: None,
+            slot: None,
             began_us: 0,
             asked_us: 0,
             round: 0,

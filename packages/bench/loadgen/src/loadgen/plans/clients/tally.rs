@@ -50,7 +50,7 @@ impl BackendTally {
 }
 
 /// Everything that one thread reports at the end.
-pub(super) struct Tally {
+pub(crate) struct Tally {
     pub(super) backends: Vec<BackendTally>,
     /// For each published message, the number of clients that listen to its key.
     pub(super) expected: u64,
@@ -97,7 +97,7 @@ impl Tally {
         }
     }
 
-    pub(super) fn body(&self) -> Value {
+    pub(crate) fn body(&self) -> Value {
         json!({
             "perBackend": self.backends.iter().enumerate().map(|(index, tally)| tally.body(index)).collect::<Vec<_>>(),
             "expectedCount": self.expected,

@@ -2,10 +2,10 @@
 
 use serde::Deserialize;
 
-/// Fields of the command `run`.
+/// Fields of the command `users`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     /// At 127.0.0.1.
     pub(super) port: u16,
     #[serde(default = "default_path")]
@@ -32,7 +32,7 @@ pub(super) struct Plan {
 /// The requests for the history.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct HistoryRequest {
+pub(crate) struct HistoryRequest {
     /// Options of the first request: `rewind=10000 limit=500`.
     pub(super) first: String,
     /// Options, beside `since`, of requests after an incomplete answer.
@@ -44,7 +44,7 @@ pub(super) struct HistoryRequest {
 /// The number of users changes evenly to `users`, within the duration.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Stage {
+pub(crate) struct Stage {
     pub(super) duration_ms: u64,
     pub(super) users: u32,
 }
@@ -58,7 +58,7 @@ impl Plan {
     /// A plan that cannot run.
     pub(super) fn check(&self) -> Result<(), String> {
         if self.channels == 0 || self.users_per_sender == 0 || self.stages.is_empty() {
-            return Err("run: channels, usersPerSender and the number of stages are at least 1".to_owned());
+            return Err("users: channels, usersPerSender and the number of stages are at least 1".to_owned());
         }
         Ok(())
     }

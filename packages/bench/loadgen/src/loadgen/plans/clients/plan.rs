@@ -8,8 +8,8 @@ use super::random::Random;
 /// Options of a plan; equal options give equal plans here and in TypeScript.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct PlanOptions {
-    pub(super) client_count: u32,
+pub(crate) struct PlanOptions {
+    pub(crate) client_count: u32,
     /// Distinct keys each client listens to; at most the pool.
     pub(super) listens_per_client: u32,
     pub(super) key_pool_size: u32,
@@ -31,18 +31,18 @@ impl PlanOptions {
     pub(super) fn check(&self) -> Result<(), String> {
         let Self { client_count, listens_per_client, key_pool_size, .. } = *self;
         if !(1..=MAX_CLIENTS).contains(&client_count) {
-            return Err(format!("connect: clientCount is 1 to {MAX_CLIENTS}"));
+            return Err(format!("clients: clientCount is 1 to {MAX_CLIENTS}"));
         }
         if !(1..=MAX_KEYS).contains(&key_pool_size) || !(1..=MAX_LISTENS).contains(&listens_per_client) {
-            return Err(format!("connect: keyPoolSize is 1 to {MAX_KEYS}, listensPerClient 1 to {MAX_LISTENS}"));
+            return Err(format!("clients: keyPoolSize is 1 to {MAX_KEYS}, listensPerClient 1 to {MAX_LISTENS}"));
         }
         let listens = u64::from(listens_per_client.min(key_pool_size));
         if listens * u64::from(client_count) * u64::from(client_count) > MAX_CELLS {
-            return Err("connect: clients x clients x listens are more than order can be checked of".to_owned());
+            return Err("clients: clients x clients x listens are more than order can be checked of".to_owned());
         }
         let times = [self.publish_rate_per_second, self.duration_us, self.warmup_us];
         if !times.iter().all(|time| time.is_finite() && *time >= 0.0) || self.publish_rate_per_second <= 0.0 {
-            return Err("connect: rates and times are finite and not negative".to_owned());
+            return Err("clients: rates and times are finite and not negative".to_owned());
         }
         Ok(())
     }
@@ -66,8 +66,8 @@ const WARMUP_STREAM: u32 = 3;
 
 /// All listens and publishes of a run.
 #[derive(Debug)]
-pub(super) struct KeyPlan {
-    pub(super) options: PlanOptions,
+pub(crate) struct KeyPlan {
+    pub(crate) options: PlanOptions,
     listens: Vec<Vec<u32>>,
     listener_counts: Vec<u32>,
     phases_us: Vec<f64>,
@@ -165,7 +165,7 @@ pub(super) mod tests {
     use super::*;
 
     /// Written and checked by `src/load/plan-vectors.test.ts`.
-    const VECTORS: &str = include_str!("../../vectors/clients-plan.jsonl");
+    const VECTORS: &str = include_str!("../../../../vectors/clients-plan.jsonl");
 
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase", deny_unknown_fields)]
