@@ -9,14 +9,11 @@ import { Listens } from './listening/listens.js'
 import type { Receiver, Receiving } from './listening/receiver.js'
 import { Replays } from './listening/replays.js'
 import { Requests } from './listening/requests.js'
-import { type ResolvedOptions, resolveOptions } from './options.js'
+import { resolveOptions } from './options.js'
 import type { CoreMessage, RawMessage, WebMQError } from './protocol/index.js'
 import { Publishes } from './publishing/publishes.js'
 import type { KnownKey, ListenTopic, Payload, PayloadInput, TopicHandler, Topics } from './topics.js'
 import type { ListenOptions, PublishOptions, PublishResult, Subscription } from './types.js'
-
-/** Default of `flushMs` of `close`. */
-const FLUSH_MS = 1_000
 
 /**
  * A connection to a WebMQ server. It connects on first use, and reconnects until you close it.
@@ -32,10 +29,9 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   readonly #connection: ConnectionManager
   readonly #listens: Listens
   readonly #publishes: Publishes
-  readonly #requests: Requests
-  readonly #replays = new Replays()
+  /** What this client and its parts share. */
+  readonly #core: ClientCore
   readonly #parts: ClientPart[] = []
-  readonly #options: ResolvedOptions
   #waiting: ((error?: WebMQError) => void)[] = []
   #lostTimer: ReturnType<typeof setTimeout> | undefined
   #isLost = false
@@ -47,7 +43,6 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   /** @throws {WebMQError} `E_OPTION_INVALID`, naming the option. */
   constructor(options: ClientOptions) {
     const resolved = resolveOptions(options)
-    this.#options = resolved
     this.#connection = new ConnectionManager(resolved, {
       onLive: ({ limits }) => {
         // In this order, so that an app gets the messages that it publishes and listens to.
@@ -60,7 +55,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
       },
       onDown: () => {
         this.#listens.down()
-        this.#requests.down()
+        this.#core.requests.down()
         this.#publishes.down()
         for (const part of this.#parts) part.down?.()
       },
@@ -69,10 +64,18 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
       onError: (error) => this.#report({ error }),
     })
     this.#publishes = new Publishes(resolved, this.#connection)
-    this.#requests = new Requests(this.#connection, resolved.ackTimeoutMs)
-    this.#listens = new Listens(resolved, this.#connection, this.#requests, this.#replays, {
+    this.#core = {
+      closedBy: () => this.#refusal(),
+      options: resolved,
+      sender: this.#connection,
+      requests: new Requests(this.#connection, resolved.ackTimeoutMs),
+      replays: new Replays(),
+      report: (error) => this.#report(error),
+    }
+    this.#listens = new Listens({
+      ...this.#core,
       onGap: (gap) => this.#emitter.emit('gap', gap),
-      onError: (error) => this.#report(error),
+      onError: this.#core.report,
     })
   }
 
@@ -185,7 +188,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
    * `E_CLOSED`, and no timer or socket remains. New calls are refused at once, until
    * {@link open}.
    */
-  async close({ flushMs = FLUSH_MS }: { readonly flushMs?: number } = {}): Promise<void> {
+  async close({ flushMs = 1_000 }: { readonly flushMs?: number } = {}): Promise<void> {
     this.#isClosing = true
     const openCount = this.#openCount
     if (flushMs > 0) await this.#publishes.idle(flushMs)
@@ -208,7 +211,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   }
 
   #receive(message: CoreMessage | RawMessage): void {
-    this.#requests.received()
+    this.#core.requests.received()
     if ('fields' in message) {
       for (const part of this.#parts) part.receive?.(message)
       return
@@ -225,7 +228,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
         return
       case 'ok':
       case 'error': {
-        const isAnswer = this.#publishes.answer(message) || this.#requests.answer(message)
+        const isAnswer = this.#publishes.answer(message) || this.#core.requests.answer(message)
         if (isAnswer || message.verb === 'ok') return
         const error = errorOfServer(message)
         if (message.pattern !== undefined) this.#listens.revoked(message.pattern, error)
@@ -237,7 +240,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
 
   #changed(change: StateChange, info?: ConnectedInfo): void {
     const { state, previous, error } = change
-    const { lostAfterMs } = this.#options
+    const { lostAfterMs } = this.#core.options
     if (info) clearTimeout(this.#lostTimer)
     else if (previous === 'connected' || state === 'connecting') {
       this.#lostTimer = setTimeout(() => {
@@ -267,7 +270,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     const reason = error ?? this.#connection.closedError()
     const waiting = this.#waiting.splice(0)
     if (error) this.#report({ error })
-    this.#requests.down()
+    this.#core.requests.down()
     this.#listens.close(reason, !error)
     this.#publishes.close(reason)
     for (const part of this.#parts) part.close?.(reason)
@@ -276,7 +279,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
 
   /** @internal Takes the subscriptions of a client that it replaces, and closes it. */
   replace(previous: WebMQClient): void {
-    previous.#requests.down()
+    previous.#core.requests.down()
     this.#listens.adopt(previous.#listens)
     void previous.close()
     if (!this.#listens.isEmpty) this.#connection.start()
@@ -284,14 +287,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
 
   /** Adds a part to the client, and connects: for modules that extend the client. See {@link ClientPart}. */
   add<P extends ClientPart>(make: (core: ClientCore) => P): P {
-    const part = make({
-      closedBy: () => this.#refusal(),
-      options: this.#options,
-      sender: this.#connection,
-      requests: this.#requests,
-      replays: this.#replays,
-      report: (error) => this.#report(error),
-    })
+    const part = make(this.#core)
     this.#parts.push(part)
     if (!this.#refusal()) this.#connection.start()
     return part
@@ -301,10 +297,3 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     if (!this.#emitter.emit('error', error)) console.error(error.error)
   }
 }
-
-/**
- * A client of any topics, for functions and libraries that take a client: every `WebMQClient<T>` is assignable to it.
- * Its payloads are `unknown`, and it takes every key.
- */
-// biome-ignore lint/suspicious/noExplicitAny: only `any` is compatible with every T in both directions
-export type AnyClient = WebMQClient<any>

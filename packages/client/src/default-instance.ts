@@ -6,8 +6,8 @@ import type { Topics } from './topics.js'
 let instance: WebMQClient | undefined
 
 /**
- * Makes the client that `listen`, `unlisten`, `publish` and `close` use, and the functions of the parts,, and returns it. Closes the previous
- * one; its subscriptions continue with the new client.
+ * Makes the client that `listen`, `unlisten`, `publish`, `close` and the functions of the parts use, and returns it. Closes
+ * the previous one; its subscriptions continue with the new client.
  * @throws {WebMQError} `E_OPTION_INVALID`, naming the option.
  */
 export function setup<T = Topics>(options: ClientOptions): WebMQClient<T> {

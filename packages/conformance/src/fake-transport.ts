@@ -86,7 +86,7 @@ export class FakeTransport implements Transport {
       readOn: () => this.#answerDrain(upgrade),
     })
     this.#upgrades.set(upgrade, { client, connection: undefined })
-    const header = (name: string) => headers[name]
+    const header = (name: string) => headers[name] ?? (name === 'host' ? 'localhost' : undefined)
     const peer = { remoteAddress, remotePort: 50_000 }
     this.#enqueue((sink) => sink.upgrade({ id: upgrade, kind, path, query, headers, header, subprotocols, ...peer }))
     return client

@@ -1,18 +1,12 @@
 import type { TokenCause } from '../client-options.js'
 import type { ClientStatus, ConnectedInfo, State, StateChange } from '../events/events.js'
 import { MAX_TIMER_MS, type ResolvedOptions, socketClassOf, webSocketUrl } from '../options.js'
-import {
-  type CoreMessage,
-  closeCodeOf,
-  isReconnectable,
-  type RawMessage,
-  WebMQError,
-  type Welcome,
-} from '../protocol/index.js'
+import { closeCodeOf, isReconnectable, WebMQError, type Welcome } from '../protocol/index.js'
 import { backoffMs } from './backoff.js'
 import { nowMs } from './clock.js'
-import { type Closure, Connection } from './connection.js'
+import { type Closure, Connection, type ConnectionContext } from './connection.js'
 import { isDormant, watchLifecycle } from './lifecycle.js'
+import { Renewal } from './renewal.js'
 import type { Frame } from './sender.js'
 import { askForToken } from './token.js'
 
@@ -25,16 +19,13 @@ const PROBE_TIMEOUT_MS = 2_000
 const TOKEN_INVALID = 4501
 const TOKEN_EXPIRED = 4009
 
-/** Receiver of the manager's events. */
-export interface ConnectionManagerContext {
+export interface ConnectionManagerContext extends Pick<ConnectionContext, 'onMessage' | 'onError'> {
   /**
    * A connection is live and nothing was sent on it: listen again, then flush. Called before the app's state changes.
    */
   onLive(welcome: Welcome): void
   onDown(): void
   onState(change: StateChange, info?: ConnectedInfo): void
-  onMessage(message: CoreMessage | RawMessage): void
-  onError(error: unknown): void
 }
 
 /** Keeps one connection open: connects, reconnects, gets tokens, and decides when to give up. */
@@ -59,8 +50,7 @@ export class ConnectionManager {
   #search = new AbortController()
   /** The reason of the refused upgrades, if one was found. */
   #found: string | undefined
-  #renewal: Promise<void> | undefined
-  #settleRenewal: ((error?: unknown) => void) | undefined
+  readonly #renewal = new Renewal()
 
   constructor(options: ResolvedOptions, context: ConnectionManagerContext) {
     this.#options = options
@@ -106,23 +96,9 @@ export class ConnectionManager {
    * accepted it or, if the connection is lost, the token of the next one.
    */
   renew(): Promise<void> {
-    this.#renewal ??= new Promise((resolve, reject) => {
-      this.#settleRenewal = (error) => {
-        this.#renewal = undefined
-        if (error) reject(error)
-        else resolve()
-      }
-      const signal = this.#lifetime?.signal ?? AbortSignal.abort()
-      askForToken(this.#options.token, 'expiring', signal).then(
-        (token) => {
-          if (signal.aborted) return
-          if (token) this.#connection?.authenticate(token)
-          else this.#settleRenewal?.()
-        },
-        (error) => signal.aborted || this.#settleRenewal?.(error),
-      )
-    })
-    return this.#renewal
+    return this.#renewal.start(this.#options.token, this.#lifetime?.signal ?? AbortSignal.abort(), (token) =>
+      this.#connection?.authenticate(token),
+    )
   }
 
   /** Ends the connection. A closure is the reason to give up. */
@@ -133,7 +109,7 @@ export class ConnectionManager {
     this.#end()
     this.#search.abort()
     this.#connection?.close({ code: 1000, error: new WebMQError('E_CLOSED') })
-    this.#settleRenewal?.(this.closedError())
+    this.#renewal.settle(this.closedError())
     // Last: the app may open the client again.
     this.#context.onState(this.#last)
   }
@@ -192,7 +168,7 @@ export class ConnectionManager {
       heartbeatTimeoutMs,
       onLive: (info, welcome) => this.#live(info, welcome),
       onExpiring: (inMs) => this.#renewUntil(nowMs() + inMs, 0),
-      onRenewed: (error) => this.#settleRenewal?.(error),
+      onRenewed: (error) => this.#renewal.settle(error),
       onClosed: (closure) => this.#closed(closure),
     })
   }
@@ -205,7 +181,7 @@ export class ConnectionManager {
     this.#cause = 'initial'
     this.#limits = Object.freeze(welcome.limits)
     this.#context.onLive(welcome)
-    this.#settleRenewal?.()
+    this.#renewal.settle()
     this.#become('connected', undefined, info)
   }
 

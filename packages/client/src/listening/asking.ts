@@ -1,46 +1,40 @@
 import { backoffMs } from '../connection/backoff.js'
 import type { Sender } from '../connection/sender.js'
-import type { ResolvedOptions } from '../options.js'
 import { encodeListen, encodeUnlisten, type GapReason, type ServerMessage, WebMQError } from '../protocol/index.js'
 import { hasMeta, isActive, isLive, isMixed, type Listen } from './listen.js'
 import type { Replays } from './replays.js'
 import type { Requests, Start } from './requests.js'
 import type { LiveSubscription, SubscriptionContext } from './subscription.js'
 
-/** The registry, which gets the answers. */
-export interface AskingContext extends Pick<SubscriptionContext, 'onError' | 'onGap'> {
+/** The connection that asks, and the registry that gets the answers. */
+export interface AskingContext extends Pick<SubscriptionContext, 'options' | 'onError' | 'onGap'> {
+  readonly sender: Sender
+  readonly requests: Requests
+  readonly replays: Replays
   /** Position of the last live message. */
   latest(): string | undefined
   /** Positions have moved. */
   touch(): void
-  /** The server has refused these subscriptions for good. */
-  refused(pattern: string, subscriptions: readonly LiveSubscription[], error: WebMQError): void
+  /** The server has ended these subscriptions. */
+  end(pattern: string, subscriptions: readonly LiveSubscription[], error: WebMQError): void
 }
 
 /** Asks the server for listens: the answers, the pages of replays, and what is tried again later. */
 export class Asking {
-  readonly #options: ResolvedOptions
-  readonly #sender: Sender
-  readonly #requests: Requests
-  readonly #replays: Replays
   readonly #context: AskingContext
   /** Listens for which the server has no room, in the order in which they are tried again. */
   readonly #held = new Set<Listen>()
   #heldTimer: ReturnType<typeof setTimeout> | undefined
   #downCount = 0
 
-  constructor(options: ResolvedOptions, sender: Sender, requests: Requests, replays: Replays, context: AskingContext) {
-    this.#options = options
-    this.#sender = sender
-    this.#requests = requests
-    this.#replays = replays
+  constructor(context: AskingContext) {
     this.#context = context
   }
 
   /** The connection is lost. */
   down(): void {
     this.#downCount++
-    this.#replays.current = undefined
+    this.#context.replays.current = undefined
     this.#held.clear()
     clearTimeout(this.#heldTimer)
   }
@@ -82,7 +76,7 @@ export class Asking {
     const start = targets[0]?.start ?? {}
     const overflow = isMixed(listen) ? 'disconnect' : listen.subscriptions[0]?.options.slow
     if (isLive(start)) listen.joinable = targets
-    this.#requests.send(
+    this.#context.requests.send(
       (id) => encodeListen({ id, pattern, ...start, overflow, meta: hasMeta(listen) || undefined }),
       (answer) => {
         if (listen.joinable === targets) listen.joinable = undefined
@@ -100,7 +94,7 @@ export class Asking {
 
   /** Ends the listen on the server, which then has room for another one. */
   async unlisten(pattern: string): Promise<void> {
-    await new Promise((resolve) => this.#requests.send((id) => encodeUnlisten(id, pattern), resolve))
+    await new Promise((resolve) => this.#context.requests.send((id) => encodeUnlisten(id, pattern), resolve))
     this.#takeUp()
   }
 
@@ -113,7 +107,7 @@ export class Asking {
     const { pattern } = listen
     if (state && !ok.state) {
       // It ignores the option, and would give no state.
-      this.#context.refused(pattern, targets, new WebMQError('E_UNSUPPORTED', { detail: 'state topics' }))
+      this.#context.end(pattern, targets, new WebMQError('E_UNSUPPORTED', { detail: 'state topics' }))
       return
     }
     const { recovered = false, replayed = 0, position, gap, more } = ok
@@ -129,7 +123,7 @@ export class Asking {
       subscription.accept({ recovered, replayed, position, gap: reason }, !more, this.#context.latest(), since)
     }
     if (reported) this.#context.onGap({ pattern, reason: reported, since })
-    this.#replays.expect(ok, targets, () => {
+    this.#context.replays.expect(ok, targets, () => {
       for (const { resume } of targets) resume.advance(position)
       this.#context.touch()
       if (more) this.#turnPage(listen, targets)
@@ -161,9 +155,9 @@ export class Asking {
   #refused(listen: Listen, targets: LiveSubscription[], error: WebMQError): void {
     const { pattern } = listen
     if (error.retryable) {
-      if (!this.#sender.isLive) return
+      if (!this.#context.sender.isLive) return
       clearTimeout(listen.timer)
-      listen.timer = setTimeout(() => this.listen(listen), backoffMs(listen.failedAttempts++, this.#options))
+      listen.timer = setTimeout(() => this.listen(listen), backoffMs(listen.failedAttempts++, this.#context.options))
     } else if (error.code === 'E_LISTEN_LIMIT') {
       // The app has ended it meanwhile.
       if (!listen.subscriptions.length) return
@@ -176,13 +170,12 @@ export class Asking {
       // The broker was replaced and cannot read positions of the previous one: continue, with a gap.
       for (const { resume } of targets) resume.lose()
       this.ask(listen, targets)
-    } else this.#context.refused(pattern, targets, error)
+    } else this.#context.end(pattern, targets, error)
   }
   /** There may be room: tries the listen that has waited longest for it. */
   #takeUp(): void {
-    clearTimeout(this.#heldTimer)
     const [listen] = this.#held
-    if (!listen || !this.#sender.isLive) return
+    if (!listen || !this.#context.sender.isLive) return
     this.#waitForRoom()
     this.listen(listen)
   }
@@ -190,6 +183,6 @@ export class Asking {
   /** Some time later, there may be room although no listen of this client has ended. */
   #waitForRoom(): void {
     clearTimeout(this.#heldTimer)
-    this.#heldTimer = setTimeout(() => this.#takeUp(), this.#options.maxMs)
+    this.#heldTimer = setTimeout(() => this.#takeUp(), this.#context.options.maxMs)
   }
 }

@@ -1,15 +1,11 @@
 import type { Positions } from '../client-options.js'
-import type { Sender } from '../connection/sender.js'
-import type { ClientError, Gap } from '../events/events.js'
-import type { ResolvedOptions } from '../options.js'
 import { matches, type ServerMessage, validatePattern, WebMQError } from '../protocol/index.js'
 import { decodePayload } from '../publishing/payload.js'
 import type { ListenOptions, Message } from '../types.js'
-import { Asking } from './asking.js'
+import { Asking, type AskingContext } from './asking.js'
 import { isActive, isLive, type Listen } from './listen.js'
 import type { Receiving } from './receiver.js'
-import type { Replays, ReplayTarget } from './replays.js'
-import type { Requests } from './requests.js'
+import type { ReplayTarget } from './replays.js'
 import { LiveSubscription, type SubscriptionContext } from './subscription.js'
 
 type From<V extends ServerMessage['verb']> = Extract<ServerMessage, { verb: V }>
@@ -17,45 +13,29 @@ type From<V extends ServerMessage['verb']> = Extract<ServerMessage, { verb: V }>
 /** Limit of the keys whose subscriptions are kept. Limits memory when keys contain ids. */
 const MAX_KNOWN_KEYS = 1_024
 
-/** Receiver of the registry's events. */
-export interface ListensContext {
-  onGap(gap: Gap): void
-  onError(error: ClientError): void
-}
-
 /** The registry of subscriptions. Listens again after a reconnect, and reports gaps. */
 export class Listens {
-  readonly #options: ResolvedOptions
-  readonly #sender: Sender
-  readonly #context: ListensContext
   readonly #listens = new Map<string, Listen>()
-  readonly #access: SubscriptionContext
+  readonly #context: SubscriptionContext & AskingContext
   readonly #asking: Asking
-  readonly #replays: Replays
   readonly #saved: Positions | undefined
   /** Subscriptions by key, for the next message with it. Emptied when any subscription comes or goes. */
   readonly #targets = new Map<string, readonly LiveSubscription[]>()
   /** Position of the last live message. Earlier messages of a listen that was live before it have arrived [P-8.7]. */
   #latest: string | undefined
 
-  constructor(options: ResolvedOptions, sender: Sender, requests: Requests, replays: Replays, context: ListensContext) {
-    this.#options = options
-    this.#sender = sender
-    this.#context = context
-    this.#access = {
+  constructor(context: Pick<AskingContext, 'options' | 'sender' | 'requests' | 'replays' | 'onGap' | 'onError'>) {
+    const { options } = context
+    this.#context = {
       ...context,
-      options,
       remove: (gone) => this.#remove(gone),
       // An active subscription has a listen.
       again: (active) => this.#asking.ask(this.#listens.get(active.pattern) as Listen, [active]),
-    }
-    this.#asking = new Asking(options, sender, requests, replays, {
-      ...context,
       latest: () => this.#latest,
       touch: () => this.#saved?.touch(),
-      refused: (pattern, subscriptions, error) => this.#end(pattern, subscriptions, error),
-    })
-    this.#replays = replays
+      end: (pattern, subscriptions, error) => this.#end(pattern, subscriptions, error),
+    }
+    this.#asking = new Asking(this.#context)
     this.#saved = options.resume?.({
       name: typeof options.url === 'function' ? '' : `${options.url}`,
       collect: () =>
@@ -78,7 +58,7 @@ export class Listens {
     closedBy?: WebMQError,
   ): LiveSubscription {
     validatePattern(pattern)
-    const subscription = new LiveSubscription(pattern, receiving, options, this.#access)
+    const subscription = new LiveSubscription(pattern, receiving, options, this.#context)
     if (subscription.state === 'closed') return subscription
     if (closedBy) {
       this.#context.onError({ error: closedBy, pattern })
@@ -95,7 +75,7 @@ export class Listens {
   /** Takes the subscriptions of another client. They continue from where they stopped. */
   adopt(others: Listens): void {
     for (const subscription of others.#release()) {
-      subscription.context = this.#access
+      subscription.context = this.#context
       if (subscription.state === 'closed') subscription.reopen()
       this.#insert(subscription)
     }
@@ -122,7 +102,7 @@ export class Listens {
     listen.subscriptions = [...listen.subscriptions, subscription]
     this.#listens.set(pattern, listen)
     this.#targets.clear()
-    if (this.#sender.isLive) this.#asking.join(listen, subscription)
+    if (this.#context.sender.isLive) this.#asking.join(listen, subscription)
   }
 
   /** Ends the last subscription of this handler, or all of the pattern. Resolves when the server knows. */
@@ -167,10 +147,10 @@ export class Listens {
   /** Passes a message to each receiver of each matching pattern, once. Cost for a known key: O(receivers). */
   deliver(message: From<'message'>): void {
     const { key, position, replayed } = message
-    const replay = replayed ? this.#replays.current : undefined
+    const replay = replayed ? this.#context.replays.current : undefined
     const targets = replayed ? replay?.targets : (this.#targets.get(key) ?? this.#match(key))
     if (targets && targets.length > 0) this.#handOver(targets, message)
-    if (replay) this.#replays.passed(replay)
+    if (replay) this.#context.replays.passed(replay)
     // Last, because a handler may end the connection. Replays do not count: the log may be ahead of live messages.
     else if (position !== undefined && !replayed) this.#latest = position
     this.#saved?.touch()
@@ -180,7 +160,7 @@ export class Listens {
     const { key, position, replayed, meta } = received
     let payload: unknown
     try {
-      payload = decodePayload(received.payload, this.#options.codec)
+      payload = decodePayload(received.payload, this.#context.options.codec)
     } catch (cause) {
       this.#context.onError({ error: new WebMQError('E_PAYLOAD_INVALID', { detail: key, cause }), key })
       return
@@ -244,6 +224,6 @@ export class Listens {
     if (!this.#forget(subscription)) return
     // Keep the position if the subscription was never live: frameworks end a subscription and start it again at once.
     if (subscription.resume.wasLive) this.#saved?.forget(pattern)
-    if (this.#sender.isLive) await this.#asking.unlisten(pattern)
+    if (this.#context.sender.isLive) await this.#asking.unlisten(pattern)
   }
 }

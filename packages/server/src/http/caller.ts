@@ -5,8 +5,8 @@ import type { Revocations } from '../cluster/index.js'
 import { type Actor, clientOverHttp, operatorAt } from '../identity/actor.js'
 import { unmapped } from '../identity/client-address.js'
 import { ANONYMOUS, type TokenVerifier } from '../identity/index.js'
+import { isFromThisMachine } from '../identity/this-machine.js'
 import type { TrustedProxies } from '../identity/trusted-proxies.js'
-import { isLocalRequest } from './local-request.js'
 
 /** What {@link Callers} works with. */
 export interface CallersContext {
@@ -81,6 +81,11 @@ export class Callers {
     for (const known of this.#digests) isKnown = timingSafeEqual(digest, known) || isKnown
     return isKnown
   }
+}
+
+/** Whether a request over HTTP comes from this machine; one through a proxy never does. */
+export function isLocalRequest({ socket, headers }: Pick<IncomingMessage, 'headers' | 'socket'>): boolean {
+  return isFromThisMachine({ remoteAddress: socket.remoteAddress ?? '', header: (name) => headers[name] })
 }
 
 function digestOf(key: string): Buffer {

@@ -14,17 +14,6 @@ export function isLoopbackAddress(remoteAddress: string): boolean {
   return address.startsWith('127.') || address === '::1'
 }
 
-/** Headers that proxies add. Such a request comes from the proxy's address, but from another client. */
-const FORWARDING_HEADERS = ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via'] as const
-
-/**
- * Whether a request comes from this machine: from a loopback address, and not through a proxy that says so.
- * @param header Returns one header, by its name in lower case.
- */
-export function isFromThisMachine(remoteAddress: string, header: (name: string) => unknown): boolean {
-  return isLoopbackAddress(remoteAddress) && FORWARDING_HEADERS.every((name) => header(name) === undefined)
-}
-
 /**
  * The text under which connections of one client address are counted: an IPv4 address, or the /64 of an IPv6 address.
  *

@@ -16,8 +16,8 @@ import type { Health } from '../health/readiness.js'
 import { deliveringThrough, type HookCalls } from '../hooks/index.js'
 import type { ApiNode } from '../http/api/node.js'
 import { type Actor, isTrusted, PROCESS } from '../identity/actor.js'
-import { isFromThisMachine, isLoopbackAddress } from '../identity/client-address.js'
 import type { TokenVerifier } from '../identity/index.js'
+import { isFromThisMachine } from '../identity/this-machine.js'
 import { NO_TOKEN_FAILURES } from '../identity/token-failures.js'
 import type { TrustedProxies } from '../identity/trusted-proxies.js'
 import { type LocalHandler, LocalListeners } from '../in-process/listeners.js'
@@ -344,8 +344,9 @@ export class ServerNode {
 
   /** On the node's own port, a proxy on this machine may add headers. */
   #isFromThisMachine(request: UpgradeRequest, clientAddress: string): boolean {
-    if (clientAddress !== request.remoteAddress) return isLoopbackAddress(clientAddress)
-    return isFromThisMachine(request.remoteAddress, (name) => (this.#isAttached ? request.header(name) : undefined))
+    const { remoteAddress } = request
+    const header = (name: string) => request.header(name)
+    return isFromThisMachine({ remoteAddress, header, clientAddress, mayBeProxied: !this.#isAttached })
   }
 
   /** Aborts a start that waits for the broker. */

@@ -1,0 +1,43 @@
+import { isLoopbackAddress } from './client-address.js'
+import { isLoopback } from './loopback.js'
+
+/** Where a request comes from, as the server sees it. */
+export interface RequestSource {
+  /** Of the peer. */
+  readonly remoteAddress: string
+  /** Returns one header, by its name in lower case. */
+  readonly header: (name: string) => unknown
+  /** What a trusted proxy says about the client; default: the address of the peer. */
+  readonly clientAddress?: string
+  /**
+   * The peer may be a proxy on this machine that nobody trusts: its clients count as the proxy itself. Holds for
+   * connections on the port of the server; default `false`.
+   */
+  readonly mayBeProxied?: boolean
+}
+
+/** Headers that proxies add. Such a request comes from the proxy's address, but from another client. */
+const FORWARDING_HEADERS = ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via'] as const
+
+/**
+ * Whether a request comes from this machine, for every door of the server:
+ *
+ * - The peer has a loopback address, and so has the client that a trusted proxy names.
+ * - No other proxy has passed it on: those that say so send a forwarding header.
+ * - `Host` names this machine. A page whose own name points at this machine (DNS rebinding) sends that name, and needs no
+ *   `Origin` to read an event stream.
+ * - No page of another site has sent it without `Origin`, such as an image: `Sec-Fetch-Site`. Links count as the user's.
+ */
+export function isFromThisMachine({ remoteAddress, header, clientAddress, mayBeProxied }: RequestSource): boolean {
+  if (!isLoopbackAddress(remoteAddress) || !isLoopbackHost(header('host'))) return false
+  const isForeign = header('sec-fetch-site') === 'cross-site' && header('sec-fetch-mode') !== 'navigate'
+  if (isForeign && header('origin') === undefined) return false
+  if (clientAddress !== undefined && clientAddress !== remoteAddress) return isLoopbackAddress(clientAddress)
+  return mayBeProxied === true || FORWARDING_HEADERS.every((name) => header(name) === undefined)
+}
+
+/** Whether the value of a `Host` header is a name of this machine. */
+export function isLoopbackHost(hostHeader: unknown): boolean {
+  const host = /^(\[[^\]]*\]|[^:]*)(?::\d+)?$/.exec(String(hostHeader ?? ''))?.[1]
+  return host !== undefined && isLoopback(host)
+}
