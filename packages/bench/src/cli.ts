@@ -48,10 +48,7 @@ export async function runCli(args: readonly string[], environment: CliEnvironmen
 
 async function run(args: readonly string[], { stdout, stderr, signal }: CliEnvironment): Promise<number> {
   if (args[0] === 'compare') return runCompare(args.slice(1), stdout, stderr)
-  const { scenario, all } = scenarioOf(args)
-  const command = createCommand(scenario, all, stdout, stderr).parse(args, { from: 'user' })
-  const options = command.opts<CommonOptions & OptionValues>()
-  const planned: ScenarioRun = scenario.prepare(options)
+  const { scenario, options, planned } = planRun(args, { stdout, stderr })
   const outputs = outputsOf(options)
   for (const { flag, file } of outputs) if (file !== '-') await requireDirectory(flag, file)
 
@@ -77,6 +74,24 @@ async function run(args: readonly string[], { stdout, stderr, signal }: CliEnvir
   }
   for (const { file, write } of outputs) write(record, file, stdout)
   return assertions.every(({ isMet }) => isMet) ? EXIT.ok : EXIT.assertion
+}
+
+/** A command line, read and checked. */
+export interface PlannedRun {
+  readonly scenario: Scenario
+  readonly options: CommonOptions & OptionValues
+  readonly planned: ScenarioRun
+}
+
+/**
+ * Reads and checks a command line. Starts nothing.
+ * @throws {CommanderError} or {UsageError} for one that cannot be run.
+ */
+export function planRun(args: readonly string[], output: Pick<CliEnvironment, 'stdout' | 'stderr'>): PlannedRun {
+  const { scenario, all } = scenarioOf(args)
+  const command = createCommand(scenario, all, output.stdout, output.stderr).parse(args, { from: 'user' })
+  const options = command.opts<CommonOptions & OptionValues>()
+  return { scenario, options, planned: scenario.prepare(options) }
 }
 
 /** A requested output file. */

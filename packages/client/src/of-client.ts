@@ -1,7 +1,13 @@
 import type { WebMQClient } from './client.js'
 import type { ClientCore } from './client-part.js'
 import { current } from './default-instance.js'
-import type { AnyClient } from './types.js'
+
+/**
+ * A client of any topics, for functions and libraries that take a client: every `WebMQClient<T>` is assignable to it.
+ * Its payloads are `unknown`, and it takes every key.
+ */
+// biome-ignore lint/suspicious/noExplicitAny: only `any` is compatible with every T in both directions
+export type AnyClient = WebMQClient<any>
 
 /**
  * The arguments of a part's function, beginning with a client: the one that was given or, without one, that of `setup`.

@@ -1,5 +1,4 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import type { WebMQClient } from './client.js'
 import type { WhenOffline } from './client-options.js'
 import type { Gap } from './events/events.js'
 import type { GapReason, ListenOverflow, MessageMeta, WebMQError } from './protocol/index.js'
@@ -127,10 +126,3 @@ export interface PublishResult {
   /** Whether it was dropped because there was no connection (`whenOffline: 'drop'`). */
   readonly dropped?: boolean | undefined
 }
-
-/**
- * A client of any topics, for functions and libraries that take a client: every `WebMQClient<T>` is assignable to it.
- * Its payloads are `unknown`, and it takes every key.
- */
-// biome-ignore lint/suspicious/noExplicitAny: only `any` is compatible with every T in both directions
-export type AnyClient = WebMQClient<any>

@@ -6,6 +6,14 @@
 /// RFC 6455 §5.2: two bytes, a 64-bit length and a mask.
 pub(crate) const MAX_HEADER_BYTES: usize = 14;
 
+/// Opcodes (RFC 6455 §5.2).
+pub(crate) const CONTINUATION: u8 = 0x0;
+pub(crate) const TEXT: u8 = 0x1;
+pub(crate) const BINARY: u8 = 0x2;
+pub(crate) const CLOSE: u8 = 0x8;
+pub(crate) const PING: u8 = 0x9;
+pub(crate) const PONG: u8 = 0xA;
+
 const FIN: u8 = 0x80;
 const RSV1: u8 = 0x40;
 

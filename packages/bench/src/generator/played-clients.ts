@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { PlayedStats, PlayedTally, Recorded } from '../loadgen/played-clients-events.js'
-import { PlayedClientsProcess } from '../loadgen/played-clients-process.js'
+import { Loadgen } from '../loadgen/loadgen.js'
+import type { PlayedTally, Recorded } from '../loadgen/plans.js'
 import { createLatencyHistogram, recordUs } from '../measure/latency-histogram.js'
 import type { Load, LoadTotals } from './load.js'
 import type { LoadOptions } from './load-generator.js'
@@ -24,18 +24,18 @@ export interface PlayedClientsOptions extends Omit<LoadOptions, 'access'> {
   readonly program: string
 }
 
-/** Clients that `webmq-loadgen clients` plays, in a process of its own, by the plan of the client library's clients. */
+/** Clients that the load generator plays, in a process of its own, by the plan of the client library's clients. */
 export class PlayedClients implements Load {
   readonly failed: Promise<never>
   readonly #options: PlayedClientsOptions
-  readonly #process: PlayedClientsProcess
+  readonly #loadgen: Loadgen
   readonly #stopping = new AbortController()
   #totals = NOTHING
 
   constructor(options: PlayedClientsOptions) {
     this.#options = options
-    this.#process = new PlayedClientsProcess(options.program)
-    this.failed = this.#process.failed
+    this.#loadgen = new Loadgen({ program: options.program, threads: options.workerCount })
+    this.failed = this.#loadgen.failed
   }
 
   get totals(): LoadTotals {
@@ -43,16 +43,15 @@ export class PlayedClients implements Load {
   }
 
   async ready(): Promise<void> {
-    const { planOptions, messageSizeBytes, urls, workerCount } = this.#options
-    await this.#process.ready()
+    const { planOptions, messageSizeBytes, urls } = this.#options
+    await this.#loadgen.ready()
     const addresses = urls.map((url) => new URL(url))
-    const connected = this.#process.connect({
+    const connected = this.#loadgen.connectClients({
       plan: planOptions,
       messageSizeBytes,
       ports: addresses.map(({ port }) => Number(port)),
       path: addresses[0]?.pathname ?? '/ws',
       keyPrefix: OPEN_ACCESS.keyPrefix,
-      threads: workerCount,
     })
     connected.catch(ignore) // Awaited below, after the totals are asked for.
     void this.#poll().catch(ignore) // It ends with the process, which `failed` reports.
@@ -60,30 +59,29 @@ export class PlayedClients implements Load {
   }
 
   async begin(window: Window): Promise<void> {
-    await this.#process.begin(window)
+    await this.#loadgen.beginClients(window)
   }
 
   async cpuSeconds(): Promise<number> {
-    const { cpuUserUs, cpuSystemUs } = await this.#process.stats()
+    const { cpuUserUs, cpuSystemUs } = await this.#loadgen.stats()
     return (cpuUserUs + cpuSystemUs) / 1_000_000
   }
 
   async finish(): Promise<LoadResult[]> {
     this.#stopping.abort()
-    const { threads } = await this.#process.finish()
-    return threads.map(resultOf)
+    return (await this.#loadgen.finishClients()).map(resultOf)
   }
 
   async stop(): Promise<void> {
     this.#stopping.abort()
-    await this.#process.stop()
+    await this.#loadgen.stop()
   }
 
   async #poll(): Promise<void> {
     const { signal } = this.#stopping
     while (!signal.aborted) {
-      const stats: PlayedStats = await this.#process.stats()
-      this.#totals = stats
+      const { clients, threads } = await this.#loadgen.stats()
+      if (clients !== undefined) this.#totals = { ...clients, isSendingDone: clients.doneThreads === threads }
       await sleep(POLL_MS, undefined, { signal })
     }
   }

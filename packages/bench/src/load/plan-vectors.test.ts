@@ -39,7 +39,7 @@ const OPTIONS: readonly (KeyPlanOptions & { readonly messageSizeBytes: number })
   },
 ]
 
-/** `webmq-loadgen clients` computes the same plan in Rust, and its tests read this file. */
+/** The load generator computes the same plan in Rust, and its tests read this file. */
 it('the plan is the one in the file that the load generator is tested with', async () => {
   const vectors = OPTIONS.map(({ messageSizeBytes, ...options }) => {
     const plan = new KeyPlan(options)

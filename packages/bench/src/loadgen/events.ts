@@ -234,7 +234,29 @@ export interface LoadgenStats {
   /** Of the current window. */
   readonly frames: number
   readonly wireBytes: number
+  readonly threads: number
   /** Since the start, all threads. */
   readonly cpuUserUs: number
   readonly cpuSystemUs: number
+  /** While the plan is played. */
+  readonly users?: VirtualUsersStats
+  readonly clients?: PlayedClientsStats
+}
+
+/** Progress of `users`. */
+export interface VirtualUsersStats {
+  readonly users: number
+  readonly iterations: number
+  readonly broadcastsSent: number
+  readonly broadcastsReceived: number
+}
+
+/** Progress of `clients`. */
+export interface PlayedClientsStats {
+  readonly connectedCount: number
+  readonly publishedCount: number
+  readonly deliveredCount: number
+  readonly arrivedCount: number
+  /** Threads that have sent everything. */
+  readonly doneThreads: number
 }

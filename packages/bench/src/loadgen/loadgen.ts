@@ -13,6 +13,14 @@ import type {
   PingOptions,
 } from './events.js'
 import { LineProcess } from './line-process.js'
+import type {
+  PlayedClientsPlan,
+  PlayedTally,
+  ReplayPlan,
+  ReplayReport,
+  VirtualUsersPlan,
+  VirtualUsersReport,
+} from './plans.js'
 
 /** Above the generator's own limits, so that its error message comes first. */
 const ANSWER_MARGIN_MS = 15_000
@@ -24,6 +32,8 @@ const COUNT_STOP_TIMEOUT_MS = 10_000
 const PING_TIMEOUT_MS = 30_000
 const OFFSET_TIMEOUT_MS = 10_000
 const SEND_TIMEOUT_MS = 30_000
+/** A plan whose clients are not connected by then fails. */
+const CLIENTS_TIMEOUT_MS = 30_000
 /** Slower than any server here accepts connections. */
 const MIN_CONNECTS_PER_SECOND = 100
 
@@ -33,7 +43,7 @@ export interface LoadgenOptions {
   readonly threads: number
 }
 
-/** The load generator: a process of its own that opens connections, sends, and counts arrivals. */
+/** The load generator: a process of its own that opens connections, sends, counts arrivals, and plays clients by a plan. */
 export class Loadgen {
   /** Rejects when the process ends; never resolves. */
   readonly failed: Promise<never>
@@ -121,6 +131,38 @@ export class Loadgen {
   /** Closes every connection. @param isAbrupt Resets them instead. */
   async close(isAbrupt: boolean): Promise<void> {
     await this.#request('close', { timeoutMs: ANSWER_MARGIN_MS, abrupt: isAbrupt }, 'closed', 2 * ANSWER_MARGIN_MS)
+  }
+
+  /** Connects clients; resolves when each is connected and every listen confirmed. */
+  async connectClients(plan: PlayedClientsPlan): Promise<void> {
+    const command = { ...plan, timeoutMs: CLIENTS_TIMEOUT_MS }
+    await this.#request('clients', command, 'clients-connected', CLIENTS_TIMEOUT_MS + ANSWER_MARGIN_MS)
+  }
+
+  /** Starts what the clients publish. @param window On the machine's monotonic clock. */
+  async beginClients({ startUs, endUs }: { readonly startUs: number; readonly endUs: number }): Promise<void> {
+    await this.#request('clients-begin', { startUs, endUs }, 'clients-begun', ANSWER_MARGIN_MS)
+  }
+
+  /** Takes the counts of the clients, by thread, and closes them. */
+  async finishClients(): Promise<readonly PlayedTally[]> {
+    const answer = await this.#request<{ readonly threads: readonly PlayedTally[] }>(
+      'clients-finish',
+      {},
+      'clients-finished',
+      ANSWER_MARGIN_MS,
+    )
+    return answer.threads
+  }
+
+  /** Plays virtual users; resolves when the last one has gone. @param limitMs Timeout. */
+  async runUsers(plan: VirtualUsersPlan, limitMs: number): Promise<VirtualUsersReport> {
+    return await this.#request<VirtualUsersReport>('users', plan, 'users-ran', limitMs)
+  }
+
+  /** Replays a log to one client repeatedly. @param limitMs Timeout. */
+  async replay(plan: ReplayPlan, limitMs: number): Promise<ReplayReport> {
+    return await this.#request<ReplayReport>('replay', plan, 'replayed', limitMs)
   }
 
   /** Ends the process; resolves when it is gone. Idempotent. */

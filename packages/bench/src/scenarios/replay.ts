@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RunError } from '../exit-codes.js'
 import type { MicrosecondSummary } from '../loadgen/events.js'
-import type { ReplayReport } from '../loadgen/virtual-users-events.js'
+import type { ReplayReport } from '../loadgen/plans.js'
 import { positiveInteger, positiveNumber } from '../options.js'
 import { JUDGEMENT_COLUMNS, percentileColumns, SERVER_COLUMNS } from '../results/columns.js'
 import type { LatencyMs } from '../results/result.js'
@@ -128,7 +128,8 @@ async function measureReplay(context: TrialContext<ReplayConfig>): Promise<Measu
   })
   progress.phase('connecting')
   await trial.subscribe(testCase.subscribers)
-  const users = await trial.addUsers()
+  const client = trial.addLoadgen()
+  await client.ready()
   await trial.target.collect()
   const empty = await trial.mark()
   progress.phase('filling the log')
@@ -163,7 +164,7 @@ async function measureReplay(context: TrialContext<ReplayConfig>): Promise<Measu
     quiet.push(await window('without a replay'))
     const [one, report] = await Promise.all([
       window('beside a replay'),
-      users.replay(plan, durationMs + REPLAY_MARGIN_MS),
+      client.replay(plan, durationMs + REPLAY_MARGIN_MS),
     ])
     beside.push(one)
     replays.push(report)

@@ -7,6 +7,7 @@ import { RunProgress } from '../run-progress.js'
 import type { TargetChoice } from '../targets/target-table.js'
 import { measureOnce } from './measure-once.js'
 import { combineRuns } from './medians.js'
+import { NOT_MEASURED, requireMeasured } from './row-scenario.js'
 import { makeRunCertificate } from './run-certificate.js'
 import type { TrialConfig } from './trial-options.js'
 import { caseTitle, planTrials, type TrialCase, type TrialStep } from './trial-plan.js'
@@ -62,10 +63,9 @@ export async function runTrials<Config extends TrialConfig>(
     progress.done()
     await certificate?.remove()
   }
-  const failures = measured.filter(({ outcome }) => outcome.figures.verdict === 'failed')
-  if (failures.length === measured.length)
-    throw new RunError(failures[0]?.outcome.figures.verdictReason ?? 'nothing to measure')
-  return { ...assemble(scenario, config, cases, measured), versions }
+  const result = assemble(scenario, config, cases, measured)
+  requireMeasured(result.runs)
+  return { ...result, versions }
 }
 
 function assemble<Config extends TrialConfig>(
@@ -105,22 +105,6 @@ function assemble<Config extends TrialConfig>(
     notes: [...new Set(notes)],
   }
 }
-
-/** All members of a row, `null` where the scenario does not measure them. */
-export const NOT_MEASURED = {
-  publishedPerSecond: null,
-  deliveriesPerSecond: null,
-  bytesPerSecond: null,
-  gapCount: null,
-  duplicateCount: null,
-  serverCpuSeconds: null,
-  deliveriesPerServerCpuSecond: null,
-  serverRssBytes: null,
-  latencyMs: null,
-  serverEventLoopLagMs: null,
-  generatorCpuSeconds: null,
-  generatorUtilization: null,
-} as const
 
 function rowOf({ target, testCase, repeat }: TrialStep<TargetChoice>, figures: Figures, order: number): ResultRow {
   const { mode, subscribers, fields } = testCase

@@ -27,8 +27,6 @@ export interface TrialScenario<Config extends TrialConfig = TrialConfig> {
   readonly columns: readonly ResultColumn[]
   /** Columns of the fields that cases vary; with target, mode and connections they identify a row. */
   readonly caseColumns: readonly ResultColumn[]
-  /** Conditions that every run of it must meet, beside those of `--assert`. */
-  readonly assertions?: readonly string[]
   /** Adds flags of its own. */
   addOptions?(command: Command): void
   /** @throws {UsageError} for settings that cannot be run. */

@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { RunError } from '../exit-codes.js'
 import type { Connected, ConnectOptions, MicrosecondSummary } from '../loadgen/events.js'
 import { Loadgen } from '../loadgen/loadgen.js'
-import { VirtualUsers } from '../loadgen/virtual-users.js'
 import { nowUs } from '../measure/clock.js'
 import { type ProcessUsage, processUsage } from '../measure/process-usage.js'
 import type { LatencyMs } from '../results/result.js'
@@ -69,7 +68,6 @@ export class Trial {
   readonly failed: Promise<never>
   readonly #options: TrialOptions
   readonly #loadgens: Loadgen[] = []
-  readonly #users: VirtualUsers[] = []
   readonly #suites = new Set<string>()
 
   constructor(options: TrialOptions) {
@@ -92,14 +90,6 @@ export class Trial {
     const loadgen = new Loadgen({ program, threads: generatorThreads })
     this.#loadgens.push(loadgen)
     return loadgen
-  }
-
-  /** Starts a program that plays users; resolves when it takes commands. */
-  async addUsers(): Promise<VirtualUsers> {
-    const users = new VirtualUsers(this.#options.program)
-    this.#users.push(users)
-    await users.ready()
-    return users
   }
 
   /** Cipher suites of the TLS connections so far. */
@@ -161,7 +151,7 @@ export class Trial {
 
   /** Ends both processes; resolves when they are gone. Idempotent. */
   async stop(): Promise<void> {
-    await Promise.all([...this.#loadgens, ...this.#users].map((program) => program.stop()))
+    await Promise.all(this.#loadgens.map((loadgen) => loadgen.stop()))
     await this.target.stop()
   }
 }

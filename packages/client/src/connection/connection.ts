@@ -35,7 +35,6 @@ export interface Closure {
   readonly isRefused?: boolean
 }
 
-/** Options of a connection, and the receiver of its events. */
 export interface ConnectionContext {
   readonly url: string
   readonly socketClass: WebSocketConstructor

@@ -1,4 +1,3 @@
-/** Receiver of the page's lifecycle events. */
 export interface LifecycleContext {
   /** The network or the page is back: retry now, and check a live connection. */
   onWake(): void

@@ -19,7 +19,6 @@ const PROBE_TIMEOUT_MS = 2_000
 const TOKEN_INVALID = 4501
 const TOKEN_EXPIRED = 4009
 
-/** Receiver of the manager's events. */
 export interface ConnectionManagerContext extends Pick<ConnectionContext, 'onMessage' | 'onError'> {
   /**
    * A connection is live and nothing was sent on it: listen again, then flush. Called before the app's state changes.

@@ -1,4 +1,3 @@
-/** Receiver of a {@link Turn}. */
 export interface TurnContext {
   onBegin(): void
   onEnd(): void

@@ -29,7 +29,6 @@ export interface StreamAnswer {
   readonly messages: readonly StreamMessage[] | undefined
 }
 
-/** Receiver of {@link StreamListens}. */
 export interface StreamListensContext {
   readonly url: string
   readonly token: () => string | undefined

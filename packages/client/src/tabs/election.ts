@@ -10,7 +10,6 @@ type Call =
   /** The sender has the hub now. */
   | readonly ['lead']
 
-/** Options of the election. */
 export interface ElectionOptions extends HubOptions {
   /** Tabs with the same name share a hub. */
   readonly name: string

@@ -5,7 +5,6 @@ import { Link } from './link.js'
 import { ABNORMAL, type Port } from './port.js'
 import { Session } from './session.js'
 
-/** Options of a hub. */
 export interface HubOptions {
   /** The class of the connections to the server. */
   readonly socketClass: WebSocketConstructor

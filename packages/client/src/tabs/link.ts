@@ -31,7 +31,6 @@ interface PendingRequest {
   readonly holding: string | undefined
 }
 
-/** Options of a link, and the receiver of its end. */
 export interface LinkContext {
   readonly url: string
   readonly socketClass: WebSocketConstructor

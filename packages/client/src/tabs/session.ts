@@ -2,7 +2,6 @@ import { type ErrorCode, WebMQError } from '../protocol/index.js'
 import { bytesOf, type Frame } from './frame.js'
 import type { Port } from './port.js'
 
-/** Receiver of what a tab says. */
 export interface SessionContext {
   /** Bytes that may wait for the tab. Beyond them it is closed with 4008, and resumes from its positions. */
   readonly maxTabBytes: number

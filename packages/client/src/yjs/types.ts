@@ -1,5 +1,5 @@
 import type { Awareness } from 'y-protocols/awareness'
-import type { AnyClient } from '../types.js'
+import type { AnyClient } from '../of-client.js'
 
 /** Options of {@link WebMQProvider}. */
 export interface ProviderOptions {

@@ -32,14 +32,14 @@ export class Keepalive<Connection extends Watched> {
   readonly #tickMs: number
   readonly #pingTicks: number
   readonly #timeoutTicks: number
-  readonly #connections: ReadonlyMap<unknown, Connection>
+  readonly #connections: Iterable<Connection>
   readonly #events: KeepaliveEvents<Connection>
   #tick = 1
   #timer: NodeJS.Timeout | undefined
 
   constructor(
     options: Pick<TransportOptions, 'pingIntervalMs' | 'pingTimeoutMs'>,
-    connections: ReadonlyMap<unknown, Connection>,
+    connections: Iterable<Connection>,
     events: KeepaliveEvents<Connection>,
   ) {
     const { pingIntervalMs, pingTimeoutMs } = options
@@ -72,7 +72,7 @@ export class Keepalive<Connection extends Watched> {
 
   #sweep(): void {
     this.#tick++
-    for (const connection of this.#connections.values()) {
+    for (const connection of this.#connections) {
       // A paused connection is pinged like a silent one that answers.
       if (connection.isPaused && this.#tick - connection.pingTick > this.#pingTicks) connection.pingTick = 0
       if (connection.pingTick > 0) {

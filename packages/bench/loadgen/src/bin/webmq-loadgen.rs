@@ -1,5 +1,5 @@
-//! The load generator, the bare server, the virtual users and the clients: see the README of this crate. One program, because
-//! linking each takes most of a minute.
+//! The load generator and the bare server: see the README of this crate. One program, because linking each takes most of a
+//! minute.
 
 use std::process::ExitCode;
 
@@ -7,8 +7,6 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1).peekable();
     match arguments.peek().map(String::as_str) {
         Some("raw") => webmq_loadgen::raw::run(arguments.skip(1)),
-        Some("clients") => webmq_loadgen::clients::run(),
-        Some("users") => webmq_loadgen::users::run(),
         _ => webmq_loadgen::loadgen::run(arguments),
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::connection::Connection;
-use super::order::{Counted, Flooded, Report, Secured, Stats};
+use super::order::{Counted, Flooded, Progress, Report, Secured, Stats};
 use super::receipts::Receipts;
 use super::window::Counts;
 use crate::clock::{CpuTime, rss_bytes};
@@ -29,6 +29,8 @@ pub(crate) fn merge(reports: Vec<Report>, context: &Context) -> (&'static str, V
     let mut flooded = Flooded::default();
     let mut stats = Stats::default();
     let mut closed = BTreeMap::<u16, u64>::new();
+    let (mut live_count, mut tallies) = (0, Vec::new());
+    let mut plan = Value::Null;
     let mut event = "";
     for report in reports {
         match report {
@@ -38,7 +40,7 @@ pub(crate) fn merge(reports: Vec<Report>, context: &Context) -> (&'static str, V
             Report::Connected(part) => {
                 event = "connected";
                 connect.0 += part.ok_count;
-                connect.1.merge(&part.latencies);
+                part.latencies.iter().for_each(|latencies| connect.1.merge(latencies));
                 add_counts(&mut connect.2, part.errors);
                 secured.merge(part.secured);
             }
@@ -71,6 +73,19 @@ pub(crate) fn merge(reports: Vec<Report>, context: &Context) -> (&'static str, V
                 event = "closed";
                 add_counts(&mut closed, by_code);
             }
+            Report::ClientsConnected { live_count: count } => {
+                event = "clients-connected";
+                live_count += count;
+            }
+            Report::ClientsBegun => event = "clients-begun",
+            Report::ClientsFinished(tally) => {
+                event = "clients-finished";
+                tallies.push(tally.body());
+            }
+            Report::UsersRan(body) => (event, plan) = ("users-ran", body),
+            Report::Replayed(body) => (event, plan) = ("replayed", body),
+            // The main thread has answered it.
+            Report::Failed(_) => {}
         }
     }
     let duration_us = context.duration_us;
@@ -110,6 +125,9 @@ pub(crate) fn merge(reports: Vec<Report>, context: &Context) -> (&'static str, V
             "byCode": closed,
             "durationUs": duration_us,
         }),
+        "clients-connected" => json!({ "clients": live_count }),
+        "clients-finished" => json!({ "threads": tallies }),
+        "users-ran" | "replayed" => plan,
         _ => json!({}),
     };
     (event, body)
@@ -139,11 +157,15 @@ fn add_stats(total: &mut Stats, part: Stats) {
     total.frame_count += part.frame_count;
     total.wire_bytes += part.wire_bytes;
     add_counts(&mut total.closed, part.closed);
+    if let Some((name, progress)) = part.plan {
+        let (_, total) = total.plan.get_or_insert_with(|| (name, Progress::new()));
+        add_counts(total, progress);
+    }
 }
 
 fn stats_body(stats: &Stats, context: &Context) -> Value {
     let cpu = CpuTime::of_process();
-    json!({
+    let mut body = json!({
         "open": stats.open_count,
         "connecting": stats.connecting_count,
         "closed": stats.closed,
@@ -156,7 +178,11 @@ fn stats_body(stats: &Stats, context: &Context) -> Value {
         "cpuUserUs": cpu.user_us,
         "cpuSystemUs": cpu.system_us,
         "rssBytes": rss_bytes(),
-    })
+    });
+    if let Some((name, progress)) = &stats.plan {
+        body[*name] = json!(progress);
+    }
+    body
 }
 
 fn counted_body(parts: Vec<Counted>, context: &Context) -> Value {

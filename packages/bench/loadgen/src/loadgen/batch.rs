@@ -1,7 +1,10 @@
 //! Frames to send, masked and encoded before the start.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use webmq_websocket::{Opcode, encode_masked_frame};
 
+use super::protocol::{Frame, Frames};
 use crate::header::mark_compressed;
 
 /// RFC 6455 §5.3 wants an unpredictable mask, to protect proxies. Here it only needs to cost the server as much as any
@@ -29,6 +32,27 @@ impl Message {
         encode_masked_frame(self.opcode, &self.payload, MASK, out);
         if self.is_compressed {
             mark_compressed(&mut out[start..]);
+        }
+    }
+}
+
+/// # Errors
+/// There is no frame, or one is not base64.
+pub(crate) fn messages(frames: &Frames) -> Result<Vec<Message>, String> {
+    let messages: Vec<Message> = match frames {
+        Frames::One(frame) => vec![message(frame)?],
+        Frames::Many(frames) => frames.iter().map(message).collect::<Result<_, _>>()?,
+    };
+    if messages.is_empty() { Err("flood-in: a frame is needed".to_owned()) } else { Ok(messages) }
+}
+
+fn message(frame: &Frame) -> Result<Message, String> {
+    match frame {
+        Frame::Text(text) => Ok(Message::text(text)),
+        Frame::Encoded(frame) => {
+            let payload = STANDARD.decode(&frame.base64).map_err(|error| format!("flood-in: not base64: {error}"))?;
+            let opcode = if frame.binary { Opcode::Binary } else { Opcode::Text };
+            Ok(Message { opcode, is_compressed: frame.compressed, payload })
         }
     }
 }

@@ -86,8 +86,17 @@ pub(crate) enum Reading {
     Stopped,
 }
 
+impl Phase {
+    /// Neither ready nor over.
+    pub(crate) fn is_opening(self) -> bool {
+        matches!(self, Self::Connecting | Self::Securing | Self::Upgrading | Self::Preparing)
+    }
+}
+
 /// No sender of the current `flood-in`.
 pub(crate) const NO_SENDER: u32 = u32::MAX;
+/// No plan plays it.
+pub(crate) const NO_PLAYER: u32 = u32::MAX;
 
 pub(crate) struct Connection {
     pub(crate) stream: Option<Stream>,
@@ -97,6 +106,10 @@ pub(crate) struct Connection {
     pub(crate) is_compressed: bool,
     /// Got a counted frame in its window.
     pub(crate) has_counted: bool,
+    /// It has ended, and its jobs have not been told.
+    pub(crate) is_loss_unseen: bool,
+    /// It is closed once they have.
+    pub(crate) is_cut: bool,
     /// Output is pending that the socket did not take.
     pub(crate) has_backlog: bool,
     pub(crate) group: GroupId,
@@ -105,6 +118,8 @@ pub(crate) struct Connection {
     pub(crate) stash: Option<StashId>,
     /// Index among the senders of the current `flood-in`.
     pub(crate) sender: u32,
+    /// Index among the players of the current plan, which gets its messages whole.
+    pub(crate) player: u32,
     /// Pings not sent yet.
     pub(crate) ping_count: u32,
     /// Bytes to skip of the frame whose start is stashed.
@@ -123,11 +138,14 @@ impl Connection {
             reading: Reading::Freely,
             is_compressed: false,
             has_counted: false,
+            is_loss_unseen: false,
+            is_cut: false,
             has_backlog: false,
             group: GroupId::default(),
             window: 0,
             stash: None,
             sender: NO_SENDER,
+            player: NO_PLAYER,
             ping_count: 0,
             skip_bytes: 0,
             sequence: Sequence::anywhere(),

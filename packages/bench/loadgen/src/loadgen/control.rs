@@ -32,6 +32,15 @@ pub(crate) struct Thread {
     pub(crate) shared: Arc<Shared>,
 }
 
+/// The clients of the command `clients`.
+#[derive(PartialEq, Eq)]
+enum ClientsState {
+    None,
+    Connected,
+    /// Some are connected, which nobody can use.
+    Failed,
+}
+
 /// A command that some threads have not reported on yet.
 struct Pending {
     name: String,
@@ -55,6 +64,7 @@ pub(crate) struct Control {
     order_count: u64,
     /// CPU time at the start of a window that ends with `count-stop`.
     window_cpu: Option<CpuTime>,
+    clients: ClientsState,
 }
 
 impl Control {
@@ -75,6 +85,7 @@ impl Control {
             pending: BTreeMap::new(),
             order_count: 0,
             window_cpu: None,
+            clients: ClientsState::None,
         };
         while control.threads.len() < control.arguments.thread_count {
             control.start_thread()?;
@@ -115,6 +126,9 @@ impl Control {
                 Err(message) => lines::write_error(command.id.as_ref(), &message),
             };
         }
+        if let Err(message) = self.check_plan(&command.name) {
+            return lines::write_error(command.id.as_ref(), &message);
+        }
         let is_under_way = self.pending.values().any(|pending| pending.name == command.name)
             || (command.name == "count" && self.window_cpu.is_some());
         let tasks = if is_under_way && command.name != "stats" {
@@ -154,8 +168,32 @@ impl Control {
         Ok(())
     }
 
+    /// Players of two plans cannot be told apart, so there is one plan at a time.
+    ///
+    /// # Errors
+    /// The command does not belong to the state of the plan.
+    fn check_plan(&self, name: &str) -> Result<(), String> {
+        let is_plan = |name: &str| matches!(name, "clients" | "users" | "replay");
+        let has_plan =
+            self.clients != ClientsState::None || self.pending.values().any(|pending| is_plan(&pending.name));
+        match name {
+            name if is_plan(name) && has_plan => Err(format!("{name}: another plan is under way")),
+            "clients-begin" | "clients-finish" if self.clients != ClientsState::Connected => {
+                Err(format!("{name}: no clients are connected"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn answered(&mut self, answer: Answer) -> io::Result<()> {
         let number = answer.number.0;
+        if let Report::Failed(message) = &answer.report {
+            let Some(pending) = self.pending.remove(&number) else { return Ok(()) };
+            if pending.name == "clients" {
+                self.clients = ClientsState::Failed;
+            }
+            return lines::write_error(pending.id.as_ref(), message);
+        }
         let Some(pending) = self.pending.get_mut(&number) else { return Ok(()) };
         pending.reports.push(answer.report);
         pending.left_count -= 1;
@@ -163,6 +201,11 @@ impl Control {
             return Ok(());
         }
         let Some(pending) = self.pending.remove(&number) else { return Ok(()) };
+        match pending.name.as_str() {
+            "clients" => self.clients = ClientsState::Connected,
+            "clients-finish" => self.clients = ClientsState::None,
+            _ => {}
+        }
         let context = Context {
             duration_us: now_us() - pending.began_us,
             cpu: CpuTime::of_process().since(pending.cpu_began),

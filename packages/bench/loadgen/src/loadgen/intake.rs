@@ -6,18 +6,11 @@ use super::connection::{Awaited, Connection};
 use super::fields::Fields;
 use super::inflater::Inflater;
 use super::stash::{MAX_STASHED_BYTES, Stashes};
-use super::window::{Tally, Window};
-use crate::header::Header;
+use super::window::{Plan, Tally, Window};
+use crate::header::{BINARY, CLOSE, CONTINUATION, Header, PING, PONG, TEXT};
 
 /// Longest message that `replies` can match.
 pub(crate) const MAX_REPLIED_BYTES: usize = 32;
-
-const CONTINUATION: u8 = 0x0;
-const TEXT: u8 = 0x1;
-const BINARY: u8 = 0x2;
-const CLOSE: u8 = 0x8;
-const PING: u8 = 0x9;
-const PONG: u8 = 0xA;
 
 /// 1005: a close frame without a code (RFC 6455 §7.4.1).
 pub(crate) const NO_CODE: u16 = 1005;
@@ -56,6 +49,10 @@ pub(crate) struct Reply {
 /// Counts received frames and collects events.
 pub(crate) struct Intake {
     pub(crate) window: Option<Window>,
+    /// Windows so far; a connection stores the number of its window.
+    window_count: u32,
+    /// Frames and bytes of the last window.
+    last_totals: (u64, u64),
     pub(crate) prefixes: Prefixes,
     pub(crate) replies: Vec<Reply>,
     pub(crate) stashes: Stashes,
@@ -68,6 +65,8 @@ impl Intake {
     pub(crate) fn new() -> Self {
         Self {
             window: None,
+            window_count: 0,
+            last_totals: (0, 0),
             prefixes: Prefixes::default(),
             replies: Vec::new(),
             stashes: Stashes::default(),
@@ -75,6 +74,24 @@ impl Intake {
             fields: Fields::new(),
             inflater: Inflater::new(),
         }
+    }
+
+    /// Opens a window: every frame counts from now on.
+    pub(crate) fn begin_window(&mut self, plan: Plan, now_us: u64) {
+        self.window_count += 1;
+        self.window = Some(Window::new(plan, self.window_count, now_us));
+    }
+
+    /// Closes the window.
+    pub(crate) fn end_window(&mut self) -> Option<Window> {
+        self.last_totals = self.totals();
+        self.window.take()
+    }
+
+    /// Frames and bytes of the current window, or else of the last one.
+    pub(crate) fn totals(&self) -> (u64, u64) {
+        let totals = |window: &Window| (window.counts.frame_count + window.slow_counts.frame_count, window.wire_bytes);
+        self.window.as_ref().map_or(self.last_totals, totals)
     }
 
     /// Takes the stashed start of a frame, to precede the bytes of the next read. `None` when the rest of that frame is

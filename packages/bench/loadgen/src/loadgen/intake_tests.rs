@@ -2,7 +2,8 @@ use proptest::prelude::*;
 use webmq_websocket::{CloseCode, Opcode, encode_close, encode_frame};
 
 use super::super::connection::GroupId;
-use super::super::window::{Clock, Counts, Plan};
+use super::super::protocol::Clock;
+use super::super::window::{Counts, Plan};
 use super::*;
 
 const PLAN: Plan = Plan {

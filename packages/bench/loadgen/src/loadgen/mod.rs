@@ -1,10 +1,14 @@
-//! `webmq-loadgen`: opens tens of thousands of connections and counts what they receive.
+//! `webmq-loadgen`: connects, listens, publishes, counts and verifies.
+//!
+//! `control` reads commands (`protocol`) and plans a task for each I/O thread (`planning`, `order`). A `worker` is such a
+//! thread: its `connections`, and the `jobs` on them. A job that plays clients by a plan is in `plans`. `answer` puts
+//! the threads' reports together.
 
 mod answer;
 mod arguments;
-pub(crate) mod batch;
-mod command;
+mod batch;
 mod connection;
+mod connections;
 mod control;
 mod fanouts;
 mod fields;
@@ -12,16 +16,19 @@ mod inflater;
 mod intake;
 mod jobs;
 mod offset;
+mod opening;
 mod order;
-mod output;
 mod places;
 mod planning;
+mod plans;
+mod played;
+mod protocol;
 mod receipts;
 mod sequence;
 mod stash;
 mod stream;
 mod tls;
-pub(crate) mod upgrade;
+mod upgrade;
 mod window;
 mod worker;
 

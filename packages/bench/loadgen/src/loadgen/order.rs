@@ -5,9 +5,14 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use serde_json::Value;
+
 use super::batch::Batch;
 use super::connection::GroupId;
 use super::places::Place;
+use super::plans::clients::{Course, SendWindow, Tally};
+use super::plans::replay::ReplayPlan;
+use super::plans::users::Plan as UsersPlan;
 use super::stream::Negotiated;
 use super::tls::TlsClient;
 use super::window::{Plan, Window};
@@ -35,6 +40,12 @@ pub(crate) enum Task {
     Slow(SlowTask),
     Stats,
     Close(CloseTask),
+    /// Connects the thread's part of the clients, from the first to before the last.
+    Clients(Arc<Course>, std::ops::Range<u32>),
+    BeginClients(SendWindow),
+    FinishClients,
+    Users(Box<UsersPlan>),
+    Replay(Box<ReplayPlan>),
 }
 
 #[derive(Clone)]
@@ -163,20 +174,43 @@ pub(crate) struct Answer {
 
 /// A thread's part of an answer.
 pub(crate) enum Report {
-    Connected(Connected),
-    Sent { ok_count: u64, failed_count: u64 },
+    Connected(Box<Connected>),
+    Sent {
+        ok_count: u64,
+        failed_count: u64,
+    },
     Counting,
     Counted(Box<Counted>),
     Flooded(Flooded),
-    Pinged { latencies: Box<Latencies>, missing_count: u64 },
-    Slowed { slow_count: u64, reading_count: u64 },
+    Pinged {
+        latencies: Box<Latencies>,
+        missing_count: u64,
+    },
+    Slowed {
+        slow_count: u64,
+        reading_count: u64,
+    },
     Stats(Stats),
-    Closed { by_code: BTreeMap<u16, u64> },
+    Closed {
+        by_code: BTreeMap<u16, u64>,
+    },
+    ClientsConnected {
+        live_count: u64,
+    },
+    ClientsBegun,
+    ClientsFinished(Box<Tally>),
+    /// The answer as it is written.
+    UsersRan(Value),
+    Replayed(Value),
+    /// The command cannot go on; the other threads are not waited for.
+    Failed(String),
 }
 
+#[derive(Default)]
 pub(crate) struct Connected {
     pub(crate) ok_count: u64,
-    pub(crate) latencies: Latencies,
+    /// Absent: nothing was recorded.
+    pub(crate) latencies: Option<Latencies>,
     pub(crate) errors: BTreeMap<String, u64>,
     pub(crate) secured: Secured,
 }
@@ -234,7 +268,12 @@ pub(crate) struct Stats {
     pub(crate) frame_count: u64,
     pub(crate) wire_bytes: u64,
     pub(crate) closed: BTreeMap<u16, u64>,
+    /// Progress of a plan, by name.
+    pub(crate) plan: Option<(&'static str, Progress)>,
 }
+
+/// Counts of a plan, by the names that they have in the answer.
+pub(crate) type Progress = BTreeMap<&'static str, u64>;
 
 /// State that the main thread and the I/O thread share.
 pub(crate) struct Shared {

@@ -1,18 +1,7 @@
 //! Where the connections of a `connect` go, and which group each belongs to.
 
-use serde::Deserialize;
-
-use super::command::Connect;
 use super::connection::GroupId;
-
-/// A group's connections of one `connect`. Groups are numbered by their place in the list.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct GroupShare {
-    pub(crate) count: usize,
-    /// Of all connections of the group; absent: the ports of the command in turn.
-    pub(crate) port: Option<u16>,
-}
+use super::protocol::{Connect, GroupShare};
 
 /// Port and group of one connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,15 +3,17 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::batch::Batch;
-use super::command::{
-    Bare, BatchMode, Close, Connect, Count, CountStop, FloodIn, FloodMode, Ping, PingKind, Send, Slow, SlowMode,
-};
+use super::batch::{self, Batch};
 use super::control::Control;
 use super::order::{
     CloseTask, ConnectTask, CountTask, FloodTask, LastSequences, PingTask, SendTask, SlowTask, Sources, StopTask, Task,
 };
 use super::places;
+use super::plans::clients::Course;
+use super::protocol::{
+    Bare, BatchMode, Close, Connect, Count, CountStop, FloodIn, FloodMode, Ping, PingKind, PlayClients, Send, Slow,
+    SlowMode,
+};
 use super::upgrade::Request;
 use super::window::Plan;
 use crate::lines::Command;
@@ -36,6 +38,15 @@ pub(crate) fn tasks(control: &mut Control, command: &Command) -> Result<Tasks, S
         "slow" => slow(control, &command.fields()?),
         "stats" => command.fields::<Bare>().map(|_| for_all(control, |_| Task::Stats)),
         "close" => Ok(close(control, &command.fields()?)),
+        "clients" => clients(control, command.fields()?),
+        "clients-begin" => {
+            let window = command.fields()?;
+            Ok(for_all(control, |_| Task::BeginClients(window)))
+        }
+        "clients-finish" => command.fields::<Bare>().map(|_| for_all(control, |_| Task::FinishClients)),
+        // One client's view, or one of each user: a thread is enough.
+        "users" => Ok(vec![(0, Task::Users(Box::new(command.fields()?)))]),
+        "replay" => Ok(vec![(0, Task::Replay(Box::new(command.fields()?)))]),
         name => Err(format!("unknown command {name}")),
     }
 }
@@ -179,7 +190,7 @@ fn count_stop(control: &Control, command: CountStop) -> Result<Tasks, String> {
 }
 
 fn flood_in(control: &Control, command: &FloodIn) -> Result<Tasks, String> {
-    let messages = command.frame.messages()?;
+    let messages = batch::messages(&command.frame)?;
     let per_second = match command.mode {
         FloodMode::Flood => None,
         FloodMode::Paced => match command.per_second {
@@ -245,4 +256,13 @@ fn close(control: &Control, command: &Close) -> Tasks {
             max_connections: shares[index],
         })
     })
+}
+
+/// Each thread gets consecutive clients.
+fn clients(control: &Control, command: PlayClients) -> Result<Tasks, String> {
+    let course = Arc::new(Course::new(command)?);
+    let client_count = u64::from(course.plan.options.client_count);
+    let thread_count = control.threads.len() as u64;
+    let first_of = |index: usize| (index as u64 * client_count / thread_count) as u32;
+    Ok(for_all(control, |index| Task::Clients(course.clone(), first_of(index)..first_of(index + 1))))
 }

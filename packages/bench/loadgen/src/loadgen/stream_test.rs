@@ -10,7 +10,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use super::*;
-use crate::loadgen::command::TlsOptions;
+use crate::loadgen::protocol::TlsOptions;
 use crate::loadgen::tls::TlsClients;
 
 /// Bytes of one read.

@@ -13,7 +13,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, NamedGroup, RootCertStore, SignatureScheme};
 
-use super::command::TlsOptions;
+use super::protocol::TlsOptions;
 
 /// Most tickets that are kept; the oldest are dropped. A storm of this many connections can be resumed.
 const MAX_TICKETS: usize = 65_536;

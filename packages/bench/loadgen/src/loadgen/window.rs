@@ -1,26 +1,14 @@
 //! The counts of a window: from `count` to its end.
 
-use serde::Deserialize;
-
 use super::connection::Connection;
 use super::fanouts::Fanouts;
 use super::fields::Fields;
 use super::inflater::Inflater;
+use super::protocol::Clock;
 use super::receipts::Receipts;
 use super::sequence::{Followed, Sequence};
 use crate::clock::wall_us;
 use crate::latencies::Latencies;
-
-/// The clock that publishers read their `ts_us` from.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Clock {
-    /// `CLOCK_MONOTONIC`, for publishers of this machine.
-    #[default]
-    Monotonic,
-    /// `CLOCK_REALTIME`.
-    Wall,
-}
 
 /// What a window counts.
 #[derive(Debug, Clone, Copy)]

@@ -1,6 +1,7 @@
 import { formatCount, formatMs, formatPercent } from '../../report/format.js'
 import { joinedColumns, paddedColumn, tableText } from '../../report/table-text.js'
 import { cellOf, type ResultRow } from '../../results/result.js'
+import { noteLines, type Rows, verdictLines } from '../../trials/row-scenario.js'
 import { AUCTION_COLUMNS, AUCTION_IDENTITY } from './columns.js'
 import type { AuctionConfig } from './options.js'
 import { PUBLISHED_ORIGIN, PUBLISHED_ROUNDS, publishedExponent } from './reference.js'
@@ -17,10 +18,7 @@ export function auctionHeading(config: AuctionConfig): string {
 }
 
 /** The result, for people: beside the published figures, and in full. */
-export function auctionText(rows: readonly ResultRow[], notes: readonly string[], width: number | undefined): string {
-  const reasons = rows
-    .filter(({ verdictReason }) => verdictReason !== null)
-    .map((row) => `  ${row.mode}, ${row.subscribers} x ${row.nodes}: ${row.verdict}: ${row.verdictReason}`)
+export function auctionText({ rows, notes }: Rows, width: number | undefined): string {
   return [
     'P99 over all connections and bids, beside the published ones (in brackets: delivered, if not all):',
     '',
@@ -31,8 +29,8 @@ export function auctionText(rows: readonly ResultRow[], notes: readonly string[]
     'All of ours:',
     '',
     tableText(AUCTION_COLUMNS, AUCTION_IDENTITY, rows, width),
-    ...(reasons.length === 0 ? [] : ['', 'Verdicts other than ok (worst of the repeats):', ...reasons]),
-    ...(notes.length === 0 ? [] : ['', 'Notes:', ...notes.map((note) => `  ${note}`)]),
+    ...verdictLines(rows, ({ mode, subscribers, nodes }) => `${mode}, ${subscribers} x ${nodes}`),
+    ...noteLines(notes),
   ].join('\n')
 }
 

@@ -5,9 +5,7 @@ import { nonNegativeNumber, positiveInteger, positiveNumber, type ServerOptions,
 import { tableText } from '../../report/table-text.js'
 import { CLIENTS_COLUMNS, CLIENTS_IDENTITY, clientsTarget } from '../../results/clients-record.js'
 import type { ClientsConfig } from '../../results/clients-report.js'
-import type { ResultRow } from '../../results/result.js'
-import type { Scenario } from '../../scenario.js'
-import { checkRowAssertions, parseRowAssertion, ROW_ASSERTION_FORM } from '../../trials/row-assertions.js'
+import { createRowScenario, type Rows, verdictLines } from '../../trials/row-scenario.js'
 import { addClientsByOption, DEFAULT_DURATION_S, DEFAULT_WARMUP_S } from '../clients/options.js'
 import { type ClientsSize, isPossible, measureBrokers } from './run.js'
 
@@ -30,7 +28,7 @@ const DEFAULT_BROKERS: readonly BrokerKind[] = ['rabbitmq', 'redis', 'nats', 'me
 const DEFAULT_SIZES = ['100x1', '200x1', '300x1', '200x4', '300x4', '400x4'].map(readSize)
 
 /** The `clients` scenario on several brokers at several sizes, each run a process of its own, as one table. */
-export const brokersScenario: Scenario = {
+export const brokersScenario = createRowScenario<BrokersConfig>({
   name: 'brokers',
   summary: 'the clients scenario on every broker, with 100 to 400 clients on 1 and 4 backends: one table',
   examples: [
@@ -38,9 +36,8 @@ export const brokersScenario: Scenario = {
     ['--brokers redis --sizes 200x4 --repeat 1', 'one row: 200 clients, 4 backends'],
     ["--out results --assert gapCount=0 --assert 'latencyMs.p99 < 50ms'", 'every run kept as JSON and text'],
   ],
-  assertHelp: `Conditions for --assert: ${ROW_ASSERTION_FORM}
-  without a target every row has to meet it. Targets: ${clientsTarget('native', 'rabbitmq')} and the like. Columns:
-  ${CLIENTS_COLUMNS.map(({ key, unit }) => (unit === '' ? key : `${key} (${unit})`)).join(', ')}`,
+  columns: CLIENTS_COLUMNS,
+  identity: CLIENTS_IDENTITY,
   addOptions(command: Command) {
     command
       .option('--brokers <names>', `brokers, taking turns: ${BROKER_KINDS.join(', ')}`, brokerKinds, DEFAULT_BROKERS)
@@ -56,52 +53,37 @@ export const brokersScenario: Scenario = {
       .addOption(new Option('--transport <name>', 'of the backends').choices(TRANSPORTS).default('native'))
     addClientsByOption(command)
   },
-  prepare(values) {
+  readConfig(values) {
     const { brokers, sizes, repeat, duration, warmup, transport, clientsBy, out } = values as BrokersConfig
-    const settings = { brokers, sizes, repeat, duration, warmup, transport, clientsBy }
-    const config = out === undefined ? settings : { ...settings, out }
     if (!sizes.some((size) => brokers.some((broker) => isPossible(size, broker)))) {
       throw new UsageError(
         '--brokers memory is embedded in each backend and connects none of them: give sizes like 100x1',
       )
     }
-    const targets = brokers.map((broker) => clientsTarget(transport, broker))
-    const assertions = ((values.assert ?? []) as string[]).map((text) =>
-      parseRowAssertion(text, CLIENTS_COLUMNS, targets),
-    )
-    return {
-      config: { ...config, sizes: sizes.map(sizeText) },
-      notes: [],
-      heading: [
-        `  Brokers: ${brokers.join(', ')} (transport ${transport})`,
-        `  Sizes: ${sizes.map(sizeText).join(', ')} (clients x backends)`,
-        `  Clients by: ${clientsBy}`,
-        `  Repeats: ${repeat}, interleaved, of ${duration} s after ${warmup} s of warm-up`,
-      ].join('\n'),
-      async run({ progress, signal, width }) {
-        const { rows, runs } = await measureBrokers(config, { progress, signal })
-        const result = { columns: CLIENTS_COLUMNS, identity: CLIENTS_IDENTITY, rows, runs, notes: [], versions: {} }
-        return {
-          json: result,
-          text: brokersText(rows, width),
-          assertions: checkRowAssertions(assertions, rows, CLIENTS_IDENTITY),
-        }
-      },
-    }
+    const settings = { brokers, sizes, repeat, duration, warmup, transport, clientsBy }
+    return out === undefined ? settings : { ...settings, out }
   },
-}
+  targets: ({ brokers, transport }) => brokers.map((broker) => clientsTarget(transport, broker)),
+  describe: (config) => ({ ...config, sizes: config.sizes.map(sizeText) }),
+  heading: ({ brokers, sizes, repeat, duration, warmup, transport, clientsBy }) =>
+    [
+      `  Brokers: ${brokers.join(', ')} (transport ${transport})`,
+      `  Sizes: ${sizes.map(sizeText).join(', ')} (clients x backends)`,
+      `  Clients by: ${clientsBy}`,
+      `  Repeats: ${repeat}, interleaved, of ${duration} s after ${warmup} s of warm-up`,
+    ].join('\n'),
+  measure: measureBrokers,
+  text: brokersText,
+})
 
 /** Leaves out columns with the same value in all rows, which the commands show. */
 const SHOWN_IDENTITY = ['target', 'subscribers', 'backends']
 
-function brokersText(rows: readonly ResultRow[], width: number | undefined): string {
+function brokersText({ rows }: Rows, width: number | undefined): string {
   const columns = CLIENTS_COLUMNS.filter(({ key }) => !CLIENTS_IDENTITY.includes(key) || SHOWN_IDENTITY.includes(key))
-  const reasons = rows
-    .filter(({ verdictReason }) => verdictReason !== null)
-    .map((row) => `  ${row.target}, ${row.subscribers} x ${row.backends}: ${row.verdict}: ${row.verdictReason}`)
   return [
     tableText(columns, SHOWN_IDENTITY, rows, width),
-    ...(reasons.length === 0 ? [] : ['', 'Verdicts other than ok (worst of the repeats):', ...reasons]),
+    ...verdictLines(rows, ({ target, subscribers, backends }) => `${target}, ${subscribers} x ${backends}`),
     '',
     'Each row again:',
     ...rows.map(({ command }) => `  ${command}`),

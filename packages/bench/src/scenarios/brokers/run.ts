@@ -5,15 +5,12 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { BrokerKind } from '../../brokers/broker-choice.js'
 import { RunError } from '../../exit-codes.js'
-import type { Progress } from '../../progress.js'
 import { asRecord } from '../../report/read-record.js'
 import { commandLine } from '../../report/report.js'
 import { CLIENTS_COLUMNS, clientsTarget } from '../../results/clients-record.js'
 import type { ResultRow } from '../../results/result.js'
-import { RunProgress } from '../../run-progress.js'
-import { combineRuns } from '../../trials/medians.js'
-import { NOT_MEASURED } from '../../trials/run-trials.js'
-import { planTrials, type TrialStep } from '../../trials/trial-plan.js'
+import type { ScenarioContext } from '../../scenario.js'
+import { measureInTurns, type Rows } from '../../trials/row-scenario.js'
 import { DEFAULT_DURATION_S, DEFAULT_WARMUP_S } from '../clients/options.js'
 import type { BrokersConfig } from './brokers.js'
 
@@ -23,10 +20,9 @@ export interface ClientsSize {
   readonly backends: number
 }
 
-/** The rows of the table, and the runs behind their medians. */
-export interface BrokersResult {
-  readonly rows: readonly ResultRow[]
-  readonly runs: readonly ResultRow[]
+/** One row of the table. */
+interface BrokerCase extends ClientsSize {
+  readonly broker: BrokerKind
 }
 
 const BENCHMARK = fileURLToPath(new URL('../../../benchmark.js', import.meta.url))
@@ -45,105 +41,59 @@ export function isPossible({ backends }: ClientsSize, broker: BrokerKind): boole
  * Runs `benchmark.js` once per broker, size and repeat; when it settles, no process of it is left.
  * @throws {RunError} when no run gave a result.
  */
-export async function measureBrokers(
-  config: BrokersConfig,
-  { progress: output, signal }: { readonly progress: Progress; readonly signal: AbortSignal },
-): Promise<BrokersResult> {
-  const cases = config.sizes.map(({ clients, backends }) => ({
-    mode: 'clients',
-    subscribers: clients,
-    fields: { backends },
-  }))
-  const sizeOf = ({ subscribers, fields }: (typeof cases)[number]) => ({
-    clients: subscribers,
-    backends: fields.backends,
-  })
-  const steps = planTrials(cases, config.repeat, config.brokers, (testCase, broker) => {
-    return isPossible(sizeOf(testCase as (typeof cases)[number]), broker)
-  })
-  const progress = new RunProgress(output, steps.length)
-  if (config.out !== undefined) await mkdir(config.out, { recursive: true })
-  const folder = config.out ?? (await mkdtemp(join(tmpdir(), 'webmq-bench-')))
-  const measured: { readonly step: TrialStep<BrokerKind>; readonly row: ResultRow }[] = []
-  try {
-    for (const step of steps) {
-      const size = sizeOf(step.testCase as (typeof cases)[number])
-      const backends = size.backends === 1 ? '1 backend' : `${size.backends} backends`
-      progress.step(`${step.target}, ${size.clients} clients, ${backends}, round ${step.repeat}`)
-      const row = await rowOf(step, size, config, folder, progress, signal)
-      measured.push({ step, row: { ...row, repeat: step.repeat, order: measured.length + 1 } })
-    }
-  } finally {
-    progress.done()
-    if (config.out === undefined) await rm(folder, { recursive: true })
-  }
-  if (measured.every(({ row }) => row.verdict === 'failed'))
-    throw new RunError(measured[0]?.row.verdictReason ?? 'nothing to measure')
-  const rows = cases.flatMap((testCase) =>
-    config.brokers.flatMap((broker) => {
-      const own = measured.filter(({ step }) => step.testCase === testCase && step.target === broker)
-      return own.length === 0
-        ? []
-        : [
-            combineRuns(
-              own.map(({ row }) => row),
-              CLIENTS_COLUMNS,
-            ),
-          ]
-    }),
+export async function measureBrokers(config: BrokersConfig, { progress, signal }: ScenarioContext): Promise<Rows> {
+  const { brokers, sizes, repeat, duration, warmup, transport, clientsBy, out } = config
+  const cases = sizes.flatMap((size) =>
+    brokers.filter((broker) => isPossible(size, broker)).map((broker): BrokerCase => ({ ...size, broker })),
   )
-  return { rows, runs: measured.map(({ row }) => row) }
+  if (out !== undefined) await mkdir(out, { recursive: true })
+  const folder = out ?? (await mkdtemp(join(tmpdir(), 'webmq-bench-')))
+  try {
+    return await measureInTurns({
+      cases,
+      repeat,
+      columns: CLIENTS_COLUMNS,
+      progress,
+      signal,
+      titleOf: ({ broker, clients, backends }) =>
+        `${broker}, ${clients} clients, ${backends === 1 ? '1 backend' : `${backends} backends`}`,
+      identityOf: (testCase) => ({
+        target: clientsTarget(transport, testCase.broker),
+        mode: 'clients',
+        subscribers: testCase.clients,
+        backends: testCase.backends,
+        clientsBy,
+        command: commandLine(flagsOf(testCase, config)),
+      }),
+      async measure(testCase, turns, round): Promise<ResultRow> {
+        const { broker, clients, backends } = testCase
+        const args = flagsOf(testCase, config)
+        const file = join(folder, `${broker}-${clients}x${backends}-${round}`)
+        const work = runBenchmark([...args, '--no-progress', '--json', `${file}.json`], { duration, warmup }, signal)
+        const { text } = await turns.during(work, { expectedMs: (duration + warmup) * 1_000 })
+        await writeFile(`${file}.txt`, text)
+        const record = asRecord(JSON.parse(await readFile(`${file}.json`, 'utf8')), `${file}.json`)
+        return { ...(record.rows[0] as ResultRow), command: commandLine(args) }
+      },
+    })
+  } finally {
+    if (out === undefined) await rm(folder, { recursive: true })
+  }
 }
 
-async function rowOf(
-  { target: broker, repeat }: TrialStep<BrokerKind>,
-  { clients, backends }: ClientsSize,
-  { duration, warmup, transport, clientsBy }: BrokersConfig,
-  folder: string,
-  progress: RunProgress,
-  signal: AbortSignal,
-): Promise<ResultRow> {
+/** The command line of a row; defaults are left out. */
+function flagsOf(testCase: BrokerCase, { duration, warmup, transport, clientsBy }: BrokersConfig): string[] {
   const flags = {
-    clients,
-    backends,
-    broker,
+    clients: testCase.clients,
+    backends: testCase.backends,
+    broker: testCase.broker,
     ...(duration === DEFAULT_DURATION_S ? {} : { duration }),
     ...(warmup === DEFAULT_WARMUP_S ? {} : { warmup }),
     ...(transport === 'native' ? {} : { transport }),
     ...(clientsBy === 'library' ? {} : { 'clients-by': clientsBy }),
   }
-  const args = Object.entries(flags).flatMap(([flag, value]) => [`--${flag}`, String(value)])
-  const command = commandLine(args)
-  const file = join(folder, `${broker}-${clients}x${backends}-${repeat}`)
-  const work = runBenchmark([...args, '--no-progress', '--json', `${file}.json`], { duration, warmup }, signal)
-  try {
-    const { text } = await progress.during(work, { expectedMs: (duration + warmup) * 1_000 })
-    await writeFile(`${file}.txt`, text)
-    const record = asRecord(JSON.parse(await readFile(`${file}.json`, 'utf8')), `${file}.json`)
-    return { ...(record.rows[0] as ResultRow), command }
-  } catch (error) {
-    // The failure of one broker must not discard the figures of the others.
-    if (!(error instanceof RunError) || signal.aborted) throw error
-    progress.note(`${broker} failed: ${error.message}`)
-    return {
-      ...NOTHING,
-      target: clientsTarget(transport, broker),
-      subscribers: clients,
-      backends,
-      clientsBy,
-      command,
-      verdictReason: error.message,
-    }
-  }
+  return Object.entries(flags).flatMap(([flag, value]) => [`--${flag}`, String(value)])
 }
-
-const NOTHING = {
-  ...NOT_MEASURED,
-  mode: 'clients',
-  verdict: 'failed',
-  repeatCount: 1,
-  spread: {},
-} as const
 
 /** Runs the bench in a process of its own, so that each run has a fresh generator. */
 async function runBenchmark(

@@ -1,8 +1,8 @@
 import { RunError } from '../../exit-codes.js'
 import type { ResultRow, ResultTimeline } from '../../results/result.js'
 import { RunProgress } from '../../run-progress.js'
-import type { Scenario, ScenarioContext } from '../../scenario.js'
-import { checkRowAssertions, parseRowAssertion, ROW_ASSERTION_FORM } from '../../trials/row-assertions.js'
+import type { ScenarioContext } from '../../scenario.js'
+import { createRowScenario, type Rows, requireMeasured } from '../../trials/row-scenario.js'
 import { addFleetOptions, type FleetConfig, faultsHelp, readFleetConfig } from './options.js'
 import { FLEET_COLUMNS, FLEET_IDENTITY, failedRow, fleetRows, fleetTarget } from './result.js'
 import { observeFleet } from './stage.js'
@@ -10,7 +10,7 @@ import { fleetHeading, fleetText } from './text.js'
 import { fleetTimeline } from './timeline.js'
 
 /** Several nodes behind a load balancer, while one thing after the other breaks. */
-export const fleetScenario: Scenario = {
+export const fleetScenario = createRowScenario({
   name: 'fleet',
   summary: 'nodes behind HAProxy while nodes, broker and network break: what is lost, and how long recovery takes',
   examples: [
@@ -22,45 +22,20 @@ export const fleetScenario: Scenario = {
     ['--faults rolling,kill --users 2000 --drain-per-second 200', 'a rolling restart and a crash, with more users'],
     ["--assert gapCount=0 --assert toldGapCount=0 --assert 'reconnectMs.p99@300,fault=kill < 2s'", 'in CI'],
   ],
-  assertHelp: `Faults:
-${faultsHelp()}
-
-Conditions for --assert: ${ROW_ASSERTION_FORM}
-  without a target every row has to meet it. Columns:
-  ${FLEET_COLUMNS.map(({ key, unit }) => (unit === '' ? key : `${key} (${unit})`)).join(', ')}`,
+  help: `Faults:\n${faultsHelp()}`,
+  columns: FLEET_COLUMNS,
+  identity: FLEET_IDENTITY,
   addOptions: addFleetOptions,
-  prepare(values) {
-    const config = readFleetConfig(values)
-    const targets = config.brokers.map((kind) => fleetTarget(kind, config))
-    const assertions = ((values.assert ?? []) as string[]).map((text) =>
-      parseRowAssertion(text, FLEET_COLUMNS, targets),
-    )
-    return {
-      config: { ...config },
-      notes: [],
-      heading: fleetHeading(config),
-      async run(context) {
-        const { rows, timelines } = await measureFleet(config, context)
-        return {
-          json: {
-            columns: FLEET_COLUMNS,
-            identity: FLEET_IDENTITY,
-            rows,
-            runs: rows,
-            timelines,
-            notes: [],
-            versions: {},
-          },
-          text: fleetText(rows, context.width),
-          assertions: checkRowAssertions(assertions, rows, FLEET_IDENTITY),
-        }
-      },
-    }
-  },
-}
+  readConfig: readFleetConfig,
+  targets: (config) => config.brokers.map((kind) => fleetTarget(kind, config)),
+  describe: (config) => ({ ...config }),
+  heading: fleetHeading,
+  measure: measureFleet,
+  text: fleetText,
+})
 
 /** @throws {RunError} when no broker gave a result. */
-async function measureFleet(config: FleetConfig, { progress: output, signal }: ScenarioContext) {
+async function measureFleet(config: FleetConfig, { progress: output, signal }: ScenarioContext): Promise<Rows> {
   const progress = new RunProgress(output, config.brokers.length)
   const rows: ResultRow[] = []
   const timelines: ResultTimeline[] = []
@@ -81,8 +56,6 @@ async function measureFleet(config: FleetConfig, { progress: output, signal }: S
   } finally {
     progress.done()
   }
-  if (rows.every(({ verdict }) => verdict === 'failed')) {
-    throw new RunError(rows[0]?.verdictReason ?? 'nothing to measure')
-  }
-  return { rows, timelines }
+  requireMeasured(rows)
+  return { rows, runs: rows, timelines }
 }

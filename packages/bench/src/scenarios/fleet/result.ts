@@ -1,7 +1,7 @@
 import { clientsTarget } from '../../results/clients-record.js'
 import { IDENTITY_COLUMNS, percentileColumns, SERVER_COLUMNS } from '../../results/columns.js'
 import type { ResultColumn, ResultRow } from '../../results/result.js'
-import { NOT_MEASURED } from '../../trials/run-trials.js'
+import { NOT_MEASURED } from '../../trials/row-scenario.js'
 import { judge } from '../../trials/verdict.js'
 import type { FleetBrokerKind } from './durable-broker.js'
 import type { FaultWindow, FleetObservation } from './observation.js'

@@ -1,5 +1,6 @@
 import { tableText } from '../../report/table-text.js'
 import type { ResultRow } from '../../results/result.js'
+import type { Rows } from '../../trials/row-scenario.js'
 import type { FleetConfig } from './options.js'
 import { FLEET_COLUMNS, FLEET_IDENTITY } from './result.js'
 
@@ -15,7 +16,7 @@ export function fleetHeading(config: FleetConfig): string {
 }
 
 /** The result, for people. */
-export function fleetText(rows: readonly ResultRow[], width?: number): string {
+export function fleetText({ rows }: Rows, width: number | undefined): string {
   const problems = rows.filter(({ verdict }) => verdict !== 'ok')
   const lines = problems.flatMap((row) => [
     `${row.target}, ${String(row.fault)}: ${row.verdict}, ${row.verdictReason}`,

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option, type OptionValues } from 'commander'
 import type { BrokerKind } from '../../brokers/broker-choice.js'
 import { UsageError } from '../../exit-codes.js'
-import type { VirtualUsersStage } from '../../loadgen/virtual-users-events.js'
+import type { VirtualUsersStage } from '../../loadgen/plans.js'
 import { positiveInteger, positiveNumber, type ServerOptions, seedNumber, TRANSPORTS } from '../../options.js'
 
 /** Brokers that keep the history; `none` is the base line without. */

@@ -1,6 +1,6 @@
 import type { BackendSample } from '../../backends/messages.js'
-import type { MicrosecondSummary } from '../../loadgen/events.js'
-import type { VirtualUsersReport, VirtualUsersStats } from '../../loadgen/virtual-users-events.js'
+import type { LoadgenStats, MicrosecondSummary } from '../../loadgen/events.js'
+import type { VirtualUsersReport } from '../../loadgen/plans.js'
 import { clientsTarget } from '../../results/clients-record.js'
 import type { LatencyMs, ResultColumn, ResultRow } from '../../results/result.js'
 import { judge } from '../../trials/verdict.js'
@@ -14,7 +14,7 @@ export interface HistoryMark {
   /** `null`: it has no processes of its own. */
   readonly brokerCpuSeconds: number | null
   readonly balancerCpuSeconds: number | null
-  readonly users: VirtualUsersStats
+  readonly users: Pick<LoadgenStats, 'cpuUserUs' | 'cpuSystemUs'>
 }
 
 /** Everything that was observed in one run. */

@@ -4,8 +4,8 @@ import { BackendPool } from '../../backends/backend-pool.js'
 import { isEmbedded } from '../../brokers/broker-choice.js'
 import { type RunningBroker, startBroker } from '../../brokers/running-broker.js'
 import { RunError } from '../../exit-codes.js'
-import { VirtualUsers } from '../../loadgen/virtual-users.js'
-import type { HistoryRequest, VirtualUsersPlan } from '../../loadgen/virtual-users-events.js'
+import { Loadgen } from '../../loadgen/loadgen.js'
+import type { HistoryRequest, VirtualUsersPlan } from '../../loadgen/plans.js'
 import { nowUs } from '../../measure/clock.js'
 import { importBeside } from '../../missing-package.js'
 import type { RunProgress } from '../../run-progress.js'
@@ -56,7 +56,7 @@ export async function observeHistory(
   signal.addEventListener('abort', abort, { once: true })
   const kind = carrierOf(testCase)
   const backends = new BackendPool(testCase.backends)
-  const users = new VirtualUsers(program)
+  const users = new Loadgen({ program, threads: 1 })
   const usersReady = users.ready()
   usersReady.catch(() => undefined) // Awaited below, if nothing fails before.
   let starting: Promise<RunningBroker> | undefined
@@ -117,7 +117,7 @@ async function startBalancer(ports: readonly number[]): Promise<LoadBalancer> {
 interface Parts {
   readonly backends: BackendPool
   readonly broker: RunningBroker
-  readonly users: VirtualUsers
+  readonly users: Loadgen
   /** Before several backends. */
   readonly balancer: LoadBalancer | undefined
   /** That the users connect to. */
@@ -158,7 +158,7 @@ class HistoryRun {
     const iterationMs = iterationSeconds(this.#config) * LONGEST_PAUSES * 1_000
     const start = await this.#mark()
     const startMs = nowUs() / 1_000
-    const run = users.run(plan, duration * 1_000 + iterationMs + MAX_RUN_OVERHEAD_S * 1_000)
+    const run = users.runUsers(plan, duration * 1_000 + iterationMs + MAX_RUN_OVERHEAD_S * 1_000)
     const watching = this.#watch(run, duration * 1_000 + iterationMs)
     for (const work of [run, watching]) work.catch(() => undefined) // Awaited below, if nothing fails before.
     const markAt = async (ms: number) => {
@@ -190,7 +190,7 @@ class HistoryRun {
 
   /** Shows how far the run is. */
   async #watch(run: Promise<unknown>, expectedMs: number): Promise<void> {
-    let stats = await this.#parts.users.stats()
+    let progress = (await this.#parts.users.stats()).users
     let isOver = false
     const over = run.then(
       () => (isOver = true),
@@ -198,12 +198,15 @@ class HistoryRun {
     )
     const poll = (async () => {
       while (!isOver) {
-        stats = await this.#parts.users.stats()
-        this.#progress.phase(`${stats.users.toLocaleString('en')} users`)
+        progress = (await this.#parts.users.stats()).users ?? progress
+        this.#progress.phase(`${(progress?.users ?? 0).toLocaleString('en')} users`)
         await Promise.race([over, sleep(STATS_INTERVAL_MS, undefined, { ref: false })])
       }
     })()
-    const counts = () => ({ broadcasts: stats.broadcastsSent, deliveries: stats.broadcastsReceived })
+    const counts = () => ({
+      broadcasts: progress?.broadcastsSent ?? 0,
+      deliveries: progress?.broadcastsReceived ?? 0,
+    })
     await this.#progress.during(Promise.all([over, poll]), { expectedMs, counts })
   }
 }

@@ -1,7 +1,8 @@
-import type { CheckCount } from '../../loadgen/virtual-users-events.js'
+import type { CheckCount } from '../../loadgen/plans.js'
 import { formatBytes, formatCompact, formatCount, formatMs, formatPercent } from '../../report/format.js'
 import { tableText } from '../../report/table-text.js'
 import type { ResultRow } from '../../results/result.js'
+import { type Rows, verdictLines } from '../../trials/row-scenario.js'
 import { type HistoryConfig, iterationSeconds, stagesOf } from './options.js'
 import { ORIGINS, REFERENCE_ROWS } from './reference.js'
 import { CPU_WINDOW_S, HISTORY_COLUMNS, HISTORY_IDENTITY, type HistoryRow, TRENDS, type TrendMs } from './result.js'
@@ -21,7 +22,7 @@ export function historyHeading(config: HistoryConfig): string {
 }
 
 /** The result, for people: in AnyCable's format for each single run, and as a table for several. */
-export function historyText(rows: readonly ResultRow[], runs: readonly ResultRow[], width: number | undefined): string {
+export function historyText({ rows, runs }: Rows, width: number | undefined): string {
   const [only] = runs.length === 1 ? runs : []
   const parts =
     only === undefined
@@ -30,11 +31,8 @@ export function historyText(rows: readonly ResultRow[], runs: readonly ResultRow
           ['All of ours:', '', tableText(HISTORY_COLUMNS, HISTORY_IDENTITY, rows, width)].join('\n'),
         ]
       : [runText(only as HistoryRow)]
-  const reasons = rows
-    .filter(({ verdictReason }) => verdictReason !== null)
-    .map((row) => `  ${row.target} x ${row.backends}: ${row.verdict}: ${row.verdictReason}`)
-  if (reasons.length > 0) parts.push(['Verdicts other than ok (worst of the repeats):', ...reasons].join('\n'))
-  return parts.join('\n\n')
+  const verdicts = verdictLines(rows, ({ target, backends }) => `${target} x ${backends}`)
+  return [parts.join('\n\n'), ...verdicts].join('\n')
 }
 
 /** Columns that the figures of others have too. */

@@ -1,29 +1,22 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ERRORS } from 'webmq-client/protocol'
-import { copyFrame } from '../../ports/copy-bytes.js'
 import type {
   AcceptOptions,
   ConnectionId,
-  FrameData,
-  GroupId,
   OutboxLevel,
   Rejection,
   TransportOptions,
   UpgradeId,
 } from '../../ports/transport.js'
-import { Groups } from '../groups.js'
+import type { Connections } from '../connections.js'
 import type { SinkCalls } from '../sink-calls.js'
 import { rejectionOf } from '../upgrade/rejection.js'
+import { StreamOutbox } from './outbox.js'
 import { StreamRequests } from './requests.js'
-import { EventStream } from './stream.js'
+import { EventStream, type StreamOwner } from './stream.js'
 
 /** A comment (WHATWG HTML §9.2.6). */
 const HEARTBEAT = Buffer.from(':\n\n')
-const NOTHING = Buffer.alloc(0)
-/** Bytes after which a connection is written before the end of the turn. */
-const GATHER_BYTES = 64 * 1024
-/** Share of `maxOutboxBytes` of the level `low`. */
-const LOW_SHARE = 1 / 4
 /** Time in which a peer to whom everything was said may go on sending. */
 const LINGER_MS = 1_000
 
@@ -32,65 +25,50 @@ type StreamOptions = Pick<
   'maxOutboxBytes' | 'maxHeaderBytes' | 'handshakeTimeoutMs' | 'pingIntervalMs' | 'closeTimeoutMs'
 >
 
-/** What {@link EventStreams} works with. */
+/** Connections of the transport, streams among them. */
+type StreamConnections = Pick<
+  Connections<EventStream>,
+  'add' | 'remove' | 'forget' | 'leaveGroups' | 'acceptedCount' | 'slowConsumerCount'
+>
+
 export interface EventStreamsContext {
   readonly calls: () => SinkCalls | undefined
   /** Whether another connection exceeds the limit of the transport. */
   isFull(pendingCount: number): boolean
-  /** All streams are gone. */
-  ended(): void
 }
 
 /**
  * Event streams of a transport that runs on the event loop: each is the response of a Node `http` server. A peer that vanishes
  * without a word is noticed when the socket of its stream is full, or by the system, after about a quarter of an hour on Linux.
  */
-export class EventStreams {
+export class EventStreams implements StreamOwner {
   readonly #options: StreamOptions
   readonly #context: EventStreamsContext
   readonly #requests: StreamRequests
-  readonly #streams = new Map<ConnectionId, EventStream>()
-  readonly #groups = new Groups<EventStream>()
+  readonly #connections: StreamConnections
+  readonly #outbox: StreamOutbox
+  readonly #streams = new Set<EventStream>()
   /** Sockets that answer no other request. */
   readonly #taken = new WeakSet<object>()
-  readonly #dirty: EventStream[] = []
-  #turnEnd: NodeJS.Immediate | undefined
   #heartbeat: NodeJS.Timeout | undefined
-  #acceptedCount = 0
-  #closedCount = 0
-  #slowConsumerCount = 0
-  #deliveredCount = 0
-  #sentByteCount = 0
 
-  constructor(options: StreamOptions, context: EventStreamsContext) {
+  constructor(options: StreamOptions, connections: StreamConnections, context: EventStreamsContext) {
     this.#options = options
+    this.#connections = connections
     this.#context = context
     this.#requests = new StreamRequests({ ...options, isFull: (pendingCount) => context.isFull(pendingCount) })
+    this.#outbox = new StreamOutbox(options.maxOutboxBytes, {
+      overflow: (stream) => this.#drop(stream, 'E_SLOW_CONSUMER'),
+      drained: (stream) => context.calls()?.drained(stream.id),
+    })
   }
 
-  /** Open streams, and those that still send what is queued. */
-  get size(): number {
-    return this.#streams.size
+  get refusedCount(): number {
+    return this.#requests.refusedCount
   }
 
-  /** Cost: O(streams). */
-  stats() {
-    let outboxBytes = 0
-    let sentByteCount = this.#sentByteCount
-    for (const { socket, givenBytes } of this.#streams.values()) {
-      outboxBytes += socket.writableLength
-      sentByteCount += givenBytes
-    }
-    return {
-      connections: this.#streams.size,
-      acceptedCount: this.#acceptedCount,
-      refusedCount: this.#requests.refusedCount,
-      closedCount: this.#closedCount,
-      slowConsumerCount: this.#slowConsumerCount,
-      deliveredCount: this.#deliveredCount,
-      sentByteCount,
-      outboxBytes,
-    }
+  outboxStats() {
+    return this.#outbox.stats()
   }
 
   /** Handles a `GET` of the path. */
@@ -114,13 +92,14 @@ export class EventStreams {
     const response = this.#requests.accept(upgrade, options)
     const { socket } = response ?? {}
     if (response === undefined || socket === null || socket === undefined) return
-    this.#acceptedCount++
-    const stream = new EventStream(upgrade as number as ConnectionId, upgrade, socket)
-    this.#streams.set(stream.id, stream)
+    this.#connections.acceptedCount++
+    const stream = new EventStream(this, upgrade as number as ConnectionId, upgrade, socket)
+    this.#streams.add(stream)
+    this.#connections.add(stream)
     this.#context.calls()?.open(stream.id, upgrade)
     socket.once('end', () => socket.destroy())
     socket.once('close', () => this.#forget(stream))
-    socket.on('drain', () => this.#checkLevel(stream))
+    socket.on('drain', () => this.#outbox.checkLevel(stream))
     const { pingIntervalMs } = this.#options
     if (pingIntervalMs > 0) this.#heartbeat ??= setInterval(() => this.#beat(), pingIntervalMs)
     if (socket.destroyed) this.#forget(stream)
@@ -131,120 +110,44 @@ export class EventStreams {
     this.#requests.reject(upgrade, rejection)
   }
 
-  join(id: ConnectionId, group: GroupId): void {
-    const stream = this.#openStream(id)
-    if (stream !== undefined) this.#groups.join(stream, group)
+  push(stream: EventStream, bytes: Uint8Array): void {
+    this.#outbox.push(stream, bytes)
   }
 
-  leave(id: ConnectionId, group: GroupId): void {
-    const stream = this.#openStream(id)
-    if (stream !== undefined) this.#groups.leave(stream, group)
+  await(stream: EventStream, level: OutboxLevel): void {
+    this.#outbox.await(stream, level)
   }
 
-  multicast(groups: readonly GroupId[], data: FrameData, except: ConnectionId | undefined): void {
-    if (!this.#groups.hasMembers(groups)) return
-    const bytes = copyFrame(data)
-    this.#groups.forEachMember(groups, (stream) => {
-      if (stream.id !== except) this.#push(stream, bytes)
-    })
-  }
-
-  send(id: ConnectionId, data: FrameData): void {
-    const stream = this.#openStream(id)
-    if (stream !== undefined) this.#push(stream, copyFrame(data))
-  }
-
-  notifyDrained(id: ConnectionId, level: OutboxLevel): void {
-    const stream = this.#openStream(id)
-    if (stream === undefined) return
-    stream.awaitedLevel = level
-    this.#markDirty(stream)
-  }
-
-  close(id: ConnectionId, code: number, reason: string): void {
-    const stream = this.#openStream(id)
-    if (stream === undefined) return
+  close(stream: EventStream, code: number, reason: string): void {
     stream.ending = { code, reason }
-    this.#groups.leaveAll(stream)
-    this.#uncork(stream)
+    stream.awaitedLevel = undefined
+    this.#connections.leaveGroups(stream)
+    this.#outbox.flush(stream)
     stream.socket.end()
     this.#destroyLater(stream, this.#options.closeTimeoutMs)
     stream.socket.once('finish', () => this.#destroyLater(stream, LINGER_MS))
   }
 
-  /** Closes all streams. */
-  stop(code: number, reason: string): void {
+  /** Closes a stream whose sink threw. */
+  fail(stream: EventStream): void {
+    this.close(stream, ERRORS.E_INTERNAL.closeCode, 'E_INTERNAL')
+  }
+
+  /** Refuses all pending requests, and stops the heartbeat. */
+  stop(): void {
     this.#requests.rejectAll(rejectionOf('E_DRAIN', { status: 503 }))
-    for (const id of this.#streams.keys()) this.close(id, code, reason)
     clearInterval(this.#heartbeat)
     this.#heartbeat = undefined
   }
 
-  /** Ends what is left, without waiting. */
-  destroy(): void {
-    for (const { socket } of this.#streams.values()) socket.destroy()
-  }
-
-  #openStream(id: ConnectionId): EventStream | undefined {
-    const stream = this.#streams.get(id)
-    return stream?.ending === undefined ? stream : undefined
-  }
-
-  #push(stream: EventStream, bytes: Uint8Array): void {
-    const { socket } = stream
-    this.#deliveredCount++
-    this.#markDirty(stream)
-    stream.givenBytes += bytes.byteLength
-    socket.write(bytes)
-    if (socket.writableLength < GATHER_BYTES) return
-    // In parts: a burst reaches the kernel before it counts against the outbox.
-    this.#uncork(stream)
-    if (socket.writableLength > this.#options.maxOutboxBytes) this.#drop(stream, 'E_SLOW_CONSUMER')
-  }
-
-  #markDirty(stream: EventStream): void {
-    if (stream.isDirty) return
-    stream.isDirty = true
-    stream.socket.cork()
-    this.#dirty.push(stream)
-    this.#turnEnd ??= setImmediate(() => this.#flushAll())
-  }
-
-  #uncork(stream: EventStream): void {
-    if (!stream.isDirty) return
-    stream.isDirty = false
-    stream.socket.uncork()
-  }
-
-  #flushAll(): void {
-    this.#turnEnd = undefined
-    for (const stream of this.#dirty.splice(0)) {
-      this.#uncork(stream)
-      if (stream.socket.writableLength > this.#options.maxOutboxBytes) this.#drop(stream, 'E_SLOW_CONSUMER')
-      else this.#checkLevel(stream)
-    }
-  }
-
-  #checkLevel(stream: EventStream): void {
-    const { awaitedLevel, socket } = stream
-    if (awaitedLevel === undefined || stream.isClosed || stream.ending !== undefined) return
-    const maxBytes = awaitedLevel === 'empty' ? 0 : this.#options.maxOutboxBytes * LOW_SHARE
-    if (socket.writableLength <= maxBytes) {
-      stream.awaitedLevel = undefined
-      this.#context.calls()?.drained(stream.id)
-      // Node tells nothing of a write that the kernel takes later, unless more than its own limit waits.
-    } else socket.write(NOTHING, () => this.#checkLevel(stream))
-  }
-
   #beat(): void {
-    for (const stream of this.#streams.values()) {
+    for (const stream of this.#streams) {
       if (stream.ending !== undefined) continue
       const { socket } = stream
       const takenBytes = stream.givenBytes - socket.writableLength
       if (socket.writableLength === 0) {
         stream.takenBytes = undefined
-        stream.givenBytes += HEARTBEAT.length
-        socket.write(HEARTBEAT)
+        this.#outbox.give(stream, HEARTBEAT)
       } else if (stream.takenBytes === takenBytes) this.#drop(stream, 'E_HEARTBEAT_TIMEOUT')
       else stream.takenBytes = takenBytes
     }
@@ -252,15 +155,10 @@ export class EventStreams {
 
   #drop(stream: EventStream, code: 'E_SLOW_CONSUMER' | 'E_HEARTBEAT_TIMEOUT'): void {
     if (stream.ending !== undefined) return
-    if (code === 'E_SLOW_CONSUMER') this.#slowConsumerCount++
+    if (code === 'E_SLOW_CONSUMER') this.#connections.slowConsumerCount++
     stream.ending = { code: ERRORS[code].closeCode, reason: code }
     stream.socket.destroy()
     this.#forget(stream)
-  }
-
-  /** Closes the connection of a transport whose sink threw. */
-  fail(id: ConnectionId): void {
-    this.close(id, ERRORS.E_INTERNAL.closeCode, 'E_INTERNAL')
   }
 
   #destroyLater({ socket }: EventStream, delayMs: number): void {
@@ -271,12 +169,10 @@ export class EventStreams {
   #forget(stream: EventStream): void {
     if (stream.isClosed) return
     stream.isClosed = true
-    this.#groups.leaveAll(stream)
-    this.#streams.delete(stream.id)
-    this.#closedCount++
-    this.#sentByteCount += stream.givenBytes
+    this.#streams.delete(stream)
+    this.#connections.remove(stream)
     const { code, reason } = stream.ending ?? { code: 1006, reason: '' }
     this.#context.calls()?.closed(stream.id, code, reason)
-    if (this.#streams.size === 0) this.#context.ended()
+    this.#connections.forget(stream)
   }
 }

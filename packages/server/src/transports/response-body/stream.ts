@@ -1,8 +1,24 @@
 import type { Duplex } from 'node:stream'
 import type { ConnectionId, GroupId, OutboxLevel, UpgradeId } from '../../ports/transport.js'
+import type { AnyConnection } from '../connections.js'
+import type { OutboxMember } from '../outbox.js'
+
+/** A message that a stream gets as it is. */
+export interface StreamFrame {
+  readonly payload: Uint8Array
+}
+
+/** What acts for a stream; see {@link EventStream}. */
+export interface StreamOwner {
+  push(stream: EventStream, bytes: Uint8Array): void
+  await(stream: EventStream, level: OutboxLevel): void
+  close(stream: EventStream, code: number, reason: string): void
+  fail(stream: EventStream): void
+}
 
 /** State of one accepted event stream. */
-export class EventStream {
+export class EventStream implements AnyConnection<StreamFrame>, OutboxMember<Uint8Array> {
+  readonly #owner: StreamOwner
   readonly id: ConnectionId
   readonly upgrade: UpgradeId
   /** The body of the response ends with it, so events are written to it directly. */
@@ -11,8 +27,13 @@ export class EventStream {
   readonly groups = new Set<GroupId>()
   /** Last multicast to the connection; written by `Groups`. */
   multicast = 0
-  /** Has output of this turn. */
+  /** Nothing of a stream is left out. */
+  readonly backlog = undefined
+  /** A stream receives nothing. */
+  readonly partialBytes = 0
   isDirty = false
+  /** Has output of this turn. */
+  isCorked = false
   /** Bytes that the socket was given. */
   givenBytes = 0
   /** Bytes that it had taken at the last heartbeat, if it was full then. */
@@ -24,9 +45,46 @@ export class EventStream {
   /** The sink knows that it is gone. */
   isClosed = false
 
-  constructor(id: ConnectionId, upgrade: UpgradeId, socket: Duplex) {
+  constructor(owner: StreamOwner, id: ConnectionId, upgrade: UpgradeId, socket: Duplex) {
+    this.#owner = owner
     this.id = id
     this.upgrade = upgrade
     this.socket = socket
+  }
+
+  get isOpen(): boolean {
+    return this.ending === undefined
+  }
+
+  get outboxBytes(): number {
+    return this.socket.writableLength
+  }
+
+  send({ payload }: StreamFrame): void {
+    this.#owner.push(this, payload)
+  }
+
+  notifyDrained(level: OutboxLevel): void {
+    if (this.isOpen) this.#owner.await(this, level)
+  }
+
+  pause(): void {
+    // Nothing is read from a stream.
+  }
+
+  resume(): void {
+    // Nothing is paused.
+  }
+
+  close(code: number, reason: string): void {
+    if (this.isOpen) this.#owner.close(this, code, reason)
+  }
+
+  fail(): void {
+    if (this.isOpen) this.#owner.fail(this)
+  }
+
+  destroy(): void {
+    this.socket.destroy()
   }
 }

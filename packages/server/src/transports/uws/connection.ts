@@ -39,6 +39,14 @@ export class UwsConnection {
     this.upgrade = upgrade
   }
 
+  get isOpen(): boolean {
+    return this.socket !== undefined
+  }
+
+  get isClosed(): boolean {
+    return this.socket === undefined
+  }
+
   /** Bytes that wait for the peer. */
   get outboxBytes(): number {
     return this.framesBytes + (this.backlog?.byteLength ?? 0) + (this.socket?.getBufferedAmount() ?? 0)

@@ -17,9 +17,8 @@ import type {
   UpgradeId,
 } from '../../ports/transport.js'
 import { connectionLimit } from '../connection-limit.js'
-import { Groups } from '../groups.js'
+import { Connections } from '../connections.js'
 import { Keepalive } from '../keepalive.js'
-import { Overflows } from '../overflows.js'
 import { SinkCalls } from '../sink-calls.js'
 import { rejectionOf } from '../upgrade/rejection.js'
 import { uwsBehavior } from './behavior.js'
@@ -90,9 +89,7 @@ class UwsTransport implements Transport {
 
   readonly #options: TransportOptions
   readonly #load: () => Promise<UwsModule>
-  readonly #connections = new Map<ConnectionId, UwsConnection>()
-  readonly #groups = new Groups<UwsConnection>()
-  readonly #overflows = new Overflows()
+  readonly #connections = new Connections<UwsConnection>()
   readonly #outbox: UwsOutbox
   readonly #topics: UwsTopics
   #app: UwsApp | undefined
@@ -102,9 +99,6 @@ class UwsTransport implements Transport {
   #sink: SinkCalls | undefined
   #closeListener: (() => void) | undefined
   #isStopped = false
-  #acceptedCount = 0
-  #closedCount = 0
-  #slowConsumerCount = 0
 
   constructor(options: TransportOptions, load: () => Promise<UwsModule>, topicMembers: number) {
     this.#options = options
@@ -115,7 +109,7 @@ class UwsTransport implements Transport {
       { maxOutboxBytes, compressFromBytes },
       {
         overflow: (connection) => {
-          this.#slowConsumerCount++
+          this.#connections.slowConsumerCount++
           this.#closeWith(connection, 'E_SLOW_CONSUMER')
         },
         drained: (connection) => this.#sink?.drained(connection.id),
@@ -123,13 +117,14 @@ class UwsTransport implements Transport {
       },
     )
     this.#topics = new UwsTopics(this.#outbox, compressFromBytes, topicMembers)
-    this.#keepalive = new Keepalive(options, this.#connections, {
+    this.#keepalive = new Keepalive(options, this.#connections.open, {
       // Complete messages, pings and pongs count as activity: uWebSockets.js does not report fragments.
       ping: (connection) => void connection.socket?.ping(),
       silent: (connection) => this.#closeWith(connection, 'E_HEARTBEAT_TIMEOUT'),
     })
     const maxConnections = connectionLimit(options.maxConnections)
-    const isFull = (pendingCount: number) => this.#isStopped || this.#connections.size + pendingCount >= maxConnections
+    const isFull = (pendingCount: number) =>
+      this.#isStopped || this.#connections.open.size + pendingCount >= maxConnections
     const hasCompression = options.compression !== undefined
     this.#upgrades = new UwsUpgrades({ handshakeTimeoutMs, maxHeaderBytes, hasCompression, isFull })
     this.#http = new UwsHttp({ httpServer, maxHeaderBytes, isEncrypted: options.tls !== undefined })
@@ -165,9 +160,9 @@ class UwsTransport implements Transport {
   }
 
   accept(upgrade: UpgradeId, options: AcceptOptions = {}): void {
-    const connection = new UwsConnection((this.#acceptedCount + 1) as ConnectionId, upgrade)
+    const connection = new UwsConnection((this.#connections.acceptedCount + 1) as ConnectionId, upgrade)
     this.#decide(upgrade, () => {
-      if (this.#upgrades.accept(upgrade, { connection }, options)) this.#acceptedCount++
+      if (this.#upgrades.accept(upgrade, { connection }, options)) this.#connections.acceptedCount++
     })
   }
 
@@ -178,18 +173,19 @@ class UwsTransport implements Transport {
   join(id: ConnectionId, group: GroupId): void {
     const connection = this.#connections.get(id)
     if (connection === undefined || connection.groups.has(group)) return
-    this.#groups.join(connection, group)
-    this.#topics.joined(connection, group, this.#groups.membersOf(group))
+    const { groups } = this.#connections
+    groups.join(connection, group)
+    this.#topics.joined(connection, group, groups.membersOf(group))
   }
 
   setOverflow(group: GroupId, overflow: GroupOverflow | undefined): void {
-    this.#overflows.set(group, overflow)
+    this.#connections.setOverflow(group, overflow)
   }
 
   leave(id: ConnectionId, group: GroupId): void {
     const connection = this.#connections.get(id)
     if (connection === undefined) return
-    this.#groups.leave(connection, group)
+    this.#connections.groups.leave(connection, group)
     this.#topics.left(connection, group)
   }
 
@@ -200,15 +196,13 @@ class UwsTransport implements Transport {
     except?: ConnectionId,
     topic?: number,
   ): void {
-    if (!this.#groups.hasMembers(groups)) return
+    if (!this.#connections.groups.hasMembers(groups)) return
     const frame = createFrame(data, isBinary)
-    const mayDrop = topic !== undefined && this.#overflows.hasAny(groups)
-    if (groups.length === 1 && !mayDrop && this.#publish(groups[0], frame, except)) return
-    this.#groups.forEachMember(groups, (connection) => {
-      if (connection.id === except) return
-      const droppable = mayDrop ? this.#overflows.droppable(connection.groups, groups, topic) : undefined
-      this.#outbox.push(connection, frame, droppable)
-    })
+    const mayLeaveOut = this.#connections.mayLeaveOut(groups, topic)
+    if (groups.length === 1 && !mayLeaveOut && this.#publish(groups[0], frame, except)) return
+    this.#connections.multicast(groups, except, topic, (connection, droppable) =>
+      this.#outbox.push(connection, frame, droppable),
+    )
   }
 
   /** @returns `false`: the group has no topic. */
@@ -243,24 +237,16 @@ class UwsTransport implements Transport {
 
   /** Cost: O(connections). uWebSockets.js copies waiting data, so shared bytes count once per receiver. */
   stats(): TransportStats {
-    let outboxBytes = 0
-    for (const connection of this.#connections.values()) outboxBytes += connection.outboxBytes
     return {
-      connections: this.#connections.size,
-      acceptedCount: this.#acceptedCount,
+      ...this.#connections.stats(),
+      ...this.#outbox.stats(),
       refusedCount: this.#upgrades.refusedCount,
-      closedCount: this.#closedCount,
       proxyHeaderRefusedCount: 0,
-      slowConsumerCount: this.#slowConsumerCount,
-      ...this.#outbox.leftOut,
       receivedMessageCount: this.#sink?.messageCount ?? 0,
       receivedByteCount: this.#sink?.byteCount ?? 0,
-      deliveredCount: this.#outbox.deliveredCount,
-      sentByteCount: this.#outbox.sentByteCount,
       partialBytes: 0,
       answeredMessageCount: 0,
       restartedThreadCount: 0,
-      outboxBytes,
     }
   }
 
@@ -295,7 +281,7 @@ class UwsTransport implements Transport {
         if (!calls.upgrade(request)) this.#upgrades.reject(request.id, rejectionOf('E_INTERNAL', { status: 500 }))
       },
       open: (connection) => {
-        this.#connections.set(connection.id, connection)
+        this.#connections.add(connection)
         this.#keepalive.alive(connection)
         calls.open(connection.id, connection.upgrade)
       },
@@ -336,10 +322,9 @@ class UwsTransport implements Transport {
     connection.socket = undefined
     this.#outbox.clear(connection)
     const groups = [...connection.groups]
-    this.#groups.leaveAll(connection)
+    this.#connections.remove(connection)
+    this.#connections.forget(connection)
     for (const group of groups) this.#topics.left(connection, group)
-    this.#connections.delete(connection.id)
-    this.#closedCount++
     this.#sink?.closed(connection.id, code, reason)
   }
 }

@@ -2,11 +2,17 @@ import type { Socket } from 'node:net'
 import type { WebSocket } from 'ws'
 import type { ConnectionId, GroupId, OutboxLevel, UpgradeId } from '../../ports/transport.js'
 import type { Backlog } from '../backlog.js'
+import type { AnyConnection } from '../connections.js'
+import type { OutboxMember } from '../outbox.js'
+import type { Droppable } from '../overflows.js'
 import type { Batch } from './batch.js'
+import type { WsFrame } from './frame.js'
 import { FrameBoundaries } from './frame-boundaries.js'
+import type { WebSockets } from './websockets.js'
 
 /** State of one accepted WebSocket. Each part of this transport writes only its own fields. */
-export class WsConnection {
+export class WsConnection implements AnyConnection<WsFrame>, OutboxMember<Buffer> {
+  readonly #owner: WebSockets
   readonly id: ConnectionId
   readonly upgrade: UpgradeId
   readonly websocket: WebSocket
@@ -46,7 +52,8 @@ export class WsConnection {
   /** The sink knows that it is gone. */
   isClosed = false
 
-  constructor(id: ConnectionId, upgrade: UpgradeId, websocket: WebSocket, socket: Socket) {
+  constructor(owner: WebSockets, id: ConnectionId, upgrade: UpgradeId, websocket: WebSocket, socket: Socket) {
+    this.#owner = owner
     this.id = id
     this.upgrade = upgrade
     this.websocket = websocket
@@ -59,5 +66,41 @@ export class WsConnection {
   get outboxBytes(): number {
     const { batch, backlog, queuedBytes, socket } = this
     return (batch?.byteLength ?? 0) + queuedBytes + socket.writableLength + (backlog?.byteLength ?? 0)
+  }
+
+  get isOpen(): boolean {
+    return this.closeCode === undefined
+  }
+
+  get partialBytes(): number {
+    return this.isClosed ? 0 : this.boundaries.partialBytes
+  }
+
+  send(frame: WsFrame, droppable?: Droppable): void {
+    this.#owner.push(this, frame, droppable)
+  }
+
+  notifyDrained(level: OutboxLevel): void {
+    this.#owner.await(this, level)
+  }
+
+  pause(): void {
+    this.#owner.pause(this)
+  }
+
+  resume(): void {
+    this.#owner.resume(this)
+  }
+
+  close(code: number, reason: string): void {
+    this.#owner.close(this, code, reason)
+  }
+
+  fail(): void {
+    this.#owner.drop(this, 'E_INTERNAL')
+  }
+
+  destroy(): void {
+    this.websocket.terminate()
   }
 }

@@ -28,6 +28,10 @@ export class WsFrame {
     this.plain = frame
   }
 
+  get payload(): Buffer {
+    return this.plain.subarray(this.#headerBytes)
+  }
+
   get payloadBytes(): number {
     return this.plain.length - this.#headerBytes
   }
@@ -42,8 +46,7 @@ export class WsFrame {
   }
 
   #deflate(): Buffer {
-    const payload = this.plain.subarray(this.#headerBytes)
-    const flushed = deflateRawSync(payload, { finishFlush: constants.Z_SYNC_FLUSH })
+    const flushed = deflateRawSync(this.payload, { finishFlush: constants.Z_SYNC_FLUSH })
     const bytes = flushed.length - FLUSH_END_BYTES
     const header = headerBytes(bytes)
     if (header + bytes >= this.plain.length) return this.plain

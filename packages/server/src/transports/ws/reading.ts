@@ -15,7 +15,7 @@ const MAX_TURN_BYTES = 128 * 1024
 export class WsReading {
   readonly #tickMs: number
   readonly #timeoutTicks: number
-  readonly #connections: ReadonlyMap<unknown, WsConnection>
+  readonly #connections: Iterable<WsConnection>
   readonly #onLate: (connection: WsConnection) => void
   /** Connections that were read in this turn. */
   readonly #read: WsConnection[] = []
@@ -26,7 +26,7 @@ export class WsReading {
   /** @param onLate A message has not ended in time: the caller closes the connection. */
   constructor(
     messageTimeoutMs: number = DEFAULT_MESSAGE_TIMEOUT_MS,
-    connections: ReadonlyMap<unknown, WsConnection>,
+    connections: Iterable<WsConnection>,
     onLate: (connection: WsConnection) => void,
   ) {
     this.#tickMs = Math.max(MIN_TICK_MS, messageTimeoutMs / TICKS_PER_TIMEOUT)
@@ -79,7 +79,7 @@ export class WsReading {
 
   #sweep(): void {
     this.#tick++
-    for (const connection of this.#connections.values()) {
+    for (const connection of this.#connections) {
       if (connection.messageTick === 0) continue
       if (connection.isPaused) connection.messageTick++
       // One extra tick, because the message began somewhere within its tick.

@@ -2,65 +2,70 @@
 
 use std::collections::BTreeMap;
 
+use super::Step;
 use crate::clock::now_us;
 use crate::loadgen::connection::{Awaited, Phase, Reading, Slot};
-use crate::loadgen::order::{CloseTask, OrderNumber, Report};
-use crate::loadgen::worker::{NO_CLOSE_FRAME, Worker};
+use crate::loadgen::connections::{Connections, Event, EventKind};
+use crate::loadgen::order::{CloseTask, Report};
 use crate::socket;
 
 pub(crate) struct Closing {
-    number: OrderNumber,
     left_count: u64,
     by_code: BTreeMap<u16, u64>,
     deadline_us: u64,
+    /// Those that did not answer have been cut; they are counted before the next step.
+    has_cut: bool,
 }
 
-impl Worker {
-    pub(super) fn begin_close(&mut self, number: OrderNumber, task: CloseTask) {
-        let slots = self.open_slots(task.max_connections);
-        let deadline_us = now_us() + task.timeout_us;
+impl Closing {
+    pub(super) fn begin(task: CloseTask, connections: &mut Connections) -> Self {
+        let slots = connections.open_slots(task.max_connections);
         let left_count = slots.len() as u64;
-        self.jobs.close = Some(Closing { number, left_count, by_code: BTreeMap::new(), deadline_us });
+        let deadline_us = now_us() + task.timeout_us;
         for slot in slots {
-            let connection = self.connection(slot);
-            connection.awaited.insert(Awaited::CLOSE);
+            let connection = connections.get_mut(slot);
             connection.reading = Reading::Freely;
             if task.is_abrupt {
+                connection.awaited.insert(Awaited::CLOSE);
                 // If the option fails, the connection still ends.
                 let _ = connection.stream.as_ref().map(|stream| socket::reset_on_close(stream.socket()));
-                self.cut(slot);
+                connections.cut(slot);
             } else {
-                self.send_close(slot);
-                self.read(slot, false);
+                connections.close(slot);
+                connections.read(slot, false);
             }
         }
+        Self { left_count, by_code: BTreeMap::new(), deadline_us, has_cut: false }
     }
 
-    pub(super) fn on_closed(&mut self, code: u16) {
-        if let Some(job) = self.jobs.close.as_mut() {
-            job.left_count -= 1;
-            *job.by_code.entry(code).or_default() += 1;
+    pub(super) fn on(&mut self, event: &Event, connections: &Connections) {
+        if let EventKind::Lost { code } = event.kind
+            && connections.get(event.slot).awaited.has(Awaited::CLOSE)
+        {
+            self.left_count -= 1;
+            *self.by_code.entry(code).or_default() += 1;
         }
     }
 
-    pub(super) fn tick_close(&mut self, now_us: u64) -> Option<u64> {
-        let job = self.jobs.close.as_ref()?;
-        if job.left_count > 0 && now_us < job.deadline_us {
-            return Some(job.deadline_us);
-        }
-        for index in 0..self.connections.len() {
-            let connection = &self.connections[index];
-            if connection.awaited.has(Awaited::CLOSE) || connection.phase == Phase::Ending {
-                self.cut(Slot(index as u32));
+    pub(super) fn step(&mut self, now_us: u64, connections: &mut Connections) -> Step {
+        if self.left_count > 0 && !self.has_cut {
+            if now_us < self.deadline_us {
+                return Step::Wait(Some(self.deadline_us));
             }
+            self.has_cut = true;
+            cut_all(connections, |awaited, _| awaited.has(Awaited::CLOSE));
+            return Step::Wait(Some(0));
         }
-        let job = self.jobs.close.take()?;
-        self.answer(job.number, Report::Closed { by_code: job.by_code });
-        None
+        cut_all(connections, |_, phase| phase == Phase::Ending);
+        Step::Done(Report::Closed { by_code: std::mem::take(&mut self.by_code) })
     }
+}
 
-    fn cut(&mut self, slot: Slot) {
-        self.lose(slot, NO_CLOSE_FRAME);
-        self.vacate(slot);
-    }
+fn cut_all(connections: &mut Connections, is_cut: impl Fn(Awaited, Phase) -> bool) {
+    let slots: Vec<Slot> = connections
+        .iter()
+        .filter(|(_, connection)| is_cut(connection.awaited, connection.phase))
+        .map(|(slot, _)| slot)
+        .collect();
+    slots.into_iter().for_each(|slot| connections.cut(slot));
 }

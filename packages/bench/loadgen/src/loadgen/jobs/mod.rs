@@ -1,4 +1,4 @@
-//! Commands under way, one file each.
+//! Commands under way, one file each. A job sees the thread's connections and nothing else of it.
 
 mod close;
 mod connect;
@@ -9,89 +9,189 @@ mod ping;
 mod send;
 mod slow;
 
-use super::connection::{Awaited, NO_SENDER, Phase, Slot};
-use super::order::{Order, Report, Stats, Task};
-use super::worker::Worker;
+use super::connections::{Connections, Event};
+use super::order::{Order, OrderNumber, Progress, Report, Task};
+use super::plans::clients::Clients;
+use super::plans::replay::Replay;
+use super::plans::users::Users;
 
-/// At most one of each kind, which the main thread ensures.
-#[derive(Default)]
-pub(crate) struct Jobs {
-    connect: Option<connect::Connecting>,
-    send: Option<send::Sending>,
-    count: Option<count::Counting>,
-    flood: Option<flood::Flooding>,
-    ping: Option<ping::Pinging>,
-    throttle: Option<slow::Throttle>,
-    close: Option<close::Closing>,
-    /// Windows so far; a connection stores the number of its window.
-    window_count: u32,
-    /// Frames and bytes of the last window, for `stats`.
-    last_totals: (u64, u64),
+/// What a job does next.
+pub(crate) enum Step {
+    /// Nothing before this time; `None`: before an event.
+    Wait(Option<u64>),
+    /// It has an answer, and goes on.
+    Answer(Report),
+    /// It has its answer, and ends.
+    Done(Report),
 }
 
-impl Worker {
-    pub(crate) fn begin(&mut self, order: Order) {
-        let number = order.number;
-        match order.task {
-            Task::Connect(task) => self.begin_connect(number, task),
-            Task::Send(task) => self.begin_send(number, &task),
-            Task::Count(task) => self.begin_count(number, task),
-            Task::StopCount(task) => self.begin_stop_count(number, task),
-            Task::Flood(task) => self.begin_flood(number, task),
-            Task::Ping(task) => self.begin_ping(number, &task),
-            Task::Slow(task) => self.begin_slow(number, task),
-            Task::Stats => self.answer(number, Report::Stats(self.stats())),
-            Task::Close(task) => self.begin_close(number, task),
+/// A command under way.
+pub(crate) enum Job {
+    Connect(connect::Connecting),
+    Send(send::Sending),
+    Count(count::Counting),
+    Flood(flood::Flooding),
+    Ping(ping::Pinging),
+    Slow(slow::Throttle),
+    Close(close::Closing),
+    Clients(Box<Clients>),
+    Users(Box<Users>),
+    Replay(Box<Replay>),
+}
+
+impl Job {
+    /// Does what is due.
+    fn step(&mut self, now_us: u64, connections: &mut Connections) -> Step {
+        match self {
+            Self::Connect(job) => job.step(now_us, connections),
+            Self::Send(job) => job.step(now_us, connections),
+            Self::Count(job) => job.step(now_us, connections),
+            Self::Flood(job) => job.step(now_us, connections),
+            Self::Ping(job) => job.step(now_us, connections),
+            Self::Slow(job) => job.step(now_us, connections),
+            Self::Close(job) => job.step(now_us, connections),
+            Self::Clients(job) => job.step(connections),
+            Self::Users(job) => job.step(connections),
+            Self::Replay(job) => job.step(now_us, connections),
         }
     }
 
-    /// Does what is due and returns when the next job is.
-    pub(crate) fn tick(&mut self, now_us: u64) -> Option<u64> {
-        let deadlines = [
-            self.tick_connect(now_us),
-            self.tick_send(now_us),
-            self.tick_flood(now_us),
-            self.tick_ping(now_us),
-            self.tick_slow(now_us),
-            self.tick_close(now_us),
-            // Last, because the others' reads in their ticks belong to the window.
-            self.tick_count(now_us),
-        ];
-        deadlines.into_iter().flatten().min()
+    fn on(&mut self, event: &Event, connections: &mut Connections) {
+        match self {
+            Self::Connect(job) => job.on(event),
+            Self::Send(job) => job.on(event, connections),
+            Self::Flood(job) => job.on(event, connections),
+            Self::Ping(job) => job.on(event, connections),
+            Self::Close(job) => job.on(event, connections),
+            Self::Clients(job) => job.on(event, connections),
+            Self::Users(job) => job.on(event, connections),
+            Self::Replay(job) => job.on(event, connections),
+            Self::Count(_) | Self::Slow(_) => {}
+        }
+    }
+}
+
+/// A job, and the order that it answers next.
+struct Running {
+    number: OrderNumber,
+    job: Job,
+}
+
+/// The jobs of a thread. At most one of each kind, which the main thread ensures.
+#[derive(Default)]
+pub(crate) struct Jobs(Vec<Running>);
+
+impl Jobs {
+    /// Begins the order and returns its answer if it has one at once.
+    pub(crate) fn begin(&mut self, Order { number, task }: Order, connections: &mut Connections) -> Option<Report> {
+        let job = match task {
+            Task::Connect(task) => Job::Connect(connect::Connecting::new(task, connections)),
+            Task::Send(task) => Job::Send(send::Sending::begin(&task, connections)),
+            Task::Count(task) => Job::Count(count::Counting::begin(task, connections)),
+            Task::Flood(task) => Job::Flood(flood::Flooding::begin(task, connections)),
+            Task::Ping(task) => Job::Ping(ping::Pinging::begin(&task, connections)),
+            Task::Close(task) => Job::Close(close::Closing::begin(task, connections)),
+            Task::Clients(course, part) => Job::Clients(Box::new(Clients::new(course, part))),
+            Task::Users(plan) => match Users::new(*plan, connections) {
+                Ok(users) => Job::Users(Box::new(users)),
+                Err(message) => return Some(Report::Failed(message)),
+            },
+            Task::Replay(plan) => match Replay::new(*plan) {
+                Ok(replay) => Job::Replay(Box::new(replay)),
+                Err(message) => return Some(Report::Failed(message)),
+            },
+            Task::Slow(task) => {
+                self.0.retain(|running| !matches!(running.job, Job::Slow(_)));
+                let (throttle, report) = slow::begin(task, connections);
+                self.0.extend(throttle.map(|job| Running { number, job: Job::Slow(job) }));
+                return Some(report);
+            }
+            Task::Stats => {
+                let mut stats = connections.stats();
+                stats.plan = self.0.iter().find_map(|running| progress(&running.job));
+                return Some(Report::Stats(stats));
+            }
+            Task::StopCount(task) => {
+                let Some(job) = self.amend(number, |job| if let Job::Count(job) = job { Some(job) } else { None })
+                else {
+                    return Some(Report::Counting);
+                };
+                job.stop(task);
+                return None;
+            }
+            Task::BeginClients(window) => {
+                self.amend_clients(number)?.begin(window);
+                return None;
+            }
+            Task::FinishClients => {
+                self.amend_clients(number)?.finish();
+                return None;
+            }
+        };
+        self.0.push(Running { number, job });
+        None
     }
 
-    /// Tells the jobs that wait for a connection that it has ended.
-    pub(crate) fn lost_by_jobs(&mut self, slot: Slot, code: u16) {
-        let awaited = self.connection(slot).awaited;
-        if awaited.has(Awaited::ANSWER) {
-            self.answer_lost();
-        }
-        if awaited.has(Awaited::APP_PONG) || awaited.has(Awaited::PONG) {
-            self.pings_lost(slot);
-        }
-        if awaited.has(Awaited::CLOSE) {
-            self.on_closed(code);
-        }
-        self.connection(slot).sender = NO_SENDER;
+    fn amend_clients(&mut self, number: OrderNumber) -> Option<&mut Clients> {
+        self.amend(number, |job| if let Job::Clients(job) = job { Some(&mut **job) } else { None })
     }
 
-    fn stats(&self) -> Stats {
-        let open = || self.connections.iter().filter(|connection| connection.phase == Phase::Open);
-        let window = self.intake.window.as_ref();
-        let totals =
-            window.map(|window| (window.counts.frame_count + window.slow_counts.frame_count, window.wire_bytes));
-        let (frame_count, wire_bytes) = totals.unwrap_or(self.jobs.last_totals);
-        let is_connecting =
-            |phase: Phase| matches!(phase, Phase::Connecting | Phase::Securing | Phase::Upgrading | Phase::Preparing);
-        Stats {
-            open_count: open().count() as u64,
-            connecting_count: self.connections.iter().filter(|connection| is_connecting(connection.phase)).count()
-                as u64,
-            compressed_count: open().filter(|connection| connection.is_compressed).count() as u64,
-            slow_count: open().filter(|connection| connection.is_slow()).count() as u64,
-            frame_count,
-            wire_bytes,
-            closed: self.closed.clone(),
+    /// The job that `number` is for, whose answer it gets from now on.
+    fn amend<T: ?Sized>(&mut self, number: OrderNumber, of: impl Fn(&mut Job) -> Option<&mut T>) -> Option<&mut T> {
+        self.0.iter_mut().find_map(|running| {
+            let job = of(&mut running.job)?;
+            running.number = number;
+            Some(job)
+        })
+    }
+
+    /// Does what is due, calls `answer` with the answers, and returns when the next job is due.
+    pub(crate) fn step(
+        &mut self,
+        now_us: u64,
+        connections: &mut Connections,
+        answer: impl Fn(OrderNumber, Report),
+    ) -> Option<u64> {
+        let mut next_us = None;
+        // A window last, because the others' reads in their steps belong to it.
+        self.0.sort_by_key(|running| matches!(running.job, Job::Count(_)));
+        self.0.retain_mut(|Running { number, job }| {
+            loop {
+                match job.step(now_us, connections) {
+                    Step::Answer(report) => answer(*number, report),
+                    Step::Done(report) => {
+                        answer(*number, report);
+                        return false;
+                    }
+                    Step::Wait(due_us) => {
+                        next_us = [next_us, due_us].into_iter().flatten().min();
+                        return true;
+                    }
+                }
+            }
+        });
+        next_us
+    }
+
+    pub(crate) fn on(&mut self, event: &Event, connections: &mut Connections) {
+        for running in &mut self.0 {
+            running.job.on(event, connections);
         }
+    }
+
+    /// The clients, who measure how long the thread waits and send before it reads.
+    pub(crate) fn clients(&mut self) -> Option<&mut Clients> {
+        self.0.iter_mut().find_map(|running| match &mut running.job {
+            Job::Clients(clients) => Some(&mut **clients),
+            _ => None,
+        })
+    }
+}
+
+fn progress(job: &Job) -> Option<(&'static str, Progress)> {
+    match job {
+        Job::Clients(clients) => Some(("clients", clients.progress())),
+        Job::Users(users) => Some(("users", users.progress())),
+        _ => None,
     }
 }

@@ -5,15 +5,15 @@ use std::collections::BinaryHeap;
 
 use webmq_websocket::{Opcode, encode_masked_frame};
 
+use super::Step;
 use crate::clock::now_us;
 use crate::latencies::Latencies;
 use crate::loadgen::batch::{MASK, text_frame};
 use crate::loadgen::connection::{Awaited, Slot};
-use crate::loadgen::order::{OrderNumber, PingTask, Report};
-use crate::loadgen::worker::Worker;
+use crate::loadgen::connections::{Connections, Event, EventKind};
+use crate::loadgen::order::{PingTask, Report};
 
 pub(crate) struct Pinging {
-    number: OrderNumber,
     frame: Vec<u8>,
     awaited: Awaited,
     /// Pings without an answer that have not timed out.
@@ -26,14 +26,14 @@ pub(crate) struct Pinging {
     due: BinaryHeap<Reverse<(u64, Slot)>>,
 }
 
-impl Worker {
-    pub(super) fn begin_ping(&mut self, number: OrderNumber, task: &PingTask) {
-        let slots = self.open_slots(task.max_connections);
+impl Pinging {
+    pub(super) fn begin(task: &PingTask, connections: &mut Connections) -> Self {
+        let slots = connections.open_slots(task.max_connections);
         let mut frame = Vec::new();
         let awaited = match &task.application {
             Some((text, prefix)) => {
                 frame = text_frame(text);
-                self.intake.prefixes.pong = prefix.clone();
+                connections.intake.prefixes.pong = prefix.clone();
                 Awaited::APP_PONG
             }
             None => {
@@ -41,9 +41,8 @@ impl Worker {
                 Awaited::PONG
             }
         };
-        self.jobs.ping = Some(Pinging {
-            number,
-            frame: frame.clone(),
+        let mut job = Self {
+            frame,
             awaited,
             left_count: slots.len() as u64 * u64::from(task.per_connection),
             missing_count: 0,
@@ -51,88 +50,80 @@ impl Worker {
             deadline_us: now_us() + task.timeout_us,
             interval_us: task.interval_us,
             due: BinaryHeap::new(),
-        });
+        };
         if task.per_connection == 0 {
-            return;
+            return job;
         }
         let (began_us, slot_count) = (now_us(), slots.len() as u64);
         for (index, slot) in slots.into_iter().enumerate() {
-            let connection = self.connection(slot);
+            let connection = connections.get_mut(slot);
             connection.awaited.insert(awaited);
             connection.ping_count = task.per_connection - 1;
             connection.began_us = now_us();
             if task.interval_us == 0 {
-                self.write(slot, &frame);
-            } else if let Some(job) = self.jobs.ping.as_mut() {
+                connections.write(slot, &job.frame);
+            } else {
                 // Spread over the interval.
                 job.due.push(Reverse((began_us + task.interval_us * index as u64 / slot_count, slot)));
             }
         }
+        job
     }
 
-    pub(crate) fn on_ponged(&mut self, slot: Slot, now_us: u64) {
-        let Some(job) = self.jobs.ping.as_mut() else { return };
-        let connection = &mut self.connections[slot.index()];
-        if !connection.awaited.has(job.awaited) {
+    pub(super) fn on(&mut self, event: &Event, connections: &mut Connections) {
+        match event.kind {
+            EventKind::Ponged { at_us } => self.on_ponged(event.slot, at_us, connections),
+            EventKind::Lost { .. } if connections.get(event.slot).awaited.has(self.awaited) => {
+                let lost_count = u64::from(connections.get(event.slot).ping_count) + 1;
+                self.left_count -= lost_count;
+                self.missing_count += lost_count;
+            }
+            _ => {}
+        }
+    }
+
+    fn on_ponged(&mut self, slot: Slot, now_us: u64, connections: &mut Connections) {
+        let connection = connections.get_mut(slot);
+        if !connection.awaited.has(self.awaited) {
             return;
         }
-        job.left_count -= 1;
-        job.latencies.record(now_us.saturating_sub(connection.began_us));
+        self.left_count -= 1;
+        self.latencies.record(now_us.saturating_sub(connection.began_us));
         if connection.ping_count == 0 {
-            connection.awaited.remove(job.awaited);
+            connection.awaited.remove(self.awaited);
             return;
         }
         connection.ping_count -= 1;
-        if job.interval_us > 0 {
-            job.due.push(Reverse(((connection.began_us + job.interval_us).max(now_us), slot)));
+        if self.interval_us > 0 {
+            self.due.push(Reverse(((connection.began_us + self.interval_us).max(now_us), slot)));
             return;
         }
         connection.began_us = now_us;
-        let frame = std::mem::take(&mut job.frame);
-        self.write(slot, &frame);
-        if let Some(job) = self.jobs.ping.as_mut() {
-            job.frame = frame;
-        }
+        connections.write(slot, &self.frame);
     }
 
-    pub(super) fn pings_lost(&mut self, slot: Slot) {
-        let lost_count = u64::from(self.connection(slot).ping_count) + 1;
-        if let Some(job) = self.jobs.ping.as_mut() {
-            job.left_count -= lost_count;
-            job.missing_count += lost_count;
+    pub(super) fn step(&mut self, now_us: u64, connections: &mut Connections) -> Step {
+        if self.left_count > 0 && now_us < self.deadline_us {
+            let next_us = self.send_due(now_us, connections);
+            return Step::Wait(Some(next_us.map_or(self.deadline_us, |due_us| due_us.min(self.deadline_us))));
         }
-    }
-
-    pub(super) fn tick_ping(&mut self, now_us: u64) -> Option<u64> {
-        let job = self.jobs.ping.as_ref()?;
-        if job.left_count > 0 && now_us < job.deadline_us {
-            let deadline_us = job.deadline_us;
-            return Some(self.ping_due(now_us).map_or(deadline_us, |due_us| due_us.min(deadline_us)));
-        }
-        let job = self.jobs.ping.take()?;
-        for connection in &mut self.connections {
-            connection.awaited.remove(job.awaited);
-        }
-        let missing_count = job.missing_count + job.left_count;
-        self.answer(job.number, Report::Pinged { latencies: Box::new(job.latencies), missing_count });
-        None
+        connections.iter_mut().for_each(|connection| connection.awaited.remove(self.awaited));
+        let latencies = Box::new(std::mem::replace(&mut self.latencies, Latencies::new()));
+        Step::Done(Report::Pinged { latencies, missing_count: self.missing_count + self.left_count })
     }
 
     /// Sends the pings that are due and returns when the next is.
-    fn ping_due(&mut self, now_us: u64) -> Option<u64> {
+    fn send_due(&mut self, now_us: u64, connections: &mut Connections) -> Option<u64> {
         loop {
-            let job = self.jobs.ping.as_mut()?;
-            let Reverse((due_us, slot)) = *job.due.peek()?;
+            let Reverse((due_us, slot)) = *self.due.peek()?;
             if due_us > now_us {
                 return Some(due_us);
             }
-            job.due.pop();
-            let frame = job.frame.clone();
-            let awaited = job.awaited;
-            let connection = self.connection(slot);
-            if connection.awaited.has(awaited) {
+            self.due.pop();
+            let connection = connections.get_mut(slot);
+            if connection.awaited.has(self.awaited) {
                 connection.began_us = now_us;
-                self.write(slot, &frame);
+                connections.write(slot, &self.frame);
             }
         }
     }

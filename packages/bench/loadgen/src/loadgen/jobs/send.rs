@@ -2,74 +2,69 @@
 
 use rustc_hash::FxHashMap;
 
+use super::Step;
 use crate::clock::now_us;
 use crate::loadgen::batch::text_frame;
-use crate::loadgen::connection::{Awaited, GroupId, Slot};
-use crate::loadgen::order::{OrderNumber, Report, SendTask};
-use crate::loadgen::worker::Worker;
+use crate::loadgen::connection::{Awaited, GroupId};
+use crate::loadgen::connections::{Connections, Event, EventKind};
+use crate::loadgen::order::{Report, SendTask};
 
 pub(crate) struct Sending {
-    number: OrderNumber,
     waiting_count: u64,
     ok_count: u64,
     failed_count: u64,
     deadline_us: u64,
 }
 
-impl Worker {
-    pub(super) fn begin_send(&mut self, number: OrderNumber, task: &SendTask) {
+impl Sending {
+    pub(super) fn begin(task: &SendTask, connections: &mut Connections) -> Self {
         let mut frames: FxHashMap<GroupId, Vec<u8>> = FxHashMap::default();
-        let slots = self.open_slots(task.max_connections);
-        let mut job =
-            Sending { number, waiting_count: 0, ok_count: 0, failed_count: 0, deadline_us: now_us() + task.timeout_us };
+        let slots = connections.open_slots(task.max_connections);
+        let mut job = Self { waiting_count: 0, ok_count: 0, failed_count: 0, deadline_us: now_us() + task.timeout_us };
         if let Some(prefix) = &task.awaited_prefix {
-            self.intake.prefixes.answer = prefix.clone();
+            connections.intake.prefixes.answer = prefix.clone();
             job.waiting_count = slots.len() as u64;
         } else {
             job.ok_count = slots.len() as u64;
         }
-        self.jobs.send = Some(job);
         for slot in slots {
-            let connection = self.connection(slot);
+            let connection = connections.get_mut(slot);
             if task.awaited_prefix.is_some() {
                 connection.awaited.insert(Awaited::ANSWER);
             }
             let group = connection.group;
             let bytes = frames.entry(group).or_insert_with(|| frames_of(&task.texts, group));
-            self.write(slot, bytes);
+            connections.write(slot, bytes);
         }
+        job
     }
 
-    pub(crate) fn on_answered(&mut self, slot: Slot) {
-        let connection = &mut self.connections[slot.index()];
-        if let Some(job) = self.jobs.send.as_mut().filter(|_| connection.awaited.has(Awaited::ANSWER)) {
-            connection.awaited.remove(Awaited::ANSWER);
-            job.waiting_count -= 1;
-            job.ok_count += 1;
-        }
-    }
-
-    pub(super) fn answer_lost(&mut self) {
-        if let Some(job) = self.jobs.send.as_mut() {
-            job.waiting_count -= 1;
-            job.failed_count += 1;
-        }
-    }
-
-    pub(super) fn tick_send(&mut self, now_us: u64) -> Option<u64> {
-        let job = self.jobs.send.as_ref()?;
-        if job.waiting_count > 0 && now_us < job.deadline_us {
-            return Some(job.deadline_us);
-        }
-        let job = self.jobs.send.take()?;
-        if job.waiting_count > 0 {
-            for connection in &mut self.connections {
-                connection.awaited.remove(Awaited::ANSWER);
+    pub(super) fn on(&mut self, event: &Event, connections: &mut Connections) {
+        match event.kind {
+            EventKind::Answered => {
+                let connection = connections.get_mut(event.slot);
+                if connection.awaited.has(Awaited::ANSWER) {
+                    connection.awaited.remove(Awaited::ANSWER);
+                    self.waiting_count -= 1;
+                    self.ok_count += 1;
+                }
             }
+            EventKind::Lost { .. } if connections.get(event.slot).awaited.has(Awaited::ANSWER) => {
+                self.waiting_count -= 1;
+                self.failed_count += 1;
+            }
+            _ => {}
         }
-        let failed_count = job.failed_count + job.waiting_count;
-        self.answer(job.number, Report::Sent { ok_count: job.ok_count, failed_count });
-        None
+    }
+
+    pub(super) fn step(&mut self, now_us: u64, connections: &mut Connections) -> Step {
+        if self.waiting_count > 0 {
+            if now_us < self.deadline_us {
+                return Step::Wait(Some(self.deadline_us));
+            }
+            connections.iter_mut().for_each(|connection| connection.awaited.remove(Awaited::ANSWER));
+        }
+        Step::Done(Report::Sent { ok_count: self.ok_count, failed_count: self.failed_count + self.waiting_count })
     }
 }
 

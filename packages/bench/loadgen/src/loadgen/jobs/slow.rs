@@ -1,9 +1,10 @@
 //! `slow`: some connections read slowly, or not at all.
 
+use super::Step;
 use crate::clock::now_us;
 use crate::loadgen::connection::{Phase, Reading, Slot};
-use crate::loadgen::order::{OrderNumber, Report, SlowTask};
-use crate::loadgen::worker::Worker;
+use crate::loadgen::connections::Connections;
+use crate::loadgen::order::{Report, SlowTask};
 
 /// How often throttled connections read.
 const READ_INTERVAL_US: u64 = 20_000;
@@ -13,42 +14,42 @@ pub(crate) struct Throttle {
     next_us: u64,
 }
 
-impl Worker {
-    pub(super) fn begin_slow(&mut self, number: OrderNumber, task: SlowTask) {
-        let slow = if task.bytes_per_second.is_some() { Reading::Throttled } else { Reading::Stopped };
-        let slots = self.open_slots(usize::MAX);
-        let mut slow_count = 0;
-        for (index, slot) in slots.iter().enumerate() {
-            let is_slow = rounded(index + 1, task.share) > rounded(index, task.share);
-            slow_count += u64::from(is_slow);
-            let was_slow = self.connection(*slot).is_slow();
-            self.connection(*slot).reading = if is_slow { slow } else { Reading::Freely };
-            if was_slow && !is_slow {
-                // Data that came meanwhile was announced and not read.
-                self.read(*slot, false);
-            }
+/// The answer, and the job that reads slowly, if any connection does.
+pub(super) fn begin(task: SlowTask, connections: &mut Connections) -> (Option<Throttle>, Report) {
+    let slow = if task.bytes_per_second.is_some() { Reading::Throttled } else { Reading::Stopped };
+    let slots = connections.open_slots(usize::MAX);
+    let mut slow_count = 0;
+    for (index, slot) in slots.iter().enumerate() {
+        let is_slow = rounded(index + 1, task.share) > rounded(index, task.share);
+        slow_count += u64::from(is_slow);
+        let connection = connections.get_mut(*slot);
+        let was_slow = connection.is_slow();
+        connection.reading = if is_slow { slow } else { Reading::Freely };
+        if was_slow && !is_slow {
+            // Data that came meanwhile was announced and not read.
+            connections.read(*slot, false);
         }
-        self.jobs.throttle = task.bytes_per_second.filter(|_| slow_count > 0).map(|bytes_per_second| Throttle {
-            bytes_per_read: (bytes_per_second * READ_INTERVAL_US / 1_000_000).max(1) as usize,
-            next_us: now_us(),
-        });
-        self.answer(number, Report::Slowed { slow_count, reading_count: slots.len() as u64 - slow_count });
     }
+    let throttle = task.bytes_per_second.filter(|_| slow_count > 0).map(|bytes_per_second| Throttle {
+        bytes_per_read: (bytes_per_second * READ_INTERVAL_US / 1_000_000).max(1) as usize,
+        next_us: now_us(),
+    });
+    (throttle, Report::Slowed { slow_count, reading_count: slots.len() as u64 - slow_count })
+}
 
-    pub(super) fn tick_slow(&mut self, now_us: u64) -> Option<u64> {
-        let throttle = self.jobs.throttle.as_mut()?;
-        if now_us < throttle.next_us {
-            return Some(throttle.next_us);
-        }
-        throttle.next_us = now_us + READ_INTERVAL_US;
-        let (bytes, next_us) = (throttle.bytes_per_read, throttle.next_us);
-        for index in 0..self.connections.len() {
-            let connection = &self.connections[index];
-            if connection.phase == Phase::Open && connection.reading == Reading::Throttled {
-                self.read_once(Slot(index as u32), bytes);
+impl Throttle {
+    pub(super) fn step(&mut self, now_us: u64, connections: &mut Connections) -> Step {
+        if now_us >= self.next_us {
+            self.next_us = now_us + READ_INTERVAL_US;
+            for index in 0..connections.iter().count() {
+                let slot = Slot(index as u32);
+                let connection = connections.get(slot);
+                if connection.phase == Phase::Open && connection.reading == Reading::Throttled {
+                    connections.read_once(slot, self.bytes_per_read);
+                }
             }
         }
-        Some(next_us)
+        Step::Wait(Some(self.next_us))
     }
 }
 

@@ -1,6 +1,6 @@
 import { mergeHistograms, summarizeLatency } from '../../../measure/latency-histogram.js'
 import type { ResultRow } from '../../../results/result.js'
-import { NOT_MEASURED } from '../../../trials/run-trials.js'
+import { NOT_MEASURED } from '../../../trials/row-scenario.js'
 import { per } from '../../../trials/trial-scenario.js'
 import { judge } from '../../../trials/verdict.js'
 import type { AuctionConfig } from '../options.js'

@@ -55,9 +55,9 @@ pub(crate) struct Cohort {
     pub(crate) last_multicast: u64,
     /// Number of the last batch with a multicast for this cohort.
     pub(crate) last_batch: u64,
-    /// The caught-up members have output. In [`Fanout::dirty_cohorts`](super::Fanout).
+    /// The caught-up members have output. In [`Dirty::cohorts`](super::dirty::Dirty).
     pub(crate) is_dirty: bool,
-    /// Memory may be free, or a member too slow. In [`Fanout::reclaim_cohorts`](super::Fanout).
+    /// Memory may be free, or a member too slow. In [`Dirty::reclaim_cohorts`](super::dirty::Dirty).
     pub(crate) needs_reclaim: bool,
     /// A cursor moved or went, so chunks may be free.
     pub(crate) needs_scan: bool,

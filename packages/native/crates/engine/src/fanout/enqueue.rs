@@ -27,9 +27,8 @@ impl Fanout {
         topic: Option<TopicId>,
     ) -> usize {
         self.multicast += 1;
-        let Self { multicast, overflows, index, arena, pool, members, deflater, dirty_cohorts, is_flush_due, .. } =
-            self;
-        let Self { batch, batch_writes, caught_up_writes, max_unflushed_cohort_bytes, stream_arena, .. } = self;
+        let Self { multicast, overflows, index, arena, pool, members, deflater, dirty, .. } = self;
+        let Self { batch, max_unflushed_cohort_bytes, stream_arena, .. } = self;
         let mut plain: Option<Piece> = None;
         let mut deflated: Option<Piece> = None;
         let mut stream: Option<Piece> = None;
@@ -37,7 +36,7 @@ impl Fanout {
         let mut excluded_from = None;
         let mut delivered = 0;
         for group in groups {
-            let droppable = overflow::droppable(overflows, group, topic);
+            let droppable = overflow::droppable(&overflows.by_group, group, topic);
             index.for_each_of_group(group, |id, cohort| {
                 let is_excluded_cohort = excluded_cohort == Some(id);
                 let count = cohort.len() - usize::from(is_excluded_cohort);
@@ -70,17 +69,17 @@ impl Fanout {
                 delivered += count;
                 // Before the next frame of that size begins another chunk: its few bytes would be a write of their own.
                 let with_next = cohort.log.end() - cohort.caught_up_to + piece.len() as u64;
-                *is_flush_due |= with_next > *max_unflushed_cohort_bytes;
+                dirty.is_flush_due |= with_next > *max_unflushed_cohort_bytes;
                 if !std::mem::replace(&mut cohort.is_dirty, true) {
-                    dirty_cohorts.push_back(id);
-                    *caught_up_writes += cohort.caught_up.len();
+                    dirty.cohorts.push_back(id);
+                    dirty.caught_up_writes += cohort.caught_up.len();
                 }
                 if std::mem::replace(&mut cohort.last_batch, *batch) != *batch {
-                    *batch_writes += cohort.caught_up.len();
+                    dirty.batch_writes += cohort.caught_up.len();
                 }
             });
         }
-        self.is_flush_due |= self.arena.bytes() + self.stream_arena.bytes() > MAX_UNFLUSHED_BYTES;
+        self.dirty.is_flush_due |= self.arena.bytes() + self.stream_arena.bytes() > MAX_UNFLUSHED_BYTES;
         if let (Some(slot), Some((id, start))) = (except, excluded_from) {
             self.skip(slot, id, start);
         }
@@ -125,7 +124,7 @@ impl Fanout {
         }
         self.set_state(slot, State::CatchingUp);
         self.note_held(slot, 0);
-        self.write_now.push(slot);
+        self.dirty.write_now.push(slot);
         true
     }
 
@@ -167,7 +166,7 @@ impl Fanout {
     /// Something was put into a member's chain.
     pub(super) fn chain_grew(&mut self, slot: Slot) {
         if self.members[slot.index()].chain.note_turn_memory() {
-            self.turn_chains.push(slot);
+            self.dirty.turn_chains.push(slot);
         }
         self.schedule(slot);
         if self.members[slot.index()].is_blocked() {

@@ -26,31 +26,31 @@ impl Fanout {
     /// members it is interrupted: the next call goes on. Returns whether it is finished. Between the calls, everything but the
     /// position of some caught-up members is as before a flush, and its memory stays.
     pub(crate) fn flush_some(&mut self, wire: &mut impl Wire, max_writes: usize) -> bool {
-        self.is_flush_due = false;
-        self.caught_up_writes = 0;
+        self.dirty.is_flush_due = false;
+        self.dirty.caught_up_writes = 0;
         // Own output goes first: an answer behind a broadcast to hundreds, at 4 us each, is late by a millisecond. A
         // broadcast behind some answers is not.
         self.flush_members(wire);
-        let with_more = mem::take(&mut self.write_now);
+        let with_more = mem::take(&mut self.dirty.write_now);
         let mut left_writes = max_writes;
-        while let Some(id) = self.dirty_cohorts.front().copied() {
+        while let Some(id) = self.dirty.cohorts.front().copied() {
             if !self.flush_caught_up(id, wire, &mut left_writes) {
-                self.write_now.extend(with_more);
-                self.is_flushing = true;
+                self.dirty.write_now.extend(with_more);
+                self.dirty.is_flushing = true;
                 return false;
             }
-            self.dirty_cohorts.pop_front();
+            self.dirty.cohorts.pop_front();
         }
-        self.is_flushing = false;
-        let mut members = mem::take(&mut self.rejoining);
+        self.dirty.is_flushing = false;
+        let mut members = mem::take(&mut self.dirty.rejoining);
         for slot in members.drain(..) {
             if self.members[slot.index()].state == State::Rejoining {
                 self.schedule(slot);
             }
         }
-        self.rejoining = members;
+        self.dirty.rejoining = members;
         self.flush_members(wire);
-        self.write_now.extend(with_more);
+        self.dirty.write_now.extend(with_more);
         self.end_turn();
         true
     }
@@ -64,12 +64,12 @@ impl Fanout {
 
     /// Writes to the members in `write_now`. Those with more than one turn's output are listed again.
     fn flush_members(&mut self, wire: &mut impl Wire) {
-        let mut members = mem::take(&mut self.write_now);
+        let mut members = mem::take(&mut self.dirty.write_now);
         for slot in members.drain(..) {
             self.flush_member(slot, wire);
         }
-        members.append(&mut self.write_now);
-        self.write_now = members;
+        members.append(&mut self.dirty.write_now);
+        self.dirty.write_now = members;
         let mut slow = mem::take(&mut self.outcome.slow);
         slow.retain(|slot| self.is_still_slow(*slot));
         self.outcome.slow = slow;
@@ -77,16 +77,16 @@ impl Fanout {
 
     /// Copies output that still waits out of the memory of this turn.
     fn end_turn(&mut self) {
-        let mut cohorts = mem::take(&mut self.reclaim_cohorts);
+        let mut cohorts = mem::take(&mut self.dirty.reclaim_cohorts);
         for id in cohorts.drain(..) {
             self.reclaim(id);
         }
-        self.reclaim_cohorts = cohorts;
-        let mut members = mem::take(&mut self.turn_chains);
+        self.dirty.reclaim_cohorts = cohorts;
+        let mut members = mem::take(&mut self.dirty.turn_chains);
         for slot in members.drain(..) {
             self.members[slot.index()].chain.secure(&mut self.pool);
         }
-        self.turn_chains = members;
+        self.dirty.turn_chains = members;
         self.arena.reset(&mut self.pool);
         self.stream_arena.reset(&mut self.pool);
     }

@@ -42,6 +42,7 @@ mod backlog;
 mod chain;
 mod chunk;
 mod cohort;
+mod dirty;
 mod enqueue;
 mod flush;
 mod index;
@@ -69,18 +70,15 @@ pub(crate) use member::OutboxLevel;
 pub(crate) use records::Policy;
 pub(crate) use write::{Wire, Written};
 
-use std::collections::VecDeque;
-
-use rustc_hash::{FxHashMap, FxHashSet};
 use webmq_websocket::Deflater;
 
-use crate::id::{GroupId, Slot, TopicId};
+use crate::id::Slot;
 use arena::Arena;
-use backlog::LeftOut;
-use cohort::{CohortId, Encoding};
+use cohort::Encoding;
+use dirty::Dirty;
 use index::CohortIndex;
 use member::{Member, State};
-use overflow::Overflow;
+use overflow::Overflows;
 use pool::ChunkPool;
 
 /// While more output arrives, the caught-up members of a cohort are written to only when this many bytes wait for them.
@@ -97,40 +95,20 @@ pub(crate) struct Fanout {
     /// A flush is due when more than this waits for the caught-up members of one cohort: the size of this turn's chunk, so
     /// that it is one write each.
     max_unflushed_cohort_bytes: u64,
-    is_flush_due: bool,
     /// Number of the last multicast.
     multicast: u64,
     /// Number of the batch.
     batch: u64,
-    /// Cohorts with output for their caught-up members.
-    dirty_cohorts: VecDeque<CohortId>,
-    /// A flush was interrupted, and the next one goes on with it.
-    is_flushing: bool,
-    /// Cohorts that may hold free memory, or a member that is too slow.
-    reclaim_cohorts: Vec<CohortId>,
-    write_now: Vec<Slot>,
-    rejoining: Vec<Slot>,
-    rejoining_count: usize,
-    /// Members whose chains may refer to memory of this turn.
-    turn_chains: Vec<Slot>,
+    dirty: Dirty,
     blocked_count: usize,
     /// Bytes that the wire holds for blocked members.
     held_bytes: usize,
     lagging_cohort_count: usize,
-    /// Caught-up members of the dirty cohorts.
-    caught_up_writes: usize,
-    /// Caught-up members that the multicasts of this batch are for.
-    batch_writes: usize,
     staging: Vec<u8>,
     /// Compresses for all connections; there is no state per connection (RFC 7692 §7.1.1.1).
     deflater: Deflater,
     outcome: Outcome,
-    /// Groups whose frames may be left out for members that lag.
-    overflows: FxHashMap<GroupId, Overflow>,
-    left_out: LeftOut,
-    /// For one call at a time: topics that were seen, and which records are kept, newest first.
-    topics: FxHashSet<TopicId>,
-    kept_records: Vec<bool>,
+    overflows: Overflows,
 }
 
 // SAFETY: the reference counts, cells and chunks that keep it from being `Send` are all its own: no reference to one is ever
@@ -151,28 +129,16 @@ impl Fanout {
             max_unflushed_cohort_bytes: pool.transient().bytes().max(MIN_FULL_COHORT_BYTES) as u64,
             pool,
             max_outbox_bytes: max_outbox_bytes as u64,
-            is_flush_due: false,
             multicast: 0,
             batch: 1,
-            dirty_cohorts: VecDeque::new(),
-            is_flushing: false,
-            reclaim_cohorts: Vec::new(),
-            write_now: Vec::new(),
-            rejoining: Vec::new(),
-            rejoining_count: 0,
-            turn_chains: Vec::new(),
+            dirty: Dirty::default(),
             blocked_count: 0,
             held_bytes: 0,
             lagging_cohort_count: 0,
-            caught_up_writes: 0,
-            batch_writes: 0,
             staging: Vec::new(),
             deflater: Deflater::default(),
             outcome: Outcome::default(),
-            overflows: FxHashMap::default(),
-            left_out: LeftOut::default(),
-            topics: FxHashSet::default(),
-            kept_records: Vec::new(),
+            overflows: Overflows::default(),
         }
     }
 
@@ -240,47 +206,6 @@ impl Fanout {
         self.lagging_cohort_count > 0
     }
 
-    /// There is output to write, or memory to free, in this turn.
-    pub(crate) fn is_dirty(&self) -> bool {
-        self.is_urgent() || self.is_held() || !self.turn_chains.is_empty() || !self.reclaim_cohorts.is_empty()
-    }
-
-    /// There is output that must not be held back: direct frames, and what goes before them.
-    pub(crate) fn is_urgent(&self) -> bool {
-        !self.write_now.is_empty()
-    }
-
-    /// There are multicasts, which may be held back.
-    pub(crate) fn is_held(&self) -> bool {
-        !self.dirty_cohorts.is_empty() || self.rejoining_count > 0
-    }
-
-    /// A flush was interrupted: [`flush_some`](Self::flush_some) goes on with it.
-    pub(crate) fn is_flushing(&self) -> bool {
-        self.is_flushing
-    }
-
-    /// Estimated writes for the multicasts that wait.
-    pub(crate) fn held_writes(&self) -> usize {
-        self.caught_up_writes + self.rejoining_count
-    }
-
-    /// Estimated writes of the next flush.
-    pub(crate) fn pending_writes(&self) -> usize {
-        self.held_writes() + self.write_now.len()
-    }
-
-    /// So much output waits that the caller should flush before it adds more.
-    pub(crate) fn is_flush_due(&self) -> bool {
-        self.is_flush_due
-    }
-
-    /// Ends a batch. Returns how many writes its multicasts need if they share them with no other batch.
-    pub(crate) fn end_batch(&mut self) -> usize {
-        self.batch += 1;
-        std::mem::take(&mut self.batch_writes)
-    }
-
     fn set_state(&mut self, slot: Slot, state: State) {
         let member = &mut self.members[slot.index()];
         let was_blocked = member.is_blocked();
@@ -291,30 +216,7 @@ impl Fanout {
             State::CaughtUp | State::Rejoining => false,
         };
         self.blocked_count = self.blocked_count + usize::from(member.is_blocked()) - usize::from(was_blocked);
-        self.rejoining_count =
-            self.rejoining_count + usize::from(state == State::Rejoining) - usize::from(was_rejoining);
-    }
-
-    /// Lets the next flush write to a member, unless its socket is full.
-    fn schedule(&mut self, slot: Slot) {
-        match self.members[slot.index()].state {
-            State::CatchingUp | State::Blocked { .. } => {}
-            State::CaughtUp | State::Rejoining => {
-                self.set_state(slot, State::CatchingUp);
-                self.write_now.push(slot);
-            }
-        }
-    }
-
-    /// Lets the next flush bring a member to the position of the caught-up ones. Only its cohort's output waits for it.
-    fn schedule_rejoin(&mut self, slot: Slot) {
-        self.set_state(slot, State::Rejoining);
-        self.rejoining.push(slot);
-    }
-
-    fn schedule_reclaim(&mut self, id: CohortId) {
-        if !std::mem::replace(&mut self.index.cohort_mut(id).needs_reclaim, true) {
-            self.reclaim_cohorts.push(id);
-        }
+        self.dirty.rejoining_count =
+            self.dirty.rejoining_count + usize::from(state == State::Rejoining) - usize::from(was_rejoining);
     }
 }

@@ -206,15 +206,15 @@ impl Run {
         }
         match member.state {
             State::CaughtUp => assert!(member.chain.is_empty()),
-            State::CatchingUp => assert!(fanout.write_now.contains(&slot)),
-            State::Rejoining => assert!(fanout.rejoining.contains(&slot) && member.chain.is_empty()),
+            State::CatchingUp => assert!(fanout.dirty.write_now.contains(&slot)),
+            State::Rejoining => assert!(fanout.dirty.rejoining.contains(&slot) && member.chain.is_empty()),
             State::Blocked { .. } => assert!(self.peers.0[&slot.0].is_full),
         }
         let held = if member.is_blocked() { self.peers.0[&slot.0].held } else { 0 };
         assert_eq!(member.held_bytes as usize, held);
         let count = |has: fn(State) -> bool| fanout.members.iter().filter(|member| has(member.state)).count();
         assert_eq!(fanout.blocked_count, count(|state| matches!(state, State::Blocked { .. })));
-        assert_eq!(fanout.rejoining_count, count(|state| state == State::Rejoining));
+        assert_eq!(fanout.dirty.rejoining_count, count(|state| state == State::Rejoining));
     }
 
     fn multicast(&mut self, groups: &[u32], bytes: usize, except: Option<u32>) {

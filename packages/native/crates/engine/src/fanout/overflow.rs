@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Fanout;
 use super::backlog::{Backlog, LeftOut};
@@ -28,6 +28,16 @@ pub(crate) struct Overflow {
     notice: Option<Box<[u8]>>,
 }
 
+/// Groups whose frames may be left out for members that lag.
+#[derive(Default)]
+pub(super) struct Overflows {
+    pub(super) by_group: FxHashMap<GroupId, Overflow>,
+    left_out: LeftOut,
+    /// For one call at a time: topics that were seen, and which records are kept, newest first.
+    topics: FxHashSet<TopicId>,
+    kept_records: Vec<bool>,
+}
+
 impl Fanout {
     /// Says what happens to frames of a topic for lagging members of a group. `None`: they all wait, as in other groups.
     ///
@@ -37,22 +47,22 @@ impl Fanout {
         match overflow {
             Some((policy, notice)) => {
                 let notice = notice.map(|frame| frame.bytes().into());
-                self.overflows.insert(group, Overflow { policy, notice });
+                self.overflows.by_group.insert(group, Overflow { policy, notice });
             }
             None => {
-                self.overflows.remove(&group);
+                self.overflows.by_group.remove(&group);
             }
         }
     }
 
     /// Whether frames of the group may be left out.
     pub(crate) fn may_leave_out(&self, group: GroupId) -> bool {
-        self.overflows.contains_key(&group)
+        self.overflows.by_group.contains_key(&group)
     }
 
     /// Frames that were left out since the last call.
     pub(crate) fn take_left_out(&mut self) -> LeftOut {
-        std::mem::take(&mut self.left_out)
+        std::mem::take(&mut self.overflows.left_out)
     }
 
     pub(super) fn lag_bytes(&self) -> u64 {
@@ -92,7 +102,7 @@ impl Fanout {
 
     /// Moves a range of the log of its cohort into a member's backlog.
     pub(super) fn absorb_range(&mut self, slot: Slot, from: u64, until: u64) {
-        let Self { members, index, pool, left_out, topics, kept_records, .. } = self;
+        let Self { members, index, pool, overflows: Overflows { left_out, topics, kept_records, .. }, .. } = self;
         let member = &mut members[slot.index()];
         let Some(id) = member.cohort else { return };
         let cohort = index.cohort(id);
@@ -145,7 +155,7 @@ impl Fanout {
         let member = &mut members[slot.index()];
         let Some(backlog) = member.backlog.take() else { return };
         let frames = backlog.frames(|group, frames| {
-            let notice = overflows.get(&group).and_then(|overflow| overflow.notice.as_deref());
+            let notice = overflows.by_group.get(&group).and_then(|overflow| overflow.notice.as_deref());
             frames.extend_from_slice(notice.unwrap_or_default());
         });
         if !frames.is_empty() {

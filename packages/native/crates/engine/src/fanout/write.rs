@@ -214,7 +214,7 @@ impl Fanout {
         let has_own = member.has_own();
         let Some(id) = member.behind_in() else {
             if has_own {
-                return self.write_now.push(slot);
+                return self.dirty.write_now.push(slot);
             }
             return self.set_state(slot, State::CaughtUp);
         };
@@ -222,7 +222,7 @@ impl Fanout {
         let cohort = self.index.cohort_mut(id);
         let end = cohort.log.end();
         if has_own || cohort.behind[index as usize].cursor != end {
-            return self.write_now.push(slot);
+            return self.dirty.write_now.push(slot);
         }
         if cohort.caught_up_to != end {
             return self.schedule_rejoin(slot);

@@ -70,7 +70,7 @@ impl Shard {
 
     /// Nothing is half done: all further work is announced by the poller, by a deadline or by mail.
     fn is_at_rest(&self) -> bool {
-        self.batches.is_empty()
+        self.inbox.batches.is_empty()
             && self.readable.is_empty()
             && self.held.is_empty()
             && !self.fanout.is_dirty()
@@ -150,7 +150,7 @@ impl Shard {
     pub(super) fn apply_inline(&mut self, batch: &Arc<Batch>) -> (Next, bool) {
         self.inline_step(|shard| {
             shard.look_at_clock();
-            shard.batches.push_back((Arc::clone(batch), 0));
+            shard.inbox.batches.push_back((Arc::clone(batch), 0));
             shard.apply_batches();
             // Reads bytes that arrived before a connection was open.
             shard.receive_counted();

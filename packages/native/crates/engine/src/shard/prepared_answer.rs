@@ -13,6 +13,8 @@ pub(super) struct PreparedAnswer {
     request: Vec<u8>,
     frame: Vec<u8>,
     valid_until_ms: u64,
+    /// Position up to which JavaScript had handled the events when the turn began.
+    handled_position: u64,
 }
 
 impl PreparedAnswer {
@@ -29,12 +31,12 @@ impl PreparedAnswer {
 
 impl Shard {
     pub(crate) fn note_handled_position(&mut self) {
-        self.handled_position = self.handle().event_queue.handled_position();
+        self.answer.handled_position = self.handle().event_queue.handled_position();
     }
 
     /// Position in the events up to which all answers of JavaScript have been applied: a prepared answer must not overtake one.
     pub(super) fn answered_position(&self) -> u64 {
-        if self.batches.is_empty() { self.handled_position } else { 0 }
+        if self.inbox.batches.is_empty() { self.answer.handled_position } else { 0 }
     }
 
     pub(super) fn prepare_answer(&mut self, request: &[u8], frame: &Frame<'_>, valid_ms: u16) {

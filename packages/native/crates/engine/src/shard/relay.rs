@@ -114,7 +114,7 @@ impl Shard {
         let mut has_moved = false;
         for round in 0..MAX_ROUNDS {
             let Some(connection) = self.table.get_mut(slot) else { return };
-            let (up, down) = connection.relay_once(&mut self.read_buffer, &mut self.staging);
+            let (up, down) = connection.relay_once(&mut self.read_buffer, &mut self.tls.staging);
             if up == Flow::Broken || down == Flow::Broken || connection.is_relay_over() {
                 return self.drop_connection(slot);
             }

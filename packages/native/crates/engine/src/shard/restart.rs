@@ -51,8 +51,8 @@ impl Shard {
         next.events = std::mem::take(&mut self.events);
         next.restarts = std::mem::take(&mut self.restarts);
         // Batches that were taken are for connections that are gone; other mail is not.
-        next.mails = std::mem::take(&mut self.mails);
-        next.mails.retain(|mail| !matches!(mail, Mail::Batch(_)));
+        next.inbox.mails = std::mem::take(&mut self.inbox.mails);
+        next.inbox.mails.retain(|mail| !matches!(mail, Mail::Batch(_)));
         next.stats = self.stats;
         next.stats.restart_count += 1;
         next.stats.partial_bytes = 0;

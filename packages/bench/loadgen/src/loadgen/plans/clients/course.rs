@@ -1,0 +1,81 @@
+//! What all threads of a run share.
+
+use std::net::SocketAddr;
+
+use super::payload::{MAX_MESSAGE_BYTES, MIN_MESSAGE_BYTES, PayloadEncoder};
+use super::plan::KeyPlan;
+use crate::loadgen::plans::{loopback, opening};
+use crate::loadgen::protocol::PlayClients;
+
+const MAX_BACKENDS: usize = 1_024;
+const MAX_TIMEOUT_MS: u64 = 600_000;
+
+pub(crate) struct Course {
+    pub(crate) plan: KeyPlan,
+    pub(super) encoder: PayloadEncoder,
+    pub(super) key_prefix: String,
+    pub(super) addresses: Vec<SocketAddr>,
+    pub(super) path: String,
+    pub(super) timeout_us: u64,
+}
+
+impl Course {
+    /// # Errors
+    /// A run that is too large, or cannot be.
+    pub(crate) fn new(command: PlayClients) -> Result<Self, String> {
+        let PlayClients { plan, message_size_bytes, ports, path, key_prefix, timeout_ms } = command;
+        plan.check()?;
+        if !(MIN_MESSAGE_BYTES..=MAX_MESSAGE_BYTES).contains(&message_size_bytes) {
+            return Err(format!("clients: messageSizeBytes is {MIN_MESSAGE_BYTES} to {MAX_MESSAGE_BYTES}"));
+        }
+        if ports.is_empty() || ports.len() > MAX_BACKENDS || timeout_ms > MAX_TIMEOUT_MS {
+            return Err(format!("clients: 1 to {MAX_BACKENDS} ports, timeoutMs at most {MAX_TIMEOUT_MS}"));
+        }
+        let addresses: Vec<_> = ports.into_iter().map(loopback).collect();
+        for address in &addresses {
+            opening(*address, &path)?;
+        }
+        Ok(Self {
+            encoder: PayloadEncoder::new(message_size_bytes, plan.seed),
+            plan: KeyPlan::new(plan),
+            key_prefix,
+            addresses,
+            path,
+            timeout_us: timeout_ms * 1_000,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::tests::options;
+    use super::*;
+
+    fn command() -> PlayClients {
+        PlayClients {
+            plan: options(),
+            message_size_bytes: 200,
+            ports: vec![1, 2],
+            path: "/ws".to_owned(),
+            key_prefix: "bench".to_owned(),
+            timeout_ms: 1_000,
+        }
+    }
+
+    #[test]
+    fn a_run_that_is_too_large_or_cannot_be_is_refused() {
+        let refused = |change: &dyn Fn(&mut PlayClients)| {
+            let mut command = command();
+            change(&mut command);
+            assert!(Course::new(command).is_err());
+        };
+        assert!(Course::new(command()).is_ok());
+        refused(&|command| command.message_size_bytes = MIN_MESSAGE_BYTES - 1);
+        refused(&|command| command.message_size_bytes = MAX_MESSAGE_BYTES + 1);
+        refused(&|command| command.ports.clear());
+        refused(&|command| command.ports = vec![1; MAX_BACKENDS + 1]);
+        refused(&|command| command.timeout_ms = MAX_TIMEOUT_MS + 1);
+        refused(&|command| command.path = "/\r\nX: y".to_owned());
+        refused(&|command| command.plan.client_count = 0);
+    }
+}

@@ -1,0 +1,140 @@
+//! The plan of a run: the number of users over time, and what each does.
+
+use serde::Deserialize;
+
+/// Fields of the command `users`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Plan {
+    /// At 127.0.0.1.
+    pub(super) port: u16,
+    #[serde(default = "default_path")]
+    pub(super) path: String,
+    /// Users at the start.
+    pub(super) start_users: u32,
+    pub(super) stages: Vec<Stage>,
+    /// Keys that the users are spread over: user u has key u mod this.
+    pub(super) channels: u32,
+    /// Prefix of a key, before its number.
+    pub(super) key_prefix: String,
+    /// One user in so many sends.
+    pub(super) users_per_sender: u32,
+    /// How likely a sender sends in a round, in steps of a tenth.
+    pub(super) sending_rate: f64,
+    /// Rounds of sending and listening, per iteration.
+    pub(super) rounds: u32,
+    pub(super) history: HistoryRequest,
+    pub(super) seed: u64,
+    /// Limit for a connection and for each answer.
+    pub(super) timeout_ms: u64,
+}
+
+/// The requests for the history.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct HistoryRequest {
+    /// Options of the first request: `rewind=10000 limit=500`.
+    pub(super) first: String,
+    /// Options, beside `since`, of requests after an incomplete answer.
+    pub(super) next: String,
+    /// The answers must cover this many milliseconds.
+    pub(super) window_ms: u64,
+}
+
+/// The number of users changes evenly to `users`, within the duration.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Stage {
+    pub(super) duration_ms: u64,
+    pub(super) users: u32,
+}
+
+fn default_path() -> String {
+    "/ws".to_owned()
+}
+
+impl Plan {
+    /// # Errors
+    /// A plan that cannot run.
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.channels == 0 || self.users_per_sender == 0 || self.stages.is_empty() {
+            return Err("users: channels, usersPerSender and the number of stages are at least 1".to_owned());
+        }
+        Ok(())
+    }
+
+    /// The number of users wanted at this time of the run.
+    pub(super) fn users_at(&self, elapsed_us: u64) -> u32 {
+        let (mut from, mut left_us) = (f64::from(self.start_users), elapsed_us);
+        for stage in &self.stages {
+            let (to, duration_us) = (f64::from(stage.users), stage.duration_ms * 1_000);
+            if left_us < duration_us {
+                return (from + (to - from) * left_us as f64 / duration_us as f64) as u32;
+            }
+            left_us -= duration_us;
+            from = to;
+        }
+        0
+    }
+
+    /// After this time no user starts another iteration.
+    pub(super) fn duration_us(&self) -> u64 {
+        self.stages.iter().map(|stage| stage.duration_ms * 1_000).sum()
+    }
+
+    pub(super) fn max_users(&self) -> u32 {
+        self.stages.iter().map(|stage| stage.users).fold(self.start_users, u32::max)
+    }
+
+    /// Users count from 1, as in AnyCable's load generator.
+    pub(super) fn channel_of(&self, user_number: u32) -> u32 {
+        user_number % self.channels
+    }
+
+    pub(super) fn is_sender(&self, user_number: u32) -> bool {
+        user_number.is_multiple_of(self.users_per_sender)
+    }
+
+    pub(super) fn key_of(&self, channel: u32) -> String {
+        format!("{}{channel}", self.key_prefix)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(crate) fn plan() -> Plan {
+        let stages = [(10_000, 300), (10_000, 300), (30_000, 0)];
+        Plan {
+            port: 1,
+            path: default_path(),
+            start_users: 100,
+            stages: stages.map(|(duration_ms, users)| Stage { duration_ms, users }).to_vec(),
+            channels: 5,
+            key_prefix: "bench.".to_owned(),
+            users_per_sender: 3,
+            sending_rate: 0.3,
+            rounds: 22,
+            history: HistoryRequest { first: "last=100".to_owned(), next: "last=100".to_owned(), window_ms: 10_000 },
+            seed: 1,
+            timeout_ms: 1_000,
+        }
+    }
+
+    #[test]
+    fn the_number_of_users_follows_the_stages() {
+        let plan = plan();
+        let at = |seconds: u64| plan.users_at(seconds * 1_000_000);
+        assert_eq!([at(0), at(5), at(10), at(20), at(35), at(50), at(90)], [100, 200, 300, 300, 150, 0, 0]);
+        assert_eq!((plan.duration_us(), plan.max_users()), (50_000_000, 300));
+    }
+
+    #[test]
+    fn users_are_spread_over_channels_and_one_in_three_sends() {
+        let plan = plan();
+        assert_eq!((1..=6).map(|user| plan.channel_of(user)).collect::<Vec<_>>(), [1, 2, 3, 4, 0, 1]);
+        assert_eq!((1..=6).filter(|user| plan.is_sender(*user)).collect::<Vec<_>>(), [3, 6]);
+        assert_eq!(plan.key_of(3), "bench.3");
+    }
+}

@@ -1,0 +1,73 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::bridge::packer::Packer;
+
+fn packed() -> Vec<u8> {
+    let mut packer = Packer::default();
+    packer.accept(1.0, Some("webmq.v1")).reject(2.0, 403, "no").join(3.0, 4).leave(3.0, 4);
+    packer.send(5.0, b"data").multicast(&[6, 7], b"more", Some(8.0)).close(9.0, 4001, "bye");
+    packer.notify(10.0, OutboxLevel::Low).pause(11.0).resume(12.0);
+    packer.topic(&[6], b"less", 13).overflow(6, 2, Some(b"gone")).overflow(6, 0, None);
+    packer.answer(b"question", b"ready", 250);
+    packer.0
+}
+
+#[test]
+fn commands_are_read_as_they_were_packed() {
+    let batch = Arc::new(Batch::new(&packed(), None).expect("well packed"));
+    let commands: Vec<_> = batch.commands().map(|command| command.expect("well packed")).collect();
+    let number = |id: ConnectionId| id.to_number();
+    assert_eq!(commands.len(), 14);
+    assert!(matches!(&commands[0], Command::Accept { id, subprotocol: Some("webmq.v1"), headers }
+        if number(*id) == 1.0 && headers.clone().eq([("a", "bc")])));
+    assert!(matches!(&commands[1], Command::Reject { status: 403, body: "no", .. }));
+    assert!(matches!(&commands[2], Command::Join { group: GroupId(4), .. }));
+    assert!(matches!(&commands[3], Command::Leave { group: GroupId(4), .. }));
+    assert!(matches!(&commands[4], Command::Send { frame, .. } if frame.bytes() == b"\x82\x04data"));
+    assert!(matches!(&commands[5], Command::Multicast { groups, frame, except: Some(except), topic: None }
+        if groups.clone().eq([GroupId(6), GroupId(7)]) && frame.bytes() == b"\x81\x04more" && number(*except) == 8.0));
+    assert!(matches!(&commands[6], Command::Close { code: 4001, reason: "bye", .. }));
+    assert!(matches!(&commands[7], Command::Notify { level: OutboxLevel::Low, .. }));
+    assert!(matches!(&commands[8], Command::Pause { id } if number(*id) == 11.0));
+    assert!(matches!(&commands[9], Command::Resume { id } if number(*id) == 12.0));
+    assert!(matches!(&commands[10], Command::Multicast { groups, frame, except: None, topic: Some(TopicId(13)) }
+        if groups.clone().eq([GroupId(6)]) && frame.bytes() == b"\x82\x04less"));
+    assert!(
+        matches!(&commands[11], Command::Overflow { group: GroupId(6), overflow: Some((Policy::Latest, Some(frame))) }
+        if frame.bytes() == b"\x81\x04gone")
+    );
+    assert!(matches!(&commands[12], Command::Overflow { group: GroupId(6), overflow: None }));
+    assert!(matches!(&commands[13], Command::Answer { request: b"question", frame, valid_ms: 250 }
+        if frame.bytes() == b"\x81\x05ready"));
+}
+
+#[test]
+fn a_cut_batch_is_refused_as_a_whole() {
+    let (packed, mut ends) = (packed(), vec![0]);
+    while *ends.last().expect("never empty") < packed.len() {
+        let start = *ends.last().expect("never empty");
+        ends.push(Fields::read(&packed, start).expect("well packed").end());
+    }
+    for len in 0..packed.len() {
+        assert_eq!(Batch::new(&packed[..len], None).is_ok(), ends.contains(&len), "{len} bytes");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_it_panic(noise in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..20)) {
+        let mut packed = packed();
+        for (index, byte) in noise {
+            let at = index.index(packed.len());
+            packed[at] = byte;
+        }
+        if let Ok(batch) = Batch::new(&packed, Some(3)).map(Arc::new) {
+            for command in batch.commands() {
+                if let Ok(Command::Accept { headers, .. } | Command::Reject { headers, .. }) = command {
+                    headers.for_each(drop);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,257 @@
+// `npm run bench:guard`: plays this checkout against another commit, in turns, and marks what is over 3 % worse beyond the
+// noise. `npm run bench:guard -- --base v1.2.0 --quick`; see --help.
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { parseArgs } from 'node:util'
+import { build } from './lib/build.mjs'
+import { must, print, ROOT, run, runScript, StepError, step } from './lib/steps.mjs'
+
+const HELP = `Plays this checkout against another commit in turns, and compares medians.
+
+  --base <ref>     the other commit (default: where this branch left main; on main, the commit before)
+  --quick          three rounds of short windows: about 5 minutes after the builds, else about 15
+  --rounds <n>     rounds (default: 3 with --quick, else 5); the first side changes every round
+  --rows <names>   only these rows, such as fan-out,ping
+  --noise <n>      percent that are always noise (default: 3)
+
+Rows: fan-out, paced, messages, logins, ping, two-nodes, history. The base is built once per commit, by its own scripts, in
+.cache/bench-guard. Exit code 3: something is worse beyond the noise.`
+
+/** Less is not worth reporting, and a band of repeats is wider on most machines. */
+const NOISE_PERCENT = 3
+/** A run that takes longer is broken: the longest takes half a minute. */
+const RUN_TIMEOUT_S = 180
+const WORSE = 3
+
+/** What each row plays, short and long, and the figures that count. Both commits know these flags. */
+const ROWS = {
+  'fan-out': {
+    args: ['--scenario', 'fanout', '--target', 'webmq-native', '--tiers', '1000', '--warmup', '0.5'],
+    quick: ['--duration', '1'],
+    long: ['--duration', '3'],
+    figures: ['deliveriesPerServerCpuSecond'],
+  },
+  paced: {
+    args: ['--scenario', 'paced', '--target', 'webmq-native', '--tiers', '1000', '--rate', '100', '--warmup', '0.5'],
+    quick: ['--duration', '2'],
+    long: ['--duration', '5'],
+    figures: ['serverCpuShare', 'latencyMs.p99'],
+  },
+  messages: {
+    args: ['--scenario', 'throughput', '--target', 'webmq-native', '--tiers', '100', '--warmup', '0.5'],
+    quick: ['--duration', '1'],
+    long: ['--duration', '3'],
+    figures: ['receivedPerServerCpuSecond'],
+  },
+  logins: {
+    args: ['--scenario', 'storm', '--target', 'webmq-native', '--auth', 'jwt'],
+    quick: ['--tiers', '2000'],
+    long: ['--tiers', '5000'],
+    figures: ['connectsPerServerCpuSecond'],
+  },
+  ping: {
+    args: ['--scenario', 'ping', '--target', 'webmq-native', '--tiers', '100'],
+    quick: ['--pings', '50'],
+    long: ['--pings', '200'],
+    figures: ['pingsPerServerCpuSecond', 'latencyMs.p50'],
+  },
+  'two-nodes': {
+    args: ['--scenario', 'fanout', '--mode', 'redis', '--target', 'webmq-native', '--tiers', '100', '--warmup', '0.5'],
+    quick: ['--duration', '1'],
+    long: ['--duration', '3'],
+    figures: ['deliveriesPerTotalCpuSecond'],
+  },
+  history: {
+    args: ['--scenario', 'history', '--rounds', '1'],
+    quick: ['--users', '300', '--duration', '8'],
+    long: ['--users', '800', '--duration', '20'],
+    figures: ['serverCpuSeconds', 'historyMs.p95', 'broadcastMs.p95'],
+  },
+}
+
+const { values } = parseArgs({
+  options: {
+    base: { type: 'string' },
+    quick: { type: 'boolean', default: false },
+    rounds: { type: 'string' },
+    rows: { type: 'string' },
+    noise: { type: 'string', default: String(NOISE_PERCENT) },
+    help: { type: 'boolean', default: false },
+  },
+})
+
+if (values.help) print(HELP)
+else await runScript(guard)
+
+async function guard() {
+  const names = values.rows?.split(',') ?? Object.keys(ROWS)
+  const unknown = names.find((name) => !Object.hasOwn(ROWS, name))
+  if (unknown !== undefined)
+    throw new StepError(`there is no row '${unknown}'; there are ${Object.keys(ROWS).join(', ')}`)
+  const rounds = Number(values.rounds ?? (values.quick ? 3 : 5))
+  if (!Number.isInteger(rounds) || rounds < 1) throw new StepError('--rounds must be a whole number above 0')
+  const base = await baseCommit()
+  const folder = await checkout(base)
+  await build()
+  const sides = [
+    { name: `base ${base.slice(0, 10)}`, root: folder },
+    { name: 'this', root: ROOT },
+  ]
+  for (const { name, root } of sides) await step(`Preparing the load generator of ${name}`, () => prepare(root))
+  const results = mkdtempSync(path.join(tmpdir(), 'webmq-guard-'))
+  try {
+    const records = await play(names, rounds, sides, results)
+    await report(names, records, sides)
+  } finally {
+    rmSync(results, { recursive: true })
+  }
+}
+
+/** The commit to compare with. */
+async function baseCommit() {
+  if (values.base !== undefined) return await git('rev-parse', '--verify', `${values.base}^{commit}`)
+  const head = await git('rev-parse', 'HEAD')
+  const fork = await git('merge-base', 'HEAD', 'main')
+  return fork === head ? await git('rev-parse', 'HEAD~1') : fork
+}
+
+async function git(...args) {
+  const { exitCode, output } = await run('git', args, { log: 'guard-git' })
+  if (exitCode !== 0) throw new StepError(`git ${args.join(' ')}: ${output.trim()}`)
+  return output.trim()
+}
+
+/** A worktree of the commit, built by its own scripts; made once. */
+async function checkout(commit) {
+  const cache = path.join(ROOT, '.cache', 'bench-guard')
+  const folder = path.join(cache, commit)
+  mkdirSync(cache, { recursive: true })
+  await git('worktree', 'prune')
+  if (!existsSync(folder)) await git('worktree', 'add', '--detach', folder, commit)
+  await step(`Building ${commit.slice(0, 10)}`, () =>
+    must('The base did not build.', process.execPath, ['scripts/build.mjs'], {
+      log: 'guard-base',
+      cwd: folder,
+      env: environment(),
+    }),
+  )
+  return folder
+}
+
+/** Each commit takes what it built itself. */
+function environment() {
+  const { CARGO_TARGET_DIR: _, WEBMQ_NATIVE_ADDON: __, WEBMQ_LOADGEN: ___, ...rest } = process.env
+  return rest
+}
+
+/** The first run of a checkout builds its load generator. */
+async function prepare(root) {
+  const args = ['--scenario', 'ping', '--target', 'webmq-native', '--tiers', '1', '--pings', '1', '--repeat', '1']
+  await must('The bench does not run.', process.execPath, [benchOf(root), ...args], {
+    log: 'guard-prepare',
+    cwd: root,
+    env: environment(),
+  })
+}
+
+function benchOf(root) {
+  return path.join(root, 'packages', 'bench', 'benchmark.js')
+}
+
+/** Every row in every round, the sides in turns. @returns records by row and side. */
+async function play(names, rounds, sides, results) {
+  const records = new Map(names.map((name) => [name, sides.map(() => [])]))
+  for (let round = 0; round < rounds; round++) {
+    for (const name of names) {
+      const { args, quick, long } = ROWS[name]
+      await step(`Round ${round + 1} of ${rounds}: ${name}`, async () => {
+        for (const place of round % 2 === 0 ? [0, 1] : [1, 0]) {
+          const file = path.join(results, `${name}-${place}-${round}.json`)
+          const flags = [...args, ...(values.quick ? quick : long), '--repeat', '1', '--no-progress', '--json', file]
+          const { name: side, root } = sides[place]
+          const command = [String(RUN_TIMEOUT_S), process.execPath, benchOf(root), ...flags]
+          await must(`${name} failed at ${side}.`, 'timeout', command, {
+            log: `guard-${name}`,
+            cwd: root,
+            env: environment(),
+          })
+          records.get(name)[place].push(JSON.parse(readFileSync(file, 'utf8')))
+        }
+      })
+    }
+  }
+  return records
+}
+
+/** Prints medians, spreads and ratios, by the code of `benchmark.js compare`. */
+async function report(names, records, sides) {
+  const dist = (file) => import(path.join(ROOT, 'packages', 'bench', 'dist', file))
+  const [{ combineRuns }, { compareResults }, { asRecord }, { formatCell }, { joinedColumns, paddedColumn }] =
+    await Promise.all(
+      [
+        'trials/medians.js',
+        'report/compare.js',
+        'report/read-record.js',
+        'report/format-cell.js',
+        'report/table-text.js',
+      ].map(dist),
+    )
+  const lines = []
+  for (const name of names) {
+    const [before, after] = records.get(name).map((runs) => {
+      const [first, ...rest] = runs.map((one) => asRecord(one, name))
+      return {
+        ...first,
+        rows: [
+          combineRuns(
+            [first, ...rest].map(({ rows }) => rows[0]),
+            first.columns,
+          ),
+        ],
+      }
+    })
+    const [row] = compareResults(before, after, { leastChange: Number(values.noise) / 100 }).rows
+    const cellText = (record, value, { key, format }) => {
+      const { min, max } = record.rows[0].spread[key] ?? { min: value, max: value }
+      return `${formatCell(value, format)} (${formatCell(min, format)}–${formatCell(max, format)})`
+    }
+    for (const key of ROWS[name].figures) {
+      const cell = row.cells.find(({ column }) => column.key === key)
+      if (cell?.difference == null) throw new StepError(`${name}: ${key} was not measured at both sides`)
+      const { ratio, change } = cell.difference
+      lines.push({
+        name,
+        key,
+        before: cellText(before, cell.before, cell.column),
+        after: cellText(after, cell.after, cell.column),
+        ratio: ratio === null ? '–' : `${ratio.toFixed(3)}x`,
+        change,
+      })
+    }
+    if (row.before !== row.after) {
+      lines.push({ name, key: 'verdict', before: row.before, after: row.after, ratio: '', change: row.change })
+    }
+  }
+  const column = (title, key, isLeft = false) =>
+    paddedColumn(
+      title,
+      lines.map((line) => line[key]),
+      isLeft,
+    )
+  print(
+    joinedColumns([
+      column('Row', 'name', true),
+      column('Figure', 'key', true),
+      column(sides[0].name, 'before'),
+      column(sides[1].name, 'after'),
+      column('Ratio', 'ratio'),
+      column('Change', 'change', true),
+    ]),
+  )
+  const worse = lines.filter(({ change }) => change === 'worse')
+  print(
+    worse.length === 0 ? 'Nothing is worse beyond the noise.' : `${worse.length} figures are worse beyond the noise.`,
+  )
+  if (worse.length > 0) process.exitCode = WORSE
+}
