@@ -8,6 +8,7 @@ import type { ConnectionId, Transport, TransportSink, UpgradeId, UpgradeRequest 
 import type { Refusals } from '../publishing/refusals.js'
 import { encodeSseServerMessage } from '../routing/sse-events.js'
 import type { Dispatcher } from '../session/dispatcher.js'
+import { refuseToken } from '../session/refuse-token.js'
 import type { SessionServices } from '../session/services.js'
 import { Session } from '../session/session.js'
 import { StreamListens } from '../session/sse/listens.js'
@@ -109,12 +110,12 @@ export class Gateway implements TransportSink {
       if (refusal !== undefined) throw refusal
       const admitted = identity === undefined ? session.awaitToken() : session.admit(identity)
       if (isPromise(admitted)) {
-        const refuse = (error: unknown) => session.refuseToken(error, undefined)
+        const refuse = (error: unknown) => refuseToken(session, error, undefined)
         this.#context.dispatcher.waitFor(session, admitted.then(() => this.#greet(session, stream)).catch(refuse))
         return
       }
     } catch (error) {
-      session.refuseToken(error, undefined)
+      refuseToken(session, error, undefined)
       return
     }
     this.#greet(session, stream)

@@ -8,16 +8,17 @@ import type { Session } from './session.js'
  * @throws {WebMQError} `E_LISTEN_LIMIT`
  */
 export function assertRoom(
-  session: Pick<Session, 'listens' | 'groupCounts' | 'limits' | 'assertUserListens'>,
+  session: Pick<Session, 'listens' | 'groupCounts' | 'limits' | 'userId' | 'services'>,
   pattern: string,
   beginningCount = 0,
 ): void {
-  const { listens, groupCounts, limits } = session
-  const { maxListensPerConnection: max, maxSearchListensPerConnection: maxSearches } = limits
+  const { listens, groupCounts, limits, userId, services } = session
+  const { maxListensPerConnection: max, maxSearchListensPerConnection: maxSearches, maxListensPerUser } = limits
   if (listens.size + groupCounts.size + beginningCount >= max) {
     throw refusalOf('E_LISTEN_LIMIT', { detail: `at most ${max}` })
   }
-  session.assertUserListens()
+  if (maxListensPerUser !== undefined && userId !== undefined)
+    services.userListens.assertRoom(userId, maxListensPerUser)
   if (listens.searchCount + groupCounts.searchCount >= maxSearches && isSearch(pattern)) {
     const detail = `at most ${maxSearches} with a # before the last word (maxSearchListensPerConnection)`
     throw refusalOf('E_LISTEN_LIMIT', { detail })

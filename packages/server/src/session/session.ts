@@ -9,7 +9,6 @@ import {
 } from 'webmq-client/protocol'
 import type { Deadline } from '../deadlines.js'
 import type { ConnectFacts } from '../hooks/index.js'
-import { HookRefusal } from '../hooks/index.js'
 import type { Door } from '../identity/actor.js'
 import type { Claims, Identity } from '../identity/index.js'
 import { type PackedAddress, packAddress, unpackAddress } from '../identity/packed-address.js'
@@ -35,9 +34,6 @@ const EXPIRY_WARNING_MS = 30_000
 const EXPIRY_WARNING_SHARE = 0.2
 
 const NO_GROUPS = { size: 0, searchCount: 0 }
-
-/** Codes of a token that could not be looked at. */
-const UNDECIDED_CODES: readonly ErrorCode[] = ['E_INTERNAL', 'E_RATE_LIMIT', 'E_HOOK_FAILED']
 
 /** The protocol state of one connection. Rarely used parts are created on first use, which keeps idle connections small. */
 export class Session implements Author {
@@ -162,12 +158,6 @@ export class Session implements Author {
     if (stepCount > 0) this.meter.charge(matchingUnits(stepCount))
   }
 
-  assertUserListens(): void {
-    const { maxListensPerUser } = this.limits
-    if (maxListensPerUser === undefined || this.userId === undefined) return
-    this.services.userListens.assertRoom(this.userId, maxListensPerUser)
-  }
-
   reply(message: TextServerMessage): void {
     const { encode = encodeServerMessage } = this.services
     this.replyEncoded(encode(message))
@@ -235,29 +225,13 @@ export class Session implements Author {
     return expiresAtMs === undefined ? undefined : Math.max(0, Math.round(expiresAtMs - this.services.now()))
   }
 
-  /** Ends what an identity that is no longer allowed it has begun: listens, memberships and presence. */
+  /** What the connection has begun, and a new identity may not allow. */
   get held(): {
-    readonly listens?: Listens
-    readonly groups?: ConnectionGroups
-    readonly presence?: ConnectionPresence
+    readonly listens: Listens | undefined
+    readonly groups: ConnectionGroups | undefined
+    readonly presence: ConnectionPresence | undefined
   } {
-    return {
-      ...(this.#listens && { listens: this.#listens }),
-      ...(this.#ownGroups && { groups: this.#ownGroups }),
-      ...(this.#ownPresence && { presence: this.#ownPresence }),
-    }
-  }
-
-  refuseToken(error: unknown, id: string | undefined): void {
-    if (this.isClosed) return
-    const isNew = this.#state === 'authenticating'
-    const isTerminal = error instanceof HookRefusal && closeCodeOf(error.code) === undefined
-    // Clients act on the answer to `auth` before the close code arrives, and connect again unless they know the code.
-    const { code } = this.refuse(error, isTerminal && isNew ? undefined : id)
-    this.services.observer?.refused?.(this, this.wasActive ? 'auth' : 'connect', code, undefined)
-    if (isTerminal) this.end('E_CONNECTION_REFUSED')
-    // A token that could not be looked at says nothing about the one that the session already has.
-    else if (isNew || !UNDECIDED_CODES.includes(code)) this.end(code)
+    return { listens: this.#listens, groups: this.#ownGroups, presence: this.#ownPresence }
   }
 
   /** Answers a refused message, and returns the error as the client sees it. */

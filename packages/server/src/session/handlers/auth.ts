@@ -1,6 +1,7 @@
 import { type ErrorCode, WebMQError } from 'webmq-client/protocol'
 import { HookRefusal } from '../../hooks/index.js'
 import type { Identity } from '../../identity/index.js'
+import { refuseToken } from '../refuse-token.js'
 import { revokeListens } from '../revoke-listens.js'
 import type { Handler } from './handler.js'
 
@@ -17,7 +18,7 @@ export const auth: Handler<'auth'> = (session, { verifier }, { id, token }) => {
       await session.admit(identity)
     } catch (error) {
       if (!isOfToken(error)) throw error
-      return session.refuseToken(error, id)
+      return refuseToken(session, error, id)
     }
     if (session.isClosed) return
     const { userId } = session
@@ -30,7 +31,7 @@ export const auth: Handler<'auth'> = (session, { verifier }, { id, token }) => {
     session.reply({ verb: 'ok', id, result })
     revokeListens(session)
   }
-  return verifier.verify(token).then(accept, (error: unknown) => session.refuseToken(error, id))
+  return verifier.verify(token).then(accept, (error: unknown) => refuseToken(session, error, id))
 }
 
 /** Whether the error says something about the token, or the connection, rather than about this message. */
