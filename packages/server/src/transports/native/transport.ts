@@ -23,9 +23,11 @@ import { NativeBackpressure } from './backpressure.js'
 import { NativeCommands } from './commands.js'
 import { createEngine, errorOf, resolveAddress, setCertificates } from './engine.js'
 import { type EventPortion, type NativeEventHandlers, readEvents } from './events.js'
+import { handlersOf } from './handlers.js'
 import { NativeHttp } from './http.js'
 import { NativeOpenings } from './openings.js'
 import { NativeSinkCalls } from './sink-calls.js'
+import { NO_STATS, statsOf } from './stats.js'
 import { ThreadCountdown } from './threads.js'
 
 /** Size of the buffer for events. A larger message gets its own buffer. */
@@ -34,25 +36,6 @@ const EVENT_BUFFER_BYTES = 128 * 1024
 const MAX_TURN_WORK = 192 * 1024
 /** Size of the buffer in inline mode. */
 const INLINE_BUFFER_BYTES = 64 * 1024
-
-const NO_STATS: TransportStats = {
-  connections: 0,
-  acceptedCount: 0,
-  refusedCount: 0,
-  proxyHeaderRefusedCount: 0,
-  closedCount: 0,
-  slowConsumerCount: 0,
-  conflatedCount: 0,
-  droppedCount: 0,
-  receivedMessageCount: 0,
-  answeredMessageCount: 0,
-  receivedByteCount: 0,
-  deliveredCount: 0,
-  sentByteCount: 0,
-  partialBytes: 0,
-  restartedThreadCount: 0,
-  outboxBytes: 0,
-}
 
 /**
  * The transport over WebMQ's own engine (Linux). Its threads accept, parse, write and watch; the event loop only
@@ -260,7 +243,10 @@ class NativeTransport implements Transport {
     this.#running.begin(this.#options.threads)
     this.#calls = new NativeSinkCalls(sink, this.#commands)
     this.#openings = new NativeOpenings(this.#calls)
-    this.#handlers = this.#createHandlers(this.#calls, this.#openings)
+    this.#handlers = handlersOf(this.#calls, this.#openings, this.#http, {
+      quiet: () => this.#accepting.oneLess(),
+      ended: () => this.#running.oneLess(),
+    })
     if (this.#isInline) this.#engine.enableInline(this.#inlineEvents, this.#commands.home, this.#turn)
     return this.#engine
   }
@@ -310,22 +296,4 @@ class NativeTransport implements Transport {
     this.#isDrainScheduled = false
     this.#drain()
   }
-
-  #createHandlers(calls: NativeSinkCalls, openings: NativeOpenings): NativeEventHandlers {
-    return {
-      upgrade: (request) => openings.upgrade(request),
-      message: (connection, data, isBinary) => calls.message(connection, data, isBinary),
-      drained: (connection) => calls.drained(connection),
-      closed: (connection, code, reason) => openings.closed(connection, code, reason),
-      http: (token, peer, read) => this.#http?.serve(token, peer, read),
-      failed: (detail) => calls.failed(new WebMQError('E_TRANSPORT_FAILED', { detail })),
-      quiet: () => this.#accepting.oneLess(),
-      ended: () => this.#running.oneLess(),
-    }
-  }
-}
-
-function statsOf(engine: NativeEngine): TransportStats {
-  const { restartCount, ...stats } = engine.stats()
-  return { ...stats, restartedThreadCount: restartCount }
 }

@@ -1,6 +1,5 @@
 import type { Server } from 'node:http'
-import { ERRORS, WebMQError } from 'webmq-client/protocol'
-import { copyFrame } from '../../ports/copy-bytes.js'
+import { WebMQError } from 'webmq-client/protocol'
 import type {
   AcceptOptions,
   ConnectionId,
@@ -18,18 +17,17 @@ import type {
 } from '../../ports/transport.js'
 import { connectionLimit } from '../connection-limit.js'
 import { Connections } from '../connections.js'
-import { Keepalive } from '../keepalive.js'
 import { SinkCalls } from '../sink-calls.js'
 import { rejectionOf } from '../upgrade/rejection.js'
 import { uwsBehavior } from './behavior.js'
-import { UwsConnection, type UwsFrame } from './connection.js'
+import { UwsConnection } from './connection.js'
 import { UwsHttp } from './http.js'
 import { listen } from './listen.js'
 import { loadUws, type UwsApp, type UwsBehavior, type UwsModule } from './module.js'
-import { UwsOutbox } from './outbox.js'
 import { createSslApp } from './ssl-app.js'
-import { TOPIC_MEMBERS, UwsTopics } from './topics.js'
+import { TOPIC_MEMBERS } from './topics.js'
 import { UwsUpgrades } from './upgrades.js'
+import { createFrame, UwsWebSockets } from './websockets.js'
 
 /** RFC 6455 §7.4.1: an endpoint goes away. */
 const GOING_AWAY = 1001
@@ -90,10 +88,8 @@ class UwsTransport implements Transport {
   readonly #options: TransportOptions
   readonly #load: () => Promise<UwsModule>
   readonly #connections = new Connections<UwsConnection>()
-  readonly #outbox: UwsOutbox
-  readonly #topics: UwsTopics
+  readonly #websockets: UwsWebSockets
   #app: UwsApp | undefined
-  readonly #keepalive: Keepalive<UwsConnection>
   readonly #upgrades: UwsUpgrades
   readonly #http: UwsHttp
   #sink: SinkCalls | undefined
@@ -103,25 +99,8 @@ class UwsTransport implements Transport {
   constructor(options: TransportOptions, load: () => Promise<UwsModule>, topicMembers: number) {
     this.#options = options
     this.#load = load
-    const { maxOutboxBytes, maxHeaderBytes, handshakeTimeoutMs, httpServer } = options
-    const compressFromBytes = options.compression?.thresholdBytes ?? Number.POSITIVE_INFINITY
-    this.#outbox = new UwsOutbox(
-      { maxOutboxBytes, compressFromBytes },
-      {
-        overflow: (connection) => {
-          this.#connections.slowConsumerCount++
-          this.#closeWith(connection, 'E_SLOW_CONSUMER')
-        },
-        drained: (connection) => this.#sink?.drained(connection.id),
-        held: (connection, isHeld) => this.#topics.setApart(connection, isHeld),
-      },
-    )
-    this.#topics = new UwsTopics(this.#outbox, compressFromBytes, topicMembers)
-    this.#keepalive = new Keepalive(options, this.#connections.open, {
-      // Complete messages, pings and pongs count as activity: uWebSockets.js does not report fragments.
-      ping: (connection) => void connection.socket?.ping(),
-      silent: (connection) => this.#closeWith(connection, 'E_HEARTBEAT_TIMEOUT'),
-    })
+    const { maxHeaderBytes, handshakeTimeoutMs, httpServer } = options
+    this.#websockets = new UwsWebSockets(options, this.#connections, () => this.#sink, topicMembers)
     const maxConnections = connectionLimit(options.maxConnections)
     const isFull = (pendingCount: number) =>
       this.#isStopped || this.#connections.open.size + pendingCount >= maxConnections
@@ -138,7 +117,10 @@ class UwsTransport implements Transport {
     if (!Number.isInteger(port) || port < 0 || port > 65_535) {
       throw new WebMQError('E_OPTION_INVALID', { detail: `port ${port} is not between 0 and 65535` })
     }
-    const calls = new SinkCalls(sink, (id) => this.#closeWith(this.#connections.get(id), 'E_INTERNAL'))
+    const calls = new SinkCalls(sink, (id) => {
+      const connection = this.#connections.get(id)
+      if (connection !== undefined) this.#websockets.drop(connection, 'E_INTERNAL')
+    })
     this.#sink = calls
     try {
       const module = await this.#load()
@@ -147,7 +129,7 @@ class UwsTransport implements Transport {
       const { socket, address } = await listen(app, module, host, port)
       this.#closeListener = () => module.us_listen_socket_close(socket)
       if (this.#isStopped) await this.stopAccepting()
-      else this.#keepalive.start()
+      else this.#websockets.keepalive.start()
       return address
     } catch (error) {
       this.#sink = undefined
@@ -172,10 +154,7 @@ class UwsTransport implements Transport {
 
   join(id: ConnectionId, group: GroupId): void {
     const connection = this.#connections.get(id)
-    if (connection === undefined || connection.groups.has(group)) return
-    const { groups } = this.#connections
-    groups.join(connection, group)
-    this.#topics.joined(connection, group, groups.membersOf(group))
+    if (connection !== undefined) this.#websockets.join(connection, group)
   }
 
   setOverflow(group: GroupId, overflow: GroupOverflow | undefined): void {
@@ -184,9 +163,7 @@ class UwsTransport implements Transport {
 
   leave(id: ConnectionId, group: GroupId): void {
     const connection = this.#connections.get(id)
-    if (connection === undefined) return
-    this.#connections.groups.leave(connection, group)
-    this.#topics.left(connection, group)
+    if (connection !== undefined) this.#websockets.leave(connection, group)
   }
 
   multicast(
@@ -197,29 +174,17 @@ class UwsTransport implements Transport {
     topic?: number,
   ): void {
     if (!this.#connections.groups.hasMembers(groups)) return
-    const frame = createFrame(data, isBinary)
-    const mayLeaveOut = this.#connections.mayLeaveOut(groups, topic)
-    if (groups.length === 1 && !mayLeaveOut && this.#publish(groups[0], frame, except)) return
-    this.#connections.multicast(groups, except, topic, (connection, droppable) =>
-      this.#outbox.push(connection, frame, droppable),
-    )
-  }
-
-  /** @returns `false`: the group has no topic. */
-  #publish(group: GroupId | undefined, frame: UwsFrame, except: ConnectionId | undefined): boolean {
-    if (group === undefined || this.#app === undefined) return false
-    const excepted = except === undefined ? undefined : this.#connections.get(except)
-    return this.#topics.publish(this.#app, group, frame, excepted)
+    this.#websockets.multicast(this.#app, groups, createFrame(data, isBinary), except, topic)
   }
 
   send(id: ConnectionId, data: FrameData, isBinary: boolean): void {
     const connection = this.#connections.get(id)
-    if (connection !== undefined) this.#outbox.push(connection, createFrame(data, isBinary))
+    if (connection !== undefined) this.#websockets.outbox.push(connection, createFrame(data, isBinary))
   }
 
   notifyDrained(id: ConnectionId, level: OutboxLevel): void {
     const connection = this.#connections.get(id)
-    if (connection !== undefined) this.#outbox.await(connection, level)
+    if (connection !== undefined) this.#websockets.outbox.await(connection, level)
   }
 
   pause(_id: ConnectionId): void {
@@ -232,14 +197,14 @@ class UwsTransport implements Transport {
 
   close(id: ConnectionId, code: number, reason: string): void {
     const connection = this.#connections.get(id)
-    if (connection !== undefined) this.#close(connection, code, reason)
+    if (connection !== undefined) this.#websockets.close(connection, code, reason)
   }
 
   /** Cost: O(connections). uWebSockets.js copies waiting data, so shared bytes count once per receiver. */
   stats(): TransportStats {
     return {
       ...this.#connections.stats(),
-      ...this.#outbox.stats(),
+      ...this.#websockets.outbox.stats(),
       refusedCount: this.#upgrades.refusedCount,
       proxyHeaderRefusedCount: 0,
       receivedMessageCount: this.#sink?.messageCount ?? 0,
@@ -258,9 +223,9 @@ class UwsTransport implements Transport {
   async stop(): Promise<void> {
     this.#isStopped = true
     await this.stopAccepting()
-    this.#keepalive.stop()
+    this.#websockets.keepalive.stop()
     this.#upgrades.rejectAll(rejectionOf('E_DRAIN', { status: 503 }))
-    for (const connection of this.#connections.values()) this.#close(connection, GOING_AWAY, 'server stops')
+    for (const connection of this.#connections.values()) this.#websockets.close(connection, GOING_AWAY, 'server stops')
     this.#http.close()
     await this.#sink?.settled()
   }
@@ -280,18 +245,11 @@ class UwsTransport implements Transport {
         if (request === undefined) return
         if (!calls.upgrade(request)) this.#upgrades.reject(request.id, rejectionOf('E_INTERNAL', { status: 500 }))
       },
-      open: (connection) => {
-        this.#connections.add(connection)
-        this.#keepalive.alive(connection)
-        calls.open(connection.id, connection.upgrade)
-      },
-      alive: (connection) => this.#keepalive.alive(connection),
-      message: (connection, data, isBinary) => {
-        if (data.byteLength > this.#options.maxMessageBytes) this.#closeWith(connection, 'E_MESSAGE_TOO_LARGE')
-        else calls.message(connection.id, data, isBinary)
-      },
-      drained: (connection) => this.#outbox.drained(connection),
-      closed: (connection, code, reason) => this.#forget(connection, code, reason),
+      open: (connection) => this.#websockets.opened(connection),
+      alive: (connection) => this.#websockets.keepalive.alive(connection),
+      message: (connection, data, isBinary) => this.#websockets.received(connection, data, isBinary),
+      drained: (connection) => this.#websockets.outbox.drained(connection),
+      closed: (connection, code, reason) => this.#websockets.closed(connection, code, reason),
     })
   }
 
@@ -304,32 +262,4 @@ class UwsTransport implements Transport {
       this.#upgrades.reject(upgrade, rejectionOf('E_INTERNAL', { status: 500 }))
     }
   }
-
-  #closeWith(
-    connection: UwsConnection | undefined,
-    code: 'E_SLOW_CONSUMER' | 'E_HEARTBEAT_TIMEOUT' | 'E_INTERNAL' | 'E_MESSAGE_TOO_LARGE',
-  ): void {
-    if (connection !== undefined) this.#close(connection, ERRORS[code].closeCode, code)
-  }
-
-  #close(connection: UwsConnection, code: number, reason: string): void {
-    this.#outbox.release(connection)
-    // Absent when the flush just closed the connection as a slow consumer.
-    connection.socket?.end(code, reason)
-  }
-
-  #forget(connection: UwsConnection, code: number, reason: string): void {
-    connection.socket = undefined
-    this.#outbox.clear(connection)
-    const groups = [...connection.groups]
-    this.#connections.remove(connection)
-    this.#connections.forget(connection)
-    for (const group of groups) this.#topics.left(connection, group)
-    this.#sink?.closed(connection.id, code, reason)
-  }
-}
-
-/** Copies `data`; the caller may reuse the bytes afterwards. */
-function createFrame(data: FrameData, isBinary: boolean): UwsFrame {
-  return { data: copyFrame(data), isBinary: isBinary && typeof data !== 'string' }
 }

@@ -1,0 +1,121 @@
+import { ERRORS } from 'webmq-client/protocol'
+import { copyFrame } from '../../ports/copy-bytes.js'
+import type { ConnectionId, FrameData, GroupId, TransportOptions } from '../../ports/transport.js'
+import type { Connections } from '../connections.js'
+import { Keepalive } from '../keepalive.js'
+import type { SinkCalls } from '../sink-calls.js'
+import type { UwsConnection, UwsFrame } from './connection.js'
+import type { UwsApp } from './module.js'
+import { UwsOutbox } from './outbox.js'
+import { UwsTopics } from './topics.js'
+
+/** Why the transport itself closes a connection. */
+type OwnReason = 'E_SLOW_CONSUMER' | 'E_HEARTBEAT_TIMEOUT' | 'E_INTERNAL' | 'E_MESSAGE_TOO_LARGE'
+
+/** What happens to open WebSockets: what they are sent, and how they end. */
+export class UwsWebSockets {
+  readonly #maxMessageBytes: number
+  readonly #connections: Connections<UwsConnection>
+  readonly #calls: () => SinkCalls | undefined
+  readonly #topics: UwsTopics
+  readonly outbox: UwsOutbox
+  readonly keepalive: Keepalive<UwsConnection>
+
+  /** @param topicMembers Members from which on a group has a topic. */
+  constructor(
+    options: TransportOptions,
+    connections: Connections<UwsConnection>,
+    calls: () => SinkCalls | undefined,
+    topicMembers: number,
+  ) {
+    this.#maxMessageBytes = options.maxMessageBytes
+    this.#connections = connections
+    this.#calls = calls
+    const { maxOutboxBytes, compression } = options
+    const compressFromBytes = compression?.thresholdBytes ?? Number.POSITIVE_INFINITY
+    this.outbox = new UwsOutbox(
+      { maxOutboxBytes, compressFromBytes },
+      {
+        overflow: (connection) => {
+          connections.slowConsumerCount++
+          this.drop(connection, 'E_SLOW_CONSUMER')
+        },
+        drained: (connection) => calls()?.drained(connection.id),
+        held: (connection, isHeld) => this.#topics.setApart(connection, isHeld),
+      },
+    )
+    this.#topics = new UwsTopics(this.outbox, compressFromBytes, topicMembers)
+    this.keepalive = new Keepalive(options, connections.open, {
+      // Complete messages, pings and pongs count as activity: uWebSockets.js does not report fragments.
+      ping: (connection) => void connection.socket?.ping(),
+      silent: (connection) => this.drop(connection, 'E_HEARTBEAT_TIMEOUT'),
+    })
+  }
+
+  join(connection: UwsConnection, group: GroupId): void {
+    if (connection.groups.has(group)) return
+    const { groups } = this.#connections
+    groups.join(connection, group)
+    this.#topics.joined(connection, group, groups.membersOf(group))
+  }
+
+  leave(connection: UwsConnection, group: GroupId): void {
+    this.#connections.groups.leave(connection, group)
+    this.#topics.left(connection, group)
+  }
+
+  /** Sends to the members of groups: by a topic of uWebSockets.js if it is one group that has one. */
+  multicast(
+    app: UwsApp | undefined,
+    groups: readonly GroupId[],
+    frame: UwsFrame,
+    except: ConnectionId | undefined,
+    topic: number | undefined,
+  ): void {
+    const [group] = groups
+    if (app !== undefined && group !== undefined && groups.length === 1) {
+      const excepted = except === undefined ? undefined : this.#connections.get(except)
+      const mayLeaveOut = this.#connections.mayLeaveOut(groups, topic)
+      if (!mayLeaveOut && this.#topics.publish(app, group, frame, excepted)) return
+    }
+    this.#connections.multicast(groups, except, topic, (connection, droppable) =>
+      this.outbox.push(connection, frame, droppable),
+    )
+  }
+
+  opened(connection: UwsConnection): void {
+    this.#connections.add(connection)
+    this.keepalive.alive(connection)
+    this.#calls()?.open(connection.id, connection.upgrade)
+  }
+
+  received(connection: UwsConnection, data: Uint8Array, isBinary: boolean): void {
+    if (data.byteLength > this.#maxMessageBytes) this.drop(connection, 'E_MESSAGE_TOO_LARGE')
+    else this.#calls()?.message(connection.id, data, isBinary)
+  }
+
+  close(connection: UwsConnection, code: number, reason: string): void {
+    this.outbox.release(connection)
+    // Absent when the flush just closed the connection as a slow consumer.
+    connection.socket?.end(code, reason)
+  }
+
+  drop(connection: UwsConnection, reason: OwnReason): void {
+    this.close(connection, ERRORS[reason].closeCode, reason)
+  }
+
+  closed(connection: UwsConnection, code: number, reason: string): void {
+    connection.socket = undefined
+    this.outbox.clear(connection)
+    const groups = [...connection.groups]
+    this.#connections.remove(connection)
+    this.#connections.forget(connection)
+    for (const group of groups) this.#topics.left(connection, group)
+    this.#calls()?.closed(connection.id, code, reason)
+  }
+}
+
+/** Copies `data`; the caller may reuse the bytes afterwards. */
+export function createFrame(data: FrameData, isBinary: boolean): UwsFrame {
+  return { data: copyFrame(data), isBinary: isBinary && typeof data !== 'string' }
+}
