@@ -20,6 +20,7 @@ const readmes = files.filter((file) => /^packages\/[\w-]+\/README\.md$/.test(fil
 const SAY_IT = [
   'packages/client/src/protocol/docs-url.ts',
   'packages/native/crates/websocket/src/handshake/response.rs',
+  'packages/native/crates/websocket/src/handshake/response_test.rs',
   'packages/client/vectors/server-messages.json',
 ]
 

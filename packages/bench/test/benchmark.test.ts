@@ -1,9 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { startRedis } from 'webmq-services'
 
@@ -80,6 +81,15 @@ describe('benchmark.js', { timeout: 60_000 }, () => {
   })
   afterAll(async () => {
     await rm(directory, { recursive: true })
+  })
+
+  it('runs at the root of a checkout too, and says first which broker it uses and how to take RabbitMQ', async () => {
+    const program = fileURLToPath(new URL('../../../benchmark.js', import.meta.url))
+    const args = ['--clients', '4', '--duration', '0.5', '--warmup', '0', '--no-progress']
+    const { stdout } = await promisify(execFile)(process.execPath, [program, ...args])
+    expect(stdout.split('\n')[0]).toBe(
+      'Benchmark: clients, broker: memory, in the one server; --broker rabbitmq takes RabbitMQ',
+    )
   })
 
   it('measures a real server: nothing lost, doubled or out of order, and says so in print and as JSON', async () => {

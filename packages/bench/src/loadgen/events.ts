@@ -1,4 +1,4 @@
-/** Answers of the load generator; `packages/bench/loadgen/README.md` explains every field. */
+/** Commands and answers of the load generator; `packages/bench/loadgen/README.md` says what they do. */
 export interface MicrosecondSummary {
   readonly count: number
   readonly mean: number

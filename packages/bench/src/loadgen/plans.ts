@@ -1,7 +1,7 @@
 import type { KeyPlanOptions } from '../load/key-plan.js'
 import type { MicrosecondSummary } from './events.js'
 
-/** Plans that the load generator plays, and their answers; `packages/bench/loadgen/README.md` explains every field. */
+/** Plans that the load generator plays, and their answers; `packages/bench/loadgen/README.md` says what they do. */
 export interface VirtualUsersPlan {
   readonly port: number
   readonly path?: string

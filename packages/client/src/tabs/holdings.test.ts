@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import type { ClientVerb } from '../protocol/index.js'
 import { holdingOf } from './holdings.js'
 
-/** What a verb begins or ends lasts longer than its answer: always, for some operations, or never. */
+/** Whether a verb begins or ends something that lasts longer than its answer: always, for some operations, or never. */
 const LASTS = {
   auth: 'never',
   listen: 'always',

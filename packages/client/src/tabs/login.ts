@@ -4,7 +4,7 @@ import type { Session } from './session.js'
 /** Longest time that one tab gets to renew the token. */
 const MAX_TURN_MS = 10_000
 
-/** The login of a connection: what tabs get instead of `welcome` and `ok` of their own, and which of them renews the token. */
+/** The login of a connection. It greets each tab with the connection's `welcome`, and chooses the tab that renews the token. */
 export class Login {
   readonly #sessions: ReadonlySet<Session>
   readonly #hasToken: boolean

@@ -50,7 +50,7 @@ describe('the test server, by the vectors of client messages', () => {
     expect(answers.map((answer) => 'code' in answer && answer.code)).not.toContain('E_MESSAGE_INVALID')
     if (decoded.verb === 'ping') expect(answers).toEqual([expect.objectContaining({ verb: 'pong' })])
     else expect(answers[0]).toEqual(decoded.id === undefined ? undefined : expect.objectContaining({ id: decoded.id }))
-    // What it sends is as the vectors of server messages want it: in the order of the protocol, byte by byte.
+    // Its answers are canonical, as the vectors of server messages are: encoded again, they have the same bytes.
     for (const frame of frames) {
       const message = decodeServerMessage(frame)
       if (isText(message)) expect(encodeServerMessage(message)).toBe(frame)
