@@ -50,8 +50,7 @@ impl Users {
         let state = self.user(user);
         state.phase = phase;
         state.asked_us = now_us;
-        let due_us = now_us + self.plan.timeout_ms * 1_000;
-        self.timers.set(user, due_us);
+        self.timers.set(user, now_us + self.plan.timeout_ms * 1_000);
     }
 
     fn connect(&mut self, user: UserId, now_us: u64, connections: &mut Connections) {
