@@ -4,7 +4,7 @@ import { countedAddress } from '../identity/client-address.js'
 import type { Identity } from '../identity/index.js'
 import type { UpgradeId, UpgradeRequest } from '../ports/transport.js'
 import type { ConnectionCounts } from '../session/connection-counts.js'
-import type { SessionServices } from '../session/session.js'
+import type { SessionServices } from '../session/services.js'
 import type { StreamRequest } from '../session/sse/request.js'
 
 /** An upgrade that passed the checks, and whose connection is not open yet. */

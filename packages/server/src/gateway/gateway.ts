@@ -1,13 +1,16 @@
 import { closeCodeOf, WebMQError } from 'webmq-client/protocol'
 import { HookRefusal } from '../hooks/index.js'
-import { ANONYMOUS, type Identity, mayListen, UNIDENTIFIED } from '../identity/index.js'
+import { assertMayListen } from '../identity/access.js'
+import { ANONYMOUS, type Identity, UNIDENTIFIED } from '../identity/index.js'
 import type { TrustedProxies } from '../identity/trusted-proxies.js'
 import { isPromise } from '../ports/maybe-promise.js'
 import type { ConnectionId, Transport, TransportSink, UpgradeId, UpgradeRequest } from '../ports/transport.js'
 import type { Refusals } from '../publishing/refusals.js'
 import { encodeSseServerMessage } from '../routing/sse-events.js'
 import type { Dispatcher } from '../session/dispatcher.js'
-import { Session, type SessionServices } from '../session/session.js'
+import { refuseToken } from '../session/refuse-token.js'
+import type { SessionServices } from '../session/services.js'
+import { Session } from '../session/session.js'
 import { StreamListens } from '../session/sse/listens.js'
 import { readStreamRequest, type StreamRequest } from '../session/sse/request.js'
 import type { SessionTable } from '../session/table.js'
@@ -107,12 +110,12 @@ export class Gateway implements TransportSink {
       if (refusal !== undefined) throw refusal
       const admitted = identity === undefined ? session.awaitToken() : session.admit(identity)
       if (isPromise(admitted)) {
-        const refuse = (error: unknown) => session.refuseToken(error, undefined)
+        const refuse = (error: unknown) => refuseToken(session, error, undefined)
         this.#context.dispatcher.waitFor(session, admitted.then(() => this.#greet(session, stream)).catch(refuse))
         return
       }
     } catch (error) {
-      session.refuseToken(error, undefined)
+      refuseToken(session, error, undefined)
       return
     }
     this.#greet(session, stream)
@@ -193,8 +196,7 @@ export class Gateway implements TransportSink {
   /** @throws {WebMQError} `E_FORBIDDEN`. With a hook `connect` nothing is refused yet: it may grant more. */
   #assertMayListen(identity: Identity, { patterns }: StreamRequest): void {
     if (this.#context.services.hooks?.hasConnect === true) return
-    const forbidden = patterns.find((pattern) => !mayListen(identity, pattern))
-    if (forbidden !== undefined) throw new WebMQError('E_FORBIDDEN', { detail: `listen ${forbidden}` })
+    for (const pattern of patterns) assertMayListen({ door: 'sse', identity }, pattern)
   }
 
   #accept(

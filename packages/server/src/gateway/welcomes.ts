@@ -1,7 +1,8 @@
 import { encodeServerMessage, type Welcome } from 'webmq-client/protocol'
 import { ANONYMOUS, type Identity } from '../identity/index.js'
 import { encodeSseEvent } from '../routing/sse-events.js'
-import type { Session, SessionServices } from '../session/session.js'
+import type { SessionServices } from '../session/services.js'
+import type { Session } from '../session/session.js'
 import { welcomeLimits } from './welcome-limits.js'
 
 /** What the first message to a client says of the server. */

@@ -1,5 +1,5 @@
 import type { Deadlines } from '../deadlines.js'
-import type { Actor } from '../identity/actor.js'
+import { type Actor, isTrusted } from '../identity/actor.js'
 import type { Identity } from '../identity/index.js'
 import type { Logger } from '../logger.js'
 import type { InboundMessage } from '../ports/broker.js'
@@ -46,7 +46,10 @@ export const NO_HOOK_COUNTS = Object.fromEntries(
   HOOK_NAMES.map((name) => [name, { ok: 0, refused: 0, failed: 0 }]),
 ) as HookCounts
 
-/** Asks the hooks of all sources. A hook that no source has is `undefined` here, so that asking nobody costs one check. */
+/**
+ * Asks the hooks of all sources about clients, and never about the application itself. A hook that no source has is
+ * `undefined` here, so that asking nobody costs one check.
+ */
 export class HookCalls {
   readonly #context: HookCallsContext
   readonly #connect: Chain<AskedConnect> | undefined
@@ -116,7 +119,7 @@ export class HookCalls {
    * @throws {WebMQError} A refusal, or `E_HOOK_FAILED`.
    */
   listen(caller: Actor, op: 'listen' | 'history', pattern: string, isReplay: boolean): MaybePromise<void> {
-    return this.#listen?.ask(new AskedListen(caller, op, pattern, isReplay))
+    return isTrusted(caller) ? undefined : this.#listen?.ask(new AskedListen(caller, op, pattern, isReplay))
   }
 
   /**
@@ -150,7 +153,7 @@ export class HookCalls {
     key: string,
     data: string | undefined,
   ): MaybePromise<string | undefined> {
-    if (this.#presence === undefined) return undefined
+    if (this.#presence === undefined || isTrusted(caller)) return undefined
     const request = new AskedPresence(caller, op, key, data)
     return andThen(this.#presence.ask(request), () => AskedPresence.changeOf(request))
   }

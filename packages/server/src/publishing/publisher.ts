@@ -1,13 +1,12 @@
 import { refusalOf, WebMQError } from 'webmq-client/protocol'
 import { type HookCalls, HookRefusal } from '../hooks/index.js'
+import { assertMayPublish } from '../identity/access.js'
 import { isTrusted } from '../identity/actor.js'
-import { mayPublish } from '../identity/index.js'
 import type { PublishTimings } from '../measuring/publish-timings.js'
 import type { Router } from '../patterns/router.js'
 import type { Accepted, Broker, OutboundMessage } from '../ports/broker.js'
 import { copyBytes } from '../ports/copy-bytes.js'
 import { isPromise, type MaybePromise } from '../ports/maybe-promise.js'
-import { isReserved } from '../ports/reserved-keys.js'
 import type { Transport } from '../ports/transport.js'
 import { assertKeyWords } from '../ports/word-limits.js'
 import type { QueueGroups, TakenRequest } from '../queue-groups/index.js'
@@ -125,7 +124,7 @@ export class Publisher {
 
   /** Checks the limits of keys and payloads, then the grant. */
   #check(author: Author, { key, payload }: Draft): void {
-    const { limits, identity } = author
+    const { limits } = author
     const { maxPayloadBytes } = limits
     // A program wants to know which of its lines was wrong.
     const createError = author.door === 'process' ? undefined : refusalOf
@@ -134,7 +133,7 @@ export class Publisher {
       throw createError?.('E_PAYLOAD_TOO_LARGE', { detail }) ?? new WebMQError('E_PAYLOAD_TOO_LARGE', { detail })
     }
     assertKeyWords(key, limits, createError)
-    if (identity === undefined || isReserved(key) || !mayPublish(identity, key)) throw forbidden(author, key)
+    assertMayPublish(author, key)
   }
 
   #passRate(author: Author, byteCount: number, count: number): void {
@@ -298,13 +297,6 @@ export class Publisher {
     const { transport } = this.#context
     for (let wait = transport.writable?.(); wait !== undefined; wait = transport.writable?.()) await wait
   }
-}
-
-/** A key of the servers is no valid key for those who have no session. */
-function forbidden({ connection, door }: Author, key: string): WebMQError {
-  if (connection !== undefined || !isReserved(key)) return refusalOf('E_FORBIDDEN', { detail: `publish ${key}` })
-  const detail = 'keys that begin with $ are reserved for servers'
-  return door === 'process' ? new WebMQError('E_KEY_INVALID', { detail }) : refusalOf('E_KEY_INVALID', { detail })
 }
 
 /** One that is larger than the bound passes while nothing waits: a batch, which its body bounds. */

@@ -3,7 +3,7 @@ import type { HookCalls } from '../hooks/index.js'
 import { andThen, type MaybePromise } from '../ports/maybe-promise.js'
 import { isRangeAsked } from '../replay/replay.js'
 import { assertMayRead } from './handlers/history.js'
-import { assertMayListen } from './handlers/listen.js'
+import { assertMayBegin } from './handlers/listen.js'
 import { assertMayUse } from './handlers/presence.js'
 import type { Session } from './session.js'
 
@@ -20,10 +20,10 @@ export function askAbout(
 ): MaybePromise<ClientMessage | undefined> {
   switch (message.verb) {
     case 'listen':
-      assertMayListen(session, message)
+      assertMayBegin(session, session.services, message)
       return unchanged(hooks.listen(session, 'listen', message.pattern, isRangeAsked(message)))
     case 'history':
-      assertMayRead(session, message)
+      assertMayRead(session, session.services, message)
       return unchanged(hooks.listen(session, 'history', message.key, true))
     case 'presence': {
       const { key, op } = message

@@ -5,7 +5,7 @@ import { isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import type { Refusals } from '../publishing/refusals.js'
 import { askAbout } from './asking.js'
 import type { Handler } from './handlers/handler.js'
-import { handlers, type SessionContext } from './handlers/index.js'
+import { handlers } from './handlers/index.js'
 import { Inbox, kept } from './inbox.js'
 import type { Session } from './session.js'
 import type { WorkAccount } from './work/account.js'
@@ -168,8 +168,8 @@ export class Dispatcher {
         throw refusalOf('E_UNAUTHENTICATED')
       }
       // The table pairs every verb with its handler, but the compiler cannot infer that from an index.
-      const handler = handlers[message.verb] as Handler<ClientVerb, SessionContext>
-      const pending = handler(session, message, isBinary)
+      const handler = handlers[message.verb] as Handler<ClientVerb>
+      const pending = handler(session, session.services, message, isBinary)
       if (pending !== undefined) this.#wait(session, message, pending)
     } catch (error) {
       this.#refuse(session, error, message)
@@ -199,7 +199,7 @@ export class Dispatcher {
   #inboxOf(session: Session): Inbox {
     let inbox = this.#inboxes.get(session)
     if (inbox === undefined) {
-      inbox = new Inbox((key) => session.isLogged(key))
+      inbox = new Inbox(session.services.isLogged)
       this.#inboxes.set(session, inbox)
     }
     return inbox

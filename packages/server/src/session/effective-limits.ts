@@ -1,14 +1,18 @@
 import type { Identity } from '../identity/index.js'
 import type { LimitName } from '../identity/limit-overrides.js'
+import type { WordLimits } from '../ports/word-limits.js'
+import type { AuthorLimits } from '../publishing/author.js'
 import { isLimited, type PublishLimits } from '../publishing/publish-rates.js'
-import type { SessionContext } from './handlers/index.js'
 import type { WorkLimits } from './work/account.js'
 
 /** Limits of a session. */
-export interface SessionLimits extends Readonly<SessionContext['limits']>, WorkLimits {
+export interface SessionLimits extends AuthorLimits, WordLimits, WorkLimits {
+  readonly maxListensPerConnection: number
+  /** Of these, patterns with a `#` before their last word. */
+  readonly maxSearchListensPerConnection: number
+  /** Requests of one connection that wait for a reply. */
+  readonly maxRequestsPerConnection: number
   readonly authTimeoutMs: number
-  /** `undefined`: publishes may come as fast as they can. */
-  readonly publishing: PublishLimits | undefined
   /** Of one user to this node. */
   readonly maxConnectionsPerUser: number
   /** Of all connections of one user to this node; absent: any. */

@@ -1,46 +1,35 @@
 import { refusalOf } from 'webmq-client/protocol'
-import type { MetaRules } from '../../patterns/meta-rules.js'
-import type { Broker } from '../../ports/broker.js'
+import { assertMayListen } from '../../identity/access.js'
 import { andThen } from '../../ports/maybe-promise.js'
-import type { ConnectionId } from '../../ports/transport.js'
-import { assertKeyWords, type WordLimits } from '../../ports/word-limits.js'
+import { assertKeyWords } from '../../ports/word-limits.js'
 import { MAX_PAGE_MESSAGES, type RangeOptions, type Replay, readLog } from '../../replay/replay.js'
-import type { ReplaySender } from '../../replay/sender.js'
-import type { Handler, HandlerContext, MessageOf } from './handler.js'
+import type { SessionServices } from '../services.js'
+import type { Session } from '../session.js'
+import type { Handler, MessageOf } from './handler.js'
 import { assertMeta } from './listen.js'
-
-/** What `history` may use. */
-export interface HistoryContext extends HandlerContext {
-  readonly connection: ConnectionId
-  readonly broker: Pick<Broker, 'capabilities' | 'read' | 'position'>
-  readonly replays: Pick<ReplaySender, 'read' | 'send'>
-  readonly limits: Pick<WordLimits, 'maxWords'>
-  readonly metaRules: Pick<MetaRules, 'mayCover'>
-  mayListen(key: string): boolean
-}
 
 /** Messages sent when the request names neither a number nor a start. */
 const DEFAULT_LAST = 100
 
 /** Sends messages of a key from the log, directly after the answer with their number. */
-export const history: Handler<'history', HistoryContext> = (context, message) => {
-  const { broker, connection, replays } = context
+export const history: Handler<'history'> = (session, services, message) => {
+  const { broker, replays } = services
   const { id, key } = message
-  assertMayRead(context, message)
+  assertMayRead(session, services, message)
   const request = { id, meta: message.meta, ...rangeOf(message) }
   const isBackwards = message.reverse === true || message.before !== undefined
   const answer = { keepsNewest: isBackwards, isNewestFirst: message.reverse === true }
   const send = (page: Replay) => {
-    if (context.isClosed) return
+    if (session.isClosed) return
     // A new token may have come while the request waited.
-    assertGranted(context, key)
-    replays.send(context, request, page, answer)
+    assertMayListen(session, key)
+    replays.send(session, request, page, answer)
   }
   const read = () =>
-    andThen(readLog(broker, request, key, context), (page) =>
+    andThen(readLog(broker, request, key, session), (page) =>
       toldCut(message, isBackwards ? newestOf(message, page) : page),
     )
-  return replays.read(connection, read, send, answer)
+  return replays.read(session.connection, read, send, answer)
 }
 
 /** Says when fewer messages come than were asked for because the log no longer has the older ones [P-15.6]. */
@@ -54,17 +43,14 @@ function toldCut({ last, limit }: MessageOf<'history'>, page: Replay): Replay {
  * @throws {WebMQError} `E_UNSUPPORTED`, `E_KEY_INVALID`, `E_FORBIDDEN`.
  */
 export function assertMayRead(
-  context: HistoryContext,
+  session: Session,
+  { broker, metaRules }: SessionServices,
   { key, meta }: Pick<MessageOf<'history'>, 'key' | 'meta'>,
 ): void {
-  if (!context.broker.capabilities.history) throw refusalOf('E_UNSUPPORTED', { detail: 'history' })
-  assertKeyWords(key, context.limits, refusalOf)
-  assertGranted(context, key)
-  assertMeta(context, key, meta)
-}
-
-function assertGranted(context: HistoryContext, key: string): void {
-  if (!context.mayListen(key)) throw refusalOf('E_FORBIDDEN', { detail: `listen ${key}` })
+  if (!broker.capabilities.history) throw refusalOf('E_UNSUPPORTED', { detail: 'history' })
+  assertKeyWords(key, session.limits, refusalOf)
+  assertMayListen(session, key)
+  assertMeta(metaRules, key, meta)
 }
 
 /** `hasMore`: older messages may be left out. `reverse` cannot be continued [P-6.11]; `before` can [P-15.5]. */

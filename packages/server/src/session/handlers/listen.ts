@@ -1,121 +1,92 @@
 import { type ListenOverflow, refusalOf } from 'webmq-client/protocol'
-import type { ResumeOutcome } from '../../measuring/measurements.js'
+import { assertMayListen } from '../../identity/access.js'
 import type { MetaRules } from '../../patterns/meta-rules.js'
-import type { OverflowRules } from '../../patterns/overflow-rules.js'
 import { variantOf } from '../../patterns/variant.js'
-import type { Broker } from '../../ports/broker.js'
 import { andThen, isPromise, type MaybePromise } from '../../ports/maybe-promise.js'
-import type { ConnectionId } from '../../ports/transport.js'
-import { assertPatternWords, isSearch, type WordLimits } from '../../ports/word-limits.js'
+import { assertPatternWords } from '../../ports/word-limits.js'
 import { isRangeAsked, type Replay, readLog, withLive } from '../../replay/replay.js'
-import type { ReplaySender } from '../../replay/sender.js'
-import type { ListenOpening, Listens } from '../../routing/listens.js'
-import type { Handler, HandlerContext, MessageOf } from './handler.js'
-import { assertMayJoin, listenInGroup, type QueueGroupContext, slotNameOf } from './queue-group.js'
-
-/** What `listen` may use. */
-export interface ListenContext extends HandlerContext, QueueGroupContext {
-  readonly connection: ConnectionId
-  readonly broker: Pick<Broker, 'capabilities' | 'read' | 'position'>
-  readonly listens: Pick<Listens, 'has' | 'size' | 'searchCount' | 'open'>
-  readonly replays: Pick<ReplaySender, 'read' | 'send'>
-  readonly limits: WordLimits & {
-    readonly maxListensPerConnection: number
-    /** Of these, patterns with a `#` before their last word. */
-    readonly maxSearchListensPerConnection: number
-  }
-  /** What a listen gets when its reader lags, unless it asks for something else. */
-  readonly overflowRules: Pick<OverflowRules, 'of'>
-  /** Whose messages are stamped. */
-  readonly metaRules: Pick<MetaRules, 'mayCover'>
-  mayListen(pattern: string): boolean
-  /** Whether the user may listen once more. @throws {WebMQError} `E_LISTEN_LIMIT` */
-  assertUserListens(): void
-  /** A listen with `since` was answered for the last time. */
-  resumed(outcome: ResumeOutcome): void
-  /** A new listen is live. */
-  listened(pattern: string): void
-}
+import type { ListenOpening } from '../../routing/listens.js'
+import { assertRoom } from '../listen-room.js'
+import type { SessionServices } from '../services.js'
+import type { Session } from '../session.js'
+import type { Handler, MessageOf } from './handler.js'
+import { assertMayJoin, listenInGroup, slotNameOf } from './queue-group.js'
 
 /**
  * Begins to listen. The connection gets, in this order: the answer, the replayed messages, the live messages. No message
  * of the pattern is missing or comes twice. A long replay takes one request per page; the last one makes the listen live.
  */
-export const listen: Handler<'listen', ListenContext> = (context, message) => {
+export const listen: Handler<'listen'> = (session, services, message) => {
   const name = slotNameOf(message)
-  if (name !== undefined) return listenInGroup(context, message, name)
-  assertMayListen(context, message)
+  if (name !== undefined) return listenInGroup(session, services, message, name)
+  assertMayBegin(session, services, message)
   // Without a log there is nothing to wait for.
-  if (!isRangeAsked(message) || !context.broker.capabilities.history) return begin(context, message)
-  return inTurn(context, message, (page, isCurrent) => {
-    if (context.isClosed) return
+  if (!isRangeAsked(message) || !services.broker.capabilities.history) return begin(session, services, message)
+  return inTurn(session, services, message, (page, isCurrent) => {
+    if (session.isClosed) return
     // A new token may have come while the request waited.
-    assertMayListen(context, message)
-    if (page.hasMore) answer(context, message, page)
+    assertMayBegin(session, services, message)
+    if (page.hasMore) answer(session, services, message, page)
     // More messages may be logged before the pattern is bound, so `begin` reads a last page again that took time.
-    else return begin(context, message, isCurrent ? page : undefined)
+    else return begin(session, services, message, isCurrent ? page : undefined)
   })
 }
 
 /** Reads a page when the connection may get one. @param use Its second argument: the page was read in this turn. */
 function inTurn(
-  context: ListenContext,
+  session: Session,
+  services: SessionServices,
   message: MessageOf<'listen'>,
   use: (page: Replay, isCurrent: boolean) => MaybePromise<void>,
 ): MaybePromise<void> {
   let isCurrent = true
   const readPage = () => {
-    const page = readLog(context.broker, message, message.pattern, context)
+    const page = readLog(services.broker, message, message.pattern, session)
     isCurrent = !isPromise(page)
     return page
   }
-  return context.replays.read(context.connection, readPage, (page) => use(page, isCurrent))
+  return services.replays.read(session.connection, readPage, (page) => use(page, isCurrent))
 }
 
 /**
  * Checks limits and grants.
  * @throws {WebMQError} `E_UNSUPPORTED`, `E_PATTERN_INVALID`, `E_FORBIDDEN`, `E_LISTEN_LIMIT`.
  */
-export function assertMayListen(context: ListenContext, message: MessageOf<'listen'>): void {
-  const { listens, limits, groupCounts, broker } = context
+export function assertMayBegin(session: Session, services: SessionServices, message: MessageOf<'listen'>): void {
+  const { listens, limits } = session
+  const { broker } = services
   const { pattern, meta, state } = message
   const name = slotNameOf(message)
   if (name !== undefined) {
-    assertMayJoin(context, message, name)
+    assertMayJoin(session, services, message, name)
     return
   }
   if (state === true && !broker.capabilities.retained) throw refusalOf('E_UNSUPPORTED', { detail: 'state topics' })
   assertPatternWords(pattern, limits, refusalOf)
-  if (!context.mayListen(pattern)) throw refusalOf('E_FORBIDDEN', { detail: `listen ${pattern}` })
-  assertMeta(context, pattern, meta)
+  assertMayListen(session, pattern)
+  assertMeta(services.metaRules, pattern, meta)
   if (listens.has(pattern)) return
-  if (listens.size + groupCounts.size >= limits.maxListensPerConnection) {
-    throw refusalOf('E_LISTEN_LIMIT', { detail: `at most ${limits.maxListensPerConnection}` })
-  }
-  context.assertUserListens()
-  const { maxSearchListensPerConnection: maxSearches } = limits
-  if (listens.searchCount + groupCounts.searchCount >= maxSearches && isSearch(pattern)) {
-    const detail = `at most ${maxSearches} with a # before the last word (maxSearchListensPerConnection)`
-    throw refusalOf('E_LISTEN_LIMIT', { detail })
-  }
+  assertRoom(session, pattern)
 }
 
 /** @throws {WebMQError} `E_UNSUPPORTED` when no message of the pattern is stamped. */
-export function assertMeta(
-  { metaRules }: Pick<ListenContext, 'metaRules'>,
-  pattern: string,
-  meta: true | undefined,
-): void {
+export function assertMeta(metaRules: Pick<MetaRules, 'mayCover'>, pattern: string, meta: true | undefined): void {
   if (meta === true && !metaRules.mayCover(pattern))
     throw refusalOf('E_UNSUPPORTED', { detail: `meta: the option meta of the server names no key of ${pattern}` })
 }
 
 /** @param page The last page, if it was read in this turn. */
-function begin(context: ListenContext, message: MessageOf<'listen'>, page?: Replay): MaybePromise<void> {
-  const { broker, listens } = context
+function begin(
+  session: Session,
+  services: SessionServices,
+  message: MessageOf<'listen'>,
+  page?: Replay,
+): MaybePromise<void> {
+  const { broker } = services
+  const { listens } = session
   const { pattern } = message
-  const opening = listens.open(pattern, variantOf('websocket', overflowOf(context, message), message.meta === true))
-  const live = (log: Replay) => goLive(context, message, opening, log)
+  const opening = listens.open(pattern, variantOf('websocket', overflowOf(services, message), message.meta === true))
+  const live = (log: Replay) => goLive(session, services, message, opening, log)
   const fail = (error: unknown): never => {
     opening.abort()
     throw error
@@ -126,7 +97,7 @@ function begin(context: ListenContext, message: MessageOf<'listen'>, page?: Repl
       opening.buffer.gap = undefined
       if (page !== undefined && !isPromise(opening.bound)) return live(page)
       const isPlain = !isRangeAsked(message) || !broker.capabilities.history
-      return isPlain ? andThen(readLog(broker, message, pattern), live) : inTurn(context, message, live)
+      return isPlain ? andThen(readLog(broker, message, pattern), live) : inTurn(session, services, message, live)
     })
     // With a broker that answers at once, all of this happens before any other message is handled.
     return isPromise(done) ? done.catch(fail) : done
@@ -135,37 +106,44 @@ function begin(context: ListenContext, message: MessageOf<'listen'>, page?: Repl
   }
 }
 
-function goLive(context: ListenContext, message: MessageOf<'listen'>, opening: ListenOpening, log: Replay): void {
-  if (context.isClosed) {
+function goLive(
+  session: Session,
+  services: SessionServices,
+  message: MessageOf<'listen'>,
+  opening: ListenOpening,
+  log: Replay,
+): void {
+  if (session.isClosed) {
     opening.abort()
     return
   }
-  assertMayListen(context, message)
+  assertMayBegin(session, services, message)
   const { buffer } = opening
   const replay = withLive(log, buffer, isRangeAsked(message))
   const gap = replay.gap ?? buffer.gap
-  const isLast = answer(context, message, gap === undefined ? replay : { ...replay, gap })
+  const isLast = answer(session, services, message, gap === undefined ? replay : { ...replay, gap })
   if (!isLast) {
     opening.abort()
     return
   }
-  if (message.since !== undefined) context.resumed(replay.gap === undefined && gap === undefined ? 'recovered' : 'gap')
-  const isNew = !context.listens.has(message.pattern)
+  if (message.since !== undefined)
+    services.measurements.resumes.add(replay.gap === undefined && gap === undefined ? 'recovered' : 'gap')
+  const isNew = !session.listens.has(message.pattern)
   opening.commit()
-  if (isNew) context.listened(message.pattern)
+  if (isNew) services.observer?.listened?.(session, message.pattern)
 }
 
 /** Sends a page; returns whether it was the last one. */
-function answer(context: ListenContext, message: MessageOf<'listen'>, replay: Replay): boolean {
+function answer(session: Session, services: SessionServices, message: MessageOf<'listen'>, replay: Replay): boolean {
   const isRecovered = message.since !== undefined && replay.gap === undefined
-  const asked = overflowOf(context, message)
+  const asked = overflowOf(services, message)
   const overflow = asked === 'disconnect' ? undefined : asked
   const isState = message.state === true
-  return context.replays.send(context, message, replay, { isRecovered, becomesLive: true, overflow, isState })
+  return services.replays.send(session, message, replay, { isRecovered, becomesLive: true, overflow, isState })
 }
 
 function overflowOf(
-  { overflowRules }: Pick<ListenContext, 'overflowRules'>,
+  { overflowRules }: Pick<SessionServices, 'overflowRules'>,
   { overflow, pattern }: MessageOf<'listen'>,
 ): ListenOverflow {
   return overflow ?? overflowRules.of(pattern)

@@ -1,82 +1,69 @@
-import { WebMQError } from 'webmq-client/protocol'
+import { assertMayEnter, assertMayListen } from '../../identity/access.js'
 import { andThen } from '../../ports/maybe-promise.js'
-import type { FrameData } from '../../ports/transport.js'
-import { assertKeyWords, type WordLimits } from '../../ports/word-limits.js'
-import type { ConnectionPresence, Presence } from '../../presence/index.js'
+import { assertKeyWords } from '../../ports/word-limits.js'
+import type { SessionServices } from '../services.js'
+import type { Session } from '../session.js'
 import { DEPARTURE_BYTES, enteringUnits, MEMBER_BYTES, membersUnits } from '../work/costs.js'
-import type { Handler, HandlerContext, MessageOf } from './handler.js'
+import type { Handler, MessageOf } from './handler.js'
 
 /** `}` */
 const CLOSING_BRACE = 0x7d
-
-/** What `presence` may use. */
-export interface PresenceHandlerContext extends HandlerContext {
-  readonly presence: Pick<Presence, 'whenComplete' | 'encodedMembers'>
-  /** The members and the watches of this connection. */
-  readonly ownPresence: Pick<ConnectionPresence, 'enter' | 'leave' | 'watch' | 'unwatch' | 'tellingUnits'>
-  /** `undefined` for anonymous clients. */
-  readonly userId: string | undefined
-  readonly limits: Pick<WordLimits, 'maxWords'>
-  mayListen(key: string): boolean
-  mayEnter(key: string): boolean
-  /** Sends an answer that is already encoded. */
-  replyEncoded(data: FrameData): void
-}
 
 /**
  * Checks limits and grants.
  * @throws {WebMQError} `E_KEY_INVALID`, `E_FORBIDDEN`.
  */
-export function assertMayUse(context: PresenceHandlerContext, { key, op }: MessageOf<'presence'>): void {
-  assertKeyWords(key, context.limits)
+export function assertMayUse(session: Session, { key, op }: MessageOf<'presence'>): void {
+  assertKeyWords(key, session.limits)
   // Who may listen to a key may see who is there. `leave` and `unwatch` give something up, so they need no grant.
-  if (op === 'enter' && !context.mayEnter(key)) throw new WebMQError('E_FORBIDDEN', { detail: `presence ${key}` })
-  const isReading = op === 'get' || op === 'watch'
-  if (isReading && !context.mayListen(key)) throw new WebMQError('E_FORBIDDEN', { detail: `listen ${key}` })
+  if (op === 'enter') assertMayEnter(session, key)
+  if (op === 'get' || op === 'watch') assertMayListen(session, key)
 }
 
 /** Enters, leaves, and lists the members of a key: once, or with every later change [P-14.1]. */
-export const presence: Handler<'presence', PresenceHandlerContext> = (context, message) => {
+export const presence: Handler<'presence'> = (session, services, message) => {
   const { id, key, op } = message
-  assertMayUse(context, message)
-  const { meter, ownPresence } = context
+  assertMayUse(session, message)
+  const { meter, ownPresence } = session
   switch (op) {
     case 'enter': {
       const { member, data } = message
       const length = data?.length ?? 0
       meter.charge(enteringUnits(length))
-      const result = { id: ownPresence.enter(key, context.userId, member, data) }
+      const result = { id: ownPresence.enter(key, session.userId, member, data) }
       meter.charge(ownPresence.tellingUnits(key, MEMBER_BYTES + length))
-      context.reply({ verb: 'ok', id, result })
+      session.reply({ verb: 'ok', id, result })
       return
     }
     case 'leave':
       if (ownPresence.leave(key)) meter.charge(ownPresence.tellingUnits(key, DEPARTURE_BYTES))
-      context.reply({ verb: 'ok', id })
+      session.reply({ verb: 'ok', id })
       return
     case 'unwatch':
       ownPresence.unwatch(key)
-      context.reply({ verb: 'ok', id })
+      session.reply({ verb: 'ok', id })
       return
     case 'get':
-      return whenComplete(context, () => answer(context, id, key))
+      return whenComplete(session, services, () => answer(session, services, id, key))
     case 'watch':
-      return whenComplete(context, () => context.meter.charge(ownPresence.watch(key, () => answer(context, id, key))))
+      return whenComplete(session, services, () =>
+        session.meter.charge(ownPresence.watch(key, () => answer(session, services, id, key))),
+      )
   }
 }
 
 /** A node that has just begun with presence asks the others first; its clients wait for that, up to a limit. */
-function whenComplete(context: PresenceHandlerContext, next: () => void): void | Promise<void> {
-  return andThen(context.presence.whenComplete(), () => {
-    if (!context.isClosed) next()
+function whenComplete(session: Session, { presence }: SessionServices, next: () => void): void | Promise<void> {
+  return andThen(presence.whenComplete(), () => {
+    if (!session.isClosed) next()
   })
 }
 
 /** The members are copied once, into the frame: they may be large. */
-function answer(context: PresenceHandlerContext, id: string, key: string): void {
-  const members = context.presence.encodedMembers(key)
+function answer(session: Session, { presence }: SessionServices, id: string, key: string): void {
+  const members = presence.encodedMembers(key)
   const head = Buffer.from(`ok ${id}\n{"members":`)
-  context.replyEncoded({
+  session.replyEncoded({
     byteLength: head.length + members.length + 1,
     writeTo(target, start) {
       target.set(head, start)
@@ -84,5 +71,5 @@ function answer(context: PresenceHandlerContext, id: string, key: string): void 
       target[start + head.length + members.length] = CLOSING_BRACE
     },
   })
-  context.meter.charge(membersUnits(members.length))
+  session.meter.charge(membersUnits(members.length))
 }

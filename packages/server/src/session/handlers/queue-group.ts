@@ -1,18 +1,13 @@
 import { refusalOf } from 'webmq-client/protocol'
+import { assertMayListen } from '../../identity/access.js'
 import { isPromise } from '../../ports/maybe-promise.js'
-import { assertPatternWords, isSearch } from '../../ports/word-limits.js'
-import type { ConnectionGroups, QueueGroups, SlotName } from '../../queue-groups/index.js'
+import { assertPatternWords } from '../../ports/word-limits.js'
+import type { SlotName } from '../../queue-groups/index.js'
 import { isRangeAsked } from '../../replay/replay.js'
+import { assertRoom } from '../listen-room.js'
+import type { SessionServices } from '../services.js'
+import type { Session } from '../session.js'
 import type { MessageOf } from './handler.js'
-import type { ListenContext } from './listen.js'
-
-/** What a `listen` with a group may use. */
-export interface QueueGroupContext {
-  readonly groups: Pick<QueueGroups, 'assertSupported'>
-  readonly ownGroups: Pick<ConnectionGroups, 'has' | 'join' | 'leave'>
-  /** Of its memberships; they do not make a connection larger that has none. */
-  readonly groupCounts: Pick<ConnectionGroups, 'size' | 'searchCount'>
-}
 
 /** The queue group that a `listen` or `unlisten` names; `undefined` for an ordinary one. */
 export function slotNameOf({
@@ -27,38 +22,37 @@ export function slotNameOf({
  * Checks limits and grants.
  * @throws {WebMQError} `E_UNSUPPORTED`, `E_PATTERN_INVALID`, `E_FORBIDDEN`, `E_LISTEN_LIMIT`.
  */
-export function assertMayJoin(context: ListenContext, message: MessageOf<'listen'>, name: SlotName): void {
-  const { listens, limits, groups, ownGroups, groupCounts } = context
+export function assertMayJoin(
+  session: Session,
+  { groups }: SessionServices,
+  message: MessageOf<'listen'>,
+  name: SlotName,
+): void {
+  const { limits, ownGroups } = session
   groups.assertSupported()
   const { overflow, meta, state } = message
   if (isRangeAsked(message) || overflow !== undefined || meta === true || state === true) {
     throw refusalOf('E_UNSUPPORTED', { detail: 'a replay, overflow, meta or state of a queue group' })
   }
   assertPatternWords(name.pattern, limits, refusalOf)
-  if (!context.mayListen(name.pattern)) throw refusalOf('E_FORBIDDEN', { detail: `listen ${name.pattern}` })
-  if (ownGroups.has(name)) return
-  const { maxListensPerConnection: max, maxSearchListensPerConnection: maxSearches } = limits
-  if (listens.size + groupCounts.size >= max) throw refusalOf('E_LISTEN_LIMIT', { detail: `at most ${max}` })
-  context.assertUserListens()
-  if (listens.searchCount + groupCounts.searchCount >= maxSearches && isSearch(name.pattern)) {
-    const detail = `at most ${maxSearches} with a # before the last word (maxSearchListensPerConnection)`
-    throw refusalOf('E_LISTEN_LIMIT', { detail })
-  }
+  assertMayListen(session, name.pattern)
+  if (!ownGroups.has(name)) assertRoom(session, name.pattern)
 }
 
 /** Becomes a member of a queue group. The answer comes once all nodes know it. */
 export function listenInGroup(
-  context: ListenContext,
+  session: Session,
+  services: SessionServices,
   message: MessageOf<'listen'>,
   name: SlotName,
 ): void | Promise<void> {
-  assertMayJoin(context, message, name)
-  const isNew = !context.ownGroups.has(name)
+  assertMayJoin(session, services, message, name)
+  const isNew = !session.ownGroups.has(name)
   const live = () => {
-    if (context.isClosed) return
-    if (isNew) context.listened(name.pattern)
-    context.reply({ verb: 'ok', id: message.id })
+    if (session.isClosed) return
+    if (isNew) services.observer?.listened?.(session, name.pattern)
+    session.reply({ verb: 'ok', id: message.id })
   }
-  const joined = context.ownGroups.join(name)
+  const joined = session.ownGroups.join(name)
   return isPromise(joined) ? joined.then(live) : live()
 }

@@ -1,21 +1,7 @@
 import { refusalOf } from 'webmq-client/protocol'
 import { isPromise, type MaybePromise } from '../../ports/maybe-promise.js'
-import type { Author } from '../../publishing/author.js'
-import type { Publisher } from '../../publishing/publisher.js'
-import type { ConnectionGroups, Reply, TakenRequest } from '../../queue-groups/index.js'
-import type { Handler, HandlerContext } from './handler.js'
-
-/** A session that asks. */
-export interface RequestContext extends HandlerContext, Author {
-  readonly publisher: Pick<Publisher, 'request'>
-  readonly ownGroups: Pick<ConnectionGroups, 'reply'>
-  readonly limits: Author['limits'] & {
-    /** Requests of one connection that wait for a reply. */
-    readonly maxRequestsPerConnection: number
-  }
-  /** Requests of this connection that wait for a reply. */
-  requestCount: number
-}
+import type { TakenRequest } from '../../queue-groups/index.js'
+import type { Handler } from './handler.js'
 
 /** Time for a reply, unless the request says another. */
 const DEFAULT_WITHIN_MS = 10_000
@@ -23,7 +9,7 @@ const DEFAULT_WITHIN_MS = 10_000
 export const MAX_WITHIN_MS = 300_000
 
 /** Hands a request to one responder. The answer says that one has it; the reply, or an error, follows. */
-export const request: Handler<'request', RequestContext> = (session, message, isBinary) => {
+export const request: Handler<'request'> = (session, { publisher }, message, isBinary) => {
   const { id, withinMs = DEFAULT_WITHIN_MS } = message
   const { maxRequestsPerConnection } = session.limits
   if (withinMs < 1 || withinMs > MAX_WITHIN_MS) {
@@ -32,7 +18,7 @@ export const request: Handler<'request', RequestContext> = (session, message, is
   if (session.requestCount >= maxRequestsPerConnection) {
     throw refusalOf('E_RATE_LIMIT', { detail: `${maxRequestsPerConnection} requests wait (maxRequestsPerConnection)` })
   }
-  const asked: MaybePromise<TakenRequest> = session.publisher.request(session, message, isBinary, withinMs)
+  const asked: MaybePromise<TakenRequest> = publisher.request(session, message, isBinary, withinMs)
   session.requestCount++
   const taken = ({ reply }: TakenRequest) => {
     if (!session.isClosed) session.reply({ verb: 'ok', id })
@@ -48,17 +34,10 @@ export const request: Handler<'request', RequestContext> = (session, message, is
   })
 }
 
-/** What `reply` may use. */
-export interface ReplyContext extends HandlerContext {
-  readonly limits: { readonly maxPayloadBytes: number }
-  /** Replies to a request that this connection was handed; `false`: it was not, or nobody waits any more. */
-  replyTo(ticketId: string, reply: Reply): boolean
-}
-
 /** Sends a reply to the requester, and to nobody else. */
-export const reply: Handler<'reply', ReplyContext> = (context, { id, isError, payload }, isBinary) => {
+export const reply: Handler<'reply'> = (session, { groups }, { id, isError, payload }, isBinary) => {
   if (typeof payload === 'string') throw new TypeError('a decoded payload is bytes')
-  const { maxPayloadBytes } = context.limits
+  const { maxPayloadBytes } = session.limits
   if (payload.length > maxPayloadBytes) {
     throw refusalOf('E_PAYLOAD_TOO_LARGE', { detail: `${payload.length} bytes, at most ${maxPayloadBytes}` })
   }
@@ -67,7 +46,8 @@ export const reply: Handler<'reply', ReplyContext> = (context, { id, isError, pa
       detail: `an error of ${payload.length} bytes, at most ${MAX_ERROR_BYTES}`,
     })
   }
-  if (!context.replyTo(id, { payload, isBinary, isError })) {
+  const member = session.held.groups
+  if (member === undefined || !groups.reply(member, id, { payload, isBinary, isError })) {
     throw refusalOf('E_TIMEOUT', { detail: 'nobody waits for this reply' })
   }
 }

@@ -1,4 +1,5 @@
 import { type GapReason, WebMQError } from 'webmq-client/protocol'
+import { assertMayListen } from '../../identity/access.js'
 import { variantOf } from '../../patterns/variant.js'
 import type { InboundMessage } from '../../ports/broker.js'
 import { formatPosition, isAfter } from '../../ports/position.js'
@@ -6,6 +7,7 @@ import { isRangeAsked, type Replay, readLog, withLive } from '../../replay/repla
 import type { ListenOpening } from '../../routing/listens.js'
 import { encodeSseEvent, encodeSseMessage } from '../../routing/sse-events.js'
 import { assertMeta } from '../handlers/listen.js'
+import { assertRoom } from '../listen-room.js'
 import type { Session } from '../session.js'
 import type { StreamRequest } from './request.js'
 
@@ -58,23 +60,21 @@ export class StreamListens {
   /** Checks grants and limits, then asks the hooks, as for the listens of a WebSocket. */
   async #ask(): Promise<void> {
     const session = this.#session
-    const { maxListensPerConnection } = session.limits
-    if (this.#patterns.length > maxListensPerConnection) {
-      throw new WebMQError('E_LISTEN_LIMIT', { detail: `at most ${maxListensPerConnection}` })
-    }
-    for (const pattern of this.#patterns) this.#assertGranted(pattern)
-    if (this.#hasMeta && !this.#patterns.some((pattern) => session.metaRules.mayCover(pattern)))
-      for (const pattern of this.#patterns) assertMeta(session, pattern, true)
+    this.#patterns.forEach((pattern, index) => {
+      assertMayListen(session, pattern)
+      assertRoom(session, pattern, index)
+    })
+    if (this.#hasMeta && !this.#patterns.some((pattern) => session.services.metaRules.mayCover(pattern)))
+      for (const pattern of this.#patterns) assertMeta(session.services.metaRules, pattern, true)
     for (const pattern of this.#patterns) {
-      session.assertUserListens()
-      await session.askListen(pattern, isRangeAsked(this.#range))
+      await session.services.hooks?.listen(session, 'listen', pattern, isRangeAsked(this.#range))
       if (session.isClosed) return
     }
   }
 
   /** Reads nothing: the answer of the log says whether it has the pattern. */
   async #findUnlogged(): Promise<void> {
-    const { broker } = this.#session
+    const { broker } = this.#session.services
     const end = broker.capabilities.history ? await broker.position() : undefined
     if (end === undefined || this.#patterns.length === 1) return
     const logged: string[] = []
@@ -87,7 +87,7 @@ export class StreamListens {
 
   /** Sends a page; the position up to which the messages are complete once the patterns are live, `false` before. */
   async #step(): Promise<string | undefined | false> {
-    const hasLog = isRangeAsked(this.#range) && this.#session.broker.capabilities.history
+    const hasLog = isRangeAsked(this.#range) && this.#session.services.broker.capabilities.history
     if (hasLog && (await this.#readOn())) return false
     return this.#session.isClosed ? false : await this.#goLive()
   }
@@ -106,7 +106,8 @@ export class StreamListens {
 
   /** Sends a page that is not the last one; `false` if there is none. */
   #readOn(): Promise<boolean> | boolean {
-    const { replays, connection, broker } = this.#session
+    const { connection, services } = this.#session
+    const { replays, broker } = services
     const read = () => readLog(broker, this.#range, this.#patterns, this.#session)
     return replays.read(connection, read, (page) => {
       if (this.#session.isClosed || !page.hasMore) return false
@@ -125,20 +126,20 @@ export class StreamListens {
     }
     try {
       for (const pattern of this.#patterns) {
-        this.#assertGranted(pattern)
+        assertMayListen(session, pattern)
         openings.push(session.listens.open(pattern, variant))
       }
       await Promise.all(openings.map(({ bound }) => bound))
       // Nobody was promised the messages before.
       for (const { buffer } of openings) buffer.gap = undefined
-      const { replays, connection, broker } = session
+      const { replays, broker, measurements, observer } = session.services
       const read = () => readLog(broker, this.#range, this.#patterns, session)
-      return await replays.read(connection, read, (log) => {
+      return await replays.read(session.connection, read, (log) => {
         if (session.isClosed) {
           abort()
           return undefined
         }
-        for (const pattern of this.#patterns) this.#assertGranted(pattern)
+        for (const pattern of this.#patterns) assertMayListen(session, pattern)
         const replay = withLive(log, joined(openings), isRangeAsked(this.#range))
         const gap = replay.gap ?? openings.find(({ buffer }) => buffer.gap !== undefined)?.buffer.gap
         const sent = this.#sendPage(gap === undefined ? replay : { ...replay, gap }, true)
@@ -148,8 +149,8 @@ export class StreamListens {
         }
         for (const opening of openings) opening.commit()
         for (const pattern of this.#patterns) {
-          if (this.#isResuming) session.resumed(this.#missed.has(pattern) ? 'gap' : 'recovered')
-          session.listened(pattern)
+          if (this.#isResuming) measurements.resumes.add(this.#missed.has(pattern) ? 'gap' : 'recovered')
+          observer?.listened?.(session, pattern)
         }
         return sent.position && formatPosition(sent.position)
       })
@@ -161,7 +162,7 @@ export class StreamListens {
 
   /** Sends as much of a page as the reader may get now, and goes on behind it. */
   #sendPage(page: Replay, becomesLive: boolean): Replay {
-    const { replays } = this.#session
+    const { replays } = this.#session.services
     const sent = replays.take(this.#session, page, { becomesLive })
     if (sent.gap !== undefined) this.#tellGap(sent.gap)
     replays.deliver(this.#session, sent.messages, (message) => ({
@@ -184,10 +185,6 @@ export class StreamListens {
 
   #send(event: Parameters<typeof encodeSseEvent>[0]): void {
     this.#session.replyEncoded(encodeSseEvent(event))
-  }
-
-  #assertGranted(pattern: string): void {
-    this.#session.assertMayListen(pattern)
   }
 }
 

@@ -1,6 +1,5 @@
 import { validateKey, WebMQError } from 'webmq-client/protocol'
 import { assertMayListen } from '../../../identity/access.js'
-import { type Actor, isTrusted } from '../../../identity/actor.js'
 import type { MessageAttributes } from '../../../ports/attributes.js'
 import type { InboundMessage, ReadRange } from '../../../ports/broker.js'
 import { andThen, type MaybePromise } from '../../../ports/maybe-promise.js'
@@ -30,7 +29,7 @@ export const history: Handler<'history'> = (context, call) => {
     ...(isNewest ? { last: Math.min(last ?? limit, limit) } : { limit }),
   }
   const isCounted = last !== undefined || call.query.limit !== undefined
-  return andThen(askHistory(context, call.caller, key), () =>
+  return andThen(context.hooks?.listen(call.caller, 'history', key, true), () =>
     readPage(context, key, range, { isNewest, reverse, isCounted }),
   )
 }
@@ -62,17 +61,9 @@ function readPage(
 /** Lists the members of a key. */
 export const presence: Handler<'presence'> = (context, call) => {
   const key = checkedKey(context, call)
-  return andThen(askPresence(context, call.caller, key), () =>
+  return andThen(context.hooks?.presence(call.caller, 'get', key, undefined), () =>
     andThen(context.node.presence(key), (members) => ({ members })),
   )
-}
-
-function askHistory({ hooks }: HandlerContext, caller: Actor, key: string): MaybePromise<void> {
-  if (!isTrusted(caller)) return hooks?.listen(caller, 'history', key, true)
-}
-
-function askPresence({ hooks }: HandlerContext, caller: Actor, key: string): MaybePromise<unknown> {
-  return isTrusted(caller) ? undefined : hooks?.presence(caller, 'get', key, undefined)
 }
 
 function checkedKey({ limits }: HandlerContext, { caller, query: { key } }: Call<'history' | 'presence'>): string {

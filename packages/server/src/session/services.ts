@@ -1,0 +1,62 @@
+import type { TextServerMessage } from 'webmq-client/protocol'
+import type { Revocations } from '../cluster/index.js'
+import type { Deadlines } from '../deadlines.js'
+import type { HookCalls } from '../hooks/index.js'
+import type { TokenVerifier } from '../identity/index.js'
+import type { Logger } from '../logger.js'
+import type { Measurements } from '../measuring/measurements.js'
+import type { MetaRules } from '../patterns/meta-rules.js'
+import type { OverflowRules } from '../patterns/overflow-rules.js'
+import type { Broker } from '../ports/broker.js'
+import type { Transport } from '../ports/transport.js'
+import type { Presence } from '../presence/index.js'
+import type { Observer } from '../publishing/observer.js'
+import type { Publisher } from '../publishing/publisher.js'
+import type { ConnectionGroupsContext, QueueGroups } from '../queue-groups/index.js'
+import type { Drains } from '../replay/drains.js'
+import type { ReplaySender } from '../replay/sender.js'
+import type { Delivery } from '../routing/delivery.js'
+import type { ListensContext } from '../routing/listens.js'
+import type { ConnectionCounts } from './connection-counts.js'
+import type { EffectiveLimits } from './effective-limits.js'
+import type { Session } from './session.js'
+import type { UserListens } from './user-listens.js'
+import type { Turns } from './work/turns.js'
+
+/** What all sessions of a node share. */
+export interface SessionServices extends ListensContext, ConnectionGroupsContext {
+  readonly transport: Pick<Transport, 'send' | 'join' | 'leave' | 'setOverflow' | 'prepareAnswer' | 'close'>
+  readonly broker: Pick<Broker, 'capabilities' | 'publish' | 'read' | 'position'>
+  readonly replays: ReplaySender
+  readonly delivery: Pick<Delivery, 'isTellingGap'>
+  readonly overflowRules: OverflowRules
+  readonly metaRules: MetaRules
+  readonly presence: Presence
+  readonly groups: QueueGroups
+  readonly drains: Pick<Drains, 'await' | 'drained' | 'release'>
+  readonly turns: Pick<Turns<Session>, 'accountOf' | 'release'>
+  readonly verifier: TokenVerifier | undefined
+  /** Absent without any hook. */
+  readonly hooks?: HookCalls | undefined
+  /** Connections per user. */
+  readonly users: Pick<ConnectionCounts, 'enter' | 'leave'>
+  readonly revocations: Pick<Revocations, 'covers'>
+  readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
+  readonly limits: EffectiveLimits
+  readonly publisher: Pick<Publisher, 'publish' | 'request'>
+  /** Later messages of the session wait. @param decided Never rejects. */
+  readonly hold: (session: Session, decided: Promise<void>) => void
+  readonly userListens: Pick<UserListens, 'assertRoom' | 'add'>
+  readonly measurements: Measurements
+  /** Absent when nobody wants to know. */
+  readonly observer: Observer | undefined
+  /** Whether messages of this key are logged. */
+  readonly isLogged: (key: string) => boolean
+  readonly logger: Logger
+  /** Of the sessions of these services; default `websocket`. */
+  readonly door?: 'sse'
+  /** Encodes messages of the server for them; default: for WebSockets. */
+  readonly encode?: (message: TextServerMessage) => string
+  /** Unix time in milliseconds. */
+  readonly now: () => number
+}
