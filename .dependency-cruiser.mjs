@@ -14,6 +14,7 @@ const FLOORS = {
     ['hooks'],
     ['cluster', 'queue-groups'],
     ['certificates', 'health', 'identity', 'in-process', 'patterns', 'presence', 'replay', 'transports'],
+    ['nodes'],
     ['measuring', 'tracing'],
     ['deadlines', 'logger', 'ports'],
   ],

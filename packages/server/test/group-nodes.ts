@@ -1,3 +1,4 @@
+import { Nodes } from '../src/nodes/index.js'
 import type { Broker, OutboundMessage } from '../src/ports/broker.js'
 import { type GroupMember, type GroupMessage, type RequestTicket, slotIdOf } from '../src/queue-groups/group-message.js'
 import { handingOver, QueueGroups, type SlotName } from '../src/queue-groups/index.js'
@@ -19,6 +20,7 @@ export interface GroupNodeOptions {
 /** The queue groups of one node, with members without sockets. */
 export class GroupNode {
   readonly name: string
+  readonly nodes: Nodes
   readonly groups: QueueGroups
   /** The broker, whose publishes are handed to queue groups too. */
   readonly broker: Broker
@@ -33,27 +35,38 @@ export class GroupNode {
   ) {
     this.name = name
     this.#bare = broker
+    const logger = { debug: () => undefined, warn: () => undefined, error: () => undefined }
+    this.nodes = new Nodes({
+      node: name,
+      version: '1',
+      fingerprint: '',
+      broker,
+      maxPayloadBytes,
+      ttlMs,
+      waitMs: Math.min(1_000, answerMs),
+      logger,
+    })
     this.groups = new QueueGroups({
       node: name,
+      nodes: this.nodes,
       broker,
       maxPayloadBytes,
       maxPendingBytes: 16 * 1_048_576,
       dedupe: { windowMs: 60_000, maxIds: 10_000 },
-      logger: { debug: () => undefined, warn: () => undefined, error: () => undefined },
+      logger,
       answerMs,
-      ttlMs,
     })
     this.broker = handingOver(broker, () => this.groups)
   }
 
   async start(): Promise<this> {
     await this.#bare.start({
-      deliver: (message) => this.groups.receive(message),
-      status: (status) => this.groups.status(status),
-      gap: () => this.groups.gap(),
+      deliver: (message) => this.nodes.receive(message),
+      status: (status) => this.nodes.status(status),
+      gap: () => this.nodes.gap(),
       refused: () => undefined,
     })
-    await this.groups.begin()
+    await this.nodes.begin()
     return this
   }
 
@@ -87,12 +100,14 @@ export class GroupNode {
     const stopped = this.#bare.stop(0)
     await stopped
     this.groups.stop()
+    this.nodes.stop()
   }
 
   async stop(): Promise<void> {
     if (this.isOver) return
     for (const member of [...this.members.keys()]) this.leave(member)
     this.groups.stop()
+    this.nodes.stop()
     await this.#bare.stop()
     this.isOver = true
   }

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { CONTROL_KEY } from '../src/cluster/control-channel.js'
-import { encodeControlMessage } from '../src/cluster/control-message.js'
+import { encodeContent, encodePart, NODE_FORMAT } from '../src/nodes/node-message.js'
 import type { ServerOptions } from '../src/options/options.js'
 import { ApiServer, SECRET, tokenOf } from './api-server.js'
 import { BrokerHub, type HubBroker } from './broker-hub.js'
+import { recordingLogger } from './fake-server.js'
 import { ProtocolClient } from './protocol-client.js'
 
 const IN_AN_HOUR = Math.floor(Date.now() / 1_000) + 3_600
@@ -17,9 +17,6 @@ async function start(options: ServerOptions = {}): Promise<ApiServer> {
   const node = await ApiServer.start({ jwt: { secret: SECRET }, broker, ...options })
   nodes.push(node)
   brokers.push(broker)
-  // Control messages are bound after the start.
-  const isOfControl = (pattern: string) => pattern.startsWith('$webmq.control')
-  await vi.waitFor(() => expect(broker.patterns.filter(isOfControl)).toHaveLength(2))
   return node
 }
 
@@ -162,26 +159,44 @@ describe('GET /api/info', () => {
 })
 
 describe('messages of other nodes', () => {
+  const publish = (topic: string, payload: Buffer) =>
+    brokers[0]?.publish({ key: `$webmq.nodes.${topic}`, payload, isBinary: true })
+  const user = '{"entries":[["u","\\u0000",9,9]]}'
+  const code = '{"target":{"by":"user","value":"a"},"code":"E_X"}'
+
   it.each([
-    ['no JSON', 'x'],
-    ['a list', '[]'],
-    ['no sender', '{"v":1,"kind":"bye"}'],
-    ['a sender that cannot be part of a key', '{"v":1,"kind":"bye","node":"a b"}'],
-    ['a user that no token can have', '{"v":1,"kind":"revoke","node":"a","revocations":[["u","\\u0000",9,9]]}'],
-    ['a foreign code', '{"v":1,"kind":"disconnect","node":"a","target":{"by":"user","value":"a"},"code":"E_X"}'],
-  ])('are counted and ignored: %s', async (_, text) => {
+    ['no part', Buffer.from('x')],
+    ['a sender that cannot be part of a key', encodePart('a b', encodeContent('nodes', 'bye', '{}'), false)],
+    ['no JSON', encodePart('a', encodeContent('nodes', 'lease', '{"marks":'), false)],
+    ['a list', encodePart('a', encodeContent('nodes', 'lease', '[]'), false)],
+    ['a lease without a time', encodePart('a', encodeContent('nodes', 'lease', '{"marks":{}}'), false)],
+    ['an unknown kind', encodePart('a', encodeContent('nodes', 'constructor', '{}'), false)],
+    ['a user that no token can have', encodePart('a', encodeContent('revocations', 'changes', user), false)],
+    ['a foreign code', encodePart('a', encodeContent('operators', 'disconnect', code), false)],
+  ])('are counted and ignored: %s', async (_, payload) => {
     const node = await start()
-    await brokers[0]?.publish({ key: CONTROL_KEY, payload: Buffer.from(text), isBinary: false })
+    await publish('nodes', payload)
     await vi.waitFor(() => expect(node.server.stats().cluster.droppedCount).toBe(1))
   })
 
-  it('are ignored when they are of a later version', async () => {
-    const node = await start()
-    for (const text of ['{"v":2}', '{"v":1,"kind":"dance","node":"a"}', '{"v":1,"kind":"constructor","node":"a"}']) {
-      await brokers[0]?.publish({ key: CONTROL_KEY, payload: Buffer.from(text), isBinary: false })
+  it('are counted, and told to the operator once, when they have another format', async () => {
+    const { logger, lines } = recordingLogger()
+    const node = await start({ logger })
+    for (let count = 0; count < 3; count++) {
+      const payload = encodePart('a', Buffer.from('whatever'), false)
+      payload[0] = NODE_FORMAT + 1
+      await publish('nodes', payload)
     }
-    const last = encodeControlMessage({ kind: 'hello', node: 'a', count: 0, hash: 0 })
-    await brokers[0]?.publish({ key: CONTROL_KEY, payload: Buffer.from(last), isBinary: false })
-    await vi.waitFor(() => expect(node.server.stats().cluster).toMatchObject({ peerCount: 1, droppedCount: 0 }))
+    await vi.waitFor(() => expect(node.server.stats().cluster.droppedCount).toBe(3))
+    const warnings = lines.filter(({ level }) => level === 'warn')
+    expect(warnings).toMatchObject([{ fields: { peer: 'a', format: NODE_FORMAT + 1 } }])
+  })
+
+  it('tell the operator when a node has other options', async () => {
+    const { logger, lines } = recordingLogger()
+    await start()
+    await start({ dedupeWindowMs: 1_000, logger })
+    const warnings = () => lines.filter(({ level }) => level === 'warn')
+    await vi.waitFor(() => expect(warnings()).toMatchObject([{ fields: { hasOtherOptions: true } }]))
   })
 })

@@ -1,4 +1,6 @@
 import type { PresenceMember } from 'webmq-client/protocol'
+import { Nodes } from '../src/nodes/index.js'
+import type { BrokerStatus, InboundMessage } from '../src/ports/broker.js'
 import type { ConnectionId, GroupId } from '../src/ports/transport.js'
 import type { ConnectionPresence, PresenceLimits } from '../src/presence/index.js'
 import { Presence } from '../src/presence/index.js'
@@ -59,6 +61,7 @@ export class Watcher {
 /** The presence of one node, with connections without sockets. */
 export class PresenceNode {
   readonly broker: HubBroker
+  readonly nodes: Nodes
   readonly presence: Presence
   readonly #groups = new Map<GroupId, Set<ConnectionId>>()
   readonly #watchers = new Map<ConnectionId, Watcher>()
@@ -70,9 +73,20 @@ export class PresenceNode {
     { limits, maxPayloadBytes = 262_144, ttlMs = TTL_MS }: PresenceNodeOptions = {},
   ) {
     this.broker = hub.createBroker()
+    const logger = { debug: () => undefined, warn: () => undefined }
+    this.nodes = new Nodes({
+      node: name,
+      version: '1',
+      fingerprint: '',
+      broker: this.broker,
+      maxPayloadBytes,
+      ttlMs,
+      logger,
+      now: Date.now,
+    })
     this.presence = new Presence({
       node: name,
-      broker: this.broker,
+      nodes: this.nodes,
       transport: {
         join: (connection, group) => {
           this.#groups.set(group, (this.#groups.get(group) ?? new Set()).add(connection))
@@ -86,18 +100,23 @@ export class PresenceNode {
         },
       },
       limits: { ...LIMITS, ...limits },
-      ttlMs,
       lingerMs: LINGER_MS,
       maxPayloadBytes,
-      logger: { debug: () => undefined, warn: () => undefined },
+      logger,
       now: Date.now,
     })
-    void this.broker.start({
-      deliver: (message) => this.presence.receive(message),
-      gap: () => this.presence.gap(),
+    const sink = {
+      deliver: (message: InboundMessage) => this.nodes.receive(message),
+      gap: () => this.nodes.gap(),
       refused: () => undefined,
-      status: (status) => this.presence.status(status),
-    })
+      status: (status: BrokerStatus) => this.nodes.status(status),
+    }
+    void this.broker.start(sink).then(() => this.nodes.begin())
+  }
+
+  stop(): void {
+    this.presence.stop()
+    this.nodes.stop()
   }
 
   connect(): ConnectionPresence {

@@ -37,7 +37,7 @@ it('takes a secret when its file changes, and nothing else', async () => {
   const { reload, write, secretFile, taken } = await startReload()
   write({ maxWords: 8 })
   writeFileSync(secretFile, NEW)
-  await vi.waitFor(() => expect(taken).toMatchObject([{ jwt: { secret: [NEW] }, maxWords: 7 }]))
+  await vi.waitFor(() => expect(taken.at(-1)).toMatchObject({ jwt: { secret: [NEW] }, maxWords: 7 }))
   reload.all()
   expect(taken.at(-1)).toMatchObject({ jwt: { secret: [NEW] }, maxWords: 8 })
 })
@@ -49,8 +49,10 @@ it('says once that a changed file cannot be used, and takes the next one', async
   expect(lines[0]).toMatchObject({ level: 'error', fields: { code: 'E_OPTION_INVALID' } })
   expect(JSON.stringify(lines)).not.toContain('short')
   writeFileSync(secretFile, NEW)
-  await vi.waitFor(() => expect(taken).toMatchObject([{ jwt: { secret: [NEW] } }]))
-  expect(lines).toHaveLength(1)
+  // A write may be seen twice: the file is emptied first.
+  await vi.waitFor(() => expect(taken.at(-1)).toMatchObject({ jwt: { secret: [NEW] } }))
+  for (const options of taken) expect(options).toEqual(taken[0])
+  expect(lines.filter(({ level }) => level === 'error')).toHaveLength(1)
 })
 
 it('looks at the files that are named now', async () => {

@@ -1,18 +1,20 @@
 import { WebMQError } from 'webmq-client/protocol'
 import type { Logger } from '../logger.js'
-import type { Broker, BrokerStatus, InboundMessage } from '../ports/broker.js'
-import { ControlChannel } from './control-channel.js'
-import type { ControlMessage, DisconnectCode, DisconnectTarget, NodeSummary } from './control-message.js'
-import { Peers } from './peers.js'
+import type { NodeMessage, Nodes } from '../nodes/index.js'
+import {
+  type DisconnectCode,
+  type DisconnectTarget,
+  type NodeSummary,
+  type OperatorMessage,
+  operatorMessageFrom,
+} from './operator-message.js'
 import type { Revocation } from './revocation.js'
-import { RevocationSync } from './revocation-sync.js'
+import { RevocationTable } from './revocation-table.js'
 import { type AddedRevocation, MAX_REVOCATIONS, Revocations } from './revocations.js'
 
-/** What a {@link Cluster} works with. */
+/** Settings of a {@link Cluster}. */
 export interface ClusterContext {
-  /** Name of this node, new with every start: 1 to 36 characters of `[A-Za-z0-9_-]`. */
-  readonly node: string
-  readonly broker: Pick<Broker, 'capabilities' | 'bind' | 'publish'>
+  readonly nodes: Nodes
   /** Whether this node has anything to tell or to hear: it takes tokens or has an HTTP API for operators. */
   readonly takesPart: boolean
   /** Largest message that other nodes accept. */
@@ -23,14 +25,14 @@ export interface ClusterContext {
   readonly disconnect: (target: DisconnectTarget, code: DisconnectCode) => number
   /** Revocations were added: ends the connections of this node whose tokens they cover. */
   readonly revoked: () => void
-  readonly logger: Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>
+  readonly logger: Pick<Logger, 'info' | 'error'>
   /** Unix time in milliseconds. */
   readonly now?: () => number
 }
 
 /** Counters since the start; gauges at the time of the call. */
 export interface ClusterStats {
-  /** Other nodes that this node has heard of. */
+  /** Other nodes. */
   readonly peerCount: number
   readonly revocationCount: number
   /** Messages of other nodes that could not be read, of too many nodes, and revocations above the limit. */
@@ -39,6 +41,7 @@ export interface ClusterStats {
 
 /** Largest message to other nodes, so that control messages do not burden the broker. */
 const MAX_MESSAGE_BYTES = 65_536
+const TOPIC = 'operators'
 /** The answer to a list of nodes waits no longer for those that are silent. */
 const SUMMARY_WAIT_MS = 500
 /** Those who ask within this time share one round. */
@@ -48,50 +51,27 @@ const SUMMARY_SHARED_MS = 500
 export class Cluster {
   readonly revocations: Revocations
   readonly #context: ClusterContext
-  readonly #channel: ControlChannel
-  readonly #sync: RevocationSync
-  readonly #peers = new Peers()
+  readonly #table: RevocationTable
+  readonly #summaries = new Map<string, { readonly round: number; readonly summary: NodeSummary }>()
   #droppedCount = 0
+  #roundNumber = 0
   #round: { readonly atMs: number; readonly answers: Promise<readonly NodeSummary[]> } | undefined
 
   constructor(context: ClusterContext) {
     this.#context = context
-    const { node, broker, maxPayloadBytes, logger, now } = context
-    const onError = (err: unknown, text: string) => logger.warn({ err }, text)
+    const { nodes, takesPart, maxPayloadBytes, now } = context
     this.revocations = new Revocations(now)
-    this.#channel = new ControlChannel({
-      node,
-      broker,
-      onMessage: (message) => this.#handle(message),
-      onOpen: () => this.#channel.tell({ kind: 'hello', node, ...this.revocations.digest() }),
-      onError,
-    })
-    this.#sync = new RevocationSync({
-      node,
+    this.#table = new RevocationTable({
+      nodes,
       revocations: this.revocations,
-      channel: this.#channel,
       maxMessageBytes: Math.min(MAX_MESSAGE_BYTES, maxPayloadBytes),
-      onError,
+      take: (revocations) => this.#take(revocations),
     })
-  }
-
-  /** Begins to take part, once the broker has started. */
-  begin(): void {
-    if (this.#context.takesPart && this.#context.broker.capabilities.manyNodes) this.#channel.open()
-  }
-
-  status(status: BrokerStatus): void {
-    this.#channel.status(status)
-  }
-
-  /** Messages of other nodes may be missing. */
-  gap(): void {
-    this.#channel.gap()
-  }
-
-  /** Takes a message on a reserved key; returns whether it is one of these. Never calls the broker from within this call. */
-  receive(message: Pick<InboundMessage, 'key' | 'payload'>): boolean {
-    return this.#channel.receive(message)
+    nodes.onGone((node) => this.#summaries.delete(node))
+    if (!takesPart || !nodes.hasOthers) return
+    nodes.handle(TOPIC, (message) => this.#receive(message))
+    void nodes.openTopic(TOPIC)
+    void nodes.openTable(this.#table)
   }
 
   /**
@@ -100,10 +80,10 @@ export class Cluster {
    * @throws {WebMQError} `E_BROKER_UNAVAILABLE`: the connections of this node have ended, others may not.
    */
   async disconnect(target: DisconnectTarget, code: DisconnectCode): Promise<number> {
-    const { node, disconnect, logger } = this.#context
+    const { disconnect, logger } = this.#context
     const count = disconnect(target, code)
     logger.info({ by: target.by, value: target.value, code, count }, 'an operator ended connections')
-    await this.#channel.send({ kind: 'disconnect', node, target, code })
+    await this.#send({ kind: 'disconnect', target, code })
     return count
   }
 
@@ -113,7 +93,7 @@ export class Cluster {
    *   this node has revoked the tokens, the others learn it when the broker is back.
    */
   async revoke(revocation: Revocation): Promise<AddedRevocation> {
-    const { node, revoked, logger } = this.#context
+    const { revoked, logger } = this.#context
     const added = this.revocations.add(revocation)
     if (added === 'full') {
       const detail = `${MAX_REVOCATIONS} revocations are kept until their tokens have expired`
@@ -123,7 +103,7 @@ export class Cluster {
     logger.info({ by: revocation.by, value: revocation.value, until: revocation.until }, 'an operator revoked tokens')
     if (added === 'added') revoked()
     // Also when it is known here: a caller that repeats an unanswered request wants the others to know.
-    await this.#channel.send({ kind: 'revoke', node, revocations: [revocation], isLast: false })
+    if (this.#takesPart) await this.#table.tell(revocation)
     return added
   }
 
@@ -138,60 +118,41 @@ export class Cluster {
   }
 
   stats(): ClusterStats {
+    const { peerCount, droppedCount } = this.#context.nodes.stats()
     return {
-      peerCount: this.#peers.size,
+      peerCount,
       revocationCount: this.revocations.size,
-      droppedCount: this.#droppedCount + this.#channel.malformedCount + this.#peers.ignoredCount,
+      droppedCount: this.#droppedCount + droppedCount,
     }
   }
 
-  /** The node stops. */
-  stop(): void {
-    this.#channel.tell({ kind: 'bye', node: this.#context.node })
-    this.#channel.close()
-    this.#sync.stop()
+  get #takesPart(): boolean {
+    return this.#context.takesPart && this.#context.nodes.hasOthers
   }
 
   async #askAll(): Promise<readonly NodeSummary[]> {
-    const round = this.#peers.nextRound()
-    this.#channel.tell({ kind: 'ask', node: this.#context.node, round })
-    await this.#peers.whenAnswered(SUMMARY_WAIT_MS)
-    return this.#peers.summaries()
+    const { nodes } = this.#context
+    const round = ++this.#roundNumber
+    if (this.#takesPart) {
+      await this.#send({ kind: 'ask', round }).catch((error: unknown) => nodes.report(error, TOPIC))
+      const isAnswered = (node: string) => (this.#summaries.get(node)?.round ?? 0) >= round
+      await nodes.until(() => nodes.peers().every(isAnswered), SUMMARY_WAIT_MS)
+    }
+    return Array.from(this.#summaries.values(), ({ summary }) => summary)
   }
 
-  #handle(message: ControlMessage): void {
-    const { node: sender } = message
-    if (message.kind === 'bye') {
-      this.#peers.left(sender)
-      return
-    }
-    this.#peers.seen(sender)
-    const { node, disconnect, summary } = this.#context
-    switch (message.kind) {
-      case 'hello':
-        this.#answer({ kind: 'here', node, ...this.revocations.digest() }, sender)
-        this.#sync.compare(sender, message)
-        break
-      case 'here':
-        this.#sync.compare(sender, message)
-        break
-      case 'want':
-        this.#sync.serve(sender)
-        break
-      case 'revoke':
-        this.#take(message.revocations)
-        this.#sync.received(sender, message.isLast)
-        break
-      case 'disconnect':
-        disconnect(message.target, message.code)
-        break
-      case 'ask':
-        this.#answer({ kind: 'summary', node, round: message.round, summary: summary() }, sender)
-        break
-      case 'summary':
-        this.#peers.answered(sender, message.round, message.summary)
-        break
-    }
+  #receive(received: NodeMessage): boolean {
+    const { nodes, disconnect, summary } = this.#context
+    const message = operatorMessageFrom(received)
+    if (message?.kind === 'disconnect') disconnect(message.target, message.code)
+    else if (message?.kind === 'ask') {
+      nodes.channel.tell(TOPIC, 'summary', { round: message.round, summary: summary() }, received.node)
+    } else if (message !== undefined && message.round <= this.#roundNumber) this.#summaries.set(received.node, message)
+    return message !== undefined
+  }
+
+  async #send({ kind, ...fields }: OperatorMessage): Promise<void> {
+    if (this.#takesPart) await this.#context.nodes.channel.send(TOPIC, kind, JSON.stringify(fields))
   }
 
   #take(revocations: readonly Revocation[]): void {
@@ -200,10 +161,5 @@ export class Cluster {
     this.#droppedCount += fullCount
     if (fullCount > 0) this.#context.logger.error({ count: fullCount }, 'too many revocations of other nodes: not kept')
     if (added.includes('added')) this.#context.revoked()
-  }
-
-  /** Later: the sink of a broker must not call it. */
-  #answer(message: ControlMessage, to: string): void {
-    setImmediate(() => this.#channel.tell(message, to))
   }
 }

@@ -4,6 +4,6 @@ export {
   type DisconnectCode,
   type DisconnectTarget,
   type NodeSummary,
-} from './control-message.js'
+} from './operator-message.js'
 export { MAX_UNIX_S, type Revocation } from './revocation.js'
 export type { Revocations } from './revocations.js'

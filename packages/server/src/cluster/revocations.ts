@@ -1,5 +1,4 @@
 import type { Identity } from '../identity/index.js'
-import type { RevocationDigest } from './control-message.js'
 import type { Revocation } from './revocation.js'
 
 /** Most revocations that a node takes from its own callers. */
@@ -8,6 +7,12 @@ export const MAX_REVOCATIONS = 100_000
 const OVERSHOOT = 2
 /** What is over is removed at most this often. */
 const SWEEP_MS = 1_000
+
+/** A set of revocations in short, to find out whether two nodes hold the same. */
+export interface RevocationDigest {
+  readonly count: number
+  readonly hash: number
+}
 
 /** What {@link Revocations.add} did: `over` means that no token can be alive, so there is nothing to keep. */
 export type AddedRevocation = 'added' | 'known' | 'over' | 'full'
@@ -24,6 +29,8 @@ export class Revocations {
   readonly #now: () => number
   readonly #max: number
   #sweptAtMs = Number.NEGATIVE_INFINITY
+  /** Until something changes. */
+  #digest: RevocationDigest | undefined
 
   /** @param now Unix time in milliseconds. */
   constructor(now: () => number = Date.now, max: number = MAX_REVOCATIONS) {
@@ -62,6 +69,7 @@ export class Revocations {
       issuedUntil: Math.max(issuedUntil, known?.issuedUntil ?? 0),
     }
     if (merged.until === known?.until && merged.issuedUntil === known.issuedUntil) return 'known'
+    this.#digest = undefined
     if (by === 'user') this.#users.set(value, merged)
     else this.#tokens.set(value, merged.until)
     return 'added'
@@ -73,13 +81,15 @@ export class Revocations {
     for (const [value, user] of this.#users) yield { by: 'user', value, ...user }
   }
 
-  /** Equal for two nodes that hold the same. Cost: O(characters of all revocations), about 10 ms when full. */
+  /** Equal for two nodes that hold the same. Cost after a change: O(characters of all revocations), about 10 ms when full. */
   digest(): RevocationDigest {
     this.#sweep()
+    if (this.#digest !== undefined) return this.#digest
     let hash = 0
     // A sum, so that the order does not matter.
     for (const revocation of this) hash = (hash + hashOf(revocation)) >>> 0
-    return { count: this.size, hash }
+    this.#digest = { count: this.size, hash }
+    return this.#digest
   }
 
   #isFull(isForeign: boolean): boolean {
@@ -92,8 +102,10 @@ export class Revocations {
     const nowMs = this.#now()
     if (nowMs - this.#sweptAtMs < SWEEP_MS) return
     this.#sweptAtMs = nowMs
+    const countBefore = this.size
     for (const [value, until] of this.#tokens) if (until * 1_000 <= nowMs) this.#tokens.delete(value)
     for (const [value, { until }] of this.#users) if (until * 1_000 <= nowMs) this.#users.delete(value)
+    if (this.size !== countBefore) this.#digest = undefined
   }
 }
 

@@ -24,7 +24,9 @@ import { type LocalHandler, LocalListeners } from '../in-process/listeners.js'
 import { type HistoryQuery, type HistoryResult, readHistory } from '../in-process/read-history.js'
 import type { Logger } from '../logger.js'
 import { Measurements } from '../measuring/measurements.js'
+import { Nodes } from '../nodes/index.js'
 import { isForThisMachineOnly, type OriginPolicy, originPolicyOf } from '../options/access.js'
+import { sharedOptionsFingerprint } from '../options/fingerprint.js'
 import type { ResolvedOptions } from '../options/options.js'
 import { MetaRules } from '../patterns/meta-rules.js'
 import { OverflowRules } from '../patterns/overflow-rules.js'
@@ -87,6 +89,8 @@ export interface ServerNodeParts {
   readonly tracer?: Tracer | undefined
 }
 
+/** When a node crashes, its members of queue groups are gone everywhere within this time. */
+const MAX_TTL_MS = 10_000
 /** Share of the pending bytes that one connection may use. */
 const PENDING_SHARE = 1 / 8
 
@@ -109,6 +113,7 @@ export class ServerNode {
   readonly #refused: RefusedMessages
   readonly #presence: Presence
   readonly #groups: QueueGroups
+  readonly #nodes: Nodes
   readonly #gateway: Gateway
   readonly #measurements: Measurements
   readonly #cluster: Cluster
@@ -134,8 +139,19 @@ export class ServerNode {
   constructor(parts: ServerNodeParts) {
     this.#parts = { ...parts, broker: handingOver(this.#brokerThroughHooks(parts), () => this.#groups) }
     const { options, transport, broker, verifier, hooks, logger, name, events, observer, tracer } = this.#parts
+    this.#nodes = new Nodes({
+      node: name,
+      version: VERSION,
+      fingerprint: sharedOptionsFingerprint(options),
+      broker: parts.broker,
+      maxPayloadBytes: options.maxPayloadBytes,
+      ttlMs: Math.min(options.presenceTtlMs, MAX_TTL_MS),
+      logger,
+    })
+    const nodes = this.#nodes
     this.#groups = new QueueGroups({
       node: name,
+      nodes,
       broker: parts.broker,
       maxPayloadBytes: options.maxPayloadBytes,
       maxPendingBytes: options.brokerMaxPendingBytes,
@@ -200,10 +216,9 @@ export class ServerNode {
     this.#refused = new RefusedMessages({ maxPayloadBytes, delivery: this.#delivery, logger })
     this.#presence = new Presence({
       node: name,
-      broker,
+      nodes,
       transport,
       limits: this.#presenceLimits,
-      ttlMs: options.presenceTtlMs,
       lingerMs: options.presenceLingerMs,
       maxPayloadBytes,
       logger,
@@ -213,8 +228,7 @@ export class ServerNode {
       sent: transport.stats().deliveredCount,
     }))
     this.#cluster = new Cluster({
-      node: name,
-      broker,
+      nodes,
       takesPart: verifier !== undefined || options.apiKeys.length > 0,
       maxPayloadBytes,
       summary: () => this.#summary(),
@@ -349,24 +363,18 @@ export class ServerNode {
     const { broker, events } = this.#parts
     const deliver = (message: InboundMessage) =>
       // Messages between servers never reach a listener, whatever its pattern.
-      isReserved(message.key)
-        ? this.#cluster.receive(message) || this.#presence.receive(message) || this.#groups.receive(message)
-        : this.#delivery.deliver(message)
+      isReserved(message.key) ? this.#nodes.receive(message) : this.#delivery.deliver(message)
     const started = broker.start({
       deliver: (message) => this.#refused.deliver(message, deliver),
       gap: (reason, isAffected) => {
         this.#delivery.gap(reason, isAffected)
-        this.#presence.gap()
-        this.#cluster.gap()
-        this.#groups.gap()
+        this.#nodes.gap()
         events.emit('gap', { reason })
       },
       refused: (message) => this.#refused.add(message),
       status: (status, cause) => {
         this.#watch.change(status, cause)
-        this.#presence.status(status)
-        this.#cluster.status(status)
-        this.#groups.status(status)
+        this.#nodes.status(status)
       },
     })
     try {
@@ -377,8 +385,7 @@ export class ServerNode {
       await this.#parts.transport.stop()
       throw this.#withoutSecrets(error)
     }
-    this.#cluster.begin()
-    await Promise.race([this.#givenUp.promise, this.#groups.begin()])
+    await Promise.race([this.#givenUp.promise, this.#nodes.begin()])
   }
 
   /** Returns the error itself, or a copy without the secrets that it contains. */
@@ -556,10 +563,10 @@ export class ServerNode {
     const connections = sessions.size
     await transport.stop(leftMs(BROKER_SHARE_MS))
     // Before this node takes leave of the others: its farewells are nobody's publishes.
-    const { pendingCount } = broker.stats()
+    const pendingCount = broker.stats().pendingCount - this.#nodes.channel.pendingCount
     this.#presence.stop()
     this.#groups.stop()
-    this.#cluster.stop()
+    this.#nodes.stop()
     this.#ender.stop()
     this.#dispatcher.turns.stop()
     this.#deadlines.stop()

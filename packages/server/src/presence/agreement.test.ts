@@ -138,7 +138,7 @@ async function play(steps: readonly (readonly [Step, number])[], seed: number): 
         break
       case 'crash': {
         node.broker.crash()
-        node.presence.stop()
+        node.stop()
         for (const other of clients) if (other.node === nodeIndex) other.gone()
         const replacement = start()
         nodes[nodeIndex] = replacement
@@ -167,7 +167,7 @@ async function play(steps: readonly (readonly [Step, number])[], seed: number): 
     const told = [...(watchers[index] as Watcher).members.values()].sort((a, b) => (a.id < b.id ? -1 : 1))
     expect(told).toEqual(node.membersOf(KEY))
   }
-  for (const { presence } of nodes) presence.stop()
+  for (const node of nodes) node.stop()
   vi.clearAllTimers()
 }
 

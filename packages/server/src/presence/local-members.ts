@@ -1,7 +1,7 @@
 import type { Deadline, Deadlines } from '../deadlines.js'
+import type { SharedTable } from '../nodes/index.js'
 import type { Member } from './member.js'
 import { addressOf, type Entry, isNewer, type Members } from './members.js'
-import type { PresenceSync } from './sync.js'
 
 /** The connection that holds a member. */
 export interface Holder {
@@ -13,7 +13,7 @@ export interface Holder {
 export interface LocalMembersContext {
   readonly node: string
   readonly members: Pick<Members, 'set' | 'remove' | 'removeBefore'>
-  readonly sync: Pick<PresenceSync, 'changed'>
+  readonly table: Pick<SharedTable<never>, 'changed'>
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
   readonly now: () => number
   /** Time that a member stays after its connection was lost. */
@@ -74,7 +74,7 @@ export class LocalMembers {
       known.holder = holder
     }
     members.set(entry)
-    this.#context.sync.changed(key, member.id, 0)
+    this.#context.table.changed(address)
   }
 
   /** A member leaves on request: its entries on all nodes end. */
@@ -120,7 +120,7 @@ export class LocalMembers {
     this.#byAddress.delete(address)
     this.#count(held.userId, -1)
     this.#context.members.remove(this.#context.node, key, id)
-    this.#context.sync.changed(key, id, stamp)
+    this.#context.table.changed(address, stamp)
   }
 
   #count(userId: string | undefined, change: number): void {

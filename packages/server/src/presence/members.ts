@@ -161,6 +161,12 @@ export function addressOf(key: string, id: string): string {
   return `${key} ${id}`
 }
 
+/** The key and the id that an address names. */
+export function partsOf(address: string): { readonly key: string; readonly id: string } {
+  const space = address.indexOf(' ')
+  return { key: address.slice(0, space), id: address.slice(space + 1) }
+}
+
 /** Whether an entry outranks another entry of the same member. Node names break ties. */
 export function isNewer(one: Entry, other: Entry): boolean {
   return one.stamp > other.stamp || (one.stamp === other.stamp && one.node > other.node)

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { BrokerHub } from '../../test/broker-hub.js'
 import { LINGER_MS, PresenceNode, type PresenceNodeOptions, TTL_MS } from '../../test/presence-nodes.js'
+import { encodePart } from '../nodes/node-message.js'
 import { memberIdOf } from './member.js'
 
 beforeEach(() => {
@@ -52,7 +53,7 @@ describe('members', () => {
     for (let index = 0; index < 300; index++)
       a.connect().enter('room', undefined, `m${index}`, `"${'x'.repeat(1_000)}"`)
     await settle()
-    expect(b.broker.patterns).toEqual([])
+    expect(b.broker.patterns).not.toContain('$webmq.nodes.presence')
     const complete = b.presence.whenComplete()
     await settle()
     await complete
@@ -65,7 +66,8 @@ describe('members', () => {
     const [a, b] = nodes(['a', 'b'])
     a.connect().enter('room', undefined, 'm', undefined)
     await vi.advanceTimersByTimeAsync(60_000)
-    expect([b.broker.patterns, b.broker.publishedCount, b.presence.stats().memberCount]).toEqual([[], 0, 0])
+    expect(b.broker.patterns).not.toContain('$webmq.nodes.presence')
+    expect(b.presence.stats().memberCount).toBe(0)
   })
 
   it('are told in one message when many come at once, and not at all when they come and go', async () => {
@@ -228,7 +230,7 @@ describe('nodes', () => {
     connection.enter('room', undefined, 'm', undefined)
     await spread()
     connection.close(false)
-    a.presence.stop()
+    a.stop()
     await a.broker.stop()
     await vi.advanceTimersByTimeAsync(LINGER_MS - 200)
     expect(b.membersOf('room')).toHaveLength(1)
@@ -295,10 +297,13 @@ describe('nodes', () => {
 
   it('count what they do not understand, and go on', async () => {
     const [a] = await joined(['a'])
-    for (const text of ['', '{}', '[]', 'null', '{"k":"c","n":"x","v":1,"e":[["a b",1,{"id":"m"}]],"d":[]}']) {
-      a.presence.receive({ key: '$webmq.presence', payload: Buffer.from(text) })
-    }
-    expect(a.presence.stats()).toMatchObject({ droppedCount: 5, memberCount: 0, peerCount: 0 })
+    const receive = (payload: Buffer) => a.nodes.receive({ key: '$webmq.nodes.presence', payload })
+    for (const text of ['', '{}', '[]', 'null']) receive(Buffer.from(text))
+    const texts = ['presence changes', 'presence changes {', 'presence changes {"version":1}\n', 'presence lease {}\n']
+    for (const text of texts) receive(encodePart('x', Buffer.from(text), false))
+    receive(encodePart('x', Buffer.from('presence changes {"version":1,"entries":[["a b",1,{"id":"m"}]]}\n'), false))
+    expect(a.nodes.stats().droppedCount).toBe(9)
+    expect(a.presence.stats().memberCount).toBe(0)
   })
 })
 

@@ -1,30 +1,26 @@
 import { Deadlines } from '../deadlines.js'
 import type { Logger } from '../logger.js'
-import type { Broker, BrokerStatus, InboundMessage } from '../ports/broker.js'
+import { type Nodes, SharedTable } from '../nodes/index.js'
 import type { ConnectionId, Transport } from '../ports/transport.js'
 import { ConnectionPresence, type ConnectionPresenceContext, type PresenceLimits } from './connection.js'
 import { LocalMembers } from './local-members.js'
 import type { Member } from './member.js'
-import { addressOf, type Entry, Members } from './members.js'
-import { decodeNodeMessage, type NodeMessage } from './node-message.js'
-import { Peers } from './peers.js'
-import { PRESENCE_KEY, PresenceSync } from './sync.js'
-import { Watchers } from './watchers.js'
+import { departureText, entryText, type MemberChange, memberChangeFrom } from './member-text.js'
+import { addressOf, type Entry, Members, partsOf } from './members.js'
+import { BATCH_MS, Watchers } from './watchers.js'
 
-/** What {@link Presence} works with. */
+/** Settings of {@link Presence}. */
 export interface PresenceContext {
   /** Name of this node, new with every start: 1 to 36 characters of `[A-Za-z0-9_-]`. */
   readonly node: string
-  readonly broker: Pick<Broker, 'capabilities' | 'bind' | 'publish'>
+  readonly nodes: Nodes
   readonly transport: Pick<Transport, 'join' | 'leave' | 'multicast'>
   readonly limits: PresenceLimits
-  /** When a node crashes, its members are gone everywhere within this time. */
-  readonly ttlMs: number
   /** Time that a member stays after its connection was lost. */
   readonly lingerMs: number
   /** Largest message that other nodes accept. */
   readonly maxPayloadBytes: number
-  readonly logger: Pick<Logger, 'debug' | 'warn'>
+  readonly logger: Pick<Logger, 'warn'>
   /** A monotonic clock, in milliseconds. */
   readonly now?: () => number
 }
@@ -37,22 +33,12 @@ export interface PresenceStats {
   readonly ownMemberCount: number
   /** Keys that this node's connections watch. */
   readonly watchedKeyCount: number
-  /** Other nodes that take part in presence. */
+  /** Other nodes. */
   readonly peerCount: number
-  /** Messages of other nodes that could not be read, and members above the limit. */
+  /** Members of other nodes above the limit. */
   readonly droppedCount: number
 }
 
-/** Share of the time to live after which a lease is renewed, so that two renewals may get lost. */
-const LEASE_SHARE = 1 / 3
-/** Share of the time to live for which a lease is valid. The rest covers the delay of messages. */
-const VALID_SHARE = 5 / 6
-/** Healthy nodes answer within this time. Before that, this node may not know all of them. */
-const GREETING_MS = 250
-/** Clients that ask for members wait no longer than this, even when answers of nodes are missing. */
-const MAX_WAIT_MS = 1_000
-/** Delay after a failed bind. */
-const RETRY_MS = 1_000
 /** Largest message to other nodes, so that presence does not burden the broker. */
 const MAX_MESSAGE_BYTES = 65_536
 /** Each node refuses members above the limit. Several nodes may accept members at once, so up to this factor is kept. */
@@ -65,60 +51,52 @@ const OVERSHOOT = 2
  */
 export class Presence {
   readonly #context: PresenceContext
-  readonly #now: () => number
   readonly #deadlines: Deadlines
   readonly #members: Members
-  readonly #sync: PresenceSync
+  readonly #table: SharedTable<MemberChange>
   readonly #localMembers: LocalMembers
-  readonly #peers: Peers
   readonly #watchers: Watchers
   readonly #connectionContext: ConnectionPresenceContext
-  readonly #waiting = new Set<() => void>()
-  #status: BrokerStatus = 'down'
-  /** `idle` until presence is used; `open` once messages of other nodes arrive. */
-  #state: 'idle' | 'binding' | 'open' | 'stopped' = 'idle'
-  /** Whether the other nodes have had time to answer. */
-  #isGreeted = false
-  #boundCount = 0
+  #isStopped = false
   #droppedCount = 0
 
   constructor(context: PresenceContext) {
     this.#context = context
-    this.#now = context.now ?? (() => performance.now())
-    const { node, broker, transport, limits, ttlMs, lingerMs, maxPayloadBytes, logger } = context
-    const now = this.#now
+    const { node, nodes, transport, limits, lingerMs, maxPayloadBytes, logger } = context
+    const now = context.now ?? (() => performance.now())
     const deadlines = new Deadlines({ now, onError: (err) => logger.warn({ err }, 'a deadline of presence failed') })
     this.#deadlines = deadlines
     const watchers = new Watchers({ transport, now, find: (key, id) => this.#members.find(key, id) })
     const members = new Members((key, id, before) => watchers.changed(key, id, before))
-    const sync = new PresenceSync({
-      node,
-      members,
-      broker,
-      maxMessageBytes: Math.min(MAX_MESSAGE_BYTES, maxPayloadBytes),
-      validMs: Math.floor(ttlMs * VALID_SHARE),
-      onError: (err) => logger.debug({ err }, 'presence could not be published; other nodes will ask for it'),
-    })
-    this.#localMembers = new LocalMembers({ node, members, sync, deadlines, now, lingerMs })
-    this.#peers = new Peers({
-      members,
-      deadlines,
-      now,
-      validMs: ttlMs * VALID_SHARE,
-      leaseIntervalMs: ttlMs * LEASE_SHARE,
-      take: (entry) => this.#take(entry),
-      depart: (peer, { key, id, stamp }) => {
-        members.remove(peer, key, id)
-        if (stamp === 0) return
-        this.#localMembers.leftElsewhere(key, id, stamp)
-        members.removeBefore(key, id, stamp)
+    const entries = {
+      ids: () => members.entriesOf(node).keys(),
+      entryText: (address: string) => {
+        const entry = members.entriesOf(node).get(address)
+        return entry === undefined ? undefined : entryText(entry)
       },
-      want: (peer, round) => sync.want(peer, round),
-      onComplete: () => this.#checkComplete(),
+      removalText: (address: string, stamp: number) => departureText({ ...partsOf(address), stamp }),
+      decode: memberChangeFrom,
+      apply: (change: MemberChange) => this.#apply(change),
+      idsOf: (peer: string) => members.entriesOf(peer).keys(),
+      remove: (peer: string, address: string) => {
+        const { key, id } = partsOf(address)
+        members.remove(peer, key, id)
+      },
+      // As after any lost connection: clients may reconnect to other nodes.
+      removeNode: (peer: string, hasLeft: boolean) => {
+        if (hasLeft) deadlines.set(now() + lingerMs, () => members.removeNode(peer))
+        else members.removeNode(peer)
+      },
+    }
+    this.#table = new SharedTable(nodes, entries, {
+      name: 'presence',
+      maxMessageBytes: Math.min(MAX_MESSAGE_BYTES, maxPayloadBytes),
+      batchMs: BATCH_MS,
+      isConfirmed: false,
     })
+    this.#localMembers = new LocalMembers({ node, members, table: this.#table, deadlines, now, lingerMs })
     this.#watchers = watchers
     this.#members = members
-    this.#sync = sync
     const begin = () => this.begin()
     this.#connectionContext = { transport, members, localMembers: this.#localMembers, watchers, limits, begin }
   }
@@ -145,9 +123,7 @@ export class Presence {
 
   /** Begins to take part; a no-op after the first call. */
   begin(): void {
-    if (this.#state !== 'idle' || !this.#context.broker.capabilities.manyNodes) return
-    this.#state = 'binding'
-    void this.#bind()
+    if (this.#context.nodes.hasOthers) void this.#table.open()
   }
 
   /**
@@ -155,51 +131,10 @@ export class Presence {
    * as changes. `undefined` means that it knows them now.
    */
   whenComplete(): Promise<void> | undefined {
+    const { nodes } = this.#context
     this.begin()
-    if (this.#isComplete) return undefined
-    return new Promise((resolve) => {
-      const done = () => {
-        this.#deadlines.clear(deadline)
-        this.#waiting.delete(done)
-        resolve()
-      }
-      const deadline = this.#deadlines.set(this.#now() + MAX_WAIT_MS, done)
-      this.#waiting.add(done)
-    })
-  }
-
-  /** Takes a message on a reserved key; returns whether it concerns presence. Never calls the broker from within this call. */
-  receive({ key, payload }: Pick<InboundMessage, 'key' | 'payload'>): boolean {
-    if (this.#state !== 'open' || !key.startsWith(PRESENCE_KEY)) return false
-    const message = decodeNodeMessage(payload)
-    if (message === undefined) this.#droppedCount++
-    else if (message.node !== this.#context.node) this.#handle(message)
-    return true
-  }
-
-  #handle(message: NodeMessage): void {
-    const { node } = message
-    if (message.kind === 'want') this.#sync.serve(node, message.round)
-    else {
-      this.#peers.receive(message)
-      if (message.kind === 'lease' && message.asks) this.#sync.leaseTo(node)
-    }
-  }
-
-  /** The broker's status changed. Other nodes are silent while the broker is away; their members stay meanwhile. */
-  status(status: BrokerStatus): void {
-    this.#status = status
-    if (this.#state !== 'open') return
-    if (status === 'up') this.#resume()
-    else {
-      this.#sync.close()
-      this.#peers.freeze()
-    }
-  }
-
-  /** Messages of other nodes may be missing. */
-  gap(): void {
-    if (this.#state === 'open') this.#sync.lease(true)
+    const isComplete = () => !nodes.hasOthers || this.#isStopped || this.#isComplete
+    return isComplete() ? undefined : nodes.until(isComplete)
   }
 
   stats(): PresenceStats {
@@ -207,64 +142,33 @@ export class Presence {
       memberCount: this.#members.entryCount,
       ownMemberCount: this.#localMembers.size,
       watchedKeyCount: this.#watchers.keyCount,
-      peerCount: this.#peers.size,
-      droppedCount: this.#droppedCount + this.#peers.unknownCount,
+      peerCount: this.#context.nodes.stats().peerCount,
+      droppedCount: this.#droppedCount,
     }
   }
 
   /** The node stops. Its members linger, as after any lost connection, because clients may reconnect to other nodes. */
   stop(): void {
-    if (this.#state === 'open') this.#sync.farewell(this.#context.lingerMs)
-    this.#state = 'stopped'
-    this.#sync.close()
+    this.#isStopped = true
     this.#watchers.stop()
     this.#deadlines.stop()
-    for (const done of [...this.#waiting]) done()
   }
 
   get #isComplete(): boolean {
-    const isAlone = !this.#context.broker.capabilities.manyNodes || this.#state === 'stopped'
-    return isAlone || (this.#isGreeted && this.#peers.isComplete)
+    const { nodes } = this.#context
+    return nodes.isGreeted && nodes.isOpen(this.#table) && this.#table.isComplete
   }
 
-  #checkComplete(): void {
-    if (this.#waiting.size > 0 && this.#isComplete) for (const done of [...this.#waiting]) done()
-  }
-
-  async #bind(): Promise<void> {
-    const { node, broker, logger } = this.#context
-    const keys = [PRESENCE_KEY, `${PRESENCE_KEY}.${node}`]
-    while (this.#state === 'binding' && this.#boundCount < keys.length) {
-      try {
-        await broker.bind(keys[this.#boundCount] as string)
-        this.#boundCount++
-      } catch (err) {
-        logger.debug({ err }, 'presence could not be bound; it is tried again')
-        await new Promise<void>((resolve) => this.#deadlines.set(this.#now() + RETRY_MS, resolve))
-      }
+  #apply({ node, change }: MemberChange): void {
+    if ('member' in change) {
+      this.#take(change)
+      return
     }
-    if (this.#state !== 'binding') return
-    this.#state = 'open'
-    if (this.#status === 'up') this.#resume()
-    else this.#peers.freeze()
-    this.#renew()
-  }
-
-  #resume(): void {
-    this.#sync.open()
-    this.#sync.lease(true)
-    this.#peers.thaw()
-    if (this.#isGreeted) return
-    this.#deadlines.set(this.#now() + GREETING_MS, () => {
-      this.#isGreeted = true
-      this.#checkComplete()
-    })
-  }
-
-  #renew(): void {
-    this.#sync.lease()
-    this.#peers.retry()
-    this.#deadlines.set(this.#now() + this.#context.ttlMs * LEASE_SHARE, () => this.#renew())
+    const { key, id, stamp } = change
+    this.#members.remove(node, key, id)
+    if (stamp === 0) return
+    this.#localMembers.leftElsewhere(key, id, stamp)
+    this.#members.removeBefore(key, id, stamp)
   }
 
   #take(entry: Entry): void {

@@ -1,6 +1,7 @@
 import type { GroupId, Transport } from '../ports/transport.js'
 import type { Member } from './member.js'
-import { BATCH_MS } from './sync.js'
+/** Changes within this time go out together, so that a crowd that arrives at once costs few messages. */
+export const BATCH_MS = 20
 
 /** What {@link Watchers} works with. */
 export interface WatchersContext {

@@ -4,17 +4,17 @@ import { copyBytes } from '../ports/copy-bytes.js'
 import { DedupeWindow, type DedupeWindowOptions } from '../ports/dedupe-window.js'
 import { type Deferred, deferred } from '../ports/deferred.js'
 import type { MaybePromise } from '../ports/maybe-promise.js'
-import type { GroupChannel } from './channel.js'
 import { type GroupMember, type GroupMessage, type RequestTicket, slotIdOf } from './group-message.js'
-import type { GroupNodeMessage } from './node-message.js'
 import { type Candidate, pickNode } from './pick-node.js'
 import type { Slot, Slots } from './slots.js'
+import type { TaskChannel } from './task-channel.js'
+import type { TaskMessageOf } from './task-message.js'
 
 /** What {@link HandOvers} work with. */
 export interface HandOversContext {
   /** Name of this node. */
   readonly node: string
-  readonly channel: Pick<GroupChannel, 'send'>
+  readonly channel: Pick<TaskChannel, 'send'>
   readonly slots: Pick<Slots, 'get'>
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
   /** A monotonic clock, in milliseconds; the clock of the deadlines. */
@@ -147,19 +147,19 @@ export class HandOvers {
   }
 
   /** A message of another node. Never calls the broker from within this call. */
-  receive(message: Extract<GroupNodeMessage, { kind: 'task' | 'taken' }>): void {
+  receive(message: TaskMessageOf<'task' | 'taken'>, node: string): void {
     if (message.kind === 'task') {
-      const { node, number, name, withinMs } = message
+      const { number, name, withinMs } = message
       const slot = this.#context.slots.get(slotIdOf(name))
       const asked = withinMs === undefined ? undefined : { number, withinMs }
       const isTaken = slot !== undefined && this.#takeHere(slot, message, node, asked)
       this.#answer(node, number, isTaken)
       return
     }
-    for (const number of message.taken) this.settled(message.node, number)
+    for (const number of message.taken) this.settled(node, number)
     for (const number of message.refused) {
       const pending = this.#pending.get(number)
-      if (pending?.node === message.node) this.#pickAnother(pending)
+      if (pending?.node === node) this.#pickAnother(pending)
     }
   }
 
@@ -224,13 +224,12 @@ export class HandOvers {
   }
 
   #send(pending: Pending): void {
-    const { channel, node } = this.#context
+    const { channel } = this.#context
     const { number, slot, message, asked, node: to } = pending
     const { key, payload, isBinary, messageId } = message
     const sent = channel.send(
       {
         kind: 'task',
-        node,
         number,
         name: slot.name,
         key,
@@ -300,14 +299,14 @@ export class HandOvers {
   }
 
   #sendAnswers(): void {
-    const { channel, node, onError } = this.#context
+    const { channel, onError } = this.#context
     const answers = [...this.#answers]
     this.#answers.clear()
     for (const [to, { taken, refused }] of answers) {
       for (let start = 0; start < Math.max(taken.length, refused.length); start += MAX_ANSWERS) {
         const [some, others] = [taken, refused].map((all) => all.slice(start, start + MAX_ANSWERS))
         channel
-          .send({ kind: 'taken', node, taken: some ?? [], refused: others ?? [] }, to)
+          .send({ kind: 'taken', taken: some ?? [], refused: others ?? [] }, to)
           .catch((error: unknown) => onError(error, 'a hand-over could not be confirmed'))
       }
     }

@@ -1,21 +1,23 @@
 import { refusalOf, WebMQError } from 'webmq-client/protocol'
 import { Deadlines } from '../deadlines.js'
 import type { Logger } from '../logger.js'
-import type { Broker, BrokerStatus, InboundMessage } from '../ports/broker.js'
+import { type Nodes, SharedTable } from '../nodes/index.js'
+import type { Broker } from '../ports/broker.js'
 import type { DedupeWindowOptions } from '../ports/dedupe-window.js'
 import type { MaybePromise } from '../ports/maybe-promise.js'
-import { GroupChannel } from './channel.js'
-import { Directory } from './directory.js'
 import { type GroupMember, type GroupMessage, type Reply, type SlotName, slotIdOf } from './group-message.js'
 import { type HandOverMessage, HandOvers } from './hand-over.js'
 import { GroupRequests, type TakenRequest } from './requests.js'
+import { type SlotChange, slotEntries } from './slot-entries.js'
 import { type Slot, Slots } from './slots.js'
+import { TaskChannel } from './task-channel.js'
 
 /** What {@link QueueGroups} work with. */
 export interface QueueGroupsContext {
   /** Name of this node, new with every start: 1 to 36 characters of `[A-Za-z0-9_-]`. */
   readonly node: string
-  readonly broker: Pick<Broker, 'capabilities' | 'bind' | 'publish'>
+  readonly nodes: Nodes
+  readonly broker: Pick<Broker, 'capabilities'>
   /** Largest message that other nodes accept. */
   readonly maxPayloadBytes: number
   /** Memory of messages that wait for the answers of other nodes. */
@@ -27,8 +29,6 @@ export interface QueueGroupsContext {
   readonly logger: Pick<Logger, 'debug' | 'warn' | 'error'>
   /** A node that has not answered within this time gets nothing until it is heard again. Default 2,000. */
   readonly answerMs?: number
-  /** When a node crashes, its members are gone everywhere within this time. Default 10,000. */
-  readonly ttlMs?: number
   /** A monotonic clock, in milliseconds. */
   readonly now?: () => number
 }
@@ -50,21 +50,20 @@ export interface QueueGroupStats {
   readonly pendingBytes: number
   /** Requests of this node that wait for a reply. */
   readonly requestCount: number
-  /** Messages of other nodes that could not be read, and members above the limit. */
+  /** Queue groups of other nodes above the limit. */
   readonly droppedCount: number
 }
 
 const ANSWER_MS = 2_000
-const TTL_MS = 10_000
-/** Nodes that are known, and do not answer within this time, are not waited for. */
-const MAX_WAIT_MS = 1_000
+/** Largest message to other nodes about members. */
+const MAX_MESSAGE_BYTES = 65_536
 /** A message between nodes has a header of up to a kilobyte, in parts that are no larger than a payload may be. */
 const MIN_PAYLOAD_BYTES = 1_024
 
 /**
  * Hands each message to one member of each queue group, and each request to one responder, over all nodes.
  *
- * Each node knows which nodes have members of which groups ({@link Directory}). The node that publishes picks one, in
+ * Each node knows which nodes have members of which groups, by a {@link SharedTable}. The node that publishes picks one, in
  * proportion to their members ({@link HandOvers}), and that node picks a member. A publish is acknowledged once a member of
  * each group has its message. Without a member, a group misses the message.
  */
@@ -75,38 +74,38 @@ export class QueueGroups {
   readonly #context: QueueGroupsContext
   readonly #slots = new Slots()
   readonly #deadlines: Deadlines
-  readonly #channel: GroupChannel
-  readonly #directory: Directory
+  readonly #table: SharedTable<SlotChange>
   readonly #handOvers: HandOvers
   #memberCount = 0
+  #droppedCount = 0
 
   constructor(context: QueueGroupsContext) {
     this.#context = context
-    const { node, broker, maxPayloadBytes, maxPendingBytes, dedupe, logger } = context
-    const { answerMs = ANSWER_MS, ttlMs = TTL_MS, delivered = (message) => message } = context
+    const { node, nodes, broker, maxPayloadBytes, maxPendingBytes, dedupe, logger } = context
+    const { answerMs = ANSWER_MS, delivered = (message) => message } = context
     const now = context.now ?? (() => performance.now())
     const { queueGroups, manyNodes } = broker.capabilities
     this.isSupported = queueGroups && (!manyNodes || maxPayloadBytes >= MIN_PAYLOAD_BYTES)
     const onError = (err: unknown, text: string) => logger.warn({ err }, text)
     const deadlines = new Deadlines({ now, onError: (err) => onError(err, 'a deadline of queue groups failed') })
     const slots = this.#slots
-    const channel = new GroupChannel({ node, broker, maxPayloadBytes })
-    this.#deadlines = deadlines
-    this.#channel = channel
-    this.#directory = new Directory({
-      node,
-      channel,
-      slots,
-      deadlines,
-      now,
-      ttlMs,
-      waitMs: Math.min(MAX_WAIT_MS, answerMs),
-      onGone: (peer) => {
-        this.#handOvers.gone(peer)
-        this.requests.gone(peer)
-      },
-      onError,
+    const channel = new TaskChannel(nodes, (message, peer) => {
+      if (message.kind === 'reply') this.requests.receive(message, peer)
+      else this.#handOvers.receive(message, peer)
     })
+    this.#deadlines = deadlines
+    const entries = slotEntries(slots, () => this.#droppedCount++)
+    this.#table = new SharedTable(nodes, entries, {
+      name: 'groups',
+      maxMessageBytes: Math.min(MAX_MESSAGE_BYTES, maxPayloadBytes),
+      batchMs: 0,
+      isConfirmed: true,
+    })
+    const gone = (peer: string) => {
+      this.#handOvers.gone(peer)
+      this.requests.gone(peer)
+    }
+    nodes.onGone(gone)
     this.#handOvers = new HandOvers({
       node,
       channel,
@@ -116,41 +115,18 @@ export class QueueGroups {
       dedupe,
       answerMs,
       maxPendingBytes,
-      isUp: () => this.#directory.isUp,
-      suspect: (peer) => this.#directory.suspect(peer),
+      isUp: () => nodes.isUp,
+      suspect: (peer) => {
+        this.#table.distrust(peer)
+        gone(peer)
+      },
       ticketFor: (member, peer, asked) => this.requests.ticketFor(member, peer, asked),
       voidTicket: (ticket) => this.requests.voidTicket(ticket),
       delivered,
       onError,
     })
     this.requests = new GroupRequests({ node, channel, slots, handOvers: this.#handOvers, deadlines, now, onError })
-  }
-
-  /** Begins to take part, once the broker has started. Resolves when this node knows the members of the others. */
-  async begin(): Promise<void> {
-    if (!this.isSupported || !this.#context.broker.capabilities.manyNodes) return
-    await this.#channel.open()
-    await this.#directory.open()
-  }
-
-  status(status: BrokerStatus): void {
-    this.#directory.status(status === 'up')
-  }
-
-  /** Messages of other nodes may be missing. */
-  gap(): void {
-    this.#directory.gap()
-  }
-
-  /** Takes a message on a reserved key; returns whether it is one of these. Never calls the broker from within this call. */
-  receive(message: Pick<InboundMessage, 'key' | 'payload'>): boolean {
-    const read = this.#channel.read(message)
-    if (read === undefined) return false
-    if (read === 'ignored') return true
-    if (read.kind === 'task' || read.kind === 'taken') this.#handOvers.receive(read)
-    else if (read.kind === 'reply') this.requests.receive(read)
-    else this.#directory.receive(read)
-    return true
+    if (this.isSupported && manyNodes) void this.#table.open()
   }
 
   /** The queue groups whose members get a message with this key. */
@@ -176,8 +152,8 @@ export class QueueGroups {
     slot.members.push(member)
     this.#memberCount++
     if (!this.#context.broker.capabilities.manyNodes) return
-    this.#directory.changed(slot)
-    return this.#directory.whenKnown().catch((error: unknown) => {
+    this.#table.changed(slot.id)
+    return this.#table.whenKnown().catch((error: unknown) => {
       this.leave(name, member)
       throw error
     })
@@ -190,7 +166,7 @@ export class QueueGroups {
     if (slot === undefined || index < 0) return
     slot.members.splice(index, 1)
     this.#memberCount--
-    this.#directory.changed(slot)
+    this.#table.changed(slot.id)
     this.#slots.prune(slot)
   }
 
@@ -226,20 +202,19 @@ export class QueueGroups {
     return {
       groupCount: this.#slots.size,
       memberCount: this.#memberCount,
-      peerCount: this.#directory.peerCount,
+      peerCount: this.#context.nodes.stats().peerCount,
       handedCount,
       missedCount,
       pendingCount,
       pendingBytes,
       requestCount: this.requests.waitingCount,
-      droppedCount: this.#directory.droppedCount + this.#channel.malformedCount,
+      droppedCount: this.#droppedCount,
     }
   }
 
   /** The node stops: other nodes pick others from now on. */
   stop(): void {
     this.#handOvers.stop(new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the server stops' }))
-    this.#directory.stop()
     this.requests.stop()
     this.#deadlines.stop()
   }

@@ -3,17 +3,17 @@ import type { Deadline, Deadlines } from '../deadlines.js'
 import { copyBytes } from '../ports/copy-bytes.js'
 import { type Deferred, deferred } from '../ports/deferred.js'
 import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js'
-import type { GroupChannel } from './channel.js'
 import type { GroupMember, GroupMessage, Reply, ReplyError, RequestTicket } from './group-message.js'
 import type { Asked, HandOvers } from './hand-over.js'
-import type { GroupNodeMessage } from './node-message.js'
 import type { Slot, Slots } from './slots.js'
+import type { TaskChannel } from './task-channel.js'
+import type { TaskMessageOf } from './task-message.js'
 
 /** What {@link GroupRequests} work with. */
 export interface GroupRequestsContext {
   /** Name of this node. */
   readonly node: string
-  readonly channel: Pick<GroupChannel, 'send'>
+  readonly channel: Pick<TaskChannel, 'send'>
   readonly slots: Pick<Slots, 'match'>
   readonly handOvers: Pick<HandOvers, 'handOver' | 'nextNumber' | 'settled'>
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
@@ -142,7 +142,7 @@ export class GroupRequests {
       this.#resolve(number, { ...reply, payload: copyBytes(reply.payload) })
       return true
     }
-    const sent = this.#context.channel.send({ kind: 'reply', node: this.#context.node, number, ...reply }, node)
+    const sent = this.#context.channel.send({ kind: 'reply', number, ...reply }, node)
     sent.catch((error: unknown) => this.#context.onError(error, 'a reply could not be sent'))
     return true
   }
@@ -156,7 +156,7 @@ export class GroupRequests {
   }
 
   /** A reply of another node. */
-  receive({ node, number, payload, isBinary, isError }: Extract<GroupNodeMessage, { kind: 'reply' }>): void {
+  receive({ number, payload, isBinary, isError }: TaskMessageOf<'reply'>, node: string): void {
     const waiting = this.#waiting.get(number)
     if (waiting === undefined) return
     // It may overtake the answer to the hand-over.

@@ -22,7 +22,7 @@
 //!                  │ quiet      ┌─────────┐  the event loop runs the shard;
 //!                  └───────────▶│ INLINE  │  the thread stands by
 //!                   ◀───────────└─────────┘
-//!                    take back: mail, more work than the policy allows, the event loop is late, disable_inline
+//!                    take back: mail, more work than the policy allows or none for JavaScript, the event loop is late
 //! ```
 //!
 //! | file | what |

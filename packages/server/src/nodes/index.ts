@@ -1,0 +1,5 @@
+export { type Fields, isCount, listOf, type NodeMessage } from './node-message.js'
+export { Nodes, type NodeTable } from './nodes.js'
+export { PartSender } from './part-sender.js'
+export { SharedTable, type TableEntries } from './shared-table.js'
+export type { TableChange } from './table-copy.js'

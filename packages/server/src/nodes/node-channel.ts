@@ -1,0 +1,172 @@
+import type { Broker, InboundMessage } from '../ports/broker.js'
+import {
+  decodeContent,
+  decodePart,
+  encodeContent,
+  encodePart,
+  type MessagePart,
+  NODE_FORMAT,
+  type NodeMessage,
+  partHeadBytes,
+} from './node-message.js'
+
+/** Begins the keys for messages to all nodes; the topic follows. */
+const TOPIC_KEY = '$webmq.nodes.'
+/** Begins the keys for messages to one node; its name follows. */
+const NODE_KEY = '$webmq.node.'
+/** Bytes of a message beyond a payload: its line of text. Anything longer is not from a node. */
+const MAX_LINE_BYTES = 262_144
+/** Nodes whose message has begun and not ended. */
+const MAX_PARTIAL_NODES = 1_024
+/** Delay after a failed bind. */
+const RETRY_MS = 1_000
+
+/** Settings and events of a {@link NodeChannel}. */
+export interface NodeChannelContext {
+  /** Name of this node, new with every start: 1 to 36 characters of `[A-Za-z0-9_-]`. */
+  readonly node: string
+  readonly broker: Pick<Broker, 'bind' | 'publish'>
+  /** Largest message that other nodes accept. */
+  readonly maxPayloadBytes: number
+  /** Called with every message of another node. MUST NOT call the broker from within this call. */
+  readonly onMessage: (message: NodeMessage) => void
+  /** A node speaks another format. */
+  readonly onFormat: (node: string, format: number) => void
+  readonly onError: (error: unknown, text: string) => void
+}
+
+interface Partial {
+  readonly chunks: Buffer[]
+  byteCount: number
+}
+
+/**
+ * Messages between nodes, under reserved keys. One that is larger than a payload may be goes in parts: a broker keeps the
+ * order of what one node publishes. Malformed ones are counted and ignored.
+ */
+export class NodeChannel {
+  readonly #context: NodeChannelContext
+  readonly #partials = new Map<string, Partial>()
+  #isClosed = false
+  #pendingCount = 0
+  #malformedCount = 0
+
+  constructor(context: NodeChannelContext) {
+    this.#context = context
+  }
+
+  /** Publishes that the broker has not answered. */
+  get pendingCount(): number {
+    return this.#pendingCount
+  }
+
+  /** Messages that could not be read: malformed, or of another format. */
+  get malformedCount(): number {
+    return this.#malformedCount
+  }
+
+  /** Messages to this node alone arrive once it resolves. Tries again until it succeeds or the channel is closed. */
+  async open(): Promise<void> {
+    await this.#bind(NODE_KEY + this.#context.node)
+  }
+
+  /** The same for messages of a topic to all nodes. */
+  async bind(topic: string): Promise<void> {
+    await this.#bind(TOPIC_KEY + topic)
+  }
+
+  /**
+   * Sends to one node, or to all. Resolves once the broker has accepted it. The payload is copied before it returns.
+   * @param fields JSON of an object.
+   * @throws {WebMQError} `E_BROKER_UNAVAILABLE`
+   */
+  async send(topic: string, kind: string, fields: string, to?: string, payload?: Uint8Array): Promise<void> {
+    if (this.#isClosed) return
+    const { broker, maxPayloadBytes, node } = this.#context
+    const content = encodeContent(topic, kind, fields, payload)
+    const key = to === undefined ? TOPIC_KEY + topic : NODE_KEY + to
+    const roomBytes = maxPayloadBytes - partHeadBytes(node)
+    const accepted: unknown[] = []
+    for (let start = 0; start < content.length; start += roomBytes) {
+      const end = start + roomBytes
+      const part = encodePart(node, content.subarray(start, end), end < content.length)
+      accepted.push(broker.publish({ key, payload: part, isBinary: true }))
+    }
+    this.#pendingCount += accepted.length
+    try {
+      await Promise.all(accepted)
+    } finally {
+      this.#pendingCount -= accepted.length
+    }
+  }
+
+  /** The same later, for messages whose loss other nodes notice by themselves: the sink of a broker must not call it. */
+  tell(topic: string, kind: string, fields: object, to?: string): void {
+    setImmediate(() => {
+      this.send(topic, kind, JSON.stringify(fields), to).catch((error: unknown) =>
+        this.#context.onError(error, `the message ${kind} about ${topic} could not be published`),
+      )
+    })
+  }
+
+  /** Takes a message on a reserved key; returns whether it is one of these. */
+  receive({ key, payload }: Pick<InboundMessage, 'key' | 'payload'>): boolean {
+    const { node, onMessage } = this.#context
+    if (!key.startsWith(TOPIC_KEY) && key !== NODE_KEY + node) return false
+    if (this.#isClosed) return true
+    const part = decodePart(payload)
+    if (part?.node === node) return true
+    const content = part === undefined ? undefined : this.#complete(part)
+    if (content === 'incomplete') return true
+    const message = part === undefined || content === undefined ? undefined : decodeContent(part.node, content)
+    if (message === undefined) this.#malformedCount++
+    else onMessage(message)
+    return true
+  }
+
+  /** The sender is gone. */
+  forget(node: string): void {
+    this.#partials.delete(node)
+  }
+
+  /** Sends and takes nothing more. */
+  close(): void {
+    this.#isClosed = true
+    this.#partials.clear()
+  }
+
+  async #bind(key: string): Promise<void> {
+    while (!this.#isClosed) {
+      try {
+        await this.#context.broker.bind(key)
+        return
+      } catch (error) {
+        this.#context.onError(error, `${key} could not be bound; it is tried again`)
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref())
+      }
+    }
+  }
+
+  #complete({ format, node, hasMore, content }: MessagePart): Buffer | 'incomplete' | undefined {
+    if (format !== NODE_FORMAT) {
+      this.#context.onFormat(node, format)
+      return undefined
+    }
+    const known = this.#partials.get(node)
+    if (known === undefined && !hasMore) return content
+    const partial = known ?? { chunks: [], byteCount: 0 }
+    partial.byteCount += content.length
+    const isTooMuch = partial.byteCount > this.#context.maxPayloadBytes + MAX_LINE_BYTES
+    if (isTooMuch || (known === undefined && this.#partials.size >= MAX_PARTIAL_NODES)) {
+      this.#partials.delete(node)
+      return undefined
+    }
+    partial.chunks.push(Buffer.from(content))
+    if (hasMore) {
+      this.#partials.set(node, partial)
+      return 'incomplete'
+    }
+    this.#partials.delete(node)
+    return Buffer.concat(partial.chunks)
+  }
+}

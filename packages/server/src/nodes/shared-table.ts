@@ -1,0 +1,264 @@
+import { deferred } from '../ports/deferred.js'
+import { isCount, listOf, type NodeMessage } from './node-message.js'
+import type { Nodes, NodeTable } from './nodes.js'
+import { PartSender } from './part-sender.js'
+import { type TableChange, TableCopy } from './table-copy.js'
+
+/** The entries of a {@link SharedTable}. A node decides about its own entries alone. */
+export interface TableEntries<Change extends TableChange> {
+  /** Ids of this node's entries; a live view. */
+  ids(): Iterable<string>
+  /** JSON of this node's entry; `undefined` when there is none. */
+  entryText(id: string): string | undefined
+  /** JSON that says that this node's entry is gone. @param note As given to {@link SharedTable.changed}. */
+  removalText(id: string, note: number): string
+  /** Reads an entry or a removal of another node; `undefined` when it is malformed. */
+  decode(item: unknown, node: string): Change | undefined
+  /** Applies an entry or a removal of another node. */
+  apply(change: Change): void
+  /** Ids of the entries that this node holds of another. */
+  idsOf(node: string): Iterable<string>
+  remove(node: string, id: string): void
+  /** The entries of a node are over. @param hasLeft It has said so, and did not crash. */
+  removeNode(node: string, hasLeft: boolean): void
+}
+
+/** Options of a {@link SharedTable}. */
+export interface SharedTableOptions {
+  /** Topic of its messages: lower-case letters. */
+  readonly name: string
+  /** Bytes of one message to other nodes; only a single large entry may exceed it. */
+  readonly maxMessageBytes: number
+  /** Changes within this time go out together; 0: those of one turn of the event loop. */
+  readonly batchMs: number
+  /** Other nodes confirm what they know, for {@link SharedTable.whenKnown}. */
+  readonly isConfirmed: boolean
+  /** Called when a copy of another node is complete. */
+  readonly onComplete?: () => void
+}
+
+/** Most pending changes. Beyond it they are dropped, and the other nodes ask for a full copy. */
+const MAX_PENDING = 10_000
+/** Most entries and removals of a message. */
+const MAX_ITEMS = 65_536
+const ENVELOPE_BYTES = 256
+
+interface PeerState<Change extends TableChange> {
+  readonly copy: TableCopy<Change>
+  /** Version of this node's table that the peer has confirmed. */
+  knownVersion: number
+  /** It has told its version since this table was opened. */
+  hasReported: boolean
+  takesPart: boolean
+}
+
+/**
+ * A table of which each node owns some entries and holds a copy of the others'. Changes go to all nodes with a version; a
+ * node that has missed one asks for a full copy.
+ */
+export class SharedTable<Change extends TableChange> implements NodeTable {
+  readonly name: string
+  readonly #options: SharedTableOptions
+  readonly #entries: TableEntries<Change>
+  readonly #nodes: Nodes
+  readonly #parts: PartSender
+  readonly #peers = new Map<string, PeerState<Change>>()
+  /** Nodes that did not answer, and were not heard since. */
+  readonly #silent = new Set<string>()
+  /** Own entries that changed, with the note of the last change. */
+  readonly #pending = new Map<string, number>()
+  #isScheduled = false
+  #timer: NodeJS.Timeout | undefined
+  #flushed = deferred<number>()
+  #version = 0
+
+  constructor(nodes: Nodes, entries: TableEntries<Change>, options: SharedTableOptions) {
+    this.name = options.name
+    this.#options = options
+    this.#entries = entries
+    this.#nodes = nodes
+    const source = {
+      name: options.name,
+      ids: () => entries.ids(),
+      textOf: (id: string) => entries.entryText(id),
+      version: () => this.#version,
+    }
+    this.#parts = new PartSender(source, nodes.channel, options.maxMessageBytes, (error) =>
+      nodes.report(error, this.name),
+    )
+    nodes.add(this)
+  }
+
+  /** Version of this node's entries. */
+  get mark(): number {
+    return this.#version
+  }
+
+  /** Begins to take part: idempotent. Resolves once changes of other nodes arrive. */
+  async open(): Promise<void> {
+    await this.#nodes.openTable(this)
+  }
+
+  /** Whether the copies of all other nodes are complete, as far as this node knows. */
+  get isComplete(): boolean {
+    return this.#nodes.peers().every((node) => {
+      const state = this.#peers.get(node)
+      return state?.hasReported === true && state.copy.isComplete
+    })
+  }
+
+  /** An own entry is new, has changed or is gone. @param note For {@link TableEntries.removalText}. */
+  changed(id: string, note = 0): void {
+    this.#pending.set(id, note)
+    if (this.#pending.size > MAX_PENDING) {
+      this.#pending.clear()
+      // Skips a version: the next lease shows the other nodes that they have missed changes.
+      this.#version++
+      this.#nodes.lease()
+    }
+    this.#schedule()
+  }
+
+  /**
+   * Resolves when the other nodes know of all changes until now, at the latest after `waitMs` of the nodes.
+   * @throws {WebMQError} `E_BROKER_UNAVAILABLE`
+   */
+  async whenKnown(): Promise<void> {
+    if (!this.#isScheduled) return
+    const version = await this.#flushed.promise
+    const isBehind = (node: string) => {
+      const { knownVersion = 0, takesPart = true } = this.#peers.get(node) ?? {}
+      return takesPart && knownVersion < version && !this.#silent.has(node)
+    }
+    await this.#nodes.until(() => !this.#nodes.peers().some(isBehind))
+    // One that is gone must not make everybody wait.
+    if (this.#nodes.isUp) for (const node of this.#nodes.peers().filter(isBehind)) this.distrust(node)
+  }
+
+  /** A node does not answer: its entries are over, and nobody waits for it, until its next message. */
+  distrust(node: string): void {
+    this.#silent.add(node)
+    this.#peers.delete(node)
+    this.#entries.removeNode(node, false)
+  }
+
+  compare(node: string, mark: unknown): void {
+    const state = this.#stateOf(node)
+    state.hasReported = true
+    state.takesPart = isCount(mark)
+    if (isCount(mark)) state.copy.compare(mark)
+    if (state.copy.isComplete) this.#options.onComplete?.()
+  }
+
+  receive({ node, kind, fields }: NodeMessage): boolean {
+    const { version, round, index } = fields
+    if (kind === 'want') {
+      if (!isCount(round)) return false
+      this.#parts.serve(node, round)
+      return true
+    }
+    if (!isCount(version)) return false
+    const state = this.#stateOf(node)
+    if (kind === 'known') {
+      state.knownVersion = Math.max(state.knownVersion, version)
+      return true
+    }
+    const changes = listOf(fields.entries, MAX_ITEMS, (item) => this.#entries.decode(item, node))
+    if (changes === undefined) return false
+    if (kind === 'changes') state.copy.changes(version, changes)
+    else if (kind !== 'part' || !isCount(round) || !isCount(index)) return false
+    else {
+      // The entries may belong to a node that this one took for gone.
+      state.hasReported = true
+      state.copy.part({ round, index, version, isLast: fields.isLast === true }, changes)
+    }
+    return true
+  }
+
+  left(node: string, hasLeft: boolean): void {
+    this.#silent.delete(node)
+    this.#peers.delete(node)
+    this.#entries.removeNode(node, hasLeft)
+    this.#options.onComplete?.()
+  }
+
+  retry(): void {
+    for (const { copy } of this.#peers.values()) copy.retry()
+  }
+
+  restart(): void {
+    for (const { copy } of this.#peers.values()) copy.restart()
+    if (this.#pending.size > 0) this.#schedule()
+  }
+
+  /** Sends the last changes; ends everything else. */
+  stop(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    if (this.#nodes.isUp) this.#flush()
+    this.#parts.stop()
+    this.#flushed.resolve(this.#version)
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || !this.#nodes.isOpen(this)) return
+    this.#isScheduled = true
+    const { batchMs } = this.#options
+    const flush = () => {
+      this.#isScheduled = false
+      // Changes wait while this node is cut off, unless somebody waits for them.
+      if (this.#nodes.isUp || this.#options.isConfirmed) this.#flush()
+    }
+    if (batchMs === 0) setImmediate(flush)
+    else this.#timer = setTimeout(flush, batchMs).unref()
+  }
+
+  #flush(): void {
+    const entries = this.#entries
+    const sent: Promise<void>[] = []
+    let texts: string[] = []
+    let byteCount = ENVELOPE_BYTES
+    const send = () => {
+      if (texts.length === 0) return
+      const fields = `{"version":${++this.#version},"entries":[${texts.join()}]}`
+      sent.push(this.#nodes.channel.send(this.name, 'changes', fields))
+      texts = []
+      byteCount = ENVELOPE_BYTES
+    }
+    for (const [id, note] of this.#pending) {
+      const text = entries.entryText(id) ?? entries.removalText(id, note)
+      const textBytes = Buffer.byteLength(text) + 1
+      if (byteCount + textBytes > this.#options.maxMessageBytes) send()
+      texts.push(text)
+      byteCount += textBytes
+    }
+    send()
+    this.#pending.clear()
+    const { promise, resolve, reject } = this.#flushed
+    this.#flushed = deferred()
+    const version = this.#version
+    // Other nodes notice a lost message by its missing version; somebody may be waiting all the same.
+    promise.catch((error: unknown) => this.#nodes.report(error, this.name))
+    Promise.all(sent).then(() => resolve(version), reject)
+  }
+
+  #stateOf(node: string): PeerState<Change> {
+    this.#silent.delete(node)
+    const known = this.#peers.get(node)
+    if (known !== undefined) return known
+    const { channel } = this.#nodes
+    const copy = new TableCopy<Change>({
+      apply: (change) => this.#entries.apply(change),
+      ids: () => this.#entries.idsOf(node),
+      remove: (id) => this.#entries.remove(node, id),
+      want: (round) => channel.tell(this.name, 'want', { round }, node),
+      reached: (version) => {
+        if (this.#options.isConfirmed) channel.tell(this.name, 'known', { version }, node)
+        if (copy.isComplete) this.#options.onComplete?.()
+      },
+    })
+    const state = { copy, knownVersion: 0, hasReported: false, takesPart: true }
+    this.#peers.set(node, state)
+    return state
+  }
+}

@@ -1,0 +1,107 @@
+/** A change of an entry of another node. */
+export interface TableChange {
+  readonly id: string
+}
+
+/** What a copy does with changes. */
+export interface TableCopyContext<Change extends TableChange> {
+  readonly apply: (change: Change) => void
+  /** Ids of the entries that are held of the node. */
+  readonly ids: () => Iterable<string>
+  readonly remove: (id: string) => void
+  /** Asks the node for all its entries. */
+  readonly want: (round: number) => void
+  /** The copy has this version now. */
+  readonly reached: (version: number) => void
+}
+
+/** A full copy in progress. */
+interface Transfer {
+  readonly round: number
+  /** Index of the next part. */
+  nextIndex: number
+  /** Ids of known entries that have not been sent again yet. */
+  readonly unseen: Set<string>
+  hasProgress: boolean
+}
+
+/**
+ * This node's copy of the entries of another node. Changes carry consecutive versions. A skipped version means that
+ * changes were missed, and this node asks for a full copy.
+ *
+ * A full copy comes in parts, with changes in between. A change is newer than the parts before it and older than the
+ * parts after it, because brokers keep the order of one publisher. So the sender needs no snapshot.
+ */
+export class TableCopy<Change extends TableChange> {
+  readonly #context: TableCopyContext<Change>
+  #version = 0
+  #transfer: Transfer | undefined
+  #roundCount = 0
+
+  constructor(context: TableCopyContext<Change>) {
+    this.#context = context
+  }
+
+  /** Whether the copy is complete, as far as this node knows. */
+  get isComplete(): boolean {
+    return this.#transfer === undefined
+  }
+
+  /** The node's table has this version. */
+  compare(version: number): void {
+    if (this.#transfer === undefined && version > this.#version) this.#requestAll()
+  }
+
+  changes(version: number, changes: readonly Change[]): void {
+    // Until the first part arrives, changes are skipped: the parts will contain them.
+    if (version <= this.#version || this.#transfer?.nextIndex === 0) return
+    if (version > this.#version + 1) {
+      this.#requestAll()
+      return
+    }
+    this.#version = version
+    for (const change of changes) this.#apply(change)
+    this.#context.reached(version)
+  }
+
+  part(part: { round: number; index: number; version: number; isLast: boolean }, changes: readonly Change[]): void {
+    const { round, index, version, isLast } = part
+    const transfer = this.#transfer
+    if (transfer === undefined || round !== transfer.round || index < transfer.nextIndex) return
+    if (index === 0) this.#version = version
+    else if (index > transfer.nextIndex || version !== this.#version) {
+      this.#requestAll()
+      return
+    }
+    transfer.nextIndex = index + 1
+    transfer.hasProgress = true
+    for (const change of changes) this.#apply(change)
+    if (!isLast) return
+    for (const id of transfer.unseen) this.#context.remove(id)
+    this.#transfer = undefined
+    this.#context.reached(version)
+  }
+
+  /** Called at intervals. Asks again when nothing has arrived since the last call. */
+  retry(): void {
+    if (this.#transfer === undefined) return
+    if (this.#transfer.hasProgress) this.#transfer.hasProgress = false
+    else this.#requestAll()
+  }
+
+  /** The answer may be lost: asks again. */
+  restart(): void {
+    if (this.#transfer !== undefined) this.#requestAll()
+  }
+
+  #apply(change: Change): void {
+    this.#transfer?.unseen.delete(change.id)
+    this.#context.apply(change)
+  }
+
+  #requestAll(): void {
+    const round = ++this.#roundCount
+    this.#transfer = { round, nextIndex: 0, unseen: new Set(this.#context.ids()), hasProgress: true }
+    this.#context.want(round)
+  }
+}
