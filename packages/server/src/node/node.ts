@@ -13,7 +13,7 @@ import { Deadlines } from '../deadlines.js'
 import { Gateway } from '../gateway/gateway.js'
 import { BrokerWatch } from '../health/broker-watch.js'
 import type { Health } from '../health/readiness.js'
-import { deliveringThrough, type HookCalls } from '../hooks/index.js'
+import { DeliveringBroker, type HookCalls } from '../hooks/index.js'
 import type { ApiNode } from '../http/api/node.js'
 import { type Actor, isTrusted, PROCESS } from '../identity/actor.js'
 import type { TokenVerifier } from '../identity/index.js'
@@ -48,7 +48,7 @@ import { PublishRates } from '../publishing/publish-rates.js'
 import { Publisher } from '../publishing/publisher.js'
 import { Refusals } from '../publishing/refusals.js'
 import { Stamps } from '../publishing/stamps.js'
-import { handingOver, QueueGroups, type SlotName } from '../queue-groups/index.js'
+import { GroupedBroker, QueueGroups, type SlotName } from '../queue-groups/index.js'
 import { Drains } from '../replay/drains.js'
 import { LiveBuffers } from '../replay/live-buffers.js'
 import { ReplaySender } from '../replay/sender.js'
@@ -137,7 +137,7 @@ export class ServerNode {
   readonly #givenUp = deferred<never>()
 
   constructor(parts: ServerNodeParts) {
-    this.#parts = { ...parts, broker: handingOver(this.#brokerThroughHooks(parts), () => this.#groups) }
+    this.#parts = { ...parts, broker: new GroupedBroker(this.#brokerThroughHooks(parts), () => this.#groups) }
     const { options, transport, broker, verifier, hooks, logger, name, events, observer, tracer } = this.#parts
     this.#nodes = new Nodes({
       node: name,
@@ -327,7 +327,7 @@ export class ServerNode {
 
   #brokerThroughHooks({ broker, hooks }: ServerNodeParts): Broker {
     if (hooks?.hasDeliver !== true) return broker
-    return deliveringThrough(broker, { hooks, hasListeners: (key) => this.#router.match(key).length > 0 })
+    return new DeliveringBroker(broker, { hooks, hasListeners: (key) => this.#router.match(key).length > 0 })
   }
 
   /** Takes upgrades of a server of the embedder too, whose address is unknown and which may be behind a proxy. */
