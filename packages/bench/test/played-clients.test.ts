@@ -4,6 +4,7 @@ import { PlayedClients } from '../src/generator/played-clients.js'
 import { KeyPlan, type KeyPlanOptions } from '../src/load/key-plan.js'
 import { SendSchedule } from '../src/load/send-schedule.js'
 import { findLoadgen } from '../src/loadgen/find.js'
+import { Loadgen } from '../src/loadgen/loadgen.js'
 import { nowUs } from '../src/measure/clock.js'
 
 const PLAN: KeyPlanOptions = {
@@ -98,5 +99,22 @@ describe('the clients of the load generator', { timeout: 30_000 }, () => {
     await expect(nobody.ready()).rejects.toThrow(/client \d+: connect ECONNREFUSED/)
     const tooMany = await play([url], { clientCount: 1_000_000 })
     await expect(tooMany.ready()).rejects.toThrow(/clientCount is 1 to/)
+  })
+
+  it('are the only plan of their generator', async () => {
+    const { url } = await startServer()
+    const program = await findLoadgen({ phase: () => undefined, note: () => undefined })
+    const loadgen = new Loadgen({ program, threads: 2 })
+    onTestFinished(async () => await loadgen.stop())
+    await loadgen.ready()
+    const window = { startUs: nowUs(), endUs: nowUs() }
+    await expect(loadgen.beginClients(window)).rejects.toThrow('clients-begin: no clients are connected')
+    const ports = [Number(new URL(url).port)]
+    const clients = { plan: PLAN, messageSizeBytes: 128, ports, path: '/ws', keyPrefix: 'bench' }
+    await loadgen.connectClients(clients)
+    expect(await loadgen.stats()).toMatchObject({ clients: { connectedCount: 12, publishedCount: 0 }, threads: 2 })
+    await expect(loadgen.connectClients(clients)).rejects.toThrow('clients: another plan is under way')
+    expect(await loadgen.finishClients()).toHaveLength(2)
+    await loadgen.connectClients(clients)
   })
 })

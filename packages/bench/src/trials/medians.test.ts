@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { ResultColumn, ResultRow } from '../results/result.js'
 import { combineRuns, median, spreadOf } from './medians.js'
+import { NOT_MEASURED } from './row-scenario.js'
 
 const COLUMNS: readonly ResultColumn[] = [
   { key: 'target', title: 'Target', unit: '', format: 'text' },
@@ -15,18 +16,7 @@ function run(figures: Partial<ResultRow>): ResultRow {
     target: 'uws',
     mode: 'single',
     subscribers: 10,
-    publishedPerSecond: null,
-    deliveriesPerSecond: null,
-    bytesPerSecond: null,
-    gapCount: null,
-    duplicateCount: null,
-    serverCpuSeconds: null,
-    deliveriesPerServerCpuSecond: null,
-    serverRssBytes: null,
-    latencyMs: null,
-    serverEventLoopLagMs: null,
-    generatorCpuSeconds: null,
-    generatorUtilization: null,
+    ...NOT_MEASURED,
     verdict: 'ok',
     verdictReason: null,
     repeatCount: 1,

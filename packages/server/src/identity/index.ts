@@ -1,5 +1,5 @@
 export { claimDefect } from './claim-text.js'
-export { type AccessExplanation, explainAccess, mayEnter, mayListen, mayPublish, parseGrants } from './grants.js'
+export { type AccessExplanation, explainAccess, parseGrants } from './grants.js'
 export { ACTIONS, type Action, ANONYMOUS, type Claims, type Grant, type Identity, UNIDENTIFIED } from './identity.js'
 export { allowedAlgorithms, secretsOf } from './keys.js'
 export type { LimitOverrides } from './limit-overrides.js'

@@ -1,5 +1,5 @@
 export { ConnectionGroups, type ConnectionGroupsContext } from './connection.js'
-export type { Reply, SlotName } from './group-message.js'
+export type { SlotName } from './group-message.js'
 export { handingOver } from './grouped-broker.js'
 export { LocalMember } from './local-member.js'
 export { type QueueGroupStats, QueueGroups } from './queue-groups.js'

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::connection::Connection;
-use super::order::{Counted, Flooded, Progress, Report, Secured, Stats};
+use super::order::{Connected, Counted, Report};
+use super::plans::clients::tally::Tally;
 use super::receipts::Receipts;
+use super::shared::{Progress, Stats};
 use super::window::Counts;
 use crate::clock::{CpuTime, rss_bytes};
 use crate::latencies::Latencies;
@@ -22,130 +24,128 @@ pub(crate) struct Context {
 
 /// Name and fields of the answer, once all threads have reported.
 pub(crate) fn merge(reports: Vec<Report>, context: &Context) -> (&'static str, Value) {
-    let mut connect = (0, Latencies::new(), BTreeMap::<String, u64>::new());
-    let mut secured = Secured::default();
-    let (mut sent, mut slowed, mut pinged) = ((0, 0), (0, 0), (Latencies::new(), 0));
-    let mut counted: Vec<Counted> = Vec::new();
-    let mut flooded = Flooded::default();
-    let mut stats = Stats::default();
-    let mut closed = BTreeMap::<u16, u64>::new();
-    let (mut live_count, mut tallies) = (0, Vec::new());
-    let mut plan = Value::Null;
-    let mut event = "";
-    for report in reports {
-        match report {
-            // From a thread that started after the window.
-            Report::Counting if !event.is_empty() => {}
-            Report::Counting => event = "counting",
-            Report::Connected(part) => {
-                event = "connected";
-                connect.0 += part.ok_count;
-                part.latencies.iter().for_each(|latencies| connect.1.merge(latencies));
-                add_counts(&mut connect.2, part.errors);
-                secured.merge(part.secured);
+    let all = reports.into_iter().reduce(|mut all, part| {
+        all.absorb(part);
+        all
+    });
+    // A command has at least one thread.
+    all.map_or(("", Value::Null), |report| report.answer(context))
+}
+
+impl Report {
+    /// Adds the report of another thread on the same command.
+    fn absorb(&mut self, part: Self) {
+        match (self, part) {
+            (Self::Connected(all), Self::Connected(part)) => {
+                all.ok_count += part.ok_count;
+                add_latencies(&mut all.latencies, part.latencies);
+                add_counts(&mut all.errors, part.errors);
+                all.secured.merge(part.secured);
             }
-            Report::Sent { ok_count, failed_count } => {
-                event = "sent";
-                sent = (sent.0 + ok_count, sent.1 + failed_count);
+            (Self::Sent { ok_count, failed_count }, Self::Sent { ok_count: ok, failed_count: failed }) => {
+                *ok_count += ok;
+                *failed_count += failed;
             }
-            Report::Counted(part) => {
-                event = "counted";
-                counted.push(*part);
+            (Self::Counted(all), Self::Counted(part)) => all.extend(part),
+            (Self::Flooded(all), Self::Flooded(part)) => {
+                all.frame_count += part.frame_count;
+                all.wire_bytes += part.wire_bytes;
+                all.payload_bytes += part.payload_bytes;
+                all.unfinished_count += part.unfinished_count;
+                add_latencies(&mut all.late, part.late);
             }
-            Report::Flooded(part) => {
-                event = "flooded-in";
-                add_flooded(&mut flooded, part);
+            (Self::Pinged { latencies, missing_count }, Self::Pinged { latencies: part, missing_count: missing }) => {
+                latencies.merge(&part);
+                *missing_count += missing;
             }
-            Report::Pinged { latencies, missing_count } => {
-                event = "pinged";
-                pinged.0.merge(&latencies);
-                pinged.1 += missing_count;
+            (Self::Slowed { slow_count, reading_count }, Self::Slowed { slow_count: slow, reading_count: reading }) => {
+                *slow_count += slow;
+                *reading_count += reading;
             }
-            Report::Slowed { slow_count, reading_count } => {
-                event = "slowed";
-                slowed = (slowed.0 + slow_count, slowed.1 + reading_count);
-            }
-            Report::Stats(part) => {
-                event = "stats";
-                add_stats(&mut stats, part);
-            }
-            Report::Closed { by_code } => {
-                event = "closed";
-                add_counts(&mut closed, by_code);
-            }
-            Report::ClientsConnected { live_count: count } => {
-                event = "clients-connected";
-                live_count += count;
-            }
-            Report::ClientsBegun => event = "clients-begun",
-            Report::ClientsFinished(tally) => {
-                event = "clients-finished";
-                tallies.push(tally.body());
-            }
-            Report::UsersRan(body) => (event, plan) = ("users-ran", body),
-            Report::Replayed(body) => (event, plan) = ("replayed", body),
-            // The main thread has answered it.
-            Report::Failed(_) => {}
+            (Self::Stats(all), Self::Stats(part)) => add_stats(all, part),
+            (Self::Closed { by_code }, Self::Closed { by_code: part }) => add_counts(by_code, part),
+            (Self::ClientsConnected { live_count }, Self::ClientsConnected { live_count: part }) => *live_count += part,
+            (Self::ClientsFinished(all), Self::ClientsFinished(part)) => all.extend(part),
+            // Of a thread that started after the window.
+            (all @ Self::Counting, part) => *all = part,
+            _ => {}
         }
     }
-    let duration_us = context.duration_us;
-    let body = match event {
-        "connected" => json!({
-            "ok": connect.0,
-            "failed": connect.2.values().sum::<u64>(),
-            "durationUs": duration_us,
-            "latencyUs": connect.1.summary(),
-            "errors": connect.2,
-            "tls": (!secured.suites.is_empty())
-                .then(|| json!({ "resumed": secured.resumed_count, "suites": secured.suites })),
-            "open": context.open_count,
-        }),
-        "sent" => json!({ "ok": sent.0, "failed": sent.1, "durationUs": duration_us }),
-        "counted" => counted_body(counted, context),
-        "flooded-in" => json!({
-            "writtenFrames": flooded.frame_count,
-            "writtenBytes": flooded.wire_bytes,
-            "payloadBytes": flooded.payload_bytes,
-            "unfinished": flooded.unfinished_count,
-            "lateUs": flooded.late.and_then(|late| late.summary()),
-            "durationUs": duration_us,
-            "cpuUserUs": context.cpu.user_us,
-            "cpuSystemUs": context.cpu.system_us,
-        }),
-        "pinged" => json!({
-            "count": pinged.0.count(),
-            "missing": pinged.1,
-            "latencyUs": pinged.0.summary(),
-            "durationUs": duration_us,
-        }),
-        "slowed" => json!({ "connections": slowed.0, "reading": slowed.1 }),
-        "stats" => stats_body(&stats, context),
-        "closed" => json!({
-            "count": closed.values().sum::<u64>(),
-            "byCode": closed,
-            "durationUs": duration_us,
-        }),
-        "clients-connected" => json!({ "clients": live_count }),
-        "clients-finished" => json!({ "threads": tallies }),
-        "users-ran" | "replayed" => plan,
-        _ => json!({}),
-    };
-    (event, body)
+
+    fn answer(self, context: &Context) -> (&'static str, Value) {
+        let Context { duration_us, cpu, open_count, .. } = context;
+        match self {
+            Self::Connected(all) => {
+                let Connected { ok_count, latencies, errors, secured } = *all;
+                let tls = (!secured.suites.is_empty())
+                    .then(|| json!({ "resumed": secured.resumed_count, "suites": secured.suites }));
+                let body = json!({
+                    "ok": ok_count,
+                    "failed": errors.values().sum::<u64>(),
+                    "durationUs": duration_us,
+                    "latencyUs": latencies.and_then(|latencies| latencies.summary()),
+                    "errors": errors,
+                    "tls": tls,
+                    "open": open_count,
+                });
+                ("connected", body)
+            }
+            Self::Sent { ok_count, failed_count } => {
+                ("sent", json!({ "ok": ok_count, "failed": failed_count, "durationUs": duration_us }))
+            }
+            Self::Counting => ("counting", json!({})),
+            Self::Counted(all) => ("counted", counted_body(all, context)),
+            Self::Flooded(all) => {
+                let body = json!({
+                    "writtenFrames": all.frame_count,
+                    "writtenBytes": all.wire_bytes,
+                    "payloadBytes": all.payload_bytes,
+                    "unfinished": all.unfinished_count,
+                    "lateUs": all.late.and_then(|late| late.summary()),
+                    "durationUs": duration_us,
+                    "cpuUserUs": cpu.user_us,
+                    "cpuSystemUs": cpu.system_us,
+                });
+                ("flooded-in", body)
+            }
+            Self::Pinged { latencies, missing_count } => {
+                let body = json!({
+                    "count": latencies.count(),
+                    "missing": missing_count,
+                    "latencyUs": latencies.summary(),
+                    "durationUs": duration_us,
+                });
+                ("pinged", body)
+            }
+            Self::Slowed { slow_count, reading_count } => {
+                ("slowed", json!({ "connections": slow_count, "reading": reading_count }))
+            }
+            Self::Stats(all) => ("stats", stats_body(&all, context)),
+            Self::Closed { by_code } => {
+                let count = by_code.values().sum::<u64>();
+                ("closed", json!({ "count": count, "byCode": by_code, "durationUs": duration_us }))
+            }
+            Self::ClientsConnected { live_count } => ("clients-connected", json!({ "clients": live_count })),
+            Self::ClientsBegun => ("clients-begun", json!({})),
+            Self::ClientsFinished(all) => {
+                ("clients-finished", json!({ "threads": all.iter().map(Tally::body).collect::<Vec<_>>() }))
+            }
+            Self::UsersRan(body) => ("users-ran", body),
+            Self::Replayed(body) => ("replayed", body),
+            Self::Failed(message) => ("error", json!({ "message": message })),
+        }
+    }
+}
+
+fn add_latencies(total: &mut Option<Latencies>, part: Option<Latencies>) {
+    if let Some(part) = part {
+        total.get_or_insert_with(Latencies::new).merge(&part);
+    }
 }
 
 fn add_counts<K: Ord>(total: &mut BTreeMap<K, u64>, part: BTreeMap<K, u64>) {
     for (key, count) in part {
         *total.entry(key).or_default() += count;
-    }
-}
-
-fn add_flooded(total: &mut Flooded, part: Flooded) {
-    total.frame_count += part.frame_count;
-    total.wire_bytes += part.wire_bytes;
-    total.payload_bytes += part.payload_bytes;
-    total.unfinished_count += part.unfinished_count;
-    if let Some(late) = part.late {
-        total.late.get_or_insert_with(Latencies::new).merge(&late);
     }
 }
 

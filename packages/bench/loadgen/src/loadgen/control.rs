@@ -2,35 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver};
 
 use serde_json::{Value, json};
 
 use super::answer::{self, Context};
 use super::arguments::Arguments;
 use super::offset;
-use super::order::{Answer, Order, OrderNumber, Report, Shared, Task};
+use super::order::{Answer, Order, OrderNumber, Report, Task};
 use super::planning;
-use super::tls::TlsClients;
-use super::worker::Worker;
+use super::threads::{Input, Threads};
 use crate::clock::{CpuTime, now_us};
 use crate::lines::{self, Command};
-use crate::poller::Waker;
-
-enum Input {
-    /// A line of stdin, or its end.
-    Line(Option<String>),
-    Answer(Answer),
-    /// A thread has failed.
-    Broken(io::Error),
-}
-
-/// The main thread's handle of an I/O thread.
-pub(crate) struct Thread {
-    orders: Sender<Order>,
-    pub(crate) shared: Arc<Shared>,
-}
 
 /// The clients of the command `clients`.
 #[derive(PartialEq, Eq)]
@@ -52,14 +35,8 @@ struct Pending {
 }
 
 pub(crate) struct Control {
-    pub(crate) arguments: Arguments,
-    pub(crate) threads: Vec<Thread>,
-    /// Connections requested so far.
-    pub(crate) connection_count: u64,
-    pub(crate) tls_clients: TlsClients,
+    threads: Threads,
     inputs: Receiver<Input>,
-    /// Cloned for every thread.
-    input: Sender<Input>,
     pending: BTreeMap<u64, Pending>,
     order_count: u64,
     /// CPU time at the start of a window that ends with `count-stop`.
@@ -75,22 +52,14 @@ impl Control {
             // The receiver is gone only when the process ends, and then the line is not needed.
             let _ = lines.send(Input::Line(line));
         })?;
-        let mut control = Self {
-            arguments,
-            threads: Vec::new(),
-            connection_count: 0,
-            tls_clients: TlsClients::default(),
+        Ok(Self {
+            threads: Threads::start(arguments, input)?,
             inputs,
-            input,
             pending: BTreeMap::new(),
             order_count: 0,
             window_cpu: None,
             clients: ClientsState::None,
-        };
-        while control.threads.len() < control.arguments.thread_count {
-            control.start_thread()?;
-        }
-        Ok(control)
+        })
     }
 
     /// Answers commands until stdin ends.
@@ -101,8 +70,8 @@ impl Control {
         let ready = json!({
             "pid": std::process::id(),
             "version": env!("CARGO_PKG_VERSION"),
-            "threads": self.threads.len(),
-            "connectionsPerThread": self.arguments.connections_per_thread,
+            "threads": self.threads.all.len(),
+            "connectionsPerThread": self.threads.arguments.connections_per_thread,
         });
         lines::write_event("ready", None, &ready)?;
         loop {
@@ -136,7 +105,7 @@ impl Control {
         } else if command.name == "count-stop" && self.window_cpu.is_none() {
             Err("count-stop: no window without a duration is open".to_owned())
         } else {
-            planning::tasks(self, command)
+            planning::tasks(&mut self.threads, command)
         };
         let tasks = match tasks {
             Ok(tasks) => tasks,
@@ -146,7 +115,7 @@ impl Control {
         let number = OrderNumber(self.order_count);
         let cpu_now = CpuTime::of_process();
         let cpu_began = if command.name == "count-stop" { self.window_cpu.take().unwrap_or(cpu_now) } else { cpu_now };
-        if tasks.iter().any(|(_, task)| matches!(task, Task::Count(task) if task.duration_us.is_none())) {
+        if tasks.iter().any(|(_, task)| matches!(task, Task::Count(task) if task.duration_ms.is_none())) {
             self.window_cpu = Some(cpu_began);
         }
         let pending = Pending {
@@ -159,7 +128,7 @@ impl Control {
         };
         self.pending.insert(number.0, pending);
         for (index, task) in tasks {
-            let thread = &self.threads[index];
+            let thread = &self.threads.all[index];
             if thread.orders.send(Order { number, task }).is_err() {
                 return Err(io::Error::other("an I/O thread has ended"));
             }
@@ -209,41 +178,10 @@ impl Control {
         let context = Context {
             duration_us: now_us() - pending.began_us,
             cpu: CpuTime::of_process().since(pending.cpu_began),
-            thread_count: self.threads.len(),
-            open_count: self.open_count(),
+            thread_count: self.threads.all.len(),
+            open_count: self.threads.open_count(),
         };
         let (event, body) = answer::merge(pending.reports, &context);
         lines::write_event(event, pending.id.as_ref(), &body)
-    }
-
-    pub(crate) fn open_count(&self) -> usize {
-        self.threads.iter().map(|thread| thread.shared.open_count()).sum()
-    }
-
-    /// Starts a thread with a descriptor table of its own.
-    pub(crate) fn start_thread(&mut self) -> io::Result<()> {
-        let shared = Arc::new(Shared::new(Waker::new()?));
-        let (orders, received) = mpsc::channel();
-        let (started, has_started) = mpsc::channel();
-        let (input, answers) = (self.input.clone(), self.input.clone());
-        let theirs = shared.clone();
-        let poll_interval = self.arguments.poll_interval;
-        let run = move || {
-            // The receiver has ended, and with it the process.
-            let answer = Box::new(move |answer| drop(answers.send(Input::Answer(answer))));
-            match Worker::new(theirs, received, answer, poll_interval) {
-                Ok(mut worker) => {
-                    let _ = started.send(Ok(()));
-                    if let Err(error) = worker.run() {
-                        let _ = input.send(Input::Broken(error));
-                    }
-                }
-                Err(error) => drop(started.send(Err(error))),
-            }
-        };
-        std::thread::Builder::new().name(format!("io-{}", self.threads.len())).spawn(run)?;
-        has_started.recv().map_err(io::Error::other)??;
-        self.threads.push(Thread { orders, shared });
-        Ok(())
     }
 }

@@ -8,28 +8,11 @@ use rustix::net::sockopt::socket_error;
 
 use super::connection::{Awaited, Connection, GroupId, NO_PLAYER, Phase, Slot};
 use super::connections::{Connections, EventKind};
+use super::handshake::{Handshake, Opening};
 use super::stream::{Fault, Received, Stream};
-use super::tls::TlsClient;
 use super::upgrade::{Response, parse_response};
 use crate::clock::now_us;
 use crate::socket;
-
-/// What the connections of a command have in common.
-pub(crate) struct Opening {
-    pub(crate) request: Box<[u8]>,
-    pub(crate) subprotocol: Option<Box<str>>,
-    pub(crate) tls: Option<TlsClient>,
-    /// Whether a message makes it ready, rather than the upgrade.
-    pub(crate) awaits_message: bool,
-    pub(crate) receive_buffer_bytes: Option<usize>,
-}
-
-/// A connection that is not upgraded yet.
-pub(crate) struct Handshake {
-    opening: Rc<Opening>,
-    /// Start of the response.
-    head: Vec<u8>,
-}
 
 /// Where one connection goes, and whose it is.
 #[derive(Debug, Clone, Copy)]
@@ -170,7 +153,7 @@ impl Connections {
         }
     }
 
-    /// Takes what has come with the response.
+    /// Takes the bytes that came with the response.
     fn begin_reading(&mut self, slot: Slot, head: &[u8], head_bytes: usize) {
         let rest = &head[head_bytes..];
         let connection = &mut self.table[slot.index()];

@@ -3,21 +3,20 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 
 use super::batch::Batch;
-use super::connection::GroupId;
 use super::places::Place;
-use super::plans::clients::{Course, SendWindow, Tally};
-use super::plans::replay::ReplayPlan;
-use super::plans::users::Plan as UsersPlan;
+use super::plans::clients::setup::Setup;
+use super::plans::clients::tally::Tally;
+use super::protocol::plans::{ReplayPlan, SendWindow, UsersPlan};
+use super::protocol::{self, Close, Count, CountStop, Ping};
+use super::shared::Stats;
 use super::stream::Negotiated;
 use super::tls::TlsClient;
-use super::window::{Plan, Window};
+use super::window::Window;
 use crate::latencies::Latencies;
-use crate::poller::Waker;
 
 /// The command that an order and its report belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,20 +27,20 @@ pub(crate) struct Order {
     pub(crate) task: Task,
 }
 
-/// A thread's part of a command. Counts of connections are those of this thread.
+/// A thread's part of a command. Numbers beside a command are connections of this thread, at most.
 pub(crate) enum Task {
     Connect(ConnectTask),
-    Send(SendTask),
+    Send(Arc<protocol::Send>, usize),
     /// Answered at once when the window has no end of its own.
-    Count(CountTask),
-    StopCount(StopTask),
+    Count(Arc<Count>),
+    StopCount(Arc<CountStop>),
     Flood(FloodTask),
-    Ping(PingTask),
+    Ping(Arc<Ping>, usize),
     Slow(SlowTask),
     Stats,
-    Close(CloseTask),
+    Close(Arc<Close>, usize),
     /// Connects the thread's part of the clients, from the first to before the last.
-    Clients(Arc<Course>, std::ops::Range<u32>),
+    Clients(Arc<Setup>, std::ops::Range<u32>),
     BeginClients(SendWindow),
     FinishClients,
     Users(Box<UsersPlan>),
@@ -96,44 +95,6 @@ impl Sources {
 }
 
 #[derive(Clone)]
-pub(crate) struct SendTask {
-    pub(crate) texts: Arc<[String]>,
-    pub(crate) awaited_prefix: Option<Box<[u8]>>,
-    pub(crate) timeout_us: u64,
-    pub(crate) max_connections: usize,
-}
-
-#[derive(Clone, Copy)]
-pub(crate) struct CountTask {
-    pub(crate) plan: Plan,
-    pub(crate) duration_us: Option<u64>,
-}
-
-#[derive(Clone)]
-pub(crate) struct StopTask {
-    pub(crate) last: Option<LastSequences>,
-    pub(crate) quiet_us: u64,
-    pub(crate) timeout_us: u64,
-}
-
-/// The number that the connections of each group should get last.
-#[derive(Clone)]
-pub(crate) enum LastSequences {
-    OfAll(u64),
-    ByGroup(Arc<[u64]>),
-}
-
-impl LastSequences {
-    /// 0, the number before the first: nothing is expected.
-    pub(crate) fn of(&self, group: GroupId) -> u64 {
-        match self {
-            Self::OfAll(last) => *last,
-            Self::ByGroup(lasts) => lasts.get(group.index()).copied().unwrap_or(0),
-        }
-    }
-}
-
-#[derive(Clone)]
 pub(crate) struct FloodTask {
     pub(crate) batch: Arc<Batch>,
     pub(crate) duration_us: u64,
@@ -142,29 +103,11 @@ pub(crate) struct FloodTask {
     pub(crate) max_connections: usize,
 }
 
-#[derive(Clone)]
-pub(crate) struct PingTask {
-    pub(crate) per_connection: u32,
-    /// From one ping of a connection to its next, at least; 0: when the last is answered.
-    pub(crate) interval_us: u64,
-    /// The text to send and how its answer begins; `None`: a WebSocket ping.
-    pub(crate) application: Option<(String, Box<[u8]>)>,
-    pub(crate) timeout_us: u64,
-    pub(crate) max_connections: usize,
-}
-
 #[derive(Clone, Copy)]
 pub(crate) struct SlowTask {
     pub(crate) share: f64,
     /// `None`: do not read at all.
     pub(crate) bytes_per_second: Option<u64>,
-}
-
-#[derive(Clone, Copy)]
-pub(crate) struct CloseTask {
-    pub(crate) timeout_us: u64,
-    pub(crate) is_abrupt: bool,
-    pub(crate) max_connections: usize,
 }
 
 pub(crate) struct Answer {
@@ -180,7 +123,7 @@ pub(crate) enum Report {
         failed_count: u64,
     },
     Counting,
-    Counted(Box<Counted>),
+    Counted(Vec<Counted>),
     Flooded(Flooded),
     Pinged {
         latencies: Box<Latencies>,
@@ -198,7 +141,7 @@ pub(crate) enum Report {
         live_count: u64,
     },
     ClientsBegun,
-    ClientsFinished(Box<Tally>),
+    ClientsFinished(Vec<Tally>),
     /// The answer as it is written.
     UsersRan(Value),
     Replayed(Value),
@@ -257,58 +200,4 @@ pub(crate) struct Flooded {
     pub(crate) payload_bytes: u64,
     pub(crate) unfinished_count: u64,
     pub(crate) late: Option<Latencies>,
-}
-
-#[derive(Default)]
-pub(crate) struct Stats {
-    pub(crate) open_count: u64,
-    pub(crate) connecting_count: u64,
-    pub(crate) compressed_count: u64,
-    pub(crate) slow_count: u64,
-    pub(crate) frame_count: u64,
-    pub(crate) wire_bytes: u64,
-    pub(crate) closed: BTreeMap<u16, u64>,
-    /// Progress of a plan, by name.
-    pub(crate) plan: Option<(&'static str, Progress)>,
-}
-
-/// Counts of a plan, by the names that they have in the answer.
-pub(crate) type Progress = BTreeMap<&'static str, u64>;
-
-/// State that the main thread and the I/O thread share.
-pub(crate) struct Shared {
-    pub(crate) waker: Waker,
-    open_count: AtomicU32,
-    held_count: AtomicU32,
-}
-
-impl Shared {
-    pub(crate) fn new(waker: Waker) -> Self {
-        Self { waker, open_count: AtomicU32::new(0), held_count: AtomicU32::new(0) }
-    }
-
-    pub(crate) fn open_count(&self) -> usize {
-        self.open_count.load(Ordering::Relaxed) as usize
-    }
-
-    /// Sockets of the thread, open or not.
-    pub(crate) fn held_count(&self) -> usize {
-        self.held_count.load(Ordering::Relaxed) as usize
-    }
-
-    pub(crate) fn opened(&self) {
-        self.open_count.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn closed(&self) {
-        self.open_count.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn held(&self) {
-        self.held_count.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn released(&self) {
-        self.held_count.fetch_sub(1, Ordering::Relaxed);
-    }
 }

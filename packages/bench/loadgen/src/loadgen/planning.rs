@@ -4,18 +4,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::batch::{self, Batch};
-use super::control::Control;
-use super::order::{
-    CloseTask, ConnectTask, CountTask, FloodTask, LastSequences, PingTask, SendTask, SlowTask, Sources, StopTask, Task,
-};
+use super::order::{ConnectTask, FloodTask, SlowTask, Sources, Task};
 use super::places;
-use super::plans::clients::Course;
+use super::plans::clients::setup::Setup;
+use super::protocol::plans::PlayClients;
 use super::protocol::{
-    Bare, BatchMode, Close, Connect, Count, CountStop, FloodIn, FloodMode, Ping, PingKind, PlayClients, Send, Slow,
-    SlowMode,
+    Bare, BatchMode, Close, Connect, Count, CountStop, FloodIn, FloodMode, Ping, Send, Slow, SlowMode,
 };
+use super::threads::{Thread, Threads};
 use super::upgrade::Request;
-use super::window::Plan;
 use crate::lines::Command;
 
 /// Beyond this many connections one loopback source address may not be enough.
@@ -27,23 +24,47 @@ type Tasks = Vec<(usize, Task)>;
 
 /// # Errors
 /// The command is unknown or impossible.
-pub(crate) fn tasks(control: &mut Control, command: &Command) -> Result<Tasks, String> {
+pub(crate) fn tasks(threads: &mut Threads, command: &Command) -> Result<Tasks, String> {
     match command.name.as_str() {
-        "connect" => connect(control, &command.fields()?),
-        "send" => Ok(send(control, command.fields()?)),
-        "count" => count(control, &command.fields()?),
-        "count-stop" => count_stop(control, command.fields()?),
-        "flood-in" => flood_in(control, &command.fields()?),
-        "ping" => Ok(ping(control, &command.fields()?)),
-        "slow" => slow(control, &command.fields()?),
-        "stats" => command.fields::<Bare>().map(|_| for_all(control, |_| Task::Stats)),
-        "close" => Ok(close(control, &command.fields()?)),
-        "clients" => clients(control, command.fields()?),
+        "connect" => connect(threads, &command.fields()?),
+        "send" => {
+            let fields: Arc<Send> = Arc::new(command.fields()?);
+            let shares = shares(threads, fields.connections);
+            Ok(for_all(threads, |index| Task::Send(fields.clone(), shares[index])))
+        }
+        "count" => {
+            let fields: Arc<Count> = Arc::new(command.fields()?);
+            if fields.timeline_ms == 0 {
+                return Err("count: timelineMs is at least 1".to_owned());
+            }
+            Ok(for_all(threads, |_| Task::Count(fields.clone())))
+        }
+        "count-stop" => {
+            let fields: Arc<CountStop> = Arc::new(command.fields()?);
+            if fields.last_seq.is_some() && fields.last_seqs.is_some() {
+                return Err("count-stop: either lastSeq or lastSeqs".to_owned());
+            }
+            Ok(for_all(threads, |_| Task::StopCount(fields.clone())))
+        }
+        "flood-in" => flood_in(threads, &command.fields()?),
+        "ping" => {
+            let fields: Arc<Ping> = Arc::new(command.fields()?);
+            let shares = shares(threads, fields.connections);
+            Ok(for_all(threads, |index| Task::Ping(fields.clone(), shares[index])))
+        }
+        "slow" => slow(threads, &command.fields()?),
+        "stats" => command.fields::<Bare>().map(|_| for_all(threads, |_| Task::Stats)),
+        "close" => {
+            let fields: Arc<Close> = Arc::new(command.fields()?);
+            let shares = shares(threads, fields.connections);
+            Ok(for_all(threads, |index| Task::Close(fields.clone(), shares[index])))
+        }
+        "clients" => clients(threads, command.fields()?),
         "clients-begin" => {
             let window = command.fields()?;
-            Ok(for_all(control, |_| Task::BeginClients(window)))
+            Ok(for_all(threads, |_| Task::BeginClients(window)))
         }
-        "clients-finish" => command.fields::<Bare>().map(|_| for_all(control, |_| Task::FinishClients)),
+        "clients-finish" => command.fields::<Bare>().map(|_| for_all(threads, |_| Task::FinishClients)),
         // One client's view, or one of each user: a thread is enough.
         "users" => Ok(vec![(0, Task::Users(Box::new(command.fields()?)))]),
         "replay" => Ok(vec![(0, Task::Replay(Box::new(command.fields()?)))]),
@@ -51,22 +72,22 @@ pub(crate) fn tasks(control: &mut Control, command: &Command) -> Result<Tasks, S
     }
 }
 
-fn for_all(control: &Control, task: impl Fn(usize) -> Task) -> Tasks {
-    (0..control.threads.len()).map(|index| (index, task(index))).collect()
+fn for_all(threads: &Threads, task: impl Fn(usize) -> Task) -> Tasks {
+    (0..threads.all.len()).map(|index| (index, task(index))).collect()
 }
 
 /// How many of the first `max` open connections each thread has.
-fn shares(control: &Control, max: Option<usize>) -> Vec<usize> {
+fn shares(threads: &Threads, max: Option<usize>) -> Vec<usize> {
     let mut left = max.unwrap_or(usize::MAX);
-    let take = |thread: &super::control::Thread| {
+    let take = |thread: &Thread| {
         let share = thread.shared.open_count().min(left);
         left -= share;
         share
     };
-    control.threads.iter().map(take).collect()
+    threads.all.iter().map(take).collect()
 }
 
-fn connect(control: &mut Control, command: &Connect) -> Result<Tasks, String> {
+fn connect(threads: &mut Threads, command: &Connect) -> Result<Tasks, String> {
     let ip = command.ip()?;
     let places = places::places(command)?;
     let first_port = places.first().map_or(0, |place| place.port);
@@ -81,20 +102,20 @@ fn connect(control: &mut Control, command: &Connect) -> Result<Tasks, String> {
     };
     let request: Arc<[u8]> = request.encode().map(Arc::from)?;
     let ready_prefix = command.ready_prefix()?;
-    let tls = command.tls.as_ref().map(|options| control.tls_clients.client(options)).transpose()?;
+    let tls = command.tls.as_ref().map(|options| threads.tls_clients.client(options)).transpose()?;
     if command.per_second.is_some_and(|per_second| per_second <= 0.0) {
         return Err("connect: perSecond is above 0".to_owned());
     }
-    let needs_sources = control.connection_count + command.count as u64 > CONNECTIONS_WITHOUT_SOURCE;
+    let needs_sources = threads.connection_count + command.count as u64 > CONNECTIONS_WITHOUT_SOURCE;
     let sources = match &command.source_addresses {
         Some(addresses) => Sources::Listed(addresses.clone().into()),
         None if ip.is_ipv4() && ip.is_loopback() && needs_sources => Sources::Loopback,
         None => Sources::System,
     };
-    let counts = spread(control, command.count)?;
+    let counts = spread(threads, command.count)?;
     let used_count = counts.iter().filter(|count| **count > 0).count().max(1);
-    let mut first_number = control.connection_count;
-    control.connection_count += command.count as u64;
+    let mut first_number = threads.connection_count;
+    threads.connection_count += command.count as u64;
     let mut tasks = Vec::new();
     for (index, places) in places::deal(&places, &counts).into_iter().enumerate() {
         let count = places.len();
@@ -121,15 +142,15 @@ fn connect(control: &mut Control, command: &Connect) -> Result<Tasks, String> {
 }
 
 /// How many new connections each thread gets: evenly, where there is room. Starts threads when there is no room.
-fn spread(control: &mut Control, count: usize) -> Result<Vec<usize>, String> {
-    let capacity = control.arguments.connections_per_thread;
-    let room = |control: &Control| -> Vec<usize> {
-        control.threads.iter().map(|thread| capacity.saturating_sub(thread.shared.held_count())).collect()
+fn spread(threads: &mut Threads, count: usize) -> Result<Vec<usize>, String> {
+    let capacity = threads.arguments.connections_per_thread;
+    let room = |threads: &Threads| -> Vec<usize> {
+        threads.all.iter().map(|thread| capacity.saturating_sub(thread.shared.held_count())).collect()
     };
-    while room(control).iter().sum::<usize>() < count {
-        control.start_thread().map_err(|error| format!("connect: no further thread: {error}"))?;
+    while room(threads).iter().sum::<usize>() < count {
+        threads.start_thread().map_err(|error| format!("connect: no further thread: {error}"))?;
     }
-    let room = room(control);
+    let room = room(threads);
     let mut counts = vec![0; room.len()];
     let mut left = count;
     while left > 0 {
@@ -143,53 +164,7 @@ fn spread(control: &mut Control, count: usize) -> Result<Vec<usize>, String> {
     Ok(counts)
 }
 
-fn send(control: &Control, command: Send) -> Tasks {
-    let texts: Arc<[String]> = command.per_connection.into();
-    let shares = shares(control, command.connections);
-    for_all(control, |index| {
-        Task::Send(SendTask {
-            texts: texts.clone(),
-            awaited_prefix: command.r#await.as_ref().map(|prefix| prefix.as_bytes().into()),
-            timeout_us: command.timeout_ms * MICROS_PER_MILLI,
-            max_connections: shares[index],
-        })
-    })
-}
-
-fn count(control: &Control, command: &Count) -> Result<Tasks, String> {
-    if command.timeline_ms == 0 {
-        return Err("count: timelineMs is at least 1".to_owned());
-    }
-    let plan = Plan {
-        has_sequence: command.seq_field,
-        latency: command.latency,
-        // The last receipt of each message is among its latencies.
-        fanout: command.fanout && !command.by_seq,
-        by_sequence: command.by_seq,
-        clock: command.clock,
-        first_sequence: command.first_seq,
-        timeline_us: command.timeline_ms * MICROS_PER_MILLI,
-    };
-    let duration_us = command.duration_ms.map(|duration_ms| duration_ms * MICROS_PER_MILLI);
-    Ok(for_all(control, |_| Task::Count(CountTask { plan, duration_us })))
-}
-
-fn count_stop(control: &Control, command: CountStop) -> Result<Tasks, String> {
-    let last = match (command.last_seq, command.last_seqs) {
-        (Some(last), None) => Some(LastSequences::OfAll(last)),
-        (None, Some(lasts)) => Some(LastSequences::ByGroup(lasts.into())),
-        (None, None) => None,
-        (Some(_), Some(_)) => return Err("count-stop: either lastSeq or lastSeqs".to_owned()),
-    };
-    let task = StopTask {
-        last,
-        quiet_us: command.quiet_ms * MICROS_PER_MILLI,
-        timeout_us: command.timeout_ms * MICROS_PER_MILLI,
-    };
-    Ok(for_all(control, |_| Task::StopCount(task.clone())))
-}
-
-fn flood_in(control: &Control, command: &FloodIn) -> Result<Tasks, String> {
+fn flood_in(threads: &Threads, command: &FloodIn) -> Result<Tasks, String> {
     let messages = batch::messages(&command.frame)?;
     let per_second = match command.mode {
         FloodMode::Flood => None,
@@ -203,9 +178,9 @@ fn flood_in(control: &Control, command: &FloodIn) -> Result<Tasks, String> {
     if batch.is_template() && per_second.is_none() {
         return Err("flood-in: $SEQ and $TS_US need mode paced".to_owned());
     }
-    let shares = shares(control, command.connections);
+    let shares = shares(threads, command.connections);
     let sender_count = shares.iter().sum::<usize>().max(1);
-    Ok(for_all(control, |index| {
+    Ok(for_all(threads, |index| {
         Task::Flood(FloodTask {
             batch: batch.clone(),
             duration_us: command.duration_ms * MICROS_PER_MILLI,
@@ -215,25 +190,10 @@ fn flood_in(control: &Control, command: &FloodIn) -> Result<Tasks, String> {
     }))
 }
 
-fn ping(control: &Control, command: &Ping) -> Tasks {
-    let shares = shares(control, command.connections);
-    let text = command.text.clone().unwrap_or_else(|| "ping".to_owned());
-    let prefix: Box<[u8]> = command.r#await.as_deref().unwrap_or("pong").as_bytes().into();
-    for_all(control, |index| {
-        Task::Ping(PingTask {
-            per_connection: command.per_connection,
-            interval_us: command.interval_ms * MICROS_PER_MILLI,
-            application: (command.kind == PingKind::App).then(|| (text.clone(), prefix.clone())),
-            timeout_us: command.timeout_ms * MICROS_PER_MILLI,
-            max_connections: shares[index],
-        })
-    })
-}
-
-fn slow(control: &Control, command: &Slow) -> Result<Tasks, String> {
+fn slow(threads: &Threads, command: &Slow) -> Result<Tasks, String> {
     let share = match (command.share, command.connections) {
         (Some(share), None) => share,
-        (None, Some(count)) => count as f64 / control.open_count().max(1) as f64,
+        (None, Some(count)) => count as f64 / threads.open_count().max(1) as f64,
         _ => return Err("slow: either share or connections".to_owned()),
     };
     if !(0.0..=1.0).contains(&share) {
@@ -244,25 +204,14 @@ fn slow(control: &Control, command: &Slow) -> Result<Tasks, String> {
         (SlowMode::Throttle, Some(bytes_per_second)) => Some(bytes_per_second),
         _ => return Err("slow: bytesPerSecond belongs to mode throttle".to_owned()),
     };
-    Ok(for_all(control, |_| Task::Slow(SlowTask { share, bytes_per_second })))
-}
-
-fn close(control: &Control, command: &Close) -> Tasks {
-    let shares = shares(control, command.connections);
-    for_all(control, |index| {
-        Task::Close(CloseTask {
-            timeout_us: command.timeout_ms * MICROS_PER_MILLI,
-            is_abrupt: command.abrupt,
-            max_connections: shares[index],
-        })
-    })
+    Ok(for_all(threads, |_| Task::Slow(SlowTask { share, bytes_per_second })))
 }
 
 /// Each thread gets consecutive clients.
-fn clients(control: &Control, command: PlayClients) -> Result<Tasks, String> {
-    let course = Arc::new(Course::new(command)?);
-    let client_count = u64::from(course.plan.options.client_count);
-    let thread_count = control.threads.len() as u64;
+fn clients(threads: &Threads, command: PlayClients) -> Result<Tasks, String> {
+    let setup = Arc::new(Setup::new(command)?);
+    let client_count = u64::from(setup.plan.options.client_count);
+    let thread_count = threads.all.len() as u64;
     let first_of = |index: usize| (index as u64 * client_count / thread_count) as u32;
-    Ok(for_all(control, |index| Task::Clients(course.clone(), first_of(index)..first_of(index + 1))))
+    Ok(for_all(threads, |index| Task::Clients(setup.clone(), first_of(index)..first_of(index + 1))))
 }

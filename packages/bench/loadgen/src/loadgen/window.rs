@@ -4,7 +4,7 @@ use super::connection::Connection;
 use super::fanouts::Fanouts;
 use super::fields::Fields;
 use super::inflater::Inflater;
-use super::protocol::Clock;
+use super::protocol::{Clock, Count};
 use super::receipts::Receipts;
 use super::sequence::{Followed, Sequence};
 use crate::clock::wall_us;
@@ -21,6 +21,21 @@ pub(crate) struct Plan {
     pub(crate) clock: Clock,
     pub(crate) first_sequence: Option<u64>,
     pub(crate) timeline_us: u64,
+}
+
+impl Plan {
+    pub(crate) fn of(command: &Count) -> Self {
+        Self {
+            has_sequence: command.seq_field,
+            latency: command.latency,
+            // The last receipt of each message is among its latencies.
+            fanout: command.fanout && !command.by_seq,
+            by_sequence: command.by_seq,
+            clock: command.clock,
+            first_sequence: command.first_seq,
+            timeline_us: command.timeline_ms * 1_000,
+        }
+    }
 }
 
 /// Frames, and the faults in their order.

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::Step;
+use super::step::Step;
 use crate::clock::now_us;
 use crate::loadgen::connection::{Awaited, Phase, Reading, Slot};
 use crate::loadgen::connections::{Connections, Event, EventKind};
-use crate::loadgen::order::{CloseTask, Report};
+use crate::loadgen::order::Report;
+use crate::loadgen::protocol::Close;
 use crate::socket;
 
 pub(crate) struct Closing {
@@ -18,14 +19,14 @@ pub(crate) struct Closing {
 }
 
 impl Closing {
-    pub(super) fn begin(task: CloseTask, connections: &mut Connections) -> Self {
-        let slots = connections.open_slots(task.max_connections);
+    pub(super) fn begin(command: &Close, max_connections: usize, connections: &mut Connections) -> Self {
+        let slots = connections.open_slots(max_connections);
         let left_count = slots.len() as u64;
-        let deadline_us = now_us() + task.timeout_us;
+        let deadline_us = now_us() + command.timeout_ms * 1_000;
         for slot in slots {
             let connection = connections.get_mut(slot);
             connection.reading = Reading::Freely;
-            if task.is_abrupt {
+            if command.abrupt {
                 connection.awaited.insert(Awaited::CLOSE);
                 // If the option fails, the connection still ends.
                 let _ = connection.stream.as_ref().map(|stream| socket::reset_on_close(stream.socket()));

@@ -4,14 +4,15 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use super::Step;
+use super::step::Step;
 use crate::clock::now_us;
 use crate::latencies::Latencies;
 use crate::loadgen::batch::text_frame;
 use crate::loadgen::connection::{NO_PLAYER, Slot};
 use crate::loadgen::connections::{Connections, Event, EventKind};
+use crate::loadgen::handshake::Opening;
 use crate::loadgen::intake::Reply;
-use crate::loadgen::opening::{Opening, Route};
+use crate::loadgen::opening::Route;
 use crate::loadgen::order::{ConnectTask, Connected, Report};
 
 /// Handshakes started before the others are checked again. Starting one costs about 20 us, and handshakes that are

@@ -1,10 +1,14 @@
 //! `count` and `count-stop`: start and end a window.
 
-use super::Step;
+use std::sync::Arc;
+
+use super::step::Step;
 use crate::clock::{now_us, thread_cpu_us};
 use crate::loadgen::connection::Connection;
 use crate::loadgen::connections::Connections;
-use crate::loadgen::order::{CountTask, Counted, LastSequences, Report, StopTask};
+use crate::loadgen::order::{Counted, Report};
+use crate::loadgen::protocol::{Count, CountStop};
+use crate::loadgen::window::Plan;
 
 /// How often a stopping window checks whether it may end.
 const LOOK_INTERVAL_US: u64 = 2_000;
@@ -18,20 +22,20 @@ pub(crate) struct Counting {
 }
 
 struct Stop {
-    task: StopTask,
+    command: Arc<CountStop>,
     began_us: u64,
 }
 
 impl Counting {
-    pub(super) fn begin(task: CountTask, connections: &mut Connections) -> Self {
+    pub(super) fn begin(command: &Count, connections: &mut Connections) -> Self {
         let now_us = now_us();
-        connections.intake.begin_window(task.plan, now_us);
-        let ends_us = task.duration_us.map(|duration_us| now_us + duration_us);
+        connections.intake.begin_window(Plan::of(command), now_us);
+        let ends_us = command.duration_ms.map(|duration_ms| now_us + duration_ms * 1_000);
         Self { must_say_that_it_counts: ends_us.is_none(), ends_us, stop: None, cpu_began_us: thread_cpu_us() }
     }
 
-    pub(super) fn stop(&mut self, task: StopTask) {
-        self.stop = Some(Stop { task, began_us: now_us() });
+    pub(super) fn stop(&mut self, command: Arc<CountStop>) {
+        self.stop = Some(Stop { command, began_us: now_us() });
     }
 
     pub(super) fn step(&mut self, now_us: u64, connections: &mut Connections) -> Step {
@@ -46,21 +50,20 @@ impl Counting {
         };
         let last_us = connections.intake.window.as_ref().and_then(|window| window.last_frame_us);
         let quiet_since_us = last_us.unwrap_or(0).max(stop.began_us);
-        let is_quiet = match stop.task.last {
-            // Not quiet yet: the sequence may be on its way.
-            Some(_) if stop.task.quiet_us == 0 => false,
-            _ => now_us - quiet_since_us.min(now_us) >= stop.task.quiet_us,
-        };
-        let is_over = is_quiet || now_us - stop.began_us.min(now_us) >= stop.task.timeout_us;
-        if is_over || stop.task.last.as_ref().is_some_and(|last| missing_count(last, connections) == 0) {
+        let (command, quiet_us) = (&stop.command, stop.command.quiet_ms * 1_000);
+        // Without a quiet time the sequence may still be on its way.
+        let may_be_quiet = !command.has_last() || quiet_us > 0;
+        let is_quiet = may_be_quiet && now_us - quiet_since_us.min(now_us) >= quiet_us;
+        let is_over = is_quiet || now_us - stop.began_us.min(now_us) >= command.timeout_ms * 1_000;
+        if is_over || (command.has_last() && missing_count(command, connections) == 0) {
             return self.end(now_us, connections);
         }
         Step::Wait(Some(now_us + LOOK_INTERVAL_US))
     }
 
     fn end(&self, now_us: u64, connections: &mut Connections) -> Step {
-        let last = self.stop.as_ref().and_then(|stop| stop.task.last.as_ref());
-        let missing_count = last.map_or(0, |last| missing_count(last, connections));
+        let stop = self.stop.as_ref().filter(|stop| stop.command.has_last());
+        let missing_count = stop.map_or(0, |stop| missing_count(&stop.command, connections));
         let Some(window) = connections.intake.end_window() else { return Step::Done(Report::Counting) };
         let is_of_window = |connection: &&Connection| connection.window == window.number;
         let all = connections.iter().map(|(_, connection)| connection);
@@ -80,15 +83,15 @@ impl Counting {
             window,
             ended_us: now_us,
         };
-        Step::Done(Report::Counted(Box::new(counted)))
+        Step::Done(Report::Counted(vec![counted]))
     }
 }
 
 /// Messages at the end of the sequence that freely reading connections have not received.
-fn missing_count(last: &LastSequences, connections: &Connections) -> u64 {
+fn missing_count(command: &CountStop, connections: &Connections) -> u64 {
     let Some(window) = connections.intake.window.as_ref() else { return 0 };
     let missing = |connection: &Connection| {
-        let last = last.of(connection.group);
+        let last = command.last_of(connection.group.index());
         let first = window.plan.first_sequence.or(window.first_sequence).unwrap_or(last);
         match connection.sequence.last() {
             Some(had) if connection.window == window.number => last.saturating_sub(had),

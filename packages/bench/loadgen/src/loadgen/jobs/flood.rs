@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::Step;
+use super::step::Step;
 use crate::clock::now_us;
 use crate::loadgen::batch::Batch;
 use crate::loadgen::connection::{NO_SENDER, Slot};

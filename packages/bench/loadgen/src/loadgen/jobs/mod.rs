@@ -8,22 +8,15 @@ mod pace;
 mod ping;
 mod send;
 mod slow;
+pub(crate) mod step;
 
+use self::step::Step;
 use super::connections::{Connections, Event};
-use super::order::{Order, OrderNumber, Progress, Report, Task};
+use super::order::{Order, OrderNumber, Report, Task};
 use super::plans::clients::Clients;
 use super::plans::replay::Replay;
 use super::plans::users::Users;
-
-/// What a job does next.
-pub(crate) enum Step {
-    /// Nothing before this time; `None`: before an event.
-    Wait(Option<u64>),
-    /// It has an answer, and goes on.
-    Answer(Report),
-    /// It has its answer, and ends.
-    Done(Report),
-}
+use super::shared::Progress;
 
 /// A command under way.
 pub(crate) enum Job {
@@ -86,11 +79,11 @@ impl Jobs {
     pub(crate) fn begin(&mut self, Order { number, task }: Order, connections: &mut Connections) -> Option<Report> {
         let job = match task {
             Task::Connect(task) => Job::Connect(connect::Connecting::new(task, connections)),
-            Task::Send(task) => Job::Send(send::Sending::begin(&task, connections)),
-            Task::Count(task) => Job::Count(count::Counting::begin(task, connections)),
+            Task::Send(command, max) => Job::Send(send::Sending::begin(&command, max, connections)),
+            Task::Count(command) => Job::Count(count::Counting::begin(&command, connections)),
             Task::Flood(task) => Job::Flood(flood::Flooding::begin(task, connections)),
-            Task::Ping(task) => Job::Ping(ping::Pinging::begin(&task, connections)),
-            Task::Close(task) => Job::Close(close::Closing::begin(task, connections)),
+            Task::Ping(command, max) => Job::Ping(ping::Pinging::begin(&command, max, connections)),
+            Task::Close(command, max) => Job::Close(close::Closing::begin(&command, max, connections)),
             Task::Clients(course, part) => Job::Clients(Box::new(Clients::new(course, part))),
             Task::Users(plan) => match Users::new(*plan, connections) {
                 Ok(users) => Job::Users(Box::new(users)),
@@ -111,12 +104,12 @@ impl Jobs {
                 stats.plan = self.0.iter().find_map(|running| progress(&running.job));
                 return Some(Report::Stats(stats));
             }
-            Task::StopCount(task) => {
+            Task::StopCount(command) => {
                 let Some(job) = self.amend(number, |job| if let Job::Count(job) = job { Some(job) } else { None })
                 else {
                     return Some(Report::Counting);
                 };
-                job.stop(task);
+                job.stop(command);
                 return None;
             }
             Task::BeginClients(window) => {
@@ -179,7 +172,7 @@ impl Jobs {
         }
     }
 
-    /// The clients, who measure how long the thread waits and send before it reads.
+    /// The clients of a plan. They measure how long the thread waits, and send before it reads.
     pub(crate) fn clients(&mut self) -> Option<&mut Clients> {
         self.0.iter_mut().find_map(|running| match &mut running.job {
             Job::Clients(clients) => Some(&mut **clients),

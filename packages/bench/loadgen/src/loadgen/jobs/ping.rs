@@ -5,13 +5,14 @@ use std::collections::BinaryHeap;
 
 use webmq_websocket::{Opcode, encode_masked_frame};
 
-use super::Step;
+use super::step::Step;
 use crate::clock::now_us;
 use crate::latencies::Latencies;
 use crate::loadgen::batch::{MASK, text_frame};
 use crate::loadgen::connection::{Awaited, Slot};
 use crate::loadgen::connections::{Connections, Event, EventKind};
-use crate::loadgen::order::{PingTask, Report};
+use crate::loadgen::order::Report;
+use crate::loadgen::protocol::{Ping, PingKind};
 
 pub(crate) struct Pinging {
     frame: Vec<u8>,
@@ -27,44 +28,45 @@ pub(crate) struct Pinging {
 }
 
 impl Pinging {
-    pub(super) fn begin(task: &PingTask, connections: &mut Connections) -> Self {
-        let slots = connections.open_slots(task.max_connections);
+    pub(super) fn begin(command: &Ping, max_connections: usize, connections: &mut Connections) -> Self {
+        let slots = connections.open_slots(max_connections);
         let mut frame = Vec::new();
-        let awaited = match &task.application {
-            Some((text, prefix)) => {
-                frame = text_frame(text);
-                connections.intake.prefixes.pong = prefix.clone();
+        let awaited = match command.kind {
+            PingKind::App => {
+                frame = text_frame(command.text.as_deref().unwrap_or("ping"));
+                connections.intake.prefixes.pong = command.r#await.as_deref().unwrap_or("pong").as_bytes().into();
                 Awaited::APP_PONG
             }
-            None => {
+            PingKind::Ws => {
                 encode_masked_frame(Opcode::Ping, b"webmq", MASK, &mut frame);
                 Awaited::PONG
             }
         };
+        let interval_us = command.interval_ms * 1_000;
         let mut job = Self {
             frame,
             awaited,
-            left_count: slots.len() as u64 * u64::from(task.per_connection),
+            left_count: slots.len() as u64 * u64::from(command.per_connection),
             missing_count: 0,
             latencies: Latencies::new(),
-            deadline_us: now_us() + task.timeout_us,
-            interval_us: task.interval_us,
+            deadline_us: now_us() + command.timeout_ms * 1_000,
+            interval_us,
             due: BinaryHeap::new(),
         };
-        if task.per_connection == 0 {
+        if command.per_connection == 0 {
             return job;
         }
         let (began_us, slot_count) = (now_us(), slots.len() as u64);
         for (index, slot) in slots.into_iter().enumerate() {
             let connection = connections.get_mut(slot);
             connection.awaited.insert(awaited);
-            connection.ping_count = task.per_connection - 1;
+            connection.ping_count = command.per_connection - 1;
             connection.began_us = now_us();
-            if task.interval_us == 0 {
+            if interval_us == 0 {
                 connections.write(slot, &job.frame);
             } else {
                 // Spread over the interval.
-                job.due.push(Reverse((began_us + task.interval_us * index as u64 / slot_count, slot)));
+                job.due.push(Reverse((began_us + interval_us * index as u64 / slot_count, slot)));
             }
         }
         job

@@ -2,12 +2,13 @@
 
 use rustc_hash::FxHashMap;
 
-use super::Step;
+use super::step::Step;
 use crate::clock::now_us;
 use crate::loadgen::batch::text_frame;
 use crate::loadgen::connection::{Awaited, GroupId};
 use crate::loadgen::connections::{Connections, Event, EventKind};
-use crate::loadgen::order::{Report, SendTask};
+use crate::loadgen::order::Report;
+use crate::loadgen::protocol::Send;
 
 pub(crate) struct Sending {
     waiting_count: u64,
@@ -17,23 +18,24 @@ pub(crate) struct Sending {
 }
 
 impl Sending {
-    pub(super) fn begin(task: &SendTask, connections: &mut Connections) -> Self {
+    pub(super) fn begin(command: &Send, max_connections: usize, connections: &mut Connections) -> Self {
         let mut frames: FxHashMap<GroupId, Vec<u8>> = FxHashMap::default();
-        let slots = connections.open_slots(task.max_connections);
-        let mut job = Self { waiting_count: 0, ok_count: 0, failed_count: 0, deadline_us: now_us() + task.timeout_us };
-        if let Some(prefix) = &task.awaited_prefix {
-            connections.intake.prefixes.answer = prefix.clone();
+        let slots = connections.open_slots(max_connections);
+        let mut job =
+            Self { waiting_count: 0, ok_count: 0, failed_count: 0, deadline_us: now_us() + command.timeout_ms * 1_000 };
+        if let Some(prefix) = &command.r#await {
+            connections.intake.prefixes.answer = prefix.as_bytes().into();
             job.waiting_count = slots.len() as u64;
         } else {
             job.ok_count = slots.len() as u64;
         }
         for slot in slots {
             let connection = connections.get_mut(slot);
-            if task.awaited_prefix.is_some() {
+            if command.r#await.is_some() {
                 connection.awaited.insert(Awaited::ANSWER);
             }
             let group = connection.group;
-            let bytes = frames.entry(group).or_insert_with(|| frames_of(&task.texts, group));
+            let bytes = frames.entry(group).or_insert_with(|| frames_of(&command.per_connection, group));
             connections.write(slot, bytes);
         }
         job

@@ -1,6 +1,6 @@
 //! `slow`: some connections read slowly, or not at all.
 
-use super::Step;
+use super::step::Step;
 use crate::clock::now_us;
 use crate::loadgen::connection::{Phase, Reading, Slot};
 use crate::loadgen::connections::Connections;

@@ -2,12 +2,13 @@
 
 pub(crate) mod clients;
 mod incoming;
+mod random;
 pub(crate) mod replay;
 pub(crate) mod users;
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use super::opening::Opening;
+use super::handshake::Opening;
 use super::upgrade::Request;
 
 pub(crate) const SUBPROTOCOL: &str = "webmq.v1";

@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use serde::Deserialize;
 use serde_json::json;
 
 use super::incoming::{Answer, Incoming, stamp};
@@ -16,37 +15,17 @@ use crate::latencies::Latencies;
 use crate::loadgen::batch::text_frame;
 use crate::loadgen::connection::{GroupId, Slot};
 use crate::loadgen::connections::{Connections, Event, EventKind};
-use crate::loadgen::jobs::Step;
-use crate::loadgen::opening::{Opening, Route};
+use crate::loadgen::handshake::Opening;
+use crate::loadgen::jobs::step::Step;
+use crate::loadgen::opening::Route;
 use crate::loadgen::order::Report;
 use crate::loadgen::played::{Player, end_reason};
+use crate::loadgen::protocol::plans::ReplayPlan;
 
 /// The only player of its thread.
 const PLAYER: u32 = 0;
 /// Of every publish: a broker answers them in order.
 const PUBLISH_ID: &[u8] = b"p";
-
-/// Fields of the command `replay`.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct ReplayPlan {
-    /// At 127.0.0.1.
-    port: u16,
-    path: String,
-    /// One listen each, sent together.
-    keys: Vec<String>,
-    /// Options of the first `listen`: `rewind=600000`.
-    first: String,
-    /// Of each key, the messages numbered from 1 to this must come, in order.
-    messages: u32,
-    /// Key of the messages that the client publishes beside.
-    publish_key: String,
-    publish_every_ms: u64,
-    /// Replays repeat for this long; at least one runs.
-    duration_ms: u64,
-    /// For the server to be silent.
-    timeout_ms: u64,
-}
 
 /// What all replays of a plan have had.
 #[derive(Default)]
@@ -79,7 +58,7 @@ pub(crate) struct Replay {
     failure: Option<String>,
     began_us: u64,
     cpu_began_us: u64,
-    /// When the server was heard of.
+    /// When the last message of the server came.
     heard_us: u64,
     /// When the listens of this replay were sent.
     asked_us: u64,

@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
-use super::plan::{PlanOptions, Publication};
-use super::random::Random;
+use super::plan::Publication;
 use crate::digits;
+use crate::loadgen::plans::random::Random;
+use crate::loadgen::protocol::plans::PlanOptions;
 
 const PAD_ALPHABET: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-";
 const PAD_STREAM: u32 = 0x7ad;

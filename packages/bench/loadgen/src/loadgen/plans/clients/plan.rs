@@ -1,23 +1,9 @@
 //! The plan of a run, as in `src/load/key-plan.ts`: the seed alone decides all listens and messages.
 
 use rustc_hash::FxHashMap;
-use serde::Deserialize;
 
-use super::random::Random;
-
-/// Options of a plan; equal options give equal plans here and in TypeScript.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct PlanOptions {
-    pub(crate) client_count: u32,
-    /// Distinct keys each client listens to; at most the pool.
-    pub(super) listens_per_client: u32,
-    pub(super) key_pool_size: u32,
-    pub(super) publish_rate_per_second: f64,
-    pub(super) duration_us: f64,
-    pub(super) warmup_us: f64,
-    pub(super) seed: u32,
-}
+use crate::loadgen::plans::random::Random;
+use crate::loadgen::protocol::plans::PlanOptions;
 
 /// The largest numbers that a run may have: they decide what it keeps in memory.
 const MAX_CLIENTS: u32 = 19_000;
@@ -158,6 +144,7 @@ impl Publisher {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use serde::Deserialize;
     use serde_json::Value;
 
     use super::super::payload::PayloadEncoder;

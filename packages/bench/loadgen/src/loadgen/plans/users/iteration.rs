@@ -6,11 +6,10 @@ use super::user::{Phase, UserId};
 use crate::clock::now_us;
 use crate::digits;
 use crate::loadgen::batch::text_frame;
-use crate::loadgen::connection::{GroupId, Slot};
+use crate::loadgen::connection::GroupId;
 use crate::loadgen::connections::Connections;
 use crate::loadgen::opening::Route;
 use crate::loadgen::plans::incoming::{Answer, Incoming, Place, payload, stamp};
-use crate::loadgen::played::Player;
 
 /// Milliseconds from and to.
 const PAUSE_BEFORE_MS: (f64, f64) = (400.0, 2_000.0);
@@ -28,7 +27,7 @@ const PUBLISH_ID: &[u8] = b"p";
 
 impl Users {
     pub(super) fn begin_iteration(&mut self, user: UserId, now_us: u64) {
-        let pause_us = self.random.pause_us(PAUSE_BEFORE_MS);
+        let pause_us = self.chance.pause_us(PAUSE_BEFORE_MS);
         let state = self.user(user);
         state.phase = Phase::Pausing;
         state.began_us = now_us;
@@ -51,8 +50,7 @@ impl Users {
         let state = self.user(user);
         state.phase = phase;
         state.asked_us = now_us;
-        let due_us = now_us + self.plan.timeout_ms * 1_000;
-        self.timers.set(user, due_us);
+        self.timers.set(user, now_us + self.plan.timeout_ms * 1_000);
     }
 
     fn connect(&mut self, user: UserId, now_us: u64, connections: &mut Connections) {
@@ -74,7 +72,13 @@ impl Users {
     }
 
     /// `None`: the message violates the protocol.
-    fn take(&mut self, user: UserId, message: &[u8], now_us: u64, connections: &mut Connections) -> Option<()> {
+    pub(super) fn take(
+        &mut self,
+        user: UserId,
+        message: &[u8],
+        now_us: u64,
+        connections: &mut Connections,
+    ) -> Option<()> {
         let phase = self.user(user).phase;
         match Incoming::parse(message)? {
             Incoming::Message { position, is_replay, payload, .. } => {
@@ -209,15 +213,15 @@ impl Users {
             if let Some(session) = &mut state.session {
                 session.until_us = Some(now_us);
             }
-            let pause_us = self.random.pause_us(PAUSE_AT_END_MS);
+            let pause_us = self.chance.pause_us(PAUSE_AT_END_MS);
             return self.timers.set(user, now_us + pause_us);
         }
         self.user(user).round += 1;
-        if self.plan.is_sender(user.number()) && self.random.is_at_most(self.plan.sending_rate) {
+        if self.plan.is_sender(user.number()) && self.chance.is_at_most(self.plan.sending_rate) {
             self.publish(user, connections);
         }
-        let pause_us = self.random.pause_us(PAUSE_AFTER_SENDING_MS);
-        let rest_us = self.random.pause_us(PAUSE_AFTER_LISTENING_MS);
+        let pause_us = self.chance.pause_us(PAUSE_AFTER_SENDING_MS);
+        let rest_us = self.chance.pause_us(PAUSE_AFTER_LISTENING_MS);
         self.timers.set(user, now_us + pause_us + LISTENING_US + rest_us);
     }
 
@@ -291,15 +295,6 @@ impl Users {
             self.begin_iteration(user, now_us);
         } else {
             self.present_count -= 1;
-        }
-    }
-}
-
-impl Player for Users {
-    fn on_message(&mut self, slot: Slot, payload: &[u8], at_us: u64, connections: &mut Connections) {
-        let user = UserId(connections.get(slot).player);
-        if self.take(user, payload, at_us, connections).is_none() {
-            self.interrupt(user, "a message that is not understood", connections);
         }
     }
 }

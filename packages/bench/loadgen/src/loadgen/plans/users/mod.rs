@@ -1,10 +1,10 @@
 //! Independent virtual users, who connect, listen, read the history, talk for a while and leave, again and again.
 
+mod chance;
 mod iteration;
 mod ledger;
 mod metrics;
 mod plan;
-mod random;
 mod timers;
 mod user;
 mod verify;
@@ -14,33 +14,34 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
+use self::chance::Chance;
 use self::ledger::{Ledger, Session};
 use self::metrics::Metrics;
-pub(crate) use self::plan::Plan;
-use self::random::Random;
 use self::timers::Timers;
 use self::user::{Phase, User, UserId};
 use self::verify::verify;
 use super::{loopback, opening};
 use crate::clock::{CpuTime, now_us, rss_bytes};
-use crate::loadgen::connection::NO_PLAYER;
+use crate::loadgen::connection::{NO_PLAYER, Slot};
 use crate::loadgen::connections::{Connections, Event, EventKind, Traffic};
-use crate::loadgen::jobs::Step;
-use crate::loadgen::opening::Opening;
-use crate::loadgen::order::{Progress, Report};
-use crate::loadgen::played::end_reason;
+use crate::loadgen::handshake::Opening;
+use crate::loadgen::jobs::step::Step;
+use crate::loadgen::order::Report;
+use crate::loadgen::played::{Player, end_reason};
+use crate::loadgen::protocol::plans::UsersPlan;
+use crate::loadgen::shared::Progress;
 
 /// How often the number of users is adjusted.
 const RAMP_TICK_US: u64 = 10_000;
 
 /// A run under way.
 pub(crate) struct Users {
-    plan: Plan,
+    plan: UsersPlan,
     address: SocketAddr,
     opening: Rc<Opening>,
     users: Vec<User>,
     timers: Timers,
-    random: Random,
+    chance: Chance,
     metrics: Metrics,
     ledger: Ledger,
     sessions: Vec<Session>,
@@ -55,7 +56,7 @@ pub(crate) struct Users {
 impl Users {
     /// # Errors
     /// A path that a request cannot carry.
-    pub(crate) fn new(plan: Plan, connections: &Connections) -> Result<Self, String> {
+    pub(crate) fn new(plan: UsersPlan, connections: &Connections) -> Result<Self, String> {
         plan.check()?;
         let address = loopback(plan.port);
         let user_count = plan.max_users();
@@ -65,7 +66,7 @@ impl Users {
             opening: Rc::new(opening(address, &plan.path)?),
             users: (0..user_count).map(|_| User::new()).collect(),
             timers: Timers::with_users(user_count),
-            random: Random::new(plan.seed),
+            chance: Chance::new(plan.seed),
             metrics: Metrics::new(),
             ledger: Ledger::default(),
             sessions: Vec::new(),
@@ -156,5 +157,14 @@ impl Users {
         let window_us = self.plan.history.window_ms * 1_000;
         body["verified"] = json!(verify(&self.ledger, &self.sessions, window_us));
         body
+    }
+}
+
+impl Player for Users {
+    fn on_message(&mut self, slot: Slot, payload: &[u8], at_us: u64, connections: &mut Connections) {
+        let user = UserId(connections.get(slot).player);
+        if self.take(user, payload, at_us, connections).is_none() {
+            self.interrupt(user, "a message that is not understood", connections);
+        }
     }
 }

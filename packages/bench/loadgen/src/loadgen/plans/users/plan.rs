@@ -1,59 +1,8 @@
 //! The plan of a run: the number of users over time, and what each does.
 
-use serde::Deserialize;
+use crate::loadgen::protocol::plans::UsersPlan;
 
-/// Fields of the command `users`.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Plan {
-    /// At 127.0.0.1.
-    pub(super) port: u16,
-    #[serde(default = "default_path")]
-    pub(super) path: String,
-    /// Users at the start.
-    pub(super) start_users: u32,
-    pub(super) stages: Vec<Stage>,
-    /// Keys that the users are spread over: user u has key u mod this.
-    pub(super) channels: u32,
-    /// Prefix of a key, before its number.
-    pub(super) key_prefix: String,
-    /// One user in so many sends.
-    pub(super) users_per_sender: u32,
-    /// How likely a sender sends in a round, in steps of a tenth.
-    pub(super) sending_rate: f64,
-    /// Rounds of sending and listening, per iteration.
-    pub(super) rounds: u32,
-    pub(super) history: HistoryRequest,
-    pub(super) seed: u64,
-    /// Limit for a connection and for each answer.
-    pub(super) timeout_ms: u64,
-}
-
-/// The requests for the history.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct HistoryRequest {
-    /// Options of the first request: `rewind=10000 limit=500`.
-    pub(super) first: String,
-    /// Options, beside `since`, of requests after an incomplete answer.
-    pub(super) next: String,
-    /// The answers must cover this many milliseconds.
-    pub(super) window_ms: u64,
-}
-
-/// The number of users changes evenly to `users`, within the duration.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Stage {
-    pub(super) duration_ms: u64,
-    pub(super) users: u32,
-}
-
-fn default_path() -> String {
-    "/ws".to_owned()
-}
-
-impl Plan {
+impl UsersPlan {
     /// # Errors
     /// A plan that cannot run.
     pub(super) fn check(&self) -> Result<(), String> {
@@ -103,12 +52,13 @@ impl Plan {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::loadgen::protocol::plans::{HistoryRequest, Stage};
 
-    pub(crate) fn plan() -> Plan {
+    pub(crate) fn plan() -> UsersPlan {
         let stages = [(10_000, 300), (10_000, 300), (30_000, 0)];
-        Plan {
+        UsersPlan {
             port: 1,
-            path: default_path(),
+            path: "/ws".to_owned(),
             start_users: 100,
             stages: stages.map(|(duration_ms, users)| Stage { duration_ms, users }).to_vec(),
             channels: 5,

@@ -1,11 +1,11 @@
 //! The commands and their defaults. The README explains them.
 
+pub(crate) mod plans;
+
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
 use serde::Deserialize;
-
-use super::plans::clients::PlanOptions;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -21,7 +21,7 @@ pub(crate) struct Connect {
     pub(crate) subprotocol: Option<String>,
     pub(crate) token: Option<String>,
     pub(crate) source_addresses: Option<Vec<Ipv4Addr>>,
-    #[serde(default = "default_batch")]
+    #[serde(default = "number::<_, 500>")]
     pub(crate) batch: usize,
     #[serde(default)]
     pub(crate) batch_mode: BatchMode,
@@ -32,7 +32,7 @@ pub(crate) struct Connect {
     pub(crate) compression: bool,
     #[serde(default)]
     pub(crate) replies: BTreeMap<String, String>,
-    #[serde(default = "ten_seconds")]
+    #[serde(default = "number::<_, 10_000>")]
     pub(crate) timeout_ms: u64,
     pub(crate) receive_buffer_bytes: Option<usize>,
     pub(crate) per_second: Option<f64>,
@@ -68,6 +68,19 @@ pub(crate) enum BatchMode {
     Batches,
 }
 
+impl CountStop {
+    /// Whether a number is awaited.
+    pub(crate) fn has_last(&self) -> bool {
+        self.last_seq.is_some() || self.last_seqs.is_some()
+    }
+
+    /// The number that the connections of a group should get last; 0, the number before the first: nothing is expected.
+    pub(crate) fn last_of(&self, group: usize) -> u64 {
+        let of_group = || self.last_seqs.as_ref().and_then(|lasts| lasts.get(group).copied());
+        self.last_seq.or_else(of_group).unwrap_or(0)
+    }
+}
+
 impl Connect {
     /// Prefix of the message that makes a connection ready; `None`: the upgrade does.
     pub(crate) fn ready_prefix(&self) -> Result<Option<Box<[u8]>>, String> {
@@ -94,7 +107,7 @@ impl Connect {
 pub(crate) struct Send {
     pub(crate) per_connection: Vec<String>,
     pub(crate) r#await: Option<String>,
-    #[serde(default = "ten_seconds")]
+    #[serde(default = "number::<_, 10_000>")]
     pub(crate) timeout_ms: u64,
     pub(crate) connections: Option<usize>,
 }
@@ -114,7 +127,7 @@ pub(crate) struct Count {
     pub(crate) clock: Clock,
     #[serde(default)]
     pub(crate) by_seq: bool,
-    #[serde(default = "default_timeline")]
+    #[serde(default = "number::<_, 100>")]
     pub(crate) timeline_ms: u64,
 }
 
@@ -136,7 +149,7 @@ pub(crate) struct CountStop {
     pub(crate) last_seqs: Option<Vec<u64>>,
     #[serde(default)]
     pub(crate) quiet_ms: u64,
-    #[serde(default = "ten_seconds")]
+    #[serde(default = "number::<_, 10_000>")]
     pub(crate) timeout_ms: u64,
 }
 
@@ -149,7 +162,7 @@ pub(crate) struct FloodIn {
     #[serde(default)]
     pub(crate) mode: FloodMode,
     pub(crate) per_second: Option<f64>,
-    #[serde(default = "default_pipeline")]
+    #[serde(default = "one_write")]
     pub(crate) pipeline_bytes: usize,
 }
 
@@ -188,13 +201,13 @@ pub(crate) struct EncodedFrame {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Ping {
-    #[serde(default = "default_pings")]
+    #[serde(default = "number::<_, 50>")]
     pub(crate) per_connection: u32,
     #[serde(default)]
     pub(crate) interval_ms: u64,
     #[serde(default)]
     pub(crate) kind: PingKind,
-    #[serde(default = "thirty_seconds")]
+    #[serde(default = "number::<_, 30_000>")]
     pub(crate) timeout_ms: u64,
     pub(crate) connections: Option<usize>,
     pub(crate) text: Option<String>,
@@ -230,26 +243,11 @@ pub(crate) enum SlowMode {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Close {
-    #[serde(default = "five_seconds")]
+    #[serde(default = "number::<_, 5_000>")]
     pub(crate) timeout_ms: u64,
     #[serde(default)]
     pub(crate) abrupt: bool,
     pub(crate) connections: Option<usize>,
-}
-
-/// `clients`: connects clients that publish and listen by a plan.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct PlayClients {
-    pub(crate) plan: PlanOptions,
-    pub(crate) message_size_bytes: usize,
-    /// At 127.0.0.1; client `c` connects to entry `c mod length`.
-    pub(crate) ports: Vec<u16>,
-    pub(crate) path: String,
-    /// Before a key's number, and a dot.
-    pub(crate) key_prefix: String,
-    /// For all clients to be connected, with their listens confirmed.
-    pub(crate) timeout_ms: u64,
 }
 
 /// A command without fields.
@@ -265,32 +263,13 @@ fn default_path() -> String {
     "/ws".to_owned()
 }
 
-fn default_batch() -> usize {
-    500
+fn number<T: From<u16>, const N: u16>() -> T {
+    N.into()
 }
 
-fn default_timeline() -> u64 {
-    100
-}
-
-fn default_pipeline() -> usize {
+/// Bytes per write of a flood.
+fn one_write() -> usize {
     64 << 10
-}
-
-fn default_pings() -> u32 {
-    50
-}
-
-fn five_seconds() -> u64 {
-    5_000
-}
-
-fn ten_seconds() -> u64 {
-    10_000
-}
-
-fn thirty_seconds() -> u64 {
-    30_000
 }
 
 fn yes() -> bool {

@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use super::payload::{MAX_MESSAGE_BYTES, MIN_MESSAGE_BYTES, PayloadEncoder};
 use super::plan::KeyPlan;
 use crate::loadgen::plans::{loopback, opening};
-use crate::loadgen::protocol::PlayClients;
+use crate::loadgen::protocol::plans::PlayClients;
 
 const MAX_BACKENDS: usize = 1_024;
 const MAX_TIMEOUT_MS: u64 = 600_000;
 
-pub(crate) struct Course {
+pub(crate) struct Setup {
     pub(crate) plan: KeyPlan,
     pub(super) encoder: PayloadEncoder,
     pub(super) key_prefix: String,
@@ -19,7 +19,7 @@ pub(crate) struct Course {
     pub(super) timeout_us: u64,
 }
 
-impl Course {
+impl Setup {
     /// # Errors
     /// A run that is too large, or cannot be.
     pub(crate) fn new(command: PlayClients) -> Result<Self, String> {
@@ -67,9 +67,9 @@ mod tests {
         let refused = |change: &dyn Fn(&mut PlayClients)| {
             let mut command = command();
             change(&mut command);
-            assert!(Course::new(command).is_err());
+            assert!(Setup::new(command).is_err());
         };
-        assert!(Course::new(command()).is_ok());
+        assert!(Setup::new(command()).is_ok());
         refused(&|command| command.message_size_bytes = MIN_MESSAGE_BYTES - 1);
         refused(&|command| command.message_size_bytes = MAX_MESSAGE_BYTES + 1);
         refused(&|command| command.ports.clear());

@@ -2,16 +2,16 @@
 
 /// Mulberry32 over a mixed seed.
 #[derive(Debug, Clone)]
-pub(super) struct Random(u32);
+pub(crate) struct Random(u32);
 
 impl Random {
     /// The numbers of one consumer. Streams of one seed are independent.
-    pub(super) fn new(seed: u32, stream: u32) -> Self {
+    pub(crate) fn new(seed: u32, stream: u32) -> Self {
         Self(mix(mix(seed) ^ stream.wrapping_add(1).wrapping_mul(0x9e37_79b1)))
     }
 
     /// The next number in [0, 1).
-    pub(super) fn share(&mut self) -> f64 {
+    pub(crate) fn share(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x6d2b_79f5);
         let state = self.0;
         let mut bits = (state ^ (state >> 15)).wrapping_mul(state | 1);
@@ -20,12 +20,12 @@ impl Random {
     }
 
     /// An integer in [0, bound).
-    pub(super) fn integer(&mut self, bound: u32) -> u32 {
+    pub(crate) fn integer(&mut self, bound: u32) -> u32 {
         (self.share() * f64::from(bound)) as u32
     }
 
     /// `count` distinct integers of [0, bound), ascending; all of them if `count` >= `bound`.
-    pub(super) fn distinct(&mut self, count: u32, bound: u32) -> Vec<u32> {
+    pub(crate) fn distinct(&mut self, count: u32, bound: u32) -> Vec<u32> {
         let mut chosen = std::collections::BTreeSet::new();
         // Floyd's sampling, as in TypeScript: another way would draw other numbers.
         for top in bound.saturating_sub(count)..bound {
