@@ -56,7 +56,7 @@ export class GroupNode {
       logger,
       answerMs,
     })
-    this.broker = new GroupedBroker(broker, () => this.groups)
+    this.broker = new GroupedBroker(broker, this.groups)
   }
 
   async start(): Promise<this> {

@@ -13,8 +13,9 @@ import { describeTransport } from '../ports/transport-choice.js'
 import { combineObservers } from '../publishing/observer.js'
 import { incidentLog } from '../session/incident-log.js'
 import { loadTracer } from '../tracing/tracer.js'
+import type { ServerNodeParts } from './assemble.js'
 import type { Emitter } from './emitter.js'
-import { ServerNode, type ServerNodeParts } from './node.js'
+import { ServerNode } from './node.js'
 import type { ChosenTransport, ServerParts } from './server-parts.js'
 import { NOTICES_STOP_MS } from './stop-limits.js'
 import { StopList } from './stop-list.js'
@@ -145,13 +146,13 @@ export class Lifecycle {
   }
 
   health(): Health {
-    const health = this.node?.health() ?? this.#healthWithoutNode()
+    const health = this.node?.report.health() ?? this.#healthWithoutNode()
     return this.#transport === undefined ? health : { ...health, transport: this.#transport.choice }
   }
 
   #healthWithoutNode(): Health {
     const { name, parts } = this.#context
-    const waiting = this.nodeInSight?.health().broker
+    const waiting = this.nodeInSight?.report.health().broker
     const broker = waiting ?? { name: brokerNameIn(parts.options), status: 'down', sinceMs: 0 }
     return {
       status: this.isStopping ? 'stopped' : 'starting',

@@ -63,7 +63,7 @@ export class Server implements WebMQServer {
       hooks,
       proxies,
       demo,
-      node: () => this.#lifecycle.node?.api,
+      node: () => this.#lifecycle.node?.api.http,
       health: () => this.#lifecycle.health(),
       metrics: () => this.#metricsSource(),
       servesStreams: () => this.#lifecycle.servesStreams,
@@ -128,15 +128,15 @@ export class Server implements WebMQServer {
   }
 
   async publish(key: string, payload: unknown, options: PublishOptions = {}): Promise<PublishResult> {
-    return this.#assertRunning().publish(key, payload, options)
+    return this.#assertRunning().api.publish(key, payload, options)
   }
 
   async publishBatch(messages: readonly BatchMessage[]): Promise<readonly PublishResult[]> {
-    return this.#assertRunning().publishBatch(messages)
+    return this.#assertRunning().api.publishBatch(messages)
   }
 
   async history(key: string, query: HistoryQuery = {}): Promise<HistoryResult> {
-    return this.#assertRunning().history(key, query)
+    return this.#assertRunning().api.history(key, query)
   }
 
   on<E extends keyof ServerEvents>(event: E, handler: (event: ServerEvents[E]) => unknown): () => void {
@@ -146,20 +146,20 @@ export class Server implements WebMQServer {
   listen(pattern: string, handler: LocalHandler, options: LocalListenOptions = {}): LocalSubscription {
     assertLocalPattern(pattern)
     const { group } = options
-    if (group === undefined) return this.#subscribe(pattern, (node) => node.listen(pattern, handler, options))
+    if (group === undefined) return this.#subscribe(pattern, (node) => node.api.listen(pattern, handler, options))
     assertGroup(group)
-    return this.#subscribe(pattern, (node) => node.join({ kind: 'listen', group, pattern }, handler))
+    return this.#subscribe(pattern, (node) => node.api.join({ kind: 'listen', group, pattern }, handler))
   }
 
   respond(pattern: string, handler: LocalHandler, options: RespondOptions = {}): LocalSubscription {
     assertLocalPattern(pattern)
     const name = respondersOf(pattern, options)
     assertGroup(name.group)
-    return this.#subscribe(pattern, (node) => node.join(name, handler))
+    return this.#subscribe(pattern, (node) => node.api.join(name, handler))
   }
 
   async request(key: string, payload: unknown, { timeoutMs }: RequestOptions = {}): Promise<unknown> {
-    return this.#assertRunning().request(key, payload, timeoutMs)
+    return this.#assertRunning().api.request(key, payload, timeoutMs)
   }
 
   #subscribe(pattern: string, begin: (node: ServerNode) => Promise<() => void>): LocalSubscription {
@@ -172,7 +172,7 @@ export class Server implements WebMQServer {
 
   async presence(key: string): Promise<readonly PresenceMember[]> {
     validateKey(key)
-    return this.#assertRunning().presence(key)
+    return this.#assertRunning().api.presence(key)
   }
 
   reopenAuditLog(): void {
@@ -184,7 +184,7 @@ export class Server implements WebMQServer {
     const tls = this.#certificates?.stats()
     const { audit, hooks, webhook } = this.#parts
     return {
-      ...node.stats(),
+      ...node.report.stats(),
       http: this.#http.frontend.stats(),
       hooks: hooks?.counts ?? NO_HOOK_COUNTS,
       ...(webhook && { webhook: webhook.stats }),
@@ -202,6 +202,6 @@ export class Server implements WebMQServer {
   #metricsSource(): MetricsSource | undefined {
     const { node } = this.#lifecycle
     if (node === undefined) return undefined
-    return { node: this.#name, version: VERSION, broker: node.health().broker.name, stats: this.stats() }
+    return { node: this.#name, version: VERSION, broker: node.report.health().broker.name, stats: this.stats() }
   }
 }

@@ -12,10 +12,9 @@ type Groups = Pick<QueueGroups, 'match' | 'handOver'>
  * Cost while no queue group matches: one look-up per publish, and nothing while there is none.
  */
 export class GroupedBroker extends BrokerFilter {
-  readonly #groups: () => Groups
+  readonly #groups: Groups
 
-  /** @param groups Asked at each publish: the groups themselves are created with this broker. */
-  constructor(broker: Broker, groups: () => Groups) {
+  constructor(broker: Broker, groups: Groups) {
     super(broker)
     this.#groups = groups
     const { publishBatch } = this
@@ -36,10 +35,9 @@ export class GroupedBroker extends BrokerFilter {
   /** `undefined` when nobody has to be waited for. */
   #handedOver(message: OutboundMessage): Promise<unknown> | undefined {
     if (isReserved(message.key)) return undefined
-    const groups = this.#groups()
-    const slots = groups.match(message.key)
+    const slots = this.#groups.match(message.key)
     if (slots.length === 0) return undefined
-    const waiting: MaybePromise<unknown>[] = slots.map((slot) => attempt(() => groups.handOver(slot, message)))
+    const waiting: MaybePromise<unknown>[] = slots.map((slot) => attempt(() => this.#groups.handOver(slot, message)))
     return waiting.some(isPromise) ? Promise.all(waiting) : undefined
   }
 }

@@ -1,0 +1,320 @@
+import { MESSAGE_OVERHEAD_BYTES } from 'webmq-client/protocol'
+import type { ServerEvents } from '../api.js'
+import { Cluster } from '../cluster/index.js'
+import { Deadlines } from '../deadlines.js'
+import { Gateway } from '../gateway/gateway.js'
+import { BrokerWatch } from '../health/broker-watch.js'
+import { DeliveringBroker, type HookCalls } from '../hooks/index.js'
+import { PROCESS } from '../identity/actor.js'
+import type { TokenVerifier } from '../identity/index.js'
+import { isFromThisMachine } from '../identity/this-machine.js'
+import type { TrustedProxies } from '../identity/trusted-proxies.js'
+import { LocalListeners } from '../in-process/listeners.js'
+import type { Logger } from '../logger.js'
+import { Measurements } from '../measuring/measurements.js'
+import { Nodes } from '../nodes/index.js'
+import { isForThisMachineOnly, type OriginPolicy } from '../options/access.js'
+import { sharedOptionsFingerprint } from '../options/fingerprint.js'
+import type { ResolvedOptions } from '../options/options.js'
+import { MetaRules } from '../patterns/meta-rules.js'
+import { OverflowRules } from '../patterns/overflow-rules.js'
+import { Router } from '../patterns/router.js'
+import type { Broker } from '../ports/broker.js'
+import { brokerNameOf, withoutPasswords } from '../ports/broker-address.js'
+import { historyRulesOf } from '../ports/history-rules.js'
+import type { Transport, UpgradeRequest } from '../ports/transport.js'
+import { Presence } from '../presence/index.js'
+import { PendingByCaller, RequestAuthor, trustedLimits } from '../publishing/author.js'
+import type { Observer } from '../publishing/observer.js'
+import { PublishRates } from '../publishing/publish-rates.js'
+import { Publisher } from '../publishing/publisher.js'
+import { Refusals } from '../publishing/refusals.js'
+import { Stamps } from '../publishing/stamps.js'
+import { GroupedBroker, QueueGroups } from '../queue-groups/index.js'
+import { Drains } from '../replay/drains.js'
+import { LiveBuffers } from '../replay/live-buffers.js'
+import { ReplaySender } from '../replay/sender.js'
+import { Delivery } from '../routing/delivery.js'
+import { Interest } from '../routing/interest.js'
+import { RefusedMessages } from '../routing/refused-messages.js'
+import { ConnectionCounts } from '../session/connection-counts.js'
+import { Dispatcher } from '../session/dispatcher.js'
+import { EffectiveLimits } from '../session/effective-limits.js'
+import { SessionTable } from '../session/table.js'
+import { UserListens } from '../session/user-listens.js'
+import type { Tracer } from '../tracing/tracer.js'
+import type { Emitter } from './emitter.js'
+import { configuredLimitsOf, presenceLimitsOf } from './limits.js'
+import { NodeReport } from './report.js'
+import { SessionEnder } from './session-ender.js'
+import { VERSION } from './version.js'
+
+/** The parts of a node. */
+export interface ServerNodeParts {
+  readonly options: ResolvedOptions
+  readonly transport: Transport
+  readonly broker: Broker
+  readonly verifier: TokenVerifier | undefined
+  readonly proxies: TrustedProxies
+  /** Absent without any hook. */
+  readonly hooks?: HookCalls | undefined
+  readonly logger: Logger
+  /** Name of this node that clients see; it reveals nothing about the machine. */
+  readonly name: string
+  readonly events: Pick<Emitter<ServerEvents>, 'emit'>
+  /** Absent when nobody wants to know. */
+  readonly observer: Observer | undefined
+  /** Absent when nobody traces. */
+  readonly tracer?: Tracer | undefined
+}
+
+/** What changes in the life of a node. */
+export interface NodePhase {
+  /** Upgrades come from servers of the embedder too, which may be behind a proxy. */
+  isAttached: boolean
+  /** The node leaves; with a delay, clients may come until the drain begins. */
+  isLeaving: boolean
+  /** When all connections are closed, by `performance.now`; absent before the drain. */
+  drainEndMs: number | undefined
+  origins: OriginPolicy
+  /** Removes passwords of the broker's address. */
+  hideSecrets: (text: string) => string
+}
+
+/** When a node crashes, its members of queue groups are gone everywhere within this time. */
+const MAX_TTL_MS = 10_000
+
+/** Everything that a node consists of. */
+export type Rooms = ReturnType<typeof assemble>
+
+/** Creates the rooms of a node, from the ground up. Nothing runs yet. */
+export function assemble(parts: ServerNodeParts, phase: NodePhase) {
+  const { options, transport, verifier, hooks, logger, name, events, observer, tracer, proxies } = parts
+  const router = new Router()
+  const sessions = new SessionTable()
+  const ender = new SessionEnder(sessions)
+  const userListens = new UserListens(sessions)
+  const publishRates = new PublishRates()
+  const pendingByCaller = new PendingByCaller()
+  const nodes = new Nodes({
+    node: name,
+    version: VERSION,
+    fingerprint: sharedOptionsFingerprint(options),
+    broker: parts.broker,
+    maxPayloadBytes: options.maxPayloadBytes,
+    ttlMs: Math.min(options.presenceTtlMs, MAX_TTL_MS),
+    logger,
+  })
+  const groups = new QueueGroups({
+    node: name,
+    nodes,
+    broker: parts.broker,
+    maxPayloadBytes: options.maxPayloadBytes,
+    maxPendingBytes: options.brokerMaxPendingBytes,
+    dedupe: { windowMs: options.dedupeWindowMs, maxIds: options.dedupeMaxIds },
+    ...(hooks?.hasDeliver === true ? { delivered: (message) => hooks.deliver(message) } : undefined),
+    logger,
+  })
+  const broker = new GroupedBroker(brokerThroughHooks(parts, router), groups)
+  const liveBuffers = new LiveBuffers()
+  const localListeners = new LocalListeners(logger, tracer)
+  const metaRules = new MetaRules(options.meta)
+  const interest = new Interest({
+    router,
+    broker,
+    maxPatternBytes: options.maxPatternBytes,
+    onError: (err) => logger.error({ err }, 'a pattern could not be unbound'),
+  })
+  const deadlines = new Deadlines({ onError: (err) => logger.error({ err }, 'a deadline failed') })
+  const measurements = new Measurements({ hasListeners: (key) => router.match(key).length > 0 })
+  const { publishes, hooks: hookTimes } = measurements
+  const refusals = new Refusals(observer)
+  const trusted = trustedLimits(options)
+  const author = new RequestAuthor(PROCESS, trusted, pendingByCaller)
+  const publisher = new Publisher({
+    broker,
+    groups,
+    router,
+    transport,
+    hooks,
+    rates: publishRates,
+    stamps: new Stamps(metaRules, Date.now),
+    timings: publishes,
+    tracer,
+    observer,
+  })
+  hooks?.measure((name, durationMs) => hookTimes[name].observe(durationMs))
+  const delivery = new Delivery({ router, transport, liveBuffers, localListeners, publishes })
+  const address = typeof options.broker === 'string' ? options.broker : undefined
+  const watch = new BrokerWatch({
+    broker,
+    ...(address === undefined || address === broker.name ? {} : { address: withoutPasswords(address) }),
+    hideSecrets: (text) => phase.hideSecrets(text),
+    logger,
+    onChange: (change) => events.emit('broker', change),
+  })
+  const { maxPayloadBytes, maxOutboxBytes, handshakeTimeoutMs } = options
+  const limits = new EffectiveLimits(configuredLimitsOf(options))
+  const presenceLimits = presenceLimitsOf(options)
+  const dispatcher = new Dispatcher({
+    transport,
+    limits: limits.defaults,
+    refusals,
+    publishes,
+    maxMessageBytes: maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
+    hooks: hooks?.hasMessages === true ? hooks : undefined,
+    onError: (err) => logger.error({ err }, 'messages that waited could not be handled'),
+  })
+  const refused = new RefusedMessages({ maxPayloadBytes, delivery, logger })
+  const presence = new Presence({
+    node: name,
+    nodes,
+    transport,
+    limits: presenceLimits,
+    lingerMs: options.presenceLingerMs,
+    maxPayloadBytes,
+    logger,
+  })
+  const cluster = new Cluster({
+    nodes,
+    takesPart: verifier !== undefined || options.apiKeys.length > 0,
+    maxPayloadBytes,
+    summary: () => report.summary(),
+    disconnect: (target, code) => ender.disconnect(target, code),
+    revoked: () => ender.revoked(cluster.revocations),
+    logger,
+  })
+  const addresses = new ConnectionCounts(options.maxConnectionsPerAddress, 'maxConnectionsPerAddress')
+  const users = new ConnectionCounts(options.maxConnectionsPerUser, 'maxConnectionsPerUser')
+  const drains = new Drains(transport)
+  const replays = new ReplaySender({
+    transport: {
+      send: (connection, data, isBinary) => transport.send(connection, data, isBinary),
+      notifyDrained: (connection, level) => drains.await(connection, level, () => replays.drained(connection)),
+    },
+    maxOutboxBytes,
+    maxMessageBytes: maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
+  })
+  const gateway = new Gateway({
+    path: options.path,
+    get origins() {
+      return phase.origins.origins
+    },
+    get ownHosts() {
+      return phase.origins.ownHosts
+    },
+    ...(options.tokenCookie === undefined ? undefined : { tokenCookie: options.tokenCookie }),
+    isOutsider: (request, address) => isForThisMachineOnly(options) && !isFromHere(request, address, phase),
+    insecure: options.insecure,
+    proxies,
+    addresses,
+    transport,
+    sessions,
+    dispatcher,
+    refusals,
+    handshakeTimeoutMs,
+    node: name,
+    version: VERSION,
+    heartbeatMs: options.pingIntervalMs,
+    dedupe: { dedupeWindowMs: options.dedupeWindowMs, dedupeMaxIds: options.dedupeMaxIds },
+    drainRetryAfterMs: () =>
+      phase.drainEndMs === undefined ? undefined : Math.max(0, phase.drainEndMs - performance.now()),
+    services: {
+      transport,
+      broker,
+      replays,
+      drains,
+      groups,
+      delivery,
+      overflowRules: new OverflowRules(options.slow),
+      metaRules,
+      presence,
+      turns: dispatcher.turns,
+      verifier,
+      hooks,
+      observer,
+      measurements,
+      users,
+      interest,
+      liveBuffers,
+      maxLiveBufferBytes: maxOutboxBytes,
+      revocations: cluster.revocations,
+      deadlines,
+      publisher,
+      hold: (session, decided) => dispatcher.waitFor(session, decided),
+      userListens,
+      listensChanged: (connection, by) => userListens.add(sessions.get(connection)?.userId, by),
+      limits,
+      isLogged: isLoggedBy(broker, options),
+      logger,
+      now: Date.now,
+    },
+  })
+  const report: NodeReport = new NodeReport({
+    parts,
+    phase,
+    broker,
+    router,
+    sessions,
+    dispatcher,
+    delivery,
+    localListeners,
+    refusals,
+    measurements,
+    addresses,
+    users,
+    publishRates,
+    refused,
+    presence,
+    cluster,
+    groups,
+    watch,
+  })
+  return {
+    addresses,
+    author,
+    broker,
+    cluster,
+    deadlines,
+    delivery,
+    dispatcher,
+    ender,
+    gateway,
+    groups,
+    interest,
+    limits,
+    localListeners,
+    nodes,
+    pendingByCaller,
+    presence,
+    presenceLimits,
+    publisher,
+    refusals,
+    refused,
+    report,
+    router,
+    sessions,
+    trusted,
+    users,
+    watch,
+  }
+}
+
+function brokerThroughHooks({ broker, hooks }: ServerNodeParts, router: Router): Broker {
+  if (hooks?.hasDeliver !== true) return broker
+  return new DeliveringBroker(broker, { hooks, hasListeners: (key) => router.match(key).length > 0 })
+}
+
+/** On the node's own port, a proxy on this machine may add headers. */
+function isFromHere(request: UpgradeRequest, clientAddress: string, { isAttached }: NodePhase): boolean {
+  const { remoteAddress } = request
+  const header = (name: string) => request.header(name)
+  return isFromThisMachine({ remoteAddress, header, clientAddress, mayBeProxied: !isAttached })
+}
+
+/** Whether messages of a key are logged. A broker of the embedder does not tell, so none of its keys count. */
+function isLoggedBy(broker: Broker, options: ResolvedOptions): (key: string) => boolean {
+  if (!broker.capabilities.history || typeof options.broker !== 'string') return () => false
+  const rules = historyRulesOf(options, brokerNameOf(options.broker) === 'memory')
+  return (key) => rules.ruleOf(key) !== undefined
+}

@@ -1,0 +1,117 @@
+import type { PresenceMember } from 'webmq-client/protocol'
+import type { BatchMessage, LocalListenOptions, PublishOptions, PublishResult } from '../api.js'
+import type { ApiNode } from '../http/api/node.js'
+import { type Actor, isTrusted } from '../identity/actor.js'
+import type { LocalHandler } from '../in-process/listeners.js'
+import { type HistoryQuery, type HistoryResult, readHistory } from '../in-process/read-history.js'
+import type { Accepted } from '../ports/broker.js'
+import { andThen, type MaybePromise } from '../ports/maybe-promise.js'
+import { formatPosition } from '../ports/position.js'
+import { assertKeyWords } from '../ports/word-limits.js'
+import { type AuthorLimits, RequestAuthor } from '../publishing/author.js'
+import type { SlotName } from '../queue-groups/index.js'
+import type { Rooms, ServerNodeParts } from './assemble.js'
+import { joinLocally, type LocalGroupsContext, requestLocally } from './local-groups.js'
+import { ProcessDraft } from './process-draft.js'
+
+/** What programs in the process, and the HTTP API, do with a node. */
+export class NodeApi {
+  readonly #parts: ServerNodeParts
+  readonly #rooms: Rooms
+
+  constructor(parts: ServerNodeParts, rooms: Rooms) {
+    this.#parts = parts
+    this.#rooms = rooms
+  }
+
+  /** See {@link WebMQServer.publish}. */
+  publish(
+    key: string,
+    payload: unknown,
+    { id, traceparent = this.#parts.tracer?.active, ephemeral }: PublishOptions,
+  ): MaybePromise<PublishResult> {
+    const draft = new ProcessDraft().fill({ key, payload, id, traceparent, ephemeral })
+    return andThen(this.#rooms.publisher.publish(this.#rooms.author, draft, draft.isBinary), resultOf)
+  }
+
+  /** See {@link WebMQServer.publishBatch}. */
+  publishBatch(batch: readonly BatchMessage[]): MaybePromise<readonly PublishResult[]> {
+    const draft = new ProcessDraft()
+    const accepted = this.#rooms.publisher.publishAll(this.#rooms.author, batch.length, (index) =>
+      draft.fill(batch[index] as BatchMessage),
+    )
+    return andThen(accepted, (accepted) => accepted.map(resultOf))
+  }
+
+  /** See {@link WebMQServer.history}. */
+  history(key: string, query: HistoryQuery): MaybePromise<HistoryResult> {
+    return readHistory(this.#rooms.broker, key, query, this.#parts.options)
+  }
+
+  /** What the HTTP API does with this node. */
+  get http(): ApiNode {
+    const [router, sessions] = [this.#rooms.router, this.#rooms.sessions]
+    return {
+      name: this.#parts.name,
+      cluster: this.#rooms.cluster,
+      publisher: this.#rooms.publisher,
+      authorOf: (actor) => new RequestAuthor(actor, this.#limitsOf(actor), this.#rooms.pendingByCaller),
+      refused: (actor, action, code, target) => this.#rooms.refusals.add(actor, action, code, target),
+      operated: (actor, action, target) => this.#parts.observer?.operated?.(actor, action, target),
+      read: (range, key) =>
+        andThen(this.#rooms.broker.read(range, [key]), ({ position, ...read }) => ({
+          ...read,
+          position: formatPosition(position),
+        })),
+      presence: (key) => this.presence(key),
+      sessions: () => sessions,
+      patterns: () => router.routes(),
+    }
+  }
+
+  #limitsOf(actor: Actor): AuthorLimits {
+    return isTrusted(actor) || actor.identity === undefined
+      ? this.#rooms.trusted
+      : this.#rooms.limits.of(actor.identity)
+  }
+
+  /** Adds an in-process handler. Resolves, once it is live, to a function that removes it. */
+  async listen(pattern: string, handler: LocalHandler, { onGap }: LocalListenOptions): Promise<() => void> {
+    return await andThen(this.#rooms.interest.retain(pattern), ({ group }) => {
+      const listener = { pattern, group, handler, onGap }
+      this.#rooms.localListeners.add(listener)
+      return () => {
+        this.#rooms.localListeners.remove(listener)
+        this.#rooms.interest.release(pattern)
+      }
+    })
+  }
+
+  /** Makes an in-process handler a member of a queue group. Resolves, once all nodes know it, to a function that ends it. */
+  async join(name: SlotName, handler: LocalHandler): Promise<() => void> {
+    return await joinLocally(this.#localGroups, name, handler)
+  }
+
+  /** See {@link WebMQServer.request}. */
+  request(key: string, payload: unknown, timeoutMs: number | undefined): Promise<unknown> {
+    return requestLocally({ publisher: this.#rooms.publisher, author: this.#rooms.author }, key, payload, timeoutMs)
+  }
+
+  get #localGroups(): LocalGroupsContext {
+    const { logger, options } = this.#parts
+    return { groups: this.#rooms.groups, maxPayloadBytes: options.maxPayloadBytes, logger }
+  }
+
+  /** See {@link WebMQServer.presence}. */
+  presence(key: string): MaybePromise<readonly PresenceMember[]> {
+    assertKeyWords(key, this.#parts.options)
+    const read = () => JSON.parse(this.#rooms.presence.membersJson(key)) as PresenceMember[]
+    return andThen(this.#rooms.presence.whenComplete(), read)
+  }
+}
+
+function resultOf({ position, isDuplicate }: Accepted): PublishResult {
+  return position === undefined
+    ? { duplicate: isDuplicate }
+    : { duplicate: isDuplicate, position: formatPosition(position) }
+}
