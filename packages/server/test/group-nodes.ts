@@ -1,7 +1,7 @@
 import { Nodes } from '../src/nodes/index.js'
 import type { Broker, OutboundMessage } from '../src/ports/broker.js'
 import { type GroupMember, type GroupMessage, type RequestTicket, slotIdOf } from '../src/queue-groups/group-message.js'
-import { handingOver, QueueGroups, type SlotName } from '../src/queue-groups/index.js'
+import { GroupedBroker, QueueGroups, type SlotName } from '../src/queue-groups/index.js'
 
 /** A message that a member got. */
 export interface Taken {
@@ -56,7 +56,7 @@ export class GroupNode {
       logger,
       answerMs,
     })
-    this.broker = handingOver(broker, () => this.groups)
+    this.broker = new GroupedBroker(broker, this.groups)
   }
 
   async start(): Promise<this> {

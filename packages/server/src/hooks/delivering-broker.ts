@@ -1,9 +1,9 @@
-import type { Broker, BrokerSink, InboundMessage, ReadResult } from '../ports/broker.js'
-import { andThen } from '../ports/maybe-promise.js'
+import type { Broker, BrokerSink, InboundMessage, Reader, ReadRange, ReadResult } from '../ports/broker.js'
+import { BrokerFilter } from '../ports/broker-filter.js'
+import { andThen, type MaybePromise } from '../ports/maybe-promise.js'
 import { isReserved } from '../ports/reserved-keys.js'
 import type { HookCalls } from './hook-calls.js'
 
-/** What {@link deliveringThrough} works with. */
 export interface DeliveringContext {
   readonly hooks: Pick<HookCalls, 'deliver'>
   /** Whether anyone on this node listens to the key: the hook is not asked for nobody. */
@@ -14,23 +14,20 @@ export interface DeliveringContext {
  * The same broker, whose messages pass the hook `deliver` on their way to this node: live ones and those of the log. A
  * message for which the hook fails is refused: its listeners are told of a gap.
  */
-export function deliveringThrough(broker: Broker, context: DeliveringContext): Broker {
-  return {
-    name: broker.name,
-    get capabilities() {
-      return broker.capabilities
-    },
-    start: (sink) => broker.start(hookedSink(sink, context)),
-    bind: (pattern) => broker.bind(pattern),
-    unbind: (pattern) => broker.unbind(pattern),
-    publish: (message) => broker.publish(message),
-    ...(broker.publishBatch === undefined ? undefined : { publishBatch: broker.publishBatch.bind(broker) }),
-    read: (range, patterns, reader) =>
-      andThen(broker.read(range, patterns, reader), (result) => hookedResult(result, context)),
-    position: () => broker.position(),
-    setAddress: (address) => broker.setAddress?.(address),
-    stats: () => broker.stats(),
-    stop: (limitMs) => broker.stop(limitMs),
+export class DeliveringBroker extends BrokerFilter {
+  readonly #context: DeliveringContext
+
+  constructor(broker: Broker, context: DeliveringContext) {
+    super(broker)
+    this.#context = context
+  }
+
+  override start(sink: BrokerSink): Promise<void> {
+    return super.start(hookedSink(sink, this.#context))
+  }
+
+  override read(range: ReadRange, patterns: readonly string[], reader?: Reader): MaybePromise<ReadResult> {
+    return andThen(super.read(range, patterns, reader), (result) => hookedResult(result, this.#context))
   }
 }
 

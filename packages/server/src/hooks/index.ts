@@ -1,5 +1,5 @@
 export { hooksDefect } from './defect.js'
-export { deliveringThrough } from './delivering-broker.js'
+export { DeliveringBroker } from './delivering-broker.js'
 export { HookCalls, type HookCounts, NO_HOOK_COUNTS } from './hook-calls.js'
 export type {
   ConnectAnswer,

@@ -4,7 +4,7 @@ import { Cluster } from '../cluster/index.js'
 import { Deadlines } from '../deadlines.js'
 import { Gateway } from '../gateway/gateway.js'
 import { BrokerWatch } from '../health/broker-watch.js'
-import { deliveringThrough, type HookCalls } from '../hooks/index.js'
+import { DeliveringBroker, type HookCalls } from '../hooks/index.js'
 import { PROCESS } from '../identity/actor.js'
 import type { TokenVerifier } from '../identity/index.js'
 import { isFromThisMachine } from '../identity/this-machine.js'
@@ -30,7 +30,7 @@ import { PublishRates } from '../publishing/publish-rates.js'
 import { Publisher } from '../publishing/publisher.js'
 import { Refusals } from '../publishing/refusals.js'
 import { Stamps } from '../publishing/stamps.js'
-import { handingOver, QueueGroups } from '../queue-groups/index.js'
+import { GroupedBroker, QueueGroups } from '../queue-groups/index.js'
 import { Drains } from '../replay/drains.js'
 import { LiveBuffers } from '../replay/live-buffers.js'
 import { ReplaySender } from '../replay/sender.js'
@@ -115,7 +115,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase) {
     ...(hooks?.hasDeliver === true ? { delivered: (message) => hooks.deliver(message) } : undefined),
     logger,
   })
-  const broker = handingOver(brokerThroughHooks(parts, router), () => groups)
+  const broker = new GroupedBroker(brokerThroughHooks(parts, router), groups)
   const liveBuffers = new LiveBuffers()
   const localListeners = new LocalListeners(logger, tracer)
   const metaRules = new MetaRules(options.meta)
@@ -302,7 +302,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase) {
 
 function brokerThroughHooks({ broker, hooks }: ServerNodeParts, router: Router): Broker {
   if (hooks?.hasDeliver !== true) return broker
-  return deliveringThrough(broker, { hooks, hasListeners: (key) => router.match(key).length > 0 })
+  return new DeliveringBroker(broker, { hooks, hasListeners: (key) => router.match(key).length > 0 })
 }
 
 /** On the node's own port, a proxy on this machine may add headers. */

@@ -1,6 +1,6 @@
 export { ConnectionGroups, type ConnectionGroupsContext } from './connection.js'
 export type { SlotName } from './group-message.js'
-export { handingOver } from './grouped-broker.js'
+export { GroupedBroker } from './grouped-broker.js'
 export { LocalMember } from './local-member.js'
 export { type QueueGroupStats, QueueGroups } from './queue-groups.js'
 export type { TakenRequest } from './requests.js'

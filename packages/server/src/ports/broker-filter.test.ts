@@ -1,0 +1,46 @@
+import { expect, expectTypeOf, it } from 'vitest'
+import type { Broker } from './broker.js'
+import { BrokerFilter } from './broker-filter.js'
+
+class Forwarding extends BrokerFilter {}
+
+/** Every member of the port. The compiler asks for each new one here. */
+const MEMBERS: Readonly<Record<keyof Broker, readonly unknown[] | 'value'>> = {
+  name: 'value',
+  capabilities: 'value',
+  start: [{}],
+  bind: ['a.*'],
+  unbind: ['a.*'],
+  publish: [{ key: 'a' }],
+  publishBatch: [[{ key: 'a' }]],
+  read: [{ last: 1 }, ['a'], { isClosed: false }],
+  position: [],
+  setAddress: ['tcp://b'],
+  stats: [],
+  stop: [500],
+}
+
+function fakeBroker(members: readonly string[]): Broker {
+  const broker: Record<string, unknown> = {}
+  for (const [member, args] of Object.entries(MEMBERS)) {
+    if (!members.includes(member)) continue
+    broker[member] = args === 'value' ? { member } : (...given: unknown[]) => ({ member, given })
+  }
+  return broker as unknown as Broker
+}
+
+it('has every member of the port', () => {
+  expectTypeOf<Exclude<keyof Broker, keyof BrokerFilter>>().toBeNever()
+})
+
+it.each(Object.entries(MEMBERS))('forwards %s with all its arguments', (member, args) => {
+  const filter = new Forwarding(fakeBroker(Object.keys(MEMBERS))) as unknown as Record<string, unknown>
+  if (args === 'value') expect(filter[member]).toEqual({ member })
+  else expect((filter[member] as (...given: unknown[]) => unknown)(...args)).toEqual({ member, given: args })
+})
+
+it('has no optional member that the broker lacks', () => {
+  const filter = new Forwarding(fakeBroker(['name', 'publish']))
+  expect(filter.publishBatch).toBeUndefined()
+  expect(filter.setAddress).toBeUndefined()
+})

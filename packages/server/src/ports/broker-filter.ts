@@ -1,0 +1,70 @@
+import type {
+  Accepted,
+  Broker,
+  BrokerCapabilities,
+  BrokerSink,
+  BrokerStats,
+  OutboundMessage,
+  Position,
+  Reader,
+  ReadRange,
+  ReadResult,
+} from './broker.js'
+import type { MaybePromise } from './maybe-promise.js'
+
+/**
+ * A broker that forwards every call to another one. A subclass overrides the members that it changes. An optional member
+ * is present when the other broker has it. `broker-filter.test.ts` fails for a member of the port that is not forwarded.
+ */
+export abstract class BrokerFilter implements Broker {
+  readonly #broker: Broker
+  publishBatch?: NonNullable<Broker['publishBatch']>
+  setAddress?: NonNullable<Broker['setAddress']>
+
+  constructor(broker: Broker) {
+    this.#broker = broker
+    const { publishBatch, setAddress } = broker
+    if (publishBatch !== undefined) this.publishBatch = publishBatch.bind(broker)
+    if (setAddress !== undefined) this.setAddress = setAddress.bind(broker)
+  }
+
+  get name(): string {
+    return this.#broker.name
+  }
+
+  get capabilities(): BrokerCapabilities {
+    return this.#broker.capabilities
+  }
+
+  start(sink: BrokerSink): Promise<void> {
+    return this.#broker.start(sink)
+  }
+
+  bind(pattern: string): MaybePromise<void> {
+    return this.#broker.bind(pattern)
+  }
+
+  unbind(pattern: string): MaybePromise<void> {
+    return this.#broker.unbind(pattern)
+  }
+
+  publish(message: OutboundMessage): MaybePromise<Accepted> {
+    return this.#broker.publish(message)
+  }
+
+  read(range: ReadRange, patterns: readonly string[], reader?: Reader): MaybePromise<ReadResult> {
+    return this.#broker.read(range, patterns, reader)
+  }
+
+  position(): MaybePromise<Position | undefined> {
+    return this.#broker.position()
+  }
+
+  stats(): BrokerStats {
+    return this.#broker.stats()
+  }
+
+  stop(limitMs?: number): Promise<void> {
+    return this.#broker.stop(limitMs)
+  }
+}
