@@ -106,7 +106,8 @@ describe('the load generator over TLS', { timeout: RUN_TIMEOUT_MS }, () => {
     expect(sent).toMatchObject({ writtenFrames: 50, unfinished: 0 })
     const counted = await loadgen.stopCounting({ quietMs: 1_000 })
     expect(counted).toMatchObject({ frames: 50, gapCount: 0, duplicateCount: 0, reorderedCount: 0, lastSeq: 50 })
-    expect(counted.wireBytes).toBeGreaterThan(counted.payloadBytes + 50 * 22)
+    // At least one record of TLS around them; on a busy machine several messages share one.
+    expect(counted.wireBytes).toBeGreaterThan(counted.payloadBytes + 22)
     const echoed = await loadgen.ping({ perConnection: 5, intervalMs: 20, kind: 'app', text: 'ping', await: 'ping' })
     expect(echoed).toMatchObject({ count: 10, missing: 0 })
     expect(echoed.durationUs).toBeGreaterThan(80_000)

@@ -1,5 +1,6 @@
 export { type Fields, isCount, listOf, type NodeMessage } from './node-message.js'
-export { Nodes, type NodeTable } from './nodes.js'
+export type { NodeTable } from './node-table.js'
+export { Nodes } from './nodes.js'
 export { PartSender } from './part-sender.js'
 export { SharedTable, type TableEntries } from './shared-table.js'
 export type { TableChange } from './table-copy.js'

@@ -1,37 +1,14 @@
 import { isId } from 'webmq-client/protocol'
-import { type Deadline, Deadlines } from '../deadlines.js'
+import { Deadlines } from '../deadlines.js'
 import type { Logger } from '../logger.js'
 import type { Broker, BrokerStatus, InboundMessage } from '../ports/broker.js'
 import { deferred } from '../ports/deferred.js'
+import { Conditions } from './conditions.js'
+import { LeaseSender } from './lease-sender.js'
 import { NodeChannel } from './node-channel.js'
 import { type Fields, isCount, listOf, NODE_FORMAT, type NodeMessage } from './node-message.js'
-
-/** A table that nodes share. */
-export interface NodeTable {
-  /** Topic of its messages. */
-  readonly name: string
-  /** Tells other nodes, in each lease, what this node has: a version, or a digest. */
-  readonly mark: number | string
-  /** Whether this node has what the others have, as far as it knows. */
-  readonly isComplete: boolean
-  /**
-   * What another node has; `undefined` when it does not take part.
-   * @param isGreeting The node has just become known, or may have missed messages.
-   */
-  compare(node: string, mark: unknown, isGreeting: boolean): void
-  /** Takes a message of another node; returns whether it could be read. MUST NOT call the broker. */
-  receive(message: NodeMessage): boolean
-  /** A node is gone. @param hasLeft It has said so, and did not crash. */
-  left(node: string, hasLeft: boolean): void
-  /** Called at intervals: asks again for what has not come. */
-  retry?(): void
-  /** Messages were lost: asks again at once. */
-  restart(): void
-  stop(): void
-}
-
-/** Takes messages about a topic that is no table; returns whether the message could be read. MUST NOT call the broker. */
-export type TopicHandler = (message: NodeMessage) => boolean
+import type { NodeTable, TopicHandler } from './node-table.js'
+import { MAX_PEERS, type Peer, Peers } from './peers.js'
 
 /** Settings of {@link Nodes}. */
 export interface NodesContext {
@@ -72,18 +49,6 @@ const VALID_SHARE = 5 / 6
 /** A node that starts is alone if no other node has answered by then; and later it knows all of them. */
 const GREETING_MS = 250
 const WAIT_MS = 1_000
-/** Most nodes, so that forged names from the broker cannot fill the memory. */
-const MAX_PEERS = 1_024
-/** Longest accepted lease. */
-const MAX_VALID_MS = 3_600_000
-
-interface Peer {
-  /** Absent while this node is cut off. */
-  expiry: Deadline | undefined
-  hasReported: boolean
-  isDifferent: boolean
-}
-
 /**
  * Who is there. Each node tells the others at intervals that it is alive, and what it has of each shared table. When its
  * lease ends, or it says good-bye, it is gone, and with it what it shared. No lease ends while this node is cut off.
@@ -93,24 +58,22 @@ export class Nodes {
   readonly #context: NodesContext
   readonly #now: () => number
   readonly #deadlines: Deadlines
-  readonly #peers = new Map<string, Peer>()
+  readonly #peers: Peers
+  readonly #conditions: Conditions
   readonly #tables = new Map<string, NodeTable>()
   readonly #handlers = new Map<string, TopicHandler>()
   /** Topics whose messages arrive, or will. */
   readonly #topics = new Map<string, { readonly bound: Promise<void>; isBound: boolean }>()
   readonly #begun = deferred()
   readonly #goneListeners: ((node: string) => void)[] = []
-  readonly #looks = new Set<() => void>()
-  /** Nodes that get a lease of their own, because they asked. */
-  readonly #askers = new Set<string>()
+  readonly #leases: LeaseSender
+  /** Nodes whose difference was logged. */
+  readonly #told = new Set<string>()
   #state: 'idle' | 'open' | 'stopped' = 'idle'
   #isUp = false
   #hasBroker = false
   #isJoining = false
   #isGreeted = false
-  #isLeaseDue = false
-  #isAsking = false
-  #isScheduled = false
   #droppedCount = 0
 
   constructor(context: NodesContext) {
@@ -119,6 +82,16 @@ export class Nodes {
     const { node, broker, maxPayloadBytes, logger } = context
     const onError = (err: unknown, text: string) => logger.warn({ err }, text)
     this.#deadlines = new Deadlines({ now: this.#now, onError: (err) => onError(err, 'a deadline of nodes failed') })
+    this.#conditions = new Conditions(this.#deadlines, this.#now)
+    this.#peers = new Peers({
+      node,
+      deadlines: this.#deadlines,
+      now: this.#now,
+      validMs: this.#validMs,
+      leaseIntervalMs: context.ttlMs * LEASE_SHARE,
+      isCutOff: () => this.#state === 'open' && !this.#isUp,
+      onGone: (peer, hasLeft) => this.#gone(peer, hasLeft),
+    })
     this.channel = new NodeChannel({
       node,
       broker,
@@ -126,6 +99,13 @@ export class Nodes {
       onMessage: (message) => this.#handle(message),
       onFormat: (peer, format) => this.#tellOnce(peer, { format, ownFormat: NODE_FORMAT }),
       onError: (err, text) => logger.debug({ err }, text),
+    })
+    this.#leases = new LeaseSender({
+      channel: this.channel,
+      topic: TOPIC,
+      lease: () => this.#ownLease(),
+      peers: () => this.peers(),
+      isUp: () => this.isUp,
     })
   }
 
@@ -146,7 +126,7 @@ export class Nodes {
 
   /** Names of the other nodes. */
   peers(): string[] {
-    return [...this.#peers.keys()]
+    return this.#peers.names()
   }
 
   /** Adds a table, which takes part once it is opened. */
@@ -185,7 +165,7 @@ export class Nodes {
       table.restart()
       // The other nodes answer with what they have.
       this.lease(true)
-      this.#look()
+      this.#conditions.look()
     })
   }
 
@@ -209,7 +189,7 @@ export class Nodes {
     if (isUp === this.#isUp) return
     this.#isUp = isUp
     if (this.#state !== 'open') return
-    for (const [node, peer] of this.#peers) this.#renewLease(node, peer, this.#validMs)
+    this.#peers.renewAll()
     if (isUp) this.gap()
   }
 
@@ -227,31 +207,12 @@ export class Nodes {
 
   /** Tells all nodes soon that this node is alive. @param asks Every other node answers with a lease. */
   lease(asks = false): void {
-    this.#isLeaseDue = true
-    this.#isAsking ||= asks
-    this.#schedule()
-  }
-
-  /** A node does not answer: it is gone until its next message. */
-  drop(node: string): void {
-    this.#remove(node, false)
+    this.#leases.toAll(asks)
   }
 
   /** Resolves when the condition holds, after the time, or when the node stops. Looks after each message of a node. */
   until(condition: () => boolean, timeoutMs = this.#context.waitMs ?? WAIT_MS): Promise<void> {
-    if (condition() || this.#state === 'stopped') return Promise.resolve()
-    return new Promise((resolve) => {
-      const end = () => {
-        this.#deadlines.clear(deadline)
-        this.#looks.delete(look)
-        resolve()
-      }
-      const look = () => {
-        if (condition() || this.#state === 'stopped') end()
-      }
-      const deadline = this.#deadlines.set(this.#now() + timeoutMs, end)
-      this.#looks.add(look)
-    })
+    return this.#conditions.until(condition, timeoutMs)
   }
 
   /** A message could not be published; other nodes notice it by themselves. */
@@ -261,7 +222,7 @@ export class Nodes {
 
   stats(): NodesStats {
     let differentCount = 0
-    for (const { isDifferent } of this.#peers.values()) if (isDifferent) differentCount++
+    for (const { isDifferent } of this.#peers.all()) if (isDifferent) differentCount++
     return {
       peerCount: this.#peers.size,
       differentCount,
@@ -278,7 +239,7 @@ export class Nodes {
     this.#state = 'stopped'
     this.#deadlines.stop()
     this.channel.close()
-    this.#look()
+    this.#conditions.end()
   }
 
   async #join(): Promise<void> {
@@ -293,11 +254,11 @@ export class Nodes {
     this.#renew()
     this.#deadlines.set(this.#now() + GREETING_MS, () => {
       this.#isGreeted = true
-      this.#look()
+      this.#conditions.look()
     })
     await this.until(() => this.#peers.size > 0, GREETING_MS)
     await this.until(() => this.#isComplete)
-    for (const [node, { hasReported }] of [...this.#peers]) if (!hasReported) this.drop(node)
+    this.#peers.removeSilent()
   }
 
   get #validMs(): number {
@@ -305,7 +266,7 @@ export class Nodes {
   }
 
   get #isComplete(): boolean {
-    for (const { hasReported } of this.#peers.values()) if (!hasReported) return false
+    for (const { hasReported } of this.#peers.all()) if (!hasReported) return false
     for (const table of this.#tables.values()) if (this.isOpen(table) && !table.isComplete) return false
     return true
   }
@@ -317,40 +278,25 @@ export class Nodes {
     this.#deadlines.set(this.#now() + this.#context.ttlMs * LEASE_SHARE, () => this.#renew())
   }
 
-  /** Later: the sink of a broker must not call it. */
-  #schedule(): void {
-    if (this.#isScheduled || this.#state !== 'open') return
-    this.#isScheduled = true
-    setImmediate(() => {
-      this.#isScheduled = false
-      if (this.isUp) this.#sendLeases()
-    })
-  }
-
-  #sendLeases(): void {
-    const { version, fingerprint } = this.#context
+  #ownLease(): object {
+    const { version, fingerprint: options } = this.#context
     const open = [...this.#tables.values()].filter((table) => this.isOpen(table))
     const marks = Object.fromEntries(open.map(({ name, mark }) => [name, mark]))
-    const lease = { version, options: fingerprint, validMs: this.#validMs, marks }
-    if (this.#isLeaseDue) this.channel.tell(TOPIC, 'lease', { ...lease, asks: this.#isAsking })
-    // Who asks may be new, and learns of the others.
-    for (const asker of this.#askers) this.channel.tell(TOPIC, 'lease', { ...lease, peers: this.peers() }, asker)
-    this.#isLeaseDue = this.#isAsking = false
-    this.#askers.clear()
+    return { version, options, validMs: this.#validMs, marks }
   }
 
   #handle(message: NodeMessage): void {
     if (this.#state === 'stopped' || !this.#receive(message)) this.#droppedCount++
-    this.#look()
+    this.#conditions.look()
   }
 
   #receive(message: NodeMessage): boolean {
     const { node, topic, kind } = message
     if (topic === TOPIC && kind === 'bye') {
-      this.#remove(node, true)
+      this.#peers.remove(node, true)
       return true
     }
-    const peer = this.#peerOf(node)
+    const peer = this.#peers.obtain(node)
     if (peer === undefined) return false
     if (topic === TOPIC) return kind === 'lease' && this.#takeLease(peer, message)
     const table = this.#tables.get(topic)
@@ -364,67 +310,28 @@ export class Nodes {
     if (!isCount(validMs) || others === undefined || typeof marks !== 'object' || marks === null) return false
     const isGreeting = asks === true || fields.peers !== undefined || !peer.hasReported
     peer.hasReported = true
-    this.#renewLease(node, peer, Math.min(validMs, MAX_VALID_MS))
+    this.#peers.renew(node, peer, validMs)
     peer.isDifferent = version !== this.#context.version || options !== this.#context.fingerprint
     if (peer.isDifferent) this.#tellOnce(node, { version, hasOtherOptions: options !== this.#context.fingerprint })
-    for (const other of others) this.#peerOf(other)
+    for (const other of others) this.#peers.obtain(other)
     for (const table of this.#tables.values()) {
       if (this.isOpen(table)) table.compare(node, (marks as Fields)[table.name], isGreeting)
     }
-    if (asks === true) {
-      this.#askers.add(node)
-      this.#schedule()
-    }
+    if (asks === true) this.#leases.to(node)
     return true
   }
 
-  #peerOf(node: string): Peer | undefined {
-    const known = this.#peers.get(node)
-    if (known !== undefined || node === this.#context.node) return known
-    if (this.#peers.size >= MAX_PEERS) return undefined
-    const peer: Peer = { expiry: undefined, hasReported: false, isDifferent: false }
-    this.#peers.set(node, peer)
-    this.#renewLease(node, peer, this.#validMs)
-    return peer
-  }
-
-  #renewLease(node: string, peer: Peer, validMs: number): void {
-    if (peer.expiry !== undefined) this.#deadlines.clear(peer.expiry)
-    peer.expiry = undefined
-    if (!this.#isUp && this.#state === 'open') return
-    const atMs = this.#now() + validMs
-    peer.expiry = this.#deadlines.set(atMs, () => this.#expire(node, peer, atMs))
-  }
-
-  #expire(node: string, peer: Peer, atMs: number): void {
-    const leaseIntervalMs = this.#context.ttlMs * LEASE_SHARE
-    // The deadline is late: leases may have arrived that were not read yet, so no node expires now.
-    if (this.#now() - atMs > leaseIntervalMs) this.#renewLease(node, peer, leaseIntervalMs)
-    else this.#remove(node, false)
-    this.#look()
-  }
-
-  #remove(node: string, hasLeft: boolean): void {
-    const peer = this.#peers.get(node)
-    if (peer === undefined) return
-    if (peer.expiry !== undefined) this.#deadlines.clear(peer.expiry)
-    this.#peers.delete(node)
+  #gone(node: string, hasLeft: boolean): void {
     this.#told.delete(node)
     this.channel.forget(node)
     for (const table of this.#tables.values()) table.left(node, hasLeft)
     for (const listener of this.#goneListeners) listener(node)
+    this.#conditions.look()
   }
-
-  /** Nodes whose difference was logged. */
-  readonly #told = new Set<string>()
 
   #tellOnce(node: string, fields: object): void {
     if (this.#told.has(node) || this.#told.size >= MAX_PEERS) return
     this.#told.add(node)
     this.#context.logger.warn({ peer: node, ...fields }, 'another node has other options, or is of another version')
-  }
-
-  #look(): void {
-    for (const look of [...this.#looks]) look()
   }
 }

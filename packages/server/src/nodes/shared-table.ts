@@ -1,6 +1,7 @@
 import { deferred } from '../ports/deferred.js'
 import { isCount, listOf, type NodeMessage } from './node-message.js'
-import type { Nodes, NodeTable } from './nodes.js'
+import type { NodeTable } from './node-table.js'
+import type { Nodes } from './nodes.js'
 import { PartSender } from './part-sender.js'
 import { type TableChange, TableCopy } from './table-copy.js'
 
