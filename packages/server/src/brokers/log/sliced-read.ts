@@ -4,7 +4,8 @@ import { decodeAttributes } from '../../ports/attributes.js'
 import type { InboundMessage, ReadResult } from '../../ports/broker.js'
 import { inbound } from '../../ports/messages.js'
 import { NewestSearch } from './newest-search.js'
-import type { LoggedMessage, SegmentedLog, Wants } from './segmented-log.js'
+import type { LoggedMessage } from './segment.js'
+import type { SegmentedLog, Wants } from './segmented-log.js'
 
 export interface SlicedReadOptions {
   readonly log: SegmentedLog
