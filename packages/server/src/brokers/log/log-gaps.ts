@@ -20,7 +20,7 @@ export class LogGaps {
     this.#completeAfter = startOffset
   }
 
-  /** What is up to this offset is left of earlier epochs. */
+  /** Messages up to this offset are of earlier epochs. */
   get epochBeganAt(): number {
     return this.#epochBeganAt
   }

@@ -14,51 +14,24 @@ import {
   type ReadRange,
   type ReadResult,
 } from '../../ports/broker.js'
-import { DedupeWindow } from '../../ports/dedupe-window.js'
-import type { HistoryOptions } from '../../ports/history-rules.js'
 import { inboundDefect, refusedMessage } from '../../ports/inbound-check.js'
 import type { MaybePromise } from '../../ports/maybe-promise.js'
 import { assertMessageId } from '../../ports/message-id.js'
 import { accepted, inbound } from '../../ports/messages.js'
 import { isReserved } from '../../ports/reserved-keys.js'
 import { PublishIds } from '../dedupe/publish-ids.js'
-import { newEpoch } from '../log/epoch.js'
-import { HistoryLog, hasHistory } from '../log/history-log.js'
+import { hasHistory } from '../log/history-log.js'
 import { ACCEPTED } from './ack-group.js'
 import type { MeshAddress } from './dialer.js'
-import { lookUpHost, type ResolveHost } from './dialers.js'
+import { lookUpHost } from './dialers.js'
 import { NODE_ID_CHARS, rulesHashOf } from './hello.js'
 import { KeyWriter } from './key-codec.js'
 import type { PeerMessage } from './link.js'
 import { MeshNode } from './node.js'
+import { NodeLog } from './node-log.js'
+import type { MeshBrokerOptions } from './options.js'
 import type { Peer } from './peer.js'
-import type { MeshLogger } from './peers.js'
 import { SendBatch } from './send-batch.js'
-
-/** Options of a {@link MeshBroker}; those of the same name as in {@link ServerOptions}. */
-export interface MeshBrokerOptions extends HistoryOptions {
-  /** Address for the other nodes; port 0 picks a free one. */
-  readonly listen: MeshAddress
-  /** Addresses of the other nodes; this node may be among them. A name stands for all its addresses. */
-  readonly peers: readonly MeshAddress[]
-  /** Shared by all nodes of the mesh. Keep it secret. */
-  readonly secret?: string | undefined
-  readonly brokerNamespace: string
-  readonly brokerTimeoutMs: number
-  readonly brokerStartTimeoutMs: number
-  readonly brokerHeartbeatMs: number
-  readonly brokerMaxPendingBytes: number
-  readonly maxPayloadBytes: number
-  readonly dedupeWindowMs: number
-  readonly dedupeMaxIds: number
-  readonly logger: MeshLogger
-  /** Resolves a host name; default: the system's resolver. */
-  readonly resolve?: ResolveHost
-  /** Interval at which names are resolved again; default 5,000. */
-  readonly resolveIntervalMs?: number
-  /** Time for a lost link to come back before both nodes report `gap`; default 1,000. */
-  readonly relinkMs?: number
-}
 
 const DEFAULT_RESOLVE_INTERVAL_MS = 5_000
 const DEFAULT_RELINK_MS = 1_000
@@ -85,15 +58,13 @@ export class MeshBroker implements Broker {
   readonly name = 'mesh'
   readonly capabilities: BrokerCapabilities
   readonly #options: MeshBrokerOptions
-  readonly #log: HistoryLog
+  readonly #log: NodeLog
   /** Bound patterns. */
   readonly #patterns = new Set<string>()
   readonly #ids: PublishIds
   readonly #keys = new KeyWriter()
   readonly #batch = new SendBatch()
   #node: MeshNode | undefined
-  /** Ids of messages that were published or received here. */
-  #knownIds: DedupeWindow
   #sink: BrokerSink | undefined
   /** Publishes are accepted: from the end of `start` until `stop`. */
   #isOpen = false
@@ -110,10 +81,8 @@ export class MeshBroker implements Broker {
 
   constructor(options: MeshBrokerOptions) {
     this.#options = options
-    // Each node would have a state of its own.
-    this.#log = new HistoryLog({ ...options, retain: undefined })
+    this.#log = new NodeLog(options)
     this.#ids = new PublishIds({ windowMs: options.dedupeWindowMs, maxIds: options.dedupeMaxIds })
-    this.#knownIds = this.#createKnownIds()
     this.capabilities = {
       history: hasHistory(options),
       retained: false,
@@ -146,9 +115,8 @@ export class MeshBroker implements Broker {
     const options = this.#options
     this.#sink = sink
     this.#stopping = undefined
-    this.#knownIds = this.#createKnownIds()
     const nodeId = randomBytes(NODE_ID_CHARS / 2).toString('hex')
-    this.#log.restart(newEpoch())
+    this.#log.restart()
     const node = new MeshNode({
       nodeId,
       rulesHash: rulesHashOf(options),
@@ -205,11 +173,6 @@ export class MeshBroker implements Broker {
 
   read(range: ReadRange, patterns: readonly string[], reader?: Reader): MaybePromise<ReadResult> {
     if (this.#node === undefined) throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'it is not started' })
-    const { position } = this.#log
-    const isForeign = [range.since, range.before].some((from) => from !== undefined && from.epoch !== position.epoch)
-    // The client may have received messages of this log on the other node: a replay would deliver them twice.
-    if (isForeign && this.capabilities.history)
-      return { messages: [], position, isPartial: false, gap: 'epoch-changed' }
     return this.#log.read(range, patterns, reader)
   }
 
@@ -260,8 +223,8 @@ export class MeshBroker implements Broker {
     if (peers.length > 0) this.#assertRoom(peers, payload.length)
     if (!this.#hasPublished) this.#hasPublished = !isReserved(key)
     const nowMs = messageId === undefined ? 0 : performance.now()
-    const isDuplicate = messageId !== undefined && this.#knownIds.has(messageId, nowMs)
-    const position = isDuplicate ? this.#knownIds.positionOf(messageId) : this.#record(message, messageId, nowMs)
+    const isDuplicate = messageId !== undefined && this.#log.knows(messageId, nowMs)
+    const position = isDuplicate ? this.#log.positionOf(messageId) : this.#log.record(message, messageId, nowMs)
     if (!isDuplicate) this.#sink?.deliver(inbound(message, position, message.publisher))
     const answer = position === undefined && !isDuplicate ? ACCEPTED : accepted(position, isDuplicate)
     if (peers.length === 0) {
@@ -308,7 +271,7 @@ export class MeshBroker implements Broker {
   #received(message: PeerMessage, messageId: string | undefined): void {
     this.#receivedCount++
     const nowMs = messageId === undefined ? 0 : performance.now()
-    if (messageId !== undefined && this.#knownIds.has(messageId, nowMs)) {
+    if (messageId !== undefined && this.#log.knows(messageId, nowMs)) {
       this.#surplusCount++
       return
     }
@@ -316,28 +279,13 @@ export class MeshBroker implements Broker {
     const defect = inboundDefect(message.key, message.payload, maxPayloadBytes)
     if (defect !== undefined) {
       const { key, payload } = message
-      if (messageId !== undefined) this.#knownIds.remember(messageId, undefined, nowMs)
-      if (message.attributes?.isEphemeral !== true && this.#log.logs(key))
-        this.#log.refuse(this.#log.position.offset + 1, key)
+      this.#log.refuse(message, messageId, nowMs)
       this.#sink?.refused(refusedMessage(defect, key, payload, maxPayloadBytes))
       return
     }
-    const position = this.#record(message, messageId, nowMs)
+    const position = this.#log.record(message, messageId, nowMs)
     const isWanted = this.#sink?.deliver(inbound(message, position, undefined)) === true
     if (!isWanted && position === undefined) this.#surplusCount++
-  }
-
-  /** Logs a new message, if its key is logged, and remembers its id. */
-  #record(message: PeerMessage, messageId: string | undefined, nowMs: number): Position | undefined {
-    const { key, payload, isBinary, attributes } = message
-    const isLogged = attributes?.isEphemeral !== true && this.#log.logs(key)
-    const position = isLogged ? this.#log.append(key, payload, isBinary, attributes) : undefined
-    if (messageId !== undefined) this.#knownIds.remember(messageId, position, nowMs)
-    return position
-  }
-
-  #createKnownIds(): DedupeWindow {
-    return new DedupeWindow({ windowMs: this.#options.dedupeWindowMs, maxIds: this.#options.dedupeMaxIds })
   }
 
   #gap(): void {

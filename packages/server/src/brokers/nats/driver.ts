@@ -11,8 +11,9 @@ import { connectTo, type OpenedConnection } from './connect.js'
 import { readCredentials } from './credentials.js'
 import { LastSeen } from './last-seen.js'
 import type { NatsCore, NatsJetStream } from './library.js'
-import { ENVELOPE_BYTES, NatsLink } from './link.js'
+import { NatsLink } from './link.js'
 import type { LogStreamOptions } from './log-stream.js'
+import { ENVELOPE_BYTES } from './sender.js'
 
 /** Options of a {@link NatsDriver}. */
 export interface NatsDriverOptions {

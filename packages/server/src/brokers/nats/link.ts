@@ -2,26 +2,16 @@ import type { Msg, NatsConnection, Status } from '@nats-io/transport-node'
 import { WebMQError } from 'webmq-client/protocol'
 import type { Position } from '../../ports/broker.js'
 import { deferred } from '../../ports/deferred.js'
-import { decodeEnvelope, encodeEnvelope, PUBLISHER_BYTES } from '../remote/envelope.js'
+import { decodeEnvelope } from '../remote/envelope.js'
 import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
 import { Liveness } from '../remote/liveness.js'
 import { complaintOf } from './complaint.js'
 import type { OpenedConnection } from './connect.js'
 import { NatsLog, type NatsLogContext } from './log.js'
-import { NatsRounds, type Round, type RoundWaiter } from './rounds.js'
+import type { RoundWaiter } from './rounds.js'
+import { NatsSender } from './sender.js'
 import { NatsSubjects } from './subjects.js'
 import { type NatsSubscription, NatsSubscriptions } from './subscriptions.js'
-
-/** Most bytes of an envelope without a message id and attributes. */
-export const ENVELOPE_BYTES = 20
-/** `NATS/1.0`, the header with the message id, and line ends. */
-const ID_HEADER_BYTES = 49
-/**
- * Most unanswered pings, except for {@link MAX_UNCONFIRMED_BYTES}. The next ping confirms everything sent until then.
- */
-const MAX_PINGS = 64
-/** After this many bytes a ping follows in any case: on a slow connection its answer is the sign of life. */
-const MAX_UNCONFIRMED_BYTES = 262_144
 
 /**
  * One connection to a NATS server with the node's subscriptions.
@@ -34,18 +24,12 @@ export class NatsLink implements Link {
   readonly #connection: NatsConnection
   readonly #destroy: () => void
   readonly #events: LinkEvents
-  readonly #node: string
   readonly #nodeSubject: string
   readonly #subjects: NatsSubjects
   readonly #subscriptions: NatsSubscriptions
-  readonly #rounds = new NatsRounds()
+  readonly #sender: NatsSender
   readonly #log: NatsLog | undefined
   readonly #liveness: Liveness
-  /** Messages of this turn. */
-  #queue: LinkMessage[] = []
-  #isFlushScheduled = false
-  /** Bytes sent since the last ping. */
-  #unconfirmedBytes = 0
   #probe: RoundWaiter | undefined
   /** No more events are reported. */
   #isOver = false
@@ -60,7 +44,6 @@ export class NatsLink implements Link {
     this.#connection = connection
     this.#destroy = destroy
     this.#events = events
-    this.#node = context.node
     this.#subjects = new NatsSubjects(context.namespace)
     this.#nodeSubject = this.#subjects.ofNode(context.node)
     this.#log =
@@ -71,19 +54,25 @@ export class NatsLink implements Link {
             alive: () => this.#liveness.alive(),
             isSubscribed: (key) => this.#subscriptions.isLive(key),
           })
+    this.#sender = new NatsSender({
+      connection,
+      events,
+      node: context.node,
+      subjects: this.#subjects,
+      log: this.#log,
+      alive: () => this.#liveness.alive(),
+    })
     this.#subscriptions = new NatsSubscriptions(this.#subjects, {
       subscribe: (subject, subscription) => {
-        this.#sendQueue()
+        this.#sender.sendQueue()
         const take = (message: Msg) => this.#deliver(subscription, message)
         return connection.subscribe(subject, { callback: (error, message) => this.#guarded(error, message, take) })
       },
-      wait: (waiter) => this.#await(waiter),
+      wait: (waiter) => this.#sender.wait(waiter),
     })
     this.#liveness = new Liveness({
       intervalMs: context.heartbeatMs,
-      probe: () => {
-        if (this.#rounds.pingCount === 0) this.#ping()
-      },
+      probe: () => this.#sender.probe(),
       silent: (detail) => this.lose(new Error(`the server does not answer: ${detail}`)),
     })
     void this.#watch()
@@ -101,7 +90,7 @@ export class NatsLink implements Link {
     this.#connection.publish(this.#nodeSubject)
     const answer = deferred()
     this.#probe = { done: () => answer.resolve(), failed: answer.reject }
-    this.#await(this.#probe)
+    this.#sender.wait(this.#probe)
     await answer.promise
     this.#probe = undefined
     subscription.unsubscribe()
@@ -126,16 +115,12 @@ export class NatsLink implements Link {
   }
 
   publish(message: LinkMessage): void {
-    if (this.#isOver) return
-    this.#queue.push(message)
-    this.#unconfirmedBytes += message.payload.length
-    if (this.#unconfirmedBytes < MAX_UNCONFIRMED_BYTES) this.#schedule()
-    else this.#flush()
+    this.#sender.publish(message)
   }
 
   async close(): Promise<void> {
     if (!this.#isOver) {
-      this.#sendQueue()
+      this.#sender.sendQueue()
       this.#log?.end()
       this.#over(new Error('the link is closed'))
       // The server has then read everything. An error means that the connection is lost: nothing is left to read.
@@ -160,9 +145,8 @@ export class NatsLink implements Link {
 
   #over(cause: Error): void {
     this.#isOver = true
-    this.#queue = []
     this.#liveness.stop()
-    for (const waiter of this.#rounds.takeAllWaiters()) waiter.failed(cause)
+    this.#sender.over(cause)
     this.#log?.fail(cause)
   }
 
@@ -213,7 +197,7 @@ export class NatsLink implements Link {
     if (complaint === undefined) return false
     if (complaint.kind === 'too-many-subscriptions')
       return this.#fail(
-        this.#rounds.takeOldestWaiters(),
+        this.#sender.rounds.takeOldestWaiters(),
         `${text}; max_subscriptions of the NATS server bounds the patterns of a node`,
       )
     const { kind, subject } = complaint
@@ -229,7 +213,7 @@ export class NatsLink implements Link {
   }
 
   #refuse(subject: string, text: string): boolean {
-    const message = this.#rounds.take(({ key }) => this.#subjects.ofKey(key) === subject)
+    const message = this.#sender.rounds.take(({ key }) => this.#subjects.ofKey(key) === subject)
     if (message !== undefined) this.#events.refused(message.sequence, new Error(text))
     return message !== undefined
   }
@@ -237,103 +221,5 @@ export class NatsLink implements Link {
   #fail(waiters: readonly RoundWaiter[], detail: string): boolean {
     for (const waiter of waiters) waiter.failed(new WebMQError('E_BROKER_REFUSED', { detail }))
     return waiters.length > 0
-  }
-
-  #await(waiter: RoundWaiter): void {
-    if (this.#isOver) waiter.failed(new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the link is lost' }))
-    else {
-      this.#rounds.wait(waiter)
-      this.#schedule()
-    }
-  }
-
-  /** While an answer is pending, it waits for the rest of the turn. */
-  #schedule(): void {
-    if (this.#isFlushScheduled || this.#isOver) return
-    this.#isFlushScheduled = true
-    const flush = () => {
-      this.#isFlushScheduled = false
-      this.#flush()
-    }
-    if (this.#rounds.pingCount === 0 && this.#log?.isWaiting !== true) queueMicrotask(flush)
-    else setImmediate(flush)
-  }
-
-  /** The library writes everything of one microtask together; its `flush` adds a ping. */
-  #flush(): void {
-    if (this.#isOver) return
-    this.#sendQueue()
-    const isPingDue = this.#rounds.pingCount < MAX_PINGS || this.#unconfirmedBytes >= MAX_UNCONFIRMED_BYTES
-    if (this.#rounds.isOpenEmpty) this.#unconfirmedBytes = 0
-    else if (isPingDue) this.#ping()
-  }
-
-  #sendQueue(): void {
-    const queue = this.#queue
-    this.#queue = []
-    for (const message of queue) this.#send(message)
-  }
-
-  #send(message: LinkMessage): void {
-    try {
-      const subject = this.#subjects.ofKey(message.key)
-      const bytes = encodeEnvelope(this.#node, message)
-      this.#assertFits(message, bytes.length)
-      if (message.isLogged) this.#log?.publish(subject, bytes, message)
-      else {
-        this.#connection.publish(subject, bytes)
-        this.#rounds.sent(message)
-      }
-    } catch (cause) {
-      // If the connection is closed, the next link sends the message.
-      if (!this.#connection.isClosed())
-        this.#events.refused(message.sequence, cause instanceof Error ? cause : new Error(String(cause)))
-    }
-  }
-
-  #assertFits({ messageId, isLogged, publisher }: LinkMessage, envelopeBytes: number): void {
-    const maxBytes = this.#connection.info?.max_payload
-    if (maxBytes === undefined) return
-    // Whether a message fits does not depend on who publishes it.
-    const publisherBytes = publisher === undefined ? PUBLISHER_BYTES : 0
-    const byteCount = envelopeBytes + publisherBytes + (messageId !== undefined && isLogged ? ID_HEADER_BYTES : 0)
-    if (byteCount <= maxBytes) return
-    const detail = `${byteCount} bytes with its envelope, and the NATS server takes ${maxBytes}`
-    throw new WebMQError('E_PAYLOAD_TOO_LARGE', { detail })
-  }
-
-  #ping(): void {
-    this.#unconfirmedBytes = 0
-    this.#rounds.close()
-    this.#connection.flush().then(
-      () => this.#answered(),
-      // `closed` reports a lost connection.
-      () => undefined,
-    )
-  }
-
-  /**
-   * The server reports errors before it answers the next ping, but the library passes them on some microtasks later.
-   * They are all known in the next turn.
-   */
-  #answered(): void {
-    this.#liveness.alive()
-    this.#rounds.answered()
-    setImmediate(() => this.#settle())
-  }
-
-  #settle(): void {
-    if (this.#isOver) return
-    const round = this.#rounds.settled()
-    if (round === undefined) return
-    for (const waiter of round.waiters) waiter.done()
-    if (round.lastSequence > 0) this.#confirm(round)
-    if (!this.#rounds.isOpenEmpty) this.#schedule()
-  }
-
-  /** With a log, the ping does not confirm logged messages in between, so the others are confirmed one by one. */
-  #confirm({ lastSequence, messages }: Readonly<Round>): void {
-    if (this.#log === undefined) this.#events.confirmed(lastSequence, true)
-    else for (const message of messages) if (message !== undefined) this.#events.confirmed(message.sequence, false)
   }
 }
