@@ -1,14 +1,14 @@
-import { type GapReason, WebMQError } from 'webmq-client/protocol'
+import { WebMQError } from 'webmq-client/protocol'
 import type { StepBudget } from '../../patterns/pattern-matcher.js'
 import { encodeAttributes, type MessageAttributes } from '../../ports/attributes.js'
 import type { LogStats, Position, Reader, ReadRange, ReadResult } from '../../ports/broker.js'
-import type { HistoryOptions, HistoryRule } from '../../ports/history-rules.js'
+import type { HistoryOptions } from '../../ports/history-rules.js'
 import { andThen, type MaybePromise } from '../../ports/maybe-promise.js'
-import { LostOffsets } from './lost-offsets.js'
+import { Expiry } from './expiry.js'
+import { LogGaps } from './log-gaps.js'
 import { ReadTurns } from './read-turns.js'
-import { Refusals } from './refusals.js'
 import { RetainedSet } from './retained-set.js'
-import { SegmentedLog, type Wants } from './segmented-log.js'
+import { SegmentedLog } from './segmented-log.js'
 import { SlicedRead } from './sliced-read.js'
 import { StateRead } from './state-read.js'
 import { matchedBy, onlyKeyOf } from './wants.js'
@@ -31,15 +31,10 @@ export class HistoryLog {
   readonly #options: HistoryOptions
   readonly #isOn: boolean
   readonly #now: () => number
-  #epoch = ''
-  #messages: SegmentedLog
-  /** Messages may be missing at or before this offset: those logged up to `#interruptedAtMs`. */
-  #completeAfter = 0
-  #interruptedAtMs = 0
-  #epochBeganAt = 0
-  #lost = new LostOffsets()
+  readonly #expiry: Expiry
   readonly #turns = new ReadTurns()
-  #refusals = new Refusals()
+  #messages: SegmentedLog
+  #gaps = new LogGaps('', 0)
   #retained: RetainedSet | undefined
 
   /** @param now Unix time in milliseconds. */
@@ -47,6 +42,7 @@ export class HistoryLog {
     this.#options = options
     this.#isOn = hasHistory(options)
     this.#now = now
+    this.#expiry = new Expiry(options.history, now)
     this.#messages = this.#empty(0)
     this.#retained = this.#noneRetained(0)
   }
@@ -68,7 +64,7 @@ export class HistoryLog {
 
   /** The end of the log. */
   get position(): Position {
-    return { epoch: this.#epoch, offset: this.#messages.lastOffset }
+    return { epoch: this.#gaps.epoch, offset: this.#messages.lastOffset }
   }
 
   /** @param lagMs See {@link LogStats}. */
@@ -79,19 +75,14 @@ export class HistoryLog {
 
   /** Restarts as an empty log; the next message follows `offset`. */
   restart(epoch: string, offset = 0): void {
-    this.#epoch = epoch
     this.#messages = this.#empty(offset)
     this.#retained = this.#noneRetained(offset)
-    this.#completeAfter = offset
-    this.#epochBeganAt = 0
-    this.#interruptedAtMs = 0
-    this.#lost = new LostOffsets()
-    this.#refusals = new Refusals()
+    this.#gaps = new LogGaps(epoch, offset)
   }
 
   /** The epoch began at this offset: what is before is left of earlier epochs, whose positions may be after it [P-8.3]. */
   began(offset: number): void {
-    this.#epochBeganAt = offset
+    this.#gaps.began(offset)
   }
 
   /** No message has an offset after the end of the log, up to this one. Ignored when the log is longer. */
@@ -107,9 +98,9 @@ export class HistoryLog {
   fence(offset: number, timeMs: number, isComplete: boolean): void {
     const { lastOffset } = this.#messages
     if (offset <= lastOffset) return
-    if (isComplete) this.#lost.add(lastOffset, offset)
     this.#messages.skipTo(offset)
-    if (!isComplete) this.#incompleteBefore(timeMs)
+    if (isComplete) this.#gaps.lost(lastOffset, offset)
+    else this.#gaps.interrupted(offset, timeMs)
   }
 
   /**
@@ -119,7 +110,7 @@ export class HistoryLog {
    */
   refuse(offset: number, pattern: string): void {
     this.#messages.skipTo(offset)
-    this.#refusals.add(offset, pattern, this.#messages.heldAfter)
+    this.#gaps.refused(offset, pattern, this.#messages.heldAfter)
   }
 
   /**
@@ -127,8 +118,9 @@ export class HistoryLog {
    * `broker-lost`, a later one does not.
    */
   interrupt(): void {
-    this.#messages.skipTo(this.#messages.lastOffset + 1)
-    this.#incompleteBefore(this.#now())
+    const offset = this.#messages.lastOffset + 1
+    this.#messages.skipTo(offset)
+    this.#gaps.interrupted(offset, this.#now())
   }
 
   /** Adds a message at the next offset. */
@@ -137,7 +129,7 @@ export class HistoryLog {
     const nowMs = this.#now()
     this.#add(offset, key, payload, isBinary, nowMs, attributes)
     this.#dropOld(nowMs)
-    return { epoch: this.#epoch, offset }
+    return { epoch: this.#gaps.epoch, offset }
   }
 
   /**
@@ -213,17 +205,10 @@ export class HistoryLog {
       throw new WebMQError('E_UNSUPPORTED', { detail: 'no rule retains these keys' })
     if (since !== undefined && this.isAfterEnd(since))
       throw new WebMQError(errorCode, { detail: 'it is after the end of the log' })
-    const gap = since === undefined ? undefined : this.#stateGapOf(since, set)
+    const gap = since === undefined ? undefined : this.#gaps.gapOf(since, set.removalsCompleteAfter)
     const lastOffset = () => this.#messages.lastOffset
     const after = gap === undefined ? (since?.offset ?? 0) : lastOffset()
-    return new StateRead({ set, epoch: this.#epoch, after, limit, wants: matchedBy(patterns), gap, lastOffset })
-  }
-
-  /** Why whoever knows the state at this position cannot learn all that has changed since. */
-  #stateGapOf({ epoch, offset }: Position, set: RetainedSet): GapReason | undefined {
-    if (epoch !== this.#epoch) return 'epoch-changed'
-    if (offset < this.#completeAfter) return 'broker-lost'
-    return this.#lost.has(offset) || offset < set.removalsCompleteAfter ? 'history-expired' : undefined
+    return new StateRead({ set, epoch: this.#gaps.epoch, after, limit, wants: matchedBy(patterns), gap, lastOffset })
   }
 
   /** @param errorCode For a position after the end of the log. */
@@ -233,93 +218,49 @@ export class HistoryLog {
     for (const position of [since, before])
       if (position !== undefined && this.isAfterEnd(position))
         throw new WebMQError(errorCode, { detail: 'it is after the end of the log' })
+    const gaps = this.#gaps
     let start = log.heldAfter
-    let gap: GapReason | undefined
-    if (since !== undefined) {
-      // A position of another epoch is older than this whole log, and an earlier log may have lost messages after it.
-      if (since.epoch !== this.#epoch) {
-        gap = 'epoch-changed'
-        start = Math.max(start, this.#epochBeganAt)
-      } else if (since.offset < log.heldAfter) gap = 'history-expired'
-      else {
-        start = since.offset
-        if (start < this.#completeAfter) gap = 'broker-lost'
-        else if (this.#lost.has(start)) gap = 'history-expired'
-      }
-    }
+    let gap = since === undefined ? undefined : gaps.gapOf(since, start)
+    if (since !== undefined) start = Math.max(start, since.epoch === gaps.epoch ? since.offset : gaps.epochBeganAt)
     // What stood before a position of another epoch was never in this log.
-    const isForeign = before !== undefined && before.epoch !== this.#epoch
+    const isForeign = before !== undefined && before.epoch !== gaps.epoch
     if (isForeign) gap = 'epoch-changed'
     if (rewindMs !== undefined) {
       const fromMs = this.#now() - rewindMs
-      const oldestGivenMs = this.#oldestGivenMs(patterns)
-      const isMissed = (timeMs: number) => timeMs >= fromMs && timeMs > oldestGivenMs
-      if (isMissed(log.droppedTimeMs)) gap ??= 'history-expired'
-      if (isMissed(this.#interruptedAtMs)) gap ??= 'broker-lost'
+      const oldestGivenMs = this.#expiry.oldestGivenMs(patterns)
+      gap ??= gaps.gapOfTime((timeMs) => timeMs >= fromMs && timeMs > oldestGivenMs, log.droppedTimeMs)
       start = Math.max(start, log.offsetBefore(fromMs))
     }
-    const isLogged = patterns.every((pattern) => this.covers(pattern))
+    if (!patterns.every((pattern) => this.covers(pattern))) gap ??= 'no-history'
     const isMatch = matchedBy(patterns)
     const isBounded = since === undefined
     return new SlicedRead({
       log,
-      epoch: this.#epoch,
+      epoch: this.#gaps.epoch,
       start: isForeign ? log.lastOffset : start,
       before: isForeign ? undefined : before?.offset,
       newestCount: last,
-      maxCount: isBounded ? this.#ruleOf(patterns)?.maxMessages : undefined,
+      maxCount: isBounded ? this.#expiry.ruleOf(patterns)?.maxMessages : undefined,
       limit,
       mayBeCut: () => this.#mayBeCut(patterns),
       isCutTold: isBounded && rewindMs === undefined && !isForeign,
-      wants: (onAged) => this.#wants(isMatch, onAged),
-      gap: gap ?? (isLogged ? undefined : 'no-history'),
-      hasRefused: (after, upTo) => this.#refusals.has(after, upTo, isMatch),
-      isSince: since !== undefined,
-      isContinuous: since !== undefined || rewindMs !== undefined,
+      wants: (onAged) => this.#expiry.wants(isMatch, onAged),
+      gapOf: ({ after, upTo, hasDropped, hasAged }) => {
+        const isExpired = isBounded ? hasDropped && rewindMs !== undefined : hasDropped || hasAged
+        return gap ?? (isExpired ? 'history-expired' : gaps.gapBetween(after, upTo, isMatch))
+      },
     })
   }
 
   /** Whether a position of this log's epoch is after its end. */
   isAfterEnd({ epoch, offset }: Position): boolean {
-    return epoch === this.#epoch && offset > this.#messages.lastOffset
-  }
-
-  #incompleteBefore(timeMs: number): void {
-    this.#completeAfter = this.#messages.lastOffset
-    this.#interruptedAtMs = timeMs
+    return epoch === this.#gaps.epoch && offset > this.#messages.lastOffset
   }
 
   /** Whether the log may have lost messages of the patterns since its epoch began. */
   #mayBeCut(patterns: readonly string[]): boolean {
     const log = this.#messages
-    return log.startOffset > this.#epochBeganAt || log.mayHaveDropped(onlyKeyOf(patterns))
-  }
-
-  /** The rule that bounds a read of one key; `undefined` for other reads. */
-  #ruleOf(patterns: readonly string[]): HistoryRule | undefined {
-    const key = onlyKeyOf(patterns)
-    return key === undefined ? undefined : this.#options.history.ruleOf(key)
-  }
-
-  /** Older messages are expired: reads never return them, so their loss is no gap. */
-  #oldestGivenMs(patterns: readonly string[]): number {
-    const rule = this.#ruleOf(patterns)
-    const maxAgeMs = rule === undefined ? this.#options.history.maxAgeMs : rule.maxAgeMs
-    return maxAgeMs === undefined ? 0 : this.#now() - maxAgeMs
-  }
-
-  /** @param onAged Called for a matching message that is expired. */
-  #wants(isMatch: Wants, onAged?: () => void): Wants {
-    const { history } = this.#options
-    if (!history.hasAges) return isMatch
-    const nowMs = this.#now()
-    return (key, timeMs, budget) => {
-      if (!isMatch(key, timeMs, budget)) return false
-      const maxAgeMs = history.ruleOf(key)?.maxAgeMs
-      const isGiven = maxAgeMs === undefined || timeMs >= nowMs - maxAgeMs
-      if (!isGiven) onAged?.()
-      return isGiven
-    }
+    return log.startOffset > this.#gaps.epochBeganAt || log.mayHaveDropped(onlyKeyOf(patterns))
   }
 
   #noneRetained(offset: number): RetainedSet | undefined {

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type LoggedMessage, SegmentedLog, type Wants } from './segmented-log.js'
+import type { LoggedMessage } from './segment.js'
+import { SegmentedLog, type Wants } from './segmented-log.js'
 
 const all = () => true
 const unbounded = () => ({ left: Number.POSITIVE_INFINITY })

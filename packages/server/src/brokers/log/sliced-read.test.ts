@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { PatternMatcher } from '../../patterns/pattern-matcher.js'
 import { SegmentedLog, type Wants } from './segmented-log.js'
-import { SlicedRead } from './sliced-read.js'
+import { type ReadSpan, SlicedRead } from './sliced-read.js'
 
 const MAX_MESSAGES = 40
 
@@ -48,10 +48,7 @@ it('reads in slices what it reads at once, whatever is logged in between, or say
           mayBeCut: () => log.mayHaveDropped(undefined),
           isCutTold: true,
           wants: () => isWanted,
-          gap: undefined,
-          hasRefused: () => false,
-          isContinuous: true,
-          isSince: true,
+          gapOf: ({ hasDropped }: ReadSpan) => (hasDropped ? ('history-expired' as const) : undefined),
         }
         const begin = () => new SlicedRead(options)
         const atOnce = begin()

@@ -4,9 +4,9 @@ import { decodeAttributes } from '../../ports/attributes.js'
 import type { InboundMessage, ReadResult } from '../../ports/broker.js'
 import { inbound } from '../../ports/messages.js'
 import { NewestSearch } from './newest-search.js'
-import type { LoggedMessage, SegmentedLog, Wants } from './segmented-log.js'
+import type { LoggedMessage } from './segment.js'
+import type { SegmentedLog, Wants } from './segmented-log.js'
 
-/** What a {@link SlicedRead} reads. */
 export interface SlicedReadOptions {
   readonly log: SegmentedLog
   readonly epoch: string
@@ -25,14 +25,18 @@ export interface SlicedReadOptions {
   readonly limit: number
   /** @param onAged Called for a matching message that is expired. */
   readonly wants: (onAged?: () => void) => Wants
-  /** Why messages may be missing. */
-  readonly gap: GapReason | undefined
-  /** Whether a wanted message between these offsets was refused. */
-  readonly hasRefused: (after: number, upTo: number) => boolean
-  /** It asks for all messages after a position or a time. Those that the log drops or has expired are a gap. */
-  readonly isContinuous: boolean
-  /** It asks for all messages after a position. */
-  readonly isSince: boolean
+  /** Why messages may be missing from what was read. */
+  readonly gapOf: (span: ReadSpan) => GapReason | undefined
+}
+
+/** The part of the log that a {@link SlicedRead} has read. */
+export interface ReadSpan {
+  readonly after: number
+  readonly upTo: number
+  /** The log has dropped messages before they were looked at. */
+  readonly hasDropped: boolean
+  /** Matching messages were expired. */
+  readonly hasAged: boolean
 }
 
 /**
@@ -98,10 +102,9 @@ export class SlicedRead {
 
   /** What was read. It is partial when the limit is reached, and when the read was not ended. */
   result(): ReadResult {
-    const { epoch, isContinuous, isSince, hasRefused } = this.#options
-    const isExpired = (this.#hasDropped && isContinuous) || (this.#hasAged && isSince)
-    const refused = hasRefused(this.#from, this.#at) ? 'refused' : undefined
-    const gap = this.#options.gap ?? (isExpired ? 'history-expired' : refused)
+    const { epoch, gapOf } = this.#options
+    const [hasDropped, hasAged] = [this.#hasDropped, this.#hasAged]
+    const gap = gapOf({ after: this.#from, upTo: this.#at, hasDropped, hasAged })
     const result = {
       messages: this.#found.map(({ key, payload, isBinary, offset, attributes }): InboundMessage => {
         const position = { epoch, offset }

@@ -1,6 +1,7 @@
 import type { Broker } from '../../ports/broker.js'
 import { hasHistory } from '../log/history-log.js'
-import { RemoteBroker, type RemoteBrokerOptions } from '../remote/broker.js'
+import { RemoteBroker } from '../remote/broker.js'
+import type { RemoteBrokerOptions } from '../remote/options.js'
 import { parseNatsAddress } from './address.js'
 import { NatsDriver } from './driver.js'
 import { loadJetStream, loadNats } from './library.js'

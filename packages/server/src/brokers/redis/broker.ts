@@ -1,6 +1,7 @@
 import type { Broker } from '../../ports/broker.js'
-import { RemoteBroker, type RemoteBrokerOptions } from '../remote/broker.js'
+import { RemoteBroker } from '../remote/broker.js'
 import { loadLibrary } from '../remote/library.js'
+import type { RemoteBrokerOptions } from '../remote/options.js'
 
 /** Options of the broker; as in {@link ServerOptions}. */
 export interface RedisBrokerOptions extends RemoteBrokerOptions {

@@ -3,8 +3,9 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { WebMQError } from 'webmq-client/protocol'
 import { brokerOptions, ListeningNode, messageIdOf } from 'webmq-conformance'
 import type { BrokerSink, BrokerStatus, InboundMessage, RefusedMessage } from '../../ports/broker.js'
-import { RemoteBroker, type RemoteBrokerOptions } from './broker.js'
+import { RemoteBroker } from './broker.js'
 import type { Link, LinkContext, LinkDelivery, LinkDriver, LinkEvents, LinkMessage } from './link.js'
+import type { RemoteBrokerOptions } from './options.js'
 
 const OPTIONS: RemoteBrokerOptions = brokerOptions({ brokerTimeoutMs: 2_000, brokerStartTimeoutMs: 1_000 })
 

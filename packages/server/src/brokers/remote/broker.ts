@@ -14,31 +14,18 @@ import {
   type ReadRange,
   type ReadResult,
 } from '../../ports/broker.js'
-import type { HistoryOptions } from '../../ports/history-rules.js'
-import { assertMessageId } from '../../ports/message-id.js'
 import { within } from '../../ports/within.js'
-import { duplicateOf, PublishIds } from '../dedupe/publish-ids.js'
+import { duplicateOf } from '../dedupe/publish-ids.js'
 import { Bindings } from './bindings.js'
-import { bundleEnd, encodeBundle } from './bundle.js'
-import { besideTheLog, EPHEMERAL_KEY } from './ephemeral.js'
+import { EPHEMERAL_KEY } from './ephemeral.js'
 import type { Link, LinkDriver, LinkEvents, LinkSource } from './link.js'
 import { LinkKeeper } from './link-keeper.js'
 import { LinkSender } from './link-sender.js'
 import { LogReplica } from './log-replica.js'
+import type { RemoteBrokerOptions } from './options.js'
 import { PendingPublishes } from './pending-publishes.js'
+import { Publishes } from './publishes.js'
 import { Receiver } from './receiver.js'
-
-/** Options of a {@link RemoteBroker}; as in {@link ServerOptions}. */
-export interface RemoteBrokerOptions extends HistoryOptions {
-  readonly brokerNamespace: string
-  readonly brokerTimeoutMs: number
-  readonly brokerStartTimeoutMs: number
-  readonly brokerHeartbeatMs: number
-  readonly brokerMaxPendingBytes: number
-  readonly dedupeWindowMs: number
-  readonly dedupeMaxIds: number
-  readonly maxPayloadBytes: number
-}
 
 const NODE_BYTES = 8
 
@@ -64,7 +51,7 @@ export class RemoteBroker implements Broker {
   readonly #pending: PendingPublishes
   readonly #sender: LinkSender
   readonly #receiver: Receiver
-  readonly #ids: PublishIds
+  readonly #publishes: Publishes
   /** Absent without history. */
   readonly #log: LogReplica | undefined
   #keeper: LinkKeeper | undefined
@@ -82,7 +69,6 @@ export class RemoteBroker implements Broker {
     this.#options = options
     this.#bindings = new Bindings(options.brokerTimeoutMs)
     this.#receiver = new Receiver(options)
-    this.#ids = new PublishIds({ windowMs: options.dedupeWindowMs, maxIds: options.dedupeMaxIds })
     this.#pending = new PendingPublishes({
       maxBytes: options.brokerMaxPendingBytes,
       timeoutMs: options.brokerTimeoutMs,
@@ -92,6 +78,14 @@ export class RemoteBroker implements Broker {
     this.#sender = new LinkSender(this.#pending)
     this.#log = driver.capabilities.history ? this.#createLog(options) : undefined
     if (this.#log !== undefined) this.#bindings.keep(EPHEMERAL_KEY)
+    this.#publishes = new Publishes({
+      log: this.#log,
+      sender: this.#sender,
+      pending: this.#pending,
+      takesBundles: driver.takesBundles,
+      dedupeWindowMs: options.dedupeWindowMs,
+      dedupeMaxIds: options.dedupeMaxIds,
+    })
   }
 
   async start(sink: BrokerSink): Promise<void> {
@@ -133,30 +127,12 @@ export class RemoteBroker implements Broker {
 
   publish(message: OutboundMessage): Promise<Accepted> | Accepted {
     this.#assertStarted()
-    const { messageId } = message
-    if (messageId === undefined) return this.#send(message)
-    assertMessageId(messageId)
-    return this.#ids.once(messageId, () => this.#inLog(messageId) ?? this.#send(message))
+    return this.#publishes.publish(message)
   }
 
   async publishBatch(messages: readonly OutboundMessage[]): Promise<readonly Accepted[]> {
-    const results = new Array<Accepted>(messages.length)
-    const waiting: Promise<unknown>[] = []
-    try {
-      for (let next = 0; next < messages.length; ) {
-        const from = next
-        const end = this.#takesBundle(messages[from]) ? bundleEnd(messages, from) : from
-        const to = Math.max(end, from + 1)
-        const accepted = this.#publishRun(messages, from, to)
-        waiting.push(Promise.resolve(accepted).then((accepted) => results.fill(accepted, from, to)))
-        next = to
-      }
-    } catch (error) {
-      // The publishes before it are pending and may fail too: all are awaited.
-      waiting.push(Promise.reject(error))
-    }
-    await Promise.all(waiting)
-    return results
+    this.#assertStarted()
+    return await this.#publishes.publishBatch(messages)
   }
 
   read(range: ReadRange, patterns: readonly string[], reader?: Reader): ReadResult | Promise<ReadResult> {
@@ -205,44 +181,6 @@ export class RemoteBroker implements Broker {
     this.#receiver.stop()
     this.#pending.refuseAll('the server stops')
     this.#bindings.refuseAll(new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the server stops' }))
-  }
-
-  /** One message, or several as one bundle. */
-  #publishRun(messages: readonly OutboundMessage[], from: number, to: number): Promise<Accepted> | Accepted {
-    const first = messages[from] as OutboundMessage
-    if (to - from === 1) return this.publish(first)
-    this.#assertStarted()
-    return this.#sender.sendBundle(first.key, encodeBundle(messages, from, to), to - from)
-  }
-
-  /** Pending messages that clients have meanwhile published through other nodes are not sent. */
-  #confirmLogged(): void {
-    for (const { sequence, messageId } of this.#pending.messagesAfter(0)) {
-      const accepted = messageId === undefined ? undefined : this.#inLog(messageId)
-      if (accepted !== undefined) this.#pending.confirm(sequence, false, accepted)
-    }
-  }
-
-  /**
-   * The answer to a message whose id is in this node's copy of the log. The broker may have forgotten the id, and does
-   * not have to be asked.
-   */
-  #inLog(messageId: string): Accepted | undefined {
-    const position = this.#log?.positionOf(messageId)
-    return position === undefined ? undefined : duplicateOf(position)
-  }
-
-  #send(message: OutboundMessage): Promise<Accepted> {
-    const isLogged = this.#isLogged(message.key)
-    if (isLogged && message.attributes?.isEphemeral === true) return this.#sender.send(besideTheLog(message), false)
-    const release = isLogged ? this.#log?.reserve(message.key, message.payload.length) : undefined
-    if (release === undefined) return this.#sender.send(message, isLogged)
-    try {
-      return this.#sender.send(message, true).finally(release)
-    } catch (error) {
-      release()
-      throw error
-    }
   }
 
   /** Handles the events of one link; `isCurrent` tells whether it is still the current one. */
@@ -315,7 +253,7 @@ export class RemoteBroker implements Broker {
   /** Reports the status first: a publish from its handler queues behind those that wait. */
   #established(link: Link): void {
     this.#tell(this.#sender.isBlocked ? 'blocked' : 'up')
-    this.#confirmLogged()
+    this.#publishes.confirmLogged()
     this.#sender.use(link)
   }
 
@@ -341,17 +279,8 @@ export class RemoteBroker implements Broker {
     if (!isBlocked) this.#sender.block(false)
   }
 
-  #isLogged(key: string): boolean {
-    return this.#log?.logs(key) === true
-  }
-
   #covers(pattern: string): boolean {
     return this.#log?.covers(pattern) === true
-  }
-
-  /** A bundle has one position, and each message of the log needs its own. */
-  #takesBundle(message: OutboundMessage | undefined): boolean {
-    return this.#driver.takesBundles && message !== undefined && !this.#isLogged(message.key)
   }
 
   #tell(status: BrokerStatus, cause?: Error): void {

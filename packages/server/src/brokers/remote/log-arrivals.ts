@@ -1,19 +1,39 @@
+import { WebMQError } from 'webmq-client/protocol'
+import type { Position } from '../../ports/broker.js'
 import { type Deferred, deferred } from '../../ports/deferred.js'
 import { within } from '../../ports/within.js'
+
+/** Time that a read waits for the replica to reach the position it asks for. Then the client is sent to another node. */
+const MAX_ARRIVAL_MS = 2_000
+/** After this share of it, the broker is asked whether the position exists at all. */
+const ASK_SHARE = 1 / 2
+
+export interface LogArrivalsContext {
+  readonly brokerTimeoutMs: number
+  /** Whether the copy may still reach this position, and has not yet. */
+  readonly isAhead: (position: Position) => boolean
+  /** Asks the broker for the end of the log; `undefined` when nobody can be asked. */
+  readonly logEnd: () => Promise<Position | undefined> | undefined
+}
+
+/** The end of the log, as the broker told it. */
+interface ToldEnd {
+  readonly askedAtMs: number
+  /** `undefined` when the broker did not tell. Never rejects. */
+  readonly end: Promise<Position | undefined>
+}
 
 /**
  * Reads that wait until this node's copy of the log reaches an offset. A client that comes from another node may know a
  * position that this node has not read yet.
  */
 export class LogArrivals {
+  readonly #context: LogArrivalsContext
   readonly #offsets = new Map<Deferred<void>, number>()
+  #toldEnd: ToldEnd | undefined
 
-  /** Resolves when the copy has the offset, when another log begins, or after `timeoutMs`. The caller checks which. */
-  async until(offset: number, timeoutMs: number): Promise<void> {
-    const arrival = deferred()
-    this.#offsets.set(arrival, offset)
-    await within(arrival.promise, timeoutMs)
-    this.#offsets.delete(arrival)
+  constructor(context: LogArrivalsContext) {
+    this.#context = context
   }
 
   /** The copy is complete up to this offset. Free when no read waits. */
@@ -25,5 +45,47 @@ export class LogArrivals {
   /** Another log has begun, or the node stops: the offsets that reads wait for will not come. */
   giveUp(): void {
     for (const arrival of this.#offsets.keys()) arrival.resolve()
+  }
+
+  /**
+   * Waits, within the limit, until the copy has the position. The caller checks whether it has.
+   * @throws {WebMQError} `E_POSITION_INVALID` when the broker's log ends before it: it was made up, or the log has lost
+   *   its end. Otherwise every node would send the client on, for ever.
+   */
+  async waitFor(position: Position): Promise<void> {
+    const { brokerTimeoutMs, isAhead } = this.#context
+    const beganMs = performance.now()
+    const limitMs = Math.min(MAX_ARRIVAL_MS, brokerTimeoutMs)
+    const leftMs = () => Math.max(0, beganMs + limitMs - performance.now())
+    await this.#until(position.offset, limitMs * ASK_SHARE)
+    if (!isAhead(position)) return
+    let end: Position | undefined
+    const told = this.#endAskedSince(beganMs).then((answer) => {
+      end = answer
+    })
+    await Promise.race([told, this.#until(position.offset, leftMs())])
+    if (!isAhead(position)) return
+    if (end?.epoch === position.epoch && end.offset < position.offset)
+      throw new WebMQError('E_POSITION_INVALID', { detail: 'it is after the end of the log' })
+    await this.#until(position.offset, leftMs())
+  }
+
+  /** Resolves when the copy has the offset, when another log begins, or after `timeoutMs`. */
+  async #until(offset: number, timeoutMs: number): Promise<void> {
+    const arrival = deferred()
+    this.#offsets.set(arrival, offset)
+    await within(arrival.promise, timeoutMs)
+    this.#offsets.delete(arrival)
+  }
+
+  /** Asks the broker. A read takes the answer of another read that asked after it began, so questions are rare. */
+  #endAskedSince(beganMs: number): Promise<Position | undefined> {
+    const told = this.#toldEnd
+    if (told !== undefined && told.askedAtMs >= beganMs) return told.end
+    const asked = this.#context.logEnd() ?? Promise.resolve(undefined)
+    // A lost link does not tell. The reads then find that the replica is behind.
+    const end = asked.catch(() => undefined)
+    this.#toldEnd = { askedAtMs: performance.now(), end }
+    return end
   }
 }

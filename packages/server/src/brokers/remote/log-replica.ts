@@ -8,7 +8,7 @@ import type {
   RefusedMessage,
   RetainedStats,
 } from '../../ports/broker.js'
-import { type Deferred, deferred } from '../../ports/deferred.js'
+import { deferred } from '../../ports/deferred.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { inboundDefect, refusedMessage } from '../../ports/inbound-check.js'
 import { within } from '../../ports/within.js'
@@ -53,17 +53,11 @@ export interface LogReplicaEvents {
   copied(source: LinkSource | undefined, position: Position): boolean
 }
 
-/** Time that a read waits for the replica to reach the position it asks for. Then the client is sent to another node. */
-const MAX_ARRIVAL_MS = 2_000
-/** After this share of it, the broker is asked whether the position exists at all. */
-const ASK_SHARE = 1 / 2
-
-/** The end of the log, as the broker told it. */
-interface ToldEnd {
-  readonly askedAtMs: number
-  /** `undefined` when the broker did not tell. Never rejects. */
-  readonly end: Promise<Position | undefined>
-}
+/**
+ * `empty`: it has not followed the log since the node started. `copying`: messages that were logged before it began are
+ * missing. `complete`: it has them all. `former`: the node has stopped.
+ */
+type ReplicaState = 'empty' | 'copying' | 'complete' | 'former'
 
 /**
  * This node's copy of the broker's log. It follows the log across links, drops duplicates, and answers reads from
@@ -73,26 +67,29 @@ export class LogReplica implements LogFollower {
   readonly #options: LogReplicaOptions
   readonly #events: LogReplicaEvents
   readonly #log: HistoryLog
-  readonly #arrivals = new LogArrivals()
+  readonly #arrivals: LogArrivals
   #duplicates: DuplicateFilter
   /** Messages of the previous log: their nodes may send some again into this one. */
   #formerDuplicates: DuplicateFilter | undefined
   #link: Link | undefined
   /** What was read last: offset, and source of a message. At first, the offset that the log begins after. */
   #last: { readonly offset: number; readonly source: LinkSource | undefined } = { offset: 0, source: undefined }
-  #hasBegun = false
-  #isStopped = false
-  #toldEnd: ToldEnd | undefined
+  #state: ReplicaState = 'empty'
   #behindCount = 0
   #lagMs = 0
   readonly #copies: RetainedCopies
-  /** Settles once everything that was logged before is here; absent while it is. */
-  #whole: Deferred<void> | undefined
+  /** Settles when the state is no longer `copying`. */
+  #copied = deferred()
 
   constructor(options: LogReplicaOptions, events: LogReplicaEvents) {
     this.#options = options
     this.#events = events
     this.#log = new HistoryLog(options)
+    this.#arrivals = new LogArrivals({
+      brokerTimeoutMs: options.brokerTimeoutMs,
+      isAhead: (position) => this.#state !== 'former' && this.#log.isAfterEnd(position),
+      logEnd: () => this.#link?.logEnd?.(),
+    })
     this.#duplicates = new DuplicateFilter(options)
     this.#copies = new RetainedCopies({
       maxMessages: options.historyMaxMessages,
@@ -102,7 +99,7 @@ export class LogReplica implements LogFollower {
     })
   }
 
-  /** The end of the replica; `undefined` before it first follows the log. */
+  /** The end of the replica; `undefined` before it first follows the log, and when the node has stopped. */
   get position(): Position | undefined {
     return this.#hasBegun ? this.#log.position : undefined
   }
@@ -146,15 +143,14 @@ export class LogReplica implements LogFollower {
 
   /** The node starts: the next `follow` does not continue from before the last stop. */
   start(): void {
-    this.#hasBegun = false
-    this.#isStopped = false
+    this.#state = 'empty'
   }
 
   /** Releases all waiting reads. */
   stop(): void {
-    this.#isStopped = true
+    this.#state = 'former'
     this.#arrivals.giveUp()
-    this.#whole?.resolve()
+    this.#copied.resolve()
   }
 
   /** Follows the log over this link, from the end of the replica on. Resolves when the replica is complete. */
@@ -162,25 +158,28 @@ export class LogReplica implements LogFollower {
     const after = this.#hasBegun ? { epoch: this.#log.position.epoch, ...this.#last } : undefined
     this.#link = link
     await link.follow?.(after, this)
-    this.#whole?.resolve()
-    this.#whole = undefined
+    if (this.#state === 'copying') this.#state = 'complete'
+    this.#copied.resolve()
   }
 
   begins(start: Position, isContinued: boolean): void {
     if (isContinued) return
     const isSameEpoch = start.epoch === this.#log.position.epoch
     const reason = isSameEpoch ? 'history-expired' : 'epoch-changed'
+    const hadBegun = this.#hasBegun
+    if (this.#state === 'empty' || this.#state === 'complete') {
+      this.#state = 'copying'
+      this.#copied = deferred()
+    }
     this.#log.restart(start.epoch, start.offset)
     this.#copies.begin(this.#log.retained)
-    this.#whole ??= deferred()
     this.#last = { offset: start.offset, source: undefined }
-    this.#formerDuplicates = this.#hasBegun ? this.#duplicates : undefined
+    this.#formerDuplicates = hadBegun ? this.#duplicates : undefined
     this.#duplicates = new DuplicateFilter(this.#options)
     // Positions of the same epoch may still come.
     if (isSameEpoch) this.#arrivals.arrived(start.offset)
     else this.#arrivals.giveUp()
-    if (this.#hasBegun) this.#events.gap(reason)
-    this.#hasBegun = true
+    if (hadBegun) this.#events.gap(reason)
   }
 
   message(delivery: LoggedDelivery): void {
@@ -256,10 +255,10 @@ export class LogReplica implements LogFollower {
    * @throws {WebMQError} `E_NODE_BEHIND` when the replica does not reach `since` or `before` in time.
    */
   read(range: ReadRange, patterns: readonly string[], reader?: Reader): ReadResult | Promise<ReadResult> {
-    if (range.isState === true && this.#whole !== undefined) return this.#readWhole(range, patterns, reader)
+    if (range.isState === true && this.#state === 'copying') return this.#readWhole(range, patterns, reader)
     const awaited = range.since ?? range.before
     if (awaited === undefined || !this.#log.isAfterEnd(awaited)) return this.#log.read(range, patterns, reader)
-    return this.#catchUp(awaited).then(() => {
+    return this.#arrivals.waitFor(awaited).then(() => {
       if (!this.#log.isAfterEnd(awaited)) return this.#log.read(range, patterns, reader)
       this.#behindCount++
       throw new WebMQError('E_NODE_BEHIND')
@@ -268,11 +267,15 @@ export class LogReplica implements LogFollower {
 
   /** Half of a log has half of the state. */
   async #readWhole(range: ReadRange, patterns: readonly string[], reader?: Reader): Promise<ReadResult> {
-    const { promise } = this.#whole ?? { promise: Promise.resolve() }
-    await within(promise, this.#options.brokerTimeoutMs)
-    if (this.#whole !== undefined || this.#isStopped)
+    await within(this.#copied.promise, this.#options.brokerTimeoutMs)
+    if (this.#state !== 'complete')
       throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the node has not read the state yet' })
     return await this.read(range, patterns, reader)
+  }
+
+  /** Whether it has followed the log since the node started. */
+  get #hasBegun(): boolean {
+    return this.#state === 'copying' || this.#state === 'complete'
   }
 
   #skipTo(offset: number): void {
@@ -286,38 +289,5 @@ export class LogReplica implements LogFollower {
     else this.#log.refuse(position.offset, message.pattern)
     this.#arrivals.arrived(position.offset)
     this.#events.refused(message, position, source)
-  }
-
-  /**
-   * Waits, within the limit, until the replica has the position.
-   * @throws {WebMQError} `E_POSITION_INVALID` when the broker's log ends before it: it was made up, or the log has lost
-   *   its end. Otherwise every node would send the client on, for ever.
-   */
-  async #catchUp(since: Position): Promise<void> {
-    const beganMs = performance.now()
-    const limitMs = Math.min(MAX_ARRIVAL_MS, this.#options.brokerTimeoutMs)
-    const leftMs = () => Math.max(0, beganMs + limitMs - performance.now())
-    await this.#arrivals.until(since.offset, limitMs * ASK_SHARE)
-    if (this.#isStopped || !this.#log.isAfterEnd(since)) return
-    let end: Position | undefined
-    const told = this.#endAskedSince(beganMs).then((position) => {
-      end = position
-    })
-    await Promise.race([told, this.#arrivals.until(since.offset, leftMs())])
-    if (this.#isStopped || !this.#log.isAfterEnd(since)) return
-    if (end?.epoch === since.epoch && end.offset < since.offset)
-      throw new WebMQError('E_POSITION_INVALID', { detail: 'it is after the end of the log' })
-    await this.#arrivals.until(since.offset, leftMs())
-  }
-
-  /** Asks the broker. A read takes the answer of another read that asked after it began, so questions are rare. */
-  #endAskedSince(beganMs: number): Promise<Position | undefined> {
-    const told = this.#toldEnd
-    if (told !== undefined && told.askedAtMs >= beganMs) return told.end
-    const asked = this.#link?.logEnd?.() ?? Promise.resolve(undefined)
-    // A lost link does not tell. The reads then find that the replica is behind.
-    const end = asked.catch(() => undefined)
-    this.#toldEnd = { askedAtMs: performance.now(), end }
-    return end
   }
 }

@@ -1,0 +1,103 @@
+import type { Accepted, OutboundMessage } from '../../ports/broker.js'
+import { assertMessageId } from '../../ports/message-id.js'
+import { duplicateOf, PublishIds } from '../dedupe/publish-ids.js'
+import { bundleEnd, encodeBundle } from './bundle.js'
+import { besideTheLog } from './ephemeral.js'
+import type { LinkSender } from './link-sender.js'
+import type { LogReplica } from './log-replica.js'
+import type { PendingPublishes } from './pending-publishes.js'
+
+export interface PublishesContext {
+  /** Absent without history. */
+  readonly log: Pick<LogReplica, 'logs' | 'positionOf' | 'reserve'> | undefined
+  readonly sender: LinkSender
+  readonly pending: PendingPublishes
+  /** See {@link LinkDriver.takesBundles}. */
+  readonly takesBundles: boolean
+  readonly dedupeWindowMs: number
+  readonly dedupeMaxIds: number
+}
+
+/** The publishes of a node on their way to the link: each id once, logged messages with room for their key. */
+export class Publishes {
+  readonly #context: PublishesContext
+  readonly #ids: PublishIds
+
+  constructor(context: PublishesContext) {
+    this.#context = context
+    this.#ids = new PublishIds({ windowMs: context.dedupeWindowMs, maxIds: context.dedupeMaxIds })
+  }
+
+  /** As {@link Broker.publish}. */
+  publish(message: OutboundMessage): Promise<Accepted> | Accepted {
+    const { messageId } = message
+    if (messageId === undefined) return this.#send(message)
+    assertMessageId(messageId)
+    return this.#ids.once(messageId, () => this.#inLog(messageId) ?? this.#send(message))
+  }
+
+  /** As {@link Broker.publishBatch}. */
+  async publishBatch(messages: readonly OutboundMessage[]): Promise<readonly Accepted[]> {
+    const results = new Array<Accepted>(messages.length)
+    const waiting: Promise<unknown>[] = []
+    try {
+      for (let next = 0; next < messages.length; ) {
+        const from = next
+        const end = this.#takesBundle(messages[from]) ? bundleEnd(messages, from) : from
+        const to = Math.max(end, from + 1)
+        const accepted = this.#publishRun(messages, from, to)
+        waiting.push(Promise.resolve(accepted).then((accepted) => results.fill(accepted, from, to)))
+        next = to
+      }
+    } catch (error) {
+      // The publishes before it are pending and may fail too: all are awaited.
+      waiting.push(Promise.reject(error))
+    }
+    await Promise.all(waiting)
+    return results
+  }
+
+  /** One message, or several as one bundle. */
+  #publishRun(messages: readonly OutboundMessage[], from: number, to: number): Promise<Accepted> | Accepted {
+    const first = messages[from] as OutboundMessage
+    if (to - from === 1) return this.publish(first)
+    return this.#context.sender.sendBundle(first.key, encodeBundle(messages, from, to), to - from)
+  }
+
+  /** Pending messages that clients have meanwhile published through other nodes are not sent. */
+  confirmLogged(): void {
+    const { pending } = this.#context
+    for (const { sequence, messageId } of pending.messagesAfter(0)) {
+      const accepted = messageId === undefined ? undefined : this.#inLog(messageId)
+      if (accepted !== undefined) pending.confirm(sequence, false, accepted)
+    }
+  }
+
+  /**
+   * The answer to a message whose id is in this node's copy of the log. The broker may have forgotten the id, and does
+   * not have to be asked.
+   */
+  #inLog(messageId: string): Accepted | undefined {
+    const position = this.#context.log?.positionOf(messageId)
+    return position === undefined ? undefined : duplicateOf(position)
+  }
+
+  #send(message: OutboundMessage): Promise<Accepted> {
+    const { log, sender } = this.#context
+    const isLogged = log?.logs(message.key) === true
+    if (isLogged && message.attributes?.isEphemeral === true) return sender.send(besideTheLog(message), false)
+    const release = isLogged ? log?.reserve(message.key, message.payload.length) : undefined
+    if (release === undefined) return sender.send(message, isLogged)
+    try {
+      return sender.send(message, true).finally(release)
+    } catch (error) {
+      release()
+      throw error
+    }
+  }
+
+  /** A bundle has one position, and each message of the log needs its own. */
+  #takesBundle(message: OutboundMessage | undefined): boolean {
+    return this.#context.takesBundles && message !== undefined && this.#context.log?.logs(message.key) !== true
+  }
+}
