@@ -16,6 +16,11 @@ const resolve = {
 /** The time limits of the tests are so many times as long. An emulated processor needs ten. */
 const PATIENCE = Number(process.env.WEBMQ_TEST_PATIENCE ?? 1)
 
+/** Files that `npm test` leaves to `npm run test:all`: `scripts/lib/test-scope.mjs`. */
+const LEFT = (process.env.WEBMQ_TEST_LEFT ?? '').split(',').filter((file) => file !== '')
+const leftIn = (folder: string) =>
+  LEFT.filter((file) => file.startsWith(folder)).map((file) => file.slice(folder.length))
+
 /** One group after the other. Tests with brokers mostly wait: for a broker that is started, a fault, a heartbeat. */
 const WAITING = {
   maxWorkers: Math.max(4, availableParallelism()),
@@ -66,7 +71,10 @@ export default defineConfig({
       { resolve, test: { ...ofServer, name: 'server-plays', include: [PLAYS] } },
       project('native'),
       { resolve, test: { ...ofBench, ...UNITS } },
-      { resolve, test: { ...ofBench, ...WAITING, name: 'bench-plays', include: [PLAYS] } },
+      {
+        resolve,
+        test: { ...ofBench, ...WAITING, name: 'bench-plays', include: [PLAYS], exclude: leftIn('packages/bench/') },
+      },
       { resolve, test: { ...ofServices, ...WAITING } },
       { resolve, test: { ...ofServer, ...WAITING, name: 'brokers', include: [BROKERS], exclude: [] } },
       {
@@ -76,6 +84,7 @@ export default defineConfig({
           isolate: false,
           name: 'end-to-end',
           include: ['test/**/*.test.ts'],
+          exclude: leftIn(''),
         },
       },
     ],

@@ -1,9 +1,18 @@
 // `npm test`: builds, gets what the tests need, runs every runner, and counts them together in the last line.
+// With `--all` (`npm run test:all`) it runs the long tests too.
 import { beginBuildForTests, TEST_PROGRAMS } from './lib/build.mjs'
 import { findChromium } from './lib/chromium.mjs'
 import { printCounts, runAutobahn, runCargoTests, runLint, runVitest } from './lib/runners.mjs'
 import { findServices } from './lib/services.mjs'
-import { runScript, sideBySide, step } from './lib/steps.mjs'
+import { print, runScript, sideBySide, step } from './lib/steps.mjs'
+import { shortScope } from './lib/test-scope.mjs'
+
+const scope = process.argv.includes('--all') ? { left: [], chosen: [] } : shortScope()
+if (scope.left.length > 0) {
+  print(
+    `${scope.left.length} long files run with npm run test:all; of those that take turns: ${scope.chosen.join(' ')}`,
+  )
+}
 
 await runScript(async () => {
   let chromium
@@ -17,7 +26,12 @@ await runScript(async () => {
   const [vitest, others] = await sideBySide(
     built.then(() =>
       step('Running the TypeScript and browser tests', () =>
-        runVitest({ ...process.env, ...TEST_PROGRAMS, WEBMQ_TEST_CHROMIUM: chromium }),
+        runVitest({
+          ...process.env,
+          ...TEST_PROGRAMS,
+          WEBMQ_TEST_CHROMIUM: chromium,
+          WEBMQ_TEST_LEFT: scope.left.join(),
+        }),
       ),
     ),
     compiled.then(async () => {

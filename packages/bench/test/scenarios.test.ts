@@ -1,94 +1,11 @@
 import { spawn } from 'node:child_process'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { findLoadgen } from '../src/loadgen/find.js'
-import type { ResultRecord, ResultRow } from '../src/results/result.js'
-
-const BENCHMARK = fileURLToPath(new URL('../benchmark.js', import.meta.url))
-/** A release build of the load generator from nothing, on a busy machine. */
-const BUILD_TIMEOUT_MS = 240_000
-/** Benches are whole programs, several one after the other; other tests may have the machine meanwhile. */
-const RUN_TIMEOUT_MS = 90_000
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { BENCHMARK, RUN_TIMEOUT_MS, useBench } from './bench-run.js'
 
 describe('a scenario of targets and tiers', { timeout: RUN_TIMEOUT_MS }, () => {
-  let directory: string
-  let fileCount = 0
-
-  beforeAll(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'webmq-bench-'))
-    await findLoadgen({ phase: () => undefined, note: () => undefined })
-  }, BUILD_TIMEOUT_MS)
-  afterAll(async () => {
-    await rm(directory, { recursive: true })
-  })
-
-  /** Runs the built benchmark.js as a user does, once per condition; what it says and writes. */
-  async function benchmark(scenario: string, ...flags: string[]) {
-    const file = join(directory, `${++fileCount}.json`)
-    const args = ['--scenario', scenario, '--repeat', '1', '--no-progress', '--json', file, ...flags]
-    const child = spawn(process.execPath, [BENCHMARK, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
-    onTestFinished(() => {
-      child.kill('SIGKILL')
-    })
-    let output = ''
-    for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (output += text))
-    const exitCode = await new Promise<number | null>((resolve) => child.once('close', resolve))
-    const record = async () => JSON.parse(await readFile(file, 'utf8')) as ResultRecord
-    return { exitCode, output, record, file }
-  }
-
-  /** Rows of a run that must have gone well. */
-  async function rowsOf(scenario: string, ...flags: string[]): Promise<readonly ResultRow[]> {
-    const { exitCode, output, record } = await benchmark(scenario, ...flags)
-    expect(exitCode, output).toBe(0)
-    const { rows } = await record()
-    for (const row of rows) expect(['ok', 'server saturated', 'generator saturated'], output).toContain(row.verdict)
-    return rows
-  }
-
-  it('floods everyone without a gap, and writes all kinds of files', async () => {
-    const csv = join(directory, 'fanout.csv')
-    const html = join(directory, 'fanout.html')
-    const load = [
-      '--tiers',
-      '10',
-      '--duration',
-      '0.3',
-      '--warmup',
-      '0.1',
-      '--target',
-      'raw,webmq-native,webmq-uws,uws,ws',
-    ]
-    const conditions = ['--assert', 'gapCount=0', '--assert', 'webmq-native/ws deliveriesPerServerCpuSecond > 0.1']
-    const { exitCode, output, record } = await benchmark('fanout', ...load, ...conditions, '--csv', csv, '--html', html)
-    expect(exitCode, output).toBe(0)
-    expect(output).toContain('holds: gapCount=0 (0)')
-
-    const { rows, runs, versions, identity, series, command, assertions } = await record()
-    expect(rows.map(({ target }) => target)).toEqual(['raw', 'webmq-native', 'webmq-uws', 'uws', 'ws'])
-    for (const row of rows) {
-      expect(row).toMatchObject({ mode: 'memory', subscribers: 10, gapCount: 0, duplicateCount: 0, latencyMs: null })
-      const { publishedPerSecond, deliveriesPerSecond, bytesPerSecond, serverCpuSeconds, serverRssBytes } = row
-      expect(publishedPerSecond).toBeGreaterThan(100)
-      expect(Number(deliveriesPerSecond) / Number(publishedPerSecond)).toBeGreaterThan(4)
-      expect(bytesPerSecond).toBeCloseTo(Number(deliveriesPerSecond) * 100)
-      expect(serverCpuSeconds).toBeGreaterThan(0)
-      expect(row.deliveriesPerServerCpuSecond).toBeGreaterThan(1_000)
-      expect(serverRssBytes).toBeGreaterThan(1_000_000)
-      expect(row.serverEventLoopLagMs === null).toBe(row.target === 'raw')
-    }
-    expect(runs.map(({ order }) => order)).toEqual([1, 2, 3, 4, 5])
-    expect(identity).toEqual(['target', 'mode', 'subscribers'])
-    expect(Object.keys(versions)).toHaveLength(5)
-    expect(series?.[0]).toMatchObject({ target: 'raw', repeat: 1, title: 'deliveries' })
-    expect(assertions).toHaveLength(2)
-    expect(command).toContain('--scenario fanout')
-    expect(await readFile(csv, 'utf8')).toMatch(/^scenario,target,mode,subscribers/)
-    expect(await readFile(html, 'utf8')).toMatch(/^<!doctype html>/i)
-  })
+  const { benchmark, rowsOf, fileNamed } = useBench()
 
   it.each(['rabbitmq', 'redis', 'nats', 'mesh'])(
     'floods from one node to the connections of another over %s',
@@ -111,7 +28,7 @@ describe('a scenario of targets and tiers', { timeout: RUN_TIMEOUT_MS }, () => {
   )
 
   it('runs the clients scenario on several brokers as one table, every run kept', async () => {
-    const out = join(directory, 'brokers')
+    const out = fileNamed('brokers')
     const load = ['--sizes', '4x1,4x2', '--brokers', 'memory,redis', '--duration', '0.5', '--warmup', '0', '--out', out]
     const { exitCode, output, record } = await benchmark('brokers', ...load, '--assert', 'gapCount=0')
     expect(exitCode, output).toBe(0)

@@ -1,0 +1,34 @@
+// What `npm test` leaves to `npm run test:all`: tests that take long and rarely tell more. Some of them take turns, by
+// commit, so that a few days of commits run all of them.
+import { execFileSync } from 'node:child_process'
+import { ROOT } from './steps.mjs'
+
+/** Only with `npm run test:all`: plays of the bench but one, the packages as users install them, the checker's long play. */
+const ONLY_ALL = [
+  ...['auction', 'benchmark', 'deployment', 'fleet', 'history', 'played-clients', 'scenarios'].map(
+    (name) => `packages/bench/test/${name}.test.ts`,
+  ),
+  'test/packages.test.ts',
+  'test/checker/checker.test.ts',
+]
+
+/** Of each list, `npm test` runs one file. */
+const IN_TURNS = [
+  ['memory', 'mesh', 'nats', 'rabbitmq', 'redis'].map((name) => `test/history/${name}.test.ts`),
+  ['auction', 'chat', 'dashboard', 'whiteboard', 'worker'].map((name) => `test/examples/${name}.test.ts`),
+]
+
+/** @returns {number} The same for every run on one commit. */
+function turnOfCommit() {
+  const hash = execFileSync('git', ['rev-parse', 'HEAD'], { cwd: ROOT, encoding: 'utf8' }).trim()
+  return Number.parseInt(hash.slice(0, 8), 16)
+}
+
+/**
+ * The files that `npm test` leaves out on this commit, and those that it runs of each list.
+ * @returns {{ readonly left: readonly string[], readonly chosen: readonly string[] }}
+ */
+export function shortScope(turn = turnOfCommit()) {
+  const chosen = IN_TURNS.map((files) => files[turn % files.length])
+  return { left: [...ONLY_ALL, ...IN_TURNS.flat().filter((file) => !chosen.includes(file))], chosen }
+}
