@@ -1,30 +1,14 @@
-import type {
-  Accepted,
-  Broker,
-  BrokerCapabilities,
-  BrokerSink,
-  BrokerStats,
-  OutboundMessage,
-  Position,
-  Reader,
-  ReadRange,
-  ReadResult,
-} from '../src/ports/broker.js'
+import type { Accepted, OutboundMessage, Position, Reader, ReadRange, ReadResult } from '../src/ports/broker.js'
+import { BrokerFilter } from '../src/ports/broker-filter.js'
 
 /** A broker whose answers wait until a test releases them. */
-export class SlowBroker implements Broker {
-  readonly name = 'slow'
-  readonly #inner: Broker
+export class SlowBroker extends BrokerFilter {
   readonly #waiting: (() => void)[] = []
   /** The next call throws it when it is released. */
   failure: Error | undefined
 
-  constructor(inner: Broker) {
-    this.#inner = inner
-  }
-
-  get capabilities(): BrokerCapabilities {
-    return this.#inner.capabilities
+  override get name(): string {
+    return 'slow'
   }
 
   /** Number of waiting calls. */
@@ -37,37 +21,21 @@ export class SlowBroker implements Broker {
     this.#waiting.shift()?.()
   }
 
-  start(sink: BrokerSink): Promise<void> {
-    return this.#inner.start(sink)
-  }
-
   /** Takes effect at once; the answer waits. */
-  bind(pattern: string): Promise<void> {
-    return this.#later(() => this.#inner.bind(pattern))
+  override bind(pattern: string): Promise<void> {
+    return this.#later(() => super.bind(pattern))
   }
 
-  unbind(pattern: string): void | Promise<void> {
-    return this.#inner.unbind(pattern)
+  override publish(message: OutboundMessage): Promise<Accepted> {
+    return this.#later(() => super.publish(message))
   }
 
-  publish(message: OutboundMessage): Promise<Accepted> {
-    return this.#later(() => this.#inner.publish(message))
+  override read(range: ReadRange, patterns: readonly string[], reader?: Reader): Promise<ReadResult> {
+    return this.#later(() => super.read(range, patterns, reader))
   }
 
-  read(range: ReadRange, patterns: readonly string[], reader?: Reader): Promise<ReadResult> {
-    return this.#later(() => this.#inner.read(range, patterns, reader))
-  }
-
-  position(): Promise<Position | undefined> {
-    return this.#later(() => this.#inner.position())
-  }
-
-  stats(): BrokerStats {
-    return this.#inner.stats()
-  }
-
-  stop(): Promise<void> {
-    return this.#inner.stop()
+  override position(): Promise<Position | undefined> {
+    return this.#later(() => super.position())
   }
 
   async #later<T>(call: () => T | Promise<T>): Promise<T> {
