@@ -10,8 +10,9 @@ import { formatPosition } from '../ports/position.js'
 import { assertKeyWords } from '../ports/word-limits.js'
 import { type AuthorLimits, RequestAuthor } from '../publishing/author.js'
 import type { SlotName } from '../queue-groups/index.js'
-import type { Rooms, ServerNodeParts } from './assemble.js'
+import type { Rooms } from './assemble.js'
 import { joinLocally, type LocalGroupsContext, requestLocally } from './local-groups.js'
+import type { ServerNodeParts } from './parts.js'
 import { ProcessDraft } from './process-draft.js'
 
 /** What programs in the process, and the HTTP API, do with a node. */

@@ -1,19 +1,15 @@
 import { MESSAGE_OVERHEAD_BYTES } from 'webmq-client/protocol'
-import type { ServerEvents } from '../api.js'
 import { Cluster } from '../cluster/index.js'
 import { Deadlines } from '../deadlines.js'
 import { Gateway } from '../gateway/gateway.js'
 import { BrokerWatch } from '../health/broker-watch.js'
-import { DeliveringBroker, type HookCalls } from '../hooks/index.js'
+import { DeliveringBroker } from '../hooks/index.js'
 import { PROCESS } from '../identity/actor.js'
-import type { TokenVerifier } from '../identity/index.js'
 import { isFromThisMachine } from '../identity/this-machine.js'
-import type { TrustedProxies } from '../identity/trusted-proxies.js'
 import { LocalListeners } from '../in-process/listeners.js'
-import type { Logger } from '../logger.js'
 import { Measurements } from '../measuring/measurements.js'
 import { Nodes } from '../nodes/index.js'
-import { isForThisMachineOnly, type OriginPolicy } from '../options/access.js'
+import { isForThisMachineOnly } from '../options/access.js'
 import { sharedOptionsFingerprint } from '../options/fingerprint.js'
 import type { ResolvedOptions } from '../options/options.js'
 import { MetaRules } from '../patterns/meta-rules.js'
@@ -22,10 +18,9 @@ import { Router } from '../patterns/router.js'
 import type { Broker } from '../ports/broker.js'
 import { brokerNameOf, withoutPasswords } from '../ports/broker-address.js'
 import { historyRulesOf } from '../ports/history-rules.js'
-import type { Transport, UpgradeRequest } from '../ports/transport.js'
+import type { UpgradeRequest } from '../ports/transport.js'
 import { Presence } from '../presence/index.js'
 import { PendingByCaller, RequestAuthor, trustedLimits } from '../publishing/author.js'
-import type { Observer } from '../publishing/observer.js'
 import { PublishRates } from '../publishing/publish-rates.js'
 import { Publisher } from '../publishing/publisher.js'
 import { Refusals } from '../publishing/refusals.js'
@@ -42,44 +37,11 @@ import { Dispatcher } from '../session/dispatcher.js'
 import { EffectiveLimits } from '../session/effective-limits.js'
 import { SessionTable } from '../session/table.js'
 import { UserListens } from '../session/user-listens.js'
-import type { Tracer } from '../tracing/tracer.js'
-import type { Emitter } from './emitter.js'
 import { configuredLimitsOf, presenceLimitsOf } from './limits.js'
+import type { NodePhase, ServerNodeParts } from './parts.js'
 import { NodeReport } from './report.js'
 import { SessionEnder } from './session-ender.js'
 import { VERSION } from './version.js'
-
-/** The parts of a node. */
-export interface ServerNodeParts {
-  readonly options: ResolvedOptions
-  readonly transport: Transport
-  readonly broker: Broker
-  readonly verifier: TokenVerifier | undefined
-  readonly proxies: TrustedProxies
-  /** Absent without any hook. */
-  readonly hooks?: HookCalls | undefined
-  readonly logger: Logger
-  /** Name of this node that clients see; it reveals nothing about the machine. */
-  readonly name: string
-  readonly events: Pick<Emitter<ServerEvents>, 'emit'>
-  /** Absent when nobody wants to know. */
-  readonly observer: Observer | undefined
-  /** Absent when nobody traces. */
-  readonly tracer?: Tracer | undefined
-}
-
-/** What changes in the life of a node. */
-export interface NodePhase {
-  /** Upgrades come from servers of the embedder too, which may be behind a proxy. */
-  isAttached: boolean
-  /** The node leaves; with a delay, clients may come until the drain begins. */
-  isLeaving: boolean
-  /** When all connections are closed, by `performance.now`; absent before the drain. */
-  drainEndMs: number | undefined
-  origins: OriginPolicy
-  /** Removes passwords of the broker's address. */
-  hideSecrets: (text: string) => string
-}
 
 /** When a node crashes, its members of queue groups are gone everywhere within this time. */
 const MAX_TTL_MS = 10_000

@@ -13,9 +13,10 @@ import { describeTransport } from '../ports/transport-choice.js'
 import { combineObservers } from '../publishing/observer.js'
 import { incidentLog } from '../session/incident-log.js'
 import { loadTracer } from '../tracing/tracer.js'
-import type { ServerNodeParts } from './assemble.js'
 import type { Emitter } from './emitter.js'
+import { assertCapable, endpointUrl } from './endpoint.js'
 import { ServerNode } from './node.js'
+import type { ServerNodeParts } from './parts.js'
 import type { ChosenTransport, ServerParts } from './server-parts.js'
 import { NOTICES_STOP_MS } from './stop-limits.js'
 import { StopList } from './stop-list.js'
@@ -284,19 +285,6 @@ export class Lifecycle {
   }
 }
 
-/** @throws {WebMQError} `E_OPTION_INVALID`: the transport cannot do what an option asks for. */
-function assertCapable({ name, capabilities }: Transport, options: ResolvedOptions, isAttached: boolean): void {
-  const refuse = (detail: string) => {
-    throw new WebMQError('E_OPTION_INVALID', { detail })
-  }
-  if (options.tls !== undefined && !capabilities.tls) refuse(`tls: the ${name} transport has no TLS`)
-  if (!options.proxyProtocol) return
-  if (!capabilities.proxyProtocol) {
-    refuse(`proxyProtocol: the ${name} transport does not read it; the native transport does (--transport native)`)
-  }
-  if (isAttached) refuse("proxyProtocol: it is for the server's own port, not for a server that it is attached to")
-}
-
 /** The broker's name before the broker exists. */
 function brokerNameIn({ broker }: ResolvedOptions): string {
   return typeof broker === 'string' ? (brokerNameOf(broker) ?? 'unknown') : broker.name
@@ -305,11 +293,4 @@ function brokerNameIn({ broker }: ResolvedOptions): string {
 /** The server does not run yet, or no longer. */
 export function notRunning(): WebMQError {
   return new WebMQError('E_NOT_RUNNING')
-}
-
-/** A server on all addresses is reached from this machine as `localhost`. */
-function endpointUrl(host: string, port: number, { tls, path }: ResolvedOptions): string {
-  const isAny = host === '0.0.0.0' || host === '::'
-  const name = isAny ? 'localhost' : host.includes(':') ? `[${host}]` : host
-  return `${tls === undefined ? 'ws' : 'wss'}://${name}:${port}${path}`
 }

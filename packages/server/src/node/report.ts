@@ -16,7 +16,7 @@ import type { RefusedMessages } from '../routing/refused-messages.js'
 import type { ConnectionCounts } from '../session/connection-counts.js'
 import type { Dispatcher } from '../session/dispatcher.js'
 import type { SessionTable } from '../session/table.js'
-import type { NodePhase, ServerNodeParts } from './assemble.js'
+import type { NodePhase, ServerNodeParts } from './parts.js'
 import { RateReader } from './rates.js'
 import { VERSION } from './version.js'
 

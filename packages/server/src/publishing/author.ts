@@ -1,3 +1,4 @@
+import { refusalOf } from 'webmq-client/protocol'
 import type { Actor } from '../identity/actor.js'
 import type { ConnectionId } from '../ports/transport.js'
 import type { WordLimits } from '../ports/word-limits.js'
@@ -95,4 +96,11 @@ export function trustedLimits(options: Pick<AuthorLimits, 'maxWords' | 'maxPaylo
     maxPendingPublishBytes: Number.POSITIVE_INFINITY,
     publishing: undefined,
   }
+}
+
+/** One that is larger than the bound passes while nothing waits: a batch, which its body bounds. */
+export function assertRoom({ connection, limits, pendingBytes }: Author, byteCount: number): void {
+  if (pendingBytes === 0 || pendingBytes + byteCount <= limits.maxPendingPublishBytes) return
+  const whose = connection === undefined ? 'caller' : 'connection'
+  throw refusalOf('E_BROKER_UNAVAILABLE', { detail: `too many messages of this ${whose} wait for the broker` })
 }

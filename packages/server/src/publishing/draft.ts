@@ -1,3 +1,5 @@
+import { WebMQError } from 'webmq-client/protocol'
+import { HookRefusal } from '../hooks/index.js'
 import type { OutboundMessage } from '../ports/broker.js'
 
 /** A message as its author means it. A decoded `publish` of the protocol is one. */
@@ -41,4 +43,10 @@ export function outboundOf(
     return publisher === undefined ? { key, payload, isBinary } : { key, payload, isBinary, publisher }
   if (publisher === undefined) return { key, payload, isBinary, messageId }
   return { key, payload, isBinary, messageId, publisher }
+}
+
+/** Names the message, in an error with the same code. The refusal of a hook stays as it is. */
+export function refuseItem(index: number, error: unknown): never {
+  if (!(error instanceof WebMQError) || error instanceof HookRefusal) throw error
+  throw new WebMQError(error.code, { message: `message ${index} of the batch: ${error.message}`, cause: error })
 }

@@ -1,5 +1,5 @@
 import { refusalOf, WebMQError } from 'webmq-client/protocol'
-import { type HookCalls, HookRefusal } from '../hooks/index.js'
+import type { HookCalls } from '../hooks/index.js'
 import { assertMayPublish } from '../identity/access.js'
 import { isTrusted } from '../identity/actor.js'
 import type { PublishTimings } from '../measuring/publish-timings.js'
@@ -13,8 +13,8 @@ import type { QueueGroups, TakenRequest } from '../queue-groups/index.js'
 import { tracedPublish, withTraceparent } from '../tracing/traced-publish.js'
 import { formatTraceparent, parseTraceparent } from '../tracing/traceparent.js'
 import type { Tracer } from '../tracing/tracer.js'
-import type { Author } from './author.js'
-import { type BatchDraft, bytesOf, type Draft, outboundOf, PENDING_OVERHEAD_BYTES } from './draft.js'
+import { type Author, assertRoom } from './author.js'
+import { type BatchDraft, bytesOf, type Draft, outboundOf, PENDING_OVERHEAD_BYTES, refuseItem } from './draft.js'
 import { brokerMessageId, clientOwner } from './message-id.js'
 import { type Observer, observePublish } from './observer.js'
 import type { PublishRates } from './publish-rates.js'
@@ -297,17 +297,4 @@ export class Publisher {
     const { transport } = this.#context
     for (let wait = transport.writable?.(); wait !== undefined; wait = transport.writable?.()) await wait
   }
-}
-
-/** One that is larger than the bound passes while nothing waits: a batch, which its body bounds. */
-function assertRoom({ connection, limits, pendingBytes }: Author, byteCount: number): void {
-  if (pendingBytes === 0 || pendingBytes + byteCount <= limits.maxPendingPublishBytes) return
-  const whose = connection === undefined ? 'caller' : 'connection'
-  throw refusalOf('E_BROKER_UNAVAILABLE', { detail: `too many messages of this ${whose} wait for the broker` })
-}
-
-/** Names the message, in an error with the same code. The refusal of a hook stays as it is. */
-function refuseItem(index: number, error: unknown): never {
-  if (!(error instanceof WebMQError) || error instanceof HookRefusal) throw error
-  throw new WebMQError(error.code, { message: `message ${index} of the batch: ${error.message}`, cause: error })
 }

@@ -5,7 +5,7 @@ import type { LogStats, Position, Reader, ReadRange, ReadResult } from '../../po
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { andThen, type MaybePromise } from '../../ports/maybe-promise.js'
 import { Expiry } from './expiry.js'
-import { LogGaps } from './log-gaps.js'
+import { LogGaps } from './gaps.js'
 import { ReadTurns } from './read-turns.js'
 import { RetainedSet } from './retained-set.js'
 import { SegmentedLog } from './segmented-log.js'
