@@ -16,6 +16,8 @@ const TOPIC_KEY = '$webmq.nodes.'
 const NODE_KEY = '$webmq.node.'
 /** Bytes of a message beyond a payload: its line of text. Anything longer is not from a node. */
 const MAX_LINE_BYTES = 262_144
+/** Content of a part at least. Nodes whose `maxPayloadBytes` is less refuse and count it. */
+const MIN_PART_BYTES = 256
 /** Nodes whose message has begun and not ended. */
 const MAX_PARTIAL_NODES = 1_024
 /** Delay after a failed bind. */
@@ -85,11 +87,11 @@ export class NodeChannel {
     const { broker, maxPayloadBytes, node } = this.#context
     const content = encodeContent(topic, kind, fields, payload)
     const key = to === undefined ? TOPIC_KEY + topic : NODE_KEY + to
-    const roomBytes = maxPayloadBytes - partHeadBytes(node)
+    const roomBytes = Math.max(MIN_PART_BYTES, maxPayloadBytes - partHeadBytes(node))
     const accepted: unknown[] = []
     for (let start = 0; start < content.length; start += roomBytes) {
       const end = start + roomBytes
-      const part = encodePart(node, content.subarray(start, end), end < content.length)
+      const part = encodePart(node, content.subarray(start, end), end < content.length, start / roomBytes)
       accepted.push(broker.publish({ key, payload: part, isBinary: true }))
     }
     this.#pendingCount += accepted.length
@@ -147,12 +149,19 @@ export class NodeChannel {
     }
   }
 
-  #complete({ format, node, hasMore, content }: MessagePart): Buffer | 'incomplete' | undefined {
+  #complete({ format, node, index, hasMore, content }: MessagePart): Buffer | 'incomplete' | undefined {
     if (format !== NODE_FORMAT) {
       this.#context.onFormat(node, format)
       return undefined
     }
-    const known = this.#partials.get(node)
+    const begun = this.#partials.get(node)
+    const known = begun?.chunks.length === index ? begun : undefined
+    // A part is missing: what has begun is lost, and no two messages are joined.
+    if (begun !== undefined && known === undefined) {
+      this.#partials.delete(node)
+      this.#malformedCount++
+    }
+    if (known === undefined && index > 0) return undefined
     if (known === undefined && !hasMore) return content
     const partial = known ?? { chunks: [], byteCount: 0 }
     partial.byteCount += content.length

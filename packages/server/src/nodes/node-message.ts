@@ -2,7 +2,7 @@ import { isId } from 'webmq-client/protocol'
 
 /**
  * The format of messages between nodes. A node reads this format alone, and counts messages of others. A later format
- * keeps the first bytes: format, flags, length of the sender's name, name.
+ * keeps the first bytes: format, flags, length of the sender's name. Then come the index of the part and the name.
  */
 export const NODE_FORMAT = 1
 
@@ -25,11 +25,14 @@ export interface NodeMessage {
 export interface MessagePart {
   readonly format: number
   readonly node: string
+  /** Of the part within its message, from 0. */
+  readonly index: number
   readonly hasMore: boolean
   readonly content: Buffer
 }
 
-const HEAD_BYTES = 3
+const HEAD_BYTES = 5
+const INDEX_AT = 3
 const NEWLINE = 0x0a
 const MORE = 1
 
@@ -39,18 +42,25 @@ export function partHeadBytes(node: string): number {
 }
 
 /** @param node An id: one byte per character. */
-export function encodePart(node: string, content: Uint8Array, hasMore: boolean): Buffer {
-  const head = Buffer.from([NODE_FORMAT, hasMore ? MORE : 0, node.length])
+export function encodePart(node: string, content: Uint8Array, hasMore: boolean, index = 0): Buffer {
+  const head = Buffer.from([NODE_FORMAT, hasMore ? MORE : 0, node.length, index >> 8, index & 0xff])
   return Buffer.concat([head, Buffer.from(node, 'latin1'), content])
 }
 
 /** Reads a part; `undefined` when it is malformed. Its content is a view. */
 export function decodePart(payload: Uint8Array): MessagePart | undefined {
   const bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
+  if (bytes.length < HEAD_BYTES) return undefined
   const [format = 0, flags = 0, length = 0] = bytes
   const node = bytes.toString('latin1', HEAD_BYTES, HEAD_BYTES + length)
   if (!isId(node)) return undefined
-  return { format, node, hasMore: (flags & MORE) !== 0, content: bytes.subarray(HEAD_BYTES + length) }
+  return {
+    format,
+    node,
+    index: bytes.readUInt16BE(INDEX_AT),
+    hasMore: (flags & MORE) !== 0,
+    content: bytes.subarray(HEAD_BYTES + length),
+  }
 }
 
 /** One line of text, `topic kind {…}`, and the payload behind it. @param fields JSON. */
@@ -64,7 +74,7 @@ export function decodeContent(node: string, content: Buffer): NodeMessage | unde
   const end = content.indexOf(NEWLINE)
   if (end < 0) return undefined
   const [, topic = '', kind = '', json = ''] =
-    /^([a-z]+) ([a-z]+) (\{.*\})$/.exec(content.toString('utf8', 0, end)) ?? []
+    /^([a-z]+) ([a-z]+) (\{.*\})$/s.exec(content.toString('utf8', 0, end)) ?? []
   try {
     return { node, topic, kind, fields: JSON.parse(json) as Fields, payload: content.subarray(end + 1) }
   } catch {
