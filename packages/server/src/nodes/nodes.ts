@@ -330,7 +330,9 @@ export class Nodes {
   }
 
   #tellOnce(node: string, fields: object): void {
-    if (this.#told.has(node) || this.#told.size >= MAX_PEERS) return
+    if (this.#told.has(node)) return
+    // Nodes of another format are no peers, so nothing says when they are gone.
+    if (this.#told.size >= MAX_PEERS) this.#told.clear()
     this.#told.add(node)
     this.#context.logger.warn({ peer: node, ...fields }, 'another node has other options, or is of another version')
   }
