@@ -1,3 +1,4 @@
+export { itWhere } from './applies.js'
 export type { BrokerSystem, CreateBrokerSystem } from './broker/harness.js'
 export { historyOf, retaining } from './broker/history-of.js'
 export { ListeningNode } from './broker/listening-node.js'

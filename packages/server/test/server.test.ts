@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import { SignJWT } from 'jose'
 import { afterEach, describe, expect, it } from 'vitest'
+import { itWhere } from 'webmq-conformance'
 import type { WebMQServer } from '../src/api.js'
 import { createServer } from '../src/create-server.js'
 import type { ServerOptions } from '../src/options/options.js'
@@ -359,7 +360,7 @@ describe.each(['native', 'ws', 'uws'] as const)('a server on the %s transport', 
     await second.stop()
   })
 
-  it.runIf(transport !== 'uws')('takes the upgrades of an http server that someone else owns', async () => {
+  itWhere(transport !== 'uws')('takes the upgrades of an http server that someone else owns', async () => {
     const server: WebMQServer = createServer({ transport, port: 0, logLevel: 'silent', closeTimeoutMs: 500 })
     ends.push(() => server.stop({ drainMs: 0 }))
     const httpServer = createHttpServer((request, response) => {
@@ -386,7 +387,7 @@ describe.each(['native', 'ws', 'uws'] as const)('a server on the %s transport', 
     expect((await fetch(`http://127.0.0.1:${port}/health`)).status).toBe(503)
   })
 
-  it.runIf(transport === 'uws')('says that it cannot be attached', async () => {
+  itWhere(transport === 'uws')('says that it cannot be attached', async () => {
     const server = createServer({ transport, port: 0, logLevel: 'silent' })
     ends.push(() => server.stop({ drainMs: 0 }))
     await expect(server.attach(createHttpServer())).rejects.toMatchObject({ code: 'E_UNSUPPORTED' })

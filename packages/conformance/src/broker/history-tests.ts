@@ -1,6 +1,7 @@
-import { beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, expect, it } from 'vitest'
 import type { Broker, BrokerCapabilities, Position } from 'webmq-server/ports'
 import { formatPosition } from 'webmq-server/ports'
+import { describeWhere, itWhere } from '../applies.js'
 import { eventually } from '../transport/eventually.js'
 import {
   type BrokerHarness,
@@ -15,7 +16,7 @@ import { messageIdOf } from './message-id-of.js'
 
 /** The content of a log, and how it joins live messages. */
 export function historyTests(harness: () => BrokerHarness, expected: BrokerCapabilities): void {
-  describe.runIf(expected.history)('history', () => {
+  describeWhere(expected.history)('history', () => {
     let node: RunningNode
     let broker: Broker
     let sink: DeliveryRecorder
@@ -156,13 +157,13 @@ export function historyTests(harness: () => BrokerHarness, expected: BrokerCapab
     })
   })
 
-  describe.runIf(expected.history && expected.manyNodes)('history of several nodes', () => {
+  describeWhere(expected.history && expected.manyNodes)('history of several nodes', () => {
     const read = async (broker: Broker, ...range: Parameters<Broker['read']>) => {
       const { messages } = await broker.read(...range)
       return messages.map(deliveryOf).map(({ text, position }) => ({ text, position }))
     }
 
-    it.runIf(expected.sharedLog)(
+    itWhere(expected.sharedLog)(
       'has one order and the same positions on all nodes, while all publish at once',
       async () => {
         const nodes = [await harness().startNode(), await harness().startNode(), await harness().startNode()]
@@ -183,7 +184,7 @@ export function historyTests(harness: () => BrokerHarness, expected: BrokerCapab
       },
     )
 
-    it.runIf(expected.sharedLog)('goes on at another node from a position that the first has given', async () => {
+    itWhere(expected.sharedLog)('goes on at another node from a position that the first has given', async () => {
       const [a, b] = [await harness().startNode(), await harness().startNode()]
       const { position: since = NOWHERE } = await a.broker.publish(text('a', 'one'))
       const { position: second } = await a.broker.publish(text('a', 'two'))
@@ -199,7 +200,7 @@ export function historyTests(harness: () => BrokerHarness, expected: BrokerCapab
       }
     })
 
-    it.runIf(expected.sharedLog)('is found by a node that starts later, while another one still runs', async () => {
+    itWhere(expected.sharedLog)('is found by a node that starts later, while another one still runs', async () => {
       const { broker } = await harness().startNode()
       for (const body of ['a', 'b', 'c']) await broker.publish(text('key', body))
       const before = await read(broker, { last: 10 }, ['#'])
@@ -208,7 +209,7 @@ export function historyTests(harness: () => BrokerHarness, expected: BrokerCapab
       expect(later.sink.gaps).toEqual([])
     })
 
-    it.runIf(!expected.sharedLog)('has a log on each node of what all nodes publish, whoever listens', async () => {
+    itWhere(!expected.sharedLog)('has a log on each node of what all nodes publish, whoever listens', async () => {
       const [a, b] = [await harness().startNode(), await harness().startNode()]
       const starts = [a, b].map(async ({ broker }) => (await broker.position()) ?? NOWHERE)
       const [sinceA = NOWHERE, sinceB = NOWHERE] = await Promise.all(starts)
@@ -226,7 +227,7 @@ export function historyTests(harness: () => BrokerHarness, expected: BrokerCapab
       }
     })
 
-    it.runIf(!expected.sharedLog)('says gap for a position of another node, and gives nothing twice', async () => {
+    itWhere(!expected.sharedLog)('says gap for a position of another node, and gives nothing twice', async () => {
       const [a, b] = [await harness().startNode(), await harness().startNode()]
       const { position: since = NOWHERE } = await a.broker.publish(text('a', 'one'))
       await a.broker.publish(text('a', 'two'))
@@ -254,7 +255,7 @@ export function historyTests(harness: () => BrokerHarness, expected: BrokerCapab
     })
   })
 
-  describe.runIf(!expected.history)('without history', () => {
+  describeWhere(!expected.history)('without history', () => {
     it('has no positions and reads nothing', async () => {
       const { broker } = await harness().startNode()
       expect(await broker.position()).toBeUndefined()

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { BrokerCapabilities } from 'webmq-server/ports'
+import { describeWhere, itWhere } from '../applies.js'
 import { eventually } from '../transport/eventually.js'
 import { type BrokerHarness, deliveredUpTo, deliveryOf, text } from './harness.js'
 import { historyOf } from './history-of.js'
@@ -34,7 +35,7 @@ export function messageIdTests(harness: () => BrokerHarness, expected: BrokerCap
     })
   })
 
-  describe.runIf(expected.history)('logged and other keys', () => {
+  describeWhere(expected.history)('logged and other keys', () => {
     it('answers each logged publish of a turn with its position, and no other', async () => {
       const node = await harness().startNode(MIXED)
       const { broker, sink } = node
@@ -57,7 +58,7 @@ export function messageIdTests(harness: () => BrokerHarness, expected: BrokerCap
     })
   })
 
-  describe.runIf(expected.manyNodes)('message ids on several nodes', () => {
+  describeWhere(expected.manyNodes)('message ids on several nodes', () => {
     it('are delivered once on each node, when two publish them at once', async () => {
       const [a, b] = [await harness().startNode(), await harness().startNode()]
       for (const node of [a, b]) await node.bind('#')
@@ -84,7 +85,7 @@ export function messageIdTests(harness: () => BrokerHarness, expected: BrokerCap
         expect(answers[index]?.[0]?.position).toEqual(positionOf.get(number))
     })
 
-    it.runIf(expected.sharedLog)('are answered with the first position by a node that has the log', async () => {
+    itWhere(expected.sharedLog)('are answered with the first position by a node that has the log', async () => {
       const [a, b] = [await harness().startNode(), await harness().startNode()]
       await b.bind('#')
       const messageIds = ['first', 'second'].map(messageIdOf)

@@ -1,5 +1,6 @@
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import type { BrokerCapabilities } from 'webmq-server/ports'
+import { describeWhere, itWhere } from '../applies.js'
 import { eventually } from '../transport/eventually.js'
 import { type BrokerHarness, deliveredUpTo, type RunningNode, text } from './harness.js'
 
@@ -10,7 +11,7 @@ const KEYS = ['order.0', 'order.1', 'order.2']
 
 /** Several nodes on one broker. */
 export function nodeTests(harness: () => BrokerHarness, expected: BrokerCapabilities): void {
-  describe.runIf(!expected.manyNodes)('nodes', () => {
+  describeWhere(!expected.manyNodes)('nodes', () => {
     it('carries nothing to another node, and says so', async () => {
       const [a, b] = [await harness().startNode(), await harness().startNode()]
       await b.bind('#')
@@ -20,7 +21,7 @@ export function nodeTests(harness: () => BrokerHarness, expected: BrokerCapabili
     })
   })
 
-  describe.runIf(expected.manyNodes)('nodes', () => {
+  describeWhere(expected.manyNodes)('nodes', () => {
     it('carries a message to every node that wants it, and to no other', async () => {
       const [a, b, c] = await startNodes(harness(), 3)
       await a.bind('to.a.#')
@@ -54,7 +55,7 @@ export function nodeTests(harness: () => BrokerHarness, expected: BrokerCapabili
       expect(publisher.broker.stats()).toMatchObject({ receivedCount: 0, acceptedCount: 203 })
     })
 
-    it.runIf(expected.queueGroups)(
+    itWhere(expected.queueGroups)(
       'carries what nodes say to one node in order, behind what they said to all',
       async () => {
         const [a, b, c] = await startNodes(harness(), 3)

@@ -1,6 +1,7 @@
-import { beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, expect, it } from 'vitest'
 import type { Broker, BrokerCapabilities, HistoryOptions, Position, ReadRange } from 'webmq-server/ports'
 import { RetainRules } from 'webmq-server/ports'
+import { describeWhere, itWhere } from '../applies.js'
 import { eventually } from '../transport/eventually.js'
 import { type BrokerHarness, deliveryOf, type RunningNode, text } from './harness.js'
 import { historyOf } from './history-of.js'
@@ -18,7 +19,7 @@ const STATE: HistoryOptions = {
 
 /** The last message of each key: read at one position, joined with live messages, kept when the log drops it. */
 export function stateTests(harness: () => BrokerHarness, expected: BrokerCapabilities): void {
-  describe.runIf(expected.history && !expected.sharedLog)('state', () => {
+  describeWhere(expected.history && !expected.sharedLog)('state', () => {
     it('retains nothing where each node has a log of its own, and says so', async () => {
       const { broker } = await harness().startNode(STATE)
       expect(broker.capabilities.retained).toBe(false)
@@ -28,7 +29,7 @@ export function stateTests(harness: () => BrokerHarness, expected: BrokerCapabil
     })
   })
 
-  describe.runIf(expected.sharedLog)('state', () => {
+  describeWhere(expected.sharedLog)('state', () => {
     let node: RunningNode
     let broker: Broker
 
@@ -123,7 +124,7 @@ export function stateTests(harness: () => BrokerHarness, expected: BrokerCapabil
       }
     })
 
-    it.runIf(expected.durable)('has the state after all nodes have stopped', async () => {
+    itWhere(expected.durable)('has the state after all nodes have stopped', async () => {
       await set('state.a', 'a1')
       await set('state.b', 'b1')
       await set('state.a', '')

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { TransportCapabilities } from 'webmq-server/ports'
+import { itWhere } from '../applies.js'
 import { eventually } from './eventually.js'
 import { type CreateTransport, DEFAULT_OPTIONS, group, Harness } from './harness.js'
 
@@ -29,7 +30,7 @@ export function answerTests(create: CreateTransport, expected: TransportCapabili
       return { harness, first, second, connection }
     }
 
-    it.runIf(expected.answers)('go to everybody who sends the same text, and the sink is not told', async () => {
+    itWhere(expected.answers)('go to everybody who sends the same text, and the sink is not told', async () => {
       const { harness, first, second } = await start(VALID_MS)
       second.send('time?')
       first.send('time?')
@@ -40,7 +41,7 @@ export function answerTests(create: CreateTransport, expected: TransportCapabili
       await eventually(() => expect(second.texts).toEqual(['answer 1', 'answer 2']))
     })
 
-    it.runIf(expected.answers)('end with their time', async () => {
+    itWhere(expected.answers)('end with their time', async () => {
       const { first, second } = await start(0)
       second.send('time?')
       await eventually(() => expect(second.texts).toEqual(['answer 2']))
@@ -48,7 +49,7 @@ export function answerTests(create: CreateTransport, expected: TransportCapabili
       await eventually(() => expect(first.texts).toEqual(['answer 1', 'answer 3']))
     })
 
-    it.runIf(expected.answers)('end with the next multicast, which goes first', async () => {
+    itWhere(expected.answers)('end with the next multicast, which goes first', async () => {
       const { harness, first, connection } = await start(VALID_MS)
       harness.transport.join(connection, group(1))
       harness.transport.multicast([group(1)], 'news', false)

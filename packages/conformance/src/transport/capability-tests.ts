@@ -2,6 +2,7 @@ import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { TransportCapabilities } from 'webmq-server/ports'
+import { itWhere } from '../applies.js'
 import { eventually } from './eventually.js'
 import { type CreateTransport, DEFAULT_OPTIONS, group } from './harness.js'
 import { RecordingSink } from './recording-sink.js'
@@ -14,13 +15,13 @@ export function capabilityTests(create: CreateTransport, expected: TransportCapa
       expect(create(DEFAULT_OPTIONS).capabilities).toEqual(expected)
     })
 
-    it.runIf(!expected.attach)('refuses to attach with E_UNSUPPORTED', () => {
+    itWhere(!expected.attach)('refuses to attach with E_UNSUPPORTED', () => {
       const transport = create(DEFAULT_OPTIONS)
       const attach = () => transport.attach(createServer(), new RecordingSink())
       expect(attach).toThrow(expect.objectContaining({ code: 'E_UNSUPPORTED' }))
     })
 
-    it.runIf(expected.attach)('leaves upgrades of other paths to the other listeners of the server', async () => {
+    itWhere(expected.attach)('leaves upgrades of other paths to the other listeners of the server', async () => {
       const server = createServer()
       await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
       onTestFinished(() => void server.close())
@@ -45,7 +46,7 @@ export function capabilityTests(create: CreateTransport, expected: TransportCapa
       expect(sink.upgrades.map(({ path }) => path)).toEqual(['/ws'])
     })
 
-    it.runIf(expected.attach)('takes the upgrades of an http server, until it is told to stop', async () => {
+    itWhere(expected.attach)('takes the upgrades of an http server, until it is told to stop', async () => {
       const server = createServer((_incoming, response) => response.end('http'))
       await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
       onTestFinished(() => void server.close())

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { itWhere } from '../applies.js'
 import { eventually } from './eventually.js'
 import { clientFrame, closeFrame, OPCODE } from './frames.js'
 import { Harness, type TestedTransport } from './harness.js'
@@ -120,7 +121,7 @@ export function closingTests(create: TestedTransport, traits: TransportTraits): 
       await eventually(() => expect(harness.sink.closureOf(connection)).toBeDefined())
     })
 
-    it.runIf(traits.closeHandshake)('waits for the close frame of the peer before it tells of the end', async () => {
+    itWhere(traits.closeHandshake)('waits for the close frame of the peer before it tells of the end', async () => {
       const harness = await Harness.start(create, { closeTimeoutMs: 60_000 })
       const { client, connection } = await harness.connectRaw()
       harness.transport.close(connection, 4001, '')
@@ -132,7 +133,7 @@ export function closingTests(create: TestedTransport, traits: TransportTraits): 
       await client.ended()
     })
 
-    it.runIf(!traits.closeHandshake)('tells of the end when its own close frame is queued', async () => {
+    itWhere(!traits.closeHandshake)('tells of the end when its own close frame is queued', async () => {
       const harness = await Harness.start(create, { closeTimeoutMs: 60_000 })
       const { connection } = await harness.connectRaw()
       harness.transport.close(connection, 4001, 'why')

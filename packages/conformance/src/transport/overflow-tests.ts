@@ -1,5 +1,6 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { TransportCapabilities } from 'webmq-server/ports'
+import { itWhere } from '../applies.js'
 import { eventually } from './eventually.js'
 import { type CreateTransport, group, Harness } from './harness.js'
 import type { RawClient } from './raw-client.js'
@@ -31,7 +32,7 @@ export function overflowTests(
       return { harness, transport, reader, witness }
     }
 
-    it.runIf(!expected.overflow)('are not, without the capability', async () => {
+    itWhere(!expected.overflow)('are not, without the capability', async () => {
       const { transport, reader } = await start()
       transport.join(reader.connection, LATEST)
       for (let number = 0; number < 100; number++) transport.multicast([LATEST], `${number}`, false, undefined, 1)
@@ -73,7 +74,7 @@ export function overflowTests(
       expect(numbers.every((number) => texts.includes(sent[number] ?? ''))).toBe(true)
     }
 
-    it.runIf(expected.overflow)(
+    itWhere(expected.overflow)(
       '`latest`: a member that lags gets the newest of each topic, in order',
       {
         timeout: 60_000,
@@ -101,7 +102,7 @@ export function overflowTests(
 
     if (isShort) return
 
-    it.runIf(expected.overflow)(
+    itWhere(expected.overflow)(
       '`latest` with a notice: it is told before the next message that comes',
       {
         timeout: 60_000,
@@ -119,7 +120,7 @@ export function overflowTests(
       },
     )
 
-    it.runIf(expected.overflow)(
+    itWhere(expected.overflow)(
       '`drop-oldest`: it gets the newest, and a notice where others are missing',
       { timeout: 60_000 },
       async () => {
@@ -138,7 +139,7 @@ export function overflowTests(
       },
     )
 
-    it.runIf(expected.overflow)(
+    itWhere(expected.overflow)(
       'leaves out no message that reaches a member through another group too',
       {
         timeout: 60_000,
@@ -163,7 +164,7 @@ export function overflowTests(
       },
     )
 
-    it.runIf(expected.overflow)(
+    itWhere(expected.overflow)(
       'closes a member with 4008 whose newest messages alone are too much',
       {
         timeout: 60_000,

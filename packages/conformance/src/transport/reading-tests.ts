@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { TransportCapabilities } from 'webmq-server/ports'
+import { itWhere } from '../applies.js'
 import { eventually } from './eventually.js'
 import { clientFrame, OPCODE } from './frames.js'
 import { Harness, type TestedTransport } from './harness.js'
@@ -30,7 +31,7 @@ export function readingTests(create: TestedTransport, expected: TransportCapabil
       await harness.expectToServe()
     })
 
-    it.runIf(!expected.pause)('reads on, without the capability', async () => {
+    itWhere(!expected.pause)('reads on, without the capability', async () => {
       const harness = await Harness.start(create)
       const { client, connection } = await harness.connect()
       harness.transport.pause(connection)
@@ -38,7 +39,7 @@ export function readingTests(create: TestedTransport, expected: TransportCapabil
       await eventually(() => expect(harness.sink.textsOf(connection)).toEqual(['up']))
     })
 
-    it.runIf(expected.pause)('leaves in the socket what a paused connection sends, and nothing of others', async () => {
+    itWhere(expected.pause)('leaves in the socket what a paused connection sends, and nothing of others', async () => {
       const harness = await Harness.start(create)
       const { client, connection } = await harness.connect()
       const other = await harness.connect()
@@ -57,7 +58,7 @@ export function readingTests(create: TestedTransport, expected: TransportCapabil
       expect(harness.sink.textsOf(connection)).toEqual(Array(FLOOD_MESSAGES).fill(payload))
     })
 
-    it.runIf(expected.pause)('pings a paused connection, and does not drop it though its pongs wait', async () => {
+    itWhere(expected.pause)('pings a paused connection, and does not drop it though its pongs wait', async () => {
       const harness = await Harness.start(create, { pingIntervalMs: 60, pingTimeoutMs: 60 })
       const { client, connection } = await harness.connect()
       harness.transport.pause(connection)
@@ -69,7 +70,7 @@ export function readingTests(create: TestedTransport, expected: TransportCapabil
       await eventually(() => expect(harness.sink.textsOf(connection)).toEqual(['still here']))
     })
 
-    it.runIf(expected.pause)('notices after `resume` that a paused peer no longer answers', async () => {
+    itWhere(expected.pause)('notices after `resume` that a paused peer no longer answers', async () => {
       const harness = await Harness.start(create, { pingIntervalMs: 60, pingTimeoutMs: 60 })
       const { client, connection } = await harness.connectRaw()
       harness.transport.pause(connection)
@@ -79,7 +80,7 @@ export function readingTests(create: TestedTransport, expected: TransportCapabil
       await eventually(() => expect(harness.sink.closureOf(connection)?.code).toBe(4003))
     })
 
-    it.runIf(expected.pause)('closes a paused connection with the close handshake', async () => {
+    itWhere(expected.pause)('closes a paused connection with the close handshake', async () => {
       const harness = await Harness.start(create, { closeTimeoutMs: 30_000 })
       const { client, connection } = await harness.connect()
       harness.transport.pause(connection)
@@ -89,7 +90,7 @@ export function readingTests(create: TestedTransport, expected: TransportCapabil
       await eventually(() => expect(harness.sink.closureOf(connection)?.code).toBe(4001))
     })
 
-    it.runIf(expected.pause)('stops while connections are paused', async () => {
+    itWhere(expected.pause)('stops while connections are paused', async () => {
       const harness = await Harness.start(create)
       const { client, connection } = await harness.connect()
       harness.transport.pause(connection)
@@ -97,7 +98,7 @@ export function readingTests(create: TestedTransport, expected: TransportCapabil
       await expect(client.closed).resolves.toMatchObject({ code: 1001 })
     })
 
-    it.runIf(expected.pause)('closes a connection with 4004 whose message does not end in time', async () => {
+    itWhere(expected.pause)('closes a connection with 4004 whose message does not end in time', async () => {
       const harness = await Harness.start(create, { messageTimeoutMs: 300 })
       const begun = await harness.connectRaw()
       const fragments = await harness.connectRaw()

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { PresenceMember } from 'webmq-client/protocol'
+import { itWhere } from 'webmq-conformance'
 import { type FaultProxy, freePort, type ServiceKind, sharedService, startFaultProxy } from 'webmq-services'
 import type { WebMQServer } from '../../src/api.js'
 import { createServer } from '../../src/create-server.js'
@@ -176,7 +177,7 @@ describe.each<ServiceKind | 'mesh'>(['redis', 'nats', 'rabbitmq', 'mesh'])('pres
     process.stdout.write(`  ${kind}: gone ${Math.round(goneMs)} ms after the kill, time to live ${TTL_MS} ms\n`)
   }, 40_000)
 
-  it.runIf(kind !== 'mesh')(
+  itWhere(kind !== 'mesh')(
     'agrees again after an outage of the broker, with what happened meanwhile',
     async () => {
       const meeting = await meet()

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage } from 'node:http'
 import { Agent, type RequestOptions, request } from 'node:https'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { TransportCapabilities } from 'webmq-server/ports'
+import { itWhere } from '../../applies.js'
 import { eventually } from '../eventually.js'
 import { clientFrame, OPCODE } from '../frames.js'
 import { group, Harness, type TestedTransport } from '../harness.js'
@@ -122,7 +123,7 @@ export function trafficTests(create: TestedTransport, expected: TransportCapabil
       expect(transport.stats().slowConsumerCount).toBe(1)
     })
 
-    it.runIf(expected.pause)('keeps what it has decrypted while a connection is paused', async () => {
+    itWhere(expected.pause)('keeps what it has decrypted while a connection is paused', async () => {
       const harness = await Harness.start(create, {}, (transport) => ({
         message: (connection, data) => {
           if (data.byteLength === 1) harness.sink.calling(() => transport.pause(connection))
