@@ -107,12 +107,8 @@ export async function runCargoTests() {
   return count
 }
 
-/** Beyond this, the failures are no accident of a busy machine. */
-const MAX_REPEATED_TESTS = 10
-
 /**
- * Runs vitest. Two cores run many servers and browsers at once, so the files of a few failed tests run once more, alone.
- * A test that then passes counts as passed, and is named as unsteady.
+ * Runs vitest. A test that fails, fails: none is repeated.
  * @param {NodeJS.ProcessEnv} env
  * @param {readonly string[]} args Which tests; all without.
  * @returns {Promise<Count>}
@@ -124,25 +120,14 @@ export async function runVitest(env, args = []) {
   printSkipped(report)
   count.passed = report.numPassedTests
   count.skipped = report.numPendingTests + report.numTodoTests
-  let failures = failuresOf(report)
-  if (failures.length > 0 && failures.length <= MAX_REPEATED_TESTS) {
-    const files = [...new Set(failures.map(({ file }) => file))]
-    print(`\n${failures.length} failed. Their files run once more, alone: ${files.join(' ')}\n`)
-    const again = await playVitest(env, [...files, '--no-file-parallelism'])
-    const left = new Set(failuresOf(again.report).map(({ name }) => name))
-    const ran = new Set(namesOf(again.report))
-    const isLeft = ({ name }) => left.has(name) || !ran.has(name)
-    for (const failure of failures) {
-      if (!isLeft(failure)) print(`  unsteady, passed alone: ${failure.name} (${failure.file}): ${failure.message}`)
-    }
-    count.passed += failures.filter((failure) => !isLeft(failure)).length
-    failures = failures.filter(isLeft)
-    // A failure that is not one of a test, such as an unhandled error, shows in the exit code alone.
-    if (again.exitCode !== 0) count.failed = 1
-  } else if (exitCode !== 0) count.failed = 1
-  if (failures.length > 0) count.failed = failures.length
+  const failures = failuresOf(report)
+  count.failed = failures.length
   count.output = failures.map(({ name, file, message }) => `${file}: ${name}: ${message}\n`).join('')
-  if (count.failed > 0) count.output ||= 'an error outside of the tests: see above\n'
+  // A failure that is not one of a test, such as an unhandled error, shows in the exit code alone.
+  if (exitCode !== 0 && failures.length === 0) {
+    count.failed = 1
+    count.output = 'an error outside of the tests: see above\n'
+  }
   return count
 }
 
@@ -152,14 +137,6 @@ async function playVitest(env, args) {
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${file}`]
   const { exitCode } = await run(bin('vitest'), ['run', ...reporters, ...args], { log: 'vitest', show: true, env })
   return { exitCode, report: existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : undefined }
-}
-
-/** What can fail: tests by their names, and files, whose hooks may fail. */
-function namesOf(report) {
-  return (report?.testResults ?? []).flatMap(({ name, assertionResults }) => [
-    path.relative(ROOT, name),
-    ...assertionResults.map(({ fullName }) => fullName),
-  ])
 }
 
 /** Failed tests, and files that failed otherwise: they could not be loaded, or a hook failed. */
@@ -176,7 +153,7 @@ function firstLine(message = '') {
   return message.split('\n', 1)[0]
 }
 
-/** Suites skip by capability: the name of a skipped test says which one the adapter lacks. */
+/** The name of a skipped test says what it needs. */
 function printSkipped(report) {
   for (const file of report.testResults) {
     for (const { status, fullName } of file.assertionResults) {
