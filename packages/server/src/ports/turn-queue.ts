@@ -41,6 +41,11 @@ export class TurnQueue<Task> {
     }
   }
 
+  /** Called by a task that has cost as much as several: as many fewer start in this turn. */
+  charge(taskCount: number): void {
+    this.#room -= taskCount
+  }
+
   /** Forgets the waiting tasks. */
   clear(): void {
     this.#waiting = []
