@@ -4,7 +4,10 @@ import { jwtVerify } from 'jose'
 import { expect, it } from 'vitest'
 import { PlainTokens } from './plain-token.js'
 
-const SECRETS = ['the first of two secrets, of more than 32 bytes', 'the second of two secrets, of more than 32 bytes']
+const SECRETS = [
+  'the first of two secrets, of more than 32 bytes',
+  'the second of two secrets, of more than 32 bytes',
+] as const
 const NOW_S = 1_800_000_000
 const RULES = { issuer: 'https://issuer.example', audience: 'webmq', clockToleranceS: 5 }
 const ALGORITHMS = ['HS256', 'HS512']
@@ -22,7 +25,12 @@ const CLAIMS = {
 
 const plain = new PlainTokens({ secret: SECRETS, algorithms: ALGORITHMS }, RULES)
 
-function signed(header: string | Buffer, payload: string | Buffer, secret = SECRETS[0], hash = 'sha256'): string {
+function signed(
+  header: string | Buffer,
+  payload: string | Buffer,
+  secret: string = SECRETS[0],
+  hash = 'sha256',
+): string {
   const text = [header, payload].map((part) => Buffer.from(part).toString('base64url')).join('.')
   return `${text}.${createHmac(hash, secret).update(text).digest('base64url')}`
 }
