@@ -4,7 +4,14 @@ import { assertMayListen } from '../identity/access.js'
 import { ANONYMOUS, type Identity, UNIDENTIFIED } from '../identity/index.js'
 import type { TrustedProxies } from '../identity/trusted-proxies.js'
 import { isPromise } from '../ports/maybe-promise.js'
-import type { ConnectionId, Transport, TransportSink, UpgradeId, UpgradeRequest } from '../ports/transport.js'
+import type {
+  ConnectionId,
+  MessageMemory,
+  Transport,
+  TransportSink,
+  UpgradeId,
+  UpgradeRequest,
+} from '../ports/transport.js'
 import type { Refusals } from '../publishing/refusals.js'
 import { encodeSseServerMessage } from '../routing/sse-events.js'
 import type { Dispatcher } from '../session/dispatcher.js'
@@ -131,9 +138,9 @@ export class Gateway implements TransportSink {
     else if (stream !== undefined) this.#beginStream(session, stream)
   }
 
-  message(connection: ConnectionId, data: Uint8Array, isBinary: boolean): void {
+  message(connection: ConnectionId, data: Uint8Array, isBinary: boolean, memory?: MessageMemory): void {
     const session = this.#context.sessions.get(connection)
-    if (session !== undefined) this.#context.dispatcher.receive(session, data, isBinary)
+    if (session !== undefined) this.#context.dispatcher.receive(session, data, isBinary, memory)
   }
 
   drained(connection: ConnectionId): void {
