@@ -1,15 +1,15 @@
 import type { FakeClient } from 'webmq-conformance'
 import { FakeTransport, type FakeUpgrade } from 'webmq-conformance'
-import type { AuditLog } from '../src/audit/log.js'
+import type { Logger } from '../src/base/logger.js'
 import { MemoryBroker } from '../src/brokers/memory/broker.js'
 import { Webhook } from '../src/hooks/index.js'
 import { ReloadableVerifier, type TokenVerifier } from '../src/identity/index.js'
-import type { Logger } from '../src/logger.js'
 import { Server } from '../src/node/server.js'
+import type { AuditLog } from '../src/observing/audit/log.js'
+import type { Observer } from '../src/observing/observer.js'
 import { resolveOptions, type ServerOptions } from '../src/options/options.js'
 import type { Broker } from '../src/ports/broker.js'
 import { formatPosition } from '../src/ports/position.js'
-import type { Observer } from '../src/publishing/observer.js'
 import { memoryOptions } from './memory-options.js'
 
 /** A logged line. */

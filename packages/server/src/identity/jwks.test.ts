@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { SignJWT } from 'jose'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { WebMQError } from 'webmq-client/protocol'
-import type { Logger } from '../logger.js'
+import type { Logger } from '../base/logger.js'
 import { ReloadableVerifier } from './reloadable-verifier.js'
 import { createTokenVerifier, type TokenVerifier } from './token-verifier.js'
 

@@ -8,8 +8,8 @@ import {
   type JWSHeaderParameters,
 } from 'jose'
 import { WebMQError } from 'webmq-client/protocol'
-import type { Logger } from '../logger.js'
-import { limitedSignal } from '../ports/limited-signal.js'
+import { limitedSignal } from '../base/limited-signal.js'
+import type { Logger } from '../base/logger.js'
 
 /** After this time, the next token starts a fetch, so that removed keys stop working. */
 const FRESH_MS = 600_000

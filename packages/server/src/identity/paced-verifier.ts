@@ -1,6 +1,6 @@
 import { WebMQError } from 'webmq-client/protocol'
-import { Counts } from '../measuring/counts.js'
-import { TurnQueue } from '../ports/turn-queue.js'
+import { Counts } from '../base/counts.js'
+import { TurnQueue } from '../base/turn-queue.js'
 import type { Identity } from './identity.js'
 import { TOKEN_FAILURES, type TokenFailure, tokenFailureOf } from './token-failures.js'
 import type { TokenVerifier } from './token-verifier.js'

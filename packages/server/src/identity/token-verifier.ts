@@ -1,6 +1,6 @@
 import { errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from 'jose'
 import { WebMQError } from 'webmq-client/protocol'
-import type { Logger } from '../logger.js'
+import type { Logger } from '../base/logger.js'
 import type { WordLimits } from '../ports/word-limits.js'
 import { claimDefect } from './claim-text.js'
 import { parseGrants } from './grants.js'

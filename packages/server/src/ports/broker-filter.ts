@@ -1,3 +1,4 @@
+import type { MaybePromise } from '../base/maybe-promise.js'
 import type {
   Accepted,
   Broker,
@@ -10,7 +11,6 @@ import type {
   ReadRange,
   ReadResult,
 } from './broker.js'
-import type { MaybePromise } from './maybe-promise.js'
 
 /**
  * A broker that forwards every call to another one. A subclass overrides the members that it changes. It has

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { WebMQError } from 'webmq-client/protocol'
+import { within } from '../../base/within.js'
 import {
   type Accepted,
   BROKER_STOP_MS,
@@ -14,7 +15,6 @@ import {
   type ReadRange,
   type ReadResult,
 } from '../../ports/broker.js'
-import { within } from '../../ports/within.js'
 import { duplicateOf } from '../dedupe/publish-ids.js'
 import { Bindings } from './bindings.js'
 import { EPHEMERAL_KEY } from './ephemeral.js'

@@ -1,4 +1,6 @@
 import { type GapReason, WebMQError } from 'webmq-client/protocol'
+import { deferred } from '../../base/deferred.js'
+import { within } from '../../base/within.js'
 import type {
   LogStats,
   Position,
@@ -8,10 +10,8 @@ import type {
   RefusedMessage,
   RetainedStats,
 } from '../../ports/broker.js'
-import { deferred } from '../../ports/deferred.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { inboundDefect, refusedMessage } from '../../ports/inbound-check.js'
-import { within } from '../../ports/within.js'
 import { DuplicateFilter, type DuplicateFilterOptions } from '../dedupe/duplicate-filter.js'
 import { HistoryLog } from '../log/history-log.js'
 import type { RetainedMessage } from '../log/retained-set.js'

@@ -1,6 +1,6 @@
-import type { WorkStats } from '../../api.js'
-import { Deadlines } from '../../deadlines.js'
+import { Deadlines } from '../../base/deadlines.js'
 import type { MessageMemory, Transport } from '../../ports/transport.js'
+import type { WorkStats } from '../../ports/work-meter.js'
 import { type Pace, ROUND_UNITS, WorkAccount, type WorkLimits, type WorkOwner } from './account.js'
 import type { RawMessage } from './backlog.js'
 

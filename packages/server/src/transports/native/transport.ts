@@ -1,6 +1,7 @@
 import type { Server } from 'node:http'
 import { WebMQError } from 'webmq-client/protocol'
 import type { NativeEngine } from 'webmq-native'
+import { within } from '../../base/within.js'
 import type {
   AcceptOptions,
   ConnectionId,
@@ -17,7 +18,6 @@ import type {
   TransportStats,
   UpgradeId,
 } from '../../ports/transport.js'
-import { within } from '../../ports/within.js'
 import { attachEngine } from './attach.js'
 import { NativeBackpressure } from './backpressure.js'
 import { NativeCommands } from './commands.js'

@@ -1,5 +1,5 @@
 import { ERRORS } from 'webmq-client/protocol'
-import { copyFrame } from '../../ports/copy-bytes.js'
+import { copyFrame } from '../../ports/copy-frame.js'
 import type { ConnectionId, FrameData, GroupId, TransportOptions } from '../../ports/transport.js'
 import type { Connections } from '../connections.js'
 import { Keepalive } from '../keepalive.js'

@@ -1,6 +1,7 @@
 import type { IncomingMessage, Server } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebMQError } from 'webmq-client/protocol'
+import { within } from '../../base/within.js'
 import type {
   AcceptOptions,
   ConnectionId,
@@ -17,7 +18,6 @@ import type {
   TransportStats,
   UpgradeId,
 } from '../../ports/transport.js'
-import { within } from '../../ports/within.js'
 import { connectionLimit } from '../connection-limit.js'
 import { type AnyConnection, Connections } from '../connections.js'
 import { isStreamId } from '../response-body/requests.js'
