@@ -13,12 +13,14 @@ import type { ChosenTransport, TransportRequest } from './node/server-parts.js'
 import type { WebMQServer } from './node/webmq-server.js'
 import { AuditLog } from './observing/audit/log.js'
 import { meshPlacesOf } from './options/mesh-address.js'
-import { type ResolvedOptions, resolveOptions, type ServerOptions, type TransportName } from './options/options.js'
+import { type ResolvedOptions, resolveOptions } from './options/options.js'
+import type { ServerOptions, TransportName } from './options/server-options.js'
 import type { Broker } from './ports/broker.js'
 import { brokerNameOf, withoutPasswords } from './ports/broker-address.js'
 import { historyRulesOf } from './ports/history-rules.js'
 import { retainRulesOf } from './ports/retain-rules.js'
-import type { Transport, TransportOptions } from './ports/transport.js'
+import type { Transport } from './ports/transport.js'
+import type { TransportOptions } from './ports/transport-options.js'
 
 /**
  * Creates a server; call `start` or `attach` to run it. Only this file knows all transports and brokers; it loads only

@@ -25,13 +25,12 @@ export type { CertificateStats } from './identity/certificates/store.js'
 export type { Claims, Grant, Identity, JwtOptions } from './identity/index.js'
 export type { ReloadResult, ServerAddress, ServerEvents, WebMQServer } from './node/webmq-server.js'
 export type { BrokerChange } from './observing/health/broker-watch.js'
-export type { MetricsAudience, ServerOptions } from './options/options.js'
+export type { MetricsAudience, ServerOptions } from './options/server-options.js'
 export type {
   Accepted,
   Broker,
   BrokerCapabilities,
   BrokerSink,
-  BrokerStats,
   BrokerStatus,
   InboundMessage,
   OutboundMessage,
@@ -39,7 +38,9 @@ export type {
   ReadRange,
   ReadResult,
 } from './ports/broker.js'
+export type { BrokerStats } from './ports/broker-stats.js'
 export type * from './ports/transport.js'
+export type * from './ports/transport-options.js'
 export type { BatchMessage, PublishOptions, PublishResult } from './publishing/publish-options.js'
 export type { LocalGap, LocalHandler, LocalMessage } from './routing/in-process/listeners.js'
 export type { HistoryMessage, HistoryQuery, HistoryResult } from './routing/in-process/read-history.js'

@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { itWhere } from 'webmq-conformance'
 import { createServer } from '../src/create-server.js'
 import type { WebMQServer } from '../src/node/webmq-server.js'
-import type { ServerOptions } from '../src/options/options.js'
+import type { ServerOptions } from '../src/options/server-options.js'
 import { type ConnectOptions, ProtocolClient } from './protocol-client.js'
 
 const SECRET = 'a secret of more than thirty-two bytes'

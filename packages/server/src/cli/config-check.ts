@@ -1,5 +1,7 @@
 import { WebMQError } from 'webmq-client/protocol'
-import { type ResolvedOptions, resolveOptions, splitName, tlsFilesOf, warningsOf } from '../options/options.js'
+import { type ResolvedOptions, resolveOptions, splitName } from '../options/options.js'
+import { warningsOf } from '../options/rules.js'
+import { tlsFilesOf } from '../options/server-options.js'
 import type { OptionSpec } from '../options/spec.js'
 import { OPTIONS } from '../options/table.js'
 import { withoutSecrets } from '../options/without-secrets.js'

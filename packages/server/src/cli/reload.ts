@@ -3,7 +3,8 @@ import type { Logger } from '../base/logger.js'
 import { type Hooks, loadHooks } from '../hooks/index.js'
 import { FileWatch } from '../identity/certificates/file-watch.js'
 import type { WebMQServer } from '../node/webmq-server.js'
-import { type ResolvedOptions, resolveOptions, type ServerOptions, splitName } from '../options/options.js'
+import { type ResolvedOptions, resolveOptions, splitName } from '../options/options.js'
+import type { ServerOptions } from '../options/server-options.js'
 import type { FileRecorder } from './option-sources.js'
 
 /** What gets the changes. */

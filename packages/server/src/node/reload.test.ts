@@ -8,7 +8,7 @@ import { Backend } from '../../test/hooks/backend.js'
 import { createLogger } from '../base/logger.js'
 import { createServer } from '../create-server.js'
 import { Signer } from '../hooks/webhooks/signature.js'
-import type { ServerOptions } from '../options/options.js'
+import type { ServerOptions } from '../options/server-options.js'
 import type { OptionSpec } from '../options/spec.js'
 import { OPTIONS } from '../options/table.js'
 

@@ -7,7 +7,8 @@ import type { TransportChoice } from '../observing/health/transport-choice.js'
 import type { Observer } from '../observing/observer.js'
 import type { ResolvedOptions } from '../options/options.js'
 import type { Broker } from '../ports/broker.js'
-import type { TlsCertificate, Transport } from '../ports/transport.js'
+import type { Transport } from '../ports/transport.js'
+import type { TlsCertificate } from '../ports/transport-options.js'
 
 /** A transport, and why it was chosen. */
 export interface ChosenTransport {

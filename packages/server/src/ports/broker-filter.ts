@@ -4,13 +4,13 @@ import type {
   Broker,
   BrokerCapabilities,
   BrokerSink,
-  BrokerStats,
   OutboundMessage,
   Position,
   Reader,
   ReadRange,
   ReadResult,
 } from './broker.js'
+import type { BrokerStats } from './broker-stats.js'
 
 /**
  * A broker that forwards every call to another one. A subclass overrides the members that it changes. It has

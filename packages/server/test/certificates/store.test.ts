@@ -8,7 +8,8 @@ import { type Certificate, makeCertificate } from 'webmq-services'
 import type { Logger } from '../../src/base/logger.js'
 import { CertificateStore } from '../../src/identity/certificates/store.js'
 import { certificateNames } from '../../src/ports/certificate-names.js'
-import type { TlsCertificate, Transport } from '../../src/ports/transport.js'
+import type { Transport } from '../../src/ports/transport.js'
+import type { TlsCertificate } from '../../src/ports/transport-options.js'
 
 const INTERVAL_MS = 20
 

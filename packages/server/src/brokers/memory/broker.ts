@@ -5,13 +5,13 @@ import type {
   Broker,
   BrokerCapabilities,
   BrokerSink,
-  BrokerStats,
   OutboundMessage,
   Position,
   Reader,
   ReadRange,
   ReadResult,
 } from '../../ports/broker.js'
+import type { BrokerStats } from '../../ports/broker-stats.js'
 import { DedupeWindow } from '../../ports/dedupe-window.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { assertMessageId } from '../../ports/message-id.js'

@@ -8,13 +8,13 @@ import {
   type Broker,
   type BrokerCapabilities,
   type BrokerSink,
-  type BrokerStats,
   type OutboundMessage,
   type Position,
   type Reader,
   type ReadRange,
   type ReadResult,
 } from '../../ports/broker.js'
+import type { BrokerStats } from '../../ports/broker-stats.js'
 import { inboundDefect, refusedMessage } from '../../ports/inbound-check.js'
 import { assertMessageId } from '../../ports/message-id.js'
 import { accepted, inbound } from '../../ports/messages.js'

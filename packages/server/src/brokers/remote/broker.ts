@@ -7,7 +7,6 @@ import {
   type Broker,
   type BrokerCapabilities,
   type BrokerSink,
-  type BrokerStats,
   type BrokerStatus,
   type OutboundMessage,
   type Position,
@@ -15,6 +14,7 @@ import {
   type ReadRange,
   type ReadResult,
 } from '../../ports/broker.js'
+import type { BrokerStats } from '../../ports/broker-stats.js'
 import { duplicateOf } from '../dedupe/publish-ids.js'
 import { Bindings } from './bindings.js'
 import { EPHEMERAL_KEY } from './ephemeral.js'

@@ -1,7 +1,7 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
 import { WebMQError } from 'webmq-client/protocol'
-import type { TlsCertificate } from '../../ports/transport.js'
+import type { TlsCertificate } from '../../ports/transport-options.js'
 
 /** The two files of one certificate, PEM. */
 export interface CertificateFiles {

@@ -3,7 +3,7 @@ import { WebMQError } from 'webmq-client/protocol'
 import type { FakeClient } from 'webmq-conformance'
 import { FakeServer } from '../../../test/fake-server.js'
 import { FaultyBroker, type FaultyBrokerOptions } from '../../../test/faulty-broker.js'
-import type { ServerOptions } from '../../options/options.js'
+import type { ServerOptions } from '../../options/server-options.js'
 
 async function started(options: ServerOptions = {}, brokerOptions: FaultyBrokerOptions = {}) {
   const broker = new FaultyBroker(brokerOptions)

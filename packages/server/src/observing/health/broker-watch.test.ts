@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { WebMQError } from 'webmq-client/protocol'
 import { recordingLogger } from '../../../test/fake-server.js'
-import type { BrokerStats } from '../../ports/broker.js'
+import type { BrokerStats } from '../../ports/broker-stats.js'
 import { type BrokerChange, BrokerWatch } from './broker-watch.js'
 
 const STATS: BrokerStats = {

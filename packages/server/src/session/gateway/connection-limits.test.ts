@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import type { FakeClient } from 'webmq-conformance'
 import { FakeServer } from '../../../test/fake-server.js'
 import { FakeVerifier } from '../../../test/fake-verifier.js'
-import type { ServerOptions } from '../../options/options.js'
+import type { ServerOptions } from '../../options/server-options.js'
 
 const GRANTS = [{ keys: ['#'], allow: ['listen', 'publish'] as const }]
 const ONE = '203.0.113.7'

@@ -10,14 +10,13 @@ import type {
   GroupOverflow,
   OutboxLevel,
   Rejection,
-  TlsCertificate,
   Transport,
   TransportAddress,
-  TransportOptions,
   TransportSink,
   TransportStats,
   UpgradeId,
 } from '../../ports/transport.js'
+import type { TlsCertificate, TransportOptions } from '../../ports/transport-options.js'
 import { attachEngine } from './attach.js'
 import { NativeBackpressure } from './backpressure.js'
 import { NativeCommands } from './commands.js'

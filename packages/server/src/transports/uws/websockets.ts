@@ -1,6 +1,7 @@
 import { ERRORS } from 'webmq-client/protocol'
 import { copyFrame } from '../../ports/copy-frame.js'
-import type { ConnectionId, FrameData, GroupId, TransportOptions } from '../../ports/transport.js'
+import type { ConnectionId, FrameData, GroupId } from '../../ports/transport.js'
+import type { TransportOptions } from '../../ports/transport-options.js'
 import type { Connections } from '../connections.js'
 import { Keepalive } from '../keepalive.js'
 import type { SinkCalls } from '../sink-calls.js'

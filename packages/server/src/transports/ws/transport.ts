@@ -10,14 +10,13 @@ import type {
   GroupOverflow,
   OutboxLevel,
   Rejection,
-  TlsCertificate,
   Transport,
   TransportAddress,
-  TransportOptions,
   TransportSink,
   TransportStats,
   UpgradeId,
 } from '../../ports/transport.js'
+import type { TlsCertificate, TransportOptions } from '../../ports/transport-options.js'
 import { connectionLimit } from '../connection-limit.js'
 import { type AnyConnection, Connections } from '../connections.js'
 import { isStreamId } from '../response-body/requests.js'
