@@ -13,15 +13,10 @@ import type {
   TransportSink,
   TransportStats,
   UpgradeId,
-  UpgradeRequest,
 } from 'webmq-server/ports'
 import { copyFrame } from 'webmq-server/ports'
 import { FakeClient } from './fake-client.js'
-
-/** An upgrade request to a {@link FakeTransport}; absent fields are those of a plain client. */
-export type FakeUpgrade = Partial<
-  Pick<UpgradeRequest, 'kind' | 'path' | 'query' | 'headers' | 'subprotocols' | 'remoteAddress'>
->
+import type { FakeUpgrade } from './fake-upgrade.js'
 
 interface FakeConnection {
   readonly client: FakeClient

@@ -1,19 +1,5 @@
-export type {
-  BatchMessage,
-  LocalListenOptions,
-  LocalSubscription,
-  PublishOptions,
-  PublishResult,
-  ReloadResult,
-  ServerAddress,
-  ServerBrokerStats,
-  ServerEvents,
-  ServerStats,
-  WebMQServer,
-} from './api.js'
-export type { CertificateStats } from './certificates/store.js'
+export type { Logger, LogLevel } from './base/logger.js'
 export { createServer } from './create-server.js'
-export type { BrokerChange } from './health/broker-watch.js'
 export type {
   ConnectAnswer,
   ConnectRequest,
@@ -34,17 +20,17 @@ export type {
   WebhookOptions,
   WebhookStats,
 } from './hooks/index.js'
+export type { ServerBrokerStats, ServerStats } from './http/stats.js'
+export type { CertificateStats } from './identity/certificates/store.js'
 export type { Claims, Grant, Identity, JwtOptions } from './identity/index.js'
-export type { LocalGap, LocalHandler, LocalMessage } from './in-process/listeners.js'
-export type { HistoryMessage, HistoryQuery, HistoryResult } from './in-process/read-history.js'
-export type { Logger, LogLevel } from './logger.js'
-export type { MetricsAudience, ServerOptions } from './options/options.js'
+export type { ReloadResult, ServerAddress, ServerEvents, WebMQServer } from './node/webmq-server.js'
+export type { BrokerChange } from './observing/health/broker-watch.js'
+export type { MetricsAudience, ServerOptions } from './options/server-options.js'
 export type {
   Accepted,
   Broker,
   BrokerCapabilities,
   BrokerSink,
-  BrokerStats,
   BrokerStatus,
   InboundMessage,
   OutboundMessage,
@@ -52,4 +38,10 @@ export type {
   ReadRange,
   ReadResult,
 } from './ports/broker.js'
+export type { BrokerStats } from './ports/broker-stats.js'
 export type * from './ports/transport.js'
+export type * from './ports/transport-options.js'
+export type { BatchMessage, PublishOptions, PublishResult } from './publishing/publish-options.js'
+export type { LocalGap, LocalHandler, LocalMessage } from './routing/in-process/listeners.js'
+export type { HistoryMessage, HistoryQuery, HistoryResult } from './routing/in-process/read-history.js'
+export type { LocalListenOptions, LocalSubscription } from './routing/in-process/subscription.js'

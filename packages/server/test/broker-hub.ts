@@ -4,12 +4,12 @@ import type {
   Broker,
   BrokerCapabilities,
   BrokerSink,
-  BrokerStats,
   BrokerStatus,
   OutboundMessage,
   Position,
   ReadResult,
 } from '../src/ports/broker.js'
+import type { BrokerStats } from '../src/ports/broker-stats.js'
 
 /** How long a message takes from one node to another, in milliseconds. */
 export type Delay = () => number

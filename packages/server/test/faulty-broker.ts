@@ -4,12 +4,12 @@ import type {
   Broker,
   BrokerCapabilities,
   BrokerSink,
-  BrokerStats,
   BrokerStatus,
   OutboundMessage,
   Position,
   ReadResult,
 } from '../src/ports/broker.js'
+import type { BrokerStats } from '../src/ports/broker-stats.js'
 
 /** A call that waits for the broker to be up. */
 interface Waiting {

@@ -1,5 +1,6 @@
 import type { MemoryBrokerOptions } from '../src/brokers/memory/broker.js'
-import { resolveOptions, type ServerOptions } from '../src/options/options.js'
+import { resolveOptions } from '../src/options/options.js'
+import type { ServerOptions } from '../src/options/server-options.js'
 import { historyRulesOf } from '../src/ports/history-rules.js'
 import { retainRulesOf } from '../src/ports/retain-rules.js'
 

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { encodeContent, encodePart, NODE_FORMAT } from '../src/nodes/node-message.js'
-import type { ServerOptions } from '../src/options/options.js'
+import type { ServerOptions } from '../src/options/server-options.js'
 import { ApiServer, SECRET, tokenOf } from './api-server.js'
 import { BrokerHub, type HubBroker } from './broker-hub.js'
 import { recordingLogger } from './fake-server.js'

@@ -3,7 +3,7 @@ import { SignJWT } from 'jose'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { eventually, SseClient, WebSocketClient } from 'webmq-conformance'
 import { createServer } from '../src/create-server.js'
-import type { ServerOptions } from '../src/options/options.js'
+import type { ServerOptions } from '../src/options/server-options.js'
 import { SseReader } from './sse-reader.js'
 
 const SECRET = 'a secret of more than thirty-two bytes'

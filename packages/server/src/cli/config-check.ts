@@ -1,5 +1,7 @@
 import { WebMQError } from 'webmq-client/protocol'
-import { type ResolvedOptions, resolveOptions, splitName, tlsFilesOf, warningsOf } from '../options/options.js'
+import { type ResolvedOptions, resolveOptions, splitName } from '../options/options.js'
+import { warningsOf } from '../options/rules.js'
+import { tlsFilesOf } from '../options/server-options.js'
 import type { OptionSpec } from '../options/spec.js'
 import { OPTIONS } from '../options/table.js'
 import { withoutSecrets } from '../options/without-secrets.js'
@@ -77,8 +79,8 @@ function lineOf({ name, value, source }: EffectiveOption): string {
 /** @throws {WebMQError} `E_OPTION_INVALID`: a file of a certificate cannot be used. */
 async function certificateProblems({ tls }: ResolvedOptions): Promise<readonly string[]> {
   if (tls === undefined) return []
-  const { readCertificate } = await import('../certificates/read-certificate.js')
-  const { certificateWarnings } = await import('../certificates/warnings.js')
+  const { readCertificate } = await import('../identity/certificates/read-certificate.js')
+  const { certificateWarnings } = await import('../identity/certificates/warnings.js')
   const certificates = await Promise.all(tlsFilesOf(tls).map(readCertificate))
   return certificates.flatMap((certificate) => certificateWarnings(certificate, Date.now()))
 }

@@ -1,4 +1,6 @@
-import { resolveOptions, type ServerOptions, warningsOf } from '../options/options.js'
+import { resolveOptions } from '../options/options.js'
+import { warningsOf } from '../options/rules.js'
+import type { ServerOptions } from '../options/server-options.js'
 import { withoutSecrets } from '../options/without-secrets.js'
 import { unknownVariables } from './environment.js'
 import { type Terminal, warn } from './terminal.js'

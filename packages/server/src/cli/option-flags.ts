@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
 import { WebMQError } from 'webmq-client/protocol'
-import type { ServerOptions } from '../options/options.js'
+import type { ServerOptions } from '../options/server-options.js'
 import {
   type ChoiceOption,
   describeDefault,

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { WebMQError } from 'webmq-client/protocol'
-import { type ServerOptions, splitName } from '../options/options.js'
+import { splitName } from '../options/options.js'
+import type { ServerOptions } from '../options/server-options.js'
 import {
   environmentNameOf,
   type ListOption,

@@ -1,9 +1,10 @@
 import { WebMQError } from 'webmq-client/protocol'
-import type { WebMQServer } from '../api.js'
-import { FileWatch } from '../certificates/file-watch.js'
+import type { Logger } from '../base/logger.js'
 import { type Hooks, loadHooks } from '../hooks/index.js'
-import type { Logger } from '../logger.js'
-import { type ResolvedOptions, resolveOptions, type ServerOptions, splitName } from '../options/options.js'
+import { FileWatch } from '../identity/certificates/file-watch.js'
+import type { WebMQServer } from '../node/webmq-server.js'
+import { type ResolvedOptions, resolveOptions, splitName } from '../options/options.js'
+import type { ServerOptions } from '../options/server-options.js'
 import type { FileRecorder } from './option-sources.js'
 
 /** What gets the changes. */

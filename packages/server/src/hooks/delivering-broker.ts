@@ -1,6 +1,6 @@
+import { andThen, type MaybePromise } from '../base/maybe-promise.js'
 import type { Broker, BrokerSink, InboundMessage, Reader, ReadRange, ReadResult } from '../ports/broker.js'
 import { BrokerFilter } from '../ports/broker-filter.js'
-import { andThen, type MaybePromise } from '../ports/maybe-promise.js'
 import { isReserved } from '../ports/reserved-keys.js'
 import type { HookCalls } from './hook-calls.js'
 

@@ -1,22 +1,14 @@
-import type { Deadlines } from '../deadlines.js'
+import type { Deadlines } from '../base/deadlines.js'
+import type { Logger } from '../base/logger.js'
+import { andThen, isPromise, type MaybePromise } from '../base/maybe-promise.js'
 import { type Actor, isTrusted } from '../identity/actor.js'
 import type { Identity } from '../identity/index.js'
-import type { Logger } from '../logger.js'
 import type { InboundMessage } from '../ports/broker.js'
-import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import type { WordLimits } from '../ports/word-limits.js'
 import { Chain, type ChainContext, type HookOutcome, type Link } from './chain.js'
 import { HOOK_NAMES, type HookClient, type HookName, type Hooks } from './hooks.js'
-import {
-  AskedConnect,
-  AskedDeliver,
-  AskedListen,
-  AskedPresence,
-  AskedPublish,
-  type ConnectFacts,
-  NoticedDisconnect,
-  type PublishChange,
-} from './requests.js'
+import { AskedDeliver, AskedPublish, type PublishChange } from './message-requests.js'
+import { AskedConnect, AskedListen, AskedPresence, type ConnectFacts, NoticedDisconnect } from './requests.js'
 
 /** Hooks of one place: those of the process, or a webhook. */
 export interface HookSource {

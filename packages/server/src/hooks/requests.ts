@@ -1,21 +1,10 @@
-import { WebMQError } from 'webmq-client/protocol'
 import type { Actor } from '../identity/actor.js'
 import type { Claims, Identity } from '../identity/index.js'
-import type { InboundMessage } from '../ports/broker.js'
-import { copyBytes } from '../ports/copy-bytes.js'
-import { formatPosition } from '../ports/position.js'
 import type { WordLimits } from '../ports/word-limits.js'
-import { type EncodedPayload, identityIn, jsonIn, keyIn, payloadIn, readAnswer } from './answers.js'
-import type {
-  ConnectRequest,
-  DeliverRequest,
-  DisconnectNotice,
-  HookClient,
-  HookMessage,
-  ListenRequest,
-  PresenceRequest,
-  PublishRequest,
-} from './hooks.js'
+import { identityIn, jsonIn, readAnswer } from './answers.js'
+import { Asked } from './asked.js'
+import type { ConnectRequest, DisconnectNotice, ListenRequest, PresenceRequest } from './hooks.js'
+import { parsed } from './message-requests.js'
 
 /** What hooks see of an upgrade request. */
 export interface ConnectFacts {
@@ -26,33 +15,6 @@ export interface ConnectFacts {
 
 /** For a renewal: the head of the upgrade request is not kept. */
 const NO_FACTS: ConnectFacts = { path: '', query: '', headers: Object.freeze({}) }
-
-// The classes below are what functions of the application get. What the server reads back is in private fields, which a
-// static method gives away, so that no function can reach it.
-
-abstract class Asked implements HookClient {
-  readonly #caller: Actor
-
-  constructor(caller: Actor) {
-    this.#caller = caller
-  }
-
-  get session(): string {
-    return this.#caller.id
-  }
-
-  get user(): string | undefined {
-    return this.#caller.userId
-  }
-
-  get claims(): Claims | undefined {
-    return this.#caller.claims
-  }
-
-  get address(): string {
-    return this.#caller.address
-  }
-}
 
 /** A connection that asks for an identity. */
 export class AskedConnect extends Asked implements ConnectRequest {
@@ -120,162 +82,6 @@ export class AskedListen extends Asked implements ListenRequest {
 
   static take(_request: AskedListen, answer: unknown): void {
     readAnswer(answer, [])
-  }
-}
-
-const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch (cause) {
-    throw new WebMQError('E_PAYLOAD_INVALID', { detail: 'it is not JSON', cause })
-  }
-}
-
-/** The payload of a message that may be overwritten once the server has gone on. */
-class Borrowed {
-  #bytes: Uint8Array
-  #isOwn: boolean
-  isBinary: boolean
-
-  constructor(bytes: Uint8Array, isBinary: boolean) {
-    this.#bytes = bytes
-    this.#isOwn = false
-    this.isBinary = isBinary
-  }
-
-  /** The application may keep them, and change them. */
-  get own(): Uint8Array {
-    this.keep()
-    return this.#bytes
-  }
-
-  /** The bytes outlive the call that has brought them. */
-  keep(): void {
-    if (this.#isOwn) return
-    this.#bytes = copyBytes(this.#bytes)
-    this.#isOwn = true
-  }
-
-  replace({ payload, isBinary }: EncodedPayload): void {
-    this.#bytes = payload
-    this.#isOwn = true
-    this.isBinary = isBinary
-  }
-
-  json(): unknown {
-    return parsed(decoder.decode(this.#bytes))
-  }
-}
-
-/** What hooks have changed of a message. */
-export interface PublishChange {
-  readonly key: string
-  /** `undefined`: the payload is as it was. */
-  readonly content: EncodedPayload | undefined
-}
-
-/** A publish. */
-export class AskedPublish extends Asked implements PublishRequest, HookMessage {
-  readonly isEphemeral: boolean
-  #key: string
-  readonly #message: Borrowed
-  #content: EncodedPayload | undefined
-  #isChanged = false
-
-  /** @param payload Borrowed until {@link AskedPublish.keep}. */
-  constructor(caller: Actor, key: string, payload: Uint8Array, isBinary: boolean, isEphemeral: boolean) {
-    super(caller)
-    this.#key = key
-    this.isEphemeral = isEphemeral
-    this.#message = new Borrowed(payload, isBinary)
-  }
-
-  get key(): string {
-    return this.#key
-  }
-
-  get isBinary(): boolean {
-    return this.#message.isBinary
-  }
-
-  get payload(): Uint8Array {
-    return this.#message.own
-  }
-
-  /** A function of its own, so that a hook may take the request apart. */
-  readonly json = (): unknown => this.#message.json()
-
-  static take(request: AskedPublish, answer: unknown): void {
-    const members = readAnswer(answer, ['key', 'payload'])
-    if (members === undefined) return
-    if (members.key !== undefined) {
-      request.#key = keyIn(members.key)
-      request.#isChanged = true
-    }
-    if (members.payload !== undefined) {
-      request.#content = payloadIn(members.payload)
-      request.#message.replace(request.#content)
-      request.#isChanged = true
-    }
-  }
-
-  static keep(request: AskedPublish): void {
-    request.#message.keep()
-  }
-
-  /** `undefined` when the message is as it was. */
-  static changeOf(request: AskedPublish): PublishChange | undefined {
-    return request.#isChanged ? { key: request.#key, content: request.#content } : undefined
-  }
-}
-
-/** A message for the listeners of this node. */
-export class AskedDeliver implements DeliverRequest {
-  readonly #message: InboundMessage
-  readonly #payload: Borrowed
-  #change: EncodedPayload | undefined
-  #isDropped = false
-
-  constructor(message: InboundMessage) {
-    this.#message = message
-    this.#payload = new Borrowed(message.payload, message.isBinary)
-  }
-
-  get key(): string {
-    return this.#message.key
-  }
-
-  get isBinary(): boolean {
-    return this.#payload.isBinary
-  }
-
-  get payload(): Uint8Array {
-    return this.#payload.own
-  }
-
-  get position(): string | undefined {
-    const { position } = this.#message
-    return position && formatPosition(position)
-  }
-
-  readonly json = (): unknown => this.#payload.json()
-
-  static take(request: AskedDeliver, answer: unknown): void {
-    const members = readAnswer(answer, ['drop', 'payload'])
-    if (members === undefined) return
-    if (members.drop === true) request.#isDropped = true
-    if (members.payload !== undefined) {
-      request.#change = payloadIn(members.payload)
-      request.#payload.replace(request.#change)
-    }
-  }
-
-  /** The message to deliver; `undefined` for none. */
-  static outcomeOf(request: AskedDeliver): InboundMessage | undefined {
-    if (request.#isDropped) return undefined
-    return request.#change === undefined ? request.#message : { ...request.#message, ...request.#change }
   }
 }
 

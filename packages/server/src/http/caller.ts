@@ -1,10 +1,10 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { WebMQError } from 'webmq-client/protocol'
-import type { Revocations } from '../cluster/index.js'
 import { type Actor, clientOverHttp, operatorAt } from '../identity/actor.js'
 import { unmapped } from '../identity/client-address.js'
 import { ANONYMOUS, type TokenVerifier } from '../identity/index.js'
+import type { Revocations } from '../identity/operators/index.js'
 import { isFromThisMachine } from '../identity/this-machine.js'
 import type { TrustedProxies } from '../identity/trusted-proxies.js'
 

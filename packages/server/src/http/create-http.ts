@@ -1,15 +1,15 @@
 import { fileURLToPath } from 'node:url'
-import type { WebMQServer } from '../api.js'
-import type { Health } from '../health/readiness.js'
+import type { Logger } from '../base/logger.js'
 import type { HookCalls } from '../hooks/index.js'
 import type { TokenVerifier } from '../identity/index.js'
 import { isOriginAllowed } from '../identity/origin.js'
 import type { TrustedProxies } from '../identity/trusted-proxies.js'
-import type { Logger } from '../logger.js'
+import type { Health } from '../observing/health/readiness.js'
 import { isForThisMachineOnly, originPolicyOf } from '../options/access.js'
 import type { ResolvedOptions } from '../options/options.js'
 import { withoutSecrets } from '../options/without-secrets.js'
 import { AdminPage } from './admin/page.js'
+import type { ListenLocally } from './admin/tail.js'
 import { AdminServer } from './admin-server.js'
 import { HttpApi } from './api/api.js'
 import type { ApiNode } from './api/node.js'
@@ -41,7 +41,7 @@ export interface HttpContext {
   readonly metrics: () => MetricsSource | undefined
   readonly servesStreams: () => boolean
   /** For the admin page's tail. */
-  readonly listen: WebMQServer['listen']
+  readonly listen: ListenLocally
 }
 
 /** Creates the HTTP side of a server: probes, metrics, demo page, API, admin port. Nothing listens yet. */
@@ -102,7 +102,7 @@ export function createHttp(context: HttpContext): ServerHttp {
   return { frontend, admin }
 }
 
-function adminPage(callers: Callers, listen: WebMQServer['listen']): AdminPage {
+function adminPage(callers: Callers, listen: ListenLocally): AdminPage {
   const folder = fileURLToPath(new URL('../../admin', import.meta.url))
   return new AdminPage({ folder, callers, listen })
 }

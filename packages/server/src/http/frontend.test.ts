@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { recordingLogger } from '../../test/fake-server.js'
-import type { Health } from '../health/readiness.js'
 import { isOriginAllowed } from '../identity/origin.js'
-import type { MetricsAudience } from '../options/options.js'
+import type { Health } from '../observing/health/readiness.js'
+import type { MetricsAudience } from '../options/server-options.js'
 import { HttpFrontend } from './frontend.js'
 
 const HEALTH: Health = {

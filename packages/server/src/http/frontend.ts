@@ -1,11 +1,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebMQError } from 'webmq-client/protocol'
-import type { HttpStats } from '../api.js'
-import { type Health, readinessOf } from '../health/readiness.js'
+import type { Logger } from '../base/logger.js'
 import { isLoopbackHost } from '../identity/this-machine.js'
-import type { Logger } from '../logger.js'
-import type { MetricsAudience } from '../options/options.js'
+import { type Health, readinessOf } from '../observing/health/readiness.js'
+import type { MetricsAudience } from '../options/server-options.js'
 import type { AdminPage } from './admin/page.js'
 import { type ApiScope, HttpApi } from './api/api.js'
 import { hasBody } from './body.js'
@@ -14,6 +13,7 @@ import { HttpConnections, type HttpLimits } from './connections.js'
 import { allowOrigin, answerPreflight } from './cors.js'
 import { sendError, sendFile, sendJson, sendText } from './responses.js'
 import { findStaticFile, type StaticFile } from './static-files.js'
+import type { HttpStats } from './stats.js'
 
 /** What an {@link HttpFrontend} works with. */
 export interface HttpContext {

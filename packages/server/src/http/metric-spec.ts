@@ -1,5 +1,5 @@
-import type { ServerStats } from '../api.js'
-import { DURATION_BOUNDS, type HistogramStats } from '../measuring/histogram.js'
+import { DURATION_BOUNDS, type HistogramStats } from '../observing/measuring/histogram.js'
+import type { ServerStats } from './stats.js'
 
 /** The source of all metrics. */
 export interface MetricsSource {

@@ -1,9 +1,9 @@
 import type { GapReason } from 'webmq-client/protocol'
-import type { HttpDropReason, ServerStats } from '../api.js'
 import type { WebhookStats } from '../hooks/index.js'
-import { CLOSE_CODES, ERROR_CODES } from '../measuring/measurements.js'
+import { CLOSE_CODES, ERROR_CODES } from '../observing/measuring/measurements.js'
 import type { BrokerStatus } from '../ports/broker.js'
 import { counter, gauge, labelled, type MetricSpec, namesOf, optional } from './metric-spec.js'
+import type { HttpDropReason, ServerStats } from './stats.js'
 import { TIMING_METRICS } from './timing-metrics.js'
 
 const BREAKER_STATES: readonly WebhookStats['breaker'][] = ['closed', 'open', 'half-open']

@@ -1,4 +1,4 @@
-import { HOOK_NAMES } from '../measuring/measurements.js'
+import { HOOK_NAMES } from '../observing/measuring/measurements.js'
 import { histogram, type MetricSpec } from './metric-spec.js'
 
 /** How long things take. */

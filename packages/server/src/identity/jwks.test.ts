@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { SignJWT } from 'jose'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { WebMQError } from 'webmq-client/protocol'
-import type { Logger } from '../logger.js'
+import type { Logger } from '../base/logger.js'
 import { ReloadableVerifier } from './reloadable-verifier.js'
 import { createTokenVerifier, type TokenVerifier } from './token-verifier.js'
 
@@ -36,6 +36,7 @@ function sign({ privateKey, kid, alg }: SigningKey, header: object = {}): Promis
 }
 
 const TEN_MINUTES_MS = 600_000
+const A_DAY_MS = 86_400_000
 
 describe('tokens verified by a key set', () => {
   const old = createKey('old')
@@ -132,6 +133,22 @@ describe('tokens verified by a key set', () => {
     nowMs += 1
     expect(await codeOf(await sign(old)), 'a token does not wait').toBe('accepted')
     await vi.waitFor(async () => expect(await codeOf(await sign(old))).toBe('E_TOKEN_INVALID'))
+  })
+
+  it('looks again at a token that it knows, when the set has changed', async () => {
+    const token = await sign(old)
+    for (let round = 0; round < 2; round++) expect(await codeOf(token)).toBe('accepted')
+    serveKeys(next)
+    nowMs += TEN_MINUTES_MS
+    await vi.waitFor(async () => expect(await codeOf(token)).toBe('E_TOKEN_INVALID'))
+  })
+
+  it('knows no token any more, once the set is too old to be used', async () => {
+    const token = await sign(old)
+    for (let round = 0; round < 2; round++) expect(await codeOf(token)).toBe('accepted')
+    fail()
+    nowMs += A_DAY_MS
+    expect(await codeOf(token)).toBe('E_INTERNAL')
   })
 
   it('lets no token wait for an address that hangs, while it holds a good set', async () => {

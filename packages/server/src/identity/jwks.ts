@@ -8,8 +8,8 @@ import {
   type JWSHeaderParameters,
 } from 'jose'
 import { WebMQError } from 'webmq-client/protocol'
-import type { Logger } from '../logger.js'
-import { limitedSignal } from '../ports/limited-signal.js'
+import { limitedSignal } from '../base/limited-signal.js'
+import type { Logger } from '../base/logger.js'
 
 /** After this time, the next token starts a fetch, so that removed keys stop working. */
 const FRESH_MS = 600_000
@@ -49,6 +49,7 @@ export class RemoteJwks {
   readonly #closing = new AbortController()
   #fetchedAtMs = Number.NEGATIVE_INFINITY
   #unknownKeyFetchAtMs = Number.NEGATIVE_INFINITY
+  #version = 0
   #failure: { readonly error: WebMQError; readonly atMs: number } | undefined
   #pending: Promise<void> | undefined
 
@@ -71,16 +72,25 @@ export class RemoteJwks {
    * @throws jose's `JWKSNoMatchingKey` when the set has no such key.
    */
   async find(header: JWSHeaderParameters, token: FlattenedJWSInput): Promise<CryptoKey> {
-    const ageMs = this.#now() - this.#fetchedAtMs
-    if (ageMs >= STALE_MS) await this.#refresh()
-    // A failure is logged, and told to nobody while the set is in use.
-    else if (ageMs >= FRESH_MS) this.#refresh().catch(() => undefined)
+    if (this.usableVersion() === undefined) await this.#refresh()
     try {
       return await this.#keys(header, token)
     } catch (error) {
       if (!(error instanceof errors.JWKSNoMatchingKey) || !(await this.#refreshForUnknownKey())) throw error
       return await this.#keys(header, token)
     }
+  }
+
+  /**
+   * The number of the set that is in use: what an earlier one has verified may be signed by a key that is gone. `undefined`
+   * when a token must wait for a fetch. Starts a fetch, for which nobody waits, of a set that is no longer fresh.
+   */
+  usableVersion(): number | undefined {
+    const ageMs = this.#now() - this.#fetchedAtMs
+    if (ageMs >= STALE_MS) return undefined
+    // A failure is logged, and told to nobody while the set is in use.
+    if (ageMs >= FRESH_MS) this.#refresh().catch(() => undefined)
+    return this.#version
   }
 
   /** Ends a fetch that is under way; later ones fail. */
@@ -118,6 +128,7 @@ export class RemoteJwks {
     try {
       await this.#keys.reload()
       this.#fetchedAtMs = startedAtMs
+      this.#version++
       this.#failure = undefined
     } catch (err) {
       // The client does not learn the cause; the log does.

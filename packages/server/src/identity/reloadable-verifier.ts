@@ -27,6 +27,10 @@ export class ReloadableVerifier implements TokenVerifier {
     return this.#verifier.verify(token)
   }
 
+  verifyAtOnce(token: string): Identity | undefined {
+    return this.#verifier.verifyAtOnce?.(token)
+  }
+
   /**
    * Prepares other keys and rules. The returned function puts them to use.
    * @param wordLimits Replaces the limits of granted patterns; absent: they stay.

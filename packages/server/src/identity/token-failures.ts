@@ -1,5 +1,5 @@
 import { WebMQError } from 'webmq-client/protocol'
-import { Counts } from '../measuring/counts.js'
+import { Counts } from '../base/counts.js'
 
 /** Why a verifier refused a token. */
 export const TOKEN_FAILURES = [

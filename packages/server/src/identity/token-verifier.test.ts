@@ -205,6 +205,16 @@ describe('a key', () => {
     expect(() => createVerifier({ publicKey })).toThrow('jwt.publicKey')
   })
 
+  it('verifies a token that it knows by new rules', async () => {
+    const verifier = new ReloadableVerifier({ secret: SECRET }, { now: () => NOW_S * 1000 })
+    const token = await signHs({ sub: 'alice', aud: 'one' })
+    expect(await verifier.verify(token)).toBe(await verifier.verify(token))
+    verifier.prepare({ secret: SECRET, audience: 'other' })()
+    expect((await errorOf(verifier, token)).message).toContain('aud')
+    verifier.prepare({ secret: 'another secret of more than 32 bytes, see RFC 7518' })()
+    expect((await errorOf(verifier, token)).message).toContain('signature')
+  })
+
   it('is needed', () => {
     expect(() => createVerifier({})).toThrow(expect.objectContaining({ code: 'E_OPTION_INVALID' }))
   })

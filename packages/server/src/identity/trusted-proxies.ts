@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { Networks } from '../ports/networks.js'
+import { Networks } from '../base/networks.js'
 
 /** Hops of one header that are looked at. Each one before the last is a proxy of the operator. */
 const MAX_HOPS = 32

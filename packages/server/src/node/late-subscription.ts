@@ -1,4 +1,4 @@
-import type { LocalSubscription } from '../api.js'
+import type { LocalSubscription } from '../routing/in-process/subscription.js'
 
 /** A subscription in the process that may begin before its server runs. */
 export class LateSubscription implements LocalSubscription {

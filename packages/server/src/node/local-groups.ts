@@ -1,15 +1,15 @@
 import { isErrorCode, isGroup, validatePattern, WebMQError } from 'webmq-client/protocol'
-import type { RespondOptions } from '../api.js'
-import type { LocalHandler } from '../in-process/listeners.js'
-import { parseJson } from '../in-process/parse-json.js'
-import type { Logger } from '../logger.js'
-import { andThen, type MaybePromise } from '../ports/maybe-promise.js'
+import type { Logger } from '../base/logger.js'
+import { andThen, type MaybePromise } from '../base/maybe-promise.js'
 import { isReserved } from '../ports/reserved-keys.js'
 import type { Author } from '../publishing/author.js'
 import type { Publisher } from '../publishing/publisher.js'
 import { LocalMember, type QueueGroups, type SlotName } from '../queue-groups/index.js'
+import type { LocalHandler } from '../routing/in-process/listeners.js'
+import { parseJson } from '../routing/in-process/parse-json.js'
 import { MAX_WITHIN_MS } from '../session/handlers/request.js'
 import { ProcessDraft } from './process-draft.js'
+import type { RespondOptions } from './webmq-server.js'
 
 /** What the members and requests of the process work with. */
 export interface LocalGroupsContext {

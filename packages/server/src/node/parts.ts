@@ -1,15 +1,15 @@
-import type { ServerEvents } from '../api.js'
+import type { Logger } from '../base/logger.js'
 import type { HookCalls } from '../hooks/index.js'
 import type { TokenVerifier } from '../identity/index.js'
 import type { TrustedProxies } from '../identity/trusted-proxies.js'
-import type { Logger } from '../logger.js'
+import type { Observer } from '../observing/observer.js'
+import type { Tracer } from '../observing/tracing/tracer.js'
 import type { OriginPolicy } from '../options/access.js'
 import type { ResolvedOptions } from '../options/options.js'
 import type { Broker } from '../ports/broker.js'
 import type { Transport } from '../ports/transport.js'
-import type { Observer } from '../publishing/observer.js'
-import type { Tracer } from '../tracing/tracer.js'
 import type { Emitter } from './emitter.js'
+import type { ServerEvents } from './webmq-server.js'
 
 /** The parts of a node. */
 export interface ServerNodeParts {

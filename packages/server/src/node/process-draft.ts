@@ -1,6 +1,6 @@
 import { encodeJson, isMessageId, validateKey, WebMQError } from 'webmq-client/protocol'
-import type { BatchMessage, PublishOptions } from '../api.js'
 import type { BatchDraft } from '../publishing/draft.js'
+import type { BatchMessage, PublishOptions } from '../publishing/publish-options.js'
 
 /** The last valid key: consecutive publishes often use the same key. */
 let validKey: string | undefined

@@ -1,13 +1,14 @@
 import type { Server as NodeHttpServer } from 'node:http'
-import type { AuditLog } from '../audit/log.js'
+import type { Logger } from '../base/logger.js'
 import type { HookCalls, Webhook } from '../hooks/index.js'
 import type { TokenVerifier } from '../identity/index.js'
-import type { Logger } from '../logger.js'
+import type { AuditLog } from '../observing/audit/log.js'
+import type { TransportChoice } from '../observing/health/transport-choice.js'
+import type { Observer } from '../observing/observer.js'
 import type { ResolvedOptions } from '../options/options.js'
 import type { Broker } from '../ports/broker.js'
-import type { TlsCertificate, Transport } from '../ports/transport.js'
-import type { TransportChoice } from '../ports/transport-choice.js'
-import type { Observer } from '../publishing/observer.js'
+import type { Transport } from '../ports/transport.js'
+import type { TlsCertificate } from '../ports/transport-options.js'
 
 /** A transport, and why it was chosen. */
 export interface ChosenTransport {

@@ -1,31 +1,21 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, Server as NodeHttpServer, ServerResponse } from 'node:http'
 import { type PresenceMember, validateKey } from 'webmq-client/protocol'
-import type {
-  BatchMessage,
-  LocalListenOptions,
-  LocalSubscription,
-  PublishOptions,
-  PublishResult,
-  ReloadResult,
-  RequestOptions,
-  RespondOptions,
-  ServerAddress,
-  ServerEvents,
-  ServerStats,
-  WebMQServer,
-} from '../api.js'
-import { CertificateStore } from '../certificates/store.js'
+import { setLogLevel } from '../base/logger.js'
 import { NO_HOOK_COUNTS } from '../hooks/index.js'
 import { createHttp, type ServerHttp } from '../http/create-http.js'
 import type { MetricsSource } from '../http/metric-spec.js'
+import type { ServerStats } from '../http/stats.js'
+import { CertificateStore } from '../identity/certificates/store.js'
 import { TrustedProxies } from '../identity/trusted-proxies.js'
-import type { LocalHandler } from '../in-process/listeners.js'
-import type { HistoryQuery, HistoryResult } from '../in-process/read-history.js'
-import { setLogLevel } from '../logger.js'
-import { type ResolvedOptions, type ServerOptions, tlsFilesOf } from '../options/options.js'
+import type { ResolvedOptions } from '../options/options.js'
 import { planReload } from '../options/reload.js'
+import { type ServerOptions, tlsFilesOf } from '../options/server-options.js'
 import type { TransportAddress } from '../ports/transport.js'
+import type { BatchMessage, PublishOptions, PublishResult } from '../publishing/publish-options.js'
+import type { LocalHandler } from '../routing/in-process/listeners.js'
+import type { HistoryQuery, HistoryResult } from '../routing/in-process/read-history.js'
+import type { LocalListenOptions, LocalSubscription } from '../routing/in-process/subscription.js'
 import { Emitter } from './emitter.js'
 import { LateSubscription } from './late-subscription.js'
 import { Lifecycle, notRunning } from './lifecycle.js'
@@ -33,6 +23,14 @@ import { assertGroup, assertLocalPattern, respondersOf } from './local-groups.js
 import type { ServerNode } from './node.js'
 import type { ServerParts } from './server-parts.js'
 import { VERSION } from './version.js'
+import type {
+  ReloadResult,
+  RequestOptions,
+  RespondOptions,
+  ServerAddress,
+  ServerEvents,
+  WebMQServer,
+} from './webmq-server.js'
 
 const NODE_NAME_BYTES = 6
 

@@ -1,4 +1,4 @@
-import type { DisconnectCode, DisconnectTarget, Revocations } from '../cluster/index.js'
+import type { DisconnectCode, DisconnectTarget, Revocations } from '../identity/operators/index.js'
 import type { Session } from '../session/session.js'
 import type { SessionTable } from '../session/table.js'
 

@@ -1,4 +1,4 @@
-import type { Logger } from '../logger.js'
+import type { Logger } from '../base/logger.js'
 
 /** Something that was started. */
 export interface Stoppable {

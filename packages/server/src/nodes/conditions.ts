@@ -1,4 +1,4 @@
-import type { Deadlines } from '../deadlines.js'
+import type { Deadlines } from '../base/deadlines.js'
 
 /** Waits for conditions that messages of other nodes bring about. */
 export class Conditions {

@@ -1,44 +1,15 @@
 import { isId } from 'webmq-client/protocol'
-import { Deadlines } from '../deadlines.js'
-import type { Logger } from '../logger.js'
-import type { Broker, BrokerStatus, InboundMessage } from '../ports/broker.js'
-import { deferred } from '../ports/deferred.js'
+import { Deadlines } from '../base/deadlines.js'
+import { deferred } from '../base/deferred.js'
+import type { BrokerStatus, InboundMessage } from '../ports/broker.js'
 import { Conditions } from './conditions.js'
+import { Differences } from './differences.js'
 import { LeaseSender } from './lease-sender.js'
 import { NodeChannel } from './node-channel.js'
 import { type Fields, isCount, listOf, NODE_FORMAT, type NodeMessage } from './node-message.js'
 import type { NodeTable, TopicHandler } from './node-table.js'
+import type { NodesContext, NodesStats } from './options.js'
 import { MAX_PEERS, type Peer, Peers } from './peers.js'
-
-/** Settings of {@link Nodes}. */
-export interface NodesContext {
-  /** Name of this node, new with every start: 1 to 36 characters of `[A-Za-z0-9_-]`. */
-  readonly node: string
-  /** Of the software. */
-  readonly version: string
-  /** A hash of the options that all nodes must share. */
-  readonly fingerprint: string
-  readonly broker: Pick<Broker, 'capabilities' | 'bind' | 'publish'>
-  /** Largest message that other nodes accept. */
-  readonly maxPayloadBytes: number
-  /** When a node crashes, what it shares is gone everywhere within this time. */
-  readonly ttlMs: number
-  /** Nodes that are known, and do not answer within this time, are not waited for. Default 1,000. */
-  readonly waitMs?: number
-  readonly logger: Pick<Logger, 'debug' | 'warn'>
-  /** A monotonic clock, in milliseconds. */
-  readonly now?: () => number
-}
-
-/** Counters since the start; gauges at the time of the call. */
-export interface NodesStats {
-  /** Other nodes. */
-  readonly peerCount: number
-  /** Other nodes with other options, or of another version. */
-  readonly differentCount: number
-  /** Messages that could not be read, and those of nodes above the limit. */
-  readonly droppedCount: number
-}
 
 /** The topic of the nodes themselves. */
 const TOPIC = 'nodes'
@@ -67,8 +38,8 @@ export class Nodes {
   readonly #begun = deferred()
   readonly #goneListeners: ((node: string) => void)[] = []
   readonly #leases: LeaseSender
-  /** Nodes whose difference was logged. */
-  readonly #told = new Set<string>()
+  readonly #differences: Differences
+  readonly #validMs: number
   #state: 'idle' | 'open' | 'stopped' = 'idle'
   #isUp = false
   #hasBroker = false
@@ -79,7 +50,9 @@ export class Nodes {
   constructor(context: NodesContext) {
     this.#context = context
     this.#now = context.now ?? (() => performance.now())
+    this.#validMs = Math.floor(context.ttlMs * VALID_SHARE)
     const { node, broker, maxPayloadBytes, logger } = context
+    this.#differences = new Differences(logger)
     const onError = (err: unknown, text: string) => logger.warn({ err }, text)
     this.#deadlines = new Deadlines({ now: this.#now, onError: (err) => onError(err, 'a deadline of nodes failed') })
     this.#conditions = new Conditions(this.#deadlines, this.#now)
@@ -97,7 +70,7 @@ export class Nodes {
       broker,
       maxPayloadBytes,
       onMessage: (message) => this.#handle(message),
-      onFormat: (peer, format) => this.#tellOnce(peer, { format, ownFormat: NODE_FORMAT }),
+      onFormat: (peer, format) => this.#differences.tell(peer, { format, ownFormat: NODE_FORMAT }),
       onError: (err, text) => logger.debug({ err }, text),
     })
     this.#leases = new LeaseSender({
@@ -216,9 +189,8 @@ export class Nodes {
   }
 
   /** A message could not be published; other nodes notice it by themselves. */
-  report(err: unknown, topic: string): void {
+  readonly report = (err: unknown, topic: string): void =>
     this.#context.logger.debug({ err, topic }, 'a message to other nodes could not be published')
-  }
 
   stats(): NodesStats {
     let differentCount = 0
@@ -259,10 +231,6 @@ export class Nodes {
     await this.until(() => this.#peers.size > 0, GREETING_MS)
     await this.until(() => this.#isComplete)
     this.#peers.removeSilent()
-  }
-
-  get #validMs(): number {
-    return Math.floor(this.#context.ttlMs * VALID_SHARE)
   }
 
   get #isComplete(): boolean {
@@ -312,7 +280,8 @@ export class Nodes {
     peer.hasReported = true
     this.#peers.renew(node, peer, validMs)
     peer.isDifferent = version !== this.#context.version || options !== this.#context.fingerprint
-    if (peer.isDifferent) this.#tellOnce(node, { version, hasOtherOptions: options !== this.#context.fingerprint })
+    if (peer.isDifferent)
+      this.#differences.tell(node, { version, hasOtherOptions: options !== this.#context.fingerprint })
     for (const other of others) this.#peers.obtain(other)
     for (const table of this.#tables.values()) {
       if (this.isOpen(table)) table.compare(node, (marks as Fields)[table.name], isGreeting)
@@ -322,18 +291,10 @@ export class Nodes {
   }
 
   #gone(node: string, hasLeft: boolean): void {
-    this.#told.delete(node)
+    this.#differences.forget(node)
     this.channel.forget(node)
     for (const table of this.#tables.values()) table.left(node, hasLeft)
     for (const listener of this.#goneListeners) listener(node)
     this.#conditions.look()
-  }
-
-  #tellOnce(node: string, fields: object): void {
-    if (this.#told.has(node)) return
-    // Nodes of another format are no peers, so nothing says when they are gone.
-    if (this.#told.size >= MAX_PEERS) this.#told.clear()
-    this.#told.add(node)
-    this.#context.logger.warn({ peer: node, ...fields }, 'another node has other options, or is of another version')
   }
 }

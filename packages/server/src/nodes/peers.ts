@@ -1,4 +1,4 @@
-import type { Deadline, Deadlines } from '../deadlines.js'
+import type { Deadline, Deadlines } from '../base/deadlines.js'
 
 /** Another node, as far as this one knows it. */
 export interface Peer {

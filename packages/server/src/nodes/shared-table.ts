@@ -1,4 +1,4 @@
-import { deferred } from '../ports/deferred.js'
+import { deferred } from '../base/deferred.js'
 import { isCount, listOf, type NodeMessage } from './node-message.js'
 import type { NodeTable } from './node-table.js'
 import type { Nodes } from './nodes.js'

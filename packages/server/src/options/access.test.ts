@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { isOriginAllowed } from '../identity/origin.js'
 import { originPolicyOf } from './access.js'
-import { resolveOptions, type ServerOptions } from './options.js'
+import { resolveOptions } from './options.js'
+import type { ServerOptions } from './server-options.js'
 
 function allows(options: ServerOptions, origin: string, host = '127.0.0.1:8080'): boolean {
   const { origins, ownHosts } = originPolicyOf(resolveOptions(options))

@@ -5,15 +5,9 @@ import { MemoryBroker } from '../brokers/memory/broker.js'
 import type { WebhookOptions } from '../hooks/index.js'
 import type { JwtOptions } from '../identity/index.js'
 import type { Broker } from '../ports/broker.js'
-import {
-  type MeshOptions,
-  type ResolvedOptions,
-  resolveOptions,
-  type ServerOptions,
-  type TlsFiles,
-  tlsFilesOf,
-  warningsOf,
-} from './options.js'
+import { type ResolvedOptions, resolveOptions } from './options.js'
+import { warningsOf } from './rules.js'
+import { type MeshOptions, type ServerOptions, type TlsFiles, tlsFilesOf } from './server-options.js'
 import { environmentNameOf, type OptionSpec } from './spec.js'
 import { OPTIONS, type OptionName } from './table.js'
 

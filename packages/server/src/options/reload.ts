@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { brokerNameOf, hasSamePlace } from '../ports/broker-address.js'
-import { type ResolvedOptions, resolveOptions, type ServerOptions, splitName } from './options.js'
+import { type ResolvedOptions, resolveOptions, splitName } from './options.js'
+import type { ServerOptions } from './server-options.js'
 import type { OptionSpec } from './spec.js'
 import { OPTIONS, type OptionName } from './table.js'
 

@@ -2,6 +2,7 @@ import { ownText } from 'webmq-client/protocol'
 import type { GroupId } from '../ports/transport.js'
 import { trieWords } from '../ports/trie-words.js'
 import { MatchCache } from './match-cache.js'
+import { enter, TrieNode, wordsBelow } from './trie-node.js'
 import { DEFAULT_VARIANT, type Format, formatOf, getsMeta, groupOf, indexOf, mayDrop, type Variant } from './variant.js'
 import { WordFilter } from './word-filter.js'
 
@@ -22,53 +23,6 @@ const NO_GROUPS: readonly GroupId[] = []
 const NODE_BYTES = 200
 /** Memory of a routed pattern beside its text and nodes: its entries in maps, and its group. Measured: 200 to 250. */
 const ROUTE_BYTES = 256
-
-/** A node of the trie: the words of a pattern up to here, wildcards included. */
-class TrieNode {
-  readonly parent: TrieNode | undefined
-  readonly word: string
-  /** The only child by exact word: a map would take more memory than the rest of the node. */
-  only: TrieNode | undefined
-  /** Children by exact word, if there are several. */
-  children: Map<string, TrieNode> | undefined
-  star: TrieNode | undefined
-  hash: TrieNode | undefined
-  /** Groups of the patterns that end here: one per variant, and of each pattern with the same meaning (`#.*`, `*.#`). */
-  groups: GroupId[] | undefined
-  /** The last step that entered this node: a match enters a node at most once per word. */
-  step = 0
-
-  constructor(parent: TrieNode | undefined, word: string) {
-    this.parent = parent
-    this.word = word
-  }
-
-  child(word: string): TrieNode | undefined {
-    return this.only === undefined ? this.children?.get(word) : this.only.word === word ? this.only : undefined
-  }
-
-  adopt(child: TrieNode): void {
-    if (this.children === undefined && this.only === undefined) {
-      this.only = child
-      return
-    }
-    this.children ??= new Map()
-    if (this.only !== undefined) this.children.set(this.only.word, this.only)
-    this.only = undefined
-    this.children.set(child.word, child)
-  }
-
-  disown(child: TrieNode): void {
-    if (this.only === child) this.only = undefined
-    this.children?.delete(child.word)
-    if (this.children?.size === 0) this.children = undefined
-  }
-
-  /** No pattern ends here or below. */
-  get isBarren(): boolean {
-    return [this.groups, this.only, this.children, this.star, this.hash].every((part) => part === undefined)
-  }
-}
 
 /** A routed pattern of one variant: one object for all its listeners. */
 export interface Route {
@@ -327,27 +281,5 @@ export class Router {
   #invalidate(pattern: string): void {
     if (pattern.includes('*') || pattern.includes('#')) this.#cache.clear()
     else this.#cache.delete(pattern)
-  }
-}
-
-/** Adds a node to the active nodes, and the `#` below it, which may match no word. */
-function enter(node: TrieNode | undefined, nodes: TrieNode[], step: number): void {
-  while (node !== undefined && node.step !== step) {
-    node.step = step
-    nodes.push(node)
-    node = node.hash
-  }
-}
-
-/** The exact words of all nodes below, with repetitions. */
-function* wordsBelow(root: TrieNode): Generator<string> {
-  const nodes = [root]
-  for (let node = nodes.pop(); node !== undefined; node = nodes.pop()) {
-    for (const child of [node.only, ...(node.children?.values() ?? [])]) {
-      if (child === undefined) continue
-      yield child.word
-      nodes.push(child)
-    }
-    for (const child of [node.star, node.hash]) if (child !== undefined) nodes.push(child)
   }
 }

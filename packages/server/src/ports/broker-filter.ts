@@ -1,16 +1,16 @@
+import type { MaybePromise } from '../base/maybe-promise.js'
 import type {
   Accepted,
   Broker,
   BrokerCapabilities,
   BrokerSink,
-  BrokerStats,
   OutboundMessage,
   Position,
   Reader,
   ReadRange,
   ReadResult,
 } from './broker.js'
-import type { MaybePromise } from './maybe-promise.js'
+import type { BrokerStats } from './broker-stats.js'
 
 /**
  * A broker that forwards every call to another one. A subclass overrides the members that it changes. It has

@@ -1,4 +1,4 @@
-import type { MaybePromise } from './maybe-promise.js'
+import type { MaybePromise } from '../base/maybe-promise.js'
 
 /** Counts the work that the requests of a connection cause. One unit is about a microsecond of one core. */
 export interface WorkMeter {
@@ -8,4 +8,14 @@ export interface WorkMeter {
    *   resolves when the connection closes.
    */
   spend(units: number): MaybePromise<void>
+}
+
+/** Connections that wait because they have caused too much work. Counters since the start; gauges at the time of the call. */
+export interface WorkStats {
+  /** Connections that are not being read at present. */
+  readonly pausedCount: number
+  /** How often reading from a connection was paused. */
+  readonly pauseCount: number
+  /** Memory of messages that wait for the turn of their connection. */
+  readonly backlogBytes: number
 }

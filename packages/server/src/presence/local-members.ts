@@ -1,4 +1,4 @@
-import type { Deadline, Deadlines } from '../deadlines.js'
+import type { Deadline, Deadlines } from '../base/deadlines.js'
 import type { SharedTable } from '../nodes/index.js'
 import type { Member } from './member.js'
 import { addressOf, type Entry, isNewer, type Members } from './members.js'

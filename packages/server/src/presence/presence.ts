@@ -1,5 +1,5 @@
-import { Deadlines } from '../deadlines.js'
-import type { Logger } from '../logger.js'
+import { Deadlines } from '../base/deadlines.js'
+import type { Logger } from '../base/logger.js'
 import { type Nodes, SharedTable } from '../nodes/index.js'
 import type { ConnectionId, Transport } from '../ports/transport.js'
 import { ConnectionPresence, type ConnectionPresenceContext, type PresenceLimits } from './connection.js'

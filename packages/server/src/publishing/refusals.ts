@@ -1,6 +1,6 @@
 import { type ErrorCode, isErrorCode } from 'webmq-client/protocol'
 import type { Actor } from '../identity/actor.js'
-import type { ObservedAction, Observer } from './observer.js'
+import type { ObservedAction, Observer } from '../observing/observer.js'
 
 /** Counts the requests that were answered with an error, through whichever door they came, and tells the observer. */
 export class Refusals {

@@ -1,6 +1,6 @@
 import { replyHeader, taskHeader } from 'webmq-client/protocol'
-import type { MaybePromise } from '../ports/maybe-promise.js'
-import { andThen } from '../ports/maybe-promise.js'
+import type { MaybePromise } from '../base/maybe-promise.js'
+import { andThen } from '../base/maybe-promise.js'
 import type { ConnectionId, Transport } from '../ports/transport.js'
 import { isSearch } from '../ports/word-limits.js'
 import type { Drains } from '../replay/drains.js'

@@ -1,6 +1,6 @@
+import { isPromise, type MaybePromise } from '../base/maybe-promise.js'
 import type { Accepted, Broker, OutboundMessage } from '../ports/broker.js'
 import { BrokerFilter } from '../ports/broker-filter.js'
-import { isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import { isReserved } from '../ports/reserved-keys.js'
 import type { QueueGroups } from './queue-groups.js'
 

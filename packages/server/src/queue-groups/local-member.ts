@@ -1,5 +1,5 @@
 import { encodeJson, isErrorCode, WebMQError } from 'webmq-client/protocol'
-import { copyBytes } from '../ports/copy-bytes.js'
+import { copyBytes } from '../base/copy-bytes.js'
 import type { GroupMember, GroupMessage, Reply, RequestTicket, SlotName } from './group-message.js'
 import type { QueueGroups } from './queue-groups.js'
 import { errorReply } from './requests.js'

@@ -1,4 +1,4 @@
-import type { MaybePromise } from '../ports/maybe-promise.js'
+import type { MaybePromise } from '../base/maybe-promise.js'
 import type { OutboxLevel } from '../ports/transport.js'
 import type { ReplayPacer } from './pacer.js'
 

@@ -1,6 +1,6 @@
 import type { GapReason } from 'webmq-client/protocol'
+import { copyBytes } from '../base/copy-bytes.js'
 import type { InboundMessage } from '../ports/broker.js'
-import { copyBytes } from '../ports/copy-bytes.js'
 import type { GroupId } from '../ports/transport.js'
 
 /** Memory of a message beside its key and payload: two objects, a position, and their places. */

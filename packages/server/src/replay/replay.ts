@@ -1,6 +1,6 @@
 import type { GapReason } from 'webmq-client/protocol'
+import { andThen, type MaybePromise } from '../base/maybe-promise.js'
 import type { Broker, InboundMessage, Position, Reader, ReadRange } from '../ports/broker.js'
-import { andThen, type MaybePromise } from '../ports/maybe-promise.js'
 import { isAfter, parsePosition } from '../ports/position.js'
 import type { LiveBuffer } from './live-buffers.js'
 

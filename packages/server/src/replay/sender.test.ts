@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { deferred } from '../base/deferred.js'
 import type { Position } from '../ports/broker.js'
-import { deferred } from '../ports/deferred.js'
 import type { ConnectionId } from '../ports/transport.js'
 import type { Replay } from './replay.js'
 import { type ReplayRequest, ReplaySender } from './sender.js'

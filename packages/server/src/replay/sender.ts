@@ -1,6 +1,6 @@
 import { encodeMessageFrame, encodeMeta, encodeServerMessage, type ListenOverflow } from 'webmq-client/protocol'
+import { andThen, isPromise, type MaybePromise } from '../base/maybe-promise.js'
 import type { InboundMessage } from '../ports/broker.js'
-import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import { formatPosition } from '../ports/position.js'
 import type { ConnectionId, FrameData, OutboxLevel, Transport } from '../ports/transport.js'
 import { ReplayFlow } from './flow.js'

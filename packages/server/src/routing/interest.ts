@@ -1,8 +1,8 @@
 import { WebMQError } from 'webmq-client/protocol'
+import { isPromise, type MaybePromise } from '../base/maybe-promise.js'
 import type { Route, Router } from '../patterns/router.js'
 import { DEFAULT_VARIANT, type Variant } from '../patterns/variant.js'
 import type { Broker } from '../ports/broker.js'
-import { isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 
 /** What {@link Interest} works with. */
 export interface InterestContext {

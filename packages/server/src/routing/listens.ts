@@ -1,6 +1,6 @@
+import { andThen, isPromise, type MaybePromise } from '../base/maybe-promise.js'
 import type { Route } from '../patterns/router.js'
 import { DEFAULT_VARIANT, isMeta, mayDrop, type Variant, withMeta } from '../patterns/variant.js'
-import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import type { ConnectionId, Transport } from '../ports/transport.js'
 import { isSearch } from '../ports/word-limits.js'
 import type { LiveBuffer, LiveBuffers } from '../replay/live-buffers.js'

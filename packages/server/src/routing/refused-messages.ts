@@ -1,4 +1,4 @@
-import type { Logger } from '../logger.js'
+import type { Logger } from '../base/logger.js'
 import type { InboundMessage, RefusalReason, RefusedMessage } from '../ports/broker.js'
 import { inboundDefect, refusedMessage } from '../ports/inbound-check.js'
 import { isReserved } from '../ports/reserved-keys.js'

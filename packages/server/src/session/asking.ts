@@ -1,6 +1,6 @@
 import type { ClientMessage } from 'webmq-client/protocol'
+import { andThen, type MaybePromise } from '../base/maybe-promise.js'
 import type { HookCalls } from '../hooks/index.js'
-import { andThen, type MaybePromise } from '../ports/maybe-promise.js'
 import { isRangeAsked } from '../replay/replay.js'
 import { assertMayRead } from './handlers/history.js'
 import { assertMayBegin } from './handlers/listen.js'

@@ -1,7 +1,8 @@
 import { type ClientMessage, type ClientVerb, decodeClientMessage, refusalOf, WebMQError } from 'webmq-client/protocol'
+import { isPromise, type MaybePromise } from '../base/maybe-promise.js'
 import type { HookCalls } from '../hooks/index.js'
-import type { PublishTimings } from '../measuring/publish-timings.js'
-import { isPromise, type MaybePromise } from '../ports/maybe-promise.js'
+import type { PublishTimings } from '../observing/measuring/publish-timings.js'
+import type { MessageMemory } from '../ports/transport.js'
 import type { Refusals } from '../publishing/refusals.js'
 import { askAbout } from './asking.js'
 import type { Handler } from './handlers/handler.js'
@@ -68,14 +69,14 @@ export class Dispatcher {
     return this.#receivedCount
   }
 
-  /** @param data Borrowed for the duration of the call. */
-  receive(session: Session, data: Uint8Array, isBinary: boolean): void {
+  /** @param data Borrowed for the duration of the call, or as long as `memory` is held. */
+  receive(session: Session, data: Uint8Array, isBinary: boolean, memory?: MessageMemory): void {
     if (session.isClosed) return
     this.#receivedCount++
     session.receivedCount++
     const account = this.turns.accountOf(session)
     if (account.backlog.isEmpty && !account.isOver) this.#take(account, data, isBinary)
-    else if (!this.turns.defer(account, data, isBinary)) this.#refuseExcess(session, data, isBinary)
+    else if (!this.turns.defer(account, data, isBinary, memory)) this.#refuseExcess(session, data, isBinary)
   }
 
   #take(account: WorkAccount<Session>, data: Uint8Array, isBinary: boolean): void {

@@ -1,5 +1,5 @@
 import type { ClientMessage } from 'webmq-client/protocol'
-import { copyBytes } from '../ports/copy-bytes.js'
+import { copyBytes } from '../base/copy-bytes.js'
 import { isRangeAsked } from '../replay/replay.js'
 
 /** A message that waits for an earlier one of its connection. */

@@ -1,7 +1,7 @@
 import { ERRORS, type ErrorCode, type ErrorSpec } from 'webmq-client/protocol'
+import type { Logger } from '../base/logger.js'
 import type { Actor } from '../identity/actor.js'
-import type { Logger } from '../logger.js'
-import type { Observer } from '../publishing/observer.js'
+import type { Observer } from '../observing/observer.js'
 
 /** What an {@link incidentLog} works with. */
 export interface IncidentLogContext {

@@ -3,7 +3,7 @@ import type { FakeClient } from 'webmq-conformance'
 import { FakeServer } from '../../test/fake-server.js'
 import { FakeVerifier } from '../../test/fake-verifier.js'
 import type { LimitOverrides } from '../identity/index.js'
-import type { ServerOptions } from '../options/options.js'
+import type { ServerOptions } from '../options/server-options.js'
 
 const GRANTS = [{ keys: ['#'], allow: ['listen', 'publish'] as const }]
 

@@ -4,7 +4,7 @@ import type { FakeClient } from 'webmq-conformance'
 import { FakeServer } from '../../test/fake-server.js'
 import { FaultyBroker } from '../../test/faulty-broker.js'
 import type { Identity } from '../identity/index.js'
-import { combineObservers, type Observer } from '../publishing/observer.js'
+import { combineObservers, type Observer } from '../observing/observer.js'
 
 /** An observer that writes down what it is told. */
 function recording(): { readonly observer: Observer; readonly told: unknown[][] } {

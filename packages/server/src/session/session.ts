@@ -7,12 +7,12 @@ import {
   type TextServerMessage,
   WebMQError,
 } from 'webmq-client/protocol'
-import type { Deadline } from '../deadlines.js'
+import type { Deadline } from '../base/deadlines.js'
+import { andThen, type MaybePromise } from '../base/maybe-promise.js'
 import type { ConnectFacts } from '../hooks/index.js'
 import type { Door } from '../identity/actor.js'
 import type { Claims, Identity } from '../identity/index.js'
 import { type PackedAddress, packAddress, unpackAddress } from '../identity/packed-address.js'
-import { andThen, type MaybePromise } from '../ports/maybe-promise.js'
 import type { ConnectionId, FrameData } from '../ports/transport.js'
 import type { ConnectionPresence } from '../presence/index.js'
 import type { Author } from '../publishing/author.js'

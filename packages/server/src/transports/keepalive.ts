@@ -1,4 +1,4 @@
-import type { TransportOptions } from '../ports/transport.js'
+import type { TransportOptions } from '../ports/transport-options.js'
 
 /** Sweeps per interval, so that a ping is late by at most a quarter of it. */
 const TICKS_PER_INTERVAL = 4

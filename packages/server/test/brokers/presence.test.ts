@@ -2,8 +2,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import type { PresenceMember } from 'webmq-client/protocol'
 import { itWhere } from 'webmq-conformance'
 import { type FaultProxy, freePort, type ServiceKind, sharedService, startFaultProxy } from 'webmq-services'
-import type { WebMQServer } from '../../src/api.js'
 import { createServer } from '../../src/create-server.js'
+import type { WebMQServer } from '../../src/node/webmq-server.js'
 import { type CliProcess, startCli } from '../cli/process.js'
 import { ProtocolClient } from '../protocol-client.js'
 

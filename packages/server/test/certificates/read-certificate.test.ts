@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { type CertificateOptions, makeCertificate } from 'webmq-services'
-import { readCertificate } from '../../src/certificates/read-certificate.js'
-import { certificateWarnings, describeCertificate } from '../../src/certificates/warnings.js'
+import { readCertificate } from '../../src/identity/certificates/read-certificate.js'
+import { certificateWarnings, describeCertificate } from '../../src/identity/certificates/warnings.js'
 
 const folder = mkdtempSync(path.join(tmpdir(), 'webmq-certificates-'))
 const NAMES = ['shop.example.com', '*.example.org']

@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { freePort, makeCertificate } from 'webmq-services'
 import type { Finding } from '../../src/cli/doctor/finding.js'
 import { createServer } from '../../src/create-server.js'
-import type { ServerOptions } from '../../src/options/options.js'
+import type { ServerOptions } from '../../src/options/server-options.js'
 import { runInProcess, startInProcess } from './in-process.js'
 
 const SECRET = 'a secret of more than thirty-two bytes'

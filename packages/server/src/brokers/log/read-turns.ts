@@ -1,6 +1,6 @@
+import { isPromise, type MaybePromise } from '../../base/maybe-promise.js'
 import type { StepBudget } from '../../patterns/pattern-matcher.js'
 import type { Reader } from '../../ports/broker.js'
-import { isPromise, type MaybePromise } from '../../ports/maybe-promise.js'
 
 /** A part of a read, within the budget. Returns whether the read is done. */
 export type Slice = (budget: StepBudget) => boolean

@@ -2,7 +2,7 @@
 export interface LoggedMessage {
   readonly offset: number
   readonly key: string
-  /** A view of the log's memory, which is never overwritten: always valid. */
+  /** A view of the log's memory, which is never overwritten once it was seen: always valid. */
   readonly payload: Uint8Array
   readonly isBinary: boolean
   /** When it was logged, Unix time in milliseconds. Never decreases from message to message. */
@@ -13,20 +13,23 @@ export interface LoggedMessage {
 
 /** Most messages of a segment: with payloads of 128 bytes both limits are met. */
 const SEGMENT_MESSAGES = 8_192
+/** Room for messages at first; it doubles. Room for all would take as long as 16 payloads of 16 KiB, of which 64 fit. */
+const FIRST_MESSAGES = 64
 
 /** Consecutive messages whose payloads share one allocation. Append-only. */
 export class Segment {
   readonly #bytes: Uint8Array
-  readonly #keys = new Array<string>(SEGMENT_MESSAGES)
-  readonly #offsets = new Float64Array(SEGMENT_MESSAGES)
-  readonly #timesMs = new Float64Array(SEGMENT_MESSAGES)
+  readonly #keys: string[] = []
+  #offsets = new Float64Array(FIRST_MESSAGES)
+  #timesMs = new Float64Array(FIRST_MESSAGES)
   /** End of each payload and the attributes behind it; the next one begins there. */
-  readonly #ends = new Uint32Array(SEGMENT_MESSAGES)
-  readonly #binary = new Uint8Array(SEGMENT_MESSAGES)
+  #ends = new Uint32Array(FIRST_MESSAGES)
+  #binary = new Uint8Array(FIRST_MESSAGES)
   /** Absent while no message has attributes: they cost nobody else memory. */
   #attributesLengths: Uint16Array | undefined
   #count = 0
   #usedBytes = 0
+  #wasSeen = false
 
   constructor(capacityBytes: number) {
     // Not zeroed: only written bytes are ever read.
@@ -35,6 +38,20 @@ export class Segment {
 
   get count(): number {
     return this.#count
+  }
+
+  get capacityBytes(): number {
+    return this.#bytes.length
+  }
+
+  /** Forgets all messages. Returns `false` if somebody may have a view of one: use another segment. */
+  clear(): boolean {
+    if (this.#wasSeen) return false
+    this.#keys.length = 0
+    this.#count = 0
+    this.#usedBytes = 0
+    this.#attributesLengths = undefined
+    return true
   }
 
   hasRoomFor(byteCount: number): boolean {
@@ -50,12 +67,13 @@ export class Segment {
     attributes: Uint8Array | undefined,
   ): void {
     const at = this.#count
+    if (at === this.#ends.length) this.#grow()
     this.#bytes.set(payload, this.#usedBytes)
     this.#usedBytes += payload.length
     if (attributes !== undefined) this.#appendAttributes(at, attributes)
     this.#offsets[at] = offset
     this.#timesMs[at] = timeMs
-    this.#keys[at] = key
+    this.#keys.push(key)
     this.#binary[at] = Number(isBinary)
     this.#ends[at] = this.#usedBytes
     this.#count++
@@ -78,6 +96,7 @@ export class Segment {
   }
 
   messageAt(index: number): LoggedMessage {
+    this.#wasSeen = true
     const end = this.#endOf(index)
     const attributesLength = this.#attributesLengths?.[index] ?? 0
     const payloadEnd = end - attributesLength
@@ -103,6 +122,14 @@ export class Segment {
     return low
   }
 
+  #grow(): void {
+    const length = Math.min(this.#ends.length * 2, SEGMENT_MESSAGES)
+    this.#offsets = grown(this.#offsets, new Float64Array(length))
+    this.#timesMs = grown(this.#timesMs, new Float64Array(length))
+    this.#ends = grown(this.#ends, new Uint32Array(length))
+    this.#binary = grown(this.#binary, new Uint8Array(length))
+  }
+
   #appendAttributes(at: number, attributes: Uint8Array): void {
     this.#attributesLengths ??= new Uint16Array(SEGMENT_MESSAGES)
     this.#attributesLengths[at] = attributes.length
@@ -113,4 +140,9 @@ export class Segment {
   #endOf(index: number): number {
     return this.#ends[index] ?? 0
   }
+}
+
+function grown<Numbers extends Float64Array | Uint32Array | Uint8Array>(numbers: Numbers, larger: Numbers): Numbers {
+  larger.set(numbers)
+  return larger
 }

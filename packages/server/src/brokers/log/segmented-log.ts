@@ -40,6 +40,8 @@ export class SegmentedLog {
   readonly #maxBytes: number
   readonly #segmentBytes: number
   #segments: Segment[] = []
+  /** The last that was dropped, to be filled again. A flood would drop more memory than the collector frees in time. */
+  #spare: Segment | undefined
   /** Dropped messages of the first segment. */
   #droppedCount = 0
   #count = 0
@@ -119,7 +121,7 @@ export class SegmentedLog {
     const byteCount = payload.length + (attributes?.length ?? 0)
     let segment = this.#segments.at(-1)
     if (segment === undefined || !segment.hasRoomFor(byteCount)) {
-      segment = new Segment(Math.max(this.#segmentBytes, byteCount))
+      segment = this.#segmentFor(byteCount)
       this.#segments.push(segment)
     }
     // A clock may be set back; log times never decrease.
@@ -230,6 +232,12 @@ export class SegmentedLog {
     return segment === undefined ? this.#heldAfter : segment.offsetAt(segment.count - 1)
   }
 
+  #segmentFor(byteCount: number): Segment {
+    const spare = this.#spare
+    this.#spare = undefined
+    return spare?.hasRoomFor(byteCount) === true ? spare : new Segment(Math.max(this.#segmentBytes, byteCount))
+  }
+
   #dropOldest(): void {
     const segment = this.#segments[0]
     if (segment === undefined) return
@@ -242,5 +250,6 @@ export class SegmentedLog {
     if (this.#droppedCount < segment.count) return
     this.#segments.shift()
     this.#droppedCount = 0
+    this.#spare = segment.capacityBytes === this.#segmentBytes && segment.clear() ? segment : undefined
   }
 }

@@ -1,19 +1,19 @@
 import { WebMQError } from 'webmq-client/protocol'
+import type { MaybePromise } from '../../base/maybe-promise.js'
 import type {
   Accepted,
   Broker,
   BrokerCapabilities,
   BrokerSink,
-  BrokerStats,
   OutboundMessage,
   Position,
   Reader,
   ReadRange,
   ReadResult,
 } from '../../ports/broker.js'
+import type { BrokerStats } from '../../ports/broker-stats.js'
 import { DedupeWindow } from '../../ports/dedupe-window.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
-import type { MaybePromise } from '../../ports/maybe-promise.js'
 import { assertMessageId } from '../../ports/message-id.js'
 import { accepted, inbound } from '../../ports/messages.js'
 import { newEpoch } from '../log/epoch.js'

@@ -1,5 +1,5 @@
+import { deferred } from '../../base/deferred.js'
 import type { Accepted } from '../../ports/broker.js'
-import { deferred } from '../../ports/deferred.js'
 
 /** The answer to a publish that is not logged. */
 export const ACCEPTED: Accepted = Object.freeze({ isDuplicate: false })

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { WebMQError } from 'webmq-client/protocol'
+import type { MaybePromise } from '../../base/maybe-promise.js'
 import { encodeAttributes } from '../../ports/attributes.js'
 import {
   type Accepted,
@@ -7,15 +8,14 @@ import {
   type Broker,
   type BrokerCapabilities,
   type BrokerSink,
-  type BrokerStats,
   type OutboundMessage,
   type Position,
   type Reader,
   type ReadRange,
   type ReadResult,
 } from '../../ports/broker.js'
+import type { BrokerStats } from '../../ports/broker-stats.js'
 import { inboundDefect, refusedMessage } from '../../ports/inbound-check.js'
-import type { MaybePromise } from '../../ports/maybe-promise.js'
 import { assertMessageId } from '../../ports/message-id.js'
 import { accepted, inbound } from '../../ports/messages.js'
 import { isReserved } from '../../ports/reserved-keys.js'

@@ -1,6 +1,6 @@
 import { createServer, type Socket } from 'node:net'
 import { WebMQError } from 'webmq-client/protocol'
-import { deferred } from '../../ports/deferred.js'
+import { deferred } from '../../base/deferred.js'
 import { type MeshAddress, nameOf } from './dialer.js'
 import type { Refusal } from './frames.js'
 import { Handshake, type Identity } from './handshake.js'

@@ -1,6 +1,6 @@
+import type { MaybePromise } from '../../base/maybe-promise.js'
 import type { OutboundMessage, Position, Reader, ReadRange, ReadResult } from '../../ports/broker.js'
 import { DedupeWindow } from '../../ports/dedupe-window.js'
-import type { MaybePromise } from '../../ports/maybe-promise.js'
 import { newEpoch } from '../log/epoch.js'
 import { HistoryLog, hasHistory } from '../log/history-log.js'
 import type { PeerMessage } from './link.js'

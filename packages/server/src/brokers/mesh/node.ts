@@ -1,5 +1,5 @@
-import { deferred } from '../../ports/deferred.js'
-import { within } from '../../ports/within.js'
+import { deferred } from '../../base/deferred.js'
+import { within } from '../../base/within.js'
 import type { MeshAddress } from './dialer.js'
 import { Dialers, type ResolveHost } from './dialers.js'
 import { LinkElection } from './link-election.js'

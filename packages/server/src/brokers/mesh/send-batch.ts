@@ -1,6 +1,6 @@
+import { type Deferred, deferred } from '../../base/deferred.js'
+import { within } from '../../base/within.js'
 import type { Accepted } from '../../ports/broker.js'
-import { type Deferred, deferred } from '../../ports/deferred.js'
-import { within } from '../../ports/within.js'
 import { AckGroup } from './ack-group.js'
 import type { Peer } from './peer.js'
 

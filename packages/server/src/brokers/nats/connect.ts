@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import type { Authenticator, NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node'
 import { WebMQError } from 'webmq-client/protocol'
-import { deferred } from '../../ports/deferred.js'
+import { deferred } from '../../base/deferred.js'
 import { type NatsHost, textOf } from './address.js'
 import type { NatsCore } from './library.js'
 import { OpenedSockets } from './opened-sockets.js'

@@ -1,7 +1,7 @@
 import type { Msg, NatsConnection, Status } from '@nats-io/transport-node'
 import { WebMQError } from 'webmq-client/protocol'
+import { deferred } from '../../base/deferred.js'
 import type { Position } from '../../ports/broker.js'
-import { deferred } from '../../ports/deferred.js'
 import { decodeEnvelope } from '../remote/envelope.js'
 import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
 import { Liveness } from '../remote/liveness.js'

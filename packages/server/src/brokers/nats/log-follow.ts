@@ -1,6 +1,6 @@
 import type { JsMsg } from '@nats-io/jetstream'
+import { type Deferred, deferred } from '../../base/deferred.js'
 import type { Position } from '../../ports/broker.js'
-import { type Deferred, deferred } from '../../ports/deferred.js'
 import { decodeEnvelope } from '../remote/envelope.js'
 import type { LinkEvents, LogFollower } from '../remote/link.js'
 import type { GenerationGuard, LogStart } from './generation-guard.js'

@@ -1,6 +1,6 @@
 import type { Subscription } from '@nats-io/transport-node'
+import { deferred } from '../../base/deferred.js'
 import { Router } from '../../patterns/router.js'
-import { deferred } from '../../ports/deferred.js'
 import type { GroupId } from '../../ports/transport.js'
 import { SubscriptionCover } from '../remote/cover.js'
 import type { RoundWaiter } from './rounds.js'

@@ -1,6 +1,6 @@
+import { limitedSignal } from '../../base/limited-signal.js'
 import type { BrokerCapabilities } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
-import { limitedSignal } from '../../ports/limited-signal.js'
 import { hasHistory, hasRetained } from '../log/history-log.js'
 import type { Link, LinkContext, LinkDriver, LinkEvents } from '../remote/link.js'
 import { parseAddress, type RabbitmqAddress } from './address.js'

@@ -1,5 +1,5 @@
 import type { Channel, ConsumeMessage } from 'amqplib'
-import { deferred } from '../../ports/deferred.js'
+import { deferred } from '../../base/deferred.js'
 import { Acks, PREFETCH_COUNT } from './acks.js'
 import { type AmqpConnection, closeChannel, watchChannel } from './connection.js'
 import { type LogRecord, recordOf } from './log-record.js'

@@ -1,5 +1,5 @@
+import { deferred } from '../../base/deferred.js'
 import type { Position } from '../../ports/broker.js'
-import { deferred } from '../../ports/deferred.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { isReserved } from '../../ports/reserved-keys.js'
 import { newEpoch } from '../log/epoch.js'

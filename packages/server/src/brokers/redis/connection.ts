@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
 import { Redis } from 'ioredis'
-import { deferred } from '../../ports/deferred.js'
+import { deferred } from '../../base/deferred.js'
 import { readTlsFiles } from '../remote/tls-files.js'
 import type { RedisAddress, RedisHost } from './address.js'
 import { redisError } from './error.js'

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
+import { deferred } from '../../base/deferred.js'
 import type { Accepted } from '../../ports/broker.js'
-import { deferred } from '../../ports/deferred.js'
 import type { LinkContext } from '../remote/link.js'
 import { Liveness } from '../remote/liveness.js'
 import type { RedisAddress, RedisHost } from './address.js'

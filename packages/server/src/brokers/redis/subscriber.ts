@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis'
-import { type Deferred, deferred } from '../../ports/deferred.js'
+import { type Deferred, deferred } from '../../base/deferred.js'
 
 /** What a connection subscribes to: a channel, a glob, or a channel of a cluster's shard. */
 export type SubscriptionKind = 'channel' | 'glob' | 'shard'

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { WebMQError } from 'webmq-client/protocol'
+import { within } from '../../base/within.js'
 import {
   type Accepted,
   BROKER_STOP_MS,
   type Broker,
   type BrokerCapabilities,
   type BrokerSink,
-  type BrokerStats,
   type BrokerStatus,
   type OutboundMessage,
   type Position,
@@ -14,7 +14,7 @@ import {
   type ReadRange,
   type ReadResult,
 } from '../../ports/broker.js'
-import { within } from '../../ports/within.js'
+import type { BrokerStats } from '../../ports/broker-stats.js'
 import { duplicateOf } from '../dedupe/publish-ids.js'
 import { Bindings } from './bindings.js'
 import { EPHEMERAL_KEY } from './ephemeral.js'

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { WebMQError } from 'webmq-client/protocol'
-import { deferred } from '../../ports/deferred.js'
-import { limitedSignal } from '../../ports/limited-signal.js'
-import { within } from '../../ports/within.js'
+import { deferred } from '../../base/deferred.js'
+import { limitedSignal } from '../../base/limited-signal.js'
+import { within } from '../../base/within.js'
 import { BROKER_BACKOFF, fullJitterMs } from './backoff.js'
 import type { Link, LinkEvents } from './link.js'
 

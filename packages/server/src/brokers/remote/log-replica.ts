@@ -1,17 +1,10 @@
 import { type GapReason, WebMQError } from 'webmq-client/protocol'
-import type {
-  LogStats,
-  Position,
-  Reader,
-  ReadRange,
-  ReadResult,
-  RefusedMessage,
-  RetainedStats,
-} from '../../ports/broker.js'
-import { deferred } from '../../ports/deferred.js'
+import { deferred } from '../../base/deferred.js'
+import { within } from '../../base/within.js'
+import type { Position, Reader, ReadRange, ReadResult, RefusedMessage } from '../../ports/broker.js'
+import type { LogStats, RetainedStats } from '../../ports/broker-stats.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { inboundDefect, refusedMessage } from '../../ports/inbound-check.js'
-import { within } from '../../ports/within.js'
 import { DuplicateFilter, type DuplicateFilterOptions } from '../dedupe/duplicate-filter.js'
 import { HistoryLog } from '../log/history-log.js'
 import type { RetainedMessage } from '../log/retained-set.js'

@@ -1,6 +1,6 @@
 import { WebMQError } from 'webmq-client/protocol'
+import { type Deferred, deferred } from '../../base/deferred.js'
 import type { Accepted, OutboundMessage } from '../../ports/broker.js'
-import { type Deferred, deferred } from '../../ports/deferred.js'
 import type { LinkMessage } from './link.js'
 import { PayloadCopier } from './payload-copier.js'
 import { MAX_PENDING_MESSAGES } from './sequence-windows.js'

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { WebMQError } from 'webmq-client/protocol'
-import type { LocalGap, LocalHandler } from '../../in-process/listeners.js'
+import type { LocalGap, LocalHandler } from '../../routing/in-process/listeners.js'
 
 /** A subscription of the process. */
 export type ListenLocally = (

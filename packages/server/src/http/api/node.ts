@@ -1,10 +1,10 @@
 import type { ErrorCode, GapReason, PresenceMember } from 'webmq-client/protocol'
-import type { Cluster } from '../../cluster/index.js'
+import type { MaybePromise } from '../../base/maybe-promise.js'
 import type { Actor } from '../../identity/actor.js'
+import type { Cluster } from '../../identity/operators/index.js'
+import type { ObservedAction, OperatorAction } from '../../observing/observer.js'
 import type { InboundMessage, ReadRange } from '../../ports/broker.js'
-import type { MaybePromise } from '../../ports/maybe-promise.js'
 import type { Author } from '../../publishing/author.js'
-import type { ObservedAction, OperatorAction } from '../../publishing/observer.js'
 import type { Publisher } from '../../publishing/publisher.js'
 
 /** What the API needs to know of a session. */

@@ -1,4 +1,4 @@
-import { LOG_LEVELS } from '../../logger.js'
+import { LOG_LEVELS } from '../../base/logger.js'
 import type { OptionSpec } from '../spec.js'
 
 /** Logs and metrics. */

@@ -1,4 +1,4 @@
-import { networkDefect } from '../../ports/networks.js'
+import { networkDefect } from '../../base/networks.js'
 import type { OptionSpec } from '../spec.js'
 
 /** Proxies before the server. */

@@ -4,7 +4,7 @@ import { FakeServer } from '../../../test/fake-server.js'
 import { memoryOptions } from '../../../test/memory-options.js'
 import { SlowBroker } from '../../../test/slow-broker.js'
 import { MemoryBroker } from '../../brokers/memory/broker.js'
-import type { ServerOptions } from '../../options/options.js'
+import type { ServerOptions } from '../../options/server-options.js'
 
 async function start(options: ServerOptions, ...texts: readonly string[]) {
   const fake = await FakeServer.start(options)

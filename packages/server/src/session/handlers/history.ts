@@ -1,6 +1,6 @@
 import { refusalOf } from 'webmq-client/protocol'
+import { andThen } from '../../base/maybe-promise.js'
 import { assertMayListen } from '../../identity/access.js'
-import { andThen } from '../../ports/maybe-promise.js'
 import { assertKeyWords } from '../../ports/word-limits.js'
 import { MAX_PAGE_MESSAGES, type RangeOptions, type Replay, readLog } from '../../replay/replay.js'
 import type { SessionServices } from '../services.js'

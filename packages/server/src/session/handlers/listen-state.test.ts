@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest'
 import type { FakeClient } from 'webmq-conformance'
 import { FakeServer } from '../../../test/fake-server.js'
-import type { ServerOptions } from '../../options/options.js'
+import type { ServerOptions } from '../../options/server-options.js'
 
 const OPTIONS: ServerOptions = { retain: ['prices.#'], historyMaxMessages: 10 }
 

@@ -6,7 +6,7 @@ import { FaultyBroker } from '../../../test/faulty-broker.js'
 import { memoryOptions } from '../../../test/memory-options.js'
 import { SlowBroker } from '../../../test/slow-broker.js'
 import { MemoryBroker } from '../../brokers/memory/broker.js'
-import type { ServerOptions } from '../../options/options.js'
+import type { ServerOptions } from '../../options/server-options.js'
 import { formatPosition } from '../../ports/position.js'
 
 const payloads = (client: FakeClient) => client.received('message').map(({ payload }) => payload)

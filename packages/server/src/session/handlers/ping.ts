@@ -1,5 +1,5 @@
 import { encodeServerMessage } from 'webmq-client/protocol'
-import { isPromise } from '../../ports/maybe-promise.js'
+import { isPromise } from '../../base/maybe-promise.js'
 import { formatPosition } from '../../ports/position.js'
 import type { SessionServices } from '../services.js'
 import type { Handler } from './handler.js'

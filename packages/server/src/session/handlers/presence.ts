@@ -1,5 +1,5 @@
+import { andThen } from '../../base/maybe-promise.js'
 import { assertMayEnter, assertMayListen } from '../../identity/access.js'
-import { andThen } from '../../ports/maybe-promise.js'
 import { assertKeyWords } from '../../ports/word-limits.js'
 import type { SessionServices } from '../services.js'
 import type { Session } from '../session.js'

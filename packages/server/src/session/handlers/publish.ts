@@ -1,5 +1,5 @@
+import { isPromise } from '../../base/maybe-promise.js'
 import type { Accepted } from '../../ports/broker.js'
-import { isPromise } from '../../ports/maybe-promise.js'
 import { formatPosition } from '../../ports/position.js'
 import type { Session } from '../session.js'
 import type { Handler } from './handler.js'

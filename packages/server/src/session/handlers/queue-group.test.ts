@@ -4,7 +4,7 @@ import type { FakeClient } from 'webmq-conformance'
 import { FakeServer } from '../../../test/fake-server.js'
 import { FakeVerifier } from '../../../test/fake-verifier.js'
 import type { Grant } from '../../identity/index.js'
-import type { ServerOptions } from '../../options/options.js'
+import type { ServerOptions } from '../../options/server-options.js'
 
 type Listen = Extract<ClientMessage, { verb: 'listen' }>
 

@@ -1,6 +1,6 @@
 import { refusalOf } from 'webmq-client/protocol'
+import { isPromise } from '../../base/maybe-promise.js'
 import { assertMayListen } from '../../identity/access.js'
-import { isPromise } from '../../ports/maybe-promise.js'
 import { assertPatternWords } from '../../ports/word-limits.js'
 import type { SlotName } from '../../queue-groups/index.js'
 import { isRangeAsked } from '../../replay/replay.js'

@@ -1,5 +1,5 @@
 import { refusalOf } from 'webmq-client/protocol'
-import { isPromise, type MaybePromise } from '../../ports/maybe-promise.js'
+import { isPromise, type MaybePromise } from '../../base/maybe-promise.js'
 import type { TakenRequest } from '../../queue-groups/index.js'
 import type { Handler } from './handler.js'
 

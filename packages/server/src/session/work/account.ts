@@ -1,4 +1,4 @@
-import type { MaybePromise } from '../../ports/maybe-promise.js'
+import type { MaybePromise } from '../../base/maybe-promise.js'
 import type { ConnectionId } from '../../ports/transport.js'
 import type { WorkMeter } from '../../ports/work-meter.js'
 import { RateGate, type RateLimit } from '../../publishing/rate-gate.js'

@@ -88,6 +88,23 @@ describe('Turns', () => {
     expect(handled).toHaveLength(40 * 5 + 1)
   })
 
+  it('leaves a message where it lies until it is handled, or its connection closes, and copies it if it cannot be held', async () => {
+    const { turns, handled, owner } = start()
+    const [reader, gone] = [owner(1), owner(2)]
+    const counts = { held: 0, released: 0 }
+    const memory = { receivedMs: 1, hold: () => ++counts.held <= 2, release: () => void counts.released++ }
+    const data = Buffer.from('x')
+    for (const each of [reader, gone, reader]) turns.defer(turns.accountOf(each), data, false, memory)
+    expect(counts).toEqual({ held: 3, released: 0 })
+    gone.isClosed = true
+    turns.release(gone)
+    expect(counts.released).toBe(1)
+    data.write('y')
+    await loop()
+    expect(handled).toEqual(['1:y', '1:x'])
+    expect(counts.released).toBe(2)
+  })
+
   it('gives several floods turns of the same length, and looks at the sockets in between', async () => {
     const { handled, receive, owner } = start()
     const owners = [owner(1), owner(2), owner(3)]

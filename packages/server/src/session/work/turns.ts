@@ -1,6 +1,6 @@
-import type { WorkStats } from '../../api.js'
-import { Deadlines } from '../../deadlines.js'
-import type { Transport } from '../../ports/transport.js'
+import { Deadlines } from '../../base/deadlines.js'
+import type { MessageMemory, Transport } from '../../ports/transport.js'
+import type { WorkStats } from '../../ports/work-meter.js'
 import { type Pace, ROUND_UNITS, WorkAccount, type WorkLimits, type WorkOwner } from './account.js'
 import type { RawMessage } from './backlog.js'
 
@@ -80,14 +80,14 @@ export class Turns<Owner extends WorkOwner = WorkOwner> {
   }
 
   /**
-   * Keeps a copy of a message until the turn of its connection comes. Pauses reading when too much waits.
+   * Keeps a message until the turn of its connection comes. Pauses reading when too much waits.
    * Returns `false` when there is no room, as without the capability `pause`.
    */
-  defer(account: WorkAccount<Owner>, data: Uint8Array, isBinary: boolean): boolean {
+  defer(account: WorkAccount<Owner>, data: Uint8Array, isBinary: boolean, memory?: MessageMemory): boolean {
     const { backlog } = account
     if (backlog.byteCount + data.length > MAX_BACKLOG_BYTES + this.#context.maxMessageBytes) return false
     const before = backlog.byteCount
-    backlog.push(data, isBinary, this.#now())
+    backlog.push(data, isBinary, memory?.receivedMs ?? this.#now(), memory)
     this.#backlogBytes += backlog.byteCount - before
     this.enqueue(account)
     if (account.isExhausted || backlog.byteCount > PAUSE_BYTES) this.#pause(account)
@@ -176,7 +176,11 @@ export class Turns<Owner extends WorkOwner = WorkOwner> {
       const message = backlog.shift()
       if (message === undefined) break
       this.#backlogBytes -= before - backlog.byteCount
-      this.#context.handle(account, message)
+      try {
+        this.#context.handle(account, message)
+      } finally {
+        message.memory?.release()
+      }
     }
     if (account.isPaused && backlog.byteCount <= RESUME_BYTES) this.#resume(account)
     return isResumed

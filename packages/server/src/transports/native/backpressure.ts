@@ -1,4 +1,4 @@
-import { type Deferred, deferred } from '../../ports/deferred.js'
+import { type Deferred, deferred } from '../../base/deferred.js'
 
 /** After this time the engine is asked again. Its `backpressure.rs` has the rules and limits. */
 const ASK_AGAIN_MS = 1_000

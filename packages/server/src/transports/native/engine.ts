@@ -2,7 +2,7 @@ import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { ERRORS, type ErrorCode, WebMQError } from 'webmq-client/protocol'
 import { loadNativeEngine, type NativeCertificate, type NativeEngine } from 'webmq-native'
-import type { TlsCertificate, TransportOptions } from '../../ports/transport.js'
+import type { TlsCertificate, TransportOptions } from '../../ports/transport-options.js'
 
 /**
  * Loads the addon and starts its threads.

@@ -1,6 +1,6 @@
 import type { Server } from 'node:http'
 import { isIPv6, Socket } from 'node:net'
-import { TurnQueue } from '../../ports/turn-queue.js'
+import { TurnQueue } from '../../base/turn-queue.js'
 import type { HttpPeer } from './events.js'
 
 /** A connection and its first answer cost up to 300 us of the event loop. */

@@ -1,5 +1,5 @@
 import { ERRORS, WebMQError } from 'webmq-client/protocol'
-import type { ConnectionId, TransportSink, UpgradeId, UpgradeRequest } from '../../ports/transport.js'
+import type { ConnectionId, MessageMemory, TransportSink, UpgradeId, UpgradeRequest } from '../../ports/transport.js'
 import type { NativeCommands } from './commands.js'
 
 /** Calls the sink and catches its errors: the connection is closed, and the error is reported. */
@@ -33,9 +33,9 @@ export class NativeSinkCalls {
     }
   }
 
-  message(connection: ConnectionId, data: Uint8Array, isBinary: boolean): void {
+  message(connection: ConnectionId, data: Uint8Array, isBinary: boolean, memory?: MessageMemory): void {
     try {
-      this.#sink.message(connection, data, isBinary)
+      this.#sink.message(connection, data, isBinary, memory)
     } catch (error) {
       this.#close(connection)
       this.#threw(error)

@@ -1,4 +1,4 @@
-import { deferred } from '../../ports/deferred.js'
+import { deferred } from '../../base/deferred.js'
 
 /** Counts the engine's threads down to none. */
 export class ThreadCountdown {

@@ -1,6 +1,7 @@
 import type { Server } from 'node:http'
 import { WebMQError } from 'webmq-client/protocol'
 import type { NativeEngine } from 'webmq-native'
+import { within } from '../../base/within.js'
 import type {
   AcceptOptions,
   ConnectionId,
@@ -9,20 +10,19 @@ import type {
   GroupOverflow,
   OutboxLevel,
   Rejection,
-  TlsCertificate,
   Transport,
   TransportAddress,
-  TransportOptions,
   TransportSink,
   TransportStats,
   UpgradeId,
 } from '../../ports/transport.js'
-import { within } from '../../ports/within.js'
+import type { TlsCertificate, TransportOptions } from '../../ports/transport-options.js'
 import { attachEngine } from './attach.js'
 import { NativeBackpressure } from './backpressure.js'
 import { NativeCommands } from './commands.js'
 import { createEngine, errorOf, resolveAddress, setCertificates } from './engine.js'
-import { type EventPortion, type NativeEventHandlers, readEvents } from './events.js'
+import { EventBuffers } from './event-buffers.js'
+import { type NativeEventHandlers, readEvents } from './events.js'
 import { handlersOf } from './handlers.js'
 import { NativeHttp } from './http.js'
 import { NativeOpenings } from './openings.js'
@@ -30,8 +30,6 @@ import { NativeSinkCalls } from './sink-calls.js'
 import { NO_STATS, statsOf } from './stats.js'
 import { ThreadCountdown } from './threads.js'
 
-/** Size of the buffer for events. A larger message gets its own buffer. */
-const EVENT_BUFFER_BYTES = 128 * 1024
 /** Work to do before other work of the event loop: about 2 ms, see `WORK` in `events.ts`. */
 const MAX_TURN_WORK = 192 * 1024
 /** Size of the buffer in inline mode. */
@@ -79,7 +77,7 @@ class NativeTransport implements Transport {
   readonly #accepting = new ThreadCountdown()
   readonly #running = new ThreadCountdown()
   readonly #inlineEvents = Buffer.allocUnsafeSlow(INLINE_BUFFER_BYTES)
-  readonly #events: EventPortion = { packed: Buffer.allocUnsafeSlow(EVENT_BUFFER_BYTES), start: 0, end: 0 }
+  readonly #events = new EventBuffers((packed) => this.#engine?.drain(packed) ?? 0)
   #engine: NativeEngine | undefined
   #calls: NativeSinkCalls | undefined
   #openings: NativeOpenings | undefined
@@ -269,27 +267,14 @@ class NativeTransport implements Transport {
     if (this.#isDrainScheduled) return
     if (this.#backpressure.writable !== undefined) this.#backpressure.note(this.#engine?.isWritable() ?? true)
     for (let work = 0; work < MAX_TURN_WORK; ) {
-      if (!this.#drainMore() || this.#handlers === undefined) return
+      const portion = this.#events.next()
+      if (portion === undefined || this.#handlers === undefined) return
       this.#commands.hold()
-      work += readEvents(this.#events, this.#handlers, MAX_TURN_WORK - work)
+      work += readEvents(portion, this.#handlers, MAX_TURN_WORK - work)
       this.#commands.release()
     }
     this.#isDrainScheduled = true
     setImmediate(this.#drainOn)
-  }
-
-  /** Takes events, unless some are left; makes room for one that is larger than the buffer. `false`: there are none. */
-  #drainMore(): boolean {
-    const events = this.#events
-    if (events.start < events.end) return true
-    if (events.packed.length > EVENT_BUFFER_BYTES) events.packed = Buffer.allocUnsafeSlow(EVENT_BUFFER_BYTES)
-    events.start = 0
-    events.end = this.#engine?.drain(events.packed) ?? 0
-    if (events.end < 0) {
-      events.packed = Buffer.allocUnsafeSlow(-events.end)
-      events.end = Math.max(0, this.#engine?.drain(events.packed) ?? 0)
-    }
-    return events.end > 0
   }
 
   readonly #drainOn = (): void => {

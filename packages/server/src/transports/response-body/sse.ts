@@ -1,13 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ERRORS } from 'webmq-client/protocol'
-import type {
-  AcceptOptions,
-  ConnectionId,
-  OutboxLevel,
-  Rejection,
-  TransportOptions,
-  UpgradeId,
-} from '../../ports/transport.js'
+import type { AcceptOptions, ConnectionId, OutboxLevel, Rejection, UpgradeId } from '../../ports/transport.js'
+import type { TransportOptions } from '../../ports/transport-options.js'
 import type { Connections } from '../connections.js'
 import type { SinkCalls } from '../sink-calls.js'
 import { rejectionOf } from '../upgrade/rejection.js'

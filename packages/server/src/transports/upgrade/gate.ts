@@ -1,4 +1,4 @@
-import type { TransportOptions } from '../../ports/transport.js'
+import type { TransportOptions } from '../../ports/transport-options.js'
 
 /** Reasons to refuse a valid upgrade. */
 export interface UpgradeGate {

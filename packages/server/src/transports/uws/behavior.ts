@@ -1,4 +1,4 @@
-import type { TransportOptions } from '../../ports/transport.js'
+import type { TransportOptions } from '../../ports/transport-options.js'
 import { asksForWebSocket } from '../upgrade/handshake.js'
 import type { RequestHead } from '../upgrade/request-head.js'
 import type { UwsConnection } from './connection.js'

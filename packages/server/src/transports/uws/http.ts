@@ -1,6 +1,6 @@
 import { type ClientRequest, request as createRequest, type Server } from 'node:http'
 import type { ErrorCode } from 'webmq-client/protocol'
-import type { TransportOptions } from '../../ports/transport.js'
+import type { TransportOptions } from '../../ports/transport-options.js'
 import { asksForWebSocket, findHandshakeFault, type HandshakeFault } from '../upgrade/handshake.js'
 import { type RequestHead, valuesOf } from '../upgrade/request-head.js'
 import { createDuplexPair } from './duplex-pair.js'

@@ -10,11 +10,11 @@ import type {
   Rejection,
   Transport,
   TransportAddress,
-  TransportOptions,
   TransportSink,
   TransportStats,
   UpgradeId,
 } from '../../ports/transport.js'
+import type { TransportOptions } from '../../ports/transport-options.js'
 import { connectionLimit } from '../connection-limit.js'
 import { Connections } from '../connections.js'
 import { SinkCalls } from '../sink-calls.js'

@@ -7,7 +7,7 @@ import {
 } from 'node:tls'
 import { WebMQError } from 'webmq-client/protocol'
 import { certificateIndexFor, certificateNames } from '../../ports/certificate-names.js'
-import type { TlsCertificate } from '../../ports/transport.js'
+import type { TlsCertificate } from '../../ports/transport-options.js'
 
 const MIN_VERSION = 'TLSv1.2'
 

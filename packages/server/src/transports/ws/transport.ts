@@ -1,6 +1,7 @@
 import type { IncomingMessage, Server } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebMQError } from 'webmq-client/protocol'
+import { within } from '../../base/within.js'
 import type {
   AcceptOptions,
   ConnectionId,
@@ -9,15 +10,13 @@ import type {
   GroupOverflow,
   OutboxLevel,
   Rejection,
-  TlsCertificate,
   Transport,
   TransportAddress,
-  TransportOptions,
   TransportSink,
   TransportStats,
   UpgradeId,
 } from '../../ports/transport.js'
-import { within } from '../../ports/within.js'
+import type { TlsCertificate, TransportOptions } from '../../ports/transport-options.js'
 import { connectionLimit } from '../connection-limit.js'
 import { type AnyConnection, Connections } from '../connections.js'
 import { isStreamId } from '../response-body/requests.js'

@@ -1,6 +1,7 @@
 import { ERRORS } from 'webmq-client/protocol'
 import { type ServerOptions, WebSocketServer } from 'ws'
-import type { AcceptOptions, ConnectionId, OutboxLevel, TransportOptions, UpgradeId } from '../../ports/transport.js'
+import type { AcceptOptions, ConnectionId, OutboxLevel, UpgradeId } from '../../ports/transport.js'
+import type { TransportOptions } from '../../ports/transport-options.js'
 import type { AnyConnection, Connections } from '../connections.js'
 import { Keepalive } from '../keepalive.js'
 import type { Droppable } from '../overflows.js'

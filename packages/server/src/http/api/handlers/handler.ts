@@ -1,6 +1,6 @@
+import type { MaybePromise } from '../../../base/maybe-promise.js'
 import type { HookCalls } from '../../../hooks/index.js'
 import type { Actor } from '../../../identity/actor.js'
-import type { MaybePromise } from '../../../ports/maybe-promise.js'
 import type { WordLimits } from '../../../ports/word-limits.js'
 import type { ApiNode } from '../node.js'
 import type { AnswerOf, BodyOf, QueryOf } from '../route.js'

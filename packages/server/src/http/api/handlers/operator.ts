@@ -1,5 +1,5 @@
-import type { DisconnectTarget, Revocation } from '../../../cluster/index.js'
 import { claimDefect } from '../../../identity/index.js'
+import type { DisconnectTarget, Revocation } from '../../../identity/operators/index.js'
 import type { ListedSession } from '../node.js'
 import { DEFAULT_PAGE_ROWS, MAX_SHOWN_LISTENS } from '../routes.js'
 import type { Handler } from './handler.js'

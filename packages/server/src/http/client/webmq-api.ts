@@ -1,0 +1,133 @@
+import { randomUUID } from 'node:crypto'
+import { encodeJson, type PresenceMember } from 'webmq-client/protocol'
+import type { AnswerOf, BodyOf, QueryOf } from '../api/route.js'
+import type { ROUTES } from '../api/routes.js'
+import { type RequestOptions, Requests } from './requests.js'
+
+type Routes = typeof ROUTES
+
+/** Options of {@link WebMQApi}. */
+export type WebMQApiOptions = RequestOptions
+/** The answer to a publish. */
+export type ApiPublished = AnswerOf<Routes['publish']>
+/** Which messages of a key to read. */
+export type ApiHistoryQuery = Omit<QueryOf<Routes['history']>, 'key'>
+/** Connections of the node that answers. */
+export type ApiConnections = AnswerOf<Routes['connections']>
+/** The nodes. */
+export type ApiInfo = AnswerOf<Routes['info']>
+/** Which connections to end: of a `user`, of an `address`, or one `session`. */
+export type DisconnectRequest = BodyOf<Routes['disconnect']>
+/** Which tokens to revoke: those of a `user`, or one by its `tokenId`; `until` in Unix seconds. */
+export type RevokeRequest = BodyOf<Routes['revoke']>
+
+/** One message of {@link WebMQApi.publishBatch}. */
+export interface ApiBatchMessage {
+  readonly key: string
+  /** Any JSON value, sent as text, or bytes, sent as they are. */
+  readonly payload: unknown
+  /** Default: a random one, so that a retry is not delivered twice. */
+  readonly id?: string
+}
+
+/** A message of the log. */
+export interface ApiHistoryMessage {
+  readonly key: string
+  /** Absent when the message is not logged. */
+  readonly position?: string
+  /** The JSON value of a text message, the bytes of a binary one, or a text that is no JSON. */
+  readonly payload: unknown
+}
+
+/** Messages of a key. */
+export interface ApiHistory extends Omit<AnswerOf<Routes['history']>, 'messages'> {
+  readonly messages: readonly ApiHistoryMessage[]
+}
+
+/**
+ * The HTTP API of a WebMQ server, for back ends. It loads nothing of the server itself. What fails for a passing reason
+ * is sent again, each message with the same id, so that none is delivered twice.
+ *
+ * Every method throws a {@link WebMQError} with the code that the server answers with, or with `E_CONNECT_FAILED` or
+ * `E_TIMEOUT`.
+ */
+export class WebMQApi {
+  readonly #requests: Requests
+
+  /** @throws {WebMQError} `E_OPTION_INVALID` */
+  constructor(options: WebMQApiOptions) {
+    this.#requests = new Requests(options)
+  }
+
+  /** Publishes a message. Resolves once the broker has accepted it. */
+  async publish(
+    key: string,
+    payload: unknown,
+    { id = randomUUID() }: { readonly id?: string } = {},
+  ): Promise<ApiPublished> {
+    const headers = { 'idempotency-key': id }
+    const request =
+      payload instanceof Uint8Array ? { query: { key }, body: payload } : { body: { key, payload: jsonOf(payload) } }
+    return (await this.#requests.send({ path: '/api/publish', headers, ...request })) as ApiPublished
+  }
+
+  /** Publishes messages in order; at most 1,000. Resolves once the broker has accepted all of them. */
+  async publishBatch(messages: readonly ApiBatchMessage[]): Promise<readonly ApiPublished[]> {
+    const body = {
+      messages: messages.map(({ key, payload, id = randomUUID() }) =>
+        payload instanceof Uint8Array
+          ? { key, id, base64: Buffer.from(payload).toString('base64') }
+          : { key, id, payload: jsonOf(payload) },
+      ),
+    }
+    const { results } = (await this.#requests.send({ path: '/api/publish/batch', body })) as AnswerOf<
+      Routes['publishBatch']
+    >
+    return results
+  }
+
+  /** Reads messages of a key from the log. */
+  async history(key: string, query: ApiHistoryQuery = {}): Promise<ApiHistory> {
+    const path = '/api/history'
+    const page = (await this.#requests.send({ path, query: { key, ...query } })) as AnswerOf<Routes['history']>
+    const messages = page.messages.map(({ key, position, payload, text, base64 }) => ({
+      key,
+      ...(position === undefined ? undefined : { position }),
+      payload: base64 === undefined ? (text ?? payload) : new Uint8Array(Buffer.from(base64, 'base64')),
+    }))
+    return { ...page, messages }
+  }
+
+  /** The members of a key, on all nodes. */
+  async presence(key: string): Promise<readonly PresenceMember[]> {
+    const { members } = (await this.#requests.send({ path: '/api/presence', query: { key } })) as AnswerOf<
+      Routes['presence']
+    >
+    return members
+  }
+
+  /** Lists connections of the node that answers. Needs an API key, as everything below. */
+  async connections(query: QueryOf<Routes['connections']> = {}): Promise<ApiConnections> {
+    return (await this.#requests.send({ path: '/api/connections', query: { ...query } })) as ApiConnections
+  }
+
+  /** Ends connections on all nodes. */
+  async disconnect(request: DisconnectRequest): Promise<AnswerOf<Routes['disconnect']>> {
+    return (await this.#requests.send({ path: '/api/disconnect', body: request })) as AnswerOf<Routes['disconnect']>
+  }
+
+  /** Revokes tokens on all nodes. */
+  async revoke(request: RevokeRequest): Promise<AnswerOf<Routes['revoke']>> {
+    return (await this.#requests.send({ path: '/api/revoke', body: request })) as AnswerOf<Routes['revoke']>
+  }
+
+  /** Describes the nodes. */
+  async info(): Promise<ApiInfo> {
+    return (await this.#requests.send({ path: '/api/info' })) as ApiInfo
+  }
+}
+
+/** What JSON cannot say is refused here, not sent as something else. */
+function jsonOf(payload: unknown): unknown {
+  return JSON.parse(encodeJson(payload))
+}

@@ -1,0 +1,80 @@
+import type { ErrorCode, GapReason } from 'webmq-client/protocol'
+import type { HookCounts, WebhookStats } from '../hooks/index.js'
+import type { CertificateStats } from '../identity/certificates/store.js'
+import type { ClusterStats } from '../identity/operators/index.js'
+import type { TokenFailure } from '../identity/token-failures.js'
+import type { MeasurementStats } from '../observing/measuring/measurements.js'
+import type { BrokerStatus, RefusalReason } from '../ports/broker.js'
+import type { BrokerStats } from '../ports/broker-stats.js'
+import type { TransportStats } from '../ports/transport.js'
+import type { WorkStats } from '../ports/work-meter.js'
+import type { PresenceStats } from '../presence/index.js'
+import type { QueueGroupStats } from '../queue-groups/index.js'
+
+/** Counters of a node's broker, its status and its downtime. */
+export interface ServerBrokerStats extends BrokerStats {
+  readonly status: BrokerStatus
+  /** Time since the start during which the broker was not `up`, including a present outage. */
+  readonly awayMs: number
+  /** Duration of the last completed outage; 0 without one. */
+  readonly lastAwayMs: number
+}
+
+/** Why a plain HTTP connection was ended: room for others, no request for too long, too many at once, no room. */
+export type HttpDropReason = 'evicted' | 'timeout' | 'pipelining' | 'full'
+
+/** Plain HTTP connections: open ones, and those that were ended or refused since the start. */
+export interface HttpStats {
+  readonly connectionCount: number
+  readonly droppedCounts: Readonly<Partial<Record<HttpDropReason, number>>>
+}
+
+/** Counters since the start; gauges at the time of the call. */
+export interface ServerStats extends MeasurementStats {
+  readonly connectionCount: number
+  /** Users with an open connection to this node. */
+  readonly userCount: number
+  /** Listens of all connections. */
+  readonly listenCount: number
+  /** Patterns that clients or handlers of this node listen to. */
+  readonly patternCount: number
+  /** Estimated memory of these patterns. */
+  readonly patternBytes: number
+  /** Protocol messages received from clients. */
+  readonly receivedCount: number
+  /** Messages with a listener on this node, each counted once. */
+  readonly routedCount: number
+  /** Messages dropped because in-process handlers were too slow. */
+  readonly localDroppedCount: number
+  /** Protocol messages and requests of the HTTP API that were answered with an error, by error code. */
+  readonly refusedCounts: Readonly<Partial<Record<ErrorCode, number>>>
+  /** Refused tokens, by reason. */
+  readonly tokenFailureCounts: Readonly<Record<TokenFailure | 'missing', number>>
+  /** Gaps reported to listeners, one per pattern, by reason. */
+  readonly gapCounts: Readonly<Partial<Record<GapReason, number>>>
+  /** Connections refused with `E_CONNECTION_LIMIT`: those of an address, and of a user. */
+  readonly connectionLimitCounts: { readonly address: number; readonly user: number }
+  /** Publishes refused because their connection, or their user, publishes too fast. */
+  readonly publishRateCounts: { readonly connection: number; readonly user: number }
+  /** `X-Forwarded-For` headers of trusted proxies that were ignored because they were malformed. */
+  readonly malformedForwardedCount: number
+  /** Messages of the broker that no listener got, by reason. */
+  readonly refusedMessageCounts: Readonly<Record<RefusalReason, number>>
+  readonly presence: PresenceStats
+  readonly queueGroups: QueueGroupStats
+  /** Messages between nodes about connections and revoked tokens. */
+  readonly cluster: ClusterStats
+  readonly work: WorkStats
+  readonly broker: ServerBrokerStats
+  readonly transport: TransportStats
+  /** Plain HTTP connections on the public port. */
+  readonly http: HttpStats
+  /** Present with an audit log. */
+  readonly audit?: { readonly writtenCount: number; readonly droppedCount: number }
+  /** Questions to hooks and webhooks since the start, by hook and outcome. */
+  readonly hooks: HookCounts
+  /** Present with a webhook. */
+  readonly webhook?: WebhookStats
+  /** Present with TLS. */
+  readonly tls?: CertificateStats
+}

@@ -1,0 +1,128 @@
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { type FileHandle, open } from 'node:fs/promises'
+import { WebMQError } from 'webmq-client/protocol'
+import type { TlsCertificate } from '../../ports/transport-options.js'
+
+/** The two files of one certificate, PEM. */
+export interface CertificateFiles {
+  /** The certificate of the server, then the intermediate ones. */
+  readonly certFile: string
+  /** Its private key, without a passphrase. */
+  readonly keyFile: string
+}
+
+/** A certificate that was read and that fits its key. */
+export interface ReadCertificate extends TlsCertificate {
+  /** In the order of the file: of the server first. */
+  readonly chain: readonly [X509Certificate, ...X509Certificate[]]
+  readonly privateKey: KeyObject
+  /** Permission bits of the key file. */
+  readonly keyMode: number
+}
+
+/** A chain has a few kilobytes. A larger file is something else, perhaps one that never ends. */
+const MAX_FILE_BYTES = 1024 * 1024
+const CERTIFICATE = /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----[^-]*-----END (?:TRUSTED |X509 )?CERTIFICATE-----/g
+const PRIVATE_KEY = /-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----/
+const ENCRYPTED_KEY = /-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type: 4,ENCRYPTED/m
+/** RFC 9325 §4.3. */
+const MIN_RSA_BITS = 2048
+/** The first byte of DER: a sequence. */
+const DER_START = 0x30
+
+/**
+ * Reads a pair of files.
+ * @throws {WebMQError} `E_OPTION_INVALID`: a file cannot be read or holds something else, or the two do not belong together.
+ */
+export async function readCertificate({ certFile, keyFile }: CertificateFiles): Promise<ReadCertificate> {
+  const [{ bytes: cert }, { bytes: key, mode: keyMode }] = [
+    await readFile(certFile, 'tls.certFile'),
+    await readFile(keyFile, 'tls.keyFile'),
+  ]
+  const chain = parseChain(cert, certFile)
+  const privateKey = parseKey(key, keyFile)
+  if (!chain[0].checkPrivateKey(privateKey)) {
+    const isInChain = chain.some((certificate) => certificate.checkPrivateKey(privateKey))
+    throw isInChain
+      ? invalid(
+          `tls.certFile: ${certFile} begins with another certificate than the server's; put that first, then the others`,
+        )
+      : invalid(`tls.keyFile: the key in ${keyFile} does not belong to the certificate in ${certFile}`)
+  }
+  return { certFile, keyFile, cert, key, chain, privateKey, keyMode }
+}
+
+function parseChain(bytes: Buffer, file: string): [X509Certificate, ...X509Certificate[]] {
+  const text = bytes.toString('latin1')
+  const [first, ...others] = (text.match(CERTIFICATE) ?? []).map((pem, index) => {
+    try {
+      return new X509Certificate(pem)
+    } catch (cause) {
+      throw invalid(`tls.certFile: certificate ${index + 1} of ${file} cannot be read (${reasonOf(cause)})`, cause)
+    }
+  })
+  if (first !== undefined) return [first, ...others]
+  if (PRIVATE_KEY.test(text)) throw invalid(`tls.certFile: ${file} holds a private key and no certificate`)
+  throw invalid(`tls.certFile: ${file} holds no certificate in PEM form${derAdvice(bytes, 'x509')}`)
+}
+
+function parseKey(bytes: Buffer, file: string): KeyObject {
+  const text = bytes.toString('latin1')
+  if (ENCRYPTED_KEY.test(text)) {
+    throw invalid(
+      `tls.keyFile: the key in ${file} is protected by a passphrase; write one without it: openssl pkey -in ${file} -out …`,
+    )
+  }
+  if (!PRIVATE_KEY.test(text))
+    throw invalid(`tls.keyFile: ${file} holds no private key in PEM form${derAdvice(bytes, 'pkey')}`)
+  let key: KeyObject
+  try {
+    key = createPrivateKey(bytes)
+  } catch (cause) {
+    throw invalid(`tls.keyFile: the key in ${file} cannot be read (${reasonOf(cause)})`, cause)
+  }
+  const { modulusLength = MIN_RSA_BITS } = key.asymmetricKeyDetails ?? {}
+  if (modulusLength < MIN_RSA_BITS) {
+    throw invalid(`tls.keyFile: the key in ${file} has ${modulusLength} bits; clients want at least ${MIN_RSA_BITS}`)
+  }
+  return key
+}
+
+function derAdvice(bytes: Buffer, command: 'x509' | 'pkey'): string {
+  return bytes[0] === DER_START ? `; it seems to be DER, which openssl ${command} -inform DER converts` : ''
+}
+
+async function readFile(path: string, option: string): Promise<{ readonly bytes: Buffer; readonly mode: number }> {
+  let file: FileHandle | undefined
+  try {
+    file = await open(path)
+    const { mode } = await file.stat()
+    return { bytes: await readAll(file), mode }
+  } catch (cause) {
+    throw invalid(`${option}: cannot read ${path} (${reasonOf(cause)})`, cause)
+  } finally {
+    await file?.close()
+  }
+}
+
+async function readAll(file: FileHandle): Promise<Buffer> {
+  const buffer = Buffer.alloc(MAX_FILE_BYTES + 1)
+  for (let length = 0; length <= MAX_FILE_BYTES; ) {
+    const { bytesRead } = await file.read(buffer, length)
+    if (bytesRead === 0) return Buffer.from(buffer.subarray(0, length))
+    length += bytesRead
+  }
+  throw new Error('too large')
+}
+
+/** The code of a system error, otherwise its message. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return 'code' in error && String(error.code).startsWith('E') && !String(error.code).startsWith('ERR_')
+    ? String(error.code)
+    : error.message
+}
+
+function invalid(detail: string, cause?: unknown): WebMQError {
+  return new WebMQError('E_OPTION_INVALID', cause === undefined ? { detail } : { detail, cause })
+}

@@ -1,0 +1,33 @@
+import type { Logger } from '../base/logger.js'
+import type { Broker } from '../ports/broker.js'
+import { Nodes } from './nodes.js'
+
+/** Settings of {@link Nodes}. */
+export interface NodesContext {
+  /** Name of this node, new with every start: 1 to 36 characters of `[A-Za-z0-9_-]`. */
+  readonly node: string
+  /** Of the software. */
+  readonly version: string
+  /** A hash of the options that all nodes must share. */
+  readonly fingerprint: string
+  readonly broker: Pick<Broker, 'capabilities' | 'bind' | 'publish'>
+  /** Largest message that other nodes accept. */
+  readonly maxPayloadBytes: number
+  /** When a node crashes, what it shares is gone everywhere within this time. */
+  readonly ttlMs: number
+  /** Nodes that are known, and do not answer within this time, are not waited for. Default 1,000. */
+  readonly waitMs?: number
+  readonly logger: Pick<Logger, 'debug' | 'warn'>
+  /** A monotonic clock, in milliseconds. */
+  readonly now?: () => number
+}
+
+/** Counters since the start; gauges at the time of the call. */
+export interface NodesStats {
+  /** Other nodes. */
+  readonly peerCount: number
+  /** Other nodes with other options, or of another version. */
+  readonly differentCount: number
+  /** Messages that could not be read, and those of nodes above the limit. */
+  readonly droppedCount: number
+}

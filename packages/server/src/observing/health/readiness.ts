@@ -1,0 +1,34 @@
+import type { BrokerReport } from './broker-watch.js'
+import type { TransportChoice } from './transport-choice.js'
+
+/** What a node is doing. `stopped` is for good. */
+export type NodeStatus = 'starting' | 'ok' | 'draining' | 'stopped'
+
+/** The answer of `/health`. */
+export interface Health {
+  /** Only `stopped` is answered with 503. */
+  readonly status: NodeStatus
+  readonly node: string
+  readonly version: string
+  readonly uptimeMs: number
+  readonly connections: number
+  readonly broker: BrokerReport
+  /** Absent until it is chosen. */
+  readonly transport?: TransportChoice
+}
+
+/** The answer of `/ready`: whether a load balancer should send connections here. */
+export interface Readiness {
+  /** Everything but `ready` is answered with 503. */
+  readonly status: 'ready' | Exclude<NodeStatus, 'ok'> | 'broker-down'
+  readonly broker: BrokerReport
+}
+
+/**
+ * Whether a node can serve. Without its broker it gets no messages of other nodes. A `blocked` broker still delivers and refuses
+ * publishes on all nodes alike, so another node would be no better.
+ */
+export function readinessOf({ status, broker }: Pick<Health, 'status' | 'broker'>): Readiness {
+  if (status !== 'ok') return { status, broker }
+  return { status: broker.status === 'down' ? 'broker-down' : 'ready', broker }
+}

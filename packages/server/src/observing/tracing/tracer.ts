@@ -1,0 +1,114 @@
+import type { Context, Span } from '@opentelemetry/api'
+import { isPromise, type MaybePromise } from '../../base/maybe-promise.js'
+import { formatTraceparent, parseTraceparent } from './traceparent.js'
+
+type Api = typeof import('@opentelemetry/api')
+
+/** A publish that is traced. */
+export interface PublishSpan {
+  /** Of the span: deliveries are its children. */
+  readonly traceparent: string
+  /** The broker has accepted the message, or refused it. */
+  end(error?: unknown): void
+}
+
+/** Names of OpenTelemetry's semantic conventions for messaging. */
+const SYSTEM = { 'messaging.system': 'webmq' } as const
+
+/** Spans of publishes and of handlers in the process, by the SDK that the application has registered. */
+export class Tracer {
+  readonly #api: Api
+  readonly #version: string
+
+  constructor(api: Api, version: string) {
+    this.#api = api
+    this.#version = version
+  }
+
+  /** The active span of the caller; `undefined` without one. */
+  get active(): string | undefined {
+    const span = this.#api.trace.getActiveSpan()
+    return span === undefined ? undefined : traceparentOf(span)
+  }
+
+  /** Begins the span of a publish. @param parent `undefined` or not valid: the message is not traced. */
+  publish(key: string, byteCount: number, parent: string | undefined): PublishSpan | undefined {
+    const context = parent === undefined ? undefined : this.#contextOf(parent)
+    if (context === undefined) return undefined
+    const { SpanKind, SpanStatusCode } = this.#api
+    const attributes = {
+      ...SYSTEM,
+      'messaging.operation.type': 'send',
+      'messaging.destination.name': key,
+      'messaging.message.body.size': byteCount,
+    }
+    const span = this.#tracer.startSpan('publish', { kind: SpanKind.PRODUCER, attributes }, context)
+    return {
+      traceparent: traceparentOf(span),
+      end: (error) => {
+        // The text may name hosts; the code does not.
+        const code = error instanceof Error && 'code' in error ? String(error.code) : 'E_INTERNAL'
+        if (error !== undefined) span.setStatus({ code: SpanStatusCode.ERROR, message: code })
+        span.end()
+      },
+    }
+  }
+
+  /** Calls a handler of a message within a span of its own. Errors of the handler are its caller's. */
+  handle<T>(pattern: string, key: string, parent: string, handle: () => MaybePromise<T>): MaybePromise<T> {
+    const parentContext = this.#contextOf(parent)
+    if (parentContext === undefined) return handle()
+    const { context, SpanKind, SpanStatusCode, trace } = this.#api
+    const attributes = {
+      ...SYSTEM,
+      'messaging.operation.type': 'process',
+      'messaging.destination.name': key,
+      'messaging.destination.template': pattern,
+    }
+    const span = this.#tracer.startSpan('process', { kind: SpanKind.CONSUMER, attributes }, parentContext)
+    const fail = (error: unknown): never => {
+      span.setStatus({ code: SpanStatusCode.ERROR })
+      if (error instanceof Error) span.recordException(error)
+      span.end()
+      throw error
+    }
+    try {
+      const result = context.with(trace.setSpan(parentContext, span), handle)
+      if (isPromise(result)) {
+        return result.then((value) => {
+          span.end()
+          return value
+        }, fail)
+      }
+      span.end()
+      return result
+    } catch (error) {
+      return fail(error)
+    }
+  }
+
+  /** Looked up each time: the application may register its SDK after the server was created. */
+  get #tracer() {
+    return this.#api.trace.getTracer('webmq-server', this.#version)
+  }
+
+  #contextOf(text: string): Context | undefined {
+    const parent = parseTraceparent(text)
+    const { ROOT_CONTEXT, trace } = this.#api
+    return parent && trace.setSpanContext(ROOT_CONTEXT, { ...parent, isRemote: true })
+  }
+}
+
+function traceparentOf(span: Span): string {
+  return formatTraceparent(span.spanContext())
+}
+
+/** A tracer; `undefined` when `@opentelemetry/api` is not installed, an optional peer. */
+export async function loadTracer(version: string): Promise<Tracer | undefined> {
+  try {
+    return new Tracer(await import('@opentelemetry/api'), version)
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND') return undefined
+    throw error
+  }
+}

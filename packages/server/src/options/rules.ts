@@ -1,0 +1,124 @@
+import { MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
+import { allowedAlgorithms, type JwtOptions, secretsOf } from '../identity/index.js'
+import { isLoopback } from '../identity/loopback.js'
+import { brokerNameOf } from '../ports/broker-address.js'
+import { isIdentifying } from './access.js'
+import { assertRetain } from './assert-retain.js'
+import { meshPlacesOf } from './mesh-address.js'
+import type { ResolvedOptions } from './options.js'
+import type { ServerOptions, TlsFiles } from './server-options.js'
+
+/** Rules that hold between options. */
+export function checkTogether(input: ServerOptions, options: ResolvedOptions): void {
+  const { host, insecure, jwt, maxOutboxBytes, maxPayloadBytes, tls } = options
+  // The largest message must fit with its frame and header. Otherwise it would close every receiver as a slow consumer.
+  const minOutboxBytes = maxPayloadBytes + MESSAGE_OVERHEAD_BYTES
+  if (maxOutboxBytes < minOutboxBytes) {
+    throw invalid(
+      `maxOutboxBytes: ${maxOutboxBytes} is less than maxPayloadBytes + ${MESSAGE_OVERHEAD_BYTES} = ${minOutboxBytes}`,
+    )
+  }
+  if (input.tls !== undefined) checkTls(tls)
+  if (options.proxyProtocol && options.trustedProxies.length === 0) {
+    throw invalid('proxyProtocol: name the proxies that speak it (trustedProxies; --trusted-proxy)')
+  }
+  if (input.webhook !== undefined) checkWebhook(options)
+  assertRetain(options)
+  if (typeof options.broker === 'string' && brokerNameOf(options.broker) === 'mesh') checkMesh(options.broker, options)
+  if (jwt !== undefined) checkTokens(jwt, insecure)
+  else if (!insecure && !isLoopback(host) && !isIdentifying(options)) {
+    throw new WebMQError('E_INSECURE', {
+      detail:
+        `everyone who can reach ${host} could listen and publish anything; set a key for tokens (jwt.secret, jwt.publicKey ` +
+        'or jwt.jwksUrl; --jwt-secret, --jwt-public-key or --jwks), identify clients by a hook or a webhook (connect), or ' +
+        'allow it with insecure (--insecure)',
+    })
+  }
+}
+
+function checkTls(tls: TlsFiles | undefined): void {
+  const [certCount, keyCount] = [tls?.certFile ?? [], tls?.keyFile ?? []].map(({ length }) => length)
+  if (certCount === 0 || keyCount === 0) {
+    // An empty `tls` usually means an unset variable. It must not serve without encryption.
+    throw invalid('tls: needs both tls.certFile (--tls-cert) and tls.keyFile (--tls-key)')
+  }
+  if (certCount !== keyCount) {
+    throw invalid(
+      `tls: every certificate needs its key, in the same order; got ${certCount} tls.certFile (--tls-cert) and ${keyCount} tls.keyFile (--tls-key)`,
+    )
+  }
+}
+
+function checkMesh(broker: string, { mesh, insecure }: ResolvedOptions): void {
+  const { peers, listen } = meshPlacesOf(broker, mesh?.listen)
+  const remote = [...peers, listen].find(({ host }) => !isLoopback(host))
+  if (mesh?.secret !== undefined || insecure || remote === undefined) return
+  throw new WebMQError('E_INSECURE', {
+    detail:
+      `mesh: everyone who can reach the node at ${remote.host} could publish and receive anything; set a secret that all ` +
+      'nodes share (mesh.secret; --mesh-secret), or allow it with insecure (--insecure)',
+  })
+}
+
+function checkWebhook({ webhook, insecure }: ResolvedOptions): void {
+  // An empty one usually means an unset variable. It must not open the server to everyone.
+  if (webhook?.url === undefined) throw invalid('webhook: needs webhook.url (--webhook)')
+  const { protocol, hostname } = new URL(webhook.url)
+  if (protocol !== 'http:' || insecure || isLoopback(hostname)) return
+  throw new WebMQError('E_INSECURE', {
+    detail: `webhook.url: an attacker between this machine and ${hostname} could give the answers; use https://, or allow it with insecure (--insecure)`,
+  })
+}
+
+function checkTokens(jwt: JwtOptions, insecure: boolean): void {
+  const sources = [jwt.secret, jwt.publicKey, jwt.jwksUrl].filter((source) => source !== undefined)
+  if (sources.length === 0) {
+    // An empty `jwt` usually means an unset variable. It must not open the server to everyone.
+    throw invalid(
+      'jwt: needs a jwt.secret (--jwt-secret), a jwt.publicKey (--jwt-public-key) or a jwt.jwksUrl (--jwks)',
+    )
+  }
+  allowedAlgorithms(jwt)
+  if (jwt.jwksUrl === undefined || insecure) return
+  const { protocol, hostname } = new URL(jwt.jwksUrl)
+  if (protocol === 'http:' && !isLoopback(hostname)) {
+    throw new WebMQError('E_INSECURE', {
+      detail: `jwt.jwksUrl: an attacker between this machine and ${hostname} could insert keys; use https://, or allow it with insecure (--insecure)`,
+    })
+  }
+}
+
+export function invalid(detail: string): WebMQError {
+  return new WebMQError('E_OPTION_INVALID', { detail })
+}
+
+/** RFC 7518 §3.2: an HS256 key is at least as long as its hash. */
+const GOOD_SECRET_BYTES = 32
+
+/** Warnings about risky but allowed options; one sentence each. */
+export function warningsOf(options: ResolvedOptions): readonly string[] {
+  const warnings: string[] = []
+  const { host, jwt, mesh, webhook } = options
+  if (secretsOf(jwt ?? {}).some((secret) => Buffer.byteLength(secret) < GOOD_SECRET_BYTES)) {
+    warnings.push(
+      `jwt.secret has fewer than ${GOOD_SECRET_BYTES} bytes: anyone with a token can find it by trying; create one with openssl rand -base64 32`,
+    )
+  }
+  if (mesh?.secret !== undefined && Buffer.byteLength(mesh.secret) < GOOD_SECRET_BYTES) {
+    warnings.push(
+      `mesh.secret has fewer than ${GOOD_SECRET_BYTES} bytes: it can be found by trying; create one with openssl rand -base64 32`,
+    )
+  }
+  if (options.trustedProxies.some((range) => range.endsWith('/0'))) {
+    warnings.push('trustedProxies contains all addresses: every client can claim any address')
+  }
+  if (webhook !== undefined && webhook.secret === undefined) {
+    warnings.push(
+      'webhook.secret is not set: whoever finds the address of the webhook can send it events; create one with openssl rand -base64 32',
+    )
+  }
+  if (jwt === undefined && !isLoopback(host) && !isIdentifying(options)) {
+    warnings.push(`anonymous access on ${host}: everyone who can reach it may listen and publish anything`)
+  }
+  return warnings
+}

@@ -1,0 +1,184 @@
+import type { GapReason } from 'webmq-client/protocol'
+import { copyBytes } from '../../base/copy-bytes.js'
+import type { Logger } from '../../base/logger.js'
+import type { Tracer } from '../../observing/tracing/tracer.js'
+import type { MessageAttributes } from '../../ports/attributes.js'
+import type { InboundMessage } from '../../ports/broker.js'
+import { formatPosition } from '../../ports/position.js'
+import type { GroupId } from '../../ports/transport.js'
+import { parseJson } from './parse-json.js'
+
+/** What a local handler gets beside the payload. */
+export interface LocalMessage {
+  readonly key: string
+  /** Position in the broker's log; absent when the message is not logged. */
+  readonly position?: string
+  /** User of the publisher; absent for anonymous clients and for servers. This and the next two: only for keys of `meta`. */
+  readonly userId?: string
+  /** When the node of the publisher took it, Unix time in milliseconds. */
+  readonly timeMs?: number
+  /** Names the message: the same for all who get it. */
+  readonly id?: string
+  /** The trace that the message belongs to, as `traceparent` of W3C Trace Context. The handler runs in a span of it. */
+  readonly traceparent?: string
+}
+
+/**
+ * Handles one message in the process of the server.
+ * @param payload The parsed JSON of a text message, or a copy of the bytes of a binary one.
+ */
+export type LocalHandler = (payload: unknown, message: LocalMessage) => unknown
+
+/** Messages of a local listener may be missing. */
+export interface LocalGap {
+  readonly pattern: string
+  readonly reason: GapReason
+}
+
+/** A handler that waits for messages of its group. */
+export interface LocalListener {
+  readonly pattern: string
+  readonly group: GroupId
+  readonly handler: LocalHandler
+  /** Called when messages may be missing before the next. */
+  readonly onGap?: ((gap: LocalGap) => unknown) | undefined
+}
+
+/** Bytes that may wait for the handlers of one turn; beyond it messages are dropped, counted, logged and told as a gap. */
+const MAX_WAITING_BYTES = 64 * 1_048_576
+/** Memory of a message beside its payload. */
+const MESSAGE_OVERHEAD_BYTES = 256
+
+/**
+ * Handlers inside the server's process. They run in order, after the turn that delivered their message: application code never
+ * runs in the middle of a publish, and a handler that publishes to its own pattern cannot starve the event loop.
+ */
+export class LocalListeners {
+  readonly #log: Logger
+  readonly #tracer: Pick<Tracer, 'handle'> | undefined
+  readonly #byGroup = new Map<GroupId, Set<LocalListener>>()
+  /** Listeners that missed messages in this turn; they are told at its end. */
+  readonly #missed = new Set<LocalListener>()
+  #waiting: (() => void)[] = []
+  #waitingBytes = 0
+  #isScheduled = false
+  #droppedCount = 0
+
+  /** @param tracer Absent when nobody traces. */
+  constructor(log: Logger, tracer?: Pick<Tracer, 'handle'>) {
+    this.#log = log
+    this.#tracer = tracer
+  }
+
+  /** Messages that were dropped because the handlers did not keep up. */
+  get droppedCount(): number {
+    return this.#droppedCount
+  }
+
+  add(listener: LocalListener): void {
+    const listeners = this.#byGroup.get(listener.group) ?? new Set()
+    listeners.add(listener)
+    this.#byGroup.set(listener.group, listeners)
+  }
+
+  remove(listener: LocalListener): void {
+    const listeners = this.#byGroup.get(listener.group)
+    if (listeners?.delete(listener) && listeners.size === 0) this.#byGroup.delete(listener.group)
+  }
+
+  /** A message is being delivered to these groups. Without local listeners it costs nothing. */
+  deliver(groups: readonly GroupId[], message: InboundMessage): void {
+    if (this.#byGroup.size === 0) return
+    let copy: Uint8Array | undefined
+    for (const group of groups) {
+      for (const listener of this.#byGroup.get(group) ?? []) {
+        // A handler may change its bytes, so each gets a copy; a text is parsed for each.
+        if (copy === undefined || message.isBinary) copy = copyBytes(message.payload)
+        this.#enqueueMessage(listener, message, copy)
+      }
+    }
+  }
+
+  /** Messages for this group may be missing before the next. */
+  gap(group: GroupId, reason: GapReason): void {
+    for (const listener of this.#byGroup.get(group) ?? [])
+      this.#enqueue(listener, 0, () => this.#callGap(listener, reason))
+  }
+
+  #enqueueMessage(
+    listener: LocalListener,
+    { key, isBinary, position, attributes }: InboundMessage,
+    payload: Uint8Array,
+  ): void {
+    const traceparent = attributes?.traceparent
+    const call = () => {
+      const message = {
+        key,
+        ...(position === undefined ? undefined : { position: formatPosition(position) }),
+        ...(attributes === undefined ? undefined : shownAttributes(attributes)),
+      }
+      const handle = () => listener.handler(isBinary ? payload : parseJson(payload), message)
+      const tracer = this.#tracer
+      const isTraced = tracer !== undefined && traceparent !== undefined
+      this.#call(isTraced ? () => tracer.handle(listener.pattern, key, traceparent, handle) : handle, { key })
+    }
+    if (this.#enqueue(listener, payload.length, call)) return
+    if (this.#droppedCount++ % 10_000 === 0) this.#log.warn({ key }, 'local listeners do not keep up: messages dropped')
+  }
+
+  /** Returns whether there was room. After the first miss nothing of this turn is taken: the gap is told at its end. */
+  #enqueue(listener: LocalListener, payloadBytes: number, call: () => void): boolean {
+    const byteCount = payloadBytes + MESSAGE_OVERHEAD_BYTES
+    if (!this.#isScheduled) setImmediate(() => this.#drain())
+    this.#isScheduled = true
+    if (this.#missed.size > 0 || this.#waitingBytes + byteCount > MAX_WAITING_BYTES) {
+      this.#missed.add(listener)
+      return false
+    }
+    this.#waitingBytes += byteCount
+    this.#waiting.push(() => {
+      if (this.#has(listener)) call()
+    })
+    return true
+  }
+
+  #has(listener: LocalListener): boolean {
+    return this.#byGroup.get(listener.group)?.has(listener) === true
+  }
+
+  #drain(): void {
+    const waiting = this.#waiting
+    const missed = [...this.#missed]
+    this.#isScheduled = false
+    this.#waiting = []
+    this.#waitingBytes = 0
+    this.#missed.clear()
+    for (const call of waiting) call()
+    for (const listener of missed) if (this.#has(listener)) this.#callGap(listener, 'slow-consumer')
+  }
+
+  #callGap({ pattern, onGap }: LocalListener, reason: GapReason): void {
+    if (onGap !== undefined) this.#call(() => onGap({ pattern, reason }), { pattern })
+  }
+
+  /** A handler that fails is a bug of the application: it is logged, and other handlers go on. */
+  #call(handle: () => unknown, fields: object): void {
+    const report = (err: unknown) => this.#log.error({ err, ...fields }, 'a local listener failed')
+    try {
+      const result = handle()
+      if (result instanceof Promise) result.catch(report)
+    } catch (error) {
+      report(error)
+    }
+  }
+}
+
+/** What a handler sees of the attributes. */
+export function shownAttributes({ userId, timeMs, id, traceparent }: MessageAttributes): Partial<LocalMessage> {
+  return {
+    ...(userId === undefined ? undefined : { userId }),
+    ...(timeMs === undefined ? undefined : { timeMs }),
+    ...(id === undefined ? undefined : { id }),
+    ...(traceparent === undefined ? undefined : { traceparent }),
+  }
+}

@@ -1,0 +1,140 @@
+import {
+  BEARER_SUBPROTOCOL_PREFIX,
+  ERRORS,
+  type ErrorCode,
+  type ErrorSpec,
+  SUBPROTOCOL,
+  WebMQError,
+} from 'webmq-client/protocol'
+import { isOriginAllowed, type OwnHosts } from '../../identity/origin.js'
+import type { Rejection, UpgradeRequest } from '../../ports/transport.js'
+
+/** Values of `Sec-Fetch-Site` of requests that no page of another origin has made; older browsers and other clients send none. */
+const SAME_ORIGIN_FETCHES: readonly (string | undefined)[] = ['same-origin', 'none', undefined]
+
+/** Which upgrade requests are accepted. */
+export interface UpgradePolicy {
+  /** Path of the endpoint. */
+  readonly path: string
+  /** Origins that may connect in addition to the server's own. */
+  readonly origins: readonly string[]
+  /** Host names under which the server's own pages may connect; default `all`. */
+  readonly ownHosts?: OwnHosts
+  /** Whether only clients of this machine may connect, and this request is not from one; default: never. */
+  readonly isOutsider?: (request: UpgradeRequest, clientAddress: string) => boolean
+  /** Cookie that may hold the token; absent: none. */
+  readonly tokenCookie?: string
+}
+
+/** An upgrade request that passed all checks. */
+export interface AdmissibleUpgrade {
+  /** Subprotocol of the answer; absent when the client offered none. */
+  readonly subprotocol?: string
+  /** Token of the request, not verified yet. */
+  readonly token?: string
+}
+
+/**
+ * Checks an upgrade request, cheapest check first.
+ * @param clientAddress The address of the peer, or what a trusted proxy says.
+ * @throws {WebMQError} Errors with an HTTP status in their table row: `E_PATH_NOT_FOUND`, `E_INSECURE`,
+ *   `E_ORIGIN_FORBIDDEN`, `E_SUBPROTOCOL_UNSUPPORTED`.
+ */
+export function examineUpgrade(
+  request: UpgradeRequest,
+  policy: UpgradePolicy,
+  clientAddress: string,
+): AdmissibleUpgrade {
+  const { path, subprotocols } = request
+  if (path !== policy.path) throw new WebMQError('E_PATH_NOT_FOUND', { detail: `the endpoint is ${policy.path}` })
+  assertOrigin(request, policy, clientAddress)
+  const isOffered = subprotocols.includes(SUBPROTOCOL)
+  if (!isOffered && subprotocols.length > 0) {
+    throw new WebMQError('E_SUBPROTOCOL_UNSUPPORTED', { detail: `offer ${SUBPROTOCOL}` })
+  }
+  const token = tokenOf(request, subprotocols) ?? tokenInCookie(request, policy)
+  // Written out because it runs for every connection.
+  if (token === undefined) return isOffered ? { subprotocol: SUBPROTOCOL } : {}
+  return isOffered ? { subprotocol: SUBPROTOCOL, token } : { token }
+}
+
+/**
+ * Checks a request for an event stream, and finds its token.
+ * @throws {WebMQError} `E_INSECURE`, `E_ORIGIN_FORBIDDEN`.
+ */
+export function examineStream(
+  request: UpgradeRequest,
+  policy: UpgradePolicy,
+  clientAddress: string,
+): AdmissibleUpgrade {
+  assertOrigin(request, policy, clientAddress)
+  const token = tokenOf(request, []) ?? tokenInCookie(request, policy)
+  return token === undefined ? {} : { token }
+}
+
+function assertOrigin(
+  request: UpgradeRequest,
+  { isOutsider, origins, ownHosts }: UpgradePolicy,
+  clientAddress: string,
+): void {
+  if (isOutsider?.(request, clientAddress) === true) {
+    throw new WebMQError('E_INSECURE', { detail: 'without tokens, only clients of this machine may connect' })
+  }
+  const origin = request.header('origin')
+  if (origin !== undefined && !isOriginAllowed(origin, request.header('host'), origins, ownHosts)) {
+    throw new WebMQError('E_ORIGIN_FORBIDDEN')
+  }
+}
+
+/**
+ * The token in a cookie. A browser sends cookies with the requests of every page, so the page must be one that `origins` names,
+ * or of this server: `*` and `null` do not count. A request without `Origin` is of the same origin, if it comes from a page.
+ */
+function tokenInCookie(request: UpgradeRequest, policy: UpgradePolicy): string | undefined {
+  const { tokenCookie, origins, ownHosts } = policy
+  if (tokenCookie === undefined) return undefined
+  const token = cookieOf(request.header('cookie'), tokenCookie)
+  if (token === undefined) return undefined
+  const origin = request.header('origin')
+  const named = origins.filter((pattern) => pattern !== '*' && pattern !== 'null')
+  const isNamed =
+    origin === undefined
+      ? SAME_ORIGIN_FETCHES.includes(request.header('sec-fetch-site'))
+      : isOriginAllowed(origin, request.header('host'), named, ownHosts)
+  if (!isNamed)
+    throw new WebMQError('E_ORIGIN_FORBIDDEN', { detail: 'a token in a cookie needs an origin that is named' })
+  return token
+}
+
+function cookieOf(header: string | undefined, name: string): string | undefined {
+  const cookies = (header ?? '').split(';').map((cookie) => cookie.trim())
+  const value = cookies.find((cookie) => cookie.startsWith(`${name}=`))?.slice(name.length + 1)
+  // RFC 6265 §4.1.1: a value may be in quotes.
+  return value === undefined || value === '' ? undefined : value.replace(/^"(.*)"$/, '$1')
+}
+
+/** The `Authorization` header wins. Browsers cannot set it, so they offer the token as a subprotocol. */
+function tokenOf(request: UpgradeRequest, subprotocols: readonly string[]): string | undefined {
+  const authorization = request.header('authorization')
+  if (authorization !== undefined) {
+    const [, token] = /^bearer +(\S+)$/i.exec(authorization) ?? []
+    if (token !== undefined) return token
+  }
+  const offer = subprotocols.find((name) => name.startsWith(BEARER_SUBPROTOCOL_PREFIX))
+  return offer?.slice(BEARER_SUBPROTOCOL_PREFIX.length)
+}
+
+/** The HTTP answer for a refused upgrade: a status, and a body with the reason and a link to the docs. */
+export function rejectionOf(error: WebMQError, headers: Readonly<Record<string, string>> = {}): Rejection {
+  const { code, message, docs } = error
+  return {
+    status: statusOf(code) ?? 500,
+    headers: { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store', ...headers },
+    body: `${JSON.stringify({ code, message, docs })}\n`,
+  }
+}
+
+function statusOf(code: ErrorCode): number | undefined {
+  const spec: ErrorSpec = ERRORS[code]
+  return spec.status
+}

@@ -1,0 +1,63 @@
+import { encodeServerMessage, type Welcome } from 'webmq-client/protocol'
+import { ANONYMOUS, type Identity } from '../../identity/index.js'
+import { encodeSseEvent } from '../../routing/sse-events.js'
+import type { SessionServices } from '../services.js'
+import type { Session } from '../session.js'
+import { welcomeLimits } from './welcome-limits.js'
+
+/** What the first message to a client says of the server. */
+export interface WelcomesContext {
+  readonly services: Pick<SessionServices, 'verifier' | 'limits'>
+  /** Name of this node. */
+  readonly node: string
+  readonly version: string
+  readonly heartbeatMs: number
+  /** How long and how many message ids are remembered. */
+  readonly dedupe: Pick<Welcome['limits'], 'dedupeWindowMs' | 'dedupeMaxIds'>
+}
+
+/** A reader reconnects after this time and up to as much again, by chance: many do not come back at once. */
+const STREAM_RETRY_MS = 1_000
+
+/** Writes the first message of a connection. */
+export class Welcomes {
+  readonly #context: WelcomesContext
+  #shared: { [auth in Welcome['auth']]?: string } = {}
+
+  constructor(context: WelcomesContext) {
+    this.#context = context
+  }
+
+  /** The limits have changed: newcomers get the present ones. */
+  limitsChanged(): void {
+    this.#shared = {}
+  }
+
+  /** The `welcome` message of a WebSocket. */
+  message(session: Session): string {
+    const { verifier } = this.#context.services
+    const auth = verifier === undefined ? 'none' : session.state === 'active' ? 'done' : 'required'
+    const { identity } = session
+    this.#shared[auth] ??= this.#upToSession(auth, ANONYMOUS)
+    const upToSession = identity?.limits === undefined ? this.#shared[auth] : this.#upToSession(auth, identity)
+    const expiresInMs = session.expiresInMs()
+    return `${upToSession}${session.id}"${expiresInMs === undefined ? '' : `,"expiresInMs":${expiresInMs}`}}`
+  }
+
+  /** The `welcome` event of an event stream. */
+  event(session: Session): string {
+    const { node, version } = this.#context
+    const expiresInMs = session.expiresInMs()
+    const retryMs = STREAM_RETRY_MS * (1 + Math.random())
+    const data = { session: session.id, node, version, ...(expiresInMs === undefined ? {} : { expiresInMs }) }
+    return encodeSseEvent({ name: 'welcome', retryMs, data })
+  }
+
+  /** The text up to the session id, which all sessions share that have the limits of the options. */
+  #upToSession(auth: Welcome['auth'], identity: Identity): string {
+    const { services, node, version, heartbeatMs, dedupe } = this.#context
+    const limits = { ...welcomeLimits(services.limits.of(identity)), ...dedupe }
+    const shared = { protocol: 'webmq.v1', auth, node, version, heartbeatMs, limits } as const
+    return encodeServerMessage({ verb: 'welcome', ...shared, session: '' }).slice(0, -'"}'.length)
+  }
+}
