@@ -54,6 +54,7 @@ export function examine(
   }
   const places = new Map<string, string>()
   for (const [index, diary] of diaries.entries()) {
+    const isJoining = diaries.some((other) => other !== diary && other.pattern === diary.pattern)
     const violate = (text: string) => {
       if (findings.violations.length < MAX_VIOLATIONS)
         findings.violations.push(`subscription ${index} (${diary.pattern}, ${JSON.stringify(diary.start)}): ${text}`)
@@ -66,7 +67,10 @@ export function examine(
         if (matches(diary.pattern, key)) byKey.set(key, [...(byKey.get(key) ?? []), number])
       }
       for (const [key, numbers] of byKey) {
-        findings.missedCount += examineStream({ diary, publisher, key, numbers, published, isComplete }, violate)
+        findings.missedCount += examineStream(
+          { diary, isJoining, publisher, key, numbers, published, isComplete },
+          violate,
+        )
       }
     }
   }
@@ -122,6 +126,8 @@ function examinePlaces(
 /** What one subscription should have been given of one publisher and key. */
 interface Stream extends LogFacts {
   readonly diary: Diary
+  /** Others listen with its pattern, perhaps on its node. */
+  readonly isJoining: boolean
   readonly publisher: number
   readonly key: string
   /** Those of the publisher that have this key. */
@@ -131,16 +137,22 @@ interface Stream extends LogFacts {
 
 /** Returns how many were missed with a gap in their place. */
 function examineStream(stream: Stream, violate: (text: string) => void): number {
-  const { diary, publisher, key, numbers, published } = stream
+  const { diary, isJoining, publisher, key, numbers, published } = stream
   const must = numbers.findIndex((number) => isOwed(stream, published[number]))
+  const readyAtMs = diary.entries.flatMap((entry) => (entry.what === 'ready' ? [entry.atMs] : []))
+  // Published, or published again, while a listen was answered: without a log it may come or not, also behind later ones.
+  const isConcurrent = ({ beganAtMs, settledAtMs, position }: Published) =>
+    position === undefined && readyAtMs.some((atMs) => beganAtMs <= atMs && atMs < settledAtMs)
   const receivedAtMs = new Map<number, number>()
   let next = 0
+  let hasBegun = false
   let isGapTold = false
   let logAnewAtMs = Number.NEGATIVE_INFINITY
   let missedCount = 0
   const miss = (from: number, to: number, before: string) => {
     for (const number of numbers.slice(from, to)) {
-      if (published[number]?.outcome !== 'accepted' || receivedAtMs.has(number)) continue
+      const record = published[number]
+      if (record?.outcome !== 'accepted' || receivedAtMs.has(number) || isConcurrent(record)) continue
       missedCount++
       if (!isGapTold) violate(`${key} ${publisher}/${number} is missing before ${before}, and no gap was told`)
     }
@@ -157,30 +169,35 @@ function examineStream(stream: Stream, violate: (text: string) => void): number 
       violate(`${key} ${publisher}/${number} was never published`)
       continue
     }
-    const hasBegun = receivedAtMs.size > 0
     // What was on its way when a log was lost is published again into the next one, which has forgotten its id.
     const isRetried = logAnewAtMs > diary.askedAtMs && record.settledAtMs > diary.askedAtMs
-    if (!hasBegun && !isRetried && isTooOld(diary, record))
+    if (!hasBegun && !isRetried && isTooOld(diary, isJoining, record))
       violate(`${key} ${publisher}/${number} is from before the listen`)
     const beforeAtMs = receivedAtMs.get(number) ?? Number.POSITIVE_INFINITY
     // With a log, ids are lost too: what was on its way then is published again, and given again, after a gap that says so.
     const isAgain = logAnewAtMs > beforeAtMs && record.settledAtMs > beforeAtMs
     // Without a log nothing says where a listener was when it moved: its next node may be behind the one it comes from.
     const isBehind = isGapTold && entry.message.position === undefined
-    if (at < next && !isAgain && !isBehind) {
-      const isTwice = receivedAtMs.has(number)
+    const isTwice = receivedAtMs.has(number)
+    const isOld = isConcurrent(record) ? isTwice : at < next
+    if (isOld && !isAgain && !isBehind) {
       violate(
         `${key} ${publisher}/${number} came ${isTwice ? 'twice' : `after ${numbers[next - 1]}`}, at ${entry.message.position}`,
       )
+      continue
+    }
+    if (isConcurrent(record)) {
+      receivedAtMs.set(number, entry.atMs)
       continue
     }
     if (hasBegun) miss(next, at, `${number}`)
     else if (must >= 0) miss(must, at, `${number}, the first that came`)
     receivedAtMs.set(number, entry.atMs)
     next = at + 1
+    hasBegun = true
     isGapTold = false
   }
-  const first = receivedAtMs.size > 0 ? next : must
+  const first = hasBegun ? next : must
   if (first >= 0) miss(first, numbers.length, 'the end')
   return missedCount
 }
@@ -199,11 +216,16 @@ function isOwed({ diary: { start, entries }, isComplete }: Stream, record: Publi
 }
 
 /** Whether a message is from before a subscription that wants only what comes after its beginning. */
-function isTooOld({ start, entries, askedAtMs, isFirst }: Diary, record: Published | undefined): boolean {
+function isTooOld(
+  { start, entries, askedAtMs, isFirst }: Diary,
+  isJoining: boolean,
+  record: Published | undefined,
+): boolean {
   const ready = entries.find((entry) => entry.what === 'ready')
   if (start.from !== 'now' || record === undefined || ready?.what !== 'ready') return false
   const [place, begin] = [placeOf(record.position), placeOf(ready.result.position)]
   if (place !== undefined && begin !== undefined && place.epoch === begin.epoch) return !isLater(place, begin)
-  // One that joins another of its pattern begins where that one is, and not at the end of the log.
-  return isFirst && record.settledAtMs < askedAtMs
+  // One that joins another of its pattern begins where that one is, and not at the end of the log. Without a log that is
+  // where its node is: accepted messages may be on their way to it.
+  return isFirst && !isJoining && record.settledAtMs < askedAtMs
 }

@@ -26,8 +26,8 @@ export type Entry =
 export interface Diary {
   readonly pattern: string
   readonly start: Start
-  /** Whether its client listened with this pattern for the first time. */
-  readonly isFirst: boolean
+  /** Whether its client listened with this pattern for the first time. One that begins anew may join its predecessor. */
+  isFirst: boolean
   /** When the application asked for it. */
   askedAtMs: number
   readonly entries: Entry[]
@@ -87,6 +87,7 @@ export class Listener {
         // It has nothing to go on from: this is a new beginning.
         diary.entries.length = 0
         diary.askedAtMs = performance.now()
+        diary.isFirst = false
       }
       this.#follow(tracked)
     }

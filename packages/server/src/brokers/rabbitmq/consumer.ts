@@ -127,6 +127,7 @@ export class Consumer {
     if (this.#isStopped) return
     this.alive()
     this.#acks.add(message)
+    if (this.#bindings.takeMarker(message)) return
     const delivery = deliveryOf(message)
     if (delivery === undefined) {
       const key = keyOf(message)

@@ -1,4 +1,4 @@
-import type { Channel } from 'amqplib'
+import type { Channel, ConsumeMessage } from 'amqplib'
 import { WebMQError } from 'webmq-client/protocol'
 import { type Deferred, deferred } from '../../base/deferred.js'
 import type { PatternBinder } from './bounded-bindings.js'
@@ -14,6 +14,9 @@ export interface QueueBindingsOptions {
   readonly lost: (cause: Error) => void
 }
 
+/** Type of the messages that this node sends to its own queue. */
+const MARKER_TYPE = 'webmq-bound'
+
 /** A pattern to bind or unbind, and the caller's promise. */
 interface Change {
   readonly isBind: boolean
@@ -24,6 +27,10 @@ interface Change {
 /**
  * Binds a queue to patterns, one by one in the order of the calls.
  *
+ * The answer to a bind overtakes messages that are still in the queue. These may be from an earlier binding of the same
+ * pattern, and what was published since that was removed is missing behind them. So a bind is live when a marker, which
+ * follows it into the queue, has come out: all older messages came before.
+ *
  * It has a channel of its own: a broker that forbids a pattern (topic permissions) closes the channel to say so. The
  * next change then opens another.
  */
@@ -32,6 +39,9 @@ export class QueueBindings implements PatternBinder {
   readonly #options: QueueBindingsOptions
   #channel: Channel | undefined
   readonly #changes: Change[] = []
+  /** Binds whose marker is in the queue, by its number. */
+  readonly #marked = new Map<string, Deferred<void>>()
+  #markerCount = 0
   #isMaking = false
   #isStopped = false
 
@@ -47,6 +57,14 @@ export class QueueBindings implements PatternBinder {
 
   unbind(pattern: string): Promise<void> {
     return this.#change(false, pattern)
+  }
+
+  /** Takes a message of the queue, if it is a marker; returns whether it is one. */
+  takeMarker({ fields, properties }: ConsumeMessage): boolean {
+    if (fields.exchange !== '' || properties.type !== MARKER_TYPE) return false
+    this.#marked.get(properties.correlationId)?.resolve()
+    this.#marked.delete(properties.correlationId)
+    return true
   }
 
   /** Sends nothing more; changes that wait stay unanswered. */
@@ -83,7 +101,14 @@ export class QueueBindings implements PatternBinder {
       return
     }
     alive()
-    made.resolve()
+    if (isBind) this.#mark(this.#channel, made)
+    else made.resolve()
+  }
+
+  #mark(channel: Channel, made: Deferred<void>): void {
+    const correlationId = String(++this.#markerCount)
+    this.#marked.set(correlationId, made)
+    channel.sendToQueue(this.#options.queue, Buffer.alloc(0), { type: MARKER_TYPE, correlationId })
   }
 
   async #open(): Promise<Channel> {
