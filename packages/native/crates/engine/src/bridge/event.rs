@@ -38,22 +38,33 @@ const QUIET: u8 = 6;
 const ENDED: u8 = 7;
 const DRAINED: u8 = 8;
 
+/// A block has a place to cut it at least every so many bytes, and one event more.
+pub(crate) const CUT_BYTES: usize = 32 << 10;
+
+/// Events one after the other.
+#[derive(Default)]
+pub(crate) struct Block {
+    pub(crate) bytes: Vec<u8>,
+    /// Where events end, in order; few of all ends.
+    pub(crate) cuts: Vec<usize>,
+}
+
 /// Events of one shard turn.
 #[derive(Default)]
 pub(crate) struct Events {
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) block: Block,
     /// Bytes of all earlier turns.
     pub(crate) published_bytes: u64,
 }
 
 impl Events {
     pub(crate) fn len(&self) -> usize {
-        self.bytes.len()
+        self.block.bytes.len()
     }
 
     /// Bytes of all events so far: where the last one ends in the stream of the shard's events.
     pub(crate) fn position(&self) -> u64 {
-        self.published_bytes + self.bytes.len() as u64
+        self.published_bytes + self.block.bytes.len() as u64
     }
 
     pub(crate) fn upgrade(&mut self, id: ConnectionId, peer: SocketAddr, head: &RequestHead<'_>, is_stream: bool) {
@@ -62,27 +73,27 @@ impl Events {
         self.u32(u32::from(peer.port()));
         // No line end is in any of them: the parser has seen to that.
         for text in [&address, head.path(), head.query()] {
-            self.bytes.extend_from_slice(text.as_bytes());
-            self.bytes.push(b'\n');
+            self.block.bytes.extend_from_slice(text.as_bytes());
+            self.block.bytes.push(b'\n');
         }
         for header in &head.headers {
-            self.bytes.extend(header.name.bytes().map(|byte| byte.to_ascii_lowercase()));
-            self.bytes.push(b':');
-            self.bytes.extend_from_slice(header.value);
-            self.bytes.push(b'\n');
+            self.block.bytes.extend(header.name.bytes().map(|byte| byte.to_ascii_lowercase()));
+            self.block.bytes.push(b':');
+            self.block.bytes.extend_from_slice(header.value);
+            self.block.bytes.push(b'\n');
         }
         self.end(start);
     }
 
     pub(crate) fn message(&mut self, id: ConnectionId, data: &[u8], is_binary: bool) {
         let start = self.begin(MESSAGE, if is_binary { FLAG_BINARY } else { 0 }, 0, Some(id));
-        self.bytes.extend_from_slice(data);
+        self.block.bytes.extend_from_slice(data);
         self.end(start);
     }
 
     pub(crate) fn closed(&mut self, id: ConnectionId, code: u16, reason: &str) {
         let start = self.begin(CLOSED, 0, code, Some(id));
-        self.bytes.extend_from_slice(reason.as_bytes());
+        self.block.bytes.extend_from_slice(reason.as_bytes());
         self.end(start);
     }
 
@@ -91,16 +102,16 @@ impl Events {
         self.u32(token);
         self.u32(peer.map_or(0, |peer| u32::from(peer.port())));
         if let Some(peer) = peer {
-            self.bytes.extend_from_slice(peer.ip().to_canonical().to_string().as_bytes());
+            self.block.bytes.extend_from_slice(peer.ip().to_canonical().to_string().as_bytes());
         }
-        self.bytes.push(b'\n');
-        self.bytes.extend_from_slice(read);
+        self.block.bytes.push(b'\n');
+        self.block.bytes.extend_from_slice(read);
         self.end(start);
     }
 
     pub(crate) fn failed(&mut self, what: &str) {
         let start = self.begin(FAILED, 0, 0, None);
-        self.bytes.extend_from_slice(what.as_bytes());
+        self.block.bytes.extend_from_slice(what.as_bytes());
         self.end(start);
     }
 
@@ -122,30 +133,35 @@ impl Events {
     /// Drops an event that was begun and not finished, as a panic leaves one.
     pub(crate) fn drop_unfinished(&mut self) {
         let mut end = 0;
-        while end < self.bytes.len() {
-            match event_len(&self.bytes[end..]) {
+        while end < self.block.bytes.len() {
+            match event_len(&self.block.bytes[end..]) {
                 0 => break,
                 len => end += len,
             }
         }
-        self.bytes.truncate(end);
+        self.block.bytes.truncate(end);
+        self.block.cuts.retain(|cut| *cut <= end);
     }
 
     fn begin(&mut self, kind: u8, flags: u8, code: u16, id: Option<ConnectionId>) -> usize {
-        let start = self.bytes.len();
+        let start = self.block.bytes.len();
         let [low, high] = code.to_le_bytes();
-        self.bytes.extend_from_slice(&[kind, flags, low, high, 0, 0, 0, 0]);
-        self.bytes.extend_from_slice(&id.map_or(0.0, ConnectionId::to_number).to_le_bytes());
+        self.block.bytes.extend_from_slice(&[kind, flags, low, high, 0, 0, 0, 0]);
+        self.block.bytes.extend_from_slice(&id.map_or(0.0, ConnectionId::to_number).to_le_bytes());
         start
     }
 
     fn u32(&mut self, number: u32) {
-        self.bytes.extend_from_slice(&number.to_le_bytes());
+        self.block.bytes.extend_from_slice(&number.to_le_bytes());
     }
 
     fn end(&mut self, start: usize) {
-        let len = (self.bytes.len() - start) as u32;
-        self.bytes[start + 4..start + 8].copy_from_slice(&len.to_le_bytes());
+        let len = (self.block.bytes.len() - start) as u32;
+        let Block { bytes, cuts } = &mut self.block;
+        bytes[start + 4..start + 8].copy_from_slice(&len.to_le_bytes());
+        if bytes.len() - cuts.last().copied().unwrap_or(0) >= CUT_BYTES {
+            cuts.push(bytes.len());
+        }
     }
 }
 

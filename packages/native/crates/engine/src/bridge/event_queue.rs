@@ -1,10 +1,12 @@
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::bridge::event::{Events, event_len};
+use crate::bridge::event::{Block, CUT_BYTES, Events, event_len};
 
-/// Buffers up to this size are kept for the next turn.
+/// Blocks up to this size are kept to be filled again.
 const MAX_KEPT_BYTES: usize = 1 << 20;
+const MAX_KEPT_BLOCKS: usize = 8;
 
 /// Wakes JavaScript, once until it drains.
 pub(crate) struct Waker {
@@ -37,9 +39,26 @@ impl Waker {
 /// Nobody waits.
 const NO_POSITION: u64 = u64::MAX;
 
+#[derive(Default)]
+struct Blocks {
+    waiting: VecDeque<Block>,
+    /// Empty ones.
+    kept: Vec<Block>,
+}
+
+impl Blocks {
+    fn keep(&mut self, mut block: Block) {
+        if self.kept.len() < MAX_KEPT_BLOCKS && block.bytes.capacity() <= MAX_KEPT_BYTES {
+            block.bytes.clear();
+            block.cuts.clear();
+            self.kept.push(block);
+        }
+    }
+}
+
 /// Events on their way from one shard to JavaScript.
 pub(crate) struct EventQueue {
-    queue: Mutex<Vec<u8>>,
+    blocks: Mutex<Blocks>,
     /// Position in the stream of the shard's events up to which JavaScript has read.
     read_position: AtomicU64,
     /// Position up to which JavaScript has handled the events: what it answered at once has been submitted.
@@ -51,7 +70,7 @@ pub(crate) struct EventQueue {
 impl Default for EventQueue {
     fn default() -> Self {
         Self {
-            queue: Mutex::default(),
+            blocks: Mutex::default(),
             read_position: AtomicU64::new(0),
             handled_position: AtomicU64::new(0),
             awaited_position: AtomicU64::new(NO_POSITION),
@@ -83,15 +102,19 @@ impl EventQueue {
     /// Appends the events of a turn.
     pub(crate) fn put(&self, events: &mut Events) {
         events.published_bytes = events.position();
-        let mut queue = self.lock();
-        if queue.is_empty() {
-            std::mem::swap(&mut *queue, &mut events.bytes);
-        } else {
-            queue.append(&mut events.bytes);
+        if events.block.bytes.is_empty() {
+            return;
         }
-        drop(queue);
-        if events.bytes.capacity() > MAX_KEPT_BYTES {
-            events.bytes = Vec::new();
+        let mut blocks = self.lock();
+        match blocks.waiting.back_mut() {
+            // Turns of a few events make one block: it needs no cut.
+            Some(last) if last.bytes.len() + events.block.bytes.len() <= CUT_BYTES => {
+                last.bytes.append(&mut events.block.bytes);
+            }
+            _ => {
+                let empty = blocks.kept.pop().unwrap_or_default();
+                blocks.waiting.push_back(std::mem::replace(&mut events.block, empty));
+            }
         }
     }
 
@@ -102,16 +125,19 @@ impl EventQueue {
             && self.awaited_position.swap(NO_POSITION, Ordering::SeqCst) != NO_POSITION
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<u8>> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Blocks> {
+        self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// JavaScript's end of an event queue.
 #[derive(Default)]
 pub(crate) struct EventReader {
-    bytes: Vec<u8>,
+    blocks: VecDeque<Block>,
+    /// Where the unread events of the first block begin.
     start: usize,
+    /// Read whole, to be filled again.
+    done: Vec<Block>,
 }
 
 /// What a drain of one queue came to.
@@ -130,35 +156,45 @@ impl EventReader {
         let mut copied = 0;
         let mut next_bytes = None;
         loop {
-            if self.start == self.bytes.len() {
+            if self.blocks.is_empty() {
                 self.refill(queue);
-                if self.bytes.is_empty() {
-                    break;
-                }
             }
-            let rest = &self.bytes[self.start..];
+            let Some(block) = self.blocks.front() else { break };
+            let rest = &block.bytes[self.start..];
             let room = target.len() - copied;
-            let fitting = if rest.len() <= room { rest.len() } else { whole_events(rest, room) };
+            let fitting = match rest.len() <= room {
+                true => rest.len(),
+                // A walk from event to event touches memory that is in no cache yet.
+                false => match cut_within(block, self.start, room) {
+                    0 if copied == 0 => whole_events(rest, room),
+                    fitting => fitting,
+                },
+            };
             target[copied..copied + fitting].copy_from_slice(&rest[..fitting]);
-            self.start += fitting;
             copied += fitting;
-            if self.start < self.bytes.len() {
-                next_bytes = Some(event_len(&self.bytes[self.start..]));
+            self.start += fitting;
+            if fitting < rest.len() {
+                next_bytes = Some(event_len(&rest[fitting..]));
                 break;
             }
+            self.start = 0;
+            self.done.extend(self.blocks.pop_front());
         }
         let wakes_shard = copied > 0 && queue.note_read(copied);
         Drained { bytes: copied, next_bytes, wakes_shard }
     }
 
     fn refill(&mut self, queue: &EventQueue) {
-        self.start = 0;
-        self.bytes.clear();
-        if self.bytes.capacity() > MAX_KEPT_BYTES {
-            self.bytes = Vec::new();
-        }
-        std::mem::swap(&mut *queue.lock(), &mut self.bytes);
+        let mut blocks = queue.lock();
+        self.done.drain(..).for_each(|block| blocks.keep(block));
+        std::mem::swap(&mut blocks.waiting, &mut self.blocks);
     }
+}
+
+/// Bytes from `start` to the last cut that fits into `room`; 0 if none does.
+fn cut_within(block: &Block, start: usize, room: usize) -> usize {
+    let count = block.cuts.partition_point(|cut| *cut <= start + room);
+    block.cuts[..count].last().map_or(0, |cut| cut.saturating_sub(start))
 }
 
 /// Bytes of the whole events at the start of `events` that fit into `room`.
@@ -200,7 +236,7 @@ mod tests {
                 break;
             }
         }
-        assert_eq!(all, [events(3, b"abc").bytes, events(2, b"defg").bytes].concat());
+        assert_eq!(all, [events(3, b"abc").block.bytes, events(2, b"defg").block.bytes].concat());
         assert_eq!(queue.read_position(), all.len() as u64);
     }
 
@@ -221,5 +257,34 @@ mod tests {
         let (mut reader, mut target) = (EventReader::default(), [0; 25]);
         let woken: Vec<bool> = (0..4).map(|_| reader.drain(&queue, &mut target).wakes_shard).collect();
         assert_eq!(woken, [false, true, false, false]);
+    }
+
+    #[test]
+    fn large_blocks_leave_by_their_cuts_and_nothing_is_lost() {
+        let queue = EventQueue::default();
+        let (mut reader, mut target, mut all, mut sent) =
+            (EventReader::default(), vec![0; 128 << 10], Vec::new(), Vec::new());
+        for turn in 0..50_u8 {
+            for size in [1, 300, 40_000, 200_000_usize] {
+                let mut turn_events = events(3, &vec![turn; size / (1 + usize::from(turn % 7))]);
+                sent.extend_from_slice(&turn_events.block.bytes);
+                queue.put(&mut turn_events);
+            }
+            for _ in 0..turn % 5 {
+                let drained = reader.drain(&queue, &mut target);
+                all.extend_from_slice(&target[..drained.bytes]);
+                target.resize(drained.next_bytes.unwrap_or(0).max(128 << 10), 0);
+            }
+        }
+        loop {
+            let drained = reader.drain(&queue, &mut target);
+            all.extend_from_slice(&target[..drained.bytes]);
+            target.resize(drained.next_bytes.unwrap_or(0).max(128 << 10), 0);
+            if drained.bytes == 0 && drained.next_bytes.is_none() {
+                break;
+            }
+        }
+        assert!(all == sent);
+        assert_eq!(queue.read_position(), sent.len() as u64);
     }
 }
