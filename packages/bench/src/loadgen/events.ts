@@ -27,8 +27,8 @@ export interface ConnectOptions {
   readonly authority?: string
   readonly path?: string
   readonly subprotocol?: string | null
-  /** Sent as `Authorization: Bearer …`. */
-  readonly token?: string | null
+  /** Of the connections, in turn; sent as `Authorization: Bearer …`. Absent or empty: none. */
+  readonly tokens?: readonly string[]
   readonly sourceAddresses?: readonly string[]
   /** Handshakes in flight. */
   readonly batch?: number

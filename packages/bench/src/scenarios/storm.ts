@@ -14,6 +14,8 @@ import { judge } from '../trials/verdict.js'
 /** Settings of the scenario. */
 export interface StormConfig extends TrialConfig {
   readonly auth: 'jwt' | 'none'
+  /** `known`: those of connections that were made before, as after a restart of the network. */
+  readonly tokens: 'new' | 'known'
   /** Handshakes in flight. */
   readonly batch: number
   /** With TLS: `resumed` uses tickets of earlier connections. */
@@ -31,7 +33,7 @@ const storm: TrialScenario<StormConfig> = {
   summary: 'connections made as fast as possible: TCP, upgrade, token and the first message of the server',
   examples: [
     ['--tiers 100,1000,5000,10000', 'with a JWT each'],
-    ['--target webmq-native,uws,ws --tiers 5000 --repeat 5', 'beside peers that check the same token'],
+    ['--target webmq-native,uws,ws --tiers 5000 --repeat 5', 'beside peers that check the same tokens'],
     ['--target webmq-native,raw --auth none', 'without tokens'],
     ['--tls --tiers 1000 --handshake resumed', 'TLS, with the ticket of an earlier connection'],
   ],
@@ -50,6 +52,11 @@ const storm: TrialScenario<StormConfig> = {
   addOptions(command) {
     command
       .addOption(new Option('--auth <kind>', 'credentials of a connection').choices(['jwt', 'none']).default('jwt'))
+      .addOption(
+        new Option('--tokens <kind>', 'one for each connection: new ones, or those of earlier connections')
+          .choices(['new', 'known'])
+          .default('new'),
+      )
       .option(
         '--batch <n>',
         'connections at once; the next batch waits for the whole of the last',
@@ -62,24 +69,26 @@ const storm: TrialScenario<StormConfig> = {
           .default('full'),
       )
   },
-  readConfig(common, { auth, batch, handshake }) {
+  readConfig(common, { auth, tokens, batch, handshake }) {
     const unable = common.targets.find(({ spec }) => !spec.abilities.includes('tokens'))
     if (auth === 'jwt' && unable !== undefined) {
       throw new UsageError(`target '${unable.label}' checks no tokens: leave it out or say --auth none`)
     }
     if (handshake === 'resumed' && common.tls !== true) throw new UsageError('--handshake resumed needs --tls')
-    return { ...common, auth, batch, handshake }
+    return { ...common, auth, tokens, batch, handshake }
   },
-  cases: ({ tiers, auth, handshake }) =>
+  cases: ({ tiers, auth, tokens, handshake }) =>
     tiers.map((subscribers) => ({
-      mode: handshake === 'full' ? auth : `${auth}, ${handshake}`,
+      mode: [auth, ...(tokens === 'known' ? [tokens] : []), ...(handshake === 'full' ? [] : [handshake])].join(', '),
       subscribers,
       fields: {},
     })),
   notes: ({ auth }) => [
     'A connection is made when the first message of the server has come: welcome of webmq.v1, Engine.IO’s open packet, "ready" of the others; raw says nothing.',
     `Before that ${WARMUP_CONNECTIONS} connections are made and closed.`,
-    ...(auth === 'jwt' ? ['Every target verifies an HS256 token in the upgrade; webmq as it does for its users.'] : []),
+    ...(auth === 'jwt'
+      ? ['Every target verifies the HS256 token of each connection in the upgrade; webmq as it does for its users.']
+      : []),
   ],
   measure: measureStorm,
 }
@@ -97,18 +106,29 @@ async function measureStorm({
   const options = {
     batch: config.batch,
     batchMode: 'batches' as const,
-    token: jwtSecret === undefined ? null : signToken(jwtSecret, 'bench', Math.floor(Date.now() / 1_000)),
+  }
+  /** A user and a token for each connection: a server may know again the token that it has verified before. */
+  const nowS = Math.floor(Date.now() / 1_000)
+  const tokensFor = (group: string, count: number) => {
+    if (jwtSecret === undefined) return {}
+    return { tokens: Array.from({ length: count }, (_, number) => signToken(jwtSecret, `${group}-${number}`, nowS)) }
   }
   progress.phase('warming up')
   const resume = config.handshake === 'resumed'
-  await trial.tryConnect({ ...options, count: WARMUP_CONNECTIONS }, { resume })
+  await trial.tryConnect(
+    { ...options, ...tokensFor('before', WARMUP_CONNECTIONS), count: WARMUP_CONNECTIONS },
+    { resume },
+  )
   await trial.loadgen.close(false)
   await trial.allGone()
   await sleep(SETTLE_MS, undefined, { signal })
 
   progress.phase('connecting')
+  const count = testCase.subscribers
+  const known = config.tokens === 'known' ? 'before' : 'user'
+  const credentials = tokensFor(known, Math.min(count, known === 'before' ? WARMUP_CONNECTIONS : count))
   const start = await trial.mark()
-  const connected = await progress.during(trial.tryConnect({ ...options, count: testCase.subscribers }, { resume }))
+  const connected = await progress.during(trial.tryConnect({ ...options, ...credentials, count }, { resume }))
   const usage = usageBetween(start, await trial.mark())
   const seconds = connected.durationUs / 1_000_000
   const generatorUtilization = generatorShare(usage.generatorCpuSeconds, seconds, config.generatorThreads)

@@ -53,7 +53,8 @@ pub(crate) struct ConnectTask {
     pub(crate) places: Box<[Place]>,
     pub(crate) ip: IpAddr,
     pub(crate) tls: Option<TlsClient>,
-    pub(crate) request: Arc<[u8]>,
+    /// Of the connections, in turn; at least one.
+    pub(crate) requests: Arc<[Arc<[u8]>]>,
     pub(crate) subprotocol: Option<Arc<str>>,
     /// Prefix of the message that makes a connection ready; `None`: the upgrade does.
     pub(crate) ready_prefix: Option<Box<[u8]>>,

@@ -92,15 +92,21 @@ fn connect(threads: &mut Threads, command: &Connect) -> Result<Tasks, String> {
     let places = places::places(command)?;
     let first_port = places.first().map_or(0, |place| place.port);
     let authority = command.authority.clone().unwrap_or_else(|| SocketAddr::new(ip, first_port).to_string());
-    let request = Request {
-        authority: &authority,
-        path: &command.path,
-        subprotocol: command.subprotocol.as_deref(),
-        token: command.token.as_deref(),
-        headers: &command.headers,
-        compression: command.compression,
+    let request = |token| {
+        let request = Request {
+            authority: &authority,
+            path: &command.path,
+            subprotocol: command.subprotocol.as_deref(),
+            token,
+            headers: &command.headers,
+            compression: command.compression,
+        };
+        request.encode().map(Arc::<[u8]>::from)
     };
-    let request: Arc<[u8]> = request.encode().map(Arc::from)?;
+    let requests: Arc<[Arc<[u8]>]> = match command.tokens.as_slice() {
+        [] => Arc::new([request(None)?]),
+        tokens => tokens.iter().map(|token| request(Some(token.as_str()))).collect::<Result<_, _>>()?,
+    };
     let ready_prefix = command.ready_prefix()?;
     let tls = command.tls.as_ref().map(|options| threads.tls_clients.client(options)).transpose()?;
     if command.per_second.is_some_and(|per_second| per_second <= 0.0) {
@@ -123,7 +129,7 @@ fn connect(threads: &mut Threads, command: &Connect) -> Result<Tasks, String> {
             places,
             ip,
             tls: tls.clone(),
-            request: request.clone(),
+            requests: requests.clone(),
             subprotocol: command.subprotocol.as_deref().map(Arc::from),
             ready_prefix: ready_prefix.clone(),
             sources: sources.clone(),

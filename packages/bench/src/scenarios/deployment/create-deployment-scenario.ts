@@ -131,7 +131,7 @@ export async function tryConnect<Config extends DeploymentConfig>(
     count,
     batch: MAX_CONNECTING,
     perSecond: config.connectRate,
-    ...(token === undefined ? {} : { token }),
+    ...(token === undefined ? {} : { tokens: [token] }),
     ...(isSecure ? { tls: { serverName, insecure: isInsecure, ...(ca === undefined ? {} : { ca }) } } : {}),
   }
   return await loadgen.connect(options)

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use super::step::Step;
 use crate::clock::now_us;
@@ -21,7 +22,8 @@ const MAX_STARTS_PER_TURN: usize = 32;
 
 pub(crate) struct Connecting {
     task: ConnectTask,
-    opening: Rc<Opening>,
+    /// Of the connections, in turn.
+    openings: Vec<Rc<Opening>>,
     started_count: usize,
     in_flight_count: usize,
     /// Handshakes of the current batch that may still start.
@@ -38,16 +40,19 @@ impl Connecting {
         let reply =
             |(to, text): &(String, String)| Reply { to: to.as_bytes().into(), frame: Rc::from(text_frame(text)) };
         connections.intake.replies = task.replies.iter().map(reply).collect();
-        let opening = Opening {
-            request: task.request.as_ref().into(),
-            subprotocol: task.subprotocol.as_deref().map(Box::from),
-            tls: task.tls.clone(),
-            awaits_message: task.ready_prefix.is_some(),
-            receive_buffer_bytes: task.receive_buffer_bytes,
+        let opening = |request: &Arc<[u8]>| {
+            Rc::new(Opening {
+                request: request.as_ref().into(),
+                subprotocol: task.subprotocol.as_deref().map(Box::from),
+                tls: task.tls.clone(),
+                awaits_message: task.ready_prefix.is_some(),
+                receive_buffer_bytes: task.receive_buffer_bytes,
+            })
         };
+        let openings = task.requests.iter().map(opening).collect();
         Self {
             task,
-            opening: Rc::new(opening),
+            openings,
             started_count: 0,
             in_flight_count: 0,
             batch_left_count: 0,
@@ -137,13 +142,15 @@ impl Connecting {
 
     fn start_connection(&mut self, connections: &mut Connections) {
         let place = self.task.places[self.started_count];
-        let source = self.task.sources.of(self.task.first_number + self.started_count as u64);
+        let number = self.task.first_number + self.started_count as u64;
+        let source = self.task.sources.of(number);
+        let opening = &self.openings[(number % self.openings.len() as u64) as usize];
         self.started_count += 1;
         self.batch_left_count = self.batch_left_count.saturating_sub(1);
         let address = SocketAddr::new(self.task.ip, place.port);
         let route = Route { address, source, group: place.group, player: NO_PLAYER };
         let began_us = now_us();
-        match connections.start(&self.opening, route, began_us) {
+        match connections.start(opening, route, began_us) {
             Ok(slot) => {
                 self.in_flight_count += 1;
                 self.pending.push_back((slot, began_us));

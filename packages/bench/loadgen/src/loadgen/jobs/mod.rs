@@ -20,7 +20,7 @@ use super::shared::Progress;
 
 /// A command under way.
 pub(crate) enum Job {
-    Connect(connect::Connecting),
+    Connect(Box<connect::Connecting>),
     Send(send::Sending),
     Count(count::Counting),
     Flood(flood::Flooding),
@@ -78,7 +78,7 @@ impl Jobs {
     /// Begins the order and returns its answer if it has one at once.
     pub(crate) fn begin(&mut self, Order { number, task }: Order, connections: &mut Connections) -> Option<Report> {
         let job = match task {
-            Task::Connect(task) => Job::Connect(connect::Connecting::new(task, connections)),
+            Task::Connect(task) => Job::Connect(Box::new(connect::Connecting::new(task, connections))),
             Task::Send(command, max) => Job::Send(send::Sending::begin(&command, max, connections)),
             Task::Count(command) => Job::Count(count::Counting::begin(&command, connections)),
             Task::Flood(task) => Job::Flood(flood::Flooding::begin(task, connections)),

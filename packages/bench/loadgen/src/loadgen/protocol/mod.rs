@@ -19,7 +19,9 @@ pub(crate) struct Connect {
     #[serde(default = "default_path")]
     pub(crate) path: String,
     pub(crate) subprotocol: Option<String>,
-    pub(crate) token: Option<String>,
+    /// Of the connections, in turn.
+    #[serde(default)]
+    pub(crate) tokens: Vec<String>,
     pub(crate) source_addresses: Option<Vec<Ipv4Addr>>,
     #[serde(default = "number::<_, 500>")]
     pub(crate) batch: usize,
