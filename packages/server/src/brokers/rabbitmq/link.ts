@@ -102,11 +102,20 @@ export class RabbitmqLink implements Link {
     for (const result of results) if (result.status === 'rejected') throw result.reason
     const [publishing, consuming] = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
     if (publishing === undefined || consuming === undefined) return
-    const events: LinkEvents = { ...this.#events, lost: this.#lose }
+    const events: LinkEvents = {
+      ...this.#events,
+      lost: this.#lose,
+      blocked: (isBlocked, reason) => {
+        if (isBlocked) this.#consumer?.giveUpMarkers()
+        this.#events.blocked(isBlocked, reason)
+      },
+    }
     const { history, cursor } = log
     const logged = hasHistory(history) ? history.history : undefined
-    this.#publisher = await Publisher.open(publishing, { ...context, epoch: () => cursor.epoch }, events)
-    const consumer = await Consumer.open(consuming, { ...context, maxPatterns, logged }, events)
+    const publisher = await Publisher.open(publishing, { ...context, epoch: () => cursor.epoch }, events)
+    this.#publisher = publisher
+    const mark = (queue: string, marker: string) => publisher.mark(queue, marker)
+    const consumer = await Consumer.open(consuming, { ...context, maxPatterns, logged, mark }, events)
     this.#consumer = consumer
     if (logged === undefined) return
     const options = { publishing, consuming, context, history, cursor }
