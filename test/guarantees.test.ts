@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 
 const ROOT = new URL('../', import.meta.url)
-/** `file` "title of a test". */
-const PROOF = /`([^`]+\.ts)` "([^"]+)"/g
+/** `[label](../file "title of a test")`. */
+const PROOF = /\]\(\.\.\/([^ )]+\.ts) "([^"]+)"\)/g
 
 const text = readFileSync(new URL('docs/guarantees.md', ROOT), 'utf8')
 /** The promises. Measurements follow them. */
