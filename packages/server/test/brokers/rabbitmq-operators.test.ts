@@ -22,6 +22,8 @@ describe('rabbitmq that is short of memory', () => {
     const channel = await startBackend(service.url)
     const { queue } = await channel.assertQueue('', { exclusive: true })
     await service.ctl('set_vm_memory_high_watermark', '0.0000001')
+    // Its marker may come only when there is memory again.
+    await broker.bind('first')
     // The broker tells a connection when it next publishes.
     const publishes = [publishText(broker, 'a', '0')]
     await vi.waitFor(() => expect(events.at(-1)).toMatch(/^blocked: /), { timeout: 10_000 })

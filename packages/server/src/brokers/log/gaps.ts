@@ -1,7 +1,5 @@
 import type { GapReason } from 'webmq-client/protocol'
 import type { Position } from '../../ports/broker.js'
-import { LostOffsets } from './lost-offsets.js'
-import { Refusals } from './refusals.js'
 import type { Wants } from './segmented-log.js'
 
 /** Where a log of one epoch may lack messages, and why: all its reads take the reason of a gap from here. */
@@ -71,5 +69,67 @@ export class LogGaps {
   /** Why wanted messages between these offsets are missing although the log has been read there. */
   gapBetween(after: number, upTo: number, wants: Wants): GapReason | undefined {
     return this.#refusals.has(after, upTo, wants) ? 'refused' : undefined
+  }
+}
+
+/** With more ranges, every position before the latest of them counts as lost. */
+const MAX_RANGES = 1_000
+
+/**
+ * Offsets of messages that were given out and then lost by the broker. They are remembered when the log has moved on:
+ * whoever has the state at one of them has values that nobody else has.
+ */
+export class LostOffsets {
+  /** In order. An offset is lost if it is between the two. */
+  #ranges: { readonly after: number; readonly before: number }[] = []
+  #unknownBefore = 0
+
+  /** @param after Not before that of an earlier call. */
+  add(after: number, before: number): void {
+    const last = this.#ranges.at(-1)
+    if (last?.before === after) this.#ranges.splice(-1, 1, { after: last.after, before })
+    else this.#ranges.push({ after, before })
+    if (this.#ranges.length > MAX_RANGES) this.#unknownBefore = this.#ranges.shift()?.before ?? before
+  }
+
+  has(offset: number): boolean {
+    return offset < this.#unknownBefore || this.#ranges.some(({ after, before }) => after < offset && offset < before)
+  }
+}
+
+/** A message that has an offset, and is not in the log: it was refused. */
+interface Refusal {
+  readonly offset: number
+  /** Its key, or a pattern of the keys that it may have. */
+  readonly pattern: string
+}
+
+/** With more of them, reads across the oldest ones report a gap whatever their patterns. */
+const MAX_REFUSALS = 1_000
+
+/** The refused messages of a log. */
+class Refusals {
+  /** In order of their offsets. */
+  #refusals: Refusal[] = []
+  /** Messages of any key may have been refused at or before this offset. */
+  #refusedUpTo = 0
+
+  /**
+   * @param offset Greater than any before.
+   * @param heldAfter Reads begin after this offset, or later.
+   */
+  add(offset: number, pattern: string, heldAfter: number): void {
+    this.#refusals = [...this.#refusals.filter((refusal) => refusal.offset > heldAfter), { offset, pattern }]
+    if (this.#refusals.length > MAX_REFUSALS) this.#refusedUpTo = this.#refusals.shift()?.offset ?? offset
+  }
+
+  /** Whether a message that is wanted may have been refused between these offsets. */
+  has(after: number, upTo: number, isMatch: Wants): boolean {
+    if (after < this.#refusedUpTo) return true
+    const budget = { left: Number.POSITIVE_INFINITY }
+    return this.#refusals.some(
+      ({ offset, pattern }) =>
+        offset > after && offset <= upTo && (pattern === '#' || isMatch(pattern, Number.POSITIVE_INFINITY, budget)),
+    )
   }
 }

@@ -2,7 +2,7 @@ import type { Broker } from '../../ports/broker.js'
 import { RemoteBroker } from '../remote/broker.js'
 import { loadLibrary } from '../remote/library.js'
 import type { RemoteBrokerOptions } from '../remote/options.js'
-import type { RabbitmqLimits } from './limits.js'
+import type { RabbitmqLimits } from './driver.js'
 
 /** Options of the RabbitMQ broker; as in {@link ServerOptions}. */
 export interface RabbitmqBrokerOptions extends RemoteBrokerOptions {

@@ -7,7 +7,7 @@ import { Acks, PREFETCH_COUNT } from './acks.js'
 import { BoundedBindings, type PatternBinder } from './bounded-bindings.js'
 import { type AmqpConnection, watchChannel } from './connection.js'
 import { deliveryOf, keyOf } from './message-properties.js'
-import { QueueBindings } from './queue-bindings.js'
+import { QueueBindings, type QueueBindingsOptions } from './queue-bindings.js'
 
 /** What a consumer needs to know of its node. */
 export interface ConsumerContext extends LinkContext {
@@ -15,6 +15,8 @@ export interface ConsumerContext extends LinkContext {
   readonly maxPatterns: number
   /** Rules of the log; their messages come from the log. `undefined` without a log. */
   readonly logged: HistoryRules | undefined
+  /** As in {@link QueueBindingsOptions}. */
+  readonly mark: QueueBindingsOptions['mark']
 }
 
 /** What a consumer reports. */
@@ -80,7 +82,7 @@ export class Consumer {
     connection: AmqpConnection,
     channel: Channel,
     queue: string,
-    { namespace, heartbeatMs, maxPatterns, logged }: ConsumerContext,
+    { namespace, heartbeatMs, maxPatterns, logged, mark }: ConsumerContext,
     events: ConsumerEvents,
   ) {
     this.#channel = channel
@@ -88,7 +90,7 @@ export class Consumer {
     this.#logged = logged
     this.#events = events
     const alive = () => this.alive()
-    this.#bindings = new QueueBindings(connection, { queue, exchange: namespace, alive, lost: events.lost })
+    this.#bindings = new QueueBindings(connection, { queue, exchange: namespace, mark, alive, lost: events.lost })
     this.#patterns = new BoundedBindings(this.#bindings, maxPatterns)
     this.#liveness = new Liveness({
       intervalMs: heartbeatMs,
@@ -103,6 +105,11 @@ export class Consumer {
 
   unbind(pattern: string): Promise<void> {
     return this.#comesByLog(pattern) ? Promise.resolve() : this.#patterns.unbind(pattern)
+  }
+
+  /** As {@link QueueBindings.giveUpMarkers}. */
+  giveUpMarkers(): void {
+    this.#bindings.giveUpMarkers()
   }
 
   /** The broker has answered, on any channel of the connection. */

@@ -5,9 +5,18 @@ import { hasHistory, hasRetained } from '../log/history-log.js'
 import type { Link, LinkContext, LinkDriver, LinkEvents } from '../remote/link.js'
 import { parseAddress, type RabbitmqAddress } from './address.js'
 import { connectError } from './errors.js'
-import { DEFAULT_LIMITS, type RabbitmqLimits } from './limits.js'
 import { type LinkLog, RabbitmqLink } from './link.js'
 import { LogCursor } from './log-cursor.js'
+
+/** Limits of a node at a RabbitMQ. */
+export interface RabbitmqLimits {
+  /** Time for one of several hosts, so that a host that swallows everything leaves time for the others. Default 5,000. */
+  readonly hostTimeoutMs: number
+  /** Patterns that are bound one by one; with more of them a node binds everything. Default 2,000. */
+  readonly maxPatterns: number
+}
+
+const DEFAULT_LIMITS: RabbitmqLimits = { hostTimeoutMs: 5_000, maxPatterns: 2_000 }
 
 /**
  * Nodes meet at a durable topic exchange with the name of the namespace. Keys and patterns are those of AMQP 0-9-1, so
@@ -58,7 +67,8 @@ export class RabbitmqDriver implements LinkDriver {
       if (host === undefined) continue
       const limit = hosts.length === 1 ? undefined : limitedSignal(signal, this.#limits.hostTimeoutMs)
       try {
-        const options = { address: this.#address, host, context, log: this.#log, limits: this.#limits }
+        const { maxPatterns } = this.#limits
+        const options = { address: this.#address, host, context, log: this.#log, maxPatterns }
         const link = await RabbitmqLink.open(options, events, limit?.signal ?? signal)
         this.#first = index
         return link

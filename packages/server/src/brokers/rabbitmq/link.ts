@@ -6,7 +6,6 @@ import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower, LogPositi
 import type { RabbitmqAddress, RabbitmqHost } from './address.js'
 import { AmqpConnection } from './connection.js'
 import { Consumer } from './consumer.js'
-import type { RabbitmqLimits } from './limits.js'
 import type { LogCursor } from './log-cursor.js'
 import { LogFollow } from './log-follow.js'
 import { Publisher } from './publisher.js'
@@ -23,7 +22,7 @@ export interface RabbitmqLinkOptions {
   readonly host: RabbitmqHost
   readonly context: LinkContext
   readonly log: LinkLog
-  readonly limits: RabbitmqLimits
+  readonly maxPatterns: number
 }
 
 /**
@@ -97,32 +96,30 @@ export class RabbitmqLink implements Link {
   }
 
   async #open(signal: AbortSignal): Promise<void> {
-    const { context, log, limits } = this.#options
+    const { context, log, maxPatterns } = this.#options
     // Both are waited for, so that none is established after the link was given up.
     const results = await Promise.allSettled([this.#connect('publishes', signal), this.#connect('consumes', signal)])
     for (const result of results) if (result.status === 'rejected') throw result.reason
     const [publishing, consuming] = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
     if (publishing === undefined || consuming === undefined) return
-    const { deliver, malformed, surplus, confirmed, refused, blocked } = bound(this.#events)
-    const lost = this.#lose
+    const events: LinkEvents = {
+      ...this.#events,
+      lost: this.#lose,
+      blocked: (isBlocked, reason) => {
+        if (isBlocked) this.#consumer?.giveUpMarkers()
+        this.#events.blocked(isBlocked, reason)
+      },
+    }
     const { history, cursor } = log
     const logged = hasHistory(history) ? history.history : undefined
-    this.#publisher = await Publisher.open(
-      publishing,
-      { ...context, epoch: () => cursor.epoch },
-      { confirmed, refused, blocked, lost },
-    )
-    const { maxPatterns } = limits
-    const consumer = await Consumer.open(
-      consuming,
-      { ...context, maxPatterns, logged },
-      { deliver, malformed, surplus, lost },
-    )
+    const publisher = await Publisher.open(publishing, { ...context, epoch: () => cursor.epoch }, events)
+    this.#publisher = publisher
+    const mark = (queue: string, marker: string) => publisher.mark(queue, marker)
+    const consumer = await Consumer.open(consuming, { ...context, maxPatterns, logged, mark }, events)
     this.#consumer = consumer
     if (logged === undefined) return
-    const alive = () => consumer.alive()
     const options = { publishing, consuming, context, history, cursor }
-    this.#follow = await LogFollow.open(options, { alive, deliver, malformed, surplus, lost })
+    this.#follow = await LogFollow.open(options, { ...events, alive: () => consumer.alive() })
   }
 
   async #connect(purpose: string, signal: AbortSignal): Promise<AmqpConnection> {
@@ -156,17 +153,5 @@ export class RabbitmqLink implements Link {
   #end(): void {
     this.#isClosed = true
     this.#stop()
-  }
-}
-
-function bound(events: LinkEvents): LinkEvents {
-  return {
-    deliver: (delivery) => events.deliver(delivery),
-    confirmed: (sequence, isCumulative) => events.confirmed(sequence, isCumulative),
-    refused: (sequence, cause) => events.refused(sequence, cause),
-    blocked: (isBlocked, reason) => events.blocked(isBlocked, reason),
-    malformed: (detail, pattern) => events.malformed(detail, pattern),
-    surplus: () => events.surplus(),
-    lost: (cause) => events.lost(cause),
   }
 }

@@ -2,6 +2,7 @@ import type { Channel, ConsumeMessage } from 'amqplib'
 import { deferred } from '../../base/deferred.js'
 import { Acks, PREFETCH_COUNT } from './acks.js'
 import { type AmqpConnection, closeChannel, watchChannel } from './connection.js'
+import { LogEpoch } from './log-epoch.js'
 import { type LogRecord, recordOf } from './log-record.js'
 
 /** What a {@link LogConsumer} reads. */
@@ -94,4 +95,34 @@ export function readLog<T>(
   const opening = LogConsumer.open(connection, { queue, from, take, lost })
   opening.then(started).catch(reject)
   return promise
+}
+
+/** How the log begins. */
+export interface LogBeginning {
+  readonly epoch: LogEpoch
+  /** Time of the first record that tells one. */
+  readonly timeMs: number
+}
+
+/**
+ * Reads the log from its beginning to find its epoch.
+ * @param toOffset Offset of an epoch record with a candidate: reading ends there at the latest.
+ * @param isThorough Whether reading goes up to there in any case, to find denials.
+ */
+export function scanLog(options: LogReadOptions, toOffset: number, isThorough: boolean): Promise<LogBeginning> {
+  let found: LogEpoch | undefined
+  let firstTimeMs: number | undefined
+  return readLog(options, 'first', ({ offset, timeMs, epochRecord, epoch }) => {
+    found ??= new LogEpoch(offset)
+    firstTimeMs ??= timeMs
+    if (epochRecord !== undefined) found.recorded(epochRecord, offset)
+    else if (epoch !== undefined) found.named(epoch)
+    const isOver = offset >= toOffset || (found.isKnown && firstTimeMs !== undefined && !isThorough)
+    return isOver ? { epoch: found, timeMs: firstTimeMs ?? Date.now() } : undefined
+  })
+}
+
+/** The first record at this offset or after it. There must be one. */
+export function firstRecord(options: LogReadOptions, offset: number): Promise<LogRecord> {
+  return readLog(options, offset, (record) => record)
 }

@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto'
+import type { Channel } from 'amqplib'
 import { deferred } from '../../base/deferred.js'
 import type { Position } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
@@ -5,14 +7,13 @@ import { isReserved } from '../../ports/reserved-keys.js'
 import { newEpoch } from '../log/epoch.js'
 import { EPHEMERAL_KEY } from '../remote/ephemeral.js'
 import type { LinkContext, LinkDelivery, LogFollower } from '../remote/link.js'
-import type { AmqpConnection } from './connection.js'
-import { EpochWriter } from './epoch-writer.js'
-import { LogConsumer, type LogReadOptions } from './log-consumer.js'
+import { type AmqpConnection, watchChannel } from './connection.js'
+import { EPOCH_RECORD_PROPERTIES, type EpochRecord, encodeEpochRecord } from './epoch-record.js'
+import { firstRecord, LogConsumer, type LogReadOptions, readLog, scanLog } from './log-consumer.js'
 import type { LogCursor } from './log-cursor.js'
 import { LogEpoch } from './log-epoch.js'
 import { declareLog, logQueueOf } from './log-queue.js'
 import type { LogRecord } from './log-record.js'
-import { firstRecord, scanLog } from './log-scan.js'
 
 /** What a {@link LogFollow} works with. */
 export interface LogFollowOptions {
@@ -59,6 +60,10 @@ interface LogStart {
  * larger: whole segments, with their notes and at least a message.
  */
 const MAX_HOLE = 1
+const NONCE_BYTES = 8
+
+/** What an epoch record says, besides what every one says. */
+type EpochStatement = Pick<EpochRecord, 'epoch' | 'candidate' | 'denies'>
 
 /**
  * Follows the log, a stream queue. The position of a message is its offset in the queue plus one, for the queue begins
@@ -71,7 +76,8 @@ export class LogFollow {
   readonly #options: LogFollowOptions
   readonly #events: LogFollowEvents
   readonly #log: LogReadOptions
-  readonly #writer: EpochWriter
+  /** For epoch records. */
+  readonly #channel: Channel
   #state: FollowState = { name: 'scanning' }
   #epoch = new LogEpoch(0)
   #consumer: LogConsumer | undefined
@@ -84,15 +90,17 @@ export class LogFollow {
     const { publishing, consuming, context, history } = options
     await declareLog(consuming, context.namespace, history)
     const queue = logQueueOf(context.namespace)
-    const writer = await EpochWriter.open(publishing, consuming, queue, events.lost)
-    return new LogFollow(options, events, { connection: consuming, queue, lost: events.lost }, writer)
+    const channel = await publishing.openChannel()
+    return new LogFollow(options, events, { connection: consuming, queue, lost: events.lost }, channel)
   }
 
-  private constructor(options: LogFollowOptions, events: LogFollowEvents, log: LogReadOptions, writer: EpochWriter) {
+  private constructor(options: LogFollowOptions, events: LogFollowEvents, log: LogReadOptions, channel: Channel) {
     this.#options = options
     this.#events = events
     this.#log = log
-    this.#writer = writer
+    this.#channel = channel
+    watchChannel(channel, events.lost)
+    channel.on('return', () => events.lost(new Error('the log is gone')))
   }
 
   /** As {@link Link.follow}. */
@@ -114,12 +122,12 @@ export class LogFollow {
       lost: this.#log.lost,
     })
     await continued.promise
-    if (!start.isContinued) this.#writer.write({ epoch: this.#options.cursor.epoch })
+    if (!start.isContinued) this.#record({ epoch: this.#options.cursor.epoch })
   }
 
   /** As {@link Link.logEnd}. Writes an epoch record: AMQP has no other way to find the end of a stream. */
   async end(): Promise<Position> {
-    const offset = await this.#writer.writeAndLocate({ candidate: newEpoch() })
+    const offset = await this.#recordAndLocate({ candidate: newEpoch() })
     return { epoch: this.#options.cursor.epoch, offset: offset + 1 }
   }
 
@@ -129,6 +137,24 @@ export class LogFollow {
     this.#consumer?.stop()
   }
 
+  /** Writes an epoch record, without waiting for it; returns its nonce. */
+  #record(statement: EpochStatement): string {
+    const nonce = randomBytes(NONCE_BYTES).toString('hex')
+    const record = encodeEpochRecord({ nonce, timeMs: Date.now(), ...statement })
+    this.#channel.sendToQueue(this.#log.queue, record, { ...EPOCH_RECORD_PROPERTIES, mandatory: true })
+    return nonce
+  }
+
+  /** Writes one; resolves to its offset in the queue. What the broker accepted before the call stands before it. */
+  #recordAndLocate(statement: EpochStatement): Promise<number> {
+    let nonce: string | undefined
+    const find = ({ epochRecord, offset }: LogRecord) =>
+      nonce !== undefined && epochRecord?.nonce === nonce ? offset : undefined
+    return readLog(this.#log, 'next', find, () => {
+      nonce = this.#record(statement)
+    })
+  }
+
   #isStopped(): boolean {
     return this.#state.name === 'stopped'
   }
@@ -136,7 +162,7 @@ export class LogFollow {
   /** Writes an epoch record; everything that was logged before the call stands before it. */
   async #findStart(after: Position | undefined): Promise<{ start: LogStart; untilOffset: number }> {
     const { cursor } = this.#options
-    const untilOffset = await this.#writer.writeAndLocate({ candidate: newEpoch() })
+    const untilOffset = await this.#recordAndLocate({ candidate: newEpoch() })
     const state = after === undefined ? 'unknown' : await this.#compare(after, untilOffset)
     if (state === 'same') {
       const offset = cursor.seenOffset + 1
@@ -144,7 +170,7 @@ export class LogFollow {
       return { start: { offset, epoch, isContinued: true }, untilOffset }
     }
     if (state === 'unknown') return { start: await this.#begin(untilOffset, false), untilOffset }
-    const denied = await this.#writer.writeAndLocate({ candidate: newEpoch(), denies: cursor.epoch })
+    const denied = await this.#recordAndLocate({ candidate: newEpoch(), denies: cursor.epoch })
     return { start: await this.#begin(denied, true), untilOffset: denied }
   }
 

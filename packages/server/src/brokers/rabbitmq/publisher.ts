@@ -5,6 +5,7 @@ import { type AmqpConnection, watchChannel } from './connection.js'
 import { encodeLogHeader, LOG_HEADER } from './log-record.js'
 import { encodeMessageId } from './message-id.js'
 import { BINARY_TYPE, TEXT_TYPE, withAttributes } from './message-properties.js'
+import { MARKER_TYPE } from './queue-bindings.js'
 
 /** What a publisher needs to know of its node and of the log. */
 export interface PublisherContext extends LinkContext {
@@ -30,6 +31,7 @@ export class Publisher {
   readonly #events: PublisherEvents
   readonly #liveness: Liveness
   #logHeaders: Readonly<Record<string, string>> = {}
+  #isBlocked = false
   #isStopped = false
 
   /** Declares the exchange, and begins. */
@@ -56,6 +58,18 @@ export class Publisher {
       probe: () => this.#probe(),
       silent: (detail) => events.lost(new Error(`publishing: ${detail}`)),
     })
+  }
+
+  /** As {@link QueueBindingsOptions.mark}. A connection that sends while the broker is short of memory is no longer read. */
+  mark(queue: string, marker: string): boolean {
+    if (this.#isBlocked) return false
+    try {
+      this.#channel.sendToQueue(queue, Buffer.alloc(0), { type: MARKER_TYPE, correlationId: marker })
+    } catch (cause) {
+      // The channel has ended, which is reported where it is watched.
+      if (!(cause instanceof IllegalOperationError)) throw cause
+    }
+    return true
   }
 
   /** Sends a message. Does not throw. */
@@ -127,6 +141,7 @@ export class Publisher {
 
   #blocked(isBlocked: boolean, reason?: string): void {
     if (this.#isStopped) return
+    this.#isBlocked = isBlocked
     // The broker does not read from this connection now, and answers nothing. It still sends AMQP heartbeats.
     this.#liveness.isPaused = isBlocked
     this.#events.blocked(isBlocked, reason)

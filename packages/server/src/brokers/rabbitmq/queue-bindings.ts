@@ -9,13 +9,15 @@ import { ACCESS_REFUSED, replyCodeOf } from './errors.js'
 export interface QueueBindingsOptions {
   readonly queue: string
   readonly exchange: string
+  /** Sends a marker into the queue; returns `false` while the broker takes no messages. */
+  readonly mark: (queue: string, marker: string) => boolean
   /** The broker has answered. */
   readonly alive: () => void
   readonly lost: (cause: Error) => void
 }
 
 /** Type of the messages that this node sends to its own queue. */
-const MARKER_TYPE = 'webmq-bound'
+export const MARKER_TYPE = 'webmq-bound'
 
 /** A pattern to bind or unbind, and the caller's promise. */
 interface Change {
@@ -67,6 +69,12 @@ export class QueueBindings implements PatternBinder {
     return true
   }
 
+  /** The broker takes no messages: markers under way come late, and binds do not wait for them. */
+  giveUpMarkers(): void {
+    for (const made of this.#marked.values()) made.resolve()
+    this.#marked.clear()
+  }
+
   /** Sends nothing more; changes that wait stay unanswered. */
   stop(): void {
     this.#isStopped = true
@@ -101,14 +109,14 @@ export class QueueBindings implements PatternBinder {
       return
     }
     alive()
-    if (isBind) this.#mark(this.#channel, made)
+    if (isBind) this.#mark(made)
     else made.resolve()
   }
 
-  #mark(channel: Channel, made: Deferred<void>): void {
-    const correlationId = String(++this.#markerCount)
-    this.#marked.set(correlationId, made)
-    channel.sendToQueue(this.#options.queue, Buffer.alloc(0), { type: MARKER_TYPE, correlationId })
+  #mark(made: Deferred<void>): void {
+    const marker = String(++this.#markerCount)
+    if (this.#options.mark(this.#options.queue, marker)) this.#marked.set(marker, made)
+    else made.resolve()
   }
 
   async #open(): Promise<Channel> {

@@ -9,53 +9,25 @@ export interface LogCallOptions {
   readonly keys: readonly string[]
   /** The arguments that are the same for all calls, without those about ids. */
   readonly constantArguments: readonly string[]
-  /** 0: the log remembers no message ids. */
-  readonly dedupeWindowMs: number
-  readonly dedupeMaxIds: number
+  /** Window and number of the message ids that the log remembers; `undefined`: none. */
+  readonly idArguments: readonly [windowMs: string, maxIds: string] | undefined
 }
 
 /** Most messages of one call. A script blocks Redis, 3 to 6 us per message. */
 const MAX_MESSAGES = 64
 const MAX_BYTES = 262_144
 
-/** Makes the calls of one link that append to the log. */
-export class LogCalls {
-  readonly #options: LogCallOptions
-
-  constructor(options: LogCallOptions) {
-    this.#options = options
-  }
-
-  create(): LogCall {
-    const { sha, keys, constantArguments, dedupeWindowMs, dedupeMaxIds } = this.#options
-    const isDeduplicating = dedupeWindowMs > 0 && dedupeMaxIds > 0
-    const idArguments = isDeduplicating ? ([String(dedupeWindowMs), String(dedupeMaxIds)] as const) : undefined
-    return new LogCall(sha, keys, constantArguments, idArguments)
-  }
-}
-
 /** One EVALSHA that appends messages to the log, in their order. */
 export class LogCall {
-  readonly #sha: string
-  readonly #keys: readonly string[]
-  readonly #arguments: readonly string[]
-  readonly #idArguments: readonly [windowMs: string, maxIds: string] | undefined
+  readonly #options: LogCallOptions
   readonly #sequences: number[] = []
   /** Envelope and id of each message, alternating. */
   readonly #messageArguments: (Buffer | string)[] = []
   #hasIds = false
   #byteCount = 0
 
-  constructor(
-    sha: string,
-    keys: readonly string[],
-    callArguments: readonly string[],
-    idArguments: readonly [windowMs: string, maxIds: string] | undefined,
-  ) {
-    this.#sha = sha
-    this.#keys = keys
-    this.#arguments = callArguments
-    this.#idArguments = idArguments
+  constructor(options: LogCallOptions) {
+    this.#options = options
   }
 
   get hasRoom(): boolean {
@@ -72,7 +44,7 @@ export class LogCall {
   }
 
   add({ sequence, messageId }: LinkMessage, envelope: Buffer): void {
-    const id = this.#idArguments === undefined ? '' : (messageId ?? '')
+    const id = this.#options.idArguments === undefined ? '' : (messageId ?? '')
     this.#sequences.push(sequence)
     this.#messageArguments.push(envelope, id)
     this.#hasIds ||= id !== ''
@@ -80,15 +52,9 @@ export class LogCall {
   }
 
   send(commander: Redis | ChainableCommander): unknown {
-    const ids = (this.#hasIds ? this.#idArguments : undefined) ?? ['', '']
-    return commander.evalsha(
-      this.#sha,
-      this.#keys.length,
-      ...this.#keys,
-      ...this.#arguments,
-      ...ids,
-      ...this.#messageArguments,
-    )
+    const { sha, keys, constantArguments, idArguments } = this.#options
+    const ids = (this.#hasIds ? idArguments : undefined) ?? ['', '']
+    return commander.evalsha(sha, keys.length, ...keys, ...constantArguments, ...ids, ...this.#messageArguments)
   }
 
   /** Reads `<epoch> <first offset> [<offset of the first message with that id>,…]`. */

@@ -1,10 +1,12 @@
+import { setTimeout } from 'node:timers/promises'
+import { WebMQError } from 'webmq-client/protocol'
 import type { Accepted, Position } from '../../ports/broker.js'
+import { sourceBytes } from '../remote/envelope.js'
 import type { LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
-import type { RedisLog } from './log.js'
+import { appendScript, openScript, type RedisLog } from './log.js'
 import { decodeLogBatch } from './log-batches.js'
-import type { LogCalls } from './log-call.js'
-import { openLog } from './log-opening.js'
-import { LogReader } from './log-reader.js'
+import type { LogCall } from './log-call.js'
+import { LogReader, type LogStart } from './log-reader.js'
 import type { RedisPair } from './pair.js'
 import type { ReceivedMessage } from './subscriber.js'
 
@@ -26,13 +28,15 @@ interface Answer {
 
 /** Time that a node gives others to say that the log has its end, when it cannot say so itself. */
 const MAX_VOUCH_MS = 1_000
+const VOUCH_POLL_MS = 50
 
 /** The log over one link: it appends messages, and follows the log. */
 export class LogLink {
   readonly #context: LogLinkContext
   readonly #channel: Buffer
   #reader: LogReader | undefined
-  #calls: LogCalls | undefined
+  /** Makes an empty call; `undefined` until the log is open. */
+  #createCall: (() => LogCall) | undefined
   #answers: Answer[] = []
 
   constructor(context: LogLinkContext) {
@@ -45,10 +49,10 @@ export class LogLink {
     const { log, pair, kind } = this.#context
     const reader = new LogReader({ pair, stream: log.stream, follower, advanced: () => this.#confirmRead(reader) })
     this.#reader = reader
-    const start = await openLog(log, pair, after, MAX_VOUCH_MS, pair.subscribe(kind, log.channel))
+    const start = await openLog(log, pair, after, pair.subscribe(kind, log.channel))
     if (reader.isStopped) return
     await reader.read(start)
-    if (!reader.isStopped) this.#calls = log.calls(start.reign)
+    if (!reader.isStopped) this.#createCall = log.calls(start.reign)
   }
 
   /** The link is over. */
@@ -66,7 +70,7 @@ export class LogLink {
 
   /** Appends a message to the log. Only after `follow`. */
   append(message: LinkMessage): void {
-    if (this.#calls !== undefined) this.#context.pair.publisher.append(this.#calls, message)
+    if (this.#createCall !== undefined) this.#context.pair.publisher.append(this.#createCall, message)
   }
 
   /**
@@ -101,4 +105,44 @@ export class LogLink {
     for (const { sequence, accepted, offset } of answers)
       if (offset <= readOffset) this.#context.events.confirmed(sequence, false, accepted)
   }
+}
+
+/**
+ * Opens the log at a server: loads the scripts, and asks where to begin, until this node or another has put up the fence
+ * of this reign.
+ * @param subscribed Resolves when the channel is subscribed: it tells of everything that happens after the opening.
+ * @throws {WebMQError} `E_BROKER_REFUSED` when the server cannot hold a log.
+ */
+async function openLog(
+  log: RedisLog,
+  pair: RedisPair,
+  after: LogPosition | undefined,
+  subscribed: Promise<void>,
+): Promise<LogStart> {
+  const scripts = [appendScript, openScript].map(({ source }) => pair.ask((redis) => redis.script('LOAD', source)))
+  await Promise.all([assertRunId(pair), subscribed, ...scripts])
+  const source = after?.source === undefined ? '' : sourceBytes(after.source)
+  const position = [after?.epoch ?? '', String(after?.offset ?? 0), source]
+  const lead = [...log.keys, ...log.leadArguments, ...position]
+  const { publishScript, followedUntilMs } = log
+  const awayMs = () => (followedUntilMs === undefined ? '' : Math.ceil(performance.now() - followedUntilMs))
+  for (let leftMs = MAX_VOUCH_MS; ; leftMs -= VOUCH_POLL_MS) {
+    const isLastCall = leftMs <= 0 ? '1' : '0'
+    const reply = await pair.ask((redis) =>
+      redis.evalsha(openScript.sha, log.keys.length, ...lead, awayMs(), isLastCall, publishScript),
+    )
+    const [epoch, offset, isContinued, reign] = Array.isArray(reply) ? reply.map(String) : []
+    if (epoch !== undefined && reign !== undefined)
+      return { start: { epoch, offset: Number(offset) }, isContinued: isContinued === '1', reign }
+    if (isLastCall === '1') throw new Error('the log answers otherwise than expected')
+    await setTimeout(VOUCH_POLL_MS)
+  }
+}
+
+/** Without it, nobody could see that the log may have lost its end. */
+async function assertRunId(pair: RedisPair): Promise<void> {
+  const info = await pair.ask((redis) => redis.info('server'))
+  if (/^run_id:\w+/m.test(info)) return
+  const detail = 'a Redis whose INFO has no run_id cannot hold a log: a restart would go unnoticed'
+  throw new WebMQError('E_BROKER_REFUSED', { detail })
 }

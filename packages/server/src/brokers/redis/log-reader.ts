@@ -1,8 +1,15 @@
+import type { Position } from '../../ports/broker.js'
 import { decodeEnvelope } from '../remote/envelope.js'
 import type { LogFollower } from '../remote/link.js'
 import { decodeFence, envelopesOf, type LogBatch, type LogFence } from './log-batches.js'
-import type { LogStart } from './log-opening.js'
 import type { RedisPair } from './pair.js'
+
+/** Where a link begins, as the script says. */
+export interface LogStart {
+  readonly start: Position
+  readonly isContinued: boolean
+  readonly reign: string
+}
 
 /** What a {@link LogReader} works with. */
 export interface LogReaderContext {

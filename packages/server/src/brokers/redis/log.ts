@@ -1,8 +1,10 @@
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { hasHistory } from '../log/history-log.js'
-import { LogCalls } from './log-call.js'
-import { appendScript } from './log-scripts.js'
+import { APPEND } from './append.lua.js'
+import { LogCall } from './log-call.js'
+import { OPEN } from './open.lua.js'
+import { PRELUDE } from './prelude.lua.js'
 import { publishScriptOf } from './publish.lua.js'
 
 /** Options of a {@link RedisLog}; as in {@link ServerOptions}. */
@@ -13,6 +15,23 @@ export interface RedisLogOptions extends HistoryOptions {
 }
 
 const EPOCH_BYTES = 4
+
+/** A script of the log, as it is loaded and called. */
+export interface LogScript {
+  readonly source: string
+  /** SHA-1 for EVALSHA. */
+  readonly sha: string
+}
+
+/** Appends messages to the log. */
+export const appendScript = scriptOf(APPEND)
+/** Finds where a node continues to read. */
+export const openScript = scriptOf(OPEN)
+
+function scriptOf(text: string): LogScript {
+  const source = `${PRELUDE}${text}`.trim()
+  return { source, sha: createHash('sha1').update(source).digest('hex') }
+}
 
 /** Names and arguments of the log at a Redis; the same for all links of a node. */
 export class RedisLog {
@@ -51,12 +70,10 @@ export class RedisLog {
 
   /** The script with which other programs publish. */
   get publishScript(): string {
-    const { dedupeWindowMs, dedupeMaxIds } = this.#options
-    const ids = dedupeWindowMs > 0 && dedupeMaxIds > 0 ? [dedupeWindowMs, dedupeMaxIds] : ['', '']
     return publishScriptOf({
       channel: this.channel,
       publishCommand: this.#publishCommand,
-      bounds: [...this.#bounds, ...ids.map(String)],
+      bounds: [...this.#bounds, ...(this.#idArguments ?? ['', ''])],
     })
   }
 
@@ -69,15 +86,19 @@ export class RedisLog {
    * Makes the calls of one link.
    * @param reign In which the link has opened the log; see the scripts.
    */
-  calls(reign: string): LogCalls {
-    const { dedupeWindowMs, dedupeMaxIds } = this.#options
-    return new LogCalls({
+  calls(reign: string): () => LogCall {
+    const options = {
       sha: appendScript.sha,
       keys: this.keys,
       constantArguments: [...this.leadArguments, reign, ...this.#bounds],
-      dedupeWindowMs,
-      dedupeMaxIds,
-    })
+      idArguments: this.#idArguments,
+    }
+    return () => new LogCall(options)
+  }
+
+  get #idArguments(): readonly [windowMs: string, maxIds: string] | undefined {
+    const { dedupeWindowMs, dedupeMaxIds } = this.#options
+    return dedupeWindowMs > 0 && dedupeMaxIds > 0 ? [String(dedupeWindowMs), String(dedupeMaxIds)] : undefined
   }
 
   get #bounds(): readonly string[] {

@@ -3,7 +3,7 @@ import type { Accepted } from '../../ports/broker.js'
 import { encodeEnvelope } from '../remote/envelope.js'
 import type { LinkMessage } from '../remote/link.js'
 import { isReply } from './error.js'
-import { LogCall, type LogCalls } from './log-call.js'
+import { LogCall } from './log-call.js'
 
 /** What a {@link RedisPublisher} works with. */
 export interface RedisPublisherOptions {
@@ -50,10 +50,10 @@ export class RedisPublisher {
     this.#add({ channel, envelope, sequence: message.sequence })
   }
 
-  /** Appends to the log. Consecutive messages share a call of the script. */
-  append(calls: LogCalls, message: LinkMessage): void {
+  /** Appends to the log. Consecutive messages share a call of the script. @param createCall Makes an empty one. */
+  append(createCall: () => LogCall, message: LinkMessage): void {
     const last = this.#waiting.at(-1)
-    const call = last instanceof LogCall && last.hasRoom ? last : calls.create()
+    const call = last instanceof LogCall && last.hasRoom ? last : createCall()
     call.add(message, encodeEnvelope(this.#options.node, message, message.key))
     if (call !== last) this.#add(call)
   }

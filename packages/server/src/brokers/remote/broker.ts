@@ -20,7 +20,6 @@ import { Bindings } from './bindings.js'
 import { EPHEMERAL_KEY } from './ephemeral.js'
 import type { Link, LinkDriver, LinkEvents, LinkSource } from './link.js'
 import { LinkKeeper } from './link-keeper.js'
-import { LinkSender } from './link-sender.js'
 import { LogReplica } from './log-replica.js'
 import type { RemoteBrokerOptions } from './options.js'
 import { PendingPublishes } from './pending-publishes.js'
@@ -49,7 +48,6 @@ export class RemoteBroker implements Broker {
   readonly #options: RemoteBrokerOptions
   readonly #bindings: Bindings
   readonly #pending: PendingPublishes
-  readonly #sender: LinkSender
   readonly #receiver: Receiver
   readonly #publishes: Publishes
   /** Absent without history. */
@@ -75,12 +73,10 @@ export class RemoteBroker implements Broker {
       confirmsByLog: driver.confirmsByLog === true,
       reason: () => `${driver.name} at ${driver.address} is ${this.#status}`,
     })
-    this.#sender = new LinkSender(this.#pending)
     this.#log = driver.capabilities.history ? this.#createLog(options) : undefined
     if (this.#log !== undefined) this.#bindings.keep(EPHEMERAL_KEY)
     this.#publishes = new Publishes({
       log: this.#log,
-      sender: this.#sender,
       pending: this.#pending,
       takesBundles: driver.takesBundles,
       dedupeWindowMs: options.dedupeWindowMs,
@@ -170,10 +166,10 @@ export class RemoteBroker implements Broker {
     if (keeper === undefined) return
     this.#keeper = undefined
     const endMs = performance.now() + limitMs
-    if (this.#sender.hasLink) await within(this.#pending.idle(), limitMs)
+    if (this.#pending.hasLink) await within(this.#pending.idle(), limitMs)
     await keeper.stop(Math.max(0, endMs - performance.now()))
     this.#log?.stop()
-    this.#sender.lose()
+    this.#pending.lose()
     this.#isReceiving = false
     this.#bindings.lose()
     this.#tell('down')
@@ -233,7 +229,7 @@ export class RemoteBroker implements Broker {
       },
       copy: async ({ key, payload, isBinary, offset, attributes }) => {
         this.#assertStarted()
-        await this.#sender.send({ key, payload, isBinary, attributes: { ...attributes, copyOf: offset } }, true)
+        await this.#pending.send({ key, payload, isBinary, attributes: { ...attributes, copyOf: offset } }, true)
       },
       copied: (source, position) => {
         this.#receiver.countLogged(false)
@@ -252,31 +248,31 @@ export class RemoteBroker implements Broker {
 
   /** Reports the status first: a publish from its handler queues behind those that wait. */
   #established(link: Link): void {
-    this.#tell(this.#sender.isBlocked ? 'blocked' : 'up')
+    this.#tell(this.#pending.isBlocked ? 'blocked' : 'up')
     this.#publishes.confirmLogged()
-    this.#sender.use(link)
+    this.#pending.use(link)
   }
 
   #lost(cause: Error): void {
-    if (this.#sender.hasLink) this.#lostCount++
+    if (this.#pending.hasLink) this.#lostCount++
     this.#unlink(cause)
   }
 
   #unlink(cause: Error): void {
-    this.#sender.lose()
+    this.#pending.lose()
     this.#isReceiving = false
     this.#bindings.lose()
     this.#tell('down', cause)
   }
 
   #setBlocked(isBlocked: boolean, reason?: string): void {
-    if (isBlocked === this.#sender.isBlocked) return
-    if (isBlocked) this.#sender.block(true)
-    if (this.#sender.hasLink) {
+    if (isBlocked === this.#pending.isBlocked) return
+    if (isBlocked) this.#pending.block(true)
+    if (this.#pending.hasLink) {
       if (isBlocked) this.#tell('blocked', new Error(reason ?? 'it takes no messages'))
       else this.#tell('up')
     }
-    if (!isBlocked) this.#sender.block(false)
+    if (!isBlocked) this.#pending.block(false)
   }
 
   #covers(pattern: string): boolean {

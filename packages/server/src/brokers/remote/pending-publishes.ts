@@ -1,7 +1,7 @@
 import { WebMQError } from 'webmq-client/protocol'
 import { type Deferred, deferred } from '../../base/deferred.js'
 import type { Accepted, OutboundMessage } from '../../ports/broker.js'
-import type { LinkMessage } from './link.js'
+import type { Link, LinkMessage } from './link.js'
 import { PayloadCopier } from './payload-copier.js'
 import { MAX_PENDING_MESSAGES } from './sequence-windows.js'
 
@@ -14,13 +14,6 @@ export interface PendingPublishesOptions {
   readonly confirmsByLog: boolean
   /** Why messages are not accepted now; becomes part of the error. */
   readonly reason: () => string
-}
-
-/** A message that was added. */
-interface PendingPublish {
-  readonly message: LinkMessage
-  /** Settles with the broker's answer, or when the message has waited too long. */
-  readonly accepted: Promise<Accepted>
 }
 
 interface Pending {
@@ -39,7 +32,8 @@ const MESSAGE_OVERHEAD_BYTES = 256
 const ACCEPTED: Accepted = { isDuplicate: false }
 
 /**
- * Messages that the broker has not accepted yet, in the order of their sequences, bounded in number, bytes and time.
+ * Messages that the broker has not accepted yet, in the order of their sequences, bounded in number, bytes and time. They
+ * are sent in this order over the current link, and wait while there is none or the broker is blocked.
  */
 export class PendingPublishes {
   readonly #options: PendingPublishesOptions
@@ -54,6 +48,11 @@ export class PendingPublishes {
   #rejectedCount = 0
   #timer: NodeJS.Timeout | undefined
   #idle: Deferred<void> | undefined
+  /** `undefined` until its bindings are live and the log is complete. */
+  #link: Link | undefined
+  #isBlocked = false
+  /** Sequence of the last message that a link has sent. */
+  #sentSequence = 0
 
   constructor(options: PendingPublishesOptions) {
     this.#options = options
@@ -75,8 +74,35 @@ export class PendingPublishes {
     return this.#rejectedCount
   }
 
-  /** As {@link add}, for a bundle. @param payload Kept, not copied. */
-  addBundle(key: string, payload: Uint8Array, messageCount: number): PendingPublish {
+  get hasLink(): boolean {
+    return this.#link !== undefined
+  }
+
+  /** Whether the broker refuses messages for now. A link may report it before it is used. */
+  get isBlocked(): boolean {
+    return this.#isBlocked
+  }
+
+  /** Uses this link from now on. Messages that were not accepted are sent again first. */
+  use(link: Link): void {
+    this.#link = link
+    if (!this.#isBlocked) this.#sendAfter(0)
+  }
+
+  /** The link is lost. */
+  lose(): void {
+    this.#link = undefined
+    this.#isBlocked = false
+  }
+
+  /** The broker refuses messages for now, or takes them again. */
+  block(isBlocked: boolean): void {
+    this.#isBlocked = isBlocked
+    if (!isBlocked) this.#sendAfter(this.#sentSequence)
+  }
+
+  /** As {@link send}, for several messages of one key. @param payload A bundle: kept, not copied. */
+  sendBundle(key: string, payload: Uint8Array, messageCount: number): Promise<Accepted> {
     const message = {
       sequence: this.#nextSequence(payload.length),
       key,
@@ -91,15 +117,16 @@ export class PendingPublishes {
   }
 
   /**
-   * Adds a message under the next sequence.
+   * Sends a message under the next sequence, now or later. Resolves once the broker has accepted it.
    * @param message Its payload is copied.
    * @param isLogged See {@link LinkMessage}.
-   * @throws {WebMQError} `E_BROKER_UNAVAILABLE` when too much is pending already.
+   * @throws {WebMQError} `E_BROKER_UNAVAILABLE` when too much is pending already. The promise rejects with it when the
+   *   message has waited too long.
    */
-  add(
+  send(
     { key, payload, isBinary, publisher, messageId, attributes }: OutboundMessage,
     isLogged: boolean,
-  ): PendingPublish {
+  ): Promise<Accepted> {
     const sequence = this.#nextSequence(payload.length)
     const copy = this.#payloads.copy(payload)
     const message = { sequence, key, payload: copy, isBinary, publisher, isBundle: false, messageId, isLogged }
@@ -117,7 +144,7 @@ export class PendingPublishes {
     return this.#headSequence + span
   }
 
-  #add(message: LinkMessage, messageCount: number): PendingPublish {
+  #add(message: LinkMessage, messageCount: number): Promise<Accepted> {
     const byteCount = message.payload.length + MESSAGE_OVERHEAD_BYTES
     const { timeoutMs } = this.#options
     const deadlineMs = performance.now() + timeoutMs
@@ -127,7 +154,8 @@ export class PendingPublishes {
     this.#count += messageCount
     this.#byteCount += byteCount
     if (this.#timer === undefined) this.#awaitDeadline(timeoutMs)
-    return { message, accepted }
+    if (this.#link !== undefined && !this.#isBlocked) this.#give(this.#link, message)
+    return accepted
   }
 
   /**
@@ -175,6 +203,20 @@ export class PendingPublishes {
     if (this.#count === 0) return Promise.resolve()
     this.#idle ??= deferred()
     return this.#idle.promise
+  }
+
+  #sendAfter(sequence: number): void {
+    for (const message of [...this.messagesAfter(sequence)]) if (this.#link) this.#give(this.#link, message)
+  }
+
+  #give(link: Link, message: LinkMessage): void {
+    this.#sentSequence = Math.max(this.#sentSequence, message.sequence)
+    try {
+      link.publish(message)
+    } catch (cause) {
+      // It must not throw. If it does, its bug costs this message alone.
+      this.refuse(message.sequence, cause instanceof Error ? cause : new Error(String(cause)))
+    }
   }
 
   #waiting(): Pending[] {

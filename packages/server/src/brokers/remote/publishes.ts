@@ -3,14 +3,12 @@ import { assertMessageId } from '../../ports/message-id.js'
 import { duplicateOf, PublishIds } from '../dedupe/publish-ids.js'
 import { bundleEnd, encodeBundle } from './bundle.js'
 import { besideTheLog } from './ephemeral.js'
-import type { LinkSender } from './link-sender.js'
 import type { LogReplica } from './log-replica.js'
 import type { PendingPublishes } from './pending-publishes.js'
 
 export interface PublishesContext {
   /** Absent without history. */
   readonly log: Pick<LogReplica, 'logs' | 'positionOf' | 'reserve'> | undefined
-  readonly sender: LinkSender
   readonly pending: PendingPublishes
   /** See {@link LinkDriver.takesBundles}. */
   readonly takesBundles: boolean
@@ -61,7 +59,7 @@ export class Publishes {
   #publishRun(messages: readonly OutboundMessage[], from: number, to: number): Promise<Accepted> | Accepted {
     const first = messages[from] as OutboundMessage
     if (to - from === 1) return this.publish(first)
-    return this.#context.sender.sendBundle(first.key, encodeBundle(messages, from, to), to - from)
+    return this.#context.pending.sendBundle(first.key, encodeBundle(messages, from, to), to - from)
   }
 
   /** Pending messages that clients have meanwhile published through other nodes are not sent. */
@@ -83,13 +81,13 @@ export class Publishes {
   }
 
   #send(message: OutboundMessage): Promise<Accepted> {
-    const { log, sender } = this.#context
+    const { log, pending } = this.#context
     const isLogged = log?.logs(message.key) === true
-    if (isLogged && message.attributes?.isEphemeral === true) return sender.send(besideTheLog(message), false)
+    if (isLogged && message.attributes?.isEphemeral === true) return pending.send(besideTheLog(message), false)
     const release = isLogged ? log?.reserve(message.key, message.payload.length) : undefined
-    if (release === undefined) return sender.send(message, isLogged)
+    if (release === undefined) return pending.send(message, isLogged)
     try {
-      return sender.send(message, true).finally(release)
+      return pending.send(message, true).finally(release)
     } catch (error) {
       release()
       throw error

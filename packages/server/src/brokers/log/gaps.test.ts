@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
 import { retaining } from 'webmq-conformance'
 import { HistoryRules } from '../../ports/history-rules.js'
+import { LostOffsets } from './gaps.js'
 import { HistoryLog } from './history-log.js'
-import { LostOffsets } from './lost-offsets.js'
 
 it('joins ranges that meet, and counts everything before the oldest that it knows as lost', () => {
   const lost = new LostOffsets()
