@@ -443,7 +443,7 @@ describe('broker nats, several servers', () => {
     const dead = `127.0.0.1:${await freePort()}`
     const alive = new URL(service.url).host
     for (let round = 0; round < 4; round++) await startNode({ broker: `nats://${dead},${alive}` })
-    const started = startNode({ broker: `nats://${dead},${dead}`, brokerStartTimeoutMs: 300 })
+    const started = startNode({ broker: `nats://${dead},${dead}`, brokerStartTimeoutMs: 2_000 })
     await expect(started).rejects.toMatchObject({
       code: 'E_BROKER_UNAVAILABLE',
       message: expect.stringMatching(/ECONNREFUSED.*ECONNREFUSED/),
