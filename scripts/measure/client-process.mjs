@@ -1,6 +1,6 @@
 // A client of a measurement in a process of its own, over the package `ws`. Answers each message of its parent with what
 // it has handled, and the CPU time it has spent.
-// Started by scripts/measure-client-cpu.mjs with: client name, URL.
+// Started by scripts/measure/client-cpu.mjs with: client name, URL.
 import process from 'node:process'
 import { WebSocket } from 'ws'
 

@@ -5,7 +5,7 @@ import { state } from 'webmq-client/state'
 import { WebSocket } from 'ws'
 import { useExample } from './harness.js'
 
-// A test is no bench: two cores run many tests at once. scripts/measure-browser.mjs measures.
+// A test is no bench: two cores run many tests at once. scripts/measure/browser.mjs measures.
 process.env.UPDATES_PER_SECOND = '1000'
 afterAll(() => {
   delete process.env.UPDATES_PER_SECOND

@@ -1,18 +1,18 @@
 // CPU time of a client's process per received message, in Node over the package `ws`: WebMQ's client beside a bare
 // `onmessage` with JSON.parse, Socket.IO, Centrifuge and AnyCable. Each gets the same messages with payloads of 200 bytes,
 // in turns. Fails when a client has not handled each message once.
-// Usage: node scripts/measure-client-cpu.mjs [messages per second] [rounds] [seconds]
+// Usage: node scripts/measure/client-cpu.mjs [messages per second] [rounds] [seconds]
 import { fork } from 'node:child_process'
 import { on } from 'node:events'
 import process from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { messageOf, startServer } from './measure/peers.mjs'
-import { median } from './measure/run.mjs'
+import { messageOf, startServer } from './peers.mjs'
+import { median } from './run.mjs'
 
 const [perSecond = 5_000, rounds = 5, seconds = 4] = process.argv.slice(2).map(Number)
 const CLIENTS = ['bare', 'webmq', 'socket.io', 'centrifuge', 'anycable']
-const CLIENT_PROCESS = fileURLToPath(new URL('measure/client-process.mjs', import.meta.url))
+const CLIENT_PROCESS = fileURLToPath(new URL('client-process.mjs', import.meta.url))
 /** Compiles and grows what the client needs. */
 const WARM_UP_SECONDS = 2
 const TICK_MS = 1

@@ -1,12 +1,12 @@
 // Sizes of browser clients, and of the parts of webmq-client: esbuild, minified, ES2022, gzip -9. Prints the tables of
 // docs/client.md. The other clients come from the npm registry, into a temporary folder.
-// Usage: node scripts/measure-client-sizes.mjs. Needs a build.
+// Usage: node scripts/measure/client-sizes.mjs. Needs a build.
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { bundledBytes, clientSizes, kib } from './lib/client-sizes.mjs'
-import { print } from './lib/steps.mjs'
+import { bundledBytes, clientSizes, kib } from '../lib/client-sizes.mjs'
+import { print } from '../lib/steps.mjs'
 
 /** What an app imports of each to listen and publish. `graphql` is a peer of graphql-ws that apps have. */
 const OTHERS = [

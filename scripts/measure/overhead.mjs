@@ -1,13 +1,13 @@
 // What metrics, limits, tokens and the audit log cost together: deliveries and inbound messages per server CPU second,
 // with all of them and without, in turns.
-// Usage: node scripts/measure-overhead.mjs [runs]
+// Usage: node scripts/measure/overhead.mjs [runs]
 import { createHmac } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import process from 'node:process'
-import { frame, openWebSocket } from './measure/clients.mjs'
-import { measure, median } from './measure/run.mjs'
+import { frame, openWebSocket } from './clients.mjs'
+import { measure, median } from './run.mjs'
 
 const [runs = 5] = process.argv.slice(2).map(Number)
 const READERS = 1_000

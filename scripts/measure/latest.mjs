@@ -1,15 +1,15 @@
 // One reader of 1 Mbit/s among others: 10,000 updates per second to 100 keys, with `latest` for slow readers.
-// Usage: node scripts/measure-latest.mjs [other readers] [seconds] [latest|disconnect]. Needs python3.
+// Usage: node scripts/measure/latest.mjs [other readers] [seconds] [latest|disconnect]. Needs python3.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import process from 'node:process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { openWebSocket } from './measure/clients.mjs'
-import { measure } from './measure/run.mjs'
+import { openWebSocket } from './clients.mjs'
+import { measure } from './run.mjs'
 
 const [others = '1000', seconds = '10', overflow = 'latest'] = process.argv.slice(2)
-const READER = fileURLToPath(new URL('measure/slow_reader.py', import.meta.url))
+const READER = fileURLToPath(new URL('slow_reader.py', import.meta.url))
 let report
 
 async function openSlowReader(port) {

@@ -1,17 +1,17 @@
 // What a page spends on messages: CPU time of its main thread per message, and the times of its frames, with WebMQ's
 // client (plain, and with `latest`) beside a bare `onmessage` with JSON.parse, Socket.IO, Centrifuge and AnyCable. All do
 // the same work with the same messages: 100 keys, payloads of 200 bytes, one frame each.
-// Usage: node scripts/measure-browser.mjs [messages per second] [seconds] [client …]
+// Usage: node scripts/measure/browser.mjs [messages per second] [seconds] [client …]
 import { createServer as createHttpServer } from 'node:http'
 import process from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { chromium } from 'playwright-core'
-import { findChromium } from './lib/chromium.mjs'
-import { messageOf, startServer } from './measure/peers.mjs'
+import { findChromium } from '../lib/chromium.mjs'
+import { messageOf, startServer } from './peers.mjs'
 
-const BENCH = fileURLToPath(new URL('../packages/bench/', import.meta.url))
+const BENCH = fileURLToPath(new URL('../../packages/bench/', import.meta.url))
 
 const [perSecond = '10000', seconds = '5', ...names] = process.argv.slice(2)
 /** Messages are sent in ticks: timers are no finer. */

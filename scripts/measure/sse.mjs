@@ -1,8 +1,8 @@
 // Deliveries per server CPU second: event streams beside WebSockets, in turns.
-// Usage: node scripts/measure-sse.mjs [readers] [runs]
+// Usage: node scripts/measure/sse.mjs [readers] [runs]
 import process from 'node:process'
-import { openEventStream, openWebSocket } from './measure/clients.mjs'
-import { measure, median } from './measure/run.mjs'
+import { openEventStream, openWebSocket } from './clients.mjs'
+import { measure, median } from './run.mjs'
 
 const [readers = 5_000, runs = 3] = process.argv.slice(2).map(Number)
 const PATTERN = 'measure.#'
