@@ -121,7 +121,7 @@ class Play {
     for (let done = 0, user = 0; done < listeners; user++) {
       const token = this.#tokenOf(user)
       const count = token === undefined ? listeners : Math.min(CONNECTIONS_PER_USER, listeners - done)
-      const connected = await this.#trial.tryConnect({ count, ...(token === undefined ? {} : { token }) })
+      const connected = await this.#trial.tryConnect({ count, ...(token === undefined ? {} : { tokens: [token] }) })
       if (connected.failed > 0) throw new RunError(`${connected.failed} of ${count} failed: ${reasons(connected)}`)
       done += count
     }

@@ -3,8 +3,8 @@ import type { Claims } from '../identity/index.js'
 import type { HookClient } from './hooks.js'
 
 /**
- * What functions of the application get of a client. What the server reads back is in private fields of the classes that
- * extend it, which a static method gives away, so that no function can reach it.
+ * The client, as functions of the application see it. Classes that extend it keep in private fields the values that the server
+ * reads back. A static method gives them away, so that no function can reach them.
  */
 export abstract class Asked implements HookClient {
   readonly #caller: Actor

@@ -82,7 +82,7 @@ export class RemoteJwks {
   }
 
   /**
-   * The number of the set that is in use: what an earlier one has verified may be signed by a key that is gone. `undefined`
+   * The number of the set that is in use. A token that an earlier set has verified may be signed by a key that is gone. `undefined`
    * when a token must wait for a fetch. Starts a fetch, for which nobody waits, of a set that is no longer fresh.
    */
   usableVersion(): number | undefined {

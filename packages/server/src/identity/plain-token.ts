@@ -4,7 +4,7 @@ import type { JWTPayload } from 'jose'
 import { allowedAlgorithms, secretsOf } from './keys.js'
 import type { JwtOptions } from './token-verifier.js'
 
-/** What the claims of a token are held to. */
+/** Rules for the claims of a token. */
 export interface ClaimRules {
   readonly issuer: string | undefined
   readonly audience: string | undefined

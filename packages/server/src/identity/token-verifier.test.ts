@@ -205,6 +205,14 @@ describe('a key', () => {
     expect(() => createVerifier({ publicKey })).toThrow('jwt.publicKey')
   })
 
+  it('gives each session claims of its own', async () => {
+    const verifier = createTokenVerifier({ secret: SECRET }, { now: () => NOW_S * 1000, keepsClaims: true })
+    const token = await signHs({ sub: 'alice', roles: ['reader'] })
+    const [first, second] = [await verifier.verify(token), await verifier.verify(token)]
+    expect(first).toEqual(second)
+    expect(first.claims?.roles).not.toBe(second.claims?.roles)
+  })
+
   it('verifies a token that it knows by new rules', async () => {
     const verifier = new ReloadableVerifier({ secret: SECRET }, { now: () => NOW_S * 1000 })
     const token = await signHs({ sub: 'alice', aud: 'one' })

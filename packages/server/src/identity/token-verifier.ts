@@ -103,7 +103,8 @@ export function createTokenVerifier(jwt: JwtOptions, options: TokenVerifierOptio
   ) => {
     const identity = identityOf(payload, nowMs, clockToleranceS, wordLimits, keepsClaims)
     const notBeforeMs = ((payload.nbf ?? 0) - clockToleranceS) * 1000
-    if (version !== undefined) verified.set(tokenDigest, identity, notBeforeMs, version, token.length)
+    // Claims are objects of this session's application.
+    if (version !== undefined && !keepsClaims) verified.set(tokenDigest, identity, notBeforeMs, version, token.length)
     return identity
   }
 

@@ -30,7 +30,7 @@ interface Change {
  * Binds a queue to patterns, one by one in the order of the calls.
  *
  * The answer to a bind overtakes messages that are still in the queue. These may be from an earlier binding of the same
- * pattern, and what was published since that was removed is missing behind them. So a bind is live when a marker, which
+ * pattern, and messages that were published since that was removed are missing behind them. So a bind is live when a marker, which
  * follows it into the queue, has come out: all older messages came before.
  *
  * It has a channel of its own: a broker that forbids a pattern (topic permissions) closes the channel to say so. The
