@@ -13,7 +13,7 @@ import { drain, drainSpreadMs, wait } from './drain.js'
 import { configuredLimitsOf, presenceLimitsOf } from './limits.js'
 import type { NodePhase, ServerNodeParts } from './parts.js'
 import type { NodeReport } from './report.js'
-import { BROKER_GRACE_MS, BROKER_SHARE_MS, NODE_STOP_MS } from './stop-limits.js'
+import { BROKER_GRACE_MS, BROKER_SHARE_MS, NODE_STOP_MS, TIMERS_EARLY_MS } from './stop-limits.js'
 import { StopList } from './stop-list.js'
 
 /** Connects a transport with a broker: one node, from its start to its end. */
@@ -182,6 +182,6 @@ export class ServerNode {
       logger.error({ err }, 'the broker could not be stopped')
     })
     const isStopped = await within(stopped, limitMs + BROKER_GRACE_MS)
-    return isStopped && performance.now() - startedMs < Math.max(1, limitMs)
+    return isStopped && performance.now() - startedMs < Math.max(1, limitMs - TIMERS_EARLY_MS)
   }
 }

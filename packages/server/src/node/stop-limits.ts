@@ -11,5 +11,7 @@ export const NODE_STOP_MS = 1_500
 export const BROKER_SHARE_MS = 500
 /** Of the broker's share: time to notice that the broker does not end within its own limit. */
 export const BROKER_GRACE_MS = 200
+/** A timer of Node fires up to 1 ms early, and a broker's stop has several: who ends that late ended by a timer. */
+export const TIMERS_EARLY_MS = 10
 /** For lines of the audit log and notices of the webhook about the connections that the stop has closed. */
 export const NOTICES_STOP_MS = 400
