@@ -264,7 +264,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase) {
 
 function brokerThroughHooks({ broker, hooks }: ServerNodeParts, router: Router): Broker {
   if (hooks?.hasDeliver !== true) return broker
-  return new DeliveringBroker(broker, { hooks, hasListeners: (key) => router.match(key).length > 0 })
+  return new DeliveringBroker(broker, hooks, (key) => router.match(key).length > 0)
 }
 
 /** On the node's own port, a proxy on this machine may add headers. */
