@@ -5,10 +5,9 @@ import type { Position } from '../../ports/broker.js'
 import { decodeEnvelope } from '../remote/envelope.js'
 import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
 import { Liveness } from '../remote/liveness.js'
-import { complaintOf } from './complaint.js'
 import type { OpenedConnection } from './connect.js'
 import { NatsLog, type NatsLogContext } from './log.js'
-import type { RoundWaiter } from './rounds.js'
+import type { RoundWaiter } from './sender.js'
 import { NatsSender } from './sender.js'
 import { NatsSubjects } from './subjects.js'
 import { type NatsSubscription, NatsSubscriptions } from './subscriptions.js'
@@ -222,4 +221,31 @@ export class NatsLink implements Link {
     for (const waiter of waiters) waiter.failed(new WebMQError('E_BROKER_REFUSED', { detail }))
     return waiters.length > 0
   }
+}
+
+const TOO_MANY_SUBSCRIPTIONS = /maximum subscriptions/i
+const VIOLATION = /^Permissions Violation for (Publish|Subscription) to "(.*?)"(?: using queue ".*")?$/i
+/** Go's escapes of unprintable characters. Subjects of keys contain nothing else that Go escapes. */
+const GO_ESCAPE = /\\(?:u([0-9a-f]{4})|U([0-9a-f]{8}))/g
+
+/** An error of the server after which the connection stays up. */
+export type NatsComplaint =
+  /** The server rejected a message to this subject. */
+  | { readonly kind: 'publish'; readonly subject: string }
+  /** The server rejected or ended a subscription to this subject. */
+  | { readonly kind: 'subscription'; readonly subject: string }
+  | { readonly kind: 'too-many-subscriptions' }
+
+/**
+ * Reads an error of the server; `undefined` if the connection is useless after it.
+ * @param text The message of the library's error: the server's text. The library's own fields keep Go's escapes.
+ */
+function complaintOf(text: string): NatsComplaint | undefined {
+  if (TOO_MANY_SUBSCRIPTIONS.test(text)) return { kind: 'too-many-subscriptions' }
+  const [, kind, quoted = ''] = VIOLATION.exec(text) ?? []
+  if (kind === undefined) return undefined
+  const subject = quoted.replace(GO_ESCAPE, (_, short: string | undefined, long: string | undefined) =>
+    String.fromCodePoint(Number.parseInt(short ?? long ?? '', 16)),
+  )
+  return { kind: kind.toLowerCase() === 'publish' ? 'publish' : 'subscription', subject }
 }

@@ -3,7 +3,7 @@ import { deferred } from '../../base/deferred.js'
 import { Router } from '../../patterns/router.js'
 import type { GroupId } from '../../ports/transport.js'
 import { SubscriptionCover } from '../remote/cover.js'
-import type { RoundWaiter } from './rounds.js'
+import type { RoundWaiter } from './sender.js'
 import { type NatsSubjects, subscriptionPatternsOf } from './subjects.js'
 
 /** A subscription of a link. */

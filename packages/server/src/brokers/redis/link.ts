@@ -3,13 +3,11 @@ import { isKey } from 'webmq-client/protocol'
 import type { Position } from '../../ports/broker.js'
 import { decodeEnvelope } from '../remote/envelope.js'
 import type { Link, LinkDelivery, LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
-import { ForeignCopies } from './foreign-copies.js'
 import type { RedisLog } from './log.js'
 import { LogLink } from './log-link.js'
 import { RedisPair, type RedisPairOptions } from './pair.js'
-import { globOf, isExact } from './patterns.js'
 import type { ReceivedMessage, SubscriptionKind } from './subscriber.js'
-import { RedisSubscriptions } from './subscriptions.js'
+import { globOf, isExact, RedisSubscriptions } from './subscriptions.js'
 
 /** Options of a {@link RedisLink}. */
 export interface RedisLinkOptions extends Omit<RedisPairOptions, 'isShard' | 'heartbeatChannel'> {
@@ -118,5 +116,42 @@ export class RedisLink implements Link {
     const { key } = delivery
     if (this.#logged?.logs(key) !== true) this.#events.deliver(delivery)
     else this.#events.malformed(`PUBLISH to ${key}, which is logged: the log's own script publishes there`)
+  }
+}
+
+/**
+ * Finds the copies of a message that another program published. Redis sends one copy for each subscription that
+ * matches, and such a message has no sequence to tell the copies by.
+ *
+ * Redis sends all copies of a message one behind the other, each by another subscription. So a message is a copy of the
+ * one before when channel and payload are the same and its subscription has not brought that one yet.
+ *
+ *     a.b "1" by a.*     first
+ *     a.b "1" by *.b     copy
+ *     a.b "1" by a.*     the next message, with the same payload
+ */
+export class ForeignCopies {
+  #channel: Buffer | undefined
+  #payload: Buffer | undefined
+  /** Globs that have brought the last message; `undefined` for the channel itself. */
+  readonly #broughtBy = new Set<string | undefined>()
+
+  /** Whether this is the first copy of a message. Keeps the buffers until the next call. */
+  isFirst({ channel, payload, glob }: ReceivedMessage): boolean {
+    const isCopy =
+      !this.#broughtBy.has(glob) && this.#channel?.equals(channel) === true && this.#payload?.equals(payload) === true
+    if (!isCopy) this.#broughtBy.clear()
+    this.#broughtBy.add(glob)
+    this.#channel = channel
+    this.#payload = payload
+    return !isCopy
+  }
+
+  /**
+   * A new subscription is live. It may bring the next message and not have brought the last one, which would make an
+   * equal message look like a copy.
+   */
+  forget(): void {
+    this.#channel = undefined
   }
 }

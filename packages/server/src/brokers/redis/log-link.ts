@@ -4,10 +4,9 @@ import type { Accepted, Position } from '../../ports/broker.js'
 import { sourceBytes } from '../remote/envelope.js'
 import type { LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
 import { appendScript, openScript, type RedisLog } from './log.js'
-import { decodeLogBatch } from './log-batches.js'
-import type { LogCall } from './log-call.js'
-import { LogReader, type LogStart } from './log-reader.js'
+import { decodeLogBatch, LogReader, type LogStart } from './log-reader.js'
 import type { RedisPair } from './pair.js'
+import type { LogCall } from './publisher.js'
 import type { ReceivedMessage } from './subscriber.js'
 
 /** What a {@link LogLink} works with. */

@@ -2,10 +2,10 @@ import { createHash, randomBytes } from 'node:crypto'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { hasHistory } from '../log/history-log.js'
 import { APPEND } from './append.lua.js'
-import { LogCall } from './log-call.js'
 import { OPEN } from './open.lua.js'
 import { PRELUDE } from './prelude.lua.js'
 import { publishScriptOf } from './publish.lua.js'
+import { LogCall } from './publisher.js'
 
 /** Options of a {@link RedisLog}; as in {@link ServerOptions}. */
 export interface RedisLogOptions extends HistoryOptions {

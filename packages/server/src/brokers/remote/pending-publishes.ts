@@ -1,9 +1,9 @@
 import { WebMQError } from 'webmq-client/protocol'
 import { type Deferred, deferred } from '../../base/deferred.js'
 import type { Accepted, OutboundMessage } from '../../ports/broker.js'
+import { MAX_PENDING_MESSAGES } from '../dedupe/duplicate-filter.js'
 import type { Link, LinkMessage } from './link.js'
 import { PayloadCopier } from './payload-copier.js'
-import { MAX_PENDING_MESSAGES } from './sequence-windows.js'
 
 /** Bounds of {@link PendingPublishes}. */
 export interface PendingPublishesOptions {
