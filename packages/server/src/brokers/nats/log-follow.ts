@@ -49,11 +49,6 @@ export class LogFollow {
     return this.#state?.epoch ?? ''
   }
 
-  /** Everything up to this sequence has arrived. */
-  get lastSequence(): number {
-    return this.#lastSequence
-  }
-
   /** As `Link.follow`. */
   async follow(position: Position | undefined, follower: LogFollower): Promise<void> {
     const { stream, consumer, guard } = this.#context

@@ -71,10 +71,7 @@ export class NatsLog {
       stream: stream.name,
       deliverSubject: `${inbox}.m`,
       heartbeatMs: link.heartbeatMs,
-      take: (message) => {
-        this.#follow.take(message)
-        this.#acks.followed(this.#follow.lastSequence)
-      },
+      take: (message) => this.#follow.take(message),
       idle: () => this.#follow.idle(),
       lost: (cause) => wire.lose(cause),
       explained: (cause) => explained(cause, requestContext()),

@@ -95,10 +95,8 @@ export class ClusterLink implements Link {
       // Not the channel of a bucket, but in a slot of this master.
       { ...options, host, isShard: true, heartbeatChannel: `${namespace}/${node}:{${buckets[0] ?? namespace}}` },
       {
+        ...this.#events,
         message: (message) => this.#deliver(message),
-        accepted: (sequence) => this.#events.confirmed(sequence, false),
-        logged: (sequence, accepted) => this.#log?.accepted(sequence, accepted),
-        refused: (sequence, cause) => this.#events.refused(sequence, cause),
         lost: (cause) => this.#lose(cause),
       },
       signal,

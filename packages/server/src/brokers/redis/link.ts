@@ -41,10 +41,8 @@ export class RedisLink implements Link {
       // Not the channel of any key.
       { ...options, isShard: false, heartbeatChannel: `${namespace}/${node}` },
       {
+        ...events,
         message: (message) => link.#deliver(message),
-        accepted: (sequence) => events.confirmed(sequence, false),
-        logged: (sequence, accepted) => link.#log?.accepted(sequence, accepted),
-        refused: (sequence, cause) => events.refused(sequence, cause),
         lost: (cause) => {
           link.#log?.stop()
           events.lost(cause)

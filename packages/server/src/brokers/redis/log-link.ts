@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import { WebMQError } from 'webmq-client/protocol'
-import type { Accepted, Position } from '../../ports/broker.js'
+import type { Position } from '../../ports/broker.js'
 import { sourceBytes } from '../remote/envelope.js'
 import type { LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
 import { appendScript, openScript, type RedisLog } from './log.js'
@@ -15,14 +15,7 @@ export interface LogLinkContext {
   readonly pair: RedisPair
   readonly kind: 'channel' | 'shard'
   /** As in {@link LinkEvents}. */
-  readonly events: Pick<LinkEvents, 'confirmed' | 'malformed'>
-}
-
-/** The script's answer about a message that this node has not read yet. */
-interface Answer {
-  readonly sequence: number
-  readonly accepted: Accepted
-  readonly offset: number
+  readonly events: Pick<LinkEvents, 'malformed'>
 }
 
 /** Time that a node gives others to say that the log has its end, when it cannot say so itself. */
@@ -36,7 +29,6 @@ export class LogLink {
   #reader: LogReader | undefined
   /** Makes an empty call; `undefined` until the log is open. */
   #createCall: (() => LogCall) | undefined
-  #answers: Answer[] = []
 
   constructor(context: LogLinkContext) {
     this.#context = context
@@ -46,7 +38,7 @@ export class LogLink {
   /** As {@link Link.follow}. */
   async follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
     const { log, pair, kind } = this.#context
-    const reader = new LogReader({ pair, stream: log.stream, follower, advanced: () => this.#confirmRead(reader) })
+    const reader = new LogReader({ pair, stream: log.stream, follower })
     this.#reader = reader
     const start = await openLog(log, pair, after, pair.subscribe(kind, log.channel))
     if (reader.isStopped) return
@@ -72,19 +64,6 @@ export class LogLink {
     if (this.#createCall !== undefined) this.#context.pair.publisher.append(this.#createCall, message)
   }
 
-  /**
-   * Handles the script's answer. A message is confirmed when this node has read it, so that the publisher can read from
-   * its position. It may have arrived on the channel before.
-   */
-  accepted(sequence: number, accepted: Accepted): void {
-    const { isDuplicate, position: { epoch, offset } = { epoch: '', offset: 0 } } = accepted
-    const reader = this.#reader
-    const isThisLog = epoch === reader?.epoch
-    const isRead = reader === undefined || !reader.isLive || (isThisLog && offset <= reader.offset)
-    if (isRead || (isDuplicate && !isThisLog)) this.#context.events.confirmed(sequence, false, accepted)
-    else if (isThisLog) this.#answers.push({ sequence, accepted, offset })
-  }
-
   /** Takes a message of the log's channel; returns `false` for any other message. */
   take({ channel, payload }: ReceivedMessage): boolean {
     if (channel.length !== this.#channel.length || !channel.equals(this.#channel)) return false
@@ -95,14 +74,6 @@ export class LogLink {
     this.stop()
     this.#context.pair.lose(broken)
     return true
-  }
-
-  #confirmRead({ offset: readOffset }: LogReader): void {
-    const answers = this.#answers
-    if (answers.length === 0) return
-    this.#answers = answers.filter(({ offset }) => offset > readOffset)
-    for (const { sequence, accepted, offset } of answers)
-      if (offset <= readOffset) this.#context.events.confirmed(sequence, false, accepted)
   }
 }
 

@@ -66,8 +66,6 @@ export interface LogReaderContext {
   /** Key of the stream. */
   readonly stream: string
   readonly follower: LogFollower
-  /** The reader has come further. Called after each live message of the channel. */
-  readonly advanced: () => void
 }
 
 /** Entries per page, adjusted so that a page has about `PAGE_BYTES`. */
@@ -97,15 +95,6 @@ export class LogReader {
 
   constructor(context: LogReaderContext) {
     this.#context = context
-  }
-
-  get epoch(): string {
-    return this.#epoch
-  }
-
-  /** Everything up to this offset has been read. */
-  get offset(): number {
-    return this.#offset
   }
 
   /** All pages are read: messages come over the channel. */
@@ -216,7 +205,6 @@ export class LogReader {
       if (offset > this.#offset) this.#deliver(offset, timeMs, envelope)
       offset++
     }
-    this.#context.advanced()
     return undefined
   }
 

@@ -1,7 +1,6 @@
 import type { Redis } from 'ioredis'
 import { deferred } from '../../base/deferred.js'
-import type { Accepted } from '../../ports/broker.js'
-import type { LinkContext } from '../remote/link.js'
+import type { LinkContext, LinkEvents } from '../remote/link.js'
 import { Liveness } from '../remote/liveness.js'
 import type { RedisAddress, RedisHost } from './address.js'
 import { RedisConnection } from './connection.js'
@@ -24,9 +23,7 @@ export interface RedisPairOptions {
 /** What a {@link RedisPair} reports. `lost` is the last report. */
 export interface RedisPairEvents {
   message(message: ReceivedMessage): void
-  accepted(sequence: number): void
-  /** The log has stored a message, or knows its id. */
-  logged(sequence: number, accepted: Accepted): void
+  confirmed: LinkEvents['confirmed']
   refused(sequence: number, cause: Error): void
   lost(cause: Error): void
 }
@@ -74,11 +71,8 @@ export class RedisPair {
       isShard: options.isShard,
       answered: () => this.#publishingLiveness?.alive(),
       failed: (cause) => this.lose(cause),
-      accepted: (sequence) => {
-        if (this.#isTelling) events.accepted(sequence)
-      },
-      logged: (sequence, accepted) => {
-        if (this.#isTelling) events.logged(sequence, accepted)
+      confirmed: (sequence, isCumulative, duplicateOf) => {
+        if (this.#isTelling) events.confirmed(sequence, isCumulative, duplicateOf)
       },
       refused: (sequence, reply) => this.#refused(sequence, reply),
     })

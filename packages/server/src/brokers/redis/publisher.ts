@@ -1,7 +1,6 @@
 import type { ChainableCommander, Redis } from 'ioredis'
-import type { Accepted } from '../../ports/broker.js'
 import { encodeEnvelope } from '../remote/envelope.js'
-import type { LinkMessage } from '../remote/link.js'
+import type { LinkEvents, LinkMessage } from '../remote/link.js'
 import { isReply } from './error.js'
 
 /** What a {@link RedisPublisher} works with. */
@@ -12,9 +11,7 @@ export interface RedisPublisherOptions {
   readonly isShard: boolean
   /** The server has answered: a sign of life. */
   answered(): void
-  accepted(sequence: number): void
-  /** The script has stored a message, or knows its id. */
-  logged(sequence: number, accepted: Accepted): void
+  confirmed: LinkEvents['confirmed']
   /** An answer that nobody expects, or an error of the library: the messages stay unanswered. */
   failed(cause: unknown): void
   /** The server has refused a message, with this reply. */
@@ -120,8 +117,8 @@ export class RedisPublisher {
   }
 
   #accepted(outgoing: Outgoing, reply: unknown): void {
-    if (outgoing instanceof LogCall) outgoing.accepted(String(reply), this.#options.logged)
-    else this.#options.accepted(outgoing.sequence)
+    if (outgoing instanceof LogCall) outgoing.accepted(String(reply), this.#options.confirmed)
+    else this.#options.confirmed(outgoing.sequence, false)
   }
 
   #refused(outgoing: Outgoing, reply: Error): void {
@@ -186,14 +183,12 @@ export class LogCall {
   }
 
   /** Reads `<epoch> <first offset> [<offset of the first message with that id>,…]`. */
-  accepted(answer: string, tell: (sequence: number, accepted: Accepted) => void): void {
-    const [epoch = '', first, known] = answer.split(' ')
+  accepted(answer: string, confirmed: LinkEvents['confirmed']): void {
+    const [epoch = '', , known] = answer.split(' ')
     const duplicates = known?.split(',')
-    let offset = Number(first)
     for (const [index, sequence] of this.#sequences.entries()) {
-      const before = duplicates?.[index] ?? ''
-      const isDuplicate = before !== ''
-      tell(sequence, { position: { epoch, offset: isDuplicate ? Number(before) : offset++ }, isDuplicate })
+      const first = duplicates?.[index] ?? ''
+      confirmed(sequence, false, first === '' ? undefined : { epoch, offset: Number(first) })
     }
   }
 }
