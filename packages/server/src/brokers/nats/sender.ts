@@ -1,9 +1,7 @@
-import type { NatsConnection } from '@nats-io/transport-node'
 import { WebMQError } from 'webmq-client/protocol'
 import { encodeEnvelope, PUBLISHER_BYTES } from '../remote/envelope.js'
-import type { LinkEvents, LinkMessage } from '../remote/link.js'
-import type { NatsLog } from './log.js'
-import type { NatsSubjects } from './subjects.js'
+import type { LinkMessage } from '../remote/link.js'
+import type { NatsLink } from './link.js'
 
 /** Waits for the server's answer. */
 export interface RoundWaiter {
@@ -114,22 +112,10 @@ const MAX_PINGS = 64
 /** After this many bytes a ping follows in any case: on a slow connection its answer is the sign of life. */
 const MAX_UNCONFIRMED_BYTES = 262_144
 
-export interface NatsSenderContext {
-  readonly connection: NatsConnection
-  readonly events: Pick<LinkEvents, 'confirmed' | 'refused'>
-  /** As in {@link LinkContext}. */
-  readonly node: string
-  readonly subjects: NatsSubjects
-  /** Takes the logged messages; absent without history. */
-  readonly log: Pick<NatsLog, 'publish' | 'isWaiting'> | undefined
-  /** The server has answered. */
-  readonly alive: () => void
-}
-
 /** Sends the messages of a turn together, and a ping behind them, whose answer confirms them. */
 export class NatsSender {
   readonly rounds = new NatsRounds()
-  readonly #context: NatsSenderContext
+  readonly #link: NatsLink
   /** Messages of this turn. */
   #queue: LinkMessage[] = []
   #isFlushScheduled = false
@@ -137,8 +123,8 @@ export class NatsSender {
   #unconfirmedBytes = 0
   #isOver = false
 
-  constructor(context: NatsSenderContext) {
-    this.#context = context
+  constructor(link: NatsLink) {
+    this.#link = link
   }
 
   /** Sends nothing more, and reports no more events. */
@@ -179,7 +165,7 @@ export class NatsSender {
       this.#isFlushScheduled = false
       this.#flush()
     }
-    if (this.rounds.pingCount === 0 && this.#context.log?.isWaiting !== true) queueMicrotask(flush)
+    if (this.rounds.pingCount === 0 && this.#link.log?.isWaiting !== true) queueMicrotask(flush)
     else setImmediate(flush)
   }
 
@@ -200,10 +186,10 @@ export class NatsSender {
   }
 
   #send(message: LinkMessage): void {
-    const { connection, events, log, node, subjects } = this.#context
+    const { connection, context, events, log, subjects } = this.#link
     try {
       const subject = subjects.ofKey(message.key)
-      const bytes = encodeEnvelope(node, message)
+      const bytes = encodeEnvelope(context.node, message)
       this.#assertFits(message, bytes.length)
       if (message.isLogged) log?.publish(subject, bytes, message)
       else {
@@ -218,7 +204,7 @@ export class NatsSender {
   }
 
   #assertFits({ messageId, isLogged, publisher }: LinkMessage, envelopeBytes: number): void {
-    const maxBytes = this.#context.connection.info?.max_payload
+    const maxBytes = this.#link.connection.info?.max_payload
     if (maxBytes === undefined) return
     // Whether a message fits does not depend on who publishes it.
     const publisherBytes = publisher === undefined ? PUBLISHER_BYTES : 0
@@ -231,7 +217,7 @@ export class NatsSender {
   #ping(): void {
     this.#unconfirmedBytes = 0
     this.rounds.close()
-    this.#context.connection.flush().then(
+    this.#link.connection.flush().then(
       () => this.#answered(),
       // `closed` reports a lost connection.
       () => undefined,
@@ -243,7 +229,7 @@ export class NatsSender {
    * They are all known in the next turn.
    */
   #answered(): void {
-    this.#context.alive()
+    this.#link.alive()
     this.rounds.answered()
     setImmediate(() => this.#settle())
   }
@@ -259,7 +245,7 @@ export class NatsSender {
 
   /** With a log, the ping does not confirm logged messages in between, so the others are confirmed one by one. */
   #confirm({ lastSequence, messages }: Readonly<Round>): void {
-    const { events, log } = this.#context
+    const { events, log } = this.#link
     if (log === undefined) events.confirmed(lastSequence, true)
     else for (const message of messages) if (message !== undefined) events.confirmed(message.sequence, false)
   }
