@@ -3,16 +3,11 @@ import { isKey } from 'webmq-client/protocol'
 import type { Position } from '../../ports/broker.js'
 import { decodeEnvelope } from '../remote/envelope.js'
 import type { Link, LinkDelivery, LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
+import type { RedisLinkOptions } from './connection.js'
 import type { RedisLog } from './log.js'
-import { LogLink } from './log-link.js'
-import { RedisPair, type RedisPairOptions } from './pair.js'
+import { RedisPair } from './pair.js'
 import type { ReceivedMessage, SubscriptionKind } from './subscriber.js'
 import { globOf, isExact, RedisSubscriptions } from './subscriptions.js'
-
-/** Options of a {@link RedisLink}. */
-export interface RedisLinkOptions extends Omit<RedisPairOptions, 'isShard' | 'heartbeatChannel'> {
-  readonly log: RedisLog | undefined
-}
 
 /** A link to one Redis server. The channel of a key is `namespace:key`. */
 export class RedisLink implements Link {
@@ -25,7 +20,6 @@ export class RedisLink implements Link {
   })
   readonly #logged: RedisLog | undefined
   #pair: RedisPair | undefined
-  #log: LogLink | undefined
 
   private constructor(namespace: string, log: RedisLog | undefined, events: LinkEvents) {
     this.#prefix = `${namespace}:`
@@ -35,23 +29,13 @@ export class RedisLink implements Link {
 
   static async open(options: RedisLinkOptions, events: LinkEvents, signal: AbortSignal): Promise<RedisLink> {
     const { namespace, node } = options.context
-    const { log } = options
-    const link = new RedisLink(namespace, log, events)
-    const pair = await RedisPair.open(
+    const link = new RedisLink(namespace, options.log, events)
+    link.#pair = await RedisPair.open(
       // Not the channel of any key.
       { ...options, isShard: false, heartbeatChannel: `${namespace}/${node}` },
-      {
-        ...events,
-        message: (message) => link.#deliver(message),
-        lost: (cause) => {
-          link.#log?.stop()
-          events.lost(cause)
-        },
-      },
+      { ...events, message: (message) => link.#deliver(message) },
       signal,
     )
-    link.#pair = pair
-    if (log !== undefined) link.#log = new LogLink({ log, pair, kind: 'channel', events })
     return link
   }
 
@@ -64,15 +48,16 @@ export class RedisLink implements Link {
   }
 
   async follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
-    await this.#log?.follow(after, follower)
+    await this.#pair?.log?.follow(after, follower)
   }
 
   async logEnd(): Promise<Position | undefined> {
-    return await this.#log?.end()
+    return await this.#pair?.log?.end()
   }
 
   publish(message: LinkMessage): void {
-    if (message.isLogged && this.#log !== undefined) this.#log.append(message)
+    const log = message.isLogged ? this.#pair?.log : undefined
+    if (log !== undefined) log.append(message)
     else this.#pair?.publisher.publish(this.#prefix + message.key, message)
   }
 
@@ -98,7 +83,6 @@ export class RedisLink implements Link {
   }
 
   #deliver(message: ReceivedMessage): void {
-    if (this.#log?.take(message) === true) return
     const { channel, payload } = message
     const key = channel.toString('utf8', this.#prefix.length)
     const delivery = decodeEnvelope(key, payload)

@@ -60,14 +60,6 @@ export interface LogStart {
   readonly reign: string
 }
 
-/** What a {@link LogReader} works with. */
-export interface LogReaderContext {
-  readonly pair: RedisPair
-  /** Key of the stream. */
-  readonly stream: string
-  readonly follower: LogFollower
-}
-
 /** Entries per page, adjusted so that a page has about `PAGE_BYTES`. */
 const FIRST_PAGE_COUNT = 16
 const MAX_PAGE_COUNT = 1_000
@@ -82,7 +74,9 @@ type Entry = readonly [id: Buffer, fields: readonly Buffer[]]
 
 /** Reads the log once: the stream page by page up to the end, then the channel. */
 export class LogReader {
-  readonly #context: LogReaderContext
+  readonly #pair: RedisPair
+  readonly #stream: string
+  readonly #follower: LogFollower
   #epoch = ''
   /** Offset of the last message; before the first one, the offset to read after. */
   #offset = 0
@@ -93,8 +87,11 @@ export class LogReader {
   #waiting: LogBatch[] = []
   #waitingBytes = 0
 
-  constructor(context: LogReaderContext) {
-    this.#context = context
+  /** @param stream Key of the stream. */
+  constructor(pair: RedisPair, stream: string, follower: LogFollower) {
+    this.#pair = pair
+    this.#stream = stream
+    this.#follower = follower
   }
 
   /** All pages are read: messages come over the channel. */
@@ -110,7 +107,7 @@ export class LogReader {
   async read({ start, isContinued }: LogStart): Promise<void> {
     this.#epoch = start.epoch
     this.#offset = start.offset
-    this.#context.follower.begins(start, isContinued)
+    this.#follower.begins(start, isContinued)
     // Repeat until nothing is missing between the last page and the waiting messages.
     do await this.#readPages()
     while (!this.#isStopped && !this.#takeWaiting())
@@ -137,11 +134,12 @@ export class LogReader {
 
   /** Reads up to the end of the stream. */
   async #readPages(): Promise<void> {
-    const { pair, stream } = this.#context
     let count = FIRST_PAGE_COUNT
     for (let isEnd = false; !isEnd && !this.#isStopped; ) {
       const from = `${this.#offset + 1}`
-      const entries: readonly Entry[] = await pair.ask((redis) => redis.xrangeBuffer(stream, from, '+', 'COUNT', count))
+      const entries: readonly Entry[] = await this.#pair.ask((redis) =>
+        redis.xrangeBuffer(this.#stream, from, '+', 'COUNT', count),
+      )
       if (this.#isStopped) return
       let byteCount = 0
       for (const entry of entries) byteCount += this.#takeEntry(entry)
@@ -210,7 +208,7 @@ export class LogReader {
 
   #deliver(offset: number, timeMs: number, envelope: Buffer): void {
     this.#offset = offset
-    const { follower } = this.#context
+    const follower = this.#follower
     const delivery = decodeEnvelope(undefined, envelope)
     if (delivery === undefined) follower.malformed(offset, `an entry of the log that is no message, at ${offset}`)
     else follower.message({ ...delivery, offset, timeMs })
@@ -218,6 +216,6 @@ export class LogReader {
 
   #fenced(offset: number, timeMs: number, { isComplete }: LogFence): void {
     this.#offset = offset
-    this.#context.follower.fenced({ offset, timeMs, isComplete })
+    this.#follower.fenced({ offset, timeMs, isComplete })
   }
 }

@@ -1,22 +1,8 @@
 import type { ChainableCommander, Redis } from 'ioredis'
 import { encodeEnvelope } from '../remote/envelope.js'
-import type { LinkEvents, LinkMessage } from '../remote/link.js'
+import type { LinkMessage } from '../remote/link.js'
 import { isReply } from './error.js'
-
-/** What a {@link RedisPublisher} works with. */
-export interface RedisPublisherOptions {
-  readonly redis: Redis
-  readonly node: string
-  /** Publishes with SPUBLISH, for a cluster. */
-  readonly isShard: boolean
-  /** The server has answered: a sign of life. */
-  answered(): void
-  confirmed: LinkEvents['confirmed']
-  /** An answer that nobody expects, or an error of the library: the messages stay unanswered. */
-  failed(cause: unknown): void
-  /** The server has refused a message, with this reply. */
-  refused(sequence: number, reply: Error): void
-}
+import type { RedisPair } from './pair.js'
 
 /** A message for a channel. */
 interface ChannelMessage {
@@ -32,17 +18,19 @@ const MAX_PIPELINE_BYTES = 262_144
 
 /** Publishes over one connection. All messages of a turn go out in one pipeline, which is one write. */
 export class RedisPublisher {
-  readonly #options: RedisPublisherOptions
+  readonly #pair: RedisPair
+  readonly #redis: Redis
   #waiting: Outgoing[] = []
   readonly #flush = () => this.#send()
 
-  constructor(options: RedisPublisherOptions) {
-    this.#options = options
+  constructor(pair: RedisPair, redis: Redis) {
+    this.#pair = pair
+    this.#redis = redis
   }
 
   /** @param key Given when the channel does not tell the key; the envelope then holds it. */
   publish(channel: string, message: LinkMessage, key?: string): void {
-    const envelope = encodeEnvelope(this.#options.node, message, key)
+    const envelope = encodeEnvelope(this.#pair.options.context.node, message, key)
     this.#add({ channel, envelope, sequence: message.sequence })
   }
 
@@ -50,7 +38,7 @@ export class RedisPublisher {
   append(createCall: () => LogCall, message: LinkMessage): void {
     const last = this.#waiting.at(-1)
     const call = last instanceof LogCall && last.hasRoom ? last : createCall()
-    call.add(message, encodeEnvelope(this.#options.node, message, message.key))
+    call.add(message, encodeEnvelope(this.#pair.options.context.node, message, message.key))
     if (call !== last) this.#add(call)
   }
 
@@ -75,13 +63,13 @@ export class RedisPublisher {
     if (batch.length > 0) this.#sendGuarded(batch)
   }
 
-  /** A rejection that nobody handles would end the process. */
+  /** It rejects for an answer that nobody expects, or an error of the library: the messages stay unanswered. */
   #sendGuarded(batch: readonly Outgoing[]): void {
-    this.#sendBatch(batch).catch((cause: unknown) => this.#options.failed(cause))
+    this.#sendBatch(batch).catch((cause: unknown) => this.#pair.lose(cause))
   }
 
   async #sendBatch(batch: readonly Outgoing[]): Promise<void> {
-    const { redis, answered } = this.#options
+    const redis = this.#redis
     const [first] = batch
     if (batch.length === 1 && first !== undefined) {
       // A pipeline for one bundle per turn took half of the fan-out to 10 connections (ADR 13).
@@ -89,14 +77,14 @@ export class RedisPublisher {
         (reply) => [null, reply] as const,
         (error: Error) => [error, undefined] as const,
       )
-      answered()
+      this.#pair.alive()
       this.#settle(first, result)
       return
     }
     const pipeline = redis.pipeline()
     for (const outgoing of batch) void this.#command(pipeline, outgoing)
     const results = (await pipeline.exec()) ?? []
-    answered()
+    this.#pair.alive()
     for (let index = 0; index < results.length; index++) this.#settle(batch[index], results[index])
   }
 
@@ -105,7 +93,7 @@ export class RedisPublisher {
   #command(commander: Redis | ChainableCommander, outgoing: Outgoing): unknown {
     if (outgoing instanceof LogCall) return outgoing.send(commander)
     const { channel, envelope } = outgoing
-    return this.#options.isShard ? commander.spublish(channel, envelope) : commander.publish(channel, envelope)
+    return this.#pair.options.isShard ? commander.spublish(channel, envelope) : commander.publish(channel, envelope)
   }
 
   #settle(outgoing: Outgoing | undefined, result: readonly [error: Error | null, reply: unknown] | undefined): void {
@@ -117,13 +105,13 @@ export class RedisPublisher {
   }
 
   #accepted(outgoing: Outgoing, reply: unknown): void {
-    if (outgoing instanceof LogCall) outgoing.accepted(String(reply), this.#options.confirmed)
-    else this.#options.confirmed(outgoing.sequence, false)
+    if (outgoing instanceof LogCall) outgoing.accepted(String(reply), this.#pair)
+    else this.#pair.confirmed(outgoing.sequence)
   }
 
   #refused(outgoing: Outgoing, reply: Error): void {
     const sequences = outgoing instanceof LogCall ? outgoing.sequences : [outgoing.sequence]
-    for (const sequence of sequences) this.#options.refused(sequence, reply)
+    for (const sequence of sequences) this.#pair.refused(sequence, reply)
   }
 }
 
@@ -183,12 +171,12 @@ export class LogCall {
   }
 
   /** Reads `<epoch> <first offset> [<offset of the first message with that id>,…]`. */
-  accepted(answer: string, confirmed: LinkEvents['confirmed']): void {
+  accepted(answer: string, pair: RedisPair): void {
     const [epoch = '', , known] = answer.split(' ')
     const duplicates = known?.split(',')
     for (const [index, sequence] of this.#sequences.entries()) {
       const first = duplicates?.[index] ?? ''
-      confirmed(sequence, false, first === '' ? undefined : { epoch, offset: Number(first) })
+      pair.confirmed(sequence, first === '' ? undefined : { epoch, offset: Number(first) })
     }
   }
 }

@@ -1,11 +1,5 @@
-import { SubscriptionCover } from '../remote/cover.js'
+import { SubscriptionCover, type SubscriptionCoverOptions } from '../remote/cover.js'
 import { GlobBudget } from './glob-budget.js'
-
-/** How {@link RedisSubscriptions} subscribes; as in {@link SubscriptionCoverOptions}. */
-export interface RedisSubscriptionsOptions {
-  subscribe(pattern: string): Promise<void>
-  unsubscribe(pattern: string): Promise<void>
-}
 
 /** The subscriptions at one Redis: those that the bound patterns need, with a bounded number of globs. */
 export class RedisSubscriptions {
@@ -24,7 +18,7 @@ export class RedisSubscriptions {
     narrow: (pattern) => void this.#narrow(pattern),
   })
 
-  constructor({ subscribe, unsubscribe }: RedisSubscriptionsOptions) {
+  constructor({ subscribe, unsubscribe }: Omit<SubscriptionCoverOptions, 'subscriptionsOf'>) {
     this.#cover = new SubscriptionCover({ subscriptionsOf: subscriptionPatternsOf, subscribe, unsubscribe })
   }
 
