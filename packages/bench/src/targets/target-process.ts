@@ -1,10 +1,13 @@
 import { fileURLToPath } from 'node:url'
 import { LineProcess, type LineProgram } from '../loadgen/line-process.js'
+import type { LatencyMs } from '../results/result.js'
 import type { KeysPublished, Published, TargetListening, TargetSample, TargetSettings } from './messages.js'
 import type { TargetChoice } from './target-table.js'
 
 const START_TIMEOUT_MS = 30_000
 const SAMPLE_TIMEOUT_MS = 30_000
+/** Above the time that a server takes to drain by default. */
+const DRAIN_TIMEOUT_MS = 60_000
 /** Above the target's own limit of 30 s to finish after the last message. */
 const PUBLISH_MARGIN_MS = 45_000
 /** A paced load that the target cannot keep up with is abandoned after this many times its duration. */
@@ -81,6 +84,11 @@ export class TargetProcess {
     return await this.#request('publish-keys', options, 'keys-published', limitMs)
   }
 
+  /** Stops the server as SIGTERM does: it drains. Its process stays. */
+  async drain(): Promise<void> {
+    await this.#request('drain', {}, 'drained', DRAIN_TIMEOUT_MS)
+  }
+
   /** Collects garbage; only in targets of Node. */
   async collect(): Promise<void> {
     await this.#request('collect', {}, 'collected', SAMPLE_TIMEOUT_MS)
@@ -102,15 +110,21 @@ export class TargetProcess {
 }
 
 function programOf(
-  { label, spec, threads }: TargetChoice,
+  { label, spec, threads, title = `target ${label}` }: TargetChoice,
   { nodeFlags = [], ...settings }: TargetSettings,
   loadgen: string,
 ): LineProgram {
-  const title = `target ${label}`
   if (spec.program === 'raw') {
     return { title, command: loadgen, args: ['raw', '--mode', String(spec.settings.mode)], hasIds: false }
   }
   const script = fileURLToPath(new URL(spec.program, TARGETS_FOLDER))
   const argument = JSON.stringify({ ...spec.settings, ...settings, ...(threads === undefined ? {} : { threads }) })
   return { title, command: process.execPath, args: ['--expose-gc', ...nodeFlags, script, argument], hasIds: false }
+}
+
+/** Lag of the event loop in milliseconds; `null`: the target has none. */
+export function lagMs({ eventLoopLagUs }: TargetSample): LatencyMs | null {
+  if (eventLoopLagUs === null) return null
+  const { p50, p95, p99, max } = eventLoopLagUs
+  return { p50: p50 / 1_000, p95: p95 / 1_000, p99: p99 / 1_000, max: max / 1_000 }
 }

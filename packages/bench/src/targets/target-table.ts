@@ -114,6 +114,8 @@ export interface TargetChoice {
   readonly spec: TargetSpec
   /** I/O threads; absent: the target's default. */
   readonly threads?: number
+  /** Name in messages; absent: that of a target. */
+  readonly title?: string
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { Command, OptionValues } from 'commander'
+import type { Parts } from '../parts.js'
 import type { ResultColumn, ResultRow, ResultSeries, RowVerdict } from '../results/result.js'
 import type { RunProgress } from '../run-progress.js'
 import type { TargetSettings } from '../targets/messages.js'
@@ -51,6 +52,8 @@ export interface TrialContext<Config extends TrialConfig = TrialConfig> {
   readonly testCase: TrialCase
   readonly progress: RunProgress
   readonly signal: AbortSignal
+  /** What else the measurement starts. */
+  readonly parts: Parts
   /**
    * Starts a server and a generator; both are stopped when the measurement ends.
    * @param mayDie Whether the measurement goes on when one of them ends by itself.

@@ -6,7 +6,7 @@ import { nowUs } from '../measure/clock.js'
 import { type ProcessUsage, processUsage } from '../measure/process-usage.js'
 import type { LatencyMs } from '../results/result.js'
 import type { TargetSample, TargetSettings } from '../targets/messages.js'
-import { TargetProcess } from '../targets/target-process.js'
+import { lagMs, TargetProcess } from '../targets/target-process.js'
 import type { TargetChoice } from '../targets/target-table.js'
 import { SERVER_NAME } from './run-certificate.js'
 
@@ -212,10 +212,4 @@ export function latencyMs(summary: MicrosecondSummary | null | undefined): Laten
     p9999: p9999 / 1_000,
     max: max / 1_000,
   }
-}
-
-function lagMs({ eventLoopLagUs }: TargetSample): LatencyMs | null {
-  if (eventLoopLagUs === null) return null
-  const { p50, p95, p99, max } = eventLoopLagUs
-  return { p50: p50 / 1_000, p95: p95 / 1_000, p99: p99 / 1_000, max: max / 1_000 }
 }

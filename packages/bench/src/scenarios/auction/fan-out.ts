@@ -93,7 +93,7 @@ async function connect(
   { config, testCase, processes, loadgen, progress }: FanOutContext,
   crowd: readonly number[],
 ): Promise<Connected> {
-  const ports = await processes.ports()
+  const { ports } = processes
   const shards = config.isSharded ? shardsOf(crowd, testCase.nodes) : []
   const groups = crowd.map((count, item) => {
     const port = ports[shards[item] ?? -1]

@@ -1,4 +1,4 @@
-import type { BackendSample } from '../../backends/messages.js'
+import type { BackendSample } from '../../backends.js'
 import { isEmbedded } from '../../brokers/broker-choice.js'
 import type { BackendLoad, LoadResult } from '../../generator/messages.js'
 import { type LatencySummary, mergeHistograms, summarizeLatency } from '../../measure/latency-histogram.js'

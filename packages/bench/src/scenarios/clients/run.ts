@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { BackendSample } from '../../backends/messages.js'
+import type { BackendSample } from '../../backends.js'
 import type { Load } from '../../generator/load.js'
 import { nowUs } from '../../measure/clock.js'
 import { drain } from '../../measure/drain.js'
@@ -51,10 +51,6 @@ export class ClientsRun {
   }
 
   async observe(): Promise<ClientsObservation> {
-    return await Promise.race([this.#load.failed, this.#observe()])
-  }
-
-  async #observe(): Promise<ClientsObservation> {
     await this.#connect()
     const startUs = nowUs() + BEGIN_LEAD_US + this.#config.warmup * 1_000_000
     const window = { startUs, endUs: startUs + this.#config.duration * 1_000_000 }

@@ -82,6 +82,7 @@ async function measureClients({
   testCase,
   progress,
   signal,
+  parts,
 }: DeploymentContext<ClientsDeploymentConfig>): Promise<Measured> {
   const { url, token, keyPrefix } = deployment
   const settings = {
@@ -94,43 +95,40 @@ async function measureClients({
     messageSize: config.payload,
     workers: config.generatorThreads,
   } as const
-  const load = new LoadGenerator({
+  const options = {
     planOptions: planOptionsOf(settings),
     messageSizeBytes: config.payload,
     urls: [url.href],
     workerCount: Math.min(config.generatorThreads, testCase.subscribers),
     access: { ...(token === undefined ? {} : { token }), tls: tlsOptionsOf(deployment), keyPrefix },
-  })
-  try {
-    const observed = await new ClientsRun(settings, NOTHING_TO_SEE, load, progress, signal).observe()
-    const { results, rates, irregularities, generator, verdictReason } = summarizeClients(settings, observed)
-    const lostCount = results.expectedCount - results.deliveredCount
-    const { publishErrorCount, firstPublishError } = irregularities
-    const refused = publishErrorCount > 0 ? `${publishErrorCount} publishes failed: ${firstPublishError}` : null
-    return {
-      figures: {
-        publishedPerSecond: rates.publishedPerSecond,
-        deliveriesPerSecond: rates.deliveredPerSecond,
-        bytesPerSecond: rates.deliveredPerSecond * config.payload,
-        latencyMs: results.latencyMs,
-        gapCount: lostCount,
+  }
+  const load = await parts.add(() => new LoadGenerator(options))
+  const observed = await new ClientsRun(settings, NOTHING_TO_SEE, load, progress, signal).observe()
+  const { results, rates, irregularities, generator, verdictReason } = summarizeClients(settings, observed)
+  const lostCount = results.expectedCount - results.deliveredCount
+  const { publishErrorCount, firstPublishError } = irregularities
+  const refused = publishErrorCount > 0 ? `${publishErrorCount} publishes failed: ${firstPublishError}` : null
+  return {
+    figures: {
+      publishedPerSecond: rates.publishedPerSecond,
+      deliveriesPerSecond: rates.deliveredPerSecond,
+      bytesPerSecond: rates.deliveredPerSecond * config.payload,
+      latencyMs: results.latencyMs,
+      gapCount: lostCount,
+      duplicateCount: results.duplicateCount,
+      reorderedCount: results.reorderedCount,
+      drainMs: results.drainMs,
+      reconnectCount: irregularities.reconnectCount,
+      generatorCpuSeconds: generator.cpuSeconds,
+      generatorUtilization: generator.utilization,
+      ...judge({
+        lostCount,
         duplicateCount: results.duplicateCount,
         reorderedCount: results.reorderedCount,
-        drainMs: results.drainMs,
-        reconnectCount: irregularities.reconnectCount,
-        generatorCpuSeconds: generator.cpuSeconds,
-        generatorUtilization: generator.utilization,
-        ...judge({
-          lostCount,
-          duplicateCount: results.duplicateCount,
-          reorderedCount: results.reorderedCount,
-          failure: refused,
-          generatorLate: verdictReason,
-        }),
-      },
-    }
-  } finally {
-    await load.stop()
+        failure: refused,
+        generatorLate: verdictReason,
+      }),
+    },
   }
 }
 

@@ -84,33 +84,11 @@ function subjectOf(deployment: Deployment | undefined): TargetChoice {
   return { label, spec: { name: label, program: 'raw', settings: {}, abilities: [], wire: webmq } }
 }
 
-/** Starts load generators for one measurement; when it settles, none of them is left. */
-export async function withLoadgens<T>(
-  { program, config, signal }: Pick<TrialContext, 'program' | 'config' | 'signal'>,
-  work: (start: () => Promise<Loadgen>) => Promise<T>,
-): Promise<T> {
-  const started: Loadgen[] = []
-  let breakOff: (reason: unknown) => void = () => undefined
-  const broken = new Promise<never>((_, reject) => {
-    breakOff = reject
-  })
-  const abort = () => breakOff(signal.reason)
-  signal.addEventListener('abort', abort, { once: true })
-  const start = async () => {
-    const loadgen = new Loadgen({ program, threads: config.generatorThreads })
-    started.push(loadgen)
-    loadgen.failed.catch(breakOff)
-    await loadgen.ready()
-    return loadgen
-  }
-  const working = work(start)
-  try {
-    return await Promise.race([broken, working])
-  } finally {
-    signal.removeEventListener('abort', abort)
-    working.catch(() => undefined) // If it was not the first to fail, it fails now because everything is taken away.
-    await Promise.all(started.map((loadgen) => loadgen.stop()))
-  }
+/** Starts a load generator. */
+export async function startLoadgen({ program, config, parts }: Pick<TrialContext, 'program' | 'config' | 'parts'>) {
+  const loadgen = await parts.add(() => new Loadgen({ program, threads: config.generatorThreads }))
+  await loadgen.ready()
+  return loadgen
 }
 
 /** Makes connections at the rate of the run; some may fail. */

@@ -11,9 +11,9 @@ import {
   type DeploymentConfig,
   type DeploymentContext,
   type DeploymentScenario,
+  startLoadgen,
   tlsNotes,
   whyClosed,
-  withLoadgens,
 } from './create-deployment-scenario.js'
 
 interface PacedConfig extends DeploymentConfig {
@@ -74,18 +74,15 @@ const paced: DeploymentScenario<PacedConfig> = {
   notes: () => [
     'Latency is receipt less the intended moment of publishing, on one clock: publisher, network, server, network. "all" is that of the last receiver of each message.',
   ],
-  measure: async (context) => await withLoadgens(context, async (start) => await measurePaced(context, start)),
+  measure: measurePaced,
 }
 
-async function measurePaced(
-  context: DeploymentContext<PacedConfig>,
-  start: Parameters<Parameters<typeof withLoadgens>[1]>[0],
-): Promise<Measured> {
+async function measurePaced(context: DeploymentContext<PacedConfig>): Promise<Measured> {
   const { config, deployment, progress, testCase } = context
   const perSecond = Number(testCase.fields.ratePerSecond)
   const key = `${deployment.keyPrefix}.tick`
   progress.phase('connecting')
-  const [listeners, publisher] = await Promise.all([start(), start()])
+  const [listeners, publisher] = await Promise.all([startLoadgen(context), startLoadgen(context)])
   const connected = await progress.during(connect(listeners, testCase.subscribers, context))
   await connect(publisher, 1, context)
   const { failed } = await listeners.send([`listen 1 ${key}`], 'ok 1')

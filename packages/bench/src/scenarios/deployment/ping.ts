@@ -8,9 +8,9 @@ import {
   createDeploymentScenario,
   type DeploymentConfig,
   type DeploymentScenario,
+  startLoadgen,
   tlsNotes,
   whyClosed,
-  withLoadgens,
 } from './create-deployment-scenario.js'
 
 interface PingConfig extends DeploymentConfig {
@@ -50,40 +50,39 @@ const ping: DeploymentScenario<PingConfig> = {
   },
   cases: ({ tiers }) => tiers.map((subscribers) => ({ mode: 'app', subscribers, fields: {} })),
   notes: () => ['A ping is a message of webmq.v1 that the session layer of the server answers.'],
-  measure: async (context) =>
-    await withLoadgens(context, async (start) => {
-      const { config, deployment, progress, testCase } = context
-      const loadgen = await start()
-      progress.phase('connecting')
-      const connected = await progress.during(connect(loadgen, testCase.subscribers, context))
-      progress.phase('pinging')
-      const before = await loadgen.stats()
-      const expectedMs = config.pings * config.interval
-      const pinging = loadgen.ping({
-        kind: 'app',
-        perConnection: config.pings,
-        intervalMs: Math.round(config.interval),
-        timeoutMs: Math.round(expectedMs) + ANSWER_TIMEOUT_MS,
-      })
-      const pinged = await progress.during(pinging, { expectedMs })
-      const after = await loadgen.stats()
-      const cpuUs = after.cpuUserUs + after.cpuSystemUs - before.cpuUserUs - before.cpuSystemUs
-      const seconds = pinged.durationUs / 1_000_000
-      const generatorUtilization = generatorShare(cpuUs / 1_000_000, seconds, config.generatorThreads)
-      const missing = pinged.missing > 0 ? `${pinged.missing} pings were not answered` : null
-      return {
-        figures: {
-          pingCount: pinged.count,
-          pingsPerSecond: per(pinged.count, seconds),
-          latencyMs: latencyMs(pinged.latencyUs),
-          missingCount: pinged.missing,
-          generatorCpuSeconds: cpuUs / 1_000_000,
-          generatorUtilization,
-          ...judge({ failure: whyClosed(after, deployment) ?? missing, generatorUtilization }),
-        },
-        notes: tlsNotes(connected),
-      }
-    }),
+  async measure(context) {
+    const { config, deployment, progress, testCase } = context
+    const loadgen = await startLoadgen(context)
+    progress.phase('connecting')
+    const connected = await progress.during(connect(loadgen, testCase.subscribers, context))
+    progress.phase('pinging')
+    const before = await loadgen.stats()
+    const expectedMs = config.pings * config.interval
+    const pinging = loadgen.ping({
+      kind: 'app',
+      perConnection: config.pings,
+      intervalMs: Math.round(config.interval),
+      timeoutMs: Math.round(expectedMs) + ANSWER_TIMEOUT_MS,
+    })
+    const pinged = await progress.during(pinging, { expectedMs })
+    const after = await loadgen.stats()
+    const cpuUs = after.cpuUserUs + after.cpuSystemUs - before.cpuUserUs - before.cpuSystemUs
+    const seconds = pinged.durationUs / 1_000_000
+    const generatorUtilization = generatorShare(cpuUs / 1_000_000, seconds, config.generatorThreads)
+    const missing = pinged.missing > 0 ? `${pinged.missing} pings were not answered` : null
+    return {
+      figures: {
+        pingCount: pinged.count,
+        pingsPerSecond: per(pinged.count, seconds),
+        latencyMs: latencyMs(pinged.latencyUs),
+        missingCount: pinged.missing,
+        generatorCpuSeconds: cpuUs / 1_000_000,
+        generatorUtilization,
+        ...judge({ failure: whyClosed(after, deployment) ?? missing, generatorUtilization }),
+      },
+      notes: tlsNotes(connected),
+    }
+  },
 }
 
 /** Round trips to a server that runs already. */

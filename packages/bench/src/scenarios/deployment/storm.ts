@@ -6,10 +6,10 @@ import {
   createDeploymentScenario,
   type DeploymentConfig,
   type DeploymentScenario,
+  startLoadgen,
   tlsNotes,
   tryConnect,
   whyFailed,
-  withLoadgens,
 } from './create-deployment-scenario.js'
 
 const storm: DeploymentScenario<DeploymentConfig> = {
@@ -31,36 +31,33 @@ const storm: DeploymentScenario<DeploymentConfig> = {
   loadOf: ({ tiers }) => ({ connections: Math.max(...tiers) }),
   cases: ({ tiers }) => tiers.map((subscribers) => ({ mode: 'deployment', subscribers, fields: {} })),
   notes: () => ['A connection is made when `welcome` has come. At most 32 handshakes are under way at once.'],
-  measure: async (context) =>
-    await withLoadgens(context, async (start) => {
-      const { config, deployment, progress, testCase } = context
-      const loadgen = await start()
-      progress.phase('connecting')
-      const before = await loadgen.stats()
-      const expectedMs = (testCase.subscribers / config.connectRate) * 1_000
-      const connected = await progress.during(tryConnect(loadgen, testCase.subscribers, context), { expectedMs })
-      const after = await loadgen.stats()
-      const cpuUs = after.cpuUserUs + after.cpuSystemUs - before.cpuUserUs - before.cpuSystemUs
-      const seconds = connected.durationUs / 1_000_000
-      const generatorUtilization = generatorShare(cpuUs / 1_000_000, seconds, config.generatorThreads)
-      return {
-        figures: {
-          connectsPerSecond: per(connected.ok, seconds),
-          latencyMs: latencyMs(connected.latencyUs),
-          failedCount: connected.failed,
-          generatorCpuSeconds: cpuUs / 1_000_000,
+  async measure(context) {
+    const { config, deployment, progress, testCase } = context
+    const loadgen = await startLoadgen(context)
+    progress.phase('connecting')
+    const before = await loadgen.stats()
+    const expectedMs = (testCase.subscribers / config.connectRate) * 1_000
+    const connected = await progress.during(tryConnect(loadgen, testCase.subscribers, context), { expectedMs })
+    const after = await loadgen.stats()
+    const cpuUs = after.cpuUserUs + after.cpuSystemUs - before.cpuUserUs - before.cpuSystemUs
+    const seconds = connected.durationUs / 1_000_000
+    const generatorUtilization = generatorShare(cpuUs / 1_000_000, seconds, config.generatorThreads)
+    return {
+      figures: {
+        connectsPerSecond: per(connected.ok, seconds),
+        latencyMs: latencyMs(connected.latencyUs),
+        failedCount: connected.failed,
+        generatorCpuSeconds: cpuUs / 1_000_000,
+        generatorUtilization,
+        ...judge({
+          failure:
+            connected.failed > 0 ? `${connected.failed} connections failed: ${whyFailed(connected, deployment)}` : null,
           generatorUtilization,
-          ...judge({
-            failure:
-              connected.failed > 0
-                ? `${connected.failed} connections failed: ${whyFailed(connected, deployment)}`
-                : null,
-            generatorUtilization,
-          }),
-        },
-        notes: tlsNotes(connected),
-      }
-    }),
+        }),
+      },
+      notes: tlsNotes(connected),
+    }
+  },
 }
 
 /** Connects to a server that runs already. */

@@ -61,6 +61,11 @@ export class ServerNode {
     this.names.push(await this.#name())
   }
 
+  /** Ends it at once; resolves when it is gone. Idempotent. */
+  async stop(): Promise<void> {
+    await this.kill()
+  }
+
   /** SIGKILL; resolves when it is gone. */
   async kill(): Promise<void> {
     this.#isExpectedToRun = false

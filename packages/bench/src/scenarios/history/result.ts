@@ -1,4 +1,4 @@
-import type { BackendSample } from '../../backends/messages.js'
+import type { BackendSample } from '../../backends.js'
 import type { LoadgenStats, MicrosecondSummary } from '../../loadgen/events.js'
 import type { VirtualUsersReport } from '../../loadgen/plans.js'
 import { clientsTarget } from '../../results/clients-record.js'
