@@ -3,8 +3,10 @@ import { BROKER_KINDS, type BrokerKind } from '../brokers/broker-choice.js'
 import { UsageError } from '../exit-codes.js'
 import { positiveInteger } from '../options.js'
 import {
+  column,
   DELIVERY_COLUMNS,
   DELIVERY_COST_COLUMN,
+  faults,
   JUDGEMENT_COLUMNS,
   LOSS_COLUMNS,
   RELAY_COLUMNS,
@@ -68,10 +70,10 @@ const fanOut: TrialScenario<FanOutConfig> = {
     DELIVERY_COST_COLUMN,
     ...RELAY_COLUMNS,
     ...LOSS_COLUMNS,
-    { key: 'closedCount', title: 'Closed', unit: '', format: 'count', better: 'lower', repeats: 'max' },
+    faults('closedCount', 'Closed'),
     ...SERVER_COLUMNS,
-    { key: 'serverPeakRssBytes', title: 'Server peak RSS', unit: 'B', format: 'bytes', better: 'lower' },
-    { key: 'wireBytesPerDelivery', title: 'Bytes on the wire each', unit: 'B', format: 'number', better: 'lower' },
+    column('serverPeakRssBytes', 'Server peak RSS', 'bytes', 'lower'),
+    { ...column('wireBytesPerDelivery', 'Bytes on the wire each', 'number', 'lower'), unit: 'B' },
     ...JUDGEMENT_COLUMNS,
   ],
   addOptions(command: Command) {

@@ -1,5 +1,6 @@
 import { UsageError } from '../exit-codes.js'
 import {
+  column,
   DELIVERY_COLUMNS,
   DELIVERY_COST_COLUMN,
   JUDGEMENT_COLUMNS,
@@ -39,13 +40,13 @@ const paced: TrialScenario<PacedConfig> = {
     warmup: 1,
     payload: 100,
   },
-  caseColumns: [{ key: 'ratePerSecond', title: 'Offered/s', unit: '1/s', format: 'rate' }],
+  caseColumns: [column('ratePerSecond', 'Offered/s', 'rate')],
   columns: [
     ...DELIVERY_COLUMNS,
     ...percentileColumns('latencyMs', '', ['p50', 'p95', 'p99']),
     ...percentileColumns('fanoutMs', 'all', ['p50', 'p95', 'p99']),
-    { key: 'publishLateMs.p99', title: 'Publisher late p99', unit: 'ms', format: 'ms', better: 'lower' },
-    { key: 'serverCpuShare', title: 'Server CPU cores', unit: '', format: 'number', better: 'lower' },
+    column('publishLateMs.p99', 'Publisher late p99', 'ms', 'lower'),
+    column('serverCpuShare', 'Server CPU cores', 'number', 'lower'),
     DELIVERY_COST_COLUMN,
     ...LOSS_COLUMNS,
     ...SERVER_COLUMNS,

@@ -1,7 +1,7 @@
 import { Option } from 'commander'
 import { UsageError } from '../exit-codes.js'
 import { positiveInteger } from '../options.js'
-import { JUDGEMENT_COLUMNS, percentileColumns, SERVER_COLUMNS } from '../results/columns.js'
+import { column, faults, JUDGEMENT_COLUMNS, percentileColumns, SERVER_COLUMNS } from '../results/columns.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
 import { generatorShare, latencyMs, usageBetween } from '../trials/trial.js'
 import type { TrialConfig } from '../trials/trial-options.js'
@@ -28,11 +28,11 @@ const ping: TrialScenario<PingConfig> = {
   defaults: { targets: ['webmq-native', 'uws', 'ws'], tiers: [100, 500, 1_000, 2_000, 5_000] },
   caseColumns: [],
   columns: [
-    { key: 'pingCount', title: 'Pings', unit: '', format: 'count' },
-    { key: 'pingsPerSecond', title: 'Pings/s', unit: '1/s', format: 'rate', better: 'higher' },
-    { key: 'pingsPerServerCpuSecond', title: 'Pings/CPU s', unit: '1/s', format: 'rate', better: 'higher' },
+    column('pingCount', 'Pings', 'count'),
+    column('pingsPerSecond', 'Pings/s', 'rate', 'higher'),
+    column('pingsPerServerCpuSecond', 'Pings/CPU s', 'rate', 'higher'),
     ...percentileColumns('latencyMs', '', ['p50', 'p95', 'p99', 'p999', 'p9999']),
-    { key: 'missingCount', title: 'Missing', unit: '', format: 'count', better: 'lower', repeats: 'max' },
+    faults('missingCount', 'Missing'),
     ...SERVER_COLUMNS,
     ...JUDGEMENT_COLUMNS,
   ],

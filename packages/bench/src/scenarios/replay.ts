@@ -3,7 +3,7 @@ import { RunError } from '../exit-codes.js'
 import type { MicrosecondSummary } from '../loadgen/events.js'
 import type { ReplayReport } from '../loadgen/plans.js'
 import { positiveInteger, positiveNumber } from '../options.js'
-import { JUDGEMENT_COLUMNS, percentileColumns, SERVER_COLUMNS } from '../results/columns.js'
+import { column, faults, JUDGEMENT_COLUMNS, percentileColumns, SERVER_COLUMNS } from '../results/columns.js'
 import type { LatencyMs } from '../results/result.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
 import { type FanOutWindow, measureFanOut, whyClosed, whyLate } from '../trials/fan-out.js'
@@ -51,31 +51,21 @@ const replay: TrialScenario<ReplayConfig> = {
   ],
   abilities: ['fan-out', 'patterns'],
   defaults: { targets: ['webmq-native'], tiers: [100], repeat: 3, duration: 5, payload: 100 },
-  caseColumns: [
-    { key: 'messages', title: 'In the log', unit: '', format: 'count' },
-    { key: 'listens', title: 'Listens', unit: '', format: 'count' },
-  ],
+  caseColumns: [column('messages', 'In the log', 'count'), column('listens', 'Listens', 'count')],
   columns: [
-    { key: 'replayedPerSecond', title: 'Replayed/s', unit: '1/s', format: 'rate', better: 'higher' },
+    column('replayedPerSecond', 'Replayed/s', 'rate', 'higher'),
     ...percentileColumns('replayMs', 'whole replay', ['p50', 'max']),
     ...percentileColumns('publishMs', 'publish beside', ['p50', 'max']),
-    { key: 'replayCount', title: 'Replays', unit: '', format: 'count' },
-    { key: 'pagesPerReplay', title: 'pages', unit: '', format: 'count' },
+    column('replayCount', 'Replays', 'count'),
+    column('pagesPerReplay', 'pages', 'count'),
     ...percentileColumns('quietMs', 'live without', ['p50', 'p99', 'max']),
     ...percentileColumns('latencyMs', 'live beside', ['p50', 'p99', 'max']),
-    { key: 'addedP99Ms', title: 'added p99', unit: 'ms', format: 'ms', better: 'lower' },
-    { key: 'gapCount', title: 'Missed', unit: '', format: 'count', better: 'lower', repeats: 'max' },
-    {
-      key: 'disorderCount',
-      title: 'Twice or out of order',
-      unit: '',
-      format: 'count',
-      better: 'lower',
-      repeats: 'max',
-    },
-    { key: 'emptyRssBytes', title: 'RSS, log empty', unit: 'B', format: 'bytes', better: 'lower' },
-    { key: 'fullRssBytes', title: 'full', unit: 'B', format: 'bytes', better: 'lower' },
-    { key: 'serverPeakRssBytes', title: 'peak while replaying', unit: 'B', format: 'bytes', better: 'lower' },
+    column('addedP99Ms', 'added p99', 'ms', 'lower'),
+    faults('gapCount', 'Missed'),
+    faults('disorderCount', 'Twice or out of order'),
+    column('emptyRssBytes', 'RSS, log empty', 'bytes', 'lower'),
+    column('fullRssBytes', 'full', 'bytes', 'lower'),
+    column('serverPeakRssBytes', 'peak while replaying', 'bytes', 'lower'),
     ...SERVER_COLUMNS,
     ...JUDGEMENT_COLUMNS,
   ],

@@ -1,5 +1,6 @@
 import { positiveNumber } from '../options.js'
 import {
+  column,
   DELIVERY_COLUMNS,
   DELIVERY_COST_COLUMN,
   JUDGEMENT_COLUMNS,
@@ -29,15 +30,15 @@ const slow: TrialScenario<SlowConfig> = {
   ],
   abilities: ['fan-out', 'slow-readers'],
   defaults: { targets: ['webmq-native', 'uws', 'ws'], tiers: [1_000], duration: 10, payload: 1_000 },
-  caseColumns: [{ key: 'slowShare', title: 'Slow', unit: '', format: 'percent' }],
+  caseColumns: [column('slowShare', 'Slow', 'percent')],
   columns: [
     ...DELIVERY_COLUMNS,
     ...percentileColumns('latencyMs', '', ['p50', 'p99']),
     DELIVERY_COST_COLUMN,
     ...LOSS_COLUMNS,
-    { key: 'slowCount', title: 'Slow ones', unit: '', format: 'count' },
-    { key: 'slowClosedCount', title: 'closed', unit: '', format: 'count' },
-    { key: 'serverPeakRssBytes', title: 'Server peak RSS', unit: 'B', format: 'bytes', better: 'lower' },
+    column('slowCount', 'Slow ones', 'count'),
+    column('slowClosedCount', 'closed', 'count'),
+    column('serverPeakRssBytes', 'Server peak RSS', 'bytes', 'lower'),
     ...SERVER_COLUMNS,
     ...JUDGEMENT_COLUMNS,
   ],

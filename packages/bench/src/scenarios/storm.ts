@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Option } from 'commander'
 import { UsageError } from '../exit-codes.js'
 import { positiveInteger } from '../options.js'
-import { JUDGEMENT_COLUMNS, percentileColumns, SERVER_COLUMNS } from '../results/columns.js'
+import { column, faults, JUDGEMENT_COLUMNS, percentileColumns, SERVER_COLUMNS } from '../results/columns.js'
 import { signToken } from '../targets/json-web-token.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
 import { generatorShare, latencyMs, reasons, usageBetween } from '../trials/trial.js'
@@ -41,11 +41,11 @@ const storm: TrialScenario<StormConfig> = {
   defaults: { hasTls: true, targets: ['webmq-native', 'uws', 'ws'], tiers: [100, 500, 1_000, 2_000, 5_000, 10_000] },
   caseColumns: [],
   columns: [
-    { key: 'connectsPerSecond', title: 'Connects/s', unit: '1/s', format: 'rate', better: 'higher' },
-    { key: 'connectsPerServerCpuSecond', title: 'Connects/CPU s', unit: '1/s', format: 'rate', better: 'higher' },
+    column('connectsPerSecond', 'Connects/s', 'rate', 'higher'),
+    column('connectsPerServerCpuSecond', 'Connects/CPU s', 'rate', 'higher'),
     ...percentileColumns('latencyMs', '', ['p50', 'p95', 'p99', 'p999']),
-    { key: 'resumedShare', title: 'Resumed', unit: '', format: 'percent' },
-    { key: 'failedCount', title: 'Failed', unit: '', format: 'count', better: 'lower', repeats: 'max' },
+    column('resumedShare', 'Resumed', 'percent'),
+    faults('failedCount', 'Failed'),
     ...SERVER_COLUMNS,
     ...JUDGEMENT_COLUMNS,
   ],

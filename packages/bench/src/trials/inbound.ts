@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RunError } from '../exit-codes.js'
 import type { FloodedIn, InboundFrame } from '../loadgen/events.js'
-import { JUDGEMENT_COLUMNS, LOSS_COLUMNS, SERVER_COLUMNS } from '../results/columns.js'
+import { column, JUDGEMENT_COLUMNS, LOSS_COLUMNS, SERVER_COLUMNS } from '../results/columns.js'
 import type { ResultColumn } from '../results/result.js'
 import { generatorShare, type Trial, usageBetween } from './trial.js'
 import { type Figures, per, type TrialContext } from './trial-scenario.js'
@@ -22,9 +22,9 @@ const QUIET_MS = 15_000
 
 /** Columns of every scenario that sends to the server. */
 export const INBOUND_COLUMNS: readonly ResultColumn[] = [
-  { key: 'receivedPerSecond', title: 'Processed/s', unit: '1/s', format: 'rate', better: 'higher' },
-  { key: 'bytesPerSecond', title: 'Bandwidth', unit: 'B/s', format: 'bytesPerSecond', better: 'higher' },
-  { key: 'receivedPerServerCpuSecond', title: 'Processed/CPU s', unit: '1/s', format: 'rate', better: 'higher' },
+  column('receivedPerSecond', 'Processed/s', 'rate', 'higher'),
+  column('bytesPerSecond', 'Bandwidth', 'bytesPerSecond', 'higher'),
+  column('receivedPerServerCpuSecond', 'Processed/CPU s', 'rate', 'higher'),
   ...LOSS_COLUMNS.filter(({ key }) => key === 'gapCount'),
   ...SERVER_COLUMNS,
   ...JUDGEMENT_COLUMNS,

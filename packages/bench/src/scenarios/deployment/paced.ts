@@ -1,6 +1,13 @@
 import { UsageError } from '../../exit-codes.js'
 import { nowUs } from '../../measure/clock.js'
-import { DELIVERY_COLUMNS, JUDGEMENT_COLUMNS, LOSS_COLUMNS, percentileColumns } from '../../results/columns.js'
+import {
+  column,
+  DELIVERY_COLUMNS,
+  faults,
+  JUDGEMENT_COLUMNS,
+  LOSS_COLUMNS,
+  percentileColumns,
+} from '../../results/columns.js'
 import { latencyMs } from '../../trials/trial.js'
 import { checkTickSize, positiveNumbers } from '../../trials/trial-options.js'
 import { type Measured, per } from '../../trials/trial-scenario.js'
@@ -37,14 +44,14 @@ const paced: DeploymentScenario<PacedConfig> = {
     ["--url wss://rt.example.com/ws --assert gapCount=0 --assert 'latencyMs.p99 < 50ms'", 'in CI'],
   ],
   defaults: { tiers: [100], duration: 10, warmup: 1, payload: 100 },
-  caseColumns: [{ key: 'ratePerSecond', title: 'Offered/s', unit: '1/s', format: 'rate' }],
+  caseColumns: [column('ratePerSecond', 'Offered/s', 'rate')],
   columns: [
     ...DELIVERY_COLUMNS,
     ...percentileColumns('latencyMs', '', ['p50', 'p95', 'p99', 'max']),
     ...percentileColumns('fanoutMs', 'all', ['p50', 'p95', 'p99']),
-    { key: 'publishLateMs.p99', title: 'Publisher late p99', unit: 'ms', format: 'ms', better: 'lower' },
+    column('publishLateMs.p99', 'Publisher late p99', 'ms', 'lower'),
     ...LOSS_COLUMNS,
-    { key: 'reorderedCount', title: 'Out of order', unit: '', format: 'count', better: 'lower', repeats: 'max' },
+    faults('reorderedCount', 'Out of order'),
     ...JUDGEMENT_COLUMNS,
   ],
   addOptions(command) {

@@ -1,5 +1,5 @@
 import { positiveInteger, positiveNumber } from '../../options.js'
-import { JUDGEMENT_COLUMNS, percentileColumns } from '../../results/columns.js'
+import { column, faults, JUDGEMENT_COLUMNS, percentileColumns } from '../../results/columns.js'
 import { generatorShare, latencyMs } from '../../trials/trial.js'
 import { per } from '../../trials/trial-scenario.js'
 import { judge } from '../../trials/verdict.js'
@@ -32,10 +32,10 @@ const ping: DeploymentScenario<PingConfig> = {
   defaults: { tiers: [100] },
   caseColumns: [],
   columns: [
-    { key: 'pingCount', title: 'Pings', unit: '', format: 'count' },
-    { key: 'pingsPerSecond', title: 'Pings/s', unit: '1/s', format: 'rate' },
+    column('pingCount', 'Pings', 'count'),
+    column('pingsPerSecond', 'Pings/s', 'rate'),
     ...percentileColumns('latencyMs', '', ['p50', 'p95', 'p99', 'p999', 'max']),
-    { key: 'missingCount', title: 'Missing', unit: '', format: 'count', better: 'lower', repeats: 'max' },
+    faults('missingCount', 'Missing'),
     ...JUDGEMENT_COLUMNS,
   ],
   addOptions(command) {

@@ -1,4 +1,4 @@
-import { JUDGEMENT_COLUMNS, percentileColumns } from '../../results/columns.js'
+import { column, faults, JUDGEMENT_COLUMNS, percentileColumns } from '../../results/columns.js'
 import { generatorShare, latencyMs } from '../../trials/trial.js'
 import { per } from '../../trials/trial-scenario.js'
 import { judge } from '../../trials/verdict.js'
@@ -22,9 +22,9 @@ const storm: DeploymentScenario<DeploymentConfig> = {
   defaults: { tiers: [200] },
   caseColumns: [],
   columns: [
-    { key: 'connectsPerSecond', title: 'Connects/s', unit: '1/s', format: 'rate', better: 'higher' },
+    column('connectsPerSecond', 'Connects/s', 'rate', 'higher'),
     ...percentileColumns('latencyMs', '', ['p50', 'p95', 'p99', 'max']),
-    { key: 'failedCount', title: 'Failed', unit: '', format: 'count', better: 'lower', repeats: 'max' },
+    faults('failedCount', 'Failed'),
     ...JUDGEMENT_COLUMNS,
   ],
   readConfig: (common) => common,
