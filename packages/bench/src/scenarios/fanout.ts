@@ -12,13 +12,12 @@ import {
   RELAY_COLUMNS,
   SERVER_COLUMNS,
 } from '../results/columns.js'
-import type { TargetSettings } from '../targets/messages.js'
+import type { Published, TargetSettings } from '../targets/messages.js'
 import type { TargetChoice } from '../targets/target-table.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
-import { deliverySeries, type FanOutWindow, fanOutFigures, measureFanOut, whyClosed } from '../trials/fan-out.js'
-import type { Relay, RelayBrokerKind } from '../trials/relay.js'
+import { deliverySeries, type FanOutWindow, fanOutFigures, measureFanOut } from '../trials/fan-out.js'
+import type { RelayBrokerKind } from '../trials/relay.js'
 import { RELAY_NOTES, relayFigures } from '../trials/relay-figures.js'
-import type { Trial } from '../trials/trial.js'
 import { checkTickSize, names, type TrialConfig } from '../trials/trial-options.js'
 import type { Measured, TrialContext, TrialScenario } from '../trials/trial-scenario.js'
 import { judge } from '../trials/verdict.js'
@@ -124,7 +123,7 @@ const fanOut: TrialScenario<FanOutConfig> = {
 }
 
 /** Measures one window, the same way for every publisher. */
-type Flood = (seconds: number, phase: string, firstSeq?: number) => Promise<FanOutWindow>
+type Flood = (seconds: number, phase: string, before?: Published) => Promise<FanOutWindow>
 
 async function measureFlood({
   config,
@@ -138,10 +137,10 @@ async function measureFlood({
   const trial = await startTrial({ isLossless: true, ...outboxOf(config) })
   progress.phase('connecting')
   await trial.subscribe(testCase.subscribers)
-  const window = await afterWarmup(config, async (seconds, phase, firstSeq) => {
+  const window = await afterWarmup(config, async (seconds, phase, before) => {
     const durationMs = seconds * 1_000
-    const publish = async ({ target }: Trial) => await target.publishFlood({ durationMs, payloadBytes, batch })
-    return await measureFanOut(trial, publish, { count: COUNT, durationMs, firstSeq, progress, phase })
+    const publish = async () => await trial.target.publishFlood({ durationMs, payloadBytes, batch })
+    return await measureFanOut(trial, publish, { count: COUNT, durationMs, before, progress, phase })
   })
   return {
     figures: { ...fanOutFigures(window, payloadBytes), ...judgeFlood(window) },
@@ -155,11 +154,10 @@ async function measureRelay({ config, testCase, progress, startRelay }: TrialCon
   const relay = await startRelay(mode as RelayBrokerKind, { ...outboxOf(config), toldPayloadBytes: payloadBytes })
   progress.phase('connecting')
   await relay.subscribe(subscribers)
-  const window = await afterWarmup(config, async (seconds, phase, firstSeq) => {
+  const window = await afterWarmup(config, async (seconds, phase, before) => {
     const durationMs = seconds * 1_000
-    const publish = async ({ publisher }: Relay) =>
-      await publisher.publishRelayed({ durationMs, payloadBytes, batch, maxInFlight })
-    return await measureFanOut(relay, publish, { count: COUNT, durationMs, firstSeq, progress, phase })
+    const publish = async () => await relay.publisher.publishRelayed({ durationMs, payloadBytes, batch, maxInFlight })
+    return await measureFanOut(relay, publish, { count: COUNT, durationMs, before, progress, phase })
   })
   return {
     figures: {
@@ -173,7 +171,7 @@ async function measureRelay({ config, testCase, progress, startRelay }: TrialCon
 
 async function afterWarmup({ warmup, duration }: FanOutConfig, flood: Flood): Promise<FanOutWindow> {
   const before = warmup > 0 ? await flood(warmup, 'warming up') : undefined
-  return await flood(duration, 'publishing', before === undefined ? undefined : before.published.lastSeq + 1)
+  return await flood(duration, 'publishing', before?.published)
 }
 
 function judgeFlood(window: FanOutWindow) {
@@ -181,7 +179,7 @@ function judgeFlood(window: FanOutWindow) {
   const { duplicateCount, reorderedCount } = counted
   return {
     closedCount: window.closedCount,
-    ...judge({ lostCount, duplicateCount, reorderedCount, generatorUtilization, failure: whyClosed(window) }),
+    ...judge({ lostCount, duplicateCount, reorderedCount, generatorUtilization, failure: window.closedReason }),
   }
 }
 

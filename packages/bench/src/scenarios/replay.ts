@@ -6,7 +6,7 @@ import { positiveInteger, positiveNumber } from '../options.js'
 import { column, faults, JUDGEMENT_COLUMNS, percentileColumns, SERVER_COLUMNS } from '../results/columns.js'
 import type { LatencyMs } from '../results/result.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
-import { type FanOutWindow, measureFanOut, whyClosed, whyLate } from '../trials/fan-out.js'
+import { type FanOutWindow, measureFanOut } from '../trials/fan-out.js'
 import { median } from '../trials/medians.js'
 import { latencyMs, type Trial, usageBetween } from '../trials/trial.js'
 import { checkTickSize, counts, type TrialConfig } from '../trials/trial-options.js'
@@ -132,9 +132,8 @@ async function measureReplay(context: TrialContext<ReplayConfig>): Promise<Measu
     await measureFanOut(
       trial,
       // The publisher does not wait for the replaying client.
-      async ({ target }) =>
-        await target.publishPaced({ perSecond: rate, durationMs, payloadBytes: payload, isThrottled: false }),
-      { count: { latency: true, fanout: false }, durationMs, firstSeq: undefined, progress, phase },
+      async () => await trial.publishPaced({ perSecond: rate, durationMs, payloadBytes: payload, isThrottled: false }),
+      { count: { latency: true, fanout: false }, durationMs, progress, phase },
     )
   const plan = {
     port: trial.target.port,
@@ -177,7 +176,7 @@ async function measureReplay(context: TrialContext<ReplayConfig>): Promise<Measu
   return {
     figures: {
       ...usageBetween(full, await trial.mark()),
-      serverCpuSeconds: beside.reduce((sum, { usage }) => sum + usage.serverCpuSeconds, 0),
+      serverCpuSeconds: beside.reduce((sum, { usage }) => sum + (usage.serverCpuSeconds ?? 0), 0),
       replayedPerSecond: per(
         total((report) => report.messages),
         seconds,
@@ -201,10 +200,14 @@ async function measureReplay(context: TrialContext<ReplayConfig>): Promise<Measu
         lostCount: gapCount + liveLostCount,
         reorderedCount: disorderCount,
         failure:
-          gaps > 0 ? `${gaps} pages told of a gap` : (all.map(whyClosed).find((reason) => reason !== null) ?? null),
+          gaps > 0
+            ? `${gaps} pages told of a gap`
+            : (all.find(({ closedReason }) => closedReason !== null)?.closedReason ?? null),
         generatorUtilization,
         serverLate:
-          all.map((one) => whyLate(one, Math.round(rate * duration))).find((reason) => reason !== null) ?? null,
+          all
+            .map(({ published, counted }) => trial.lateness(published, counted, Math.round(rate * duration)).serverLate)
+            .find((reason) => reason !== null) ?? null,
       }),
     },
   }

@@ -1,7 +1,14 @@
 import { fileURLToPath } from 'node:url'
 import { LineProcess, type LineProgram } from '../loadgen/line-process.js'
-import type { LatencyMs } from '../results/result.js'
-import type { KeysPublished, Published, TargetListening, TargetSample, TargetSettings } from './messages.js'
+import type { LatencySummary } from '../measure/latency-histogram.js'
+import type {
+  KeysPublished,
+  Published,
+  TargetCommand,
+  TargetListening,
+  TargetSample,
+  TargetSettings,
+} from './messages.js'
 import type { TargetChoice } from './target-table.js'
 
 const START_TIMEOUT_MS = 30_000
@@ -15,6 +22,9 @@ const PACED_LIMIT_FACTOR = 3
 /** Slower than any server here publishes without listeners. */
 const MIN_KEYS_PER_SECOND = 1_000
 const TARGETS_FOLDER = new URL('../../targets/', import.meta.url)
+
+/** A load at a fixed rate. */
+export type PacedOptions = Omit<Extract<TargetCommand, { cmd: 'publish-paced' }>, 'cmd'>
 
 /** A server under test, in a process of its own. */
 export class TargetProcess {
@@ -52,28 +62,17 @@ export class TargetProcess {
   }
 
   /** Publishes as fast as possible; resolves when nothing waits in the server. */
-  async publishFlood(options: { durationMs: number; payloadBytes: number; batch?: number }): Promise<Published> {
+  async publishFlood(options: Omit<Extract<TargetCommand, { cmd: 'publish-flood' }>, 'cmd'>): Promise<Published> {
     return await this.#request('publish-flood', options, 'published', options.durationMs + PUBLISH_MARGIN_MS)
   }
 
   /** Publishes as fast as another node delivers; resolves when that has delivered everything, or after a timeout. */
-  async publishRelayed(options: {
-    durationMs: number
-    payloadBytes: number
-    batch: number
-    maxInFlight: number
-  }): Promise<Published> {
+  async publishRelayed(options: Omit<Extract<TargetCommand, { cmd: 'publish-relayed' }>, 'cmd'>): Promise<Published> {
     return await this.#request('publish-relayed', options, 'published', options.durationMs + PUBLISH_MARGIN_MS)
   }
 
   /** Publishes on a schedule; resolves when nothing waits in the server. */
-  async publishPaced(options: {
-    perSecond: number
-    durationMs: number
-    payloadBytes: number
-    isThrottled?: boolean
-    key?: string
-  }): Promise<Published> {
+  async publishPaced(options: PacedOptions): Promise<Published> {
     const limitMs = options.durationMs * PACED_LIMIT_FACTOR + PUBLISH_MARGIN_MS
     return await this.#request('publish-paced', options, 'published', limitMs)
   }
@@ -123,7 +122,7 @@ function programOf(
 }
 
 /** Lag of the event loop in milliseconds; `null`: the target has none. */
-export function lagMs({ eventLoopLagUs }: TargetSample): LatencyMs | null {
+export function lagMs({ eventLoopLagUs }: TargetSample): LatencySummary | null {
   if (eventLoopLagUs === null) return null
   const { p50, p95, p99, max } = eventLoopLagUs
   return { p50: p50 / 1_000, p95: p95 / 1_000, p99: p99 / 1_000, max: max / 1_000 }

@@ -13,7 +13,7 @@ const WSE_DELIVERIES_PER_CPU_SECOND: Readonly<Record<string, Readonly<Record<num
 /** Members of a row with two nodes. */
 export function relayFigures({ counted, usage }: FanOutWindow, mode: string, subscribers: number) {
   const { serverCpuSeconds, brokerCpuSeconds } = usage
-  const deliveriesPerTotalCpuSecond = per(counted.frames, serverCpuSeconds + (brokerCpuSeconds ?? 0))
+  const deliveriesPerTotalCpuSecond = per(counted.frames, (serverCpuSeconds ?? 0) + (brokerCpuSeconds ?? 0))
   const wse = WSE_DELIVERIES_PER_CPU_SECOND[mode]?.[subscribers]
   return {
     deliveriesPerTotalCpuSecond,

@@ -5,7 +5,7 @@ import type { RunProgress } from '../run-progress.js'
 import type { TargetSettings } from '../targets/messages.js'
 import type { TargetAbility, TargetChoice } from '../targets/target-table.js'
 import type { Relay, RelayBrokerKind } from './relay.js'
-import type { Trial } from './trial.js'
+import type { Subject, Trial } from './trial.js'
 import type { TrialConfig, TrialDefaults } from './trial-options.js'
 import type { TrialCase } from './trial-plan.js'
 
@@ -66,6 +66,11 @@ export interface TrialContext<Config extends TrialConfig = TrialConfig> {
   startRelay(kind: RelayBrokerKind, settings: TargetSettings): Promise<Relay>
 }
 
+/** The same for a scenario that also measures a server that runs already. */
+export type SubjectContext<Config extends TrialConfig> = Omit<TrialContext<Config>, 'startTrial' | 'startRelay'> & {
+  startTrial(settings: TargetSettings): Promise<Subject>
+}
+
 /** The result of one measurement. */
 export interface Measured {
   readonly figures: Figures
@@ -96,6 +101,6 @@ type FigureKey =
   | 'generatorUtilization'
 
 /** A rate, or a cost per CPU second; `null` when there was no time to divide by. */
-export function per(count: number, seconds: number): number | null {
-  return seconds > 0 ? count / seconds : null
+export function per(count: number | null, seconds: number | null): number | null {
+  return count !== null && seconds !== null && seconds > 0 ? count / seconds : null
 }
