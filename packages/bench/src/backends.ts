@@ -4,7 +4,6 @@ import type { TargetSettings } from './targets/messages.js'
 import { lagMs, TargetProcess } from './targets/target-process.js'
 import { webmq } from './targets/target-table.js'
 
-/** Resources that a backend has used up to one moment. */
 export interface BackendSample {
   /** User and system time since the process started, all threads. */
   readonly cpuSeconds: number
@@ -20,7 +19,6 @@ export const BACKEND_LIMITS = { maxListensPerConnection: 128, maxPayloadBytes: 2
 
 /** The servers under test, each in a process of its own. */
 export class Backends {
-  /** Rejects when one of the processes ends unasked; never resolves. */
   readonly failed: Promise<never>
   readonly #processes: readonly TargetProcess[]
 
@@ -39,7 +37,6 @@ export class Backends {
     this.failed.catch(() => undefined) // Whoever waits for something races against it; between two waits nobody does.
   }
 
-  /** Resolves when all servers accept connections. */
   async ready(): Promise<void> {
     await Promise.all(this.#processes.map((backend) => backend.ready()))
   }
@@ -57,7 +54,6 @@ export class Backends {
     return this.ports.map((port) => `${scheme}://127.0.0.1:${port}/ws`)
   }
 
-  /** Resources that each uses now, in order. */
   async sample(): Promise<BackendSample[]> {
     return await Promise.all(
       this.#processes.map(async (backend) => {
@@ -75,7 +71,6 @@ export class Backends {
     await this.#processes[index]?.drain()
   }
 
-  /** Ends all processes; resolves when the last is gone. Idempotent. */
   async stop(): Promise<void> {
     await Promise.all(this.#processes.map((backend) => backend.stop()))
   }

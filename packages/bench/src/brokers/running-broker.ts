@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto'
 import { startService } from '../parts.js'
 import type { BrokerChoice, BrokerKind, ServiceBrokerKind } from './broker-choice.js'
 
-/** Options of a server that connect it with the other nodes. */
 export interface NodeBrokerOptions {
   readonly broker: string
   readonly brokerNamespace: string
@@ -13,7 +12,6 @@ export interface NodeBrokerOptions {
 const NAMESPACE_BYTES = 6
 const SECRET_BYTES = 32
 
-/** The broker between the servers of one run. */
 export interface RunningBroker {
   readonly kind: BrokerKind
   /** @param index Which of the nodes, from 0. */

@@ -22,7 +22,6 @@ export function recordPage(record: ResultRecord): string {
   })
 }
 
-/** Colour of a verdict. */
 export function toneOf(verdict: RowVerdict): Tone {
   if (verdict === 'ok') return 'good'
   return verdict === 'generator saturated' ? 'doubtful' : 'bad'

@@ -16,7 +16,6 @@ export interface ClientsRecord
   readonly results: ClientsReport['results']
 }
 
-/** The columns of a table of such runs. */
 export const CLIENTS_COLUMNS: readonly ResultColumn[] = [
   column('target', 'Target', 'text'),
   column('subscribers', 'Clients', 'count'),
@@ -46,7 +45,6 @@ export const CLIENTS_COLUMNS: readonly ResultColumn[] = [
   column('generatorUtilization', 'Generator busy', 'percent'),
   column('clientsBy', 'Clients by', 'text'),
 ]
-/** Those of them that identify a run. */
 export const CLIENTS_IDENTITY: readonly string[] = [
   'target',
   'subscribers',
@@ -58,7 +56,6 @@ export const CLIENTS_IDENTITY: readonly string[] = [
   'clientsBy',
 ]
 
-/** Whether this is a result of the `clients` scenario. */
 export function isClientsRecord(value: unknown): value is ClientsRecord {
   if (typeof value !== 'object' || value === null) return false
   const record = value as Readonly<Record<string, unknown>>

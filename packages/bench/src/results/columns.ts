@@ -28,21 +28,18 @@ export function faults(key: string, title: string): ResultColumn {
   return { ...column(key, title, 'count', 'lower'), repeats: 'max' }
 }
 
-/** Columns that identify a row in every scenario. */
 export const IDENTITY_COLUMNS: readonly ResultColumn[] = [
   column('target', 'Target', 'text'),
   column('mode', 'Mode', 'text'),
   column('subscribers', 'Connections', 'count'),
 ]
 
-/** Throughput of fan-out. */
 export const DELIVERY_COLUMNS: readonly ResultColumn[] = [
   column('publishedPerSecond', 'Published/s', 'rate', 'higher'),
   column('deliveriesPerSecond', 'Deliveries/s', 'rate', 'higher'),
   column('bytesPerSecond', 'Bandwidth', 'bytesPerSecond', 'higher'),
 ]
 
-/** Cost of a delivery. */
 export const DELIVERY_COST_COLUMN = column('deliveriesPerServerCpuSecond', 'Deliveries/CPU s', 'rate', 'higher')
 
 /** Cost where one node publishes and another delivers: in total, and by process. */
@@ -59,7 +56,6 @@ export const LOSS_COLUMNS: readonly ResultColumn[] = [
   faults('duplicateCount', 'Duplicates'),
 ]
 
-/** Resources of the server. */
 export const SERVER_COLUMNS: readonly ResultColumn[] = [
   column('serverCpuSeconds', 'Server CPU', 'seconds', 'lower'),
   column('serverRssBytes', 'Server RSS', 'bytes', 'lower'),
@@ -68,7 +64,6 @@ export const SERVER_COLUMNS: readonly ResultColumn[] = [
 
 export const VERDICT_COLUMN = column('verdict', 'Verdict', 'text')
 
-/** Resources of the generator, and the verdict. */
 export const JUDGEMENT_COLUMNS: readonly ResultColumn[] = [
   column('generatorCpuSeconds', 'Generator CPU', 'seconds'),
   column('generatorUtilization', 'Generator busy', 'percent'),

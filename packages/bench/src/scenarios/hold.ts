@@ -112,5 +112,4 @@ function latencyOf(rounds: readonly Pinged[]) {
   }
 }
 
-/** Test 6: whether connections last. */
 export const holdScenario = createTrialScenario(hold)

@@ -101,5 +101,4 @@ async function settledRssBytes({ target }: Trial, isNode: boolean, signal: Abort
   return processUsage(target.pid).rssBytes
 }
 
-/** Memory of an idle connection. */
 export const idleScenario = createTrialScenario(idle)

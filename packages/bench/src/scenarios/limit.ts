@@ -18,7 +18,6 @@ interface LimitConfig extends TrialConfig {
   readonly hold: number
 }
 
-/** The attempt of one number of connections. */
 interface Attempt {
   readonly connections: number
   readonly connectsPerSecond: number | null

@@ -19,13 +19,11 @@ import { checkTickSize, positiveNumbers, shares, type TrialConfig } from '../tri
 import { type Measured, per, type SubjectContext, type TrialScenario } from '../trials/trial-scenario.js'
 import { judge } from '../trials/verdict.js'
 
-/** Settings of the scenario. */
 export interface PacedConfig extends TrialConfig {
   /** Messages per second. */
   readonly rates: readonly number[]
 }
 
-/** The `paced` scenario of servers of its own. */
 export const paced: TrialScenario<PacedConfig> = {
   name: 'paced',
   summary:
@@ -78,7 +76,6 @@ export const paced: TrialScenario<PacedConfig> = {
   measure: measurePaced,
 }
 
-/** Adds `--rate`. */
 export function addRateOption(command: Command, rates: readonly number[]): void {
   command.option('--rate <list>', 'messages per second, one condition each', positiveNumbers, rates)
 }
@@ -130,7 +127,6 @@ export async function measurePaced({
   }
 }
 
-/** A load at a fixed rate: its cost and its latency. */
 export const pacedScenario = createTrialScenario(paced)
 
 /** The effect of slow consumers on the others: the same load, to connections of which some do not read. */

@@ -8,7 +8,6 @@ import type { TrialConfig } from '../trials/trial-options.js'
 import { type Measured, per, type SubjectContext, type TrialScenario } from '../trials/trial-scenario.js'
 import { judge } from '../trials/verdict.js'
 
-/** Settings of the scenario. */
 export interface PingConfig extends TrialConfig {
   /** Of each connection. */
   readonly pings: number
@@ -19,7 +18,6 @@ export interface PingConfig extends TrialConfig {
 
 const PING_TIMEOUT_MS = 60_000
 
-/** The `ping` scenario of servers of its own. */
 export const ping: TrialScenario<PingConfig> = {
   name: 'ping',
   summary: 'all connections ping at once; each sends its next ping when the last is answered',

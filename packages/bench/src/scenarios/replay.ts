@@ -18,7 +18,6 @@ interface ReplayConfig extends TrialConfig {
   readonly messages: number
   /** Listens that the replaying client sends together; one condition each. */
   readonly listens: readonly number[]
-  /** Live messages per second. */
   readonly rate: number
   /** This many windows with a replay, and as many without. */
   readonly windows: number

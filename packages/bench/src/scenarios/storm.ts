@@ -12,7 +12,6 @@ import type { TrialConfig } from '../trials/trial-options.js'
 import { type Measured, per, type TrialContext, type TrialScenario } from '../trials/trial-scenario.js'
 import { judge } from '../trials/verdict.js'
 
-/** Settings of the scenario. */
 export interface StormConfig extends TrialConfig {
   readonly auth: 'jwt' | 'none'
   /** `known`: those of connections that were made before, as after a restart of the network. */
@@ -29,7 +28,6 @@ const WARMUP_CONNECTIONS = 5_000
 const SETTLE_MS = 250
 const SECRET_BYTES = 32
 
-/** The `storm` scenario of servers of its own. */
 export const storm: TrialScenario<StormConfig> = {
   name: 'storm',
   summary: 'connections made as fast as possible: TCP, upgrade, token and the first message of the server',

@@ -9,7 +9,6 @@ import type { Measured, TrialContext, TrialScenario } from '../trials/trial-scen
 import { judge } from '../trials/verdict.js'
 
 interface WildcardConfig extends TrialConfig {
-  /** Messages per measurement. */
   readonly publishes: number
 }
 

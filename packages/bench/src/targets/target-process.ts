@@ -28,7 +28,6 @@ export type PacedOptions = Omit<Extract<TargetCommand, { cmd: 'publish-paced' }>
 
 /** A server under test, in a process of its own. */
 export class TargetProcess {
-  /** Rejects when the process ends; never resolves. */
   readonly failed: Promise<never>
   readonly #process: LineProcess
   #listening: TargetListening | undefined
@@ -43,7 +42,6 @@ export class TargetProcess {
     this.failed = this.#process.failed
   }
 
-  /** Resolves when the server accepts connections. */
   async ready(): Promise<void> {
     this.#listening = (await this.#process.next('listening', START_TIMEOUT_MS)) as unknown as TargetListening
   }
@@ -56,12 +54,10 @@ export class TargetProcess {
     return this.#listening?.port ?? 0
   }
 
-  /** The target's description of itself. */
   get version(): string {
     return this.#listening?.version ?? ''
   }
 
-  /** Publishes as fast as possible; resolves when nothing waits in the server. */
   async publishFlood(options: Omit<Extract<TargetCommand, { cmd: 'publish-flood' }>, 'cmd'>): Promise<Published> {
     return await this.#request('publish-flood', options, 'published', options.durationMs + PUBLISH_MARGIN_MS)
   }
@@ -71,7 +67,6 @@ export class TargetProcess {
     return await this.#request('publish-relayed', options, 'published', options.durationMs + PUBLISH_MARGIN_MS)
   }
 
-  /** Publishes on a schedule; resolves when nothing waits in the server. */
   async publishPaced(options: PacedOptions): Promise<Published> {
     const limitMs = options.durationMs * PACED_LIMIT_FACTOR + PUBLISH_MARGIN_MS
     return await this.#request('publish-paced', options, 'published', limitMs)
@@ -93,12 +88,10 @@ export class TargetProcess {
     await this.#request('collect', {}, 'collected', SAMPLE_TIMEOUT_MS)
   }
 
-  /** Resources that the process uses now, by its own count. */
   async sample(): Promise<TargetSample> {
     return await this.#request('sample', {}, 'sample', SAMPLE_TIMEOUT_MS)
   }
 
-  /** Ends the process; resolves when it is gone. Idempotent. */
   async stop(): Promise<void> {
     await this.#process.stop()
   }

@@ -74,7 +74,6 @@ const socketioAbilities = ['fan-out', 'tokens', 'ping', 'inbound', 'compression'
 const serverAbilities = [...socketioAbilities, 'binary'] as const
 const webmqAbilities = [...serverAbilities, 'patterns', 'many-nodes'] as const
 
-/** Every target by name. */
 export const targetSpecs: readonly TargetSpec[] = [
   {
     name: 'webmq-native',
@@ -107,7 +106,6 @@ export const targetSpecs: readonly TargetSpec[] = [
   },
 ]
 
-/** A requested target. */
 export interface TargetChoice {
   /** As written: `webmq-native:2`. */
   readonly label: string

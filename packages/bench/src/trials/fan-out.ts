@@ -28,7 +28,6 @@ const POLL_MS = 500
 const QUIET_MS = 3_000
 const TAIL_TIMEOUT_MS = 60_000
 
-/** How a window is measured. */
 export interface FanOutOptions {
   readonly count: CountOptions
   readonly durationMs: number

@@ -7,7 +7,6 @@ import { generatorShare, type Trial, usageBetween } from './trial.js'
 import { type Figures, per, type TrialContext } from './trial-scenario.js'
 import { judge } from './verdict.js'
 
-/** The frames to send, and their server. */
 export interface InboundOptions {
   readonly frame: InboundFrame
   /** Of the application's payload in a frame. */
@@ -20,7 +19,6 @@ const POLL_MS = 50
 /** Messages are lost when the server's count has stood still for this long; TCP retransmits only after seconds. */
 const QUIET_MS = 15_000
 
-/** Columns of every scenario that sends to the server. */
 export const INBOUND_COLUMNS: readonly ResultColumn[] = [
   column('receivedPerSecond', 'Processed/s', 'rate', 'higher'),
   column('bytesPerSecond', 'Bandwidth', 'bytesPerSecond', 'higher'),
@@ -30,7 +28,6 @@ export const INBOUND_COLUMNS: readonly ResultColumn[] = [
   ...JUDGEMENT_COLUMNS,
 ]
 
-/** Notes on these figures. */
 export const INBOUND_NOTE =
   'Processed: counted by the server, when its session layer (of a library: its message handler) has had the message; what the sockets took is no throughput.'
 

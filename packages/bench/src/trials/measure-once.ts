@@ -9,16 +9,12 @@ import type { TrialConfig } from './trial-options.js'
 import type { TrialStep } from './trial-plan.js'
 import type { Measured, TrialScenario } from './trial-scenario.js'
 
-/** The environment of a measurement, beside its step. */
 export interface MeasureContext<Config extends TrialConfig> {
   readonly scenario: TrialScenario<Config>
   readonly config: Config
-  /** Path of the load generator. */
   readonly program: string
-  /** Absent: no TLS. */
   readonly tls?: TlsFiles
   readonly progress: RunProgress
-  /** Aborted when the user interrupts. */
   readonly signal: AbortSignal
   /** Receives each server's description of itself. */
   onVersion(target: string, version: string): void

@@ -11,11 +11,9 @@ import type { TrialCase } from './trial-plan.js'
 
 /** The specific part of a scenario that measures targets under conditions. `createTrialScenario` adds the rest. */
 export interface TrialScenario<Config extends TrialConfig = TrialConfig> {
-  /** As given to `--scenario`. */
   readonly name: string
   readonly summary: string
   readonly examples: readonly (readonly [flags: string, shows: string])[]
-  /** Abilities that a target needs. */
   readonly abilities: readonly TargetAbility[]
   readonly defaults: TrialDefaults
   /** What is measured instead of `--target`, with flags of its own. */
@@ -24,18 +22,14 @@ export interface TrialScenario<Config extends TrialConfig = TrialConfig> {
   readonly hasOwnGenerator?: true
   /** Meaning of `--tiers`, if not connections. */
   readonly tiersHelp?: string
-  /** Columns after those of target, mode, connections and `caseColumns`. */
   readonly columns: readonly ResultColumn[]
   /** Columns of the fields that cases vary; with target, mode and connections they identify a row. */
   readonly caseColumns: readonly ResultColumn[]
-  /** Adds flags of its own. */
   addOptions?(command: Command): void
-  /** @throws {UsageError} for settings that cannot be run. */
   readConfig(common: TrialConfig, values: OptionValues): Config
   cases(config: Config): readonly TrialCase[]
   /** Whether a target is measured under a condition; absent: always. */
   isMeasured?(this: void, testCase: TrialCase, choice: TargetChoice): boolean
-  /** Notes on the method. */
   notes(config: Config): readonly string[]
   /** One measurement. @throws {RunError} when it fails; the row then says why. */
   measure(context: TrialContext<Config>): Promise<Measured>
@@ -43,11 +37,9 @@ export interface TrialScenario<Config extends TrialConfig = TrialConfig> {
   derive?(rows: readonly ResultRow[]): readonly ResultRow[]
 }
 
-/** The environment of one measurement. */
 export interface TrialContext<Config extends TrialConfig = TrialConfig> {
   readonly config: Config
   readonly choice: TargetChoice
-  /** Path of the load generator; empty for a scenario that has its own. */
   readonly program: string
   readonly testCase: TrialCase
   readonly progress: RunProgress
@@ -71,11 +63,9 @@ export type SubjectContext<Config extends TrialConfig> = Omit<TrialContext<Confi
   startTrial(settings: TargetSettings): Promise<Subject>
 }
 
-/** The result of one measurement. */
 export interface Measured {
   readonly figures: Figures
   readonly series?: readonly Omit<ResultSeries, 'target' | 'subscribers' | 'condition' | 'repeat'>[]
-  /** Notes on this measurement. */
   readonly notes?: readonly string[]
 }
 

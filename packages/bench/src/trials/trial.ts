@@ -21,11 +21,9 @@ const GONE_POLL_MS = 20
 const MAX_RECEIVE_BUFFERS_BYTES = 512 * 1024 * 1024
 const MAX_RECEIVE_BUFFER_BYTES = 1024 * 1024
 
-/** Settings of a trial. */
 export interface TrialOptions {
   readonly choice: TargetChoice
   readonly settings: TargetSettings
-  /** Path of the load generator. */
   readonly program: string
   readonly generatorThreads: number
   /** Descriptor of the file in which the server reports its deliveries; absent: it does not. */
@@ -68,7 +66,6 @@ export interface Usage {
 /** What a scenario measures: a server, and the generator of its connections. */
 export interface Subject {
   readonly loadgen: Loadgen
-  /** Cipher suites of the TLS connections so far. */
   readonly suites: readonly string[]
   /** Makes connections; some may fail. */
   tryConnect(options: Omit<ConnectOptions, 'port' | 'tls'>): Promise<Connected>
@@ -100,7 +97,6 @@ const MIN_PUBLISHED_RATIO = 0.99
 export class Trial implements Subject {
   readonly target: TargetProcess
   readonly loadgen: Loadgen
-  /** Rejects when one of the two ends; never resolves. */
   readonly failed: Promise<never>
   readonly #options: TrialOptions
   readonly #loadgens: Loadgen[] = []
@@ -128,7 +124,6 @@ export class Trial implements Subject {
     return loadgen
   }
 
-  /** Cipher suites of the TLS connections so far. */
   get suites(): readonly string[] {
     return [...this.#suites]
   }
@@ -208,7 +203,6 @@ export class Trial implements Subject {
     return { atUs, sample, server: processUsage(this.target.pid), generatorCpuSeconds }
   }
 
-  /** Ends both processes; resolves when they are gone. Idempotent. */
   async stop(): Promise<void> {
     await Promise.all(this.#loadgens.map((loadgen) => loadgen.stop()))
     await this.target.stop()

@@ -4,7 +4,6 @@ import type { ResultColumn } from '../../results/result.js'
 const count = (key: string, title: string) => column(key, title, 'count')
 const cpu = (key: string, title: string) => column(key, title, 'seconds', 'lower')
 
-/** The columns of the table. */
 export const AUCTION_COLUMNS: readonly ResultColumn[] = [
   column('target', 'Target', 'text'),
   column('mode', 'Mode', 'text'),
@@ -44,5 +43,4 @@ export const AUCTION_COLUMNS: readonly ResultColumn[] = [
   VERDICT_COLUMN,
 ]
 
-/** Those of them that identify a run. */
 export const AUCTION_IDENTITY: readonly string[] = ['target', 'mode', 'subscribers', 'nodes']

@@ -11,9 +11,7 @@ import type { AuctionConfig } from './options.js'
 import type { AuctionCase, AuctionMark, AuctionProcesses } from './processes.js'
 import { type Reconciliation, reconcile } from './reconciliation.js'
 
-/** Everything that was observed in one run. */
 export interface FanOutObservation {
-  /** Connections of each item. */
   readonly crowd: readonly number[]
   readonly connected: Connected
   /** Of the measured bids. */
@@ -30,7 +28,6 @@ export interface FanOutObservation {
   readonly closed: Readonly<Record<string, number>>
 }
 
-/** The environment of a run. */
 export interface FanOutContext {
   readonly config: AuctionConfig
   readonly testCase: AuctionCase

@@ -87,7 +87,6 @@ export class AuctionProcesses {
     return new AuctionProcesses(nodes, gateway, broker, redis, balancer)
   }
 
-  /** Where connections go. */
   get ports(): readonly number[] {
     return this.#balancer === undefined ? this.nodes.ports : [this.#balancer.port]
   }

@@ -10,15 +10,12 @@ import type { AuctionConfig } from './options.js'
 import { type AuctionCase, AuctionProcesses } from './processes.js'
 import { fanOutRow } from './result.js'
 
-/** The environment of a run, beside its case. */
 export interface AuctionRunContext {
   readonly config: AuctionConfig
-  /** Path of the load generator. */
   readonly loadgenProgram: string
   readonly gatewayProgram: string
   readonly tls: TlsFiles | undefined
   readonly progress: RunProgress
-  /** Aborted when the user interrupts. */
   readonly signal: AbortSignal
 }
 

@@ -4,7 +4,6 @@ import type { BackendLoad, LoadResult } from '../../generator/messages.js'
 import { type LatencySummary, mergeHistograms, summarizeLatency } from '../../measure/latency-histogram.js'
 import type { BackendResult, ClientsConfig, ClientsReport } from '../../results/clients-report.js'
 
-/** Everything that was observed in one run. */
 export interface ClientsObservation {
   readonly loads: readonly LoadResult[]
   /** The end of the window on the machine's clock. */

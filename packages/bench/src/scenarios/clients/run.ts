@@ -16,13 +16,11 @@ const MIN_DRAIN_LIMIT_MS = 2 * DRAIN_QUIET_MS
 const BEGIN_LEAD_US = 250_000
 const POLL_MS = 100
 
-/** How many clients, and how long. */
 export type ClientsTimes = Pick<ClientsConfig, 'clients' | 'warmup' | 'duration'>
 
 /** What can be seen of the servers; nothing, when they are not the run's own. */
 export interface ServerView {
   readonly ports: readonly number[]
-  /** Resources that each uses now, in order. */
   sample(): Promise<BackendSample[]>
   /** `null`: not known. */
   brokerCpuSeconds(): number | null

@@ -132,5 +132,4 @@ async function measureClients({
   }
 }
 
-/** Real clients on a server that runs already. */
 export const clientsDeployment = createDeploymentScenario(clients)

@@ -18,7 +18,6 @@ export interface DeploymentConfig extends TrialConfig {
   readonly connectRate: number
 }
 
-/** The environment of one measurement of a server that runs already. */
 export type DeploymentContext<Config extends DeploymentConfig> = SubjectContext<Config> & {
   readonly deployment: Deployment
 }

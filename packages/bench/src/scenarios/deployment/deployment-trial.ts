@@ -21,7 +21,6 @@ const SEQUENCE_DIGITS = 4
 interface Means {
   readonly program: string
   readonly threads: number
-  /** Connects per second. */
   readonly connectRate: number
   readonly parts: Parts
 }

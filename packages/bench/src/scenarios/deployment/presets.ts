@@ -4,7 +4,6 @@ import { measurePing, type PingConfig, ping } from '../ping.js'
 import { measureConnects, storm } from '../storm.js'
 import { createDeploymentScenario, type DeploymentConfig } from './create-deployment-scenario.js'
 
-/** Latency of a server that runs already, at a fixed rate. */
 export const pacedDeployment = createDeploymentScenario<DeploymentConfig & PacedConfig>({
   ...paced,
   summary: 'one client publishes at a fixed rate to all others: latency, loss, order',
@@ -33,7 +32,6 @@ export const pacedDeployment = createDeploymentScenario<DeploymentConfig & Paced
   measure: measurePaced,
 })
 
-/** Round trips to a server that runs already. */
 export const pingDeployment = createDeploymentScenario<DeploymentConfig & PingConfig & { readonly interval: number }>({
   ...ping,
   summary: 'round trips of every connection, at an interval',
@@ -59,7 +57,6 @@ export const pingDeployment = createDeploymentScenario<DeploymentConfig & PingCo
   measure: measurePing,
 })
 
-/** Connects to a server that runs already. */
 export const stormDeployment = createDeploymentScenario({
   name: storm.name,
   caseColumns: storm.caseColumns,

@@ -8,7 +8,6 @@ import type { FaultWindow, FleetObservation } from './observation.js'
 import type { FleetConfig } from './options.js'
 import { type WindowFigures, windowFigures } from './window-figures.js'
 
-/** The figures of one fault at one broker. */
 export interface FleetRow extends ResultRow, Omit<WindowFigures, 'latencyMs' | 'duplicateCount'> {
   readonly fault: FaultWindow['fault']
 }
@@ -16,7 +15,6 @@ export interface FleetRow extends ResultRow, Omit<WindowFigures, 'latencyMs' | '
 const count = (key: string, title: string) => column(key, title, 'count')
 const ms = (key: string, title: string) => column(key, title, 'ms', 'lower')
 
-/** The columns of the table. */
 export const FLEET_COLUMNS: readonly ResultColumn[] = [
   column('target', 'Target', 'text'),
   column('fault', 'Fault', 'text'),
@@ -47,10 +45,8 @@ export const FLEET_COLUMNS: readonly ResultColumn[] = [
   VERDICT_COLUMN,
 ]
 
-/** Those of them that identify a row. */
 export const FLEET_IDENTITY: readonly string[] = ['target', 'fault', 'subscribers']
 
-/** Name of the rows of a broker. */
 export function fleetTarget(kind: FleetBrokerKind, { transport }: Pick<FleetConfig, 'transport'>): string {
   return clientsTarget(transport, kind)
 }

@@ -18,7 +18,6 @@ export class ServerNode {
   readonly port: number
   /** What it called itself after each start. */
   readonly names: string[] = []
-  /** Rejects when the process ends unasked; never resolves. */
   readonly failed: Promise<never>
   readonly #args: readonly string[]
   #reject: (error: RunError) => void = () => undefined
@@ -61,7 +60,6 @@ export class ServerNode {
     this.names.push(await this.#name())
   }
 
-  /** Ends it at once; resolves when it is gone. Idempotent. */
   async stop(): Promise<void> {
     await this.kill()
   }

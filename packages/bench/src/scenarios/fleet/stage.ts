@@ -15,11 +15,9 @@ const HISTORY_RULE = `${LOGGED_PATTERN}=10000`
 const DRAIN_DELAY_MS = 600
 const NAMESPACE_BYTES = 6
 
-/** The environment of a run, beside its broker. */
 export interface FleetContext {
   readonly config: FleetConfig
   readonly progress: RunProgress
-  /** Aborted when the user interrupts. */
   readonly signal: AbortSignal
 }
 

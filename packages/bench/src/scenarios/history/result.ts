@@ -18,7 +18,6 @@ export interface HistoryMark {
   readonly users: Pick<LoadgenStats, 'cpuUserUs' | 'cpuSystemUs'>
 }
 
-/** Everything that was observed in one run. */
 export interface HistoryObservation {
   readonly report: VirtualUsersReport
   /** Before the first user, while all users are there, and after the last. */
@@ -50,7 +49,6 @@ export const TRENDS = {
 /** Server resources are also given per this many seconds with all users, to compare loads. */
 export const CPU_WINDOW_S = 50
 
-/** One run as a row. */
 export interface HistoryRow extends ResultRow, Readonly<Record<keyof typeof TRENDS, TrendMs | null>> {
   readonly report: VirtualUsersReport
 }
@@ -62,7 +60,6 @@ const check = (key: string, title: string): ResultColumn => ({
   repeats: 'min',
 })
 
-/** The columns of the table. */
 export const HISTORY_COLUMNS: readonly ResultColumn[] = [
   column('target', 'Target', 'text'),
   column('backends', 'Backends', 'count'),
@@ -100,17 +97,14 @@ export const HISTORY_COLUMNS: readonly ResultColumn[] = [
   VERDICT_COLUMN,
 ]
 
-/** Those of them that identify a run. */
 export const HISTORY_IDENTITY: readonly string[] = ['target', 'backends', 'subscribers', 'rounds']
 
-/** Name of a row. */
 export function historyTarget(testCase: HistoryCase, { transport }: Pick<HistoryConfig, 'transport'>): string {
   return testCase.broker === 'none'
     ? `${clientsTarget(transport, carrierOf(testCase))}-no-history`
     : clientsTarget(transport, testCase.broker)
 }
 
-/** The figures of a run. */
 export function historyRow(
   testCase: HistoryCase,
   config: HistoryConfig,

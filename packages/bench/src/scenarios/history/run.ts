@@ -29,13 +29,10 @@ const MAX_RUN_OVERHEAD_S = 90
 const LONGEST_PAUSES = 1.3
 const STATS_INTERVAL_MS = 500
 
-/** The environment of a run, beside its case. */
 export interface HistoryRunContext {
   readonly config: HistoryConfig
-  /** Path of the load generator. */
   readonly program: string
   readonly progress: RunProgress
-  /** Aborted when the user interrupts. */
   readonly signal: AbortSignal
 }
 
@@ -67,7 +64,6 @@ export async function observeHistory(
   })
 }
 
-/** The processes of a run. */
 interface Parts {
   readonly backends: Backends
   readonly broker: RunningBroker
@@ -78,7 +74,6 @@ interface Parts {
   readonly port: number
 }
 
-/** The course of one run, from the first user to the last. */
 class HistoryRun {
   readonly #config: HistoryConfig
   readonly #parts: Parts

@@ -12,7 +12,6 @@ import { type Reconciliation, reconcile } from '../reconciliation.js'
 import type { WatcherResult } from './messages.js'
 import { Watchers } from './watchers.js'
 
-/** Everything that was observed while a node was drained. */
 export interface MigrationObservation {
   readonly crowd: readonly number[]
   readonly connectMs: LatencySummary
@@ -25,7 +24,6 @@ export interface MigrationObservation {
   readonly offsets: readonly ClockOffset[]
 }
 
-/** The environment of a run. */
 export interface MigrationContext {
   readonly config: AuctionConfig
   readonly testCase: AuctionCase
