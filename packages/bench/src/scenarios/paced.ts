@@ -98,7 +98,8 @@ export async function measurePaced({
   const slowCount = isThrottled ? null : (await trial.loadgen.slow(Number(slowShare))).connections
   const load = async (seconds: number, phase: string, before?: Published) => {
     const durationMs = seconds * 1_000
-    const publish = async () => await trial.publishPaced({ perSecond, durationMs, payloadBytes, isThrottled })
+    const offered = { perSecond, durationMs, payloadBytes }
+    const publish = async () => await trial.publishPaced(isThrottled ? offered : { ...offered, isThrottled })
     const count = { latency: true, fanout: isThrottled }
     return await measureFanOut(trial, publish, { count, durationMs, before, progress, phase })
   }
