@@ -8,7 +8,7 @@ import { type TargetChoice, webmq } from '../../targets/target-table.js'
 import { createTrialScenario } from '../../trials/create-trial-scenario.js'
 import type { TrialConfig } from '../../trials/trial-options.js'
 import type { Measured, SubjectContext, TrialScenario } from '../../trials/trial-scenario.js'
-import { DeploymentTrial } from './deployment-trial.js'
+import { DeploymentTrial } from './remote-trial.js'
 
 /** Settings of every scenario of a server that runs already. */
 export interface DeploymentConfig extends TrialConfig {
