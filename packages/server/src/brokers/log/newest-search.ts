@@ -1,20 +1,20 @@
 import type { StepBudget } from '../../patterns/pattern-matcher.js'
-import type { SegmentedLog, Wants } from './segmented-log.js'
+import type { Search, SegmentedLog } from './segmented-log.js'
 
 /** A search for where the newest wanted messages of a log begin, in slices. */
 export class NewestSearch {
   readonly #log: SegmentedLog
-  readonly #wants: Wants
+  readonly #search: Pick<Search, 'wants' | 'key'>
   /** Everything after this offset was looked at. */
   #upTo: number
   #before: number
   readonly #count: number
   #leftCount: number
 
-  /** @param upTo Looks at messages up to this offset. */
-  constructor(log: SegmentedLog, wants: Wants, upTo: number, count: number) {
+  constructor(log: SegmentedLog, search: Search, count: number) {
+    const { upTo } = search
     this.#log = log
-    this.#wants = wants
+    this.#search = search
     this.#upTo = upTo
     this.#before = upTo
     this.#count = count
@@ -38,7 +38,7 @@ export class NewestSearch {
   /** Searches on, within the budget; returns whether the search is done. @param floor Messages up to it do not count. */
   advance(floor: number, budget: StepBudget): boolean {
     const { before, leftCount, lookedAfter } = this.#log.newest(
-      { floor, upTo: this.#upTo, wants: this.#wants, count: this.#leftCount },
+      { ...this.#search, floor, upTo: this.#upTo, count: this.#leftCount },
       budget,
     )
     this.#before = before ?? this.#before

@@ -1,5 +1,5 @@
 import type { StepBudget } from '../../patterns/pattern-matcher.js'
-import { DroppedKeys } from './dropped-keys.js'
+import { KeyFilter } from './key-filter.js'
 import { type LoggedMessage, Segment } from './segment.js'
 
 /** Bounds of a {@link SegmentedLog}. */
@@ -13,6 +13,14 @@ export interface SegmentedLogOptions {
 /** Whether a read wants a message. To find out may take steps of the budget. */
 export type Wants = (key: string, timeMs: number, budget: StepBudget) => boolean
 
+/** What a read looks for. */
+export interface Search {
+  readonly upTo: number
+  readonly wants: Wants
+  /** Nothing but messages of this key is wanted. Segments without it are skipped. */
+  readonly key?: string | undefined
+}
+
 /** The result of {@link SegmentedLog.newest}. */
 export interface NewestFound {
   /** The offset before the oldest message found; `undefined` when none was found. */
@@ -25,6 +33,8 @@ export interface NewestFound {
 
 /** Payloads share allocations of this size: an allocation per message would cost more than the rest of a publish. */
 const SEGMENT_BYTES = 1_048_576
+/** Of the filter of keys of dropped messages: 128 KiB. Of 100,000 keys it takes one of ten others for one of them. */
+const DROPPED_KEYS_BITS = 2 ** 20
 /** Steps to look at a message: its key is rarely in a cache of the processor. */
 const LOOK_STEPS = 8
 
@@ -51,7 +61,7 @@ export class SegmentedLog {
   #lastTimeMs = 0
   #droppedTimeMs = 0
   readonly #startOffset: number
-  readonly #droppedKeys = new DroppedKeys()
+  readonly #droppedKeys = new KeyFilter(DROPPED_KEYS_BITS)
 
   /** @param startOffset The first message follows this offset. */
   constructor(options: SegmentedLogOptions, startOffset = 0) {
@@ -149,13 +159,19 @@ export class SegmentedLog {
    * @returns `found` is complete up to this offset. It is `upTo` when, and only when, nothing is left to look at.
    */
   collect(
-    { after, upTo, wants, limit }: { after: number; upTo: number; wants: Wants; limit: number },
+    { after, upTo, wants, limit, key }: Search & { readonly after: number; readonly limit: number },
     found: LoggedMessage[],
     budget: StepBudget,
   ): number {
     let end = after
     for (let at = this.#segmentAfter(after); at < this.#segments.length; at++) {
       const segment = this.#segments[at] as Segment
+      if (!this.#mayHave(at, key, budget)) {
+        end = this.#endOf(at)
+        if (end >= upTo) return upTo
+        if (budget.left <= 0) return end
+        continue
+      }
       const first = Math.max(
         at === 0 ? this.#droppedCount : 0,
         segment.firstIndex((index) => segment.offsetAt(index) > after),
@@ -179,7 +195,7 @@ export class SegmentedLog {
    * up. Looks at one message at least.
    */
   newest(
-    { floor, upTo, wants, count }: { floor: number; upTo: number; wants: Wants; count: number },
+    { floor, upTo, wants, count, key }: Search & { readonly floor: number; readonly count: number },
     budget: StepBudget,
   ): NewestFound {
     let before: number | undefined
@@ -187,6 +203,11 @@ export class SegmentedLog {
     let leftCount = count
     for (let at = Math.min(this.#segmentAfter(upTo), this.#segments.length - 1); at >= 0; at--) {
       const segment = this.#segments[at] as Segment
+      if (!this.#mayHave(at, key, budget)) {
+        lookedAfter = Math.max(floor, this.#endOf(at - 1))
+        if (budget.left <= 0) return { before, leftCount, lookedAfter }
+        continue
+      }
       const oldest = at === 0 ? this.#droppedCount : 0
       const end = segment.firstIndex((index) => segment.offsetAt(index) > upTo)
       for (let index = end - 1; index >= oldest; index--) {
@@ -212,6 +233,12 @@ export class SegmentedLog {
       return Math.max(this.#heldAfter, before)
     }
     return this.#lastOffset
+  }
+
+  /** `false` when it is sure that a full segment has no message of the key, if one is asked for. */
+  #mayHave(at: number, key: string | undefined, budget: StepBudget): boolean {
+    if (key === undefined || at === this.#segments.length - 1) return true
+    return this.#segments[at]?.mayHave(key, budget) !== false
   }
 
   /** Index of the first segment with a message after the offset. */

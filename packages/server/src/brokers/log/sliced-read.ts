@@ -23,6 +23,8 @@ export interface SlicedReadOptions {
   /** The result says whether it is cut. */
   readonly isCutTold: boolean
   readonly limit: number
+  /** The only key that is wanted; `undefined` with patterns. */
+  readonly key: string | undefined
   /** @param onAged Called for a matching message that is expired. */
   readonly wants: (onAged?: () => void) => Wants
   /** Why messages may be missing from what was read. */
@@ -69,7 +71,7 @@ export class SlicedRead {
   #hasOlder = false
 
   constructor(options: SlicedReadOptions) {
-    const { log, start, before, newestCount, maxCount, limit, wants } = options
+    const { log, start, before, newestCount, maxCount, limit, wants, key } = options
     this.log = log
     this.#options = options
     const end = log.lastOffset
@@ -86,8 +88,9 @@ export class SlicedRead {
     const searched = wants(() => {
       this.#hasOlder = true
     })
-    if (isBefore && maxCount !== undefined) this.#bound = new NewestSearch(log, wants(), end, maxCount)
-    if (count !== undefined) this.#newest = new NewestSearch(log, searched, this.#upTo, count)
+    if (isBefore && maxCount !== undefined)
+      this.#bound = new NewestSearch(log, { wants: wants(), key, upTo: end }, maxCount)
+    if (count !== undefined) this.#newest = new NewestSearch(log, { wants: searched, key, upTo: this.#upTo }, count)
   }
 
   /** Reads on, within the budget; returns whether the read is done. */
@@ -95,7 +98,8 @@ export class SlicedRead {
     if (!this.#isStarted && !this.#findStart(budget)) return false
     if (budget.left <= 0 && this.#at < this.#upTo) return false
     this.#skipDropped()
-    const part = { after: this.#at, upTo: this.#upTo, wants: this.#wants, limit: this.#limit }
+    const { key } = this.#options
+    const part = { after: this.#at, upTo: this.#upTo, wants: this.#wants, limit: this.#limit, key }
     this.#at = this.log.collect(part, this.#found, budget)
     return this.#at === this.#upTo || this.#found.length >= this.#limit
   }
@@ -151,7 +155,8 @@ export class SlicedRead {
 
   /** The rule of the key gives nothing up to this offset. */
   #lookForOlder(offset: number): void {
-    this.#older = new NewestSearch(this.log, this.#options.wants(), Math.min(offset, this.#upTo), 1)
+    const { wants, key } = this.#options
+    this.#older = new NewestSearch(this.log, { wants: wants(), key, upTo: Math.min(offset, this.#upTo) }, 1)
     this.#at = Math.min(Math.max(this.#at, offset), this.#upTo)
   }
 
