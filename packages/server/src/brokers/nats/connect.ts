@@ -2,9 +2,9 @@ import { isIP } from 'node:net'
 import type { Authenticator, NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node'
 import { WebMQError } from 'webmq-client/protocol'
 import { deferred } from '../../base/deferred.js'
+import { OpenedSockets } from '../remote/opened-sockets.js'
 import { type NatsHost, textOf } from './address.js'
 import type { NatsCore } from './library.js'
-import { OpenedSockets } from './opened-sockets.js'
 
 /** How to connect to one server. */
 export interface ConnectOptions {

@@ -1,8 +1,12 @@
 import { type Channel, type ChannelModel, type ConfirmChannel, connect } from 'amqplib'
+import { OpenedSockets } from '../remote/opened-sockets.js'
 import { type RabbitmqAddress, type RabbitmqHost, secureContextOf } from './address.js'
 
 /** RabbitMQ detects lost nodes by heartbeats. Its guide warns of false alarms below 5 s. */
 const MIN_AMQP_HEARTBEAT_SECONDS = 5
+
+/** amqplib stops writing while so much waits: as much goes out with one call of the system. */
+const BATCH_BYTES = 262_144
 
 /** How to connect, and what the broker's list of connections shows. */
 export interface ConnectionOptions {
@@ -13,8 +17,8 @@ export interface ConnectionOptions {
 /** One AMQP connection. It never reconnects. */
 export class AmqpConnection {
   readonly #model: ChannelModel
-  /** Destroys the socket: amqplib has no call for that, but hands its socket options to Node. */
-  readonly #socket: AbortController
+  /** amqplib has no call to destroy its socket, and writes each frame by itself. */
+  readonly #sockets: OpenedSockets
   #isEnded = false
 
   /**
@@ -31,30 +35,31 @@ export class AmqpConnection {
   ): Promise<AmqpConnection> {
     const { vhost, tls } = address
     const secure = tls === undefined ? undefined : await secureContextOf(tls)
-    const socket = new AbortController()
-    const abort = () => socket.abort(signal.reason)
-    if (signal.aborted) abort()
-    else signal.addEventListener('abort', abort, { once: true })
+    signal.throwIfAborted()
+    const sockets = new OpenedSockets()
+    const abort = () => sockets.destroy(new Error('the attempt was given up'))
+    signal.addEventListener('abort', abort, { once: true })
     const heartbeat = Math.max(MIN_AMQP_HEARTBEAT_SECONDS, Math.ceil(options.heartbeatMs / 1_000))
     const protocol = tls === undefined ? 'amqp' : 'amqps'
     const socketOptions = {
       noDelay: true,
-      signal: socket.signal,
+      writableHighWaterMark: BATCH_BYTES,
       clientProperties: { connection_name: options.name },
       ...(tls === undefined ? undefined : { ...secure, rejectUnauthorized: tls.isVerified }),
       ...(tls?.servername === undefined ? undefined : { servername: tls.servername }),
     }
     try {
-      const model = await connect({ ...host, protocol, vhost, heartbeat }, socketOptions)
-      return new AmqpConnection(model, socket, onEnd)
+      const model = await sockets.run(() => connect({ ...host, protocol, vhost, heartbeat }, socketOptions))
+      return new AmqpConnection(model, sockets, onEnd)
     } finally {
+      sockets.end()
       signal.removeEventListener('abort', abort)
     }
   }
 
-  private constructor(model: ChannelModel, socket: AbortController, onEnd: (cause: Error) => void) {
+  private constructor(model: ChannelModel, sockets: OpenedSockets, onEnd: (cause: Error) => void) {
     this.#model = model
-    this.#socket = socket
+    this.#sockets = sockets
     const end = (cause?: Error) => {
       if (this.#isEnded) return
       this.#isEnded = true
@@ -69,6 +74,11 @@ export class AmqpConnection {
   watchBlocked(onChange: (isBlocked: boolean, reason?: string) => void): void {
     this.#model.on('blocked', (reason) => onChange(true, reason))
     this.#model.on('unblocked', () => onChange(false))
+  }
+
+  /** What is sent in this turn of the event loop goes out together. */
+  batch(): void {
+    this.#sockets.batch()
   }
 
   openChannel(): Promise<Channel> {
@@ -91,7 +101,7 @@ export class AmqpConnection {
   /** Ends the connection at once: pending calls reject. */
   destroy(): void {
     this.#isEnded = true
-    this.#socket.abort(new Error('the connection was given up'))
+    this.#sockets.destroy(new Error('the connection was given up'))
   }
 }
 
