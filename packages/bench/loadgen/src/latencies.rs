@@ -1,20 +1,28 @@
 //! Latency histograms.
 
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// Ten minutes; longer latencies are recorded as this.
 const MAX_US: u64 = 600_000_000;
 
-/// Microseconds with three digits. Recording costs a few nanoseconds.
+/// Microseconds with three digits. Recording costs a few nanoseconds. Written as its [`Summary`].
 pub(crate) struct Latencies(Histogram<u64>);
 
-impl Latencies {
+impl Default for Latencies {
     #[expect(clippy::expect_used, reason = "the bounds are constants that the crate takes")]
-    pub(crate) fn new() -> Self {
+    fn default() -> Self {
         Self(Histogram::new_with_bounds(1, MAX_US, 3).expect("valid bounds"))
     }
+}
 
+impl Serialize for Latencies {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.summary().serialize(serializer)
+    }
+}
+
+impl Latencies {
     #[inline]
     pub(crate) fn record(&mut self, us: u64) {
         self.0.saturating_record(us);
@@ -30,10 +38,11 @@ impl Latencies {
         self.0.len()
     }
 
-    /// Values and how often each was recorded, ascending: a histogram that others can add to theirs.
-    pub(crate) fn recorded(&self) -> Vec<(u64, u64)> {
+    /// Writes values and how often each was recorded, ascending: a histogram that others can add to theirs.
+    pub(crate) fn recorded<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let max = self.0.max();
-        self.0.iter_recorded().map(|value| (value.value_iterated_to().min(max), value.count_at_value())).collect()
+        let recorded = self.0.iter_recorded();
+        serializer.collect_seq(recorded.map(|value| (value.value_iterated_to().min(max), value.count_at_value())))
     }
 
     /// `None` when nothing was recorded.
@@ -75,7 +84,7 @@ mod tests {
 
     #[test]
     fn merged_histograms_have_the_percentiles_of_all() {
-        let (mut low, mut high) = (Latencies::new(), Latencies::new());
+        let (mut low, mut high) = (Latencies::default(), Latencies::default());
         (1..=50).for_each(|us| low.record(us));
         (51..=100).for_each(|us| high.record(us));
         low.merge(&high);
@@ -86,14 +95,15 @@ mod tests {
 
     #[test]
     fn recorded_values_come_with_their_counts() {
-        let mut latencies = Latencies::new();
+        let mut latencies = Latencies::default();
         [5, 5, 1_000, 7].into_iter().for_each(|us| latencies.record(us));
-        assert_eq!(latencies.recorded(), [(5, 2), (7, 1), (1_000, 1)]);
+        let recorded = latencies.recorded(serde_json::value::Serializer).expect("plain");
+        assert_eq!(recorded, serde_json::json!([[5, 2], [7, 1], [1_000, 1]]));
     }
 
     #[test]
     fn nothing_recorded_is_no_summary_and_what_is_too_long_counts_as_the_longest() {
-        let mut latencies = Latencies::new();
+        let mut latencies = Latencies::default();
         assert_eq!(latencies.summary(), None);
         latencies.record(u64::MAX);
         latencies.record(0);

@@ -1,8 +1,8 @@
 import { WebMQError } from 'webmq-client/protocol'
-import { type ResolvedOptions, resolveOptions, splitName } from '../options/options.js'
+import { type ResolvedOptions, resolveOptions } from '../options/options.js'
 import { warningsOf } from '../options/rules.js'
 import { tlsFilesOf } from '../options/server-options.js'
-import type { OptionSpec } from '../options/spec.js'
+import { optionValue } from '../options/spec.js'
 import { OPTIONS } from '../options/table.js'
 import { withoutSecrets } from '../options/without-secrets.js'
 
@@ -63,10 +63,8 @@ export async function configCheck(
 
 function effectiveOptions(resolved: ResolvedOptions, sources: readonly NamedSource[]): readonly EffectiveOption[] {
   const shown = withoutSecrets(resolved)
-  return (OPTIONS as readonly OptionSpec[]).flatMap(({ name }) => {
-    const [group, member] = splitName(name)
-    const holder = shown[group]
-    const value = member === undefined ? holder : (holder as Record<string, unknown> | undefined)?.[member]
+  return OPTIONS.flatMap(({ name }) => {
+    const value = optionValue(shown, name)
     if (value === undefined) return []
     return [{ name, value, source: sources.find(({ values }) => values.has(name))?.name ?? 'default' }]
   })

@@ -1,11 +1,5 @@
-import {
-  describeDefault,
-  environmentNameOf,
-  type ListOption,
-  OPTION_SECTIONS,
-  type OptionSpec,
-} from '../options/spec.js'
-import { OPTIONS } from '../options/table.js'
+import { describeDefault, environmentNameOf, type ListOption, type OptionSpec } from '../options/spec.js'
+import { OPTION_SECTIONS, OPTIONS } from '../options/table.js'
 import { describeRange } from '../options/values.js'
 import { placeholderOf } from './option-flags.js'
 import { hasFileVariant } from './option-sources.js'
@@ -70,9 +64,8 @@ const MAX_LINE_CHARS = 120
 
 /** The whole of `docs/configuration.md`. */
 export function configDocs(): string {
-  const specs: readonly OptionSpec[] = OPTIONS
   const sections = OPTION_SECTIONS.map((section) => {
-    const entries = specs.filter((spec) => spec.section === section).map(describeOption)
+    const entries = OPTIONS.filter((spec) => spec.section === section).map(describeOption)
     return `\n## ${section}\n${entries.join('')}`
   })
   return INTRODUCTION + sections.join('')

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { DOCS_URL, WebMQError } from 'webmq-client/protocol'
-import { defaultOf, describeDefault, formatQuantity, OPTION_SECTIONS, type OptionSpec } from '../options/spec.js'
-import { OPTIONS } from '../options/table.js'
+import { defaultOf, describeDefault, formatQuantity, type OptionSpec } from '../options/spec.js'
+import { OPTION_SECTIONS, OPTIONS } from '../options/table.js'
 import { hasFileVariant } from './option-sources.js'
 import { note, type Terminal } from './terminal.js'
 
@@ -68,7 +68,7 @@ export function configInit(path: string, isFull: boolean, terminal: Terminal): v
 
 /** The text of the file: an object without members, until a line is made one. */
 function starterFile(isFull: boolean): string {
-  const specs = (OPTIONS as readonly OptionSpec[]).filter(({ name }) => isFull || STARTERS.includes(name))
+  const specs = OPTIONS.filter(({ name }) => isFull || STARTERS.includes(name))
   const sections = OPTION_SECTIONS.flatMap((section) => {
     const entries = specs.filter((spec) => spec.section === section).map(entryOf)
     return entries.length === 0 ? [] : [`  // --- ${section} ---\n\n${entries.join('\n')}`]

@@ -1,5 +1,4 @@
-import { splitName } from '../options/options.js'
-import { defaultOf, type IntegerOption, type OptionSpec } from '../options/spec.js'
+import { defaultOf, type IntegerOption, type OptionSpec, splitName } from '../options/spec.js'
 import { OPTIONS } from '../options/table.js'
 import { describeRange, SWITCH_WORDS, UNITS } from '../options/values.js'
 import { hasFileVariant } from './option-sources.js'
@@ -16,7 +15,7 @@ export function configSchema(): Schema {
     $schema: { type: 'string', description: 'For editors: the address of this schema.' },
   }
   const groups: Record<string, Record<string, unknown>> = {}
-  for (const spec of OPTIONS as readonly OptionSpec[]) {
+  for (const spec of OPTIONS) {
     const [group, member] = splitName(spec.name)
     const schemas = { [spec.name]: schemaOf(spec), ...fileSchemaOf(spec) }
     Object.assign(members, schemas)

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { WebMQError } from 'webmq-client/protocol'
-import { splitName } from '../options/options.js'
 import type { ServerOptions } from '../options/server-options.js'
 import {
   environmentNameOf,
   type ListOption,
   type OptionSpec,
   type OptionValue,
+  setOption,
   type TextOption,
 } from '../options/spec.js'
 import { OPTIONS } from '../options/table.js'
@@ -27,11 +27,7 @@ export function optionsNamed(prefix: string): readonly OptionSpec[] {
 export function mergeSources(sources: readonly OptionValues[]): ServerOptions {
   const merged: Record<string, unknown> = {}
   for (const source of sources.toReversed()) {
-    for (const [name, value] of source) {
-      const [group, member] = splitName(name)
-      if (member === undefined) merged[group] = value
-      else merged[group] = { ...(merged[group] as object | undefined), [member]: value }
-    }
+    for (const [name, value] of source) setOption(merged, name, value)
   }
   return merged
 }

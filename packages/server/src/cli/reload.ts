@@ -3,8 +3,9 @@ import type { Logger } from '../base/logger.js'
 import { type Hooks, loadHooks } from '../hooks/index.js'
 import { FileWatch } from '../identity/certificates/file-watch.js'
 import type { WebMQServer } from '../node/webmq-server.js'
-import { type ResolvedOptions, resolveOptions, splitName } from '../options/options.js'
+import { type ResolvedOptions, resolveOptions } from '../options/options.js'
 import type { ServerOptions } from '../options/server-options.js'
+import { optionValue, setOption } from '../options/spec.js'
 import type { FileRecorder } from './option-sources.js'
 
 /** What gets the changes. */
@@ -95,12 +96,7 @@ export class Reload {
   #useFiles(): void {
     const { options } = this.#read()
     const merged: Record<string, unknown> = { ...this.#options }
-    for (const name of this.#files.keys()) {
-      const [group, member] = splitName(name)
-      const fresh: unknown = options[group as keyof ServerOptions]
-      if (member === undefined) merged[group] = fresh
-      else merged[group] = { ...(merged[group] as object), [member]: (fresh as Record<string, unknown>)[member] }
-    }
+    for (const name of this.#files.keys()) setOption(merged, name, optionValue(options, name))
     this.#use(merged as ServerOptions)
   }
 

@@ -4,7 +4,7 @@ import { assertBroker } from './assert-broker.js'
 import { didYouMean } from './closest-name.js'
 import { checkTogether, invalid } from './rules.js'
 import type { ServerOptions } from './server-options.js'
-import { defaultOf, type OptionSpec } from './spec.js'
+import { defaultOf, type OptionSpec, setOption, splitName } from './spec.js'
 import { OPTIONS } from './table.js'
 import { validateOption } from './values.js'
 
@@ -38,15 +38,13 @@ export type ResolvedOptions = {
 export function resolveOptions(input: ServerOptions = {}): ResolvedOptions {
   rejectUnknownNames(input)
   const resolved: Record<string, unknown> = input.logger === undefined ? {} : { logger: input.logger }
-  for (const spec of OPTIONS as readonly OptionSpec[]) {
+  for (const spec of OPTIONS) {
     const [group, member] = splitName(spec.name)
     const source = member === undefined ? input : groupOf(input, group)
     if (source === undefined) continue
     const given = (source as Record<string, unknown>)[member ?? group]
     const value = given === undefined ? defaultOf(spec) : validate(spec, given)
-    if (value === undefined) continue
-    if (member === undefined) resolved[group] = value
-    else resolved[group] = { ...(resolved[group] as object | undefined), [member]: value }
+    if (value !== undefined) setOption(resolved, spec.name, value)
   }
   const options = resolved as unknown as ResolvedOptions
   checkTogether(input, options)
@@ -57,19 +55,11 @@ export function resolveOptions(input: ServerOptions = {}): ResolvedOptions {
 function validate(spec: OptionSpec, value: unknown): unknown {
   if (typeof value !== 'object' || (spec.name !== 'broker' && spec.name !== 'hooks')) return validateOption(spec, value)
   if (spec.name === 'broker') assertBroker(value)
-  else assertHooks(value)
+  else {
+    const defect = hooksDefect(value)
+    if (defect !== undefined) throw invalid(`hooks: the value ${defect}`)
+  }
   return value
-}
-
-function assertHooks(value: object | null): void {
-  const defect = hooksDefect(value)
-  if (defect !== undefined) throw invalid(`hooks: the value ${defect}`)
-}
-
-/** Splits `jwt.secret` into `jwt` and `secret`. */
-export function splitName(name: string): readonly [string, string | undefined] {
-  const dot = name.indexOf('.')
-  return dot < 0 ? [name, undefined] : [name.slice(0, dot), name.slice(dot + 1)]
 }
 
 function groupOf(input: ServerOptions, group: string): object | undefined {

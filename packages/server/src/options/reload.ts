@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import { brokerNameOf, hasSamePlace } from '../ports/broker-address.js'
-import { type ResolvedOptions, resolveOptions, splitName } from './options.js'
+import { type ResolvedOptions, resolveOptions } from './options.js'
 import type { ServerOptions } from './server-options.js'
-import type { OptionSpec } from './spec.js'
+import { optionValue, setOption } from './spec.js'
 import { OPTIONS, type OptionName } from './table.js'
 
 /** What other options change in a server that runs. */
@@ -25,11 +25,11 @@ export function planReload(present: ResolvedOptions, input: ServerOptions): Relo
   const changed: OptionName[] = []
   const needRestart: OptionName[] = []
   const options: Record<string, unknown> = { ...present }
-  for (const { name, reloadable } of OPTIONS as readonly (OptionSpec & { readonly name: OptionName })[]) {
+  for (const { name, reloadable } of OPTIONS) {
     const [from, to] = [optionValue(present, name), optionValue(wanted, name)]
     if (isDeepStrictEqual(from, to)) continue
     if (reloadable === true && canChange(name, present, wanted)) {
-      setValue(options, name, to)
+      setOption(options, name, to)
       changed.push(name)
     } else needRestart.push(name)
   }
@@ -49,16 +49,4 @@ function canChange(name: OptionName, present: ResolvedOptions, wanted: ResolvedO
   const { broker: to } = wanted
   if (typeof from !== 'string' || typeof to !== 'string') return false
   return brokerNameOf(from) !== 'mesh' && hasSamePlace(from, to)
-}
-
-function optionValue(options: ResolvedOptions, name: OptionName): unknown {
-  const [group, member] = splitName(name)
-  const value: unknown = options[group as keyof ResolvedOptions]
-  return member === undefined ? value : (value as Record<string, unknown> | undefined)?.[member]
-}
-
-function setValue(options: Record<string, unknown>, name: OptionName, value: unknown): void {
-  const [group, member] = splitName(name)
-  if (member === undefined) options[group] = value
-  else options[group] = { ...(options[group] as object | undefined), [member]: value }
 }

@@ -1,25 +1,8 @@
-/** Headings of the options in `--help` and in the documentation, in this order. */
-export const OPTION_SECTIONS = [
-  'Address',
-  'Engine',
-  'Broker',
-  'Limits',
-  'Time limits',
-  'History',
-  'Presence',
-  'Security',
-  'Tokens',
-  'Hooks',
-  'Logging and metrics',
-] as const
-
-/** One heading of {@link OPTION_SECTIONS}. */
-export type OptionSection = (typeof OPTION_SECTIONS)[number]
-
 interface OptionBase {
   /** Name in `ServerOptions` and in the config file; `jwt.secret` stands for `{ jwt: { secret } }`. */
   readonly name: string
-  readonly section: OptionSection
+  /** Heading in `--help` and in the documentation. */
+  readonly section: string
   /** Long flag without dashes. {@link environmentNameOf} derives the environment variable from it. */
   readonly flag: string
   readonly shortFlag?: string
@@ -63,10 +46,10 @@ export interface TextOption extends OptionBase {
 }
 
 /** One of a few words. */
-export interface ChoiceOption extends OptionBase {
+export interface ChoiceOption<Choice extends string = string> extends OptionBase {
   readonly type: 'choice'
-  readonly choices: readonly string[]
-  readonly default: string
+  readonly choices: readonly Choice[]
+  readonly default: NoInfer<Choice>
 }
 
 /** A list of texts. The flag may be repeated; one text may hold several entries with a separator. */
@@ -87,8 +70,8 @@ export interface ListOption extends OptionBase {
   readonly maxCount?: number
   /** A text in a program or in the config file is a list with this one entry, separators included. */
   readonly takesText?: true
-  /** Shown as the default; the default itself is the empty list. */
-  readonly defaultText: string
+  /** Shown as the default, `none` if absent; the default itself is the empty list. */
+  readonly defaultText?: string
   /** Describes the allowed entries when this one is not allowed; `undefined` when it is. */
   readonly check: (value: string) => string | undefined
 }
@@ -96,7 +79,6 @@ export interface ListOption extends OptionBase {
 /** Off by default. */
 export interface SwitchOption extends OptionBase {
   readonly type: 'switch'
-  readonly default: false
 }
 
 /** One option of the server, with everything that `--help`, the sources, validation and the documentation need. */
@@ -105,6 +87,60 @@ export type OptionSpec = IntegerOption | TextOption | ChoiceOption | ListOption 
 /** A value of the option's type, from any source. */
 export type OptionValue = number | string | boolean | readonly string[]
 
+/** A spec as it stands in the table. */
+export type RowOf<Spec extends OptionBase> = Omit<Spec, 'name' | 'section' | 'flag'> & { readonly flag?: string }
+
+/** A row of the table. Its flag is its name with dashes and without the unit, and its unit ends the name, unless it says otherwise. */
+export type Row =
+  | RowOf<IntegerOption>
+  | RowOf<TextOption>
+  | RowOf<ChoiceOption>
+  | RowOf<ListOption>
+  | RowOf<SwitchOption>
+
+type Facts<Spec extends OptionBase> = Omit<RowOf<Spec>, 'type'>
+
+export const integer = (facts: Facts<IntegerOption>): RowOf<IntegerOption> => ({ type: 'integer', ...facts })
+export const text = (facts: Facts<TextOption>): RowOf<TextOption> => ({ type: 'text', ...facts })
+export const list = (facts: Facts<ListOption>): RowOf<ListOption> => ({ type: 'list', ...facts })
+export const toggle = (facts: Facts<SwitchOption>): RowOf<SwitchOption> => ({ type: 'switch', ...facts })
+export const choice = <const Choice extends string>(facts: Facts<ChoiceOption<Choice>>) =>
+  ({ type: 'choice', ...facts }) as const
+
+/** Units by the ends of names. */
+const UNITS = { Ms: 'ms', Bytes: 'bytes', S: 's' } as const
+
+/** A row with its name, its section, and what these say. */
+export function specOf<Name extends string>(
+  name: Name,
+  section: string,
+  row: Row,
+): OptionSpec & { readonly name: Name } {
+  const [, stem = name, end] = /^(.*[a-z])(Ms|Bytes|S)$/.exec(name) ?? []
+  const flag = stem.replaceAll('.', '-').replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+  const unit = row.type === 'integer' && end !== undefined ? { unit: UNITS[end as keyof typeof UNITS] } : {}
+  return { name, section, flag, ...unit, ...row }
+}
+
+/** Splits `jwt.secret` into `jwt` and `secret`. */
+export function splitName(name: string): readonly [string, string | undefined] {
+  const dot = name.indexOf('.')
+  return dot < 0 ? [name, undefined] : [name.slice(0, dot), name.slice(dot + 1)]
+}
+
+/** The value of an option in an object such as `ServerOptions`. */
+export function optionValue(options: object, name: string): unknown {
+  const [group, member] = splitName(name)
+  const value = (options as Readonly<Record<string, unknown>>)[group]
+  return member === undefined ? value : (value as Readonly<Record<string, unknown>> | undefined)?.[member]
+}
+
+/** Sets the value of an option in such an object. A group is copied, as it may be shared. */
+export function setOption(options: Record<string, unknown>, name: string, value: unknown): void {
+  const [group, member] = splitName(name)
+  options[group] = member === undefined ? value : { ...(options[group] as object | undefined), [member]: value }
+}
+
 /** Environment variable of an option: `--max-payload` is `WEBMQ_MAX_PAYLOAD`. */
 export function environmentNameOf(spec: OptionSpec): string {
   return `WEBMQ_${spec.flag.toUpperCase().replaceAll('-', '_')}`
@@ -112,13 +148,14 @@ export function environmentNameOf(spec: OptionSpec): string {
 
 /** The value of an option that no source sets; `undefined` when the option is then absent. */
 export function defaultOf(spec: OptionSpec): OptionValue | undefined {
+  if (spec.type === 'switch') return false
   if (spec.type === 'list') return spec.maxCount === undefined ? [] : undefined
   return typeof spec.default === 'function' ? spec.default() : spec.default
 }
 
 /** The default in words, for `--help` and the documentation; `undefined` when the option is then absent. */
 export function describeDefault(spec: OptionSpec): string | undefined {
-  if (spec.type === 'list') return spec.maxCount === undefined ? spec.defaultText : undefined
+  if (spec.type === 'list') return spec.maxCount === undefined ? (spec.defaultText ?? 'none') : undefined
   if (spec.type === 'switch') return 'off'
   if (spec.type !== 'integer') return spec.default
   return spec.defaultText ?? formatQuantity(Number(defaultOf(spec)), spec.unit)

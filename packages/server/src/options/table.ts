@@ -1,51 +1,72 @@
-import type { OptionSpec } from './spec.js'
+import { type OptionSpec, type Row, specOf } from './spec.js'
 import { ADDRESS_OPTIONS } from './table/address.js'
-import { API_OPTIONS } from './table/api.js'
-import { AUDIT_OPTIONS } from './table/audit.js'
 import { BROKER_OPTIONS } from './table/broker.js'
 import { ENGINE_OPTIONS } from './table/engine.js'
 import { HISTORY_OPTIONS } from './table/history.js'
 import { HOOKS_OPTIONS } from './table/hooks.js'
 import { LIMITS_OPTIONS } from './table/limits.js'
-import { META_OPTIONS } from './table/meta.js'
 import { OBSERVING_OPTIONS } from './table/observing.js'
 import { PRESENCE_OPTIONS } from './table/presence.js'
-import { PROXIES_OPTIONS } from './table/proxies.js'
-import { RATES_OPTIONS } from './table/rates.js'
-import { RETAIN_OPTIONS } from './table/retain.js'
 import { SECURITY_OPTIONS } from './table/security.js'
-import { SLOW_OPTIONS } from './table/slow.js'
-import { SSE_OPTIONS } from './table/sse.js'
 import { TIME_LIMITS_OPTIONS } from './table/time-limits.js'
 import { TOKENS_OPTIONS } from './table/tokens.js'
-import { WEBHOOKS_OPTIONS } from './table/webhooks.js'
 
-/**
- * All options of the server, one file of `table/` per topic. This table drives `--help`, the flags, the environment, the
- * config file, validation and `docs/configuration.md`.
- */
-export const OPTIONS = [
-  ...ADDRESS_OPTIONS,
-  ...SSE_OPTIONS,
-  ...ENGINE_OPTIONS,
-  ...BROKER_OPTIONS,
-  ...LIMITS_OPTIONS,
-  ...RATES_OPTIONS,
-  ...SLOW_OPTIONS,
-  ...TIME_LIMITS_OPTIONS,
-  ...HISTORY_OPTIONS,
-  ...META_OPTIONS,
-  ...RETAIN_OPTIONS,
-  ...PRESENCE_OPTIONS,
-  ...SECURITY_OPTIONS,
-  ...API_OPTIONS,
-  ...PROXIES_OPTIONS,
-  ...TOKENS_OPTIONS,
-  ...HOOKS_OPTIONS,
-  ...WEBHOOKS_OPTIONS,
-  ...OBSERVING_OPTIONS,
-  ...AUDIT_OPTIONS,
-] as const satisfies readonly OptionSpec[]
+/** The rows, one file of `table/` per heading in `--help` and in the documentation. */
+const SECTIONS = {
+  Address: ADDRESS_OPTIONS,
+  Engine: ENGINE_OPTIONS,
+  Broker: BROKER_OPTIONS,
+  Limits: LIMITS_OPTIONS,
+  'Time limits': TIME_LIMITS_OPTIONS,
+  History: HISTORY_OPTIONS,
+  Presence: PRESENCE_OPTIONS,
+  Security: SECURITY_OPTIONS,
+  Tokens: TOKENS_OPTIONS,
+  Hooks: HOOKS_OPTIONS,
+  'Logging and metrics': OBSERVING_OPTIONS,
+}
+
+/** All rows. */
+type Rows = typeof ADDRESS_OPTIONS &
+  typeof ENGINE_OPTIONS &
+  typeof BROKER_OPTIONS &
+  typeof LIMITS_OPTIONS &
+  typeof TIME_LIMITS_OPTIONS &
+  typeof HISTORY_OPTIONS &
+  typeof PRESENCE_OPTIONS &
+  typeof SECURITY_OPTIONS &
+  typeof TOKENS_OPTIONS &
+  typeof HOOKS_OPTIONS &
+  typeof OBSERVING_OPTIONS
 
 /** Name of an option, `jwt.secret` for nested ones. */
-export type OptionName = (typeof OPTIONS)[number]['name']
+export type OptionName = keyof Rows
+
+interface Values {
+  readonly integer: number
+  readonly switch: boolean
+  readonly text: string
+  readonly list: readonly string[]
+}
+
+type ValueOf<R> = R extends { readonly choices: readonly (infer Choice)[] }
+  ? Choice
+  : R extends { readonly type: infer Type extends keyof Values }
+    ? Values[Type]
+    : never
+
+/** The options that a row describes whole. */
+export type TableOptions = {
+  readonly [Name in keyof Rows as Name extends `${string}.${string}` ? never : Name]?: ValueOf<Rows[Name]> | undefined
+}
+
+/**
+ * All options of the server. This table drives `--help`, the flags, the environment, the config file, validation and
+ * `docs/configuration.md`.
+ */
+export const OPTIONS: readonly (OptionSpec & { readonly name: OptionName })[] = Object.entries(SECTIONS).flatMap(
+  ([section, rows]) => Object.entries<Row>(rows).map(([name, row]) => specOf(name as OptionName, section, row)),
+)
+
+/** Headings of the options, in their order. */
+export const OPTION_SECTIONS = Object.keys(SECTIONS)

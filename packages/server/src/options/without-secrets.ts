@@ -1,5 +1,5 @@
-import { type ResolvedOptions, splitName } from './options.js'
-import type { ListOption, OptionSpec, TextOption } from './spec.js'
+import type { ResolvedOptions } from './options.js'
+import { type ListOption, type OptionSpec, optionValue, setOption, type TextOption } from './spec.js'
 import { OPTIONS } from './table.js'
 
 /** Replaces the value of a secret. */
@@ -10,15 +10,10 @@ export function withoutSecrets(options: ResolvedOptions): Readonly<Record<string
   const { logger: _, ...rest } = options
   const shown: Record<string, unknown> = { ...rest }
   if (typeof options.broker !== 'string') shown.broker = options.broker.name
-  for (const spec of OPTIONS as readonly OptionSpec[]) {
+  for (const spec of OPTIONS) {
     if (!hasSecret(spec)) continue
-    const [group, member] = splitName(spec.name)
-    const holder = shown[group]
-    if (member === undefined) {
-      if (holder !== undefined) shown[group] = withoutSecret(spec, holder)
-    } else if (typeof holder === 'object' && holder !== null && member in holder) {
-      shown[group] = { ...holder, [member]: withoutSecret(spec, (holder as Record<string, unknown>)[member]) }
-    }
+    const value = optionValue(shown, spec.name)
+    if (value !== undefined) setOption(shown, spec.name, withoutSecret(spec, value))
   }
   return shown
 }

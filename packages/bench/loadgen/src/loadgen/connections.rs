@@ -6,11 +6,13 @@ use std::io;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use serde::Serialize;
 
 use super::connection::{Awaited, Connection, NO_PLAYER, NO_SENDER, Phase, Slot};
-use super::handshake::Handshake;
+use super::figures::{Figure, Figures};
 use super::intake::Intake;
-use super::shared::{Shared, Stats};
+use super::opening::Handshake;
+use super::shared::Shared;
 use super::stash::MAX_STASHED_BYTES;
 use super::stream::{Negotiated, Scratch};
 use crate::poller::Poller;
@@ -50,7 +52,8 @@ pub(crate) enum EventKind {
 }
 
 /// Whole frames written and messages received, with their bytes.
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Default, Clone, Copy, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Traffic {
     pub(crate) messages_sent: u64,
     pub(crate) bytes_sent: u64,
@@ -189,18 +192,19 @@ impl Connections {
         open.map(|(slot, _)| slot).take(max).collect()
     }
 
-    pub(crate) fn stats(&self) -> Stats {
+    pub(crate) fn figures(&self) -> Figures {
         let (frame_count, wire_bytes) = self.intake.totals();
-        Stats {
-            open_count: self.open().count() as u64,
-            connecting_count: self.table.iter().filter(|connection| connection.phase.is_opening()).count() as u64,
-            compressed_count: self.open().filter(|connection| connection.is_compressed).count() as u64,
-            slow_count: self.open().filter(|connection| connection.is_slow()).count() as u64,
-            frame_count,
-            wire_bytes,
-            closed: self.closed.clone(),
-            plan: None,
-        }
+        let count = |is_of: fn(&&Connection) -> bool| Figure::Sum(self.table.iter().filter(is_of).count() as u64);
+        let is_open = |connection: &&Connection| connection.phase == Phase::Open;
+        Figures::from([
+            ("open", count(is_open)),
+            ("connecting", count(|connection| connection.phase.is_opening())),
+            ("compressed", count(|connection| connection.phase == Phase::Open && connection.is_compressed)),
+            ("slow", count(|connection| connection.phase == Phase::Open && connection.is_slow())),
+            ("frames", Figure::Sum(frame_count)),
+            ("wireBytes", Figure::Sum(wire_bytes)),
+            ("closed", Figure::counts(self.closed.clone())),
+        ])
     }
 
     /// Starts the closing handshake; the end of the connection is [`EventKind::Lost`].

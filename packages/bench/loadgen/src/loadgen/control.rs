@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 
 use serde_json::{Value, json};
 
-use super::answer::{self, Context};
 use super::arguments::Arguments;
 use super::offset;
-use super::order::{Answer, Order, OrderNumber, Report, Task};
+use super::order::{Answer, Order, OrderNumber};
 use super::planning;
+use super::protocol::Count;
+use super::report::{Context, Report};
 use super::threads::{Input, Threads};
 use crate::clock::{CpuTime, now_us};
 use crate::lines::{self, Command};
@@ -29,7 +31,7 @@ struct Pending {
     name: String,
     id: Option<Value>,
     left_count: usize,
-    reports: Vec<Report>,
+    report: Report,
     began_us: u64,
     cpu_began: CpuTime,
 }
@@ -115,21 +117,22 @@ impl Control {
         let number = OrderNumber(self.order_count);
         let cpu_now = CpuTime::of_process();
         let cpu_began = if command.name == "count-stop" { self.window_cpu.take().unwrap_or(cpu_now) } else { cpu_now };
-        if tasks.iter().any(|(_, task)| matches!(task, Task::Count(task) if task.duration_ms.is_none())) {
+        if command.name == "count" && command.fields::<Count>().is_ok_and(|count| count.duration_ms.is_none()) {
             self.window_cpu = Some(cpu_began);
         }
         let pending = Pending {
             name: command.name.clone(),
             id: command.id.clone(),
             left_count: tasks.len(),
-            reports: Vec::new(),
+            report: Report::Nothing,
             began_us: now_us(),
             cpu_began,
         };
         self.pending.insert(number.0, pending);
+        let name: Arc<str> = command.name.as_str().into();
         for (index, task) in tasks {
             let thread = &self.threads.all[index];
-            if thread.orders.send(Order { number, task }).is_err() {
+            if thread.orders.send(Order { number, name: name.clone(), task }).is_err() {
                 return Err(io::Error::other("an I/O thread has ended"));
             }
             thread.shared.waker.wake();
@@ -164,7 +167,7 @@ impl Control {
             return lines::write_error(pending.id.as_ref(), message);
         }
         let Some(pending) = self.pending.get_mut(&number) else { return Ok(()) };
-        pending.reports.push(answer.report);
+        pending.report.merge(answer.report);
         pending.left_count -= 1;
         if pending.left_count > 0 {
             return Ok(());
@@ -181,7 +184,7 @@ impl Control {
             thread_count: self.threads.all.len(),
             open_count: self.threads.open_count(),
         };
-        let (event, body) = answer::merge(pending.reports, &context);
+        let (event, body) = pending.report.answer(&context);
         lines::write_event(event, pending.id.as_ref(), &body)
     }
 }

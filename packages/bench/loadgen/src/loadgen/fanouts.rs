@@ -14,6 +14,7 @@ struct Fanout {
 }
 
 /// The messages of a window, by sequence number.
+#[derive(Default)]
 pub(crate) struct Fanouts {
     began_us: u64,
     /// Sequence number of the first entry.
@@ -24,7 +25,7 @@ pub(crate) struct Fanouts {
 
 impl Fanouts {
     pub(crate) fn new(began_us: u64, first: Option<u64>) -> Self {
-        Self { began_us, first, entries: Vec::new(), not_kept_count: 0 }
+        Self { began_us, first, ..Self::default() }
     }
 
     /// Records that a connection received message `sequence` and returns its latency. `sent_us` is called once per
@@ -93,7 +94,7 @@ impl Fanouts {
 
     /// Latencies of the messages that `receiver_count` connections received.
     pub(crate) fn complete(&self, receiver_count: u64) -> FanoutLatencies {
-        let mut latencies = Latencies::new();
+        let mut latencies = Latencies::default();
         let mut incomplete_count = 0;
         for entry in self.entries.iter().filter(|entry| entry.receiver_count > 0) {
             if u64::from(entry.receiver_count) >= receiver_count {

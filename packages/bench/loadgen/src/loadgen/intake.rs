@@ -5,8 +5,9 @@ use std::rc::Rc;
 use super::connection::{Awaited, Connection};
 use super::fields::Fields;
 use super::inflater::Inflater;
+use super::protocol::Count;
 use super::stash::{MAX_STASHED_BYTES, Stashes};
-use super::window::{Plan, Tally, Window};
+use super::window::{Tally, Window};
 use crate::header::{BINARY, CLOSE, CONTINUATION, Header, PING, PONG, TEXT};
 
 /// Longest message that `replies` can match.
@@ -77,7 +78,7 @@ impl Intake {
     }
 
     /// Opens a window: every frame counts from now on.
-    pub(crate) fn begin_window(&mut self, plan: Plan, now_us: u64) {
+    pub(crate) fn begin_window(&mut self, plan: Count, now_us: u64) {
         self.window_count += 1;
         self.window = Some(Window::new(plan, self.window_count, now_us));
     }
@@ -258,5 +259,5 @@ impl Intake {
 }
 
 #[cfg(test)]
-#[path = "intake_tests.rs"]
+#[path = "intake_test.rs"]
 mod tests;

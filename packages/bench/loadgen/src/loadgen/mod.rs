@@ -1,10 +1,9 @@
 //! `webmq-loadgen`: connects, listens, publishes, counts and verifies.
 //!
 //! `control` reads commands (`protocol`) and plans a task for each I/O thread (`planning`, `order`). A `worker` is such a
-//! thread: its `connections`, and the `jobs` on them. A job that plays clients by a plan is in `plans`. `answer` puts
-//! the threads' reports together.
+//! thread: its `connections`, and the `jobs` on them. A job that plays clients by a plan is in `plans`. A `report` has
+//! `figures`, and the threads' reports make an answer.
 
-mod answer;
 mod arguments;
 mod batch;
 mod connection;
@@ -12,7 +11,7 @@ mod connections;
 mod control;
 mod fanouts;
 mod fields;
-mod handshake;
+mod figures;
 mod inflater;
 mod input;
 mod intake;
@@ -27,6 +26,7 @@ mod plans;
 mod played;
 mod protocol;
 mod receipts;
+mod report;
 mod sequence;
 mod shared;
 mod stash;

@@ -1,21 +1,38 @@
 //! From connect() to a ready connection: TCP, TLS, the upgrade, and the message that makes it ready.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_error;
 
 use super::connection::{Awaited, Connection, GroupId, NO_PLAYER, Phase, Slot};
 use super::connections::{Connections, EventKind};
-use super::handshake::{Handshake, Opening};
 use super::stream::{Fault, Received, Stream};
+use super::tls::TlsClient;
 use super::upgrade::{Response, parse_response};
 use crate::clock::now_us;
 use crate::socket;
 
+/// What the connections of a command have in common.
+pub(crate) struct Opening {
+    pub(crate) request: Box<[u8]>,
+    pub(crate) subprotocol: Option<Box<str>>,
+    pub(crate) tls: Option<TlsClient>,
+    /// Whether a message makes it ready, rather than the upgrade.
+    pub(crate) awaits_message: bool,
+    pub(crate) receive_buffer_bytes: Option<usize>,
+}
+
+/// A connection that is not upgraded yet.
+pub(super) struct Handshake {
+    opening: Arc<Opening>,
+    /// Start of the response.
+    head: Vec<u8>,
+}
+
 /// Where one connection goes, and whose it is.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Route {
     pub(crate) address: SocketAddr,
     pub(crate) source: Option<Ipv4Addr>,
@@ -29,7 +46,7 @@ impl Connections {
     ///
     /// # Errors
     /// Why there is no socket.
-    pub(crate) fn start(&mut self, opening: &Rc<Opening>, route: Route, began_us: u64) -> Result<Slot, String> {
+    pub(crate) fn start(&mut self, opening: &Arc<Opening>, route: Route, began_us: u64) -> Result<Slot, String> {
         let socket =
             socket::connect(route.address, route.source, opening.receive_buffer_bytes).map_err(start_failure)?;
         let slot = self.vacant.pop().unwrap_or_else(|| {

@@ -1,20 +1,17 @@
 //! Where the connections of a `connect` go, and which group each belongs to.
 
-use super::connection::GroupId;
+use std::net::SocketAddr;
+
+use super::connection::{GroupId, NO_PLAYER};
+use super::opening::Route;
 use super::protocol::{Connect, GroupShare};
 
-/// Port and group of one connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) port: u16,
-    pub(crate) group: GroupId,
-}
-
-/// One place per connection.
+/// One route per connection, without its source.
 ///
 /// # Errors
 /// The fields of the command do not go together.
-pub(crate) fn places(command: &Connect) -> Result<Vec<Place>, String> {
+pub(crate) fn routes(command: &Connect) -> Result<Vec<Route>, String> {
+    let ip = command.ip()?;
     let one = command.port.map(|port| vec![port]);
     let ports = match (one, command.ports.clone()) {
         (Some(ports), None) | (None, Some(ports)) if !ports.is_empty() => ports,
@@ -27,15 +24,15 @@ pub(crate) fn places(command: &Connect) -> Result<Vec<Place>, String> {
     if total != Some(command.count) {
         return Err("connect: the groups have count connections".to_owned());
     }
-    let mut places = Vec::with_capacity(command.count);
+    let mut routes = Vec::with_capacity(command.count);
     for (number, share) in groups.iter().enumerate() {
         let group = u16::try_from(number).map(GroupId).map_err(|_| "connect: at most 65536 groups".to_owned())?;
         for _ in 0..share.count {
-            let port = share.port.unwrap_or_else(|| ports[places.len() % ports.len()]);
-            places.push(Place { port, group });
+            let port = share.port.unwrap_or_else(|| ports[routes.len() % ports.len()]);
+            routes.push(Route { address: SocketAddr::new(ip, port), source: None, group, player: NO_PLAYER });
         }
     }
-    Ok(places)
+    Ok(routes)
 }
 
 /// Whether every group names its port.
@@ -43,10 +40,10 @@ fn is_placed(command: &Connect) -> bool {
     command.groups.as_ref().is_some_and(|groups| groups.iter().all(|group| group.port.is_some()))
 }
 
-/// Deals the places to threads in turn, `counts[thread]` each, so that every group is on every thread.
-pub(crate) fn deal(places: &[Place], counts: &[usize]) -> Vec<Box<[Place]>> {
-    let mut hands: Vec<Vec<Place>> = counts.iter().map(|count| Vec::with_capacity(*count)).collect();
-    let mut rest = places.iter();
+/// Deals the routes to threads in turn, `counts[thread]` each, so that every group is on every thread.
+pub(crate) fn deal(routes: &[Route], counts: &[usize]) -> Vec<Vec<Route>> {
+    let mut hands: Vec<Vec<Route>> = counts.iter().map(|count| Vec::with_capacity(*count)).collect();
+    let mut rest = routes.iter();
     while !rest.as_slice().is_empty() {
         let before = rest.as_slice().len();
         for (hand, count) in hands.iter_mut().zip(counts) {
@@ -58,7 +55,7 @@ pub(crate) fn deal(places: &[Place], counts: &[usize]) -> Vec<Box<[Place]>> {
             break;
         }
     }
-    hands.into_iter().map(Vec::into_boxed_slice).collect()
+    hands
 }
 
 #[cfg(test)]
@@ -68,8 +65,8 @@ mod tests {
 
     fn placed(fields: &str) -> Result<Vec<(u16, u16)>, String> {
         let line = format!("{{\"cmd\":\"connect\",{fields}}}");
-        let places = places(&Command::parse(&line).and_then(|command| command.fields::<Connect>())?)?;
-        Ok(places.into_iter().map(|Place { port, group }| (port, group.0)).collect())
+        let routes = routes(&Command::parse(&line).and_then(|command| command.fields::<Connect>())?)?;
+        Ok(routes.into_iter().map(|route| (route.address.port(), route.group.0)).collect())
     }
 
     #[test]
@@ -98,10 +95,15 @@ mod tests {
 
     #[test]
     fn every_thread_gets_its_number_and_some_of_every_group() {
-        let place = |number: u16| Place { port: number, group: GroupId(number / 4) };
-        let places: Vec<Place> = (0..8).map(place).collect();
-        let ports = |hand: &[Place]| hand.iter().map(|place| place.port).collect::<Vec<_>>();
-        let hands = deal(&places, &[3, 0, 5]);
+        let route = |port| Route {
+            address: ([127, 0, 0, 1], port).into(),
+            source: None,
+            group: GroupId(port / 4),
+            player: NO_PLAYER,
+        };
+        let routes: Vec<Route> = (0..8).map(route).collect();
+        let ports = |hand: &[Route]| hand.iter().map(|route| route.address.port()).collect::<Vec<_>>();
+        let hands = deal(&routes, &[3, 0, 5]);
         assert_eq!(
             hands.iter().map(|hand| ports(hand)).collect::<Vec<_>>(),
             [vec![0, 2, 4], vec![], vec![1, 3, 5, 6, 7]]

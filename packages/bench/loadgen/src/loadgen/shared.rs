@@ -1,26 +1,8 @@
 //! What the main thread sees of an I/O thread.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::poller::Waker;
-
-/// A thread's part of the answer to `stats`.
-#[derive(Default)]
-pub(crate) struct Stats {
-    pub(crate) open_count: u64,
-    pub(crate) connecting_count: u64,
-    pub(crate) compressed_count: u64,
-    pub(crate) slow_count: u64,
-    pub(crate) frame_count: u64,
-    pub(crate) wire_bytes: u64,
-    pub(crate) closed: BTreeMap<u16, u64>,
-    /// Progress of a plan, by name.
-    pub(crate) plan: Option<(&'static str, Progress)>,
-}
-
-/// Counts of a plan, by the names that they have in the answer.
-pub(crate) type Progress = BTreeMap<&'static str, u64>;
 
 /// State that the main thread and the I/O thread share.
 pub(crate) struct Shared {

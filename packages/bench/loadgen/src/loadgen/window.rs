@@ -10,34 +10,6 @@ use super::sequence::{Followed, Sequence};
 use crate::clock::wall_us;
 use crate::latencies::Latencies;
 
-/// What a window counts.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Plan {
-    pub(crate) has_sequence: bool,
-    pub(crate) latency: bool,
-    pub(crate) fanout: bool,
-    /// Latencies of each message of each group.
-    pub(crate) by_sequence: bool,
-    pub(crate) clock: Clock,
-    pub(crate) first_sequence: Option<u64>,
-    pub(crate) timeline_us: u64,
-}
-
-impl Plan {
-    pub(crate) fn of(command: &Count) -> Self {
-        Self {
-            has_sequence: command.seq_field,
-            latency: command.latency,
-            // The last receipt of each message is among its latencies.
-            fanout: command.fanout && !command.by_seq,
-            by_sequence: command.by_seq,
-            clock: command.clock,
-            first_sequence: command.first_seq,
-            timeline_us: command.timeline_ms * 1_000,
-        }
-    }
-}
-
 /// Frames, and the faults in their order.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Counts {
@@ -47,15 +19,6 @@ pub(crate) struct Counts {
     pub(crate) reordered_count: u64,
 }
 
-impl Counts {
-    pub(crate) fn add(&mut self, other: Self) {
-        self.frame_count += other.frame_count;
-        self.gap_count += other.gap_count;
-        self.duplicate_count += other.duplicate_count;
-        self.reordered_count += other.reordered_count;
-    }
-}
-
 /// Counts of one read, added to the window at once.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Tally {
@@ -63,8 +26,9 @@ pub(crate) struct Tally {
     pub(crate) payload_bytes: u64,
 }
 
+#[derive(Default)]
 pub(crate) struct Window {
-    pub(crate) plan: Plan,
+    pub(crate) plan: Count,
     pub(crate) number: u32,
     pub(crate) began_us: u64,
     /// Of connections that read freely.
@@ -83,7 +47,7 @@ pub(crate) struct Window {
     pub(crate) receipts: Receipts,
     /// The publishers' clock less `CLOCK_MONOTONIC`, at the last read.
     clock_ahead_us: u64,
-    /// Frames per `timeline_us`.
+    /// Frames per `timelineMs`.
     pub(crate) timeline: Vec<u64>,
 }
 
@@ -91,27 +55,17 @@ pub(crate) struct Window {
 const MAX_TIMELINE_ENTRIES: usize = 100_000;
 
 impl Window {
-    pub(crate) fn new(plan: Plan, number: u32, began_us: u64) -> Self {
-        Self {
-            plan,
-            number,
-            began_us,
-            counts: Counts::default(),
-            slow_counts: Counts::default(),
-            other_count: 0,
-            compressed_count: 0,
-            payload_bytes: 0,
-            wire_bytes: 0,
-            read_count: 0,
-            first_sequence: None,
-            first_frame_us: None,
-            last_frame_us: None,
-            latencies: Latencies::new(),
-            fanouts: Fanouts::new(began_us, plan.first_sequence),
-            receipts: Receipts::default(),
-            clock_ahead_us: 0,
-            timeline: Vec::new(),
-        }
+    pub(crate) fn new(plan: Count, number: u32, began_us: u64) -> Self {
+        Self { plan, number, began_us, fanouts: Fanouts::new(began_us, plan.first_seq), ..Self::default() }
+    }
+
+    /// Adds what another thread has of the same window, apart from its sums.
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.began_us = self.began_us.min(other.began_us);
+        self.timeline.resize(self.timeline.len().max(other.timeline.len()), 0);
+        self.timeline.iter_mut().zip(&other.timeline).for_each(|(total, frames)| *total += frames);
+        self.fanouts.merge(other.fanouts);
+        self.receipts.merge(other.receipts);
     }
 
     /// Compares the clocks at `now_us`, the time of a read. `CLOCK_REALTIME` may be adjusted at any time.
@@ -128,7 +82,7 @@ impl Window {
         if connection.window != self.number {
             connection.window = self.number;
             connection.has_counted = false;
-            connection.sequence = self.plan.first_sequence.map_or(Sequence::anywhere(), Sequence::before);
+            connection.sequence = self.plan.first_seq.map_or(Sequence::anywhere(), Sequence::before);
         }
     }
 
@@ -141,7 +95,7 @@ impl Window {
         fields: &mut Fields,
         now_us: u64,
     ) -> bool {
-        if !self.plan.has_sequence {
+        if !self.plan.seq_field {
             return true;
         }
         let Some((sequence, after)) = fields.sequence(payload) else {
@@ -160,7 +114,7 @@ impl Window {
             let ahead_us = self.clock_ahead_us;
             let mut sent_us = || fields.sent_us(payload, after).map(|sent_us| sent_us.wrapping_sub(ahead_us));
             let is_again = followed == Followed::Again;
-            let latency_us = if self.plan.by_sequence && !is_again {
+            let latency_us = if self.plan.by_seq && !is_again {
                 sent_us().map(|sent_us| self.receipts.received(connection.group, sequence, now_us, sent_us))
             } else if self.plan.fanout && !is_again {
                 self.fanouts.received(sequence, now_us, sent_us)
@@ -219,7 +173,7 @@ impl Window {
         self.counts.frame_count += tally.frame_count;
         self.first_frame_us.get_or_insert(now_us);
         self.last_frame_us = Some(now_us);
-        let entry = now_us.saturating_sub(self.began_us) / self.plan.timeline_us;
+        let entry = now_us.saturating_sub(self.began_us) / (self.plan.timeline_ms * 1_000);
         let entry = (entry as usize).min(MAX_TIMELINE_ENTRIES - 1);
         if entry >= self.timeline.len() {
             self.timeline.resize(entry + 1, 0);

@@ -79,12 +79,10 @@ impl Worker {
         if !self.poll_interval.is_zero() && self.connections.ready_count() > 0 {
             std::thread::sleep(self.poll_interval);
         }
-        let began_us = self.jobs.clients().map(|_| now_us());
+        let began_us = self.jobs.is_timed().then(now_us);
         self.connections.wait(deadline_us)?;
-        if let Some(began_us) = began_us
-            && let Some(clients) = self.jobs.clients()
-        {
-            clients.woke(began_us, &mut self.connections);
+        if let Some(began_us) = began_us {
+            self.jobs.woke(began_us, &mut self.connections);
         }
         Ok(())
     }

@@ -109,7 +109,7 @@ impl Server {
             ends_us: began_us + duration_us,
             count: 0,
             first_sequence: self.last_sequence + 1,
-            late: Latencies::new(),
+            late: Latencies::default(),
             ended_us: None,
         });
         Ok(())

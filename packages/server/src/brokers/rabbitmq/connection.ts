@@ -17,7 +17,9 @@ export interface ConnectionOptions {
 /** One AMQP connection. It never reconnects. */
 export class AmqpConnection {
   readonly #model: ChannelModel
-  /** amqplib has no call to destroy its socket, and writes each frame by itself. */
+  /** Destroys the socket: amqplib has no call for that, but hands its socket options to Node. */
+  readonly #socket: AbortController
+  /** The same socket, unless it is of TLS: amqplib writes each frame by itself. */
   readonly #sockets: OpenedSockets
   #isEnded = false
 
@@ -35,14 +37,16 @@ export class AmqpConnection {
   ): Promise<AmqpConnection> {
     const { vhost, tls } = address
     const secure = tls === undefined ? undefined : await secureContextOf(tls)
-    signal.throwIfAborted()
+    const socket = new AbortController()
     const sockets = new OpenedSockets()
-    const abort = () => sockets.destroy(new Error('the attempt was given up'))
-    signal.addEventListener('abort', abort, { once: true })
+    const abort = () => socket.abort(signal.reason)
+    if (signal.aborted) abort()
+    else signal.addEventListener('abort', abort, { once: true })
     const heartbeat = Math.max(MIN_AMQP_HEARTBEAT_SECONDS, Math.ceil(options.heartbeatMs / 1_000))
     const protocol = tls === undefined ? 'amqp' : 'amqps'
     const socketOptions = {
       noDelay: true,
+      signal: socket.signal,
       writableHighWaterMark: BATCH_BYTES,
       clientProperties: { connection_name: options.name },
       ...(tls === undefined ? undefined : { ...secure, rejectUnauthorized: tls.isVerified }),
@@ -50,15 +54,21 @@ export class AmqpConnection {
     }
     try {
       const model = await sockets.run(() => connect({ ...host, protocol, vhost, heartbeat }, socketOptions))
-      return new AmqpConnection(model, sockets, onEnd)
+      return new AmqpConnection(model, socket, sockets, onEnd)
     } finally {
       sockets.end()
       signal.removeEventListener('abort', abort)
     }
   }
 
-  private constructor(model: ChannelModel, sockets: OpenedSockets, onEnd: (cause: Error) => void) {
+  private constructor(
+    model: ChannelModel,
+    socket: AbortController,
+    sockets: OpenedSockets,
+    onEnd: (cause: Error) => void,
+  ) {
     this.#model = model
+    this.#socket = socket
     this.#sockets = sockets
     const end = (cause?: Error) => {
       if (this.#isEnded) return
@@ -76,7 +86,7 @@ export class AmqpConnection {
     this.#model.on('unblocked', () => onChange(false))
   }
 
-  /** What is sent in this turn of the event loop goes out together. */
+  /** What is sent in a turn of the event loop goes out together. No gain with TLS. */
   batch(): void {
     this.#sockets.batch()
   }
@@ -101,7 +111,7 @@ export class AmqpConnection {
   /** Ends the connection at once: pending calls reject. */
   destroy(): void {
     this.#isEnded = true
-    this.#sockets.destroy(new Error('the connection was given up'))
+    this.#socket.abort(new Error('the connection was given up'))
   }
 }
 

@@ -7,9 +7,9 @@ const CHANNEL = 'net.client.socket'
 const MAX_IDLE_TURNS = 2
 
 /**
- * The sockets that a library opens during one call, so that they can be destroyed, then or later.
+ * The sockets that a library opens during one call, so that they can be destroyed or batched, then or later.
  *
- * Node tells of every new client socket on a diagnostics channel. The async context tells which of them belong to the call.
+ * Node tells of every new client socket on a diagnostics channel, but of none that `tls.connect` opens. The async context tells which of them belong to the call.
  * Call {@link end} when the call has settled: while any async context is kept, a promise costs Node 20 three times as much.
  */
 export class OpenedSockets {
@@ -38,11 +38,11 @@ export class OpenedSockets {
 
   /**
    * Sends what the library writes in each turn of the event loop with one call of the system per socket, from now until it
-   * writes nothing more. TLS encrypts above the sockets that Node tells of: it gains nothing.
+   * writes nothing more.
    */
   batch(): void {
     this.#idleTurns = 0
-    if (this.#isBatching) return
+    if (this.#isBatching || this.#sockets.size === 0) return
     this.#isBatching = true
     for (const socket of this.#sockets) socket.cork()
     setImmediate(this.#sendTurn)
@@ -62,13 +62,10 @@ export class OpenedSockets {
     setImmediate(this.#sendTurn)
   }
 
-  /**
-   * Destroys the sockets of the call: those there are, and those it opens later.
-   * @param cause For a library that hears of the end of a socket by its `error` alone.
-   */
-  destroy(cause?: Error): void {
+  /** Destroys the sockets of the call: those there are, and those it opens later. */
+  destroy(): void {
     this.#isDestroyed = true
-    for (const socket of this.#sockets) socket.destroy(cause)
+    for (const socket of this.#sockets) socket.destroy()
   }
 
   /** Stops watching; the sockets live on until `destroy`. */

@@ -1,96 +1,84 @@
-import type { OptionSpec } from '../spec.js'
+import { choice, integer, list, text, toggle } from '../spec.js'
 import { checkFileName, checkHost } from './checks.js'
 
 /** Where the server listens, and what it serves there. */
-export const ADDRESS_OPTIONS = [
-  {
-    name: 'host',
-    section: 'Address',
-    flag: 'host',
-    type: 'text',
+export const ADDRESS_OPTIONS = {
+  /** Address to bind; default `127.0.0.1`. */
+  host: text({
     placeholder: 'address',
     default: '127.0.0.1',
     check: checkHost,
     help: 'Address to bind; `0.0.0.0` or `::` binds every address.',
     detail: 'The default accepts connections from this machine only, so a first try exposes nothing.',
-  },
-  {
-    name: 'port',
-    section: 'Address',
-    flag: 'port',
+  }),
+  /** Port to bind, 0 for a free one; default 8080. */
+  port: integer({
     shortFlag: 'p',
-    type: 'integer',
     min: 0,
     max: 65_535,
     default: 8080,
     help: 'Port to bind; `0` picks a free one.',
     detail: 'Without flag, `WEBMQ_PORT` and config file, the variable `PORT` of hosting platforms is used.',
-  },
-  {
-    name: 'path',
-    section: 'Address',
-    flag: 'path',
-    type: 'text',
+  }),
+  /** Path of the WebSocket endpoint; default `/ws`. */
+  path: text({
     placeholder: 'path',
     default: '/ws',
     check: (value) => (/^\/[^\s?#]*$/.test(value) ? undefined : 'a path that starts with / and has no query'),
     help: 'Path of the WebSocket endpoint; upgrades to other paths get a 404.',
-  },
-  {
-    name: 'adminPort',
-    section: 'Address',
-    flag: 'admin-port',
-    type: 'integer',
+  }),
+  /** Second port, for `/health`, `/ready` and `/metrics` alone, 0 for a free one; default off. */
+  adminPort: integer({
     min: 0,
     max: 65_535,
     defaultText: 'off',
     help: 'Second port, for `/health`, `/ready` and `/metrics` alone; `0` picks a free one.',
     detail:
       'It has sockets and limits of its own, so clients cannot keep probes out, and it answers while the server waits for its broker and while it drains. The public port then serves no `/metrics`, and only the short form of `/health` and `/ready`.',
-  },
-  {
-    name: 'adminHost',
-    section: 'Address',
-    flag: 'admin-host',
-    type: 'text',
+  }),
+  /** Address to bind `adminPort` to; default `127.0.0.1`. */
+  adminHost: text({
     placeholder: 'address',
     default: '127.0.0.1',
     check: checkHost,
     help: 'Address to bind `adminPort` to.',
     detail: 'Everyone who can reach an address beyond loopback may read the metrics there, unless `metrics` is `off`.',
-  },
-  {
-    name: 'demo',
-    section: 'Address',
-    flag: 'demo',
-    type: 'switch',
-    default: false,
+  }),
+  /** Serves the demo page at `/`; default false. */
+  demo: toggle({
     help: 'Serve the demo page at `/`.',
     detail: 'Off by default, so that production servers show no unexpected page.',
-  },
-  {
-    name: 'tls.certFile',
-    section: 'Address',
+  }),
+  'tls.certFile': list({
     flag: 'tls-cert',
-    type: 'list',
     takesText: true,
     placeholder: 'file',
-    defaultText: 'none',
     check: checkFileName,
     help: 'PEM file with the certificate chain, to serve `wss://` and `https://` without a proxy.',
     detail:
       'With several, a client gets the one with the host name that it asks for; the first is for all others. New files are used without a restart. [tls.md](tls.md) has the rules.',
-  },
-  {
-    name: 'tls.keyFile',
-    section: 'Address',
+  }),
+  'tls.keyFile': list({
     flag: 'tls-key',
-    type: 'list',
     takesText: true,
     placeholder: 'file',
-    defaultText: 'none',
     check: checkFileName,
     help: 'PEM file with the private key of the certificate; with several certificates, one for each, in the same order.',
     detail: 'Without a passphrase. The files are read as the user of the process, at the start and at every renewal.',
-  },
-] as const satisfies readonly OptionSpec[]
+  }),
+  /** Whether event streams are served; default `on`. */
+  sse: choice({
+    choices: ['on', 'off'],
+    default: 'on',
+    help: 'Whether event streams (SSE) are served at `ssePath`: `on` or `off`.',
+    detail:
+      'The same rules hold for them as for WebSockets: tokens, origins and limits. [sse.md](sse.md) has the events. The transports `native` and `ws` serve them, on their own port only.',
+  }),
+  /** Path of event streams; default `/sse`. */
+  ssePath: text({
+    placeholder: 'path',
+    default: '/sse',
+    check: (value) => (/^\/[^\s?#]*$/.test(value) ? undefined : 'a path that starts with / and has no query'),
+    help: 'Path of event streams.',
+  }),
+}

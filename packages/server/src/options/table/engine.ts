@@ -1,65 +1,47 @@
 import { availableParallelism } from 'node:os'
-import type { OptionSpec } from '../spec.js'
+import { choice, integer, toggle } from '../spec.js'
 import { MIB } from './checks.js'
 
 /** The transport and its work. */
-export const ENGINE_OPTIONS = [
-  {
-    name: 'transport',
-    section: 'Engine',
-    flag: 'transport',
-    type: 'choice',
+export const ENGINE_OPTIONS = {
+  /** Transport that handles the sockets; default `auto`: native where it loads, otherwise `ws`. */
+  transport: choice({
     choices: ['auto', 'native', 'ws', 'uws'],
     default: 'auto',
     help: 'Transport that handles the sockets: `native` (the Rust engine), `ws` (every platform), `uws` (uWebSockets.js) or `auto`.',
     detail:
       '`auto` takes `native` where it loads, otherwise `ws`; one line of the log and `/health` say which, and why. `native` writes from several threads. `ws` runs on the event loop and delivers several times fewer messages per core. uWebSockets.js is not part of the package; the error message says how to install it.',
-  },
-  {
-    name: 'threads',
-    section: 'Engine',
-    flag: 'threads',
-    type: 'integer',
+  }),
+  /** I/O threads of the native transport; default one less than cores, at least 1. */
+  threads: integer({
     min: 1,
     max: 256,
     default: () => Math.max(1, availableParallelism() - 1),
     defaultText: 'cores - 1, at least 1',
     help: 'I/O threads of the native transport.',
     detail: 'One core stays free for JavaScript. With a thread on every core, routing waits for writing.',
-  },
-  {
-    name: 'flushIntervalMs',
-    section: 'Engine',
-    flag: 'flush-interval',
-    type: 'integer',
-    unit: 'ms',
+  }),
+  /** Time that a busy I/O thread may delay messages to share writes; default 10, 0 disables it. */
+  flushIntervalMs: integer({
     min: 0,
     max: 1_000,
     default: 10,
     help: 'Time that a busy I/O thread may delay messages, so that several share one write; `0` disables it.',
     detail:
       'An idle thread always sends at once. Without the delay, 1,000 messages per second to 1,000 clients use a whole core; with 10 ms they use less than half of one. For the native transport.',
-  },
-  {
-    name: 'compression',
-    section: 'Engine',
-    flag: 'compression',
-    type: 'switch',
-    default: false,
+  }),
+  /** Compresses messages for clients that offer permessage-deflate; default false. */
+  compression: toggle({
     help: 'Compress messages for clients that offer permessage-deflate (RFC 7692), as all browsers do.',
     detail:
       'Off by default: small messages hardly shrink, and every client pays for decompression. A message to many receivers is compressed once per process (`uws`: once per receiver). There is no context takeover, so connections need no extra memory and messages reveal nothing about each other. Leave it off if one message mixes a secret with text of other users, because its size then reveals the secret. Clients that ask for a `server_max_window_bits` below 15 get no compression.',
-  },
-  {
-    name: 'compressionThresholdBytes',
-    section: 'Engine',
-    flag: 'compression-threshold',
-    type: 'integer',
-    unit: 'bytes',
+  }),
+  /** Smallest message to compress, including its header; default 1,024. */
+  compressionThresholdBytes: integer({
     min: 0,
     max: 64 * MIB,
     default: 1024,
     help: 'Smallest message to compress, including its header.',
     detail: 'Compressing messages that fit into one packet would waste CPU time.',
-  },
-] as const satisfies readonly OptionSpec[]
+  }),
+}

@@ -1,14 +1,15 @@
+import { isPattern } from 'webmq-client/protocol'
 import { HISTORY_RULE_FORM, parseHistoryRule } from '../../ports/history-rules.js'
-import type { OptionSpec } from '../spec.js'
+import { integer, list } from '../spec.js'
 import { GIB, MAX_TIMER_MS, MIB } from './checks.js'
 
-/** What is logged, and for how long; message ids. */
-export const HISTORY_OPTIONS = [
-  {
-    name: 'history',
-    section: 'History',
-    flag: 'history',
-    type: 'list',
+/** What is logged, and for how long; message ids; what messages say about themselves; the last message of each key. */
+export const HISTORY_OPTIONS = {
+  /**
+   * Keys to log, and how much of each: `chat.#=100,10m` keeps the newest 100 messages of each key for ten minutes.
+   * Default: all keys with the memory broker, otherwise none.
+   */
+  history: list({
     separator: ';',
     placeholder: 'rule',
     defaultText: 'with the memory broker `#=10000`, otherwise nothing',
@@ -16,51 +17,75 @@ export const HISTORY_OPTIONS = [
     help: 'Keys to log, for replay after a reconnect and for history: `chat.#=100,10m`.',
     detail:
       'The first rule whose pattern matches a key applies to it. Messages of keys without a rule are not logged. `messages` limits how many of the newest messages a request by number or time gets, `age` how old they may be. Every node keeps a copy of the log, limited by the next two options. All nodes of a system must have the same rules. In one text, as in the environment variable, separate rules with `;`.',
-  },
-  {
-    name: 'historyMaxMessages',
-    section: 'History',
-    flag: 'history-max-messages',
-    type: 'integer',
+  }),
+  /** Messages that a node and its broker keep in the log; default 10,000. */
+  historyMaxMessages: integer({
     min: 0,
     max: 100_000_000,
     default: 10_000,
     help: 'Messages that a node and its broker keep in the log, over all keys; the oldest are dropped first.',
     detail: '`0` keeps none; every reconnect is then a gap.',
-  },
-  {
-    name: 'historyMaxBytes',
-    section: 'History',
+  }),
+  /** Bytes that a node and its broker keep in the log; default 16 MiB. */
+  historyMaxBytes: integer({
     flag: 'history-max-bytes',
-    type: 'integer',
-    unit: 'bytes',
     min: 0,
     max: 64 * GIB,
     default: 16 * MIB,
     help: 'Bytes that a node and its broker keep in the log; the oldest messages are dropped first.',
-  },
-  {
-    name: 'dedupeWindowMs',
-    section: 'History',
-    flag: 'dedupe-window',
-    type: 'integer',
-    unit: 'ms',
+  }),
+  /** Time that message ids are remembered to find duplicates; default 120,000. */
+  dedupeWindowMs: integer({
     min: 0,
     max: MAX_TIMER_MS,
     default: 120_000,
     help: 'Time that message ids are remembered to find duplicates; `0` disables it.',
     detail:
       'After a reconnect, clients publish unanswered messages again. Without the window, some would be delivered twice.',
-  },
-  {
-    name: 'dedupeMaxIds',
-    section: 'History',
-    flag: 'dedupe-max-ids',
-    type: 'integer',
+  }),
+  /** Most message ids that are remembered; default 100,000. */
+  dedupeMaxIds: integer({
     min: 0,
     max: 10_000_000,
     default: 100_000,
     help: 'Most message ids that are remembered; the oldest are dropped first.',
     detail: 'The stream of NATS holds at least so many messages, within `historyMaxBytes`.',
-  },
-] as const satisfies readonly OptionSpec[]
+  }),
+  /** Patterns of the keys whose messages say who published them, and when. Default: none. */
+  meta: list({
+    separator: ';',
+    placeholder: 'pattern',
+    check: (value) => (isPattern(value) ? undefined : 'a pattern, such as `chat.#`'),
+    help: 'Keys whose messages say who published them, and when: `chat.#`. Listeners ask for it with `meta`.',
+    detail:
+      'The server stamps each message of these keys with the user of the publisher, its own time, and an id. Whoever may listen to a key may ask for them, so name no keys whose publishers must stay unknown. All nodes of a system must have the same patterns. In one text, as in the environment variable, separate patterns with `;`. [docs/protocol.md](protocol.md#15-messages-that-say-who-and-when) has the details.',
+  }),
+  /** Patterns of the keys whose last message is kept, for state topics: `prices.#`. Default: none. */
+  retain: list({
+    separator: ';',
+    placeholder: 'pattern',
+    defaultText: 'no key is retained',
+    check: (value) => (isPattern(value) ? undefined : 'a pattern, as in prices.#'),
+    help: 'Keys whose last message is kept, for `state` of a client: `prices.#`.',
+    detail:
+      'The last message of such a key stays readable when the log has dropped it. An empty payload removes the key. Retained keys are logged, also without a rule of `history`. All nodes of a system must have the same patterns. Not with a mesh. In one text, as in the environment variable, separate patterns with `;`.',
+  }),
+  /** Most keys that are retained; default 2,000. */
+  retainMaxKeys: integer({
+    min: 1,
+    max: 10_000_000,
+    default: 2_000,
+    help: 'Most keys that are retained; a publish to a further key is refused with `E_STATE_LIMIT`.',
+    detail:
+      'At most a quarter of `historyMaxMessages`, except with the memory broker: the log of a broker between machines also carries the retained messages.',
+  }),
+  /** Most bytes of retained keys and payloads; default 4 MiB. */
+  retainMaxBytes: integer({
+    flag: 'retain-max-bytes',
+    min: 1,
+    max: 16 * GIB,
+    default: 4 * MIB,
+    help: 'Most bytes of retained keys and payloads; a publish beyond is refused with `E_STATE_LIMIT`.',
+    detail: 'At most a quarter of `historyMaxBytes`, except with the memory broker.',
+  }),
+}

@@ -1,58 +1,46 @@
-import type { OptionSpec } from '../spec.js'
+import { OVERRIDABLE_LIMITS } from '../../identity/limit-overrides.js'
+import { OVERFLOW_RULE_FORM, parseOverflowRule } from '../../patterns/overflow-rules.js'
+import { integer, list } from '../spec.js'
 import { GIB, MIB } from './checks.js'
 
-const limit = { section: 'Limits', type: 'integer' } as const
-
-/** Bounds of connections, messages and patterns. */
-export const LIMITS_OPTIONS = [
-  {
-    ...limit,
-    name: 'maxPayloadBytes',
-    flag: 'max-payload',
-    unit: 'bytes',
+/** Bounds of connections, messages and patterns; how fast clients may publish; what readers that lag get. */
+export const LIMITS_OPTIONS = {
+  /** Largest payload; default 256 KiB. */
+  maxPayloadBytes: integer({
     min: 1,
     max: 64 * MIB,
     default: 256 * 1024,
     help: 'Largest payload of one message; a larger one is refused with `E_PAYLOAD_TOO_LARGE`.',
     detail:
       'A much larger message closes the connection with 1009. Without the limit, one publisher could fill the memory of all nodes and clients.',
-  },
-  {
-    ...limit,
-    name: 'maxOutboxBytes',
-    flag: 'max-outbox',
-    unit: 'bytes',
+  }),
+  /** Bytes that may wait for one connection, at least `maxPayloadBytes` + 4,096; default 1 MiB. */
+  maxOutboxBytes: integer({
     min: 8192,
     max: GIB,
     default: MIB,
     help: 'Bytes that may wait for one connection; a client that reads too slowly is closed with 4008.',
     detail:
       'Without the limit, one slow client grows the memory of the server until it crashes. At least `maxPayloadBytes` + 4,096. Replays use half of it, and a single message all of it. Answers keep their place behind replayed messages: a slow client gets the `ok` of a publish once it has read those, at most half of this limit.',
-  },
-  {
-    ...limit,
-    name: 'maxHeaderBytes',
-    flag: 'max-header',
-    unit: 'bytes',
+  }),
+  /** Largest request head; default 8 KiB. */
+  maxHeaderBytes: integer({
     min: 1024,
     max: MIB,
     default: 8192,
     help: 'Largest request head; larger ones get a 431.',
     detail: 'A request that never ends uses no more memory than this.',
-  },
-  {
-    ...limit,
-    name: 'maxConnections',
-    flag: 'max-connections',
+  }),
+  /** Most open connections, 0 for as many as the descriptor limit allows; default 0. */
+  maxConnections: integer({
     min: 0,
     max: 10_000_000,
     default: 0,
     help: 'Most open connections; further ones get a 503.',
     detail: '`0` allows as many as the descriptor limit does. A lower limit keeps descriptors free for health checks.',
-  },
-  {
-    ...limit,
-    name: 'maxConnectionsPerAddress',
+  }),
+  /** Open connections and handshakes of one address that is neither loopback nor private; default 1,000. */
+  maxConnectionsPerAddress: integer({
     flag: 'max-per-address',
     reloadable: true,
     min: 1,
@@ -61,10 +49,9 @@ export const LIMITS_OPTIONS = [
     help: 'Open connections and handshakes of one client address; further ones are refused with 503.',
     detail:
       'Otherwise one machine could take all connections. An IPv6 address counts as its /64. Loopback and private addresses are not counted, because behind them is usually a proxy; count there instead. Raise it if your proxy has a public address.',
-  },
-  {
-    ...limit,
-    name: 'maxConnectionsPerUser',
+  }),
+  /** Open connections of one user to this node; default 100. */
+  maxConnectionsPerUser: integer({
     flag: 'max-per-user',
     reloadable: true,
     min: 1,
@@ -72,10 +59,9 @@ export const LIMITS_OPTIONS = [
     default: 100,
     help: 'Open connections of one user (`sub` of the token) to this node; further ones are closed with 4013.',
     detail: 'Otherwise one user, or a bug in a page, could take all connections. Anonymous clients are not counted.',
-  },
-  {
-    ...limit,
-    name: 'maxListensPerConnection',
+  }),
+  /** Patterns per connection; default 128. */
+  maxListensPerConnection: integer({
     flag: 'max-listens',
     reloadable: true,
     min: 0,
@@ -83,10 +69,9 @@ export const LIMITS_OPTIONS = [
     default: 128,
     help: 'Patterns that one connection may listen to; further ones are refused with `E_LISTEN_LIMIT`.',
     detail: 'Prevents one client from filling the routing table.',
-  },
-  {
-    ...limit,
-    name: 'maxSearchListensPerConnection',
+  }),
+  /** Patterns per connection with a `#` before their last word; default 16. */
+  maxSearchListensPerConnection: integer({
     flag: 'max-search-listens',
     reloadable: true,
     min: 0,
@@ -95,10 +80,9 @@ export const LIMITS_OPTIONS = [
     help: 'Patterns with a `#` before their last word that one connection may listen to.',
     detail:
       'Such patterns (`#.error`, `a.#.b`) have to be searched in every key, so they are the dearest to match. Further ones are refused with `E_LISTEN_LIMIT`. Listeners in the process do not count.',
-  },
-  {
-    ...limit,
-    name: 'maxRequestsPerConnection',
+  }),
+  /** Requests of a connection that may wait for a reply; default 256. */
+  maxRequestsPerConnection: integer({
     flag: 'max-requests',
     reloadable: true,
     min: 0,
@@ -106,11 +90,9 @@ export const LIMITS_OPTIONS = [
     default: 256,
     help: 'Requests of one connection that may wait for a reply; further ones are refused with `E_RATE_LIMIT`.',
     detail: 'A request that waits takes memory on two nodes. A node holds at most 65,536.',
-  },
-  {
-    ...limit,
-    name: 'maxWords',
-    flag: 'max-words',
+  }),
+  /** Words of a key, and of a pattern of a client; default 32. */
+  maxWords: integer({
     reloadable: true,
     min: 1,
     max: 128,
@@ -118,22 +100,18 @@ export const LIMITS_OPTIONS = [
     help: 'Most words of a key, and of a pattern of a client or a token.',
     detail:
       'Matching costs time for each word. Longer keys are refused with `E_KEY_INVALID`, longer patterns with `E_PATTERN_INVALID`; a token with a longer pattern is refused with `E_TOKEN_INVALID`. Messages from other programs at the broker may have more words.',
-  },
-  {
-    ...limit,
-    name: 'maxHashes',
-    flag: 'max-hashes',
+  }),
+  /** `#` in a pattern of a client; default 3. */
+  maxHashes: integer({
     reloadable: true,
     min: 1,
     max: 128,
     default: 3,
     help: 'Most `#` in a pattern of a client or a token.',
     detail: 'Every `#` multiplies the places where the rest of a pattern may begin. Refused as longer patterns are.',
-  },
-  {
-    ...limit,
-    name: 'workPerSecond',
-    flag: 'work-per-second',
+  }),
+  /** Work that one connection may cause per second, in units of about a microsecond; default 500,000. */
+  workPerSecond: integer({
     reloadable: true,
     min: 1000,
     max: 1_000_000_000,
@@ -141,28 +119,83 @@ export const LIMITS_OPTIONS = [
     help: 'Work that one connection may cause per second, in units of about a microsecond of one core.',
     detail:
       'Each request costs units by its size and kind: a publish one or two, a read of the log one per few messages. A connection that has used up its work is not read until it has some again, so one client cannot take the whole event loop from the others. With the `uws` transport, which cannot stop reading, its messages are then refused with `E_RATE_LIMIT`.',
-  },
-  {
-    ...limit,
-    name: 'workBurst',
-    flag: 'work-burst',
+  }),
+  /** Work that one connection may cause at once after it was idle; default 500,000. */
+  workBurst: integer({
     reloadable: true,
     min: 1000,
     max: 1_000_000_000,
     default: 500_000,
     help: 'Units of work that one connection may cause at once after it was idle.',
     detail: 'Clients send much when they connect: their listens, replays, and what they could not publish before.',
-  },
-  {
-    ...limit,
-    name: 'maxPatternBytes',
+  }),
+  /** Estimated memory of the patterns that a node routes; default 1 GiB. */
+  maxPatternBytes: integer({
     flag: 'max-pattern-memory',
-    unit: 'bytes',
     min: 65_536,
     max: 64 * GIB,
     default: GIB,
     help: 'Estimated memory of the patterns that a node routes; new ones are then refused with `E_LISTEN_LIMIT`.',
     detail:
       'Listeners of one pattern share its memory. A million patterns such as `orders.4711.status` count as 660 MiB. Without the limit, many connections with long patterns could fill the memory of the node.',
-  },
-] as const satisfies readonly OptionSpec[]
+  }),
+  /** Listens of one user to this node; default unlimited. */
+  maxListensPerUser: integer({
+    defaultText: 'unlimited',
+    ...OVERRIDABLE_LIMITS.maxListensPerUser,
+    help: 'Listens of all connections of one user to this node; further ones are refused with `E_LISTEN_LIMIT`.',
+    detail:
+      'The user is the `sub` of the token; anonymous clients are not counted. A token may replace this limit, and those below, with the claim `webmq.limits`.',
+  }),
+  /** Publishes of one connection per second; default unlimited. */
+  maxPublishesPerSecond: integer({
+    defaultText: 'unlimited',
+    ...OVERRIDABLE_LIMITS.maxPublishesPerSecond,
+    help: 'Publishes of one connection per second; further ones are refused with `E_RATE_LIMIT`.',
+    detail:
+      'Without it, `workPerSecond` alone limits a connection. A refused publish says when to try again; the client library sends it again by itself, in order.',
+  }),
+  /** Bytes of payload that one connection may publish per second; default unlimited. */
+  maxPublishBytesPerSecond: integer({
+    unit: 'bytes',
+    defaultText: 'unlimited',
+    ...OVERRIDABLE_LIMITS.maxPublishBytesPerSecond,
+    help: 'Bytes of payload that one connection may publish per second; further publishes are refused with `E_RATE_LIMIT`.',
+    detail:
+      'A payload larger than the burst passes too. Further publishes are refused for the time that it takes at the rate.',
+  }),
+  /** Publishes of one user to this node per second; default unlimited. */
+  maxPublishesPerSecondPerUser: integer({
+    defaultText: 'unlimited',
+    ...OVERRIDABLE_LIMITS.maxPublishesPerSecondPerUser,
+    help: 'Publishes of all connections of one user to this node per second, those over HTTP included.',
+    detail: 'Otherwise a user could open connections until none of them reaches its own limit.',
+  }),
+  /** Bytes of payload that one user may publish to this node per second; default unlimited. */
+  maxPublishBytesPerSecondPerUser: integer({
+    unit: 'bytes',
+    defaultText: 'unlimited',
+    ...OVERRIDABLE_LIMITS.maxPublishBytesPerSecondPerUser,
+    help: 'Bytes of payload that all connections of one user to this node may publish per second.',
+    detail: 'As above, for bytes.',
+  }),
+  /** What may come at once after a rest, as the time in which it would come at these rates; default 2,000. */
+  publishBurstMs: integer({
+    min: 1,
+    max: 3_600_000,
+    default: 2_000,
+    help: 'How much may come at once after a rest, as the time in which it would come at the rate.',
+    detail:
+      'Applies to the four rates above. With 10 publishes per second and `2s`, 20 may come at once. A client that reconnects publishes what it could not before.',
+  }),
+  /** Which messages a slow reader may miss, by pattern: `prices.#=latest`. Default: none; it is disconnected. */
+  slow: list({
+    separator: ';',
+    placeholder: 'rule',
+    defaultText: 'every listen is `disconnect`',
+    check: (value) => (parseOverflowRule(value) === undefined ? OVERFLOW_RULE_FORM : undefined),
+    help: 'Which messages a slow reader may miss, by pattern: `prices.#=latest`.',
+    detail:
+      'The first rule whose pattern contains the pattern of a listen applies to it; without one, `disconnect` does. `disconnect` closes the connection with 4008. `drop-oldest` leaves out the oldest messages, and says so with a gap. `latest` leaves out all messages of a key but the newest. A listen may ask for something else. [docs/guarantees.md](guarantees.md#slow-readers) says what each means. In one text, as in the environment variable, separate rules with `;`.',
+  }),
+}

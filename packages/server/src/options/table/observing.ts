@@ -1,37 +1,46 @@
 import { LOG_LEVELS } from '../../base/logger.js'
-import type { OptionSpec } from '../spec.js'
+import { AUDIT_LEVELS } from '../../ports/audit-levels.js'
+import { choice, text } from '../spec.js'
+import { checkFileName } from './checks.js'
 
-/** Logs and metrics. */
-export const OBSERVING_OPTIONS = [
-  {
-    name: 'logLevel',
-    section: 'Logging and metrics',
-    flag: 'log-level',
+/** Logs and metrics, and who did what. */
+export const OBSERVING_OPTIONS = {
+  /** Lowest level to log; default `info`. Ignored with a `logger`. */
+  logLevel: choice({
     reloadable: true,
-    type: 'choice',
     choices: LOG_LEVELS,
     default: 'info',
     help: 'Lowest level to log, to standard error.',
-  },
-  {
-    name: 'logFormat',
-    section: 'Logging and metrics',
-    flag: 'log-format',
-    type: 'choice',
+  }),
+  /** Format of log lines; default `auto`. Ignored with a `logger`. */
+  logFormat: choice({
     choices: ['auto', 'pretty', 'json'],
     default: 'auto',
     help: 'Format of log lines: `auto` is `pretty` on a terminal, otherwise one JSON object per line.',
-  },
-  {
-    name: 'metrics',
-    section: 'Logging and metrics',
-    flag: 'metrics',
+  }),
+  /** Who may read `/metrics`: `local` (this machine), `all` or `off` (nobody). Default `local`. */
+  metrics: choice({
     reloadable: true,
-    type: 'choice',
     choices: ['local', 'all', 'off'],
     default: 'local',
     help: 'Who may read `/metrics` and the reason of a broker outage in `/health` and `/ready`: this machine, all, or nobody.',
     detail:
       'The port is public, but load and broker addresses should not be. `local` accepts requests from a loopback address, to a name such as `localhost`, without headers of a proxy. A proxy that adds no such header must not forward `/metrics`. If Prometheus runs on another machine, use `all` and block the path at the proxy. [docs/operations.md](operations.md) lists the metrics.',
-  },
-] as const satisfies readonly OptionSpec[]
+  }),
+  /** Where the audit log goes: `off`, `stderr`, or the name of a file; default `off`. */
+  auditLog: text({
+    default: 'off',
+    placeholder: 'off|stderr|file',
+    check: checkFileName,
+    help: 'Where to write who connected, listened, was refused and was disconnected: one JSON object per line.',
+    detail:
+      'A file is created for its owner alone, appended to, and opened again on SIGHUP. Lines hold no tokens and no payloads; [docs/security.md](security.md#audit-log) lists their members. A disk that is too slow or full delays nobody: `webmq_audit_lines_total{outcome="dropped"}` counts the lost lines.',
+  }),
+  /** What the audit log has; default `listens`, which is everything. */
+  auditLevel: choice({
+    choices: AUDIT_LEVELS,
+    default: 'listens',
+    help: 'What the audit log has: `refusals` alone, `connections` as well, or also each of the `listens`.',
+    detail: 'Independent of `logLevel`. A client that reconnects with a hundred patterns causes a hundred lines.',
+  }),
+}

@@ -1,49 +1,37 @@
-import type { OptionSpec } from '../spec.js'
+import { integer } from '../spec.js'
 import { GIB, MAX_TIMER_MS, MIB } from './checks.js'
 
-const presence = { section: 'Presence', type: 'integer' } as const
-
 /** Bounds of presence. */
-export const PRESENCE_OPTIONS = [
-  {
-    ...presence,
-    name: 'presenceTtlMs',
-    flag: 'presence-ttl',
-    unit: 'ms',
+export const PRESENCE_OPTIONS = {
+  /** Time until the members of a crashed node are removed on the others; default 15,000. */
+  presenceTtlMs: integer({
     min: 500,
     max: MAX_TIMER_MS,
     default: 15_000,
     help: 'Time until the members of a crashed or disconnected node are removed on all other nodes.',
     detail:
       'A node renews its lease three times within this time. A shorter time detects crashes sooner, but may mistake a busy node for a dead one.',
-  },
-  {
-    ...presence,
-    name: 'presenceLingerMs',
-    flag: 'presence-linger',
-    unit: 'ms',
+  }),
+  /** Time that a member stays after its connection was lost; default 5,000. */
+  presenceLingerMs: integer({
     min: 0,
     max: MAX_TIMER_MS,
     default: 5000,
     help: 'Time that a member stays after its connection was lost.',
     detail:
       'So other clients see no leave when a client reconnects to any node or a page is reloaded. A member that leaves, or whose client closes, is removed at once.',
-  },
-  {
-    ...presence,
-    name: 'presenceMaxDataBytes',
-    flag: 'presence-max-data',
+  }),
+  /** Largest data of one presence member; default 4 KiB. */
+  presenceMaxDataBytes: integer({
     reloadable: true,
-    unit: 'bytes',
     min: 0,
     max: 65_536,
     default: 4096,
     help: 'Largest data of one member; larger data is refused with `E_PAYLOAD_TOO_LARGE`.',
     detail: 'Every node keeps the data of all members in memory and sends it to all watchers.',
-  },
-  {
-    ...presence,
-    name: 'presenceMaxMembersPerKey',
+  }),
+  /** Members of one key; default 1,000. */
+  presenceMaxMembersPerKey: integer({
     flag: 'presence-max-per-key',
     reloadable: true,
     min: 1,
@@ -52,10 +40,9 @@ export const PRESENCE_OPTIONS = [
     help: 'Members of one key; further ones are refused with `E_PRESENCE_LIMIT`.',
     detail:
       'When n members watch each other come and go, n × n messages are sent; count large crowds instead. All members of a key are sent at once, so together they may use half of `maxOutboxBytes`.',
-  },
-  {
-    ...presence,
-    name: 'presenceMaxKeysPerConnection',
+  }),
+  /** Keys that a connection may enter, and may watch; default 128. */
+  presenceMaxKeysPerConnection: integer({
     flag: 'presence-max-keys',
     reloadable: true,
     min: 0,
@@ -63,10 +50,9 @@ export const PRESENCE_OPTIONS = [
     default: 128,
     help: 'Keys that one connection may enter, and may watch; further ones are refused with `E_PRESENCE_LIMIT`.',
     detail: '`0` disables presence.',
-  },
-  {
-    ...presence,
-    name: 'presenceMaxMembersPerUser',
+  }),
+  /** Members of one user on this node; default 1,000. */
+  presenceMaxMembersPerUser: integer({
     flag: 'presence-max-per-user',
     reloadable: true,
     min: 0,
@@ -75,11 +61,9 @@ export const PRESENCE_OPTIONS = [
     help: 'Members of one user (`sub` of the token) on this node; further ones are refused with `E_PRESENCE_LIMIT`.',
     detail:
       'So no user can fill `presenceMaxMembers`. Members that stay after a lost connection count. Anonymous clients have no user; for them the limit per connection applies.',
-  },
-  {
-    ...presence,
-    name: 'presenceMaxMembers',
-    flag: 'presence-max-members',
+  }),
+  /** Members of all keys and nodes; default 100,000. */
+  presenceMaxMembers: integer({
     reloadable: true,
     min: 0,
     max: 100_000_000,
@@ -87,18 +71,16 @@ export const PRESENCE_OPTIONS = [
     help: 'Members of all keys and all nodes; further ones are refused with `E_PRESENCE_LIMIT`.',
     detail:
       'Every participating node keeps all members in memory. Members that enter on several nodes at once may exceed the limit; a node never keeps more than twice as many.',
-  },
-  {
-    ...presence,
-    name: 'presenceMaxBytes',
+  }),
+  /** Bytes of the members of all keys and nodes; default 256 MiB. */
+  presenceMaxBytes: integer({
     flag: 'presence-max-bytes',
     reloadable: true,
-    unit: 'bytes',
     min: 0,
     max: 16 * GIB,
     default: 256 * MIB,
     help: 'Bytes of the members of all keys and all nodes; further ones are refused with `E_PRESENCE_LIMIT`.',
     detail:
       'A member counts as the JSON that clients get. Members that enter on several nodes at once may exceed the limit; a node takes no new member of another node beyond twice the limit.',
-  },
-] as const satisfies readonly OptionSpec[]
+  }),
+}

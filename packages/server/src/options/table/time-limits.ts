@@ -1,98 +1,85 @@
-import type { OptionSpec } from '../spec.js'
+import { integer } from '../spec.js'
 import { MAX_TIMER_MS } from './checks.js'
 
-const time = { section: 'Time limits', type: 'integer', unit: 'ms', max: MAX_TIMER_MS } as const
-
 /** Time limits of connections. */
-export const TIME_LIMITS_OPTIONS = [
-  {
-    ...time,
-    name: 'handshakeTimeoutMs',
-    flag: 'handshake-timeout',
+export const TIME_LIMITS_OPTIONS = {
+  /** Time from accept to the end of the handshake; default 5,000. */
+  handshakeTimeoutMs: integer({
+    max: MAX_TIMER_MS,
     min: 10,
     default: 5000,
     help: 'Time from accept to the end of the WebSocket handshake.',
     detail: 'Frees the sockets of clients that connect and send nothing.',
-  },
-  {
-    ...time,
-    name: 'authTimeoutMs',
-    flag: 'auth-timeout',
+  }),
+  /** Time for a client to send a required token; default 10,000. */
+  authTimeoutMs: integer({
+    max: MAX_TIMER_MS,
     reloadable: true,
     min: 10,
     default: 10_000,
     help: 'Time for a client to send a required token; then the connection is closed with 4002.',
     detail: 'Prevents clients without a token from occupying connections.',
-  },
-  {
-    ...time,
-    name: 'messageTimeoutMs',
-    flag: 'message-timeout',
+  }),
+  /** Time from the first byte of a message to its last; default 30,000. */
+  messageTimeoutMs: integer({
+    max: MAX_TIMER_MS,
     min: 100,
     default: 30_000,
     help: 'Time from the first byte of a message to its last; then the connection is closed with 4004.',
     detail: 'Frees the memory of messages that are begun and never ended. The uws transport ignores it.',
-  },
-  {
-    ...time,
-    name: 'pingIntervalMs',
-    flag: 'ping-interval',
+  }),
+  /** Silence after which a ping is sent; default 25,000. */
+  pingIntervalMs: integer({
+    max: MAX_TIMER_MS,
     min: 10,
     default: 25_000,
     help: 'Silence after which the server pings a client.',
     detail:
       'Clients use the same value as their heartbeat interval. Keep it below 60 s, after which most proxies cut idle connections.',
-  },
-  {
-    ...time,
-    name: 'pingTimeoutMs',
-    flag: 'ping-timeout',
+  }),
+  /** Silence after a ping until the connection is closed; default 10,000. */
+  pingTimeoutMs: integer({
+    max: MAX_TIMER_MS,
     min: 10,
     default: 10_000,
     help: 'Silence after a ping until the connection is closed with 4003.',
     detail: 'Detects half-open connections after a network loss.',
-  },
-  {
-    ...time,
-    name: 'closeTimeoutMs',
-    flag: 'close-timeout',
+  }),
+  /** Time for a client to answer a close frame; default 5,000. */
+  closeTimeoutMs: integer({
+    max: MAX_TIMER_MS,
     min: 10,
     default: 5000,
     help: 'Time for a client to answer a close frame; then its socket is destroyed.',
-  },
-  {
-    ...time,
-    name: 'drainTimeoutMs',
-    flag: 'drain-timeout',
+  }),
+  /** Longest time over which connections are closed when the server stops; default 25,000. */
+  drainTimeoutMs: integer({
+    max: MAX_TIMER_MS,
     reloadable: true,
     min: 0,
     default: 25_000,
     help: 'Longest time over which connections are closed (4001, reconnect) when the server stops.',
     detail:
       'Spreading the closes protects the other nodes from a stampede. The process ends at most 2 s later, so the default is below the 30 s after which Kubernetes kills it.',
-  },
-  {
-    ...time,
-    name: 'drainDelayMs',
-    flag: 'drain-delay',
+  }),
+  /** Time from the stop until the drain begins; `/ready` says 503 meanwhile, and clients may still connect. Default 0. */
+  drainDelayMs: integer({
+    max: MAX_TIMER_MS,
     reloadable: true,
     min: 0,
     default: 0,
     help: 'Time from the stop signal until the drain begins. Meanwhile `/ready` says 503, and clients may still connect.',
     detail:
       'For load balancers and Kubernetes, which need a few seconds to notice that a node leaves. Without it, they still send it clients, which get a 503 and come again. It adds to `drainTimeoutMs`.',
-  },
-  {
-    name: 'drainPerSecond',
-    section: 'Time limits',
-    flag: 'drain-per-second',
+  }),
+  /** Connections that are closed per second while the server drains; default 100. */
+  drainPerSecond: integer({
     reloadable: true,
-    type: 'integer',
     min: 1,
     max: 1_000_000,
     default: 100,
     help: 'Connections that are closed per second while the server drains; more, if `drainTimeoutMs` is too short for all.',
     detail:
       'Each client connects again to another node and may fetch a new token first, so your token endpoint has to take this rate. Few connections are closed at once: ten take 0.1 s.',
-  },
-] as const satisfies readonly OptionSpec[]
+  }),
+}

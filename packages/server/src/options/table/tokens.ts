@@ -1,25 +1,18 @@
 import { describeAllowedAlgorithms, isAlgorithm } from '../../identity/algorithms.js'
-import type { OptionSpec } from '../spec.js'
+import { integer, list, text } from '../spec.js'
 import { isHttpUrl, longEnough, notEmpty } from './checks.js'
 
 /** A token costs one verification per key that fits its algorithm. */
 const MAX_KEYS = 8
 
-const token = { section: 'Tokens', type: 'text' } as const
-
 /** Tokens and their keys. */
-export const TOKENS_OPTIONS = [
-  {
-    name: 'jwt.secret',
-    section: 'Tokens',
-    flag: 'jwt-secret',
-    type: 'list',
+export const TOKENS_OPTIONS = {
+  'jwt.secret': list({
     takesText: true,
     // A secret may contain any character.
     separator: 'none',
     maxCount: MAX_KEYS,
     placeholder: 'secret',
-    defaultText: 'none',
     isSecret: true,
     fromFile: 'file-flag',
     reloadable: true,
@@ -28,26 +21,19 @@ export const TOKENS_OPTIONS = [
     help: 'Shared secret that signs tokens (HS256, HS384, HS512); use 32 bytes or more.',
     detail:
       'With any key, connections may do nothing before they send a valid token. Prefer the file, because every user of the machine can see flags. `openssl rand -base64 32` creates a secret. Anyone with a token can find a short secret by trying, so fewer than 16 bytes are refused. With several, a token may be signed with any of them, so a secret can rotate; [security.md](security.md#rotating-keys) has the steps. The variable holds one secret, the one for files several names, separated by commas.',
-  },
-  {
-    name: 'jwt.publicKey',
-    section: 'Tokens',
-    flag: 'jwt-public-key',
-    type: 'list',
+  }),
+  'jwt.publicKey': list({
     takesText: true,
     maxCount: MAX_KEYS,
     placeholder: 'pem|file',
-    defaultText: 'none',
     fromFile: 'pem',
     reloadable: true,
     check: notEmpty,
     help: 'Public key that verifies tokens: RSA, EC or Ed25519.',
     detail:
       'The server cannot create tokens with it, so a break-in on the server does not allow that either. With several, a token may be signed with any of them. Secrets, public keys and a key set may be used together: only the keys that fit the algorithm of a token are tried.',
-  },
-  {
-    ...token,
-    name: 'jwt.jwksUrl',
+  }),
+  'jwt.jwksUrl': text({
     flag: 'jwks',
     placeholder: 'url',
     reloadable: true,
@@ -55,50 +41,39 @@ export const TOKENS_OPTIONS = [
     help: 'Address of a JSON Web Key Set that verifies tokens.',
     detail:
       'The set is fetched again every 10 minutes, and when a token names an unknown key, so keys can rotate. Nobody waits for that while a set is in use. When the address does not answer, the last good set stays in use for a day.',
-  },
-  {
-    ...token,
-    name: 'jwt.issuer',
+  }),
+  'jwt.issuer': text({
     flag: 'issuer',
     placeholder: 'iss',
     reloadable: true,
     check: notEmpty,
     help: 'Accept only tokens with this `iss`.',
     detail: 'Needed when the same key also signs tokens of other issuers.',
-  },
-  {
-    ...token,
-    name: 'jwt.audience',
+  }),
+  'jwt.audience': text({
     flag: 'audience',
     placeholder: 'aud',
     reloadable: true,
     check: notEmpty,
     help: 'Accept only tokens whose `aud` contains this.',
     detail: 'Tokens for other services are then refused here.',
-  },
-  {
-    name: 'jwt.clockToleranceS',
-    section: 'Tokens',
+  }),
+  'jwt.clockToleranceS': integer({
     flag: 'clock-tolerance',
     reloadable: true,
-    type: 'integer',
-    unit: 's',
     min: 0,
     max: 300,
     default: 5,
     help: 'Allowed clock difference between this machine and the issuer.',
     detail: 'Applies to `exp` and `nbf`. Without it, a new token may not be valid yet on this machine.',
-  },
-  {
-    name: 'jwt.algorithms',
-    section: 'Tokens',
+  }),
+  'jwt.algorithms': list({
     flag: 'jwt-algorithm',
     reloadable: true,
-    type: 'list',
     placeholder: 'alg',
     defaultText: 'all that fit the key',
     check: (value) => (isAlgorithm(value) ? undefined : describeAllowedAlgorithms()),
     help: 'Accept only these signature algorithms.',
     detail: 'The type of the key limits them further: a public key never verifies HS tokens.',
-  },
-] as const satisfies readonly OptionSpec[]
+  }),
+}

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::step::Step;
+use super::{Job, Step};
 use crate::clock::now_us;
 use crate::loadgen::connection::{Awaited, Phase, Reading, Slot};
 use crate::loadgen::connections::{Connections, Event, EventKind};
-use crate::loadgen::order::Report;
+use crate::loadgen::figures::{Figure, Figures};
 use crate::loadgen::protocol::Close;
+use crate::loadgen::report::Report;
 use crate::socket;
 
 pub(crate) struct Closing {
@@ -19,7 +20,7 @@ pub(crate) struct Closing {
 }
 
 impl Closing {
-    pub(super) fn begin(command: &Close, max_connections: usize, connections: &mut Connections) -> Self {
+    pub(crate) fn begin(command: &Close, max_connections: usize, connections: &mut Connections) -> Self {
         let slots = connections.open_slots(max_connections);
         let left_count = slots.len() as u64;
         let deadline_us = now_us() + command.timeout_ms * 1_000;
@@ -38,8 +39,10 @@ impl Closing {
         }
         Self { left_count, by_code: BTreeMap::new(), deadline_us, has_cut: false }
     }
+}
 
-    pub(super) fn on(&mut self, event: &Event, connections: &Connections) {
+impl Job for Closing {
+    fn on(&mut self, event: &Event, connections: &mut Connections) {
         if let EventKind::Lost { code } = event.kind
             && connections.get(event.slot).awaited.has(Awaited::CLOSE)
         {
@@ -48,7 +51,7 @@ impl Closing {
         }
     }
 
-    pub(super) fn step(&mut self, now_us: u64, connections: &mut Connections) -> Step {
+    fn step(&mut self, now_us: u64, connections: &mut Connections) -> Step {
         if self.left_count > 0 && !self.has_cut {
             if now_us < self.deadline_us {
                 return Step::Wait(Some(self.deadline_us));
@@ -58,7 +61,9 @@ impl Closing {
             return Step::Wait(Some(0));
         }
         cut_all(connections, |_, phase| phase == Phase::Ending);
-        Step::Done(Report::Closed { by_code: std::mem::take(&mut self.by_code) })
+        let by_code = std::mem::take(&mut self.by_code);
+        let count = Figure::Sum(by_code.values().sum());
+        Step::Done(Report::Figures("closed", Figures::from([("count", count), ("byCode", Figure::counts(by_code))])))
     }
 }
 

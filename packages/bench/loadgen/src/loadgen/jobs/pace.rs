@@ -2,7 +2,6 @@
 
 use super::flood::{Flooding, Sender};
 use crate::clock::now_us;
-use crate::latencies::Latencies;
 use crate::loadgen::connections::Connections;
 
 /// Pending output of a connection. Beyond this the schedule waits.
@@ -52,13 +51,12 @@ impl Flooding {
         }
         self.scratch.clear();
         for number in numbers.clone() {
-            self.done.payload_bytes += self.batch.append(number, intended_us(number), &mut self.scratch) as u64;
-            self.done.frame_count += 1;
+            self.payload_bytes += self.batch.append(number, intended_us(number), &mut self.scratch) as u64;
+            self.frame_count += 1;
         }
-        self.done.wire_bytes += self.scratch.len() as u64;
+        self.wire_bytes += self.scratch.len() as u64;
         connections.write(slot, &self.scratch);
         let written_us = now_us();
-        let late = self.done.late.get_or_insert_with(Latencies::new);
-        numbers.for_each(|number| late.record(written_us.saturating_sub(intended_us(number))));
+        numbers.for_each(|number| self.late.record(written_us.saturating_sub(intended_us(number))));
     }
 }

@@ -5,14 +5,15 @@ use std::collections::BinaryHeap;
 
 use webmq_websocket::{Opcode, encode_masked_frame};
 
-use super::step::Step;
+use super::{Job, Step};
 use crate::clock::now_us;
 use crate::latencies::Latencies;
 use crate::loadgen::batch::{MASK, text_frame};
 use crate::loadgen::connection::{Awaited, Slot};
 use crate::loadgen::connections::{Connections, Event, EventKind};
-use crate::loadgen::order::Report;
+use crate::loadgen::figures::{Figure, Figures};
 use crate::loadgen::protocol::{Ping, PingKind};
+use crate::loadgen::report::Report;
 
 pub(crate) struct Pinging {
     frame: Vec<u8>,
@@ -28,7 +29,7 @@ pub(crate) struct Pinging {
 }
 
 impl Pinging {
-    pub(super) fn begin(command: &Ping, max_connections: usize, connections: &mut Connections) -> Self {
+    pub(crate) fn begin(command: &Ping, max_connections: usize, connections: &mut Connections) -> Self {
         let slots = connections.open_slots(max_connections);
         let mut frame = Vec::new();
         let awaited = match command.kind {
@@ -48,7 +49,7 @@ impl Pinging {
             awaited,
             left_count: slots.len() as u64 * u64::from(command.per_connection),
             missing_count: 0,
-            latencies: Latencies::new(),
+            latencies: Latencies::default(),
             deadline_us: now_us() + command.timeout_ms * 1_000,
             interval_us,
             due: BinaryHeap::new(),
@@ -72,18 +73,6 @@ impl Pinging {
         job
     }
 
-    pub(super) fn on(&mut self, event: &Event, connections: &mut Connections) {
-        match event.kind {
-            EventKind::Ponged { at_us } => self.on_ponged(event.slot, at_us, connections),
-            EventKind::Lost { .. } if connections.get(event.slot).awaited.has(self.awaited) => {
-                let lost_count = u64::from(connections.get(event.slot).ping_count) + 1;
-                self.left_count -= lost_count;
-                self.missing_count += lost_count;
-            }
-            _ => {}
-        }
-    }
-
     fn on_ponged(&mut self, slot: Slot, now_us: u64, connections: &mut Connections) {
         let connection = connections.get_mut(slot);
         if !connection.awaited.has(self.awaited) {
@@ -104,16 +93,6 @@ impl Pinging {
         connections.write(slot, &self.frame);
     }
 
-    pub(super) fn step(&mut self, now_us: u64, connections: &mut Connections) -> Step {
-        if self.left_count > 0 && now_us < self.deadline_us {
-            let next_us = self.send_due(now_us, connections);
-            return Step::Wait(Some(next_us.map_or(self.deadline_us, |due_us| due_us.min(self.deadline_us))));
-        }
-        connections.iter_mut().for_each(|connection| connection.awaited.remove(self.awaited));
-        let latencies = Box::new(std::mem::replace(&mut self.latencies, Latencies::new()));
-        Step::Done(Report::Pinged { latencies, missing_count: self.missing_count + self.left_count })
-    }
-
     /// Sends the pings that are due and returns when the next is.
     fn send_due(&mut self, now_us: u64, connections: &mut Connections) -> Option<u64> {
         loop {
@@ -128,5 +107,34 @@ impl Pinging {
                 connections.write(slot, &self.frame);
             }
         }
+    }
+}
+
+impl Job for Pinging {
+    fn on(&mut self, event: &Event, connections: &mut Connections) {
+        match event.kind {
+            EventKind::Ponged { at_us } => self.on_ponged(event.slot, at_us, connections),
+            EventKind::Lost { .. } if connections.get(event.slot).awaited.has(self.awaited) => {
+                let lost_count = u64::from(connections.get(event.slot).ping_count) + 1;
+                self.left_count -= lost_count;
+                self.missing_count += lost_count;
+            }
+            _ => {}
+        }
+    }
+
+    fn step(&mut self, now_us: u64, connections: &mut Connections) -> Step {
+        if self.left_count > 0 && now_us < self.deadline_us {
+            let next_us = self.send_due(now_us, connections);
+            return Step::Wait(Some(next_us.map_or(self.deadline_us, |due_us| due_us.min(self.deadline_us))));
+        }
+        connections.iter_mut().for_each(|connection| connection.awaited.remove(self.awaited));
+        let latencies = std::mem::take(&mut self.latencies);
+        let figures = Figures::from([
+            ("count", Figure::Sum(latencies.count())),
+            ("missing", Figure::Sum(self.missing_count + self.left_count)),
+            ("latencyUs", Figure::Latencies(latencies)),
+        ]);
+        Step::Done(Report::Figures("pinged", figures))
     }
 }

@@ -2,13 +2,14 @@
 
 use rustc_hash::FxHashMap;
 
-use super::step::Step;
+use super::{Job, Step};
 use crate::clock::now_us;
 use crate::loadgen::batch::text_frame;
 use crate::loadgen::connection::{Awaited, GroupId};
 use crate::loadgen::connections::{Connections, Event, EventKind};
-use crate::loadgen::order::Report;
+use crate::loadgen::figures::{Figure, Figures};
 use crate::loadgen::protocol::Send;
+use crate::loadgen::report::Report;
 
 pub(crate) struct Sending {
     waiting_count: u64,
@@ -18,7 +19,7 @@ pub(crate) struct Sending {
 }
 
 impl Sending {
-    pub(super) fn begin(command: &Send, max_connections: usize, connections: &mut Connections) -> Self {
+    pub(crate) fn begin(command: &Send, max_connections: usize, connections: &mut Connections) -> Self {
         let mut frames: FxHashMap<GroupId, Vec<u8>> = FxHashMap::default();
         let slots = connections.open_slots(max_connections);
         let mut job =
@@ -40,8 +41,10 @@ impl Sending {
         }
         job
     }
+}
 
-    pub(super) fn on(&mut self, event: &Event, connections: &mut Connections) {
+impl Job for Sending {
+    fn on(&mut self, event: &Event, connections: &mut Connections) {
         match event.kind {
             EventKind::Answered => {
                 let connection = connections.get_mut(event.slot);
@@ -59,14 +62,18 @@ impl Sending {
         }
     }
 
-    pub(super) fn step(&mut self, now_us: u64, connections: &mut Connections) -> Step {
+    fn step(&mut self, now_us: u64, connections: &mut Connections) -> Step {
         if self.waiting_count > 0 {
             if now_us < self.deadline_us {
                 return Step::Wait(Some(self.deadline_us));
             }
             connections.iter_mut().for_each(|connection| connection.awaited.remove(Awaited::ANSWER));
         }
-        Step::Done(Report::Sent { ok_count: self.ok_count, failed_count: self.failed_count + self.waiting_count })
+        let failed_count = Figure::Sum(self.failed_count + self.waiting_count);
+        Step::Done(Report::Figures(
+            "sent",
+            Figures::from([("ok", Figure::Sum(self.ok_count)), ("failed", failed_count)]),
+        ))
     }
 }
 

@@ -8,7 +8,7 @@ pub(crate) mod users;
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use super::handshake::Opening;
+use super::opening::Opening;
 use super::upgrade::Request;
 
 pub(crate) const SUBPROTOCOL: &str = "webmq.v1";

@@ -3,8 +3,9 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::rc::Rc;
+use std::sync::Arc;
 
+use serde::Serialize;
 use serde_json::json;
 
 use super::incoming::{Answer, Incoming, stamp};
@@ -15,12 +16,11 @@ use crate::latencies::Latencies;
 use crate::loadgen::batch::text_frame;
 use crate::loadgen::connection::{GroupId, Slot};
 use crate::loadgen::connections::{Connections, Event, EventKind};
-use crate::loadgen::handshake::Opening;
-use crate::loadgen::jobs::step::Step;
-use crate::loadgen::opening::Route;
-use crate::loadgen::order::Report;
+use crate::loadgen::jobs::{Job, Step};
+use crate::loadgen::opening::{Opening, Route};
 use crate::loadgen::played::{Player, end_reason};
 use crate::loadgen::protocol::plans::ReplayPlan;
+use crate::loadgen::report::Report;
 
 /// The only player of its thread.
 const PLAYER: u32 = 0;
@@ -28,7 +28,8 @@ const PLAYER: u32 = 0;
 const PUBLISH_ID: &[u8] = b"p";
 
 /// What all replays of a plan have had.
-#[derive(Default)]
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Figures {
     replays: u64,
     messages: u64,
@@ -38,6 +39,8 @@ struct Figures {
     disorders: u64,
     gaps: u64,
     replayed_us: u64,
+    replay_us: Latencies,
+    publish_us: Latencies,
 }
 
 /// An answered listen whose messages are coming.
@@ -52,7 +55,7 @@ struct Page {
 pub(crate) struct Replay {
     plan: ReplayPlan,
     address: SocketAddr,
-    opening: Rc<Opening>,
+    opening: Arc<Opening>,
     slot: Option<Slot>,
     /// Why it cannot go on.
     failure: Option<String>,
@@ -71,8 +74,6 @@ pub(crate) struct Replay {
     published_us: VecDeque<u64>,
     next_publish_us: u64,
     figures: Figures,
-    replay: Latencies,
-    publish: Latencies,
 }
 
 impl Replay {
@@ -86,7 +87,7 @@ impl Replay {
         let now_us = now_us();
         Ok(Self {
             address,
-            opening: Rc::new(opening(address, &plan.path)?),
+            opening: Arc::new(opening(address, &plan.path)?),
             slot: None,
             failure: None,
             began_us: now_us,
@@ -99,40 +100,8 @@ impl Replay {
             published_us: VecDeque::new(),
             next_publish_us: 0,
             figures: Figures::default(),
-            replay: Latencies::new(),
-            publish: Latencies::new(),
             plan,
         })
-    }
-
-    pub(crate) fn step(&mut self, now_us: u64, connections: &mut Connections) -> Step {
-        if self.slot.is_none() && self.failure.is_none() {
-            if self.figures.replays > 0 && now_us - self.began_us >= self.plan.duration_ms * 1_000 {
-                return Step::Done(self.report());
-            }
-            self.connect(now_us, connections);
-        }
-        let silent_us = self.heard_us + self.plan.timeout_ms * 1_000;
-        if now_us >= silent_us {
-            self.failure.get_or_insert_with(|| "the server is silent".to_owned());
-        }
-        if let Some(failure) = self.failure.take() {
-            self.leave(connections);
-            return Step::Done(Report::Failed(format!("replay: {failure}")));
-        }
-        Step::Wait(Some(silent_us))
-    }
-
-    pub(crate) fn on(&mut self, event: &Event, connections: &mut Connections) {
-        if self.slot != Some(event.slot) || event.player != PLAYER {
-            return;
-        }
-        match &event.kind {
-            EventKind::Failed(reason) => self.failure = Some(reason.clone()),
-            EventKind::Lost { code } => self.failure = Some(end_reason(*code)),
-            EventKind::Readable { until_end } => connections.play(event.slot, *until_end, self),
-            _ => {}
-        }
     }
 
     fn connect(&mut self, now_us: u64, connections: &mut Connections) {
@@ -198,7 +167,7 @@ impl Replay {
                 Incoming::Welcome => self.begin(slot, connections),
                 Incoming::Ok { id: PUBLISH_ID, .. } => {
                     if let Some(sent_us) = self.published_us.pop_front() {
-                        self.publish.record(now_us() - sent_us);
+                        self.figures.publish_us.record(now_us() - sent_us);
                     }
                 }
                 Incoming::Ok { id, options } => self.on_page(slot, id, options, connections)?,
@@ -257,7 +226,7 @@ impl Replay {
         if self.is_replayed() {
             let duration_us = now_us() - self.asked_us;
             self.figures.replayed_us += duration_us;
-            self.replay.record(duration_us);
+            self.figures.replay_us.record(duration_us);
         }
     }
 
@@ -270,20 +239,42 @@ impl Replay {
     }
 
     fn report(&self) -> Report {
-        let figures = &self.figures;
-        Report::Replayed(json!({
-            "replays": figures.replays,
-            "messages": figures.messages,
-            "pages": figures.pages,
-            "misses": figures.misses,
-            "disorders": figures.disorders,
-            "gaps": figures.gaps,
-            "durationUs": now_us() - self.began_us,
-            "replayedUs": figures.replayed_us,
-            "replayUs": self.replay.summary(),
-            "publishUs": self.publish.summary(),
-            "cpuUs": thread_cpu_us() - self.cpu_began_us,
-        }))
+        let mut body = json!(self.figures);
+        body["durationUs"] = json!(now_us() - self.began_us);
+        body["cpuUs"] = json!(thread_cpu_us() - self.cpu_began_us);
+        Report::Alone("replayed", body)
+    }
+}
+
+impl Job for Replay {
+    fn step(&mut self, now_us: u64, connections: &mut Connections) -> Step {
+        if self.slot.is_none() && self.failure.is_none() {
+            if self.figures.replays > 0 && now_us - self.began_us >= self.plan.duration_ms * 1_000 {
+                return Step::Done(self.report());
+            }
+            self.connect(now_us, connections);
+        }
+        let silent_us = self.heard_us + self.plan.timeout_ms * 1_000;
+        if now_us >= silent_us {
+            self.failure.get_or_insert_with(|| "the server is silent".to_owned());
+        }
+        if let Some(failure) = self.failure.take() {
+            self.leave(connections);
+            return Step::Done(Report::Failed(format!("replay: {failure}")));
+        }
+        Step::Wait(Some(silent_us))
+    }
+
+    fn on(&mut self, event: &Event, connections: &mut Connections) {
+        if self.slot != Some(event.slot) || event.player != PLAYER {
+            return;
+        }
+        match &event.kind {
+            EventKind::Failed(reason) => self.failure = Some(reason.clone()),
+            EventKind::Lost { code } => self.failure = Some(end_reason(*code)),
+            EventKind::Readable { until_end } => connections.play(event.slot, *until_end, self),
+            _ => {}
+        }
     }
 }
 

@@ -114,7 +114,8 @@ pub(crate) struct Send {
     pub(crate) connections: Option<usize>,
 }
 
-#[derive(Debug, Deserialize)]
+/// What a window counts.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Count {
     pub(crate) duration_ms: Option<u64>,

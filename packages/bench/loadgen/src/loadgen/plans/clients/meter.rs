@@ -16,7 +16,7 @@ pub(super) struct Meter {
 
 impl Meter {
     pub(super) fn new() -> Self {
-        Self { opened_us: None, waited_us: 0, tick_us: 0, wake_lag: Latencies::new() }
+        Self { opened_us: None, waited_us: 0, tick_us: 0, wake_lag: Latencies::default() }
     }
 
     pub(super) fn open(&mut self, now_us: u64) {

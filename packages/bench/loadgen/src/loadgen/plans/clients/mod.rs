@@ -8,12 +8,13 @@ mod plan;
 mod receiving;
 mod schedule;
 pub(crate) mod setup;
-pub(crate) mod tally;
+mod tally;
 mod tracker;
 
 use std::ops::Range;
-use std::rc::Rc;
 use std::sync::Arc;
+
+use serde_json::json;
 
 use self::client::{Client, Phase};
 use self::meter::Meter;
@@ -25,13 +26,13 @@ use crate::clock::now_us;
 use crate::loadgen::batch::text_frame;
 use crate::loadgen::connection::{GroupId, NO_PLAYER};
 use crate::loadgen::connections::{Connections, Event, EventKind};
-use crate::loadgen::handshake::Opening;
-use crate::loadgen::jobs::step::Step;
-use crate::loadgen::opening::Route;
-use crate::loadgen::order::Report;
+use crate::loadgen::figures::{Figure, Figures};
+use crate::loadgen::jobs::{Job, Step};
+use crate::loadgen::opening::{Opening, Route};
+use crate::loadgen::order::Change;
 use crate::loadgen::played::end_reason;
 use crate::loadgen::protocol::plans::SendWindow;
-use crate::loadgen::shared::Progress;
+use crate::loadgen::report::Report;
 
 /// Clients of one thread that connect at the same time; more would only wait in the listen backlog.
 const CONNECTING_COUNT: usize = 32;
@@ -55,7 +56,7 @@ enum Stage {
 pub(crate) struct Clients {
     setup: Arc<Setup>,
     /// By place among the backends.
-    openings: Vec<Rc<Opening>>,
+    openings: Vec<Arc<Opening>>,
     clients: Vec<Client>,
     /// Number of the first client.
     first_client: u32,
@@ -82,7 +83,7 @@ impl Clients {
         let numbers: Vec<u32> = part.clone().collect();
         let backend_count = setup.addresses.len();
         let client = |number: &u32| Client::new(&setup.plan, *number, *number as usize % backend_count);
-        let opening_of = |address: &_| opening(*address, &setup.path).ok().map(Rc::new);
+        let opening_of = |address: &_| opening(*address, &setup.path).ok().map(Arc::new);
         Self {
             openings: setup.addresses.iter().filter_map(opening_of).collect(),
             clients: numbers.iter().map(client).collect(),
@@ -101,83 +102,6 @@ impl Clients {
             reads_since_look: 0,
             meter: Meter::new(),
             setup,
-        }
-    }
-
-    /// Sends from the warm-up's start on.
-    pub(crate) fn begin(&mut self, window: SendWindow) {
-        self.window = Some(window);
-        self.stage = Stage::Beginning;
-    }
-
-    /// Takes the counts and closes the clients.
-    pub(crate) fn finish(&mut self) {
-        self.stage = Stage::Finishing;
-    }
-
-    /// Counts so far.
-    pub(crate) fn progress(&self) -> Progress {
-        let sum = |of: fn(&tally::BackendTally) -> u64| self.tally.backends.iter().map(of).sum();
-        Progress::from([
-            ("connectedCount", self.live_count as u64),
-            ("publishedCount", sum(|backend| backend.published)),
-            ("deliveredCount", sum(|backend| backend.delivered)),
-            ("arrivedCount", self.arrived_count),
-            ("doneThreads", u64::from(self.is_sending_done)),
-        ])
-    }
-
-    /// The thread has waited since then. Messages that became due meanwhile are sent before anything is read.
-    pub(crate) fn woke(&mut self, since_us: u64, connections: &mut Connections) {
-        self.meter.woke(since_us, now_us());
-        self.send_due(connections);
-    }
-
-    pub(crate) fn step(&mut self, connections: &mut Connections) -> Step {
-        match self.stage {
-            Stage::Connecting => self.connect(connections),
-            Stage::Waiting => Step::Wait(None),
-            Stage::Beginning => {
-                self.stage = Stage::Playing;
-                Step::Answer(Report::ClientsBegun)
-            }
-            Stage::Playing => {
-                self.send_due(connections);
-                let due_us = self.next_due_us();
-                Step::Wait(Some(if due_us <= now_us() { 0 } else { due_us.min(self.meter.next_tick_us()) }))
-            }
-            Stage::Finishing => {
-                for client in &mut self.clients {
-                    if let Some(slot) = client.slot.take() {
-                        connections.close(slot);
-                        connections.vacate(slot);
-                    }
-                }
-                let mut tally = std::mem::replace(&mut self.tally, Tally::new(0));
-                std::mem::swap(&mut tally.wake_lag, &mut self.meter.wake_lag);
-                Step::Done(Report::ClientsFinished(vec![tally]))
-            }
-        }
-    }
-
-    pub(crate) fn on(&mut self, event: &Event, connections: &mut Connections) {
-        let Event { slot, player, kind } = event;
-        if *player == NO_PLAYER {
-            return;
-        }
-        match kind {
-            EventKind::Opened { .. } => self.clients[*player as usize].phase = Phase::Welcoming,
-            EventKind::Failed(reason) => self.on_end(*player as usize, reason),
-            EventKind::Lost { code } => self.on_end(*player as usize, &end_reason(*code)),
-            EventKind::Readable { until_end } => {
-                connections.play(*slot, *until_end, self);
-                self.reads_since_look += 1;
-                if self.reads_since_look == READS_PER_LOOK {
-                    self.reads_since_look = 0;
-                    self.send_due(connections);
-                }
-            }
-            _ => {}
         }
     }
 
@@ -201,7 +125,8 @@ impl Clients {
         }
         if live_count == count {
             self.stage = Stage::Waiting;
-            return Step::Answer(Report::ClientsConnected { live_count: live_count as u64 });
+            let figures = Figures::from([("clients", Figure::Sum(live_count as u64))]);
+            return Step::Answer(Report::Figures("clients-connected", figures));
         }
         if now_us() >= self.deadline_us {
             return Step::Done(Report::Failed(format!("{live_count} of {count} clients are connected in time")));
@@ -236,14 +161,14 @@ impl Clients {
                 self.meter.open(sent_us);
                 let tally = &mut self.tally;
                 tally.last_send_us = sent_us;
-                tally.expected += u64::from(setup.plan.listener_count(publication.key));
-                tally.published_in_window += u64::from((sent_us as f64) < window.end_us);
-                tally.send_lag.record((sent_us as f64 - window.start_us - send.at_us).max(0.0).round() as u64);
-                tally.backends[client.backend].published += 1;
+                tally.expected_count += u64::from(setup.plan.listener_count(publication.key));
+                tally.published_in_window_count += u64::from((sent_us as f64) < window.end_us);
+                tally.send_lag_us.record((sent_us as f64 - window.start_us - send.at_us).max(0.0).round() as u64);
+                tally.per_backend[client.backend].published_count += 1;
             }
             let Some(slot) = client.slot else {
                 // Still counts as published, and shows as a loss.
-                self.tally.publish_errors += u64::from(is_counted);
+                self.tally.publish_error_count += u64::from(is_counted);
                 self.tally.first_publish_error.get_or_insert_with(|| "the connection has ended".to_owned());
                 continue;
             };
@@ -267,11 +192,95 @@ impl Clients {
         // Their answers cannot come.
         client.unanswered.clear();
         if was_live {
-            self.tally.closed += 1;
+            self.tally.closed_count += 1;
             self.tally.first_close.get_or_insert_with(|| reason.to_owned());
         } else {
             let number = self.first_client as usize + place;
             self.failure.get_or_insert_with(|| format!("client {number}: {reason}"));
+        }
+    }
+}
+
+impl Job for Clients {
+    fn is_timed(&self) -> bool {
+        true
+    }
+
+    fn progress(&self) -> Option<(&'static str, Figure)> {
+        let sum = |of: fn(&tally::BackendTally) -> u64| self.tally.per_backend.iter().map(of).sum();
+        let counts = [
+            ("connectedCount", self.live_count as u64),
+            ("publishedCount", sum(|backend| backend.published_count)),
+            ("deliveredCount", sum(|backend| backend.delivered_count)),
+            ("arrivedCount", self.arrived_count),
+            ("doneThreads", u64::from(self.is_sending_done)),
+        ];
+        Some(("clients", Figure::counts(counts)))
+    }
+
+    /// Messages that became due meanwhile are sent before anything is read.
+    fn woke(&mut self, since_us: u64, connections: &mut Connections) {
+        self.meter.woke(since_us, now_us());
+        self.send_due(connections);
+    }
+
+    fn step(&mut self, _now_us: u64, connections: &mut Connections) -> Step {
+        match self.stage {
+            Stage::Connecting => self.connect(connections),
+            Stage::Waiting => Step::Wait(None),
+            Stage::Beginning => {
+                self.stage = Stage::Playing;
+                Step::Answer(Report::Figures("clients-begun", Figures::default()))
+            }
+            Stage::Playing => {
+                self.send_due(connections);
+                let due_us = self.next_due_us();
+                Step::Wait(Some(if due_us <= now_us() { 0 } else { due_us.min(self.meter.next_tick_us()) }))
+            }
+            Stage::Finishing => {
+                for client in &mut self.clients {
+                    if let Some(slot) = client.slot.take() {
+                        connections.close(slot);
+                        connections.vacate(slot);
+                    }
+                }
+                std::mem::swap(&mut self.tally.wake_lag_us, &mut self.meter.wake_lag);
+                let tallies = Figure::List(vec![json!(self.tally)]);
+                Step::Done(Report::Figures("clients-finished", Figures::from([("threads", tallies)])))
+            }
+        }
+    }
+
+    fn on(&mut self, event: &Event, connections: &mut Connections) {
+        let Event { slot, player, kind } = event;
+        if *player == NO_PLAYER {
+            return;
+        }
+        match kind {
+            EventKind::Opened { .. } => self.clients[*player as usize].phase = Phase::Welcoming,
+            EventKind::Failed(reason) => self.on_end(*player as usize, reason),
+            EventKind::Lost { code } => self.on_end(*player as usize, &end_reason(*code)),
+            EventKind::Readable { until_end } => {
+                connections.play(*slot, *until_end, self);
+                self.reads_since_look += 1;
+                if self.reads_since_look == READS_PER_LOOK {
+                    self.reads_since_look = 0;
+                    self.send_due(connections);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn change(&mut self, change: Change) {
+        match change {
+            // Sends from the warm-up's start on.
+            Change::BeginClients(window) => {
+                self.window = Some(window);
+                self.stage = Stage::Beginning;
+            }
+            Change::FinishClients => self.stage = Stage::Finishing,
+            Change::StopCount(_) => {}
         }
     }
 }

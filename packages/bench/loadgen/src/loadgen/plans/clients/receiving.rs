@@ -19,7 +19,7 @@ impl Clients {
     fn on_welcome(&mut self, place: usize, slot: Slot, connections: &mut Connections) {
         let client = &mut self.clients[place];
         if client.phase != Phase::Welcoming {
-            self.tally.client_errors += 1;
+            self.tally.client_error_count += 1;
             return;
         }
         client.phase = Phase::Listening;
@@ -45,7 +45,7 @@ impl Clients {
             client.listens_left -= 1;
             if client.listens_left == 0 {
                 client.phase = Phase::Live;
-                self.tally.backends[client.backend].client_count += 1;
+                self.tally.per_backend[client.backend].client_count += 1;
                 self.live_count += 1;
                 self.connecting_count -= 1;
             }
@@ -53,10 +53,10 @@ impl Clients {
         }
         let request = id.strip_prefix(PUBLISH_ID).map(|number| digits::parse(number).0);
         match (request.and_then(|request| client.unanswered.remove(&request)), code) {
-            (None, _) => self.tally.client_errors += 1,
-            (Some(is_counted), None) => self.tally.acknowledged += u64::from(is_counted),
+            (None, _) => self.tally.client_error_count += 1,
+            (Some(is_counted), None) => self.tally.acknowledged_count += u64::from(is_counted),
             (Some(is_counted), Some(code)) => {
-                self.tally.publish_errors += u64::from(is_counted);
+                self.tally.publish_error_count += u64::from(is_counted);
                 self.tally.first_publish_error.get_or_insert_with(|| String::from_utf8_lossy(code).into_owned());
             }
         }
@@ -67,11 +67,11 @@ impl Clients {
         let at_us = now_us();
         self.arrived_count += 1;
         let client = &mut self.clients[place];
-        let tally = &mut self.tally.backends[client.backend];
+        let tally = &mut self.tally.per_backend[client.backend];
         let slot = key_number(key, setup.key_prefix.as_bytes()).and_then(|key| client.listens.binary_search(&key).ok());
         let stamp = setup.encoder.decode(payload, &setup.plan.options);
         let (Some(slot), Some(stamp)) = (slot, stamp) else {
-            tally.unexpected += 1;
+            tally.unexpected_count += 1;
             self.tally.last_arrival_us = at_us;
             return;
         };
@@ -81,17 +81,17 @@ impl Clients {
         self.tally.last_arrival_us = at_us;
         match client.tracker.record(slot, stamp.publisher, stamp.key_sequence) {
             Arrival::Duplicate => {
-                tally.duplicates += 1;
+                tally.duplicate_count += 1;
                 return;
             }
-            Arrival::Reordered => tally.reordered += 1,
+            Arrival::Reordered => tally.reordered_count += 1,
             Arrival::Delivered => {}
         }
-        tally.delivered += 1;
+        tally.delivered_count += 1;
         if let Some(window) = self.window {
-            tally.delivered_in_window += u64::from((at_us as f64) < window.end_us);
+            tally.delivered_in_window_count += u64::from((at_us as f64) < window.end_us);
             let latency_us = at_us as f64 - window.start_us - stamp.at_us as f64;
-            tally.latency.record(latency_us.max(1.0).round() as u64);
+            tally.latency_us.record(latency_us.max(1.0).round() as u64);
         }
     }
 }
@@ -104,9 +104,9 @@ impl Player for Clients {
             Some(Incoming::Ok { id, .. }) => self.on_answer(place, slot, (id, None), connections),
             Some(Incoming::Error { id, code }) => self.on_answer(place, slot, (id, Some(code)), connections),
             Some(Incoming::Welcome) => self.on_welcome(place, slot, connections),
-            Some(Incoming::Gap) => self.tally.gaps += 1,
+            Some(Incoming::Gap) => self.tally.gap_count += 1,
             Some(Incoming::Other) => {}
-            None => self.tally.client_errors += 1,
+            None => self.tally.client_error_count += 1,
         }
     }
 }

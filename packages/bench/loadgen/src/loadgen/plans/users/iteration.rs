@@ -67,7 +67,7 @@ impl Users {
 
     pub(super) fn on_upgraded(&mut self, user: UserId, now_us: u64) {
         let asked_us = self.user(user).asked_us;
-        self.metrics.connecting.record(now_us - asked_us);
+        self.metrics.connecting_us.record(now_us - asked_us);
         self.wait_for(user, Phase::Welcoming, now_us);
     }
 
@@ -102,7 +102,7 @@ impl Users {
                 *self.metrics.errors.entry(String::from_utf8_lossy(code).into_owned()).or_default() += 1;
             }
             Incoming::Welcome if phase == Phase::Welcoming => {
-                self.metrics.connection.note(true);
+                self.metrics.checks.connection.note(true);
                 let key = self.plan.key_of(self.plan.channel_of(user.number()));
                 self.write(user, &text_frame(&format!("listen listen {key}")), connections);
                 self.wait_for(user, Phase::Listening, now_us);
@@ -114,8 +114,8 @@ impl Users {
 
     fn on_listening(&mut self, user: UserId, answer: &Answer<'_>, now_us: u64, connections: &mut Connections) {
         let asked_us = self.user(user).asked_us;
-        self.metrics.suback.record(now_us - asked_us);
-        self.metrics.subscription.note(true);
+        self.metrics.suback_us.record(now_us - asked_us);
+        self.metrics.checks.subscription.note(true);
         let session = Session {
             channel: self.plan.channel_of(user.number()),
             since_us: now_us,
@@ -165,8 +165,8 @@ impl Users {
 
     fn on_history(&mut self, user: UserId, is_received: bool, now_us: u64, connections: &mut Connections) {
         let asked_us = self.user(user).asked_us;
-        self.metrics.history_duration.record(now_us - asked_us);
-        self.metrics.history.note(is_received);
+        self.metrics.history_us.record(now_us - asked_us);
+        self.metrics.checks.history.note(is_received);
         self.user(user).phase = Phase::Talking;
         self.next_round(user, now_us, connections);
     }
@@ -194,7 +194,7 @@ impl Users {
             session.live.push(receipt);
             if !is_earlier {
                 self.metrics.counts.broadcasts_received += 1;
-                self.metrics.broadcast.record(now_us.saturating_sub(sent_us));
+                self.metrics.broadcast_us.record(now_us.saturating_sub(sent_us));
             }
             return;
         }
@@ -240,13 +240,13 @@ impl Users {
         let number = number.and_then(|number| u32::try_from(number).ok());
         if let Some(sent_us) = number.and_then(|number| self.ledger.ack(number, now_us)) {
             self.metrics.counts.acks_received += 1;
-            self.metrics.rtt.record(now_us - sent_us);
+            self.metrics.rtt_us.record(now_us - sent_us);
         }
     }
 
     fn leave(&mut self, user: UserId, now_us: u64, connections: &mut Connections) {
         let began_us = self.user(user).began_us;
-        self.metrics.iteration.record(now_us - began_us);
+        self.metrics.iteration_us.record(now_us - began_us);
         self.user(user).phase = Phase::Leaving;
         if let Some(slot) = self.user(user).slot {
             connections.close(slot);
@@ -265,9 +265,9 @@ impl Users {
     /// Ends the iteration early and fails its next check.
     pub(super) fn interrupt(&mut self, user: UserId, reason: &str, connections: &mut Connections) {
         match self.user(user).phase {
-            Phase::Connecting | Phase::Welcoming => self.metrics.connection.note(false),
-            Phase::Listening => self.metrics.subscription.note(false),
-            Phase::Reading => self.metrics.history.note(false),
+            Phase::Connecting | Phase::Welcoming => self.metrics.checks.connection.note(false),
+            Phase::Listening => self.metrics.checks.subscription.note(false),
+            Phase::Reading => self.metrics.checks.history.note(false),
             _ => {}
         }
         if let Some(session) = &mut self.user(user).session {

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use crate::latencies::Latencies;
 use crate::loadgen::connections::Traffic;
@@ -21,7 +20,15 @@ impl Check {
     }
 }
 
-#[derive(Default)]
+#[derive(Default, Serialize)]
+pub(super) struct Checks {
+    pub(super) connection: Check,
+    pub(super) subscription: Check,
+    pub(super) history: Check,
+}
+
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Counts {
     /// Iterations from the pause to the end of the connection.
     pub(super) iterations: u64,
@@ -42,75 +49,25 @@ pub(super) struct Counts {
 }
 
 /// Everything that a run reports, except the checks made after it.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Metrics {
+    #[serde(flatten)]
     pub(super) counts: Counts,
-    pub(super) connection: Check,
-    pub(super) subscription: Check,
-    pub(super) history: Check,
-    pub(super) rtt: Latencies,
-    pub(super) broadcast: Latencies,
-    pub(super) history_duration: Latencies,
-    pub(super) suback: Latencies,
-    pub(super) connecting: Latencies,
-    pub(super) iteration: Latencies,
+    pub(super) checks: Checks,
+    /// Set at the end.
+    #[serde(flatten)]
+    pub(super) traffic: Traffic,
+    pub(super) rtt_us: Latencies,
+    pub(super) broadcast_us: Latencies,
+    pub(super) history_us: Latencies,
+    pub(super) suback_us: Latencies,
+    pub(super) connecting_us: Latencies,
+    pub(super) iteration_us: Latencies,
     /// How late timers fired, which the generator itself adds to latencies.
-    pub(super) late: Latencies,
+    pub(super) late_us: Latencies,
     /// Why iterations were interrupted.
     pub(super) failures: BTreeMap<String, u64>,
     /// Errors that the server answered, by code.
     pub(super) errors: BTreeMap<String, u64>,
-}
-
-impl Metrics {
-    pub(super) fn new() -> Self {
-        Self {
-            counts: Counts::default(),
-            connection: Check::default(),
-            subscription: Check::default(),
-            history: Check::default(),
-            rtt: Latencies::new(),
-            broadcast: Latencies::new(),
-            history_duration: Latencies::new(),
-            suback: Latencies::new(),
-            connecting: Latencies::new(),
-            iteration: Latencies::new(),
-            late: Latencies::new(),
-            failures: BTreeMap::new(),
-            errors: BTreeMap::new(),
-        }
-    }
-
-    pub(super) fn body(&self, traffic: &Traffic) -> Value {
-        let counts = &self.counts;
-        json!({
-            "iterations": counts.iterations,
-            "interrupted": counts.interrupted,
-            "sessions": counts.sessions,
-            "checks": {
-                "connection": self.connection,
-                "subscription": self.subscription,
-                "history": self.history,
-            },
-            "acksReceived": counts.acks_received,
-            "broadcastsSent": counts.broadcasts_sent,
-            "broadcastsReceived": counts.broadcasts_received,
-            "historyReceived": counts.history_received,
-            "replayed": counts.replayed,
-            "historyGaps": counts.history_gaps,
-            "epochChanges": counts.epoch_changes,
-            "messagesSent": traffic.messages_sent,
-            "messagesReceived": traffic.messages_received,
-            "bytesSent": traffic.bytes_sent,
-            "bytesReceived": traffic.bytes_received,
-            "rttUs": self.rtt.summary(),
-            "broadcastUs": self.broadcast.summary(),
-            "historyUs": self.history_duration.summary(),
-            "subackUs": self.suback.summary(),
-            "connectingUs": self.connecting.summary(),
-            "iterationUs": self.iteration.summary(),
-            "lateUs": self.late.summary(),
-            "failures": self.failures,
-            "errors": self.errors,
-        })
-    }
 }

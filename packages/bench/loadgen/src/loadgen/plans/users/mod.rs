@@ -10,7 +10,7 @@ mod user;
 mod verify;
 
 use std::net::SocketAddr;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -24,12 +24,12 @@ use super::{loopback, opening};
 use crate::clock::{CpuTime, now_us, rss_bytes};
 use crate::loadgen::connection::{NO_PLAYER, Slot};
 use crate::loadgen::connections::{Connections, Event, EventKind, Traffic};
-use crate::loadgen::handshake::Opening;
-use crate::loadgen::jobs::step::Step;
-use crate::loadgen::order::Report;
+use crate::loadgen::figures::Figure;
+use crate::loadgen::jobs::{Job, Step};
+use crate::loadgen::opening::Opening;
 use crate::loadgen::played::{Player, end_reason};
 use crate::loadgen::protocol::plans::UsersPlan;
-use crate::loadgen::shared::Progress;
+use crate::loadgen::report::Report;
 
 /// How often the number of users is adjusted.
 const RAMP_TICK_US: u64 = 10_000;
@@ -38,7 +38,7 @@ const RAMP_TICK_US: u64 = 10_000;
 pub(crate) struct Users {
     plan: UsersPlan,
     address: SocketAddr,
-    opening: Rc<Opening>,
+    opening: Arc<Opening>,
     users: Vec<User>,
     timers: Timers,
     chance: Chance,
@@ -63,11 +63,11 @@ impl Users {
         let now_us = now_us();
         Ok(Self {
             address,
-            opening: Rc::new(opening(address, &plan.path)?),
+            opening: Arc::new(opening(address, &plan.path)?),
             users: (0..user_count).map(|_| User::new()).collect(),
             timers: Timers::with_users(user_count),
             chance: Chance::new(plan.seed),
-            metrics: Metrics::new(),
+            metrics: Metrics::default(),
             ledger: Ledger::default(),
             sessions: Vec::new(),
             began_us: now_us,
@@ -77,54 +77,6 @@ impl Users {
             next_ramp_us: now_us,
             plan,
         })
-    }
-
-    /// Counts so far.
-    pub(crate) fn progress(&self) -> Progress {
-        let counts = &self.metrics.counts;
-        Progress::from([
-            ("users", u64::from(self.present_count)),
-            ("iterations", counts.iterations),
-            ("broadcastsSent", counts.broadcasts_sent),
-            ("broadcastsReceived", counts.broadcasts_received),
-        ])
-    }
-
-    /// Handles the timers that are due, and lets users come. Over when nobody is left and nobody will come.
-    pub(crate) fn step(&mut self, connections: &mut Connections) -> Step {
-        while let Some((user, due_us)) = self.timers.pop(now_us()) {
-            let now_us = now_us();
-            self.metrics.late.record(now_us - due_us);
-            self.on_timer(user, now_us, connections);
-        }
-        let now_us = now_us();
-        if now_us >= self.next_ramp_us {
-            self.next_ramp_us = now_us + RAMP_TICK_US;
-            for index in 0..self.wanted_count(now_us) {
-                let user = UserId(index);
-                if self.user(user).phase == Phase::Away {
-                    self.present_count += 1;
-                    self.begin_iteration(user, now_us);
-                }
-            }
-        }
-        if self.present_count == 0 && now_us.saturating_sub(self.began_us) >= self.plan.duration_us() {
-            return Step::Done(Report::UsersRan(self.report(connections)));
-        }
-        Step::Wait(Some(self.timers.next_us().unwrap_or(u64::MAX).min(self.next_ramp_us)))
-    }
-
-    pub(crate) fn on(&mut self, event: &Event, connections: &mut Connections) {
-        let Event { slot, player, kind } = event;
-        let user = UserId(*player);
-        match kind {
-            _ if *player == NO_PLAYER => {}
-            EventKind::Opened { .. } => self.on_upgraded(user, now_us()),
-            EventKind::Failed(reason) => self.interrupt(user, reason, connections),
-            EventKind::Lost { code } => self.on_end(user, &end_reason(*code), connections),
-            EventKind::Readable { until_end } => connections.play(*slot, *until_end, self),
-            _ => {}
-        }
     }
 
     /// How many users there should be.
@@ -143,12 +95,12 @@ impl Users {
         }
     }
 
-    fn report(&self, connections: &Connections) -> Value {
+    fn report(&mut self, connections: &Connections) -> Value {
         // Before the checks below, whose CPU time is not part of the measurement.
         let cpu = CpuTime::of_process().since(self.cpu_began);
-        let traffic = connections.traffic.since(self.traffic_began);
+        self.metrics.traffic = connections.traffic.since(self.traffic_began);
         let duration_us = now_us() - self.began_us;
-        let mut body = self.metrics.body(&traffic);
+        let mut body = json!(self.metrics);
         body["durationUs"] = json!(duration_us);
         body["maxUsers"] = json!(self.plan.max_users());
         body["cpuUserUs"] = json!(cpu.user_us);
@@ -157,6 +109,56 @@ impl Users {
         let window_us = self.plan.history.window_ms * 1_000;
         body["verified"] = json!(verify(&self.ledger, &self.sessions, window_us));
         body
+    }
+}
+
+impl Job for Users {
+    fn progress(&self) -> Option<(&'static str, Figure)> {
+        let counts = &self.metrics.counts;
+        let counts = [
+            ("users", u64::from(self.present_count)),
+            ("iterations", counts.iterations),
+            ("broadcastsSent", counts.broadcasts_sent),
+            ("broadcastsReceived", counts.broadcasts_received),
+        ];
+        Some(("users", Figure::counts(counts)))
+    }
+
+    /// Handles the timers that are due, and lets users come. Over when nobody is left and nobody will come.
+    fn step(&mut self, _now_us: u64, connections: &mut Connections) -> Step {
+        while let Some((user, due_us)) = self.timers.pop(now_us()) {
+            let now_us = now_us();
+            self.metrics.late_us.record(now_us - due_us);
+            self.on_timer(user, now_us, connections);
+        }
+        let now_us = now_us();
+        if now_us >= self.next_ramp_us {
+            self.next_ramp_us = now_us + RAMP_TICK_US;
+            for index in 0..self.wanted_count(now_us) {
+                let user = UserId(index);
+                if self.user(user).phase == Phase::Away {
+                    self.present_count += 1;
+                    self.begin_iteration(user, now_us);
+                }
+            }
+        }
+        if self.present_count == 0 && now_us.saturating_sub(self.began_us) >= self.plan.duration_us() {
+            return Step::Done(Report::Alone("users-ran", self.report(connections)));
+        }
+        Step::Wait(Some(self.timers.next_us().unwrap_or(u64::MAX).min(self.next_ramp_us)))
+    }
+
+    fn on(&mut self, event: &Event, connections: &mut Connections) {
+        let Event { slot, player, kind } = event;
+        let user = UserId(*player);
+        match kind {
+            _ if *player == NO_PLAYER => {}
+            EventKind::Opened { .. } => self.on_upgraded(user, now_us()),
+            EventKind::Failed(reason) => self.interrupt(user, reason, connections),
+            EventKind::Lost { code } => self.on_end(user, &end_reason(*code), connections),
+            EventKind::Readable { until_end } => connections.play(*slot, *until_end, self),
+            _ => {}
+        }
     }
 }
 

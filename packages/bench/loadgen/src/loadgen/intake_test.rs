@@ -2,18 +2,19 @@ use proptest::prelude::*;
 use webmq_websocket::{CloseCode, Opcode, encode_close, encode_frame};
 
 use super::super::connection::GroupId;
-use super::super::protocol::Clock;
-use super::super::window::{Counts, Plan};
+use super::super::protocol::{Clock, Count};
+use super::super::window::Counts;
 use super::*;
 
-const PLAN: Plan = Plan {
-    has_sequence: true,
+const PLAN: Count = Count {
+    duration_ms: None,
+    seq_field: true,
     latency: true,
     fanout: true,
-    by_sequence: false,
+    by_seq: false,
     clock: Clock::Monotonic,
-    first_sequence: None,
-    timeline_us: 100_000,
+    first_seq: None,
+    timeline_ms: 100,
 };
 
 fn message(sequence: u64, padding_bytes: usize) -> Vec<u8> {
@@ -27,7 +28,7 @@ fn frames(sequences: impl IntoIterator<Item = u64>) -> Vec<u8> {
     bytes
 }
 
-fn counting(plan: Plan) -> Intake {
+fn counting(plan: Count) -> Intake {
     let mut intake = Intake::new();
     intake.window = Some(Window::new(plan, 1, 0));
     intake
@@ -95,14 +96,14 @@ fn a_new_window_begins_with_what_comes_first() {
     intake.window = Some(Window::new(PLAN, 2, 0));
     feed(&mut intake, &mut connection, &frames([10, 11]), &[usize::MAX]);
     assert_eq!((counts(&intake).frame_count, counts(&intake).gap_count), (2, 0));
-    intake.window = Some(Window::new(Plan { first_sequence: Some(10), ..PLAN }, 3, 0));
+    intake.window = Some(Window::new(Count { first_seq: Some(10), ..PLAN }, 3, 0));
     feed(&mut intake, &mut connection, &frames([12]), &[usize::MAX]);
     assert_eq!((counts(&intake).frame_count, counts(&intake).gap_count), (1, 2));
 }
 
 #[test]
 fn each_message_of_each_group_has_its_latencies() {
-    let mut intake = counting(Plan { by_sequence: true, fanout: false, ..PLAN });
+    let mut intake = counting(Count { by_seq: true, fanout: false, ..PLAN });
     for group in [0, 0, 7] {
         let mut connection = Connection::vacant();
         connection.group = GroupId(group);
@@ -118,7 +119,7 @@ fn each_message_of_each_group_has_its_latencies() {
 
 #[test]
 fn a_time_of_the_wall_clock_is_compared_with_the_wall_clock() {
-    let mut intake = counting(Plan { clock: Clock::Wall, by_sequence: true, fanout: false, ..PLAN });
+    let mut intake = counting(Count { clock: Clock::Wall, by_seq: true, fanout: false, ..PLAN });
     let (now_us, wall_us) = (crate::clock::now_us(), crate::clock::wall_us());
     let mut connection = Connection::vacant();
     for (sequence, sent_us) in [(1, wall_us - 3_000_000), (2, wall_us + 9_000_000)] {
@@ -167,7 +168,7 @@ fn awaited_messages_and_control_frames_are_noticed_in_order() {
 
 #[test]
 fn without_a_sequence_every_message_is_a_frame() {
-    let mut intake = counting(Plan { has_sequence: false, ..PLAN });
+    let mut intake = counting(Count { seq_field: false, ..PLAN });
     let mut bytes = Vec::new();
     encode_frame(Opcode::Text, b"welcome", &mut bytes);
     encode_frame(Opcode::Binary, &[0xc1; 300], &mut bytes);
