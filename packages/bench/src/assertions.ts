@@ -9,7 +9,6 @@ export type MetricKinds = Readonly<Record<string, MetricKind>>
 /** Measured values by the same names; `null` when there was nothing to measure. */
 export type Metrics = Readonly<Record<string, number | null>>
 
-/** One condition that a run must meet. */
 export interface Assertion {
   /** As it was written. */
   readonly text: string
@@ -19,7 +18,6 @@ export interface Assertion {
   readonly limit: number
 }
 
-/** A condition and its outcome. */
 export interface AssertionResult {
   readonly text: string
   readonly isMet: boolean
@@ -27,10 +25,8 @@ export interface AssertionResult {
   readonly actual: number | string | null
 }
 
-/** How a measured value is compared. */
 export type Operator = '=' | '!=' | '<' | '<=' | '>' | '>='
 
-/** What each operator means. */
 export const COMPARE: Readonly<Record<Operator, (actual: number, limit: number) => boolean>> = {
   '=': (actual, limit) => actual === limit,
   '!=': (actual, limit) => actual !== limit,
@@ -90,7 +86,6 @@ export function checkAssertions(assertions: readonly Assertion[], metrics: Metri
   })
 }
 
-/** The metrics in `--help`. */
 export function metricsHelp(kinds: MetricKinds): string {
   const names = Object.entries(kinds).map(([name, kind]) => `${name} (${kind})`)
   return `Metrics for --assert (with =, !=, <, <=, >, >=; units us ms s, %, B KB MB GB KiB MiB GiB):\n  ${names.join(', ')}`

@@ -76,7 +76,6 @@ async function run(args: readonly string[], { stdout, stderr, signal }: CliEnvir
   return assertions.every(({ isMet }) => isMet) ? EXIT.ok : EXIT.assertion
 }
 
-/** A command line, read and checked. */
 export interface PlannedRun {
   readonly scenario: Scenario
   readonly options: CommonOptions & OptionValues
@@ -94,7 +93,6 @@ export function planRun(args: readonly string[], output: Pick<CliEnvironment, 's
   return { scenario, options, planned: scenario.prepare(options) }
 }
 
-/** A requested output file. */
 interface Output {
   readonly flag: string
   readonly file: string

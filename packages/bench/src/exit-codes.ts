@@ -7,7 +7,6 @@ export const EXIT = {
   usage: 2,
   /** The run is complete and at least one `--assert` does not hold. */
   assertion: 3,
-  /** SIGINT or SIGTERM. */
   interrupted: 130,
 } as const
 

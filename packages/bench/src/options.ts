@@ -1,23 +1,17 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { BROKER_KINDS, type BrokerChoice, parseBroker } from './brokers/broker-choice.js'
 
-/** Flags that every scenario takes. */
 export interface CommonOptions {
   readonly scenario: string
-  /** File for the result, `-` for standard output. */
   readonly json?: string
-  /** File for the table, `-` for standard output. */
   readonly csv?: string
-  /** File for the report as a page, `-` for standard output. */
   readonly html?: string
-  /** File for the main plot as a picture, `-` for standard output. */
   readonly svg?: string
   /** Conditions, as written. */
   readonly assert: readonly string[]
   readonly progress: boolean
 }
 
-/** Adds the flags that every scenario takes. */
 export function addCommonOptions(command: Command, scenarioNames: readonly string[], defaultScenario: string): void {
   command
     .addOption(new Option('--scenario <name>', 'what to measure').choices(scenarioNames).default(defaultScenario))
@@ -37,14 +31,12 @@ export function addCommonOptions(command: Command, scenarioNames: readonly strin
 /** Transports of a server, as its option `transport` names them. */
 export const TRANSPORTS = ['native', 'ws', 'uws', 'auto'] as const
 
-/** Flags of every scenario that starts servers of ours. */
 export interface ServerOptions {
   /** Absent: depends on the number of servers. */
   readonly broker?: BrokerChoice
   readonly transport: (typeof TRANSPORTS)[number]
 }
 
-/** Adds the flags of a scenario that starts servers of ours. */
 export function addServerOptions(command: Command): void {
   command
     .option(

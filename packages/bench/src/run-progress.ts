@@ -56,7 +56,6 @@ export class RunProgress {
     this.#progress.phase(`[${this.#step}/${this.#stepCount}] ${name}`)
   }
 
-  /** Enters a part of the step, such as `connecting`. */
   phase(name: string): void {
     this.#phase = name
     this.#show(0, '')
@@ -67,7 +66,6 @@ export class RunProgress {
     this.#show(ratio, detail)
   }
 
-  /** Something the user should know at once, on a line of its own. */
   note(text: string): void {
     this.#progress.note(text)
   }
@@ -97,7 +95,6 @@ export class RunProgress {
     return await work
   }
 
-  /** Leaves the terminal as it was. Idempotent. */
   done(): void {
     this.#progress.done()
   }

@@ -4,7 +4,6 @@ import type { Progress } from './progress.js'
 
 /** One kind of load, one file: its flags, its traffic, its figures. */
 export interface Scenario {
-  /** As given to `--scenario`. */
   readonly name: string
   /** One line for `--help`. */
   readonly summary: string
@@ -20,7 +19,6 @@ export interface Scenario {
   prepare(values: OptionValues): ScenarioRun
 }
 
-/** A run with all settings decided. */
 export interface ScenarioRun {
   /** Every setting that decides the result, defaults filled in. */
   readonly config: Readonly<Record<string, unknown>>
@@ -34,7 +32,6 @@ export interface ScenarioRun {
   run(context: ScenarioContext): Promise<ScenarioOutcome>
 }
 
-/** The environment of a run. */
 export interface ScenarioContext {
   readonly progress: Progress
   /** Aborted when the user interrupts. */
@@ -43,11 +40,9 @@ export interface ScenarioContext {
   readonly width?: number
 }
 
-/** The result of a run. */
 export interface ScenarioOutcome {
   /** Members of the JSON file beside `command`, `machine`, `scenario`, `config` and `assertions`. */
   readonly json: object
-  /** The report for people. */
   readonly text: string
   /** The outcome of every `--assert`, in their order. */
   readonly assertions: readonly AssertionResult[]

@@ -28,6 +28,8 @@ const TELL_INTERVAL_MS = 2
 let publishedBytes = 0
 let publishedCount = 0
 let deliveredBefore = 0
+/** A server that has stopped has no figures. */
+let isDrained = false
 /** One per writer. Publishing copies the bytes, so the same batch is filled again. */
 let batch = []
 
@@ -65,8 +67,12 @@ serveTarget({
   },
   // The native transport makes publishers wait by itself.
   ...(isNative ? {} : { maxWaitingBytes }),
-  connectionCount: () => server.stats().connectionCount,
-  receivedCount: () => server.stats().receivedCount,
+  async drain() {
+    isDrained = true
+    await server.stop()
+  },
+  connectionCount: () => (isDrained ? 0 : server.stats().connectionCount),
+  receivedCount: () => (isDrained ? 0 : server.stats().receivedCount),
 })
 
 if (toldPayloadBytes !== undefined) {

@@ -1,43 +1,16 @@
-import { spawn } from 'node:child_process'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { findLoadgen } from '../src/loadgen/find.js'
-import type { ResultRecord, ResultRow } from '../src/results/result.js'
-
-const BENCHMARK = fileURLToPath(new URL('../benchmark.js', import.meta.url))
-/** A release build of the load generator from nothing, on a busy machine. */
-const BUILD_TIMEOUT_MS = 240_000
-const RUN_TIMEOUT_MS = 90_000
+import { readFile } from 'node:fs/promises'
+import { describe, expect, it } from 'vitest'
+import type { ResultRow } from '../src/results/result.js'
+import { RUN_TIMEOUT_MS, useBench } from './bench-run.js'
 
 describe('the auction scenario', { timeout: RUN_TIMEOUT_MS }, () => {
-  let directory: string
-  let fileCount = 0
+  const { benchmark, fileNamed } = useBench()
 
-  beforeAll(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'webmq-bench-'))
-    await findLoadgen({ phase: () => undefined, note: () => undefined })
-  }, BUILD_TIMEOUT_MS)
-  afterAll(async () => {
-    await rm(directory, { recursive: true })
-  })
-
-  /** Runs the built benchmark.js as a user does. */
   async function auction(...flags: string[]) {
-    const file = join(directory, `${++fileCount}.json`)
-    const args = ['--scenario', 'auction', '--tiers', '50', '--no-progress', '--json', file, ...flags]
-    const child = spawn(process.execPath, [BENCHMARK, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
-    onTestFinished(() => {
-      child.kill('SIGTERM')
-    })
-    let output = ''
-    for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (output += text))
-    const exitCode = await new Promise<number | null>((resolve) => child.once('close', resolve))
+    const { exitCode, output, record } = await benchmark('auction', '--tiers', '50', ...flags)
     expect(exitCode, output).toBe(0)
-    const record = JSON.parse(await readFile(file, 'utf8')) as ResultRecord
-    return { output, record, rows: record.rows }
+    const written = await record()
+    return { output, record: written, rows: written.rows }
   }
 
   function expectEverything(row: ResultRow | undefined, output: string): void {
@@ -58,8 +31,8 @@ describe('the auction scenario', { timeout: RUN_TIMEOUT_MS }, () => {
   }
 
   it('brings every bid to everybody who watches its item, on one node and on two, and compares with Redis', async () => {
-    const html = join(directory, 'auction.html')
-    const csv = join(directory, 'auction.csv')
+    const html = fileNamed('auction.html')
+    const csv = fileNamed('auction.csv')
     const load = ['--nodes', '1,2', '--bids', '3', '--warmup', '1', '--interval', '20ms']
     const crowds = ['--items', '5', '--zipf', '1', '--shard', '--compression']
     const conditions = ['--assert', 'missingCount=0', '--assert', 'latencyMs.p99@50,nodes=2 < 60s']

@@ -1,46 +1,18 @@
-import { spawn } from 'node:child_process'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { findLoadgen } from '../src/loadgen/find.js'
-import type { ResultRecord } from '../src/results/result.js'
+import { describe, expect, it } from 'vitest'
 import type { HistoryRow } from '../src/scenarios/history/result.js'
+import { useBench } from './bench-run.js'
 
-const BENCHMARK = fileURLToPath(new URL('../benchmark.js', import.meta.url))
-/** A release build of the load generator from nothing, on a busy machine. */
-const BUILD_TIMEOUT_MS = 240_000
 /** A run takes ten seconds, for an iteration has its pauses; there are five in a row, on a machine that may be busy. */
 const RUN_TIMEOUT_MS = 240_000
 const LOAD = ['--users', '60', '--duration', '3', '--rounds', '1', '--sending-rate', '1']
 
 describe('the history scenario', { timeout: RUN_TIMEOUT_MS }, () => {
-  let directory: string
-  let fileCount = 0
+  const { benchmark } = useBench()
 
-  beforeAll(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'webmq-bench-'))
-    await findLoadgen({ phase: () => undefined, note: () => undefined })
-  }, BUILD_TIMEOUT_MS)
-  afterAll(async () => {
-    await rm(directory, { recursive: true })
-  })
-
-  /** Runs the built benchmark.js as a user does. */
   async function history(...flags: string[]) {
-    const file = join(directory, `${++fileCount}.json`)
-    const args = ['--scenario', 'history', ...LOAD, '--no-progress', '--json', file, ...flags]
-    const child = spawn(process.execPath, [BENCHMARK, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
-    onTestFinished(() => {
-      child.kill('SIGKILL')
-    })
-    let output = ''
-    for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (output += text))
-    const exitCode = await new Promise<number | null>((resolve) => child.once('close', resolve))
+    const { exitCode, output, record } = await benchmark('history', ...LOAD, ...flags)
     expect(exitCode, output).toBe(0)
-    const record = JSON.parse(await readFile(file, 'utf8')) as ResultRecord
-    return { output, rows: record.rows as readonly HistoryRow[] }
+    return { output, rows: (await record()).rows as readonly HistoryRow[] }
   }
 
   it('plays users who get everything once and in order, and says so as the seed does', async () => {

@@ -8,7 +8,6 @@ export type BrokerKind = (typeof BROKER_KINDS)[number]
 /** Brokers with a program of their own: a run starts and ends one, or uses the address of a running one. */
 export type ServiceBrokerKind = 'rabbitmq' | 'redis' | 'nats'
 
-/** The requested broker. */
 export interface BrokerChoice {
   readonly kind: BrokerKind
   /** Address of a broker that runs already and keeps running; absent: the run starts its own. */

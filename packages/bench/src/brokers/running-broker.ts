@@ -1,9 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { RunError } from '../exit-codes.js'
-import { importBeside } from '../missing-package.js'
+import { startService } from '../parts.js'
 import type { BrokerChoice, BrokerKind, ServiceBrokerKind } from './broker-choice.js'
 
-/** Options of a server that connect it with the other nodes. */
 export interface NodeBrokerOptions {
   readonly broker: string
   readonly brokerNamespace: string
@@ -14,7 +12,6 @@ export interface NodeBrokerOptions {
 const NAMESPACE_BYTES = 6
 const SECRET_BYTES = 32
 
-/** The broker between the servers of one run. */
 export interface RunningBroker {
   readonly kind: BrokerKind
   /** @param index Which of the nodes, from 0. */
@@ -49,7 +46,7 @@ export async function startBroker(
     case 'mesh':
       return { ...noProcess, nodeOptions: await meshOptions(nodeCount, brokerNamespace) }
     default: {
-      const service = await startService(kind, hasLog)
+      const service = await startPrivate(kind, hasLog)
       return {
         kind,
         nodeOptions: () => ({ broker: service.url, brokerNamespace }),
@@ -66,32 +63,20 @@ export async function startBroker(
  * so the mesh is complete once all have started.
  */
 async function meshOptions(nodeCount: number, brokerNamespace: string): Promise<RunningBroker['nodeOptions']> {
-  const { freePort } = await importBeside(() => import('webmq-services'), 'a mesh')
-  const places: string[] = []
-  for (let index = 0; index < nodeCount; index++) places.push(`127.0.0.1:${await freePort()}`)
+  const places = await startService('a mesh', async ({ freePort }) => {
+    const ports = Array.from({ length: nodeCount }, () => freePort())
+    return (await Promise.all(ports)).map((port) => `127.0.0.1:${port}`)
+  })
   const broker = `mesh://${places.join(',')}`
   const secret = randomBytes(SECRET_BYTES).toString('base64url')
   return (index) => ({ broker, brokerNamespace, mesh: { listen: places[index] ?? '', secret } })
 }
 
 /** Always private: other traffic on a shared service would distort the figures. */
-async function startService(kind: ServiceBrokerKind, hasLog: boolean) {
-  const { startNats, startRabbitmq, startRedis } = await importBeside(
-    () => import('webmq-services'),
-    `a ${kind} of the run's own`,
-  )
+async function startPrivate(kind: ServiceBrokerKind, hasLog: boolean) {
   const isPrivate = true
-  try {
-    switch (kind) {
-      case 'rabbitmq':
-        return await startRabbitmq({ isPrivate })
-      case 'redis':
-        return await startRedis({ isPrivate })
-      case 'nats':
-        return await startNats({ isPrivate, hasJetStream: hasLog })
-    }
-  } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new RunError(`${kind} could not be started: ${reason}`, { cause })
-  }
+  return await startService(kind, async ({ startNats, startRabbitmq, startRedis }) => {
+    if (kind === 'rabbitmq') return await startRabbitmq({ isPrivate })
+    return kind === 'redis' ? await startRedis({ isPrivate }) : await startNats({ isPrivate, hasJetStream: hasLog })
+  })
 }

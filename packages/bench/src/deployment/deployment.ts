@@ -7,7 +7,6 @@ import { UsageError } from '../exit-codes.js'
 const DEFAULT_PATH = '/ws'
 const RUN_ID_BYTES = 6
 
-/** A server that runs already, and how the bench may use it. */
 export interface Deployment {
   /** `ws:` or `wss:`. */
   readonly url: URL
@@ -22,7 +21,6 @@ export interface Deployment {
   readonly isUnlimited: boolean
 }
 
-/** Adds the flags of a server that runs already. */
 export function addDeploymentOptions(command: Command): void {
   command
     .requiredOption('--url <url>', 'the server to measure, such as wss://rt.example.com/ws; it runs already', parseUrl)

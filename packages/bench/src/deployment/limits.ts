@@ -1,7 +1,6 @@
 import { UsageError } from '../exit-codes.js'
 import { formatBytes, formatCount } from '../report/format.js'
 
-/** The most that a load does to a server. */
 export interface OfferedLoad {
   readonly connections?: number
   readonly connectsPerSecond?: number

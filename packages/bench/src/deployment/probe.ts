@@ -9,9 +9,7 @@ import { codeOfClose, faultText, refusalText, statusText } from './refusal.js'
 const TIMEOUT_MS = 10_000
 const MAX_BODY_BYTES = 4_096
 
-/** A server that has answered. */
 export interface Reached {
-  /** IP address. */
   readonly address: string
 }
 

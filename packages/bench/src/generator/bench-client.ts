@@ -8,7 +8,6 @@ const CONNECT_TIMEOUT_MS = 30_000
 
 /** One client of the load, reduced to what a scenario needs of it. */
 export interface BenchClient {
-  /** Rejects when the server cannot be reached. */
   connect(): Promise<void>
   /** Resolves when the server has confirmed the listen. */
   listen(key: string, handler: (payload: unknown, key: string) => void): Promise<void>

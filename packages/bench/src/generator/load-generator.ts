@@ -7,7 +7,6 @@ import type { ClientAccess, LoadCommand, LoadEvent, LoadResult, LoadWorkerData, 
 import { PacerControl } from './pacer-control.js'
 import type { Window } from './receiver.js'
 
-/** Settings of the load. */
 export interface LoadOptions {
   readonly planOptions: KeyPlanOptions
   readonly messageSizeBytes: number
@@ -17,7 +16,6 @@ export interface LoadOptions {
   readonly access?: ClientAccess
 }
 
-/** Anybody, below `bench`. */
 export const OPEN_ACCESS: ClientAccess = { keyPrefix: 'bench' }
 
 /** The worker threads that play the clients, and the pacer that tells them when to send. */
@@ -25,7 +23,6 @@ export class LoadGenerator implements Load {
   readonly #workers: readonly LoadThread[]
   readonly #pacer: Worker
   readonly #pacerControl = new PacerControl()
-  /** Rejects when a thread fails; never resolves. */
   readonly failed: Promise<never>
 
   constructor(options: LoadOptions) {
@@ -87,13 +84,11 @@ export class LoadGenerator implements Load {
     }
   }
 
-  /** Takes the counts of every worker and closes the clients. */
   async finish(): Promise<LoadResult[]> {
     for (const worker of this.#workers) worker.post({ type: 'finish' })
     return await Promise.race([this.failed, Promise.all(this.#workers.map((worker) => worker.result))])
   }
 
-  /** Ends all threads at once. Idempotent. */
   async stop(): Promise<void> {
     this.#pacerControl.stop()
     await Promise.all([this.#pacer.terminate(), ...this.#workers.map((worker) => worker.stop())])

@@ -2,7 +2,6 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { ClientLoad } from './client-load.js'
 import type { LoadCommand, LoadEvent, LoadWorkerData } from './messages.js'
 
-/** Thread that plays some of the clients. */
 const port = parentPort
 if (port === null) throw new Error('load-worker runs as a worker thread only')
 

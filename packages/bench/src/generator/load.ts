@@ -13,17 +13,13 @@ export interface LoadTotals {
 
 /** The clients of a run, whatever plays them. */
 export interface Load {
-  /** Rejects when what plays the clients fails; never resolves. */
   readonly failed: Promise<never>
   readonly totals: LoadTotals
   /** Resolves when every client is connected and every listen confirmed. */
   ready(): Promise<void>
-  /** Starts to send at the warm-up's start, `window.startUs` minus the warm-up. */
   begin(window: Window): Promise<void>
   /** CPU time used so far by the processes that play the clients. */
   cpuSeconds(): Promise<number>
-  /** Takes the counts and closes the clients. */
   finish(): Promise<LoadResult[]>
-  /** Ends everything at once. Idempotent. */
   stop(): Promise<void>
 }

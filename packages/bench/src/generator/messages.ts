@@ -3,7 +3,6 @@ import type { MessagePort } from 'node:worker_threads'
 import type { KeyPlanOptions } from '../load/key-plan.js'
 import type { DeliveryTally, Window } from './receiver.js'
 
-/** Start data of a load worker. */
 export interface LoadWorkerData {
   readonly planOptions: KeyPlanOptions
   readonly messageSizeBytes: number
@@ -34,20 +33,16 @@ export interface WakeUps {
   readonly pending: SharedArrayBuffer
 }
 
-/** Start data of the pacer thread. */
 export interface PacerData {
   readonly planOptions: KeyPlanOptions
   readonly workers: readonly (WakeUps & { readonly firstClient: number; readonly endClient: number })[]
   readonly control: SharedArrayBuffer
 }
 
-/** Main thread to load worker. */
 export type LoadCommand = { readonly type: 'begin'; readonly window: Window } | { readonly type: 'finish' }
 
-/** Load worker to main thread. */
 export type LoadEvent = { readonly type: 'ready' } | { readonly type: 'result'; readonly result: LoadResult }
 
-/** Counts of one worker's clients at one backend. */
 export interface BackendLoad extends Readonly<Omit<DeliveryTally, 'latency'>> {
   readonly backend: number
   readonly clientCount: number
@@ -73,7 +68,6 @@ export interface LoadResult {
   readonly clientErrorCount: number
   /** Connections that ended for good before the run did. */
   readonly closedCount: number
-  /** How the first of them ended. */
   readonly firstClose?: string
   /** On the machine's monotonic clock, microseconds; 0 when nothing was sent or received. */
   readonly lastSendUs: number

@@ -18,9 +18,7 @@ const NOTHING: LoadTotals = {
   isSendingDone: false,
 }
 
-/** Settings of {@link PlayedClients}. */
 export interface PlayedClientsOptions extends Omit<LoadOptions, 'access'> {
-  /** Path of `webmq-loadgen`. */
   readonly program: string
 }
 

@@ -12,7 +12,6 @@ export interface KeyPlanOptions {
   readonly seed: number
 }
 
-/** One message of the plan. */
 export interface Publication {
   readonly client: number
   /** Negative: belongs to the warm-up and is not counted. */

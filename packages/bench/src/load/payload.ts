@@ -6,7 +6,6 @@ import { createRandom, randomInteger } from './random.js'
  * count.
  */
 export interface BenchPayload {
-  /** Publishing client. */
   readonly p: number
   /** Turn; negative in the warm-up. */
   readonly n: number
@@ -47,7 +46,6 @@ export class PayloadEncoder {
   }
 }
 
-/** Limits of the fields in this run. */
 export interface PayloadBounds {
   readonly clientCount: number
   /** No client takes more turns than this in the window. */

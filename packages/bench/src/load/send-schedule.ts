@@ -1,6 +1,5 @@
 import type { KeyPlan } from './key-plan.js'
 
-/** One send of the schedule. */
 export interface ScheduledSend {
   readonly client: number
   readonly turn: number

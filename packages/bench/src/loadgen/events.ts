@@ -12,7 +12,6 @@ export interface MicrosecondSummary {
   readonly max: number
 }
 
-/** Options of new connections. */
 export interface ConnectOptions {
   readonly count: number
   /** Absent: `ports`, or those of all `groups`. */
@@ -43,11 +42,9 @@ export interface ConnectOptions {
   readonly receiveBufferBytes?: number
   /** Most connects per second; absent: as many as `batch` allows. */
   readonly perSecond?: number
-  /** Absent: no TLS. */
   readonly tls?: TlsOptions
 }
 
-/** TLS of new connections. */
 export interface TlsOptions {
   /** For SNI and the check of the certificate. */
   readonly serverName: string
@@ -59,14 +56,12 @@ export interface TlsOptions {
   readonly resume?: boolean
 }
 
-/** Answer to `connect`. */
 export interface Connected {
   readonly ok: number
   readonly failed: number
   readonly durationUs: number
   /** connect() to ready, per connection. */
   readonly latencyUs: MicrosecondSummary | null
-  /** By reason. */
   readonly errors: Readonly<Record<string, number>>
   /** Handshakes, by cipher suite, and those of them with a ticket; `null` without TLS. */
   readonly tls: { readonly resumed: number; readonly suites: Readonly<Record<string, number>> } | null
@@ -90,7 +85,6 @@ export interface CountOptions {
   readonly timelineMs?: number
 }
 
-/** When a window ends. */
 export interface CountStopOptions {
   /** Everybody should get this one last. */
   readonly lastSeq?: number
@@ -101,7 +95,6 @@ export interface CountStopOptions {
   readonly timeoutMs?: number
 }
 
-/** Answer to `count-stop`. */
 export interface Counted {
   readonly durationUs: number
   readonly frames: number
@@ -128,7 +121,6 @@ export interface Counted {
   /** Of the window, 0 to 1. */
   readonly busiestThreadShare: number
   readonly timeline: readonly { readonly atMs: number; readonly frames: number }[]
-  /** Only with `bySeq`. */
   readonly bySeq?: readonly MessageReceipts[]
   /** Receipts before `ts_us`; only with `bySeq`. */
   readonly earlyReceipts?: number
@@ -165,7 +157,6 @@ export interface OffsetOptions {
   readonly rounds?: number
 }
 
-/** Answer to `offset`. */
 export interface ClockOffset {
   readonly rounds: number
   /** The server's clock less that of the generator. */
@@ -178,7 +169,6 @@ export interface ClockOffset {
 /** A frame to send: a text, or the bytes of a binary or compressed message. */
 export type InboundFrame = string | { readonly base64: string; readonly binary: boolean; readonly compressed?: boolean }
 
-/** Frames to send, and their rate. */
 export interface FloodInOptions {
   readonly durationMs: number
   readonly frame: InboundFrame | readonly InboundFrame[]
@@ -189,7 +179,6 @@ export interface FloodInOptions {
   readonly pipelineBytes?: number
 }
 
-/** Answer to `flood-in`. */
 export interface FloodedIn {
   /** Frames that the sockets took; not a throughput. */
   readonly writtenFrames: number
@@ -203,7 +192,6 @@ export interface FloodedIn {
   readonly cpuSystemUs: number
 }
 
-/** How connections ping. */
 export interface PingOptions {
   readonly perConnection: number
   /** From one ping of a connection to its next, at least; default 0: when the last is answered. */
@@ -214,7 +202,6 @@ export interface PingOptions {
   readonly await?: string
 }
 
-/** Answer to `ping`. */
 export interface Pinged {
   readonly count: number
   readonly missing: number
@@ -222,11 +209,9 @@ export interface Pinged {
   readonly latencyUs: MicrosecondSummary | null
 }
 
-/** Answer to `stats`. */
 export interface LoadgenStats {
   readonly open: number
   readonly connecting: number
-  /** By close code. */
   readonly closed: Readonly<Record<string, number>>
   /** Connections that compress. */
   readonly compressed: number
@@ -243,7 +228,6 @@ export interface LoadgenStats {
   readonly clients?: PlayedClientsStats
 }
 
-/** Progress of `users`. */
 export interface VirtualUsersStats {
   readonly users: number
   readonly iterations: number
@@ -251,7 +235,6 @@ export interface VirtualUsersStats {
   readonly broadcastsReceived: number
 }
 
-/** Progress of `clients`. */
 export interface PlayedClientsStats {
   readonly connectedCount: number
   readonly publishedCount: number

@@ -29,6 +29,12 @@ describe('a program that is asked in lines', () => {
     await program.stop()
   })
 
+  it('keeps an event that comes before somebody waits for it', async () => {
+    const program = start({ hasIds: false })
+    await program.request({ cmd: 'echo' }, 'echoed', TIMEOUT_MS)
+    expect(await program.next('ready', TIMEOUT_MS)).toEqual({ event: 'ready' })
+  })
+
   it('may answer in another order', async () => {
     const program = start()
     const slow = program.request({ cmd: 'echo', afterMs: 60 }, 'echoed', TIMEOUT_MS)

@@ -45,6 +45,8 @@ export class LineProcess {
   readonly #child: ChildProcess
   readonly #exited: Promise<void>
   readonly #waiting = new Set<Waiting>()
+  /** By kind, the last event that came before somebody waited for it. */
+  readonly #early = new Map<string, LineEvent>()
   #fail: (error: RunError) => void = () => undefined
   #output = ''
   #lastId = 0
@@ -84,9 +86,11 @@ export class LineProcess {
     return this.#child.pid ?? 0
   }
 
-  /** Waits for an unrequested event, such as the first line of a program. */
+  /** Waits for an unrequested event, such as the first line of a program; it may have come before. */
   async next(event: string, timeoutMs: number): Promise<LineEvent> {
-    return await this.#wait(0, event, timeoutMs)
+    const early = this.#early.get(event)
+    this.#early.delete(event)
+    return early ?? (await this.#wait(0, event, timeoutMs))
   }
 
   /**
@@ -146,6 +150,7 @@ export class LineProcess {
     }
     const asker = own ?? all.find((waiting) => waiting.event === event.event)
     if (asker?.event === event.event) asker.resolve(event)
+    else if (event.id === undefined) this.#early.set(event.event, event)
   }
 
   #deathNotice(code: number | null, signal: NodeJS.Signals | null): RunError {

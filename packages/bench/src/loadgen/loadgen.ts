@@ -37,7 +37,6 @@ const CLIENTS_TIMEOUT_MS = 30_000
 /** Slower than any server here accepts connections. */
 const MIN_CONNECTS_PER_SECOND = 100
 
-/** Settings of the generator's process. */
 export interface LoadgenOptions {
   readonly program: string
   readonly threads: number
@@ -45,7 +44,6 @@ export interface LoadgenOptions {
 
 /** The load generator: a process of its own that opens connections, sends, counts arrivals, and plays clients by a plan. */
 export class Loadgen {
-  /** Rejects when the process ends; never resolves. */
   readonly failed: Promise<never>
   readonly #process: LineProcess
 
@@ -63,7 +61,6 @@ export class Loadgen {
     return this.#process.pid
   }
 
-  /** Resolves when the process takes commands. */
   async ready(): Promise<void> {
     await this.#process.next('ready', READY_TIMEOUT_MS)
   }
@@ -85,7 +82,6 @@ export class Loadgen {
     await this.#request('count', options, 'counting', ANSWER_MARGIN_MS)
   }
 
-  /** Closes the window. */
   async stopCounting(options: CountStopOptions): Promise<Counted> {
     const timeoutMs = options.timeoutMs ?? COUNT_STOP_TIMEOUT_MS
     return await this.#request<Counted>(
@@ -165,7 +161,6 @@ export class Loadgen {
     return await this.#request<ReplayReport>('replay', plan, 'replayed', limitMs)
   }
 
-  /** Ends the process; resolves when it is gone. Idempotent. */
   async stop(): Promise<void> {
     await this.#process.stop()
   }

@@ -5,7 +5,6 @@ import type { MicrosecondSummary } from './events.js'
 export interface VirtualUsersPlan {
   readonly port: number
   readonly path?: string
-  /** Users at the start. */
   readonly startUsers: number
   readonly stages: readonly VirtualUsersStage[]
   readonly channels: number
@@ -38,13 +37,11 @@ export interface HistoryRequest {
   readonly windowMs: number
 }
 
-/** One check of AnyCable's benchmark. */
 export interface CheckCount {
   readonly passes: number
   readonly fails: number
 }
 
-/** Faults of sequences of messages. */
 export interface FaultCount {
   readonly expected: number
   readonly misses: number
@@ -52,7 +49,6 @@ export interface FaultCount {
   readonly inversions: number
 }
 
-/** Answer to `users`. */
 export interface VirtualUsersReport {
   readonly durationUs: number
   readonly maxUsers: number
@@ -116,7 +112,6 @@ export interface ReplayPlan {
   readonly timeoutMs: number
 }
 
-/** Answer to `replay`. */
 export interface ReplayReport {
   readonly replays: number
   readonly messages: number
@@ -128,7 +123,6 @@ export interface ReplayReport {
   readonly durationUs: number
   /** Of it, from the first `listen` of a replay to the last message of all its listens. */
   readonly replayedUs: number
-  /** Per replay. */
   readonly replayUs: MicrosecondSummary | null
   /** From a publish on the replaying connection to its `ok`. */
   readonly publishUs: MicrosecondSummary | null

@@ -7,7 +7,6 @@ const TAIL_LINES = 15
 /** The shell's exit code for a missing command. */
 export const COMMAND_NOT_FOUND = 127
 
-/** The end of a script. */
 export interface ScriptResult {
   readonly exitCode: number
   readonly output: string

@@ -1,4 +1,3 @@
-/** How the end of the traffic is detected. */
 export interface DrainOptions {
   /** Everything that has arrived so far. */
   readonly arrivedCount: () => number
@@ -7,7 +6,6 @@ export interface DrainOptions {
   /** Abandoned after this long, even if messages still arrive. */
   readonly limitMs: number
   readonly pollMs: number
-  /** Milliseconds of a clock that does not jump. */
   readonly now: () => number
   readonly sleep: (ms: number) => Promise<void>
 }

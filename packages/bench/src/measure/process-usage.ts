@@ -4,7 +4,6 @@ import { RunError } from '../exit-codes.js'
 /** Resources of a process, measured from outside: the same for Node and for other programs. */
 export interface ProcessUsage {
   readonly rssBytes: number
-  /** Largest so far. */
   readonly peakRssBytes: number
 }
 

@@ -4,7 +4,6 @@ import { formatCell } from './format-cell.js'
 import type { Difference } from './noise-band.js'
 import { joinedColumns, paddedColumn } from './table-text.js'
 
-/** A figure and its row. */
 interface Line {
   readonly row: RowComparison
   readonly cell: CellComparison

@@ -4,7 +4,6 @@ import { compareEnvironments } from './compare-environments.js'
 import { type Change, type Difference, judgeDifference, type Measurement } from './noise-band.js'
 import { fullTitle, speakOf } from './plot-plan.js'
 
-/** One figure of two rows. */
 export interface CellComparison {
   readonly column: ResultColumn
   /** `null`: not measured. */
@@ -14,9 +13,7 @@ export interface CellComparison {
   readonly difference: Difference | null
 }
 
-/** Two rows that measured the same thing. */
 export interface RowComparison {
-  /** Name of the rows. */
   readonly name: string
   readonly before: RowVerdict
   readonly after: RowVerdict
@@ -25,7 +22,6 @@ export interface RowComparison {
   readonly cells: readonly CellComparison[]
 }
 
-/** Two results side by side. */
 export interface Comparison {
   readonly before: ResultRecord
   readonly after: ResultRecord
@@ -41,7 +37,6 @@ export interface Comparison {
   readonly warnings: readonly string[]
 }
 
-/** How results are compared. */
 export interface CompareOptions {
   /** Relative; see {@link judgeDifference}. */
   readonly leastChange: number

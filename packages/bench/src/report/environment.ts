@@ -1,11 +1,8 @@
 import type { ResultRecord } from '../results/result.js'
 import { formatCount } from './format.js'
 
-/** One fact about the environment of a result. */
 export interface Fact {
-  /** In files. */
   readonly key: string
-  /** For people. */
   readonly label: string
   readonly value: string
 }
@@ -36,7 +33,6 @@ export function environmentFacts({ command, machine, versions }: ResultRecord): 
   return facts.map(([key, label, value]) => ({ key, label, value: value === null ? 'unknown' : String(value) }))
 }
 
-/** The machine in one line. */
 export function machineLine({ machine }: ResultRecord): string {
   const parts = [
     machine.cpuModel,

@@ -24,7 +24,6 @@ export function formatPercent(ratio: number): string {
   return `${percent.toFixed(2)}%`
 }
 
-/** Decimal units. */
 export function formatBytes(bytes: number): string {
   return bytes < 1_000_000_000 ? `${(bytes / 1_000_000).toFixed(1)} MB` : `${(bytes / 1_000_000_000).toFixed(2)} GB`
 }

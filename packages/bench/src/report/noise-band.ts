@@ -8,7 +8,6 @@ export interface Measurement {
   readonly repeatCount: number
 }
 
-/** The judgement of a difference. */
 export type Change = 'better' | 'worse' | 'within noise'
 
 /** A single run does not show its own noise. Runs of one command differ by this much on a quiet machine. */

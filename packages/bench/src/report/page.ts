@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
 
-/** How a text is coloured. */
 export type Tone = 'good' | 'bad' | 'doubtful' | 'best'
 
 /** Plain text, possibly with a colour. */
@@ -13,7 +12,6 @@ export interface PageTable {
   readonly rows: readonly (readonly PageText[])[]
 }
 
-/** One plot. */
 export interface PagePlot {
   readonly title: string
   readonly xLabel: string
@@ -39,7 +37,6 @@ export interface PageSeries {
   readonly isDoubtful?: readonly boolean[]
 }
 
-/** Part of a page. */
 export interface PageSection {
   readonly title: string
   readonly text?: string

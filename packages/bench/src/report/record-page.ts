@@ -1,3 +1,4 @@
+import { column } from '../results/columns.js'
 import { cellOf, type ResultRecord, type ResultRow, type RowVerdict } from '../results/result.js'
 import { environmentFacts, machineLine } from './environment.js'
 import { formatCell } from './format-cell.js'
@@ -21,7 +22,6 @@ export function recordPage(record: ResultRecord): string {
   })
 }
 
-/** Colour of a verdict. */
 export function toneOf(verdict: RowVerdict): Tone {
   if (verdict === 'ok') return 'good'
   return verdict === 'generator saturated' ? 'doubtful' : 'bad'
@@ -70,7 +70,7 @@ function outcomeSection({ rows, columns, identity, assertions, notes }: ResultRe
 function tableSection({ columns, identity, rows, runs }: ResultRecord): PageSection {
   const medians = tableOf({ columns, identity, rows })
   if (runs.length <= rows.length) return { title: 'Table', tables: [medians] }
-  const repeat = { key: 'repeat', title: 'Repeat', unit: '', format: 'count' } as const
+  const repeat = column('repeat', 'Repeat', 'count')
   const every = tableOf({ columns: [repeat, ...columns.filter(({ key }) => key !== 'repeat')], identity, rows: runs })
   return {
     title: 'Table',

@@ -5,7 +5,6 @@ import type { ScenarioOutcome } from '../scenario.js'
 
 const RULE = '━'.repeat(33)
 
-/** Text before the run. */
 export function headText(title: string, heading: string, machine: MachineInfo): string {
   const memory = `${Math.round(machine.memoryBytes / 2 ** 30)} GiB`
   return [
@@ -17,7 +16,6 @@ export function headText(title: string, heading: string, machine: MachineInfo): 
   ].join('\n')
 }
 
-/** Text after the run. */
 export function resultText(outcome: ScenarioOutcome, assertions: readonly AssertionResult[], command: string): string {
   const checks = assertions.map(
     ({ text, isMet, actual }) => `  ${isMet ? 'holds' : 'FAILS'}: ${text} (${actual ?? 'nothing measured'})`,

@@ -28,7 +28,6 @@ const LOOK_COUNT = 6
 
 const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
 
-/** A part of the picture and its height. */
 interface Drawing {
   readonly height: number
   readonly parts: readonly string[]

@@ -1,6 +1,7 @@
 import type { BrokerKind } from '../brokers/broker-choice.js'
 import type { MachineInfo } from '../measure/machine.js'
 import type { ClientsConfig, ClientsReport } from './clients-report.js'
+import { column, faults } from './columns.js'
 import type { ResultColumn, ResultRecord, ResultRow } from './result.js'
 import type { RunRecord } from './run-record.js'
 
@@ -15,46 +16,35 @@ export interface ClientsRecord
   readonly results: ClientsReport['results']
 }
 
-/** The columns of a table of such runs. */
 export const CLIENTS_COLUMNS: readonly ResultColumn[] = [
-  { key: 'target', title: 'Target', unit: '', format: 'text' },
-  { key: 'subscribers', title: 'Clients', unit: '', format: 'count' },
-  { key: 'backends', title: 'Backends', unit: '', format: 'count' },
-  { key: 'listens', title: 'Listens', unit: '', format: 'count' },
-  { key: 'publishRate', title: 'Messages per second and client', unit: '1/s', format: 'number' },
-  { key: 'keyPoolSize', title: 'Keys', unit: '', format: 'count' },
-  { key: 'messageSize', title: 'Payload', unit: 'B', format: 'bytes' },
-  { key: 'publishedPerSecond', title: 'Published/s', unit: '1/s', format: 'rate' },
-  { key: 'deliveriesPerSecond', title: 'Deliveries/s', unit: '1/s', format: 'rate', better: 'higher' },
-  { key: 'latencyMs.p50', title: 'p50', unit: 'ms', format: 'ms', better: 'lower' },
-  { key: 'latencyMs.p95', title: 'p95', unit: 'ms', format: 'ms', better: 'lower' },
-  { key: 'latencyMs.p99', title: 'p99', unit: 'ms', format: 'ms', better: 'lower' },
-  { key: 'latencyMs.max', title: 'max', unit: 'ms', format: 'ms', better: 'lower' },
-  { key: 'gapCount', title: 'Lost', unit: '', format: 'count', better: 'lower', repeats: 'max' },
-  { key: 'duplicateCount', title: 'Duplicates', unit: '', format: 'count', better: 'lower', repeats: 'max' },
-  { key: 'reorderedCount', title: 'Out of order', unit: '', format: 'count', better: 'lower', repeats: 'max' },
-  { key: 'drainMs', title: 'Drain', unit: 'ms', format: 'ms', better: 'lower' },
-  { key: 'serverCpuSeconds', title: 'Server CPU', unit: 's', format: 'seconds', better: 'lower' },
-  { key: 'brokerCpuSeconds', title: 'Broker CPU', unit: 's', format: 'seconds', better: 'lower' },
+  column('target', 'Target', 'text'),
+  column('subscribers', 'Clients', 'count'),
+  column('backends', 'Backends', 'count'),
+  column('listens', 'Listens', 'count'),
+  { ...column('publishRate', 'Messages per second and client', 'number'), unit: '1/s' },
+  column('keyPoolSize', 'Keys', 'count'),
+  column('messageSize', 'Payload', 'bytes'),
+  column('publishedPerSecond', 'Published/s', 'rate'),
+  column('deliveriesPerSecond', 'Deliveries/s', 'rate', 'higher'),
+  column('latencyMs.p50', 'p50', 'ms', 'lower'),
+  column('latencyMs.p95', 'p95', 'ms', 'lower'),
+  column('latencyMs.p99', 'p99', 'ms', 'lower'),
+  column('latencyMs.max', 'max', 'ms', 'lower'),
+  faults('gapCount', 'Lost'),
+  faults('duplicateCount', 'Duplicates'),
+  faults('reorderedCount', 'Out of order'),
+  column('drainMs', 'Drain', 'ms', 'lower'),
+  column('serverCpuSeconds', 'Server CPU', 'seconds', 'lower'),
+  column('brokerCpuSeconds', 'Broker CPU', 'seconds', 'lower'),
+  { ...column('deliveriesPerServerCpuSecond', 'Deliveries per CPU second', 'count', 'higher'), unit: '1/s' },
   {
-    key: 'deliveriesPerServerCpuSecond',
-    title: 'Deliveries per CPU second',
+    ...column('deliveriesPerTotalCpuSecond', 'Deliveries per CPU second of servers and broker', 'count', 'higher'),
     unit: '1/s',
-    format: 'count',
-    better: 'higher',
   },
-  {
-    key: 'deliveriesPerTotalCpuSecond',
-    title: 'Deliveries per CPU second of servers and broker',
-    unit: '1/s',
-    format: 'count',
-    better: 'higher',
-  },
-  { key: 'serverRssBytes', title: 'Server RSS', unit: 'B', format: 'bytes', better: 'lower' },
-  { key: 'generatorUtilization', title: 'Generator busy', unit: '', format: 'percent' },
-  { key: 'clientsBy', title: 'Clients by', unit: '', format: 'text' },
+  column('serverRssBytes', 'Server RSS', 'bytes', 'lower'),
+  column('generatorUtilization', 'Generator busy', 'percent'),
+  column('clientsBy', 'Clients by', 'text'),
 ]
-/** Those of them that identify a run. */
 export const CLIENTS_IDENTITY: readonly string[] = [
   'target',
   'subscribers',
@@ -66,7 +56,6 @@ export const CLIENTS_IDENTITY: readonly string[] = [
   'clientsBy',
 ]
 
-/** Whether this is a result of the `clients` scenario. */
 export function isClientsRecord(value: unknown): value is ClientsRecord {
   if (typeof value !== 'object' || value === null) return false
   const record = value as Readonly<Record<string, unknown>>

@@ -5,7 +5,6 @@ import type { ServerOptions } from '../options.js'
 /** What plays the clients: the client library in Node, or the load generator in Rust. */
 export const CLIENTS_BY = ['library', 'generator'] as const
 
-/** Settings of the scenario, named as their flags. */
 export interface ClientsConfig {
   readonly clients: number
   readonly backends: number

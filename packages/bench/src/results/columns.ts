@@ -1,63 +1,74 @@
-import type { ResultColumn } from './result.js'
+import type { ColumnFormat, ResultColumn } from './result.js'
 
-/** Columns that several scenarios share; each scenario's table picks from these and adds its own. */
-const TARGET: ResultColumn = { key: 'target', title: 'Target', unit: '', format: 'text' }
-const MODE: ResultColumn = { key: 'mode', title: 'Mode', unit: '', format: 'text' }
-const SUBSCRIBERS: ResultColumn = { key: 'subscribers', title: 'Connections', unit: '', format: 'count' }
+const UNITS: Readonly<Record<ColumnFormat, string>> = {
+  text: '',
+  count: '',
+  rate: '1/s',
+  number: '',
+  ms: 'ms',
+  seconds: 's',
+  bytes: 'B',
+  bytesPerSecond: 'B/s',
+  ratio: '',
+  percent: '',
+}
 
-/** Columns that identify a row in every scenario. */
-export const IDENTITY_COLUMNS = [TARGET, MODE, SUBSCRIBERS] as const
+/** A column with the unit of its format. */
+export function column(
+  key: string,
+  title: string,
+  format: ColumnFormat,
+  better?: ResultColumn['better'],
+): ResultColumn {
+  return { key, title, unit: UNITS[format], format, ...(better === undefined ? {} : { better }) }
+}
 
-/** Throughput of fan-out. */
-export const DELIVERY_COLUMNS = [
-  { key: 'publishedPerSecond', title: 'Published/s', unit: '1/s', format: 'rate', better: 'higher' },
-  { key: 'deliveriesPerSecond', title: 'Deliveries/s', unit: '1/s', format: 'rate', better: 'higher' },
-  { key: 'bytesPerSecond', title: 'Bandwidth', unit: 'B/s', format: 'bytesPerSecond', better: 'higher' },
-] as const satisfies readonly ResultColumn[]
+/** Counts faults: the worst run of each, because losses must not hide behind a median. */
+export function faults(key: string, title: string): ResultColumn {
+  return { ...column(key, title, 'count', 'lower'), repeats: 'max' }
+}
 
-/** Cost of a delivery. */
-export const DELIVERY_COST_COLUMN = {
-  key: 'deliveriesPerServerCpuSecond',
-  title: 'Deliveries/CPU s',
-  unit: '1/s',
-  format: 'rate',
-  better: 'higher',
-} as const satisfies ResultColumn
+export const IDENTITY_COLUMNS: readonly ResultColumn[] = [
+  column('target', 'Target', 'text'),
+  column('mode', 'Mode', 'text'),
+  column('subscribers', 'Connections', 'count'),
+]
+
+export const DELIVERY_COLUMNS: readonly ResultColumn[] = [
+  column('publishedPerSecond', 'Published/s', 'rate', 'higher'),
+  column('deliveriesPerSecond', 'Deliveries/s', 'rate', 'higher'),
+  column('bytesPerSecond', 'Bandwidth', 'bytesPerSecond', 'higher'),
+]
+
+export const DELIVERY_COST_COLUMN = column('deliveriesPerServerCpuSecond', 'Deliveries/CPU s', 'rate', 'higher')
 
 /** Cost where one node publishes and another delivers: in total, and by process. */
-export const RELAY_COLUMNS = [
-  {
-    key: 'deliveriesPerTotalCpuSecond',
-    title: 'Deliveries/CPU s with broker',
-    unit: '1/s',
-    format: 'rate',
-    better: 'higher',
-  },
-  { key: 'wseRatio', title: 'WSE', unit: '', format: 'ratio', better: 'higher' },
-  { key: 'publisherCpuSeconds', title: 'Node A CPU', unit: 's', format: 'seconds', better: 'lower' },
-  { key: 'listenerCpuSeconds', title: 'Node B CPU', unit: 's', format: 'seconds', better: 'lower' },
-  { key: 'brokerCpuSeconds', title: 'Broker CPU', unit: 's', format: 'seconds', better: 'lower' },
-] as const satisfies readonly ResultColumn[]
+export const RELAY_COLUMNS: readonly ResultColumn[] = [
+  column('deliveriesPerTotalCpuSecond', 'Deliveries/CPU s with broker', 'rate', 'higher'),
+  column('wseRatio', 'WSE', 'ratio', 'higher'),
+  column('publisherCpuSeconds', 'Node A CPU', 'seconds', 'lower'),
+  column('listenerCpuSeconds', 'Node B CPU', 'seconds', 'lower'),
+  column('brokerCpuSeconds', 'Broker CPU', 'seconds', 'lower'),
+]
 
-/** The worst run of each, because losses must not hide behind a median. */
-export const LOSS_COLUMNS = [
-  { key: 'gapCount', title: 'Gaps', unit: '', format: 'count', better: 'lower', repeats: 'max' },
-  { key: 'duplicateCount', title: 'Duplicates', unit: '', format: 'count', better: 'lower', repeats: 'max' },
-] as const satisfies readonly ResultColumn[]
+export const LOSS_COLUMNS: readonly ResultColumn[] = [
+  faults('gapCount', 'Gaps'),
+  faults('duplicateCount', 'Duplicates'),
+]
 
-/** Resources of the server. */
-export const SERVER_COLUMNS = [
-  { key: 'serverCpuSeconds', title: 'Server CPU', unit: 's', format: 'seconds', better: 'lower' },
-  { key: 'serverRssBytes', title: 'Server RSS', unit: 'B', format: 'bytes', better: 'lower' },
-  { key: 'serverEventLoopLagMs.p99', title: 'Event-loop lag p99', unit: 'ms', format: 'ms', better: 'lower' },
-] as const satisfies readonly ResultColumn[]
+export const SERVER_COLUMNS: readonly ResultColumn[] = [
+  column('serverCpuSeconds', 'Server CPU', 'seconds', 'lower'),
+  column('serverRssBytes', 'Server RSS', 'bytes', 'lower'),
+  column('serverEventLoopLagMs.p99', 'Event-loop lag p99', 'ms', 'lower'),
+]
 
-/** Resources of the generator, and the verdict. */
-export const JUDGEMENT_COLUMNS = [
-  { key: 'generatorCpuSeconds', title: 'Generator CPU', unit: 's', format: 'seconds' },
-  { key: 'generatorUtilization', title: 'Generator busy', unit: '', format: 'percent' },
-  { key: 'verdict', title: 'Verdict', unit: '', format: 'text' },
-] as const satisfies readonly ResultColumn[]
+export const VERDICT_COLUMN = column('verdict', 'Verdict', 'text')
+
+export const JUDGEMENT_COLUMNS: readonly ResultColumn[] = [
+  column('generatorCpuSeconds', 'Generator CPU', 'seconds'),
+  column('generatorUtilization', 'Generator busy', 'percent'),
+  VERDICT_COLUMN,
+]
 
 /** Percentiles of a distribution that is a member of the row. */
 export function percentileColumns(
@@ -66,11 +77,7 @@ export function percentileColumns(
   percentiles: readonly ('p50' | 'p95' | 'p99' | 'p999' | 'p9999' | 'max')[],
 ): ResultColumn[] {
   const words = { p50: 'p50', p95: 'p95', p99: 'p99', p999: 'p99.9', p9999: 'p99.99', max: 'max' }
-  return percentiles.map((percentile) => ({
-    key: `${key}.${percentile}`,
-    title: title === '' ? words[percentile] : `${title} ${words[percentile]}`,
-    unit: 'ms',
-    format: 'ms',
-    better: 'lower',
-  }))
+  return percentiles.map((percentile) =>
+    column(`${key}.${percentile}`, `${title} ${words[percentile]}`.trim(), 'ms', 'lower'),
+  )
 }

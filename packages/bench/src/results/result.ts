@@ -20,11 +20,9 @@ export type ColumnFormat =
   | 'ratio'
   | 'percent'
 
-/** One column of a result's table. */
 export interface ResultColumn {
   /** Where the value is in a row; a dot goes one level down: `latencyMs.p99`. Read it with {@link cellOf}. */
   readonly key: string
-  /** Head of the column, for people. */
   readonly title: string
   /** Of the plain number: `1/s`, `ms`, `s`, `B`, `B/s`; empty for counts, ratios and text. */
   readonly unit: string
@@ -55,7 +53,6 @@ export interface LatencyMs {
  */
 export type RowVerdict = 'ok' | 'generator saturated' | 'lost messages' | 'server saturated' | 'failed'
 
-/** Smallest and largest value of the repeats. */
 export interface Spread {
   readonly min: number
   readonly max: number
@@ -110,7 +107,6 @@ export interface ResultSeries {
   readonly repeat: number
   /** Name of the values: `deliveries`. */
   readonly title: string
-  /** As in {@link ResultColumn}. */
   readonly unit: string
   readonly format: ColumnFormat
   readonly points: readonly { readonly atMs: number; readonly value: number }[]
@@ -126,7 +122,6 @@ export interface ResultTimeline {
   readonly panels: readonly TimelinePanel[]
 }
 
-/** One of the plots of a timeline. */
 export interface TimelinePanel {
   readonly title: string
   readonly unit: string
@@ -150,18 +145,14 @@ export interface ScenarioResult {
   readonly runs: readonly ResultRow[]
   readonly series?: readonly ResultSeries[]
   readonly timelines?: readonly ResultTimeline[]
-  /** Notes on the method or the outcome, one sentence each. */
   readonly notes: readonly string[]
 }
 
 /** A result with everything needed to reproduce it, as written to files. */
 export interface ResultRecord extends ScenarioResult {
-  /** The exact command line. */
   readonly command: string
   readonly machine: MachineInfo
-  /** Every setting, defaults filled in. */
   readonly config: Readonly<Record<string, unknown>>
-  /** Version of each target, as it reports it. */
   readonly versions: Readonly<Record<string, string>>
   readonly assertions: readonly AssertionResult[]
 }

@@ -1,7 +1,6 @@
 import type { AssertionResult } from '../assertions.js'
 import type { MachineInfo } from '../measure/machine.js'
 
-/** The JSON file of a run. */
 export interface RunRecord {
   /** The exact command line; with `config` and `machine` it can be run again. */
   readonly command: string

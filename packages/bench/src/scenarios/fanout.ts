@@ -3,20 +3,21 @@ import { BROKER_KINDS, type BrokerKind } from '../brokers/broker-choice.js'
 import { UsageError } from '../exit-codes.js'
 import { positiveInteger } from '../options.js'
 import {
+  column,
   DELIVERY_COLUMNS,
   DELIVERY_COST_COLUMN,
+  faults,
   JUDGEMENT_COLUMNS,
   LOSS_COLUMNS,
   RELAY_COLUMNS,
   SERVER_COLUMNS,
 } from '../results/columns.js'
-import type { TargetSettings } from '../targets/messages.js'
+import type { Published, TargetSettings } from '../targets/messages.js'
 import type { TargetChoice } from '../targets/target-table.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
-import { deliverySeries, type FanOutWindow, fanOutFigures, measureFanOut, whyClosed } from '../trials/fan-out.js'
-import type { Relay, RelayBrokerKind } from '../trials/relay.js'
+import { deliverySeries, type FanOutWindow, fanOutFigures, measureFanOut } from '../trials/fan-out.js'
+import type { RelayBrokerKind } from '../trials/relay.js'
 import { RELAY_NOTES, relayFigures } from '../trials/relay-figures.js'
-import type { Trial } from '../trials/trial.js'
 import { checkTickSize, names, type TrialConfig } from '../trials/trial-options.js'
 import type { Measured, TrialContext, TrialScenario } from '../trials/trial-scenario.js'
 import { judge } from '../trials/verdict.js'
@@ -68,10 +69,10 @@ const fanOut: TrialScenario<FanOutConfig> = {
     DELIVERY_COST_COLUMN,
     ...RELAY_COLUMNS,
     ...LOSS_COLUMNS,
-    { key: 'closedCount', title: 'Closed', unit: '', format: 'count', better: 'lower', repeats: 'max' },
+    faults('closedCount', 'Closed'),
     ...SERVER_COLUMNS,
-    { key: 'serverPeakRssBytes', title: 'Server peak RSS', unit: 'B', format: 'bytes', better: 'lower' },
-    { key: 'wireBytesPerDelivery', title: 'Bytes on the wire each', unit: 'B', format: 'number', better: 'lower' },
+    column('serverPeakRssBytes', 'Server peak RSS', 'bytes', 'lower'),
+    { ...column('wireBytesPerDelivery', 'Bytes on the wire each', 'number', 'lower'), unit: 'B' },
     ...JUDGEMENT_COLUMNS,
   ],
   addOptions(command: Command) {
@@ -122,7 +123,7 @@ const fanOut: TrialScenario<FanOutConfig> = {
 }
 
 /** Measures one window, the same way for every publisher. */
-type Flood = (seconds: number, phase: string, firstSeq?: number) => Promise<FanOutWindow>
+type Flood = (seconds: number, phase: string, before?: Published) => Promise<FanOutWindow>
 
 async function measureFlood({
   config,
@@ -136,10 +137,10 @@ async function measureFlood({
   const trial = await startTrial({ isLossless: true, ...outboxOf(config) })
   progress.phase('connecting')
   await trial.subscribe(testCase.subscribers)
-  const window = await afterWarmup(config, async (seconds, phase, firstSeq) => {
+  const window = await afterWarmup(config, async (seconds, phase, before) => {
     const durationMs = seconds * 1_000
-    const publish = async ({ target }: Trial) => await target.publishFlood({ durationMs, payloadBytes, batch })
-    return await measureFanOut(trial, publish, { count: COUNT, durationMs, firstSeq, progress, phase })
+    const publish = async () => await trial.target.publishFlood({ durationMs, payloadBytes, batch })
+    return await measureFanOut(trial, publish, { count: COUNT, durationMs, before, progress, phase })
   })
   return {
     figures: { ...fanOutFigures(window, payloadBytes), ...judgeFlood(window) },
@@ -153,11 +154,10 @@ async function measureRelay({ config, testCase, progress, startRelay }: TrialCon
   const relay = await startRelay(mode as RelayBrokerKind, { ...outboxOf(config), toldPayloadBytes: payloadBytes })
   progress.phase('connecting')
   await relay.subscribe(subscribers)
-  const window = await afterWarmup(config, async (seconds, phase, firstSeq) => {
+  const window = await afterWarmup(config, async (seconds, phase, before) => {
     const durationMs = seconds * 1_000
-    const publish = async ({ publisher }: Relay) =>
-      await publisher.publishRelayed({ durationMs, payloadBytes, batch, maxInFlight })
-    return await measureFanOut(relay, publish, { count: COUNT, durationMs, firstSeq, progress, phase })
+    const publish = async () => await relay.publisher.publishRelayed({ durationMs, payloadBytes, batch, maxInFlight })
+    return await measureFanOut(relay, publish, { count: COUNT, durationMs, before, progress, phase })
   })
   return {
     figures: {
@@ -171,7 +171,7 @@ async function measureRelay({ config, testCase, progress, startRelay }: TrialCon
 
 async function afterWarmup({ warmup, duration }: FanOutConfig, flood: Flood): Promise<FanOutWindow> {
   const before = warmup > 0 ? await flood(warmup, 'warming up') : undefined
-  return await flood(duration, 'publishing', before === undefined ? undefined : before.published.lastSeq + 1)
+  return await flood(duration, 'publishing', before?.published)
 }
 
 function judgeFlood(window: FanOutWindow) {
@@ -179,7 +179,7 @@ function judgeFlood(window: FanOutWindow) {
   const { duplicateCount, reorderedCount } = counted
   return {
     closedCount: window.closedCount,
-    ...judge({ lostCount, duplicateCount, reorderedCount, generatorUtilization, failure: whyClosed(window) }),
+    ...judge({ lostCount, duplicateCount, reorderedCount, generatorUtilization, failure: window.closedReason }),
   }
 }
 

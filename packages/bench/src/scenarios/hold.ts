@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pinged } from '../loadgen/events.js'
 import { positiveNumber } from '../options.js'
-import { JUDGEMENT_COLUMNS, percentileColumns, SERVER_COLUMNS } from '../results/columns.js'
+import { column, faults, JUDGEMENT_COLUMNS, percentileColumns, SERVER_COLUMNS } from '../results/columns.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
 import { median } from '../trials/medians.js'
 import { generatorShare, usageBetween } from '../trials/trial.js'
@@ -25,11 +25,11 @@ const hold: TrialScenario<HoldConfig> = {
   defaults: { targets: ['webmq-native', 'uws', 'ws'], tiers: [100, 1_000, 5_000, 10_000], repeat: 1, duration: 30 },
   caseColumns: [],
   columns: [
-    { key: 'survivalRatio', title: 'Survival', unit: '', format: 'percent', better: 'higher', repeats: 'min' },
-    { key: 'pingCount', title: 'Pings', unit: '', format: 'count' },
+    { ...column('survivalRatio', 'Survival', 'percent', 'higher'), repeats: 'min' },
+    column('pingCount', 'Pings', 'count'),
     ...percentileColumns('latencyMs', '', ['p50', 'p95', 'p99', 'max']),
-    { key: 'missingCount', title: 'Missing', unit: '', format: 'count', better: 'lower', repeats: 'max' },
-    { key: 'serverCpuShare', title: 'Server CPU cores', unit: '', format: 'number', better: 'lower' },
+    faults('missingCount', 'Missing'),
+    column('serverCpuShare', 'Server CPU cores', 'number', 'lower'),
     ...SERVER_COLUMNS,
     ...JUDGEMENT_COLUMNS,
   ],
@@ -112,5 +112,4 @@ function latencyOf(rounds: readonly Pinged[]) {
   }
 }
 
-/** Test 6: whether connections last. */
 export const holdScenario = createTrialScenario(hold)

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { processUsage } from '../measure/process-usage.js'
-import { JUDGEMENT_COLUMNS } from '../results/columns.js'
+import { column, VERDICT_COLUMN } from '../results/columns.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
 import type { Trial } from '../trials/trial.js'
 import { usageBetween } from '../trials/trial.js'
@@ -33,11 +33,11 @@ const idle: TrialScenario<TrialConfig> = {
   defaults: { hasTls: true, targets: ['webmq-native', 'uws', 'ws', 'raw'], tiers: [1_000, 5_000, 10_000], duration: 5 },
   caseColumns: [],
   columns: [
-    { key: 'bytesPerConnection', title: 'Memory each', unit: 'B', format: 'bytes', better: 'lower' },
-    { key: 'baselineRssBytes', title: 'Before', unit: 'B', format: 'bytes' },
-    { key: 'serverRssBytes', title: 'Server RSS', unit: 'B', format: 'bytes', better: 'lower' },
-    { key: 'serverCpuShare', title: 'Server CPU cores', unit: '', format: 'number', better: 'lower' },
-    ...JUDGEMENT_COLUMNS.filter(({ key }) => key === 'verdict'),
+    column('bytesPerConnection', 'Memory each', 'bytes', 'lower'),
+    column('baselineRssBytes', 'Before', 'bytes'),
+    column('serverRssBytes', 'Server RSS', 'bytes', 'lower'),
+    column('serverCpuShare', 'Server CPU cores', 'number', 'lower'),
+    VERDICT_COLUMN,
   ],
   readConfig: (common) => common,
   cases: ({ tiers }) => tiers.map((subscribers) => ({ mode: 'idle', subscribers, fields: {} })),
@@ -101,5 +101,4 @@ async function settledRssBytes({ target }: Trial, isNode: boolean, signal: Abort
   return processUsage(target.pid).rssBytes
 }
 
-/** Memory of an idle connection. */
 export const idleScenario = createTrialScenario(idle)

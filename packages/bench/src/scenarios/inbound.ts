@@ -2,6 +2,7 @@ import { constants, deflateRawSync } from 'node:zlib'
 import { RunError, UsageError } from '../exit-codes.js'
 import { orderMessage } from '../load/order-message.js'
 import type { InboundFrame } from '../loadgen/events.js'
+import { column } from '../results/columns.js'
 import type { TargetAbility, TargetSpec } from '../targets/target-table.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
 import { INBOUND_COLUMNS, INBOUND_NOTE, measureInbound } from '../trials/inbound.js'
@@ -60,7 +61,7 @@ export const matrixScenario = createTrialScenario<TrialConfig & { readonly paylo
   ],
   abilities: ['inbound'],
   defaults: { targets: ['webmq-native', 'uws'], tiers: [100, 1_000, 5_000], repeat: 1, duration: 5, warmup: 0.5 },
-  caseColumns: [{ key: 'payloadBytes', title: 'Payload', unit: 'B', format: 'bytes' }],
+  caseColumns: [column('payloadBytes', 'Payload', 'bytes')],
   columns: INBOUND_COLUMNS,
   addOptions(command) {
     const sizes = [64, 256, 1_024, 4_096, 16_384, 65_536]
@@ -96,7 +97,7 @@ export const formatsScenario = createTrialScenario<TrialConfig & { readonly form
     payload: ORDER_BYTES,
   },
   caseColumns: [],
-  columns: [{ key: 'messageBytes', title: 'Message', unit: 'B', format: 'count', better: 'lower' }, ...INBOUND_COLUMNS],
+  columns: [{ ...column('messageBytes', 'Message', 'count', 'lower'), unit: 'B' }, ...INBOUND_COLUMNS],
   addOptions(command) {
     command.option('--format <list>', `formats, one condition each: ${FORMATS.join(', ')}`, names, [...FORMATS])
   },

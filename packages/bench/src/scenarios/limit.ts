@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RunError } from '../exit-codes.js'
 import { nonNegativeNumber, positiveInteger } from '../options.js'
-import { JUDGEMENT_COLUMNS } from '../results/columns.js'
+import { column, VERDICT_COLUMN } from '../results/columns.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
 import { searchLimit } from '../trials/search-limit.js'
 import { reasons, type UsageMark } from '../trials/trial.js'
@@ -18,7 +18,6 @@ interface LimitConfig extends TrialConfig {
   readonly hold: number
 }
 
-/** The attempt of one number of connections. */
 interface Attempt {
   readonly connections: number
   readonly connectsPerSecond: number | null
@@ -45,12 +44,12 @@ const limit: TrialScenario<LimitConfig> = {
   defaults: { targets: ['webmq-native'], tiers: [1_000], repeat: 1 },
   caseColumns: [],
   columns: [
-    { key: 'maxConnections', title: 'Most', unit: '', format: 'count', better: 'higher' },
-    { key: 'connectsPerSecond', title: 'Connects/s', unit: '1/s', format: 'rate', better: 'higher' },
-    { key: 'bytesPerConnection', title: 'RSS each', unit: 'B', format: 'bytes', better: 'lower' },
-    { key: 'serverRssBytes', title: 'Server RSS', unit: 'B', format: 'bytes', better: 'lower' },
-    { key: 'limitReason', title: 'Why no more', unit: '', format: 'text' },
-    ...JUDGEMENT_COLUMNS.filter(({ key }) => key === 'verdict'),
+    column('maxConnections', 'Most', 'count', 'higher'),
+    column('connectsPerSecond', 'Connects/s', 'rate', 'higher'),
+    column('bytesPerConnection', 'RSS each', 'bytes', 'lower'),
+    column('serverRssBytes', 'Server RSS', 'bytes', 'lower'),
+    column('limitReason', 'Why no more', 'text'),
+    VERDICT_COLUMN,
   ],
   addOptions(command) {
     command

@@ -1,22 +1,24 @@
 import { Option } from 'commander'
 import { UsageError } from '../exit-codes.js'
 import { positiveInteger } from '../options.js'
-import { JUDGEMENT_COLUMNS, percentileColumns, SERVER_COLUMNS } from '../results/columns.js'
+import { column, faults, JUDGEMENT_COLUMNS, percentileColumns, SERVER_COLUMNS } from '../results/columns.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
 import { generatorShare, latencyMs, usageBetween } from '../trials/trial.js'
 import type { TrialConfig } from '../trials/trial-options.js'
-import { type Measured, per, type TrialContext, type TrialScenario } from '../trials/trial-scenario.js'
+import { type Measured, per, type SubjectContext, type TrialScenario } from '../trials/trial-scenario.js'
 import { judge } from '../trials/verdict.js'
 
-interface PingConfig extends TrialConfig {
+export interface PingConfig extends TrialConfig {
   /** Of each connection. */
   readonly pings: number
   readonly kind: 'app' | 'ws'
+  /** Milliseconds from one ping of a connection to its next; absent: as soon as the last is answered. */
+  readonly interval?: number
 }
 
 const PING_TIMEOUT_MS = 60_000
 
-const ping: TrialScenario<PingConfig> = {
+export const ping: TrialScenario<PingConfig> = {
   name: 'ping',
   summary: 'all connections ping at once; each sends its next ping when the last is answered',
   examples: [
@@ -28,11 +30,11 @@ const ping: TrialScenario<PingConfig> = {
   defaults: { targets: ['webmq-native', 'uws', 'ws'], tiers: [100, 500, 1_000, 2_000, 5_000] },
   caseColumns: [],
   columns: [
-    { key: 'pingCount', title: 'Pings', unit: '', format: 'count' },
-    { key: 'pingsPerSecond', title: 'Pings/s', unit: '1/s', format: 'rate', better: 'higher' },
-    { key: 'pingsPerServerCpuSecond', title: 'Pings/CPU s', unit: '1/s', format: 'rate', better: 'higher' },
-    ...percentileColumns('latencyMs', '', ['p50', 'p95', 'p99', 'p999', 'p9999']),
-    { key: 'missingCount', title: 'Missing', unit: '', format: 'count', better: 'lower', repeats: 'max' },
+    column('pingCount', 'Pings', 'count'),
+    column('pingsPerSecond', 'Pings/s', 'rate', 'higher'),
+    column('pingsPerServerCpuSecond', 'Pings/CPU s', 'rate', 'higher'),
+    ...percentileColumns('latencyMs', '', ['p50', 'p95', 'p99', 'p999', 'p9999', 'max']),
+    faults('missingCount', 'Missing'),
     ...SERVER_COLUMNS,
     ...JUDGEMENT_COLUMNS,
   ],
@@ -56,25 +58,35 @@ const ping: TrialScenario<PingConfig> = {
   measure: measurePing,
 }
 
-async function measurePing({
+/** All connections ping, and wait for every answer. */
+export async function measurePing({
   config,
   choice,
   testCase,
   progress,
   startTrial,
-}: TrialContext<PingConfig>): Promise<Measured> {
-  const { pings, kind, generatorThreads } = config
+}: SubjectContext<PingConfig>): Promise<Measured> {
+  const { pings, kind, generatorThreads, interval } = config
   const trial = await startTrial({})
   progress.phase('connecting')
   await trial.subscribe(testCase.subscribers)
   const { text, await: awaited } = choice.spec.wire.ping
-  const options = { kind, timeoutMs: PING_TIMEOUT_MS, ...(kind === 'app' ? { text, await: awaited } : {}) }
-  progress.phase('warming up')
-  await trial.loadgen.ping({ ...options, perConnection: 1 })
+  const expectedMs = pings * (interval ?? 0)
+  const options = {
+    kind,
+    timeoutMs: Math.round(expectedMs) + PING_TIMEOUT_MS,
+    ...(kind === 'app' ? { text, await: awaited } : {}),
+  }
+  if (interval === undefined) {
+    progress.phase('warming up')
+    await trial.loadgen.ping({ ...options, perConnection: 1 })
+  }
 
   progress.phase('pinging')
   const start = await trial.mark()
-  const pinged = await progress.during(trial.loadgen.ping({ ...options, perConnection: pings }))
+  const paced = interval === undefined ? {} : { intervalMs: Math.round(interval) }
+  const pinging = trial.loadgen.ping({ ...options, ...paced, perConnection: pings })
+  const pinged = await progress.during(pinging, interval === undefined ? {} : { expectedMs })
   const usage = usageBetween(start, await trial.mark())
   const seconds = pinged.durationUs / 1_000_000
   const generatorUtilization = generatorShare(usage.generatorCpuSeconds, seconds, generatorThreads)
@@ -88,7 +100,7 @@ async function measurePing({
       missingCount: pinged.missing,
       generatorUtilization,
       ...judge({
-        failure: pinged.missing > 0 ? `${pinged.missing} pings were not answered` : null,
+        failure: (await trial.whyClosed()) ?? (pinged.missing > 0 ? `${pinged.missing} pings were not answered` : null),
         generatorUtilization,
       }),
     },

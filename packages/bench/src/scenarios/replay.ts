@@ -3,10 +3,10 @@ import { RunError } from '../exit-codes.js'
 import type { MicrosecondSummary } from '../loadgen/events.js'
 import type { ReplayReport } from '../loadgen/plans.js'
 import { positiveInteger, positiveNumber } from '../options.js'
-import { JUDGEMENT_COLUMNS, percentileColumns, SERVER_COLUMNS } from '../results/columns.js'
+import { column, faults, JUDGEMENT_COLUMNS, percentileColumns, SERVER_COLUMNS } from '../results/columns.js'
 import type { LatencyMs } from '../results/result.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
-import { type FanOutWindow, measureFanOut, whyClosed, whyLate } from '../trials/fan-out.js'
+import { type FanOutWindow, measureFanOut } from '../trials/fan-out.js'
 import { median } from '../trials/medians.js'
 import { latencyMs, type Trial, usageBetween } from '../trials/trial.js'
 import { checkTickSize, counts, type TrialConfig } from '../trials/trial-options.js'
@@ -18,7 +18,6 @@ interface ReplayConfig extends TrialConfig {
   readonly messages: number
   /** Listens that the replaying client sends together; one condition each. */
   readonly listens: readonly number[]
-  /** Live messages per second. */
   readonly rate: number
   /** This many windows with a replay, and as many without. */
   readonly windows: number
@@ -51,31 +50,21 @@ const replay: TrialScenario<ReplayConfig> = {
   ],
   abilities: ['fan-out', 'patterns'],
   defaults: { targets: ['webmq-native'], tiers: [100], repeat: 3, duration: 5, payload: 100 },
-  caseColumns: [
-    { key: 'messages', title: 'In the log', unit: '', format: 'count' },
-    { key: 'listens', title: 'Listens', unit: '', format: 'count' },
-  ],
+  caseColumns: [column('messages', 'In the log', 'count'), column('listens', 'Listens', 'count')],
   columns: [
-    { key: 'replayedPerSecond', title: 'Replayed/s', unit: '1/s', format: 'rate', better: 'higher' },
+    column('replayedPerSecond', 'Replayed/s', 'rate', 'higher'),
     ...percentileColumns('replayMs', 'whole replay', ['p50', 'max']),
     ...percentileColumns('publishMs', 'publish beside', ['p50', 'max']),
-    { key: 'replayCount', title: 'Replays', unit: '', format: 'count' },
-    { key: 'pagesPerReplay', title: 'pages', unit: '', format: 'count' },
+    column('replayCount', 'Replays', 'count'),
+    column('pagesPerReplay', 'pages', 'count'),
     ...percentileColumns('quietMs', 'live without', ['p50', 'p99', 'max']),
     ...percentileColumns('latencyMs', 'live beside', ['p50', 'p99', 'max']),
-    { key: 'addedP99Ms', title: 'added p99', unit: 'ms', format: 'ms', better: 'lower' },
-    { key: 'gapCount', title: 'Missed', unit: '', format: 'count', better: 'lower', repeats: 'max' },
-    {
-      key: 'disorderCount',
-      title: 'Twice or out of order',
-      unit: '',
-      format: 'count',
-      better: 'lower',
-      repeats: 'max',
-    },
-    { key: 'emptyRssBytes', title: 'RSS, log empty', unit: 'B', format: 'bytes', better: 'lower' },
-    { key: 'fullRssBytes', title: 'full', unit: 'B', format: 'bytes', better: 'lower' },
-    { key: 'serverPeakRssBytes', title: 'peak while replaying', unit: 'B', format: 'bytes', better: 'lower' },
+    column('addedP99Ms', 'added p99', 'ms', 'lower'),
+    faults('gapCount', 'Missed'),
+    faults('disorderCount', 'Twice or out of order'),
+    column('emptyRssBytes', 'RSS, log empty', 'bytes', 'lower'),
+    column('fullRssBytes', 'full', 'bytes', 'lower'),
+    column('serverPeakRssBytes', 'peak while replaying', 'bytes', 'lower'),
     ...SERVER_COLUMNS,
     ...JUDGEMENT_COLUMNS,
   ],
@@ -142,9 +131,8 @@ async function measureReplay(context: TrialContext<ReplayConfig>): Promise<Measu
     await measureFanOut(
       trial,
       // The publisher does not wait for the replaying client.
-      async ({ target }) =>
-        await target.publishPaced({ perSecond: rate, durationMs, payloadBytes: payload, isThrottled: false }),
-      { count: { latency: true, fanout: false }, durationMs, firstSeq: undefined, progress, phase },
+      async () => await trial.publishPaced({ perSecond: rate, durationMs, payloadBytes: payload, isThrottled: false }),
+      { count: { latency: true, fanout: false }, durationMs, progress, phase },
     )
   const plan = {
     port: trial.target.port,
@@ -187,7 +175,7 @@ async function measureReplay(context: TrialContext<ReplayConfig>): Promise<Measu
   return {
     figures: {
       ...usageBetween(full, await trial.mark()),
-      serverCpuSeconds: beside.reduce((sum, { usage }) => sum + usage.serverCpuSeconds, 0),
+      serverCpuSeconds: beside.reduce((sum, { usage }) => sum + (usage.serverCpuSeconds ?? 0), 0),
       replayedPerSecond: per(
         total((report) => report.messages),
         seconds,
@@ -211,10 +199,14 @@ async function measureReplay(context: TrialContext<ReplayConfig>): Promise<Measu
         lostCount: gapCount + liveLostCount,
         reorderedCount: disorderCount,
         failure:
-          gaps > 0 ? `${gaps} pages told of a gap` : (all.map(whyClosed).find((reason) => reason !== null) ?? null),
+          gaps > 0
+            ? `${gaps} pages told of a gap`
+            : (all.find(({ closedReason }) => closedReason !== null)?.closedReason ?? null),
         generatorUtilization,
         serverLate:
-          all.map((one) => whyLate(one, Math.round(rate * duration))).find((reason) => reason !== null) ?? null,
+          all
+            .map(({ published, counted }) => trial.lateness(published, counted, Math.round(rate * duration)).serverLate)
+            .find((reason) => reason !== null) ?? null,
       }),
     },
   }

@@ -2,16 +2,16 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Option } from 'commander'
 import { UsageError } from '../exit-codes.js'
+import type { Connected } from '../loadgen/events.js'
 import { positiveInteger } from '../options.js'
-import { JUDGEMENT_COLUMNS, percentileColumns, SERVER_COLUMNS } from '../results/columns.js'
+import { column, faults, JUDGEMENT_COLUMNS, percentileColumns, SERVER_COLUMNS } from '../results/columns.js'
 import { signToken } from '../targets/json-web-token.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
-import { generatorShare, latencyMs, reasons, usageBetween } from '../trials/trial.js'
+import { generatorShare, latencyMs, type Subject, usageBetween } from '../trials/trial.js'
 import type { TrialConfig } from '../trials/trial-options.js'
 import { type Measured, per, type TrialContext, type TrialScenario } from '../trials/trial-scenario.js'
 import { judge } from '../trials/verdict.js'
 
-/** Settings of the scenario. */
 export interface StormConfig extends TrialConfig {
   readonly auth: 'jwt' | 'none'
   /** `known`: those of connections that were made before, as after a restart of the network. */
@@ -28,7 +28,7 @@ const WARMUP_CONNECTIONS = 5_000
 const SETTLE_MS = 250
 const SECRET_BYTES = 32
 
-const storm: TrialScenario<StormConfig> = {
+export const storm: TrialScenario<StormConfig> = {
   name: 'storm',
   summary: 'connections made as fast as possible: TCP, upgrade, token and the first message of the server',
   examples: [
@@ -41,11 +41,11 @@ const storm: TrialScenario<StormConfig> = {
   defaults: { hasTls: true, targets: ['webmq-native', 'uws', 'ws'], tiers: [100, 500, 1_000, 2_000, 5_000, 10_000] },
   caseColumns: [],
   columns: [
-    { key: 'connectsPerSecond', title: 'Connects/s', unit: '1/s', format: 'rate', better: 'higher' },
-    { key: 'connectsPerServerCpuSecond', title: 'Connects/CPU s', unit: '1/s', format: 'rate', better: 'higher' },
-    ...percentileColumns('latencyMs', '', ['p50', 'p95', 'p99', 'p999']),
-    { key: 'resumedShare', title: 'Resumed', unit: '', format: 'percent' },
-    { key: 'failedCount', title: 'Failed', unit: '', format: 'count', better: 'lower', repeats: 'max' },
+    column('connectsPerSecond', 'Connects/s', 'rate', 'higher'),
+    column('connectsPerServerCpuSecond', 'Connects/CPU s', 'rate', 'higher'),
+    ...percentileColumns('latencyMs', '', ['p50', 'p95', 'p99', 'p999', 'max']),
+    column('resumedShare', 'Resumed', 'percent'),
+    faults('failedCount', 'Failed'),
     ...SERVER_COLUMNS,
     ...JUDGEMENT_COLUMNS,
   ],
@@ -127,8 +127,18 @@ async function measureStorm({
   const count = testCase.subscribers
   const known = config.tokens === 'known' ? 'before' : 'user'
   const credentials = tokensFor(known, Math.min(count, known === 'before' ? WARMUP_CONNECTIONS : count))
+  const connecting = async () => await trial.tryConnect({ ...options, ...credentials, count }, { resume })
+  return await measureConnects(trial, config, async () => await progress.during(connecting()))
+}
+
+/** Measures the connects that `connect` makes. */
+export async function measureConnects(
+  trial: Subject,
+  config: Pick<TrialConfig, 'generatorThreads'>,
+  connect: () => Promise<Connected>,
+): Promise<Measured> {
   const start = await trial.mark()
-  const connected = await progress.during(trial.tryConnect({ ...options, ...credentials, count }, { resume }))
+  const connected = await connect()
   const usage = usageBetween(start, await trial.mark())
   const seconds = connected.durationUs / 1_000_000
   const generatorUtilization = generatorShare(usage.generatorCpuSeconds, seconds, config.generatorThreads)
@@ -142,7 +152,7 @@ async function measureStorm({
       failedCount: connected.failed,
       generatorUtilization,
       ...judge({
-        failure: connected.failed > 0 ? `${connected.failed} connections failed: ${reasons(connected)}` : null,
+        failure: connected.failed > 0 ? `${connected.failed} connections failed: ${trial.reasons(connected)}` : null,
         generatorUtilization,
       }),
     },

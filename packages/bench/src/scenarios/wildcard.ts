@@ -1,4 +1,5 @@
 import { positiveInteger } from '../options.js'
+import { column, VERDICT_COLUMN } from '../results/columns.js'
 import { cellOf, type ResultColumn, type ResultRow } from '../results/result.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
 import { PATTERNS_PER_CONNECTION, PatternListeners } from '../trials/pattern-listeners.js'
@@ -8,7 +9,6 @@ import type { Measured, TrialContext, TrialScenario } from '../trials/trial-scen
 import { judge } from '../trials/verdict.js'
 
 interface WildcardConfig extends TrialConfig {
-  /** Messages per measurement. */
   readonly publishes: number
 }
 
@@ -17,11 +17,8 @@ const UNCACHED_KEYS = 131_072
 const NS_PER_US = 1_000
 
 const nsColumn = (key: string, title: string): ResultColumn => ({
-  key,
-  title,
+  ...column(key, title, 'number', 'lower'),
   unit: 'ns',
-  format: 'number',
-  better: 'lower',
 })
 
 const wildcard: TrialScenario<WildcardConfig> = {
@@ -34,15 +31,15 @@ const wildcard: TrialScenario<WildcardConfig> = {
   abilities: ['patterns'],
   defaults: { targets: ['webmq-native'], tiers: [100, 1_000, 10_000, 100_000, 1_000_000] },
   tiersHelp: 'different patterns that are listened with, one condition each',
-  caseColumns: [{ key: 'patterns', title: 'Patterns', unit: '', format: 'count' }],
+  caseColumns: [column('patterns', 'Patterns', 'count')],
   columns: [
     nsColumn('publishNs', 'Publish, key new (ns)'),
     nsColumn('cachedPublishNs', 'Publish, key known (ns)'),
-    { key: 'matchCostRatio', title: 'Against fewest', unit: '', format: 'ratio', better: 'lower' },
-    { key: 'listensPerSecond', title: 'Listens/s', unit: '1/s', format: 'rate', better: 'higher' },
-    { key: 'bytesPerPattern', title: 'Server RSS each', unit: 'B', format: 'bytes', better: 'lower' },
-    { key: 'serverRssBytes', title: 'Server RSS', unit: 'B', format: 'bytes', better: 'lower' },
-    { key: 'verdict', title: 'Verdict', unit: '', format: 'text' },
+    column('matchCostRatio', 'Against fewest', 'ratio', 'lower'),
+    column('listensPerSecond', 'Listens/s', 'rate', 'higher'),
+    column('bytesPerPattern', 'Server RSS each', 'bytes', 'lower'),
+    column('serverRssBytes', 'Server RSS', 'bytes', 'lower'),
+    VERDICT_COLUMN,
   ],
   addOptions(command) {
     command.option('--publishes <n>', 'messages per measurement', positiveInteger, 500_000)

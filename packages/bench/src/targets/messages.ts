@@ -38,6 +38,8 @@ export type TargetCommand =
   | { readonly cmd: 'publish-keys'; readonly count: number; readonly distinctKeys: number }
   /** Collects garbage, to make memory comparable. */
   | { readonly cmd: 'collect' }
+  /** Ends the server, not its process. */
+  | { readonly cmd: 'drain' }
   | { readonly cmd: 'sample' }
   | { readonly cmd: 'quit' }
 
@@ -79,6 +81,8 @@ export interface TargetSample {
   readonly cpuUserUs: number
   readonly cpuSystemUs: number
   readonly rssBytes: number
+  /** Largest so far; only from Node. */
+  readonly peakRssBytes?: number
   /** Since the last sample; `null` where there is no event loop. */
   readonly eventLoopLagUs: {
     readonly p50: number
@@ -109,6 +113,7 @@ export interface TargetSettings {
   /** I/O threads, where there is a choice. */
   readonly threads?: number
   readonly compression?: boolean
+  readonly compressionThresholdBytes?: number
   /** Limit of waiting bytes before a connection is closed; absent: the target's own default. */
   readonly maxOutboxBytes?: number
   /** Makes targets keep messages that they would silently drop. */

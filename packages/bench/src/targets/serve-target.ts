@@ -44,7 +44,7 @@ interface TargetContext {
 async function answer(
   command: TargetCommand,
   { server, meter, publisher }: TargetContext,
-): Promise<Published | KeysPublished | TargetSample | { readonly event: 'collected' }> {
+): Promise<Published | KeysPublished | TargetSample | { readonly event: 'collected' | 'drained' }> {
   switch (command.cmd) {
     case 'publish-flood':
       return await publisher.flood(command)
@@ -60,6 +60,9 @@ async function answer(
       await sleep(SWEEP_MS)
       globalThis.gc?.()
       return { event: 'collected' }
+    case 'drain':
+      await server.drain?.()
+      return { event: 'drained' }
     case 'sample':
       return sample(server, meter)
     case 'quit':
@@ -83,6 +86,7 @@ function sample(server: TargetServer, meter: EventLoopMeter): TargetSample {
     cpuUserUs: user,
     cpuSystemUs: system,
     rssBytes: process.memoryUsage.rss(),
+    peakRssBytes: process.resourceUsage().maxRSS * 1_024,
     eventLoopLagUs: isMeasured ? eventLoopLagUs : null,
     receivedCount: server.receivedCount(),
     connections: server.connectionCount(),

@@ -1,10 +1,20 @@
 import { fileURLToPath } from 'node:url'
 import { LineProcess, type LineProgram } from '../loadgen/line-process.js'
-import type { KeysPublished, Published, TargetListening, TargetSample, TargetSettings } from './messages.js'
+import type { LatencySummary } from '../measure/latency-histogram.js'
+import type {
+  KeysPublished,
+  Published,
+  TargetCommand,
+  TargetListening,
+  TargetSample,
+  TargetSettings,
+} from './messages.js'
 import type { TargetChoice } from './target-table.js'
 
 const START_TIMEOUT_MS = 30_000
 const SAMPLE_TIMEOUT_MS = 30_000
+/** Above the time that a server takes to drain by default. */
+const DRAIN_TIMEOUT_MS = 60_000
 /** Above the target's own limit of 30 s to finish after the last message. */
 const PUBLISH_MARGIN_MS = 45_000
 /** A paced load that the target cannot keep up with is abandoned after this many times its duration. */
@@ -13,9 +23,11 @@ const PACED_LIMIT_FACTOR = 3
 const MIN_KEYS_PER_SECOND = 1_000
 const TARGETS_FOLDER = new URL('../../targets/', import.meta.url)
 
+/** A load at a fixed rate. */
+export type PacedOptions = Omit<Extract<TargetCommand, { cmd: 'publish-paced' }>, 'cmd'>
+
 /** A server under test, in a process of its own. */
 export class TargetProcess {
-  /** Rejects when the process ends; never resolves. */
   readonly failed: Promise<never>
   readonly #process: LineProcess
   #listening: TargetListening | undefined
@@ -30,7 +42,6 @@ export class TargetProcess {
     this.failed = this.#process.failed
   }
 
-  /** Resolves when the server accepts connections. */
   async ready(): Promise<void> {
     this.#listening = (await this.#process.next('listening', START_TIMEOUT_MS)) as unknown as TargetListening
   }
@@ -43,34 +54,20 @@ export class TargetProcess {
     return this.#listening?.port ?? 0
   }
 
-  /** The target's description of itself. */
   get version(): string {
     return this.#listening?.version ?? ''
   }
 
-  /** Publishes as fast as possible; resolves when nothing waits in the server. */
-  async publishFlood(options: { durationMs: number; payloadBytes: number; batch?: number }): Promise<Published> {
+  async publishFlood(options: Omit<Extract<TargetCommand, { cmd: 'publish-flood' }>, 'cmd'>): Promise<Published> {
     return await this.#request('publish-flood', options, 'published', options.durationMs + PUBLISH_MARGIN_MS)
   }
 
   /** Publishes as fast as another node delivers; resolves when that has delivered everything, or after a timeout. */
-  async publishRelayed(options: {
-    durationMs: number
-    payloadBytes: number
-    batch: number
-    maxInFlight: number
-  }): Promise<Published> {
+  async publishRelayed(options: Omit<Extract<TargetCommand, { cmd: 'publish-relayed' }>, 'cmd'>): Promise<Published> {
     return await this.#request('publish-relayed', options, 'published', options.durationMs + PUBLISH_MARGIN_MS)
   }
 
-  /** Publishes on a schedule; resolves when nothing waits in the server. */
-  async publishPaced(options: {
-    perSecond: number
-    durationMs: number
-    payloadBytes: number
-    isThrottled?: boolean
-    key?: string
-  }): Promise<Published> {
+  async publishPaced(options: PacedOptions): Promise<Published> {
     const limitMs = options.durationMs * PACED_LIMIT_FACTOR + PUBLISH_MARGIN_MS
     return await this.#request('publish-paced', options, 'published', limitMs)
   }
@@ -81,17 +78,20 @@ export class TargetProcess {
     return await this.#request('publish-keys', options, 'keys-published', limitMs)
   }
 
+  /** Stops the server as SIGTERM does: it drains. Its process stays. */
+  async drain(): Promise<void> {
+    await this.#request('drain', {}, 'drained', DRAIN_TIMEOUT_MS)
+  }
+
   /** Collects garbage; only in targets of Node. */
   async collect(): Promise<void> {
     await this.#request('collect', {}, 'collected', SAMPLE_TIMEOUT_MS)
   }
 
-  /** Resources that the process uses now, by its own count. */
   async sample(): Promise<TargetSample> {
     return await this.#request('sample', {}, 'sample', SAMPLE_TIMEOUT_MS)
   }
 
-  /** Ends the process; resolves when it is gone. Idempotent. */
   async stop(): Promise<void> {
     await this.#process.stop()
   }
@@ -102,15 +102,21 @@ export class TargetProcess {
 }
 
 function programOf(
-  { label, spec, threads }: TargetChoice,
+  { label, spec, threads, title = `target ${label}` }: TargetChoice,
   { nodeFlags = [], ...settings }: TargetSettings,
   loadgen: string,
 ): LineProgram {
-  const title = `target ${label}`
   if (spec.program === 'raw') {
     return { title, command: loadgen, args: ['raw', '--mode', String(spec.settings.mode)], hasIds: false }
   }
   const script = fileURLToPath(new URL(spec.program, TARGETS_FOLDER))
   const argument = JSON.stringify({ ...spec.settings, ...settings, ...(threads === undefined ? {} : { threads }) })
   return { title, command: process.execPath, args: ['--expose-gc', ...nodeFlags, script, argument], hasIds: false }
+}
+
+/** Lag of the event loop in milliseconds; `null`: the target has none. */
+export function lagMs({ eventLoopLagUs }: TargetSample): LatencySummary | null {
+  if (eventLoopLagUs === null) return null
+  const { p50, p95, p99, max } = eventLoopLagUs
+  return { p50: p50 / 1_000, p95: p95 / 1_000, p99: p99 / 1_000, max: max / 1_000 }
 }

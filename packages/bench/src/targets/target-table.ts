@@ -74,7 +74,6 @@ const socketioAbilities = ['fan-out', 'tokens', 'ping', 'inbound', 'compression'
 const serverAbilities = [...socketioAbilities, 'binary'] as const
 const webmqAbilities = [...serverAbilities, 'patterns', 'many-nodes'] as const
 
-/** Every target by name. */
 export const targetSpecs: readonly TargetSpec[] = [
   {
     name: 'webmq-native',
@@ -107,13 +106,14 @@ export const targetSpecs: readonly TargetSpec[] = [
   },
 ]
 
-/** A requested target. */
 export interface TargetChoice {
   /** As written: `webmq-native:2`. */
   readonly label: string
   readonly spec: TargetSpec
   /** I/O threads; absent: the target's default. */
   readonly threads?: number
+  /** Name in messages; absent: that of a target. */
+  readonly title?: string
 }
 
 /**

@@ -9,7 +9,6 @@ const MIN_INTERVAL_US = 1_000
 /** The thread has started by then. */
 const LEAD_US = 100_000
 
-/** Start data of the pacer's thread. */
 export interface PacerThreadData {
   readonly port: MessagePort
   /** `[0]`: 1 when the thread must end; `[1]`: 1 while a wake-up is on its way. */
@@ -69,7 +68,6 @@ export class TurnPacer {
     this.#isDue = false
   }
 
-  /** Ends the thread. */
   stop(): void {
     Atomics.store(this.#state, 0, 1)
     Atomics.notify(this.#state, 0)

@@ -3,8 +3,7 @@ import type { Loadgen } from '../loadgen/loadgen.js'
 import type { ResultSeries } from '../results/result.js'
 import type { RunProgress } from '../run-progress.js'
 import type { Published } from '../targets/messages.js'
-import type { Trial, Usage } from './trial.js'
-import { usageBetween } from './trial.js'
+import { type Subject, type Usage, usageBetween } from './trial.js'
 import { per } from './trial-scenario.js'
 
 /** The result of one window of fan-out. */
@@ -18,7 +17,8 @@ export interface FanOutWindow {
   readonly generatorUtilization: number
   /** Messages that connections should have received and did not, except those of closed connections. */
   readonly lostCount: number
-  /** Connections that the server has closed since the trial began. */
+  /** The connections that the server has closed since the trial began, as a sentence; `null`: none. */
+  readonly closedReason: string | null
   readonly closedCount: number
 }
 
@@ -28,33 +28,27 @@ const POLL_MS = 500
 const QUIET_MS = 3_000
 const TAIL_TIMEOUT_MS = 60_000
 
-/** A publisher or a tail later than this did not keep the pace. */
-const MAX_LATE_MS = 100
-const MAX_TAIL_MS = 1_000
-/** Share of the messages on the schedule. */
-const MIN_PUBLISHED_RATIO = 0.99
-
-/** How a window is measured. */
 export interface FanOutOptions {
   readonly count: CountOptions
   readonly durationMs: number
-  /** The first message that everybody should get; absent: the first to come. */
-  readonly firstSeq: number | undefined
+  /** The warm-up; absent: there was none. */
+  readonly before?: Published | undefined
   readonly progress: RunProgress
   readonly phase: string
 }
 
 /** Publishes, counts arrivals until the last message is everywhere, and measures the cost. */
-export async function measureFanOut<Kind extends Trial>(
-  trial: Kind,
-  publish: (trial: Kind) => Promise<Published>,
-  { count, durationMs, firstSeq, progress, phase }: FanOutOptions,
+export async function measureFanOut(
+  trial: Subject,
+  publish: () => Promise<Published>,
+  { count, durationMs, before, progress, phase }: FanOutOptions,
 ): Promise<FanOutWindow> {
   const { loadgen } = trial
   progress.phase(phase)
+  const firstSeq = trial.firstSeqAfter(before)
   await loadgen.startCounting({ ...count, ...(firstSeq === undefined ? {} : { firstSeq }) })
   const start = await trial.mark()
-  const published = await withRates(loadgen, progress, durationMs, publish(trial))
+  const published = await withRates(loadgen, progress, durationMs, publish())
   const counted = await loadgen.stopCounting({
     lastSeq: published.lastSeq,
     quietMs: QUIET_MS,
@@ -71,13 +65,9 @@ export async function measureFanOut<Kind extends Trial>(
     // The window is longer than its traffic; idle time at its ends is not slack.
     generatorUtilization: activeUs > 0 ? Math.min(1, (counted.busiestThreadShare * counted.durationUs) / activeUs) : 0,
     lostCount: counted.gapCount + counted.missingCount,
+    closedReason: await trial.whyClosed(),
     closedCount: Object.values(closed).reduce((sum, count) => sum + count, 0),
   }
-}
-
-/** The fault of a window in which no connection should have closed; `null`: none. */
-export function whyClosed({ closedCount }: FanOutWindow): string | null {
-  return closedCount > 0 ? `the server closed ${closedCount.toLocaleString('en')} connections` : null
 }
 
 /** Shows the rate of deliveries until the work is done. */
@@ -128,15 +118,4 @@ export function deliverySeries({
     format: 'rate',
     points: timeline.map(({ atMs, frames }) => ({ atMs, value: (frames * 1_000) / widthMs })),
   }
-}
-
-/** Why the server did not keep the pace; `null` when it did. */
-export function whyLate({ published, counted }: FanOutWindow, intendedCount: number): string | null {
-  if (published.count < intendedCount * MIN_PUBLISHED_RATIO) {
-    return `it took ${published.count.toLocaleString('en')} of ${intendedCount.toLocaleString('en')} messages`
-  }
-  const lateMs = (published.lateUs?.p99 ?? 0) / 1_000
-  if (lateMs > MAX_LATE_MS) return `messages were published ${Math.round(lateMs)} ms late (p99)`
-  const tailMs = (counted.lastFrameUs - counted.firstFrameUs - published.durationUs) / 1_000
-  return tailMs > MAX_TAIL_MS ? `the last message came ${Math.round(tailMs)} ms after it was published` : null
 }

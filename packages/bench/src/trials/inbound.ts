@@ -1,13 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RunError } from '../exit-codes.js'
 import type { FloodedIn, InboundFrame } from '../loadgen/events.js'
-import { JUDGEMENT_COLUMNS, LOSS_COLUMNS, SERVER_COLUMNS } from '../results/columns.js'
+import { column, JUDGEMENT_COLUMNS, LOSS_COLUMNS, SERVER_COLUMNS } from '../results/columns.js'
 import type { ResultColumn } from '../results/result.js'
 import { generatorShare, type Trial, usageBetween } from './trial.js'
 import { type Figures, per, type TrialContext } from './trial-scenario.js'
 import { judge } from './verdict.js'
 
-/** The frames to send, and their server. */
 export interface InboundOptions {
   readonly frame: InboundFrame
   /** Of the application's payload in a frame. */
@@ -20,17 +19,15 @@ const POLL_MS = 50
 /** Messages are lost when the server's count has stood still for this long; TCP retransmits only after seconds. */
 const QUIET_MS = 15_000
 
-/** Columns of every scenario that sends to the server. */
 export const INBOUND_COLUMNS: readonly ResultColumn[] = [
-  { key: 'receivedPerSecond', title: 'Processed/s', unit: '1/s', format: 'rate', better: 'higher' },
-  { key: 'bytesPerSecond', title: 'Bandwidth', unit: 'B/s', format: 'bytesPerSecond', better: 'higher' },
-  { key: 'receivedPerServerCpuSecond', title: 'Processed/CPU s', unit: '1/s', format: 'rate', better: 'higher' },
+  column('receivedPerSecond', 'Processed/s', 'rate', 'higher'),
+  column('bytesPerSecond', 'Bandwidth', 'bytesPerSecond', 'higher'),
+  column('receivedPerServerCpuSecond', 'Processed/CPU s', 'rate', 'higher'),
   ...LOSS_COLUMNS.filter(({ key }) => key === 'gapCount'),
   ...SERVER_COLUMNS,
   ...JUDGEMENT_COLUMNS,
 ]
 
-/** Notes on these figures. */
 export const INBOUND_NOTE =
   'Processed: counted by the server, when its session layer (of a library: its message handler) has had the message; what the sockets took is no throughput.'
 

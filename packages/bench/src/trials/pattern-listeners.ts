@@ -45,7 +45,6 @@ export class PatternListeners {
     await Promise.all(Array.from({ length: Math.min(PARALLEL, connectionCount) }, work))
   }
 
-  /** Drops all connections. */
   close(): void {
     for (const socket of this.#sockets) socket.terminate()
   }

@@ -10,10 +10,9 @@ const WSE_DELIVERIES_PER_CPU_SECOND: Readonly<Record<string, Readonly<Record<num
   mesh: { 10: 870_000, 100: 750_000, 1000: 510_000 },
 }
 
-/** Members of a row with two nodes. */
 export function relayFigures({ counted, usage }: FanOutWindow, mode: string, subscribers: number) {
   const { serverCpuSeconds, brokerCpuSeconds } = usage
-  const deliveriesPerTotalCpuSecond = per(counted.frames, serverCpuSeconds + (brokerCpuSeconds ?? 0))
+  const deliveriesPerTotalCpuSecond = per(counted.frames, (serverCpuSeconds ?? 0) + (brokerCpuSeconds ?? 0))
   const wse = WSE_DELIVERIES_PER_CPU_SECOND[mode]?.[subscribers]
   return {
     deliveriesPerTotalCpuSecond,
@@ -21,7 +20,6 @@ export function relayFigures({ counted, usage }: FanOutWindow, mode: string, sub
   }
 }
 
-/** Notes on these figures. */
 export const RELAY_NOTES: readonly string[] = [
   'Two nodes: A publishes in its own process, B has the connections. B tells A how many messages have left it, and A keeps at most --in-flight under way: brokers do not tell a publisher that a consumer is behind.',
   'Deliveries/CPU s is of both nodes, "with broker" of nodes and broker. WSE is the ratio of the latter to what WSE 2.4 (Redis: 1.4.4) reached with its own bench on a machine of 2 cores, where that is known.',

@@ -2,7 +2,6 @@ import { type AssertionResult, COMPARE, type MetricKind, type Operator, UNITS } 
 import { UsageError } from '../exit-codes.js'
 import { type ColumnFormat, cellOf, type ResultColumn, type ResultRow } from '../results/result.js'
 
-/** One condition that rows must meet. */
 export interface RowAssertion {
   /** As it was written. */
   readonly text: string
@@ -35,7 +34,6 @@ const KINDS: Readonly<Record<ColumnFormat, MetricKind>> = {
   percent: 'ratio',
 }
 
-/** The form of a condition, for messages and help. */
 export const ROW_ASSERTION_FORM = '[TARGET[/TARGET]] COLUMN[@TIER[,COLUMN=VALUE]] OPERATOR NUMBER[UNIT]'
 
 /**
@@ -80,7 +78,6 @@ export function parseRowAssertion(
   }
 }
 
-/** Checks rows against conditions. All rows that a condition names must meet it, and there must be at least one. */
 export function checkRowAssertions(
   assertions: readonly RowAssertion[],
   rows: readonly ResultRow[],

@@ -9,9 +9,7 @@ import { checkRowAssertions, parseRowAssertion, ROW_ASSERTION_FORM } from './row
 
 /** The result of a run as a table. */
 export interface Rows {
-  /** Medians of the repeats. */
   readonly rows: readonly ResultRow[]
-  /** Every single measurement. */
   readonly runs: readonly ResultRow[]
   readonly series?: readonly ResultSeries[]
   readonly timelines?: readonly ResultTimeline[]
@@ -32,7 +30,6 @@ export interface RowScenario<Config> extends Pick<Scenario, 'name' | 'summary' |
   readConfig(values: OptionValues): Config
   /** Names of the targets, for conditions. */
   targets(config: Config): readonly string[]
-  /** The settings as written to files. */
   describe(config: Config): Readonly<Record<string, unknown>>
   heading(config: Config): string
   /** @throws {RunError} when nothing gave a result. */
@@ -72,7 +69,6 @@ export function createRowScenario<Config>(scenario: RowScenario<Config>): Scenar
   }
 }
 
-/** Verdicts other than ok, for people; empty when there are none. */
 export function verdictLines(rows: readonly ResultRow[], nameOf: (row: ResultRow) => string): string[] {
   const reasons = rows
     .filter(({ verdictReason }) => verdictReason !== null)
@@ -80,7 +76,6 @@ export function verdictLines(rows: readonly ResultRow[], nameOf: (row: ResultRow
   return reasons.length === 0 ? [] : ['', 'Verdicts other than ok (worst of the repeats):', ...reasons]
 }
 
-/** Notes for people; empty when there are none. */
 export function noteLines(notes: readonly string[] = []): string[] {
   return notes.length === 0 ? [] : ['', 'Notes:', ...notes.map((note) => `  ${note}`)]
 }

@@ -1,8 +1,6 @@
-/** Bounds of a search. */
 export interface LimitSearch {
   /** Tried first. */
   readonly start: number
-  /** The largest number to try. */
   readonly max: number
   /** Precision at which the search ends, as a share of the limit. */
   readonly precisionRatio: number

@@ -41,7 +41,6 @@ const MIN_TICK_BYTES = 96
 /** Largest payload that a server accepts by default. */
 const MAX_PAYLOAD_BYTES = 256 * 1_024
 
-/** Adds `--target`. */
 export function addTargetOption(command: Command, defaults: TrialDefaults, abilities: readonly TargetAbility[]): void {
   const able = targetsWith(abilities).join(', ')
   command.option('--target <names>', `what to measure, interleaved: ${able}`, names, defaults.targets)
@@ -125,7 +124,6 @@ export function checkOrderSize(flag: string, bytes: number): void {
   }
 }
 
-/** The settings as written to files. */
 export function describeConfig({ targets, ...rest }: TrialConfig): Record<string, unknown> {
   return { targets: targets.map(({ label }) => label), ...rest }
 }

@@ -1,13 +1,11 @@
 /** One condition that all targets are measured under: a tier, and what else the scenario varies. */
 export interface TrialCase {
   readonly mode: string
-  /** Connections. */
   readonly subscribers: number
   /** Further values that identify the row, by column key: `{ ratePerSecond: 100 }`. */
   readonly fields: Readonly<Record<string, number | string>>
 }
 
-/** One measurement. */
 export interface TrialStep<Target> {
   readonly testCase: TrialCase
   /** 1 is the first. */

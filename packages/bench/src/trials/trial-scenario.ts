@@ -1,20 +1,19 @@
 import type { Command, OptionValues } from 'commander'
+import type { Parts } from '../parts.js'
 import type { ResultColumn, ResultRow, ResultSeries, RowVerdict } from '../results/result.js'
 import type { RunProgress } from '../run-progress.js'
 import type { TargetSettings } from '../targets/messages.js'
 import type { TargetAbility, TargetChoice } from '../targets/target-table.js'
 import type { Relay, RelayBrokerKind } from './relay.js'
-import type { Trial } from './trial.js'
+import type { Subject, Trial } from './trial.js'
 import type { TrialConfig, TrialDefaults } from './trial-options.js'
 import type { TrialCase } from './trial-plan.js'
 
 /** The specific part of a scenario that measures targets under conditions. `createTrialScenario` adds the rest. */
 export interface TrialScenario<Config extends TrialConfig = TrialConfig> {
-  /** As given to `--scenario`. */
   readonly name: string
   readonly summary: string
   readonly examples: readonly (readonly [flags: string, shows: string])[]
-  /** Abilities that a target needs. */
   readonly abilities: readonly TargetAbility[]
   readonly defaults: TrialDefaults
   /** What is measured instead of `--target`, with flags of its own. */
@@ -23,18 +22,14 @@ export interface TrialScenario<Config extends TrialConfig = TrialConfig> {
   readonly hasOwnGenerator?: true
   /** Meaning of `--tiers`, if not connections. */
   readonly tiersHelp?: string
-  /** Columns after those of target, mode, connections and `caseColumns`. */
   readonly columns: readonly ResultColumn[]
   /** Columns of the fields that cases vary; with target, mode and connections they identify a row. */
   readonly caseColumns: readonly ResultColumn[]
-  /** Adds flags of its own. */
   addOptions?(command: Command): void
-  /** @throws {UsageError} for settings that cannot be run. */
   readConfig(common: TrialConfig, values: OptionValues): Config
   cases(config: Config): readonly TrialCase[]
   /** Whether a target is measured under a condition; absent: always. */
   isMeasured?(this: void, testCase: TrialCase, choice: TargetChoice): boolean
-  /** Notes on the method. */
   notes(config: Config): readonly string[]
   /** One measurement. @throws {RunError} when it fails; the row then says why. */
   measure(context: TrialContext<Config>): Promise<Measured>
@@ -42,15 +37,15 @@ export interface TrialScenario<Config extends TrialConfig = TrialConfig> {
   derive?(rows: readonly ResultRow[]): readonly ResultRow[]
 }
 
-/** The environment of one measurement. */
 export interface TrialContext<Config extends TrialConfig = TrialConfig> {
   readonly config: Config
   readonly choice: TargetChoice
-  /** Path of the load generator; empty for a scenario that has its own. */
   readonly program: string
   readonly testCase: TrialCase
   readonly progress: RunProgress
   readonly signal: AbortSignal
+  /** What else the measurement starts. */
+  readonly parts: Parts
   /**
    * Starts a server and a generator; both are stopped when the measurement ends.
    * @param mayDie Whether the measurement goes on when one of them ends by itself.
@@ -63,11 +58,14 @@ export interface TrialContext<Config extends TrialConfig = TrialConfig> {
   startRelay(kind: RelayBrokerKind, settings: TargetSettings): Promise<Relay>
 }
 
-/** The result of one measurement. */
+/** The same for a scenario that also measures a server that runs already. */
+export type SubjectContext<Config extends TrialConfig> = Omit<TrialContext<Config>, 'startTrial' | 'startRelay'> & {
+  startTrial(settings: TargetSettings): Promise<Subject>
+}
+
 export interface Measured {
   readonly figures: Figures
   readonly series?: readonly Omit<ResultSeries, 'target' | 'subscribers' | 'condition' | 'repeat'>[]
-  /** Notes on this measurement. */
   readonly notes?: readonly string[]
 }
 
@@ -93,6 +91,6 @@ type FigureKey =
   | 'generatorUtilization'
 
 /** A rate, or a cost per CPU second; `null` when there was no time to divide by. */
-export function per(count: number, seconds: number): number | null {
-  return seconds > 0 ? count / seconds : null
+export function per(count: number | null, seconds: number | null): number | null {
+  return count !== null && seconds !== null && seconds > 0 ? count / seconds : null
 }

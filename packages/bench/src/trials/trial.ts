@@ -1,14 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RunError } from '../exit-codes.js'
-import type { Connected, ConnectOptions, MicrosecondSummary } from '../loadgen/events.js'
+import type { Connected, ConnectOptions, Counted, MicrosecondSummary } from '../loadgen/events.js'
 import { Loadgen } from '../loadgen/loadgen.js'
 import { nowUs } from '../measure/clock.js'
 import { type ProcessUsage, processUsage } from '../measure/process-usage.js'
 import type { LatencyMs } from '../results/result.js'
-import type { TargetSample, TargetSettings } from '../targets/messages.js'
-import { TargetProcess } from '../targets/target-process.js'
+import type { Published, TargetSample, TargetSettings } from '../targets/messages.js'
+import { lagMs, type PacedOptions, TargetProcess } from '../targets/target-process.js'
 import type { TargetChoice } from '../targets/target-table.js'
 import { SERVER_NAME } from './run-certificate.js'
+import type { Evidence } from './verdict.js'
 
 const MAX_GONE_MS = 5_000
 const GONE_POLL_MS = 20
@@ -20,23 +21,25 @@ const GONE_POLL_MS = 20
 const MAX_RECEIVE_BUFFERS_BYTES = 512 * 1024 * 1024
 const MAX_RECEIVE_BUFFER_BYTES = 1024 * 1024
 
-/** Settings of a trial. */
 export interface TrialOptions {
   readonly choice: TargetChoice
   readonly settings: TargetSettings
-  /** Path of the load generator. */
   readonly program: string
   readonly generatorThreads: number
   /** Descriptor of the file in which the server reports its deliveries; absent: it does not. */
   readonly deliveredCountFd?: number
 }
 
-/** Resources that server and generator have used up to one moment. */
-export interface UsageMark {
+/** Resources that a generator has used up to one moment. */
+export interface GeneratorMark {
   readonly atUs: number
+  readonly generatorCpuSeconds: number
+}
+
+/** Resources that server and generator have used up to one moment. */
+export interface UsageMark extends GeneratorMark {
   readonly sample: TargetSample
   readonly server: ProcessUsage
-  readonly generatorCpuSeconds: number
   /** Set when one node publishes and another, `server`, has the connections. */
   readonly relay?: {
     readonly publisherCpuSeconds: number
@@ -48,10 +51,10 @@ export interface UsageMark {
 
 /** Resources used between two moments, as members of a row. */
 export interface Usage {
-  /** Of all nodes. */
-  readonly serverCpuSeconds: number
-  readonly serverRssBytes: number
-  readonly serverPeakRssBytes: number
+  /** Of all nodes; `null`: the server is not the run's own. */
+  readonly serverCpuSeconds: number | null
+  readonly serverRssBytes: number | null
+  readonly serverPeakRssBytes: number | null
   readonly serverEventLoopLagMs: LatencyMs | null
   readonly generatorCpuSeconds: number
   /** With two nodes: by process. */
@@ -60,11 +63,40 @@ export interface Usage {
   readonly brokerCpuSeconds?: number | null
 }
 
+/** What a scenario measures: a server, and the generator of its connections. */
+export interface Subject {
+  readonly loadgen: Loadgen
+  readonly suites: readonly string[]
+  /** Makes connections; some may fail. */
+  tryConnect(options: Omit<ConnectOptions, 'port' | 'tls'>): Promise<Connected>
+  /** Why connections failed, the most frequent reason first. */
+  reasons(connected: Connected): string
+  /** Makes connections that receive published messages. @throws {RunError} unless every single one does. */
+  subscribe(count: number): Promise<Connected>
+  publishPaced(options: PacedOptions): Promise<Published>
+  /** The first message that everybody should get; `undefined`: the first to come. @param before The warm-up. */
+  firstSeqAfter(before: Published | undefined): number | undefined
+  /** Who did not keep the pace, and why. */
+  lateness(
+    published: Published,
+    counted: Counted,
+    intendedCount: number,
+  ): Pick<Evidence, 'serverLate' | 'generatorLate'>
+  /** The connections that the server has closed, as a sentence; `null`: none. */
+  whyClosed(): Promise<string | null>
+  mark(): Promise<GeneratorMark>
+}
+
+/** A publisher or a tail later than this did not keep the pace. */
+export const MAX_LATE_MS = 100
+const MAX_TAIL_MS = 1_000
+/** Share of the messages on the schedule. */
+const MIN_PUBLISHED_RATIO = 0.99
+
 /** One server under test and one load generator, fresh for one measurement. */
-export class Trial {
+export class Trial implements Subject {
   readonly target: TargetProcess
   readonly loadgen: Loadgen
-  /** Rejects when one of the two ends; never resolves. */
   readonly failed: Promise<never>
   readonly #options: TrialOptions
   readonly #loadgens: Loadgen[] = []
@@ -92,7 +124,6 @@ export class Trial {
     return loadgen
   }
 
-  /** Cipher suites of the TLS connections so far. */
   get suites(): readonly string[] {
     return [...this.#suites]
   }
@@ -134,6 +165,29 @@ export class Trial {
     return connected
   }
 
+  reasons(connected: Connected): string {
+    return reasons(connected)
+  }
+
+  async publishPaced(options: PacedOptions): Promise<Published> {
+    return await this.target.publishPaced(options)
+  }
+
+  firstSeqAfter(before: Published | undefined): number | undefined {
+    return before === undefined ? undefined : before.lastSeq + 1
+  }
+
+  /** A late publisher is a late server: it publishes in its process. */
+  lateness(published: Published, counted: Counted, intendedCount: number): { readonly serverLate: string | null } {
+    return { serverLate: whyLate(published, counted, intendedCount) }
+  }
+
+  async whyClosed(): Promise<string | null> {
+    const { closed } = await this.loadgen.stats()
+    const count = Object.values(closed).reduce((sum, ofCode) => sum + ofCode, 0)
+    return count > 0 ? `the server closed ${count.toLocaleString('en')} connections` : null
+  }
+
   /** Resolves once the server has seen all connections go, at the latest after five seconds. */
   async allGone(): Promise<void> {
     const latestMs = performance.now() + MAX_GONE_MS
@@ -149,7 +203,6 @@ export class Trial {
     return { atUs, sample, server: processUsage(this.target.pid), generatorCpuSeconds }
   }
 
-  /** Ends both processes; resolves when they are gone. Idempotent. */
   async stop(): Promise<void> {
     await Promise.all(this.#loadgens.map((loadgen) => loadgen.stop()))
     await this.target.stop()
@@ -172,22 +225,46 @@ export function reasons({ errors }: Connected): string {
     .join(', ')
 }
 
+function whyLate({ count, lateUs, durationUs }: Published, counted: Counted, intendedCount: number): string | null {
+  if (count < intendedCount * MIN_PUBLISHED_RATIO) {
+    return `it took ${count.toLocaleString('en')} of ${intendedCount.toLocaleString('en')} messages`
+  }
+  const lateMs = (lateUs?.p99 ?? 0) / 1_000
+  if (lateMs > MAX_LATE_MS) return `messages were published ${Math.round(lateMs)} ms late (p99)`
+  const tailMs = (counted.lastFrameUs - counted.firstFrameUs - durationUs) / 1_000
+  return tailMs > MAX_TAIL_MS ? `the last message came ${Math.round(tailMs)} ms after it was published` : null
+}
+
 /** CPU times are the kernel's accounting, as in `/proc/<pid>/stat`, but not in steps of 10 ms. */
-export function usageBetween(start: UsageMark, end: UsageMark): Usage {
+export function usageBetween(start: GeneratorMark | UsageMark, end: GeneratorMark | UsageMark): Usage {
+  const generatorCpuSeconds = end.generatorCpuSeconds - start.generatorCpuSeconds
+  if (!('sample' in start && 'sample' in end)) return { ...NOT_SEEN, generatorCpuSeconds }
   const cpuUs = ({ sample }: UsageMark) => sample.cpuUserUs + sample.cpuSystemUs
   const usage = {
     serverCpuSeconds: (cpuUs(end) - cpuUs(start)) / 1_000_000,
     serverRssBytes: end.server.rssBytes,
     serverPeakRssBytes: end.server.peakRssBytes,
     serverEventLoopLagMs: lagMs(end.sample),
-    generatorCpuSeconds: end.generatorCpuSeconds - start.generatorCpuSeconds,
+    generatorCpuSeconds,
   }
   return start.relay === undefined || end.relay === undefined ? usage : withRelay(usage, start.relay, end.relay)
 }
 
+/** Of a server that is not the run's own. */
+const NOT_SEEN = {
+  serverCpuSeconds: null,
+  serverRssBytes: null,
+  serverPeakRssBytes: null,
+  serverEventLoopLagMs: null,
+} as const
+
 type RelayPart = NonNullable<UsageMark['relay']>
 
-function withRelay(listener: Usage, start: RelayPart, end: RelayPart): Usage {
+function withRelay(
+  listener: Usage & Readonly<Record<'serverCpuSeconds' | 'serverRssBytes', number>>,
+  start: RelayPart,
+  end: RelayPart,
+): Usage {
   const publisherCpuSeconds = end.publisherCpuSeconds - start.publisherCpuSeconds
   const hasBroker = start.brokerCpuSeconds !== null && end.brokerCpuSeconds !== null
   return {
@@ -212,10 +289,4 @@ export function latencyMs(summary: MicrosecondSummary | null | undefined): Laten
     p9999: p9999 / 1_000,
     max: max / 1_000,
   }
-}
-
-function lagMs({ eventLoopLagUs }: TargetSample): LatencyMs | null {
-  if (eventLoopLagUs === null) return null
-  const { p50, p95, p99, max } = eventLoopLagUs
-  return { p50: p50 / 1_000, p95: p95 / 1_000, p99: p99 / 1_000, max: max / 1_000 }
 }

@@ -16,10 +16,8 @@ export interface Evidence {
   readonly serverLate?: string | null
 }
 
-/** A verdict and why. */
 export interface Judgement {
   readonly verdict: RowVerdict
-  /** `null` when the verdict is `ok`. */
   readonly verdictReason: string | null
 }
 

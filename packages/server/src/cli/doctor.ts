@@ -50,7 +50,7 @@ export function doctorCommand(terminal: Terminal, exit: (code: number) => void):
         ...(ca === undefined ? {} : { ca: readTextFile(ca, '--ca') }),
         ...(idle === undefined ? {} : { idleMs: idle }),
       }
-      const { diagnose } = await import('./doctor/print.js')
+      const { diagnose } = await import('./doctor/diagnose.js')
       exit(await diagnose(target, json, terminal))
     })
 }

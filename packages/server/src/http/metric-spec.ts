@@ -29,14 +29,28 @@ export interface MetricSpec {
   read(source: MetricsSource): readonly Sample[]
 }
 
-/** A gauge without labels. */
-export function gauge(name: string, help: string, read: (stats: ServerStats) => number): MetricSpec {
-  return { name, type: 'gauge', help, labels: [], read: ({ stats }) => [{ value: read(stats) }] }
-}
+type NumberMember<Part> = { [Name in keyof Part]: Part[Name] extends number ? Name : never }[keyof Part]
 
-/** A counter without labels. */
-export function counter(name: string, help: string, read: (stats: ServerStats) => number): MetricSpec {
-  return { name, type: 'counter', help, labels: [], read: ({ stats }) => [{ value: read(stats) }] }
+/**
+ * Metrics without labels, of one part of the stats: counters, whose names end with `_total`, and gauges. They are absent while
+ * the part is.
+ * @param rows The help of each name, and the member that holds its value, or a function that reads it.
+ */
+export function metricsOf<Part extends object>(
+  partOf: (stats: ServerStats) => Part | undefined,
+  rows: Readonly<Record<string, readonly [help: string, value: NumberMember<Part> | ((part: Part) => number)]>>,
+): readonly MetricSpec[] {
+  return Object.entries(rows).map(([name, [help, value]]) => ({
+    name,
+    type: name.endsWith('_total') ? 'counter' : 'gauge',
+    help,
+    labels: [],
+    read: ({ stats }) => {
+      const part = partOf(stats)
+      if (part === undefined) return []
+      return [{ value: typeof value === 'function' ? value(part) : (part[value] as number) }]
+    },
+  }))
 }
 
 /**
@@ -54,12 +68,6 @@ export function labelled(
   const samples = (stats: ServerStats) =>
     Object.entries({ ...zeros, ...read(stats) }).map(([key, value = 0]) => ({ labels: { [label]: key }, value }))
   return { name, type: 'counter', help, labels: [label], values, read: ({ stats }) => samples(stats) }
-}
-
-/** A gauge that is absent while `read` returns `undefined`. */
-export function optional(name: string, help: string, read: (stats: ServerStats) => number | undefined): MetricSpec {
-  const samples = (value: number | undefined) => (value === undefined ? [] : [{ value }])
-  return { name, type: 'gauge', help, labels: [], read: ({ stats }) => samples(read(stats)) }
 }
 
 /** A histogram of durations for each value of a label, or one without a label. */

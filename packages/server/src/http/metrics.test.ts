@@ -5,9 +5,8 @@ import { FakeServer } from '../../test/fake-server.js'
 import { FaultyBroker } from '../../test/faulty-broker.js'
 import { NO_TOKEN_FAILURES } from '../identity/token-failures.js'
 import { VERSION } from '../node/version.js'
-import { Metrics } from './metrics.js'
+import { Metrics, metricsText } from './metrics.js'
 import { METRICS } from './metrics-table.js'
-import { metricsText } from './metrics-text.js'
 
 /** The samples of a page, by name and labels. */
 function samplesOf(text: string): Map<string, number> {

@@ -67,7 +67,6 @@ async function measureAuctions(config: AuctionConfig, { progress: output, signal
   }
 }
 
-/** What the reader must know about the clocks. */
 function notesOf(rows: readonly ResultRow[]): string[] {
   const earlyCount = rows.reduce((sum, row) => sum + Number(row.earlyReceiptCount ?? 0), 0)
   return [

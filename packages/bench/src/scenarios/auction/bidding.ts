@@ -6,7 +6,6 @@ import type { GatewayProcess } from './gateway-process.js'
 
 /** A round of bids: as many on each item. */
 export interface BiddingPlan {
-  /** Names of the items. */
   readonly items: readonly string[]
   /** Bids of earlier rounds on each item. */
   readonly firstBid: number
@@ -17,7 +16,6 @@ export interface BiddingPlan {
   onBid?(acceptedCount: number): void
 }
 
-/** The answers to the bidders. */
 export interface BiddingResult {
   readonly acceptedCount: number
   /** From request to answer. */

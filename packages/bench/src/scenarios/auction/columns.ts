@@ -1,67 +1,46 @@
-import { DELIVERY_COST_COLUMN, percentileColumns } from '../../results/columns.js'
+import { column, DELIVERY_COST_COLUMN, faults, percentileColumns, VERDICT_COLUMN } from '../../results/columns.js'
 import type { ResultColumn } from '../../results/result.js'
 
-const count = (key: string, title: string): ResultColumn => ({ key, title, unit: '', format: 'count' })
-/** The worst run of each, because losses must not hide behind a median. */
-const faults = (key: string, title: string): ResultColumn => ({
-  ...count(key, title),
-  better: 'lower',
-  repeats: 'max',
-})
-const cpu = (key: string, title: string): ResultColumn => ({
-  key,
-  title,
-  unit: 's',
-  format: 'seconds',
-  better: 'lower',
-})
-const ms = (key: string, title: string): ResultColumn => ({ key, title, unit: 'ms', format: 'ms' })
+const count = (key: string, title: string) => column(key, title, 'count')
+const cpu = (key: string, title: string) => column(key, title, 'seconds', 'lower')
 
-/** The columns of the table. */
 export const AUCTION_COLUMNS: readonly ResultColumn[] = [
-  { key: 'target', title: 'Target', unit: '', format: 'text' },
-  { key: 'mode', title: 'Mode', unit: '', format: 'text' },
+  column('target', 'Target', 'text'),
+  column('mode', 'Mode', 'text'),
   count('subscribers', 'Connections'),
   count('nodes', 'Nodes'),
   ...percentileColumns('latencyMs', '', ['p50', 'p95', 'p99', 'max']),
   ...percentileColumns('bidMs', 'per bid', ['p50', 'p95', 'p99']),
-  { ...ms('worstBidMs', 'p99 of the worst bid'), better: 'lower' },
-  { ...ms('largestItemMs', 'p99 of the largest item'), better: 'lower' },
-  { key: 'growthExponent', title: 'Growth exponent', unit: '', format: 'number', better: 'lower' },
-  { key: 'deliveryRate', title: 'Delivered', unit: '', format: 'percent', better: 'higher', repeats: 'min' },
+  column('worstBidMs', 'p99 of the worst bid', 'ms', 'lower'),
+  column('largestItemMs', 'p99 of the largest item', 'ms', 'lower'),
+  column('growthExponent', 'Growth exponent', 'number', 'lower'),
+  { ...column('deliveryRate', 'Delivered', 'percent', 'higher'), repeats: 'min' },
   faults('gapCount', 'Lost'),
   faults('duplicateCount', 'Doubled'),
   faults('reorderedCount', 'Out of order'),
   faults('missingCount', 'Missing against Redis'),
   ...percentileColumns('connectMs', 'Connect', ['p50', 'p99']),
-  { key: 'connectsPerSecond', title: 'Connects/s', unit: '1/s', format: 'rate', better: 'higher' },
+  column('connectsPerSecond', 'Connects/s', 'rate', 'higher'),
   ...percentileColumns('answerMs', 'Bid answered', ['p50', 'p99']),
   count('movedCount', 'Moved'),
   ...percentileColumns('liveAgainMs', 'Live again', ['p50', 'p99', 'max']),
   cpu('serverCpuSeconds', 'Nodes CPU'),
-  { key: 'busiestNodeShare', title: 'Busiest node', unit: '', format: 'percent', better: 'lower' },
+  column('busiestNodeShare', 'Busiest node', 'percent', 'lower'),
   cpu('brokerCpuSeconds', 'Broker CPU'),
   cpu('redisCpuSeconds', 'Redis CPU'),
   cpu('gatewayCpuSeconds', 'Gateway CPU'),
   cpu('balancerCpuSeconds', 'Balancer CPU'),
   DELIVERY_COST_COLUMN,
-  {
-    key: 'deliveriesPerTotalCpuSecond',
-    title: 'Deliveries/CPU s of all',
-    unit: '1/s',
-    format: 'rate',
-    better: 'higher',
-  },
-  { key: 'serverRssBytes', title: 'Nodes RSS', unit: 'B', format: 'bytes', better: 'lower' },
-  { key: 'serverEventLoopLagMs.p99', title: 'Event-loop lag p99', unit: 'ms', format: 'ms', better: 'lower' },
-  { key: 'generatorCpuSeconds', title: 'Generator CPU', unit: 's', format: 'seconds' },
-  { key: 'generatorShare', title: 'of all CPU', unit: '', format: 'percent' },
-  { key: 'generatorUtilization', title: 'Generator busy', unit: '', format: 'percent' },
-  ms('cpuPerBidMs', 'CPU of all per bid'),
-  ms('clockOffsetMs', 'Clock offset'),
-  ms('clockUncertaintyMs', 'uncertainty'),
-  { key: 'verdict', title: 'Verdict', unit: '', format: 'text' },
+  column('deliveriesPerTotalCpuSecond', 'Deliveries/CPU s of all', 'rate', 'higher'),
+  column('serverRssBytes', 'Nodes RSS', 'bytes', 'lower'),
+  column('serverEventLoopLagMs.p99', 'Event-loop lag p99', 'ms', 'lower'),
+  column('generatorCpuSeconds', 'Generator CPU', 'seconds'),
+  column('generatorShare', 'of all CPU', 'percent'),
+  column('generatorUtilization', 'Generator busy', 'percent'),
+  column('cpuPerBidMs', 'CPU of all per bid', 'ms'),
+  column('clockOffsetMs', 'Clock offset', 'ms'),
+  column('clockUncertaintyMs', 'uncertainty', 'ms'),
+  VERDICT_COLUMN,
 ]
 
-/** Those of them that identify a run. */
 export const AUCTION_IDENTITY: readonly string[] = ['target', 'mode', 'subscribers', 'nodes']

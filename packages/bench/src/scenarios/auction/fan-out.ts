@@ -11,9 +11,7 @@ import type { AuctionConfig } from './options.js'
 import type { AuctionCase, AuctionMark, AuctionProcesses } from './processes.js'
 import { type Reconciliation, reconcile } from './reconciliation.js'
 
-/** Everything that was observed in one run. */
 export interface FanOutObservation {
-  /** Connections of each item. */
   readonly crowd: readonly number[]
   readonly connected: Connected
   /** Of the measured bids. */
@@ -30,7 +28,6 @@ export interface FanOutObservation {
   readonly closed: Readonly<Record<string, number>>
 }
 
-/** The environment of a run. */
 export interface FanOutContext {
   readonly config: AuctionConfig
   readonly testCase: AuctionCase
@@ -93,7 +90,7 @@ async function connect(
   { config, testCase, processes, loadgen, progress }: FanOutContext,
   crowd: readonly number[],
 ): Promise<Connected> {
-  const ports = await processes.ports()
+  const { ports } = processes
   const shards = config.isSharded ? shardsOf(crowd, testCase.nodes) : []
   const groups = crowd.map((count, item) => {
     const port = ports[shards[item] ?? -1]

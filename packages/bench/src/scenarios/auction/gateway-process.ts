@@ -18,7 +18,6 @@ const EVENTS_PER_PAGE = 100
 /** No item of a run closes by itself. */
 const ITEM_LENGTH_MS = 24 * 3_600_000
 
-/** Where a gateway keeps its items, and where it publishes. */
 export interface GatewayOptions {
   readonly redisUrl: string
   readonly broker: string
@@ -55,7 +54,6 @@ export async function removeGateway(program: string): Promise<void> {
 /** The HTTP gateway of the auction, in a process of its own. */
 export class GatewayProcess {
   readonly port: number
-  /** Rejects when the process ends unasked; never resolves. */
   readonly failed: Promise<never>
   readonly #process: SupervisedProcess
   readonly #http: HttpClient
@@ -135,7 +133,6 @@ export class GatewayProcess {
     return this.#process.cpuSeconds() ?? null
   }
 
-  /** Ends it; resolves when it is gone. Idempotent. */
   async stop(): Promise<void> {
     this.#isStopping = true
     this.#http.close()

@@ -1,6 +1,5 @@
 import { Agent, request } from 'node:http'
 
-/** The end of a request: its status and its JSON. */
 export interface JsonAnswer {
   readonly status: number
   readonly body: unknown
@@ -53,7 +52,6 @@ export class HttpClient {
     })
   }
 
-  /** Closes the connections. */
   close(): void {
     this.#agent.destroy()
   }

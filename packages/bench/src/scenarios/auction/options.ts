@@ -4,7 +4,6 @@ import { UsageError } from '../../exit-codes.js'
 import { nonNegativeNumber, positiveInteger, type ServerOptions, TRANSPORTS } from '../../options.js'
 import { counts } from '../../trials/trial-options.js'
 
-/** Settings of the scenario. */
 export interface AuctionConfig {
   /** Connections, one row each. */
   readonly tiers: readonly number[]
@@ -60,7 +59,6 @@ type Given = Omit<
   readonly migrate?: true
 }
 
-/** Adds the flags of the scenario. */
 export function addAuctionOptions(command: Command): void {
   command
     .option('--tiers <counts>', defaultsHelp('connections, one row each', DEFAULT_TIERS, MIGRATION_TIERS), counts)
@@ -138,7 +136,6 @@ function impossibility(config: AuctionConfig): string | undefined {
   return hasCompression ? '--migrate uses clients without compression: leave out --compression' : undefined
 }
 
-/** The settings as written to files. */
 export function describeAuction({ broker, ...rest }: AuctionConfig): Record<string, unknown> {
   const address = broker.address === undefined ? {} : { brokerAddress: withoutSecrets(broker.address) }
   return { ...rest, broker: broker.kind, ...address }

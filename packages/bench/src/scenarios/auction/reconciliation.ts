@@ -1,9 +1,7 @@
-/** What one item's connections have received: by number, how many connections had it. */
 export type SeenBids = ReadonlyMap<number, number>
 
 /** Accepted bids compared with received ones, over all items and connections. */
 export interface Reconciliation {
-  /** Bids that Redis has accepted. */
   readonly acceptedCount: number
   /** Deliveries that should have been. */
   readonly expectedCount: number

@@ -4,7 +4,6 @@ import { type GrowthPoint, growthExponent } from './growth.js'
 export interface PublishedRound {
   readonly title: string
   readonly nodes: number
-  /** P99 and delivery as published, by tier. */
   readonly tiers: readonly (GrowthPoint & { readonly delivered: string })[]
 }
 

@@ -12,7 +12,6 @@ import type { AuctionConfig } from './options.js'
 import type { AuctionCase, AuctionMark } from './processes.js'
 import type { Reconciliation } from './reconciliation.js'
 
-/** Name of a row. */
 export function auctionTarget({ transport, broker }: Pick<AuctionConfig, 'transport' | 'broker'>): string {
   return clientsTarget(transport, broker.kind)
 }
@@ -32,7 +31,6 @@ export function auctionMode(config: AuctionConfig): string {
   return parts.join(', ')
 }
 
-/** The members that name a row. */
 export function auctionIdentity(config: AuctionConfig, { connections, nodes }: AuctionCase) {
   return { target: auctionTarget(config), mode: auctionMode(config), subscribers: connections, nodes }
 }

@@ -7,7 +7,6 @@ import type { AuctionConfig } from './options.js'
 import { PUBLISHED_ORIGIN, PUBLISHED_ROUNDS, publishedExponent } from './reference.js'
 import { auctionMode, auctionTarget } from './result.js'
 
-/** The settings, before the run. */
 export function auctionHeading(config: AuctionConfig): string {
   const { tiers, nodes, bids, intervalMs, warmup, items, repeat } = config
   return [
@@ -17,7 +16,6 @@ export function auctionHeading(config: AuctionConfig): string {
   ].join('\n')
 }
 
-/** The result, for people: beside the published figures, and in full. */
 export function auctionText({ rows, notes }: Rows, width: number | undefined): string {
   return [
     'P99 over all connections and bids, beside the published ones (in brackets: delivered, if not all):',

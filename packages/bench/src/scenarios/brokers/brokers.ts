@@ -9,12 +9,10 @@ import { createRowScenario, type Rows, verdictLines } from '../../trials/row-sce
 import { addClientsByOption, DEFAULT_DURATION_S, DEFAULT_WARMUP_S } from '../clients/options.js'
 import { type ClientsSize, isPossible, measureBrokers } from './run.js'
 
-/** Settings of the scenario, named as their flags. */
 export interface BrokersConfig {
   readonly brokers: readonly BrokerKind[]
   readonly sizes: readonly ClientsSize[]
   readonly repeat: number
-  /** Seconds of each run. */
   readonly duration: number
   /** Seconds of the same traffic before, not counted. */
   readonly warmup: number

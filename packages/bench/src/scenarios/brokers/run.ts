@@ -20,7 +20,6 @@ export interface ClientsSize {
   readonly backends: number
 }
 
-/** One row of the table. */
 interface BrokerCase extends ClientsSize {
   readonly broker: BrokerKind
 }
@@ -137,7 +136,6 @@ async function outcomeOf(child: ChildProcess, limitMs: number): Promise<{ readon
   })
 }
 
-/** Last output of a failed run. */
 function reasonIn(messages: string): string | undefined {
   const [, reason] = /^error: (.*)$/ms.exec(messages) ?? []
   return reason?.trim()

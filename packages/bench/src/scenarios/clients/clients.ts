@@ -1,12 +1,13 @@
 import type { OptionValues } from 'commander'
 import { type Assertion, checkAssertions, metricsHelp, parseAssertion } from '../../assertions.js'
-import { BackendPool } from '../../backends/backend-pool.js'
+import { BACKEND_LIMITS, Backends } from '../../backends.js'
 import { type BrokerChoice, isEmbedded } from '../../brokers/broker-choice.js'
-import { type RunningBroker, startBroker } from '../../brokers/running-broker.js'
+import { startBroker } from '../../brokers/running-broker.js'
 import type { Load } from '../../generator/load.js'
 import { LoadGenerator } from '../../generator/load-generator.js'
 import { PlayedClients } from '../../generator/played-clients.js'
 import { findLoadgen } from '../../loadgen/find.js'
+import { withParts } from '../../parts.js'
 import type { ClientsConfig } from '../../results/clients-report.js'
 import type { Scenario, ScenarioContext, ScenarioOutcome, ScenarioRun } from '../../scenario.js'
 import { CLIENTS_METRICS, clientsMetrics } from './metrics.js'
@@ -14,9 +15,6 @@ import { addClientsOptions, planOptionsOf, readClientsConfig } from './options.j
 import { summarizeClients } from './result.js'
 import { ClientsRun } from './run.js'
 import { clientsHeading, clientsText } from './text.js'
-
-const SERVER_MAX_LISTENS = 128
-const SERVER_MAX_PAYLOAD_BYTES = 256 * 1_024
 
 /**
  * Many clients on one or more backends, as in applications with shared topics: each listens to some keys of a pool and
@@ -66,70 +64,40 @@ async function runClients(
   assertions: readonly Assertion[],
   { progress, signal }: ScenarioContext,
 ): Promise<ScenarioOutcome> {
-  signal.throwIfAborted()
-  const backends = new BackendPool(config.backends)
-  const stopping = new AbortController()
-  const abort = () => stopping.abort(signal.reason)
-  signal.addEventListener('abort', abort, { once: true })
-  let load: Load | undefined
-  let starting: Promise<RunningBroker> | undefined
-  const observation = (async () => {
+  const observation = withParts(signal, async (parts) => {
     const program = config.clientsBy === 'generator' ? await findLoadgen(progress) : undefined
-    stopping.signal.throwIfAborted()
     progress.phase(choice.address === undefined && !isEmbedded(choice.kind) ? `starting ${choice.kind}` : 'starting')
-    starting = startBroker(choice, config.backends)
-    const broker = await starting
-    stopping.signal.throwIfAborted()
-    await backends.start((index) => ({
+    const broker = await parts.add(() => startBroker(choice, config.backends))
+    const settingsOf = (index: number) => ({
       ...broker.nodeOptions(index),
-      transport: config.transport,
-      maxListensPerConnection: Math.max(SERVER_MAX_LISTENS, config.listens),
-      maxPayloadBytes: Math.max(SERVER_MAX_PAYLOAD_BYTES, config.messageSize),
-    }))
-    for (const { index, pid, port } of backends.backends)
-      progress.note(`backend ${index}: port ${port}, process ${pid}`)
-    stopping.signal.throwIfAborted()
-    const loadOptions = {
+      maxListensPerConnection: Math.max(BACKEND_LIMITS.maxListensPerConnection, config.listens),
+      maxPayloadBytes: Math.max(BACKEND_LIMITS.maxPayloadBytes, config.messageSize),
+    })
+    const backends = await parts.add(() => new Backends(config.backends, config.transport, settingsOf))
+    await backends.ready()
+    for (const [index, port] of backends.ports.entries()) {
+      progress.note(`backend ${index}: port ${port}, process ${backends.pids[index]}`)
+    }
+    const options = {
       planOptions: planOptionsOf(config),
       messageSizeBytes: config.messageSize,
-      urls: backends.backends.map(({ url }) => url),
+      urls: backends.urls(),
       workerCount: config.workers,
     }
-    load = program === undefined ? new LoadGenerator(loadOptions) : new PlayedClients({ program, ...loadOptions })
+    const load = await parts.add(
+      (): Load => (program === undefined ? new LoadGenerator(options) : new PlayedClients({ program, ...options })),
+    )
     const servers = {
-      ports: backends.backends.map(({ port }) => port),
+      ports: backends.ports,
       sample: async () => await backends.sample(),
       brokerCpuSeconds: () => broker.cpuSeconds(),
     }
-    return await new ClientsRun(config, servers, load, progress, stopping.signal).observe()
-  })()
-  try {
-    const report = summarizeClients(
-      config,
-      await Promise.race([aborted(stopping.signal), backends.failed, observation]),
-    )
-    return {
-      json: { ...report },
-      text: clientsText(report),
-      assertions: checkAssertions(assertions, clientsMetrics(report)),
-    }
-  } finally {
-    signal.removeEventListener('abort', abort)
-    stopping.abort()
-    observation.catch(() => undefined) // If it was not the first to fail, it fails now because everything is taken away.
-    await load?.stop()
-    await backends.stop()
-    // A backend that did not start left nothing behind, and the run has failed because of it.
-    const broker = await starting?.catch(() => undefined)
-    await broker?.stop()
-    progress.done()
-  }
-}
-
-/** Rejects when the signal is aborted; never resolves. */
-async function aborted(signal: AbortSignal): Promise<never> {
-  return await new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason)
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+    return await new ClientsRun(config, servers, load, progress, parts.signal).observe()
   })
+  const report = summarizeClients(config, await observation.finally(() => progress.done()))
+  return {
+    json: { ...report },
+    text: clientsText(report),
+    assertions: checkAssertions(assertions, clientsMetrics(report)),
+  }
 }

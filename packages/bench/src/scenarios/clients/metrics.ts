@@ -2,7 +2,6 @@ import type { MetricKinds, Metrics } from '../../assertions.js'
 import type { ClientsReport } from '../../results/clients-report.js'
 import { largest } from './result.js'
 
-/** Metrics for `--assert` in this scenario. */
 export const CLIENTS_METRICS = {
   p50: 'milliseconds',
   p95: 'milliseconds',
@@ -33,7 +32,6 @@ export const CLIENTS_METRICS = {
   saturated: 'count',
 } as const satisfies MetricKinds
 
-/** The report's figures by the names that `--assert` uses. */
 export function clientsMetrics(report: ClientsReport): Metrics {
   const { results, rates, irregularities, server, broker, total } = report
   return {

@@ -25,7 +25,6 @@ const BYTES_LIMIT = 64 * 1_024 * 1_024
 type GivenOptions = Omit<ClientsConfig, 'keyPoolSize' | 'workers' | 'broker'> &
   ServerOptions & { readonly keyPoolSize?: number; readonly workers?: number }
 
-/** The settings of the flags. */
 export interface ClientsSettings {
   readonly config: ClientsConfig
   /** Including passwords. */
@@ -34,7 +33,6 @@ export interface ClientsSettings {
   readonly notes: readonly string[]
 }
 
-/** Adds the flags of the scenario. */
 export function addClientsOptions(command: Command): void {
   command
     .option('--clients <n>', 'WebSocket clients', positiveInteger, 100)

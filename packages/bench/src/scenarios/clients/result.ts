@@ -1,10 +1,9 @@
-import type { BackendSample } from '../../backends/messages.js'
+import type { BackendSample } from '../../backends.js'
 import { isEmbedded } from '../../brokers/broker-choice.js'
 import type { BackendLoad, LoadResult } from '../../generator/messages.js'
 import { type LatencySummary, mergeHistograms, summarizeLatency } from '../../measure/latency-histogram.js'
 import type { BackendResult, ClientsConfig, ClientsReport } from '../../results/clients-report.js'
 
-/** Everything that was observed in one run. */
 export interface ClientsObservation {
   readonly loads: readonly LoadResult[]
   /** The end of the window on the machine's clock. */

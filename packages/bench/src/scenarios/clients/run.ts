@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { BackendSample } from '../../backends/messages.js'
+import type { BackendSample } from '../../backends.js'
 import type { Load } from '../../generator/load.js'
 import { nowUs } from '../../measure/clock.js'
 import { drain } from '../../measure/drain.js'
@@ -16,13 +16,11 @@ const MIN_DRAIN_LIMIT_MS = 2 * DRAIN_QUIET_MS
 const BEGIN_LEAD_US = 250_000
 const POLL_MS = 100
 
-/** How many clients, and how long. */
 export type ClientsTimes = Pick<ClientsConfig, 'clients' | 'warmup' | 'duration'>
 
 /** What can be seen of the servers; nothing, when they are not the run's own. */
 export interface ServerView {
   readonly ports: readonly number[]
-  /** Resources that each uses now, in order. */
   sample(): Promise<BackendSample[]>
   /** `null`: not known. */
   brokerCpuSeconds(): number | null
@@ -51,10 +49,6 @@ export class ClientsRun {
   }
 
   async observe(): Promise<ClientsObservation> {
-    return await Promise.race([this.#load.failed, this.#observe()])
-  }
-
-  async #observe(): Promise<ClientsObservation> {
     await this.#connect()
     const startUs = nowUs() + BEGIN_LEAD_US + this.#config.warmup * 1_000_000
     const window = { startUs, endUs: startUs + this.#config.duration * 1_000_000 }

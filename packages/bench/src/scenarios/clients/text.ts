@@ -2,7 +2,6 @@ import type { LatencySummary } from '../../measure/latency-histogram.js'
 import { formatBytes, formatCount, formatMs, formatPercent, formatRate } from '../../report/format.js'
 import type { BackendResult, ClientsConfig, ClientsReport } from '../../results/clients-report.js'
 
-/** The settings, before the run. */
 export function clientsHeading(config: ClientsConfig): string {
   return [
     `  Clients: ${formatCount(config.clients)} (${config.listens} listens, ${config.publishRate} msg/s each)`,
@@ -14,7 +13,6 @@ export function clientsHeading(config: ClientsConfig): string {
   ].join('\n')
 }
 
-/** The result, for people. */
 export function clientsText(report: ClientsReport): string {
   const sections = [
     section('Latency', latencyLines(report)),

@@ -3,7 +3,7 @@ import { UsageError } from '../../exit-codes.js'
 import { LoadGenerator } from '../../generator/load-generator.js'
 import { MIN_MESSAGE_SIZE_BYTES } from '../../load/payload.js'
 import { positiveInteger, positiveNumber, seedNumber } from '../../options.js'
-import { JUDGEMENT_COLUMNS, percentileColumns } from '../../results/columns.js'
+import { column, faults, JUDGEMENT_COLUMNS, percentileColumns } from '../../results/columns.js'
 import type { Measured } from '../../trials/trial-scenario.js'
 import { judge } from '../../trials/verdict.js'
 import { planOptionsOf } from '../clients/options.js'
@@ -39,14 +39,14 @@ const clients: DeploymentScenario<ClientsDeploymentConfig> = {
   defaults: { tiers: [50], duration: 10, warmup: 2, payload: 1_024 },
   caseColumns: [],
   columns: [
-    { key: 'publishedPerSecond', title: 'Published/s', unit: '1/s', format: 'rate' },
-    { key: 'deliveriesPerSecond', title: 'Deliveries/s', unit: '1/s', format: 'rate', better: 'higher' },
+    column('publishedPerSecond', 'Published/s', 'rate'),
+    column('deliveriesPerSecond', 'Deliveries/s', 'rate', 'higher'),
     ...percentileColumns('latencyMs', '', ['p50', 'p95', 'p99', 'max']),
-    { key: 'gapCount', title: 'Lost', unit: '', format: 'count', better: 'lower', repeats: 'max' },
-    { key: 'duplicateCount', title: 'Duplicates', unit: '', format: 'count', better: 'lower', repeats: 'max' },
-    { key: 'reorderedCount', title: 'Out of order', unit: '', format: 'count', better: 'lower', repeats: 'max' },
-    { key: 'drainMs', title: 'Drain', unit: 'ms', format: 'ms', better: 'lower' },
-    { key: 'reconnectCount', title: 'Reconnects', unit: '', format: 'count', better: 'lower', repeats: 'max' },
+    faults('gapCount', 'Lost'),
+    faults('duplicateCount', 'Duplicates'),
+    faults('reorderedCount', 'Out of order'),
+    column('drainMs', 'Drain', 'ms', 'lower'),
+    faults('reconnectCount', 'Reconnects'),
     ...JUDGEMENT_COLUMNS,
   ],
   addOptions(command) {
@@ -82,6 +82,7 @@ async function measureClients({
   testCase,
   progress,
   signal,
+  parts,
 }: DeploymentContext<ClientsDeploymentConfig>): Promise<Measured> {
   const { url, token, keyPrefix } = deployment
   const settings = {
@@ -94,45 +95,41 @@ async function measureClients({
     messageSize: config.payload,
     workers: config.generatorThreads,
   } as const
-  const load = new LoadGenerator({
+  const options = {
     planOptions: planOptionsOf(settings),
     messageSizeBytes: config.payload,
     urls: [url.href],
     workerCount: Math.min(config.generatorThreads, testCase.subscribers),
     access: { ...(token === undefined ? {} : { token }), tls: tlsOptionsOf(deployment), keyPrefix },
-  })
-  try {
-    const observed = await new ClientsRun(settings, NOTHING_TO_SEE, load, progress, signal).observe()
-    const { results, rates, irregularities, generator, verdictReason } = summarizeClients(settings, observed)
-    const lostCount = results.expectedCount - results.deliveredCount
-    const { publishErrorCount, firstPublishError } = irregularities
-    const refused = publishErrorCount > 0 ? `${publishErrorCount} publishes failed: ${firstPublishError}` : null
-    return {
-      figures: {
-        publishedPerSecond: rates.publishedPerSecond,
-        deliveriesPerSecond: rates.deliveredPerSecond,
-        bytesPerSecond: rates.deliveredPerSecond * config.payload,
-        latencyMs: results.latencyMs,
-        gapCount: lostCount,
+  }
+  const load = await parts.add(() => new LoadGenerator(options))
+  const observed = await new ClientsRun(settings, NOTHING_TO_SEE, load, progress, signal).observe()
+  const { results, rates, irregularities, generator, verdictReason } = summarizeClients(settings, observed)
+  const lostCount = results.expectedCount - results.deliveredCount
+  const { publishErrorCount, firstPublishError } = irregularities
+  const refused = publishErrorCount > 0 ? `${publishErrorCount} publishes failed: ${firstPublishError}` : null
+  return {
+    figures: {
+      publishedPerSecond: rates.publishedPerSecond,
+      deliveriesPerSecond: rates.deliveredPerSecond,
+      bytesPerSecond: rates.deliveredPerSecond * config.payload,
+      latencyMs: results.latencyMs,
+      gapCount: lostCount,
+      duplicateCount: results.duplicateCount,
+      reorderedCount: results.reorderedCount,
+      drainMs: results.drainMs,
+      reconnectCount: irregularities.reconnectCount,
+      generatorCpuSeconds: generator.cpuSeconds,
+      generatorUtilization: generator.utilization,
+      ...judge({
+        lostCount,
         duplicateCount: results.duplicateCount,
         reorderedCount: results.reorderedCount,
-        drainMs: results.drainMs,
-        reconnectCount: irregularities.reconnectCount,
-        generatorCpuSeconds: generator.cpuSeconds,
-        generatorUtilization: generator.utilization,
-        ...judge({
-          lostCount,
-          duplicateCount: results.duplicateCount,
-          reorderedCount: results.reorderedCount,
-          failure: refused,
-          generatorLate: verdictReason,
-        }),
-      },
-    }
-  } finally {
-    await load.stop()
+        failure: refused,
+        generatorLate: verdictReason,
+      }),
+    },
   }
 }
 
-/** Real clients on a server that runs already. */
 export const clientsDeployment = createDeploymentScenario(clients)

@@ -1,17 +1,14 @@
 import type { Command, OptionValues } from 'commander'
 import { addDeploymentOptions, type Deployment, readDeployment } from '../../deployment/deployment.js'
 import { checkLimits, type OfferedLoad } from '../../deployment/limits.js'
-import { probe, type Reached } from '../../deployment/probe.js'
-import { faultText } from '../../deployment/refusal.js'
-import { RunError } from '../../exit-codes.js'
-import type { Connected, ConnectOptions, LoadgenStats } from '../../loadgen/events.js'
-import { Loadgen } from '../../loadgen/loadgen.js'
+import { probe } from '../../deployment/probe.js'
 import { positiveNumber } from '../../options.js'
 import type { Scenario } from '../../scenario.js'
 import { type TargetChoice, webmq } from '../../targets/target-table.js'
 import { createTrialScenario } from '../../trials/create-trial-scenario.js'
 import type { TrialConfig } from '../../trials/trial-options.js'
-import type { Measured, TrialContext, TrialScenario } from '../../trials/trial-scenario.js'
+import type { Measured, SubjectContext, TrialScenario } from '../../trials/trial-scenario.js'
+import { DeploymentTrial } from './remote-trial.js'
 
 /** Settings of every scenario of a server that runs already. */
 export interface DeploymentConfig extends TrialConfig {
@@ -21,10 +18,8 @@ export interface DeploymentConfig extends TrialConfig {
   readonly connectRate: number
 }
 
-/** The environment of one measurement of a server that runs already. */
-export interface DeploymentContext<Config extends DeploymentConfig> extends TrialContext<Config> {
+export type DeploymentContext<Config extends DeploymentConfig> = SubjectContext<Config> & {
   readonly deployment: Deployment
-  readonly reached: Reached
 }
 
 /** The specific part of such a scenario. */
@@ -39,9 +34,6 @@ export interface DeploymentScenario<Config extends DeploymentConfig>
 
 /** Connects per second, so that a server in production does not notice them. */
 const DEFAULT_CONNECT_RATE = 50
-/** Handshakes in flight. */
-const MAX_CONNECTING = 32
-const MAX_HINTS = 3
 
 /** Completes a scenario with the flags of a deployment, its limits, and a first try. */
 export function createDeploymentScenario<Config extends DeploymentConfig>(
@@ -69,7 +61,17 @@ export function createDeploymentScenario<Config extends DeploymentConfig>(
       if (deployment === undefined) throw new Error('a scenario without its deployment')
       context.progress.phase('trying the server')
       const reached = await probe(deployment, context.signal)
-      return await scenario.measure({ ...context, deployment, reached })
+      const { program, config, parts } = context
+      const means = { program, threads: config.generatorThreads, connectRate: config.connectRate, parts }
+      const trials: DeploymentTrial[] = []
+      const startTrial = async () => {
+        const trial = await DeploymentTrial.start(deployment, reached, means)
+        trials.push(trial)
+        return trial
+      }
+      const measured = await scenario.measure({ ...context, startTrial, deployment })
+      const suites = trials.flatMap((trial) => trial.suites)
+      return suites.length === 0 ? measured : { ...measured, notes: [`TLS: ${suites.join(', ')}.`] }
     },
   })
   const { prepare: _, ...shown } = createTrialScenario(trialOf(undefined))
@@ -82,97 +84,4 @@ export function createDeploymentScenario<Config extends DeploymentConfig>(
 function subjectOf(deployment: Deployment | undefined): TargetChoice {
   const label = deployment?.url.host ?? ''
   return { label, spec: { name: label, program: 'raw', settings: {}, abilities: [], wire: webmq } }
-}
-
-/** Starts load generators for one measurement; when it settles, none of them is left. */
-export async function withLoadgens<T>(
-  { program, config, signal }: Pick<TrialContext, 'program' | 'config' | 'signal'>,
-  work: (start: () => Promise<Loadgen>) => Promise<T>,
-): Promise<T> {
-  const started: Loadgen[] = []
-  let breakOff: (reason: unknown) => void = () => undefined
-  const broken = new Promise<never>((_, reject) => {
-    breakOff = reject
-  })
-  const abort = () => breakOff(signal.reason)
-  signal.addEventListener('abort', abort, { once: true })
-  const start = async () => {
-    const loadgen = new Loadgen({ program, threads: config.generatorThreads })
-    started.push(loadgen)
-    loadgen.failed.catch(breakOff)
-    await loadgen.ready()
-    return loadgen
-  }
-  const working = work(start)
-  try {
-    return await Promise.race([broken, working])
-  } finally {
-    signal.removeEventListener('abort', abort)
-    working.catch(() => undefined) // If it was not the first to fail, it fails now because everything is taken away.
-    await Promise.all(started.map((loadgen) => loadgen.stop()))
-  }
-}
-
-/** Makes connections at the rate of the run; some may fail. */
-export async function tryConnect<Config extends DeploymentConfig>(
-  loadgen: Loadgen,
-  count: number,
-  { deployment, reached, config }: DeploymentContext<Config>,
-): Promise<Connected> {
-  const { url, token, isInsecure, ca } = deployment
-  const isSecure = url.protocol === 'wss:'
-  const serverName = url.hostname.replace(/^\[(.*)\]$/, '$1')
-  const options: ConnectOptions = {
-    ...webmq.connect,
-    path: `${url.pathname}${url.search}`,
-    host: reached.address,
-    port: url.port === '' ? (isSecure ? 443 : 80) : Number(url.port),
-    authority: url.host,
-    count,
-    batch: MAX_CONNECTING,
-    perSecond: config.connectRate,
-    ...(token === undefined ? {} : { tokens: [token] }),
-    ...(isSecure ? { tls: { serverName, insecure: isInsecure, ...(ca === undefined ? {} : { ca }) } } : {}),
-  }
-  return await loadgen.connect(options)
-}
-
-/**
- * Makes connections at the rate of the run.
- * @throws {RunError} unless every single one is made; it says why, and what to do.
- */
-export async function connect<Config extends DeploymentConfig>(
-  loadgen: Loadgen,
-  count: number,
-  context: DeploymentContext<Config>,
-): Promise<Connected> {
-  const connected = await tryConnect(loadgen, count, context)
-  if (connected.failed > 0) {
-    throw new RunError(
-      `${connected.failed} of ${count} connections failed: ${whyFailed(connected, context.deployment)}`,
-    )
-  }
-  return connected
-}
-
-/** Why connections failed, the most frequent reason first, each with what to do. */
-export function whyFailed({ errors }: Connected, { keyPrefix }: Deployment): string {
-  return Object.entries(errors)
-    .toSorted(([, a], [, b]) => b - a)
-    .slice(0, MAX_HINTS)
-    .map(([reason, count]) => `${faultText(reason, keyPrefix)} (${count.toLocaleString('en')})`)
-    .join('. ')
-}
-
-/** The connections that the server has closed, as a sentence; `null`: none. */
-export function whyClosed({ closed }: LoadgenStats, { keyPrefix }: Deployment): string | null {
-  const reasons = Object.entries(closed).map(
-    ([code, count]) => `${count.toLocaleString('en')} connections: ${faultText(`closed ${code}`, keyPrefix)}`,
-  )
-  return reasons.length === 0 ? null : `the server closed ${reasons.join(', ')}`
-}
-
-/** How TLS was established, as a note; none without TLS. */
-export function tlsNotes({ tls }: Connected): string[] {
-  return tls === null ? [] : [`TLS: ${Object.keys(tls.suites).join(', ')}.`]
 }

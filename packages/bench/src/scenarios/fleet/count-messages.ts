@@ -2,7 +2,6 @@ import { byClient, type FleetLog, type Hole, type Publication, type UserRecord }
 
 /** The messages that users should have got. */
 export interface MessageCounts {
-  /** Accepted messages, once for each user who listened. */
   readonly expectedCount: number
   /** Missing, and the listener was told so. */
   readonly missedInGapCount: number

@@ -1,6 +1,5 @@
 import type { UsageSample } from './observation.js'
 
-/** Processes whose CPU time is known. */
 export type UsageMember = keyof Omit<UsageSample, 'atUs'>
 
 /** CPU seconds up to a moment, on a line between two samples; `null` where unknown. */

@@ -13,9 +13,7 @@ const NOTHING: FleetStatus = {
   trouble: null,
 }
 
-/** The users and publishers, in worker threads. */
 export class Crowd {
-  /** Rejects when a thread fails; never resolves. */
   readonly failed: Promise<never>
   readonly #threads: readonly CrowdThread[]
 
@@ -58,7 +56,6 @@ export class Crowd {
     return mergeLogs(await Promise.race([this.failed, Promise.all(this.#threads.map(({ log }) => log))]))
   }
 
-  /** Ends all threads at once. Idempotent. */
   async stop(): Promise<void> {
     await Promise.all(this.#threads.map((thread) => thread.stop()))
   }

@@ -21,7 +21,6 @@ export interface FaultContext {
 /** What a fault breaks. It decides what counts as recovery. */
 export type Broken = 'all-nodes' | 'one-node' | 'broker'
 
-/** One kind of fault. */
 export interface Fault {
   readonly breaks: Broken
   /** For `--help`. */

@@ -34,7 +34,6 @@ export const fleetScenario = createRowScenario({
   text: fleetText,
 })
 
-/** @throws {RunError} when no broker gave a result. */
 async function measureFleet(config: FleetConfig, { progress: output, signal }: ScenarioContext): Promise<Rows> {
   const progress = new RunProgress(output, config.brokers.length)
   const rows: ResultRow[] = []

@@ -15,20 +15,17 @@ export interface FleetLog {
   readonly users: readonly UserRecord[]
 }
 
-/** A message that arrived. */
 export interface Delivery {
   readonly atUs: number
   /** From the intended time of its publish. */
   readonly latencyUs: number
 }
 
-/** A publish that was refused for good. */
 export interface PublishFailure {
   readonly atUs: number
   readonly reason: string
 }
 
-/** One connection of one client. */
 export interface ConnectionRecord {
   readonly client: string
   /** As the node names itself; every start of a node is another name. */
@@ -73,7 +70,6 @@ export interface UserRecord {
   readonly readyUs: number
   /** Keys that its pattern matches. */
   readonly keys: readonly string[]
-  /** By key; absent: nothing of this key arrived. */
   readonly received: ReadonlyMap<string, Received>
 }
 

@@ -6,14 +6,12 @@ export interface TrafficPlan {
   readonly publishers: number
   /** User `u` listens to all keys of room `u % rooms`. Every publisher has one key in each room. */
   readonly rooms: number
-  /** Messages per second of one publisher, over all rooms in turn. */
   readonly publishRate: number
   readonly payloadBytes: number
   /** Time over which the users come. */
   readonly rampMs: number
 }
 
-/** Start data of a worker thread. */
 export interface FleetWorkerData extends TrafficPlan {
   readonly url: string
   /** Of all threads, this one plays the users and publishers whose number modulo `workerCount` is `worker`. */
@@ -26,7 +24,6 @@ export interface FleetWorkerData extends TrafficPlan {
 /** Main thread to worker: publish no more; hand over the log and end. */
 export type FleetCommand = { readonly type: 'quiesce' } | { readonly type: 'finish' }
 
-/** The clients of one worker at one moment. */
 export interface FleetStatus {
   /** Users whose first listen was accepted, and publishers that have been connected. */
   readonly readyCount: number
@@ -42,17 +39,14 @@ export interface FleetStatus {
   readonly trouble: string | null
 }
 
-/** Worker to main thread. */
 export type FleetEvent =
   | { readonly type: 'status'; readonly status: FleetStatus }
   | { readonly type: 'log'; readonly log: FleetLog }
 
-/** The key of a publisher in a room. */
 export function keyOf(room: number, publisher: number): string {
   return `${roomOf(room)}.${publisher}`
 }
 
-/** The pattern of a user in a room. */
 export function patternOf(room: number): string {
   return `${roomOf(room)}.*`
 }

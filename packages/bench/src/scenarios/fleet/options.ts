@@ -33,7 +33,6 @@ const CLIENTS_PER_WORKER = 200
 /** The load balancer has so many places. */
 const MAX_CLIENTS = 9_900
 
-/** Adds the flags of the scenario. */
 export function addFleetOptions(command: Command): void {
   command
     .option('--broker <list>', `brokers in turn: ${FLEET_BROKERS.join(', ')}`, listOf(FLEET_BROKERS), ['redis'])
@@ -96,7 +95,6 @@ export function readFleetConfig(values: OptionValues): FleetConfig {
   }
 }
 
-/** The faults, for `--help`. */
 export function faultsHelp(): string {
   const width = Math.max(...FAULT_NAMES.map(({ length }) => length))
   return FAULT_NAMES.map((name) => `  ${name.padEnd(width)}  ${FAULTS[name].summary}`).join('\n')

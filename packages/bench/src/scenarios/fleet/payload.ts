@@ -1,8 +1,6 @@
-/** The content of a message. */
 export interface FleetMessage {
   /** Of its key, from 0. */
   readonly number: number
-  /** The intended time of its publish. */
   readonly createdUs: number
 }
 

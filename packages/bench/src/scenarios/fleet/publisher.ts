@@ -5,7 +5,6 @@ import type { Publication, PublishFailure } from './log.js'
 import { payloadOf } from './payload.js'
 import { RecordedClient, type RecordedClientOptions } from './recorded-client.js'
 
-/** Where the publishers of a thread write what they see. */
 export interface PublisherSightings {
   readonly acceptedUs: number[]
   readonly retriedUs: number[]

@@ -3,7 +3,6 @@ import { plainWebSocket } from '../../generator/bench-client.js'
 import { nowUs } from '../../measure/clock.js'
 import type { ConnectionRecord } from './log.js'
 
-/** Settings of a client. */
 export interface RecordedClientOptions {
   readonly name: string
   readonly url: string
@@ -38,7 +37,6 @@ export class RecordedClient {
     })
   }
 
-  /** The node it is connected to. */
   get node(): string | undefined {
     const last = this.connections.at(-1)
     return last?.endedUs === null ? last.node : undefined

@@ -1,5 +1,5 @@
 import { clientsTarget } from '../../results/clients-record.js'
-import { IDENTITY_COLUMNS, percentileColumns, SERVER_COLUMNS } from '../../results/columns.js'
+import { column, faults, percentileColumns, VERDICT_COLUMN } from '../../results/columns.js'
 import type { ResultColumn, ResultRow } from '../../results/result.js'
 import { NOT_MEASURED } from '../../trials/row-scenario.js'
 import { judge } from '../../trials/verdict.js'
@@ -8,28 +8,17 @@ import type { FaultWindow, FleetObservation } from './observation.js'
 import type { FleetConfig } from './options.js'
 import { type WindowFigures, windowFigures } from './window-figures.js'
 
-/** The figures of one fault at one broker. */
 export interface FleetRow extends ResultRow, Omit<WindowFigures, 'latencyMs' | 'duplicateCount'> {
   readonly fault: FaultWindow['fault']
 }
 
-const count = (key: string, title: string): ResultColumn => ({ key, title, unit: '', format: 'count' })
-const faults = (key: string, title: string): ResultColumn => ({ ...count(key, title), better: 'lower', repeats: 'max' })
-const ms = (key: string, title: string): ResultColumn => ({ key, title, unit: 'ms', format: 'ms', better: 'lower' })
-const seconds = (key: string, title: string): ResultColumn => ({
-  key,
-  title,
-  unit: 's',
-  format: 'seconds',
-  better: 'lower',
-})
-const [TARGET, , SUBSCRIBERS] = IDENTITY_COLUMNS
+const count = (key: string, title: string) => column(key, title, 'count')
+const ms = (key: string, title: string) => column(key, title, 'ms', 'lower')
 
-/** The columns of the table. */
 export const FLEET_COLUMNS: readonly ResultColumn[] = [
-  TARGET,
-  { key: 'fault', title: 'Fault', unit: '', format: 'text' },
-  { ...SUBSCRIBERS, title: 'Users' },
+  column('target', 'Target', 'text'),
+  column('fault', 'Fault', 'text'),
+  column('subscribers', 'Users', 'count'),
   count('publishedCount', 'Published'),
   count('expectedCount', 'Expected'),
   count('deliveredCount', 'Delivered'),
@@ -40,26 +29,24 @@ export const FLEET_COLUMNS: readonly ResultColumn[] = [
   faults('missedInGapCount', 'Missed in gaps'),
   count('retriedCount', 'Publishes retried'),
   faults('failedPublishCount', 'failed'),
-  { key: 'faultMs', title: 'Fault', unit: 'ms', format: 'ms' },
+  column('faultMs', 'Fault', 'ms'),
   ms('deliveryMs', 'To delivery'),
   ms('publishMs', 'To publish'),
   count('reconnectCount', 'Reconnects'),
   ...percentileColumns('reconnectMs', 'reconnect', ['p50', 'p99', 'max']),
   ms('allConnectedMs', 'All connected'),
-  { ...count('mostOpenedIn100Ms', 'Opened in 100 ms'), better: 'lower' },
-  { ...count('mostOpenedIn1S', 'Opened in 1 s'), better: 'lower' },
+  column('mostOpenedIn100Ms', 'Opened in 100 ms', 'count', 'lower'),
+  column('mostOpenedIn1S', 'Opened in 1 s', 'count', 'lower'),
   ...percentileColumns('latencyMs', 'latency', ['p50', 'p99', 'max']),
-  { ...SERVER_COLUMNS[0], title: 'Node CPU' },
-  seconds('brokerCpuSeconds', 'Broker CPU'),
-  seconds('balancerCpuSeconds', 'Balancer CPU'),
-  { key: 'generatorCpuSeconds', title: 'Client CPU', unit: 's', format: 'seconds' },
-  { key: 'verdict', title: 'Verdict', unit: '', format: 'text' },
+  column('serverCpuSeconds', 'Node CPU', 'seconds', 'lower'),
+  column('brokerCpuSeconds', 'Broker CPU', 'seconds', 'lower'),
+  column('balancerCpuSeconds', 'Balancer CPU', 'seconds', 'lower'),
+  column('generatorCpuSeconds', 'Client CPU', 'seconds'),
+  VERDICT_COLUMN,
 ]
 
-/** Those of them that identify a row. */
 export const FLEET_IDENTITY: readonly string[] = ['target', 'fault', 'subscribers']
 
-/** Name of the rows of a broker. */
 export function fleetTarget(kind: FleetBrokerKind, { transport }: Pick<FleetConfig, 'transport'>): string {
   return clientsTarget(transport, kind)
 }

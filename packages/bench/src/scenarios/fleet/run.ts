@@ -20,7 +20,6 @@ const QUIET_MS = 1_000
 /** A message that waits for longer has not recovered. */
 const PENDING_MS = 500
 
-/** The processes and threads of a run. */
 export interface FleetParts {
   readonly broker: DurableBroker
   readonly nodes: readonly ServerNode[]

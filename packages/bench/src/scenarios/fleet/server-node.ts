@@ -18,7 +18,6 @@ export class ServerNode {
   readonly port: number
   /** What it called itself after each start. */
   readonly names: string[] = []
-  /** Rejects when the process ends unasked; never resolves. */
   readonly failed: Promise<never>
   readonly #args: readonly string[]
   #reject: (error: RunError) => void = () => undefined
@@ -59,6 +58,10 @@ export class ServerNode {
       await sleep(POLL_INTERVAL_MS, undefined, { signal })
     }
     this.names.push(await this.#name())
+  }
+
+  async stop(): Promise<void> {
+    await this.kill()
   }
 
   /** SIGKILL; resolves when it is gone. */

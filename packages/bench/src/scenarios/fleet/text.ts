@@ -4,7 +4,6 @@ import type { Rows } from '../../trials/row-scenario.js'
 import type { FleetConfig } from './options.js'
 import { FLEET_COLUMNS, FLEET_IDENTITY } from './result.js'
 
-/** The settings, before the run. */
 export function fleetHeading(config: FleetConfig): string {
   return [
     `  Fleet: ${config.backends} nodes behind HAProxy (transport ${config.transport}), broker ${config.brokers.join(', then ')}`,
@@ -15,7 +14,6 @@ export function fleetHeading(config: FleetConfig): string {
   ].join('\n')
 }
 
-/** The result, for people. */
 export function fleetText({ rows }: Rows, width: number | undefined): string {
   const problems = rows.filter(({ verdict }) => verdict !== 'ok')
   const lines = problems.flatMap((row) => [

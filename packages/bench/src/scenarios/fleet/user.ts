@@ -11,7 +11,6 @@ export interface Sightings {
   readonly irregularities: Irregularity[]
 }
 
-/** A client that listens to the keys of one room. */
 export class User {
   readonly client: RecordedClient
   readonly #keys: readonly string[]

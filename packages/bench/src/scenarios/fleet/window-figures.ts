@@ -9,7 +9,6 @@ export interface WindowFigures extends Recovery {
   /** Publishes that were refused and tried again, with the same id. */
   readonly retriedCount: number
   readonly failedPublishCount: number
-  /** Accepted messages, once for each user who listened. */
   readonly expectedCount: number
   readonly deliveredCount: number
   /** Missing without a told gap. */

@@ -9,14 +9,12 @@ export const HISTORY_BROKERS = ['none', 'memory', 'redis', 'nats', 'rabbitmq', '
 
 export type HistoryBroker = (typeof HISTORY_BROKERS)[number]
 
-/** One line of the table. */
 export interface HistoryCase {
   readonly broker: HistoryBroker
   /** Several are behind a load balancer. */
   readonly backends: number
 }
 
-/** What all runs have in common. */
 export interface HistoryLoad {
   /** At the height of the run. */
   readonly users: number
@@ -31,7 +29,6 @@ export interface HistoryLoad {
   readonly sendingRate: number
 }
 
-/** Settings of the scenario. */
 export interface HistoryConfig extends HistoryLoad {
   readonly cases: readonly HistoryCase[]
   readonly repeat: number
@@ -68,7 +65,6 @@ const ALL_CASES = [1, 3].flatMap((backends) =>
   HISTORY_BROKERS.map((broker) => ({ broker, backends })).filter(isPossible),
 )
 
-/** Adds the flags of the scenario. */
 export function addHistoryOptions(command: Command): void {
   const presets = Object.keys(PRESETS)
   command

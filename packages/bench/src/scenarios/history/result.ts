@@ -1,7 +1,8 @@
-import type { BackendSample } from '../../backends/messages.js'
+import type { BackendSample } from '../../backends.js'
 import type { LoadgenStats, MicrosecondSummary } from '../../loadgen/events.js'
 import type { VirtualUsersReport } from '../../loadgen/plans.js'
 import { clientsTarget } from '../../results/clients-record.js'
+import { column, faults, VERDICT_COLUMN } from '../../results/columns.js'
 import type { LatencyMs, ResultColumn, ResultRow } from '../../results/result.js'
 import { judge } from '../../trials/verdict.js'
 import { carrierOf, type HistoryCase, type HistoryConfig } from './options.js'
@@ -17,7 +18,6 @@ export interface HistoryMark {
   readonly users: Pick<LoadgenStats, 'cpuUserUs' | 'cpuSystemUs'>
 }
 
-/** Everything that was observed in one run. */
 export interface HistoryObservation {
   readonly report: VirtualUsersReport
   /** Before the first user, while all users are there, and after the last. */
@@ -49,93 +49,62 @@ export const TRENDS = {
 /** Server resources are also given per this many seconds with all users, to compare loads. */
 export const CPU_WINDOW_S = 50
 
-/** One run as a row. */
 export interface HistoryRow extends ResultRow, Readonly<Record<keyof typeof TRENDS, TrendMs | null>> {
   readonly report: VirtualUsersReport
 }
 
 const trend = (key: keyof typeof TRENDS, title: string, ...parts: readonly (keyof TrendMs)[]) =>
-  parts.map(
-    (part): ResultColumn => ({
-      key: `${key}.${part}`,
-      title: `${title} ${part}`,
-      unit: 'ms',
-      format: 'ms',
-      better: 'lower',
-    }),
-  )
-const faults = (key: string, title: string): ResultColumn => ({
-  key,
-  title,
-  unit: '',
-  format: 'count',
-  better: 'lower',
-  repeats: 'max',
-})
+  parts.map((part) => column(`${key}.${part}`, `${title} ${part}`, 'ms', 'lower'))
 const check = (key: string, title: string): ResultColumn => ({
-  key,
-  title,
-  unit: '',
-  format: 'percent',
-  better: 'higher',
+  ...column(key, title, 'percent', 'higher'),
   repeats: 'min',
 })
 
-/** The columns of the table. */
 export const HISTORY_COLUMNS: readonly ResultColumn[] = [
-  { key: 'target', title: 'Target', unit: '', format: 'text' },
-  { key: 'backends', title: 'Backends', unit: '', format: 'count' },
-  { key: 'subscribers', title: 'Users', unit: '', format: 'count' },
-  { key: 'rounds', title: 'N', unit: '', format: 'count' },
+  column('target', 'Target', 'text'),
+  column('backends', 'Backends', 'count'),
+  column('subscribers', 'Users', 'count'),
+  column('rounds', 'N', 'count'),
   ...trend('broadcastMs', 'broadcast', 'avg', 'med', 'p95', 'p99', 'max'),
   ...trend('historyMs', 'history', 'avg', 'med', 'p95', 'p99', 'max'),
   ...trend('rttMs', 'rtt', 'avg', 'med', 'p95', 'max'),
   ...trend('subackMs', 'suback', 'avg', 'p95', 'max'),
   ...trend('connectingMs', 'connecting', 'avg', 'p95', 'max'),
-  { key: 'iterations', title: 'Iterations', unit: '', format: 'count' },
-  { key: 'acksReceived', title: 'Acks', unit: '', format: 'count' },
-  { key: 'broadcastsReceived', title: 'Broadcasts', unit: '', format: 'count' },
-  { key: 'historyReceived', title: 'From history', unit: '', format: 'count' },
+  column('iterations', 'Iterations', 'count'),
+  column('acksReceived', 'Acks', 'count'),
+  column('broadcastsReceived', 'Broadcasts', 'count'),
+  column('historyReceived', 'From history', 'count'),
   check('connectionRatio', 'connected'),
   check('subscriptionRatio', 'subscribed'),
   check('historyRatio', 'history received'),
   faults('gapCount', 'Missed'),
   faults('duplicateCount', 'Duplicates'),
   faults('inversionCount', 'Inversions'),
-  { key: 'joinCount', title: 'Joins', unit: '', format: 'count' },
+  column('joinCount', 'Joins', 'count'),
   faults('joinMissCount', 'missed'),
   faults('joinDuplicateCount', 'duplicates'),
   faults('joinInversionCount', 'inversions'),
-  { key: 'serverCpuSeconds', title: 'Server CPU', unit: 's', format: 'seconds', better: 'lower' },
-  {
-    key: 'serverCpuSecondsPerWindow',
-    title: `per ${CPU_WINDOW_S} s with all users`,
-    unit: 's',
-    format: 'seconds',
-    better: 'lower',
-  },
-  { key: 'serverPeakRssBytes', title: 'Server peak RSS', unit: 'B', format: 'bytes', better: 'lower' },
-  { key: 'serverEventLoopLagMs.p99', title: 'Event-loop lag p99', unit: 'ms', format: 'ms', better: 'lower' },
-  { key: 'brokerCpuSeconds', title: 'Broker CPU', unit: 's', format: 'seconds', better: 'lower' },
-  { key: 'brokerPeakRssBytes', title: 'Broker peak RSS', unit: 'B', format: 'bytes', better: 'lower' },
-  { key: 'balancerCpuSeconds', title: 'Balancer CPU', unit: 's', format: 'seconds', better: 'lower' },
-  { key: 'generatorCpuSeconds', title: 'Generator CPU', unit: 's', format: 'seconds' },
-  { key: 'generatorUtilization', title: 'Generator busy', unit: '', format: 'percent' },
-  { key: 'generatorLateMs.p95', title: 'Generator late p95', unit: 'ms', format: 'ms' },
-  { key: 'verdict', title: 'Verdict', unit: '', format: 'text' },
+  column('serverCpuSeconds', 'Server CPU', 'seconds', 'lower'),
+  column('serverCpuSecondsPerWindow', `per ${CPU_WINDOW_S} s with all users`, 'seconds', 'lower'),
+  column('serverPeakRssBytes', 'Server peak RSS', 'bytes', 'lower'),
+  column('serverEventLoopLagMs.p99', 'Event-loop lag p99', 'ms', 'lower'),
+  column('brokerCpuSeconds', 'Broker CPU', 'seconds', 'lower'),
+  column('brokerPeakRssBytes', 'Broker peak RSS', 'bytes', 'lower'),
+  column('balancerCpuSeconds', 'Balancer CPU', 'seconds', 'lower'),
+  column('generatorCpuSeconds', 'Generator CPU', 'seconds'),
+  column('generatorUtilization', 'Generator busy', 'percent'),
+  column('generatorLateMs.p95', 'Generator late p95', 'ms'),
+  VERDICT_COLUMN,
 ]
 
-/** Those of them that identify a run. */
 export const HISTORY_IDENTITY: readonly string[] = ['target', 'backends', 'subscribers', 'rounds']
 
-/** Name of a row. */
 export function historyTarget(testCase: HistoryCase, { transport }: Pick<HistoryConfig, 'transport'>): string {
   return testCase.broker === 'none'
     ? `${clientsTarget(transport, carrierOf(testCase))}-no-history`
     : clientsTarget(transport, testCase.broker)
 }
 
-/** The figures of a run. */
 export function historyRow(
   testCase: HistoryCase,
   config: HistoryConfig,

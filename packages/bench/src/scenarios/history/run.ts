@@ -1,13 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LoadBalancer } from 'webmq-services'
-import { BackendPool } from '../../backends/backend-pool.js'
+import { BACKEND_LIMITS, Backends } from '../../backends.js'
 import { isEmbedded } from '../../brokers/broker-choice.js'
 import { type RunningBroker, startBroker } from '../../brokers/running-broker.js'
-import { RunError } from '../../exit-codes.js'
 import { Loadgen } from '../../loadgen/loadgen.js'
 import type { HistoryRequest, VirtualUsersPlan } from '../../loadgen/plans.js'
 import { nowUs } from '../../measure/clock.js'
-import { importBeside } from '../../missing-package.js'
+import { startBalancer, withParts } from '../../parts.js'
 import type { RunProgress } from '../../run-progress.js'
 import { carrierOf, type HistoryCase, type HistoryConfig, iterationSeconds, stagesOf } from './options.js'
 import type { HistoryMark, HistoryObservation } from './result.js'
@@ -22,8 +21,6 @@ const HISTORY_REQUEST: HistoryRequest = {
 /** Several times the ten seconds of 16 messages per second and key that users ask for. */
 const HISTORY_RULE = '#=1000,1m'
 const KEY_PREFIX = 'bench.history.'
-const SERVER_MAX_LISTENS = 128
-const SERVER_MAX_PAYLOAD_BYTES = 256 * 1_024
 /** A user's timeout for a connection or an answer. */
 const USER_TIMEOUT_MS = 10_000
 /** Time allowed beyond the ramp and the last iterations: for waiting users and the final checks. */
@@ -32,13 +29,10 @@ const MAX_RUN_OVERHEAD_S = 90
 const LONGEST_PAUSES = 1.3
 const STATS_INTERVAL_MS = 500
 
-/** The environment of a run, beside its case. */
 export interface HistoryRunContext {
   readonly config: HistoryConfig
-  /** Path of the load generator. */
   readonly program: string
   readonly progress: RunProgress
-  /** Aborted when the user interrupts. */
   readonly signal: AbortSignal
 }
 
@@ -50,72 +44,28 @@ export async function observeHistory(
   testCase: HistoryCase,
   { config, program, progress, signal }: HistoryRunContext,
 ): Promise<HistoryObservation> {
-  signal.throwIfAborted()
-  const stopping = new AbortController()
-  const abort = () => stopping.abort(signal.reason)
-  signal.addEventListener('abort', abort, { once: true })
-  const kind = carrierOf(testCase)
-  const backends = new BackendPool(testCase.backends)
-  const users = new Loadgen({ program, threads: 1 })
-  const usersReady = users.ready()
-  usersReady.catch(() => undefined) // Awaited below, if nothing fails before.
-  let starting: Promise<RunningBroker> | undefined
-  let balancing: Promise<LoadBalancer> | undefined
-  const observation = (async () => {
+  return await withParts(signal, async (parts) => {
+    const kind = carrierOf(testCase)
     progress.phase(isEmbedded(kind) ? 'starting' : `starting ${kind}`)
-    starting = startBroker({ kind }, testCase.backends, { hasLog: testCase.broker !== 'none' })
-    const broker = await starting
-    stopping.signal.throwIfAborted()
-    await backends.start((index) => ({
+    const hasLog = testCase.broker !== 'none'
+    const broker = await parts.add(() => startBroker({ kind }, testCase.backends, { hasLog }))
+    const settingsOf = (index: number) => ({
       ...broker.nodeOptions(index),
-      transport: config.transport,
-      maxListensPerConnection: SERVER_MAX_LISTENS,
-      maxPayloadBytes: SERVER_MAX_PAYLOAD_BYTES,
-      ...(testCase.broker === 'none' ? { historyMaxMessages: 0 } : { history: [HISTORY_RULE] }),
-    }))
-    await usersReady
-    stopping.signal.throwIfAborted()
-    const ports = backends.backends.map(({ port }) => port)
-    balancing = ports.length > 1 ? startBalancer(ports) : undefined
-    const balancer = await balancing
-    stopping.signal.throwIfAborted()
-    const parts = { backends, broker, users, balancer, port: balancer?.port ?? ports[0] ?? 0 }
-    return await new HistoryRun(config, parts, progress, stopping.signal).observe()
-  })()
-  const aborted = new Promise<never>((_, reject) => {
-    stopping.signal.addEventListener('abort', () => reject(stopping.signal.reason), { once: true })
+      ...BACKEND_LIMITS,
+      ...(hasLog ? { history: [HISTORY_RULE] } : { historyMaxMessages: 0 }),
+    })
+    const backends = await parts.add(() => new Backends(testCase.backends, config.transport, settingsOf))
+    const users = await parts.add(() => new Loadgen({ program, threads: 1 }))
+    await Promise.all([backends.ready(), users.ready()])
+    const { ports } = backends
+    const balancer = ports.length === 1 ? undefined : await parts.add(() => startBalancer(ports))
+    const own = { backends, broker, users, balancer, port: balancer?.port ?? ports[0] ?? 0 }
+    return await new HistoryRun(config, own, progress, parts.signal).observe()
   })
-  aborted.catch(() => undefined) // The race below may be over before.
-  try {
-    return await Promise.race([aborted, backends.failed, users.failed, observation])
-  } finally {
-    signal.removeEventListener('abort', abort)
-    stopping.abort()
-    observation.catch(() => undefined) // If it was not the first to fail, it fails now because everything is taken away.
-    await users.stop()
-    // A process that did not start left nothing behind, and the run has failed because of it.
-    const balancer = await balancing?.catch(() => undefined)
-    await balancer?.stop()
-    await backends.stop()
-    const broker = await starting?.catch(() => undefined)
-    await broker?.stop()
-  }
 }
 
-/** @throws {RunError} when HAProxy is not available, or does not start. */
-async function startBalancer(ports: readonly number[]): Promise<LoadBalancer> {
-  const { startLoadBalancer } = await importBeside(() => import('webmq-services'), 'several backends')
-  try {
-    return await startLoadBalancer({ ports })
-  } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new RunError(`the load balancer could not be started: ${reason}`, { cause })
-  }
-}
-
-/** The processes of a run. */
 interface Parts {
-  readonly backends: BackendPool
+  readonly backends: Backends
   readonly broker: RunningBroker
   readonly users: Loadgen
   /** Before several backends. */
@@ -124,7 +74,6 @@ interface Parts {
   readonly port: number
 }
 
-/** The course of one run, from the first user to the last. */
 class HistoryRun {
   readonly #config: HistoryConfig
   readonly #parts: Parts

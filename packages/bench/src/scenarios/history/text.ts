@@ -7,7 +7,6 @@ import { type HistoryConfig, iterationSeconds, stagesOf } from './options.js'
 import { ORIGINS, REFERENCE_ROWS } from './reference.js'
 import { CPU_WINDOW_S, HISTORY_COLUMNS, HISTORY_IDENTITY, type HistoryRow, TRENDS, type TrendMs } from './result.js'
 
-/** The settings, before the run. */
 export function historyHeading(config: HistoryConfig): string {
   const { cases, duration, rounds, channels, sendersRatio, sendingRate, repeat, transport } = config
   const { startUsers, stages } = stagesOf(config)

@@ -1,7 +1,7 @@
 import { WebMQClient, WebMQError } from 'webmq-client'
 import { WebSocket } from 'ws'
-import { printable } from '../printable.js'
-import { note, type Terminal } from '../terminal.js'
+import { within } from '../../base/within.js'
+import { note, printable, type Terminal } from '../terminal.js'
 import type { ClientTarget } from './flags.js'
 
 /** A client whose state changes and errors are lines on standard error. Close it when the command ends. */
@@ -30,15 +30,8 @@ export function createClient({ url, token, connectTimeoutMs }: ClientTarget, ter
  * @throws {WebMQError} `E_CONNECT_FAILED` with the last reason; the error of a server that refuses for good.
  */
 export async function connect(client: WebMQClient, { connectTimeoutMs }: ClientTarget): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const expired = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(notConnected(client, connectTimeoutMs)), connectTimeoutMs)
-  })
-  try {
-    await Promise.race([client.connect().catch(rejectWithReason), expired])
-  } finally {
-    clearTimeout(timer)
-  }
+  const isConnected = await within(client.connect().catch(rejectWithReason), connectTimeoutMs)
+  if (!isConnected) throw notConnected(client, connectTimeoutMs)
 }
 
 function notConnected({ status }: WebMQClient, timeoutMs: number): WebMQError {

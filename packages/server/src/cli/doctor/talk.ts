@@ -1,65 +1,62 @@
 import { closeCodeOf, ERRORS, type ErrorCode, errorOfCloseCode, WebMQError } from 'webmq-client/protocol'
-import { codeOf } from './address.js'
+import { within } from '../../base/within.js'
 import { type Finding, failure, ok, skipped, warning } from './finding.js'
-import { type Closure, ProbeSession } from './session.js'
-import { type DoctorTarget, isPrivate } from './target.js'
-import { elapsedMs } from './timing.js'
+import type { Closure, ProbeSession } from './session.js'
+import { codeOf, type DoctorTarget, elapsedMs } from './target.js'
 
 const PING_COUNT = 5
 const SLOW_MS = 300
 
 /**
- * Talks to the server over one connection: token, round trip, idle time.
+ * Talks to the server over one connection, and closes it: token, round trip, idle time.
  *
- * @param isTrusted Whether the certificate is. A token is not sent otherwise.
+ * @param isPrivate Whether nobody else can read what is sent. A token is not sent otherwise.
  */
-export async function* checkTalk(target: DoctorTarget, isTrusted: boolean): AsyncGenerator<Finding> {
-  let session: ProbeSession | undefined
+export async function* checkTalk(
+  { token, idleMs }: DoctorTarget,
+  session: ProbeSession,
+  isPrivate: boolean,
+): AsyncGenerator<Finding> {
   try {
-    session = await ProbeSession.open(target)
     const { auth, heartbeatMs, node, version } = await session.welcome()
     yield ok('welcome', `node ${node}, version ${version}`)
     let isAdmitted = auth !== 'required'
-    for (const finding of await checkToken(target, session, auth, isTrusted)) {
-      isAdmitted ||= finding.status === 'ok'
-      yield finding
-    }
+    const identity = await checkToken(token, session, auth, isPrivate)
+    isAdmitted ||= identity.status === 'ok'
+    yield identity
     yield await checkRoundTrip(session)
-    if (target.idleMs !== undefined) yield await checkIdle(session, target.idleMs, heartbeatMs, isAdmitted)
+    if (idleMs !== undefined) yield await checkIdle(session, idleMs, heartbeatMs, isAdmitted)
   } catch (error) {
     yield failure('welcome', `the server does not talk (${codeOf(error)})`, 'Look at the log of the server.')
   } finally {
-    session?.close()
+    session.close()
   }
 }
 
 async function checkToken(
-  target: DoctorTarget,
+  token: string | undefined,
   session: ProbeSession,
   auth: 'none' | 'required' | 'done',
-  isTrusted: boolean,
-): Promise<readonly Finding[]> {
-  const { token } = target
+  isPrivate: boolean,
+): Promise<Finding> {
   if (token === undefined) {
-    if (auth !== 'required') return [skipped('identity', 'the server wants no token')]
-    return [warning('identity', 'the server wants a token, and none was given', 'Give one with --token to check it.')]
+    if (auth !== 'required') return skipped('identity', 'the server wants no token')
+    return warning('identity', 'the server wants a token, and none was given', 'Give one with --token to check it.')
   }
   if (auth === 'none') {
-    return [warning('identity', 'the server ignores tokens', 'It has no key: set --jwt-secret-file or --jwks.')]
+    return warning('identity', 'the server ignores tokens', 'It has no key: set --jwt-secret-file or --jwks.')
   }
-  if (!isPrivate(target) || !isTrusted) {
-    return [
-      warning('identity', 'the token was not sent, as others could read it', 'Use wss:// and a good certificate.'),
-    ]
+  if (!isPrivate) {
+    return warning('identity', 'the token was not sent, as others could read it', 'Use wss:// and a good certificate.')
   }
   try {
     const { result } = await session.authenticate(token)
     const { userId } = (result ?? {}) as { userId?: unknown }
-    return [ok('identity', `the server accepts the token${userId === undefined ? '' : `, user ${String(userId)}`}`)]
+    return ok('identity', `the server accepts the token${userId === undefined ? '' : `, user ${String(userId)}`}`)
   } catch (error) {
     if (!(error instanceof WebMQError)) throw error
     const advice = 'Compare key, issuer and audience with those of the server: webmq-server token inspect.'
-    return [failure('identity', `the server refuses the token: ${error.message}`, advice)]
+    return failure('identity', `the server refuses the token: ${error.message}`, advice)
   }
 }
 
@@ -82,13 +79,8 @@ async function checkIdle(
 ): Promise<Finding> {
   if (!isAdmitted) return skipped('idle', 'a connection without its token does not stay')
   const startedMs = performance.now()
-  let timer: NodeJS.Timeout | undefined
-  const survived = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), idleMs)
-  })
-  const closure = await Promise.race([session.closed, survived])
-  clearTimeout(timer)
-  if (closure === undefined) return ok('idle', `the connection stayed for ${idleMs / 1000} s`)
+  if (!(await within(session.closed, idleMs))) return ok('idle', `the connection stayed for ${idleMs / 1000} s`)
+  const closure = await session.closed
   return explainCut(closure, elapsedMs(startedMs), heartbeatMs)
 }
 

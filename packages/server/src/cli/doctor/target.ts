@@ -1,5 +1,7 @@
+import { isIP } from 'node:net'
+import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls'
 import { WebMQError } from 'webmq-client/protocol'
-import { isLoopback } from '../../identity/loopback.js'
+import { within } from '../../base/within.js'
 
 /** What `doctor` examines, and how patiently. */
 export interface DoctorTarget {
@@ -36,8 +38,8 @@ export function parseServerUrl(text: string): Pick<DoctorTarget, 'url' | 'host' 
 
 /** @throws {WebMQError} `E_OPTION_INVALID`: browsers never send this origin. */
 export function parseOrigin(text: string): string {
-  if (text === 'null' || (URL.canParse(text) && new URL(text).origin === text)) return text
   const origin = URL.canParse(text) ? new URL(text).origin : 'null'
+  if (text === origin) return text
   const hint = origin === 'null' ? '' : `; browsers send ${origin}`
   throw new WebMQError('E_OPTION_INVALID', { detail: `--origin: ${JSON.stringify(text)} is not an origin${hint}` })
 }
@@ -49,7 +51,37 @@ export function urlWith({ url }: DoctorTarget, { scheme, path }: { scheme?: 'ws'
   return scheme === undefined ? other.href : other.href.replace(/^wss?/, scheme)
 }
 
-/** Whether others could read what is sent: a token must not be. */
-export function isPrivate({ isSecure, host }: DoctorTarget): boolean {
-  return isSecure || isLoopback(host)
+/** The last one made: reading all authorities takes tens of milliseconds. */
+let trust: { readonly ca: string; readonly secureContext: SecureContext } | undefined
+
+/** For a connection over TLS. A certificate that clients refuse is examined too, and nothing secret is sent then. */
+export function tlsOptionsOf({ host, ca }: DoctorTarget) {
+  // The option `ca` of Node would replace the known authorities.
+  if (ca !== undefined && trust?.ca !== ca) {
+    trust = { ca, secureContext: createSecureContext({ ca: [...rootCertificates, ca] }) }
+  }
+  return {
+    rejectUnauthorized: false,
+    ...(isIP(host) === 0 ? { servername: host } : {}),
+    ...(ca === undefined || trust === undefined ? {} : { secureContext: trust.secureContext }),
+  }
+}
+
+/** Milliseconds since a time of `performance.now()`, for people. */
+export function elapsedMs(sinceMs: number): number {
+  const ms = performance.now() - sinceMs
+  return ms < 10 ? Math.round(ms * 10) / 10 : Math.round(ms)
+}
+
+/** Rejects when a promise takes longer. */
+export async function inTime<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
+  if (await within(promise, timeoutMs)) return await promise
+  throw new Error(`no answer within ${timeoutMs} ms`)
+}
+
+/** The code of a system error, otherwise its message. */
+export function codeOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  if (error.name === 'AbortError') return 'no answer in time'
+  return 'code' in error && typeof error.code === 'string' ? error.code : error.message
 }

@@ -1,53 +1,27 @@
-import { isIP } from 'node:net'
-import {
-  checkServerIdentity,
-  connect,
-  createSecureContext,
-  type DetailedPeerCertificate,
-  rootCertificates,
-  type SecureContext,
-  type TLSSocket,
-} from 'node:tls'
+import { once } from 'node:events'
+import { checkServerIdentity, connect, type DetailedPeerCertificate, type TLSSocket } from 'node:tls'
 import { inWords } from '../in-words.js'
-import { codeOf } from './address.js'
 import { type Finding, failure, ok, warning } from './finding.js'
-import { type DoctorTarget, urlWith } from './target.js'
-import { elapsedMs } from './timing.js'
+import { codeOf, type DoctorTarget, elapsedMs, inTime, tlsOptionsOf, urlWith } from './target.js'
 
 /** Certificates are renewed about 30 days before they expire; one with less has not been. */
 const EXPIRY_WARNING_S = 14 * 86_400
 
-/** What the TLS handshake has shown. */
-export interface TlsReport {
-  readonly findings: readonly Finding[]
-  /** Whether anything answers in TLS. */
-  readonly isSpoken: boolean
-  /** Whether a client would trust the connection, so that a token may be sent. */
-  readonly isTrusted: boolean
-}
-
-/** Examines TLS: version, names, expiry and chain. Goes on with a certificate that clients refuse. */
-export async function checkTls(target: DoctorTarget): Promise<TlsReport> {
+/** Examines TLS: version, names, expiry and chain; one failure if nothing answers in TLS. Goes on with a certificate that clients refuse. */
+export async function checkTls(target: DoctorTarget): Promise<readonly Finding[]> {
   const startedMs = performance.now()
   let socket: TLSSocket
   try {
     socket = await shakeHands(target)
   } catch (error) {
     const advice = `If the server has no certificate, use ${urlWith(target, { scheme: 'ws' })}; otherwise look at its log.`
-    const finding = failure('tls', `port ${target.port} does not speak TLS (${codeOf(error)})`, advice)
-    return { findings: [finding], isSpoken: false, isTrusted: false }
+    return [failure('tls', `port ${target.port} does not speak TLS (${codeOf(error)})`, advice)]
   }
   const certificate = socket.getPeerCertificate(true)
   const untrusted = authorizationError(socket)
   const version = ok('tls', `${socket.getProtocol() ?? 'TLS'}, ${socket.getCipher().name} (${elapsedMs(startedMs)} ms)`)
   socket.destroy()
-  const findings = [
-    version,
-    checkNames(target, certificate),
-    checkExpiry(certificate),
-    checkChain(untrusted, certificate),
-  ]
-  return { findings, isSpoken: true, isTrusted: findings.every(({ status }) => status !== 'fail') }
+  return [version, checkNames(target, certificate), checkExpiry(certificate), checkChain(untrusted, certificate)]
 }
 
 /** Whether a port answers in TLS; for a URL that says otherwise. */
@@ -61,37 +35,22 @@ export async function speaksTls(target: DoctorTarget): Promise<boolean> {
   )
 }
 
-function shakeHands({ host, port, ca, timeoutMs }: DoctorTarget): Promise<TLSSocket> {
-  return new Promise((resolve, reject) => {
-    const socket = connect({
-      host,
-      port,
-      timeout: timeoutMs,
-      // A certificate that is refused is examined too. Nothing secret is sent.
-      rejectUnauthorized: false,
-      ALPNProtocols: ['http/1.1'],
-      ...(isIP(host) === 0 ? { servername: host } : {}),
-      ...trustOf(ca),
-    })
-    const fail = (error: Error) => {
-      socket.destroy()
-      reject(error)
-    }
-    socket.once('secureConnect', () => resolve(socket))
-    socket.once('timeout', () => fail(new Error(`no answer within ${timeoutMs} ms`)))
-    socket.on('error', fail)
-    socket.once('end', () => fail(new Error('the server closes the connection')))
+async function shakeHands(target: DoctorTarget): Promise<TLSSocket> {
+  const { host, port, timeoutMs } = target
+  const socket = connect({ host, port, ALPNProtocols: ['http/1.1'], ...tlsOptionsOf(target) })
+  const ended = once(socket, 'end').then(() => {
+    throw new Error('the server closes the connection')
   })
-}
-
-/** The last one made: reading all authorities takes tens of milliseconds. */
-let trust: { readonly ca: string; readonly secureContext: SecureContext } | undefined
-
-/** Options for a connection that trusts this authority too: `ca` of Node would replace the known ones. */
-export function trustOf(ca: string | undefined): { readonly secureContext?: SecureContext } {
-  if (ca === undefined) return {}
-  if (trust?.ca !== ca) trust = { ca, secureContext: createSecureContext({ ca: [...rootCertificates, ca] }) }
-  return { secureContext: trust.secureContext }
+  try {
+    await inTime(Promise.race([once(socket, 'secureConnect'), ended]), timeoutMs)
+    return socket
+  } catch (error) {
+    socket.destroy()
+    throw error
+  } finally {
+    ended.catch(() => undefined)
+    socket.on('error', () => undefined)
+  }
 }
 
 /** The declared type is `Error`; Node sets the code as a text. */

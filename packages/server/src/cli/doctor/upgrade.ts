@@ -1,73 +1,52 @@
-import { createHash, randomBytes } from 'node:crypto'
 import { SUBPROTOCOL } from 'webmq-client/protocol'
-import { codeOf } from './address.js'
 import { type Finding, failure, ok } from './finding.js'
-import { type Answer, ask, jsonOf } from './http.js'
-import { type DoctorTarget, urlWith } from './target.js'
+import { type Answer, jsonOf } from './health.js'
+import { ProbeSession } from './session.js'
+import { codeOf, type DoctorTarget, urlWith } from './target.js'
 import { speaksTls } from './tls.js'
-
-/** RFC 6455 §1.3. */
-const ACCEPT_SUFFIX = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 
 const FORWARD_UPGRADES =
   'Let the proxy forward WebSockets. nginx: proxy_http_version 1.1; proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection "upgrade";'
 
-/** Asks for a WebSocket as a program does: without an origin. */
-export async function checkUpgrade(target: DoctorTarget): Promise<readonly Finding[]> {
+/** Asks for a WebSocket as a program does: without an origin. The session is the caller's; absent after a failure. */
+export async function checkUpgrade(
+  target: DoctorTarget,
+): Promise<{ readonly findings: readonly Finding[]; readonly session?: ProbeSession }> {
+  const accepted = ok('upgrade', 'the server accepts the WebSocket')
   try {
-    const { answer, isAccepted } = await upgrade(target)
-    if (answer.status !== 101) return [await explainRefusal(target, answer)]
-    if (!isAccepted) {
+    const opened = await ProbeSession.open(target)
+    if (opened instanceof ProbeSession) return { findings: [accepted, ok('subprotocol', SUBPROTOCOL)], session: opened }
+    if (opened.status !== 101) return { findings: [await explainRefusal(target, opened)] }
+    if (opened.defect?.includes('subprotocol') !== true) {
       const advice = 'Something else than a WebSocket server answers at this path: check host, port and proxy.'
-      return [failure('upgrade', 'the answer is 101, with a wrong Sec-WebSocket-Accept', advice)]
+      return { findings: [failure('upgrade', `the answer is 101, and none of WebSocket: ${opened.defect}`, advice)] }
     }
-    return [ok('upgrade', 'the server accepts the WebSocket'), subprotocolOf(answer)]
+    const chosen = opened.headers['sec-websocket-protocol'] ?? 'none'
+    const text = `the server chooses ${chosen} instead of ${SUBPROTOCOL}`
+    const advice =
+      'Another WebSocket server answers, or a proxy removes Sec-WebSocket-Protocol: check host, path and proxy.'
+    return { findings: [accepted, failure('subprotocol', text, advice)] }
   } catch (error) {
-    return [await explainSilence(target, error)]
+    return { findings: [await explainSilence(target, error)] }
   }
 }
 
 /** Asks for a WebSocket as a page of this origin does. */
 export async function checkOrigin(target: DoctorTarget, origin: string): Promise<Finding> {
   try {
-    const { answer } = await upgrade(target, { origin })
-    if (answer.status === 101) return ok('origin', `pages of ${origin} may connect`)
-    if (jsonOf(answer).code === 'E_ORIGIN_FORBIDDEN') {
+    const opened = await ProbeSession.open(target, origin)
+    if (opened instanceof ProbeSession) {
+      opened.close()
+      return ok('origin', `pages of ${origin} may connect`)
+    }
+    if (jsonOf(opened).code === 'E_ORIGIN_FORBIDDEN') {
       const advice = `Start the server with --origin ${origin}, or serve the page from the server's own host.`
       return failure('origin', `pages of ${origin} may not connect`, advice)
     }
-    return { ...(await explainRefusal(target, answer)), check: 'origin' }
+    return { ...(await explainRefusal(target, opened)), check: 'origin' }
   } catch (error) {
     return failure('origin', `no answer to a page of ${origin} (${codeOf(error)})`, 'Look at the proxy in front.')
   }
-}
-
-async function upgrade(
-  target: DoctorTarget,
-  headers: Readonly<Record<string, string>> = {},
-): Promise<{ readonly answer: Answer; readonly isAccepted: boolean }> {
-  const key = randomBytes(16).toString('base64')
-  const { pathname, search } = target.url
-  const answer = await ask(target, pathname + search, {
-    connection: 'Upgrade',
-    upgrade: 'websocket',
-    'sec-websocket-version': '13',
-    'sec-websocket-key': key,
-    'sec-websocket-protocol': SUBPROTOCOL,
-    ...headers,
-  })
-  const expected = createHash('sha1').update(`${key}${ACCEPT_SUFFIX}`).digest('base64')
-  return { answer, isAccepted: answer.headers['sec-websocket-accept'] === expected }
-}
-
-function subprotocolOf({ headers }: Answer): Finding {
-  const chosen = headers['sec-websocket-protocol']
-  if (chosen === SUBPROTOCOL) return ok('subprotocol', SUBPROTOCOL)
-  return failure(
-    'subprotocol',
-    `the server chooses ${chosen ?? 'none'} instead of ${SUBPROTOCOL}`,
-    'Another WebSocket server answers, or a proxy removes Sec-WebSocket-Protocol: check host, path and proxy.',
-  )
 }
 
 /** A refusal by the server has a code, and one by anything between has none. */

@@ -1,6 +1,5 @@
 import type { Histogram } from 'node:perf_hooks'
 
-/** Start data of a thread of watchers. */
 export interface WatcherData {
   /** Item of each client; client `i` of the thread has number `firstClient + i`. */
   readonly items: readonly number[]
@@ -16,13 +15,11 @@ export type WatcherCommand =
   | { readonly type: 'ask'; readonly lastSeq: number }
   | { readonly type: 'finish' }
 
-/** Watchers to main thread. */
 export type WatcherEvent =
   | { readonly type: 'ready'; readonly connects: Histogram; readonly durationUs: number }
   | { readonly type: 'answer'; readonly doneCount: number }
   | { readonly type: 'result'; readonly result: WatcherResult }
 
-/** The counts of one thread. */
 export interface WatcherResult {
   /** Of each item: how many clients had each number. */
   readonly seen: ReadonlyMap<number, ReadonlyMap<number, number>>

@@ -1,7 +1,5 @@
 import type { Histogram } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { BackendSample } from '../../../backends/messages.js'
-import { RunError } from '../../../exit-codes.js'
 import type { ClockOffset } from '../../../loadgen/events.js'
 import type { Loadgen } from '../../../loadgen/loadgen.js'
 import { type LatencySummary, mergeHistograms, summarizeLatency } from '../../../measure/latency-histogram.js'
@@ -14,7 +12,6 @@ import { type Reconciliation, reconcile } from '../reconciliation.js'
 import type { WatcherResult } from './messages.js'
 import { Watchers } from './watchers.js'
 
-/** Everything that was observed while a node was drained. */
 export interface MigrationObservation {
   readonly crowd: readonly number[]
   readonly connectMs: LatencySummary
@@ -27,7 +24,6 @@ export interface MigrationObservation {
   readonly offsets: readonly ClockOffset[]
 }
 
-/** The environment of a run. */
 export interface MigrationContext {
   readonly config: AuctionConfig
   readonly testCase: AuctionCase
@@ -48,7 +44,7 @@ const CATCH_UP_TIMEOUT_MS = 60_000
 export async function observeMigration(context: MigrationContext): Promise<MigrationObservation> {
   const { config, testCase, processes, loadgen, progress } = context
   const crowd = crowdOf(testCase.connections, config.items, config.zipf)
-  const urls = processes.nodes.backends.map(({ url }) => url)
+  const urls = processes.nodes.urls(config.hasTls ? 'wss' : 'ws')
   const watchers = new Watchers(
     crowd.flatMap((count, item) => Array.from({ length: count }, () => item)),
     { urls, hasTls: config.hasTls },
@@ -102,24 +98,18 @@ async function bidAndDrain(context: MigrationContext, watchers: Watchers, names:
   const start = await processes.mark()
   progress.phase('bidding')
   const total = bids * names.length
-  let draining: Promise<BackendSample> | undefined
+  let draining: Promise<void> | undefined
   const { answers } = await bid(warmup, bids, (accepted) => {
     progress.update(accepted / total, `${accepted} bids`)
     if (accepted < total / 2 || draining !== undefined) return
     progress.phase('bidding while a node leaves')
-    draining = leave(processes)
+    draining = processes.nodes.drain(LEAVING)
     draining.catch(() => undefined) // Awaited below.
   })
-  const drained = await draining
+  await draining
   await everybodyHas(warmup + bids, context, watchers)
-  const end = await processes.mark(drained === undefined ? new Map() : new Map([[LEAVING, drained]]))
+  const end = await processes.mark()
   return { answers: summarizeLatency(answers), marks: { start, end } }
-}
-
-async function leave({ nodes }: AuctionProcesses): Promise<BackendSample> {
-  const node = nodes.backends[LEAVING]
-  if (node === undefined) throw new RunError('there is no node to drain')
-  return await node.drain()
 }
 
 /** Resolves when all clients are live and have this number, or after a timeout: then the counts show who has not. */

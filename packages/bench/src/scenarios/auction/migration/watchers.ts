@@ -12,7 +12,6 @@ type EventOf<Type extends WatcherEvent['type']> = Extract<WatcherEvent, { readon
 
 /** The threads that play the clients of a migration. */
 export class Watchers {
-  /** Rejects when a thread fails; never resolves. */
   readonly failed: Promise<never>
   readonly #threads: readonly Worker[]
   readonly #started: Promise<EventOf<'ready'>[]>
@@ -58,7 +57,6 @@ export class Watchers {
     return (await results).map(({ result }) => result)
   }
 
-  /** Ends all threads at once. Idempotent. */
   async stop(): Promise<void> {
     this.#isStopping = true
     await Promise.all(this.#threads.map((thread) => thread.terminate()))

@@ -1,0 +1,77 @@
+import type { LatencySummary } from './measure/latency-histogram.js'
+import type { ServerOptions } from './options.js'
+import type { TargetSettings } from './targets/messages.js'
+import { lagMs, TargetProcess } from './targets/target-process.js'
+import { webmq } from './targets/target-table.js'
+
+export interface BackendSample {
+  /** User and system time since the process started, all threads. */
+  readonly cpuSeconds: number
+  readonly rssBytes: number
+  /** Largest so far. */
+  readonly peakRssBytes: number
+  /** How late timers fired since the last sample. */
+  readonly eventLoopLagMs: LatencySummary
+}
+
+/** What the clients of a run need beyond the server's defaults. */
+export const BACKEND_LIMITS = { maxListensPerConnection: 128, maxPayloadBytes: 256 * 1_024 } as const
+
+/** The servers under test, each in a process of its own. */
+export class Backends {
+  readonly failed: Promise<never>
+  readonly #processes: readonly TargetProcess[]
+
+  /** @param settingsOf By place, from 0. */
+  constructor(
+    count: number,
+    transport: ServerOptions['transport'],
+    settingsOf: (index: number) => Omit<TargetSettings, 'transport'>,
+  ) {
+    this.#processes = Array.from({ length: count }, (_, index) => {
+      const label = `backend ${index}`
+      const spec = { name: label, program: 'webmq.mjs', settings: { transport }, abilities: [], wire: webmq } as const
+      return new TargetProcess({ label, title: label, spec }, settingsOf(index), '')
+    })
+    this.failed = Promise.race(this.#processes.map(({ failed }) => failed))
+    this.failed.catch(() => undefined) // Whoever waits for something races against it; between two waits nobody does.
+  }
+
+  async ready(): Promise<void> {
+    await Promise.all(this.#processes.map((backend) => backend.ready()))
+  }
+
+  get ports(): readonly number[] {
+    return this.#processes.map(({ port }) => port)
+  }
+
+  get pids(): readonly number[] {
+    return this.#processes.map(({ pid }) => pid)
+  }
+
+  /** Addresses of the servers. @param scheme `wss` where they serve TLS. */
+  urls(scheme: 'ws' | 'wss' = 'ws'): string[] {
+    return this.ports.map((port) => `${scheme}://127.0.0.1:${port}/ws`)
+  }
+
+  async sample(): Promise<BackendSample[]> {
+    return await Promise.all(
+      this.#processes.map(async (backend) => {
+        const sample = await backend.sample()
+        const { cpuUserUs, cpuSystemUs, rssBytes, peakRssBytes = rssBytes } = sample
+        const cpuSeconds = (cpuUserUs + cpuSystemUs) / 1_000_000
+        const nothing = { p50: null, p95: null, p99: null, max: null }
+        return { cpuSeconds, rssBytes, peakRssBytes, eventLoopLagMs: lagMs(sample) ?? nothing }
+      }),
+    )
+  }
+
+  /** Stops a server as SIGTERM does: it drains. Its process stays, and tells what it has used. */
+  async drain(index: number): Promise<void> {
+    await this.#processes[index]?.drain()
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#processes.map((backend) => backend.stop()))
+  }
+}
