@@ -1,4 +1,3 @@
-import { fileURLToPath } from 'node:url'
 import type { Logger } from '../base/logger.js'
 import type { HookCalls } from '../hooks/index.js'
 import type { TokenVerifier } from '../identity/index.js'
@@ -80,7 +79,7 @@ export function createHttp(context: HttpContext): ServerHttp {
       : new AdminServer({
           ...probes,
           api: { routes, scope: 'all' },
-          ...(options.apiKeys.length === 0 ? undefined : { admin: adminPage(callers, context.listen) }),
+          ...(options.apiKeys.length === 0 ? undefined : { admin: new AdminPage(callers, context.listen) }),
           host: adminHost,
           port: adminPort,
           get metricsAudience() {
@@ -100,9 +99,4 @@ export function createHttp(context: HttpContext): ServerHttp {
     ...(demo === undefined ? undefined : { demo }),
   })
   return { frontend, admin }
-}
-
-function adminPage(callers: Callers, listen: ListenLocally): AdminPage {
-  const folder = fileURLToPath(new URL('../../admin', import.meta.url))
-  return new AdminPage({ folder, callers, listen })
 }

@@ -1,7 +1,6 @@
 import type { Position } from '../../ports/broker.js'
 import { DedupeWindow } from '../../ports/dedupe-window.js'
 import type { LinkDelivery } from '../remote/link.js'
-import { SequenceWindows } from '../remote/sequence-windows.js'
 
 /** What identifies a message: its source, its id, or both. */
 export type Identified = Pick<LinkDelivery, 'source' | 'messageId'>
@@ -46,5 +45,90 @@ export class DuplicateFilter {
   /** As {@link DedupeWindow.positionWithin}. */
   positionWithin(messageId: string, nowMs: number): Position | undefined {
     return this.#ids.positionWithin(messageId, nowMs)
+  }
+}
+
+/** Most pending messages of one node: a resent message is never further behind the newest one. */
+export const MAX_PENDING_MESSAGES = 131_072
+/** Known nodes; the oldest is forgotten first. 1,024 nodes take at most 16 MiB. */
+const MAX_NODES = 1_024
+
+const WORD_BITS = 32
+/** One more, because the window begins and ends within a word. */
+const WORD_COUNT = MAX_PENDING_MESSAGES / WORD_BITS + 1
+
+/** The newest messages of one node: one bit per sequence, in a ring. */
+class SequenceWindow {
+  readonly #words = new Uint32Array(WORD_COUNT)
+  #newest = 0
+
+  /** Whether the sequence was noted. A sequence older than the window counts as new: better twice than never. */
+  has(sequence: number): boolean {
+    if (sequence > this.#newest || sequence <= this.#newest - MAX_PENDING_MESSAGES) return false
+    return ((this.#words[wordOf(sequence)] ?? 0) & bitOf(sequence)) !== 0
+  }
+
+  note(sequence: number): void {
+    if (sequence > this.#newest) this.#advance(sequence)
+    else if (sequence <= this.#newest - MAX_PENDING_MESSAGES) return
+    const at = wordOf(sequence)
+    this.#words[at] = (this.#words[at] ?? 0) | bitOf(sequence)
+  }
+
+  /** Clears the words that enter the window. Cost: one step per 32 sequences, mostly none. */
+  #advance(sequence: number): void {
+    const from = Math.floor(this.#newest / WORD_BITS)
+    const to = Math.floor(sequence / WORD_BITS)
+    if (to - from >= WORD_COUNT) this.#words.fill(0)
+    else for (let word = from + 1; word <= to; word++) this.#words[word % WORD_COUNT] = 0
+    this.#newest = sequence
+  }
+}
+
+function wordOf(sequence: number): number {
+  return Math.floor(sequence / WORD_BITS) % WORD_COUNT
+}
+
+function bitOf(sequence: number): number {
+  return 1 << (sequence % WORD_BITS)
+}
+
+/** Finds duplicate messages by their node and sequence. */
+export class SequenceWindows {
+  readonly #byNode = new Map<string, SequenceWindow>()
+  /** Cached: most messages come from the same node as the one before. */
+  #lastNode = ''
+  #last: SequenceWindow | undefined
+
+  /** Whether the message was noted. */
+  has(node: string, sequence: number): boolean {
+    return this.#find(node)?.has(sequence) === true
+  }
+
+  /** Notes a message. */
+  note(node: string, sequence: number): void {
+    const window = this.#find(node) ?? this.#create(node)
+    window.note(sequence)
+  }
+
+  #find(node: string): SequenceWindow | undefined {
+    if (node !== this.#lastNode) {
+      this.#last = this.#byNode.get(node)
+      this.#lastNode = node
+    }
+    return this.#last
+  }
+
+  #create(node: string): SequenceWindow {
+    const window = new SequenceWindow()
+    this.#byNode.set(node, window)
+    this.#last = window
+    if (this.#byNode.size > MAX_NODES) {
+      for (const oldest of this.#byNode.keys()) {
+        this.#byNode.delete(oldest)
+        break
+      }
+    }
+    return window
   }
 }

@@ -5,14 +5,13 @@ import { encodeAttributes, type MessageAttributes } from '../../ports/attributes
 import type { Position, Reader, ReadRange, ReadResult } from '../../ports/broker.js'
 import type { LogStats } from '../../ports/broker-stats.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
-import { Expiry } from './expiry.js'
 import { LogGaps } from './gaps.js'
 import { ReadTurns } from './read-turns.js'
 import { RetainedSet } from './retained-set.js'
 import { SegmentedLog } from './segmented-log.js'
 import { SlicedRead } from './sliced-read.js'
 import { StateRead } from './state-read.js'
-import { matchedBy, onlyKeyOf } from './wants.js'
+import { Expiry, matchedBy, onlyKeyOf } from './wants.js'
 
 /** Whether these options ask for a log. */
 export function hasHistory({ history, historyMaxMessages, historyMaxBytes }: HistoryOptions): boolean {

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { WebMQError } from 'webmq-client/protocol'
 import type { MaybePromise } from '../../base/maybe-promise.js'
 import { encodeAttributes } from '../../ports/attributes.js'
@@ -21,20 +20,14 @@ import { accepted, inbound } from '../../ports/messages.js'
 import { isReserved } from '../../ports/reserved-keys.js'
 import { PublishIds } from '../dedupe/publish-ids.js'
 import { hasHistory } from '../log/history-log.js'
-import { ACCEPTED } from './ack-group.js'
-import type { MeshAddress } from './dialer.js'
-import { lookUpHost } from './dialers.js'
-import { NODE_ID_CHARS, rulesHashOf } from './hello.js'
 import { KeyWriter } from './key-codec.js'
 import type { PeerMessage } from './link.js'
 import { MeshNode } from './node.js'
 import { NodeLog } from './node-log.js'
-import type { MeshBrokerOptions } from './options.js'
+import type { MeshAddress, MeshBrokerOptions } from './options.js'
 import type { Peer } from './peer.js'
-import { SendBatch } from './send-batch.js'
+import { ACCEPTED, SendBatch } from './send-batch.js'
 
-const DEFAULT_RESOLVE_INTERVAL_MS = 5_000
-const DEFAULT_RELINK_MS = 1_000
 /** Share of its time in which a node that stops waits for acknowledgements. The rest is for goodbyes. */
 const ACKNOWLEDGE_SHARE = 2 / 3
 
@@ -112,25 +105,10 @@ export class MeshBroker implements Broker {
    * @throws {WebMQError} `E_ADDRESS_IN_USE`, `E_ADDRESS_UNAVAILABLE`.
    */
   async start(sink: BrokerSink): Promise<void> {
-    const options = this.#options
     this.#sink = sink
     this.#stopping = undefined
-    const nodeId = randomBytes(NODE_ID_CHARS / 2).toString('hex')
     this.#log.restart()
-    const node = new MeshNode({
-      nodeId,
-      rulesHash: rulesHashOf(options),
-      listen: options.listen,
-      peers: options.peers,
-      namespace: options.brokerNamespace,
-      secret: options.secret ?? '',
-      heartbeatMs: options.brokerHeartbeatMs,
-      timeoutMs: options.brokerTimeoutMs,
-      relinkMs: options.relinkMs ?? DEFAULT_RELINK_MS,
-      startTimeoutMs: options.brokerStartTimeoutMs,
-      resolve: options.resolve ?? lookUpHost,
-      resolveIntervalMs: options.resolveIntervalMs ?? DEFAULT_RESOLVE_INTERVAL_MS,
-      logger: options.logger,
+    const node = new MeshNode(this.#options, {
       wantedPatterns: () => this.#wantedPatterns(),
       hasPublished: () => this.#hasPublished,
       message: (message, messageId) => this.#received(message, messageId),

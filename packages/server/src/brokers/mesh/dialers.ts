@@ -1,32 +1,145 @@
 import { lookup } from 'node:dns/promises'
-import { isIP } from 'node:net'
-import { Dialer, type DialerContext, type MeshAddress, nameOf } from './dialer.js'
+import { connect, isIP } from 'node:net'
+import { fullJitterMs } from '../remote/backoff.js'
+import { HANDSHAKE_TIMEOUT_MS, Handshake, type Hello, MAX_HANDSHAKE_FRAME_BYTES } from './handshake.js'
+import type { MeshNode } from './node.js'
+import type { MeshAddress } from './options.js'
+import { Wire } from './wire.js'
 
-/** All addresses of a name, IPv4 and IPv6. */
-export type ResolveHost = (host: string) => Promise<readonly string[]>
+const BACKOFF = { baseMs: 100, maxMs: 5_000 }
+/** Interval for checking that a node is still linked over another connection. */
+const RECHECK_MS = 1_000
 
-/** What {@link Dialers} work with. */
-export interface DialersOptions extends DialerContext {
-  readonly peerAddresses: readonly MeshAddress[]
-  readonly resolve: ResolveHost
-  /** Interval at which names are resolved again. */
-  readonly resolveIntervalMs: number
+/** Keeps the node at one address linked. */
+export class Dialer {
+  readonly #address: MeshAddress
+  readonly #name: string
+  readonly #node: MeshNode
+  #wire: Wire | undefined
+  #timer: NodeJS.Timeout | undefined
+  /** Whether someone else now owns the connection. */
+  #isHandedOver = false
+  #isStopped = false
+  #failedCount = 0
+  #hasEnded = false
+  #isSelf = false
+  #nodeId: string | undefined
+  #lastFailure: string | undefined
+
+  constructor(address: MeshAddress, node: MeshNode) {
+    this.#address = address
+    this.#name = nameOf(address)
+    this.#node = node
+  }
+
+  /** Id of the node that answered last at this address. */
+  get nodeId(): string | undefined {
+    return this.#nodeId
+  }
+
+  /** Whether an attempt has ended, and the node is either linked in both directions or not linked at all. */
+  get isTried(): boolean {
+    const peer = this.#nodeId === undefined ? undefined : this.#node.peers.get(this.#nodeId)
+    return peer?.isSettled === true || (this.#hasEnded && peer?.link === undefined)
+  }
+
+  /** Dials now, unless an attempt is running, the node is linked, or the address is this node's own. */
+  dial(): void {
+    if (this.#isStopped || this.#isSelf || this.#wire !== undefined) return
+    clearTimeout(this.#timer)
+    if (this.#isLinked) {
+      this.#wait(RECHECK_MS)
+      return
+    }
+    const wire = new Wire(connect(this.#address), MAX_HANDSHAKE_FRAME_BYTES, this.#name)
+    this.#wire = wire
+    this.#isHandedOver = false
+    wire.onEnd = () => this.#ended()
+    new Handshake(wire, 'dialer', this.#node.identity, HANDSHAKE_TIMEOUT_MS, {
+      isWanted: ({ nodeId }) => {
+        this.#nodeId = nodeId
+        return !this.#isLinked
+      },
+      authenticated: (wire, hello) => this.#authenticated(wire, hello),
+      failed: (cause, refusal) => {
+        this.#isSelf = refusal === 'self'
+        if (!this.#isSelf) this.#failed(cause)
+      },
+    })
+  }
+
+  /** A node has lost its link: dials soon if it is the node at this address. */
+  unlinked(nodeId: string): void {
+    if (nodeId !== this.#nodeId || this.#wire !== undefined) return
+    this.#failedCount = 0
+    this.#wait(fullJitterMs(1, BACKOFF))
+  }
+
+  /** Stops dialling. Existing links stay. */
+  stop(): void {
+    this.#isStopped = true
+    clearTimeout(this.#timer)
+    if (!this.#isHandedOver) this.#wire?.destroy()
+  }
+
+  get #isLinked(): boolean {
+    return this.#nodeId !== undefined && this.#node.peers.isLinked(this.#nodeId)
+  }
+
+  #authenticated(wire: Wire, hello: Hello): void {
+    this.#nodeId = hello.nodeId
+    this.#lastFailure = undefined
+    this.#isHandedOver = true
+    this.#node.election.admit(wire, hello, true)
+    if (this.#isLinked) this.#failedCount = 0
+  }
+
+  /** Warns once per reason, not once per attempt. */
+  #failed(cause: Error): void {
+    const { options, peers } = this.#node
+    const level = cause.message === this.#lastFailure ? 'debug' : 'warn'
+    this.#lastFailure = cause.message
+    options.logger[level]({ address: this.#name, err: cause }, 'mesh peer cannot be linked')
+    const isRefused = 'code' in cause && cause.code === 'ECONNREFUSED'
+    if (isRefused && this.#nodeId !== undefined) peers.ended(this.#nodeId, this.#address.port)
+  }
+
+  #ended(): void {
+    this.#wire = undefined
+    this.#hasEnded = true
+    if (!this.#isStopped && !this.#isSelf) {
+      this.#wait(this.#isLinked ? RECHECK_MS : fullJitterMs(++this.#failedCount, BACKOFF))
+    }
+    this.#node.changed()
+  }
+
+  #wait(delayMs: number): void {
+    if (this.#isStopped) return
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => this.dial(), delayMs)
+  }
 }
 
+/** `host:port`, as in a URL. */
+export function nameOf({ host, port }: MeshAddress): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`
+}
+
+const DEFAULT_RESOLVE_INTERVAL_MS = 5_000
 /** Most addresses per name; a mesh has fewer nodes. */
 const MAX_ADDRESSES = 256
 
 /** One {@link Dialer} per address that the peers' names currently resolve to. */
 export class Dialers {
-  readonly #options: DialersOptions
+  readonly #node: MeshNode
   readonly #dialers = new Map<string, Dialer>()
   #timer: NodeJS.Timeout | undefined
   #isStopped = false
   #isResolved = false
   #lastFailure: string | undefined
 
-  constructor(options: DialersOptions) {
-    this.#options = options
+  constructor(node: MeshNode) {
+    this.#node = node
   }
 
   /** Whether every address was tried. */
@@ -47,7 +160,6 @@ export class Dialers {
     if (dialers.every((dialer) => dialer.nodeId !== nodeId)) for (const dialer of dialers) dialer.dial()
   }
 
-  /** See {@link Dialer.unlinked}. */
   unlinked(nodeId: string): void {
     for (const dialer of this.#dialers.values()) dialer.unlinked(nodeId)
   }
@@ -60,8 +172,8 @@ export class Dialers {
 
   /** Never rejects. */
   async #resolve(): Promise<void> {
-    const { peerAddresses, resolveIntervalMs } = this.#options
-    const lists = await Promise.all(peerAddresses.map((address) => this.#addressesOf(address)))
+    const { peers, resolveIntervalMs = DEFAULT_RESOLVE_INTERVAL_MS } = this.#node.options
+    const lists = await Promise.all(peers.map((address) => this.#addressesOf(address)))
     if (this.#isStopped) return
     // If a name could not be resolved, the addresses known so far stay.
     const isComplete = !lists.includes(undefined)
@@ -70,8 +182,8 @@ export class Dialers {
       isComplete,
     )
     this.#isResolved = true
-    this.#options.tried()
-    const hasNames = peerAddresses.some(({ host }) => isIP(host) === 0)
+    this.#node.changed()
+    const hasNames = peers.some(({ host }) => isIP(host) === 0)
     if (hasNames) this.#timer = setTimeout(() => void this.#resolve(), resolveIntervalMs)
   }
 
@@ -85,7 +197,7 @@ export class Dialers {
     for (const address of addresses) {
       const name = nameOf(address)
       if (this.#dialers.has(name)) continue
-      const dialer = new Dialer(address, this.#options)
+      const dialer = new Dialer(address, this.#node)
       this.#dialers.set(name, dialer)
       dialer.dial()
     }
@@ -93,22 +205,22 @@ export class Dialers {
 
   async #addressesOf({ host, port }: MeshAddress): Promise<MeshAddress[] | undefined> {
     if (isIP(host) !== 0) return [{ host, port }]
+    const { resolve = lookUp, logger } = this.#node.options
     try {
-      const hosts = await this.#options.resolve(host)
+      const hosts = await resolve(host)
       this.#lastFailure = undefined
       return hosts.slice(0, MAX_ADDRESSES).map((host) => ({ host, port }))
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error)
       const level = message === this.#lastFailure ? 'debug' : 'warn'
       this.#lastFailure = message
-      this.#options.logger[level]({ host, err: error }, 'mesh name cannot be looked up')
+      logger[level]({ host, err: error }, 'mesh name cannot be looked up')
       return undefined
     }
   }
 }
 
-/** As the system resolves names: hosts file, then DNS. */
-export async function lookUpHost(host: string): Promise<readonly string[]> {
+async function lookUp(host: string): Promise<readonly string[]> {
   const addresses = await lookup(host, { all: true })
   return addresses.map(({ address }) => address)
 }

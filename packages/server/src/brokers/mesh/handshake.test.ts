@@ -3,8 +3,15 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { encodeFrame, FRAME, MESH_VERSION, REFUSAL, type Refusal } from './frames.js'
-import { Handshake, type Identity } from './handshake.js'
-import { encodeHello, type Hello, MAX_HANDSHAKE_FRAME_BYTES, NONCE_BYTES, type Role } from './hello.js'
+import {
+  encodeHello,
+  Handshake,
+  type Hello,
+  type Identity,
+  MAX_HANDSHAKE_FRAME_BYTES,
+  NONCE_BYTES,
+  type Role,
+} from './handshake.js'
 import { Wire } from './wire.js'
 
 const A: Identity = {

@@ -1,19 +1,22 @@
 import { randomBytes } from 'node:crypto'
-import { encodeFrame, FRAME, REFUSAL, REFUSAL_TEXTS, refusalOf } from './frames.js'
-import type { Hello } from './hello.js'
-import { MAX_PEERS, type MeshLogger, type Peers } from './peers.js'
-import { decodeStart, decodeStarted, encodeStart, encodeStarted, STREAM_ID_BYTES, type Start } from './start-frames.js'
+import {
+  decodeStart,
+  decodeStarted,
+  encodeFrame,
+  encodeStart,
+  encodeStarted,
+  FRAME,
+  REFUSAL,
+  REFUSAL_TEXTS,
+  refusalOf,
+  STREAM_ID_BYTES,
+  type Start,
+} from './frames.js'
+import type { Hello } from './handshake.js'
+import { HANDSHAKE_TIMEOUT_MS } from './handshake.js'
+import type { MeshNode } from './node.js'
+import { MAX_PEERS } from './peers.js'
 import type { Wire } from './wire.js'
-
-/** What a {@link LinkElection} works with. */
-export interface LinkElectionContext {
-  /** Id of this node. */
-  readonly nodeId: string
-  readonly peers: Peers
-  readonly logger: MeshLogger
-  /** Time for the other node to start a link, or to answer a start. */
-  readonly timeoutMs: number
-}
 
 /**
  * Decides which of the authenticated connections between two nodes is their link.
@@ -24,21 +27,21 @@ export interface LinkElectionContext {
  * generation, so the follower knows which of two starts is later, whatever their order of arrival.
  */
 export class LinkElection {
-  readonly #context: LinkElectionContext
+  readonly #node: MeshNode
   #generation = 0
   /** One function per connection that may become a link: ends it. */
   readonly #underWay = new Set<() => void>()
   /** The same for connections that this node has started, at most one per node. */
   readonly #starting = new Map<string, () => void>()
 
-  constructor(context: LinkElectionContext) {
-    this.#context = context
+  constructor(node: MeshNode) {
+    this.#node = node
   }
 
   /** Makes the connection the link to its node, or closes it. */
   admit(wire: Wire, hello: Hello, isDialled: boolean): void {
-    const { nodeId, peers } = this.#context
-    const isLeader = nodeId < hello.nodeId
+    const { identity, peers } = this.#node
+    const isLeader = identity.nodeId < hello.nodeId
     if (isLeader && isDialled && (peers.isLinked(hello.nodeId) || this.#starting.has(hello.nodeId))) {
       wire.destroy()
       return
@@ -58,7 +61,7 @@ export class LinkElection {
   }
 
   #lead(wire: Wire, hello: Hello): void {
-    const { peers } = this.#context
+    const { peers } = this.#node
     this.#starting.get(hello.nodeId)?.()
     const known = peers.get(hello.nodeId)
     // Closed after the follower has accepted: it would take an earlier close for a lost link.
@@ -88,7 +91,7 @@ export class LinkElection {
   }
 
   #onStart(wire: Wire, hello: Hello, { generation, streamId, isResumed, received }: Start): void {
-    const { peers } = this.#context
+    const { peers } = this.#node
     const known = peers.get(hello.nodeId)
     // A later start has come over another connection.
     if (known !== undefined && generation <= known.generation) {
@@ -109,8 +112,8 @@ export class LinkElection {
    * @param replaced Closed in either case.
    */
   #await(wire: Wire, replaced: Wire | undefined, expected: number, next: (body: Buffer) => void): () => void {
-    const { logger, timeoutMs } = this.#context
-    const timer = setTimeout(() => wire.fail(new Error(`no link within ${timeoutMs} ms`)), timeoutMs)
+    const tooLate = new Error(`no link within ${HANDSHAKE_TIMEOUT_MS} ms`)
+    const timer = setTimeout(() => wire.fail(tooLate), HANDSHAKE_TIMEOUT_MS)
     const settle = () => {
       clearTimeout(timer)
       replaced?.destroy()
@@ -130,7 +133,7 @@ export class LinkElection {
       },
       closed: (cause) => {
         settle()
-        logger.debug({ address: wire.remote, err: cause }, 'mesh connection did not become a link')
+        this.#node.options.logger.debug({ address: wire.remote, err: cause }, 'mesh connection did not become a link')
       },
     }
     return abandon

@@ -1,10 +1,10 @@
 import { isPattern } from 'webmq-client/protocol'
 import { decodeAttributes, type MessageAttributes } from '../../ports/attributes.js'
 import { Liveness } from '../remote/liveness.js'
-import { FRAME, isCounted } from './frames.js'
+import { decodeSequence, encodeSequence, FRAME, isCounted } from './frames.js'
 import { KeyReader } from './key-codec.js'
+import type { MeshNode } from './node.js'
 import type { Peer } from './peer.js'
-import { decodeSequence, encodeSequence } from './start-frames.js'
 import type { Wire, WireHandler } from './wire.js'
 
 /** A message from a peer. */
@@ -14,23 +14,6 @@ export interface PeerMessage {
   readonly payload: Uint8Array
   readonly isBinary: boolean
   readonly attributes?: MessageAttributes | undefined
-}
-
-/** What a link reports. */
-export interface LinkEvents {
-  message(message: PeerMessage, messageId: string | undefined): void
-  /** A message without a valid key was dropped. */
-  malformed(): void
-  /** The link has frames to send at the end of the turn. */
-  dirty(peer: Peer): void
-  /** The peer has sent all its patterns. */
-  ready(peer: Peer): void
-  /** The peer knows the patterns of this node. @param mayHaveMissed It accepted messages before that. */
-  live(peer: Peer, mayHaveMissed: boolean): void
-  /** The peer leaves. @param mayHaveMissed It accepted messages without knowing the patterns of this node. */
-  goodbye(peer: Peer, mayHaveMissed: boolean): void
-  /** The connection was lost without a goodbye. */
-  lost(peer: Peer, cause: Error): void
 }
 
 const NO_BODY = new Uint8Array(0)
@@ -43,7 +26,7 @@ const MAX_QUIET_MS = 100
 export class Link implements WireHandler {
   readonly wire: Wire
   readonly #peer: Peer
-  readonly #events: LinkEvents
+  readonly #node: MeshNode
   readonly #keys = new KeyReader()
   readonly #liveness: Liveness
   #isAckDue = false
@@ -51,12 +34,12 @@ export class Link implements WireHandler {
   #isBusy = false
   #sentAtMs = performance.now()
 
-  constructor(wire: Wire, peer: Peer, heartbeatMs: number, events: LinkEvents) {
+  constructor(wire: Wire, peer: Peer, node: MeshNode) {
     this.wire = wire
     this.#peer = peer
-    this.#events = events
+    this.#node = node
     this.#liveness = new Liveness({
-      intervalMs: heartbeatMs,
+      intervalMs: node.options.brokerHeartbeatMs,
       probe: () => this.#send(FRAME.ping),
       silent: (detail) => this.#fail(detail),
     })
@@ -75,7 +58,7 @@ export class Link implements WireHandler {
       peer.receivedSequence++
       if (!this.#isAckDue) {
         this.#isAckDue = true
-        this.#events.dirty(peer)
+        this.#node.events.dirty(peer)
       }
     }
     switch (type) {
@@ -113,13 +96,13 @@ export class Link implements WireHandler {
         this.#onPattern(bytes.toString('utf8', start, end), type === FRAME.add)
         return
       case FRAME.ready:
-        this.#events.ready(peer)
+        this.#node.peers.ready(peer)
         return
       case FRAME.live:
-        this.#events.live(peer, bytes[start] === 1)
+        this.#node.peers.live(peer, bytes[start] === 1)
         return
       case FRAME.goodbye:
-        this.#events.goodbye(peer, bytes[start] === 1)
+        this.#node.peers.goodbye(peer, bytes[start] === 1)
         return
       case FRAME.ping:
         this.#send(FRAME.pong)
@@ -133,7 +116,7 @@ export class Link implements WireHandler {
 
   closed(cause: Error): void {
     this.stop()
-    this.#events.lost(this.#peer, cause)
+    this.#node.peers.lost(this.#peer, cause)
   }
 
   /** The link no longer carries the streams. The caller closes the connection. */
@@ -161,7 +144,7 @@ export class Link implements WireHandler {
     })
   }
 
-  /** Sends a goodbye behind all pending frames. @param mayHaveMissed See {@link LinkEvents.goodbye}. */
+  /** Sends a goodbye behind all pending frames. @param mayHaveMissed See {@link Peers.goodbye}. */
   leave(mayHaveMissed: boolean): void {
     this.#peer.outbox.add(FRAME.goodbye, Uint8Array.of(mayHaveMissed ? 1 : 0))
     this.flush()
@@ -187,11 +170,11 @@ export class Link implements WireHandler {
       return
     }
     const key = this.#keys.keyOf(bytes, keyAt, keyEnd)
-    if (key === undefined) this.#events.malformed()
+    if (key === undefined) this.#node.events.malformed()
     else {
       const payload = bytes.subarray(keyEnd, end)
       const message = attributes === undefined ? { key, payload, isBinary } : { key, payload, isBinary, attributes }
-      this.#events.message(message, messageId)
+      this.#node.events.message(message, messageId)
     }
   }
 

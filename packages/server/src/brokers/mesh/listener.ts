@@ -1,21 +1,12 @@
 import { createServer, type Socket } from 'node:net'
 import { WebMQError } from 'webmq-client/protocol'
 import { deferred } from '../../base/deferred.js'
-import { type MeshAddress, nameOf } from './dialer.js'
+import { nameOf } from './dialers.js'
 import type { Refusal } from './frames.js'
-import { Handshake, type Identity } from './handshake.js'
-import { type Hello, MAX_HANDSHAKE_FRAME_BYTES } from './hello.js'
-import type { MeshLogger } from './peers.js'
+import { HANDSHAKE_TIMEOUT_MS, Handshake, MAX_HANDSHAKE_FRAME_BYTES } from './handshake.js'
+import type { MeshNode } from './node.js'
+import type { MeshAddress } from './options.js'
 import { ClosedError, Wire } from './wire.js'
-
-/** What a {@link Listener} works with. */
-export interface ListenerContext {
-  readonly identity: Identity
-  readonly logger: MeshLogger
-  readonly handshakeTimeoutMs: number
-  /** Takes over an authenticated connection. */
-  admit(wire: Wire, hello: Hello, isDialled: false): void
-}
 
 /** Most unauthenticated connections. One more ends the oldest: a real node authenticates within milliseconds. */
 const MAX_STRANGERS = 64
@@ -24,14 +15,14 @@ const WARN_INTERVAL_MS = 10_000
 
 /** Accepts connections from other nodes. */
 export class Listener {
-  readonly #context: ListenerContext
+  readonly #node: MeshNode
   readonly #server = createServer((socket) => this.#accept(socket))
   readonly #strangers = new Set<Wire>()
   #warnedAtMs = Number.NEGATIVE_INFINITY
   #unsaidCount = 0
 
-  constructor(context: ListenerContext) {
-    this.#context = context
+  constructor(node: MeshNode) {
+    this.#node = node
   }
 
   /**
@@ -43,7 +34,7 @@ export class Listener {
     this.#server.on('error', (cause: NodeJS.ErrnoException) => {
       // Later errors: a connection could not be accepted, because no descriptor was free.
       if (this.#server.listening)
-        return this.#context.logger.warn({ err: cause }, 'mesh connection could not be accepted')
+        return this.#node.options.logger.warn({ err: cause }, 'mesh connection could not be accepted')
       const code = cause.code === 'EADDRINUSE' ? 'E_ADDRESS_IN_USE' : 'E_ADDRESS_UNAVAILABLE'
       listening.reject(new WebMQError(code, { detail: `mesh.listen: ${nameOf(address)}`, cause }))
     })
@@ -64,16 +55,15 @@ export class Listener {
   }
 
   #accept(socket: Socket): void {
-    const { identity, handshakeTimeoutMs, admit } = this.#context
     const [oldest] = this.#strangers
     if (this.#strangers.size >= MAX_STRANGERS)
       oldest?.fail(new Error(`more than ${MAX_STRANGERS} connections of strangers`))
     const wire = new Wire(socket, MAX_HANDSHAKE_FRAME_BYTES)
     this.#strangers.add(wire)
-    new Handshake(wire, 'acceptor', identity, handshakeTimeoutMs, {
+    new Handshake(wire, 'acceptor', this.#node.identity, HANDSHAKE_TIMEOUT_MS, {
       authenticated: (wire, hello) => {
         this.#strangers.delete(wire)
-        admit(wire, hello, false)
+        this.#node.election.admit(wire, hello, false)
       },
       failed: (cause, refusal) => {
         this.#strangers.delete(wire)
@@ -85,7 +75,7 @@ export class Listener {
 
   #warn(wire: Wire, cause: Error, refusal: Refusal | undefined): void {
     const nowMs = performance.now()
-    const { logger } = this.#context
+    const { logger } = this.#node.options
     const fields = { address: wire.remote, err: cause, refusal, unsaidCount: this.#unsaidCount }
     if (nowMs - this.#warnedAtMs < WARN_INTERVAL_MS) {
       this.#unsaidCount++

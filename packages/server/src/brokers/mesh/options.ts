@@ -1,27 +1,23 @@
-import type { HistoryOptions } from '../../ports/history-rules.js'
-import type { MeshAddress } from './dialer.js'
-import type { ResolveHost } from './dialers.js'
-import type { MeshLogger } from './peers.js'
+import type { RemoteBrokerOptions } from '../remote/options.js'
+
+/** Address of a node of the mesh. */
+export interface MeshAddress {
+  /** An IP address or a name, without brackets. */
+  readonly host: string
+  readonly port: number
+}
 
 /** Options of a {@link MeshBroker}; those of the same name as in {@link ServerOptions}. */
-export interface MeshBrokerOptions extends HistoryOptions {
+export interface MeshBrokerOptions extends RemoteBrokerOptions {
   /** Address for the other nodes; port 0 picks a free one. */
   readonly listen: MeshAddress
   /** Addresses of the other nodes; this node may be among them. A name stands for all its addresses. */
   readonly peers: readonly MeshAddress[]
   /** Shared by all nodes of the mesh. Keep it secret. */
   readonly secret?: string | undefined
-  readonly brokerNamespace: string
-  readonly brokerTimeoutMs: number
-  readonly brokerStartTimeoutMs: number
-  readonly brokerHeartbeatMs: number
-  readonly brokerMaxPendingBytes: number
-  readonly maxPayloadBytes: number
-  readonly dedupeWindowMs: number
-  readonly dedupeMaxIds: number
-  readonly logger: MeshLogger
-  /** Resolves a host name; default: the system's resolver. */
-  readonly resolve?: ResolveHost
+  readonly logger: Readonly<Record<'debug' | 'info' | 'warn', (fields: object, message: string) => void>>
+  /** Finds all addresses of a name, IPv4 and IPv6; default: as the system does, by its hosts file and DNS. */
+  readonly resolve?: (host: string) => Promise<readonly string[]>
   /** Interval at which names are resolved again; default 5,000. */
   readonly resolveIntervalMs?: number
   /** Time for a lost link to come back before both nodes report `gap`; default 1,000. */

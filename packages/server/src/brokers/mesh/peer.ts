@@ -1,9 +1,9 @@
-import type { AckGroup } from './ack-group.js'
 import { FRAME } from './frames.js'
-import type { Hello } from './hello.js'
+import type { Hello } from './handshake.js'
 import type { Link } from './link.js'
 import { Outbox } from './outbox.js'
 import type { PeerInterest } from './peer-interest.js'
+import type { AckGroup } from './send-batch.js'
 
 /** More patterns end the link: no real node has so many. */
 const MAX_PATTERNS = 1_000_000

@@ -1,6 +1,7 @@
 import { FRAME_HEAD_BYTES } from './frames.js'
-import type { Hello } from './hello.js'
-import { Link, type LinkEvents, type PeerMessage } from './link.js'
+import type { Hello } from './handshake.js'
+import { Link } from './link.js'
+import type { MeshNode } from './node.js'
 import { LOOKS_PER_TIMEOUT, Peer } from './peer.js'
 import { PeerInterest } from './peer-interest.js'
 import type { Wire } from './wire.js'
@@ -12,52 +13,20 @@ export const MAX_PEERS = 256
 /** The largest payload that a server can be configured to take, with a key. */
 const MAX_FRAME_BYTES = 64 * 1024 * 1024 + 1_024
 
-/** Logger of a mesh; the server's logger fits. */
-export interface MeshLogger {
-  debug(fields: object, message: string): void
-  info(fields: object, message: string): void
-  warn(fields: object, message: string): void
-}
-
-/** What {@link Peers} work with. */
-export interface PeersContext {
-  /** A link that is silent for two intervals is lost. */
-  readonly heartbeatMs: number
-  /** Time for a peer to acknowledge a frame. */
-  readonly timeoutMs: number
-  /** Time for a lost link to come back before its peer is given up. */
-  readonly relinkMs: number
-  readonly logger: MeshLogger
-  /** See {@link Hello.rulesHash}. */
-  readonly rulesHash: string
-  /** Patterns of the messages that this node wants. */
-  wantedPatterns(): Iterable<string>
-  /** Whether this node has accepted a message since its start. */
-  hasPublished(): boolean
-  message: LinkEvents['message']
-  malformed: LinkEvents['malformed']
-  /** Messages of a peer may be missing. */
-  gap(): void
-  /** There are frames to send to a peer. */
-  dirty(peer: Peer): void
-  /** This node and the peer know each other's patterns. */
-  settled(peer: Peer): void
-  /** The peer has lost its link. */
-  unlinked(peer: Peer): void
-}
+const DEFAULT_RELINK_MS = 1_000
 
 /** The nodes that this node has streams with. Gives up nodes that do not answer, or whose link does not come back. */
-export class Peers implements LinkEvents {
+export class Peers {
   readonly interest = new PeerInterest<Peer>()
-  readonly #context: PeersContext
+  readonly #node: MeshNode
   readonly #peers = new Map<string, Peer>()
   #lostCount = 0
   #isWarned = false
   #isLeaving = false
   #lookTimer: NodeJS.Timeout | undefined
 
-  constructor(context: PeersContext) {
-    this.#context = context
+  constructor(node: MeshNode) {
+    this.#node = node
   }
 
   /** Number of links that were lost without a goodbye. */
@@ -83,26 +52,25 @@ export class Peers implements LinkEvents {
 
   /** Starts to check for peers that do not answer. */
   start(): void {
-    this.#lookTimer = setInterval(() => this.#giveUpOverdue(), this.#context.timeoutMs / LOOKS_PER_TIMEOUT)
+    this.#lookTimer = setInterval(() => this.#giveUpOverdue(), this.#node.options.brokerTimeoutMs / LOOKS_PER_TIMEOUT)
   }
 
   /** Begins streams with a node; earlier streams with it end. */
   create(hello: Hello, streamId: string): Peer {
     const { nodeId, rulesHash } = hello
-    const { logger, wantedPatterns } = this.#context
+    const { events, identity, options } = this.#node
+    const { logger } = options
     const old = this.#peers.get(nodeId)
     if (old !== undefined) this.#end(old)
     const peer = new Peer(hello, streamId, this.interest)
     this.#peers.set(nodeId, peer)
-    if (rulesHash !== this.#context.rulesHash)
+    if (rulesHash !== identity.rulesHash)
       logger.warn({ peer: nodeId }, 'mesh peer has other history rules: its log has other messages')
-    peer.introduce(wantedPatterns())
+    peer.introduce(events.wantedPatterns())
     if (this.#peers.size >= MANY_PEERS && !this.#isWarned) {
       this.#isWarned = true
-      logger.warn(
-        { nodes: MANY_PEERS + 1 },
-        'this mesh is large: every node is linked to every other; a real broker is the way',
-      )
+      const text = 'this mesh is large: every node is linked to every other; a real broker is the way'
+      logger.warn({ nodes: MANY_PEERS + 1 }, text)
     }
     return peer
   }
@@ -125,8 +93,8 @@ export class Peers implements LinkEvents {
     clearTimeout(peer.relinkTimer)
     peer.outbox.rewind(received)
     wire.maxFrameBytes = FRAME_HEAD_BYTES + MAX_FRAME_BYTES
-    peer.link = new Link(wire, peer, this.#context.heartbeatMs, this)
-    this.#context.logger.info({ peer: peer.nodeId, address: wire.remote }, 'mesh link is up')
+    peer.link = new Link(wire, peer, this.#node)
+    this.#node.options.logger.info({ peer: peer.nodeId, address: wire.remote }, 'mesh link is up')
     peer.link.flush()
     return true
   }
@@ -134,7 +102,7 @@ export class Peers implements LinkEvents {
   /** Says goodbye to all peers. Links that end from now on are not lost. */
   leave(): void {
     this.#isLeaving = true
-    for (const { link, isReady } of this.#peers.values()) link?.leave(!isReady && this.#context.hasPublished())
+    for (const { link, isReady } of this.#peers.values()) link?.leave(!isReady && this.#node.events.hasPublished())
   }
 
   /** Ends all streams and links at once. */
@@ -143,44 +111,36 @@ export class Peers implements LinkEvents {
     for (const peer of [...this.#peers.values()]) this.#end(peer)
   }
 
-  message(message: PeerMessage, messageId: string | undefined): void {
-    this.#context.message(message, messageId)
-  }
-
-  malformed(): void {
-    this.#context.malformed()
-  }
-
-  dirty(peer: Peer): void {
-    this.#context.dirty(peer)
-  }
-
+  /** The peer has sent all its patterns. */
   ready(peer: Peer): void {
-    peer.ready(this.#context.hasPublished())
-    if (peer.isSettled) this.#context.settled(peer)
+    peer.ready(this.#node.events.hasPublished())
+    if (peer.isSettled) this.#node.settled(peer)
   }
 
+  /** The peer knows the patterns of this node. @param mayHaveMissed It accepted messages before that. */
   live(peer: Peer, mayHaveMissed: boolean): void {
     peer.live()
-    if (mayHaveMissed) this.#context.gap()
-    if (peer.isSettled) this.#context.settled(peer)
+    if (mayHaveMissed) this.#node.events.gap()
+    if (peer.isSettled) this.#node.settled(peer)
   }
 
+  /** The peer leaves. @param mayHaveMissed It accepted messages without knowing the patterns of this node. */
   goodbye(peer: Peer, mayHaveMissed: boolean): void {
-    this.#context.logger.info({ peer: peer.nodeId }, 'mesh peer leaves')
+    this.#node.options.logger.info({ peer: peer.nodeId }, 'mesh peer leaves')
     peer.link?.wire.end()
     this.#end(peer)
-    if (mayHaveMissed) this.#context.gap()
-    this.#context.unlinked(peer)
+    if (mayHaveMissed) this.#node.events.gap()
+    this.#node.unlinked(peer)
   }
 
+  /** The connection was lost without a goodbye. */
   lost(peer: Peer, cause: Error): void {
     this.#unlink(peer)
     if (!this.#isLeaving) {
       this.#lostCount++
-      this.#context.logger.warn({ peer: peer.nodeId, err: cause }, 'mesh link is lost')
+      this.#node.options.logger.warn({ peer: peer.nodeId, err: cause }, 'mesh link is lost')
     }
-    this.#context.unlinked(peer)
+    this.#node.unlinked(peer)
   }
 
   /**
@@ -194,26 +154,26 @@ export class Peers implements LinkEvents {
   }
 
   #giveUpOverdue(): void {
-    const { timeoutMs } = this.#context
+    const { brokerTimeoutMs } = this.#node.options
     for (const peer of [...this.#peers.values()]) {
       if (!peer.isOverdue()) continue
-      peer.link?.wire.fail(new Error(`no acknowledgement for ${timeoutMs} ms`))
+      peer.link?.wire.fail(new Error(`no acknowledgement for ${brokerTimeoutMs} ms`))
       this.#giveUp(peer)
     }
   }
 
   #giveUp(peer: Peer): void {
-    this.#context.logger.warn({ peer: peer.nodeId }, 'mesh peer is given up until it is linked again')
+    this.#node.options.logger.warn({ peer: peer.nodeId }, 'mesh peer is given up until it is linked again')
     this.#end(peer)
-    this.#context.unlinked(peer)
-    this.#context.gap()
+    this.#node.unlinked(peer)
+    this.#node.events.gap()
   }
 
   #unlink(peer: Peer): void {
     peer.link?.stop()
     peer.link = undefined
     clearTimeout(peer.relinkTimer)
-    peer.relinkTimer = setTimeout(() => this.#giveUp(peer), this.#context.relinkMs)
+    peer.relinkTimer = setTimeout(() => this.#giveUp(peer), this.#node.options.relinkMs ?? DEFAULT_RELINK_MS)
   }
 
   #end(peer: Peer): void {

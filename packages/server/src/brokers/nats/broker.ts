@@ -10,7 +10,6 @@ import { loadJetStream, loadNats } from './library.js'
 export interface NatsBrokerOptions extends RemoteBrokerOptions {
   /** `nats://…` or `tls://…`. */
   readonly broker: string
-  readonly maxPayloadBytes: number
 }
 
 /**
@@ -20,9 +19,6 @@ export interface NatsBrokerOptions extends RemoteBrokerOptions {
 export async function createNatsBroker(options: NatsBrokerOptions): Promise<Broker> {
   const address = parseNatsAddress(options.broker)
   const core = await loadNats()
-  const { maxPayloadBytes } = options
-  const log = hasHistory(options)
-    ? { jetStream: await loadJetStream(), stream: { ...options, replicaCount: address.replicaCount } }
-    : undefined
-  return new RemoteBroker(new NatsDriver({ address, core, maxPayloadBytes, log }), options)
+  const jetStream = hasHistory(options) ? await loadJetStream() : undefined
+  return new RemoteBroker(new NatsDriver(address, options, core, jetStream), options)
 }

@@ -1,29 +1,17 @@
-import type { JetStreamManager } from '@nats-io/jetstream'
-import type { NatsConnection } from '@nats-io/transport-node'
 import { WebMQError } from 'webmq-client/protocol'
 import { limitedSignal } from '../../base/limited-signal.js'
 import type { BrokerCapabilities } from '../../ports/broker.js'
 import { hasRetained } from '../log/history-log.js'
 import type { Link, LinkContext, LinkDriver, LinkEvents } from '../remote/link.js'
+import type { RemoteBrokerOptions } from '../remote/options.js'
 import { readTlsFiles } from '../remote/tls-files.js'
 import { type NatsAddress, type NatsHost, parseNatsAddress, textOf } from './address.js'
-import { connectTo, type OpenedConnection } from './connect.js'
-import { readCredentials } from './credentials.js'
-import { LastSeen } from './last-seen.js'
+import { connectTo, type OpenedConnection, readCredentials } from './connect.js'
+import { LastSeen } from './generation-guard.js'
 import type { NatsCore, NatsJetStream } from './library.js'
 import { NatsLink } from './link.js'
 import type { LogStreamOptions } from './log-stream.js'
 import { ENVELOPE_BYTES } from './sender.js'
-
-/** Options of a {@link NatsDriver}. */
-export interface NatsDriverOptions {
-  readonly address: NatsAddress
-  readonly core: NatsCore
-  /** The server must accept payloads of this size. */
-  readonly maxPayloadBytes: number
-  /** `undefined` without history. */
-  readonly log: { readonly jetStream: NatsJetStream; readonly stream: LogStreamOptions } | undefined
-}
 
 /** Time limit per host when there are several. */
 const HOST_TIMEOUT_MS = 3_000
@@ -36,25 +24,35 @@ export class NatsDriver implements LinkDriver {
   readonly takesBundles = true
   readonly capabilities: BrokerCapabilities
   readonly address: string
-  readonly #options: NatsDriverOptions
+  readonly #options: LogStreamOptions
+  readonly #core: NatsCore
+  /** Absent without history. */
+  readonly #jetStream: NatsJetStream | undefined
   #address: NatsAddress
   readonly #lastSeen = new LastSeen()
   #linkCount = 0
 
-  constructor(options: NatsDriverOptions) {
-    this.address = options.address.text
-    this.#options = options
-    this.#address = options.address
-    const { log } = options
+  constructor(
+    address: NatsAddress,
+    options: RemoteBrokerOptions,
+    core: NatsCore,
+    jetStream: NatsJetStream | undefined,
+  ) {
+    this.address = address.text
+    this.#options = { ...options, replicaCount: address.replicaCount }
+    this.#core = core
+    this.#jetStream = jetStream
+    this.#address = address
+    const history = jetStream !== undefined
     this.capabilities = {
-      history: log !== undefined,
-      retained: log !== undefined && hasRetained(log.stream),
+      history,
+      retained: hasRetained(options),
       // Core NATS keeps no common order between servers; only the log does.
-      ordered: log?.stream.history.covers('#') === true,
-      sharedLog: log !== undefined,
+      ordered: history && options.history.covers('#'),
+      sharedLog: history,
       confirms: true,
       queueGroups: true,
-      durable: log !== undefined,
+      durable: history,
       manyNodes: true,
     }
   }
@@ -64,22 +62,20 @@ export class NatsDriver implements LinkDriver {
   }
 
   async connect(context: LinkContext, events: LinkEvents, signal: AbortSignal): Promise<Link> {
-    const { core, log } = this.#options
     // One per link, so that late answers for a lost link are dropped.
     const inbox = `_INBOX.${context.node}${++this.#linkCount}`
-    const { connection, destroy } = await this.#open(context, inbox, signal)
-    const logContext =
-      log === undefined
-        ? undefined
-        : {
-            ...log,
-            core,
-            connection,
-            manager: await managerOf(log.jetStream, connection),
-            lastSeen: this.#lastSeen,
-            inbox,
-          }
-    const link = new NatsLink({ connection, destroy }, context, events, logContext)
+    const opened = await this.#open(context, inbox, signal)
+    const { connection } = opened
+    const jetStream = this.#jetStream
+    const log = jetStream && {
+      core: this.#core,
+      jetStream,
+      manager: await jetStream.jetstreamManager(connection, { checkAPI: false, timeout: REQUEST_TIMEOUT_MS }),
+      options: this.#options,
+      lastSeen: this.#lastSeen,
+      inbox,
+    }
+    const link = new NatsLink(opened, context, events, log)
     const abort = () => link.lose(new Error('no answer in time'))
     signal.addEventListener('abort', abort, { once: true })
     try {
@@ -96,7 +92,7 @@ export class NatsDriver implements LinkDriver {
 
   /** Tries all hosts, beginning with a random one, so that nodes spread over a cluster. */
   async #open({ node, namespace }: LinkContext, inbox: string, signal: AbortSignal): Promise<OpenedConnection> {
-    const { core } = this.#options
+    const core = this.#core
     const address = this.#address
     const files = await readTlsFiles(address.tlsFiles)
     const options = {
@@ -131,10 +127,6 @@ export class NatsDriver implements LinkDriver {
         `raise max_payload of the NATS server to at least ${wantedBytes}, or lower maxPayloadBytes (--max-payload)`,
     })
   }
-}
-
-function managerOf(jetStream: NatsJetStream, connection: NatsConnection): Promise<JetStreamManager> {
-  return jetStream.jetstreamManager(connection, { checkAPI: false, timeout: REQUEST_TIMEOUT_MS })
 }
 
 function textsOf(files: Readonly<Record<string, Buffer>>): Record<string, string> {

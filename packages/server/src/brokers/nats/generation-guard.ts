@@ -1,15 +1,35 @@
 import { setTimeout } from 'node:timers/promises'
 import type { JsMsg } from '@nats-io/jetstream'
 import type { Position } from '../../ports/broker.js'
-import type { LastSeen } from './last-seen.js'
-import type { LogState, LogStream } from './log-stream.js'
+import type { NatsLog } from './log.js'
+import type { LogState } from './log-stream.js'
 
-/** What a {@link GenerationGuard} works with. */
-export interface GenerationGuardContext {
-  readonly stream: LogStream
-  readonly lastSeen: LastSeen
-  /** Tells all nodes that a generation has begun. */
-  readonly announce: (generation: number) => void
+/**
+ * The last message of the stream that this node has seen, logged or not. Sequence and time in nanoseconds identify it,
+ * so it shows whether the stream still has the same messages.
+ */
+export class LastSeen {
+  #epoch = ''
+  #message: JsMsg | undefined
+
+  get sequence(): number {
+    return this.#message?.seq ?? 0
+  }
+
+  /** @param message Kept with its bytes. Its time is parsed only for a comparison, not for every message. */
+  note(epoch: string, message: JsMsg): void {
+    this.#epoch = epoch
+    this.#message = message
+  }
+
+  /** Whether it is at this position or after it. */
+  knows({ epoch, offset }: Position): boolean {
+    return this.#epoch === epoch && this.sequence >= offset
+  }
+
+  is(message: JsMsg): boolean {
+    return message.seq === this.sequence && message.timestampNanos === this.#message?.timestampNanos
+  }
 }
 
 /** Time that a node gives others to say that the stream is whole, when it cannot say so itself. */
@@ -26,22 +46,15 @@ export interface LogStart {
   readonly isCompared: boolean
 }
 
-/** The node's position in the log is no longer valid; the next link finds another epoch. */
-class LostEnd extends Error {
-  constructor() {
-    super('the log has lost its end, and begins anew')
-  }
-}
-
 /**
  * Detects that a stream has lost its end: a server that restarts without its newest messages reuses their sequences.
  * The guard then begins another generation, which every node takes for another log.
  */
 export class GenerationGuard {
-  readonly #context: GenerationGuardContext
+  readonly #log: NatsLog
 
-  constructor(context: GenerationGuardContext) {
-    this.#context = context
+  constructor(log: NatsLog) {
+    this.#log = log
   }
 
   /**
@@ -50,7 +63,7 @@ export class GenerationGuard {
    * @throws {Error} when the stream ends before that position. Another generation has then begun.
    */
   async startAfter(position: Position | undefined, state: LogState): Promise<LogStart> {
-    const { lastSeen } = this.#context
+    const { lastSeen } = this.#log.context
     if (position?.epoch !== state.epoch) return { after: undefined, sequence: 0, isCompared: false }
     const isSeen = lastSeen.knows(position)
     const sequence = isSeen ? lastSeen.sequence : position.offset
@@ -66,7 +79,7 @@ export class GenerationGuard {
    * @throws as {@link startAfter}
    */
   async open(position: Position | undefined): Promise<{ readonly state: LogState; readonly start: LogStart }> {
-    const { stream } = this.#context
+    const { stream } = this.#log
     for (let leftMs = MAX_VOUCH_MS; ; leftMs -= VOUCH_POLL_MS) {
       const state = await stream.open()
       const start = await this.startAfter(position, state)
@@ -79,19 +92,16 @@ export class GenerationGuard {
 
   /** This node has found what it has seen. */
   async vouch(state: LogState): Promise<void> {
-    const { stream } = this.#context
+    const { stream } = this.#log
     if (stream.isNewRun(state)) await stream.confirmRun()
-  }
-
-  /** Whether a message at a known sequence is the one that this node has seen there. */
-  isSame(message: JsMsg): boolean {
-    return this.#context.lastSeen.is(message)
   }
 
   /** Begins another generation; resolves to the reason to give up the link. */
   async end({ generation }: LogState): Promise<Error> {
-    await this.#context.stream.beginGeneration(generation + 1)
-    this.#context.announce(generation + 1)
-    return new LostEnd()
+    const { link, stream } = this.#log
+    await stream.beginGeneration(generation + 1)
+    // Tells all nodes.
+    link.connection.publish(link.subjects.ofLog, String(generation + 1))
+    return new Error('the log has lost its end, and begins anew')
   }
 }

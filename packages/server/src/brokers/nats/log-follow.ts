@@ -2,27 +2,10 @@ import type { JsMsg } from '@nats-io/jetstream'
 import { type Deferred, deferred } from '../../base/deferred.js'
 import type { Position } from '../../ports/broker.js'
 import { decodeEnvelope } from '../remote/envelope.js'
-import type { LinkEvents, LogFollower } from '../remote/link.js'
-import type { GenerationGuard, LogStart } from './generation-guard.js'
-import type { LastSeen } from './last-seen.js'
-import type { LogState, LogStream } from './log-stream.js'
-import type { OrderedConsumer } from './ordered-consumer.js'
-import type { NatsSubjects } from './subjects.js'
-
-/** What a {@link LogFollow} works with. */
-export interface LogFollowContext {
-  readonly stream: LogStream
-  readonly consumer: OrderedConsumer
-  readonly guard: GenerationGuard
-  readonly subjects: NatsSubjects
-  readonly lastSeen: LastSeen
-  readonly events: LinkEvents
-  /** Whether messages with this key are logged. */
-  readonly logs: (key: string) => boolean
-  /** Whether a live subscription brings messages with this key. */
-  readonly isSubscribed: (key: string) => boolean
-  readonly lose: (cause: Error) => void
-}
+import type { LogFollower } from '../remote/link.js'
+import type { LogStart } from './generation-guard.js'
+import type { NatsLog } from './log.js'
+import type { LogState } from './log-stream.js'
 
 const NS_PER_MS = 1_000_000
 
@@ -31,7 +14,7 @@ const NS_PER_MS = 1_000_000
  * message.
  */
 export class LogFollow {
-  readonly #context: LogFollowContext
+  readonly #log: NatsLog
   #follower: LogFollower | undefined
   #state: LogState | undefined
   /** Where following begins, until the follower is told. */
@@ -41,8 +24,8 @@ export class LogFollow {
   #targetSequence = 0
   #completion: Deferred<void> | undefined
 
-  constructor(context: LogFollowContext) {
-    this.#context = context
+  constructor(log: NatsLog) {
+    this.#log = log
   }
 
   /** Epoch of the messages; empty before `follow`. */
@@ -50,14 +33,9 @@ export class LogFollow {
     return this.#state?.epoch ?? ''
   }
 
-  /** Everything up to this sequence has arrived. */
-  get lastSequence(): number {
-    return this.#lastSequence
-  }
-
   /** As `Link.follow`. */
   async follow(position: Position | undefined, follower: LogFollower): Promise<void> {
-    const { stream, consumer, guard } = this.#context
+    const { stream, consumer, guard } = this.#log
     const { state, start } = await guard.open(position)
     const isContinued = start.after !== undefined
     const isEmpty = state.firstSequence > state.lastSequence
@@ -81,11 +59,11 @@ export class LogFollow {
     const state = this.#state
     if (state === undefined) return
     const { seq: sequence } = message
-    const { lastSeen, guard } = this.#context
+    const { lastSeen } = this.#log.context
     if (this.#start !== undefined) {
       if (this.#start.after === undefined) this.#begin(sequence - 1)
       else if (sequence === lastSeen.sequence) {
-        if (guard.isSame(message)) {
+        if (lastSeen.is(message)) {
           this.#begin(sequence)
           this.#completeAt(message)
         } else this.#endGeneration(state)
@@ -118,7 +96,7 @@ export class LogFollow {
   }
 
   #deliver(state: LogState, message: JsMsg): void {
-    const { subjects, events, logs, isSubscribed } = this.#context
+    const { subjects, events } = this.#log.link
     const { subject } = message
     const key = subjects.keyOf(subject)
     if (key === undefined) {
@@ -127,8 +105,8 @@ export class LogFollow {
       return
     }
     // A stream may store more than the rules say: reserved keys, and keys that its subjects cannot exclude.
-    const isLogged = logs(key)
-    if (!isLogged && isSubscribed(key)) return
+    const isLogged = this.#log.logs(key)
+    if (!isLogged && this.#log.link.isSubscribed(key)) return
     const delivery = decodeEnvelope(key, message.data)
     const defect = `an envelope that is cut or of another version, for ${key}`
     if (delivery === undefined && isLogged) this.#follower?.malformed(message.seq, defect, key)
@@ -165,14 +143,14 @@ export class LogFollow {
   }
 
   #endGeneration(state: LogState): void {
-    const { guard, lose } = this.#context
+    const lose = (cause: Error) => this.#log.link.lose(cause)
     this.#state = undefined
-    guard.end(state).then(lose, lose)
+    this.#log.guard.end(state).then(lose, lose)
   }
 
   #lose(reason: string): void {
     this.#state = undefined
-    this.#context.lose(new Error(reason))
+    this.#log.link.lose(new Error(reason))
   }
 }
 

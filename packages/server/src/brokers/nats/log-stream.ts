@@ -1,20 +1,14 @@
 import type { JetStreamManager, StreamConfig, StreamInfo } from '@nats-io/jetstream'
 import { WebMQError } from 'webmq-client/protocol'
-import type { HistoryRules } from '../../ports/history-rules.js'
 import { epochOfText, newEpoch } from '../log/epoch.js'
-import { explained, JETSTREAM_REASONS, type RequestContext, reasonOf } from './jetstream-errors.js'
+import type { RemoteBrokerOptions } from '../remote/options.js'
+import { JETSTREAM_REASONS, reasonOf } from './jetstream-errors.js'
+import type { NatsLog } from './log.js'
 import { disjointSubjects } from './stream-subjects.js'
 import { type NatsSubjects, subscriptionPatternsOf } from './subjects.js'
 
 /** Options of the log's stream. */
-export interface LogStreamOptions {
-  readonly history: HistoryRules
-  readonly historyMaxMessages: number
-  /** Size of the stream, payloads and overhead. */
-  readonly historyMaxBytes: number
-  /** 0: message ids are ignored. */
-  readonly dedupeWindowMs: number
-  readonly dedupeMaxIds: number
+export interface LogStreamOptions extends RemoteBrokerOptions {
   /**
    * Servers of a cluster that store the stream. `undefined`: an existing stream stays as it is, a new one is on one
    * server.
@@ -54,24 +48,15 @@ const MAX_TRIES = 4
 /** The stream that is the log of a namespace. Created if missing, and adjusted to the options. */
 export class LogStream {
   readonly name: string
-  readonly #manager: JetStreamManager
-  readonly #requestContext: () => RequestContext
+  readonly #log: NatsLog
   readonly #subjects: NatsSubjects
   readonly #options: LogStreamOptions
 
-  /** @param requestContext For error messages. */
-  constructor(
-    manager: JetStreamManager,
-    requestContext: () => RequestContext,
-    namespace: string,
-    subjects: NatsSubjects,
-    options: LogStreamOptions,
-  ) {
-    this.name = `${namespace}-log`
-    this.#manager = manager
-    this.#requestContext = requestContext
-    this.#subjects = subjects
-    this.#options = options
+  constructor(log: NatsLog) {
+    this.name = `${log.link.context.namespace}-log`
+    this.#log = log
+    this.#subjects = log.link.subjects
+    this.#options = log.context.options
   }
 
   /**
@@ -83,9 +68,9 @@ export class LogStream {
       try {
         return await this.#fit(await this.#find())
       } catch (cause) {
-        const reason = reasonOf(cause, this.#requestContext().jetStream)
+        const reason = reasonOf(cause, this.#log.context.jetStream)
         const isOvertaken = reason === JETSTREAM_REASONS.nameInUse || reason === JETSTREAM_REASONS.streamNotFound
-        if (!isOvertaken || leftCount === 1) throw explained(cause, this.#requestContext())
+        if (!isOvertaken || leftCount === 1) throw this.#log.explained(cause)
       }
     }
   }
@@ -93,9 +78,9 @@ export class LogStream {
   /** The present state. */
   async state(): Promise<LogState> {
     try {
-      return stateOf(await this.#manager.streams.info(this.name))
+      return stateOf(await this.#log.context.manager.streams.info(this.name))
     } catch (cause) {
-      throw explained(cause, this.#requestContext())
+      throw this.#log.explained(cause)
     }
   }
 
@@ -114,7 +99,7 @@ export class LogStream {
 
   /** Begins another epoch, so that old positions are not mistaken for new ones. */
   async beginGeneration(generation: number): Promise<void> {
-    const { server_id: run = '' } = this.#requestContext().info ?? {}
+    const { server_id: run = '' } = this.#log.link.connection.info ?? {}
     const name = `, generation ${generation}.${epochOfText(run).slice(0, RUN_TAG_CHARS)}`
     await this.#describe((found) => (generationOf(found) < generation ? name : generationNameOf(found)))
   }
@@ -129,19 +114,20 @@ export class LogStream {
       const found = await this.#find()
       if (found === undefined) return
       const description = this.#description(nameOf(found), generationName(found.config))
-      if (description !== found.config.description) await this.#manager.streams.update(this.name, { description })
+      if (description !== found.config.description)
+        await this.#log.context.manager.streams.update(this.name, { description })
     } catch (cause) {
-      throw explained(cause, this.#requestContext())
+      throw this.#log.explained(cause)
     }
   }
 
   get #run(): string {
-    const { info } = this.#requestContext()
+    const { info } = this.#log.link.connection
     return info?.jetstream === true && info.cluster === undefined ? info.server_id : ''
   }
 
   async #fit(found: StreamInfo | undefined): Promise<LogState> {
-    const { streams } = this.#manager
+    const { streams } = this.#log.context.manager
     if (found === undefined) return stateOf(await streams.add(this.#created()))
     const changed = this.#changed(found.config)
     return stateOf(changed === undefined ? found : await streams.update(this.name, changed), found)
@@ -155,15 +141,15 @@ export class LogStream {
 
   async #find(): Promise<StreamInfo | undefined> {
     try {
-      return await this.#manager.streams.info(this.name, { deleted_details: true })
+      return await this.#log.context.manager.streams.info(this.name, { deleted_details: true })
     } catch (cause) {
-      if (reasonOf(cause, this.#requestContext().jetStream) === JETSTREAM_REASONS.streamNotFound) return undefined
+      if (reasonOf(cause, this.#log.context.jetStream) === JETSTREAM_REASONS.streamNotFound) return undefined
       throw cause
     }
   }
 
   #created(): LogConfig {
-    const { RetentionPolicy, StorageType } = this.#requestContext().jetStream
+    const { RetentionPolicy, StorageType } = this.#log.context.jetStream
     return {
       name: this.name,
       description: this.#description(newEpoch(), ''),
@@ -179,7 +165,7 @@ export class LogStream {
 
   /** The changes to make; `undefined` without any. */
   #changed(config: StreamConfig): Partial<LogConfig> | undefined {
-    const { RetentionPolicy, StorageType } = this.#requestContext().jetStream
+    const { RetentionPolicy, StorageType } = this.#log.context.jetStream
     if (config.storage !== StorageType.File)
       throw unfit(this.name, `has the storage ${config.storage}, which a restart empties`)
     if (config.retention !== RetentionPolicy.Limits) throw unfit(this.name, `has the retention ${config.retention}`)
@@ -203,7 +189,7 @@ export class LogStream {
     const maxAgeMs = history.maxAgeMs === undefined ? undefined : Math.max(MIN_AGE_MS, history.maxAgeMs)
     const windowMs = Math.min(Math.max(MIN_AGE_MS, dedupeWindowMs), maxAgeMs ?? Number.POSITIVE_INFINITY)
     return {
-      discard: this.#requestContext().jetStream.DiscardPolicy.Old,
+      discard: this.#log.context.jetStream.DiscardPolicy.Old,
       // A restarted JetStream knows the ids of the messages that the stream still has, and no others.
       max_msgs: Math.max(historyMaxMessages, dedupeWindowMs === 0 ? 0 : dedupeMaxIds),
       max_bytes: historyMaxBytes,

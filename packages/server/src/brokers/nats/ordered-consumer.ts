@@ -1,27 +1,7 @@
-import type { ConsumerNotification, JetStreamManager, JsMsg } from '@nats-io/jetstream'
-import type { NatsConnection } from '@nats-io/transport-node'
+import type { ConsumerNotification, JsMsg } from '@nats-io/jetstream'
 import { Liveness } from '../remote/liveness.js'
-import type { NatsJetStream } from './library.js'
-
-/** What an {@link OrderedConsumer} works with. */
-export interface OrderedConsumerContext {
-  readonly jetStream: NatsJetStream
-  readonly connection: NatsConnection
-  readonly manager: JetStreamManager
-  readonly stream: string
-  /** Where JetStream sends the messages. */
-  readonly deliverSubject: string
-  /** The link's interval. */
-  readonly heartbeatMs: number
-  /** The next message; none is missing before it. */
-  readonly take: (message: JsMsg) => void
-  /** JetStream has sent everything. */
-  readonly idle: () => void
-  /** Messages are missing, or JetStream is silent. The last event. */
-  readonly lost: (cause: Error) => void
-  /** The error to throw for a failed request. */
-  readonly explained: (cause: unknown) => Error
-}
+import type { NatsLog } from './log.js'
+import type { LogFollow } from './log-follow.js'
 
 /** JetStream's minimum. */
 const MIN_HEARTBEAT_MS = 100
@@ -35,7 +15,8 @@ const NS_PER_MS = 1_000_000
  * consumer ends; its link is lost, and the next link continues after the last message.
  */
 export class OrderedConsumer {
-  readonly #context: OrderedConsumerContext
+  readonly #log: NatsLog
+  readonly #follow: LogFollow
   readonly #liveness: Liveness
   #name: string | undefined
   /** Delivery sequence of the last message. */
@@ -46,10 +27,11 @@ export class OrderedConsumer {
   #isAsking = false
   #isOver = false
 
-  constructor(context: OrderedConsumerContext) {
-    this.#context = context
+  constructor(log: NatsLog, follow: LogFollow) {
+    this.#log = log
+    this.#follow = follow
     this.#liveness = new Liveness({
-      intervalMs: Math.max(MIN_HEARTBEAT_MS, context.heartbeatMs),
+      intervalMs: Math.max(MIN_HEARTBEAT_MS, log.link.context.heartbeatMs),
       // JetStream sends heartbeats by itself.
       probe: () => undefined,
       silent: () => this.#lose('the consumer of the log is silent: it or its stream may have been deleted'),
@@ -59,18 +41,19 @@ export class OrderedConsumer {
 
   /** @param first Sequence to begin with. If the stream no longer has it, the oldest message comes first. */
   async start(first: number): Promise<void> {
-    const { jetStream, connection, manager, stream, deliverSubject, heartbeatMs } = this.#context
+    const { link, stream } = this.#log
+    const { jetStream, manager, inbox } = this.#log.context
     const { AckPolicy, DeliverPolicy, ReplayPolicy } = jetStream
     // Subscribes before JetStream begins to send.
-    const consumer = await jetStream.jetstream(connection).consumers.getBoundPushConsumer({
-      deliver_subject: deliverSubject,
-    })
+    const { consumers } = jetStream.jetstream(link.connection)
+    const deliver = { deliver_subject: `${inbox}.m` }
+    const consumer = await consumers.getBoundPushConsumer(deliver)
     const messages = await consumer.consume({ callback: (message) => this.#guarded(message) })
     void this.#watch(messages.status())
-    const idleMs = Math.max(MIN_HEARTBEAT_MS, Math.floor(heartbeatMs / HEARTBEATS_PER_LINK_HEARTBEAT))
+    const idleMs = Math.max(MIN_HEARTBEAT_MS, Math.floor(link.context.heartbeatMs / HEARTBEATS_PER_LINK_HEARTBEAT))
     const info = await manager.consumers
-      .add(stream, {
-        deliver_subject: deliverSubject,
+      .add(stream.name, {
+        ...deliver,
         deliver_policy: DeliverPolicy.StartSequence,
         opt_start_seq: first,
         ack_policy: AckPolicy.None,
@@ -82,7 +65,7 @@ export class OrderedConsumer {
         num_replicas: 1,
       })
       .catch((cause: unknown) => {
-        throw this.#context.explained(cause)
+        throw this.#log.explained(cause)
       })
     this.#name = info.name
     if (this.#sequence === 0) this.#pendingCount = info.num_pending
@@ -97,8 +80,8 @@ export class OrderedConsumer {
 
   /** Deletes the consumer at JetStream, without waiting: JetStream would delete it by itself some seconds later. */
   delete(): void {
-    const { manager, stream } = this.#context
-    if (this.#name !== undefined) manager.consumers.delete(stream, this.#name).catch(() => undefined)
+    const { context, stream } = this.#log
+    if (this.#name !== undefined) context.manager.consumers.delete(stream.name, this.#name).catch(() => undefined)
   }
 
   async #watch(notes: AsyncIterable<ConsumerNotification>): Promise<void> {
@@ -131,7 +114,7 @@ export class OrderedConsumer {
     this.#pendingCount = pending
     if (deliverySequence !== this.#sequence)
       this.#lose(`${deliverySequence - this.#sequence} messages of the log are missing on the way`)
-    else this.#context.take(message)
+    else this.#follow.take(message)
   }
 
   /**
@@ -142,24 +125,24 @@ export class OrderedConsumer {
     const isStill = this.#heartbeatSequence === this.#sequence
     this.#heartbeatSequence = this.#sequence
     if (sentSequence > this.#sequence) this.#lose('messages of the log are missing on the way')
-    else if (this.#pendingCount === 0) this.#context.idle()
+    else if (this.#pendingCount === 0) this.#follow.idle()
     else if (isStill) this.#askForPending()
   }
 
   #askForPending(): void {
-    const { manager, stream, explained } = this.#context
+    const { context, stream } = this.#log
     if (this.#name === undefined || this.#isAsking) return
     this.#isAsking = true
-    manager.consumers
-      .info(stream, this.#name)
+    context.manager.consumers
+      .info(stream.name, this.#name)
       .then(
         (info) => {
           const isAllHere = info.num_pending === 0 && info.delivered.consumer_seq === this.#sequence
           if (this.#isOver || !isAllHere) return
           this.#pendingCount = 0
-          this.#context.idle()
+          this.#follow.idle()
         },
-        (cause: unknown) => this.#lose(explained(cause).message),
+        (cause: unknown) => this.#lose(this.#log.explained(cause).message),
       )
       .finally(() => {
         this.#isAsking = false
@@ -169,6 +152,6 @@ export class OrderedConsumer {
   #lose(reason: string): void {
     if (this.#isOver) return
     this.stop()
-    this.#context.lost(new Error(reason))
+    this.#log.link.lose(new Error(reason))
   }
 }

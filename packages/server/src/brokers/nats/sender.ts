@@ -1,10 +1,105 @@
-import type { NatsConnection } from '@nats-io/transport-node'
 import { WebMQError } from 'webmq-client/protocol'
 import { encodeEnvelope, PUBLISHER_BYTES } from '../remote/envelope.js'
-import type { LinkEvents, LinkMessage } from '../remote/link.js'
-import type { NatsLog } from './log.js'
-import { NatsRounds, type Round, type RoundWaiter } from './rounds.js'
-import type { NatsSubjects } from './subjects.js'
+import type { LinkMessage } from '../remote/link.js'
+import type { NatsLink } from './link.js'
+
+/** Waits for the server's answer. */
+export interface RoundWaiter {
+  done(): void
+  failed(cause: Error): void
+}
+
+/** What was sent between two pings. */
+export interface Round {
+  /** Refused messages are `undefined`. */
+  readonly messages: (LinkMessage | undefined)[]
+  lastSequence: number
+  readonly waiters: RoundWaiter[]
+}
+
+/**
+ * The messages and requests that the server has not confirmed. Core NATS answers only pings, each after everything
+ * before it. So a ping ends each round. Several rounds may be open; no round waits for another.
+ */
+class NatsRounds {
+  /** The last round is open: no ping has ended it. */
+  #rounds: Round[] = [openRound()]
+  /** Number of the oldest rounds whose pings are answered but that are not settled. */
+  #answeredCount = 0
+
+  /** Number of closed rounds that are not settled. */
+  get pingCount(): number {
+    return this.#rounds.length - 1
+  }
+
+  /** Whether nothing was sent since the last ping. */
+  get isOpenEmpty(): boolean {
+    const { messages, waiters } = this.#open
+    return messages.length === 0 && waiters.length === 0
+  }
+
+  sent(message: LinkMessage): void {
+    const open = this.#open
+    open.messages.push(message)
+    open.lastSequence = message.sequence
+  }
+
+  wait(waiter: RoundWaiter): void {
+    this.#open.waiters.push(waiter)
+  }
+
+  /** A ping is sent. */
+  close(): void {
+    this.#rounds.push(openRound())
+  }
+
+  /** The oldest unanswered ping is answered. */
+  answered(): void {
+    this.#answeredCount++
+  }
+
+  /** Removes the oldest answered round. Call it when all errors of that round are known. */
+  settled(): Readonly<Round> | undefined {
+    if (this.#answeredCount === 0) return undefined
+    this.#answeredCount--
+    return this.#rounds.shift()
+  }
+
+  /** Removes the oldest message that `isIt` is true for. */
+  take(isIt: (message: LinkMessage) => boolean): LinkMessage | undefined {
+    for (const { messages } of this.#rounds) {
+      const at = messages.findIndex((message) => message !== undefined && isIt(message))
+      if (at < 0) continue
+      const message = messages[at]
+      messages[at] = undefined
+      return message
+    }
+    return undefined
+  }
+
+  /**
+   * Removes the waiters that an error without a subject may belong to: those of all answered rounds, or else those of
+   * the oldest round that has any.
+   */
+  takeOldestWaiters(): readonly RoundWaiter[] {
+    const answered = this.#rounds.slice(0, this.#answeredCount).flatMap(({ waiters }) => waiters.splice(0))
+    if (answered.length > 0) return answered
+    return this.#rounds.find(({ waiters }) => waiters.length > 0)?.waiters.splice(0) ?? []
+  }
+
+  /** Removes all waiters. */
+  takeAllWaiters(): readonly RoundWaiter[] {
+    return this.#rounds.flatMap(({ waiters }) => waiters.splice(0))
+  }
+
+  get #open(): Round {
+    return this.#rounds[this.#rounds.length - 1] as Round
+  }
+}
+
+function openRound(): Round {
+  return { messages: [], lastSequence: 0, waiters: [] }
+}
 
 /** Most bytes of an envelope without a message id and attributes. */
 export const ENVELOPE_BYTES = 20
@@ -17,22 +112,10 @@ const MAX_PINGS = 64
 /** After this many bytes a ping follows in any case: on a slow connection its answer is the sign of life. */
 const MAX_UNCONFIRMED_BYTES = 262_144
 
-export interface NatsSenderContext {
-  readonly connection: NatsConnection
-  readonly events: Pick<LinkEvents, 'confirmed' | 'refused'>
-  /** As in {@link LinkContext}. */
-  readonly node: string
-  readonly subjects: NatsSubjects
-  /** Takes the logged messages; absent without history. */
-  readonly log: Pick<NatsLog, 'publish' | 'isWaiting'> | undefined
-  /** The server has answered. */
-  readonly alive: () => void
-}
-
 /** Sends the messages of a turn together, and a ping behind them, whose answer confirms them. */
 export class NatsSender {
   readonly rounds = new NatsRounds()
-  readonly #context: NatsSenderContext
+  readonly #link: NatsLink
   /** Messages of this turn. */
   #queue: LinkMessage[] = []
   #isFlushScheduled = false
@@ -40,8 +123,8 @@ export class NatsSender {
   #unconfirmedBytes = 0
   #isOver = false
 
-  constructor(context: NatsSenderContext) {
-    this.#context = context
+  constructor(link: NatsLink) {
+    this.#link = link
   }
 
   /** Sends nothing more, and reports no more events. */
@@ -82,7 +165,7 @@ export class NatsSender {
       this.#isFlushScheduled = false
       this.#flush()
     }
-    if (this.rounds.pingCount === 0 && this.#context.log?.isWaiting !== true) queueMicrotask(flush)
+    if (this.rounds.pingCount === 0 && this.#link.log?.isWaiting !== true) queueMicrotask(flush)
     else setImmediate(flush)
   }
 
@@ -103,10 +186,10 @@ export class NatsSender {
   }
 
   #send(message: LinkMessage): void {
-    const { connection, events, log, node, subjects } = this.#context
+    const { connection, context, events, log, subjects } = this.#link
     try {
       const subject = subjects.ofKey(message.key)
-      const bytes = encodeEnvelope(node, message)
+      const bytes = encodeEnvelope(context.node, message)
       this.#assertFits(message, bytes.length)
       if (message.isLogged) log?.publish(subject, bytes, message)
       else {
@@ -121,7 +204,7 @@ export class NatsSender {
   }
 
   #assertFits({ messageId, isLogged, publisher }: LinkMessage, envelopeBytes: number): void {
-    const maxBytes = this.#context.connection.info?.max_payload
+    const maxBytes = this.#link.connection.info?.max_payload
     if (maxBytes === undefined) return
     // Whether a message fits does not depend on who publishes it.
     const publisherBytes = publisher === undefined ? PUBLISHER_BYTES : 0
@@ -134,7 +217,7 @@ export class NatsSender {
   #ping(): void {
     this.#unconfirmedBytes = 0
     this.rounds.close()
-    this.#context.connection.flush().then(
+    this.#link.connection.flush().then(
       () => this.#answered(),
       // `closed` reports a lost connection.
       () => undefined,
@@ -146,7 +229,7 @@ export class NatsSender {
    * They are all known in the next turn.
    */
   #answered(): void {
-    this.#context.alive()
+    this.#link.alive()
     this.rounds.answered()
     setImmediate(() => this.#settle())
   }
@@ -162,7 +245,7 @@ export class NatsSender {
 
   /** With a log, the ping does not confirm logged messages in between, so the others are confirmed one by one. */
   #confirm({ lastSequence, messages }: Readonly<Round>): void {
-    const { events, log } = this.#context
+    const { events, log } = this.#link
     if (log === undefined) events.confirmed(lastSequence, true)
     else for (const message of messages) if (message !== undefined) events.confirmed(message.sequence, false)
   }

@@ -3,8 +3,9 @@ import { deferred } from '../../base/deferred.js'
 import { Router } from '../../patterns/router.js'
 import type { GroupId } from '../../ports/transport.js'
 import { SubscriptionCover } from '../remote/cover.js'
-import type { RoundWaiter } from './rounds.js'
-import { type NatsSubjects, subscriptionPatternsOf } from './subjects.js'
+import type { NatsLink } from './link.js'
+import type { RoundWaiter } from './sender.js'
+import { subscriptionPatternsOf } from './subjects.js'
 
 /** A subscription of a link. */
 export interface NatsSubscription {
@@ -21,14 +22,6 @@ export interface NatsSubscription {
   group: GroupId | undefined
 }
 
-/** What {@link NatsSubscriptions} needs of its link. */
-export interface SubscriptionWire {
-  /** Subscribes, after everything that was sent before. Messages are delivered for `subscription`. */
-  subscribe(subject: string, subscription: NatsSubscription): Subscription
-  /** Tells the waiter when the server has read everything that was sent before. */
-  wait(waiter: RoundWaiter): void
-}
-
 interface Active {
   readonly subscription: NatsSubscription
   /** The library's subscription. */
@@ -37,8 +30,7 @@ interface Active {
 
 /** The subscriptions of one connection: those that the bound patterns need. */
 export class NatsSubscriptions {
-  readonly #subjects: NatsSubjects
-  readonly #wire: SubscriptionWire
+  readonly #link: NatsLink
   readonly #cover: SubscriptionCover
   readonly #byPattern = new Map<string, Active>()
   readonly #livePatterns = new Router()
@@ -47,9 +39,8 @@ export class NatsSubscriptions {
   /** Number of subscriptions that may bring messages: not yet refused, or not yet ended by the server. */
   #openCount = 0
 
-  constructor(subjects: NatsSubjects, wire: SubscriptionWire) {
-    this.#subjects = subjects
-    this.#wire = wire
+  constructor(link: NatsLink) {
+    this.#link = link
     this.#cover = new SubscriptionCover({
       subscriptionsOf: subscriptionPatternsOf,
       subscribe: (pattern) => this.#subscribe(pattern),
@@ -89,7 +80,7 @@ export class NatsSubscriptions {
 
   async #subscribe(pattern: string): Promise<void> {
     const live = deferred()
-    const subject = this.#subjects.ofSubscription(pattern)
+    const subject = this.#link.subjects.ofSubscription(pattern)
     const isExact = !pattern.includes('*') && !pattern.includes('#')
     const waiter: RoundWaiter = {
       done: () => {
@@ -106,10 +97,10 @@ export class NatsSubscriptions {
     const id = ++this.#lastId
     const onlyKey = isExact ? pattern : undefined
     const subscription: NatsSubscription = { id, pattern, subject, onlyKey, waiter, group: undefined }
-    const handle = this.#wire.subscribe(subject, subscription)
+    const handle = this.#link.subscribe(subject, subscription)
     this.#openCount++
     this.#byPattern.set(pattern, { subscription, handle })
-    this.#wire.wait(waiter)
+    this.#link.sender.wait(waiter)
     await live.promise
   }
 

@@ -25,8 +25,6 @@ const DEFAULT_LIMITS: RabbitmqLimits = { hostTimeoutMs: 5_000, maxPatterns: 2_00
 export class RabbitmqDriver implements LinkDriver {
   readonly name = 'rabbitmq'
   readonly takesBundles = false
-  /** A confirm of RabbitMQ does not tell the offset. */
-  readonly confirmsByLog = true
   readonly capabilities: BrokerCapabilities
   readonly address: string
   #address: RabbitmqAddress

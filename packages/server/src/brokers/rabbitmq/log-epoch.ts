@@ -1,4 +1,4 @@
-import type { EpochRecord } from './epoch-record.js'
+import type { EpochRecord } from './log-record.js'
 
 /**
  * Which epoch a log is in, told by its own records: RabbitMQ does not identify a queue, and a queue that is

@@ -8,12 +8,12 @@ import { newEpoch } from '../log/epoch.js'
 import { EPHEMERAL_KEY } from '../remote/ephemeral.js'
 import type { LinkContext, LinkDelivery, LogFollower } from '../remote/link.js'
 import { type AmqpConnection, watchChannel } from './connection.js'
-import { EPOCH_RECORD_PROPERTIES, type EpochRecord, encodeEpochRecord } from './epoch-record.js'
 import { firstRecord, LogConsumer, type LogReadOptions, readLog, scanLog } from './log-consumer.js'
 import type { LogCursor } from './log-cursor.js'
 import { LogEpoch } from './log-epoch.js'
 import { declareLog, logQueueOf } from './log-queue.js'
 import type { LogRecord } from './log-record.js'
+import { EPOCH_RECORD_PROPERTIES, type EpochRecord, encodeEpochRecord } from './log-record.js'
 
 /** What a {@link LogFollow} works with. */
 export interface LogFollowOptions {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { decodeMessageId, encodeMessageId } from './message-id.js'
+import { decodeMessageId, encodeMessageId } from './message-properties.js'
 
 const NODE = '0123456789abcdef'
 

@@ -3,8 +3,7 @@ import type { LinkContext, LinkMessage } from '../remote/link.js'
 import { Liveness } from '../remote/liveness.js'
 import { type AmqpConnection, watchChannel } from './connection.js'
 import { encodeLogHeader, LOG_HEADER } from './log-record.js'
-import { encodeMessageId } from './message-id.js'
-import { BINARY_TYPE, TEXT_TYPE, withAttributes } from './message-properties.js'
+import { BINARY_TYPE, encodeMessageId, TEXT_TYPE, withAttributes } from './message-properties.js'
 import { MARKER_TYPE } from './queue-bindings.js'
 
 /** What a publisher needs to know of its node and of the log. */

@@ -1,23 +1,13 @@
 import type { Position } from '../../ports/broker.js'
 import { SubscriptionCover } from '../remote/cover.js'
 import { decodeEnvelope } from '../remote/envelope.js'
-import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
-import type { RedisAddress } from './address.js'
+import type { Link, LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
 import { bucketChannel, bucketOf, bucketsOf, type ClusterMaster, mastersOf } from './cluster-slots.js'
-import { RedisConnection } from './connection.js'
+import { RedisConnection, type RedisLinkOptions } from './connection.js'
 import { redisError } from './error.js'
-import type { RedisLog } from './log.js'
-import { LogLink } from './log-link.js'
+import type { LogLink } from './log-link.js'
 import { RedisPair } from './pair.js'
 import type { ReceivedMessage } from './subscriber.js'
-
-/** Options of a {@link ClusterLink}. */
-export interface ClusterLinkOptions {
-  readonly address: RedisAddress
-  readonly context: LinkContext
-  readonly log: RedisLog | undefined
-  readonly hideSecrets: (text: string) => string
-}
 
 /**
  * A link to all masters of a Redis cluster (7 or later). Sharded channels have no globs. So keys are spread over
@@ -42,7 +32,7 @@ export class ClusterLink implements Link {
     this.#channels = bucketsOf('#').map((bucket) => bucketChannel(namespace, bucket))
   }
 
-  static async open(options: ClusterLinkOptions, events: LinkEvents, signal: AbortSignal): Promise<ClusterLink> {
+  static async open(options: RedisLinkOptions, events: LinkEvents, signal: AbortSignal): Promise<ClusterLink> {
     const masters = await askForMasters(options, signal)
     const link = new ClusterLink(options.context.namespace, events)
     const opened = await Promise.allSettled(masters.map((master) => link.#open(options, master, signal)))
@@ -87,29 +77,27 @@ export class ClusterLink implements Link {
     for (const pair of this.#pairs) pair.destroy()
   }
 
-  async #open(options: ClusterLinkOptions, master: ClusterMaster, signal: AbortSignal): Promise<void> {
+  async #open(options: RedisLinkOptions, master: ClusterMaster, signal: AbortSignal): Promise<void> {
     const { host, buckets, hasLog } = master
-    const { context, log } = options
-    const { namespace, node } = context
+    const { namespace, node } = options.context
+    const log = hasLog ? options.log : undefined
     const pair = await RedisPair.open(
       // Not the channel of a bucket, but in a slot of this master.
-      { ...options, host, isShard: true, heartbeatChannel: `${namespace}/${node}:{${buckets[0] ?? namespace}}` },
+      { ...options, log, host, isShard: true, heartbeatChannel: `${namespace}/${node}:{${buckets[0] ?? namespace}}` },
       {
+        ...this.#events,
         message: (message) => this.#deliver(message),
-        accepted: (sequence) => this.#events.confirmed(sequence, false),
-        logged: (sequence, accepted) => this.#log?.accepted(sequence, accepted),
-        refused: (sequence, cause) => this.#events.refused(sequence, cause),
         lost: (cause) => this.#lose(cause),
       },
       signal,
     )
     this.#pairs.push(pair)
     for (const bucket of buckets) this.#pairOfBucket[bucket] = pair
-    if (hasLog && log !== undefined) this.#log = new LogLink({ log, pair, kind: 'shard', events: this.#events })
+    this.#log ??= pair.log
   }
 
   #deliver(message: ReceivedMessage): void {
-    if (this.#isOver || this.#log?.take(message) === true) return
+    if (this.#isOver) return
     const { channel, payload } = message
     const delivery = decodeEnvelope(undefined, payload)
     if (delivery?.source !== undefined) this.#events.deliver(delivery)
@@ -135,15 +123,12 @@ export class ClusterLink implements Link {
 }
 
 /** Asks the first server that answers. */
-async function askForMasters(
-  { address, context, log, hideSecrets }: ClusterLinkOptions,
-  signal: AbortSignal,
-): Promise<readonly ClusterMaster[]> {
+async function askForMasters(options: RedisLinkOptions, signal: AbortSignal): Promise<readonly ClusterMaster[]> {
+  const { address, context, log, hideSecrets } = options
   let failure: unknown
   for (const host of address.hosts) {
     try {
-      const name = `webmq-${context.node}`
-      const connection = await RedisConnection.open({ address, host, name, hideSecrets }, signal)
+      const connection = await RedisConnection.open(options, host, signal)
       try {
         return mastersOf(
           await connection.redis.cluster('SLOTS'),

@@ -2,17 +2,18 @@ import { isIP } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
 import { Redis } from 'ioredis'
 import { deferred } from '../../base/deferred.js'
+import type { LinkContext } from '../remote/link.js'
 import { readTlsFiles } from '../remote/tls-files.js'
 import type { RedisAddress, RedisHost } from './address.js'
 import { redisError } from './error.js'
+import type { RedisLog } from './log.js'
 
-/** Options of a {@link RedisConnection}. */
-export interface RedisConnectionOptions {
+/** Options of a link to Redis. */
+export interface RedisLinkOptions {
   readonly address: RedisAddress
-  /** A server of a cluster; default: from the address. */
-  readonly host?: RedisHost
-  /** Name in CLIENT LIST. */
-  readonly name: string
+  readonly context: LinkContext
+  /** Absent without history. */
+  readonly log: RedisLog | undefined
   readonly hideSecrets: (text: string) => string
 }
 
@@ -27,14 +28,18 @@ export class RedisConnection {
   readonly #hideSecrets: (text: string) => string
   #lastError: Error | undefined
 
-  private constructor({ address, host, name, hideSecrets }: RedisConnectionOptions, tls: ConnectionOptions) {
+  private constructor(
+    { address, context, hideSecrets }: RedisLinkOptions,
+    host: RedisHost | undefined,
+    tls: ConnectionOptions,
+  ) {
     this.#hideSecrets = hideSecrets
     this.redis = new Redis({
       ...targetOf(address, host, tls),
       ...(address.username === undefined ? undefined : { username: address.username }),
       ...(address.password === undefined ? undefined : { password: address.password }),
       db: address.database,
-      connectionName: name,
+      connectionName: `webmq-${context.node}`,
       connectTimeout: CONNECT_TIMEOUT_MS,
       lazyConnect: true,
       // Only with sentinels, which may name a server that is no longer the master.
@@ -58,11 +63,16 @@ export class RedisConnection {
   }
 
   /**
+   * @param host A server of a cluster; default: from the address.
    * @param signal Ends the attempt.
    * @throws {WebMQError} `E_BROKER_REFUSED`, or another error if the next attempt may succeed.
    */
-  static async open(options: RedisConnectionOptions, signal: AbortSignal): Promise<RedisConnection> {
-    const connection = new RedisConnection(options, await readTlsFiles(options.address.tlsFiles))
+  static async open(
+    options: RedisLinkOptions,
+    host: RedisHost | undefined,
+    signal: AbortSignal,
+  ): Promise<RedisConnection> {
+    const connection = new RedisConnection(options, host, await readTlsFiles(options.address.tlsFiles))
     const abort = () => connection.destroy()
     signal.addEventListener('abort', abort, { once: true })
     try {

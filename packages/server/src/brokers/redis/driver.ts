@@ -1,11 +1,12 @@
 import type { BrokerCapabilities } from '../../ports/broker.js'
 import { secretHider, withoutPasswords } from '../../ports/broker-address.js'
-import { hasRetained } from '../log/history-log.js'
+import { hasHistory, hasRetained } from '../log/history-log.js'
 import type { Link, LinkContext, LinkDriver, LinkEvents } from '../remote/link.js'
+import type { RemoteBrokerOptions } from '../remote/options.js'
 import { parseRedisAddress, type RedisAddress } from './address.js'
 import { ClusterLink } from './cluster-link.js'
 import { RedisLink } from './link.js'
-import { RedisLog, type RedisLogOptions } from './log.js'
+import { RedisLog } from './log.js'
 
 /** Makes links to Redis. They use publish and subscribe, which stores nothing, and a stream for the log. */
 export class RedisDriver implements LinkDriver {
@@ -17,10 +18,10 @@ export class RedisDriver implements LinkDriver {
   readonly #log: RedisLog | undefined
   #hideSecrets: (text: string) => string
 
-  constructor(address: string, options: RedisLogOptions) {
+  constructor(address: string, options: RemoteBrokerOptions) {
     this.address = withoutPasswords(address)
     this.#address = parseRedisAddress(address)
-    this.#log = RedisLog.of(options, this.#address.kind === 'cluster')
+    if (hasHistory(options)) this.#log = new RedisLog(options, this.#address.kind === 'cluster')
     this.#hideSecrets = secretHider(address)
     const hasLog = this.#log !== undefined
     this.capabilities = {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { ForeignCopies } from './foreign-copies.js'
+import { ForeignCopies } from './link.js'
 
 const CHANNEL = Buffer.from('webmq:a.b')
 

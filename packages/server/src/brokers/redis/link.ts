@@ -3,18 +3,11 @@ import { isKey } from 'webmq-client/protocol'
 import type { Position } from '../../ports/broker.js'
 import { decodeEnvelope } from '../remote/envelope.js'
 import type { Link, LinkDelivery, LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
-import { ForeignCopies } from './foreign-copies.js'
+import type { RedisLinkOptions } from './connection.js'
 import type { RedisLog } from './log.js'
-import { LogLink } from './log-link.js'
-import { RedisPair, type RedisPairOptions } from './pair.js'
-import { globOf, isExact } from './patterns.js'
+import { RedisPair } from './pair.js'
 import type { ReceivedMessage, SubscriptionKind } from './subscriber.js'
-import { RedisSubscriptions } from './subscriptions.js'
-
-/** Options of a {@link RedisLink}. */
-export interface RedisLinkOptions extends Omit<RedisPairOptions, 'isShard' | 'heartbeatChannel'> {
-  readonly log: RedisLog | undefined
-}
+import { globOf, isExact, RedisSubscriptions } from './subscriptions.js'
 
 /** A link to one Redis server. The channel of a key is `namespace:key`. */
 export class RedisLink implements Link {
@@ -27,7 +20,6 @@ export class RedisLink implements Link {
   })
   readonly #logged: RedisLog | undefined
   #pair: RedisPair | undefined
-  #log: LogLink | undefined
 
   private constructor(namespace: string, log: RedisLog | undefined, events: LinkEvents) {
     this.#prefix = `${namespace}:`
@@ -37,25 +29,13 @@ export class RedisLink implements Link {
 
   static async open(options: RedisLinkOptions, events: LinkEvents, signal: AbortSignal): Promise<RedisLink> {
     const { namespace, node } = options.context
-    const { log } = options
-    const link = new RedisLink(namespace, log, events)
-    const pair = await RedisPair.open(
+    const link = new RedisLink(namespace, options.log, events)
+    link.#pair = await RedisPair.open(
       // Not the channel of any key.
       { ...options, isShard: false, heartbeatChannel: `${namespace}/${node}` },
-      {
-        message: (message) => link.#deliver(message),
-        accepted: (sequence) => events.confirmed(sequence, false),
-        logged: (sequence, accepted) => link.#log?.accepted(sequence, accepted),
-        refused: (sequence, cause) => events.refused(sequence, cause),
-        lost: (cause) => {
-          link.#log?.stop()
-          events.lost(cause)
-        },
-      },
+      { ...events, message: (message) => link.#deliver(message) },
       signal,
     )
-    link.#pair = pair
-    if (log !== undefined) link.#log = new LogLink({ log, pair, kind: 'channel', events })
     return link
   }
 
@@ -68,15 +48,16 @@ export class RedisLink implements Link {
   }
 
   async follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
-    await this.#log?.follow(after, follower)
+    await this.#pair?.log?.follow(after, follower)
   }
 
   async logEnd(): Promise<Position | undefined> {
-    return await this.#log?.end()
+    return await this.#pair?.log?.end()
   }
 
   publish(message: LinkMessage): void {
-    if (message.isLogged && this.#log !== undefined) this.#log.append(message)
+    const log = message.isLogged ? this.#pair?.log : undefined
+    if (log !== undefined) log.append(message)
     else this.#pair?.publisher.publish(this.#prefix + message.key, message)
   }
 
@@ -102,7 +83,6 @@ export class RedisLink implements Link {
   }
 
   #deliver(message: ReceivedMessage): void {
-    if (this.#log?.take(message) === true) return
     const { channel, payload } = message
     const key = channel.toString('utf8', this.#prefix.length)
     const delivery = decodeEnvelope(key, payload)
@@ -118,5 +98,42 @@ export class RedisLink implements Link {
     const { key } = delivery
     if (this.#logged?.logs(key) !== true) this.#events.deliver(delivery)
     else this.#events.malformed(`PUBLISH to ${key}, which is logged: the log's own script publishes there`)
+  }
+}
+
+/**
+ * Finds the copies of a message that another program published. Redis sends one copy for each subscription that
+ * matches, and such a message has no sequence to tell the copies by.
+ *
+ * Redis sends all copies of a message one behind the other, each by another subscription. So a message is a copy of the
+ * one before when channel and payload are the same and its subscription has not brought that one yet.
+ *
+ *     a.b "1" by a.*     first
+ *     a.b "1" by *.b     copy
+ *     a.b "1" by a.*     the next message, with the same payload
+ */
+export class ForeignCopies {
+  #channel: Buffer | undefined
+  #payload: Buffer | undefined
+  /** Globs that have brought the last message; `undefined` for the channel itself. */
+  readonly #broughtBy = new Set<string | undefined>()
+
+  /** Whether this is the first copy of a message. Keeps the buffers until the next call. */
+  isFirst({ channel, payload, glob }: ReceivedMessage): boolean {
+    const isCopy =
+      !this.#broughtBy.has(glob) && this.#channel?.equals(channel) === true && this.#payload?.equals(payload) === true
+    if (!isCopy) this.#broughtBy.clear()
+    this.#broughtBy.add(glob)
+    this.#channel = channel
+    this.#payload = payload
+    return !isCopy
+  }
+
+  /**
+   * A new subscription is live. It may bring the next message and not have brought the last one, which would make an
+   * equal message look like a copy.
+   */
+  forget(): void {
+    this.#channel = undefined
   }
 }

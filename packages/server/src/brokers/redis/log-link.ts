@@ -1,30 +1,13 @@
 import { setTimeout } from 'node:timers/promises'
 import { WebMQError } from 'webmq-client/protocol'
-import type { Accepted, Position } from '../../ports/broker.js'
+import type { Position } from '../../ports/broker.js'
 import { sourceBytes } from '../remote/envelope.js'
 import type { LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
 import { appendScript, openScript, type RedisLog } from './log.js'
-import { decodeLogBatch } from './log-batches.js'
-import type { LogCall } from './log-call.js'
-import { LogReader, type LogStart } from './log-reader.js'
+import { decodeLogBatch, LogReader, type LogStart } from './log-reader.js'
 import type { RedisPair } from './pair.js'
+import type { LogCall } from './publisher.js'
 import type { ReceivedMessage } from './subscriber.js'
-
-/** What a {@link LogLink} works with. */
-export interface LogLinkContext {
-  readonly log: RedisLog
-  readonly pair: RedisPair
-  readonly kind: 'channel' | 'shard'
-  /** As in {@link LinkEvents}. */
-  readonly events: Pick<LinkEvents, 'confirmed' | 'malformed'>
-}
-
-/** The script's answer about a message that this node has not read yet. */
-interface Answer {
-  readonly sequence: number
-  readonly accepted: Accepted
-  readonly offset: number
-}
 
 /** Time that a node gives others to say that the log has its end, when it cannot say so itself. */
 const MAX_VOUCH_MS = 1_000
@@ -32,24 +15,33 @@ const VOUCH_POLL_MS = 50
 
 /** The log over one link: it appends messages, and follows the log. */
 export class LogLink {
-  readonly #context: LogLinkContext
+  readonly #log: RedisLog
+  readonly #pair: RedisPair
+  readonly #events: LinkEvents
   readonly #channel: Buffer
   #reader: LogReader | undefined
   /** Makes an empty call; `undefined` until the log is open. */
   #createCall: (() => LogCall) | undefined
-  #answers: Answer[] = []
 
-  constructor(context: LogLinkContext) {
-    this.#context = context
-    this.#channel = Buffer.from(context.log.channel)
+  constructor(log: RedisLog, pair: RedisPair, events: LinkEvents) {
+    this.#log = log
+    this.#pair = pair
+    this.#events = events
+    this.#channel = Buffer.from(log.channel)
   }
 
   /** As {@link Link.follow}. */
   async follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
-    const { log, pair, kind } = this.#context
-    const reader = new LogReader({ pair, stream: log.stream, follower, advanced: () => this.#confirmRead(reader) })
+    const log = this.#log
+    const pair = this.#pair
+    const reader = new LogReader(pair, log.stream, follower)
     this.#reader = reader
-    const start = await openLog(log, pair, after, pair.subscribe(kind, log.channel))
+    const start = await openLog(
+      log,
+      pair,
+      after,
+      pair.subscribe(pair.options.isShard ? 'shard' : 'channel', log.channel),
+    )
     if (reader.isStopped) return
     await reader.read(start)
     if (!reader.isStopped) this.#createCall = log.calls(start.reign)
@@ -57,33 +49,19 @@ export class LogLink {
 
   /** The link is over. */
   stop(): void {
-    if (this.#reader?.isLive === true) this.#context.log.followedUntilMs = performance.now()
+    if (this.#reader?.isLive === true) this.#log.followedUntilMs = performance.now()
     this.#reader?.stop()
   }
 
   /** As {@link Link.logEnd}. */
   async end(): Promise<Position> {
-    const { log, pair } = this.#context
-    const [epoch, end] = await pair.ask((redis) => redis.hmget(log.state, 'epoch', 'end'))
+    const [epoch, end] = await this.#pair.ask((redis) => redis.hmget(this.#log.state, 'epoch', 'end'))
     return { epoch: epoch ?? '', offset: Number(end ?? 0) }
   }
 
   /** Appends a message to the log. Only after `follow`. */
   append(message: LinkMessage): void {
-    if (this.#createCall !== undefined) this.#context.pair.publisher.append(this.#createCall, message)
-  }
-
-  /**
-   * Handles the script's answer. A message is confirmed when this node has read it, so that the publisher can read from
-   * its position. It may have arrived on the channel before.
-   */
-  accepted(sequence: number, accepted: Accepted): void {
-    const { isDuplicate, position: { epoch, offset } = { epoch: '', offset: 0 } } = accepted
-    const reader = this.#reader
-    const isThisLog = epoch === reader?.epoch
-    const isRead = reader === undefined || !reader.isLive || (isThisLog && offset <= reader.offset)
-    if (isRead || (isDuplicate && !isThisLog)) this.#context.events.confirmed(sequence, false, accepted)
-    else if (isThisLog) this.#answers.push({ sequence, accepted, offset })
+    if (this.#createCall !== undefined) this.#pair.publisher.append(this.#createCall, message)
   }
 
   /** Takes a message of the log's channel; returns `false` for any other message. */
@@ -91,19 +69,9 @@ export class LogLink {
     if (channel.length !== this.#channel.length || !channel.equals(this.#channel)) return false
     const batch = decodeLogBatch(payload)
     const broken = batch === undefined ? undefined : this.#reader?.take(batch)
-    if (batch === undefined) this.#context.events.malformed('no messages of the log, to its channel')
-    if (broken === undefined) return true
-    this.stop()
-    this.#context.pair.lose(broken)
+    if (batch === undefined) this.#events.malformed('no messages of the log, to its channel')
+    if (broken !== undefined) this.#pair.lose(broken)
     return true
-  }
-
-  #confirmRead({ offset: readOffset }: LogReader): void {
-    const answers = this.#answers
-    if (answers.length === 0) return
-    this.#answers = answers.filter(({ offset }) => offset > readOffset)
-    for (const { sequence, accepted, offset } of answers)
-      if (offset <= readOffset) this.#context.events.confirmed(sequence, false, accepted)
   }
 }
 

@@ -1,24 +1,63 @@
 import type { Position } from '../../ports/broker.js'
 import { decodeEnvelope } from '../remote/envelope.js'
 import type { LogFollower } from '../remote/link.js'
-import { decodeFence, envelopesOf, type LogBatch, type LogFence } from './log-batches.js'
 import type { RedisPair } from './pair.js'
+
+/** What stands at an offset of the log instead of a message. */
+export interface LogFence {
+  /** The last offset before it. */
+  readonly after: number
+  /** Whether the log still has everything that it had when the fence was put up. */
+  readonly isComplete: boolean
+}
+
+/** Consecutive messages of the log, or a fence, as published on its channel. */
+export interface LogBatch {
+  readonly epoch: string
+  readonly firstOffset: number
+  readonly timeMs: number
+  /** The batch is a fence at `firstOffset`. */
+  readonly fence: LogFence | undefined
+  /** The messages, as {@link envelopesOf} reads them. */
+  readonly bytes: Buffer
+}
+
+const NEWLINE = 0x0a
+const HEAD = /^(\S+) (\d+) (\d+)(?: (\d+ [01]))?$/
+const FENCE = /^(\d+) ([01])$/
+const LENGTH_BYTES = 4
+
+/** Reads `<epoch> <first offset> <time>[ <fence>]\n` and leaves the rest; `undefined` for any other payload. */
+export function decodeLogBatch(payload: Buffer): LogBatch | undefined {
+  const headEnd = payload.indexOf(NEWLINE)
+  const [, epoch, firstOffset, timeMs, fence = ''] =
+    HEAD.exec(payload.toString('latin1', 0, Math.max(0, headEnd))) ?? []
+  if (epoch === undefined) return undefined
+  const bytes = payload.subarray(headEnd + 1)
+  return { epoch, firstOffset: Number(firstOffset), timeMs: Number(timeMs), fence: decodeFence(fence), bytes }
+}
+
+/** Reads `<offset before> <0 or 1>`; `undefined` for any other text. */
+function decodeFence(text: string): LogFence | undefined {
+  const [, after, isComplete] = FENCE.exec(text) ?? []
+  return after === undefined ? undefined : { after: Number(after), isComplete: isComplete === '1' }
+}
+
+/** The envelopes of a batch, as views of its bytes. One that is cut short is left out. */
+function* envelopesOf({ bytes }: LogBatch): Generator<Buffer> {
+  let at = 0
+  while (at + LENGTH_BYTES <= bytes.length) {
+    const start = at + LENGTH_BYTES
+    at = start + bytes.readUInt32BE(at)
+    if (at <= bytes.length) yield bytes.subarray(start, at)
+  }
+}
 
 /** Where a link begins, as the script says. */
 export interface LogStart {
   readonly start: Position
   readonly isContinued: boolean
   readonly reign: string
-}
-
-/** What a {@link LogReader} works with. */
-export interface LogReaderContext {
-  readonly pair: RedisPair
-  /** Key of the stream. */
-  readonly stream: string
-  readonly follower: LogFollower
-  /** The reader has come further. Called after each live message of the channel. */
-  readonly advanced: () => void
 }
 
 /** Entries per page, adjusted so that a page has about `PAGE_BYTES`. */
@@ -35,7 +74,9 @@ type Entry = readonly [id: Buffer, fields: readonly Buffer[]]
 
 /** Reads the log once: the stream page by page up to the end, then the channel. */
 export class LogReader {
-  readonly #context: LogReaderContext
+  readonly #pair: RedisPair
+  readonly #stream: string
+  readonly #follower: LogFollower
   #epoch = ''
   /** Offset of the last message; before the first one, the offset to read after. */
   #offset = 0
@@ -46,17 +87,11 @@ export class LogReader {
   #waiting: LogBatch[] = []
   #waitingBytes = 0
 
-  constructor(context: LogReaderContext) {
-    this.#context = context
-  }
-
-  get epoch(): string {
-    return this.#epoch
-  }
-
-  /** Everything up to this offset has been read. */
-  get offset(): number {
-    return this.#offset
+  /** @param stream Key of the stream. */
+  constructor(pair: RedisPair, stream: string, follower: LogFollower) {
+    this.#pair = pair
+    this.#stream = stream
+    this.#follower = follower
   }
 
   /** All pages are read: messages come over the channel. */
@@ -72,7 +107,7 @@ export class LogReader {
   async read({ start, isContinued }: LogStart): Promise<void> {
     this.#epoch = start.epoch
     this.#offset = start.offset
-    this.#context.follower.begins(start, isContinued)
+    this.#follower.begins(start, isContinued)
     // Repeat until nothing is missing between the last page and the waiting messages.
     do await this.#readPages()
     while (!this.#isStopped && !this.#takeWaiting())
@@ -99,11 +134,12 @@ export class LogReader {
 
   /** Reads up to the end of the stream. */
   async #readPages(): Promise<void> {
-    const { pair, stream } = this.#context
     let count = FIRST_PAGE_COUNT
     for (let isEnd = false; !isEnd && !this.#isStopped; ) {
       const from = `${this.#offset + 1}`
-      const entries: readonly Entry[] = await pair.ask((redis) => redis.xrangeBuffer(stream, from, '+', 'COUNT', count))
+      const entries: readonly Entry[] = await this.#pair.ask((redis) =>
+        redis.xrangeBuffer(this.#stream, from, '+', 'COUNT', count),
+      )
       if (this.#isStopped) return
       let byteCount = 0
       for (const entry of entries) byteCount += this.#takeEntry(entry)
@@ -167,13 +203,12 @@ export class LogReader {
       if (offset > this.#offset) this.#deliver(offset, timeMs, envelope)
       offset++
     }
-    this.#context.advanced()
     return undefined
   }
 
   #deliver(offset: number, timeMs: number, envelope: Buffer): void {
     this.#offset = offset
-    const { follower } = this.#context
+    const follower = this.#follower
     const delivery = decodeEnvelope(undefined, envelope)
     if (delivery === undefined) follower.malformed(offset, `an entry of the log that is no message, at ${offset}`)
     else follower.message({ ...delivery, offset, timeMs })
@@ -181,6 +216,6 @@ export class LogReader {
 
   #fenced(offset: number, timeMs: number, { isComplete }: LogFence): void {
     this.#offset = offset
-    this.#context.follower.fenced({ offset, timeMs, isComplete })
+    this.#follower.fenced({ offset, timeMs, isComplete })
   }
 }

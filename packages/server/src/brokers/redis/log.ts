@@ -1,18 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto'
-import type { HistoryOptions } from '../../ports/history-rules.js'
-import { hasHistory } from '../log/history-log.js'
+import type { RemoteBrokerOptions } from '../remote/options.js'
 import { APPEND } from './append.lua.js'
-import { LogCall } from './log-call.js'
 import { OPEN } from './open.lua.js'
 import { PRELUDE } from './prelude.lua.js'
 import { publishScriptOf } from './publish.lua.js'
-
-/** Options of a {@link RedisLog}; as in {@link ServerOptions}. */
-export interface RedisLogOptions extends HistoryOptions {
-  readonly brokerNamespace: string
-  readonly dedupeWindowMs: number
-  readonly dedupeMaxIds: number
-}
+import { LogCall } from './publisher.js'
 
 const EPOCH_BYTES = 4
 
@@ -45,14 +37,9 @@ export class RedisLog {
   /** When a link of this node last stopped to follow the log, by `performance.now()`. */
   followedUntilMs: number | undefined
   readonly #publishCommand: 'PUBLISH' | 'SPUBLISH'
-  readonly #options: RedisLogOptions
+  readonly #options: RemoteBrokerOptions
 
-  /** @returns `undefined` when nothing is logged */
-  static of(options: RedisLogOptions, isCluster: boolean): RedisLog | undefined {
-    return hasHistory(options) ? new RedisLog(options, isCluster) : undefined
-  }
-
-  private constructor(options: RedisLogOptions, isCluster: boolean) {
+  constructor(options: RemoteBrokerOptions, isCluster: boolean) {
     const { brokerNamespace: namespace } = options
     const name = isCluster ? `${namespace}/log:{${namespace}}` : `${namespace}/log`
     this.#options = options
@@ -70,11 +57,8 @@ export class RedisLog {
 
   /** The script with which other programs publish. */
   get publishScript(): string {
-    return publishScriptOf({
-      channel: this.channel,
-      publishCommand: this.#publishCommand,
-      bounds: [...this.#bounds, ...(this.#idArguments ?? ['', ''])],
-    })
+    const bounds = [...this.#bounds, ...(this.#idArguments ?? ['', ''])]
+    return publishScriptOf(this.channel, this.#publishCommand, bounds)
   }
 
   /** Whether messages of this key go into the log. */

@@ -1,34 +1,28 @@
 import type { Redis } from 'ioredis'
 import { deferred } from '../../base/deferred.js'
-import type { Accepted } from '../../ports/broker.js'
-import type { LinkContext } from '../remote/link.js'
+import type { Position } from '../../ports/broker.js'
+import type { LinkEvents } from '../remote/link.js'
 import { Liveness } from '../remote/liveness.js'
-import type { RedisAddress, RedisHost } from './address.js'
-import { RedisConnection } from './connection.js'
+import type { RedisHost } from './address.js'
+import { RedisConnection, type RedisLinkOptions } from './connection.js'
 import { isPassing, isReply, redisError } from './error.js'
+import { LogLink } from './log-link.js'
 import { RedisPublisher } from './publisher.js'
 import { type ReceivedMessage, RedisSubscriber, type SubscriptionKind } from './subscriber.js'
 
 /** Options of a {@link RedisPair}. */
-export interface RedisPairOptions {
-  readonly address: RedisAddress
+export interface RedisPairOptions extends RedisLinkOptions {
   readonly host?: RedisHost
-  readonly context: LinkContext
-  readonly hideSecrets: (text: string) => string
   /** The server belongs to a cluster: channels are sharded. */
   readonly isShard: boolean
   /** Channel for the heartbeats of this node. */
   readonly heartbeatChannel: string
 }
 
-/** What a {@link RedisPair} reports. `lost` is the last report. */
-export interface RedisPairEvents {
+/** What a {@link RedisPair} reports, besides {@link LinkEvents}. `lost` is the last report. */
+export interface RedisPairEvents extends LinkEvents {
+  /** A message that does not come by the log. */
   message(message: ReceivedMessage): void
-  accepted(sequence: number): void
-  /** The log has stored a message, or knows its id. */
-  logged(sequence: number, accepted: Accepted): void
-  refused(sequence: number, cause: Error): void
-  lost(cause: Error): void
 }
 
 /**
@@ -38,9 +32,10 @@ export interface RedisPairEvents {
  * have lost its subscriptions, or lead to another server than the publishing one.
  */
 export class RedisPair {
-  readonly #subscriber: RedisSubscriber
+  readonly options: RedisPairOptions
   readonly publisher: RedisPublisher
-  readonly #options: RedisPairOptions
+  readonly log: LogLink | undefined
+  readonly #subscriber: RedisSubscriber
   readonly #events: RedisPairEvents
   readonly #publishing: RedisConnection
   readonly #subscribed: RedisConnection
@@ -58,7 +53,7 @@ export class RedisPair {
     events: RedisPairEvents,
     [publishing, subscribed]: readonly [RedisConnection, RedisConnection],
   ) {
-    this.#options = options
+    this.options = options
     this.#events = events
     this.#publishing = publishing
     this.#subscribed = subscribed
@@ -68,20 +63,8 @@ export class RedisPair {
       (message) => this.#deliver(message),
       (cause) => this.lose(cause),
     )
-    this.publisher = new RedisPublisher({
-      redis: publishing.redis,
-      node: options.context.node,
-      isShard: options.isShard,
-      answered: () => this.#publishingLiveness?.alive(),
-      failed: (cause) => this.lose(cause),
-      accepted: (sequence) => {
-        if (this.#isTelling) events.accepted(sequence)
-      },
-      logged: (sequence, accepted) => {
-        if (this.#isTelling) events.logged(sequence, accepted)
-      },
-      refused: (sequence, reply) => this.#refused(sequence, reply),
-    })
+    this.publisher = new RedisPublisher(this, publishing.redis)
+    if (options.log !== undefined) this.log = new LogLink(options.log, this, events)
     // A channel's slot has moved to another server, which now gets the messages.
     subscribed.redis.on('moved', () => this.lose(new Error('a slot of the cluster has moved')))
   }
@@ -91,12 +74,7 @@ export class RedisPair {
    * @throws as {@link LinkDriver.connect}
    */
   static async open(options: RedisPairOptions, events: RedisPairEvents, signal: AbortSignal): Promise<RedisPair> {
-    const { address, host, context, hideSecrets } = options
-    const connect = () =>
-      RedisConnection.open(
-        { address, name: `webmq-${context.node}`, hideSecrets, ...(host === undefined ? undefined : { host }) },
-        signal,
-      )
+    const connect = () => RedisConnection.open(options, options.host, signal)
     const [publishing, subscribed] = await Promise.allSettled([connect(), connect()])
     if (publishing.status === 'rejected' || subscribed.status === 'rejected') {
       for (const each of [publishing, subscribed]) if (each.status === 'fulfilled') each.value.destroy()
@@ -108,7 +86,7 @@ export class RedisPair {
       return pair
     } catch (error) {
       pair.destroy()
-      throw redisError(error, hideSecrets)
+      throw redisError(error, options.hideSecrets)
     }
   }
 
@@ -137,15 +115,33 @@ export class RedisPair {
    */
   async ask<T>(send: (redis: Redis) => Promise<T>): Promise<T> {
     const reply = await this.#answered(send(this.#publishing.redis))
-    this.#publishingLiveness?.alive()
+    this.alive()
     return reply
+  }
+
+  /** The server has answered over the publishing connection: a sign of life. */
+  alive(): void {
+    this.#publishingLiveness?.alive()
+  }
+
+  /** The server has accepted a message. @param duplicateOf As in {@link LinkEvents.confirmed}. */
+  confirmed(sequence: number, duplicateOf?: Position): void {
+    if (this.#isTelling) this.#events.confirmed(sequence, false, duplicateOf)
+  }
+
+  /** The server has refused a message, with this reply. */
+  refused(sequence: number, reply: Error): void {
+    if (!this.#isTelling) return
+    if (isPassing(reply)) this.lose(reply)
+    else this.#events.refused(sequence, redisError(reply, this.options.hideSecrets))
   }
 
   /** Gives the pair up. */
   lose(cause: unknown): void {
     if (!this.#isTelling) return
     this.#stopTelling()
-    this.#events.lost(redisError(cause, this.#options.hideSecrets))
+    this.log?.stop()
+    this.#events.lost(redisError(cause, this.options.hideSecrets))
   }
 
   async #answered<T>(reply: Promise<T>): Promise<T> {
@@ -153,12 +149,12 @@ export class RedisPair {
       return await reply
     } catch (error) {
       if (isReply(error) && isPassing(error)) this.lose(error)
-      throw redisError(error, this.#options.hideSecrets)
+      throw redisError(error, this.options.hideSecrets)
     }
   }
 
   async #begin(signal: AbortSignal): Promise<void> {
-    const { heartbeatChannel, isShard } = this.#options
+    const { heartbeatChannel, isShard } = this.options
     const aborted = deferred<never>()
     signal.addEventListener('abort', () => aborted.reject(signal.reason), { once: true })
     const ended = Promise.race([this.#publishing.ended, this.#subscribed.ended]).then((cause) => {
@@ -176,7 +172,7 @@ export class RedisPair {
   }
 
   #watch(): void {
-    const { heartbeatMs: intervalMs } = this.#options.context
+    const { heartbeatMs: intervalMs } = this.options.context
     const probe = () => this.#loseIfFails(this.#sendHeartbeat())
     const livenessOf = (name: string) =>
       new Liveness({ intervalMs, probe, silent: (detail) => this.lose(new Error(`the ${name} connection: ${detail}`)) })
@@ -190,7 +186,7 @@ export class RedisPair {
   }
 
   async #sendHeartbeat(): Promise<void> {
-    const { heartbeatChannel, isShard } = this.#options
+    const { heartbeatChannel, isShard } = this.options
     await this.ask((redis) => (isShard ? redis.spublish(heartbeatChannel, '') : redis.publish(heartbeatChannel, '')))
   }
 
@@ -204,13 +200,7 @@ export class RedisPair {
     this.#subscribedLiveness?.alive()
     const { channel, payload } = message
     if (payload.length === 0 && channel.equals(this.#heartbeatChannel)) this.#heartbeat.resolve()
-    else if (this.#isTelling) this.#events.message(message)
-  }
-
-  #refused(sequence: number, reply: Error): void {
-    if (!this.#isTelling) return
-    if (isPassing(reply)) this.lose(reply)
-    else this.#events.refused(sequence, redisError(reply, this.#options.hideSecrets))
+    else if (this.#isTelling && this.log?.take(message) !== true) this.#events.message(message)
   }
 
   #stopTelling(): void {

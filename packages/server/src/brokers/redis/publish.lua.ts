@@ -1,22 +1,19 @@
 import { APPEND } from './append.lua.js'
 import { PRELUDE } from './prelude.lua.js'
 
-/** The arguments of {@link APPEND} that are the same for all messages. */
-export interface PublishScriptOptions {
-  readonly channel: string
-  readonly publishCommand: 'PUBLISH' | 'SPUBLISH'
-  /** From MAX_MESSAGES on. */
-  readonly bounds: readonly string[]
-}
-
 /**
  * Makes the script with which other programs publish to logged keys. The log holds it, so they need nothing else:
  *
  *     EVAL <script> 1 <log> <key> <payload> [<message id>]
  *
  * Returns the position; with ` duplicate` behind it when the log has the message id.
+ * @param bounds The arguments of {@link APPEND} that are the same for all messages, from MAX_MESSAGES on.
  */
-export function publishScriptOf({ channel, publishCommand, bounds }: PublishScriptOptions): string {
+export function publishScriptOf(
+  channel: string,
+  publishCommand: 'PUBLISH' | 'SPUBLISH',
+  bounds: readonly string[],
+): string {
   const texts = ['', channel, publishCommand].map((each) => JSON.stringify(each)).join(', ')
   return `${HEAD}
 local ARGV = { ${texts}, '', ${bounds.map((each) => JSON.stringify(each)).join(', ')}, envelope, ID }

@@ -1,26 +1,8 @@
 import type { ChainableCommander, Redis } from 'ioredis'
-import type { Accepted } from '../../ports/broker.js'
 import { encodeEnvelope } from '../remote/envelope.js'
 import type { LinkMessage } from '../remote/link.js'
 import { isReply } from './error.js'
-import { LogCall } from './log-call.js'
-
-/** What a {@link RedisPublisher} works with. */
-export interface RedisPublisherOptions {
-  readonly redis: Redis
-  readonly node: string
-  /** Publishes with SPUBLISH, for a cluster. */
-  readonly isShard: boolean
-  /** The server has answered: a sign of life. */
-  answered(): void
-  accepted(sequence: number): void
-  /** The script has stored a message, or knows its id. */
-  logged(sequence: number, accepted: Accepted): void
-  /** An answer that nobody expects, or an error of the library: the messages stay unanswered. */
-  failed(cause: unknown): void
-  /** The server has refused a message, with this reply. */
-  refused(sequence: number, reply: Error): void
-}
+import type { RedisPair } from './pair.js'
 
 /** A message for a channel. */
 interface ChannelMessage {
@@ -36,17 +18,19 @@ const MAX_PIPELINE_BYTES = 262_144
 
 /** Publishes over one connection. All messages of a turn go out in one pipeline, which is one write. */
 export class RedisPublisher {
-  readonly #options: RedisPublisherOptions
+  readonly #pair: RedisPair
+  readonly #redis: Redis
   #waiting: Outgoing[] = []
   readonly #flush = () => this.#send()
 
-  constructor(options: RedisPublisherOptions) {
-    this.#options = options
+  constructor(pair: RedisPair, redis: Redis) {
+    this.#pair = pair
+    this.#redis = redis
   }
 
   /** @param key Given when the channel does not tell the key; the envelope then holds it. */
   publish(channel: string, message: LinkMessage, key?: string): void {
-    const envelope = encodeEnvelope(this.#options.node, message, key)
+    const envelope = encodeEnvelope(this.#pair.options.context.node, message, key)
     this.#add({ channel, envelope, sequence: message.sequence })
   }
 
@@ -54,7 +38,7 @@ export class RedisPublisher {
   append(createCall: () => LogCall, message: LinkMessage): void {
     const last = this.#waiting.at(-1)
     const call = last instanceof LogCall && last.hasRoom ? last : createCall()
-    call.add(message, encodeEnvelope(this.#options.node, message, message.key))
+    call.add(message, encodeEnvelope(this.#pair.options.context.node, message, message.key))
     if (call !== last) this.#add(call)
   }
 
@@ -79,13 +63,13 @@ export class RedisPublisher {
     if (batch.length > 0) this.#sendGuarded(batch)
   }
 
-  /** A rejection that nobody handles would end the process. */
+  /** It rejects for an answer that nobody expects, or an error of the library: the messages stay unanswered. */
   #sendGuarded(batch: readonly Outgoing[]): void {
-    this.#sendBatch(batch).catch((cause: unknown) => this.#options.failed(cause))
+    this.#sendBatch(batch).catch((cause: unknown) => this.#pair.lose(cause))
   }
 
   async #sendBatch(batch: readonly Outgoing[]): Promise<void> {
-    const { redis, answered } = this.#options
+    const redis = this.#redis
     const [first] = batch
     if (batch.length === 1 && first !== undefined) {
       // A pipeline for one bundle per turn took half of the fan-out to 10 connections (ADR 13).
@@ -93,14 +77,14 @@ export class RedisPublisher {
         (reply) => [null, reply] as const,
         (error: Error) => [error, undefined] as const,
       )
-      answered()
+      this.#pair.alive()
       this.#settle(first, result)
       return
     }
     const pipeline = redis.pipeline()
     for (const outgoing of batch) void this.#command(pipeline, outgoing)
     const results = (await pipeline.exec()) ?? []
-    answered()
+    this.#pair.alive()
     for (let index = 0; index < results.length; index++) this.#settle(batch[index], results[index])
   }
 
@@ -109,7 +93,7 @@ export class RedisPublisher {
   #command(commander: Redis | ChainableCommander, outgoing: Outgoing): unknown {
     if (outgoing instanceof LogCall) return outgoing.send(commander)
     const { channel, envelope } = outgoing
-    return this.#options.isShard ? commander.spublish(channel, envelope) : commander.publish(channel, envelope)
+    return this.#pair.options.isShard ? commander.spublish(channel, envelope) : commander.publish(channel, envelope)
   }
 
   #settle(outgoing: Outgoing | undefined, result: readonly [error: Error | null, reply: unknown] | undefined): void {
@@ -121,12 +105,78 @@ export class RedisPublisher {
   }
 
   #accepted(outgoing: Outgoing, reply: unknown): void {
-    if (outgoing instanceof LogCall) outgoing.accepted(String(reply), this.#options.logged)
-    else this.#options.accepted(outgoing.sequence)
+    if (outgoing instanceof LogCall) outgoing.accepted(String(reply), this.#pair)
+    else this.#pair.confirmed(outgoing.sequence)
   }
 
   #refused(outgoing: Outgoing, reply: Error): void {
     const sequences = outgoing instanceof LogCall ? outgoing.sequences : [outgoing.sequence]
-    for (const sequence of sequences) this.#options.refused(sequence, reply)
+    for (const sequence of sequences) this.#pair.refused(sequence, reply)
+  }
+}
+
+/** The constant part of a link's calls. */
+export interface LogCallOptions {
+  /** SHA-1 of the script that appends. */
+  readonly sha: string
+  readonly keys: readonly string[]
+  /** The arguments that are the same for all calls, without those about ids. */
+  readonly constantArguments: readonly string[]
+  /** Window and number of the message ids that the log remembers; `undefined`: none. */
+  readonly idArguments: readonly [windowMs: string, maxIds: string] | undefined
+}
+
+/** Most messages of one call. A script blocks Redis, 3 to 6 us per message. */
+const MAX_MESSAGES = 64
+const MAX_BYTES = 262_144
+
+/** One EVALSHA that appends messages to the log, in their order. */
+export class LogCall {
+  readonly #options: LogCallOptions
+  readonly #sequences: number[] = []
+  /** Envelope and id of each message, alternating. */
+  readonly #messageArguments: (Buffer | string)[] = []
+  #hasIds = false
+  #byteCount = 0
+
+  constructor(options: LogCallOptions) {
+    this.#options = options
+  }
+
+  get hasRoom(): boolean {
+    return this.#sequences.length < MAX_MESSAGES && this.#byteCount < MAX_BYTES
+  }
+
+  /** Bytes of all envelopes. */
+  get byteCount(): number {
+    return this.#byteCount
+  }
+
+  get sequences(): readonly number[] {
+    return this.#sequences
+  }
+
+  add({ sequence, messageId }: LinkMessage, envelope: Buffer): void {
+    const id = this.#options.idArguments === undefined ? '' : (messageId ?? '')
+    this.#sequences.push(sequence)
+    this.#messageArguments.push(envelope, id)
+    this.#hasIds ||= id !== ''
+    this.#byteCount += envelope.length
+  }
+
+  send(commander: Redis | ChainableCommander): unknown {
+    const { sha, keys, constantArguments, idArguments } = this.#options
+    const ids = (this.#hasIds ? idArguments : undefined) ?? ['', '']
+    return commander.evalsha(sha, keys.length, ...keys, ...constantArguments, ...ids, ...this.#messageArguments)
+  }
+
+  /** Reads `<epoch> <first offset> [<offset of the first message with that id>,…]`. */
+  accepted(answer: string, pair: RedisPair): void {
+    const [epoch = '', , known] = answer.split(' ')
+    const duplicates = known?.split(',')
+    for (const [index, sequence] of this.#sequences.entries()) {
+      const first = duplicates?.[index] ?? ''
+      pair.confirmed(sequence, first === '' ? undefined : { epoch, offset: Number(first) })
+    }
   }
 }

@@ -15,10 +15,9 @@ import {
   type ReadResult,
 } from '../../ports/broker.js'
 import type { BrokerStats } from '../../ports/broker-stats.js'
-import { duplicateOf } from '../dedupe/publish-ids.js'
 import { Bindings } from './bindings.js'
 import { EPHEMERAL_KEY } from './ephemeral.js'
-import type { Link, LinkDriver, LinkEvents, LinkSource } from './link.js'
+import type { Link, LinkDriver, LinkEvents } from './link.js'
 import { LinkKeeper } from './link-keeper.js'
 import { LogReplica } from './log-replica.js'
 import type { RemoteBrokerOptions } from './options.js'
@@ -67,21 +66,13 @@ export class RemoteBroker implements Broker {
     this.#options = options
     this.#bindings = new Bindings(options.brokerTimeoutMs)
     this.#receiver = new Receiver(options)
-    this.#pending = new PendingPublishes({
-      maxBytes: options.brokerMaxPendingBytes,
-      timeoutMs: options.brokerTimeoutMs,
-      confirmsByLog: driver.confirmsByLog === true,
-      reason: () => `${driver.name} at ${driver.address} is ${this.#status}`,
-    })
-    this.#log = driver.capabilities.history ? this.#createLog(options) : undefined
-    if (this.#log !== undefined) this.#bindings.keep(EPHEMERAL_KEY)
-    this.#publishes = new Publishes({
-      log: this.#log,
-      pending: this.#pending,
-      takesBundles: driver.takesBundles,
-      dedupeWindowMs: options.dedupeWindowMs,
-      dedupeMaxIds: options.dedupeMaxIds,
-    })
+    this.#pending = new PendingPublishes(options, () => `${driver.name} at ${driver.address} is ${this.#status}`)
+    if (driver.capabilities.history) {
+      // Also to patterns that are logged in part: some may have gone live after they were told of the lost link.
+      this.#log = new LogReplica(options, this.#receiver, this.#pending, (reason) => this.#sink?.gap(reason))
+      this.#bindings.keep(EPHEMERAL_KEY)
+    }
+    this.#publishes = new Publishes(options, driver.takesBundles, this.#pending, this.#log)
   }
 
   async start(sink: BrokerSink): Promise<void> {
@@ -146,14 +137,10 @@ export class RemoteBroker implements Broker {
   }
 
   stats(): BrokerStats {
-    const { count, byteCount, acceptedCount, rejectedCount } = this.#pending
     const retained = this.#log?.retainedStats()
     return {
-      acceptedCount,
-      rejectedCount,
+      ...this.#pending.counts,
       ...this.#receiver.counts,
-      pendingCount: count,
-      pendingBytes: byteCount,
       lostCount: this.#lostCount,
       behindCount: this.#log?.behindCount ?? 0,
       ...(this.#log === undefined ? undefined : { log: this.#log.stats() }),
@@ -185,8 +172,10 @@ export class RemoteBroker implements Broker {
       deliver: (delivery) => {
         if (this.#isReceiving && isCurrent()) this.#receiver.deliver(delivery)
       },
-      confirmed: (sequence, isCumulative, accepted) => {
-        if (isCurrent()) this.#pending.confirm(sequence, isCumulative, accepted)
+      confirmed: (sequence, isCumulative, duplicateOf) => {
+        if (!isCurrent()) return
+        if (duplicateOf === undefined) this.#pending.confirm(sequence, isCumulative)
+        else void this.#log?.confirmDuplicate(sequence, duplicateOf)
       },
       refused: (sequence, cause) => {
         if (isCurrent()) this.#pending.refuse(sequence, cause)
@@ -207,43 +196,6 @@ export class RemoteBroker implements Broker {
     if (!isFirst) this.#sink?.gap('broker-lost', (pattern) => !this.#covers(pattern))
     this.#isReceiving = true
     await this.#log?.follow(link)
-  }
-
-  #createLog(options: RemoteBrokerOptions): LogReplica {
-    return new LogReplica(options, {
-      added: (delivery, position, wasDelivered) => {
-        this.#receiver.countLogged(false)
-        // Before the sender can send it again.
-        this.#confirmOwn(delivery.source, { position, isDuplicate: false })
-        if (!wasDelivered) this.#receiver.deliverLogged(delivery, position)
-      },
-      duplicate: ({ source }, position) => {
-        this.#receiver.countLogged(true)
-        // The same message, resent, or another message with its id.
-        this.#confirmOwn(source, duplicateOf(position))
-      },
-      refused: (message, position, source) => {
-        this.#receiver.countLogged(false)
-        this.#confirmOwn(source, { position, isDuplicate: false })
-        this.#receiver.refused(message)
-      },
-      copy: async ({ key, payload, isBinary, offset, attributes }) => {
-        this.#assertStarted()
-        await this.#pending.send({ key, payload, isBinary, attributes: { ...attributes, copyOf: offset } }, true)
-      },
-      copied: (source, position) => {
-        this.#receiver.countLogged(false)
-        this.#confirmOwn(source, { position, isDuplicate: false })
-        return this.#receiver.isOwn(source)
-      },
-      // Also to patterns that are logged in part: some may have gone live after they were told of the lost link.
-      gap: (reason) => this.#sink?.gap(reason),
-    })
-  }
-
-  /** A message of this node that is in the log was accepted. */
-  #confirmOwn(source: LinkSource | undefined, accepted: Accepted): void {
-    if (this.#receiver.isOwn(source)) this.#pending.confirm(source.sequence, false, accepted)
   }
 
   /** Reports the status first: a publish from its handler queues behind those that wait. */

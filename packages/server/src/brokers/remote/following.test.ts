@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { brokerOptions, historyOf, ListeningNode, messageIdOf } from 'webmq-conformance'
 import type { BrokerSink, BrokerStatus, InboundMessage, Position, RefusedMessage } from '../../ports/broker.js'
@@ -440,9 +441,21 @@ describe('a RemoteBroker with history', () => {
     const publishes = [1, 2].map(() => broker.publish({ key: 'chat.1', payload, isBinary: false }))
     expect(link.sent.map(({ isLogged }) => isLogged)).toEqual([true, true])
     const position = { epoch: 'e', offset: 4 }
-    link.events.confirmed(1, false, { position, isDuplicate: true })
+    const answers: unknown[] = []
+    for (const publish of publishes) void Promise.resolve(publish).then((answer) => answers.push(answer))
+    link.events.confirmed(1, false, position)
     link.events.confirmed(2, true)
-    expect(await Promise.all(publishes)).toEqual([{ position, isDuplicate: true }, { isDuplicate: false }])
+    link.append('b')
+    await setTimeout(0)
+    // Neither message 4 nor the second publish has come by the log.
+    expect(answers).toEqual([])
+    link.append('c', { offset: 4 })
+    link.append('a', { offset: 5, node: link.node, sequence: 2 })
+    await Promise.all(publishes)
+    expect(answers).toEqual([
+      { position: { epoch: 'e', offset: 5 }, isDuplicate: false },
+      { position, isDuplicate: true },
+    ])
   })
 
   it('bundles only what is not logged', async () => {

@@ -1,5 +1,5 @@
 import type { MessageAttributes } from '../../ports/attributes.js'
-import type { Accepted, BrokerCapabilities, Position } from '../../ports/broker.js'
+import type { BrokerCapabilities, Position } from '../../ports/broker.js'
 
 /** A message that the broker has not accepted yet, as a {@link Link} gets it. */
 export interface LinkMessage {
@@ -110,10 +110,11 @@ export interface LinkEvents {
    */
   deliver(delivery: LinkDelivery): void
   /**
-   * The broker has accepted this message, or all messages up to it.
-   * @param accepted The broker's answer to this message.
+   * The broker has accepted this message, or all messages up to it. One that was logged counts as accepted when this node
+   * receives it from the log, so that its publisher can read from its position.
+   * @param duplicateOf The broker has not logged this message: the one at this position of the log has its id.
    */
-  confirmed(sequence: number, isCumulative: boolean, accepted?: Accepted): void
+  confirmed(sequence: number, isCumulative: boolean, duplicateOf?: Position): void
   /** The broker has refused this message and would refuse it again. */
   refused(sequence: number, cause: Error): void
   /** The broker stops taking messages, or takes them again. */
@@ -183,11 +184,6 @@ export interface LinkDriver {
   /** Name of the adapter, for example `rabbitmq`. */
   readonly name: string
   readonly capabilities: BrokerCapabilities
-  /**
-   * A logged message counts as accepted when this node receives it from the log, not when {@link LinkEvents.confirmed}
-   * reports it. For brokers whose confirmation does not tell the offset.
-   */
-  readonly confirmsByLog?: boolean
   /** Whether one message may carry several of the same key. `false` where other programs must see bare payloads. */
   readonly takesBundles: boolean
   /** The broker's address for logs and errors, without credentials. */

@@ -57,24 +57,24 @@ export class LogArrivals {
     const beganMs = performance.now()
     const limitMs = Math.min(MAX_ARRIVAL_MS, brokerTimeoutMs)
     const leftMs = () => Math.max(0, beganMs + limitMs - performance.now())
-    await this.#until(position.offset, limitMs * ASK_SHARE)
+    await this.until(position.offset, limitMs * ASK_SHARE)
     if (!isAhead(position)) return
     let end: Position | undefined
     const told = this.#endAskedSince(beganMs).then((answer) => {
       end = answer
     })
-    await Promise.race([told, this.#until(position.offset, leftMs())])
+    await Promise.race([told, this.until(position.offset, leftMs())])
     if (!isAhead(position)) return
     if (end?.epoch === position.epoch && end.offset < position.offset)
       throw new WebMQError('E_POSITION_INVALID', { detail: 'it is after the end of the log' })
-    await this.#until(position.offset, leftMs())
+    await this.until(position.offset, leftMs())
   }
 
   /** Resolves when the copy has the offset, when another log begins, or after `timeoutMs`. */
-  async #until(offset: number, timeoutMs: number): Promise<void> {
+  async until(offset: number, timeoutMs?: number): Promise<void> {
     const arrival = deferred()
     this.#offsets.set(arrival, offset)
-    await within(arrival.promise, timeoutMs)
+    await (timeoutMs === undefined ? arrival.promise : within(arrival.promise, timeoutMs))
     this.#offsets.delete(arrival)
   }
 

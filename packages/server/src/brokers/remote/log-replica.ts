@@ -1,50 +1,19 @@
 import { type GapReason, WebMQError } from 'webmq-client/protocol'
 import { deferred } from '../../base/deferred.js'
 import { within } from '../../base/within.js'
-import type { Position, Reader, ReadRange, ReadResult, RefusedMessage } from '../../ports/broker.js'
+import type { Accepted, Position, Reader, ReadRange, ReadResult, RefusedMessage } from '../../ports/broker.js'
 import type { LogStats, RetainedStats } from '../../ports/broker-stats.js'
-import type { HistoryOptions } from '../../ports/history-rules.js'
 import { inboundDefect, refusedMessage } from '../../ports/inbound-check.js'
-import { DuplicateFilter, type DuplicateFilterOptions } from '../dedupe/duplicate-filter.js'
+import { DuplicateFilter } from '../dedupe/duplicate-filter.js'
+import { duplicateOf } from '../dedupe/publish-ids.js'
 import { HistoryLog } from '../log/history-log.js'
 import type { RetainedMessage } from '../log/retained-set.js'
 import type { Fence, Link, LinkSource, LogFollower, LoggedDelivery } from './link.js'
 import { LogArrivals } from './log-arrivals.js'
+import type { RemoteBrokerOptions } from './options.js'
+import type { PendingPublishes } from './pending-publishes.js'
+import type { Receiver } from './receiver.js'
 import { RetainedCopies } from './retained-copies.js'
-
-/** Options of a {@link LogReplica}; as in {@link ServerOptions}. */
-export interface LogReplicaOptions extends HistoryOptions, DuplicateFilterOptions {
-  readonly maxPayloadBytes: number
-  readonly brokerTimeoutMs: number
-}
-
-/** What a {@link LogReplica} reports. */
-export interface LogReplicaEvents {
-  /**
-   * A message was added.
-   * @param wasDelivered This node has delivered it from the previous log.
-   */
-  added(delivery: LoggedDelivery, position: Position, wasDelivered: boolean): void
-  /**
-   * A message arrived that the log already has: resent, or published again under its id.
-   * @param position Of the first message with its id, if it has one.
-   */
-  duplicate(delivery: LoggedDelivery, position: Position | undefined): void
-  /**
-   * A message was not added: no listener may get it.
-   * @param source Of the message, if it has one.
-   */
-  refused(message: RefusedMessage, position: Position, source: LinkSource | undefined): void
-  /** Messages of logged patterns may be missing before the next message. */
-  gap(reason: GapReason): void
-  /** Logs a copy of a retained message. Resolves when the log has it. */
-  copy(message: RetainedMessage): Promise<unknown>
-  /**
-   * A copy arrived.
-   * @returns Whether this node has written it.
-   */
-  copied(source: LinkSource | undefined, position: Position): boolean
-}
 
 /**
  * `empty`: it has not followed the log since the node started. `copying`: messages that were logged before it began are
@@ -57,8 +26,10 @@ type ReplicaState = 'empty' | 'copying' | 'complete' | 'former'
  * memory.
  */
 export class LogReplica implements LogFollower {
-  readonly #options: LogReplicaOptions
-  readonly #events: LogReplicaEvents
+  readonly #options: RemoteBrokerOptions
+  readonly #receiver: Receiver
+  readonly #pending: PendingPublishes
+  readonly #onGap: (reason: GapReason) => void
   readonly #log: HistoryLog
   readonly #arrivals: LogArrivals
   #duplicates: DuplicateFilter
@@ -74,13 +45,21 @@ export class LogReplica implements LogFollower {
   /** Settles when the state is no longer `copying`. */
   #copied = deferred()
 
-  constructor(options: LogReplicaOptions, events: LogReplicaEvents) {
+  /** @param onGap Messages of logged patterns may be missing before the next message. */
+  constructor(
+    options: RemoteBrokerOptions,
+    receiver: Receiver,
+    pending: PendingPublishes,
+    onGap: (reason: GapReason) => void,
+  ) {
     this.#options = options
-    this.#events = events
+    this.#receiver = receiver
+    this.#pending = pending
+    this.#onGap = onGap
     this.#log = new HistoryLog(options)
     this.#arrivals = new LogArrivals({
       brokerTimeoutMs: options.brokerTimeoutMs,
-      isAhead: (position) => this.#state !== 'former' && this.#log.isAfterEnd(position),
+      isAhead: (position) => this.#isAhead(position),
       logEnd: () => this.#link?.logEnd?.(),
     })
     this.#duplicates = new DuplicateFilter(options)
@@ -88,7 +67,7 @@ export class LogReplica implements LogFollower {
       maxMessages: options.historyMaxMessages,
       maxBytes: options.historyMaxBytes,
       random: Math.random,
-      copy: (message) => events.copy(message),
+      copy: (message) => this.#copy(message),
     })
   }
 
@@ -134,6 +113,15 @@ export class LogReplica implements LogFollower {
     return position?.epoch === this.#log.position.epoch ? position : undefined
   }
 
+  /** The broker says that a message of this node has the id of the one at this position. */
+  async confirmDuplicate(sequence: number, position: Position): Promise<void> {
+    const isAhead = this.#isAhead(position)
+    if (isAhead) await this.#arrivals.until(position.offset)
+    // When another log has begun meanwhile, the message is sent into that one.
+    if (!isAhead || (position.epoch === this.#log.position.epoch && !this.#log.isAfterEnd(position)))
+      this.#pending.confirm(sequence, false, duplicateOf(position))
+  }
+
   /** The node starts: the next `follow` does not continue from before the last stop. */
   start(): void {
     this.#state = 'empty'
@@ -172,7 +160,7 @@ export class LogReplica implements LogFollower {
     // Positions of the same epoch may still come.
     if (isSameEpoch) this.#arrivals.arrived(start.offset)
     else this.#arrivals.giveUp()
-    if (hadBegun) this.#events.gap(reason)
+    if (hadBegun) this.#onGap(reason)
   }
 
   message(delivery: LoggedDelivery): void {
@@ -181,7 +169,10 @@ export class LogReplica implements LogFollower {
     if (this.#duplicates.has(delivery, timeMs)) {
       // To a node that never had the first copy, this is a message with a position.
       this.#skipTo(offset)
-      this.#events.duplicate(delivery, messageId === undefined ? undefined : this.#duplicates.positionOf(messageId))
+      this.#receiver.countLogged(true)
+      // The same message, resent, or another message with its id.
+      const first = messageId === undefined ? undefined : this.#duplicates.positionOf(messageId)
+      this.#confirmOwn(source, duplicateOf(first))
       return
     }
     const position = { epoch: this.#log.position.epoch, offset }
@@ -202,8 +193,11 @@ export class LogReplica implements LogFollower {
     // Clocks differ: a message from the future has no lag.
     this.#lagMs = Math.max(0, Date.now() - timeMs)
     this.#arrivals.arrived(offset)
+    this.#receiver.countLogged(false)
+    // Before the sender can send it again.
+    this.#confirmOwn(source, { position, isDuplicate: false })
     const wasDelivered = this.#formerDuplicates?.has(delivery, timeMs) === true
-    this.#events.added(delivery, position, wasDelivered)
+    if (!wasDelivered) this.#receiver.deliverLogged(delivery, position)
   }
 
   /** @param copyOf Offset of the message that it is a copy of. */
@@ -217,8 +211,9 @@ export class LogReplica implements LogFollower {
     const isCurrent =
       isPossible && this.#log.retained?.noteCopy({ key, payload, isBinary, offset: copyOf, attributes }, offset)
     this.#copies.logged(key, payload.length, offset)
-    const isOwn = this.#events.copied(source, position)
-    if (isOwn && isCurrent === false) this.#copies.outdated(key)
+    this.#receiver.countLogged(false)
+    this.#confirmOwn(source, { position, isDuplicate: false })
+    if (this.#receiver.isOwn(source) && isCurrent === false) this.#copies.outdated(key)
   }
 
   malformed(offset: number, detail: string, key?: string): void {
@@ -240,7 +235,7 @@ export class LogReplica implements LogFollower {
     this.#last = { offset, source: undefined }
     this.#log.fence(offset, timeMs, isComplete)
     this.#arrivals.arrived(offset)
-    if (!isComplete) this.#events.gap('broker-lost')
+    if (!isComplete) this.#onGap('broker-lost')
   }
 
   /**
@@ -281,6 +276,22 @@ export class LogReplica implements LogFollower {
     if (message.pattern === undefined) this.#log.skipTo(position.offset)
     else this.#log.refuse(position.offset, message.pattern)
     this.#arrivals.arrived(position.offset)
-    this.#events.refused(message, position, source)
+    this.#receiver.countLogged(false)
+    this.#confirmOwn(source, { position, isDuplicate: false })
+    this.#receiver.refused(message)
+  }
+
+  /** A message of this node that is in the log was accepted. */
+  #confirmOwn(source: LinkSource | undefined, accepted: Accepted): void {
+    if (this.#receiver.isOwn(source)) this.#pending.confirm(source.sequence, false, accepted)
+  }
+
+  async #copy({ key, payload, isBinary, offset, attributes }: RetainedMessage): Promise<void> {
+    if (this.#state === 'former') throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'it is not started' })
+    await this.#pending.send({ key, payload, isBinary, attributes: { ...attributes, copyOf: offset } }, true)
+  }
+
+  #isAhead(position: Position): boolean {
+    return this.#state !== 'former' && this.#log.isAfterEnd(position)
   }
 }

@@ -1,20 +1,10 @@
 import { WebMQError } from 'webmq-client/protocol'
 import { type Deferred, deferred } from '../../base/deferred.js'
 import type { Accepted, OutboundMessage } from '../../ports/broker.js'
+import { MAX_PENDING_MESSAGES } from '../dedupe/duplicate-filter.js'
 import type { Link, LinkMessage } from './link.js'
+import type { RemoteBrokerOptions } from './options.js'
 import { PayloadCopier } from './payload-copier.js'
-import { MAX_PENDING_MESSAGES } from './sequence-windows.js'
-
-/** Bounds of {@link PendingPublishes}. */
-export interface PendingPublishesOptions {
-  readonly maxBytes: number
-  /** Time that a message may wait. */
-  readonly timeoutMs: number
-  /** As {@link LinkDriver.confirmsByLog}. */
-  readonly confirmsByLog: boolean
-  /** Why messages are not accepted now; becomes part of the error. */
-  readonly reason: () => string
-}
 
 interface Pending {
   readonly message: LinkMessage
@@ -36,16 +26,16 @@ const ACCEPTED: Accepted = { isDuplicate: false }
  * are sent in this order over the current link, and wait while there is none or the broker is blocked.
  */
 export class PendingPublishes {
-  readonly #options: PendingPublishesOptions
+  /** Counters and gauges, as in {@link BrokerStats}. */
+  readonly counts = { acceptedCount: 0, rejectedCount: 0, pendingCount: 0, pendingBytes: 0 }
+  readonly #maxBytes: number
+  readonly #timeoutMs: number
+  readonly #reason: () => string
   /** From the oldest pending one, at `#head`. Settled entries are `undefined`. */
   #entries: (Pending | undefined)[] = []
   readonly #payloads = new PayloadCopier()
   #head = 0
   #headSequence = 1
-  #count = 0
-  #byteCount = 0
-  #acceptedCount = 0
-  #rejectedCount = 0
   #timer: NodeJS.Timeout | undefined
   #idle: Deferred<void> | undefined
   /** `undefined` until its bindings are live and the log is complete. */
@@ -54,24 +44,11 @@ export class PendingPublishes {
   /** Sequence of the last message that a link has sent. */
   #sentSequence = 0
 
-  constructor(options: PendingPublishesOptions) {
-    this.#options = options
-  }
-
-  get count(): number {
-    return this.#count
-  }
-
-  get byteCount(): number {
-    return this.#byteCount
-  }
-
-  get acceptedCount(): number {
-    return this.#acceptedCount
-  }
-
-  get rejectedCount(): number {
-    return this.#rejectedCount
+  /** @param reason Why messages are not accepted now; becomes part of the error. */
+  constructor(options: RemoteBrokerOptions, reason: () => string) {
+    this.#maxBytes = options.brokerMaxPendingBytes
+    this.#timeoutMs = options.brokerTimeoutMs
+    this.#reason = reason
   }
 
   get hasLink(): boolean {
@@ -135,25 +112,25 @@ export class PendingPublishes {
 
   #nextSequence(payloadBytes: number): number {
     const span = this.#entries.length - this.#head
-    const isFull = this.#byteCount + payloadBytes + MESSAGE_OVERHEAD_BYTES > this.#options.maxBytes
+    const { counts } = this
+    const isFull = counts.pendingBytes + payloadBytes + MESSAGE_OVERHEAD_BYTES > this.#maxBytes
     // The first message may have any size: a limit below the largest message must not stop everything.
-    if (span >= MAX_PENDING_MESSAGES || (this.#count > 0 && isFull)) {
-      this.#rejectedCount++
-      throw this.#unavailable(`${this.#count} messages, ${this.#byteCount} bytes wait for it`)
+    if (span >= MAX_PENDING_MESSAGES || (counts.pendingCount > 0 && isFull)) {
+      counts.rejectedCount++
+      throw this.#unavailable(`${counts.pendingCount} messages, ${counts.pendingBytes} bytes wait for it`)
     }
     return this.#headSequence + span
   }
 
   #add(message: LinkMessage, messageCount: number): Promise<Accepted> {
     const byteCount = message.payload.length + MESSAGE_OVERHEAD_BYTES
-    const { timeoutMs } = this.#options
-    const deadlineMs = performance.now() + timeoutMs
+    const deadlineMs = performance.now() + this.#timeoutMs
     const accepted = new Promise<Accepted>((resolve, reject) => {
       this.#entries.push({ message, messageCount, byteCount, deadlineMs, resolve, reject })
     })
-    this.#count += messageCount
-    this.#byteCount += byteCount
-    if (this.#timer === undefined) this.#awaitDeadline(timeoutMs)
+    this.counts.pendingCount += messageCount
+    this.counts.pendingBytes += byteCount
+    if (this.#timer === undefined) this.#awaitDeadline(this.#timeoutMs)
     if (this.#link !== undefined && !this.#isBlocked) this.#give(this.#link, message)
     return accepted
   }
@@ -167,7 +144,7 @@ export class PendingPublishes {
     for (let at = first; at <= sequence; at++) {
       const pending = accepted === undefined && this.#waitsForPosition(at) ? undefined : this.#take(at)
       if (pending === undefined) continue
-      this.#acceptedCount += pending.messageCount
+      this.counts.acceptedCount += pending.messageCount
       pending.resolve((at === sequence ? accepted : undefined) ?? ACCEPTED)
     }
     this.#settled()
@@ -177,7 +154,7 @@ export class PendingPublishes {
   refuse(sequence: number, cause: Error): void {
     const pending = this.#take(sequence)
     if (pending === undefined) return
-    this.#rejectedCount += pending.messageCount
+    this.counts.rejectedCount += pending.messageCount
     pending.reject(
       cause instanceof WebMQError
         ? cause
@@ -200,7 +177,7 @@ export class PendingPublishes {
 
   /** Resolves when nothing is pending. */
   idle(): Promise<void> {
-    if (this.#count === 0) return Promise.resolve()
+    if (this.counts.pendingCount === 0) return Promise.resolve()
     this.#idle ??= deferred()
     return this.#idle.promise
   }
@@ -224,7 +201,6 @@ export class PendingPublishes {
   }
 
   #waitsForPosition(sequence: number): boolean {
-    if (!this.#options.confirmsByLog) return false
     const at = sequence - this.#headSequence + this.#head
     return at >= this.#head && this.#entries[at]?.message.isLogged === true
   }
@@ -234,8 +210,8 @@ export class PendingPublishes {
     const pending = at < this.#head ? undefined : this.#entries[at]
     if (pending === undefined) return undefined
     this.#entries[at] = undefined
-    this.#count -= pending.messageCount
-    this.#byteCount -= pending.byteCount
+    this.counts.pendingCount -= pending.messageCount
+    this.counts.pendingBytes -= pending.byteCount
     return pending
   }
 
@@ -249,7 +225,7 @@ export class PendingPublishes {
       this.#entries = this.#entries.slice(this.#head)
       this.#head = 0
     }
-    if (this.#count > 0 || this.#idle === undefined) return
+    if (this.counts.pendingCount > 0 || this.#idle === undefined) return
     this.#idle.resolve()
     this.#idle = undefined
   }
@@ -267,12 +243,12 @@ export class PendingPublishes {
         this.#awaitDeadline(Math.ceil(deadlineMs - nowMs))
         return
       }
-      this.refuse(message.sequence, this.#unavailable(`no answer within ${this.#options.timeoutMs} ms`))
+      this.refuse(message.sequence, this.#unavailable(`no answer within ${this.#timeoutMs} ms`))
     }
   }
 
   #unavailable(detail: string): WebMQError {
     // The reason names the broker's address, which the cause keeps from clients.
-    return new WebMQError('E_BROKER_UNAVAILABLE', { detail, cause: new Error(this.#options.reason()) })
+    return new WebMQError('E_BROKER_UNAVAILABLE', { detail, cause: new Error(this.#reason()) })
   }
 }

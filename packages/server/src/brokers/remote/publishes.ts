@@ -4,26 +4,27 @@ import { duplicateOf, PublishIds } from '../dedupe/publish-ids.js'
 import { bundleEnd, encodeBundle } from './bundle.js'
 import { besideTheLog } from './ephemeral.js'
 import type { LogReplica } from './log-replica.js'
+import type { RemoteBrokerOptions } from './options.js'
 import type { PendingPublishes } from './pending-publishes.js'
-
-export interface PublishesContext {
-  /** Absent without history. */
-  readonly log: Pick<LogReplica, 'logs' | 'positionOf' | 'reserve'> | undefined
-  readonly pending: PendingPublishes
-  /** See {@link LinkDriver.takesBundles}. */
-  readonly takesBundles: boolean
-  readonly dedupeWindowMs: number
-  readonly dedupeMaxIds: number
-}
 
 /** The publishes of a node on their way to the link: each id once, logged messages with room for their key. */
 export class Publishes {
-  readonly #context: PublishesContext
   readonly #ids: PublishIds
+  readonly #takesBundles: boolean
+  readonly #pending: PendingPublishes
+  readonly #log: LogReplica | undefined
 
-  constructor(context: PublishesContext) {
-    this.#context = context
-    this.#ids = new PublishIds({ windowMs: context.dedupeWindowMs, maxIds: context.dedupeMaxIds })
+  /** @param takesBundles See {@link LinkDriver.takesBundles}. */
+  constructor(
+    options: RemoteBrokerOptions,
+    takesBundles: boolean,
+    pending: PendingPublishes,
+    log: LogReplica | undefined,
+  ) {
+    this.#ids = new PublishIds({ windowMs: options.dedupeWindowMs, maxIds: options.dedupeMaxIds })
+    this.#takesBundles = takesBundles
+    this.#pending = pending
+    this.#log = log
   }
 
   /** As {@link Broker.publish}. */
@@ -41,7 +42,7 @@ export class Publishes {
     try {
       for (let next = 0; next < messages.length; ) {
         const from = next
-        const end = this.#takesBundle(messages[from]) ? bundleEnd(messages, from) : from
+        const end = this.#isBundled(messages[from]) ? bundleEnd(messages, from) : from
         const to = Math.max(end, from + 1)
         const accepted = this.#publishRun(messages, from, to)
         waiting.push(Promise.resolve(accepted).then((accepted) => results.fill(accepted, from, to)))
@@ -59,15 +60,14 @@ export class Publishes {
   #publishRun(messages: readonly OutboundMessage[], from: number, to: number): Promise<Accepted> | Accepted {
     const first = messages[from] as OutboundMessage
     if (to - from === 1) return this.publish(first)
-    return this.#context.pending.sendBundle(first.key, encodeBundle(messages, from, to), to - from)
+    return this.#pending.sendBundle(first.key, encodeBundle(messages, from, to), to - from)
   }
 
   /** Pending messages that clients have meanwhile published through other nodes are not sent. */
   confirmLogged(): void {
-    const { pending } = this.#context
-    for (const { sequence, messageId } of pending.messagesAfter(0)) {
+    for (const { sequence, messageId } of this.#pending.messagesAfter(0)) {
       const accepted = messageId === undefined ? undefined : this.#inLog(messageId)
-      if (accepted !== undefined) pending.confirm(sequence, false, accepted)
+      if (accepted !== undefined) this.#pending.confirm(sequence, false, accepted)
     }
   }
 
@@ -76,12 +76,13 @@ export class Publishes {
    * not have to be asked.
    */
   #inLog(messageId: string): Accepted | undefined {
-    const position = this.#context.log?.positionOf(messageId)
+    const position = this.#log?.positionOf(messageId)
     return position === undefined ? undefined : duplicateOf(position)
   }
 
   #send(message: OutboundMessage): Promise<Accepted> {
-    const { log, pending } = this.#context
+    const log = this.#log
+    const pending = this.#pending
     const isLogged = log?.logs(message.key) === true
     if (isLogged && message.attributes?.isEphemeral === true) return pending.send(besideTheLog(message), false)
     const release = isLogged ? log?.reserve(message.key, message.payload.length) : undefined
@@ -95,7 +96,7 @@ export class Publishes {
   }
 
   /** A bundle has one position, and each message of the log needs its own. */
-  #takesBundle(message: OutboundMessage | undefined): boolean {
-    return this.#context.takesBundles && message !== undefined && this.#context.log?.logs(message.key) !== true
+  #isBundled(message: OutboundMessage | undefined): boolean {
+    return this.#takesBundles && message !== undefined && this.#log?.logs(message.key) !== true
   }
 }

@@ -5,17 +5,11 @@ import { decodeBundle } from './bundle.js'
 import { EPHEMERAL_KEY, unwrapped } from './ephemeral.js'
 import type { LinkDelivery, LinkSource } from './link.js'
 
-/** Counters of a {@link Receiver}; as in {@link BrokerStats}. */
-export interface ReceiverCounts {
-  receivedCount: number
-  surplusCount: number
-  malformedCount: number
-}
-
 /** Delivers each message that arrives over the links once, and counts messages that nobody wanted. */
 export class Receiver {
+  /** As in {@link BrokerStats}. */
+  readonly counts = { receivedCount: 0, surplusCount: 0, malformedCount: 0 }
   readonly #options: DuplicateFilterOptions
-  readonly #counts: ReceiverCounts = { receivedCount: 0, surplusCount: 0, malformedCount: 0 }
   #duplicates: DuplicateFilter
   #node = ''
   #sink: BrokerSink | undefined
@@ -23,10 +17,6 @@ export class Receiver {
   constructor(options: DuplicateFilterOptions) {
     this.#options = options
     this.#duplicates = new DuplicateFilter(options)
-  }
-
-  get counts(): Readonly<ReceiverCounts> {
-    return this.#counts
   }
 
   /** @param node As in {@link LinkContext}. */
@@ -58,11 +48,11 @@ export class Receiver {
       this.#deliverBundle(delivery, source)
       return
     }
-    this.#counts.receivedCount++
+    this.counts.receivedCount++
     const nowMs = messageId === undefined ? 0 : performance.now()
     if (!this.#duplicates.has(delivery, nowMs) && this.#give(delivery, undefined))
       this.#duplicates.note(delivery, nowMs)
-    else this.#counts.surplusCount++
+    else this.counts.surplusCount++
   }
 
   /** A message of the log that is new on this node. */
@@ -72,14 +62,14 @@ export class Receiver {
 
   /** Counts a message of the log. */
   countLogged(isDuplicate: boolean): void {
-    this.#counts.receivedCount++
-    if (isDuplicate) this.#counts.surplusCount++
+    this.counts.receivedCount++
+    if (isDuplicate) this.counts.surplusCount++
   }
 
   /** A link has dropped a message. */
   surplus(): void {
-    this.#counts.receivedCount++
-    this.#counts.surplusCount++
+    this.counts.receivedCount++
+    this.counts.surplusCount++
   }
 
   /** As {@link LinkEvents.malformed}. */
@@ -89,7 +79,7 @@ export class Receiver {
 
   /** A message arrived that no listener may get. */
   refused(message: RefusedMessage): void {
-    if (message.reason === 'malformed') this.#counts.malformedCount++
+    if (message.reason === 'malformed') this.counts.malformedCount++
     this.#sink?.refused(message)
   }
 
@@ -97,7 +87,7 @@ export class Receiver {
     const message = unwrapped(delivery)
     if (message !== undefined) this.#deliver(message)
     else {
-      this.#counts.receivedCount++
+      this.counts.receivedCount++
       this.malformed('an ephemeral message without its key')
     }
   }
@@ -110,7 +100,7 @@ export class Receiver {
 
   #deliverBundle({ key, payload }: LinkDelivery, source: LinkSource): void {
     const messages = decodeBundle(key, payload)
-    this.#counts.receivedCount += messages?.length ?? 1
+    this.counts.receivedCount += messages?.length ?? 1
     if (messages === undefined) {
       this.malformed('a bundle that is cut short, or too large', key)
       return
@@ -120,6 +110,6 @@ export class Receiver {
       for (const message of messages) if (this.#sink?.deliver(message) === true) wantedCount++
     }
     if (wantedCount > 0) this.#duplicates.note({ source }, 0)
-    this.#counts.surplusCount += messages.length - wantedCount
+    this.counts.surplusCount += messages.length - wantedCount
   }
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { MAX_PENDING_MESSAGES, SequenceWindows } from './sequence-windows.js'
+import { MAX_PENDING_MESSAGES, SequenceWindows } from './duplicate-filter.js'
 
 /** Notes a message; whether it was noted before. */
 function noteIn(windows: SequenceWindows, node: string, sequence: number): boolean {
