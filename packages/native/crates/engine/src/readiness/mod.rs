@@ -109,5 +109,5 @@ pub(crate) fn stand_by(nudge: &Nudge, poller: Option<&Poller>, timeout: Option<D
 }
 
 #[cfg(test)]
-#[path = "readiness_test.rs"]
+#[path = "poller_test.rs"]
 mod tests;
