@@ -1,5 +1,6 @@
 import { refusalOf, type WebMQError } from 'webmq-client/protocol'
 import type { Deadlines } from '../base/deadlines.js'
+import { LogPace } from '../base/log-pace.js'
 import type { Logger } from '../base/logger.js'
 import type { MaybePromise } from '../base/maybe-promise.js'
 import { NonsenseError } from './answers.js'
@@ -43,8 +44,7 @@ const LOG_INTERVAL_MS = 1_000
 export class Chain<Request extends object> {
   readonly #context: ChainContext<Request>
   readonly #counts: Record<HookOutcome, number> = { ok: 0, refused: 0, failed: 0 }
-  #loggedAtMs = Number.NEGATIVE_INFINITY
-  #unloggedCount = 0
+  readonly #pace = new LogPace(LOG_INTERVAL_MS)
   /** Gets the time that each question took; absent: nobody measures. */
   onTime: ((name: HookName, durationMs: number) => void) | undefined
 
@@ -138,14 +138,8 @@ export class Chain<Request extends object> {
 
   #log(err: unknown, source: string, request: Request): void {
     const { logger, name, describe } = this.#context
-    const nowMs = performance.now()
-    if (nowMs < this.#loggedAtMs + LOG_INTERVAL_MS) {
-      this.#unloggedCount++
-      return
-    }
-    const others = this.#unloggedCount
-    this.#loggedAtMs = nowMs
-    this.#unloggedCount = 0
+    const others = this.#pace.take()
+    if (others === undefined) return
     logger.error({ hook: name, source, ...describe(request), err, others }, 'a hook failed')
   }
 }

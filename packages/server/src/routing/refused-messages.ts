@@ -1,3 +1,4 @@
+import { LogPace } from '../base/log-pace.js'
 import type { Logger } from '../base/logger.js'
 import type { InboundMessage, RefusalReason, RefusedMessage } from '../ports/broker.js'
 import { inboundDefect, refusedMessage } from '../ports/inbound-check.js'
@@ -23,8 +24,7 @@ export class RefusedMessages {
   readonly #context: RefusedMessagesContext
   readonly #now: () => number
   readonly #counts: Record<RefusalReason, number> = { malformed: 0, 'too-large': 0, failed: 0 }
-  #loggedAtMs = Number.NEGATIVE_INFINITY
-  #unloggedCount = 0
+  readonly #pace = new LogPace(LOG_INTERVAL_MS)
 
   constructor(context: RefusedMessagesContext) {
     this.#context = context
@@ -71,14 +71,8 @@ export class RefusedMessages {
   }
 
   #log(reason: RefusalReason, pattern: string | undefined, detail: string): void {
-    const nowMs = this.#now()
-    if (nowMs < this.#loggedAtMs + LOG_INTERVAL_MS) {
-      this.#unloggedCount++
-      return
-    }
-    const others = this.#unloggedCount
-    this.#loggedAtMs = nowMs
-    this.#unloggedCount = 0
+    const others = this.#pace.take(1, this.#now())
+    if (others === undefined) return
     const key = pattern?.slice(0, MAX_LOGGED_CHARS)
     this.#context.logger.warn(
       { reason, ...(key === undefined ? {} : { key }), detail: detail.slice(0, MAX_LOGGED_CHARS), others },

@@ -1,4 +1,5 @@
 import { ERRORS, type ErrorCode, type ErrorSpec } from 'webmq-client/protocol'
+import { LogPace } from '../base/log-pace.js'
 import type { Logger } from '../base/logger.js'
 import type { Actor } from '../identity/actor.js'
 import type { Observer } from '../observing/observer.js'
@@ -28,17 +29,15 @@ const TOKEN_CODES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 
 /** Logs what an operator should look at: limits that are reached, refused tokens, slow consumers. */
 export function incidentLog({ logger, now }: IncidentLogContext): Observer {
-  const kinds = new Map<string, { loggedAtMs: number; others: number }>()
+  const paces = new Map<string, LogPace>()
   const log = (kind: string, message: string, fields: () => object) => {
-    const known = kinds.get(kind)
-    if (known !== undefined && now() - known.loggedAtMs < LOG_INTERVAL_MS) {
-      known.others++
-      return
-    }
-    kinds.set(kind, { loggedAtMs: now(), others: 0 })
+    const pace = paces.get(kind) ?? new LogPace(LOG_INTERVAL_MS)
+    paces.set(kind, pace)
+    const others = pace.take(1, now())
+    if (others === undefined) return
     // Every page that was left open over night comes back with an expired token.
     const level = kind === 'E_TOKEN_EXPIRED' ? 'info' : 'warn'
-    logger[level]({ ...fields(), others: known?.others ?? 0 }, message)
+    logger[level]({ ...fields(), others }, message)
   }
   return {
     refused: (session, action, code) => {

@@ -1,4 +1,5 @@
 import { matches } from 'webmq-client/protocol'
+import { LogPace } from '../../base/log-pace.js'
 import type { Logger } from '../../base/logger.js'
 import { within } from '../../base/within.js'
 import type { Actor } from '../../identity/actor.js'
@@ -49,8 +50,7 @@ export class Webhook {
   }
   #openCount = 0
   #ignoredCount = 0
-  #unloggedCount = 0
-  #loggedAtMs = Number.NEGATIVE_INFINITY
+  readonly #pace = new LogPace(LOG_INTERVAL_MS)
 
   constructor(options: WebhookOptions, logger: Pick<Logger, 'warn' | 'info'>) {
     const {
@@ -141,11 +141,7 @@ export class Webhook {
   }
 
   #log(fields: object, count: number, message: string): void {
-    this.#unloggedCount += count
-    const nowMs = performance.now()
-    if (nowMs < this.#loggedAtMs + LOG_INTERVAL_MS) return
-    this.#loggedAtMs = nowMs
-    this.#logger.warn({ url: this.#url, ...fields, count: this.#unloggedCount }, message)
-    this.#unloggedCount = 0
+    const others = this.#pace.take(count)
+    if (others !== undefined) this.#logger.warn({ url: this.#url, ...fields, count: others + count }, message)
   }
 }

@@ -1,6 +1,7 @@
 import { closeSync, openSync } from 'node:fs'
 import pino from 'pino'
 import { type ErrorCode, WebMQError } from 'webmq-client/protocol'
+import { LogPace } from '../../base/log-pace.js'
 import { hideTokens, type Logger } from '../../base/logger.js'
 import { within } from '../../base/within.js'
 import type { Actor, Door } from '../../identity/actor.js'
@@ -73,7 +74,7 @@ export class AuditLog {
   #stream: ReturnType<typeof pino.destination> | undefined
   #writtenCount = 0
   #droppedCount = 0
-  #errorLoggedMs = Number.NEGATIVE_INFINITY
+  readonly #errorPace = new LogPace(ERROR_LOG_INTERVAL_MS)
 
   constructor(options: AuditLogOptions) {
     this.#options = options
@@ -183,19 +184,12 @@ export class AuditLog {
   }
 
   #failed(err: unknown): void {
-    if (this.#now() - this.#errorLoggedMs < ERROR_LOG_INTERVAL_MS) return
-    this.#errorLoggedMs = this.#now()
-    this.#options.logger.error({ err }, 'the audit log cannot be written')
+    if (this.#errorPace.take() !== undefined) this.#options.logger.error({ err }, 'the audit log cannot be written')
   }
 }
 
 function whoOf({ door, id, userId, address }: Actor): Who {
-  return {
-    door,
-    ...(id === '' ? undefined : { session: id }),
-    ...(userId === undefined ? undefined : { user: userId }),
-    ...(address === '' ? undefined : { address }),
-  }
+  return { door, session: id || undefined, user: userId, address: address || undefined }
 }
 
 /** `session <id>` or `address <ip>`; an empty text stands for all that could not be counted. */

@@ -180,10 +180,6 @@ export class BrokerWatch {
 
   #fields(): object {
     const { broker, address } = this.#context
-    return {
-      broker: broker.name,
-      ...(address === undefined ? {} : { address }),
-      ...(this.#reason === undefined ? {} : { reason: this.#reason }),
-    }
+    return { broker: broker.name, address, reason: this.#reason }
   }
 }
