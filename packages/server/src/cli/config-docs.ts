@@ -120,13 +120,13 @@ function describeEntries(spec: ListOption): string {
 }
 
 /** Breaks a paragraph between words, but not within code. @param indent Begins every line but the first. */
-function wrap(text: string, indent = ''): string {
+export function wrap(text: string, indent = '', maxLineChars = MAX_LINE_CHARS): string {
   const words = text.match(/(?:`[^`]*`|[^\s`])+/g) ?? []
   const lines: string[] = []
   for (const word of words) {
     const line = lines.at(-1)
     if (line === undefined) lines.push(word)
-    else if (line.length + 1 + word.length > MAX_LINE_CHARS) lines.push(indent + word)
+    else if (line.length + 1 + word.length > maxLineChars) lines.push(indent + word)
     else lines[lines.length - 1] = `${line} ${word}`
   }
   return lines.join('\n')

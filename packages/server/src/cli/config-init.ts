@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { DOCS_URL, WebMQError } from 'webmq-client/protocol'
 import { defaultOf, describeDefault, formatQuantity, type OptionSpec } from '../options/spec.js'
 import { OPTION_SECTIONS, OPTIONS } from '../options/table.js'
+import { wrap } from './config-docs.js'
 import { hasFileVariant } from './option-sources.js'
 import { note, type Terminal } from './terminal.js'
 
@@ -87,7 +88,7 @@ function entryOf(spec: OptionSpec): string {
   const isInFile = hasFileVariant(spec) && 'isSecret' in spec && spec.isSecret === true
   const name = isInFile ? `${spec.name}File` : spec.name
   const value = isInFile ? `/etc/webmq/${spec.flag}` : sampleOf(spec)
-  return `${wrap(help)}  // ${JSON.stringify(name)}: ${JSON.stringify(value)},\n`
+  return `  ${wrap(`// ${help}`, '  // ', MAX_LINE_CHARS)}\n  // ${JSON.stringify(name)}: ${JSON.stringify(value)},\n`
 }
 
 function sampleOf(spec: OptionSpec): unknown {
@@ -100,14 +101,4 @@ function sampleOf(spec: OptionSpec): unknown {
     return spec.unit === undefined ? value : formatQuantity(value, spec.unit)
   }
   return fallback ?? (spec.type === 'text' ? (FORMS[spec.placeholder] ?? 'text') : undefined)
-}
-
-function wrap(text: string): string {
-  const lines: string[] = []
-  for (const word of text.split(' ')) {
-    const line = lines.at(-1)
-    if (line === undefined || line.length + 1 + word.length > MAX_LINE_CHARS) lines.push(`  // ${word}`)
-    else lines[lines.length - 1] = `${line} ${word}`
-  }
-  return lines.map((line) => `${line}\n`).join('')
 }

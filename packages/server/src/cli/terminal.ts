@@ -1,3 +1,5 @@
+import { styleText } from 'node:util'
+
 /** Streams and environment of a command; passed in, so that no other file reads `process`. */
 export interface Terminal {
   readonly env: NodeJS.ProcessEnv
@@ -8,17 +10,14 @@ export interface Terminal {
   readonly stderr: NodeJS.WriteStream
 }
 
-/** Styles that are readable on dark and light terminals. */
-const CODES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as const
-
 /** Styles text if the stream is a terminal and `NO_COLOR` is not set (no-color.org). */
 export function paint(
   text: string,
-  style: keyof typeof CODES,
+  style: 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan',
   stream: NodeJS.WriteStream,
   env: NodeJS.ProcessEnv,
 ): string {
-  return usesColor(stream, env) ? `\u001b[${CODES[style]}m${text}\u001b[0m` : text
+  return usesColor(stream, env) ? styleText(style, text, { validateStream: false }) : text
 }
 
 function usesColor(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv): boolean {
