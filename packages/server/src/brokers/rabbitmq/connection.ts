@@ -1,14 +1,9 @@
 import { type Channel, type ChannelModel, type ConfirmChannel, connect } from 'amqplib'
-import { type RabbitmqAddress, type RabbitmqHost, secureContextOf } from './address.js'
+import { readTlsFiles } from '../remote/tls-files.js'
+import type { RabbitmqLinkOptions } from './link.js'
 
 /** RabbitMQ detects lost nodes by heartbeats. Its guide warns of false alarms below 5 s. */
 const MIN_AMQP_HEARTBEAT_SECONDS = 5
-
-/** How to connect, and what the broker's list of connections shows. */
-export interface ConnectionOptions {
-  readonly name: string
-  readonly heartbeatMs: number
-}
 
 /** One AMQP connection. It never reconnects. */
 export class AmqpConnection {
@@ -19,28 +14,28 @@ export class AmqpConnection {
 
   /**
    * Connects to one host.
+   * @param purpose For the broker's list of connections.
    * @param signal Ends the attempt, not the connection.
    * @param onEnd Called once, when the connection ends in any way but `close` and `destroy`.
    */
   static async open(
-    address: RabbitmqAddress,
-    host: RabbitmqHost,
-    options: ConnectionOptions,
+    { address, host, context }: RabbitmqLinkOptions,
+    purpose: string,
     signal: AbortSignal,
     onEnd: (cause: Error) => void,
   ): Promise<AmqpConnection> {
     const { vhost, tls } = address
-    const secure = tls === undefined ? undefined : await secureContextOf(tls)
+    const secure = tls === undefined ? undefined : await readTlsFiles(tls.files)
     const socket = new AbortController()
     const abort = () => socket.abort(signal.reason)
     if (signal.aborted) abort()
     else signal.addEventListener('abort', abort, { once: true })
-    const heartbeat = Math.max(MIN_AMQP_HEARTBEAT_SECONDS, Math.ceil(options.heartbeatMs / 1_000))
+    const heartbeat = Math.max(MIN_AMQP_HEARTBEAT_SECONDS, Math.ceil(context.heartbeatMs / 1_000))
     const protocol = tls === undefined ? 'amqp' : 'amqps'
     const socketOptions = {
       noDelay: true,
       signal: socket.signal,
-      clientProperties: { connection_name: options.name },
+      clientProperties: { connection_name: `webmq-server ${context.namespace} ${context.node} ${purpose}` },
       ...(tls === undefined ? undefined : { ...secure, rejectUnauthorized: tls.isVerified }),
       ...(tls?.servername === undefined ? undefined : { servername: tls.servername }),
     }
