@@ -51,7 +51,8 @@ export class SlicedRead {
   readonly #wants: Wants
   /** Finds the oldest message that the rule of the key gives, for a read that does not reach the end of the log. */
   #bound: NewestSearch | undefined
-  /** Finds where the newest messages begin. */
+  /** Finds where the newest messages begin, this many. */
+  readonly #count: number
   #newest: NewestSearch | undefined
   /** Looks for an older message than those that the rule gives. */
   #older: NewestSearch | undefined
@@ -86,6 +87,7 @@ export class SlicedRead {
       this.#hasOlder = true
     })
     if (isBefore && maxCount !== undefined) this.#bound = new NewestSearch(log, wants(), end, maxCount)
+    this.#count = count ?? 0
     if (count !== undefined) this.#newest = new NewestSearch(log, searched, this.#upTo, count)
   }
 
@@ -135,7 +137,7 @@ export class SlicedRead {
     if (newest !== undefined) {
       if (budget.left <= 0 || !newest.advance(this.#at, budget)) return false
       this.#newest = undefined
-      this.#isShort = newest.foundCount < (this.#options.newestCount ?? 0)
+      this.#isShort = this.#count - newest.leftCount < (this.#options.newestCount ?? 0)
       if (newest.leftCount === 0 && this.#isShort) this.#lookForOlder(newest.before)
       this.#at = Math.max(this.#at, newest.before)
     }
@@ -167,47 +169,33 @@ function minimum(one: number | undefined, other: number | undefined): number | u
 }
 
 /** A search for where the newest wanted messages of a log begin, in slices. */
-export class NewestSearch {
+class NewestSearch {
   readonly #log: SegmentedLog
   readonly #wants: Wants
   /** Everything after this offset was looked at. */
   #upTo: number
-  #before: number
-  readonly #count: number
-  #leftCount: number
+  /** The offset before the oldest message that was found. */
+  before: number
+  /** Messages that were not found. */
+  leftCount: number
 
   /** @param upTo Looks at messages up to this offset. */
   constructor(log: SegmentedLog, wants: Wants, upTo: number, count: number) {
     this.#log = log
     this.#wants = wants
     this.#upTo = upTo
-    this.#before = upTo
-    this.#count = count
-    this.#leftCount = count
-  }
-
-  /** The offset before the oldest message that was found. */
-  get before(): number {
-    return this.#before
-  }
-
-  /** Messages that were not found. */
-  get leftCount(): number {
-    return this.#leftCount
-  }
-
-  get foundCount(): number {
-    return this.#count - this.#leftCount
+    this.before = upTo
+    this.leftCount = count
   }
 
   /** Searches on, within the budget; returns whether the search is done. @param floor Messages up to it do not count. */
   advance(floor: number, budget: StepBudget): boolean {
     const { before, leftCount, lookedAfter } = this.#log.newest(
-      { floor, upTo: this.#upTo, wants: this.#wants, count: this.#leftCount },
+      { floor, upTo: this.#upTo, wants: this.#wants, count: this.leftCount },
       budget,
     )
-    this.#before = before ?? this.#before
-    this.#leftCount = leftCount
+    this.before = before ?? this.before
+    this.leftCount = leftCount
     this.#upTo = lookedAfter
     return lookedAfter <= floor
   }
