@@ -77,7 +77,6 @@ export class Nodes {
     return this.#isGreeted || !this.hasOthers
   }
 
-  /** Names of the other nodes. */
   peers(): string[] {
     return this.#peers.names()
   }

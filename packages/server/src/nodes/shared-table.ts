@@ -24,7 +24,6 @@ export interface TableEntries<Change extends TableChange> {
   removeNode(node: string, hasLeft: boolean): void
 }
 
-/** Options of a {@link SharedTable}. */
 export interface SharedTableOptions {
   /** Topic of its messages: lower-case letters. */
   readonly name: string

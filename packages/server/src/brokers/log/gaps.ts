@@ -88,7 +88,6 @@ interface Refusal {
 /** With more of them, reads across the oldest ones report a gap whatever their patterns. */
 const MAX_REFUSALS = 1_000
 
-/** The refused messages of a log. */
 class Refusals {
   /** In order of their offsets. */
   #refusals: Refusal[] = []

@@ -13,12 +13,10 @@ import { SlicedRead } from './sliced-read.js'
 import { StateRead } from './state-read.js'
 import { Expiry, matchedBy, onlyKeyOf } from './wants.js'
 
-/** Whether these options ask for a log. */
 export function hasHistory({ history, historyMaxMessages, historyMaxBytes }: HistoryOptions): boolean {
   return !history.isEmpty && historyMaxMessages > 0 && historyMaxBytes > 0
 }
 
-/** Whether these options ask for retained messages. */
 export function hasRetained(options: HistoryOptions): boolean {
   return hasHistory(options) && options.retain !== undefined && options.retain.patterns.length > 0
 }
@@ -52,7 +50,6 @@ export class HistoryLog {
     return this.#retained
   }
 
-  /** Whether messages with this key are logged. */
   logs(key: string): boolean {
     return this.#isOn && this.#options.history.ruleOf(key) !== undefined
   }
@@ -62,7 +59,6 @@ export class HistoryLog {
     return this.#isOn && this.#options.history.covers(pattern)
   }
 
-  /** The end of the log. */
   get position(): Position {
     return { epoch: this.#gaps.epoch, offset: this.#messages.lastOffset }
   }
@@ -123,7 +119,6 @@ export class HistoryLog {
     this.#gaps.interrupted(offset, this.#now())
   }
 
-  /** Adds a message at the next offset. */
   append(key: string, payload: Uint8Array, isBinary: boolean, attributes?: MessageAttributes): Position {
     const offset = this.#messages.lastOffset + 1
     const nowMs = this.#now()

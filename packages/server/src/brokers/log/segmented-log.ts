@@ -1,9 +1,7 @@
 import type { StepBudget } from '../../patterns/pattern-matcher.js'
 import { type LoggedMessage, Segment } from './segment.js'
 
-/** Bounds of a {@link SegmentedLog}. */
 export interface SegmentedLogOptions {
-  /** Most messages to keep. */
   readonly maxMessages: number
   /** Most bytes of payload and attributes to keep. */
   readonly maxBytes: number
@@ -12,7 +10,6 @@ export interface SegmentedLogOptions {
 /** Whether a read wants a message. To find out may take steps of the budget. */
 export type Wants = (key: string, timeMs: number, budget: StepBudget) => boolean
 
-/** The result of {@link SegmentedLog.newest}. */
 export interface NewestFound {
   /** The offset before the oldest message found; `undefined` when none was found. */
   readonly before: number | undefined
@@ -62,7 +59,6 @@ export class SegmentedLog {
     this.#lastOffset = startOffset
   }
 
-  /** Number of messages. */
   get count(): number {
     return this.#count
   }
@@ -137,7 +133,6 @@ export class SegmentedLog {
     this.#lastOffset = offset
   }
 
-  /** Drops messages that were logged before this time. */
   dropBefore(timeMs: number): void {
     while (this.#count > 0 && (this.#segments[0]?.timeAt(this.#droppedCount) ?? timeMs) < timeMs) this.#dropOldest()
   }
@@ -213,7 +208,6 @@ export class SegmentedLog {
     return this.#lastOffset
   }
 
-  /** Index of the first segment with a message after the offset. */
   #segmentAfter(offset: number): number {
     let low = 0
     let high = this.#segments.length

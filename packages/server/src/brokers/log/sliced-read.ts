@@ -19,7 +19,6 @@ export interface SlicedReadOptions {
   readonly maxCount: number | undefined
   /** Whether wanted messages may have been dropped before the read began. */
   readonly mayBeCut: () => boolean
-  /** The result says whether it is cut. */
   readonly isCutTold: boolean
   readonly limit: number
   /** @param onAged Called for a matching message that is expired. */
@@ -34,7 +33,6 @@ export interface ReadSpan {
   readonly upTo: number
   /** The log has dropped messages before they were looked at. */
   readonly hasDropped: boolean
-  /** Matching messages were expired. */
   readonly hasAged: boolean
 }
 

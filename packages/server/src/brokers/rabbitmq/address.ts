@@ -1,6 +1,5 @@
 import { WebMQError } from 'webmq-client/protocol'
 
-/** One broker of a cluster. */
 export interface RabbitmqHost {
   readonly hostname: string
   readonly port: number
@@ -8,7 +7,6 @@ export interface RabbitmqHost {
   readonly password: string
 }
 
-/** TLS settings of an address. */
 export interface RabbitmqTls {
   /** PEM. */
   readonly files: { readonly ca?: string; readonly cert?: string; readonly key?: string }
@@ -17,7 +15,6 @@ export interface RabbitmqTls {
   readonly isVerified: boolean
 }
 
-/** A parsed RabbitMQ address. */
 export interface RabbitmqAddress {
   /** At least one, in the order of attempts. */
   readonly hosts: readonly RabbitmqHost[]

@@ -102,7 +102,6 @@ export function watchChannel(channel: Channel, onEnd: (cause: Error) => void): v
   channel.on('close', () => process.nextTick(() => onEnd(cause)))
 }
 
-/** Closes a channel without waiting for the answer. */
 export function closeChannel(channel: Channel): void {
   // It rejects if the channel has already ended, which is what was wanted.
   channel.close().catch(() => undefined)

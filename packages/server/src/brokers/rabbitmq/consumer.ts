@@ -121,7 +121,6 @@ export class Consumer {
     else this.#link.events.deliver(delivery)
   }
 
-  /** Messages of this key come from the log. */
   #isLogged(key: string | undefined): boolean {
     return key !== undefined && this.#link.logged?.ruleOf(key) !== undefined
   }

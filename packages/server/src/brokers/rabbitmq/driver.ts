@@ -1,8 +1,8 @@
 import { limitedSignal } from '../../base/limited-signal.js'
 import type { BrokerCapabilities } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
-import { hasHistory, hasRetained } from '../log/history-log.js'
 import type { Link, LinkContext, LinkDriver, LinkEvents } from '../remote/link.js'
+import { capabilitiesOf } from '../remote/options.js'
 import { parseAddress, type RabbitmqAddress } from './address.js'
 import { connectError } from './errors.js'
 import { RabbitmqLink } from './link.js'
@@ -40,17 +40,8 @@ export class RabbitmqDriver implements LinkDriver {
     this.address = this.#address.text
     this.#history = history
     this.#limits = { ...DEFAULT_LIMITS, ...limits }
-    this.capabilities = {
-      history: hasHistory(history),
-      retained: hasRetained(history),
-      // Messages of two nodes may reach the queues of two others in either order. Only the log has one order.
-      ordered: false,
-      sharedLog: hasHistory(history),
-      confirms: true,
-      queueGroups: true,
-      durable: hasHistory(history),
-      manyNodes: true,
-    }
+    // Messages of two nodes may reach the queues of two others in either order. Only the log has one order.
+    this.capabilities = capabilitiesOf(history, false)
   }
 
   setAddress(address: string): void {

@@ -10,7 +10,6 @@ import type { LogCursor } from './log-cursor.js'
 import { LogFollow } from './log-follow.js'
 import { Publisher } from './publisher.js'
 
-/** Options of a {@link RabbitmqLink}. */
 export interface RabbitmqLinkOptions {
   readonly address: RabbitmqAddress
   readonly host: RabbitmqHost

@@ -26,7 +26,6 @@ type FollowState =
   | { readonly name: 'following' }
   | { readonly name: 'stopped' }
 
-/** Where to begin. */
 interface LogStart {
   /** Offset in the queue of the first record to consume. */
   readonly offset: number
@@ -83,7 +82,6 @@ export class LogFollow {
     channel.on('return', () => events.lost(new Error('the log is gone')))
   }
 
-  /** As {@link Link.follow}. */
   async follow(after: Position | undefined, follower: LogFollower): Promise<void> {
     const { start, untilOffset } = await this.#findStart(after)
     if (this.#isStopped()) return

@@ -9,7 +9,6 @@ import type { RabbitmqLink } from './link.js'
 /** Type of the messages that this node sends to its own queue. */
 export const MARKER_TYPE = 'webmq-bound'
 
-/** A pattern to bind or unbind, and the caller's promise. */
 interface Change {
   readonly isBind: boolean
   readonly pattern: string
