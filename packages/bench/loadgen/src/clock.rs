@@ -1,5 +1,6 @@
-//! Clocks, and the resources that this process has used.
+//! Clocks, and the resources that this process uses.
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Microseconds of `CLOCK_MONOTONIC`, which all processes of a machine share.
@@ -54,4 +55,15 @@ pub(crate) fn rss_bytes() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = statm.split_ascii_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok());
     pages.unwrap_or(0) * rustix::param::page_size() as u64
+}
+
+/// Descriptors where there is no limit.
+const UNLIMITED: u64 = 1 << 20;
+
+/// Raises the descriptor limit as far as allowed and returns it.
+pub(crate) fn raised_limit() -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let limit = if setrlimit(Resource::Nofile, raised).is_ok() { limit.maximum } else { limit.current };
+    limit.unwrap_or(UNLIMITED)
 }

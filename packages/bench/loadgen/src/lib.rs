@@ -1,7 +1,6 @@
 //! The bench's load generator and the bare server for comparison; see the README of this crate.
 
 mod clock;
-mod descriptors;
 mod digits;
 mod header;
 mod latencies;

@@ -45,7 +45,7 @@ fuzz_target!(|data: &[u8]| {
 /// The frames with every message compressed that becomes smaller by it.
 fn compressed(frames: &[u8], limit: u32) -> Vec<u8> {
     let (mut deflater, mut out) = (Deflater::default(), Vec::new());
-    let decoded = Decoder::new(Role::Client, limit).decode(&mut frames.to_vec(), &mut |event| {
+    let decoded = Decoder::new(Role::Client, limit).decode(&mut frames.to_vec(), None, &mut |event| {
         if let Event::Message { kind, data } = event
             && let Some(frame) = deflater.encode_frame(opcode_of(kind), data)
         {
@@ -68,15 +68,10 @@ fn decode(Setting { role, is_deflate_negotiated, limit }: Setting, bytes: &[u8],
         let size = sizes.next().unwrap_or(1).min(rest.len());
         let after = rest.split_off(size);
         let mut on_event = |event: Event<'_>| write(event, limit, &mut said);
-        let decoded = if is_deflate_negotiated {
-            decoder.decode_inflating(&mut rest, &mut inflater, &mut on_event)
-        } else {
-            decoder.decode(&mut rest, &mut on_event)
-        };
-        match decoded {
+        match decoder.decode(&mut rest, is_deflate_negotiated.then_some(&mut inflater), &mut on_event) {
             Ok(consumed) if decoder.is_finished() => {
                 assert!(consumed <= size);
-                assert_eq!(decoder.decode(&mut rest, &mut |event| panic!("after the end: {event:?}")), Ok(0));
+                assert_eq!(decoder.decode(&mut rest, None, &mut |event| panic!("after the end: {event:?}")), Ok(0));
             }
             Ok(consumed) => assert_eq!(consumed, size),
             Err(error) => {

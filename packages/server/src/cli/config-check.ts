@@ -1,7 +1,7 @@
 import { WebMQError } from 'webmq-client/protocol'
 import { type ResolvedOptions, resolveOptions } from '../options/options.js'
 import { warningsOf } from '../options/rules.js'
-import { tlsFilesOf } from '../options/server-options.js'
+import { type ServerOptions, tlsFilesOf } from '../options/server-options.js'
 import { optionValue } from '../options/spec.js'
 import { OPTIONS } from '../options/table.js'
 import { withoutSecrets } from '../options/without-secrets.js'
@@ -10,8 +10,7 @@ import { unknownVariables } from './environment.js'
 import { EXIT } from './exit-codes.js'
 import type { NamedSource } from './option-flags.js'
 import { mergeSources } from './option-sources.js'
-import { printable } from './printable.js'
-import { note, type Terminal, warn } from './terminal.js'
+import { note, printable, type Terminal, warn } from './terminal.js'
 
 /** How the result is written, and what fails. */
 export interface CheckFlags {
@@ -81,4 +80,11 @@ async function certificateProblems({ tls }: ResolvedOptions): Promise<readonly s
   const { certificateWarnings } = await import('../identity/certificates/warnings.js')
   const certificates = await Promise.all(tlsFilesOf(tls).map(readCertificate))
   return certificates.flatMap((certificate) => certificateWarnings(certificate, Date.now()))
+}
+
+/** Prints the resolved options as a config file. */
+export function configPrint(options: ServerOptions, terminal: Terminal): void {
+  const resolved = resolveOptions(options)
+  for (const warning of [...unknownVariables(terminal.env), ...warningsOf(resolved)]) warn(warning, terminal)
+  terminal.stdout.write(`${JSON.stringify(withoutSecrets(resolved), null, 2)}\n`)
 }

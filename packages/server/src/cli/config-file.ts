@@ -4,7 +4,6 @@ import type { OptionSpec, OptionValue } from '../options/spec.js'
 import { OPTIONS } from '../options/table.js'
 import { validateOption } from '../options/values.js'
 import { type FileRecorder, hasFileVariant, type OptionValues, readOption, readTextFile } from './option-sources.js'
-import { withoutComments } from './without-comments.js'
 
 /** Members for editors, not options. */
 const IGNORED_NAMES: readonly string[] = ['$schema']
@@ -74,4 +73,19 @@ function isTexts(value: unknown): boolean {
 
 function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+const STRING_OR_COMMENT = /"(?:[^"\\]|\\[\s\S])*"|\/\/[^\n\r]*|\/\*[\s\S]*?\*\//g
+const STRING_OR_LAST_COMMA = /"(?:[^"\\]|\\[\s\S])*"|(?<![{[,]\s*),(?=\s*[}\]])/g
+
+/**
+ * JSON without the comments and trailing commas of JSONC, so that lines of a config file can be switched on and off.
+ * They become spaces: the places in errors of `JSON.parse` stay those of the file.
+ */
+export function withoutComments(text: string): string {
+  return text.replace(STRING_OR_COMMENT, blankUnlessString).replace(STRING_OR_LAST_COMMA, blankUnlessString)
+}
+
+function blankUnlessString(token: string): string {
+  return token.startsWith('"') ? token : token.replace(/[^\n\r]/g, ' ')
 }

@@ -16,7 +16,7 @@ export function configCommands(terminal: Terminal, exit: (code: number) => void)
   const print = new Command('print')
     .description('Print the options that result from flags, environment and config file, without secrets.')
     .action(async (_options: unknown, command: Command) => {
-      const { configPrint } = await import('./config-print.js')
+      const { configPrint } = await import('./config-check.js')
       configPrint(readSources(command, OPTIONS, terminal.env), terminal)
     })
 

@@ -1,5 +1,6 @@
 import { Command } from 'commander'
 import { addClientFlags, type ClientFlags, targetOf } from './client/flags.js'
+import type { PublishFlags } from './client/publish.js'
 import { reportedByClient } from './report-error.js'
 import type { Terminal } from './terminal.js'
 
@@ -9,13 +10,6 @@ const EXAMPLES = `Examples:
   date | webmq-server pub clock.now - --text
   webmq-server pub images.7 --binary < photo.jpg
 `
-
-interface PubFlags extends ClientFlags {
-  readonly id?: string
-  readonly json?: true
-  readonly binary?: true
-  readonly text?: true
-}
 
 /** `pub`: publishes one message, and ends when the broker has it. */
 export function pubCommand(terminal: Terminal, exit: (code: number) => void): Command {
@@ -28,13 +22,10 @@ export function pubCommand(terminal: Terminal, exit: (code: number) => void): Co
     .option('--binary', 'Send the bytes of the payload as they are.')
     .option('--id <id>', 'Id of the message: the server drops a second one with it.')
     .option('--json', 'Print the result as JSON.')
-    .action(async (key: string, payload: string | undefined, flags: PubFlags) => {
-      const { id, json = false, binary = false, text = false } = flags
+    .action(async (key: string, payload: string | undefined, flags: ClientFlags & PublishFlags) => {
       const target = targetOf(flags, terminal.env)
       const { publish } = await import('./client/publish.js')
-      const message = { key, isBinary: binary, isText: text, ...(payload === undefined ? {} : { payload }) }
-      const options = { json, ...(id === undefined ? {} : { id }) }
-      exit(await reportedByClient(publish(message, target, options, terminal), terminal))
+      exit(await reportedByClient(publish(key, payload, target, flags, terminal), terminal))
     })
   return addClientFlags(command)
 }

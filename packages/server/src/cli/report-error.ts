@@ -1,7 +1,6 @@
 import { WebMQError } from 'webmq-client/protocol'
 import { EXIT, exitCodeOf, exitCodeOfClient } from './exit-codes.js'
-import { printable } from './printable.js'
-import { paint, type Terminal } from './terminal.js'
+import { paint, printable, type Terminal } from './terminal.js'
 
 /** Writes an error as one sentence to standard error, and where to read more. Returns the exit code. */
 export function reportError(error: unknown, { stderr, env }: Terminal, exitCode = exitCodeOf): number {

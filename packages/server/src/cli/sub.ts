@@ -1,6 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander'
 import { parseQuantity } from '../options/values.js'
 import { addClientFlags, type ClientFlags, parseCount, parseTimeMs, targetOf } from './client/flags.js'
+import type { SubscribeFlags } from './client/subscribe.js'
 import { reportedByClient } from './report-error.js'
 import type { Terminal } from './terminal.js'
 
@@ -10,16 +11,6 @@ const EXAMPLES = `Examples:
   webmq-server sub 'prices.#' --state                  the present value of each key, then changes
   webmq-server sub orders.7 --last 10 --count 10 --timeout 5s
 `
-
-interface SubFlags extends ClientFlags {
-  readonly json?: true
-  readonly state?: true
-  readonly last?: number
-  readonly since?: string
-  readonly rewind?: number
-  readonly count?: number
-  readonly timeout?: number
-}
 
 /** `sub`: writes the messages of patterns to standard output. */
 export function subCommand(terminal: Terminal, exit: (code: number) => void): Command {
@@ -38,20 +29,10 @@ export function subCommand(terminal: Terminal, exit: (code: number) => void): Co
       'End after this time; with --count and too few messages, with exit code 5.',
       parseTimeMs,
     )
-    .action(async (patterns: readonly string[], flags: SubFlags) => {
-      const { json = false, state, last, since, rewind, count, timeout } = flags
+    .action(async (patterns: readonly string[], flags: ClientFlags & SubscribeFlags) => {
       const target = targetOf(flags, terminal.env)
       const { subscribe } = await import('./client/subscribe.js')
-      const options = {
-        json,
-        ...(state === undefined ? {} : { isState: state }),
-        ...(last === undefined ? {} : { last }),
-        ...(since === undefined ? {} : { since }),
-        ...(rewind === undefined ? {} : { rewind }),
-        ...(count === undefined ? {} : { count }),
-        ...(timeout === undefined ? {} : { timeoutMs: timeout }),
-      }
-      exit(await reportedByClient(subscribe(patterns, target, options, terminal), terminal))
+      exit(await reportedByClient(subscribe(patterns, target, flags, terminal), terminal))
     })
   return addClientFlags(command)
 }

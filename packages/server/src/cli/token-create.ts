@@ -6,7 +6,6 @@ import { algorithmsOf, HMAC_ALGORITHMS } from '../identity/algorithms.js'
 import { ACTIONS, type Action, claimDefect, type Grant, type JwtOptions, secretsOf } from '../identity/index.js'
 import type { OptionSpec } from '../options/spec.js'
 import { parseQuantity } from '../options/values.js'
-import { describeGrants } from './describe-grants.js'
 import { addOptionFlags, readSources } from './option-flags.js'
 import { readTextFile } from './option-sources.js'
 import { type Terminal, warn } from './terminal.js'
@@ -63,6 +62,14 @@ export function tokenCreateCommand(terminal: Terminal, tokenSpecs: readonly Opti
     })
   addOptionFlags(command, specs)
   return command
+}
+
+/** Describes grants, one line per pattern. */
+export function describeGrants(grants: readonly Grant[]): string {
+  if (grants.length === 0) return '  nothing\n'
+  return grants
+    .flatMap(({ keys, allow }) => keys.map((pattern) => `  ${allow.join(' and ') || 'nothing'} ${pattern}\n`))
+    .join('')
 }
 
 function collect(value: string, previous: readonly string[] = []): readonly string[] {

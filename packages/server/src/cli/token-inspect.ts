@@ -12,12 +12,11 @@ import {
   parseGrants,
 } from '../identity/index.js'
 import type { OptionSpec } from '../options/spec.js'
-import { describeGrants } from './describe-grants.js'
 import { EXIT } from './exit-codes.js'
 import { inWords } from './in-words.js'
 import { addOptionFlags, readSources } from './option-flags.js'
-import { printable } from './printable.js'
-import { paint, type Terminal } from './terminal.js'
+import { paint, printable, type Terminal } from './terminal.js'
+import { describeGrants } from './token-create.js'
 
 const EXAMPLES = `Examples:
   webmq-server token inspect eyJ… --can 'publish chat.1'

@@ -2,6 +2,7 @@ import { Command } from 'commander'
 import { parseCount, parseTimeMs } from './client/flags.js'
 import { reportedByClient } from './report-error.js'
 import type { Terminal } from './terminal.js'
+import type { WatchFlags } from './top/watch.js'
 
 const EXAMPLES = `Examples:
   webmq-server top --api-key-file key.txt                    the server of this machine
@@ -9,13 +10,9 @@ const EXAMPLES = `Examples:
   webmq-server top http://127.0.0.1:9090 --json | jq .nodes  the admin port
 `
 
-interface TopFlags {
+interface TopFlags extends WatchFlags {
   readonly apiKey?: string
   readonly apiKeyFile?: string
-  readonly interval: number
-  readonly patterns: number
-  readonly once?: true
-  readonly json?: true
 }
 
 /** `top`: what the nodes are doing, again and again. */
@@ -31,11 +28,8 @@ export function topCommand(terminal: Terminal, exit: (code: number) => void): Co
     .option('--once', 'Look once; so it is when the output is not a terminal and not JSON.')
     .option('--json', 'Print one JSON object per look.')
     .action(async (url: string, flags: TopFlags) => {
-      const { interval, patterns, once = false, json = false } = flags
       const { apiSourceOf } = await import('./top/source.js')
       const { watch } = await import('./top/watch.js')
-      const source = apiSourceOf(url, flags, terminal)
-      const options = { intervalMs: interval, patternCount: patterns, isOnce: once, json }
-      exit(await reportedByClient(watch(source, options, terminal), terminal))
+      exit(await reportedByClient(watch(apiSourceOf(url, flags, terminal), flags, terminal), terminal))
     })
 }

@@ -4,52 +4,45 @@ import { BrokerFilter } from '../ports/broker-filter.js'
 import { isReserved } from '../ports/reserved-keys.js'
 import type { HookCalls } from './hook-calls.js'
 
-export interface DeliveringContext {
-  readonly hooks: Pick<HookCalls, 'deliver'>
-  /** Whether anyone on this node listens to the key: the hook is not asked for nobody. */
-  readonly hasListeners: (key: string) => boolean
-}
-
 /**
  * The same broker, whose messages pass the hook `deliver` on their way to this node: live ones and those of the log. A
  * message for which the hook fails is refused: its listeners are told of a gap.
  */
 export class DeliveringBroker extends BrokerFilter {
-  readonly #context: DeliveringContext
+  readonly #hooks: Pick<HookCalls, 'deliver'>
+  readonly #hasListeners: (key: string) => boolean
 
-  constructor(broker: Broker, context: DeliveringContext) {
+  /** @param hasListeners Whether anyone on this node listens to the key: the hook is not asked for nobody. */
+  constructor(broker: Broker, hooks: Pick<HookCalls, 'deliver'>, hasListeners: (key: string) => boolean) {
     super(broker)
-    this.#context = context
+    this.#hooks = hooks
+    this.#hasListeners = hasListeners
   }
 
   override start(sink: BrokerSink): Promise<void> {
-    return super.start(hookedSink(sink, this.#context))
+    return super.start({
+      ...sink,
+      deliver: (message) => {
+        if (isReserved(message.key) || !this.#hasListeners(message.key)) return sink.deliver(message)
+        let outcome: InboundMessage | undefined
+        try {
+          outcome = this.#hooks.deliver(message)
+        } catch {
+          // Logged by the hook.
+          sink.refused({ reason: 'failed', pattern: message.key, detail: 'the hook deliver failed' })
+          return true
+        }
+        return outcome === undefined ? true : sink.deliver(outcome)
+      },
+    })
   }
 
   override read(range: ReadRange, patterns: readonly string[], reader?: Reader): MaybePromise<ReadResult> {
-    return andThen(super.read(range, patterns, reader), (result) => hookedResult(result, this.#context))
+    return andThen(super.read(range, patterns, reader), (result) => hookedResult(result, this.#hooks))
   }
 }
 
-function hookedSink(sink: BrokerSink, { hooks, hasListeners }: DeliveringContext): BrokerSink {
-  return {
-    ...sink,
-    deliver(message) {
-      if (isReserved(message.key) || !hasListeners(message.key)) return sink.deliver(message)
-      let outcome: InboundMessage | undefined
-      try {
-        outcome = hooks.deliver(message)
-      } catch {
-        // Logged by the hook.
-        sink.refused({ reason: 'failed', pattern: message.key, detail: 'the hook deliver failed' })
-        return true
-      }
-      return outcome === undefined ? true : sink.deliver(outcome)
-    },
-  }
-}
-
-function hookedResult(result: ReadResult, { hooks }: DeliveringContext): ReadResult {
+function hookedResult(result: ReadResult, hooks: Pick<HookCalls, 'deliver'>): ReadResult {
   const messages: InboundMessage[] = []
   let hasFailed = false
   for (const message of result.messages) {

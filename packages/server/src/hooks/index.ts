@@ -1,4 +1,3 @@
-export { hooksDefect } from './defect.js'
 export { DeliveringBroker } from './delivering-broker.js'
 export { HookCalls, type HookCounts, NO_HOOK_COUNTS } from './hook-calls.js'
 export type {
@@ -18,7 +17,7 @@ export type {
   PublishRequest,
   Refusal,
 } from './hooks.js'
-export { loadHooks } from './load-hooks.js'
+export { hooksDefect, loadHooks } from './load-hooks.js'
 export { HookRefusal } from './refusal.js'
 export type { ConnectFacts } from './requests.js'
 export {

@@ -1,11 +1,39 @@
 import { WebMQError } from 'webmq-client/protocol'
 import { copyBytes } from '../base/copy-bytes.js'
 import type { Actor } from '../identity/actor.js'
+import type { Claims } from '../identity/index.js'
 import type { InboundMessage } from '../ports/broker.js'
 import { formatPosition } from '../ports/position.js'
 import { type EncodedPayload, keyIn, payloadIn, readAnswer } from './answers.js'
-import { Asked } from './asked.js'
-import type { DeliverRequest, HookMessage, PublishRequest } from './hooks.js'
+import type { DeliverRequest, HookClient, HookMessage, PublishRequest } from './hooks.js'
+
+/**
+ * The client, as functions of the application see it. Classes that extend it keep in private fields the values that the server
+ * reads back. A static method gives them away, so that no function can reach them.
+ */
+export abstract class Asked implements HookClient {
+  readonly #caller: Actor
+
+  constructor(caller: Actor) {
+    this.#caller = caller
+  }
+
+  get session(): string {
+    return this.#caller.id
+  }
+
+  get user(): string | undefined {
+    return this.#caller.userId
+  }
+
+  get claims(): Claims | undefined {
+    return this.#caller.claims
+  }
+
+  get address(): string {
+    return this.#caller.address
+  }
+}
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 

@@ -2,9 +2,8 @@ import type { Actor } from '../identity/actor.js'
 import type { Claims, Identity } from '../identity/index.js'
 import type { WordLimits } from '../ports/word-limits.js'
 import { identityIn, jsonIn, readAnswer } from './answers.js'
-import { Asked } from './asked.js'
 import type { ConnectRequest, DisconnectNotice, ListenRequest, PresenceRequest } from './hooks.js'
-import { parsed } from './message-requests.js'
+import { Asked, parsed } from './message-requests.js'
 
 /** What hooks see of an upgrade request. */
 export interface ConnectFacts {

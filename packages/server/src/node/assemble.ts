@@ -8,8 +8,8 @@ import { Nodes } from '../nodes/index.js'
 import { BrokerWatch } from '../observing/health/broker-watch.js'
 import { Measurements } from '../observing/measuring/measurements.js'
 import { isForThisMachineOnly } from '../options/access.js'
-import { sharedOptionsFingerprint } from '../options/fingerprint.js'
 import type { ResolvedOptions } from '../options/options.js'
+import { sharedOptionsFingerprint } from '../options/options.js'
 import { MetaRules } from '../patterns/meta-rules.js'
 import { OverflowRules } from '../patterns/overflow-rules.js'
 import { Router } from '../patterns/router.js'
@@ -264,7 +264,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase) {
 
 function brokerThroughHooks({ broker, hooks }: ServerNodeParts, router: Router): Broker {
   if (hooks?.hasDeliver !== true) return broker
-  return new DeliveringBroker(broker, { hooks, hasListeners: (key) => router.match(key).length > 0 })
+  return new DeliveringBroker(broker, hooks, (key) => router.match(key).length > 0)
 }
 
 /** On the node's own port, a proxy on this machine may add headers. */

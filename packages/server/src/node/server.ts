@@ -52,7 +52,7 @@ export class Server implements WebMQServer {
     const { logger, verifier, hooks, demo } = parts
     const { tls, trustedProxies } = this.#options
     this.#events = new Emitter((err, event) => logger.error({ err, event }, 'a handler of an event failed'))
-    this.#certificates = tls === undefined ? undefined : new CertificateStore({ files: tlsFilesOf(tls), logger })
+    this.#certificates = tls === undefined ? undefined : new CertificateStore(tlsFilesOf(tls), logger)
     const proxies = new TrustedProxies(trustedProxies)
     this.#http = createHttp({
       options: this.#options,

@@ -1,6 +1,6 @@
-import { WebMQError } from 'webmq-client/protocol'
+import { createHash } from 'node:crypto'
 import { hooksDefect } from '../hooks/index.js'
-import { assertBroker } from './assert-broker.js'
+import type { Broker } from '../ports/broker.js'
 import { didYouMean } from './closest-name.js'
 import { checkTogether, invalid } from './rules.js'
 import type { ServerOptions } from './server-options.js'
@@ -66,7 +66,7 @@ function groupOf(input: ServerOptions, group: string): object | undefined {
   const value: unknown = input[group as keyof ServerOptions]
   if (value === undefined) return undefined
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
-  throw new WebMQError('E_OPTION_INVALID', { detail: `${group}: not an object` })
+  throw invalid(`${group}: not an object`)
 }
 
 function rejectUnknownNames(input: ServerOptions): void {
@@ -77,6 +77,63 @@ function rejectUnknownNames(input: ServerOptions): void {
   )
   for (const name of given) {
     if (name === 'logger' || names.some((known) => known === name)) continue
-    throw new WebMQError('E_OPTION_INVALID', { detail: `${name}: unknown option${didYouMean(name, names)}` })
+    throw invalid(`${name}: unknown option${didYouMean(name, names)}`)
   }
+}
+
+const METHODS = [
+  'start',
+  'bind',
+  'unbind',
+  'publish',
+  'read',
+  'position',
+  'stats',
+  'stop',
+] as const satisfies readonly (keyof Broker)[]
+const FLAGS = [
+  'history',
+  'retained',
+  'ordered',
+  'sharedLog',
+  'confirms',
+  'queueGroups',
+  'durable',
+  'manyNodes',
+] as const satisfies readonly (keyof Broker['capabilities'])[]
+
+/**
+ * Checks that an object has all members of the broker port. The conformance suite checks its behaviour.
+ * @throws {WebMQError} `E_OPTION_INVALID` with the missing members.
+ */
+function assertBroker(value: object | null): asserts value is Broker {
+  const missing = value === null ? ['everything'] : missingOf(value)
+  if (missing.length === 0) return
+  throw invalid(
+    `broker: neither an address nor an object that implements the broker port; it lacks ${missing.join(', ')}`,
+  )
+}
+
+function missingOf(value: object): string[] {
+  const broker = value as Partial<Record<string, unknown>>
+  const capabilities = (broker.capabilities ?? {}) as Partial<Record<string, unknown>>
+  return [
+    ...(typeof broker.name === 'string' ? [] : ['name']),
+    ...FLAGS.filter((flag) => typeof capabilities[flag] !== 'boolean').map((flag) => `capabilities.${flag}`),
+    ...METHODS.filter((method) => typeof broker[method] !== 'function'),
+  ]
+}
+
+const FINGERPRINT_CHARS = 12
+
+/**
+ * A hash of the options that all nodes of one system must share: with others, a node logs, remembers or accepts something
+ * else, and its clients miss messages that those of other nodes get. It reveals no value.
+ */
+export function sharedOptionsFingerprint(options: ResolvedOptions): string {
+  const { history, historyMaxMessages, historyMaxBytes, retain, retainMaxKeys, retainMaxBytes } = options
+  const { dedupeWindowMs, dedupeMaxIds, maxPayloadBytes, meta } = options
+  const shared = { history, historyMaxMessages, historyMaxBytes, retain, retainMaxKeys, retainMaxBytes }
+  const text = JSON.stringify({ ...shared, dedupeWindowMs, dedupeMaxIds, maxPayloadBytes, meta })
+  return createHash('sha256').update(text).digest('base64url').slice(0, FINGERPRINT_CHARS)
 }

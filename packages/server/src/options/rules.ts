@@ -3,7 +3,6 @@ import { allowedAlgorithms, type JwtOptions, secretsOf } from '../identity/index
 import { isLoopback } from '../identity/loopback.js'
 import { brokerNameOf } from '../ports/broker-address.js'
 import { isIdentifying } from './access.js'
-import { assertRetain } from './assert-retain.js'
 import { meshPlacesOf } from './mesh-address.js'
 import type { ResolvedOptions } from './options.js'
 import type { ServerOptions, TlsFiles } from './server-options.js'
@@ -23,7 +22,7 @@ export function checkTogether(input: ServerOptions, options: ResolvedOptions): v
     throw invalid('proxyProtocol: name the proxies that speak it (trustedProxies; --trusted-proxy)')
   }
   if (input.webhook !== undefined) checkWebhook(options)
-  assertRetain(options)
+  checkRetain(options)
   if (typeof options.broker === 'string' && brokerNameOf(options.broker) === 'mesh') checkMesh(options.broker, options)
   if (jwt !== undefined) checkTokens(jwt, insecure)
   else if (!insecure && !isLoopback(host) && !isIdentifying(options)) {
@@ -58,6 +57,28 @@ function checkMesh(broker: string, { mesh, insecure }: ResolvedOptions): void {
       `mesh: everyone who can reach the node at ${remote.host} could publish and receive anything; set a secret that all ` +
       'nodes share (mesh.secret; --mesh-secret), or allow it with insecure (--insecure)',
   })
+}
+
+/**
+ * The log of a broker between machines carries the retained messages again and again, before it drops them. More of them
+ * would fill it with nothing else.
+ */
+const MAX_RETAINED_SHARE = 1 / 4
+
+function checkRetain(options: ResolvedOptions): void {
+  if (options.retain.length === 0) return
+  const { broker, historyMaxMessages, historyMaxBytes, retainMaxKeys, retainMaxBytes } = options
+  const name = typeof broker === 'string' ? brokerNameOf(broker) : undefined
+  if (name === 'mesh') throw invalid('retain: each node of a mesh has a log of its own; use another broker')
+  if (historyMaxMessages === 0 || historyMaxBytes === 0)
+    throw invalid('retain: needs a log (historyMaxMessages, historyMaxBytes)')
+  if (name === undefined || name === 'memory') return
+  const maxKeys = Math.floor(historyMaxMessages * MAX_RETAINED_SHARE)
+  const maxBytes = Math.floor(historyMaxBytes * MAX_RETAINED_SHARE)
+  if (retainMaxKeys > maxKeys)
+    throw invalid(`retainMaxKeys: ${retainMaxKeys} is more than a quarter of historyMaxMessages, ${maxKeys}`)
+  if (retainMaxBytes > maxBytes)
+    throw invalid(`retainMaxBytes: ${retainMaxBytes} is more than a quarter of historyMaxBytes, ${maxBytes}`)
 }
 
 function checkWebhook({ webhook, insecure }: ResolvedOptions): void {

@@ -6,9 +6,8 @@ import { assertMayPublish } from '../identity/access.js'
 import { isTrusted } from '../identity/actor.js'
 import type { PublishTimings } from '../observing/measuring/publish-timings.js'
 import { type Observer, observePublish } from '../observing/observer.js'
-import { tracedPublish, withTraceparent } from '../observing/tracing/traced-publish.js'
 import { formatTraceparent, parseTraceparent } from '../observing/tracing/traceparent.js'
-import type { Tracer } from '../observing/tracing/tracer.js'
+import { type Tracer, tracedPublish, withTraceparent } from '../observing/tracing/tracer.js'
 import type { Router } from '../patterns/router.js'
 import type { Accepted, Broker, OutboundMessage } from '../ports/broker.js'
 import type { Transport } from '../ports/transport.js'
@@ -208,13 +207,13 @@ export class Publisher {
   }
 
   #sent(author: Author, message: OutboundMessage): MaybePromise<Accepted> {
-    const { broker, observer, router, timings } = this.#context
+    const { broker, observer, router, timings, tracer } = this.#context
     const timing = timings.begin(message)
     const traceparent = message.attributes?.traceparent
     // Only a broker that delivers at once matches the key here. The messages of others are matched for nobody.
     const stepCount = router.stepCount
     const accepted =
-      traceparent === undefined ? broker.publish(message) : tracedPublish(this.#context, message, traceparent)
+      traceparent === undefined ? broker.publish(message) : tracedPublish(broker, tracer, message, traceparent)
     author.matched?.(router.stepCount - stepCount)
     if (observer !== undefined) observePublish(observer, author, message, accepted)
     if (!isPromise(accepted)) {

@@ -57,7 +57,7 @@ function write({ cert, key }: Partial<Certificate>, name = 'a'): void {
 /** A store of these files that watches them for the transport. */
 async function startStore(transport: Transport, names: readonly string[] = ['a']): Promise<CertificateStore> {
   const files = names.map((name) => ({ certFile: at(`${name}.pem`), keyFile: at(`${name}.key`) }))
-  const store = new CertificateStore({ files, logger: createNotes(), checkIntervalMs: INTERVAL_MS })
+  const store = new CertificateStore(files, createNotes(), INTERVAL_MS)
   await store.load()
   store.watch(transport)
   onTestFinished(() => store.stop())

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::descriptors;
+use crate::clock::raised_limit;
 
 /// Descriptors of a thread that are not connections: stdio, epoll, timer, wakers.
 const OTHER_DESCRIPTORS: u64 = 64;
@@ -20,7 +20,7 @@ impl Arguments {
     pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self, String> {
         let mut parsed = Self {
             thread_count: 1,
-            connections_per_thread: descriptors::raised_limit().saturating_sub(OTHER_DESCRIPTORS) as usize,
+            connections_per_thread: raised_limit().saturating_sub(OTHER_DESCRIPTORS) as usize,
             poll_interval: Duration::ZERO,
         };
         let mut arguments = arguments.into_iter();

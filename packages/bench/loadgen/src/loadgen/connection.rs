@@ -148,7 +148,7 @@ impl Connection {
             player: NO_PLAYER,
             ping_count: 0,
             skip_bytes: 0,
-            sequence: Sequence::anywhere(),
+            sequence: Sequence::default(),
             began_us: 0,
         }
     }

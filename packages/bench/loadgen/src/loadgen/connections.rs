@@ -12,9 +12,9 @@ use super::connection::{Awaited, Connection, NO_PLAYER, NO_SENDER, Phase, Slot};
 use super::figures::{Figure, Figures};
 use super::intake::Intake;
 use super::opening::Handshake;
-use super::shared::Shared;
 use super::stash::MAX_STASHED_BYTES;
 use super::stream::{Negotiated, Scratch};
+use super::threads::Shared;
 use crate::poller::Poller;
 
 /// Bytes of one read, small enough to be counted while they are in the processor's cache.

@@ -28,7 +28,6 @@ mod protocol;
 mod receipts;
 mod report;
 mod sequence;
-mod shared;
 mod stash;
 mod stream;
 mod threads;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::protocol::number;
 use crate::clock::{now_us, wall_us};
 
 const MAX_ROUNDS: usize = 10_000;
@@ -25,9 +26,9 @@ pub(crate) struct Offset {
     path: String,
     #[serde(default = "default_field")]
     field: String,
-    #[serde(default = "default_rounds")]
+    #[serde(default = "number::<_, 50>")]
     rounds: usize,
-    #[serde(default = "two_seconds")]
+    #[serde(default = "number::<_, 2_000>")]
     timeout_ms: u64,
 }
 
@@ -150,14 +151,6 @@ fn default_path() -> String {
 
 fn default_field() -> String {
     "unixUs".to_owned()
-}
-
-fn default_rounds() -> usize {
-    50
-}
-
-fn two_seconds() -> u64 {
-    2_000
 }
 
 #[cfg(test)]

@@ -19,7 +19,8 @@ pub(crate) enum Followed {
     },
 }
 
-/// The last sequence number of a connection and which of the 64 up to it have come.
+/// The last sequence number of a connection and which of the 64 up to it have come. By default it starts with the first
+/// number to come.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sequence {
     last: u64,
@@ -29,16 +30,11 @@ pub(crate) struct Sequence {
 }
 
 impl Sequence {
-    /// Nothing has come; the sequence starts with the first number to come.
-    pub(crate) fn anywhere() -> Self {
-        Self::default()
-    }
-
     /// Treats everything before `first` as received.
     pub(crate) fn before(first: u64) -> Self {
         match first.checked_sub(1) {
             Some(last) => Self { last, had: 1, hole_count: 0 },
-            None => Self::anywhere(),
+            None => Self::default(),
         }
     }
 
@@ -96,7 +92,7 @@ mod tests {
 
     #[test]
     fn numbers_in_order_are_in_order_from_any_first_one_on() {
-        let mut sequence = Sequence::anywhere();
+        let mut sequence = Sequence::default();
         assert_eq!(sequence.last(), None);
         assert!(follow(&mut sequence, 7..1_000).iter().all(|followed| *followed == Followed::InOrder));
         assert_eq!(sequence.last(), Some(999));
@@ -112,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_hole_is_missing_and_a_late_one_fills_it_once() {
-        let mut sequence = Sequence::anywhere();
+        let mut sequence = Sequence::default();
         let followed = follow(&mut sequence, [1, 2, 5, 3, 3, 4, 6]);
         let expected = [
             Followed::InOrder,
@@ -128,14 +124,14 @@ mod tests {
 
     #[test]
     fn what_came_is_a_duplicate_however_far_back() {
-        let mut sequence = Sequence::anywhere();
+        let mut sequence = Sequence::default();
         follow(&mut sequence, 1..=200);
         assert_eq!(follow(&mut sequence, [200, 137, 136, 1]), [Followed::Again; 4]);
     }
 
     #[test]
     fn far_behind_a_hole_it_is_late_and_without_a_hole_a_duplicate() {
-        let mut sequence = Sequence::anywhere();
+        let mut sequence = Sequence::default();
         follow(&mut sequence, (1..=9).chain(11..=200));
         assert_eq!(sequence.follow(10), Followed::Late { fills_gap: true });
         assert_eq!(sequence.follow(10), Followed::Again);
@@ -143,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_jump_over_the_whole_window_forgets_it() {
-        let mut sequence = Sequence::anywhere();
+        let mut sequence = Sequence::default();
         follow(&mut sequence, [1, 1_000]);
         assert_eq!(sequence.follow(999), Followed::Late { fills_gap: true });
         assert_eq!(sequence.follow(1_000), Followed::Again);
@@ -151,7 +147,7 @@ mod tests {
 
     #[test]
     fn one_that_is_before_the_first_is_late_and_fills_nothing() {
-        let mut sequence = Sequence::anywhere();
+        let mut sequence = Sequence::default();
         assert_eq!(follow(&mut sequence, [10, 9]), [Followed::InOrder, Followed::Late { fills_gap: false }]);
     }
 }

@@ -82,7 +82,7 @@ impl Window {
         if connection.window != self.number {
             connection.window = self.number;
             connection.has_counted = false;
-            connection.sequence = self.plan.first_seq.map_or(Sequence::anywhere(), Sequence::before);
+            connection.sequence = self.plan.first_seq.map(Sequence::before).unwrap_or_default();
         }
     }
 

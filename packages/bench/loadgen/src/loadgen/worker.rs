@@ -10,7 +10,7 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 use super::connections::Connections;
 use super::jobs::Jobs;
 use super::order::{Answer, Order};
-use super::shared::Shared;
+use super::threads::Shared;
 use crate::clock::now_us;
 
 /// Where a worker's answers go.

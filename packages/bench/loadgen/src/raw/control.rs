@@ -7,10 +7,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Arguments;
-use super::publish::{Published, Rate};
+use super::publish::Rate;
 use super::server::{Mode, Server};
-use crate::clock::{CpuTime, rss_bytes};
-use crate::descriptors;
+use crate::clock::{CpuTime, raised_limit, rss_bytes};
 use crate::lines::{self, Command};
 use crate::poller::Waker;
 
@@ -40,7 +39,7 @@ fn default_batch() -> usize {
 /// # Errors
 /// The port is taken, the epoll fails, or stdout is closed.
 pub(super) fn run(arguments: &Arguments) -> io::Result<()> {
-    descriptors::raised_limit();
+    raised_limit();
     let waker = Waker::new()?;
     let (input, lines) = mpsc::channel();
     let thread_waker = waker.clone();
@@ -61,7 +60,7 @@ pub(super) fn run(arguments: &Arguments) -> io::Result<()> {
     loop {
         server.turn()?;
         if let Some(published) = server.published.take() {
-            lines::write_event("published", publishing_id.take().as_ref(), &published_body(&published))?;
+            lines::write_event("published", publishing_id.take().as_ref(), &published)?;
         }
         while let Ok(line) = lines.try_recv() {
             let Some(line) = line else { return Ok(()) };
@@ -113,17 +112,5 @@ fn sample_body(server: &Server) -> Value {
         "deliveredCount": server.delivered_count(),
         "receivedCount": server.received_count,
         "connections": server.connection_count(),
-    })
-}
-
-fn published_body(published: &Published) -> Value {
-    json!({
-        "count": published.count,
-        "durationUs": published.duration_us,
-        "drainedUs": published.drained_us,
-        "firstSeq": published.first_sequence,
-        "lastSeq": published.last_sequence,
-        "cut": published.cut_count,
-        "lateUs": published.late,
     })
 }

@@ -7,8 +7,6 @@ mod log;
 mod message;
 mod publish;
 mod server;
-mod upgrade;
-mod write;
 
 use std::process::ExitCode;
 

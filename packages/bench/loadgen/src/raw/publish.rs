@@ -1,10 +1,12 @@
 //! Publishing: as fast as the slowest subscriber allows, or on a schedule.
 
+use serde::Serialize;
+
 use super::log::Position;
 use super::message::Messages;
 use super::server::{Mode, Server};
 use crate::clock::now_us;
-use crate::latencies::{Latencies, Summary};
+use crate::latencies::Latencies;
 
 /// Bytes that a flood appends per turn without a `batch`.
 const TURN_BYTES: usize = 64 << 10;
@@ -34,15 +36,17 @@ pub(crate) struct Publishing {
 }
 
 /// The result of a publish command.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Published {
-    pub(crate) count: u64,
-    pub(crate) duration_us: u64,
-    pub(crate) drained_us: u64,
-    pub(crate) first_sequence: u64,
-    pub(crate) last_sequence: u64,
+    count: u64,
+    duration_us: u64,
+    drained_us: u64,
+    first_seq: u64,
+    last_seq: u64,
     /// Subscribers that did not take everything in time and were closed.
-    pub(crate) cut_count: usize,
-    pub(crate) late: Option<Summary>,
+    cut: usize,
+    late_us: Latencies,
 }
 
 impl Publishing {
@@ -172,16 +176,16 @@ impl Server {
         }) else {
             return;
         };
-        let cut_count = self.cut_behind(head);
+        let cut = self.cut_behind(head);
         let ended_us = publishing.ended_us.unwrap_or(now_us);
         self.published = Some(Published {
             count: publishing.count,
             duration_us: ended_us - publishing.began_us,
             drained_us: now_us - publishing.began_us,
-            first_sequence: publishing.first_sequence,
-            last_sequence: self.last_sequence,
-            cut_count,
-            late: publishing.late.summary(),
+            first_seq: publishing.first_sequence,
+            last_seq: self.last_sequence,
+            cut,
+            late_us: publishing.late,
         });
     }
 

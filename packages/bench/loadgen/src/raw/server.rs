@@ -5,12 +5,10 @@ use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 
-use super::connection::Connection;
-use super::inbound;
+use super::connection::{Connection, Writer, Wrote};
+use super::inbound::{self, Upgrade, upgrade};
 use super::log::{Log, Position};
 use super::publish::{Published, Publishing};
-use super::upgrade::{Upgrade, upgrade};
-use super::write::{Writer, Wrote};
 use crate::clock::now_us;
 use crate::poller::{Poller, Ready, Waker};
 use crate::socket;

@@ -8,6 +8,7 @@ mod libuv;
 mod options;
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{BorrowedFd, IntoRawFd};
 use std::rc::Rc;
@@ -22,43 +23,6 @@ use webmq_engine::{Drained, Engine, EngineError};
 use inline_runner::{CallBuffers, InlineRunner};
 use js_call::CallContext;
 use options::{NativeCertificate, NativeOptions, certificates_of, engine_options};
-
-/// `webmq_engine::Stats`; counts stay exact up to 2^53.
-#[napi(object)]
-pub struct NativeStats {
-    /// Open connections.
-    pub connections: f64,
-    /// Upgrades that were accepted.
-    pub accepted_count: f64,
-    /// Requests that were refused.
-    pub refused_count: f64,
-    /// Connections of a proxy that did not begin with a valid PROXY header.
-    pub proxy_header_refused_count: f64,
-    /// Connections that are gone.
-    pub closed_count: f64,
-    /// Connections closed with 4008.
-    pub slow_consumer_count: f64,
-    /// Frames left out for a connection that lags, because a newer one of their topic follows.
-    pub conflated_count: f64,
-    /// Frames left out for a connection that lags, because they were the oldest.
-    pub dropped_count: f64,
-    /// Messages received.
-    pub received_message_count: f64,
-    /// Those of them that were answered without JavaScript.
-    pub answered_message_count: f64,
-    /// Bytes received.
-    pub received_byte_count: f64,
-    /// Frames put into outboxes.
-    pub delivered_count: f64,
-    /// Bytes written.
-    pub sent_byte_count: f64,
-    /// Memory for input that is not complete or not decoded.
-    pub partial_bytes: f64,
-    /// Times that a thread was started again after a failure.
-    pub restart_count: f64,
-    /// Bytes that wait.
-    pub outbox_bytes: f64,
-}
 
 /// Where an engine listens.
 #[napi(object)]
@@ -190,28 +154,10 @@ impl NativeEngine {
         self.engine.take_socket(token).map_or(-1, IntoRawFd::into_raw_fd)
     }
 
-    /// Counters and gauges.
+    /// `webmq_engine::Stats`; counts stay exact up to 2^53.
     #[napi(catch_unwind)]
-    pub fn stats(&self) -> NativeStats {
-        let stats = self.engine.stats();
-        NativeStats {
-            connections: stats.connections as f64,
-            accepted_count: stats.accepted_count as f64,
-            refused_count: stats.refused_count as f64,
-            proxy_header_refused_count: stats.proxy_header_refused_count as f64,
-            closed_count: stats.closed_count as f64,
-            slow_consumer_count: stats.slow_consumer_count as f64,
-            conflated_count: stats.conflated_count as f64,
-            dropped_count: stats.dropped_count as f64,
-            received_message_count: stats.received_message_count as f64,
-            answered_message_count: stats.answered_message_count as f64,
-            received_byte_count: stats.received_byte_count as f64,
-            delivered_count: stats.delivered_count as f64,
-            sent_byte_count: stats.sent_byte_count as f64,
-            partial_bytes: stats.partial_bytes as f64,
-            restart_count: stats.restart_count as f64,
-            outbox_bytes: stats.outbox_bytes as f64,
-        }
+    pub fn stats(&self) -> HashMap<String, f64> {
+        self.engine.stats().named().map(|(name, number)| (camel_case(name), number as f64)).into()
     }
 
     /// Closes the listening socket.
@@ -246,4 +192,18 @@ impl Drop for NativeEngine {
 fn to_js(error: &EngineError) -> Error<&'static str> {
     let source = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
     Error::new(error.code(), format!("{error}{source}"))
+}
+
+/// `sent_byte_count` as `sentByteCount`.
+fn camel_case(name: &str) -> String {
+    let mut begins_word = false;
+    let letter = |char: char| match char {
+        '_' => {
+            begins_word = true;
+            None
+        }
+        char if std::mem::take(&mut begins_word) => Some(char.to_ascii_uppercase()),
+        char => Some(char),
+    };
+    name.chars().filter_map(letter).collect()
 }

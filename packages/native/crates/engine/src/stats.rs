@@ -9,6 +9,12 @@ macro_rules! counters {
         }
 
         impl Stats {
+            /// All of them, by their names here.
+            #[must_use]
+            pub fn named(&self) -> [(&'static str, u64); [$(stringify!($name)),*].len()] {
+                [$((stringify!($name), self.$name)),*]
+            }
+
             pub(crate) fn add(&mut self, other: &Self) {
                 $(self.$name += other.$name;)*
             }

@@ -75,43 +75,31 @@ impl Decoder {
     /// `input` is unmasked in place. A message in one complete frame is passed as a slice of it. Only messages cut by
     /// the end of `input` or by fragmentation are copied, into a buffer that is freed with the message.
     ///
+    /// `inflater`: of a connection that negotiated permessage-deflate without context takeover. Its compressed messages
+    /// are decompressed when complete, so an inflater holds no state of a connection between calls and can serve many.
+    ///
     /// # Errors
     /// The peer violated RFC 6455 or the limit; events before the violation were passed on. A message over the limit is
-    /// refused by its header, and a text by its first bad byte, before the rest arrives. The decoder is finished.
-    pub fn decode(&mut self, input: &mut [u8], on_event: &mut impl FnMut(Event<'_>)) -> Result<usize, DecodeError> {
-        self.decode_until(input, None, &mut |event| {
-            on_event(event);
-            ControlFlow::Continue(())
-        })
-    }
-
-    /// [`decode`](Self::decode) for a connection that negotiated permessage-deflate without context takeover:
-    /// compressed messages come out decompressed.
-    ///
-    /// They are decompressed when complete, so `inflater` holds no state of a connection between calls and can serve
-    /// many.
-    ///
-    /// # Errors
-    /// As `decode`. The limit holds for the decompressed message, and decompression stops there. The received bytes may
-    /// exceed the limit by the overhead of DEFLATE on incompressible data.
-    pub fn decode_inflating(
+    /// refused by its header, and a text by its first bad byte, before the rest arrives. The decoder is finished. The limit
+    /// holds for a decompressed message, and decompression stops there. The received bytes may exceed it by the overhead of
+    /// DEFLATE on incompressible data.
+    pub fn decode(
         &mut self,
         input: &mut [u8],
-        inflater: &mut Inflater,
+        inflater: Option<&mut Inflater>,
         on_event: &mut impl FnMut(Event<'_>),
     ) -> Result<usize, DecodeError> {
-        self.decode_until(input, Some(inflater), &mut |event| {
+        self.decode_until(input, inflater, &mut |event| {
             on_event(event);
             ControlFlow::Continue(())
         })
     }
 
-    /// [`decode`](Self::decode), or [`decode_inflating`](Self::decode_inflating) with an inflater, until `on_event`
-    /// breaks off. Then it returns how many bytes were consumed up to the end of that event's frame; the caller passes the
-    /// others later.
+    /// [`decode`](Self::decode) until `on_event` breaks off. Then it returns how many bytes were consumed up to the end of
+    /// that event's frame; the caller passes the others later.
     ///
     /// # Errors
-    /// As those.
+    /// As `decode`.
     #[inline]
     pub fn decode_until(
         &mut self,

@@ -45,7 +45,7 @@ fn feed(decoder: &mut Decoder, pieces: &[&[u8]]) -> (Vec<Seen>, Result<usize, De
     let mut seen = Vec::new();
     let mut outcome = Ok(0);
     for piece in pieces {
-        outcome = decoder.decode(&mut piece.to_vec(), &mut |event| seen.push(event.into()));
+        outcome = decoder.decode(&mut piece.to_vec(), None, &mut |event| seen.push(event.into()));
     }
     (seen, outcome)
 }
@@ -63,7 +63,7 @@ fn events(bytes: &[u8]) -> Vec<Seen> {
 fn error(bytes: &[u8]) -> DecodeError {
     let (_, outcome) = feed(&mut server(), &[bytes]);
     let mut decoder = server();
-    let one_by_one = bytes.iter().find_map(|byte| decoder.decode(&mut [*byte], &mut |_| {}).err());
+    let one_by_one = bytes.iter().find_map(|byte| decoder.decode(&mut [*byte], None, &mut |_| {}).err());
     let error = outcome.expect_err("must be refused");
     assert_eq!(one_by_one, Some(error), "byte by byte");
     assert!(decoder.is_finished());
@@ -243,7 +243,7 @@ fn the_limit_holds_for_the_sum_of_the_fragments() {
 fn an_announced_length_takes_no_memory_until_the_bytes_come() {
     let mut decoder = Decoder::new(Role::Server, 1 << 30);
     let mut bytes = [&[0x82, 0xff, 0, 0, 0, 0, 0x3f, 0, 0, 0][..], &MASK, b"first bytes"].concat();
-    assert_eq!(decoder.decode(&mut bytes, &mut |_| {}), Ok(bytes.len()));
+    assert_eq!(decoder.decode(&mut bytes, None, &mut |_| {}), Ok(bytes.len()));
     assert!(decoder.allocated_bytes() <= 64, "{}", decoder.allocated_bytes());
 }
 
@@ -272,7 +272,7 @@ fn a_message_in_one_frame_is_a_slice_of_the_input() {
     let mut bytes = [frame(FIN | TEXT, b"one"), frame(FIN | TEXT, b"two")].concat();
     let range = bytes.as_ptr_range();
     let mut count = 0;
-    let outcome = server().decode(&mut bytes, &mut |event| {
+    let outcome = server().decode(&mut bytes, None, &mut |event| {
         let Event::Message { data, .. } = event else { panic!("{event:?}") };
         assert!(range.contains(&data.as_ptr()));
         count += 1;

@@ -47,7 +47,7 @@ fn decode(bytes: &[u8], sizes: &[usize]) -> (Vec<String>, Option<DecodeError>) {
             break;
         }
         let after = rest.split_off(size.clamp(1, rest.len()));
-        if let Err(error) = decoder.decode_inflating(&mut rest, &mut inflater, &mut |event| {
+        if let Err(error) = decoder.decode(&mut rest, Some(&mut inflater), &mut |event| {
             seen.push(format!("{event:?}"));
         }) {
             return (seen, Some(error));
@@ -109,7 +109,7 @@ fn a_compressed_message_may_come_in_fragments_with_control_frames_between() {
 #[test]
 fn the_bit_is_refused_where_it_was_not_negotiated() {
     let mut bytes = frames(&[(FIN | RSV1, Opcode::Text, &HELLO)]);
-    let decoded = Decoder::new(Role::Server, LIMIT).decode(&mut bytes, &mut |event| panic!("{event:?}"));
+    let decoded = Decoder::new(Role::Server, LIMIT).decode(&mut bytes, None, &mut |event| panic!("{event:?}"));
     assert_eq!(decoded, Err(DecodeError::ReservedBits));
 }
 
@@ -166,7 +166,7 @@ fn text_is_validated_after_it_was_decompressed() {
 fn nothing_stays_allocated_between_compressed_messages() {
     let (mut decoder, mut inflater) = (Decoder::new(Role::Server, LIMIT), Inflater::default());
     for byte in frames(&[(FIN | RSV1, Opcode::Text, &HELLO)]) {
-        decoder.decode_inflating(&mut [byte], &mut inflater, &mut |_| {}).expect("valid");
+        decoder.decode(&mut [byte], Some(&mut inflater), &mut |_| {}).expect("valid");
     }
     assert_eq!(decoder.allocated_bytes(), 0);
 }

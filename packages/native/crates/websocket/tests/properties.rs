@@ -92,7 +92,7 @@ fn decode(role: Role, bytes: &[u8], sizes: &[usize]) -> (Vec<String>, Option<Dec
         }
         let after = rest.split_off(size.clamp(1, rest.len()));
         let piece_bytes = rest.len();
-        match decoder.decode(&mut rest, &mut |event| events.push(line(event))) {
+        match decoder.decode(&mut rest, None, &mut |event| events.push(line(event))) {
             Ok(consumed) => assert!(consumed == piece_bytes || decoder.is_finished() && consumed < piece_bytes),
             Err(error) => return (events, Some(error)),
         }
@@ -172,7 +172,7 @@ proptest! {
         let mut bytes = Vec::new();
         encode_close(code, &reason, &mut bytes);
         let mut count = 0;
-        let outcome = Decoder::new(Role::Client, 0).decode(&mut bytes, &mut |event| {
+        let outcome = Decoder::new(Role::Client, 0).decode(&mut bytes, None, &mut |event| {
             let Event::Close { code: decoded, reason: start } = event else { panic!("{event:?}") };
             assert_eq!(decoded, code);
             assert!(reason.starts_with(start));

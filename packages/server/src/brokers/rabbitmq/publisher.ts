@@ -12,6 +12,7 @@ import { MARKER_TYPE } from './queue-bindings.js'
  * connections that publish, and consuming must go on.
  */
 export class Publisher {
+  readonly #connection: AmqpConnection
   readonly #channel: ConfirmChannel
   readonly #link: RabbitmqLink
   readonly #liveness: Liveness
@@ -25,12 +26,13 @@ export class Publisher {
     watchChannel(channel, link.events.lost)
     // Durable, and never deleted by us: queues of other programs are bound to it.
     await channel.assertExchange(link.options.context.namespace, 'topic', { durable: true })
-    const publisher = new Publisher(channel, link)
+    const publisher = new Publisher(connection, channel, link)
     connection.watchBlocked((isBlocked, reason) => publisher.#blocked(isBlocked, reason))
     return publisher
   }
 
-  private constructor(channel: ConfirmChannel, link: RabbitmqLink) {
+  private constructor(connection: AmqpConnection, channel: ConfirmChannel, link: RabbitmqLink) {
+    this.#connection = connection
     this.#channel = channel
     this.#link = link
     this.#liveness = new Liveness({
@@ -57,6 +59,7 @@ export class Publisher {
     if (this.#isStopped) return
     const { sequence, key, payload } = message
     const content = Buffer.from(payload.buffer, payload.byteOffset, payload.length)
+    this.#connection.batch()
     try {
       this.#channel.publish(
         this.#link.options.context.namespace,

@@ -1,8 +1,7 @@
 import { WebMQClient, WebMQError } from 'webmq-client'
 import { WebSocket } from 'ws'
 import { within } from '../../base/within.js'
-import { printable } from '../printable.js'
-import { note, type Terminal } from '../terminal.js'
+import { note, printable, type Terminal } from '../terminal.js'
 import type { ClientTarget } from './flags.js'
 
 /** A client whose state changes and errors are lines on standard error. Close it when the command ends. */

@@ -7,30 +7,31 @@ import type { ClientTarget } from './flags.js'
 /** The largest `maxPayloadBytes` of a server, and so the most that is read. */
 const MAX_INPUT_BYTES = 64 * 1024 * 1024
 
-/** A message of the command line. */
-export interface MessageInput {
-  readonly key: string
-  /** `-` or absent: standard input. */
-  readonly payload?: string
-  readonly isBinary: boolean
+/** How to read the payload, and what to print. */
+export interface PublishFlags {
+  readonly id?: string
+  readonly json?: true
+  readonly binary?: true
   /** Not parsed as JSON. */
-  readonly isText: boolean
+  readonly text?: true
 }
 
 /**
  * Publishes one message.
  *
+ * @param input The payload; `-` or absent: standard input.
  * @returns The exit code.
  * @throws {WebMQError} The server cannot be reached, or refuses.
  */
 export async function publish(
-  input: MessageInput,
+  key: string,
+  input: string | undefined,
   target: ClientTarget,
-  { id, json }: { readonly id?: string; readonly json: boolean },
+  flags: PublishFlags,
   terminal: Terminal,
 ): Promise<number> {
-  const { key } = input
-  const payload = await payloadOf(input, terminal.stdin)
+  const { id, json } = flags
+  const payload = await payloadOf(input, flags, terminal.stdin)
   const client = createClient(target, terminal)
   try {
     await connect(client, target)
@@ -49,14 +50,18 @@ export async function publish(
   }
 }
 
-async function payloadOf({ payload, isBinary, isText }: MessageInput, stdin: NodeJS.ReadStream): Promise<unknown> {
-  if (isBinary && isText) throw new WebMQError('E_OPTION_INVALID', { detail: '--binary and --text are both given' })
+async function payloadOf(
+  payload: string | undefined,
+  { binary, text: isText }: PublishFlags,
+  stdin: NodeJS.ReadStream,
+): Promise<unknown> {
+  if (binary && isText) throw new WebMQError('E_OPTION_INVALID', { detail: '--binary and --text are both given' })
   const isRead = payload === undefined || payload === '-'
   if (payload === undefined && stdin.isTTY === true) {
     throw new WebMQError('E_OPTION_INVALID', { detail: 'a payload is missing; - reads it from standard input' })
   }
   const bytes = isRead ? await readAll(stdin) : Buffer.from(payload)
-  if (isBinary) return new Uint8Array(bytes)
+  if (binary) return new Uint8Array(bytes)
   // Programs end their output with a line break that is not meant.
   const text = isRead ? bytes.toString('utf8').replace(/\r?\n$/, '') : payload
   return isText ? text : parsePayload(text)

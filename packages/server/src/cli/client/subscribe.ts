@@ -1,4 +1,5 @@
 import {
+  type Gap,
   type ListenOptions,
   type ListenResult,
   type Message,
@@ -7,29 +8,27 @@ import {
   WebMQError,
 } from 'webmq-client'
 import { EXIT } from '../exit-codes.js'
-import { printable } from '../printable.js'
-import { note, type Terminal } from '../terminal.js'
+import { note, printable, type Terminal } from '../terminal.js'
 import { connect, createClient, reasonOf } from './connect.js'
 import type { ClientTarget } from './flags.js'
 import { Interrupt } from './interrupt.js'
-import { gapLine, type LineFormat, messageLine } from './message-line.js'
 
 /** Output that may wait for a slow reader of a pipe. Beyond it, the command fails instead of growing. */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024
 
 /** What `sub` shows, and until when. */
-export interface SubscribeOptions extends Pick<ListenOptions, 'last' | 'since' | 'rewind'> {
-  readonly json: boolean
+export interface SubscribeFlags extends Pick<ListenOptions, 'last' | 'since' | 'rewind'> {
+  readonly json?: true
   /** Begins with the last message of each key. */
-  readonly isState?: true
+  readonly state?: true
   /** Messages after which the command ends. */
   readonly count?: number
-  /** Time after which the command ends. */
-  readonly timeoutMs?: number
+  /** Time after which the command ends, in milliseconds. */
+  readonly timeout?: number
 }
 
 /**
- * Writes every message that matches one of the patterns to standard output, until a signal, `count`, `timeoutMs`, or
+ * Writes every message that matches one of the patterns to standard output, until a signal, `count`, `timeout`, or
  * until nobody reads the output.
  *
  * @returns The exit code: `TIMED_OUT` if the time was over before `count` messages came.
@@ -38,14 +37,14 @@ export interface SubscribeOptions extends Pick<ListenOptions, 'last' | 'since' |
 export async function subscribe(
   patterns: readonly string[],
   target: ClientTarget,
-  options: SubscribeOptions,
+  flags: SubscribeFlags,
   terminal: Terminal,
 ): Promise<number> {
   using interrupt = new Interrupt()
   const client = createClient(target, terminal)
-  const end = new Ending(client, interrupt.signal, options.timeoutMs, options.count, terminal)
+  const end = new Ending(client, interrupt.signal, flags.timeout, flags.count, terminal)
   try {
-    listen(client, patterns, options, terminal, end)
+    listen(client, patterns, flags, terminal, end)
     const connected = connect(client, target)
     await Promise.race([connected, end.reached])
     return await end.reached
@@ -58,12 +57,11 @@ export async function subscribe(
 function listen(
   client: WebMQClient,
   patterns: readonly string[],
-  { json, isState, last, since, rewind }: SubscribeOptions,
+  { json, state, last, since, rewind }: SubscribeFlags,
   terminal: Terminal,
   end: Ending,
 ): void {
   const { stdout } = terminal
-  const format: LineFormat = { json, isTerminal: stdout.isTTY === true }
   let previous: Message<unknown> | undefined
   const start: ListenOptions = {
     ...(last === undefined ? {} : { last }),
@@ -72,12 +70,12 @@ function listen(
   }
   for (const pattern of new Set(patterns)) {
     const receiver: Receiver = {
-      wantsState: isState,
+      wantsState: state,
       deliver: (message) => {
         // Handlers of several patterns get the same object, one after the other.
         if (message === previous || end.isReached) return
         previous = message
-        stdout.write(messageLine(message, format))
+        stdout.write(messageLine(message, json === true, stdout.isTTY === true))
         end.count(stdout.writableLength)
       },
     }
@@ -162,4 +160,30 @@ class Ending {
     this.isReached = true
     this.#settle(code)
   }
+}
+
+/**
+ * A message as one line: `<key> <payload as JSON>`, bytes as base64, nothing without a payload.
+ *
+ * On a terminal, what others sent is escaped. Keys contain no white space, so the first space ends the key. JSON has no line breaks.
+ */
+function messageLine(
+  { key, payload, position, replayed }: Message<unknown>,
+  json: boolean,
+  isTerminal: boolean,
+): string {
+  const bytes = payload instanceof Uint8Array ? Buffer.from(payload).toString('base64') : undefined
+  if (json) {
+    const content = bytes === undefined ? { payload } : { payloadBase64: bytes }
+    return `${JSON.stringify({ key, ...content, ...(position === undefined ? {} : { position }), replayed })}\n`
+  }
+  // A removal from the state has no payload.
+  const content = payload === undefined ? '' : JSON.stringify(payload)
+  const text = `${key} ${bytes === undefined ? content : `base64:${bytes}`}`
+  return `${isTerminal ? printable(text) : text}\n`
+}
+
+/** A gap as one line of JSON, between the messages before and after it. */
+function gapLine({ pattern, reason, since }: Gap): string {
+  return `${JSON.stringify({ gap: reason, pattern, ...(since === undefined ? {} : { since }) })}\n`
 }

@@ -1,7 +1,6 @@
 import { isLoopback } from '../../identity/loopback.js'
 import { EXIT } from '../exit-codes.js'
-import { printable } from '../printable.js'
-import { paint, type Terminal } from '../terminal.js'
+import { paint, printable, type Terminal } from '../terminal.js'
 import type { Finding, FindingStatus } from './finding.js'
 import { checkHealth, checkOpenFiles } from './health.js'
 import { checkName, checkPort, isHere } from './network.js'

@@ -1,13 +1,6 @@
 /** `open`: nobody is asked. `half-open`: one question tries whether it works again. */
 export type BreakerState = 'closed' | 'open' | 'half-open'
 
-/** What a {@link CircuitBreaker} works with. */
-export interface CircuitBreakerContext {
-  readonly onChange: (state: BreakerState, failure: unknown) => void
-  /** A monotonic clock, in milliseconds. */
-  readonly now: () => number
-}
-
 /** So many failures in a row open it. */
 const MAX_FAILURES = 5
 /** It stays open for this time, twice as long after each failed try. */
@@ -16,14 +9,14 @@ const MAX_OPEN_MS = 30_000
 
 /** Spares a service that fails: while it is open, nobody waits for an answer that will not come. */
 export class CircuitBreaker {
-  readonly #context: CircuitBreakerContext
+  readonly #onChange: (state: BreakerState, failure: unknown) => void
   #state: BreakerState = 'closed'
   #failureCount = 0
   #openMs = MIN_OPEN_MS
   #openUntilMs = 0
 
-  constructor(context: CircuitBreakerContext) {
-    this.#context = context
+  constructor(onChange: (state: BreakerState, failure: unknown) => void) {
+    this.#onChange = onChange
   }
 
   get state(): BreakerState {
@@ -33,7 +26,7 @@ export class CircuitBreaker {
   /** Whether a question may be asked now. After a `true`, report the outcome. */
   mayAsk(): boolean {
     if (this.#state === 'closed') return true
-    if (this.#state === 'half-open' || this.#context.now() < this.#openUntilMs) return false
+    if (this.#state === 'half-open' || performance.now() < this.#openUntilMs) return false
     this.#become('half-open', undefined)
     return true
   }
@@ -51,12 +44,12 @@ export class CircuitBreaker {
     if (this.#state === 'open') return
     if (this.#state === 'half-open') this.#openMs = Math.min(MAX_OPEN_MS, 2 * this.#openMs)
     else if (this.#failureCount < MAX_FAILURES) return
-    this.#openUntilMs = this.#context.now() + this.#openMs
+    this.#openUntilMs = performance.now() + this.#openMs
     this.#become('open', failure)
   }
 
   #become(state: BreakerState, failure: unknown): void {
     this.#state = state
-    this.#context.onChange(state, failure)
+    this.#onChange(state, failure)
   }
 }

@@ -1,18 +1,6 @@
-import { randomUUID } from 'node:crypto'
+import { createHmac, randomUUID } from 'node:crypto'
 import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http'
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
-import type { Signer } from './signature.js'
-
-/** What a {@link WebhookClient} works with. */
-export interface WebhookClientContext {
-  readonly url: string
-  /** Absent: requests are not signed. */
-  readonly signer?: Signer | undefined
-  /** Connections, which are also the requests at the same time. */
-  readonly concurrency: number
-  /** Time from the call to the end of the answer. */
-  readonly timeoutMs: number
-}
 
 /** An answer with more is no answer. 1,000 granted patterns of 255 bytes take 255 kB. */
 const MAX_ANSWER_BYTES = 262_144
@@ -35,19 +23,24 @@ export class WebhookError extends Error {
 
 /** Posts JSON to a webhook over connections that stay open. Follows no redirects. */
 export class WebhookClient {
-  /** Signs the next requests. */
+  /** Signs the next requests; absent: they are not signed. */
   signer: Signer | undefined
-  readonly #context: WebhookClientContext
+  readonly #concurrency: number
+  readonly #timeoutMs: number
   readonly #url: URL
   readonly #agent: HttpAgent | HttpsAgent
   #count = 0
 
-  constructor(context: WebhookClientContext) {
-    this.#context = context
-    this.signer = context.signer
-    this.#url = new URL(context.url)
+  /**
+   * @param concurrency Requests at the same time, each over a connection of its own.
+   * @param timeoutMs From the call to the end of the answer.
+   */
+  constructor(url: string, concurrency: number, timeoutMs: number) {
+    this.#concurrency = concurrency
+    this.#timeoutMs = timeoutMs
+    this.#url = new URL(url)
     const Agent = this.#url.protocol === 'https:' ? HttpsAgent : HttpAgent
-    this.#agent = new Agent({ keepAlive: true, maxSockets: context.concurrency, timeout: IDLE_MS, scheduling: 'lifo' })
+    this.#agent = new Agent({ keepAlive: true, maxSockets: concurrency, timeout: IDLE_MS, scheduling: 'lifo' })
   }
 
   /**
@@ -56,12 +49,11 @@ export class WebhookClient {
    * @throws {WebhookError}
    */
   async post(body: string, headers: Readonly<Record<string, string>> = {}): Promise<string> {
-    const { concurrency, timeoutMs } = this.#context
-    if (this.#count >= concurrency * (1 + MAX_WAITING_SHARE)) {
+    if (this.#count >= this.#concurrency * (1 + MAX_WAITING_SHARE)) {
       throw new WebhookError(`${this.#count} questions wait for an answer already`, true)
     }
     this.#count++
-    const endMs = performance.now() + timeoutMs
+    const endMs = performance.now() + this.#timeoutMs
     try {
       return await this.#attempt(body, headers, endMs)
     } catch (error) {
@@ -78,7 +70,7 @@ export class WebhookClient {
   }
 
   #attempt(body: string, headers: Readonly<Record<string, string>>, endMs: number): Promise<string> {
-    const { timeoutMs } = this.#context
+    const timeoutMs = this.#timeoutMs
     const send = this.#url.protocol === 'https:' ? requestHttps : requestHttp
     return new Promise((resolve, reject) => {
       const request = send(this.#url, { method: 'POST', agent: this.#agent, headers: this.#headersOf(body, headers) })
@@ -147,4 +139,23 @@ async function read(response: IncomingMessage): Promise<string> {
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString('utf8')
+}
+
+/** Secrets of Standard Webhooks begin with this, and are base64. */
+const PREFIX = 'whsec_'
+
+/** Signs the requests to a webhook, as https://www.standardwebhooks.com describes it. */
+export class Signer {
+  readonly #key: Buffer
+
+  /** @param secret `whsec_` and base64, or any text, whose UTF-8 bytes are then the key. */
+  constructor(secret: string) {
+    this.#key = secret.startsWith(PREFIX) ? Buffer.from(secret.slice(PREFIX.length), 'base64') : Buffer.from(secret)
+  }
+
+  /** The value of `webhook-signature`. @param timestampS Unix time in seconds, as in `webhook-timestamp`. */
+  sign(id: string, timestampS: number, body: string): string {
+    const signed = createHmac('sha256', this.#key).update(`${id}.${timestampS}.${body}`)
+    return `v1,${signed.digest('base64')}`
+  }
 }

@@ -1,13 +1,7 @@
 import type { WebhookClient } from './client.js'
 
-/** What {@link Notices} work with. */
-export interface NoticesContext {
-  readonly client: Pick<WebhookClient, 'post'>
-  /** Notices were dropped: there was no room, or the webhook did not take them. */
-  readonly onDropped: (count: number, reason: 'full' | 'failed', error?: unknown) => void
-  /** A number in [0, 1). */
-  readonly random?: () => number
-}
+/** Notices were dropped: there was no room, or the webhook did not take them. */
+type OnDropped = (count: number, reason: 'full' | 'failed', error?: unknown) => void
 
 /** Notices of one request. */
 const MAX_BATCH_COUNT = 100
@@ -24,7 +18,8 @@ const MAX_RETRY_MS = 10_000
 
 /** Sends notices to a webhook: in order, several per request, again after a failure, and within bounds. */
 export class Notices {
-  readonly #context: NoticesContext
+  readonly #client: Pick<WebhookClient, 'post'>
+  readonly #onDropped: OnDropped
   #waiting: string[] = []
   #waitingBytes = 0
   #sentCount = 0
@@ -35,8 +30,9 @@ export class Notices {
   /** Ends a wait early. */
   #wake: (() => void) | undefined
 
-  constructor(context: NoticesContext) {
-    this.#context = context
+  constructor(client: Pick<WebhookClient, 'post'>, onDropped: OnDropped) {
+    this.#client = client
+    this.#onDropped = onDropped
   }
 
   get stats(): { readonly sentCount: number; readonly droppedCount: number; readonly waitingCount: number } {
@@ -87,11 +83,10 @@ export class Notices {
   }
 
   async #sendBatch(batch: readonly string[]): Promise<void> {
-    const { client, random = Math.random } = this.#context
     const body = `{"events":[${batch.join(',')}]}`
     for (let attempt = 1; ; attempt++) {
       try {
-        await client.post(body)
+        await this.#client.post(body)
         this.#sentCount += batch.length
         return
       } catch (error) {
@@ -100,7 +95,7 @@ export class Notices {
           return
         }
       }
-      await this.#wait((0.5 + random() / 2) * Math.min(MAX_RETRY_MS, MIN_RETRY_MS * 2 ** attempt))
+      await this.#wait((0.5 + Math.random() / 2) * Math.min(MAX_RETRY_MS, MIN_RETRY_MS * 2 ** attempt))
     }
   }
 
@@ -118,6 +113,6 @@ export class Notices {
 
   #drop(count: number, reason: 'full' | 'failed', error?: unknown): void {
     this.#droppedCount += count
-    this.#context.onDropped(count, reason, error)
+    this.#onDropped(count, reason, error)
   }
 }

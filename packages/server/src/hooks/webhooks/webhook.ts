@@ -7,12 +7,11 @@ import { withoutPasswords } from '../../ports/broker-address.js'
 import { formatPosition } from '../../ports/position.js'
 import type { HookSource } from '../hook-calls.js'
 import { type BreakerState, CircuitBreaker } from './circuit-breaker.js'
-import { WebhookClient } from './client.js'
+import { Signer, WebhookClient } from './client.js'
 import { eventJson, payloadMembers } from './event-json.js'
 import { Notices } from './notices.js'
 import { type WebhookOptions, webhookEventsOf } from './options.js'
 import { webhookHooks } from './questions.js'
-import { Signer } from './signature.js'
 
 /** Counters since the start; gauges at the time of the call. */
 export interface WebhookStats {
@@ -66,15 +65,12 @@ export class Webhook {
     const events = webhookEventsOf(options)
     this.#logger = logger
     this.#url = withoutPasswords(url)
-    this.#client = new WebhookClient({ url, signer: signerOf(secret), concurrency, timeoutMs })
-    this.#notices = new Notices({
-      client: this.#client,
-      onDropped: (count, reason, err) => this.#log({ reason, err }, count, 'notices to the webhook were dropped'),
-    })
-    this.#breaker = new CircuitBreaker({
-      onChange: (state, err) => this.#changed(state, err),
-      now: () => performance.now(),
-    })
+    this.#client = new WebhookClient(url, concurrency, timeoutMs)
+    this.setSecret(secret)
+    this.#notices = new Notices(this.#client, (count, reason, err) =>
+      this.#log({ reason, err }, count, 'notices to the webhook were dropped'),
+    )
+    this.#breaker = new CircuitBreaker((state, err) => this.#changed(state, err))
     const hooks = webhookHooks({
       client: this.#client,
       breaker: this.#breaker,
@@ -101,7 +97,7 @@ export class Webhook {
 
   /** Signs with this secret from now on. */
   setSecret(secret: string | undefined): void {
-    this.#client.signer = signerOf(secret)
+    this.#client.signer = secret === undefined ? undefined : new Signer(secret)
   }
 
   /** Sends what waits, within a time, and ends the connections. */
@@ -152,8 +148,4 @@ export class Webhook {
     this.#logger.warn({ url: this.#url, ...fields, count: this.#unloggedCount }, message)
     this.#unloggedCount = 0
   }
-}
-
-function signerOf(secret: string | undefined): Signer | undefined {
-  return secret === undefined ? undefined : new Signer(secret)
 }

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { fileURLToPath } from 'node:url'
 import { WebMQError } from 'webmq-client/protocol'
 import { statusOf } from '../api/statuses.js'
 import type { Callers } from '../caller.js'
@@ -6,14 +7,8 @@ import { sendError, sendFile } from '../responses.js'
 import { findStaticFile } from '../static-files.js'
 import { type ListenLocally, Tails } from './tail.js'
 
-/** What an {@link AdminPage} works with. */
-export interface AdminPageContext {
-  /** Folder of the page's files. */
-  readonly folder: string
-  readonly callers: Pick<Callers, 'assertOrigin' | 'callerOf'>
-  readonly listen: ListenLocally
-}
-
+/** The page's files. */
+const FOLDER = fileURLToPath(new URL('../../../admin', import.meta.url))
 const TAIL_PATH = '/admin/tail'
 /** Statuses of errors that no route of the API has. */
 const OF_TAILS: Readonly<Record<string, number>> = { E_PATTERN_INVALID: 422, E_CONNECTION_LIMIT: 503 }
@@ -23,12 +18,12 @@ const OF_TAILS: Readonly<Record<string, number>> = { E_PATTERN_INVALID: 422, E_C
  * key that the operator types in.
  */
 export class AdminPage {
-  readonly #context: AdminPageContext
+  readonly #callers: Pick<Callers, 'assertOrigin' | 'callerOf'>
   readonly #tails: Tails
 
-  constructor(context: AdminPageContext) {
-    this.#context = context
-    this.#tails = new Tails(context.listen)
+  constructor(callers: Pick<Callers, 'assertOrigin' | 'callerOf'>, listen: ListenLocally) {
+    this.#callers = callers
+    this.#tails = new Tails(listen)
   }
 
   /** Answers a GET. Returns whether the path is one of the page. */
@@ -38,17 +33,16 @@ export class AdminPage {
       return true
     }
     const name = path === '/' || path === '/admin' ? 'index.html' : path.slice(1)
-    const file = await findStaticFile(this.#context.folder, name)
+    const file = await findStaticFile(FOLDER, name)
     if (file === undefined) return false
     await sendFile(response, request, file)
     return true
   }
 
   async #tail(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { callers } = this.#context
     try {
-      callers.assertOrigin(request)
-      if ((await callers.callerOf(request)).door !== 'operator') {
+      this.#callers.assertOrigin(request)
+      if ((await this.#callers.callerOf(request)).door !== 'operator') {
         throw new WebMQError('E_FORBIDDEN', { detail: 'this needs an API key' })
       }
       const { searchParams } = new URL(request.url ?? '', 'http://localhost')

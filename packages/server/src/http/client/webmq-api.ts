@@ -4,6 +4,8 @@ import type { AnswerOf, BodyOf, QueryOf } from '../api/route.js'
 import type { ROUTES } from '../api/routes.js'
 import { type RequestOptions, Requests } from './requests.js'
 
+export { WebMQError } from 'webmq-client/protocol'
+
 type Routes = typeof ROUTES
 
 /** Options of {@link WebMQApi}. */

@@ -13,17 +13,10 @@ export interface CertificateStats {
   readonly failedReloadCount: number
 }
 
-/** What a {@link CertificateStore} works with. */
-export interface CertificateContext {
-  readonly files: readonly CertificateFiles[]
-  readonly logger: Logger
-  /** Default: 5 s. */
-  readonly checkIntervalMs?: number
-}
-
 /** The certificates of a server and their files. New files replace the certificates while the server runs. */
 export class CertificateStore {
-  readonly #context: CertificateContext
+  readonly #files: readonly CertificateFiles[]
+  readonly #logger: Logger
   readonly #watch: FileWatch
   #certificates: readonly ReadCertificate[] = []
   #transport: Transport | undefined
@@ -31,17 +24,19 @@ export class CertificateStore {
   #reloadCount = 0
   #failedReloadCount = 0
 
-  constructor(context: CertificateContext) {
-    this.#context = context
+  /** @param checkIntervalMs Default: 5 s. */
+  constructor(files: readonly CertificateFiles[], logger: Logger, checkIntervalMs?: number) {
+    this.#files = files
+    this.#logger = logger
     this.#watch = new FileWatch({
-      paths: () => context.files.flatMap(({ certFile, keyFile }) => [certFile, keyFile]),
+      paths: () => files.flatMap(({ certFile, keyFile }) => [certFile, keyFile]),
       looked: () => this.#sayWhenExpired(),
       use: () => this.#replace(),
       refused: (err) => {
         this.#failedReloadCount++
-        context.logger.error({ err }, 'the new TLS certificate cannot be used; the old one stays')
+        logger.error({ err }, 'the new TLS certificate cannot be used; the old one stays')
       },
-      checkIntervalMs: context.checkIntervalMs,
+      checkIntervalMs,
     })
   }
 
@@ -82,7 +77,7 @@ export class CertificateStore {
   }
 
   async #replace(): Promise<void> {
-    const { logger } = this.#context
+    const logger = this.#logger
     const transport = this.#transport
     const certificates = await this.#read()
     // The server may have stopped while the files were read.
@@ -102,20 +97,20 @@ export class CertificateStore {
   }
 
   async #read(): Promise<readonly ReadCertificate[]> {
-    return await Promise.all(this.#context.files.map(readCertificate))
+    return await Promise.all(this.#files.map(readCertificate))
   }
 
   #use(certificates: readonly ReadCertificate[]): void {
     this.#certificates = certificates
     for (const certificate of certificates) {
-      for (const warning of certificateWarnings(certificate, Date.now())) this.#context.logger.warn(warning)
+      for (const warning of certificateWarnings(certificate, Date.now())) this.#logger.warn(warning)
     }
   }
 
   #sayWhenExpired(): void {
     const isExpired = Date.now() > this.stats().firstExpiryMs
     if (isExpired && !this.#hasSaidExpired) {
-      this.#context.logger.error('a TLS certificate has expired: clients refuse it')
+      this.#logger.error('a TLS certificate has expired: clients refuse it')
     }
     this.#hasSaidExpired = isExpired
   }

@@ -8,8 +8,8 @@ import {
   type OperatorMessage,
   operatorMessageFrom,
 } from './operator-message.js'
-import type { Revocation } from './revocation.js'
 import { RevocationTable } from './revocation-table.js'
+import type { Revocation } from './revocations.js'
 import { type AddedRevocation, MAX_REVOCATIONS, Revocations } from './revocations.js'
 
 /** Settings of a {@link Cluster}. */
@@ -61,12 +61,10 @@ export class Cluster {
     this.#context = context
     const { nodes, takesPart, maxPayloadBytes, now } = context
     this.revocations = new Revocations(now)
-    this.#table = new RevocationTable({
-      nodes,
-      revocations: this.revocations,
-      maxMessageBytes: Math.min(MAX_MESSAGE_BYTES, maxPayloadBytes),
-      take: (revocations) => this.#take(revocations),
-    })
+    const maxMessageBytes = Math.min(MAX_MESSAGE_BYTES, maxPayloadBytes)
+    this.#table = new RevocationTable(nodes, this.revocations, maxMessageBytes, (revocations) =>
+      this.#take(revocations),
+    )
     nodes.onGone((node) => this.#summaries.delete(node))
     if (!takesPart || !nodes.hasOthers) return
     nodes.handle(TOPIC, (message) => this.#receive(message))

@@ -1,16 +1,6 @@
 import { isCount, listOf, type NodeMessage, type Nodes, type NodeTable, PartSender } from '../../nodes/index.js'
-import { type Revocation, revocationFrom, revocationText } from './revocation.js'
 import type { Revocations } from './revocations.js'
-
-/** Settings of a {@link RevocationTable}. */
-export interface RevocationTableContext {
-  readonly nodes: Nodes
-  readonly revocations: Revocations
-  /** Bytes of one message to other nodes. */
-  readonly maxMessageBytes: number
-  /** Revocations of another node. */
-  readonly take: (revocations: readonly Revocation[]) => void
-}
+import { type Revocation, revocationFrom, revocationText } from './revocations.js'
 
 /** A node that sends no part for this long is left, and the next one is asked. */
 const SILENCE_MS = 5_000
@@ -24,7 +14,9 @@ const MAX_ITEMS = 65_536
  */
 export class RevocationTable implements NodeTable {
   readonly name = 'revocations'
-  readonly #context: RevocationTableContext
+  readonly #nodes: Nodes
+  readonly #revocations: Revocations
+  readonly #take: (revocations: readonly Revocation[]) => void
   readonly #parts: PartSender
   /** Nodes that hold something else, as they told it. */
   readonly #sources = new Map<string, string>()
@@ -32,9 +24,19 @@ export class RevocationTable implements NodeTable {
   #round = 0
   #timer: NodeJS.Timeout | undefined
 
-  constructor(context: RevocationTableContext) {
-    this.#context = context
-    const { nodes, revocations, maxMessageBytes } = context
+  /**
+   * @param maxMessageBytes Bytes of one message to other nodes.
+   * @param take Gets the revocations of another node.
+   */
+  constructor(
+    nodes: Nodes,
+    revocations: Revocations,
+    maxMessageBytes: number,
+    take: (revocations: readonly Revocation[]) => void,
+  ) {
+    this.#nodes = nodes
+    this.#revocations = revocations
+    this.#take = take
     const source = {
       name: this.name,
       ids: () => Array.from(revocations, (revocation) => JSON.stringify(revocationText(revocation))),
@@ -46,7 +48,7 @@ export class RevocationTable implements NodeTable {
   }
 
   get mark(): string {
-    return markOf(this.#context.revocations)
+    return markOf(this.#revocations)
   }
 
   get isComplete(): boolean {
@@ -56,7 +58,7 @@ export class RevocationTable implements NodeTable {
   /** Tells the other nodes of a revocation. Resolves once the broker has accepted it. */
   async tell(revocation: Revocation): Promise<void> {
     const fields = `{"entries":[${JSON.stringify(revocationText(revocation))}]}`
-    await this.#context.nodes.channel.send(this.name, 'changes', fields)
+    await this.#nodes.channel.send(this.name, 'changes', fields)
   }
 
   compare(node: string, mark: unknown, isGreeting: boolean): void {
@@ -74,7 +76,7 @@ export class RevocationTable implements NodeTable {
     }
     const revocations = listOf(fields.entries, MAX_ITEMS, revocationFrom)
     if (revocations === undefined || (kind !== 'changes' && kind !== 'part')) return false
-    this.#context.take(revocations)
+    this.#take(revocations)
     if (kind === 'part' && node === this.#source) {
       if (isLast === true) this.#askNext()
       else this.#waitForPart()
@@ -104,7 +106,7 @@ export class RevocationTable implements NodeTable {
       this.#sources.delete(node)
       if (mark === own) continue
       this.#source = node
-      this.#context.nodes.channel.tell(this.name, 'want', { round: ++this.#round }, node)
+      this.#nodes.channel.tell(this.name, 'want', { round: ++this.#round }, node)
       this.#waitForPart()
       return
     }

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { Identity } from '../index.js'
-import type { Revocation } from './revocation.js'
+import type { Revocation } from './revocations.js'
 import { Revocations } from './revocations.js'
 
 const NOW_MS = 1_000_000_000

@@ -1,13 +1,49 @@
 import { closeSync, openSync } from 'node:fs'
 import pino from 'pino'
-import { WebMQError } from 'webmq-client/protocol'
+import { type ErrorCode, WebMQError } from 'webmq-client/protocol'
 import { hideTokens, type Logger } from '../../base/logger.js'
 import { within } from '../../base/within.js'
-import type { Actor } from '../../identity/actor.js'
+import type { Actor, Door } from '../../identity/actor.js'
 import { AUDIT_LEVELS, type AuditLevel } from '../../ports/audit-levels.js'
-import type { Observer } from '../observer.js'
-import type { AuditEvent, Who } from './lines.js'
-import { RefusalBudget } from './refusal-budget.js'
+import type { ObservedAction, Observer, OperatorAction } from '../observer.js'
+
+/** Who did it. */
+interface Who {
+  readonly door: Door
+  /** Session id, as in `welcome` and in the log; absent for requests over HTTP. */
+  readonly session?: string | undefined
+  /** `sub` of the token; absent for anonymous clients. */
+  readonly user?: string | undefined
+  /** The client's IP address; absent when it is not known. */
+  readonly address?: string | undefined
+}
+
+/** One line of the audit log, without its `time`. `docs/security.md` lists the members. */
+type AuditEvent =
+  | ({ readonly event: 'connected' } & Who)
+  | ({ readonly event: 'disconnected' } & Who & {
+        readonly code: number
+        readonly reason: string
+        readonly durationMs: number
+      })
+  | ({ readonly event: 'listened' | 'unlistened' } & Who & { readonly pattern: string })
+  | ({ readonly event: 'refused' } & Who & {
+        readonly action: ObservedAction
+        readonly code: ErrorCode
+        /** The key or the pattern. */
+        readonly target?: string | undefined
+      })
+  | {
+      readonly event: 'upgrade-refused'
+      readonly address: string
+      /** The page that asked; clients choose it, so it is cut. */
+      readonly origin?: string | undefined
+      readonly code: ErrorCode
+    }
+  /** What an operator did. */
+  | ({ readonly event: 'operated' } & Who & { readonly action: OperatorAction; readonly target: string })
+  /** Refusals of a session or an address that were not written, because there were too many within a second. */
+  | { readonly event: 'omitted'; readonly session?: string; readonly address?: string; readonly count: number }
 
 /** Options of an {@link AuditLog}. */
 export interface AuditLogOptions {
@@ -174,5 +210,50 @@ function assertWritable(file: string): void {
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
     throw new WebMQError('E_OPTION_INVALID', { detail: `auditLog: ${reason}`, cause })
+  }
+}
+
+/** Lines of one session or address per second: a client that is refused again and again must not fill the disk. */
+const LINES_PER_SECOND = 10
+/** Sessions and addresses that are counted at once; further ones get no line. Each costs about 100 bytes, for a second. */
+const MAX_SOURCES = 10_000
+const PERIOD_MS = 1_000
+
+/** Bounds the lines that one source of refusals causes. Forgets everything each second. */
+class RefusalBudget {
+  readonly #now: () => number
+  readonly #tellOmitted: (source: string, count: number) => void
+  readonly #counts = new Map<string, number>()
+  #startedMs = Number.NEGATIVE_INFINITY
+
+  /**
+   * @param tellOmitted Called at the end of a second, once for each source that had too many.
+   * @param now A clock in milliseconds.
+   */
+  constructor(tellOmitted: (source: string, count: number) => void, now: () => number) {
+    this.#tellOmitted = tellOmitted
+    this.#now = now
+  }
+
+  /** Whether this refusal gets a line. */
+  take(source: string): boolean {
+    if (this.#now() - this.#startedMs >= PERIOD_MS) this.flush()
+    const count = this.#counts.get(source) ?? 0
+    if (count === 0 && this.#counts.size >= MAX_SOURCES) {
+      // One entry, without lines of its own, for all that come too late.
+      this.#counts.set('', (this.#counts.get('') ?? LINES_PER_SECOND) + 1)
+      return false
+    }
+    this.#counts.set(source, count + 1)
+    return count < LINES_PER_SECOND
+  }
+
+  /** Begins a new second. */
+  flush(): void {
+    for (const [source, count] of this.#counts) {
+      if (count > LINES_PER_SECOND) this.#tellOmitted(source, count - LINES_PER_SECOND)
+    }
+    this.#counts.clear()
+    this.#startedMs = this.#now()
   }
 }

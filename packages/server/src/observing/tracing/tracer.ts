@@ -1,5 +1,6 @@
 import type { Context, Span } from '@opentelemetry/api'
 import { isPromise, type MaybePromise } from '../../base/maybe-promise.js'
+import type { Accepted, Broker, OutboundMessage } from '../../ports/broker.js'
 import { formatTraceparent, parseTraceparent } from './traceparent.js'
 
 type Api = typeof import('@opentelemetry/api')
@@ -111,4 +112,37 @@ export async function loadTracer(version: string): Promise<Tracer | undefined> {
     if (error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND') return undefined
     throw error
   }
+}
+
+/**
+ * Publishes a message as a part of a trace.
+ * @param tracer Absent when `@opentelemetry/api` is not installed: the trace is passed on, without a span of this node.
+ * @param parent Ignored when it is not valid.
+ */
+export function tracedPublish(
+  broker: Pick<Broker, 'publish'>,
+  tracer: Pick<Tracer, 'publish'> | undefined,
+  message: OutboundMessage,
+  parent: string,
+): MaybePromise<Accepted> {
+  const valid = parseTraceparent(parent)
+  if (valid === undefined) return broker.publish(message)
+  if (tracer === undefined) return broker.publish(withTraceparent(message, formatTraceparent(valid)))
+  const span = tracer.publish(message.key, message.payload.length, parent)
+  if (span === undefined) return broker.publish(message)
+  let accepted: MaybePromise<Accepted>
+  try {
+    accepted = broker.publish(withTraceparent(message, span.traceparent))
+  } catch (error) {
+    span.end(error)
+    throw error
+  }
+  if (isPromise(accepted)) accepted.then(() => span.end(), span.end)
+  else span.end()
+  return accepted
+}
+
+/** @param traceparent Must be valid. */
+export function withTraceparent(message: OutboundMessage, traceparent: string): OutboundMessage {
+  return { ...message, attributes: { ...message.attributes, traceparent } }
 }

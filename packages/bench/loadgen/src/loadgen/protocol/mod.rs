@@ -266,7 +266,7 @@ fn default_path() -> String {
     "/ws".to_owned()
 }
 
-fn number<T: From<u16>, const N: u16>() -> T {
+pub(super) fn number<T: From<u16>, const N: u16>() -> T {
     N.into()
 }
 

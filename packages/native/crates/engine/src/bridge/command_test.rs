@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::bridge::packer::Packer;
+use crate::tests::packer::Packer;
 
 fn packed() -> Vec<u8> {
     let mut packer = Packer::default();

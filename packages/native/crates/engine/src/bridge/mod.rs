@@ -6,5 +6,3 @@ pub(crate) mod event;
 pub(crate) mod event_queue;
 pub(crate) mod http_sockets;
 pub(crate) mod mailbox;
-#[cfg(test)]
-pub(crate) mod packer;

@@ -10,8 +10,8 @@ use super::member::State;
 use super::{Fanout, OutboxLevel, Wire, Written};
 use crate::bridge::batch::{Batch, Frame};
 use crate::bridge::command::Command;
-use crate::bridge::packer::Packer;
 use crate::id::{GroupId, Slot};
+use crate::tests::packer::Packer;
 
 const MAX_OUTBOX_BYTES: usize = 40_000;
 const SLOTS: u32 = 6;

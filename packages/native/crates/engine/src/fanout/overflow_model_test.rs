@@ -11,8 +11,8 @@ use super::records::Policy;
 use super::{Fanout, Wire, Written};
 use crate::bridge::batch::{Batch, Frame};
 use crate::bridge::command::Command;
-use crate::bridge::packer::Packer;
 use crate::id::{GroupId, Slot};
+use crate::tests::packer::Packer;
 
 const MAX_OUTBOX_BYTES: usize = 16_000;
 const DEFLATE_FROM_BYTES: usize = 100;

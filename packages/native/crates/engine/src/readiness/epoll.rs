@@ -9,8 +9,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::io::Errno;
 
-use super::{Flags, LISTENER, MAX_READY, RELAY, Ready, WAKE_UP, data_of, ready_of};
-use crate::id::ConnectionId;
+use super::{Flags, LISTENER, MAX_READY, Ready, WAKE_UP, ready_of};
 
 /// An epoll. Clones are the same one.
 #[derive(Debug, Clone)]
@@ -26,17 +25,8 @@ impl Poller {
         &self.0
     }
 
-    /// Reports a connection, edge-triggered. Closing the socket ends it, too.
-    pub(crate) fn add_connection(&self, socket: &OwnedFd, id: ConnectionId) -> Result<(), Errno> {
-        self.add(socket, data_of(id))
-    }
-
-    /// Reports the socket that leads a relayed connection to Node. Like [`add_connection`](Self::add_connection).
-    pub(crate) fn add_relay(&self, socket: &OwnedFd, id: ConnectionId) -> Result<(), Errno> {
-        self.add(socket, data_of(id) | RELAY)
-    }
-
-    fn add(&self, socket: &OwnedFd, data: u64) -> Result<(), Errno> {
+    /// Reports a socket, edge-triggered. Closing it ends that, too.
+    pub(super) fn add(&self, socket: &OwnedFd, data: u64) -> Result<(), Errno> {
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         epoll::add(&self.0, socket, EventData::new_u64(data), flags)
     }

@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::{Flags, LISTENER, MAX_READY, RELAY, Ready, WAKE_UP, data_of, ready_of};
-use crate::id::ConnectionId;
+use super::{Flags, LISTENER, MAX_READY, Ready, WAKE_UP, ready_of};
 use crate::socket::last_error;
 
 /// A kqueue. Clones are the same one.
@@ -26,17 +25,8 @@ impl Poller {
         &self.0
     }
 
-    /// Reports a connection, edge-triggered. Closing the socket ends it, too.
-    pub(crate) fn add_connection(&self, socket: &OwnedFd, id: ConnectionId) -> Result<(), Errno> {
-        self.add(socket, data_of(id))
-    }
-
-    /// Reports the socket that leads a relayed connection to Node. Like [`add_connection`](Self::add_connection).
-    pub(crate) fn add_relay(&self, socket: &OwnedFd, id: ConnectionId) -> Result<(), Errno> {
-        self.add(socket, data_of(id) | RELAY)
-    }
-
-    fn add(&self, socket: &OwnedFd, data: u64) -> Result<(), Errno> {
+    /// Reports a socket, edge-triggered. Closing it ends that, too.
+    pub(super) fn add(&self, socket: &OwnedFd, data: u64) -> Result<(), Errno> {
         let flags = libc::EV_ADD | libc::EV_CLEAR;
         let filters = [libc::EVFILT_READ, libc::EVFILT_WRITE];
         change(&self.0, &filters.map(|filter| socket_event(socket, filter, flags, data)))

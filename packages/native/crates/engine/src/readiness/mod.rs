@@ -16,9 +16,8 @@
 #[cfg_attr(target_os = "linux", path = "epoll.rs")]
 #[cfg_attr(target_os = "macos", path = "kqueue.rs")]
 mod system;
-#[cfg(test)]
-mod tests;
 
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -60,8 +59,15 @@ const LISTENER: u64 = u64::MAX - 1;
 /// Added to the id of a connection for its relay.
 const RELAY: u64 = 1 << 62;
 
-fn data_of(id: ConnectionId) -> u64 {
-    id.to_number() as u64
+impl Poller {
+    pub(crate) fn add_connection(&self, socket: &OwnedFd, id: ConnectionId) -> Result<(), Errno> {
+        self.add(socket, id.to_number() as u64)
+    }
+
+    /// Reports the socket that leads a relayed connection to Node.
+    pub(crate) fn add_relay(&self, socket: &OwnedFd, id: ConnectionId) -> Result<(), Errno> {
+        self.add(socket, id.to_number() as u64 | RELAY)
+    }
 }
 
 /// `None`: the data is not ours.
@@ -101,3 +107,7 @@ pub(crate) fn stand_by(nudge: &Nudge, poller: Option<&Poller>, timeout: Option<D
     }
     if poller.is_some() && !socket.revents().is_empty() { Woken::SocketReady } else { Woken::Due }
 }
+
+#[cfg(test)]
+#[path = "poller_test.rs"]
+mod tests;

@@ -6,7 +6,7 @@ use super::Shard;
 use super::ending::report_closed;
 use crate::bridge::command::Command;
 use crate::id::{ConnectionId, Slot};
-use crate::shard::connection::{Ending, Phase};
+use crate::shard::connection::{Connection, Ending, Phase};
 use crate::socket;
 
 /// A tenth of a second of a connection of 1 Mbit/s.
@@ -102,14 +102,20 @@ impl Shard {
     pub(super) fn drop_connection(&mut self, slot: Slot) {
         // The id of a slot changes with its connection.
         let id = self.table.id(slot);
-        let Some(mut connection) = self.table.remove(slot) else { return };
+        let Some(mut connection) = self.take_out(slot) else { return };
         self.forget_relay(&connection);
         self.fanout.remove(slot);
         self.stats.partial_bytes -= connection.partial_bytes as u64;
+        report_closed(id, &mut connection, &mut self.events, &mut self.stats);
+    }
+
+    /// Removes a connection that counts no more towards any limit.
+    pub(super) fn take_out(&mut self, slot: Slot) -> Option<Connection> {
+        let connection = self.table.remove(slot)?;
         self.handle().mailbox.load.fetch_sub(1, Ordering::AcqRel);
         if connection.is_admitted {
             self.shared.release();
         }
-        report_closed(id, &mut connection, &mut self.events, &mut self.stats);
+        Some(connection)
     }
 }

@@ -88,7 +88,7 @@ impl Shard {
             }
             (Ok(_), None) => {}
             (Err(error), None) if is_open => {
-                self.fail_connection(slot, error.close_code(), &format!("{}: {error}", error.code()));
+                self.fail_connection(slot, (error.close_code().value(), &format!("{}: {error}", error.code())));
             }
             // It was told to close and answers with something that is no frame.
             (Err(_), None) => self.drop_connection(slot),

@@ -97,16 +97,6 @@ impl Shard {
         }
     }
 
-    fn receive_plain(&mut self, slot: Slot, plain: &mut [u8], room: usize) {
-        let Some(connection) = self.table.get_mut(slot).filter(|_| !plain.is_empty()) else { return };
-        match connection.phase {
-            Phase::Head => self.receive_head(slot, plain),
-            Phase::Open if connection.is_stream => self.discard(slot, plain.len()),
-            Phase::Open | Phase::Closing => self.decode(slot, plain, room),
-            Phase::Deciding | Phase::Lingering | Phase::Relaying => {}
-        }
-    }
-
     /// The socket takes bytes again. Ciphertext that it refused goes first.
     pub(super) fn note_writable(&mut self, slot: Slot) {
         let Some(connection) = self.table.get_mut(slot) else { return };

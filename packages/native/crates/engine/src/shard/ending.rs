@@ -1,5 +1,3 @@
-use std::sync::atomic::Ordering;
-
 use rustix::net::{Shutdown, shutdown};
 use webmq_websocket::{CloseCode, encode_close};
 
@@ -16,9 +14,9 @@ const SLOW_CONSUMER: (u16, &str) = (4008, "E_SLOW_CONSUMER");
 /// Nothing came after a ping.
 const SILENT: (u16, &str) = (4003, "E_HEARTBEAT_TIMEOUT");
 /// A message was begun and not ended in time.
-const LATE_MESSAGE: (u16, &str) = (4004, "E_MESSAGE_TIMEOUT");
+pub(super) const LATE_MESSAGE: (u16, &str) = (4004, "E_MESSAGE_TIMEOUT");
 /// The peer of an event stream sends more than its request.
-const UNREAD: (u16, &str) = (4500, "E_PROTOCOL_VIOLATION");
+pub(super) const UNREAD: (u16, &str) = (4500, "E_PROTOCOL_VIOLATION");
 /// The shard's thread died.
 const THREAD_DIED: (u16, &str) = (4011, "E_INTERNAL");
 /// Time in which a peer to whom everything was said may go on sending.
@@ -49,10 +47,10 @@ impl Shard {
     }
 
     /// The peer broke the rules: it is told so, and nothing it sends is read any more (RFC 6455 §7.1.7).
-    pub(super) fn fail_connection(&mut self, slot: Slot, code: CloseCode, reason: &str) {
+    pub(super) fn fail_connection(&mut self, slot: Slot, (code, reason): (u16, &str)) {
         self.fanout.leave_all(slot);
-        self.send_close(slot, Some(code), reason);
-        self.linger_told(slot, Ending::ours(code, reason));
+        self.send_close(slot, CloseCode::new(code), reason);
+        self.linger_told(slot, Ending { code, reason: reason.to_owned() });
     }
 
     /// Frees what waits for a connection that reads too slowly. It gets the rest of the frame it has begun and a close
@@ -70,21 +68,6 @@ impl Shard {
             // Has a deadline already, and nothing is added to its outbox any more.
             Phase::Head | Phase::Deciding | Phase::Relaying | Phase::Closing | Phase::Lingering => {}
         }
-    }
-
-    /// Ends an event stream whose peer sends what nobody reads.
-    pub(super) fn end_unread(&mut self, slot: Slot) {
-        let (code, reason) = UNREAD;
-        self.fanout.leave_all(slot);
-        self.linger_told(slot, Ending { code, reason: reason.to_owned() });
-    }
-
-    /// Closes a connection whose message takes too long.
-    pub(super) fn end_late(&mut self, slot: Slot) {
-        let (code, reason) = LATE_MESSAGE;
-        self.fanout.leave_all(slot);
-        self.send_close(slot, CloseCode::new(code), reason);
-        self.linger_told(slot, Ending { code, reason: reason.to_owned() });
     }
 
     /// Drops a peer that did not answer a ping. It gets a close frame if its socket takes one right now.
@@ -164,11 +147,7 @@ impl Shard {
         }
         for slot in self.table.slots() {
             let id = self.table.id(slot);
-            let Some(mut connection) = self.table.remove(slot) else { continue };
-            self.handle().mailbox.load.fetch_sub(1, Ordering::AcqRel);
-            if connection.is_admitted {
-                self.shared.release();
-            }
+            let Some(mut connection) = self.take_out(slot) else { continue };
             if failure.is_some() {
                 let (code, reason) = THREAD_DIED;
                 connection.ending = Some(Box::new(Ending { code, reason: reason.to_owned() }));

@@ -3,6 +3,7 @@
 use webmq_websocket::handshake::encode_event_stream;
 
 use super::Shard;
+use super::ending::UNREAD;
 use crate::bridge::batch::Frame;
 use crate::bridge::command::Headers;
 use crate::id::Slot;
@@ -65,7 +66,7 @@ impl Shard {
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         connection.discarded_bytes = connection.discarded_bytes.saturating_add(count);
         if connection.phase == Phase::Open && connection.discarded_bytes > MAX_DISCARDED_BYTES {
-            self.end_unread(slot);
+            self.fail_connection(slot, UNREAD);
         }
     }
 

@@ -38,7 +38,6 @@ impl Shard {
             }
         }
         let all = if is_first { fresh } else { &received };
-        let id = self.table.id(slot);
         let verdict = match parse_request_head(all, self.shared.options.max_header_bytes) {
             Ok(ParsedHead::Incomplete) => {
                 opening.received = all.to_vec();
@@ -46,21 +45,12 @@ impl Shard {
             }
             Ok(ParsedHead::Complete { head, head_bytes }) => match head.intent() {
                 Ok(Intent::Upgrade(accept_key)) => {
-                    let end = || self.table.get(slot).and_then(|connection| socket::peer_address(&connection.socket));
-                    let peer = opening.client.or_else(end);
                     opening.received = all[head_bytes..].to_vec();
                     opening.accept_key = Some(accept_key);
                     if self.shared.options.deflate_from_bytes.is_some() {
                         opening.deflate = head.accept_deflate();
                     }
-                    match peer {
-                        None => Verdict::Gone,
-                        Some(_) if !self.shared.admit() => Verdict::NoRoom,
-                        Some(peer) => {
-                            self.events.upgrade(id, peer, &head, false);
-                            Verdict::Upgrade
-                        }
-                    }
+                    self.ask(slot, &head, &opening)
                 }
                 Ok(Intent::Http) => self.judge_http(slot, &head, &mut opening),
                 Err(error) => Verdict::Refused(error),
@@ -103,13 +93,18 @@ impl Shard {
             Ok(false) => return Verdict::Http,
             Err(error) => return Verdict::Refused(error),
         }
+        opening.is_stream = true;
+        self.ask(slot, head, opening)
+    }
+
+    /// Asks JavaScript about an upgrade or an event stream, if there is room for it.
+    fn ask(&mut self, slot: Slot, head: &RequestHead<'_>, opening: &Opening) -> Verdict {
         let end = || self.table.get(slot).and_then(|connection| socket::peer_address(&connection.socket));
         let Some(peer) = opening.client.or_else(end) else { return Verdict::Gone };
         if !self.shared.admit() {
             return Verdict::NoRoom;
         }
-        opening.is_stream = true;
-        self.events.upgrade(self.table.id(slot), peer, head, true);
+        self.events.upgrade(self.table.id(slot), peer, head, opening.is_stream);
         Verdict::Upgrade
     }
 
@@ -196,10 +191,9 @@ impl Shard {
         if self.table.get(slot).is_some_and(|connection| connection.tls.is_some()) {
             return self.begin_relay(slot, read);
         }
-        let Some(connection) = self.table.remove(slot) else { return };
+        let Some(connection) = self.take_out(slot) else { return };
         self.fanout.remove(slot);
         self.stats.partial_bytes -= connection.partial_bytes as u64;
-        self.handle().mailbox.load.fetch_sub(1, std::sync::atomic::Ordering::AcqRel);
         let removed = self.poller.remove_connection(&connection.socket);
         self.report_refusal(removed);
         let client = connection.opening.and_then(|opening| opening.client);

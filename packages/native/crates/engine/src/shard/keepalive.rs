@@ -3,6 +3,7 @@ use std::time::Duration;
 use webmq_websocket::{Opcode, encode_frame};
 
 use super::Shard;
+use super::ending::LATE_MESSAGE;
 use crate::bridge::batch::Frame;
 use crate::id::Slot;
 use crate::options::Options;
@@ -99,7 +100,7 @@ impl Shard {
                 connection.restart_message_time(now_ms);
                 self.note_alive(slot);
             }
-            Phase::Open if ends_ms.is_some_and(|ends_ms| ends_ms <= now_ms) => self.end_late(slot),
+            Phase::Open if ends_ms.is_some_and(|ends_ms| ends_ms <= now_ms) => self.fail_connection(slot, LATE_MESSAGE),
             Phase::Open if connection.awaits_pong => self.end_silent(slot),
             Phase::Open => {
                 connection.awaits_pong = true;

@@ -160,18 +160,10 @@ impl Shard {
             // The peer closes without a close frame, or after it.
             Ok(0) => self.drop_connection(slot),
             Ok(count) => {
-                match phase {
-                    Phase::Head => self.receive_head(slot, &buffer[..count]),
-                    Phase::Deciding | Phase::Lingering | Phase::Relaying => {}
-                    Phase::Open if connection.is_stream => {
-                        self.stats.received_byte_count += count as u64;
-                        self.discard(slot, count);
-                    }
-                    Phase::Open | Phase::Closing => {
-                        self.stats.received_byte_count += count as u64;
-                        self.decode(slot, &mut buffer[..count], room);
-                    }
+                if matches!(phase, Phase::Open | Phase::Closing) {
+                    self.stats.received_byte_count += count as u64;
                 }
+                self.receive_plain(slot, &mut buffer[..count], room);
                 // Of a socket that gave less than was asked for, the poller tells when there is more; of the end it has told.
                 if count == limit || has_hung_up {
                     self.queue_receive(slot);
@@ -181,6 +173,17 @@ impl Shard {
             Err(_) => self.drop_connection(slot),
         }
         self.read_buffer = buffer;
+    }
+
+    /// Takes received bytes, decrypted if they were encrypted.
+    pub(super) fn receive_plain(&mut self, slot: Slot, plain: &mut [u8], room: usize) {
+        let Some(connection) = self.table.get_mut(slot).filter(|_| !plain.is_empty()) else { return };
+        match connection.phase {
+            Phase::Head => self.receive_head(slot, plain),
+            Phase::Open if connection.is_stream => self.discard(slot, plain.len()),
+            Phase::Open | Phase::Closing => self.decode(slot, plain, room),
+            Phase::Deciding | Phase::Lingering | Phase::Relaying => {}
+        }
     }
 
     /// Decodes what was received before; it is read from again when nothing of that is left.

@@ -129,7 +129,7 @@ fn publishers_wait_while_most_connections_do_not_read_and_are_woken_when_they_do
     });
     let mut count = 0;
     rig.until(|engine| {
-        let mut packer = crate::bridge::packer::Packer::default();
+        let mut packer = crate::tests::packer::Packer::default();
         packer.multicast(&[1], &[b'x'; 100_000], None);
         count += 1;
         !engine.submit(&packer.0).expect("well packed") && engine.stats().outbox_bytes > 17 << 20
@@ -153,7 +153,7 @@ fn publishers_wait_once_for_a_slow_reader_among_many_and_then_go_on() {
     });
     let mut wait_count = 0;
     while rig.engine.stats().slow_consumer_count == 0 {
-        let mut packer = crate::bridge::packer::Packer::default();
+        let mut packer = crate::tests::packer::Packer::default();
         packer.multicast(&[1], &[b'x'; 100_000], None);
         if !rig.engine.submit(&packer.0).expect("well packed") {
             assert!(rig.engine.stats().outbox_bytes > 1 << 20, "nobody is behind");

@@ -88,11 +88,7 @@ impl<S: Read + Write> Client<S> {
                             }
                         });
                     };
-                    let decoded = match inflater {
-                        Some(inflater) => decoder.decode_inflating(&mut buffer[..count], inflater, &mut push),
-                        None => decoder.decode(&mut buffer[..count], &mut push),
-                    };
-                    decoded.expect("valid frames");
+                    decoder.decode(&mut buffer[..count], inflater.as_mut(), &mut push).expect("valid frames");
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return Received::End,
                 Err(error) => panic!("nothing came: {error}"),

@@ -9,6 +9,7 @@ mod event_stream;
 mod inbound;
 mod inline;
 mod lifecycle;
+pub(crate) mod packer;
 mod prepared_answer;
 mod proxy_protocol;
 mod rig;

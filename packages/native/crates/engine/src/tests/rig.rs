@@ -7,7 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::client::Client;
 use crate::bridge::event::event_len;
-use crate::bridge::packer::Packer;
+use crate::tests::packer::Packer;
 use crate::{Drained, Engine, Options};
 
 const PATIENCE: Duration = Duration::from_secs(20);

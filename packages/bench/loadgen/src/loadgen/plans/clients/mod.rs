@@ -6,10 +6,8 @@ mod meter;
 mod payload;
 mod plan;
 mod receiving;
-mod schedule;
 pub(crate) mod setup;
 mod tally;
-mod tracker;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,7 +16,7 @@ use serde_json::json;
 
 use self::client::{Client, Phase};
 use self::meter::Meter;
-use self::schedule::SendSchedule;
+use self::plan::SendSchedule;
 use self::setup::Setup;
 use self::tally::Tally;
 use super::opening;

@@ -1,8 +1,7 @@
 //! What the clients receive, and how it is counted.
 
 use super::Clients;
-use super::client::Phase;
-use super::tracker::Arrival;
+use super::client::{Arrival, Phase};
 use crate::clock::now_us;
 use crate::digits;
 use crate::loadgen::batch::text_frame;

@@ -1,8 +1,8 @@
 //! What a user does, step by step: the iteration of AnyCable's broker benchmark.
 
 use super::Users;
-use super::ledger::{Receipt, Session};
 use super::user::{Phase, UserId};
+use super::verify::{Receipt, Session};
 use crate::clock::now_us;
 use crate::digits;
 use crate::loadgen::batch::text_frame;

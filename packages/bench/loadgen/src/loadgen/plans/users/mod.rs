@@ -1,11 +1,8 @@
 //! Independent virtual users, who connect, listen, read the history, talk for a while and leave, again and again.
 
-mod chance;
 mod iteration;
-mod ledger;
 mod metrics;
 mod plan;
-mod timers;
 mod user;
 mod verify;
 
@@ -14,12 +11,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use self::chance::Chance;
-use self::ledger::{Ledger, Session};
 use self::metrics::Metrics;
-use self::timers::Timers;
-use self::user::{Phase, User, UserId};
-use self::verify::verify;
+use self::plan::Chance;
+use self::user::{Phase, Timers, User, UserId};
+use self::verify::{Ledger, Session, verify};
 use super::{loopback, opening};
 use crate::clock::{CpuTime, now_us, rss_bytes};
 use crate::loadgen::connection::{NO_PLAYER, Slot};

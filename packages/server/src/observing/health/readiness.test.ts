@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { describeTransport } from './transport-choice.js'
+import { describeTransport } from './readiness.js'
 
 describe('describeTransport', () => {
   it('names the transport of the option', () => {
