@@ -58,7 +58,7 @@ const FLOORS = {
     ['results'],
     ['backends'],
     ['generator', 'options', 'scenario', 'targets'],
-    ['assertions', 'brokers', 'loadgen', 'measure'],
+    ['brokers', 'loadgen', 'measure'],
     ['parts'],
     ['missing-package', 'progress'],
     ['exit-codes', 'load'],

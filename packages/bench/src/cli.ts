@@ -6,9 +6,8 @@ import { describeMachine } from './measure/machine.js'
 import { addCommonOptions, type CommonOptions } from './options.js'
 import { createProgress, type ProgressOutput } from './progress.js'
 import { runCompare } from './report/compare-command.js'
-import { asRecord } from './report/read-record.js'
 import { commandLine, headText, resultText } from './report/report.js'
-import { writeCsv, writeHtml, writeJson, writeSvg } from './report/write-output.js'
+import { FILES, writeOutput } from './report/write-output.js'
 import type { Scenario, ScenarioRun } from './scenario.js'
 import { deploymentScenarios, scenarios } from './scenarios/index.js'
 
@@ -72,7 +71,7 @@ async function run(args: readonly string[], { stdout, stderr, signal }: CliEnvir
     ...outcome.json,
     assertions,
   }
-  for (const { file, write } of outputs) write(record, file, stdout)
+  for (const { flag, file, textOf } of outputs) writeOutput(flag, textOf(record), file, stdout)
   return assertions.every(({ isMet }) => isMet) ? EXIT.ok : EXIT.assertion
 }
 
@@ -93,37 +92,12 @@ export function planRun(args: readonly string[], output: Pick<CliEnvironment, 's
   return { scenario, options, planned: scenario.prepare(options) }
 }
 
-interface Output {
-  readonly flag: string
-  readonly file: string
-  write(record: object, file: string, stdout: ProgressOutput): void
-}
-
-/** @throws {UsageError} when two of them name standard output. */
-function outputsOf({ json, csv, html, svg }: CommonOptions): Output[] {
-  const outputs: Output[] = []
-  if (json !== undefined) outputs.push({ flag: '--json', file: json, write: writeJson })
-  if (csv !== undefined) {
-    outputs.push({
-      flag: '--csv',
-      file: csv,
-      write: (record, ...to) => writeCsv(asRecord(record, 'the result'), ...to),
-    })
-  }
-  if (html !== undefined) {
-    outputs.push({
-      flag: '--html',
-      file: html,
-      write: (record, ...to) => writeHtml(asRecord(record, 'the result'), ...to),
-    })
-  }
-  if (svg !== undefined) {
-    outputs.push({
-      flag: '--svg',
-      file: svg,
-      write: (record, ...to) => writeSvg(asRecord(record, 'the result'), ...to),
-    })
-  }
+/** The requested files. @throws {UsageError} when two of them are standard output. */
+function outputsOf(options: CommonOptions) {
+  const outputs = (Object.keys(FILES) as (keyof typeof FILES)[]).flatMap((name) => {
+    const file = options[name]
+    return file === undefined ? [] : [{ flag: `--${name}`, file, textOf: FILES[name] }]
+  })
   if (outputs.filter(({ file }) => file === '-').length > 1) {
     throw new UsageError('only one of --json, --csv, --html and --svg can go to standard output')
   }

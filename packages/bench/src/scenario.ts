@@ -1,5 +1,4 @@
 import type { Command, OptionValues } from 'commander'
-import type { AssertionResult } from './assertions.js'
 import type { Progress } from './progress.js'
 
 /** One kind of load, one file: its flags, its traffic, its figures. */
@@ -46,4 +45,12 @@ export interface ScenarioOutcome {
   readonly text: string
   /** The outcome of every `--assert`, in their order. */
   readonly assertions: readonly AssertionResult[]
+}
+
+/** The outcome of an `--assert`. */
+export interface AssertionResult {
+  readonly text: string
+  readonly isMet: boolean
+  /** `null` when there was nothing to measure. */
+  readonly actual: number | string | null
 }

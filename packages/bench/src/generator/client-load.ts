@@ -5,6 +5,7 @@ import { type ScheduledSend, SendSchedule } from '../load/send-schedule.js'
 import { nowUs } from '../measure/clock.js'
 import { EventLoopMeter } from '../measure/event-loop-meter.js'
 import { createLatencyHistogram, recordUs } from '../measure/latency-histogram.js'
+import { Pacer } from '../measure/pacer.js'
 import { type BenchClient, createBenchClient } from './bench-client.js'
 import { inParallel } from './in-parallel.js'
 import { LiveCounters } from './live-counters.js'
@@ -72,17 +73,27 @@ export class ClientLoad {
     await inParallel(clientsOf(this.#data), CONNECTING_COUNT, (client) => this.#connectClient(client))
   }
 
-  /** Sets the window; `sendDue` sends nothing before. */
+  /** Sets the window, and starts to send at the start of its warm-up. */
   begin(window: Window): void {
     this.#window = window
     this.#counters.set('lastArrivalUs', 0)
+    if (this.#players.size > 0) void this.#play(new Pacer(this.#schedule.wakeUps(window.startUs)))
+  }
+
+  /** Sends what is due until everything is sent. */
+  async #play(pacer: Pacer): Promise<void> {
+    while (this.#counters.read('isSendingDone') === 0) {
+      await pacer.next()
+      this.#sendDue()
+    }
+    pacer.stop()
   }
 
   /** Sends every due message. A late worker still sends all of them, so the load does not shrink. */
-  sendDue(): void {
+  #sendDue(): void {
     for (let sentCount = 0; this.#schedule.nextAtUs <= nowUs() - this.#window.startUs; sentCount++) {
       if (sentCount === MAX_SENDS_PER_TURN) {
-        setImmediate(() => this.sendDue())
+        setImmediate(() => this.#sendDue())
         return
       }
       const send = this.#schedule.shift()

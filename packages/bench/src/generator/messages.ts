@@ -1,5 +1,4 @@
 import type { Histogram } from 'node:perf_hooks'
-import type { MessagePort } from 'node:worker_threads'
 import type { KeyPlanOptions } from '../load/key-plan.js'
 import type { DeliveryTally, Window } from './receiver.js'
 
@@ -13,7 +12,6 @@ export interface LoadWorkerData {
   readonly urls: readonly string[]
   readonly access: ClientAccess
   readonly counters: SharedArrayBuffer
-  readonly wakeUps: WakeUps
 }
 
 /** How clients are admitted. */
@@ -23,20 +21,6 @@ export interface ClientAccess {
   readonly tls?: { readonly rejectUnauthorized: boolean; readonly ca?: string }
   /** Beginning of every key. */
   readonly keyPrefix: string
-}
-
-/** How the pacer thread wakes one load worker. */
-export interface WakeUps {
-  /** Gets a message when something is due. */
-  readonly port: MessagePort
-  /** One Int32: 1 while a message is on its way, so that at most one waits. */
-  readonly pending: SharedArrayBuffer
-}
-
-export interface PacerData {
-  readonly planOptions: KeyPlanOptions
-  readonly workers: readonly (WakeUps & { readonly firstClient: number; readonly endClient: number })[]
-  readonly control: SharedArrayBuffer
 }
 
 export type LoadCommand = { readonly type: 'begin'; readonly window: Window } | { readonly type: 'finish' }

@@ -25,6 +25,17 @@ export class SendSchedule {
     while (this.nextAtUs < -plan.options.warmupUs) this.#advance()
   }
 
+  /** When something is due. @param startUs Of the window. */
+  wakeUps(startUs: number): {
+    readonly startUs: number
+    readonly periodUs: number
+    readonly phasesUs: readonly number[]
+  } {
+    const { periodUs } = this.#plan
+    const phasesUs = this.#clients.map((client) => this.#plan.phaseUs(client))
+    return { startUs: startUs + this.#turn * periodUs, periodUs, phasesUs }
+  }
+
   /** Microseconds after the start of the window; `Infinity` when nothing is left to send. */
   get nextAtUs(): number {
     const client = this.#clients[this.#place]

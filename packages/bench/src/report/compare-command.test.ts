@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { fixtureRecord } from '../../test/report-fixture.js'
 import { runCli } from '../cli.js'
-import { writeJson } from './write-output.js'
+import { FILES } from './write-output.js'
 
 const SMALL = { tiers: [100, 1_000], targets: ['webmq-native', 'uws'] }
 
@@ -14,9 +14,8 @@ describe('benchmark.js compare', () => {
 
   beforeAll(() => {
     directory = mkdtempSync(join(tmpdir(), 'webmq-compare-'))
-    const stdout = { write: () => undefined }
-    writeJson(fixtureRecord(SMALL), file('before.json'), stdout)
-    writeJson(fixtureRecord({ ...SMALL, seed: 2, speed: 0.75 }), file('after.json'), stdout)
+    writeFileSync(file('before.json'), FILES.json(fixtureRecord(SMALL)))
+    writeFileSync(file('after.json'), FILES.json(fixtureRecord({ ...SMALL, seed: 2, speed: 0.75 })))
     writeFileSync(file('other.json'), '{"hello":"world"}')
     writeFileSync(file('broken.json'), '{')
   })

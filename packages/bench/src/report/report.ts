@@ -1,7 +1,6 @@
-import type { AssertionResult } from '../assertions.js'
 import { withoutSecrets } from '../brokers/broker-choice.js'
 import type { MachineInfo } from '../measure/machine.js'
-import type { ScenarioOutcome } from '../scenario.js'
+import type { AssertionResult, ScenarioOutcome } from '../scenario.js'
 
 const RULE = '━'.repeat(33)
 

@@ -1,19 +1,21 @@
 import type { BrokerKind } from '../brokers/broker-choice.js'
 import type { MachineInfo } from '../measure/machine.js'
+import type { AssertionResult } from '../scenario.js'
 import type { ClientsConfig, ClientsReport } from './clients-report.js'
 import { column, faults } from './columns.js'
 import type { ResultColumn, ResultRecord, ResultRow } from './result.js'
-import type { RunRecord } from './run-record.js'
 
 /** The JSON of the `clients` scenario: one run, no table. */
 export interface ClientsRecord
-  extends RunRecord,
-    Omit<ClientsReport, 'results' | 'broker' | 'total'>,
+  extends Omit<ClientsReport, 'results' | 'broker' | 'total'>,
     Partial<Pick<ClientsReport, 'broker' | 'total'>> {
+  /** The exact command line; with `config` and `machine` it can be run again. */
+  readonly command: string
   readonly scenario: 'clients'
   readonly machine: MachineInfo
   readonly config: Omit<ClientsConfig, 'clientsBy'> & Partial<Pick<ClientsConfig, 'clientsBy'>>
   readonly results: ClientsReport['results']
+  readonly assertions: readonly AssertionResult[]
 }
 
 export const CLIENTS_COLUMNS: readonly ResultColumn[] = [

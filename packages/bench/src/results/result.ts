@@ -1,5 +1,5 @@
-import type { AssertionResult } from '../assertions.js'
 import type { MachineInfo } from '../measure/machine.js'
+import type { AssertionResult } from '../scenario.js'
 
 /**
  * How a column's values are written for people. Files hold plain numbers in the column's `unit`, whatever the format.

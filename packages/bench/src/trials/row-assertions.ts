@@ -1,6 +1,6 @@
-import { type AssertionResult, COMPARE, type MetricKind, type Operator, UNITS } from '../assertions.js'
 import { UsageError } from '../exit-codes.js'
-import { type ColumnFormat, cellOf, type ResultColumn, type ResultRow } from '../results/result.js'
+import { type ColumnFormat, cellOf, type ResultColumn } from '../results/result.js'
+import type { AssertionResult } from '../scenario.js'
 
 export interface RowAssertion {
   /** As it was written. */
@@ -21,17 +21,26 @@ const SYNTAX =
   /^\s*(?:([a-z][\w:+-]*)(?:\s*\/\s*([a-z][\w:+-]*))?\s+)?([A-Za-z][\w.]*)(?:@([\w.=,:+-]+))?\s*(==|=|!=|<=|>=|<|>)\s*(.+?)\s*$/
 const NUMBER = /^(\d+(?:\.\d+)?)\s*([A-Za-z%]*)$/
 
-const KINDS: Readonly<Record<ColumnFormat, MetricKind>> = {
-  text: 'count',
-  count: 'count',
-  rate: 'count',
-  number: 'count',
-  ratio: 'count',
-  ms: 'milliseconds',
-  seconds: 'seconds',
-  bytes: 'bytes',
-  bytesPerSecond: 'bytes',
-  percent: 'ratio',
+const COMPARE = {
+  '=': (actual: number, limit: number) => actual === limit,
+  '!=': (actual: number, limit: number) => actual !== limit,
+  '<': (actual: number, limit: number) => actual < limit,
+  '<=': (actual: number, limit: number) => actual <= limit,
+  '>': (actual: number, limit: number) => actual > limit,
+  '>=': (actual: number, limit: number) => actual >= limit,
+} as const
+type Operator = keyof typeof COMPARE
+
+type Units = Readonly<Record<string, number>>
+const NO_UNIT: Units = { '': 1 }
+const BYTES: Units = { ...NO_UNIT, B: 1, KB: 1e3, MB: 1e6, GB: 1e9, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 }
+/** How many of a column's unit one of the written unit is; absent: no unit is written. */
+const UNITS: Partial<Readonly<Record<ColumnFormat, Units>>> = {
+  ms: { '': 1, us: 0.001, ms: 1, s: 1_000 },
+  seconds: { '': 1, us: 0.000_001, ms: 0.001, s: 1 },
+  bytes: BYTES,
+  bytesPerSecond: BYTES,
+  percent: { '': 1, '%': 0.01 },
 }
 
 export const ROW_ASSERTION_FORM = '[TARGET[/TARGET]] COLUMN[@TIER[,COLUMN=VALUE]] OPERATOR NUMBER[UNIT]'
@@ -80,7 +89,7 @@ export function parseRowAssertion(
 
 export function checkRowAssertions(
   assertions: readonly RowAssertion[],
-  rows: readonly ResultRow[],
+  rows: readonly object[],
   identity: readonly string[],
 ): AssertionResult[] {
   return assertions.map((assertion) => {
@@ -108,7 +117,7 @@ function limitOf(
   }
   const [, number, unit = ''] = NUMBER.exec(value) ?? []
   if (number === undefined) throw wrong(`'${value}' is not a number`)
-  const units = isRatio ? UNITS.count : UNITS[KINDS[column.format]]
+  const units = (isRatio ? undefined : UNITS[column.format]) ?? NO_UNIT
   const factor = Object.hasOwn(units, unit) ? units[unit] : undefined
   if (factor === undefined) {
     const known = Object.keys(units).filter((name) => name !== '')
@@ -118,22 +127,23 @@ function limitOf(
   return Number(number) * factor
 }
 
-function isAbout({ target, where }: RowAssertion, row: ResultRow): boolean {
-  if (target !== undefined && row.target !== target) return false
+function isAbout({ target, where }: RowAssertion, row: object): boolean {
+  if (target !== undefined && cellOf(row, 'target') !== target) return false
   return [...where].every(([key, wanted]) => String(cellOf(row, key)) === wanted)
 }
 
 function actualOf(
   { column, divisor }: RowAssertion,
-  row: ResultRow,
-  rows: readonly ResultRow[],
+  row: object,
+  rows: readonly object[],
   identity: readonly string[],
 ): number | string | null {
   const value = cellOf(row, column.key)
   if (divisor === undefined) return value
   const keys = identity.filter((key) => key !== 'target')
   const other = rows.find(
-    (candidate) => candidate.target === divisor && keys.every((key) => cellOf(candidate, key) === cellOf(row, key)),
+    (candidate) =>
+      cellOf(candidate, 'target') === divisor && keys.every((key) => cellOf(candidate, key) === cellOf(row, key)),
   )
   const base = other === undefined ? null : cellOf(other, column.key)
   return typeof value === 'number' && typeof base === 'number' && base !== 0 ? value / base : null

@@ -1,5 +1,4 @@
 import type { OptionValues } from 'commander'
-import { type Assertion, checkAssertions, metricsHelp, parseAssertion } from '../../assertions.js'
 import { BACKEND_LIMITS, Backends } from '../../backends.js'
 import { type BrokerChoice, isEmbedded } from '../../brokers/broker-choice.js'
 import { startBroker } from '../../brokers/running-broker.js'
@@ -10,6 +9,7 @@ import { findLoadgen } from '../../loadgen/find.js'
 import { withParts } from '../../parts.js'
 import type { ClientsConfig } from '../../results/clients-report.js'
 import type { Scenario, ScenarioContext, ScenarioOutcome, ScenarioRun } from '../../scenario.js'
+import { checkRowAssertions, parseRowAssertion, type RowAssertion } from '../../trials/row-assertions.js'
 import { CLIENTS_METRICS, clientsMetrics } from './metrics.js'
 import { addClientsOptions, planOptionsOf, readClientsConfig } from './options.js'
 import { summarizeClients } from './result.js'
@@ -34,10 +34,11 @@ export const clientsScenario: Scenario = {
     ['--clients 100 --key-pool-size 5', 'high contention: everybody gets everything'],
     ["--assert 'loss=0' --assert 'p99<10ms' --json result.json", 'in CI'],
   ],
-  assertHelp: metricsHelp(CLIENTS_METRICS),
+  assertHelp: `Metrics for --assert (with =, !=, <, <=, >, >=; units us ms s, %, B KB MB GB KiB MiB GiB):
+  ${CLIENTS_METRICS.map(({ key, format }) => `${key} (${format})`).join(', ')}`,
   addOptions: addClientsOptions,
   prepare(values: OptionValues): ScenarioRun {
-    const assertions = ((values.assert ?? []) as string[]).map((text) => parseAssertion(text, CLIENTS_METRICS))
+    const assertions = ((values.assert ?? []) as string[]).map((text) => parseRowAssertion(text, CLIENTS_METRICS, []))
     const { config, broker, notes } = readClientsConfig(values)
     return {
       config: { ...config },
@@ -61,7 +62,7 @@ function brokerTitle({ broker, brokerAddress }: ClientsConfig): string {
 async function runClients(
   config: ClientsConfig,
   choice: BrokerChoice,
-  assertions: readonly Assertion[],
+  assertions: readonly RowAssertion[],
   { progress, signal }: ScenarioContext,
 ): Promise<ScenarioOutcome> {
   const observation = withParts(signal, async (parts) => {
@@ -98,6 +99,6 @@ async function runClients(
   return {
     json: { ...report },
     text: clientsText(report),
-    assertions: checkAssertions(assertions, clientsMetrics(report)),
+    assertions: checkRowAssertions(assertions, [clientsMetrics(report)], []),
   }
 }

@@ -1,66 +1,45 @@
-import type { MetricKinds, Metrics } from '../../assertions.js'
 import type { ClientsReport } from '../../results/clients-report.js'
+import { column } from '../../results/columns.js'
+import type { ColumnFormat } from '../../results/result.js'
 import { largest } from './result.js'
 
-export const CLIENTS_METRICS = {
-  p50: 'milliseconds',
-  p95: 'milliseconds',
-  p99: 'milliseconds',
-  max: 'milliseconds',
-  published: 'count',
-  expected: 'count',
-  delivered: 'count',
-  loss: 'ratio',
-  duplicates: 'count',
-  reordered: 'count',
-  unexpected: 'count',
-  fanout: 'count',
-  drain: 'milliseconds',
-  publishRate: 'count',
-  deliveryRate: 'count',
-  publishErrors: 'count',
-  reconnects: 'count',
-  gaps: 'count',
-  clientErrors: 'count',
-  closes: 'count',
-  serverCpu: 'seconds',
-  brokerCpu: 'seconds',
-  serverRss: 'bytes',
-  serverLag: 'milliseconds',
-  deliveriesPerCpuSecond: 'count',
-  deliveriesPerTotalCpuSecond: 'count',
-  saturated: 'count',
-} as const satisfies MetricKinds
+type Metric = readonly [format: ColumnFormat, read: (report: ClientsReport) => number | null]
 
-export function clientsMetrics(report: ClientsReport): Metrics {
-  const { results, rates, irregularities, server, broker, total } = report
-  return {
-    p50: results.latencyMs.p50,
-    p95: results.latencyMs.p95,
-    p99: results.latencyMs.p99,
-    max: results.latencyMs.max,
-    published: results.publishedCount,
-    expected: results.expectedCount,
-    delivered: results.deliveredCount,
-    loss: results.lossRatio,
-    duplicates: results.duplicateCount,
-    reordered: results.reorderedCount,
-    unexpected: irregularities.unexpectedCount,
-    fanout: results.fanOutRatio,
-    drain: results.drainMs,
-    publishRate: rates.publishedPerSecond,
-    deliveryRate: rates.deliveredPerSecond,
-    publishErrors: irregularities.publishErrorCount,
-    reconnects: irregularities.reconnectCount,
-    gaps: irregularities.gapCount,
-    clientErrors: irregularities.clientErrorCount,
-    closes: irregularities.closedCount,
-    serverCpu: server.cpuSeconds,
-    brokerCpu: broker.cpuSeconds,
-    serverRss: server.rssBytes,
-    serverLag: largest(results.perBackend.map((backend) => backend.serverEventLoopLagMs.p99)),
-    deliveriesPerCpuSecond: server.deliveriesPerCpuSecond,
-    deliveriesPerTotalCpuSecond: total.deliveriesPerCpuSecond,
-    saturated: report.verdict === 'ok' ? 0 : 1,
-  } satisfies Record<keyof typeof CLIENTS_METRICS, number | null>
+const METRICS = {
+  p50: ['ms', ({ results }) => results.latencyMs.p50],
+  p95: ['ms', ({ results }) => results.latencyMs.p95],
+  p99: ['ms', ({ results }) => results.latencyMs.p99],
+  max: ['ms', ({ results }) => results.latencyMs.max],
+  published: ['count', ({ results }) => results.publishedCount],
+  expected: ['count', ({ results }) => results.expectedCount],
+  delivered: ['count', ({ results }) => results.deliveredCount],
+  loss: ['percent', ({ results }) => results.lossRatio],
+  duplicates: ['count', ({ results }) => results.duplicateCount],
+  reordered: ['count', ({ results }) => results.reorderedCount],
+  unexpected: ['count', ({ irregularities }) => irregularities.unexpectedCount],
+  fanout: ['count', ({ results }) => results.fanOutRatio],
+  drain: ['ms', ({ results }) => results.drainMs],
+  publishRate: ['count', ({ rates }) => rates.publishedPerSecond],
+  deliveryRate: ['count', ({ rates }) => rates.deliveredPerSecond],
+  publishErrors: ['count', ({ irregularities }) => irregularities.publishErrorCount],
+  reconnects: ['count', ({ irregularities }) => irregularities.reconnectCount],
+  gaps: ['count', ({ irregularities }) => irregularities.gapCount],
+  clientErrors: ['count', ({ irregularities }) => irregularities.clientErrorCount],
+  closes: ['count', ({ irregularities }) => irregularities.closedCount],
+  serverCpu: ['seconds', ({ server }) => server.cpuSeconds],
+  brokerCpu: ['seconds', ({ broker }) => broker.cpuSeconds],
+  serverRss: ['bytes', ({ server }) => server.rssBytes],
+  serverLag: ['ms', ({ results }) => largest(results.perBackend.map((one) => one.serverEventLoopLagMs.p99))],
+  deliveriesPerCpuSecond: ['count', ({ server }) => server.deliveriesPerCpuSecond],
+  deliveriesPerTotalCpuSecond: ['count', ({ total }) => total.deliveriesPerCpuSecond],
+  saturated: ['count', ({ verdict }) => (verdict === 'ok' ? 0 : 1)],
+} as const satisfies Readonly<Record<string, Metric>>
+
+/** Metrics for `--assert` in this scenario. */
+export const CLIENTS_METRICS = Object.entries<Metric>(METRICS).map(([name, [format]]) => column(name, name, format))
+
+/** The report's figures by the names that `--assert` uses. */
+export function clientsMetrics(report: ClientsReport): Readonly<Record<keyof typeof METRICS, number | null>> {
+  const values = Object.entries<Metric>(METRICS).map(([name, [, read]]) => [name, read(report)])
+  return Object.fromEntries(values) as Record<keyof typeof METRICS, number | null>
 }

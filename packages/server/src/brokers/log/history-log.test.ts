@@ -331,8 +331,8 @@ describe('HistoryLog', () => {
     }
     const [greedy, other] = [{ isClosed: false }, { isClosed: false }]
     const done = [
-      ...Array.from({ length: 4 }, (_, index) => begin(`greedy ${index}`, greedy, { last: 1 }, 'quiet')),
-      begin('other', other, { last: 1 }, 'quiet'),
+      ...Array.from({ length: 4 }, (_, index) => begin(`greedy ${index}`, greedy, { last: 1 }, '*.quiet')),
+      begin('other', other, { last: 1 }, '*.quiet'),
       begin('short', { isClosed: false }, { last: 1 }, 'busy'),
     ]
     await Promise.all(done)

@@ -242,6 +242,7 @@ export class HistoryLog {
       newestCount: last,
       maxCount: isBounded ? this.#expiry.ruleOf(patterns)?.maxMessages : undefined,
       limit,
+      key: onlyKeyOf(patterns),
       mayBeCut: () => this.#mayBeCut(patterns),
       isCutTold: isBounded && rewindMs === undefined && !isForeign,
       wants: (onAged) => this.#expiry.wants(isMatch, onAged),

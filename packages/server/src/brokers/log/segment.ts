@@ -1,3 +1,6 @@
+import type { StepBudget } from '../../patterns/pattern-matcher.js'
+import { KeyFilter } from './key-filter.js'
+
 /** A message that the log holds. */
 export interface LoggedMessage {
   readonly offset: number
@@ -15,6 +18,10 @@ export interface LoggedMessage {
 const SEGMENT_MESSAGES = 8_192
 /** Room for messages at first; it doubles. Room for all would take as long as 16 payloads of 16 KiB, of which 64 fit. */
 const FIRST_MESSAGES = 64
+/** Of the filter of its keys: 8 KiB. With as many keys as messages it takes one of eight others for one of them. */
+const FILTER_BITS = 2 ** 16
+/** Steps to add a key to the filter. */
+const FILTER_STEPS = 2
 
 /** Consecutive messages whose payloads share one allocation. Append-only. */
 export class Segment {
@@ -27,6 +34,8 @@ export class Segment {
   #binary = new Uint8Array(FIRST_MESSAGES)
   /** Absent while no message has attributes: they cost nobody else memory. */
   #attributesLengths: Uint16Array | undefined
+  /** Made by the first read of one key, once the segment is full. */
+  #filter: KeyFilter | undefined
   #count = 0
   #usedBytes = 0
   #wasSeen = false
@@ -51,6 +60,7 @@ export class Segment {
     this.#count = 0
     this.#usedBytes = 0
     this.#attributesLengths = undefined
+    this.#filter = undefined
     return true
   }
 
@@ -77,6 +87,16 @@ export class Segment {
     this.#binary[at] = Number(isBinary)
     this.#ends[at] = this.#usedBytes
     this.#count++
+  }
+
+  /** `false` when it is sure that it has no message of this key. The segment MUST NOT grow any more. */
+  mayHave(key: string, budget: StepBudget): boolean {
+    if (this.#filter === undefined) {
+      this.#filter = new KeyFilter(FILTER_BITS)
+      for (const other of this.#keys) this.#filter.add(other)
+      budget.left -= this.#count * FILTER_STEPS
+    }
+    return this.#filter.mayHave(key)
   }
 
   keyAt(index: number): string {

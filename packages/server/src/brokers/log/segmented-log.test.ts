@@ -91,4 +91,37 @@ describe('SegmentedLog', () => {
     expect(readAfter(log, 0, all, 10).messages.map(({ offset }) => offset)).toEqual([3, 4, 5])
     expect(log).toMatchObject({ heldAfter: 2, droppedTimeMs: 20, count: 3, byteCount: 3 })
   })
+
+  it('finds the messages of one key in many segments, as without skipping any', () => {
+    const [maxMessages, keyCount, quietCount] = [50_000, 3_000, 3]
+    const log = new SegmentedLog({ maxMessages, maxBytes: 1e7 })
+    for (let offset = 1; offset <= 60_000; offset++) {
+      const isQuiet = [15_000, 30_000, 59_999].includes(offset)
+      log.append(offset, isQuiet ? 'quiet' : `k${(offset * offset) % keyCount}`, new Uint8Array(1), false, offset)
+    }
+    for (const key of ['quiet', 'k1', 'k4', 'never']) {
+      const wants = (other: string) => other === key
+      const { messages: expected } = readAfter(log, 0, wants, maxMessages)
+      if (key === 'quiet') expect(expected).toHaveLength(quietCount)
+      for (const steps of [Number.POSITIVE_INFINITY, 1_000]) {
+        const found: LoggedMessage[] = []
+        const upTo = 59_999
+        for (let after = 0; after < upTo; )
+          after = log.collect({ after, upTo, wants, limit: maxMessages, key }, found, { left: steps })
+        expect(found).toEqual(expected)
+        const search = { floor: 20_000, upTo: 60_000, wants, count: 2, key }
+        let lookedAfter = search.upTo
+        let before = search.upTo
+        let leftCount = search.count
+        while (lookedAfter > search.floor) {
+          const part = log.newest({ ...search, upTo: lookedAfter, count: leftCount }, { left: steps })
+          ;({ lookedAfter, leftCount } = part)
+          before = part.before ?? before
+        }
+        const newest = expected.filter(({ offset }) => offset > search.floor).slice(-2)
+        expect(leftCount).toBe(2 - newest.length)
+        if (newest[0] !== undefined) expect(before).toBe(newest[0].offset - 1)
+      }
+    }
+  })
 })

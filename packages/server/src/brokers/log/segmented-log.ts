@@ -1,4 +1,5 @@
 import type { StepBudget } from '../../patterns/pattern-matcher.js'
+import { KeyFilter } from './key-filter.js'
 import { type LoggedMessage, Segment } from './segment.js'
 
 /** Bounds of a {@link SegmentedLog}. */
@@ -12,6 +13,14 @@ export interface SegmentedLogOptions {
 /** Whether a read wants a message. To find out may take steps of the budget. */
 export type Wants = (key: string, timeMs: number, budget: StepBudget) => boolean
 
+/** What a read looks for. */
+export interface Search {
+  readonly upTo: number
+  readonly wants: Wants
+  /** Nothing but messages of this key is wanted. Segments without it are skipped. */
+  readonly key?: string | undefined
+}
+
 /** The result of {@link SegmentedLog.newest}. */
 export interface NewestFound {
   /** The offset before the oldest message found; `undefined` when none was found. */
@@ -24,6 +33,8 @@ export interface NewestFound {
 
 /** Payloads share allocations of this size: an allocation per message would cost more than the rest of a publish. */
 const SEGMENT_BYTES = 1_048_576
+/** Of the filter of keys of dropped messages: 128 KiB. Of 100,000 keys it takes one of ten others for one of them. */
+const DROPPED_KEYS_BITS = 2 ** 20
 /** Steps to look at a message: its key is rarely in a cache of the processor. */
 const LOOK_STEPS = 8
 
@@ -50,7 +61,7 @@ export class SegmentedLog {
   #lastTimeMs = 0
   #droppedTimeMs = 0
   readonly #startOffset: number
-  readonly #droppedKeys = new DroppedKeys()
+  readonly #droppedKeys = new KeyFilter(DROPPED_KEYS_BITS)
 
   /** @param startOffset The first message follows this offset. */
   constructor(options: SegmentedLogOptions, startOffset = 0) {
@@ -148,13 +159,19 @@ export class SegmentedLog {
    * @returns `found` is complete up to this offset. It is `upTo` when, and only when, nothing is left to look at.
    */
   collect(
-    { after, upTo, wants, limit }: { after: number; upTo: number; wants: Wants; limit: number },
+    { after, upTo, wants, limit, key }: Search & { readonly after: number; readonly limit: number },
     found: LoggedMessage[],
     budget: StepBudget,
   ): number {
     let end = after
     for (let at = this.#segmentAfter(after); at < this.#segments.length; at++) {
       const segment = this.#segments[at] as Segment
+      if (!this.#mayHave(at, key, budget)) {
+        end = this.#endOf(at)
+        if (end >= upTo) return upTo
+        if (budget.left <= 0) return end
+        continue
+      }
       const first = Math.max(
         at === 0 ? this.#droppedCount : 0,
         segment.firstIndex((index) => segment.offsetAt(index) > after),
@@ -178,7 +195,7 @@ export class SegmentedLog {
    * up. Looks at one message at least.
    */
   newest(
-    { floor, upTo, wants, count }: { floor: number; upTo: number; wants: Wants; count: number },
+    { floor, upTo, wants, count, key }: Search & { readonly floor: number; readonly count: number },
     budget: StepBudget,
   ): NewestFound {
     let before: number | undefined
@@ -186,6 +203,11 @@ export class SegmentedLog {
     let leftCount = count
     for (let at = Math.min(this.#segmentAfter(upTo), this.#segments.length - 1); at >= 0; at--) {
       const segment = this.#segments[at] as Segment
+      if (!this.#mayHave(at, key, budget)) {
+        lookedAfter = Math.max(floor, this.#endOf(at - 1))
+        if (budget.left <= 0) return { before, leftCount, lookedAfter }
+        continue
+      }
       const oldest = at === 0 ? this.#droppedCount : 0
       const end = segment.firstIndex((index) => segment.offsetAt(index) > upTo)
       for (let index = end - 1; index >= oldest; index--) {
@@ -211,6 +233,12 @@ export class SegmentedLog {
       return Math.max(this.#heldAfter, before)
     }
     return this.#lastOffset
+  }
+
+  /** `false` when it is sure that a full segment has no message of the key, if one is asked for. */
+  #mayHave(at: number, key: string | undefined, budget: StepBudget): boolean {
+    if (key === undefined || at === this.#segments.length - 1) return true
+    return this.#segments[at]?.mayHave(key, budget) !== false
   }
 
   /** Index of the first segment with a message after the offset. */
@@ -251,42 +279,4 @@ export class SegmentedLog {
     this.#droppedCount = 0
     this.#spare = segment.capacityBytes === this.#segmentBytes && segment.clear() ? segment : undefined
   }
-}
-
-/** A power of two: one bit per hash. */
-const BIT_COUNT = 2 ** 20
-const WORD_BITS = 32
-/** FNV-1a, 32 bits. */
-const FNV_OFFSET = 0x811c9dc5
-const FNV_PRIME = 0x01000193
-
-/**
- * Keys of which a log has dropped messages. It never forgets one. It may take a key for a dropped one, more often the more
- * keys there are: with 100,000 keys, one of ten. Memory: 128 KiB, from the first key on.
- */
-class DroppedKeys {
-  #bits: Uint32Array | undefined
-  #lastKey = ''
-
-  /** Cost: O(length of the key), unless it is the last one again. */
-  add(key: string): void {
-    if (key === this.#lastKey && this.#bits !== undefined) return
-    this.#lastKey = key
-    this.#bits ??= new Uint32Array(BIT_COUNT / WORD_BITS)
-    const bit = bitOf(key)
-    const word = Math.floor(bit / WORD_BITS)
-    this.#bits[word] = (this.#bits[word] ?? 0) | (1 << (bit % WORD_BITS))
-  }
-
-  /** `false` when it is sure that the key was not added. */
-  mayHave(key: string): boolean {
-    const bit = bitOf(key)
-    return ((this.#bits?.[Math.floor(bit / WORD_BITS)] ?? 0) & (1 << (bit % WORD_BITS))) !== 0
-  }
-}
-
-function bitOf(key: string): number {
-  let hash = FNV_OFFSET
-  for (let at = 0; at < key.length; at++) hash = Math.imul(hash ^ key.charCodeAt(at), FNV_PRIME)
-  return (hash ^ (hash >>> 12)) & (BIT_COUNT - 1)
 }

@@ -45,6 +45,7 @@ it('reads in slices what it reads at once, whatever is logged in between, or say
           newestCount,
           maxCount,
           limit,
+          key: undefined,
           mayBeCut: () => log.mayHaveDropped(undefined),
           isCutTold: true,
           wants: () => isWanted,

@@ -4,7 +4,7 @@ import { decodeAttributes } from '../../ports/attributes.js'
 import type { InboundMessage, ReadResult } from '../../ports/broker.js'
 import { inbound } from '../../ports/messages.js'
 import type { LoggedMessage } from './segment.js'
-import type { SegmentedLog, Wants } from './segmented-log.js'
+import type { Search, SegmentedLog, Wants } from './segmented-log.js'
 
 export interface SlicedReadOptions {
   readonly log: SegmentedLog
@@ -22,6 +22,8 @@ export interface SlicedReadOptions {
   /** The result says whether it is cut. */
   readonly isCutTold: boolean
   readonly limit: number
+  /** The only key that is wanted; `undefined` with patterns. */
+  readonly key: string | undefined
   /** @param onAged Called for a matching message that is expired. */
   readonly wants: (onAged?: () => void) => Wants
   /** Why messages may be missing from what was read. */
@@ -68,7 +70,7 @@ export class SlicedRead {
   #hasOlder = false
 
   constructor(options: SlicedReadOptions) {
-    const { log, start, before, newestCount, maxCount, limit, wants } = options
+    const { log, start, before, newestCount, maxCount, limit, wants, key } = options
     this.log = log
     this.#options = options
     const end = log.lastOffset
@@ -85,8 +87,9 @@ export class SlicedRead {
     const searched = wants(() => {
       this.#hasOlder = true
     })
-    if (isBefore && maxCount !== undefined) this.#bound = new NewestSearch(log, wants(), end, maxCount)
-    if (count !== undefined) this.#newest = new NewestSearch(log, searched, this.#upTo, count)
+    if (isBefore && maxCount !== undefined)
+      this.#bound = new NewestSearch(log, { wants: wants(), key, upTo: end }, maxCount)
+    if (count !== undefined) this.#newest = new NewestSearch(log, { wants: searched, key, upTo: this.#upTo }, count)
   }
 
   /** Reads on, within the budget; returns whether the read is done. */
@@ -94,7 +97,8 @@ export class SlicedRead {
     if (!this.#isStarted && !this.#findStart(budget)) return false
     if (budget.left <= 0 && this.#at < this.#upTo) return false
     this.#skipDropped()
-    const part = { after: this.#at, upTo: this.#upTo, wants: this.#wants, limit: this.#limit }
+    const { key } = this.#options
+    const part = { after: this.#at, upTo: this.#upTo, wants: this.#wants, limit: this.#limit, key }
     this.#at = this.log.collect(part, this.#found, budget)
     return this.#at === this.#upTo || this.#found.length >= this.#limit
   }
@@ -150,7 +154,8 @@ export class SlicedRead {
 
   /** The rule of the key gives nothing up to this offset. */
   #lookForOlder(offset: number): void {
-    this.#older = new NewestSearch(this.log, this.#options.wants(), Math.min(offset, this.#upTo), 1)
+    const { wants, key } = this.#options
+    this.#older = new NewestSearch(this.log, { wants: wants(), key, upTo: Math.min(offset, this.#upTo) }, 1)
     this.#at = Math.min(Math.max(this.#at, offset), this.#upTo)
   }
 
@@ -167,19 +172,19 @@ function minimum(one: number | undefined, other: number | undefined): number | u
 }
 
 /** A search for where the newest wanted messages of a log begin, in slices. */
-export class NewestSearch {
+class NewestSearch {
   readonly #log: SegmentedLog
-  readonly #wants: Wants
+  readonly #search: Pick<Search, 'wants' | 'key'>
   /** Everything after this offset was looked at. */
   #upTo: number
   #before: number
   readonly #count: number
   #leftCount: number
 
-  /** @param upTo Looks at messages up to this offset. */
-  constructor(log: SegmentedLog, wants: Wants, upTo: number, count: number) {
+  constructor(log: SegmentedLog, search: Search, count: number) {
+    const { upTo } = search
     this.#log = log
-    this.#wants = wants
+    this.#search = search
     this.#upTo = upTo
     this.#before = upTo
     this.#count = count
@@ -203,7 +208,7 @@ export class NewestSearch {
   /** Searches on, within the budget; returns whether the search is done. @param floor Messages up to it do not count. */
   advance(floor: number, budget: StepBudget): boolean {
     const { before, leftCount, lookedAfter } = this.#log.newest(
-      { floor, upTo: this.#upTo, wants: this.#wants, count: this.#leftCount },
+      { ...this.#search, floor, upTo: this.#upTo, count: this.#leftCount },
       budget,
     )
     this.#before = before ?? this.#before

@@ -1,11 +1,9 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
-import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { readFile } from 'node:fs/promises'
-import type { Socket } from 'node:net'
 import { isIP } from 'node:net'
 import type { Auth, Authenticator, NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node'
 import { WebMQError } from 'webmq-client/protocol'
 import { deferred } from '../../base/deferred.js'
+import { OpenedSockets } from '../remote/opened-sockets.js'
 import type { NatsIdentity } from './address.js'
 import { type NatsHost, textOf } from './address.js'
 import type { NatsCore } from './library.js'
@@ -108,47 +106,6 @@ function explained(cause: unknown, host: NatsHost): Error {
 
 function refused(detail: string, cause: Error): WebMQError {
   return new WebMQError('E_BROKER_REFUSED', { detail, cause })
-}
-
-const CHANNEL = 'net.client.socket'
-
-/**
- * The sockets that a library opens during one call, so that they can be destroyed, then or later.
- *
- * Node tells of every new client socket on a diagnostics channel. The async context tells which of them belong to the call.
- * Call {@link end} when the call has settled: while any async context is kept, a promise costs Node 20 three times as much.
- */
-class OpenedSockets {
-  readonly #context = new AsyncLocalStorage<true>()
-  readonly #sockets = new Set<Socket>()
-  readonly #note: (message: unknown) => void
-  #isDestroyed = false
-
-  constructor() {
-    this.#note = (message) => {
-      if (this.#context.getStore() !== true) return
-      const { socket } = message as { readonly socket: Socket }
-      if (this.#isDestroyed) socket.destroy()
-      else this.#sockets.add(socket)
-    }
-    subscribe(CHANNEL, this.#note)
-  }
-
-  run<Result>(call: () => Result): Result {
-    return this.#context.run(true, call)
-  }
-
-  /** Destroys the sockets of the call: those there are, and those it opens later. */
-  destroy(): void {
-    this.#isDestroyed = true
-    for (const socket of this.#sockets) socket.destroy()
-  }
-
-  /** Stops watching; the sockets live on until `destroy`. */
-  end(): void {
-    unsubscribe(CHANNEL, this.#note)
-    this.#context.disable()
-  }
 }
 
 /**

@@ -25,6 +25,7 @@ export interface PublisherEvents {
  * connections that publish, and consuming must go on.
  */
 export class Publisher {
+  readonly #connection: AmqpConnection
   readonly #channel: ConfirmChannel
   readonly #context: PublisherContext
   readonly #events: PublisherEvents
@@ -43,12 +44,18 @@ export class Publisher {
     watchChannel(channel, events.lost)
     // Durable, and never deleted by us: queues of other programs are bound to it.
     await channel.assertExchange(context.namespace, 'topic', { durable: true })
-    const publisher = new Publisher(channel, context, events)
+    const publisher = new Publisher(connection, channel, context, events)
     connection.watchBlocked((isBlocked, reason) => publisher.#blocked(isBlocked, reason))
     return publisher
   }
 
-  private constructor(channel: ConfirmChannel, context: PublisherContext, events: PublisherEvents) {
+  private constructor(
+    connection: AmqpConnection,
+    channel: ConfirmChannel,
+    context: PublisherContext,
+    events: PublisherEvents,
+  ) {
+    this.#connection = connection
     this.#channel = channel
     this.#context = context
     this.#events = events
@@ -76,6 +83,7 @@ export class Publisher {
     if (this.#isStopped) return
     const { sequence, key, payload } = message
     const content = Buffer.from(payload.buffer, payload.byteOffset, payload.length)
+    this.#connection.batch()
     try {
       this.#channel.publish(this.#context.namespace, key, content, this.#propertiesOf(message), (error) => {
         this.#settled(sequence, error)

@@ -1,5 +1,5 @@
 import { WebMQClient } from 'webmq-client'
-import { WebSocket } from 'ws'
+import { plainWebSocket } from '../../../generator/bench-client.js'
 import { nowUs } from '../../../measure/clock.js'
 import { DeliveryTracker, type DeliveryVerdict } from '../../../measure/delivery-tracker.js'
 import { itemKey } from '../bidding.js'
@@ -41,7 +41,10 @@ export class Watcher {
   constructor(options: WatcherOptions) {
     this.#options = options
     const { sink, hasTls } = options
-    this.#client = new WebMQClient({ url: () => this.#nextUrl(), WebSocket: plainWebSocket(hasTls) })
+    this.#client = new WebMQClient({
+      url: () => this.#nextUrl(),
+      WebSocket: plainWebSocket(hasTls ? { rejectUnauthorized: false } : undefined),
+    })
     this.#client.on('disconnected', () => {
       this.#isLive = false
       this.#lostAtUs = nowUs()
@@ -85,15 +88,5 @@ export class Watcher {
     const { item, sink } = this.#options
     this.#lastSeq = Math.max(this.#lastSeq, seq)
     sink.received(item, seq, ts_us, this.#tracker.record(0, 0, seq - 1))
-  }
-}
-
-/** Does not offer permessage-deflate, and checks no certificate of a run. */
-function plainWebSocket(hasTls: boolean) {
-  const tls = hasTls ? { rejectUnauthorized: false } : {}
-  return class PlainWebSocket extends WebSocket {
-    constructor(url: string | URL, protocols?: string | string[]) {
-      super(url, protocols, { ...tls, perMessageDeflate: false })
-    }
   }
 }

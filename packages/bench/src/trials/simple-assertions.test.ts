@@ -1,14 +1,17 @@
 import { describe, expect, it } from 'vitest'
-import { checkAssertions, type MetricKinds, parseAssertion } from './assertions.js'
-import { UsageError } from './exit-codes.js'
+import { UsageError } from '../exit-codes.js'
+import { column } from '../results/columns.js'
+import { checkRowAssertions, parseRowAssertion } from './row-assertions.js'
 
-const KINDS: MetricKinds = {
-  loss: 'ratio',
-  p99: 'milliseconds',
-  serverCpu: 'seconds',
-  serverRss: 'bytes',
-  duplicates: 'count',
-}
+/** As in the `clients` scenario, whose result is one row without a target. */
+const METRICS = [
+  column('loss', 'loss', 'percent'),
+  column('p99', 'p99', 'ms'),
+  column('serverCpu', 'CPU', 'seconds'),
+  column('serverRss', 'RSS', 'bytes'),
+  column('duplicates', 'duplicates', 'count'),
+]
+const parse = (text: string) => parseRowAssertion(text, METRICS, [])
 
 describe('parsing an assertion', () => {
   it.each([
@@ -24,34 +27,34 @@ describe('parsing an assertion', () => {
     ['serverRss>1KiB', 'serverRss', '>', 1_024],
     [' duplicates != 3 ', 'duplicates', '!=', 3],
   ])('reads %j', (text, metric, operator, limit) => {
-    const assertion = parseAssertion(text, KINDS)
-    expect(assertion).toMatchObject({ metric, operator })
+    const assertion = parse(text)
+    expect(assertion).toMatchObject({ column: { key: metric }, operator })
     expect(assertion.limit).toBeCloseTo(limit, 9)
   })
 
   it.each([
-    ['loss', /form METRIC OPERATOR NUMBER/],
+    ['loss', /form .*COLUMN.* OPERATOR NUMBER/],
     ['', /form/],
     ['p99<', /form/],
-    ['p99<-1', /form/],
+    ['p99<-1', /not a number/],
     ['<10', /form/],
-    ['p99=<10', /form/],
-    ['p99<10ms; rm', /form/],
-    ['p98<10ms', /no metric 'p98'; there are loss, p99/],
-    ['toString<1', /no metric/],
+    ['p99=<10', /not a number/],
+    ['p99<10ms; rm', /not a number/],
+    ['p98<10ms', /no column 'p98'; there are loss, p99/],
+    ['toString<1', /no column/],
     ['p99<10%', /takes us, ms, s, not '%'/],
     ['duplicates=0ms', /takes no unit/],
     ['serverRss<1constructor', /takes B/],
   ])('refuses %j', (text, message) => {
-    expect(() => parseAssertion(text, KINDS)).toThrow(UsageError)
-    expect(() => parseAssertion(text, KINDS)).toThrow(message)
+    expect(() => parse(text)).toThrow(UsageError)
+    expect(() => parse(text)).toThrow(message)
   })
 })
 
 describe('checking assertions', () => {
   const isMet = (text: string, actual: number | null) => {
-    const assertion = parseAssertion(text, KINDS)
-    return checkAssertions([assertion], { [assertion.metric]: actual })[0]?.isMet
+    const assertion = parse(text)
+    return checkRowAssertions([assertion], [{ [assertion.column.key]: actual }], [])[0]?.isMet
   }
 
   it.each([
