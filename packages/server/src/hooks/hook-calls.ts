@@ -44,54 +44,53 @@ export const NO_HOOK_COUNTS = Object.fromEntries(
  */
 export class HookCalls {
   readonly #context: HookCallsContext
-  readonly #connect: Chain<AskedConnect> | undefined
-  readonly #listen: Chain<AskedListen> | undefined
-  readonly #publish: Chain<AskedPublish> | undefined
-  readonly #deliver: Chain<AskedDeliver> | undefined
-  readonly #presence: Chain<AskedPresence> | undefined
-  readonly #disconnect: Chain<NoticedDisconnect> | undefined
+  readonly #chains
 
   constructor(context: HookCallsContext) {
     this.#context = context
     const describe = ({ session, user }: HookClient) => ({ session, user })
-    this.#connect = this.#chain('connect', { take: AskedConnect.take, describe })
-    this.#listen = this.#chain('listen', { take: AskedListen.take, describe })
-    this.#publish = this.#chain('publish', { take: AskedPublish.take, keep: AskedPublish.keep, describe })
-    this.#deliver = this.#chain('deliver', {
-      take: AskedDeliver.take,
-      isImmediate: true,
-      describe: ({ key }) => ({ key }),
-    })
-    this.#presence = this.#chain('presence', { take: AskedPresence.take, describe })
-    this.#disconnect = this.#chain('disconnect', { take: () => undefined, describe })
+    this.#chains = {
+      connect: this.#chain('connect', { take: AskedConnect.take, describe }),
+      listen: this.#chain('listen', { take: AskedListen.take, describe }),
+      publish: this.#chain('publish', { take: AskedPublish.take, keep: AskedPublish.keep, describe }),
+      deliver: this.#chain('deliver', {
+        take: AskedDeliver.take,
+        isImmediate: true,
+        describe: ({ key }: AskedDeliver) => ({ key }),
+      }),
+      presence: this.#chain('presence', { take: AskedPresence.take, describe }),
+      disconnect: this.#chain<NoticedDisconnect>('disconnect', { take: () => undefined, describe }),
+    } satisfies { readonly [Name in HookName]: unknown }
   }
 
   get hasConnect(): boolean {
-    return this.#connect !== undefined
+    return this.#chains.connect !== undefined
   }
 
   get hasDeliver(): boolean {
-    return this.#deliver !== undefined
+    return this.#chains.deliver !== undefined
   }
 
   get hasDisconnect(): boolean {
-    return this.#disconnect !== undefined
+    return this.#chains.disconnect !== undefined
   }
 
   /** Whether messages of clients have to be shown to a hook. */
   get hasMessages(): boolean {
-    return this.#listen !== undefined || this.#publish !== undefined || this.#presence !== undefined
+    return (
+      this.#chains.listen !== undefined || this.#chains.publish !== undefined || this.#chains.presence !== undefined
+    )
   }
 
   get counts(): HookCounts {
     const counts: { [Name in HookName]: Readonly<Record<HookOutcome, number>> } = { ...NO_HOOK_COUNTS }
-    for (const [name, chain] of this.#chains()) counts[name] = chain.counts
+    for (const name of HOOK_NAMES) counts[name] = this.#chains[name]?.counts ?? counts[name]
     return counts
   }
 
   /** Passes the time of every question on. */
   measure(onTime: (name: HookName, durationMs: number) => void): void {
-    for (const [, chain] of this.#chains()) chain.onTime = onTime
+    for (const chain of Object.values(this.#chains)) if (chain !== undefined) chain.onTime = onTime
   }
 
   /**
@@ -100,10 +99,10 @@ export class HookCalls {
    * @throws {WebMQError} A refusal, or `E_HOOK_FAILED`.
    */
   connect(caller: Actor, identity: Identity, facts: ConnectFacts | undefined): MaybePromise<Identity> {
-    if (this.#connect === undefined) return identity
+    if (this.#chains.connect === undefined) return identity
     const { limits, now } = this.#context
     const request = new AskedConnect(caller, identity, facts, limits, now())
-    return andThen(this.#connect.ask(request), () => AskedConnect.identityOf(request))
+    return andThen(this.#chains.connect.ask(request), () => AskedConnect.identityOf(request))
   }
 
   /**
@@ -111,7 +110,7 @@ export class HookCalls {
    * @throws {WebMQError} A refusal, or `E_HOOK_FAILED`.
    */
   listen(caller: Actor, op: 'listen' | 'history', pattern: string, isReplay: boolean): MaybePromise<void> {
-    return isTrusted(caller) ? undefined : this.#listen?.ask(new AskedListen(caller, op, pattern, isReplay))
+    return isTrusted(caller) ? undefined : this.#chains.listen?.ask(new AskedListen(caller, op, pattern, isReplay))
   }
 
   /**
@@ -127,9 +126,9 @@ export class HookCalls {
     isBinary: boolean,
     isEphemeral: boolean,
   ): MaybePromise<PublishChange | undefined> {
-    if (this.#publish === undefined) return undefined
+    if (this.#chains.publish === undefined) return undefined
     const request = new AskedPublish(caller, key, payload, isBinary, isEphemeral)
-    const asked = this.#publish.ask(request)
+    const asked = this.#chains.publish.ask(request)
     return isPromise(asked) ? asked.then(() => AskedPublish.changeOf(request)) : AskedPublish.changeOf(request)
   }
 
@@ -145,9 +144,9 @@ export class HookCalls {
     key: string,
     data: string | undefined,
   ): MaybePromise<string | undefined> {
-    if (this.#presence === undefined || isTrusted(caller)) return undefined
+    if (this.#chains.presence === undefined || isTrusted(caller)) return undefined
     const request = new AskedPresence(caller, op, key, data)
-    return andThen(this.#presence.ask(request), () => AskedPresence.changeOf(request))
+    return andThen(this.#chains.presence.ask(request), () => AskedPresence.changeOf(request))
   }
 
   /**
@@ -155,17 +154,17 @@ export class HookCalls {
    * @throws {WebMQError} `E_HOOK_FAILED`; also when the hook answers with a promise, for which no message can wait.
    */
   deliver(message: InboundMessage): InboundMessage | undefined {
-    if (this.#deliver === undefined) return message
+    if (this.#chains.deliver === undefined) return message
     const request = new AskedDeliver(message)
     // Immediate: it throws instead of returning a promise.
-    void this.#deliver.ask(request)
+    void this.#chains.deliver.ask(request)
     return AskedDeliver.outcomeOf(request)
   }
 
   /** Tells that a connection which had an identity has closed. Never throws; nobody waits. */
   disconnect(caller: Actor, code: number, reason: string, durationMs: number): void {
     try {
-      const told = this.#disconnect?.ask(new NoticedDisconnect(caller, code, reason, durationMs))
+      const told = this.#chains.disconnect?.ask(new NoticedDisconnect(caller, code, reason, durationMs))
       // Its failure is logged.
       if (isPromise(told)) told.catch(() => undefined)
     } catch {
@@ -185,19 +184,5 @@ export class HookCalls {
     if (links.length === 0) return undefined
     const { deadlines, logger, now } = this.#context
     return new Chain({ ...reading, name, links, deadlines, logger, now })
-  }
-
-  *#chains(): Iterable<[HookName, Chain<never>]> {
-    const chains = {
-      connect: this.#connect,
-      listen: this.#listen,
-      publish: this.#publish,
-      deliver: this.#deliver,
-      presence: this.#presence,
-      disconnect: this.#disconnect,
-    }
-    for (const [name, chain] of Object.entries(chains)) {
-      if (chain !== undefined) yield [name as HookName, chain as unknown as Chain<never>]
-    }
   }
 }

@@ -3,34 +3,29 @@ import type { IncomingMessage } from 'node:http'
 import { WebMQError } from 'webmq-client/protocol'
 import { type Actor, clientOverHttp, operatorAt } from '../identity/actor.js'
 import { unmapped } from '../identity/client-address.js'
-import { ANONYMOUS, type TokenVerifier } from '../identity/index.js'
-import type { Revocations } from '../identity/operators/index.js'
+import { ANONYMOUS } from '../identity/index.js'
+import { isOriginAllowed } from '../identity/origin.js'
 import { isFromThisMachine } from '../identity/this-machine.js'
-import type { TrustedProxies } from '../identity/trusted-proxies.js'
-
-/** What {@link Callers} works with. */
-export interface CallersContext {
-  /** The present keys: an array that stays the same until they change. */
-  readonly apiKeys: () => readonly string[]
-  /** Absent when the server asks for no token. */
-  readonly verifier: Pick<TokenVerifier, 'verify'> | undefined
-  readonly revocations: () => Pick<Revocations, 'covers'> | undefined
-  /** Whether a page of this origin may ask. */
-  readonly isOriginAllowed: (origin: string | undefined, host: string | undefined) => boolean
-  /** Whether anonymous clients must be on this machine. */
-  readonly isForThisMachineOnly: boolean
-  /** Finds out which client a request is from. */
-  readonly proxies: Pick<TrustedProxies, 'clientAddress'>
-}
+import { isForThisMachineOnly, originPolicyOf } from '../options/access.js'
+import type { HttpContext } from './create-http.js'
 
 /** Finds out who sends an HTTP request. The rules are those of an upgrade, and API keys. */
 export class Callers {
-  readonly #context: CallersContext
+  readonly #context: Pick<HttpContext, 'options' | 'verifier' | 'node' | 'proxies'>
+  /** Whether anonymous clients must be on this machine. */
+  readonly #isForThisMachineOnly: boolean
   #keys: readonly string[] = []
   #digests: readonly Buffer[] = []
 
-  constructor(context: CallersContext) {
+  constructor(context: Pick<HttpContext, 'options' | 'verifier' | 'node' | 'proxies'>) {
     this.#context = context
+    this.#isForThisMachineOnly = isForThisMachineOnly(context.options)
+  }
+
+  /** Whether a page of this origin may ask. */
+  isOriginAllowed(origin: string | undefined, host: string | undefined): boolean {
+    const { origins, ownHosts } = originPolicyOf(this.#context.options)
+    return isOriginAllowed(origin, host, origins, ownHosts)
   }
 
   /**
@@ -39,7 +34,7 @@ export class Callers {
    * @throws {WebMQError} `E_ORIGIN_FORBIDDEN`
    */
   assertOrigin({ headers: { origin, host } }: Pick<IncomingMessage, 'headers'>): void {
-    if (!this.#context.isOriginAllowed(origin, host)) throw new WebMQError('E_ORIGIN_FORBIDDEN')
+    if (!this.isOriginAllowed(origin, host)) throw new WebMQError('E_ORIGIN_FORBIDDEN')
   }
 
   /** The address of the client: of the peer, or what a trusted proxy says. */
@@ -53,7 +48,7 @@ export class Callers {
    *   this machine; `E_TOKEN_REVOKED`; the errors of {@link TokenVerifier.verify}.
    */
   async callerOf(request: Pick<IncomingMessage, 'headers' | 'socket'>): Promise<Actor> {
-    const { verifier, revocations, isForThisMachineOnly } = this.#context
+    const { verifier, node } = this.#context
     const { authorization } = request.headers
     const address = this.addressOf(request)
     if (authorization !== undefined) {
@@ -62,11 +57,11 @@ export class Callers {
       if (this.#isApiKey(credential)) return operatorAt(address)
       if (verifier === undefined) throw unauthenticated('this is no API key of this server')
       const identity = await verifier.verify(credential)
-      if (revocations()?.covers(identity) === true) throw new WebMQError('E_TOKEN_REVOKED')
+      if (node()?.cluster.revocations.covers(identity) === true) throw new WebMQError('E_TOKEN_REVOKED')
       return clientOverHttp(identity, address)
     }
     if (verifier !== undefined) throw unauthenticated('send Authorization: Bearer <key or token>')
-    if (isForThisMachineOnly && !isLocalRequest(request)) {
+    if (this.#isForThisMachineOnly && !isLocalRequest(request)) {
       throw new WebMQError('E_INSECURE', { detail: 'without a key, only clients of this machine may ask' })
     }
     return clientOverHttp(ANONYMOUS, address)
@@ -74,7 +69,7 @@ export class Callers {
 
   /** Takes the same time for every key, right or wrong. */
   #isApiKey(credential: string): boolean {
-    const keys = this.#context.apiKeys()
+    const keys = this.#context.options.apiKeys
     if (keys !== this.#keys) [this.#keys, this.#digests] = [keys, keys.map(digestOf)]
     const digest = digestOf(credential)
     let isKnown = false

@@ -1,12 +1,9 @@
 import type { Logger } from '../base/logger.js'
 import type { HookCalls } from '../hooks/index.js'
 import type { TokenVerifier } from '../identity/index.js'
-import { isOriginAllowed } from '../identity/origin.js'
 import type { TrustedProxies } from '../identity/trusted-proxies.js'
 import type { Health } from '../observing/health/readiness.js'
-import { isForThisMachineOnly, originPolicyOf } from '../options/access.js'
 import type { ResolvedOptions } from '../options/options.js'
-import { withoutSecrets } from '../options/without-secrets.js'
 import { AdminPage } from './admin/page.js'
 import type { ListenLocally } from './admin/tail.js'
 import { AdminServer } from './admin-server.js'
@@ -45,51 +42,30 @@ export interface HttpContext {
 
 /** Creates the HTTP side of a server: probes, metrics, demo page, API, admin port. Nothing listens yet. */
 export function createHttp(context: HttpContext): ServerHttp {
-  const { options, logger, verifier, hooks, proxies, demo, node, health, servesStreams } = context
+  const { options, logger, demo, health, servesStreams } = context
   const metrics = new Metrics(context.metrics)
-  const isAllowed = (origin: string | undefined, host: string | undefined) => {
-    const { origins, ownHosts } = originPolicyOf(options)
-    return isOriginAllowed(origin, host, origins, ownHosts)
-  }
-  const callers = new Callers({
-    apiKeys: () => options.apiKeys,
-    verifier,
-    revocations: () => node()?.cluster.revocations,
-    isOriginAllowed: isAllowed,
-    isForThisMachineOnly: isForThisMachineOnly(options),
-    proxies,
-  })
-  const routes = new HttpApi({
-    callers,
-    node,
-    hooks,
-    insecure: options.insecure,
-    limits: options,
-    work: options,
-    config: () => withoutSecrets(options),
-    bodyTimeoutMs: options.messageTimeoutMs,
+  const callers = new Callers(context)
+  const routes = new HttpApi({ ...context, callers })
+  const probes = {
+    path: options.path,
+    health,
+    isOriginAllowed: (origin: string | undefined, host: string | undefined) => callers.isOriginAllowed(origin, host),
+    metrics: () => metrics.page(),
     logger,
-  })
-  const probes = { path: options.path, health, isOriginAllowed: isAllowed, metrics: () => metrics.page(), logger }
-  const { adminPort, adminHost } = options
-  const audience = () => options.metrics
+  }
+  const { adminPort } = options
   const admin =
     adminPort === undefined
       ? undefined
-      : new AdminServer({
+      : new AdminServer(options, adminPort, {
           ...probes,
           api: { routes, scope: 'all' },
           ...(options.apiKeys.length === 0 ? undefined : { admin: new AdminPage(callers, context.listen) }),
-          host: adminHost,
-          port: adminPort,
-          get metricsAudience() {
-            return audience()
-          },
         })
   const frontend = new HttpFrontend({
     ...probes,
     get metricsAudience() {
-      return adminPort === undefined ? audience() : 'off'
+      return adminPort === undefined ? options.metrics : 'off'
     },
     hasEndpoint: true,
     ...(options.sse === 'on' ? { ssePath: options.ssePath } : undefined),

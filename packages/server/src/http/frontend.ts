@@ -15,7 +15,7 @@ import { findStaticFile, type StaticFile } from './static-files.js'
 import type { HttpStats } from './stats.js'
 
 /** What an {@link HttpFrontend} works with. */
-export interface HttpContext {
+export interface FrontendContext {
   /** Path of the WebSocket endpoint. */
   readonly path: string
   /** Path of event streams; absent: there are none. */
@@ -59,11 +59,11 @@ const METRICS_SHARED_MS = 100
 export class HttpFrontend {
   /** Gets the connections of the transport, or listens. */
   readonly server: Server
-  readonly #context: HttpContext
+  readonly #context: FrontendContext
   readonly #connections: HttpConnections
   #metrics: { readonly atMs: number; readonly page: Promise<MetricsPage> } | undefined
 
-  constructor(context: HttpContext) {
+  constructor(context: FrontendContext) {
     this.#context = context
     this.#connections = new HttpConnections(context.limits)
     this.server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) =>

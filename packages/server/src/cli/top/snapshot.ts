@@ -1,34 +1,18 @@
 import { WebMQError } from 'webmq-client/protocol'
+import type { AnswerOf } from '../../http/api/route.js'
+import type { ROUTES } from '../../http/api/routes.js'
+import type { ApiInfo } from '../../http/client/webmq-api.js'
 import type { ApiSource } from './source.js'
 
-/** A node in `/api/info`. */
-export interface NodeRow {
-  readonly node: string
-  readonly version: string
-  readonly status: string
-  readonly uptimeMs: number
-  readonly connections: number
-  readonly patterns: number
-  readonly receivedPerSecond: number
-  readonly sentPerSecond: number
-  readonly broker: string
-  readonly brokerStatus: string
-}
-
-/** A pattern in `/api/patterns`. */
-export interface PatternRow {
-  readonly pattern: string
-  readonly listeners: number
-}
+/** Patterns with their listeners. */
+type Patterns = AnswerOf<(typeof ROUTES)['patterns']>
 
 /** One look at a server. */
-export interface Snapshot {
+export interface Snapshot extends Pick<Patterns, 'patternCount' | 'patterns'> {
   readonly at: string
   /** The node that has answered; patterns and output are its own. */
   readonly node: string
-  readonly nodes: readonly NodeRow[]
-  readonly patternCount: number
-  readonly patterns: readonly PatternRow[]
+  readonly nodes: ApiInfo['nodes']
   /** Of the metrics of the node; absent where this machine may not read them. */
   readonly output?: { readonly slowConsumers: number; readonly waitingBytes: number }
 }
@@ -36,8 +20,8 @@ export interface Snapshot {
 /** Asks for everything at once. */
 export async function lookAt(source: ApiSource, patternCount: number): Promise<Snapshot> {
   const [info, patterns, output] = await Promise.all([
-    json<{ readonly node: string; readonly nodes: readonly NodeRow[] }>(source, '/api/info'),
-    json<Pick<Snapshot, 'patternCount' | 'patterns'>>(source, `/api/patterns?limit=${Math.min(patternCount, 1_000)}`),
+    json<ApiInfo>(source, '/api/info'),
+    json<Patterns>(source, `/api/patterns?limit=${Math.min(patternCount, 1_000)}`),
     outputOf(source),
   ])
   return {

@@ -1,34 +1,22 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { WebMQError } from 'webmq-client/protocol'
-import type { Logger } from '../../base/logger.js'
 import { type ConnectFacts, HookRefusal } from '../../hooks/index.js'
 import { type Actor, clientOverHttp, isTrusted } from '../../identity/actor.js'
 import { ANONYMOUS, UNIDENTIFIED } from '../../identity/index.js'
 import type { ObservedAction } from '../../observing/observer.js'
 import { Bodies, hasBody } from '../body.js'
 import type { Callers } from '../caller.js'
+import type { HttpContext } from '../create-http.js'
 import { allowOrigin, answerPreflight, sendError, sendJson } from '../responses.js'
-import { type BudgetLimits, Budgets } from './budgets.js'
-import { type Call, type Handler, type HandlerContext, handlers } from './handlers/index.js'
-import type { ApiNode } from './node.js'
+import { Budgets } from './budgets.js'
+import { type Call, type Handler, handlers } from './handlers/index.js'
 import { bodyFormatOf, RequestRefusal, readIdempotencyKey, readJson, readQuery } from './read-call.js'
 import type { BodySize, Route } from './route.js'
 import { ROUTES, type RouteName } from './routes.js'
 import { statusOf } from './statuses.js'
 
 /** What an {@link HttpApi} works with. */
-export interface HttpApiContext extends Omit<HandlerContext, 'node'> {
-  readonly callers: Pick<Callers, 'addressOf' | 'assertOrigin' | 'callerOf'>
-  /** The node, while it runs. */
-  readonly node: () => ApiNode | undefined
-  /** Whether clients that no token and no hook identifies may do anything. */
-  readonly insecure: boolean
-  /** Work that one client may cause. */
-  readonly work: BudgetLimits
-  /** Time from a request head to the end of its body. */
-  readonly bodyTimeoutMs: number
-  readonly logger: Pick<Logger, 'error' | 'debug'>
-}
+type HttpApiContext = Pick<HttpContext, 'options' | 'node' | 'hooks' | 'logger'> & { readonly callers: Callers }
 
 /** Which routes a port has: an operator's port has all of them. */
 export type ApiScope = 'all' | 'clients'
@@ -76,8 +64,8 @@ export class HttpApi {
 
   constructor(context: HttpApiContext) {
     this.#context = context
-    this.#budgets = new Budgets(context.work)
-    this.#bodies = new Bodies({ timeoutMs: context.bodyTimeoutMs, maxTotalBytes: TOTAL_BYTES })
+    this.#budgets = new Budgets(context.options)
+    this.#bodies = new Bodies({ timeoutMs: context.options.messageTimeoutMs, maxTotalBytes: TOTAL_BYTES })
   }
 
   /** Whether a path is of the API. */
@@ -139,10 +127,10 @@ export class HttpApi {
     }
     if (isTrusted(caller)) return caller
     this.#budgets.begin(caller)
-    const { hooks, insecure } = this.#context
+    const { hooks, options } = this.#context
     if (hooks?.hasConnect !== true) return caller
     const { identity: shown = UNIDENTIFIED } = caller
-    const known = shown === ANONYMOUS && !insecure ? UNIDENTIFIED : shown
+    const known = shown === ANONYMOUS && !options.insecure ? UNIDENTIFIED : shown
     const identity = await hooks.connect(caller, known, connectFactsOf(request))
     asked.caller = clientOverHttp(identity, caller.address)
     return asked.caller
@@ -181,7 +169,7 @@ export class HttpApi {
       return handle(undefined)
     }
     const format = bodyFormatOf(request, route)
-    const maxBytes = format === 'bytes' ? this.#context.limits.maxPayloadBytes : this.#maxBytesOf(route.body.size)
+    const maxBytes = format === 'bytes' ? this.#context.options.maxPayloadBytes : this.#maxBytesOf(route.body.size)
     return this.#bodies.read(request, response, maxBytes, (bytes) => {
       this.#charge(caller, bytes.length)
       const body = format === 'bytes' ? bytes : readJson(bytes, route)
@@ -191,7 +179,7 @@ export class HttpApi {
   }
 
   #maxBytesOf(size: BodySize): number {
-    const messageBytes = JSON_FACTOR * this.#context.limits.maxPayloadBytes + ENVELOPE_BYTES
+    const messageBytes = JSON_FACTOR * this.#context.options.maxPayloadBytes + ENVELOPE_BYTES
     if (size === 'message') return messageBytes
     return size === 'batch' ? Math.max(BATCH_BYTES, messageBytes) : SMALL_BYTES
   }

@@ -123,7 +123,7 @@ function responsesOf(row: Route): JsonSchema {
 }
 
 /** Every error that a route may answer with. */
-function errorsOf({ access, body, errors }: Route): readonly ApiErrorCode[] {
+function errorsOf({ access, body, errors = [] }: Route): readonly ApiErrorCode[] {
   return [
     ...COMMON_ERRORS,
     ...(access === 'everybody' ? [] : CALLER_ERRORS),

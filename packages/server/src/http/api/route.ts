@@ -29,7 +29,7 @@ export interface Route<Q extends Members = Members, B = unknown, A = unknown> {
   readonly takesIdempotencyKey?: boolean
   readonly answer: Shape<A>
   /** Errors beside those of every route. */
-  readonly errors: readonly ApiErrorCode[]
+  readonly errors?: readonly ApiErrorCode[]
 }
 
 /** Completes a row. */

@@ -181,7 +181,6 @@ export const ROUTES = {
       ),
       next: optional(integer({ ...COUNT, description: 'Absent on the last page.' })),
     }),
-    errors: [],
   }),
   patterns: route({
     method: 'GET',
@@ -195,7 +194,6 @@ export const ROUTES = {
       patternCount: integer({ ...COUNT, description: 'All patterns of the node.' }),
       patterns: list(answer({ pattern: NAME('A pattern.'), listeners: integer({ ...COUNT }) })),
     }),
-    errors: [],
   }),
   disconnect: route({
     method: 'POST',
@@ -248,7 +246,6 @@ export const ROUTES = {
     description: 'This node, and all nodes that answer within half a second.',
     parameters: {},
     answer: answer({ node: NAME('The node that answers.'), nodes: list(SUMMARY) }),
-    errors: [],
   }),
   config: route({
     method: 'GET',
@@ -258,7 +255,6 @@ export const ROUTES = {
     description: 'The effective options, with all secrets hidden.',
     parameters: {},
     answer: answer({ node: NAME('The node that answers.'), options: anything({ description: 'By name.' }) }),
-    errors: [],
   }),
   openapi: route({
     method: 'GET',
@@ -268,7 +264,6 @@ export const ROUTES = {
     description: 'OpenAPI 3.1.',
     parameters: {},
     answer: anything({ description: 'An OpenAPI document.' }),
-    errors: [],
   }),
 } as const
 

@@ -1,7 +1,7 @@
 import type { MaybePromise } from '../../../base/maybe-promise.js'
 import type { HookCalls } from '../../../hooks/index.js'
 import type { Actor } from '../../../identity/actor.js'
-import type { WordLimits } from '../../../ports/word-limits.js'
+import type { ResolvedOptions } from '../../../options/options.js'
 import type { ApiNode } from '../node.js'
 import type { AnswerOf, BodyOf, QueryOf } from '../route.js'
 import type { ROUTES, RouteName } from '../routes.js'
@@ -9,11 +9,9 @@ import type { ROUTES, RouteName } from '../routes.js'
 /** What handlers work with. */
 export interface HandlerContext {
   readonly node: ApiNode
-  readonly limits: Pick<WordLimits, 'maxWords'> & { readonly maxPayloadBytes: number }
+  readonly options: ResolvedOptions
   /** Absent when nobody wants to be asked. Operators are not asked about. */
   readonly hooks: HookCalls | undefined
-  /** The effective options, with all secrets hidden. */
-  readonly config: () => unknown
 }
 
 /** A checked request. */

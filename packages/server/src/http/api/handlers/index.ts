@@ -5,7 +5,7 @@ import { config, connections, disconnect, info, patterns, revoke } from './opera
 import { publish, publishBatch } from './publish.js'
 import { history, presence } from './read.js'
 
-export type { Call, Handler, HandlerContext } from './handler.js'
+export type { Call, Handler } from './handler.js'
 
 /** One handler per route; a missing one does not compile. */
 export const handlers: { readonly [Name in RouteName]: Handler<Name> } = {

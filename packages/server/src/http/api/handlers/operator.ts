@@ -1,5 +1,6 @@
 import { claimDefect } from '../../../identity/index.js'
 import type { DisconnectTarget, Revocation } from '../../../identity/operators/index.js'
+import { withoutSecrets } from '../../../options/without-secrets.js'
 import type { ListedSession } from '../node.js'
 import { DEFAULT_PAGE_ROWS, MAX_SHOWN_LISTENS } from '../routes.js'
 import type { Handler } from './handler.js'
@@ -76,4 +77,7 @@ export const revoke: Handler<'revoke'> = async ({ node }, { caller, body }) => {
 export const info: Handler<'info'> = async ({ node }) => ({ node: node.name, nodes: await node.cluster.nodes() })
 
 /** Shows the options with all secrets hidden. */
-export const config: Handler<'config'> = ({ node, config }) => ({ node: node.name, options: config() })
+export const config: Handler<'config'> = ({ node, options }) => ({
+  node: node.name,
+  options: withoutSecrets(options),
+})

@@ -66,9 +66,9 @@ export const presence: Handler<'presence'> = (context, call) => {
   )
 }
 
-function checkedKey({ limits }: HandlerContext, { caller, query: { key } }: Call<'history' | 'presence'>): string {
+function checkedKey({ options }: HandlerContext, { caller, query: { key } }: Call<'history' | 'presence'>): string {
   validateKey(key)
-  assertKeyWords(key, limits)
+  assertKeyWords(key, options)
   assertMayListen(caller, key)
   return key
 }
