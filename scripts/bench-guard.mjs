@@ -10,12 +10,12 @@ import { must, print, ROOT, run, runScript, StepError, step } from './lib/steps.
 const HELP = `Plays this checkout against another commit in turns, and compares medians.
 
   --base <ref>     the other commit (default: where this branch left main; on main, the commit before)
-  --quick          three rounds of short windows: about 5 minutes after the builds, else about 15
+  --quick          three rounds of short windows: about 7 minutes after the builds, else about 25
   --rounds <n>     rounds (default: 3 with --quick, else 5); the first side changes every round
   --rows <names>   only these rows, such as fan-out,ping
   --noise <n>      percent that are always noise (default: 3)
 
-Rows: fan-out, paced, messages, logins, ping, two-nodes, history. The base is built once per commit, by its own scripts, in
+Rows: fan-out-10, fan-out-100, fan-out, paced, messages, messages-64k, connects, logins, ping-1, ping, two-nodes, history. The base is built once per commit, by its own scripts, in
 .cache/bench-guard. Exit code 3: something is worse beyond the noise.`
 
 /** Less is not worth reporting, and a band of repeats is wider on most machines. */
@@ -26,6 +26,18 @@ const WORSE = 3
 
 /** What each row plays, short and long, and the figures that count. Both commits know these flags. */
 const ROWS = {
+  'fan-out-10': {
+    args: ['--scenario', 'fanout', '--target', 'webmq-native', '--tiers', '10', '--warmup', '0.5'],
+    quick: ['--duration', '1'],
+    long: ['--duration', '3'],
+    figures: ['deliveriesPerServerCpuSecond'],
+  },
+  'fan-out-100': {
+    args: ['--scenario', 'fanout', '--target', 'webmq-native', '--tiers', '100', '--warmup', '0.5'],
+    quick: ['--duration', '1'],
+    long: ['--duration', '3'],
+    figures: ['deliveriesPerServerCpuSecond'],
+  },
   'fan-out': {
     args: ['--scenario', 'fanout', '--target', 'webmq-native', '--tiers', '1000', '--warmup', '0.5'],
     quick: ['--duration', '1'],
@@ -44,11 +56,40 @@ const ROWS = {
     long: ['--duration', '3'],
     figures: ['receivedPerServerCpuSecond'],
   },
+  'messages-64k': {
+    args: [
+      '--scenario',
+      'matrix',
+      '--target',
+      'webmq-native',
+      '--tiers',
+      '100',
+      '--payloads',
+      '65536',
+      '--warmup',
+      '0.5',
+    ],
+    quick: ['--duration', '1'],
+    long: ['--duration', '3'],
+    figures: ['receivedPerServerCpuSecond'],
+  },
+  connects: {
+    args: ['--scenario', 'storm', '--target', 'webmq-native', '--auth', 'none'],
+    quick: ['--tiers', '2000'],
+    long: ['--tiers', '5000'],
+    figures: ['connectsPerServerCpuSecond'],
+  },
   logins: {
     args: ['--scenario', 'storm', '--target', 'webmq-native', '--auth', 'jwt'],
     quick: ['--tiers', '2000'],
     long: ['--tiers', '5000'],
     figures: ['connectsPerServerCpuSecond'],
+  },
+  'ping-1': {
+    args: ['--scenario', 'ping', '--target', 'webmq-native', '--tiers', '1'],
+    quick: ['--pings', '5000'],
+    long: ['--pings', '20000'],
+    figures: ['pingsPerServerCpuSecond', 'latencyMs.p50'],
   },
   ping: {
     args: ['--scenario', 'ping', '--target', 'webmq-native', '--tiers', '100'],

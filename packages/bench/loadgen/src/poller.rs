@@ -33,7 +33,6 @@ impl Waker {
     }
 }
 
-/// A socket that is ready, and for what.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ready {
     pub(crate) token: u64,

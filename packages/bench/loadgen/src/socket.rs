@@ -33,7 +33,6 @@ pub(crate) fn connect(
     }
 }
 
-/// Listens on a loopback port.
 pub(crate) fn listen(port: u16) -> Result<OwnedFd, Errno> {
     let socket = stream(AddressFamily::INET)?;
     set_socket_reuseaddr(&socket, true)?;
@@ -63,7 +62,6 @@ pub(crate) fn send(socket: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
     }
 }
 
-/// Makes the close of `socket` a reset.
 pub(crate) fn reset_on_close(socket: &OwnedFd) -> Result<(), Errno> {
     set_socket_linger(socket, Some(Duration::ZERO))
 }

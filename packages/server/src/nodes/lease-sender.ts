@@ -1,27 +1,22 @@
-import type { NodeChannel } from './node-channel.js'
+import type { Nodes } from './nodes.js'
 
-/** Settings of a {@link LeaseSender}. */
-export interface LeaseSenderContext {
-  readonly channel: Pick<NodeChannel, 'tell'>
-  readonly topic: string
-  /** What a lease says now. */
-  readonly lease: () => object
-  /** Names of the other nodes. */
-  readonly peers: () => readonly string[]
-  readonly isUp: () => boolean
-}
+/** The topic of the nodes themselves. */
+export const TOPIC = 'nodes'
 
 /** Sends the leases of this node, those of one turn of the event loop as one. */
 export class LeaseSender {
-  readonly #context: LeaseSenderContext
+  readonly #nodes: Nodes
+  readonly #lease: () => object
   /** Nodes that get a lease of their own, because they asked. */
   readonly #askers = new Set<string>()
   #isDue = false
   #isAsking = false
   #isScheduled = false
 
-  constructor(context: LeaseSenderContext) {
-    this.#context = context
+  /** @param lease What a lease says now. */
+  constructor(nodes: Nodes, lease: () => object) {
+    this.#nodes = nodes
+    this.#lease = lease
   }
 
   /** To all nodes. @param asks Every other node answers with a lease. */
@@ -43,16 +38,16 @@ export class LeaseSender {
     this.#isScheduled = true
     setImmediate(() => {
       this.#isScheduled = false
-      if (this.#context.isUp()) this.#send()
+      if (this.#nodes.isUp) this.#send()
     })
   }
 
   #send(): void {
-    const { channel, topic, lease, peers } = this.#context
-    const fields = lease()
-    if (this.#isDue) channel.tell(topic, 'lease', { ...fields, asks: this.#isAsking })
+    const { channel } = this.#nodes
+    const fields = this.#lease()
+    if (this.#isDue) channel.tell(TOPIC, 'lease', { ...fields, asks: this.#isAsking })
     // Who asks may be new, and learns of the others.
-    for (const asker of this.#askers) channel.tell(topic, 'lease', { ...fields, peers: peers() }, asker)
+    for (const asker of this.#askers) channel.tell(TOPIC, 'lease', { ...fields, peers: this.#nodes.peers() }, asker)
     this.#isDue = this.#isAsking = false
     this.#askers.clear()
   }

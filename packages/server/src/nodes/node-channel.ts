@@ -23,7 +23,6 @@ const MAX_PARTIAL_NODES = 1_024
 /** Delay after a failed bind. */
 const RETRY_MS = 1_000
 
-/** Settings and events of a {@link NodeChannel}. */
 export interface NodeChannelContext {
   /** Name of this node, new with every start: 1 to 36 characters of `[A-Za-z0-9_-]`. */
   readonly node: string
@@ -32,7 +31,6 @@ export interface NodeChannelContext {
   readonly maxPayloadBytes: number
   /** Called with every message of another node. MUST NOT call the broker from within this call. */
   readonly onMessage: (message: NodeMessage) => void
-  /** A node speaks another format. */
   readonly onFormat: (node: string, format: number) => void
   readonly onError: (error: unknown, text: string) => void
 }

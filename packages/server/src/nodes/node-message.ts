@@ -9,9 +9,7 @@ export const NODE_FORMAT = 1
 /** Members of a message that were not checked. */
 export type Fields = Readonly<Record<string, unknown>>
 
-/** A message of another node. */
 export interface NodeMessage {
-  /** Name of the sender. */
   readonly node: string
   /** What it is about: the nodes themselves, a shared table, or a protocol of its own. */
   readonly topic: string
@@ -21,7 +19,6 @@ export interface NodeMessage {
   readonly payload: Buffer
 }
 
-/** A part of a message. */
 export interface MessagePart {
   readonly format: number
   readonly node: string

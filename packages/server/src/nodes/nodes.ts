@@ -4,19 +4,13 @@ import { deferred } from '../base/deferred.js'
 import type { BrokerStatus, InboundMessage } from '../ports/broker.js'
 import { Conditions } from './conditions.js'
 import { Differences } from './differences.js'
-import { LeaseSender } from './lease-sender.js'
+import { LeaseSender, TOPIC } from './lease-sender.js'
 import { NodeChannel } from './node-channel.js'
 import { type Fields, isCount, listOf, NODE_FORMAT, type NodeMessage } from './node-message.js'
 import type { NodeTable, TopicHandler } from './node-table.js'
 import type { NodesContext, NodesStats } from './options.js'
 import { MAX_PEERS, type Peer, Peers } from './peers.js'
 
-/** The topic of the nodes themselves. */
-const TOPIC = 'nodes'
-/** Share of the time to live after which a lease is renewed, so that two renewals may get lost. */
-const LEASE_SHARE = 1 / 3
-/** Share of the time to live for which a lease is valid. The rest covers the delay of messages. */
-const VALID_SHARE = 5 / 6
 /** A node that starts is alone if no other node has answered by then; and later it knows all of them. */
 const GREETING_MS = 250
 const WAIT_MS = 1_000
@@ -39,7 +33,6 @@ export class Nodes {
   readonly #goneListeners: ((node: string) => void)[] = []
   readonly #leases: LeaseSender
   readonly #differences: Differences
-  readonly #validMs: number
   #state: 'idle' | 'open' | 'stopped' = 'idle'
   #isUp = false
   #hasBroker = false
@@ -50,21 +43,14 @@ export class Nodes {
   constructor(context: NodesContext) {
     this.#context = context
     this.#now = context.now ?? (() => performance.now())
-    this.#validMs = Math.floor(context.ttlMs * VALID_SHARE)
     const { node, broker, maxPayloadBytes, logger } = context
     this.#differences = new Differences(logger)
     const onError = (err: unknown, text: string) => logger.warn({ err }, text)
     this.#deadlines = new Deadlines({ now: this.#now, onError: (err) => onError(err, 'a deadline of nodes failed') })
     this.#conditions = new Conditions(this.#deadlines, this.#now)
-    this.#peers = new Peers({
-      node,
-      deadlines: this.#deadlines,
-      now: this.#now,
-      validMs: this.#validMs,
-      leaseIntervalMs: context.ttlMs * LEASE_SHARE,
-      isCutOff: () => this.#state === 'open' && !this.#isUp,
-      onGone: (peer, hasLeft) => this.#gone(peer, hasLeft),
-    })
+    const isCutOff = () => this.#state === 'open' && !this.#isUp
+    const onGone = (peer: string, hasLeft: boolean) => this.#gone(peer, hasLeft)
+    this.#peers = new Peers(context, this.#deadlines, this.#now, isCutOff, onGone)
     this.channel = new NodeChannel({
       node,
       broker,
@@ -73,13 +59,7 @@ export class Nodes {
       onFormat: (peer, format) => this.#differences.tell(peer, { format, ownFormat: NODE_FORMAT }),
       onError: (err, text) => logger.debug({ err }, text),
     })
-    this.#leases = new LeaseSender({
-      channel: this.channel,
-      topic: TOPIC,
-      lease: () => this.#ownLease(),
-      peers: () => this.peers(),
-      isUp: () => this.isUp,
-    })
+    this.#leases = new LeaseSender(this, () => this.#ownLease())
   }
 
   /** Whether there can be other nodes. */
@@ -97,7 +77,6 @@ export class Nodes {
     return this.#isGreeted || !this.hasOthers
   }
 
-  /** Names of the other nodes. */
   peers(): string[] {
     return this.#peers.names()
   }
@@ -243,14 +222,14 @@ export class Nodes {
     if (this.#state !== 'open') return
     this.lease()
     for (const table of this.#tables.values()) table.retry?.()
-    this.#deadlines.set(this.#now() + this.#context.ttlMs * LEASE_SHARE, () => this.#renew())
+    this.#deadlines.set(this.#now() + this.#peers.leaseIntervalMs, () => this.#renew())
   }
 
   #ownLease(): object {
     const { version, fingerprint: options } = this.#context
     const open = [...this.#tables.values()].filter((table) => this.isOpen(table))
     const marks = Object.fromEntries(open.map(({ name, mark }) => [name, mark]))
-    return { version, options, validMs: this.#validMs, marks }
+    return { version, options, validMs: this.#peers.validMs, marks }
   }
 
   #handle(message: NodeMessage): void {

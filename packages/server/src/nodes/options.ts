@@ -1,8 +1,6 @@
 import type { Logger } from '../base/logger.js'
 import type { Broker } from '../ports/broker.js'
-import { Nodes } from './nodes.js'
 
-/** Settings of {@link Nodes}. */
 export interface NodesContext {
   /** Name of this node, new with every start: 1 to 36 characters of `[A-Za-z0-9_-]`. */
   readonly node: string
@@ -24,7 +22,6 @@ export interface NodesContext {
 
 /** Counters since the start; gauges at the time of the call. */
 export interface NodesStats {
-  /** Other nodes. */
   readonly peerCount: number
   /** Other nodes with other options, or of another version. */
   readonly differentCount: number

@@ -47,7 +47,6 @@ export class PartSender {
     setImmediate(() => void this.#serve(node))
   }
 
-  /** Ends all copies. */
   stop(): void {
     this.#askers.clear()
   }

@@ -1,4 +1,5 @@
 import type { Deadline, Deadlines } from '../base/deadlines.js'
+import type { NodesContext } from './options.js'
 
 /** Another node, as far as this one knows it. */
 export interface Peer {
@@ -10,23 +11,10 @@ export interface Peer {
   isDifferent: boolean
 }
 
-/** Settings of {@link Peers}. */
-export interface PeersContext {
-  /** Name of this node. */
-  readonly node: string
-  readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
-  /** A monotonic clock, in milliseconds; the clock of the deadlines. */
-  readonly now: () => number
-  /** Time for which a node is valid when no lease of it has arrived yet. */
-  readonly validMs: number
-  /** Interval of leases. A deadline that is late by more than this shows that this process was paused. */
-  readonly leaseIntervalMs: number
-  /** No lease ends while this node is cut off from the others. */
-  readonly isCutOff: () => boolean
-  /** A node is gone. @param hasLeft It has said so, and did not crash. */
-  readonly onGone: (node: string, hasLeft: boolean) => void
-}
-
+/** Share of the time to live after which a lease is renewed, so that two renewals may get lost. */
+const LEASE_SHARE = 1 / 3
+/** Share of the time to live for which a lease is valid. The rest covers the delay of messages. */
+const VALID_SHARE = 5 / 6
 /** Most nodes, so that forged names from the broker cannot fill the memory. */
 export const MAX_PEERS = 1_024
 /** Longest accepted lease. */
@@ -34,11 +22,35 @@ const MAX_VALID_MS = 3_600_000
 
 /** The other nodes and their leases. A node whose lease ends is gone. */
 export class Peers {
-  readonly #context: PeersContext
+  /** Time for which a node is valid when no lease of it has arrived yet. */
+  readonly validMs: number
+  readonly leaseIntervalMs: number
+  readonly #node: string
+  readonly #deadlines: Deadlines
+  readonly #now: () => number
+  readonly #isCutOff: () => boolean
+  readonly #onGone: (node: string, hasLeft: boolean) => void
   readonly #byName = new Map<string, Peer>()
 
-  constructor(context: PeersContext) {
-    this.#context = context
+  /**
+   * @param now The clock of the deadlines.
+   * @param isCutOff No lease ends while this node is cut off from the others.
+   * @param onGone A node is gone. Its second argument: it has said so, and did not crash.
+   */
+  constructor(
+    { node, ttlMs }: NodesContext,
+    deadlines: Deadlines,
+    now: () => number,
+    isCutOff: () => boolean,
+    onGone: (node: string, hasLeft: boolean) => void,
+  ) {
+    this.validMs = Math.floor(ttlMs * VALID_SHARE)
+    this.leaseIntervalMs = ttlMs * LEASE_SHARE
+    this.#node = node
+    this.#deadlines = deadlines
+    this.#now = now
+    this.#isCutOff = isCutOff
+    this.#onGone = onGone
   }
 
   get size(): number {
@@ -56,7 +68,7 @@ export class Peers {
   /** The peer of this name, new or known; `undefined` for this node itself, and when there are too many. */
   obtain(name: string): Peer | undefined {
     const known = this.#byName.get(name)
-    if (known !== undefined || name === this.#context.node || this.#byName.size >= MAX_PEERS) return known
+    if (known !== undefined || name === this.#node || this.#byName.size >= MAX_PEERS) return known
     const peer: Peer = { expiry: undefined, hasReported: false, isDifferent: false }
     this.#byName.set(name, peer)
     this.renew(name, peer)
@@ -64,13 +76,12 @@ export class Peers {
   }
 
   /** A lease of the node has arrived. */
-  renew(name: string, peer: Peer, validMs = this.#context.validMs): void {
-    const { deadlines, now, isCutOff } = this.#context
-    if (peer.expiry !== undefined) deadlines.clear(peer.expiry)
+  renew(name: string, peer: Peer, validMs = this.validMs): void {
+    if (peer.expiry !== undefined) this.#deadlines.clear(peer.expiry)
     peer.expiry = undefined
-    if (isCutOff()) return
-    const atMs = now() + Math.min(validMs, MAX_VALID_MS)
-    peer.expiry = deadlines.set(atMs, () => this.#expire(name, peer, atMs))
+    if (this.#isCutOff()) return
+    const atMs = this.#now() + Math.min(validMs, MAX_VALID_MS)
+    peer.expiry = this.#deadlines.set(atMs, () => this.#expire(name, peer, atMs))
   }
 
   /** This node is cut off, or connected again: then every node has the time of a lease to renew. */
@@ -82,9 +93,9 @@ export class Peers {
   remove(name: string, hasLeft: boolean): void {
     const peer = this.#byName.get(name)
     if (peer === undefined) return
-    if (peer.expiry !== undefined) this.#context.deadlines.clear(peer.expiry)
+    if (peer.expiry !== undefined) this.#deadlines.clear(peer.expiry)
     this.#byName.delete(name)
-    this.#context.onGone(name, hasLeft)
+    this.#onGone(name, hasLeft)
   }
 
   /** Removes nodes that were named by others, and have not reported. */
@@ -93,9 +104,8 @@ export class Peers {
   }
 
   #expire(name: string, peer: Peer, atMs: number): void {
-    const { now, leaseIntervalMs } = this.#context
-    // The deadline is late: leases may have arrived that were not read yet, so no node expires now.
-    if (now() - atMs > leaseIntervalMs) this.renew(name, peer, leaseIntervalMs)
+    // The deadline is late, so this process was paused: leases may have arrived that were not read yet, so no node expires now.
+    if (this.#now() - atMs > this.leaseIntervalMs) this.renew(name, peer, this.leaseIntervalMs)
     else this.remove(name, false)
   }
 }

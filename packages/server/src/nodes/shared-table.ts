@@ -24,7 +24,6 @@ export interface TableEntries<Change extends TableChange> {
   removeNode(node: string, hasLeft: boolean): void
 }
 
-/** Options of a {@link SharedTable}. */
 export interface SharedTableOptions {
   /** Topic of its messages: lower-case letters. */
   readonly name: string
@@ -248,15 +247,10 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
     const known = this.#peers.get(node)
     if (known !== undefined) return known
     const { channel } = this.#nodes
-    const copy = new TableCopy<Change>({
-      apply: (change) => this.#entries.apply(change),
-      ids: () => this.#entries.idsOf(node),
-      remove: (id) => this.#entries.remove(node, id),
-      want: (round) => channel.tell(this.name, 'want', { round }, node),
-      reached: (version) => {
-        if (this.#options.isConfirmed) channel.tell(this.name, 'known', { version }, node)
-        if (copy.isComplete) this.#options.onComplete?.()
-      },
+    const want = (round: number) => channel.tell(this.name, 'want', { round }, node)
+    const copy: TableCopy<Change> = new TableCopy(this.#entries, node, want, (version) => {
+      if (this.#options.isConfirmed) channel.tell(this.name, 'known', { version }, node)
+      if (copy.isComplete) this.#options.onComplete?.()
     })
     const state = { copy, knownVersion: 0, hasReported: false, takesPart: true }
     this.#peers.set(node, state)

@@ -1,18 +1,8 @@
+import type { TableEntries } from './shared-table.js'
+
 /** A change of an entry of another node. */
 export interface TableChange {
   readonly id: string
-}
-
-/** What a copy does with changes. */
-export interface TableCopyContext<Change extends TableChange> {
-  readonly apply: (change: Change) => void
-  /** Ids of the entries that are held of the node. */
-  readonly ids: () => Iterable<string>
-  readonly remove: (id: string) => void
-  /** Asks the node for all its entries. */
-  readonly want: (round: number) => void
-  /** The copy has this version now. */
-  readonly reached: (version: number) => void
 }
 
 /** A full copy in progress. */
@@ -33,13 +23,28 @@ interface Transfer {
  * parts after it, because brokers keep the order of one publisher. So the sender needs no snapshot.
  */
 export class TableCopy<Change extends TableChange> {
-  readonly #context: TableCopyContext<Change>
+  readonly #entries: TableEntries<Change>
+  readonly #node: string
+  readonly #want: (round: number) => void
+  readonly #reached: (version: number) => void
   #version = 0
   #transfer: Transfer | undefined
   #roundCount = 0
 
-  constructor(context: TableCopyContext<Change>) {
-    this.#context = context
+  /**
+   * @param want Asks the node for all its entries.
+   * @param reached The copy has this version now.
+   */
+  constructor(
+    entries: TableEntries<Change>,
+    node: string,
+    want: (round: number) => void,
+    reached: (version: number) => void,
+  ) {
+    this.#entries = entries
+    this.#node = node
+    this.#want = want
+    this.#reached = reached
   }
 
   /** Whether the copy is complete, as far as this node knows. */
@@ -61,7 +66,7 @@ export class TableCopy<Change extends TableChange> {
     }
     this.#version = version
     for (const change of changes) this.#apply(change)
-    this.#context.reached(version)
+    this.#reached(version)
   }
 
   part(part: { round: number; index: number; version: number; isLast: boolean }, changes: readonly Change[]): void {
@@ -77,9 +82,9 @@ export class TableCopy<Change extends TableChange> {
     transfer.hasProgress = true
     for (const change of changes) this.#apply(change)
     if (!isLast) return
-    for (const id of transfer.unseen) this.#context.remove(id)
+    for (const id of transfer.unseen) this.#entries.remove(this.#node, id)
     this.#transfer = undefined
-    this.#context.reached(version)
+    this.#reached(version)
   }
 
   /** Called at intervals. Asks again when nothing has arrived since the last call. */
@@ -96,12 +101,12 @@ export class TableCopy<Change extends TableChange> {
 
   #apply(change: Change): void {
     this.#transfer?.unseen.delete(change.id)
-    this.#context.apply(change)
+    this.#entries.apply(change)
   }
 
   #requestAll(): void {
     const round = ++this.#roundCount
-    this.#transfer = { round, nextIndex: 0, unseen: new Set(this.#context.ids()), hasProgress: true }
-    this.#context.want(round)
+    this.#transfer = { round, nextIndex: 0, unseen: new Set(this.#entries.idsOf(this.#node)), hasProgress: true }
+    this.#want(round)
   }
 }

@@ -14,7 +14,6 @@ pub(crate) const MASK: [u8; 4] = [0x9d, 0x3c, 0x71, 0xe6];
 const SEQ: &str = "$SEQ";
 const TS_US: &str = "$TS_US";
 
-/// A message to send.
 #[derive(Debug, Clone)]
 pub(crate) struct Message {
     pub(crate) opcode: Opcode,

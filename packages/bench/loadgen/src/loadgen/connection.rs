@@ -24,10 +24,8 @@ impl GroupId {
     }
 }
 
-/// The phase of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// No connection.
     Vacant,
     /// The TCP connection is not established yet.
     Connecting,
@@ -37,7 +35,6 @@ pub(crate) enum Phase {
     Upgrading,
     /// Upgraded; the message that makes it ready has not come.
     Preparing,
-    /// Ready.
     Open,
     /// Counted as closed; only the end of the TCP connection is outstanding.
     Ending,
@@ -50,7 +47,6 @@ pub(crate) struct Awaited(u8);
 impl Awaited {
     /// The message that makes it ready.
     pub(crate) const READY: Self = Self(1);
-    /// The answer to `send`.
     pub(crate) const ANSWER: Self = Self(2);
     /// The message that answers an application's ping.
     pub(crate) const APP_PONG: Self = Self(4);

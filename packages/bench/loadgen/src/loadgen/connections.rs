@@ -105,7 +105,7 @@ impl Connections {
             shared,
             table: Vec::new(),
             vacant: Vec::new(),
-            intake: Intake::new(),
+            intake: Intake::default(),
             handshakes: FxHashMap::default(),
             backlogs: FxHashMap::default(),
             rests: FxHashMap::default(),

@@ -74,8 +74,8 @@ pub(crate) struct Fields {
     predicted: Predicted,
 }
 
-impl Fields {
-    pub(crate) fn new() -> Self {
+impl Default for Fields {
+    fn default() -> Self {
         Self {
             seq: Finder::new(SEQ),
             ts_us: Finder::new(TS_US),
@@ -84,7 +84,9 @@ impl Fields {
             predicted: Predicted::NOTHING,
         }
     }
+}
 
+impl Fields {
     /// The sequence number, and where its digits end.
     #[inline]
     pub(crate) fn sequence(&mut self, payload: &[u8]) -> Option<(u64, usize)> {
@@ -147,12 +149,12 @@ mod tests {
     #[test]
     fn the_message_of_the_seed_has_both() {
         let message = r#"{"t":"fanout_tick","p":{"seq":17,"ts_us":123456789,"s":"ES","px":5234.75,"q":2}}"#;
-        assert_eq!(both(&mut Fields::new(), message), (Some(17), Some(123_456_789)));
+        assert_eq!(both(&mut Fields::default(), message), (Some(17), Some(123_456_789)));
     }
 
     #[test]
     fn fields_that_move_are_found_again() {
-        let mut fields = Fields::new();
+        let mut fields = Fields::default();
         for seq in [9, 10, 99, 100, 12_345_678, 123_456_789] {
             for position in ["1-1:9", "1-1:10", "1-1:123456"] {
                 let message = format!("message bench.tick {position}\n{{\"seq\":{seq},\"ts_us\":{}}}", seq * 7);
@@ -165,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_number_is_read_right_whether_it_was_predicted_or_not() {
-        let mut fields = Fields::new();
+        let mut fields = Fields::default();
         let runs = [0..250, 98..1_111, 5..7, 99_999_995..100_000_005, 999_999_999_999_990..1_000_000_000_000_010];
         for seq in runs.into_iter().flatten().chain([u64::MAX, 3, 3, 4, 40, 5]) {
             assert_eq!(both(&mut fields, &format!("{{\"seq\":{seq},\"ts_us\":77}}")), (Some(seq), Some(77)));
@@ -179,7 +181,7 @@ mod tests {
 
     #[test]
     fn messages_without_them_have_none() {
-        let mut fields = Fields::new();
+        let mut fields = Fields::default();
         assert_eq!(both(&mut fields, "welcome\n{}"), (None, None));
         assert_eq!(both(&mut fields, ""), (None, None));
         assert_eq!(both(&mut fields, "{\"seq\":\"1\"}"), (None, None));

@@ -11,11 +11,13 @@ pub(crate) struct Inflater {
     plain: [u8; MAX_LOOKED_AT_BYTES],
 }
 
-impl Inflater {
-    pub(crate) fn new() -> Self {
+impl Default for Inflater {
+    fn default() -> Self {
         Self { inflate: Decompress::new(false), plain: [0; MAX_LOOKED_AT_BYTES] }
     }
+}
 
+impl Inflater {
     /// The first inflated bytes of the message that begins with `deflated`; empty when it is not valid.
     pub(crate) fn plain(&mut self, deflated: &[u8]) -> &[u8] {
         self.inflate.reset(false);
@@ -47,7 +49,7 @@ mod tests {
 
     #[test]
     fn each_message_is_inflated_by_itself_up_to_what_is_looked_at() {
-        let mut inflater = Inflater::new();
+        let mut inflater = Inflater::default();
         assert_eq!(inflater.plain(&deflated(b"{\"seq\":1}")), b"{\"seq\":1}");
         let long: Vec<u8> = (0..40_000_u32).flat_map(|number| number.to_le_bytes()).collect();
         assert_eq!(inflater.plain(&deflated(&long)), &long[..MAX_LOOKED_AT_BYTES]);

@@ -48,6 +48,7 @@ pub(crate) struct Reply {
 }
 
 /// Counts received frames and collects events.
+#[derive(Default)]
 pub(crate) struct Intake {
     pub(crate) window: Option<Window>,
     /// Windows so far; a connection stores the number of its window.
@@ -63,27 +64,12 @@ pub(crate) struct Intake {
 }
 
 impl Intake {
-    pub(crate) fn new() -> Self {
-        Self {
-            window: None,
-            window_count: 0,
-            last_totals: (0, 0),
-            prefixes: Prefixes::default(),
-            replies: Vec::new(),
-            stashes: Stashes::default(),
-            notices: Vec::new(),
-            fields: Fields::new(),
-            inflater: Inflater::new(),
-        }
-    }
-
     /// Opens a window: every frame counts from now on.
     pub(crate) fn begin_window(&mut self, plan: Count, now_us: u64) {
         self.window_count += 1;
         self.window = Some(Window::new(plan, self.window_count, now_us));
     }
 
-    /// Closes the window.
     pub(crate) fn end_window(&mut self) -> Option<Window> {
         self.last_totals = self.totals();
         self.window.take()

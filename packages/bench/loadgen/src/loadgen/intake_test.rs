@@ -29,9 +29,7 @@ fn frames(sequences: impl IntoIterator<Item = u64>) -> Vec<u8> {
 }
 
 fn counting(plan: Count) -> Intake {
-    let mut intake = Intake::new();
-    intake.window = Some(Window::new(plan, 1, 0));
-    intake
+    Intake { window: Some(Window::new(plan, 1, 0)), ..Intake::default() }
 }
 
 /// Passes `bytes` to the intake in reads of the given sizes; the last size repeats.

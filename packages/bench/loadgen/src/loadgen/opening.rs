@@ -41,6 +41,12 @@ pub(crate) struct Route {
     pub(crate) player: u32,
 }
 
+impl Route {
+    pub(crate) fn of_player(address: SocketAddr, player: u32) -> Self {
+        Self { address, source: None, group: GroupId::default(), player }
+    }
+}
+
 impl Connections {
     /// Starts to connect. [`EventKind::Opened`] or [`EventKind::Failed`] follows.
     ///

@@ -51,7 +51,6 @@ impl Task {
 }
 
 impl Change {
-    /// The command that the job is of.
     pub(crate) fn job_name(&self) -> &'static str {
         match self {
             Self::StopCount(_) => "count",

@@ -140,7 +140,6 @@ impl Stream {
 
 /// The work of one step of a session.
 struct Advanced {
-    /// Bytes decrypted.
     plain_bytes: usize,
     /// Bytes of complete records.
     record_bytes: usize,

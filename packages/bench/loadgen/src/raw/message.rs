@@ -29,7 +29,6 @@ impl Messages {
         self.header.as_bytes().len() + self.payload_bytes
     }
 
-    /// The frame of one message.
     pub(crate) fn frame(&mut self, sequence: u64, sent_us: u64) -> &[u8] {
         let frame = &mut self.frame;
         frame.clear();

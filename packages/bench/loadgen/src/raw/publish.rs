@@ -57,7 +57,6 @@ impl Publishing {
         }
     }
 
-    /// Messages due by now.
     fn due_count(&self, now_us: u64) -> u64 {
         match self.rate {
             Rate::Flood { batch_count } if now_us < self.ends_us => self.count + batch_count as u64,

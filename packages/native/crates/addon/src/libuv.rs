@@ -55,7 +55,6 @@ impl Uv {
         }
     }
 
-    /// Memory for a poll handle.
     pub(crate) fn poll_memory(&self) -> Box<[u128]> {
         // SAFETY: takes a number and returns a number.
         let bytes = unsafe { (self.handle_size)(POLL_HANDLE) };

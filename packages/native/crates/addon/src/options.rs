@@ -9,49 +9,33 @@ use webmq_engine::{CertificatePem, Network, Options};
 
 use crate::ErrorCode;
 
-/// Limits and timers of an engine, in bytes and milliseconds; `webmq_engine::Options` says what each prevents.
+/// `index.d.ts` says what each is, `webmq_engine::Options` what it prevents.
 #[napi(object)]
+#[allow(missing_docs, reason = "index.d.ts has them")]
 pub struct NativeOptions {
-    /// I/O threads.
     pub threads: u32,
-    /// Largest message that is accepted.
     pub max_message_bytes: u32,
-    /// Bytes that may wait for one connection.
     pub max_outbox_bytes: f64,
-    /// Payloads from this size on are compressed for clients that offer it; absent: no compression.
     pub compression_threshold_bytes: Option<u32>,
-    /// Largest request head.
     pub max_header_bytes: u32,
-    /// Connections held at once; 0: as many as the system allows.
     pub max_connections: u32,
-    /// Time from accept to the end of the handshake.
     pub handshake_timeout_ms: f64,
-    /// Time from the first byte of a message to its last; 0: any; absent: 30 s.
     pub message_timeout_ms: Option<f64>,
-    /// Silence after which a ping is sent; 0: never.
     pub ping_interval_ms: f64,
-    /// Time that a peer has to answer a ping.
     pub ping_timeout_ms: f64,
-    /// Time that a peer has to answer a close frame.
     pub close_timeout_ms: f64,
-    /// Time that a busy thread may hold publications back so that they share writes; 0: never; absent: 10.
     pub flush_interval_ms: Option<f64>,
-    /// Networks whose connections begin with a PROXY header, as `10.0.0.0/8`; absent: none.
     pub proxy_protocol_from: Option<Vec<String>>,
-    /// Certificates of the listening socket, which then serves TLS; absent: it does not.
     pub tls: Option<Vec<NativeCertificate>>,
-    /// Whether plain HTTP requests are handed over.
     pub hands_http_over: bool,
-    /// Path of event streams; absent: there are none.
     pub event_stream_path: Option<String>,
 }
 
-/// A certificate with its chain, and its private key, both in PEM. Copied.
+/// Copied.
 #[napi(object)]
+#[allow(missing_docs, reason = "index.d.ts has them")]
 pub struct NativeCertificate {
-    /// The certificate of the server first.
     pub cert: Buffer,
-    /// PKCS #8, PKCS #1 or SEC 1, without a passphrase.
     pub key: Buffer,
 }
 

@@ -175,7 +175,6 @@ fn is_saturated(shards: &[ShardHandle], max_posted_bytes: usize) -> bool {
     })
 }
 
-/// Output of one shard.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OutputLoad {
     pub(crate) connections: usize,

@@ -7,21 +7,11 @@ use crate::bridge::command::MalformedBatch;
 #[non_exhaustive]
 pub enum EngineError {
     /// Somebody else listens there.
-    #[error("{address} is in use")]
-    AddressInUse {
-        /// What was to be bound.
-        address: SocketAddr,
-        /// What the system said.
-        source: std::io::Error,
-    },
+    #[error("{0} is in use")]
+    AddressInUse(SocketAddr, #[source] std::io::Error),
     /// The system refused to bind: no such address, or no permission.
-    #[error("cannot listen on {address}")]
-    AddressUnavailable {
-        /// What was to be bound.
-        address: SocketAddr,
-        /// What the system said.
-        source: std::io::Error,
-    },
+    #[error("cannot listen on {0}")]
+    AddressUnavailable(SocketAddr, #[source] std::io::Error),
     /// An option is out of its range.
     #[error("{0}")]
     OptionInvalid(String),
@@ -41,8 +31,8 @@ impl EngineError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Self::AddressInUse { .. } => "E_ADDRESS_IN_USE",
-            Self::AddressUnavailable { .. } => "E_ADDRESS_UNAVAILABLE",
+            Self::AddressInUse(..) => "E_ADDRESS_IN_USE",
+            Self::AddressUnavailable(..) => "E_ADDRESS_UNAVAILABLE",
             Self::OptionInvalid(_) => "E_OPTION_INVALID",
             Self::Malformed(_) | Self::System(_) => "E_TRANSPORT_FAILED",
             Self::Ended => "E_NOT_RUNNING",

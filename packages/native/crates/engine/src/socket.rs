@@ -20,17 +20,15 @@ const TCP_NOTSENT_LOWAT: libc::c_int = libc::TCP_NOTSENT_LOWAT;
 #[cfg(target_os = "macos")]
 const TCP_NOTSENT_LOWAT: libc::c_int = 0x201;
 
-/// Binds and listens.
 pub(crate) fn listen(address: SocketAddr) -> Result<OwnedFd, EngineError> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = system::open(family)?;
     set_socket_reuseaddr(&socket, true)?;
     tune(&socket)?;
     rustix::net::bind(&socket, &address).and_then(|()| rustix::net::listen(&socket, BACKLOG)).map_err(|errno| {
-        let source = errno.into();
         match errno {
-            Errno::ADDRINUSE => EngineError::AddressInUse { address, source },
-            _ => EngineError::AddressUnavailable { address, source },
+            Errno::ADDRINUSE => EngineError::AddressInUse(address, errno.into()),
+            _ => EngineError::AddressUnavailable(address, errno.into()),
         }
     })?;
     Ok(socket)

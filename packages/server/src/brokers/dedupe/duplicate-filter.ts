@@ -7,7 +7,9 @@ export type Identified = Pick<LinkDelivery, 'source' | 'messageId'>
 
 /** Options of {@link DuplicateFilter}; as in {@link ServerOptions}. */
 export interface DuplicateFilterOptions {
+  /** Time for which message ids are remembered; 0 turns de-duplication off. */
   readonly dedupeWindowMs: number
+  /** Message ids remembered at most; 0 turns de-duplication off. */
   readonly dedupeMaxIds: number
 }
 
@@ -25,7 +27,6 @@ export class DuplicateFilter {
     this.#ids = new DedupeWindow({ windowMs: dedupeWindowMs, maxIds: dedupeMaxIds })
   }
 
-  /** Whether the message was noted before. */
   has({ source, messageId }: Identified, nowMs: number): boolean {
     if (source !== undefined && this.#sequences.has(source.node, source.sequence)) return true
     return messageId !== undefined && this.#ids.has(messageId, nowMs)
@@ -100,12 +101,10 @@ export class SequenceWindows {
   #lastNode = ''
   #last: SequenceWindow | undefined
 
-  /** Whether the message was noted. */
   has(node: string, sequence: number): boolean {
     return this.#find(node)?.has(sequence) === true
   }
 
-  /** Notes a message. */
   note(node: string, sequence: number): void {
     const window = this.#find(node) ?? this.#create(node)
     window.note(sequence)

@@ -1,5 +1,6 @@
 import type { Accepted } from '../../ports/broker.js'
 import { DedupeWindow, type DedupeWindowOptions } from '../../ports/dedupe-window.js'
+import { accepted } from '../../ports/messages.js'
 
 /**
  * Publishes a message id once within its window, even while the first publish is pending. A failed one may be repeated.
@@ -18,19 +19,19 @@ export class PublishIds {
   once(messageId: string, publish: () => Promise<Accepted> | Accepted): Promise<Accepted> | Accepted {
     if (this.#isOff) return publish()
     const nowMs = performance.now()
-    if (this.#window.has(messageId, nowMs)) return duplicateOf(this.#window.positionOf(messageId))
+    if (this.#window.has(messageId, nowMs)) return accepted(this.#window.positionOf(messageId), true)
     const pending = this.#pending.get(messageId)
-    if (pending !== undefined) return pending.then(({ position }) => duplicateOf(position))
+    if (pending !== undefined) return pending.then(({ position }) => accepted(position, true))
     const answer = publish()
     if (!(answer instanceof Promise)) {
       this.#window.remember(messageId, answer.position, nowMs)
       return answer
     }
     const published = answer.then(
-      (accepted) => {
+      (answered) => {
         this.#pending.delete(messageId)
-        this.#window.remember(messageId, accepted.position, performance.now())
-        return accepted
+        this.#window.remember(messageId, answered.position, performance.now())
+        return answered
       },
       (error: unknown) => {
         this.#pending.delete(messageId)
@@ -40,9 +41,4 @@ export class PublishIds {
     this.#pending.set(messageId, published)
     return published
   }
-}
-
-/** The answer to a duplicate of the message at this position. */
-export function duplicateOf(position: Accepted['position']): Accepted {
-  return position === undefined ? { isDuplicate: true } : { position, isDuplicate: true }
 }

@@ -5,12 +5,13 @@ import type { Wants } from './segmented-log.js'
 /** Where a log of one epoch may lack messages, and why: all its reads take the reason of a gap from here. */
 export class LogGaps {
   readonly epoch: string
-  #epochBeganAt = 0
+  /** Messages up to this offset are of earlier epochs. */
+  epochBeganAt = 0
+  readonly lost = new LostOffsets()
+  readonly refusals = new Refusals()
   /** Messages may be missing at or before this offset: those logged up to `#interruptedAtMs`. */
   #completeAfter: number
   #interruptedAtMs = 0
-  readonly #lost = new LostOffsets()
-  readonly #refusals = new Refusals()
 
   /** @param startOffset The first message follows this offset. */
   constructor(epoch: string, startOffset: number) {
@@ -18,30 +19,10 @@ export class LogGaps {
     this.#completeAfter = startOffset
   }
 
-  /** Messages up to this offset are of earlier epochs. */
-  get epochBeganAt(): number {
-    return this.#epochBeganAt
-  }
-
-  /** See {@link HistoryLog.began}. */
-  began(offset: number): void {
-    this.#epochBeganAt = offset
-  }
-
   /** Messages may be missing at or before this offset, which were logged up to this time. */
   interrupted(offset: number, timeMs: number): void {
     this.#completeAfter = offset
     this.#interruptedAtMs = timeMs
-  }
-
-  /** Messages between these offsets were given out and then lost. */
-  lost(after: number, before: number): void {
-    this.#lost.add(after, before)
-  }
-
-  /** See {@link Refusals.add}. */
-  refused(offset: number, pattern: string, heldAfter: number): void {
-    this.#refusals.add(offset, pattern, heldAfter)
   }
 
   /**
@@ -53,7 +34,7 @@ export class LogGaps {
     if (epoch !== this.epoch) return 'epoch-changed'
     if (offset < keptAfter) return 'history-expired'
     if (offset < this.#completeAfter) return 'broker-lost'
-    return this.#lost.has(offset) ? 'history-expired' : undefined
+    return this.lost.has(offset) ? 'history-expired' : undefined
   }
 
   /**
@@ -68,7 +49,7 @@ export class LogGaps {
 
   /** Why wanted messages between these offsets are missing although the log has been read there. */
   gapBetween(after: number, upTo: number, wants: Wants): GapReason | undefined {
-    return this.#refusals.has(after, upTo, wants) ? 'refused' : undefined
+    return this.refusals.has(after, upTo, wants) ? 'refused' : undefined
   }
 }
 
@@ -107,7 +88,6 @@ interface Refusal {
 /** With more of them, reads across the oldest ones report a gap whatever their patterns. */
 const MAX_REFUSALS = 1_000
 
-/** The refused messages of a log. */
 class Refusals {
   /** In order of their offsets. */
   #refusals: Refusal[] = []

@@ -13,12 +13,10 @@ import { SlicedRead } from './sliced-read.js'
 import { StateRead } from './state-read.js'
 import { Expiry, matchedBy, onlyKeyOf } from './wants.js'
 
-/** Whether these options ask for a log. */
 export function hasHistory({ history, historyMaxMessages, historyMaxBytes }: HistoryOptions): boolean {
   return !history.isEmpty && historyMaxMessages > 0 && historyMaxBytes > 0
 }
 
-/** Whether these options ask for retained messages. */
 export function hasRetained(options: HistoryOptions): boolean {
   return hasHistory(options) && options.retain !== undefined && options.retain.patterns.length > 0
 }
@@ -52,7 +50,6 @@ export class HistoryLog {
     return this.#retained
   }
 
-  /** Whether messages with this key are logged. */
   logs(key: string): boolean {
     return this.#isOn && this.#options.history.ruleOf(key) !== undefined
   }
@@ -62,7 +59,6 @@ export class HistoryLog {
     return this.#isOn && this.#options.history.covers(pattern)
   }
 
-  /** The end of the log. */
   get position(): Position {
     return { epoch: this.#gaps.epoch, offset: this.#messages.lastOffset }
   }
@@ -82,7 +78,7 @@ export class HistoryLog {
 
   /** The epoch began at this offset: what is before is left of earlier epochs, whose positions may be after it [P-8.3]. */
   began(offset: number): void {
-    this.#gaps.began(offset)
+    this.#gaps.epochBeganAt = offset
   }
 
   /** No message has an offset after the end of the log, up to this one. Ignored when the log is longer. */
@@ -99,7 +95,7 @@ export class HistoryLog {
     const { lastOffset } = this.#messages
     if (offset <= lastOffset) return
     this.#messages.skipTo(offset)
-    if (isComplete) this.#gaps.lost(lastOffset, offset)
+    if (isComplete) this.#gaps.lost.add(lastOffset, offset)
     else this.#gaps.interrupted(offset, timeMs)
   }
 
@@ -110,7 +106,7 @@ export class HistoryLog {
    */
   refuse(offset: number, pattern: string): void {
     this.#messages.skipTo(offset)
-    this.#gaps.refused(offset, pattern, this.#messages.heldAfter)
+    this.#gaps.refusals.add(offset, pattern, this.#messages.heldAfter)
   }
 
   /**
@@ -123,7 +119,6 @@ export class HistoryLog {
     this.#gaps.interrupted(offset, this.#now())
   }
 
-  /** Adds a message at the next offset. */
   append(key: string, payload: Uint8Array, isBinary: boolean, attributes?: MessageAttributes): Position {
     const offset = this.#messages.lastOffset + 1
     const nowMs = this.#now()
@@ -174,50 +169,42 @@ export class HistoryLog {
    */
   read(range: ReadRange, patterns: readonly string[], reader?: Reader): MaybePromise<ReadResult> {
     if (!this.#isOn) throw new WebMQError('E_UNSUPPORTED', { detail: 'this broker keeps no history' })
-    if (range.isState === true) return this.#readState(range, patterns, reader)
-    let read = this.#begin(range, patterns, 'E_POSITION_INVALID')
+    const begin = () => (range.isState === true ? this.#beginState(range, patterns) : this.#begin(range, patterns))
+    let log = this.#messages
+    let read = begin()
+    this.#assertReached(range, 'E_POSITION_INVALID')
     const slice = (budget: StepBudget) => {
       // The log was restarted meanwhile. It may end before a position that was good when the read began.
-      if (read.log !== this.#messages) read = this.#begin(range, patterns, 'E_NODE_BEHIND')
+      if (log !== this.#messages) {
+        log = this.#messages
+        read = begin()
+        this.#assertReached(range, 'E_NODE_BEHIND')
+      }
       return read.advance(budget)
     }
     return andThen(this.#turns.run(slice, reader), () => read.result())
   }
 
-  #readState(range: ReadRange, patterns: readonly string[], reader?: Reader): MaybePromise<ReadResult> {
-    let read = this.#beginState(range, patterns, 'E_POSITION_INVALID')
-    const slice = (budget: StepBudget) => {
-      if (read.set !== this.#retained) read = this.#beginState(range, patterns, 'E_NODE_BEHIND')
-      return read.advance(budget)
-    }
-    return andThen(this.#turns.run(slice, reader), () => read.result())
+  #assertReached({ isState, since, before }: ReadRange, errorCode: 'E_POSITION_INVALID' | 'E_NODE_BEHIND'): void {
+    for (const position of [since, isState === true ? undefined : before])
+      if (position !== undefined && this.isAfterEnd(position))
+        throw new WebMQError(errorCode, { detail: 'it is after the end of the log' })
   }
 
-  /** @param errorCode As in `#begin`. */
-  #beginState(
-    { since, limit = Number.POSITIVE_INFINITY }: ReadRange,
-    patterns: readonly string[],
-    errorCode: 'E_POSITION_INVALID' | 'E_NODE_BEHIND',
-  ): StateRead {
+  #beginState({ since, limit = Number.POSITIVE_INFINITY }: ReadRange, patterns: readonly string[]): StateRead {
     const { retain } = this.#options
     const set = this.#retained
     if (set === undefined || !patterns.every((pattern) => retain?.covers(pattern) === true))
       throw new WebMQError('E_UNSUPPORTED', { detail: 'no rule retains these keys' })
-    if (since !== undefined && this.isAfterEnd(since))
-      throw new WebMQError(errorCode, { detail: 'it is after the end of the log' })
     const gap = since === undefined ? undefined : this.#gaps.gapOf(since, set.removalsCompleteAfter)
     const lastOffset = () => this.#messages.lastOffset
     const after = gap === undefined ? (since?.offset ?? 0) : lastOffset()
     return new StateRead({ set, epoch: this.#gaps.epoch, after, limit, wants: matchedBy(patterns), gap, lastOffset })
   }
 
-  /** @param errorCode For a position after the end of the log. */
-  #begin(range: ReadRange, patterns: readonly string[], errorCode: 'E_POSITION_INVALID' | 'E_NODE_BEHIND'): SlicedRead {
+  #begin(range: ReadRange, patterns: readonly string[]): SlicedRead {
     const { since, before, rewindMs, last, limit = Number.POSITIVE_INFINITY } = range
     const log = this.#messages
-    for (const position of [since, before])
-      if (position !== undefined && this.isAfterEnd(position))
-        throw new WebMQError(errorCode, { detail: 'it is after the end of the log' })
     const gaps = this.#gaps
     let start = log.heldAfter
     let gap = since === undefined ? undefined : gaps.gapOf(since, start)

@@ -211,7 +211,6 @@ export class RetainedSet {
 
 const NOTHING = new Uint8Array(0)
 
-/** Index of the first entry after this offset. */
 function indexAfter(entries: readonly RetainedMessage[], offset: number): number {
   let low = 0
   let high = entries.length

@@ -2,9 +2,7 @@ import type { StepBudget } from '../../patterns/pattern-matcher.js'
 import { KeyFilter } from './key-filter.js'
 import { type LoggedMessage, Segment } from './segment.js'
 
-/** Bounds of a {@link SegmentedLog}. */
 export interface SegmentedLogOptions {
-  /** Most messages to keep. */
   readonly maxMessages: number
   /** Most bytes of payload and attributes to keep. */
   readonly maxBytes: number
@@ -21,7 +19,6 @@ export interface Search {
   readonly key?: string | undefined
 }
 
-/** The result of {@link SegmentedLog.newest}. */
 export interface NewestFound {
   /** The offset before the oldest message found; `undefined` when none was found. */
   readonly before: number | undefined
@@ -73,7 +70,6 @@ export class SegmentedLog {
     this.#lastOffset = startOffset
   }
 
-  /** Number of messages. */
   get count(): number {
     return this.#count
   }
@@ -148,7 +144,6 @@ export class SegmentedLog {
     this.#lastOffset = offset
   }
 
-  /** Drops messages that were logged before this time. */
   dropBefore(timeMs: number): void {
     while (this.#count > 0 && (this.#segments[0]?.timeAt(this.#droppedCount) ?? timeMs) < timeMs) this.#dropOldest()
   }
@@ -241,7 +236,6 @@ export class SegmentedLog {
     return this.#segments[at]?.mayHave(key, budget) !== false
   }
 
-  /** Index of the first segment with a message after the offset. */
   #segmentAfter(offset: number): number {
     let low = 0
     let high = this.#segments.length

@@ -19,7 +19,6 @@ export interface SlicedReadOptions {
   readonly maxCount: number | undefined
   /** Whether wanted messages may have been dropped before the read began. */
   readonly mayBeCut: () => boolean
-  /** The result says whether it is cut. */
   readonly isCutTold: boolean
   readonly limit: number
   /** The only key that is wanted; `undefined` with patterns. */
@@ -36,7 +35,6 @@ export interface ReadSpan {
   readonly upTo: number
   /** The log has dropped messages before they were looked at. */
   readonly hasDropped: boolean
-  /** Matching messages were expired. */
   readonly hasAged: boolean
 }
 
@@ -53,7 +51,8 @@ export class SlicedRead {
   readonly #wants: Wants
   /** Finds the oldest message that the rule of the key gives, for a read that does not reach the end of the log. */
   #bound: NewestSearch | undefined
-  /** Finds where the newest messages begin. */
+  /** Finds where the newest messages begin, this many. */
+  readonly #count: number
   #newest: NewestSearch | undefined
   /** Looks for an older message than those that the rule gives. */
   #older: NewestSearch | undefined
@@ -89,6 +88,7 @@ export class SlicedRead {
     })
     if (isBefore && maxCount !== undefined)
       this.#bound = new NewestSearch(log, { wants: wants(), key, upTo: end }, maxCount)
+    this.#count = count ?? 0
     if (count !== undefined) this.#newest = new NewestSearch(log, { wants: searched, key, upTo: this.#upTo }, count)
   }
 
@@ -139,7 +139,7 @@ export class SlicedRead {
     if (newest !== undefined) {
       if (budget.left <= 0 || !newest.advance(this.#at, budget)) return false
       this.#newest = undefined
-      this.#isShort = newest.foundCount < (this.#options.newestCount ?? 0)
+      this.#isShort = this.#count - newest.leftCount < (this.#options.newestCount ?? 0)
       if (newest.leftCount === 0 && this.#isShort) this.#lookForOlder(newest.before)
       this.#at = Math.max(this.#at, newest.before)
     }
@@ -177,42 +177,28 @@ class NewestSearch {
   readonly #search: Pick<Search, 'wants' | 'key'>
   /** Everything after this offset was looked at. */
   #upTo: number
-  #before: number
-  readonly #count: number
-  #leftCount: number
+  /** The offset before the oldest message that was found. */
+  before: number
+  /** Messages that were not found. */
+  leftCount: number
 
   constructor(log: SegmentedLog, search: Search, count: number) {
     const { upTo } = search
     this.#log = log
     this.#search = search
     this.#upTo = upTo
-    this.#before = upTo
-    this.#count = count
-    this.#leftCount = count
-  }
-
-  /** The offset before the oldest message that was found. */
-  get before(): number {
-    return this.#before
-  }
-
-  /** Messages that were not found. */
-  get leftCount(): number {
-    return this.#leftCount
-  }
-
-  get foundCount(): number {
-    return this.#count - this.#leftCount
+    this.before = upTo
+    this.leftCount = count
   }
 
   /** Searches on, within the budget; returns whether the search is done. @param floor Messages up to it do not count. */
   advance(floor: number, budget: StepBudget): boolean {
     const { before, leftCount, lookedAfter } = this.#log.newest(
-      { ...this.#search, floor, upTo: this.#upTo, count: this.#leftCount },
+      { ...this.#search, floor, upTo: this.#upTo, count: this.leftCount },
       budget,
     )
-    this.#before = before ?? this.#before
-    this.#leftCount = leftCount
+    this.before = before ?? this.before
+    this.leftCount = leftCount
     this.#upTo = lookedAfter
     return lookedAfter <= floor
   }

@@ -5,16 +5,13 @@ import { inbound } from '../../ports/messages.js'
 import type { RetainedMessage, RetainedSet } from './retained-set.js'
 import type { Wants } from './segmented-log.js'
 
-/** What a {@link StateRead} reads. */
 export interface StateReadOptions {
   readonly set: RetainedSet
   readonly epoch: string
-  /** Reads messages after this offset. */
   readonly after: number
   readonly limit: number
   readonly wants: Wants
   readonly gap: GapReason | undefined
-  /** The end of the log now. */
   readonly lastOffset: () => number
 }
 

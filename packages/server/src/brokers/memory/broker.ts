@@ -16,15 +16,11 @@ import { DedupeWindow } from '../../ports/dedupe-window.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { assertMessageId } from '../../ports/message-id.js'
 import { accepted, inbound } from '../../ports/messages.js'
+import type { DuplicateFilterOptions } from '../dedupe/duplicate-filter.js'
 import { newEpoch } from '../log/epoch.js'
 import { HistoryLog, hasHistory, hasRetained } from '../log/history-log.js'
 
-/** Options of a {@link MemoryBroker}. */
-export interface MemoryBrokerOptions extends HistoryOptions {
-  /** Time for which message ids are remembered; 0 turns de-duplication off. */
-  readonly dedupeWindowMs: number
-  /** Message ids remembered at most; 0 turns de-duplication off. */
-  readonly dedupeMaxIds: number
+export interface MemoryBrokerOptions extends HistoryOptions, DuplicateFilterOptions {
   /** A clock that never goes back, in milliseconds. */
   readonly now?: () => number
 }

@@ -52,7 +52,6 @@ export class MeshBroker implements Broker {
   readonly capabilities: BrokerCapabilities
   readonly #options: MeshBrokerOptions
   readonly #log: NodeLog
-  /** Bound patterns. */
   readonly #patterns = new Set<string>()
   readonly #ids: PublishIds
   readonly #keys = new KeyWriter()
@@ -65,9 +64,7 @@ export class MeshBroker implements Broker {
   #localCount = 0
   /** Whether it has published what clients may listen to: messages between nodes are nobody's gap. */
   #hasPublished = false
-  #receivedCount = 0
-  #surplusCount = 0
-  #malformedCount = 0
+  readonly #counts = { receivedCount: 0, surplusCount: 0, malformedCount: 0 }
   /** Losses of earlier starts. */
   #lostCount = 0
   #stopping: Promise<void> | undefined
@@ -113,8 +110,8 @@ export class MeshBroker implements Broker {
       hasPublished: () => this.#hasPublished,
       message: (message, messageId) => this.#received(message, messageId),
       malformed: () => {
-        this.#receivedCount++
-        this.#malformedCount++
+        this.#counts.receivedCount++
+        this.#counts.malformedCount++
         this.#sink?.refused({ reason: 'malformed', pattern: undefined, detail: 'a key that is not valid' })
       },
       gap: () => this.#gap(),
@@ -162,9 +159,7 @@ export class MeshBroker implements Broker {
     return {
       acceptedCount: this.#localCount + this.#batch.acceptedCount,
       rejectedCount: this.#rejectedCount + this.#batch.rejectedCount,
-      receivedCount: this.#receivedCount,
-      surplusCount: this.#surplusCount,
-      malformedCount: this.#malformedCount,
+      ...this.#counts,
       pendingCount: this.#batch.pendingCount,
       pendingBytes: this.#batch.pendingBytes,
       lostCount: this.#lostCount + (this.#node?.peers.lostCount ?? 0),
@@ -247,10 +242,10 @@ export class MeshBroker implements Broker {
   }
 
   #received(message: PeerMessage, messageId: string | undefined): void {
-    this.#receivedCount++
+    this.#counts.receivedCount++
     const nowMs = messageId === undefined ? 0 : performance.now()
     if (messageId !== undefined && this.#log.knows(messageId, nowMs)) {
-      this.#surplusCount++
+      this.#counts.surplusCount++
       return
     }
     const { maxPayloadBytes } = this.#options
@@ -263,7 +258,7 @@ export class MeshBroker implements Broker {
     }
     const position = this.#log.record(message, messageId, nowMs)
     const isWanted = this.#sink?.deliver(inbound(message, position, undefined)) === true
-    if (!isWanted && position === undefined) this.#surplusCount++
+    if (!isWanted && position === undefined) this.#counts.surplusCount++
   }
 
   #gap(): void {
@@ -272,7 +267,6 @@ export class MeshBroker implements Broker {
   }
 }
 
-/** Creates a node of a mesh; `start` it. */
 export function createMeshBroker(options: MeshBrokerOptions): MeshBroker {
   return new MeshBroker(options)
 }

@@ -14,10 +14,8 @@ export const FRAME = {
   refuse: 3,
   /** From the node with the lower id: this connection is the link from now on. */
   start: 4,
-  /** The other node's answer to `start`. */
   started: 5,
 
-  /** A message with a text payload. */
   text: 16,
   binary: 17,
   /** As above, with a message id. */
@@ -39,7 +37,6 @@ export const FRAME = {
 
   /** The sender has received all counted frames up to this number. */
   ack: 32,
-  /** The receiver answers with `pong`. */
   ping: 33,
   pong: 34,
   /** The sender leaves; its last frame. One byte: 1 if it accepted messages without knowing the receiver's patterns. */
@@ -66,7 +63,6 @@ export const REFUSAL = {
   busy: 5,
 } as const
 
-/** A reason of {@link REFUSAL}. */
 export type Refusal = keyof typeof REFUSAL
 
 /** The reasons as text, for the server's log. */
@@ -83,7 +79,6 @@ export function refusalOf(code: number): Refusal | undefined {
   return (Object.keys(REFUSAL) as Refusal[]).find((reason) => REFUSAL[reason] === code)
 }
 
-/** Encodes a frame. */
 export function encodeFrame(type: number, body: Uint8Array = EMPTY): Buffer {
   const frame = Buffer.allocUnsafe(FRAME_HEAD_BYTES + body.length)
   frame.writeUInt32LE(1 + body.length, 0)
@@ -109,7 +104,6 @@ export interface Started {
   readonly received: number
 }
 
-/** The body of a `start` frame. */
 export interface Start extends Started {
   /** Grows with every link that the sender starts, to any node. Of two links, the one with the higher number counts. */
   readonly generation: number

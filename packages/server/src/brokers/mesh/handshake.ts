@@ -9,7 +9,6 @@ import type { Wire, WireHandler } from './wire.js'
 const MAGIC = Buffer.from('webmq.mesh')
 const VERSION_AT = MAGIC.length
 const NODE_ID_AT = VERSION_AT + 2
-/** Characters of a node id. */
 export const NODE_ID_CHARS = 16
 const NONCE_AT = NODE_ID_AT + NODE_ID_CHARS
 /** Bytes of a nonce: as many as those of the hash it goes into. */
@@ -105,7 +104,6 @@ export interface Identity extends Hello {
   readonly secret: string
 }
 
-/** How a handshake ends. */
 export interface HandshakeEvents {
   /**
    * Called on the dialer when it knows the other node, before it proves itself. `false` closes the connection without

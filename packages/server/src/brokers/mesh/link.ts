@@ -7,7 +7,6 @@ import type { MeshNode } from './node.js'
 import type { Peer } from './peer.js'
 import type { Wire, WireHandler } from './wire.js'
 
-/** A message from a peer. */
 export interface PeerMessage {
   readonly key: string
   /** Valid until the call returns. */
@@ -17,7 +16,6 @@ export interface PeerMessage {
 }
 
 const NO_BODY = new Uint8Array(0)
-/** The length of attributes. */
 const ATTRIBUTES_LENGTH_BYTES = 2
 /** While bytes arrive, a node sends something at least this often, to show that it is alive. */
 const MAX_QUIET_MS = 100

@@ -11,7 +11,6 @@ import type { MeshAddress, MeshBrokerOptions } from './options.js'
 import type { Peer } from './peer.js'
 import { Peers } from './peers.js'
 
-/** What a {@link MeshNode} asks and reports. */
 export interface MeshNodeEvents {
   /** Patterns of the messages that this node wants. */
   wantedPatterns(): Iterable<string>
@@ -58,7 +57,6 @@ export class MeshNode {
     }
   }
 
-  /** Address it listens on. */
   get address(): MeshAddress | undefined {
     return this.#address
   }

@@ -1,6 +1,5 @@
 import type { RemoteBrokerOptions } from '../remote/options.js'
 
-/** Address of a node of the mesh. */
 export interface MeshAddress {
   /** An IP address or a name, without brackets. */
   readonly host: string

@@ -4,7 +4,6 @@ import { FRAME, FRAME_HEAD_BYTES, isCounted } from './frames.js'
 const CHUNK_BYTES = 64 * 1024
 /** A key or message id: one byte for the length, then at most 255 bytes. */
 const MAX_TEXT_BYTES = 1 + 255
-/** The length of attributes. */
 const ATTRIBUTES_LENGTH_BYTES = 2
 const MAX_SPARE_CHUNKS = 4
 const NO_TEXT = new Uint8Array(0)
@@ -42,12 +41,10 @@ export class Outbox {
     return this.#lastSequence
   }
 
-  /** Sequence of the last acknowledged frame. */
   get ackedSequence(): number {
     return this.#ackedSequence
   }
 
-  /** Memory of all chunks. */
   get keptBytes(): number {
     return this.#chunks.reduce((sum, { bytes }) => sum + bytes.length, 0)
   }
@@ -164,7 +161,6 @@ export class Outbox {
     this.#free()
   }
 
-  /** A chunk with room for this many bytes. */
   #room(size: number): Chunk {
     const last = this.#chunks[this.#chunks.length - 1]
     if (last !== undefined && last.length + size <= last.bytes.length) return last

@@ -1,7 +1,6 @@
 import { Router } from '../../patterns/router.js'
 import type { GroupId } from '../../ports/transport.js'
 
-/** The part of a peer that is used here. */
 interface Named {
   /** Different for every peer. */
   readonly nodeId: string
@@ -21,7 +20,6 @@ export class PeerInterest<Peer extends Named> {
   #sets = new Map<string, readonly Peer[]>()
   readonly #nobody = this.#setOf([])
 
-  /** Number of different patterns. */
   get patternCount(): number {
     return this.#router.patternCount
   }

@@ -30,7 +30,6 @@ export class Peer {
   readonly streamId: string
   readonly outbox = new Outbox()
   readonly #interest: PeerInterest<Peer>
-  /** The current link, if any. */
   link: Link | undefined
   /** Runs while there is no link; then the peer is given up. */
   relinkTimer: NodeJS.Timeout | undefined

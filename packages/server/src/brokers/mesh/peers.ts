@@ -8,7 +8,6 @@ import type { Wire } from './wire.js'
 
 /** From this number of peers on, a node warns that a broker would serve better. */
 const MANY_PEERS = 20
-/** Most links of a node. */
 export const MAX_PEERS = 256
 /** The largest payload that a server can be configured to take, with a key. */
 const MAX_FRAME_BYTES = 64 * 1024 * 1024 + 1_024

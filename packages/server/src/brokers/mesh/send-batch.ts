@@ -43,7 +43,6 @@ export class AckGroup {
     this.#settle()
   }
 
-  /** No answer will come. */
   fail(error: Error): void {
     if (this.#isSettled) return
     this.#isSettled = true

@@ -4,7 +4,6 @@ import { FrameReader, type OnFrame } from './frame-reader.js'
 /** Time to send the last bytes of a connection. */
 const MAX_END_MS = 1_000
 
-/** Handles the input of a {@link Wire}. */
 export interface WireHandler {
   readonly frame: OnFrame
   /** Bytes have arrived; their frames follow. */
@@ -13,7 +12,6 @@ export interface WireHandler {
   closed(cause: Error): void
 }
 
-/** The other end has closed the connection. */
 export class ClosedError extends Error {
   constructor() {
     super('the connection was closed')

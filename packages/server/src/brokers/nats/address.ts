@@ -66,7 +66,6 @@ export function parseNatsAddress(address: string): NatsAddress {
   }
 }
 
-/** The host as text, for an address. */
 export function textOf({ name, port }: NatsHost): string {
   return `${name.includes(':') ? `[${name}]` : name}:${port}`
 }

@@ -8,14 +8,12 @@ import type { NatsIdentity } from './address.js'
 import { type NatsHost, textOf } from './address.js'
 import type { NatsCore } from './library.js'
 
-/** How to connect to one server. */
 export interface ConnectOptions {
   /** Name of the connection in the server's monitoring. */
   readonly name: string
   readonly authenticator: Authenticator
   /** PEM texts. `undefined`: encrypted only if the server requires it. */
   readonly tls: Readonly<Record<string, string>> | undefined
-  /** Prefix of the subjects for answers. */
   readonly inboxPrefix: string
 }
 

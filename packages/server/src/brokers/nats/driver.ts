@@ -1,9 +1,8 @@
 import { WebMQError } from 'webmq-client/protocol'
 import { limitedSignal } from '../../base/limited-signal.js'
 import type { BrokerCapabilities } from '../../ports/broker.js'
-import { hasRetained } from '../log/history-log.js'
 import type { Link, LinkContext, LinkDriver, LinkEvents } from '../remote/link.js'
-import type { RemoteBrokerOptions } from '../remote/options.js'
+import { capabilitiesOf, type RemoteBrokerOptions } from '../remote/options.js'
 import { readTlsFiles } from '../remote/tls-files.js'
 import { type NatsAddress, type NatsHost, parseNatsAddress, textOf } from './address.js'
 import { connectTo, type OpenedConnection, readCredentials } from './connect.js'
@@ -18,7 +17,6 @@ const HOST_TIMEOUT_MS = 3_000
 /** Time limit for JetStream's answers: if the asked server of a cluster is gone, nobody reports it. */
 const REQUEST_TIMEOUT_MS = 3_000
 
-/** Connects to any of the servers of a NATS system. */
 export class NatsDriver implements LinkDriver {
   readonly name = 'nats'
   readonly takesBundles = true
@@ -43,18 +41,8 @@ export class NatsDriver implements LinkDriver {
     this.#core = core
     this.#jetStream = jetStream
     this.#address = address
-    const history = jetStream !== undefined
-    this.capabilities = {
-      history,
-      retained: hasRetained(options),
-      // Core NATS keeps no common order between servers; only the log does.
-      ordered: history && options.history.covers('#'),
-      sharedLog: history,
-      confirms: true,
-      queueGroups: true,
-      durable: history,
-      manyNodes: true,
-    }
+    // Core NATS keeps no common order between servers; only the log does.
+    this.capabilities = capabilitiesOf(options, jetStream !== undefined && options.history.covers('#'))
   }
 
   setAddress(address: string): void {

@@ -26,16 +26,13 @@ const FINAL_REASONS: ReadonlySet<number | undefined> = new Set([
   JETSTREAM_REASONS.notEnabled,
 ])
 
-/** What error messages need to know about a request. */
 export interface RequestContext {
   readonly jetStream: NatsJetStream
-  /** Info of the connected server. */
   readonly info: ServerInfo | undefined
   /** Prefix of the subjects of messages. */
   readonly prefix: string
 }
 
-/** The error number, if JetStream refused the request. */
 export function reasonOf(cause: unknown, { JetStreamApiError }: NatsJetStream): number | undefined {
   for (const error of causesOf(cause)) if (error instanceof JetStreamApiError) return error.code
   return undefined
@@ -58,7 +55,6 @@ export function explained(cause: unknown, { jetStream, info, prefix }: RequestCo
   return isFinal ? refused(`JetStream: ${text}`, cause) : new Error(`JetStream: ${text}`, { cause })
 }
 
-/** The permissions that a log needs. */
 function neededBy(prefix: string): string {
   return (
     `for history its user must be allowed to publish to $JS.API.>, $JS.FC.> and ${prefix}>, ` +
@@ -70,7 +66,6 @@ function refused(detail: string, cause: unknown): WebMQError {
   return new WebMQError('E_BROKER_REFUSED', { detail, cause })
 }
 
-/** An error and its chain of causes. */
 function causesOf(cause: unknown): readonly Error[] {
   const errors: Error[] = []
   for (let error = cause; error instanceof Error && !errors.includes(error); error = error.cause) errors.push(error)

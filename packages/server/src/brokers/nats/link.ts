@@ -34,7 +34,6 @@ export class NatsLink implements Link {
   /** No more events are reported. */
   #isOver = false
 
-  /** @param log Absent without history. */
   constructor(
     { connection, destroy }: OpenedConnection,
     context: LinkContext,
@@ -97,11 +96,11 @@ export class NatsLink implements Link {
 
   /** Messages of patterns that the log covers come from the log only. */
   async bind(pattern: string): Promise<void> {
-    if (this.log?.covers(pattern) !== true) await this.#subscriptions.bind(pattern)
+    if (this.log?.covers(pattern) !== true) await this.#subscriptions.cover.bind(pattern)
   }
 
   async unbind(pattern: string): Promise<void> {
-    if (this.log?.covers(pattern) !== true) await this.#subscriptions.unbind(pattern)
+    if (this.log?.covers(pattern) !== true) await this.#subscriptions.cover.unbind(pattern)
   }
 
   async follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {

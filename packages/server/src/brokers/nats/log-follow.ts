@@ -33,7 +33,6 @@ export class LogFollow {
     return this.#state?.epoch ?? ''
   }
 
-  /** As `Link.follow`. */
   async follow(position: Position | undefined, follower: LogFollower): Promise<void> {
     const { stream, consumer, guard } = this.#log
     const { state, start } = await guard.open(position)
@@ -54,7 +53,6 @@ export class LogFollow {
     if (isContinued) await guard.vouch(state)
   }
 
-  /** The next message of the stream. */
   take(message: JsMsg): void {
     const state = this.#state
     if (state === undefined) return
@@ -154,7 +152,6 @@ export class LogFollow {
   }
 }
 
-/** Whether somebody has deleted all messages in this range. */
 function isAllDeleted({ deleted }: LogState, from: number, to: number): boolean {
   if (to - from > deleted.size) return false
   for (let sequence = from; sequence < to; sequence++) if (!deleted.has(sequence)) return false

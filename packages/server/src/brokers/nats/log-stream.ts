@@ -7,7 +7,6 @@ import type { NatsLog } from './log.js'
 import { disjointSubjects } from './stream-subjects.js'
 import { type NatsSubjects, subscriptionPatternsOf } from './subjects.js'
 
-/** Options of the log's stream. */
 export interface LogStreamOptions extends RemoteBrokerOptions {
   /**
    * Servers of a cluster that store the stream. `undefined`: an existing stream stays as it is, a new one is on one
@@ -16,7 +15,6 @@ export interface LogStreamOptions extends RemoteBrokerOptions {
   readonly replicaCount: number | undefined
 }
 
-/** The state of a stream. */
 export interface LogState {
   /** Changes when the stream is created again, and when it has lost its end. */
   readonly epoch: string
@@ -75,7 +73,6 @@ export class LogStream {
     }
   }
 
-  /** The present state. */
   async state(): Promise<LogState> {
     try {
       return stateOf(await this.#log.context.manager.streams.info(this.name))

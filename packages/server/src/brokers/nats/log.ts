@@ -57,7 +57,6 @@ export class NatsLog {
     return explained(cause, { jetStream: this.context.jetStream, info: connection.info, prefix: subjects.prefix })
   }
 
-  /** Creates or adjusts the stream. */
   async open(): Promise<void> {
     this.#isOpening = true
     this.link.connection.subscribe(`${this.#ackPrefix}*`, {

@@ -72,7 +72,6 @@ export class OrderedConsumer {
     this.#liveness.isPaused = false
   }
 
-  /** Reports nothing more. */
   stop(): void {
     this.#isOver = true
     this.#liveness.stop()

@@ -1,7 +1,6 @@
 import type { ApiError, PubAck } from '@nats-io/jetstream'
 import type { LinkEvents, LinkMessage } from '../remote/link.js'
 
-/** JetStream's answer to a message. */
 export type PublishAnswer = PubAck & { readonly error?: ApiError }
 
 /** Logged messages that were sent, and the stream's answers. */
@@ -10,7 +9,6 @@ export class PublishAcks {
   readonly #events: LinkEvents
   readonly #keys = new Map<number, string>()
 
-  /** @param stream Name of the log's stream. */
   constructor(stream: string, events: LinkEvents) {
     this.#stream = stream
     this.#events = events

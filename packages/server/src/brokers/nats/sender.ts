@@ -87,7 +87,6 @@ class NatsRounds {
     return this.#rounds.find(({ waiters }) => waiters.length > 0)?.waiters.splice(0) ?? []
   }
 
-  /** Removes all waiters. */
   takeAllWaiters(): readonly RoundWaiter[] {
     return this.#rounds.flatMap(({ waiters }) => waiters.splice(0))
   }
@@ -116,10 +115,8 @@ const MAX_UNCONFIRMED_BYTES = 262_144
 export class NatsSender {
   readonly rounds = new NatsRounds()
   readonly #link: NatsLink
-  /** Messages of this turn. */
   #queue: LinkMessage[] = []
   #isFlushScheduled = false
-  /** Bytes sent since the last ping. */
   #unconfirmedBytes = 0
   #isOver = false
 
@@ -139,7 +136,6 @@ export class NatsSender {
     if (this.rounds.pingCount === 0) this.#ping()
   }
 
-  /** As {@link Link.publish}. */
   publish(message: LinkMessage): void {
     if (this.#isOver) return
     this.#queue.push(message)
@@ -178,7 +174,6 @@ export class NatsSender {
     else if (isPingDue) this.#ping()
   }
 
-  /** Sends the messages of this turn now. */
   sendQueue(): void {
     const queue = this.#queue
     this.#queue = []

@@ -24,7 +24,6 @@ export function disjointSubjects(subjects: readonly string[]): string[] {
   return disjoint.sort()
 }
 
-/** Whether both match some subject. */
 function overlap(one: string, other: string): boolean {
   const [words, others] = [one.split('.'), other.split('.')]
   for (let at = 0; at < words.length && at < others.length; at++) {

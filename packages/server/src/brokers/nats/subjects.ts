@@ -12,7 +12,6 @@ const ESCAPED_CHARACTER = /["%\\]/g
 const ESCAPE = /%([0-9A-F]{2})/g
 const EMPTY_WORD = '%'
 
-/** Most cached subjects. */
 const MAX_CACHED_SUBJECTS = 16_384
 
 /**

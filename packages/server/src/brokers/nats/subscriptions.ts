@@ -7,7 +7,6 @@ import type { NatsLink } from './link.js'
 import type { RoundWaiter } from './sender.js'
 import { subscriptionPatternsOf } from './subjects.js'
 
-/** A subscription of a link. */
 export interface NatsSubscription {
   /** Greater than the id of any older subscription. */
   readonly id: number
@@ -24,14 +23,13 @@ export interface NatsSubscription {
 
 interface Active {
   readonly subscription: NatsSubscription
-  /** The library's subscription. */
   readonly handle: Subscription
 }
 
 /** The subscriptions of one connection: those that the bound patterns need. */
 export class NatsSubscriptions {
   readonly #link: NatsLink
-  readonly #cover: SubscriptionCover
+  readonly cover: SubscriptionCover
   readonly #byPattern = new Map<string, Active>()
   readonly #livePatterns = new Router()
   readonly #liveByGroup = new Map<GroupId, NatsSubscription>()
@@ -41,22 +39,13 @@ export class NatsSubscriptions {
 
   constructor(link: NatsLink) {
     this.#link = link
-    this.#cover = new SubscriptionCover({
+    this.cover = new SubscriptionCover({
       subscriptionsOf: subscriptionPatternsOf,
       subscribe: (pattern) => this.#subscribe(pattern),
       unsubscribe: (pattern) => this.#unsubscribe(pattern),
     })
   }
 
-  bind(pattern: string): Promise<void> {
-    return this.#cover.bind(pattern)
-  }
-
-  unbind(pattern: string): Promise<void> {
-    return this.#cover.unbind(pattern)
-  }
-
-  /** Whether a live subscription brings this key. */
   isLive(key: string): boolean {
     return this.#livePatterns.match(key).length > 0
   }

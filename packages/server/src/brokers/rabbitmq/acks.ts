@@ -26,7 +26,6 @@ export class Acks {
     else this.#timer ??= setTimeout(() => this.#ack(), ACK_AFTER_MS)
   }
 
-  /** Sends nothing more. */
   stop(): void {
     clearTimeout(this.#timer)
     this.#isStopped = true

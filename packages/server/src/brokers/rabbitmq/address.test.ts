@@ -33,9 +33,7 @@ describe('an address of RabbitMQ', () => {
     expect(parseAddress(`amqps://rabbit?${query}`)).toMatchObject({
       hosts: [{ port: 5671 }],
       tls: {
-        caFile: '/ca files/ca.pem',
-        certFile: 'c.pem',
-        keyFile: 'k.pem',
+        files: { ca: '/ca files/ca.pem', cert: 'c.pem', key: 'k.pem' },
         servername: 'rabbit.internal',
         isVerified: true,
       },

@@ -1,8 +1,5 @@
-import { readFile } from 'node:fs/promises'
-import type { SecureContextOptions } from 'node:tls'
 import { WebMQError } from 'webmq-client/protocol'
 
-/** One broker of a cluster. */
 export interface RabbitmqHost {
   readonly hostname: string
   readonly port: number
@@ -10,17 +7,14 @@ export interface RabbitmqHost {
   readonly password: string
 }
 
-/** TLS settings of an address; files are PEM. */
 export interface RabbitmqTls {
-  readonly caFile: string | undefined
-  readonly certFile: string | undefined
-  readonly keyFile: string | undefined
+  /** PEM. */
+  readonly files: { readonly ca?: string; readonly cert?: string; readonly key?: string }
   /** Name that the certificate must be for; default: the host. */
   readonly servername: string | undefined
   readonly isVerified: boolean
 }
 
-/** A parsed RabbitMQ address. */
 export interface RabbitmqAddress {
   /** At least one, in the order of attempts. */
   readonly hosts: readonly RabbitmqHost[]
@@ -70,16 +64,6 @@ export function parseAddress(address: string): RabbitmqAddress {
   }
 }
 
-/** Reads the files, anew for every connection: certificates are renewed while a server runs. */
-export async function secureContextOf(tls: RabbitmqTls): Promise<SecureContextOptions> {
-  const [ca, cert, key] = await Promise.all([read(tls.caFile), read(tls.certFile), read(tls.keyFile)])
-  return {
-    ...(ca === undefined ? undefined : { ca }),
-    ...(cert === undefined ? undefined : { cert }),
-    ...(key === undefined ? undefined : { key }),
-  }
-}
-
 function parseTls(query: string): RabbitmqTls {
   const parameters = new URLSearchParams(query)
   for (const name of parameters.keys()) {
@@ -88,10 +72,9 @@ function parseTls(query: string): RabbitmqTls {
   const verify = parameters.get('verify') ?? 'verify_peer'
   if (verify !== 'verify_peer' && verify !== 'verify_none') throw invalid('verify is verify_peer or verify_none')
   const text = (name: (typeof PARAMETERS)[number]) => parameters.get(name) || undefined
+  const [ca, cert, key] = [text('cacertfile'), text('certfile'), text('keyfile')]
   return {
-    caFile: text('cacertfile'),
-    certFile: text('certfile'),
-    keyFile: text('keyfile'),
+    files: { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) },
     servername: text('server_name_indication'),
     isVerified: verify === 'verify_peer',
   }
@@ -99,10 +82,6 @@ function parseTls(query: string): RabbitmqTls {
 
 function noTls(query: string): undefined {
   if (query !== '') throw invalid('its query is for amqps: alone')
-}
-
-async function read(file: string | undefined): Promise<Buffer | undefined> {
-  return file === undefined ? undefined : await readFile(file)
 }
 
 function decoded(text: string): string {

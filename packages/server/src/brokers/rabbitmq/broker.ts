@@ -8,7 +8,6 @@ import type { RabbitmqLimits } from './driver.js'
 export interface RabbitmqBrokerOptions extends RemoteBrokerOptions {
   /** `amqp[s]://user:password@host:port,…/vhost`. */
   readonly broker: string
-  /** Limits other than the defaults. */
   readonly rabbitmqLimits?: Partial<RabbitmqLimits>
 }
 

@@ -1,18 +1,13 @@
 import { type Channel, type ChannelModel, type ConfirmChannel, connect } from 'amqplib'
 import { OpenedSockets } from '../remote/opened-sockets.js'
-import { type RabbitmqAddress, type RabbitmqHost, secureContextOf } from './address.js'
+import { readTlsFiles } from '../remote/tls-files.js'
+import type { RabbitmqLinkOptions } from './link.js'
 
 /** RabbitMQ detects lost nodes by heartbeats. Its guide warns of false alarms below 5 s. */
 const MIN_AMQP_HEARTBEAT_SECONDS = 5
 
 /** amqplib stops writing while so much waits: as much goes out with one call of the system. */
 const BATCH_BYTES = 262_144
-
-/** How to connect, and what the broker's list of connections shows. */
-export interface ConnectionOptions {
-  readonly name: string
-  readonly heartbeatMs: number
-}
 
 /** One AMQP connection. It never reconnects. */
 export class AmqpConnection {
@@ -25,30 +20,30 @@ export class AmqpConnection {
 
   /**
    * Connects to one host.
+   * @param purpose For the broker's list of connections.
    * @param signal Ends the attempt, not the connection.
    * @param onEnd Called once, when the connection ends in any way but `close` and `destroy`.
    */
   static async open(
-    address: RabbitmqAddress,
-    host: RabbitmqHost,
-    options: ConnectionOptions,
+    { address, host, context }: RabbitmqLinkOptions,
+    purpose: string,
     signal: AbortSignal,
     onEnd: (cause: Error) => void,
   ): Promise<AmqpConnection> {
     const { vhost, tls } = address
-    const secure = tls === undefined ? undefined : await secureContextOf(tls)
+    const secure = tls === undefined ? undefined : await readTlsFiles(tls.files)
     const socket = new AbortController()
     const sockets = new OpenedSockets()
     const abort = () => socket.abort(signal.reason)
     if (signal.aborted) abort()
     else signal.addEventListener('abort', abort, { once: true })
-    const heartbeat = Math.max(MIN_AMQP_HEARTBEAT_SECONDS, Math.ceil(options.heartbeatMs / 1_000))
+    const heartbeat = Math.max(MIN_AMQP_HEARTBEAT_SECONDS, Math.ceil(context.heartbeatMs / 1_000))
     const protocol = tls === undefined ? 'amqp' : 'amqps'
     const socketOptions = {
       noDelay: true,
       signal: socket.signal,
       writableHighWaterMark: BATCH_BYTES,
-      clientProperties: { connection_name: options.name },
+      clientProperties: { connection_name: `webmq-server ${context.namespace} ${context.node} ${purpose}` },
       ...(tls === undefined ? undefined : { ...secure, rejectUnauthorized: tls.isVerified }),
       ...(tls?.servername === undefined ? undefined : { servername: tls.servername }),
     }
@@ -127,7 +122,6 @@ export function watchChannel(channel: Channel, onEnd: (cause: Error) => void): v
   channel.on('close', () => process.nextTick(() => onEnd(cause)))
 }
 
-/** Closes a channel without waiting for the answer. */
 export function closeChannel(channel: Channel): void {
   // It rejects if the channel has already ended, which is what was wanted.
   channel.close().catch(() => undefined)

@@ -1,32 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import type { Channel, ConsumeMessage } from 'amqplib'
-import type { HistoryRules } from '../../ports/history-rules.js'
-import type { LinkContext, LinkDelivery } from '../remote/link.js'
 import { Liveness } from '../remote/liveness.js'
 import { Acks, PREFETCH_COUNT } from './acks.js'
 import { BoundedBindings, type PatternBinder } from './bounded-bindings.js'
 import { type AmqpConnection, watchChannel } from './connection.js'
+import type { RabbitmqLink } from './link.js'
 import { deliveryOf, keyOf } from './message-properties.js'
-import { QueueBindings, type QueueBindingsOptions } from './queue-bindings.js'
-
-/** What a consumer needs to know of its node. */
-export interface ConsumerContext extends LinkContext {
-  /** Patterns that are bound one by one; with more of them the node binds everything. */
-  readonly maxPatterns: number
-  /** Rules of the log; their messages come from the log. `undefined` without a log. */
-  readonly logged: HistoryRules | undefined
-  /** As in {@link QueueBindingsOptions}. */
-  readonly mark: QueueBindingsOptions['mark']
-}
-
-/** What a consumer reports. */
-export interface ConsumerEvents {
-  deliver(delivery: LinkDelivery): void
-  malformed(detail: string, key?: string): void
-  /** A message arrived that also comes from the log. */
-  surplus(): void
-  lost(cause: Error): void
-}
+import { QueueBindings } from './queue-bindings.js'
 
 /** Limit of a queue whose node does not keep up: all nodes share the memory of the broker. A policy may set less. */
 const MAX_QUEUE_BYTES = 128 * 1024 * 1024
@@ -43,19 +23,20 @@ const QUEUE_ID_BYTES = 4
 export class Consumer {
   readonly #channel: Channel
   readonly #acks: Acks
-  readonly #logged: HistoryRules | undefined
   readonly #bindings: QueueBindings
   readonly #patterns: PatternBinder
-  readonly #events: ConsumerEvents
+  readonly #link: RabbitmqLink
   readonly #liveness: Liveness
   #isStopped = false
 
   /** Declares the queue. The exchange must exist. */
-  static async open(connection: AmqpConnection, context: ConsumerContext, events: ConsumerEvents): Promise<Consumer> {
+  static async open(connection: AmqpConnection, link: RabbitmqLink): Promise<Consumer> {
+    const { events, options } = link
+    const { namespace, node } = options.context
     const channel = await connection.openChannel()
     watchChannel(channel, events.lost)
     // Different for every link: the last one's queue exists until the broker notices that its connection is gone.
-    const queue = `${context.namespace}.node.${context.node}.${randomBytes(QUEUE_ID_BYTES).toString('hex')}`
+    const queue = `${namespace}.node.${node}.${randomBytes(QUEUE_ID_BYTES).toString('hex')}`
     const overflow = `${queue}.overflow`
     await declareQueue(channel, overflow, { 'x-max-length': 1 })
     await declareQueue(channel, queue, {
@@ -65,7 +46,7 @@ export class Consumer {
       'x-dead-letter-routing-key': overflow,
     })
     await channel.prefetch(PREFETCH_COUNT)
-    const consumer = new Consumer(connection, channel, queue, context, events)
+    const consumer = new Consumer(connection, channel, queue, link)
     const take = (message: ConsumeMessage | null) => {
       if (message === null) events.lost(new Error('its queue was deleted'))
       else consumer.#take(message)
@@ -78,22 +59,15 @@ export class Consumer {
     return consumer
   }
 
-  private constructor(
-    connection: AmqpConnection,
-    channel: Channel,
-    queue: string,
-    { namespace, heartbeatMs, maxPatterns, logged, mark }: ConsumerContext,
-    events: ConsumerEvents,
-  ) {
+  private constructor(connection: AmqpConnection, channel: Channel, queue: string, link: RabbitmqLink) {
+    const { events, options } = link
     this.#channel = channel
     this.#acks = new Acks(channel)
-    this.#logged = logged
-    this.#events = events
-    const alive = () => this.alive()
-    this.#bindings = new QueueBindings(connection, { queue, exchange: namespace, mark, alive, lost: events.lost })
-    this.#patterns = new BoundedBindings(this.#bindings, maxPatterns)
+    this.#link = link
+    this.#bindings = new QueueBindings(connection, queue, link)
+    this.#patterns = new BoundedBindings(this.#bindings, options.maxPatterns)
     this.#liveness = new Liveness({
-      intervalMs: heartbeatMs,
+      intervalMs: options.context.heartbeatMs,
       probe: () => this.#probe(queue),
       silent: (detail) => events.lost(new Error(`consuming: ${detail}`)),
     })
@@ -127,7 +101,7 @@ export class Consumer {
 
   /** Whether the log has everything that the pattern matches. */
   #comesByLog(pattern: string): boolean {
-    return this.#logged?.covers(pattern) === true
+    return this.#link.logged?.covers(pattern) === true
   }
 
   #take(message: ConsumeMessage): void {
@@ -139,14 +113,16 @@ export class Consumer {
     if (delivery === undefined) {
       const key = keyOf(message)
       const text = JSON.stringify(message.fields.routingKey)
-      this.#events.malformed(`${text} is no key, or its text not valid UTF-8`, this.#isLogged(key) ? undefined : key)
-    } else if (this.#isLogged(delivery.key)) this.#events.surplus()
-    else this.#events.deliver(delivery)
+      this.#link.events.malformed(
+        `${text} is no key, or its text not valid UTF-8`,
+        this.#isLogged(key) ? undefined : key,
+      )
+    } else if (this.#isLogged(delivery.key)) this.#link.events.surplus()
+    else this.#link.events.deliver(delivery)
   }
 
-  /** Messages of this key come from the log. */
   #isLogged(key: string | undefined): boolean {
-    return key !== undefined && this.#logged?.ruleOf(key) !== undefined
+    return key !== undefined && this.#link.logged?.ruleOf(key) !== undefined
   }
 
   #probe(queue: string): void {

@@ -1,11 +1,11 @@
 import { limitedSignal } from '../../base/limited-signal.js'
 import type { BrokerCapabilities } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
-import { hasHistory, hasRetained } from '../log/history-log.js'
 import type { Link, LinkContext, LinkDriver, LinkEvents } from '../remote/link.js'
+import { capabilitiesOf } from '../remote/options.js'
 import { parseAddress, type RabbitmqAddress } from './address.js'
 import { connectError } from './errors.js'
-import { type LinkLog, RabbitmqLink } from './link.js'
+import { RabbitmqLink } from './link.js'
 import { LogCursor } from './log-cursor.js'
 
 /** Limits of a node at a RabbitMQ. */
@@ -28,7 +28,8 @@ export class RabbitmqDriver implements LinkDriver {
   readonly capabilities: BrokerCapabilities
   readonly address: string
   #address: RabbitmqAddress
-  readonly #log: LinkLog
+  readonly #history: HistoryOptions
+  readonly #cursor = new LogCursor()
   readonly #limits: RabbitmqLimits
   /** The host to try first: the one that worked last. */
   #first = 0
@@ -37,19 +38,10 @@ export class RabbitmqDriver implements LinkDriver {
   constructor(address: string, history: HistoryOptions, limits: Partial<RabbitmqLimits> = {}) {
     this.#address = parseAddress(address)
     this.address = this.#address.text
-    this.#log = { history, cursor: new LogCursor() }
+    this.#history = history
     this.#limits = { ...DEFAULT_LIMITS, ...limits }
-    this.capabilities = {
-      history: hasHistory(history),
-      retained: hasRetained(history),
-      // Messages of two nodes may reach the queues of two others in either order. Only the log has one order.
-      ordered: false,
-      sharedLog: hasHistory(history),
-      confirms: true,
-      queueGroups: true,
-      durable: hasHistory(history),
-      manyNodes: true,
-    }
+    // Messages of two nodes may reach the queues of two others in either order. Only the log has one order.
+    this.capabilities = capabilitiesOf(history, false)
   }
 
   setAddress(address: string): void {
@@ -65,8 +57,14 @@ export class RabbitmqDriver implements LinkDriver {
       if (host === undefined) continue
       const limit = hosts.length === 1 ? undefined : limitedSignal(signal, this.#limits.hostTimeoutMs)
       try {
-        const { maxPatterns } = this.#limits
-        const options = { address: this.#address, host, context, log: this.#log, maxPatterns }
+        const options = {
+          address: this.#address,
+          host,
+          context,
+          history: this.#history,
+          cursor: this.#cursor,
+          maxPatterns: this.#limits.maxPatterns,
+        }
         const link = await RabbitmqLink.open(options, events, limit?.signal ?? signal)
         this.#first = index
         return link

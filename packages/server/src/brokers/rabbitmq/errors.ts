@@ -15,7 +15,6 @@ export function replyCodeOf(error: unknown): number | undefined {
   return inWords === undefined ? undefined : Number(inWords)
 }
 
-/** Wraps the error of an attempt to connect. */
 export function connectError(cause: unknown, host: string): WebMQError {
   if (cause instanceof WebMQError) return cause
   const text = cause instanceof Error ? cause.message || String((cause as NodeJS.ErrnoException).code) : String(cause)

@@ -1,6 +1,6 @@
 import { WebMQError } from 'webmq-client/protocol'
 import type { Position } from '../../ports/broker.js'
-import type { HistoryOptions } from '../../ports/history-rules.js'
+import type { HistoryOptions, HistoryRules } from '../../ports/history-rules.js'
 import { hasHistory } from '../log/history-log.js'
 import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
 import type { RabbitmqAddress, RabbitmqHost } from './address.js'
@@ -10,18 +10,14 @@ import type { LogCursor } from './log-cursor.js'
 import { LogFollow } from './log-follow.js'
 import { Publisher } from './publisher.js'
 
-/** What a link needs to know of the log. */
-export interface LinkLog {
-  readonly history: HistoryOptions
-  readonly cursor: LogCursor
-}
-
-/** Options of a {@link RabbitmqLink}. */
 export interface RabbitmqLinkOptions {
   readonly address: RabbitmqAddress
   readonly host: RabbitmqHost
   readonly context: LinkContext
-  readonly log: LinkLog
+  readonly history: HistoryOptions
+  /** The node's, over all its links. */
+  readonly cursor: LogCursor
+  /** Patterns that are bound one by one; with more of them the node binds everything. */
   readonly maxPatterns: number
 }
 
@@ -30,8 +26,11 @@ export interface RabbitmqLinkOptions {
  * ends the link: a link is never mended.
  */
 export class RabbitmqLink implements Link {
-  readonly #options: RabbitmqLinkOptions
-  readonly #events: LinkEvents
+  readonly options: RabbitmqLinkOptions
+  readonly events: LinkEvents
+  /** Rules of the log; their messages come from the log. Absent without a log. */
+  readonly logged: HistoryRules | undefined
+  readonly #onLost: (cause: Error) => void
   readonly #connections: AmqpConnection[] = []
   #publisher: Publisher | undefined
   #consumer: Consumer | undefined
@@ -61,8 +60,28 @@ export class RabbitmqLink implements Link {
   }
 
   private constructor(options: RabbitmqLinkOptions, events: LinkEvents) {
-    this.#options = options
-    this.#events = events
+    this.options = options
+    const { history } = options
+    this.logged = hasHistory(history) ? history.history : undefined
+    this.events = {
+      ...events,
+      lost: (cause) => this.#lose(cause),
+      blocked: (isBlocked, reason) => {
+        if (isBlocked) this.#consumer?.giveUpMarkers()
+        events.blocked(isBlocked, reason)
+      },
+    }
+    this.#onLost = events.lost
+  }
+
+  /** The broker has answered, on any channel of the connection that consumes. */
+  alive(): void {
+    this.#consumer?.alive()
+  }
+
+  /** As {@link Publisher.mark}. */
+  mark(queue: string, marker: string): boolean {
+    return this.#publisher?.mark(queue, marker) === true
   }
 
   async bind(pattern: string): Promise<void> {
@@ -96,38 +115,18 @@ export class RabbitmqLink implements Link {
   }
 
   async #open(signal: AbortSignal): Promise<void> {
-    const { context, log, maxPatterns } = this.#options
     // Both are waited for, so that none is established after the link was given up.
     const results = await Promise.allSettled([this.#connect('publishes', signal), this.#connect('consumes', signal)])
     for (const result of results) if (result.status === 'rejected') throw result.reason
     const [publishing, consuming] = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
     if (publishing === undefined || consuming === undefined) return
-    const events: LinkEvents = {
-      ...this.#events,
-      lost: this.#lose,
-      blocked: (isBlocked, reason) => {
-        if (isBlocked) this.#consumer?.giveUpMarkers()
-        this.#events.blocked(isBlocked, reason)
-      },
-    }
-    const { history, cursor } = log
-    const logged = hasHistory(history) ? history.history : undefined
-    const publisher = await Publisher.open(publishing, { ...context, epoch: () => cursor.epoch }, events)
-    this.#publisher = publisher
-    const mark = (queue: string, marker: string) => publisher.mark(queue, marker)
-    const consumer = await Consumer.open(consuming, { ...context, maxPatterns, logged, mark }, events)
-    this.#consumer = consumer
-    if (logged === undefined) return
-    const options = { publishing, consuming, context, history, cursor }
-    this.#follow = await LogFollow.open(options, { ...events, alive: () => consumer.alive() })
+    this.#publisher = await Publisher.open(publishing, this)
+    this.#consumer = await Consumer.open(consuming, this)
+    if (this.logged !== undefined) this.#follow = await LogFollow.open(publishing, consuming, this)
   }
 
   async #connect(purpose: string, signal: AbortSignal): Promise<AmqpConnection> {
-    const { address, host, context } = this.#options
-    const { namespace, node, heartbeatMs } = context
-    const name = `webmq-server ${namespace} ${node} ${purpose}`
-    const options = { name, heartbeatMs }
-    const connection = await AmqpConnection.open(address, host, options, signal, this.#lose)
+    const connection = await AmqpConnection.open(this.options, purpose, signal, this.#lose)
     this.#connections.push(connection)
     return connection
   }
@@ -136,7 +135,7 @@ export class RabbitmqLink implements Link {
     if (this.#lostCause !== undefined || this.#isClosed) return
     this.#lostCause = cause
     this.#stop()
-    if (this.#isOpen) this.#events.lost(new WebMQError('E_BROKER_UNAVAILABLE', { detail: cause.message, cause }))
+    if (this.#isOpen) this.#onLost(new WebMQError('E_BROKER_UNAVAILABLE', { detail: cause.message, cause }))
   }
 
   #abort(): void {

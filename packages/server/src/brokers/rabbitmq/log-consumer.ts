@@ -5,7 +5,6 @@ import { type AmqpConnection, closeChannel, watchChannel } from './connection.js
 import { LogEpoch } from './log-epoch.js'
 import { type LogRecord, recordOf } from './log-record.js'
 
-/** What a {@link LogConsumer} reads. */
 export interface LogConsumerOptions {
   readonly queue: string
   /** Where to begin: an offset of the queue, the oldest record, or whatever is written from now on. */
@@ -43,7 +42,6 @@ export class LogConsumer {
     })
   }
 
-  /** Takes nothing more, at once. */
   stop(): void {
     this.#isClosed = true
     this.#acks.stop()
@@ -70,7 +68,6 @@ export class LogConsumer {
   }
 }
 
-/** Which log {@link readLog} reads. */
 export type LogReadOptions = Pick<LogConsumerOptions, 'queue' | 'lost'> & { readonly connection: AmqpConnection }
 
 /**
@@ -97,7 +94,6 @@ export function readLog<T>(
   return promise
 }
 
-/** How the log begins. */
 export interface LogBeginning {
   readonly epoch: LogEpoch
   /** Time of the first record that tells one. */

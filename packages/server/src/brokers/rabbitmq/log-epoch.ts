@@ -42,14 +42,12 @@ export class LogEpoch {
     return this.#sinceOffset
   }
 
-  /** A message or record names an epoch. */
   named(epoch: string): void {
     if (this.#isKnown || this.#isWhole || this.#denied.has(epoch)) return
     this.#name = epoch
     this.#isKnown = true
   }
 
-  /** An epoch record stands at this offset of the queue. */
   recorded({ epoch, candidate, denies }: EpochRecord, offset: number): void {
     if (epoch !== undefined) this.named(epoch)
     if (denies !== undefined) this.#denied.add(denies)

@@ -2,39 +2,18 @@ import { randomBytes } from 'node:crypto'
 import type { Channel } from 'amqplib'
 import { deferred } from '../../base/deferred.js'
 import type { Position } from '../../ports/broker.js'
-import type { HistoryOptions } from '../../ports/history-rules.js'
 import { isReserved } from '../../ports/reserved-keys.js'
 import { newEpoch } from '../log/epoch.js'
 import { EPHEMERAL_KEY } from '../remote/ephemeral.js'
-import type { LinkContext, LinkDelivery, LogFollower } from '../remote/link.js'
+import type { LinkDelivery, LogFollower } from '../remote/link.js'
 import { type AmqpConnection, watchChannel } from './connection.js'
+import type { RabbitmqLink } from './link.js'
 import { firstRecord, LogConsumer, type LogReadOptions, readLog, scanLog } from './log-consumer.js'
 import type { LogCursor } from './log-cursor.js'
 import { LogEpoch } from './log-epoch.js'
 import { declareLog, logQueueOf } from './log-queue.js'
 import type { LogRecord } from './log-record.js'
 import { EPOCH_RECORD_PROPERTIES, type EpochRecord, encodeEpochRecord } from './log-record.js'
-
-/** What a {@link LogFollow} works with. */
-export interface LogFollowOptions {
-  readonly publishing: AmqpConnection
-  readonly consuming: AmqpConnection
-  readonly context: LinkContext
-  readonly history: HistoryOptions
-  /** The node's, over all its links. */
-  readonly cursor: LogCursor
-}
-
-/** What is reported besides the log itself. */
-export interface LogFollowEvents {
-  alive(): void
-  /** A message that is not logged. */
-  deliver(delivery: LinkDelivery): void
-  malformed(detail: string): void
-  /** A message arrived that does not belong into the log. */
-  surplus(): void
-  lost(cause: Error): void
-}
 
 /**
  * - `scanning`: looks for the epoch and for where to begin; nothing is consumed yet.
@@ -47,7 +26,6 @@ type FollowState =
   | { readonly name: 'following' }
   | { readonly name: 'stopped' }
 
-/** Where to begin. */
 interface LogStart {
   /** Offset in the queue of the first record to consume. */
   readonly offset: number
@@ -73,8 +51,8 @@ type EpochStatement = Pick<EpochRecord, 'epoch' | 'candidate' | 'denies'>
  * record it remembers is still where it was (ADR 18).
  */
 export class LogFollow {
-  readonly #options: LogFollowOptions
-  readonly #events: LogFollowEvents
+  readonly #link: RabbitmqLink
+  readonly #cursor: LogCursor
   readonly #log: LogReadOptions
   /** For epoch records. */
   readonly #channel: Channel
@@ -86,24 +64,24 @@ export class LogFollow {
   #nextOffset: number | undefined
 
   /** Declares the log. The exchange must exist. */
-  static async open(options: LogFollowOptions, events: LogFollowEvents): Promise<LogFollow> {
-    const { publishing, consuming, context, history } = options
+  static async open(publishing: AmqpConnection, consuming: AmqpConnection, link: RabbitmqLink): Promise<LogFollow> {
+    const { context, history } = link.options
     await declareLog(consuming, context.namespace, history)
     const queue = logQueueOf(context.namespace)
     const channel = await publishing.openChannel()
-    return new LogFollow(options, events, { connection: consuming, queue, lost: events.lost }, channel)
+    return new LogFollow(link, { connection: consuming, queue, lost: link.events.lost }, channel)
   }
 
-  private constructor(options: LogFollowOptions, events: LogFollowEvents, log: LogReadOptions, channel: Channel) {
-    this.#options = options
-    this.#events = events
+  private constructor(link: RabbitmqLink, log: LogReadOptions, channel: Channel) {
+    const { events } = link
+    this.#link = link
+    this.#cursor = link.options.cursor
     this.#log = log
     this.#channel = channel
     watchChannel(channel, events.lost)
     channel.on('return', () => events.lost(new Error('the log is gone')))
   }
 
-  /** As {@link Link.follow}. */
   async follow(after: Position | undefined, follower: LogFollower): Promise<void> {
     const { start, untilOffset } = await this.#findStart(after)
     if (this.#isStopped()) return
@@ -122,13 +100,13 @@ export class LogFollow {
       lost: this.#log.lost,
     })
     await continued.promise
-    if (!start.isContinued) this.#record({ epoch: this.#options.cursor.epoch })
+    if (!start.isContinued) this.#record({ epoch: this.#cursor.epoch })
   }
 
   /** As {@link Link.logEnd}. Writes an epoch record: AMQP has no other way to find the end of a stream. */
   async end(): Promise<Position> {
     const offset = await this.#recordAndLocate({ candidate: newEpoch() })
-    return { epoch: this.#options.cursor.epoch, offset: offset + 1 }
+    return { epoch: this.#cursor.epoch, offset: offset + 1 }
   }
 
   /** Takes nothing more. */
@@ -161,7 +139,7 @@ export class LogFollow {
 
   /** Writes an epoch record; everything that was logged before the call stands before it. */
   async #findStart(after: Position | undefined): Promise<{ start: LogStart; untilOffset: number }> {
-    const { cursor } = this.#options
+    const cursor = this.#cursor
     const untilOffset = await this.#recordAndLocate({ candidate: newEpoch() })
     const state = after === undefined ? 'unknown' : await this.#compare(after, untilOffset)
     if (state === 'same') {
@@ -177,13 +155,13 @@ export class LogFollow {
   async #begin(toOffset: number, isThorough: boolean): Promise<LogStart> {
     const { epoch, timeMs } = await scanLog(this.#log, toOffset, isThorough)
     const offset = epoch.sinceOffset
-    this.#options.cursor.timeMs = timeMs
+    this.#cursor.timeMs = timeMs
     return { offset, epoch: new LogEpoch(offset, epoch.name), isContinued: false }
   }
 
   /** Compares the log with the cursor: the same log, another one, or unknown because the anchor has aged out. */
   async #compare(after: Position, untilOffset: number): Promise<'same' | 'unknown' | 'another'> {
-    const { cursor } = this.#options
+    const cursor = this.#cursor
     const { anchorOffset, epoch, seenOffset } = cursor
     if (anchorOffset === undefined || epoch !== after.epoch) return 'unknown'
     if (untilOffset <= seenOffset) return 'another'
@@ -194,16 +172,16 @@ export class LogFollow {
 
   #take(record: LogRecord): void {
     if (this.#isStopped()) return
-    this.#events.alive()
+    this.#link.alive()
     const { offset, epochRecord, delivery } = record
     if (!this.#isNext(offset)) return
     if (epochRecord !== undefined) {
       this.#epoch.recorded(epochRecord, offset)
-      if (this.#epoch.name !== this.#options.cursor.epoch) this.#beginAt(offset + 1)
-      this.#options.cursor.sawEpochRecord(offset, epochRecord.nonce)
+      if (this.#epoch.name !== this.#cursor.epoch) this.#beginAt(offset + 1)
+      this.#cursor.sawEpochRecord(offset, epochRecord.nonce)
     } else if (delivery !== undefined) this.#deliver(delivery, record)
     else this.#refuse(record)
-    if (record.timeMs !== undefined) this.#options.cursor.timeMs = record.timeMs
+    if (record.timeMs !== undefined) this.#cursor.timeMs = record.timeMs
     if (this.#state.name === 'continuing' && offset >= this.#state.untilOffset) {
       this.#state.done()
       this.#state = { name: 'following' }
@@ -211,20 +189,18 @@ export class LogFollow {
   }
 
   #refuse({ offset, malformedKey }: LogRecord): void {
-    const { cursor, history } = this.#options
     const detail = 'not sent to the exchange, or with a key or a text that is not valid'
-    cursor.saw(offset)
-    const isLogged = malformedKey !== undefined && history.history.ruleOf(malformedKey) !== undefined
+    this.#cursor.saw(offset)
+    const isLogged = malformedKey !== undefined && this.#link.logged?.ruleOf(malformedKey) !== undefined
     if (isLogged) this.#follower?.malformed(offset + 1, detail, malformedKey)
-    else this.#events.malformed(detail)
+    else this.#link.events.malformed(detail)
   }
 
   #deliver(delivery: LinkDelivery, { offset, timeMs = this.#estimatedTimeMs() }: LogRecord): void {
-    const { cursor, history } = this.#options
     const { key, source } = delivery
-    if (source === undefined) cursor.saw(offset)
-    else cursor.sawMessage(offset, source)
-    if (history.history.ruleOf(key) === undefined) this.#passOn(delivery)
+    if (source === undefined) this.#cursor.saw(offset)
+    else this.#cursor.sawMessage(offset, source)
+    if (this.#link.logged?.ruleOf(key) === undefined) this.#passOn(delivery)
     else this.#follower?.message({ ...delivery, offset: offset + 1, timeMs })
   }
 
@@ -234,8 +210,8 @@ export class LogFollow {
    * them. An ephemeral message came by the node's queue, or is too late.
    */
   #passOn(delivery: LinkDelivery): void {
-    if (isReserved(delivery.key) && delivery.key !== EPHEMERAL_KEY) this.#events.deliver(delivery)
-    else this.#events.surplus()
+    if (isReserved(delivery.key) && delivery.key !== EPHEMERAL_KEY) this.#link.events.deliver(delivery)
+    else this.#link.events.surplus()
   }
 
   /** Begins with the record that comes first, and finds holes. */
@@ -243,8 +219,8 @@ export class LogFollow {
     if (this.#nextOffset === undefined) this.#beginAt(offset)
     else if (offset > this.#nextOffset + MAX_HOLE) {
       // Without the anchor the next link begins anew, instead of finding the same hole.
-      this.#options.cursor.forget()
-      this.#events.lost(new Error(`the log no longer has what stood from ${this.#nextOffset} to ${offset - 1}`))
+      this.#cursor.forget()
+      this.#link.events.lost(new Error(`the log no longer has what stood from ${this.#nextOffset} to ${offset - 1}`))
       return false
     }
     this.#nextOffset = offset + 1
@@ -253,12 +229,12 @@ export class LogFollow {
 
   #beginAt(nextOffset: number): void {
     const epoch = this.#epoch.name ?? ''
-    this.#options.cursor.begin(epoch, nextOffset)
+    this.#cursor.begin(epoch, nextOffset)
     this.#follower?.begins({ epoch, offset: nextOffset }, false)
   }
 
   /** For a message that tells no time: now if it is live, else the time of the last one that did. */
   #estimatedTimeMs(): number {
-    return this.#state.name === 'following' ? Date.now() : this.#options.cursor.timeMs
+    return this.#state.name === 'following' ? Date.now() : this.#cursor.timeMs
   }
 }

@@ -11,7 +11,6 @@ const MESSAGE_OVERHEAD_BYTES = 512
 const SEGMENTS = 8
 const MIN_SEGMENT_BYTES = 65_536
 
-/** Name of the queue that is the log. */
 export function logQueueOf(namespace: string): string {
   return `${namespace}.log`
 }

@@ -21,7 +21,6 @@ export interface EpochRecord {
 
 const TYPE = 'webmq-mark'
 
-/** Properties of the message that carries a record. */
 export const EPOCH_RECORD_PROPERTIES: Options.Publish = {
   type: TYPE,
   contentType: 'application/json',
@@ -69,7 +68,6 @@ export interface LogRecord {
   readonly offset: number
   /** When it was published; `undefined` for a message of another program. */
   readonly timeMs: number | undefined
-  /** The epoch that it names. */
   readonly epoch: string | undefined
   /** An epoch record, a message, or neither. */
   readonly epochRecord: EpochRecord | undefined

@@ -73,7 +73,6 @@ function isJson(payload: Uint8Array): boolean {
  */
 const MESSAGE_ID = /^webmq-([\da-f]{16})-(\d+)-(\d+)(?:-(\d+))?(?::([\w-]+))?$/
 
-/** A decoded message id. */
 export interface MessageId {
   readonly source: LinkSource
   /** As in {@link LinkMessage}. */

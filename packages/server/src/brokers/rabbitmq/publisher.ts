@@ -1,24 +1,11 @@
 import { type ConfirmChannel, IllegalOperationError, type Options } from 'amqplib'
-import type { LinkContext, LinkMessage } from '../remote/link.js'
+import type { LinkMessage } from '../remote/link.js'
 import { Liveness } from '../remote/liveness.js'
 import { type AmqpConnection, watchChannel } from './connection.js'
+import type { RabbitmqLink } from './link.js'
 import { encodeLogHeader, LOG_HEADER } from './log-record.js'
 import { BINARY_TYPE, encodeMessageId, TEXT_TYPE, withAttributes } from './message-properties.js'
 import { MARKER_TYPE } from './queue-bindings.js'
-
-/** What a publisher needs to know of its node and of the log. */
-export interface PublisherContext extends LinkContext {
-  /** Epoch that logged messages carry. */
-  readonly epoch: () => string
-}
-
-/** What a publisher reports. */
-export interface PublisherEvents {
-  confirmed(sequence: number, isCumulative: boolean): void
-  refused(sequence: number, cause: Error): void
-  blocked(isBlocked: boolean, reason?: string): void
-  lost(cause: Error): void
-}
 
 /**
  * The publishing half of a link. It has a connection of its own: a broker that runs out of memory stops reading from
@@ -27,46 +14,35 @@ export interface PublisherEvents {
 export class Publisher {
   readonly #connection: AmqpConnection
   readonly #channel: ConfirmChannel
-  readonly #context: PublisherContext
-  readonly #events: PublisherEvents
+  readonly #link: RabbitmqLink
   readonly #liveness: Liveness
   #logHeaders: Readonly<Record<string, string>> = {}
   #isBlocked = false
   #isStopped = false
 
   /** Declares the exchange, and begins. */
-  static async open(
-    connection: AmqpConnection,
-    context: PublisherContext,
-    events: PublisherEvents,
-  ): Promise<Publisher> {
+  static async open(connection: AmqpConnection, link: RabbitmqLink): Promise<Publisher> {
     const channel = await connection.openConfirmChannel()
-    watchChannel(channel, events.lost)
+    watchChannel(channel, link.events.lost)
     // Durable, and never deleted by us: queues of other programs are bound to it.
-    await channel.assertExchange(context.namespace, 'topic', { durable: true })
-    const publisher = new Publisher(connection, channel, context, events)
+    await channel.assertExchange(link.options.context.namespace, 'topic', { durable: true })
+    const publisher = new Publisher(connection, channel, link)
     connection.watchBlocked((isBlocked, reason) => publisher.#blocked(isBlocked, reason))
     return publisher
   }
 
-  private constructor(
-    connection: AmqpConnection,
-    channel: ConfirmChannel,
-    context: PublisherContext,
-    events: PublisherEvents,
-  ) {
+  private constructor(connection: AmqpConnection, channel: ConfirmChannel, link: RabbitmqLink) {
     this.#connection = connection
     this.#channel = channel
-    this.#context = context
-    this.#events = events
+    this.#link = link
     this.#liveness = new Liveness({
-      intervalMs: context.heartbeatMs,
+      intervalMs: link.options.context.heartbeatMs,
       probe: () => this.#probe(),
-      silent: (detail) => events.lost(new Error(`publishing: ${detail}`)),
+      silent: (detail) => link.events.lost(new Error(`publishing: ${detail}`)),
     })
   }
 
-  /** As {@link QueueBindingsOptions.mark}. A connection that sends while the broker is short of memory is no longer read. */
+  /** Sends a marker into the queue; returns `false` while the broker takes no messages. A connection that sends while the broker is short of memory is no longer read. */
   mark(queue: string, marker: string): boolean {
     if (this.#isBlocked) return false
     try {
@@ -85,9 +61,15 @@ export class Publisher {
     const content = Buffer.from(payload.buffer, payload.byteOffset, payload.length)
     this.#connection.batch()
     try {
-      this.#channel.publish(this.#context.namespace, key, content, this.#propertiesOf(message), (error) => {
-        this.#settled(sequence, error)
-      })
+      this.#channel.publish(
+        this.#link.options.context.namespace,
+        key,
+        content,
+        this.#propertiesOf(message),
+        (error) => {
+          this.#settled(sequence, error)
+        },
+      )
     } catch (cause) {
       // The channel has ended, which is reported where it is watched. Other errors mean that amqplib cannot encode it.
       if (!(cause instanceof IllegalOperationError)) this.#refuse(sequence, cause as Error)
@@ -108,14 +90,14 @@ export class Publisher {
       // For the durable queues of other programs. It costs nothing where there are none: with ours alone 60,000 messages
       // took 49 to 60 µs of the broker's CPU each, and 58 to 60 when not persistent.
       persistent: true,
-      messageId: encodeMessageId(this.#context.node, message),
+      messageId: encodeMessageId(this.#link.options.context.node, message),
       headers: attributes === undefined ? headers : withAttributes(headers, attributes),
     }
   }
 
   /** The same object for all messages of a millisecond: amqplib makes it a prototype, which is slow for a new one. */
   #headersForLog(): Readonly<Record<string, string>> {
-    const header = encodeLogHeader(this.#context.epoch(), Date.now())
+    const header = encodeLogHeader(this.#link.options.cursor.epoch, Date.now())
     if (this.#logHeaders[LOG_HEADER] !== header) this.#logHeaders = { [LOG_HEADER]: header }
     return this.#logHeaders
   }
@@ -123,7 +105,7 @@ export class Publisher {
   #settled(sequence: number, error: Error | null): void {
     if (this.#isStopped) return
     this.#liveness.alive()
-    if (error === null) this.#events.confirmed(sequence, false)
+    if (error === null) this.#link.events.confirmed(sequence, false)
     else this.#refuse(sequence, error)
   }
 
@@ -133,13 +115,13 @@ export class Publisher {
    */
   #refuse(sequence: number, cause: Error): void {
     setImmediate(() => {
-      if (!this.#isStopped) this.#events.refused(sequence, cause)
+      if (!this.#isStopped) this.#link.events.refused(sequence, cause)
     })
   }
 
   /** Fails, and ends the channel, if somebody has deleted the exchange. */
   #probe(): void {
-    this.#channel.checkExchange(this.#context.namespace).then(
+    this.#channel.checkExchange(this.#link.options.context.namespace).then(
       () => this.#liveness.alive(),
       // The channel has ended, which is reported where it is watched.
       () => undefined,
@@ -151,6 +133,6 @@ export class Publisher {
     this.#isBlocked = isBlocked
     // The broker does not read from this connection now, and answers nothing. It still sends AMQP heartbeats.
     this.#liveness.isPaused = isBlocked
-    this.#events.blocked(isBlocked, reason)
+    this.#link.events.blocked(isBlocked, reason)
   }
 }

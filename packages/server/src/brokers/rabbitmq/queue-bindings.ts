@@ -4,22 +4,11 @@ import { type Deferred, deferred } from '../../base/deferred.js'
 import type { PatternBinder } from './bounded-bindings.js'
 import { type AmqpConnection, watchChannel } from './connection.js'
 import { ACCESS_REFUSED, replyCodeOf } from './errors.js'
-
-/** What a {@link QueueBindings} works with. */
-export interface QueueBindingsOptions {
-  readonly queue: string
-  readonly exchange: string
-  /** Sends a marker into the queue; returns `false` while the broker takes no messages. */
-  readonly mark: (queue: string, marker: string) => boolean
-  /** The broker has answered. */
-  readonly alive: () => void
-  readonly lost: (cause: Error) => void
-}
+import type { RabbitmqLink } from './link.js'
 
 /** Type of the messages that this node sends to its own queue. */
 export const MARKER_TYPE = 'webmq-bound'
 
-/** A pattern to bind or unbind, and the caller's promise. */
 interface Change {
   readonly isBind: boolean
   readonly pattern: string
@@ -38,7 +27,8 @@ interface Change {
  */
 export class QueueBindings implements PatternBinder {
   readonly #connection: AmqpConnection
-  readonly #options: QueueBindingsOptions
+  readonly #queue: string
+  readonly #link: RabbitmqLink
   #channel: Channel | undefined
   readonly #changes: Change[] = []
   /** Binds whose marker is in the queue, by its number. */
@@ -47,9 +37,10 @@ export class QueueBindings implements PatternBinder {
   #isMaking = false
   #isStopped = false
 
-  constructor(connection: AmqpConnection, options: QueueBindingsOptions) {
+  constructor(connection: AmqpConnection, queue: string, link: RabbitmqLink) {
     this.#connection = connection
-    this.#options = options
+    this.#queue = queue
+    this.#link = link
   }
 
   /** @throws {WebMQError} `E_BROKER_REFUSED` when the broker forbids it. */
@@ -83,7 +74,7 @@ export class QueueBindings implements PatternBinder {
   #change(isBind: boolean, pattern: string): Promise<void> {
     const made = deferred()
     this.#changes.push({ isBind, pattern, made })
-    if (!this.#isMaking) this.#makeAll().catch(this.#options.lost)
+    if (!this.#isMaking) this.#makeAll().catch(this.#link.events.lost)
     return made.promise
   }
 
@@ -97,7 +88,8 @@ export class QueueBindings implements PatternBinder {
   }
 
   async #make({ isBind, pattern, made }: Change): Promise<void> {
-    const { queue, exchange, alive } = this.#options
+    const queue = this.#queue
+    const exchange = this.#link.options.context.namespace
     this.#channel ??= await this.#open()
     try {
       if (isBind) await this.#channel.bindQueue(queue, exchange, pattern)
@@ -108,14 +100,14 @@ export class QueueBindings implements PatternBinder {
       made.reject(new WebMQError('E_BROKER_REFUSED', { detail: `rabbitmq forbids ${pattern}`, cause }))
       return
     }
-    alive()
+    this.#link.alive()
     if (isBind) this.#mark(made)
     else made.resolve()
   }
 
   #mark(made: Deferred<void>): void {
     const marker = String(++this.#markerCount)
-    if (this.#options.mark(this.#options.queue, marker)) this.#marked.set(marker, made)
+    if (this.#link.mark(this.#queue, marker)) this.#marked.set(marker, made)
     else made.resolve()
   }
 
@@ -123,7 +115,7 @@ export class QueueBindings implements PatternBinder {
     const channel = await this.#connection.openChannel()
     watchChannel(channel, (cause) => {
       // The call that the broker forbids tells its caller.
-      if (replyCodeOf(cause) !== ACCESS_REFUSED) this.#options.lost(cause)
+      if (replyCodeOf(cause) !== ACCESS_REFUSED) this.#link.events.lost(cause)
     })
     return channel
   }

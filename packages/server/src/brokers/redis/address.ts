@@ -1,13 +1,11 @@
 import { WebMQError } from 'webmq-client/protocol'
 import { withoutPasswords } from '../../ports/broker-address.js'
 
-/** A server to connect to. */
 export interface RedisHost {
   readonly host: string
   readonly port: number
 }
 
-/** A parsed Redis address. */
 export interface RedisAddress {
   /** One server; the master that sentinels report; or the masters of a cluster. */
   readonly kind: 'single' | 'sentinel' | 'cluster'

@@ -21,7 +21,6 @@ export function bucketOf(key: string): number {
   return (hash ^ (hash >>> 16)) & (BUCKET_COUNT - 1)
 }
 
-/** The buckets that a pattern's keys can be in. */
 export function bucketsOf(pattern: string): readonly number[] {
   const [first = ''] = pattern.split('.', 1)
   if (first === '*' || first === '#') return Array.from({ length: BUCKET_COUNT }, (_, bucket) => bucket)
@@ -38,11 +37,9 @@ function slotOf(tag: string): number {
   return (crc & 0xffff) % SLOT_COUNT
 }
 
-/** A master of a cluster and its buckets. */
 export interface ClusterMaster {
   readonly host: RedisHost
   readonly buckets: readonly number[]
-  /** Whether it stores the log. */
   readonly hasLog: boolean
 }
 

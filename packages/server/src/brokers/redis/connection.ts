@@ -8,7 +8,6 @@ import type { RedisAddress, RedisHost } from './address.js'
 import { redisError } from './error.js'
 import type { RedisLog } from './log.js'
 
-/** Options of a link to Redis. */
 export interface RedisLinkOptions {
   readonly address: RedisAddress
   readonly context: LinkContext

@@ -1,8 +1,8 @@
 import type { BrokerCapabilities } from '../../ports/broker.js'
 import { secretHider, withoutPasswords } from '../../ports/broker-address.js'
-import { hasHistory, hasRetained } from '../log/history-log.js'
+import { hasHistory } from '../log/history-log.js'
 import type { Link, LinkContext, LinkDriver, LinkEvents } from '../remote/link.js'
-import type { RemoteBrokerOptions } from '../remote/options.js'
+import { capabilitiesOf, type RemoteBrokerOptions } from '../remote/options.js'
 import { parseRedisAddress, type RedisAddress } from './address.js'
 import { ClusterLink } from './cluster-link.js'
 import { RedisLink } from './link.js'
@@ -23,18 +23,8 @@ export class RedisDriver implements LinkDriver {
     this.#address = parseRedisAddress(address)
     if (hasHistory(options)) this.#log = new RedisLog(options, this.#address.kind === 'cluster')
     this.#hideSecrets = secretHider(address)
-    const hasLog = this.#log !== undefined
-    this.capabilities = {
-      history: hasLog,
-      retained: hasRetained(options),
-      // Also in a cluster: a key belongs to one master.
-      ordered: true,
-      sharedLog: hasLog,
-      confirms: true,
-      queueGroups: true,
-      durable: hasLog,
-      manyNodes: true,
-    }
+    // Also in a cluster: a key belongs to one master.
+    this.capabilities = capabilitiesOf(options, true)
   }
 
   setAddress(address: string): void {

@@ -10,7 +10,6 @@ const MIN_REPLACED = 16
  */
 const MAX_KEPT_APART = 8
 
-/** The words that some globs begin with. */
 interface Stem {
   readonly parent: Stem | undefined
   readonly words: readonly string[]
@@ -52,7 +51,6 @@ export class GlobBudget {
     return this.#root.madeCount
   }
 
-  /** @param glob A subscription pattern. */
   add(glob: string): void {
     let stem = this.#root
     for (const word of headOf(glob)) {
@@ -64,7 +62,6 @@ export class GlobBudget {
     if (this.#root.madeCount > MAX_GLOBS) this.#broaden()
   }
 
-  /** @param glob A pattern that was added. */
   delete(glob: string): void {
     let stem = this.#root
     for (const word of headOf(glob)) stem = stem.children.get(word) ?? stem

@@ -30,7 +30,6 @@ export class LogLink {
     this.#channel = Buffer.from(log.channel)
   }
 
-  /** As {@link Link.follow}. */
   async follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
     const log = this.#log
     const pair = this.#pair
@@ -53,7 +52,6 @@ export class LogLink {
     this.#reader?.stop()
   }
 
-  /** As {@link Link.logEnd}. */
   async end(): Promise<Position> {
     const [epoch, end] = await this.#pair.ask((redis) => redis.hmget(this.#log.state, 'epoch', 'end'))
     return { epoch: epoch ?? '', offset: Number(end ?? 0) }

@@ -114,7 +114,6 @@ export class LogReader {
     this.#isLive = !this.#isStopped
   }
 
-  /** Reads nothing more. */
   stop(): void {
     this.#isStopped = true
     this.#isLive = false

@@ -15,9 +15,7 @@ export interface LogScript {
   readonly sha: string
 }
 
-/** Appends messages to the log. */
 export const appendScript = scriptOf(APPEND)
-/** Finds where a node continues to read. */
 export const openScript = scriptOf(OPEN)
 
 function scriptOf(text: string): LogScript {
@@ -61,7 +59,6 @@ export class RedisLog {
     return publishScriptOf(this.channel, this.#publishCommand, bounds)
   }
 
-  /** Whether messages of this key go into the log. */
   logs(key: string): boolean {
     return this.#options.history.ruleOf(key) !== undefined
   }

@@ -10,12 +10,10 @@ import { LogLink } from './log-link.js'
 import { RedisPublisher } from './publisher.js'
 import { type ReceivedMessage, RedisSubscriber, type SubscriptionKind } from './subscriber.js'
 
-/** Options of a {@link RedisPair}. */
 export interface RedisPairOptions extends RedisLinkOptions {
   readonly host?: RedisHost
   /** The server belongs to a cluster: channels are sharded. */
   readonly isShard: boolean
-  /** Channel for the heartbeats of this node. */
   readonly heartbeatChannel: string
 }
 

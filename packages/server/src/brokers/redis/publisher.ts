@@ -4,7 +4,6 @@ import type { LinkMessage } from '../remote/link.js'
 import { isReply } from './error.js'
 import type { RedisPair } from './pair.js'
 
-/** A message for a channel. */
 interface ChannelMessage {
   readonly channel: string
   readonly envelope: Buffer
@@ -117,7 +116,6 @@ export class RedisPublisher {
 
 /** The constant part of a link's calls. */
 export interface LogCallOptions {
-  /** SHA-1 of the script that appends. */
   readonly sha: string
   readonly keys: readonly string[]
   /** The arguments that are the same for all calls, without those about ids. */
@@ -147,7 +145,6 @@ export class LogCall {
     return this.#sequences.length < MAX_MESSAGES && this.#byteCount < MAX_BYTES
   }
 
-  /** Bytes of all envelopes. */
   get byteCount(): number {
     return this.#byteCount
   }

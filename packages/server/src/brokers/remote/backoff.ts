@@ -1,8 +1,5 @@
-/** Bounds of {@link fullJitterMs}. */
 export interface BackoffOptions {
-  /** Longest wait before the second attempt. */
   readonly baseMs: number
-  /** Longest wait before any attempt. */
   readonly maxMs: number
   /** A random number in [0, 1). */
   readonly random?: () => number

@@ -7,7 +7,6 @@ interface Waiter {
   reject(error: unknown): void
 }
 
-/** A bound pattern. */
 interface Binding {
   readonly pattern: string
   /** Waits until the pattern is live. */
@@ -23,7 +22,6 @@ export class Bindings {
   readonly #byPattern = new Map<string, Binding>()
   #link: Link | undefined
 
-  /** @param timeoutMs Time limit of a bind. */
   constructor(timeoutMs: number) {
     this.#timeoutMs = timeoutMs
   }
@@ -65,7 +63,6 @@ export class Bindings {
     this.#link = undefined
   }
 
-  /** Rejects every bind that is not live yet. */
   refuseAll(error: WebMQError): void {
     for (const binding of [...this.#byPattern.values()]) binding.waiter?.reject(error)
   }

@@ -1,6 +1,5 @@
 import { PatternIndex } from '../../patterns/pattern-index.js'
 
-/** What a {@link SubscriptionCover} subscribes with. */
 export interface SubscriptionCoverOptions {
   /**
    * The subscriptions that a bound pattern needs. Each is given as a subscription pattern: a pattern that matches every
@@ -38,11 +37,9 @@ export class SubscriptionCover {
   readonly #options: SubscriptionCoverOptions
   /** Number of bound patterns that need each subscription. */
   readonly #neededCounts = new Map<string, number>()
-  /** The keys of `#neededCounts`. */
   readonly #needed = new PatternIndex()
   /** Subscriptions that were requested and not ended, live or not yet. */
   readonly #subscriptions = new Map<string, Subscription>()
-  /** The keys of `#subscriptions` that are kept. */
   readonly #kept = new PatternIndex()
 
   constructor(options: SubscriptionCoverOptions) {
@@ -151,7 +148,6 @@ export class SubscriptionCover {
   }
 }
 
-/** Sorts patterns that may contain others to the front. */
 function byBreadth(one: string, other: string): number {
   return Number(isExact(one)) - Number(isExact(other)) || one.length - other.length
 }

@@ -6,14 +6,12 @@ import { within } from '../../base/within.js'
 import { BROKER_BACKOFF, fullJitterMs } from './backoff.js'
 import type { Link, LinkEvents } from './link.js'
 
-/** What a {@link LinkKeeper} works with. */
 export interface LinkKeeperContext {
   readonly connect: (events: LinkEvents, signal: AbortSignal) => Promise<Link>
   /** Handlers for the events of a link; `isCurrent` turns false when the link is lost or closed. */
   readonly events: (isCurrent: () => boolean) => Omit<LinkEvents, 'lost'>
   /** Makes a new link ready; when it rejects, the link is given up. */
   readonly prepare: (link: Link, isFirst: boolean) => Promise<void>
-  /** The link is ready. */
   readonly established: (link: Link) => void
   /** A link is lost, established or not. */
   readonly lost: (cause: Error) => void
@@ -159,7 +157,6 @@ class ManagedLink {
     this.#onLost = onLost
   }
 
-  /** Resolves with the cause when the link is lost. */
   get lost(): Promise<Error> {
     return this.#lost.promise
   }

@@ -38,7 +38,6 @@ export interface LinkDelivery {
   readonly attributes?: MessageAttributes | undefined
 }
 
-/** A message of the log. */
 export interface LoggedDelivery extends LinkDelivery {
   /** Greater than the offset of any earlier message. */
   readonly offset: number
@@ -52,7 +51,6 @@ export interface LogPosition extends Position {
   readonly source: LinkSource | undefined
 }
 
-/** Receives a log. */
 export interface LogFollower {
   /**
    * Called before the first message. Called again, with `isContinued` false, when another log begins.

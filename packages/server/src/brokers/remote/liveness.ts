@@ -1,4 +1,3 @@
-/** What a {@link Liveness} watches. */
 export interface LivenessOptions {
   /** The other end counts as gone after two intervals without a sign of life. */
   readonly intervalMs: number

@@ -4,8 +4,8 @@ import { within } from '../../base/within.js'
 import type { Accepted, Position, Reader, ReadRange, ReadResult, RefusedMessage } from '../../ports/broker.js'
 import type { LogStats, RetainedStats } from '../../ports/broker-stats.js'
 import { inboundDefect, refusedMessage } from '../../ports/inbound-check.js'
+import { accepted } from '../../ports/messages.js'
 import { DuplicateFilter } from '../dedupe/duplicate-filter.js'
-import { duplicateOf } from '../dedupe/publish-ids.js'
 import { HistoryLog } from '../log/history-log.js'
 import type { RetainedMessage } from '../log/retained-set.js'
 import type { Fence, Link, LinkSource, LogFollower, LoggedDelivery } from './link.js'
@@ -85,17 +85,14 @@ export class LogReplica implements LogFollower {
     return this.#log.stats(this.#lagMs)
   }
 
-  /** As {@link BrokerStats.retained}. */
   retainedStats(): RetainedStats | undefined {
     return this.#log.retained?.stats()
   }
 
-  /** See {@link RetainedSet.reserve}. */
   reserve(key: string, payloadBytes: number): (() => void) | undefined {
     return this.#log.retained?.reserve(key, payloadBytes)
   }
 
-  /** Whether messages of this key are logged. */
   logs(key: string): boolean {
     return this.#log.logs(key)
   }
@@ -119,7 +116,7 @@ export class LogReplica implements LogFollower {
     if (isAhead) await this.#arrivals.until(position.offset)
     // When another log has begun meanwhile, the message is sent into that one.
     if (!isAhead || (position.epoch === this.#log.position.epoch && !this.#log.isAfterEnd(position)))
-      this.#pending.confirm(sequence, false, duplicateOf(position))
+      this.#pending.confirm(sequence, false, accepted(position, true))
   }
 
   /** The node starts: the next `follow` does not continue from before the last stop. */
@@ -172,7 +169,7 @@ export class LogReplica implements LogFollower {
       this.#receiver.countLogged(true)
       // The same message, resent, or another message with its id.
       const first = messageId === undefined ? undefined : this.#duplicates.positionOf(messageId)
-      this.#confirmOwn(source, duplicateOf(first))
+      this.#confirmOwn(source, accepted(first, true))
       return
     }
     const position = { epoch: this.#log.position.epoch, offset }
@@ -282,8 +279,8 @@ export class LogReplica implements LogFollower {
   }
 
   /** A message of this node that is in the log was accepted. */
-  #confirmOwn(source: LinkSource | undefined, accepted: Accepted): void {
-    if (this.#receiver.isOwn(source)) this.#pending.confirm(source.sequence, false, accepted)
+  #confirmOwn(source: LinkSource | undefined, answer: Accepted): void {
+    if (this.#receiver.isOwn(source)) this.#pending.confirm(source.sequence, false, answer)
   }
 
   async #copy({ key, payload, isBinary, offset, attributes }: RetainedMessage): Promise<void> {

@@ -1,13 +1,29 @@
+import type { BrokerCapabilities } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
+import type { DuplicateFilterOptions } from '../dedupe/duplicate-filter.js'
+import { hasHistory, hasRetained } from '../log/history-log.js'
 
 /** Options of a {@link RemoteBroker}; as in {@link ServerOptions}. */
-export interface RemoteBrokerOptions extends HistoryOptions {
+export interface RemoteBrokerOptions extends HistoryOptions, DuplicateFilterOptions {
   readonly brokerNamespace: string
   readonly brokerTimeoutMs: number
   readonly brokerStartTimeoutMs: number
   readonly brokerHeartbeatMs: number
   readonly brokerMaxPendingBytes: number
-  readonly dedupeWindowMs: number
-  readonly dedupeMaxIds: number
   readonly maxPayloadBytes: number
+}
+
+/** What a broker behind links can do: its log is one for all nodes, and outlives them. */
+export function capabilitiesOf(options: HistoryOptions, ordered: boolean): BrokerCapabilities {
+  const history = hasHistory(options)
+  return {
+    history,
+    retained: hasRetained(options),
+    ordered,
+    sharedLog: history,
+    confirms: true,
+    queueGroups: true,
+    durable: history,
+    manyNodes: true,
+  }
 }

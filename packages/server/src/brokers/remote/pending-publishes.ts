@@ -150,7 +150,6 @@ export class PendingPublishes {
     this.#settled()
   }
 
-  /** The broker has refused a message. */
   refuse(sequence: number, cause: Error): void {
     const pending = this.#take(sequence)
     if (pending === undefined) return
@@ -163,7 +162,6 @@ export class PendingPublishes {
     this.#settled()
   }
 
-  /** Rejects everything that is pending. */
   refuseAll(detail: string): void {
     for (const pending of this.#waiting()) this.refuse(pending.message.sequence, this.#unavailable(detail))
     clearTimeout(this.#timer)
@@ -175,7 +173,6 @@ export class PendingPublishes {
     for (const { message } of this.#waiting()) if (message.sequence > sequence) yield message
   }
 
-  /** Resolves when nothing is pending. */
   idle(): Promise<void> {
     if (this.counts.pendingCount === 0) return Promise.resolve()
     this.#idle ??= deferred()

@@ -1,6 +1,7 @@
 import type { Accepted, OutboundMessage } from '../../ports/broker.js'
 import { assertMessageId } from '../../ports/message-id.js'
-import { duplicateOf, PublishIds } from '../dedupe/publish-ids.js'
+import { accepted } from '../../ports/messages.js'
+import { PublishIds } from '../dedupe/publish-ids.js'
 import { bundleEnd, encodeBundle } from './bundle.js'
 import { besideTheLog } from './ephemeral.js'
 import type { LogReplica } from './log-replica.js'
@@ -27,7 +28,6 @@ export class Publishes {
     this.#log = log
   }
 
-  /** As {@link Broker.publish}. */
   publish(message: OutboundMessage): Promise<Accepted> | Accepted {
     const { messageId } = message
     if (messageId === undefined) return this.#send(message)
@@ -35,7 +35,6 @@ export class Publishes {
     return this.#ids.once(messageId, () => this.#inLog(messageId) ?? this.#send(message))
   }
 
-  /** As {@link Broker.publishBatch}. */
   async publishBatch(messages: readonly OutboundMessage[]): Promise<readonly Accepted[]> {
     const results = new Array<Accepted>(messages.length)
     const waiting: Promise<unknown>[] = []
@@ -44,8 +43,8 @@ export class Publishes {
         const from = next
         const end = this.#isBundled(messages[from]) ? bundleEnd(messages, from) : from
         const to = Math.max(end, from + 1)
-        const accepted = this.#publishRun(messages, from, to)
-        waiting.push(Promise.resolve(accepted).then((accepted) => results.fill(accepted, from, to)))
+        const answer = this.#publishRun(messages, from, to)
+        waiting.push(Promise.resolve(answer).then((accepted) => results.fill(accepted, from, to)))
         next = to
       }
     } catch (error) {
@@ -66,8 +65,8 @@ export class Publishes {
   /** Pending messages that clients have meanwhile published through other nodes are not sent. */
   confirmLogged(): void {
     for (const { sequence, messageId } of this.#pending.messagesAfter(0)) {
-      const accepted = messageId === undefined ? undefined : this.#inLog(messageId)
-      if (accepted !== undefined) this.#pending.confirm(sequence, false, accepted)
+      const answer = messageId === undefined ? undefined : this.#inLog(messageId)
+      if (answer !== undefined) this.#pending.confirm(sequence, false, answer)
     }
   }
 
@@ -77,7 +76,7 @@ export class Publishes {
    */
   #inLog(messageId: string): Accepted | undefined {
     const position = this.#log?.positionOf(messageId)
-    return position === undefined ? undefined : duplicateOf(position)
+    return position === undefined ? undefined : accepted(position, true)
   }
 
   #send(message: OutboundMessage): Promise<Accepted> {

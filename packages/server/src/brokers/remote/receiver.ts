@@ -26,12 +26,10 @@ export class Receiver {
     this.#duplicates = new DuplicateFilter(this.#options)
   }
 
-  /** Delivers nothing more. */
   stop(): void {
     this.#sink = undefined
   }
 
-  /** Whether this node has published the message. */
   isOwn(source: LinkSource | undefined): source is LinkSource {
     return source?.node === this.#node
   }
@@ -60,19 +58,16 @@ export class Receiver {
     this.#give(delivery, position)
   }
 
-  /** Counts a message of the log. */
   countLogged(isDuplicate: boolean): void {
     this.counts.receivedCount++
     if (isDuplicate) this.counts.surplusCount++
   }
 
-  /** A link has dropped a message. */
   surplus(): void {
     this.counts.receivedCount++
     this.counts.surplusCount++
   }
 
-  /** As {@link LinkEvents.malformed}. */
   malformed(detail: string, pattern?: string): void {
     this.refused({ reason: 'malformed', pattern, detail })
   }

@@ -1,8 +1,6 @@
 import type { RetainedMessage, RetainedSet } from '../log/retained-set.js'
 
-/** What {@link RetainedCopies} works with. */
 export interface RetainedCopiesOptions {
-  /** Bounds of the broker's log. */
   readonly maxMessages: number
   readonly maxBytes: number
   /** Between 0 and 1. */

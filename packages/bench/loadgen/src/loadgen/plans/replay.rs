@@ -14,7 +14,7 @@ use crate::clock::{now_us, thread_cpu_us};
 use crate::digits;
 use crate::latencies::Latencies;
 use crate::loadgen::batch::text_frame;
-use crate::loadgen::connection::{GroupId, Slot};
+use crate::loadgen::connection::Slot;
 use crate::loadgen::connections::{Connections, Event, EventKind};
 use crate::loadgen::jobs::{Job, Step};
 use crate::loadgen::opening::{Opening, Route};
@@ -106,7 +106,7 @@ impl Replay {
 
     fn connect(&mut self, now_us: u64, connections: &mut Connections) {
         self.heard_us = now_us;
-        let route = Route { address: self.address, source: None, group: GroupId::default(), player: PLAYER };
+        let route = Route::of_player(self.address, PLAYER);
         match connections.start(&self.opening, route, now_us) {
             Ok(slot) => self.slot = Some(slot),
             Err(reason) => self.failure = Some(reason),

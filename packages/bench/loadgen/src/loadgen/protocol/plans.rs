@@ -49,7 +49,6 @@ pub(crate) struct UsersPlan {
     pub(crate) port: u16,
     #[serde(default = "default_path")]
     pub(crate) path: String,
-    /// Users at the start.
     pub(crate) start_users: u32,
     pub(crate) stages: Vec<Stage>,
     /// Keys that the users are spread over: user u has key u mod this.
@@ -68,7 +67,6 @@ pub(crate) struct UsersPlan {
     pub(crate) timeout_ms: u64,
 }
 
-/// The requests for the history.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct HistoryRequest {

@@ -137,7 +137,6 @@ pub(crate) struct Commands<'a> {
 }
 
 impl<'a> Commands<'a> {
-    /// The commands from the one at `start` on.
     pub(crate) fn new(batch: &'a Arc<Batch>, start: usize) -> Self {
         Self { batch, start }
     }
@@ -240,7 +239,6 @@ impl<'a> Iterator for Commands<'a> {
     }
 }
 
-/// Groups of a multicast.
 #[derive(Clone)]
 pub(crate) struct Groups<'a>(&'a [u8]);
 

@@ -47,7 +47,6 @@ enum Kind {
     Dead,
 }
 
-/// Frames that were left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct LeftOut {
     /// A newer one of their topic follows.

@@ -7,7 +7,6 @@ use crate::id::Slot;
 /// What flushes found out. The caller takes it after each flush.
 #[derive(Default)]
 pub(crate) struct Outcome {
-    /// A write failed.
     pub(crate) failed: Vec<Slot>,
     /// More output waits than the limit allows.
     pub(crate) slow: Vec<Slot>,

@@ -24,7 +24,6 @@ impl CohortIndex {
         &mut self.cohorts[id.0 as usize]
     }
 
-    /// Visits the cohorts whose members are in the group.
     pub(crate) fn for_each_of_group(&mut self, group: GroupId, mut visit: impl FnMut(CohortId, &mut Cohort)) {
         for id in self.by_group.get(&group).into_iter().flatten() {
             visit(*id, &mut self.cohorts[id.0 as usize]);

@@ -97,7 +97,6 @@ pub(crate) struct Fanout {
     max_unflushed_cohort_bytes: u64,
     /// Number of the last multicast.
     multicast: u64,
-    /// Number of the batch.
     batch: u64,
     dirty: Dirty,
     blocked_count: usize,

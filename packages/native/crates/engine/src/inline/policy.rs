@@ -18,7 +18,8 @@ const EXTRA_WRITES_PER_MS: u64 = 10;
 /// shard's thread is faster: p50 of such a ping 15 us there and 55 us inline.
 const MAX_TURNS_WITHOUT_EVENTS: u32 = 8;
 
-/// Decides when a shard has so little to do that the event loop can run it, and when it has too much.
+/// Decides when a shard has so little to do that the event loop can run it, and when it has too much. An engine starts idle.
+#[derive(Default)]
 pub(crate) struct InlinePolicy {
     quiet_ms: u64,
     busy_at_ms: u64,
@@ -34,21 +35,6 @@ pub(crate) struct InlinePolicy {
 }
 
 impl InlinePolicy {
-    pub(crate) fn new() -> Self {
-        Self {
-            // An engine starts idle.
-            quiet_ms: 0,
-            busy_at_ms: 0,
-            was_busy: false,
-            inline_since_ms: None,
-            accept_count: 0,
-            accepts_since_ms: 0,
-            extra_writes: 0,
-            extra_writes_at_ms: 0,
-            turns_without_events: 0,
-        }
-    }
-
     /// Notes more work than inline mode allows.
     pub(crate) fn note_busy(&mut self, now_ms: u64) {
         self.busy_at_ms = now_ms;

@@ -11,6 +11,7 @@ use crate::shard::Shard;
 use crate::shard::connection::Phase;
 
 /// What a shard keeps for inline mode.
+#[derive(Default)]
 pub(crate) struct InlineState {
     pub(crate) policy: InlinePolicy,
     /// The event loop runs the shard in this moment.
@@ -19,12 +20,6 @@ pub(crate) struct InlineState {
     likely: Option<Slot>,
     /// The last inline turn did not ask the poller.
     is_poll_due: bool,
-}
-
-impl InlineState {
-    pub(crate) fn new() -> Self {
-        Self { policy: InlinePolicy::new(), is_running: false, likely: None, is_poll_due: false }
-    }
 }
 
 /// Who runs the shard after a step of the event loop.

@@ -125,7 +125,6 @@ fn trigger(queue: &OwnedFd) {
     debug_assert!(triggered.is_ok(), "{triggered:?}");
 }
 
-/// The one user event of a kqueue.
 fn user_event(flags: u16, fflags: u32) -> libc::kevent {
     libc::kevent { ident: 0, filter: libc::EVFILT_USER, flags, fflags, data: 0, udata: data_pointer(WAKE_UP) }
 }
@@ -177,7 +176,7 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     use super::*;
-    use crate::id::{ShardId, Slot};
+    use crate::id::{ConnectionId, ShardId, Slot};
 
     #[test]
     fn a_kqueue_that_watches_a_poller_is_told_only_while_something_is_untaken() {

@@ -110,7 +110,7 @@ impl Shard {
             proxies: ProxyReports::default(),
             grace: ReaderGrace::default(),
             answer: PreparedAnswer::default(),
-            inline: InlineState::new(),
+            inline: InlineState::default(),
             failure: None,
             restarts: Restarts::default(),
             events: Events::default(),

@@ -132,7 +132,6 @@ impl Shard {
         }
     }
 
-    /// A relayed connection is gone.
     pub(super) fn forget_relay(&mut self, connection: &Connection) {
         self.relays.count -= usize::from(connection.relay.is_some());
     }

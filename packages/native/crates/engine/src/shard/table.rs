@@ -1,7 +1,6 @@
 use crate::id::{ConnectionId, MAX_GENERATION, MAX_SLOTS, ShardId, Slot};
 use crate::shard::connection::Connection;
 
-/// No deadline.
 const NEVER: u64 = u64::MAX;
 
 /// The connections of a shard by slot, and the one deadline that each has.

@@ -30,7 +30,6 @@ pub(super) struct Client {
     /// The keys that it listens to, ascending; a slot is a place here.
     pub(super) listens: Vec<u32>,
     pub(super) tracker: DeliveryTracker,
-    /// Listens that have not been answered.
     pub(super) listens_left: usize,
     /// Publishes without an answer, by their request, and whether they are of the window.
     pub(super) unanswered: FxHashMap<u64, bool>,
@@ -71,7 +70,6 @@ fn random_name() -> String {
     format!("{:016x}{:016x}", bits(), bits())
 }
 
-/// The kind of an arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arrival {
     Delivered,

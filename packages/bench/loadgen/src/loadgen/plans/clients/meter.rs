@@ -5,6 +5,7 @@ use crate::latencies::Latencies;
 /// How often the thread's own lateness is measured.
 const TICK_US: u64 = 10_000;
 
+#[derive(Default)]
 pub(super) struct Meter {
     /// Start of the window, once it is open.
     opened_us: Option<u64>,
@@ -15,10 +16,6 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    pub(super) fn new() -> Self {
-        Self { opened_us: None, waited_us: 0, tick_us: 0, wake_lag: Latencies::default() }
-    }
-
     pub(super) fn open(&mut self, now_us: u64) {
         if self.opened_us.is_none() {
             self.opened_us = Some(now_us);

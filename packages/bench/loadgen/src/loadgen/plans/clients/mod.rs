@@ -22,7 +22,7 @@ use self::tally::Tally;
 use super::opening;
 use crate::clock::now_us;
 use crate::loadgen::batch::text_frame;
-use crate::loadgen::connection::{GroupId, NO_PLAYER};
+use crate::loadgen::connection::NO_PLAYER;
 use crate::loadgen::connections::{Connections, Event, EventKind};
 use crate::loadgen::figures::{Figure, Figures};
 use crate::loadgen::jobs::{Job, Step};
@@ -56,7 +56,6 @@ pub(crate) struct Clients {
     /// By place among the backends.
     openings: Vec<Arc<Opening>>,
     clients: Vec<Client>,
-    /// Number of the first client.
     first_client: u32,
     stage: Stage,
     deadline_us: u64,
@@ -98,7 +97,7 @@ impl Clients {
             failure: None,
             is_sending_done: false,
             reads_since_look: 0,
-            meter: Meter::new(),
+            meter: Meter::default(),
             setup,
         }
     }
@@ -111,7 +110,7 @@ impl Clients {
             self.connecting_count += 1;
             let backend = self.clients[place].backend;
             let address = self.setup.addresses[backend];
-            let route = Route { address, source: None, group: GroupId::default(), player: place as u32 };
+            let route = Route::of_player(address, place as u32);
             match connections.start(&self.openings[backend], route, now_us()) {
                 Ok(slot) => self.clients[place].slot = Some(slot),
                 Err(reason) => self.on_end(place, &reason),
@@ -132,7 +131,6 @@ impl Clients {
         Step::Wait(Some(self.deadline_us))
     }
 
-    /// When the next message is due.
     fn next_due_us(&self) -> u64 {
         let Some(window) = self.window else { return u64::MAX };
         let due_us = window.start_us + self.schedule.next_at_us(&self.setup.plan);

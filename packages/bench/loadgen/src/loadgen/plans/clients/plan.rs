@@ -142,7 +142,6 @@ impl Publisher {
     }
 }
 
-/// One send of the schedule.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct ScheduledSend {
     pub(super) client: u32,

@@ -6,7 +6,6 @@ use super::verify::{Receipt, Session};
 use crate::clock::now_us;
 use crate::digits;
 use crate::loadgen::batch::text_frame;
-use crate::loadgen::connection::GroupId;
 use crate::loadgen::connections::Connections;
 use crate::loadgen::opening::Route;
 use crate::loadgen::plans::incoming::{Answer, Incoming, Place, payload, stamp};
@@ -55,7 +54,7 @@ impl Users {
 
     fn connect(&mut self, user: UserId, now_us: u64, connections: &mut Connections) {
         self.wait_for(user, Phase::Connecting, now_us);
-        let route = Route { address: self.address, source: None, group: GroupId::default(), player: user.0 };
+        let route = Route::of_player(self.address, user.0);
         match connections.start(&self.opening, route, now_us) {
             Ok(slot) => {
                 self.metrics.counts.sessions += 1;
@@ -254,7 +253,6 @@ impl Users {
         self.timers.set(user, now_us + LEAVING_US);
     }
 
-    /// The server has ended the connection.
     pub(super) fn on_end(&mut self, user: UserId, reason: &str, connections: &mut Connections) {
         match self.user(user).phase {
             Phase::Leaving => self.end_iteration(user, connections),

@@ -59,7 +59,7 @@ impl Users {
         Ok(Self {
             address,
             opening: Arc::new(opening(address, &plan.path)?),
-            users: (0..user_count).map(|_| User::new()).collect(),
+            users: (0..user_count).map(|_| User::default()).collect(),
             timers: Timers::with_users(user_count),
             chance: Chance::new(plan.seed),
             metrics: Metrics::default(),

@@ -22,9 +22,10 @@ impl UserId {
 }
 
 /// The step that a user is in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Not started, or finished.
+    #[default]
     Away,
     /// Before it connects.
     Pausing,
@@ -43,6 +44,7 @@ pub(super) enum Phase {
     Leaving,
 }
 
+#[derive(Default)]
 pub(super) struct User {
     pub(super) phase: Phase,
     pub(super) slot: Option<Slot>,
@@ -58,21 +60,6 @@ pub(super) struct User {
     pub(super) next_page: Vec<u8>,
     /// Exists from the answer to the listen on.
     pub(super) session: Option<Box<Session>>,
-}
-
-impl User {
-    pub(super) fn new() -> Self {
-        Self {
-            phase: Phase::Away,
-            slot: None,
-            began_us: 0,
-            asked_us: 0,
-            round: 0,
-            replay_left: 0,
-            next_page: Vec::new(),
-            session: None,
-        }
-    }
 }
 
 /// One timer per user: setting it again replaces it.
@@ -97,7 +84,6 @@ impl Timers {
         self.due_us[user.index()] = 0;
     }
 
-    /// When the next one is due.
     pub(super) fn next_us(&mut self) -> Option<u64> {
         while let Some(Reverse((due_us, user))) = self.heap.peek() {
             if self.due_us[*user as usize] == *due_us {

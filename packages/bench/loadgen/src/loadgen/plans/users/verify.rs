@@ -89,9 +89,7 @@ pub(super) struct Faults {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Verdict {
-    /// Sessions that were checked.
     pub(super) sessions: u64,
-    /// The live messages.
     pub(super) live: Faults,
     /// Iterations that got a history.
     pub(super) histories: u64,
