@@ -98,6 +98,13 @@ export default {
       to: { pathNot: '^packages/client/src/protocol/' },
     },
     {
+      name: 'the-client-imports-no-barrel',
+      comment: 'Bundlers put a module that two chunks may reach through it into the code that every page loads.',
+      severity: 'error',
+      from: { path: '^packages/client/src/', pathNot: TESTS },
+      to: { path: '^packages/client/src/protocol/index\\.ts$' },
+    },
+    {
       name: 'client-has-no-dependencies',
       comment: 'The client runs in browsers and has zero dependencies.',
       severity: 'error',

@@ -3,7 +3,8 @@ import type { ClientError } from './events/events.js'
 import type { Replays } from './listening/replays.js'
 import type { Requests } from './listening/requests.js'
 import type { ResolvedOptions } from './options.js'
-import type { RawMessage, WebMQError } from './protocol/index.js'
+import type { WebMQError } from './protocol/errors.js'
+import type { RawMessage } from './protocol/raw-message.js'
 import type { Message } from './types.js'
 
 /**

@@ -1,5 +1,5 @@
 import type { ClientOptions, WebSocketConstructor } from './client-options.js'
-import { WebMQError } from './protocol/index.js'
+import { WebMQError } from './protocol/errors.js'
 
 /** Options with every default filled in. */
 export type ResolvedOptions = ReturnType<typeof resolveOptions>

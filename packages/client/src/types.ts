@@ -1,7 +1,9 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { WhenOffline } from './client-options.js'
 import type { Gap } from './events/events.js'
-import type { GapReason, ListenOverflow, MessageMeta, WebMQError } from './protocol/index.js'
+import type { WebMQError } from './protocol/errors.js'
+import type { GapReason, ListenOverflow } from './protocol/messages.js'
+import type { MessageMeta } from './protocol/meta.js'
 
 /**
  * A message as a handler gets it. All handlers of the client share one object: treat it as read-only.

@@ -3,7 +3,7 @@ import type { Gap } from '../events/events.js'
 import type { Backlog, Receiver, Receiving } from '../listening/receiver.js'
 import { Wrapper } from '../listening/wrapper.js'
 import { invalid } from '../options.js'
-import type { WebMQError } from '../protocol/index.js'
+import type { WebMQError } from '../protocol/errors.js'
 import type { Message } from '../types.js'
 
 /** Default of `maxMessages`. */

@@ -1,17 +1,11 @@
 import type { WebSocketConstructor, WebSocketLike } from '../client-options.js'
 import type { ConnectedInfo } from '../events/events.js'
-import {
-  type CoreMessage,
-  closeCodeOf,
-  decodeCoreMessage,
-  encodeAuth,
-  errorOfCloseCode,
-  type RawMessage,
-  type ServerMessage,
-  SUBPROTOCOL,
-  WebMQError,
-  type Welcome,
-} from '../protocol/index.js'
+import { type CoreMessage, decodeCoreMessage } from '../protocol/decode-server.js'
+import { encodeAuth } from '../protocol/encode-client.js'
+import { closeCodeOf, errorOfCloseCode, WebMQError } from '../protocol/errors.js'
+import { SUBPROTOCOL } from '../protocol/limits.js'
+import type { ServerMessage, Welcome } from '../protocol/messages.js'
+import type { RawMessage } from '../protocol/raw-message.js'
 import { Heartbeat } from './heartbeat.js'
 import type { Frame } from './sender.js'
 import { errorOfServer } from './server-error.js'

@@ -1,4 +1,5 @@
-import { type ErrorCode, type ServerMessage, WebMQError } from '../protocol/index.js'
+import { type ErrorCode, WebMQError } from '../protocol/errors.js'
+import type { ServerMessage } from '../protocol/messages.js'
 
 type ErrorMessage = Extract<ServerMessage, { verb: 'error' }>
 

@@ -1,5 +1,5 @@
 import type { TokenCause, TokenSource } from '../client-options.js'
-import { WebMQError } from '../protocol/index.js'
+import { WebMQError } from '../protocol/errors.js'
 
 /** Visible ASCII, at most so many characters [P-5.2]. A page, an object or a text in JSON is an answer, not a token. */
 const TOKEN = /^(?![<{["])[!-~]{1,8192}$/

@@ -1,4 +1,4 @@
-import { matches } from '../protocol/index.js'
+import { matches } from '../protocol/matching.js'
 import { headOf, sizeOf } from './head.js'
 import type { Frame } from './watched-socket.js'
 

@@ -1,4 +1,5 @@
-import type { ErrorCode, GapReason, SessionLimits, WebMQError } from '../protocol/index.js'
+import type { ErrorCode, WebMQError } from '../protocol/errors.js'
+import type { GapReason, SessionLimits } from '../protocol/messages.js'
 
 /**
  * `idle`: not used yet. `connecting`: the first attempt. `connected`: authenticated and live. `reconnecting`: waiting

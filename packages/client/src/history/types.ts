@@ -1,4 +1,4 @@
-import type { GapReason } from '../protocol/index.js'
+import type { GapReason } from '../protocol/messages.js'
 import type { Message } from '../types.js'
 
 /** Options of `history`. */

@@ -4,7 +4,7 @@ import { type Schedule, scheduleOf } from '../events/schedule.js'
 import type { Backlog, Receiver, Receiving } from '../listening/receiver.js'
 import { Wrapper } from '../listening/wrapper.js'
 import { invalid } from '../options.js'
-import type { WebMQError } from '../protocol/index.js'
+import type { WebMQError } from '../protocol/errors.js'
 import type { ListenOptions, Message } from '../types.js'
 
 /** Default of `maxKeys`. */

@@ -1,5 +1,6 @@
 import { invalid } from '../options.js'
-import { isPosition, WebMQError } from '../protocol/index.js'
+import { WebMQError } from '../protocol/errors.js'
+import { isPosition } from '../protocol/fields.js'
 import type { Start } from './requests.js'
 
 const UNITS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }

@@ -1,6 +1,7 @@
 import type { BackoffOptions } from '../connection/backoff.js'
 import type { Gap } from '../events/events.js'
-import type { GapReason, WebMQError } from '../protocol/index.js'
+import type { WebMQError } from '../protocol/errors.js'
+import type { GapReason } from '../protocol/messages.js'
 import type { ListenOptions, Message, MessageHandler, Subscription } from '../types.js'
 
 /**

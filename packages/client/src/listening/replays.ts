@@ -1,4 +1,4 @@
-import type { ServerMessage } from '../protocol/index.js'
+import type { ServerMessage } from '../protocol/messages.js'
 import type { Message } from '../types.js'
 
 /** Receiver of messages from the log. */

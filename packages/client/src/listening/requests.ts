@@ -1,6 +1,7 @@
 import type { Frame, Sender } from '../connection/sender.js'
 import { errorOfServer } from '../connection/server-error.js'
-import { type ServerMessage, WebMQError } from '../protocol/index.js'
+import { WebMQError } from '../protocol/errors.js'
+import type { ServerMessage } from '../protocol/messages.js'
 
 type From<V extends ServerMessage['verb']> = Extract<ServerMessage, { verb: V }>
 

@@ -1,6 +1,6 @@
 import { callSafely } from '../events/call-safely.js'
 import type { Gap } from '../events/events.js'
-import type { WebMQError } from '../protocol/index.js'
+import type { WebMQError } from '../protocol/errors.js'
 import type { ListenOptions, Message } from '../types.js'
 import { type Backlog, type Receiver, type ReceiverContext, type Receiving, receiverOf } from './receiver.js'
 

@@ -5,7 +5,7 @@ import { isSeen } from '../listening/position.js'
 import type { Backlog, Receiver, Receiving } from '../listening/receiver.js'
 import { Wrapper } from '../listening/wrapper.js'
 import { invalid } from '../options.js'
-import type { WebMQError } from '../protocol/index.js'
+import type { WebMQError } from '../protocol/errors.js'
 import type { Message } from '../types.js'
 
 /** Default of `bufferMaxMessages`: more than the 10,000 messages that a server replays by default. */

@@ -1,4 +1,4 @@
-import { WebMQError } from '../protocol/index.js'
+import { WebMQError } from '../protocol/errors.js'
 import type { OutboxMessage, OutboxStore, StoredMessage, StoreLimits } from './store.js'
 
 const MESSAGES = 'messages'

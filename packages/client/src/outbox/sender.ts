@@ -1,5 +1,5 @@
 import { backoffMs } from '../connection/backoff.js'
-import { type ErrorCode, WebMQError } from '../protocol/index.js'
+import { type ErrorCode, WebMQError } from '../protocol/errors.js'
 import type { PublishResult } from '../types.js'
 import type { OutboxStore, StoredMessage } from './store.js'
 

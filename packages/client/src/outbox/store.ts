@@ -1,4 +1,4 @@
-import type { WirePayload } from '../protocol/index.js'
+import type { WirePayload } from '../protocol/messages.js'
 
 /** A message that waits in the outbox. */
 export interface OutboxMessage {

@@ -1,4 +1,4 @@
-import type { WebMQError } from '../protocol/index.js'
+import type { WebMQError } from '../protocol/errors.js'
 import type { KnownKey, Payload, Topics } from '../topics.js'
 import type { PublishResult } from '../types.js'
 

@@ -1,6 +1,6 @@
 import type { WebMQClient } from '../client.js'
 import { ofClient, partOf } from '../of-client.js'
-import { validateKey } from '../protocol/index.js'
+import { validateKey } from '../protocol/keys.js'
 import { LivePresence } from './live-presence.js'
 import { Rooms } from './rooms.js'
 import type { Presence } from './types.js'

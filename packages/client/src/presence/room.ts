@@ -1,7 +1,9 @@
 import type { ClientCore } from '../client-part.js'
 import { backoffMs } from '../connection/backoff.js'
 import type { Reply } from '../listening/requests.js'
-import { encodePresence, type PresenceOp, type ServerMessage, WebMQError } from '../protocol/index.js'
+import { encodePresence } from '../protocol/encode-client.js'
+import { WebMQError } from '../protocol/errors.js'
+import type { PresenceOp, ServerMessage } from '../protocol/messages.js'
 import { differenceOf, type PresenceEvent } from './difference.js'
 import type { Member } from './types.js'
 

@@ -1,5 +1,7 @@
 import type { ClientCore, ClientPart } from '../client-part.js'
-import { decodePresence, type RawMessage, WebMQError } from '../protocol/index.js'
+import { decodePresence } from '../protocol/decode-server.js'
+import { WebMQError } from '../protocol/errors.js'
+import type { RawMessage } from '../protocol/raw-message.js'
 import { randomName } from '../publishing/random-name.js'
 import { Room } from './room.js'
 

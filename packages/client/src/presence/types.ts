@@ -1,5 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import type { WebMQError } from '../protocol/index.js'
+import type { WebMQError } from '../protocol/errors.js'
 
 /** A present member. */
 export interface Member<D = unknown> {

@@ -1,5 +1,7 @@
 import type { Codec } from '../client-options.js'
-import { encodeJson, WebMQError, type WirePayload } from '../protocol/index.js'
+import { encodeJson } from '../protocol/encode-json.js'
+import { WebMQError } from '../protocol/errors.js'
+import type { WirePayload } from '../protocol/messages.js'
 
 /** Published in place of a payload: the message has none. In a state topic it removes the key. */
 export const REMOVAL = Symbol('removal')

@@ -4,16 +4,11 @@ import { nowMs } from '../connection/clock.js'
 import type { Frame, Sender } from '../connection/sender.js'
 import { errorOfServer } from '../connection/server-error.js'
 import { invalid, MAX_TIMER_MS, type ResolvedOptions } from '../options.js'
-import {
-  type ErrorCode,
-  encodePublish,
-  isMessageId,
-  type ServerMessage,
-  type SessionLimits,
-  validateKey,
-  WebMQError,
-  type WirePayload,
-} from '../protocol/index.js'
+import { encodePublish } from '../protocol/encode-client.js'
+import { type ErrorCode, WebMQError } from '../protocol/errors.js'
+import { isMessageId } from '../protocol/fields.js'
+import { validateKey } from '../protocol/keys.js'
+import type { ServerMessage, SessionLimits, WirePayload } from '../protocol/messages.js'
 import type { PublishOptions, PublishResult } from '../types.js'
 import { encodePayload, wireBytes } from './payload.js'
 import { randomName } from './random-name.js'

@@ -1,18 +1,11 @@
 import type { ClientCore, ClientPart } from '../client-part.js'
 import { invalid } from '../options.js'
-import {
-  decodeEnded,
-  decodeReply,
-  decodeTask,
-  type ErrorCode,
-  encodeRequest,
-  isGroup,
-  type RawMessage,
-  type ServerMessage,
-  validateKey,
-  validatePattern,
-  WebMQError,
-} from '../protocol/index.js'
+import { type ErrorCode, WebMQError } from '../protocol/errors.js'
+import { isGroup } from '../protocol/fields.js'
+import { validateKey, validatePattern } from '../protocol/keys.js'
+import type { ServerMessage } from '../protocol/messages.js'
+import type { RawMessage } from '../protocol/raw-message.js'
+import { decodeEnded, decodeReply, decodeTask, encodeRequest } from '../protocol/tasks.js'
 import { decodePayload, encodePayload } from '../publishing/payload.js'
 import { type Handler, JoinedGroup, LiveMembership } from './joined-group.js'
 import type { RequestOptions } from './types.js'

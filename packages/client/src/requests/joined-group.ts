@@ -1,14 +1,10 @@
 import type { ClientCore } from '../client-part.js'
 import { backoffMs } from '../connection/backoff.js'
 import { callSafely } from '../events/call-safely.js'
-import {
-  encodeListen,
-  encodeReply,
-  encodeUnlisten,
-  membership,
-  type ServerMessage,
-  WebMQError,
-} from '../protocol/index.js'
+import { encodeListen, encodeUnlisten } from '../protocol/encode-client.js'
+import { WebMQError } from '../protocol/errors.js'
+import type { ServerMessage } from '../protocol/messages.js'
+import { encodeReply, membership } from '../protocol/tasks.js'
 import { decodePayload, encodePayload } from '../publishing/payload.js'
 import type { Membership } from './types.js'
 

@@ -1,6 +1,6 @@
 import type { Positions, Resume, ResumeContext } from '../client-options.js'
 import { isSeen } from '../listening/position.js'
-import { isPosition } from '../protocol/index.js'
+import { isPosition } from '../protocol/fields.js'
 
 /** Positions are written at most this often, and when the page goes away. */
 const WRITE_INTERVAL_MS = 1_000

@@ -1,5 +1,5 @@
 import { invalid } from '../options.js'
-import { WebMQError } from '../protocol/index.js'
+import { WebMQError } from '../protocol/errors.js'
 import type { StandardIssue, StandardSchema } from '../standard-schema.js'
 import { Topic } from './topic.js'
 

@@ -1,4 +1,5 @@
-import { validatePattern, WebMQError } from '../protocol/index.js'
+import { WebMQError } from '../protocol/errors.js'
+import { validatePattern } from '../protocol/keys.js'
 import type { StandardSchema } from '../standard-schema.js'
 
 /** A word with a name: `{room}` is one word, `{#path}` any number of words. */

@@ -1,4 +1,4 @@
-import { type ErrorCode, WebMQError } from '../protocol/index.js'
+import { type ErrorCode, WebMQError } from '../protocol/errors.js'
 
 /** What went wrong with a request: the error of the server, or that there was none. */
 export class HttpError extends Error {

@@ -1,16 +1,11 @@
 import type { WebSocketLike } from '../client-options.js'
-import {
-  type ClientMessage,
-  closeCodeOf,
-  decodeClientMessage,
-  encodeMessageFrame,
-  encodeMeta,
-  encodeServerMessage,
-  parseOffset,
-  type TextServerMessage,
-  WebMQError,
-  type Welcome,
-} from '../protocol/index.js'
+import { decodeClientMessage } from '../protocol/decode-client.js'
+import { encodeMessageFrame } from '../protocol/encode-message.js'
+import { encodeServerMessage, type TextServerMessage } from '../protocol/encode-server.js'
+import { closeCodeOf, WebMQError } from '../protocol/errors.js'
+import type { ClientMessage, Welcome } from '../protocol/messages.js'
+import { encodeMeta } from '../protocol/meta.js'
+import { parseOffset } from '../protocol/offset.js'
 import { besideWebSocket, HttpError, request } from './http.js'
 import { type StreamAnswer, type StreamListen, StreamListens, type StreamMessage } from './stream-listens.js'
 

@@ -1,5 +1,8 @@
 import { errorOfServer } from '../connection/server-error.js'
-import { type GapReason, type MessageMeta, matches, parseOffset } from '../protocol/index.js'
+import { matches } from '../protocol/matching.js'
+import type { GapReason } from '../protocol/messages.js'
+import type { MessageMeta } from '../protocol/meta.js'
+import { parseOffset } from '../protocol/offset.js'
 import { readEvents, type StreamEvent } from './events.js'
 import { besideWebSocket, HttpError, request } from './http.js'
 

@@ -3,7 +3,7 @@ import { callSafely } from '../events/call-safely.js'
 import { type Schedule, scheduleOf } from '../events/schedule.js'
 import type { Receiver, ReceiverContext } from '../listening/receiver.js'
 import { invalid } from '../options.js'
-import { WebMQError } from '../protocol/index.js'
+import { WebMQError } from '../protocol/errors.js'
 import type { Message, Subscription } from '../types.js'
 import type { StateChanges, StateOptions, StateSnapshot, StateStore } from './types.js'
 

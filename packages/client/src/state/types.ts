@@ -1,4 +1,4 @@
-import type { WebMQError } from '../protocol/index.js'
+import type { WebMQError } from '../protocol/errors.js'
 
 /** Options of `state`. */
 export interface StateOptions {

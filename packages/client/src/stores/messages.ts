@@ -1,6 +1,6 @@
 import type { Awaitable } from '../client-options.js'
 import { history } from '../history/index.js'
-import { matches } from '../protocol/index.js'
+import { matches } from '../protocol/matching.js'
 import type { Message } from '../types.js'
 import { clientOf, type GivenClient, scopeOf } from './client.js'
 import { type Follower, Following } from './follow.js'

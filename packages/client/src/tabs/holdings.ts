@@ -1,4 +1,4 @@
-import { matches } from '../protocol/index.js'
+import { matches } from '../protocol/matching.js'
 import type { Session } from './session.js'
 
 /** Limit of cached keys. Limits memory when keys contain ids. */

@@ -1,5 +1,5 @@
 import type { WebSocketConstructor, WebSocketLike } from '../client-options.js'
-import { SUBPROTOCOL } from '../protocol/index.js'
+import { SUBPROTOCOL } from '../protocol/limits.js'
 import { Echoes } from './echoes.js'
 import { bodyOf, type Frame, fieldsOf, withFields, withId } from './frame.js'
 import { Holdings, holdingOf, nameOfListen, nameOfPresence } from './holdings.js'

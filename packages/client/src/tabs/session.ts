@@ -1,4 +1,4 @@
-import { type ErrorCode, WebMQError } from '../protocol/index.js'
+import { type ErrorCode, WebMQError } from '../protocol/errors.js'
 import { bytesOf, type Frame } from './frame.js'
 import type { Port } from './port.js'
 

@@ -1,5 +1,8 @@
 import { withPayload } from '../protocol/encode-field.js'
-import { ERRORS, type ErrorCode, encodeReply, matches, taskHeader, type WirePayload } from '../protocol/index.js'
+import { ERRORS, type ErrorCode } from '../protocol/errors.js'
+import { matches } from '../protocol/matching.js'
+import type { WirePayload } from '../protocol/messages.js'
+import { encodeReply, taskHeader } from '../protocol/tasks.js'
 
 /** A connection, as a member of queue groups. */
 export interface TestMember {

@@ -1,11 +1,7 @@
-import {
-  formatOffset,
-  type GapReason,
-  type MessageMeta,
-  matches,
-  parseOffset,
-  type WirePayload,
-} from '../protocol/index.js'
+import { matches } from '../protocol/matching.js'
+import type { GapReason, WirePayload } from '../protocol/messages.js'
+import type { MessageMeta } from '../protocol/meta.js'
+import { formatOffset, parseOffset } from '../protocol/offset.js'
 
 /** A message that the test server sends to connections. */
 export interface SentMessage {

@@ -1,4 +1,4 @@
-import type { PresenceMember } from '../protocol/index.js'
+import type { PresenceMember } from '../protocol/messages.js'
 
 /** Receiver of changes at a key. */
 export interface TestWatcher {

@@ -1,12 +1,7 @@
 import type { WebSocketConstructor } from '../client-options.js'
-import {
-  type ClientMessage,
-  contains,
-  type ErrorCode,
-  type GapReason,
-  type SessionLimits,
-  type WirePayload,
-} from '../protocol/index.js'
+import { contains } from '../protocol/containment.js'
+import type { ErrorCode } from '../protocol/errors.js'
+import type { ClientMessage, GapReason, SessionLimits, WirePayload } from '../protocol/messages.js'
 import { TestGroups } from './test-groups.js'
 import { TestLog } from './test-log.js'
 import { TestPresence } from './test-presence.js'

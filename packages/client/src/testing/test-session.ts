@@ -1,17 +1,10 @@
-import {
-  type ClientMessage,
-  type ClientVerb,
-  decodeClientMessage,
-  ERRORS,
-  type ErrorCode,
-  encodeMessageFrame,
-  encodeMeta,
-  encodeServerMessage,
-  matches,
-  type TextServerMessage,
-  WebMQError,
-  type WirePayload,
-} from '../protocol/index.js'
+import { decodeClientMessage } from '../protocol/decode-client.js'
+import { encodeMessageFrame } from '../protocol/encode-message.js'
+import { encodeServerMessage, type TextServerMessage } from '../protocol/encode-server.js'
+import { ERRORS, type ErrorCode, WebMQError } from '../protocol/errors.js'
+import { matches } from '../protocol/matching.js'
+import type { ClientMessage, ClientVerb, WirePayload } from '../protocol/messages.js'
+import { encodeMeta } from '../protocol/meta.js'
 import type { TestGroups, TestMember } from './test-groups.js'
 import type { Replayed, SentMessage, TestLog } from './test-log.js'
 import type { TestPresence, TestWatcher } from './test-presence.js'

@@ -1,5 +1,5 @@
 import type { WebMQClient } from '../client.js'
-import { WebMQError } from '../protocol/index.js'
+import { WebMQError } from '../protocol/errors.js'
 import type { PublishOptions } from '../types.js'
 import { decodeChunk, encodeFrame, type Frame, type Joiner, type Kind } from './frames.js'
 

@@ -6,7 +6,7 @@ import {
 } from 'y-protocols/awareness'
 import type { WebMQClient } from '../client.js'
 import { type Member, type Presence, presence } from '../presence/index.js'
-import { WebMQError } from '../protocol/index.js'
+import { WebMQError } from '../protocol/errors.js'
 import { fromBase64, toBase64 } from './base64.js'
 
 /** Changes of so much time are one message. */

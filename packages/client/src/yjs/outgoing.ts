@@ -1,6 +1,6 @@
 import * as Y from 'yjs'
 import { backoffMs } from '../connection/backoff.js'
-import { WebMQError } from '../protocol/index.js'
+import { WebMQError } from '../protocol/errors.js'
 
 /** Updates of so much time are merged to one message: that of a frame on screen. */
 const MERGE_MS = 16

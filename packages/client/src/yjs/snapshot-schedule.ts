@@ -1,5 +1,5 @@
 import { backoffMs } from '../connection/backoff.js'
-import { WebMQError } from '../protocol/index.js'
+import { WebMQError } from '../protocol/errors.js'
 
 /** A snapshot that was refused is tried again at least so often. */
 const MAX_RETRY_MS = 300_000

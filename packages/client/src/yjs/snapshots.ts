@@ -1,6 +1,6 @@
 import type { WebMQClient } from '../client.js'
 import { isSeen } from '../listening/position.js'
-import { WebMQError } from '../protocol/index.js'
+import { WebMQError } from '../protocol/errors.js'
 import { type StateStore, state } from '../state/index.js'
 import type { Channel } from './channel.js'
 import { Joiner, MAX_CHUNKS } from './frames.js'
