@@ -17,7 +17,7 @@ const FLOORS = {
     ['base'],
   ],
   client: [
-    ['schema'],
+    ['development', 'schema'],
     ['index', 'testing'],
     ['react', 'svelte', 'vue'],
     ['stores', 'yjs'],
@@ -34,7 +34,7 @@ const FLOORS = {
         'requests',
         'resume',
       ],
-      ...['state', 'tabs'],
+      ...['sse', 'state', 'tabs'],
     ],
     ['of-client'],
     ['default-instance'],
@@ -45,6 +45,7 @@ const FLOORS = {
     ['connection', 'types'],
     ['events', 'msgpack'],
     ['options'],
+    ['checks'],
     ['client-options', 'protocol', 'standard-schema'],
   ],
   bench: [

@@ -35,7 +35,7 @@ const COMPUTING = { maxWorkers: Math.max(2, availableParallelism() - 1), sequenc
 /** The files of a worker share their modules, which saves half of the CPU time of unit tests. */
 const UNITS = { include: ['src/**/*.test.ts'] }
 /** It tests what a page does once. */
-const ALONE = 'src/connection/refusal.test.ts'
+const ALONE = 'src/development/refusals.test.ts'
 /** Tests of a broker. */
 const BROKERS = 'test/brokers/**/*.test.ts'
 /** Tests from outside: with sockets, processes, and in the bench with windows that they wait for. */
@@ -55,7 +55,8 @@ const project = (name: string) => ({
   },
 })
 
-const { test: ofClient } = project('client')
+/** The tests ask for texts. `checks.test.ts` tries a page for production. */
+const ofClient = { ...project('client').test, setupFiles: ['src/development.ts'] }
 const { test: ofServer } = project('server')
 const { test: ofServices } = project('services')
 const { test: ofBench } = project('bench')

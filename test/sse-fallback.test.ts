@@ -3,6 +3,7 @@ import { type AddressInfo, connect as connectTcp, createServer as createTcpServe
 import { expect, it, onTestFinished } from 'vitest'
 import { type ClientOptions, WebMQClient, type WebSocketConstructor } from 'webmq-client'
 import { history } from 'webmq-client/history'
+import { eventStreams } from 'webmq-client/sse'
 import { eventually } from 'webmq-conformance'
 import { createServer } from 'webmq-server'
 import { WebSocket } from 'ws'
@@ -60,8 +61,7 @@ async function startLink(port: number) {
 function connect(url: string, options: Partial<ClientOptions> = {}): WebMQClient {
   const client = new WebMQClient({
     url,
-    transports: ['websocket', 'sse'],
-    WebSocket: Blocked,
+    WebSocket: eventStreams({ WebSocket: Blocked }),
     reconnect: { minMs: 5, maxMs: 20 },
     ...options,
   })
@@ -163,11 +163,13 @@ it('tells a listen that a hook refuses it', async () => {
 
 it('stays with WebSockets where they work, and does not fall back unless it is told to', async () => {
   const { server, url } = await start()
-  const client = connect(url, { WebSocket: WebSocket as unknown as WebSocketConstructor })
+  const client = connect(url, {
+    WebSocket: eventStreams({ WebSocket: WebSocket as unknown as WebSocketConstructor }),
+  })
   await client.connect()
   expect(client.status.limits?.maxWords).toBe(32)
   await history(client, 'log.1')
-  const blocked = connect(url, { transports: ['websocket'], reconnect: { minMs: 1, maxMs: 1, maxAttempts: 5 } })
+  const blocked = connect(url, { WebSocket: Blocked, reconnect: { minMs: 1, maxMs: 1, maxAttempts: 5 } })
   await expect(blocked.connect()).rejects.toMatchObject({ code: 'E_CONNECT_FAILED' })
   expect(server.stats().connectionCount).toBe(1)
 })

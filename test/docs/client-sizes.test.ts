@@ -1,13 +1,17 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { clientSizes } from '../../scripts/lib/client-sizes.mjs'
+import { clientSizes, ownLoadedBytes } from '../../scripts/lib/client-sizes.mjs'
+
+/** What a page may load, whatever its bundler. */
+const MAX_LOADED_BYTES = 11_800
 
 /** A table that changes with each commit would not be read. */
 const MAX_DIFFERENCE_KIB = 0.1
 
+const read = (file: string) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8')
+
 it('docs/client.md has the sizes of all parts', async () => {
-  const text = readFileSync(new URL('../../docs/client.md', import.meta.url), 'utf8')
-  const rows = [...text.matchAll(/^\| \[?`(webmq-client[^`]*)`.* \| ([\d.]+) \|$/gm)]
+  const rows = [...read('docs/client.md').matchAll(/^\| \[?`(webmq-client[^`]*)`.* \| ([\d.]+) \|$/gm)]
   const documented = new Map(rows.map(([, name = '', kib]) => [name, Number(kib)]))
   const sizes = await clientSizes()
   expect([...documented.keys()].toSorted()).toEqual(sizes.map(({ name }) => name).toSorted())
@@ -15,6 +19,17 @@ it('docs/client.md has the sizes of all parts', async () => {
     ({ name, bytes }) => Math.abs(bytes / 1_024 - (documented.get(name) ?? 0)) > MAX_DIFFERENCE_KIB,
   )
   expect(wrong.map(({ name, bytes }) => `${name}: ${(bytes / 1_024).toFixed(1)} KiB`)).toEqual([])
-  const own = Number(/^\| WebMQ \| *\| ([\d.]+) \|$/m.exec(text)?.[1])
-  expect(own).toBe(documented.get('webmq-client'))
+})
+
+it('a page loads no more than its budget, and what the docs say', async () => {
+  const loaded = await ownLoadedBytes()
+  expect(Object.entries(loaded).filter(([, bytes]) => bytes > MAX_LOADED_BYTES)).toEqual([])
+  const cells = /^\| WebMQ \| *\| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|/m.exec(read('docs/client.md'))?.slice(1) ?? []
+  for (const [index, bytes] of Object.values(loaded).entries()) {
+    expect(Math.abs(bytes / 1_024 - Number(cells[index]))).toBeLessThanOrEqual(MAX_DIFFERENCE_KIB)
+  }
+  const readme = read('README.md')
+  for (const place of [`client-${cells[0]}%20KiB`, `of ${cells[0]} KiB gzip`, `| ${cells[0]} KiB |`]) {
+    expect(readme).toContain(place)
+  }
 })

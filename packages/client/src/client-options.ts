@@ -120,13 +120,8 @@ export interface ClientOptions {
   readonly heartbeatTimeoutMs?: number
   /** Time without a connection until the event `lost`; default 5,000. */
   readonly lostAfterMs?: number
-  /**
-   * How to connect, the first one first; default `['websocket']`. With `sse`, the client uses event streams and `POST` where
-   * WebSockets fail but HTTP does not. Presence, history and `echo: false` are then refused with `E_UNSUPPORTED`.
-   */
-  readonly transports?: readonly ['websocket'] | readonly ['websocket', 'sse'] | readonly ['sse']
   /** Default: the runtime's own. Node 20 has none: `import { WebSocket } from 'ws'`. */
-  readonly WebSocket?: WebSocketConstructor
+  readonly WebSocket?: WebSocketConstructor | undefined
   /** A number in [0, 1) to spread reconnects; default `Math.random`. */
   readonly random?: () => number
 }

@@ -1,3 +1,4 @@
+import { checks } from './checks.js'
 import type { ClientOptions, WebSocketConstructor } from './client-options.js'
 import { WebMQError } from './protocol/errors.js'
 
@@ -8,7 +9,7 @@ export type ResolvedOptions = ReturnType<typeof resolveOptions>
 export const MAX_TIMER_MS = 2 ** 31 - 1
 
 /** Options that are numbers of at least 0, with their defaults. */
-const DEFAULTS = {
+export const NUMBERS = {
   minMs: 500,
   maxMs: 20_000,
   maxAttempts: Infinity,
@@ -23,19 +24,14 @@ const DEFAULTS = {
 
 /**
  * Fills in the defaults.
- * @throws {WebMQError} `E_OPTION_INVALID`, naming the option.
+ * @throws {WebMQError} `E_OPTION_INVALID`, naming the option, with {@link checks}.
  */
 export function resolveOptions(options: ClientOptions) {
-  const { url, whenOffline = 'queue', random = Math.random } = options
-  const given: Partial<typeof DEFAULTS> = { ...options, ...options.reconnect, ...options.offlineQueue }
-  const numbers = { ...DEFAULTS }
-  for (const name of Object.keys(DEFAULTS) as (keyof typeof DEFAULTS)[]) {
-    const value = given[name] ?? DEFAULTS[name]
-    if (!(value >= 0)) throw invalid(name)
-    numbers[name] = value
-  }
-  // A server that renders the page has no location: a relative URL waits for the first connection.
-  if (typeof url !== 'function') webSocketUrl(url, globalThis.location?.href ?? 'http://localhost')
+  checks.options?.(options)
+  const { whenOffline = 'queue', random = Math.random } = options
+  const given: Partial<typeof NUMBERS> = { ...options, ...options.reconnect, ...options.offlineQueue }
+  const numbers = { ...NUMBERS }
+  for (const name of Object.keys(NUMBERS) as (keyof typeof NUMBERS)[]) numbers[name] = given[name] ?? NUMBERS[name]
   return { ...options, ...numbers, whenOffline, random }
 }
 

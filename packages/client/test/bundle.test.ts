@@ -1,20 +1,12 @@
 import { build } from 'esbuild'
 import { expect, it } from 'vitest'
 
-/** Modules that are loaded when they are needed, and import nothing. `.size-limit.mjs` has their budgets. */
-const LATER = ['refusal', 'token-defect']
+/** A page for production has this entry, and one in development the other. */
+const ENTRIES = ['index', 'development']
 
-interface Bundled {
-  readonly entry: Uint8Array
-  /** Files that the entry loads when it needs them, by name. */
-  readonly later: ReadonlyMap<string, Uint8Array>
-  /** Files that the entry imports before it runs. */
-  readonly imports: readonly string[]
-}
-
-async function bundle(): Promise<Bundled> {
+async function bundle(entry: string) {
   const { outputFiles, metafile } = await build({
-    entryPoints: [new URL('../src/index.ts', import.meta.url).pathname],
+    entryPoints: [new URL(`../src/${entry}.ts`, import.meta.url).pathname],
     bundle: true,
     splitting: true,
     minify: true,
@@ -22,33 +14,29 @@ async function bundle(): Promise<Bundled> {
     platform: 'neutral',
     target: 'es2022',
     write: false,
-    // Loaded where WebSockets fail; it shares the protocol with the entry.
-    external: ['../sse/fallback.js'],
     metafile: true,
     outdir: '/bundle',
-    chunkNames: '[name]',
   })
-  const contents = new Map(
-    outputFiles.map(({ path, contents }) => [/(\w[\w-]*)\.js$/.exec(path)?.[1] ?? path, contents]),
-  )
-  const entry = contents.get('index')
-  if (!entry) throw new Error('esbuild made no entry')
-  contents.delete('index')
-  const imports = Object.values(metafile.outputs).flatMap((output) =>
-    output.imports.filter(({ kind }) => kind === 'import-statement').map(({ path }) => path),
-  )
-  return { entry, later: contents, imports }
+  const imports = Object.values(metafile.outputs).flatMap((output) => output.imports.map(({ path }) => path))
+  return { codes: outputFiles.map(({ text }) => text), imports }
 }
 
-it('loads only explanations later', async () => {
-  const { later } = await bundle()
-  expect([...later.keys()].toSorted()).toEqual(LATER)
+it.each(ENTRIES)('is one file, uses no Node API, and imports nothing, also not later: %s', async (entry) => {
+  const { codes, imports } = await bundle(entry)
+  expect(codes).toHaveLength(1)
+  expect(codes[0]).not.toMatch(/\b(Buffer|process|require|__dirname|setImmediate)\b/)
+  expect(imports).toEqual([])
 })
 
-it('uses no Node API, and imports nothing', async () => {
-  const { entry, later, imports } = await bundle()
-  for (const file of [entry, ...later.values()]) {
-    expect(new TextDecoder().decode(file)).not.toMatch(/\b(Buffer|process|require|__dirname|setImmediate)\b/)
+it('has explanations in development alone', async () => {
+  const [[production], [development]] = await Promise.all(ENTRIES.map(async (entry) => (await bundle(entry)).codes))
+  for (const text of [
+    'misplaced wildcard',
+    'contains itself',
+    'is the server running?',
+    'protocol message is malformed',
+  ]) {
+    expect(development).toContain(text)
+    expect(production).not.toContain(text)
   }
-  expect(imports).toEqual([])
 })

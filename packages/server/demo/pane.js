@@ -1,4 +1,4 @@
-import { WebMQClient } from './client/index.js'
+import { WebMQClient } from './client/development.js'
 import { createFeed } from './feed.js'
 import { createPublisher } from './publisher.js'
 import { createRatePlot } from './rate-plot.js'

@@ -117,7 +117,8 @@ export class Connection {
 
   /** Ends the connection with an error and its close code. */
   fail(error: WebMQError): void {
-    this.close({ code: closeCodeOf(error.code) ?? ABNORMAL_CLOSURE, reason: error.message, error })
+    const isRefused = error.code === 'E_CONNECT_FAILED'
+    this.close({ code: closeCodeOf(error.code) ?? ABNORMAL_CLOSURE, reason: error.message, error, isRefused })
   }
 
   #end({ code, retryAfterMs }: Pick<Closure, 'code' | 'retryAfterMs'>, reason: string): void {

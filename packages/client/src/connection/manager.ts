@@ -1,3 +1,4 @@
+import { checks } from '../checks.js'
 import type { TokenCause } from '../client-options.js'
 import type { ClientStatus, ConnectedInfo, State, StateChange } from '../events/events.js'
 import { MAX_TIMER_MS, type ResolvedOptions, socketClassOf, webSocketUrl } from '../options.js'
@@ -48,10 +49,7 @@ export class ConnectionManager {
   #cause: TokenCause = 'initial'
   #limits: ClientStatus['limits']
   #lastError: ClientStatus['lastError']
-  /** Ends the search for the reason of a refused upgrade. */
-  #search = new AbortController()
-  /** The reason of the refused upgrades, if one was found. */
-  #found: string | undefined
+  readonly #refusals = checks.refusals?.((error) => this.#remember(error))
   readonly #renewal = new Renewal()
 
   constructor(options: ResolvedOptions, context: ConnectionManagerContext) {
@@ -109,7 +107,7 @@ export class ConnectionManager {
     this.#last = { ...(closure && { ...describe(closure), terminal: true }), state: 'closed', previous: this.state }
     this.#unwatch?.()
     this.#end()
-    this.#search.abort()
+    this.#refusals?.end()
     this.#connection?.close({ code: 1000, error: new WebMQError('E_CLOSED') })
     this.#renewal.settle(this.closedError())
     // Last: the app may open the client again.
@@ -156,9 +154,7 @@ export class ConnectionManager {
   async #open(signal: AbortSignal): Promise<void> {
     const options = this.#options
     const { url, heartbeatTimeoutMs } = options
-    const socketClass = options.transports
-      ? (await import('../sse/fallback.js')).fallbackClassOf(options)
-      : socketClassOf(options)
+    const socketClass = socketClassOf(options)
     const token = await askForToken(options.token, this.#cause, signal)
     this.#url = webSocketUrl(typeof url === 'function' ? await url() : url)
     if (signal.aborted) return
@@ -177,8 +173,8 @@ export class ConnectionManager {
 
   #live(info: ConnectedInfo, welcome: Welcome): void {
     clearTimeout(this.#timer)
-    this.#search.abort()
-    this.#found = this.#lastError = undefined
+    this.#refusals?.end()
+    this.#lastError = undefined
     this.#liveSinceMs = nowMs()
     this.#cause = 'initial'
     this.#limits = Object.freeze(welcome.limits)
@@ -195,13 +191,12 @@ export class ConnectionManager {
       if (nowMs() - (this.#liveSinceMs ?? 0) >= LASTING_MS) this.#failedAttempts = 0
       this.#context.onDown()
     }
-    const { isRefused } = closure
-    const error = isRefused ? this.#explained(closure.error) : closure.error
+    // Not after the first failure of a lasting connection: a server that restarts has enough to do.
+    const isLasting = this.#liveSinceMs === undefined || this.#failedAttempts > 0
+    const error = (closure.isRefused && this.#refusals?.refused(this.#url, closure.error, isLasting)) || closure.error
     this.#remember(error)
     if (this.#mayRetry(closure)) this.#retry({ ...closure, error })
     else this.stop({ ...closure, error })
-    // Not after the first failure of a lasting connection: a server that restarts has enough to do.
-    if (isRefused && (this.#liveSinceMs === undefined || this.#failedAttempts > 1)) this.#searchReason(closure.error)
   }
 
   #retry(closure: Closure): void {
@@ -258,30 +253,6 @@ export class ConnectionManager {
   #restore(): void {
     if (this.#connection) this.#connection.fail(new WebMQError('E_DISCONNECTED', { detail: 'page was restored' }))
     else this.#wake()
-  }
-
-  /** Browsers do not tell why an upgrade failed: asks the server's `/health`, beside the next attempts. */
-  #searchReason(error: WebMQError): void {
-    this.#search.abort()
-    this.#search = new AbortController()
-    const { signal } = this.#search
-    import('./refusal.js')
-      .then(({ findReason }) => findReason(this.#url, signal))
-      .then(
-        (detail) => {
-          if (signal.aborted) return
-          this.#found = detail
-          this.#remember(this.#explained(error))
-        },
-        // The page could not load the explanation; `E_CONNECT_FAILED` was reported.
-        () => undefined,
-      )
-  }
-
-  #explained(error: WebMQError): WebMQError {
-    return this.#found === undefined
-      ? error
-      : new WebMQError(error.code, { message: `${error.message}: ${this.#found}` })
   }
 
   #remember({ code, message }: WebMQError): void {

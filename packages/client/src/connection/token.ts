@@ -1,3 +1,4 @@
+import { checks } from '../checks.js'
 import type { TokenCause, TokenSource } from '../client-options.js'
 import { WebMQError } from '../protocol/errors.js'
 
@@ -24,10 +25,5 @@ export async function askForToken(
   }
   if (!token) return undefined
   if (typeof token === 'string' && TOKEN.test(token)) return token
-  const detail = await import('./token-defect.js').then(
-    ({ tokenDefect }) => tokenDefect(token),
-    // The page could not load the explanation.
-    () => undefined,
-  )
-  throw new WebMQError('E_TOKEN_INVALID', { detail })
+  throw new WebMQError('E_TOKEN_INVALID', { detail: checks.tokenDefect?.(token) })
 }

@@ -1,10 +1,10 @@
+import { checkKey } from '../checks.js'
 import type { ClientCore, ClientPart } from '../client-part.js'
 import { callSafely } from '../events/call-safely.js'
 import { isCount, rangeOf } from '../listening/range.js'
 import { invalid } from '../options.js'
 import { encodeHistory } from '../protocol/encode-client.js'
 import { WebMQError } from '../protocol/errors.js'
-import { validateKey } from '../protocol/keys.js'
 import type { Message } from '../types.js'
 import type { HistoryOptions, HistoryResult } from './types.js'
 
@@ -85,7 +85,7 @@ export class HistoryReads implements ClientPart {
 
 function encoderOf(key: string, options: HistoryOptions): Read['encode'] {
   const { limit = 100, since, before, rewind, reverse, meta } = options
-  validateKey(key)
+  checkKey(key)
   if (!isCount(limit)) throw invalid(`limit ${limit}`)
   if (before !== undefined && since !== undefined) throw invalid('before and since')
   // Checked alike: a position, and not together with `rewind`.

@@ -1,6 +1,6 @@
+import { checkPattern } from '../checks.js'
 import type { Positions } from '../client-options.js'
 import { WebMQError } from '../protocol/errors.js'
-import { validatePattern } from '../protocol/keys.js'
 import { matches } from '../protocol/matching.js'
 import type { ServerMessage } from '../protocol/messages.js'
 import { decodePayload } from '../publishing/payload.js'
@@ -60,7 +60,7 @@ export class Listens {
     options?: ListenOptions,
     closedBy?: WebMQError,
   ): LiveSubscription {
-    validatePattern(pattern)
+    checkPattern(pattern)
     const subscription = new LiveSubscription(pattern, receiving, options, this.#context)
     if (subscription.state === 'closed') return subscription
     if (closedBy) {

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
-import { parseDuration } from './range.js'
+import { checkRange } from '../development/range.js'
+import { msOf } from './range.js'
 
 it.each([
   [0, 0],
@@ -10,7 +11,7 @@ it.each([
   ['1h', 3_600_000],
   ['1d', 86_400_000],
 ])('reads %j as %i milliseconds', (text, ms) => {
-  expect(parseDuration(text)).toBe(ms)
+  expect(msOf(text)).toBe(ms)
 })
 
 it.each([
@@ -28,5 +29,5 @@ it.each([
   Number.NaN,
   Number.POSITIVE_INFINITY,
 ])('refuses %j', (text) => {
-  expect(() => parseDuration(text)).toThrowError(expect.objectContaining({ code: 'E_OPTION_INVALID' }))
+  expect(() => checkRange({ rewind: text })).toThrowError(expect.objectContaining({ code: 'E_OPTION_INVALID' }))
 })

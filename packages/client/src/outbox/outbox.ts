@@ -1,3 +1,4 @@
+import { checkKey } from '../checks.js'
 import type { WebMQClient } from '../client.js'
 import type { ClientCore } from '../client-part.js'
 import { Emitter } from '../events/emitter.js'
@@ -5,7 +6,6 @@ import { partOf } from '../of-client.js'
 import { invalid } from '../options.js'
 import { WebMQError } from '../protocol/errors.js'
 import { isMessageId } from '../protocol/fields.js'
-import { validateKey } from '../protocol/keys.js'
 import { decodePayload, encodePayload, wireBytes } from '../publishing/payload.js'
 import { randomName } from '../publishing/random-name.js'
 import type { PublishResult } from '../types.js'
@@ -117,7 +117,7 @@ export class LiveOutbox {
     { id = this.#createId() }: { readonly id?: string } = {},
   ): Promise<Stored> {
     if (this.#isClosed) throw new WebMQError('E_CLOSED', { detail: 'outbox' })
-    validateKey(key)
+    checkKey(key)
     if (!isMessageId(id)) throw invalid(`id ${id}`)
     const wire = encodePayload(payload, this.#core.options.codec)
     const { store, nowMs } = this.#environment

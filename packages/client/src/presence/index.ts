@@ -1,6 +1,6 @@
+import { checkKey } from '../checks.js'
 import type { WebMQClient } from '../client.js'
 import { ofClient, partOf } from '../of-client.js'
-import { validateKey } from '../protocol/keys.js'
 import { LivePresence } from './live-presence.js'
 import { Rooms } from './rooms.js'
 import type { Presence } from './types.js'
@@ -20,7 +20,7 @@ export function presence<D = unknown>(client: Pick<WebMQClient, 'add'>, key: str
 export function presence<D = unknown>(key: string): Presence<D>
 export function presence(...args: readonly unknown[]): Presence {
   const [client, key] = ofClient<[key: string]>(args)
-  validateKey(key)
+  checkKey(key)
   const rooms = roomsOf(client)
   return new LivePresence(rooms.at(key), (error) => rooms.report(error, key))
 }

@@ -1,5 +1,5 @@
+import { encodeJson } from '../checks.js'
 import { Emitter } from '../events/emitter.js'
-import { encodeJson } from '../protocol/encode-json.js'
 import type { PresenceEvent } from './difference.js'
 import type { Room, Watcher } from './room.js'
 import type { Member, Presence, PresenceEvents, User } from './types.js'

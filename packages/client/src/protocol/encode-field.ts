@@ -19,7 +19,8 @@ export function withPayload(header: string, payload: WirePayload): string | Uint
  */
 export function option(name: string, value: string | number | undefined): string {
   if (value === undefined) return ''
-  if (typeof value === 'number' ? !Number.isSafeInteger(value) : !/^[\w:.,-]+$/.test(value)) throw invalidField(value)
+  if (typeof value === 'number' ? !(Number.isSafeInteger(value) && value >= 0) : !/^[\w:.,-]+$/.test(value))
+    throw invalidField(value)
   return ` ${name}=${value}`
 }
 

@@ -232,8 +232,8 @@ export class WebMQError extends Error {
 
   constructor(code: ErrorCode, options: WebMQErrorOptions = {}) {
     const { detail, message, cause, requestId, retryable } = options
-    // Without the table, `E_KEY_INVALID` is "key invalid".
-    const general = table[code]?.message ?? code.slice(2).toLowerCase().replaceAll('_', ' ')
+    // Without the table, `E_KEY_INVALID` is "key invalid", with the link.
+    const general = table[code]?.message ?? `${code.slice(2).toLowerCase().replaceAll('_', ' ')} (${docsOf(code)})`
     super(message ?? (detail === undefined ? general : `${general}: ${detail}`), cause === undefined ? {} : { cause })
     this.code = code
     this.requestId = requestId
@@ -251,6 +251,10 @@ export class WebMQError extends Error {
 
   /** Link to the cause and the fix. */
   get docs(): string {
-    return `${DOCS_URL}errors.md#${this.code.toLowerCase()}`
+    return docsOf(this.code)
   }
+}
+
+function docsOf(code: string): string {
+  return `${DOCS_URL}errors.md#${code.toLowerCase()}`
 }

@@ -11,12 +11,12 @@ const WILDCARD_IN_WORD = /[*#][^.]|[^.][*#]/
 
 /** Whether `text` is a valid key [P-3.1]. Cost: O(length), at most 255 characters. */
 export function isKey(text: string): boolean {
-  return keyDefect(text) === undefined
+  return isValid(text, WILDCARD)
 }
 
 /** Whether `text` is a valid pattern [P-3.3]. Cost: O(length), at most 255 characters. */
 export function isPattern(text: string): boolean {
-  return patternDefect(text) === undefined
+  return isValid(text, WILDCARD_IN_WORD)
 }
 
 /**
@@ -48,12 +48,20 @@ export function patternDefect(text: string): string | undefined {
 }
 
 /** Words may be empty, as in AMQP. Nothing is normalized. */
-function defectOf(text: string, misplacedWildcard: RegExp): string | undefined {
-  // A UTF-16 unit takes one to three bytes: most texts need no count.
+function isValid(text: string, misplacedWildcard: RegExp): boolean {
+  return text !== '' && !isTooLong(text) && !FORBIDDEN.test(text) && !misplacedWildcard.test(text)
+}
+
+/** A UTF-16 unit takes one to three bytes: most texts need no count. */
+function isTooLong(text: string): boolean {
   const { length } = text
-  if (length * 3 > MAX_KEY_BYTES && (length > MAX_KEY_BYTES || new TextEncoder().encode(text).length > MAX_KEY_BYTES)) {
-    return `longer than ${MAX_KEY_BYTES} bytes`
-  }
+  const isNear = length * 3 > MAX_KEY_BYTES
+  return isNear && (length > MAX_KEY_BYTES || new TextEncoder().encode(text).length > MAX_KEY_BYTES)
+}
+
+/** In words, why {@link isValid} is false: apart, so that a bundle for production has no words. */
+function defectOf(text: string, misplacedWildcard: RegExp): string | undefined {
+  if (isTooLong(text)) return `longer than ${MAX_KEY_BYTES} bytes`
   const at = text.search(FORBIDDEN)
   if (at >= 0) return `space, control character or surrogate at ${at}`
   const wildcardAt = text.search(misplacedWildcard)

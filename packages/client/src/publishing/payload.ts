@@ -1,5 +1,5 @@
+import { encodeJson } from '../checks.js'
 import type { Codec } from '../client-options.js'
-import { encodeJson } from '../protocol/encode-json.js'
 import { WebMQError } from '../protocol/errors.js'
 import type { WirePayload } from '../protocol/messages.js'
 

@@ -1,13 +1,12 @@
+import { checkKey, checks } from '../checks.js'
 import type { WhenOffline } from '../client-options.js'
 import { backoffMs } from '../connection/backoff.js'
 import { nowMs } from '../connection/clock.js'
 import type { Frame, Sender } from '../connection/sender.js'
 import { errorOfServer } from '../connection/server-error.js'
-import { invalid, MAX_TIMER_MS, type ResolvedOptions } from '../options.js'
+import { MAX_TIMER_MS, type ResolvedOptions } from '../options.js'
 import { encodePublish } from '../protocol/encode-client.js'
 import { type ErrorCode, WebMQError } from '../protocol/errors.js'
-import { isMessageId } from '../protocol/fields.js'
-import { validateKey } from '../protocol/keys.js'
 import type { ServerMessage, SessionLimits, WirePayload } from '../protocol/messages.js'
 import type { PublishOptions, PublishResult } from '../types.js'
 import { encodePayload, wireBytes } from './payload.js'
@@ -85,9 +84,8 @@ export class Publishes {
     return new Promise((resolve, reject) => {
       const { codec, ackTimeoutMs } = this.#options
       const { ack, id = this.#createId(), echo = true, ephemeral, signal, timeoutMs = ackTimeoutMs } = options
-      validateKey(key)
-      if (!isMessageId(id)) throw invalid(`id ${id}`)
-      if (!(timeoutMs >= 0)) throw invalid(`timeoutMs ${timeoutMs}`)
+      checkKey(key)
+      checks.publish?.(id, timeoutMs)
       const requestId = `p${++this.#lastId}`
       const isAcknowledged = ack !== 'none'
       const payload = encodePayload(content, codec)

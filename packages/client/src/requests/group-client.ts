@@ -1,8 +1,8 @@
+import { checkKey, checkPattern } from '../checks.js'
 import type { ClientCore, ClientPart } from '../client-part.js'
 import { invalid } from '../options.js'
 import { type ErrorCode, WebMQError } from '../protocol/errors.js'
 import { isGroup } from '../protocol/fields.js'
-import { validateKey, validatePattern } from '../protocol/keys.js'
 import type { ServerMessage } from '../protocol/messages.js'
 import type { RawMessage } from '../protocol/raw-message.js'
 import { decodeEnded, decodeReply, decodeTask, encodeRequest } from '../protocol/tasks.js'
@@ -41,7 +41,7 @@ export class GroupClient implements ClientPart {
    * @throws {WebMQError} `E_PATTERN_INVALID`, `E_OPTION_INVALID`.
    */
   join(pattern: string, handler: Handler, group: string, isResponder: boolean, signal?: AbortSignal): LiveMembership {
-    validatePattern(pattern)
+    checkPattern(pattern)
     if (!isGroup(group)) throw invalid(`group ${group}`)
     const id = idOf(group, pattern, isResponder)
     let joined = this.#joined.get(id)
@@ -62,7 +62,7 @@ export class GroupClient implements ClientPart {
   async ask(key: string, value: unknown, options: RequestOptions = {}): Promise<unknown> {
     const { sender, options: clientOptions } = this.#core
     const { timeoutMs = DEFAULT_TIMEOUT_MS, signal } = options
-    validateKey(key)
+    checkKey(key)
     if (!(timeoutMs >= 1 && timeoutMs <= MAX_TIMEOUT_MS)) throw invalid(`timeoutMs ${timeoutMs}`)
     const payload = encodePayload(value, clientOptions.codec)
     const closedBy = signal?.aborted ? aborted(signal) : this.#core.closedBy()

@@ -1,5 +1,5 @@
+import { checkPattern } from '../checks.js'
 import { WebMQError } from '../protocol/errors.js'
-import { validatePattern } from '../protocol/keys.js'
 import type { StandardSchema } from '../standard-schema.js'
 
 /** A word with a name: `{room}` is one word, `{#path}` any number of words. */
@@ -29,7 +29,7 @@ export class NamedPattern {
       throw new WebMQError('E_PATTERN_INVALID', { detail: `${text}: a name twice` })
     this.hasNames = names.length > 0
     this.pattern = this.#words.join('.')
-    validatePattern(this.pattern)
+    checkPattern(this.pattern)
   }
 
   /**

@@ -1,12 +1,12 @@
 import { Awareness } from 'y-protocols/awareness'
 import * as Y from 'yjs'
+import { checkKey } from '../checks.js'
 import type { WebMQClient } from '../client.js'
 import { backoffMs } from '../connection/backoff.js'
 import { current } from '../default-instance.js'
 import { Emitter } from '../events/emitter.js'
 import { history } from '../history/index.js'
 import { WebMQError } from '../protocol/errors.js'
-import { validateKey } from '../protocol/keys.js'
 import type { Message, PublishOptions, Subscription } from '../types.js'
 import { Channel } from './channel.js'
 import { Cursors } from './cursors.js'
@@ -66,7 +66,7 @@ export class WebMQProvider {
   constructor(doc: Y.Doc, key: string, options: ProviderOptions = {}) {
     const { awareness = new Awareness(doc), maxBytes = MAX_BYTES, random = Math.random } = options
     const client = (options.client ?? current()) as WebMQClient
-    validateKey(`${key}.snapshot.a.65535`)
+    checkKey(`${key}.snapshot.a.65535`)
     this.doc = doc
     this.key = key
     this.awareness = awareness

@@ -2,7 +2,7 @@
 const MAX_SHOWN_CHARS = 16
 
 /**
- * Why the app's value cannot be a token. Loaded when it is needed.
+ * Why the app's value cannot be a token.
  *
  * It shows the first characters, unless they may belong to a token: of an object in JSON those before a `:`, of a JWT or
  * of a text without a space inside none.

@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { WebMQClient } from '../index.js'
+import type { WebMQClient } from '../index.js'
 import { createTestServer } from '../testing/index.js'
 
 const fetched: [string, RequestMode | undefined, RequestCredentials | undefined][] = []
 let answer: (mode: RequestMode | undefined) => Response | Promise<Response> = () => new Response('')
+let Client: typeof WebMQClient
 const written = vi.spyOn(console, 'warn')
 
 beforeEach(async () => {
   vi.resetModules()
-  // On a busy machine, loading it takes longer than the pause between two attempts.
-  await import('./refusal.js')
+  Client = (await import('../development.js')).WebMQClient
   fetched.length = 0
   written.mockReset().mockReturnValue()
   vi.stubGlobal('location', { origin: 'https://app.example', href: 'https://app.example/' })
@@ -29,7 +29,7 @@ const nothing = () => Promise.reject(new TypeError('Failed to fetch'))
 function refusedClient(url: string) {
   const server = createTestServer()
   server.isUp = false
-  const client = new WebMQClient({ url, WebSocket: server.WebSocket, random: () => 0.1 })
+  const client = new Client({ url, WebSocket: server.WebSocket, random: () => 0.1 })
   return { client, server }
 }
 

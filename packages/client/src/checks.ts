@@ -1,0 +1,77 @@
+import type { ClientOptions } from './client-options.js'
+import { type ERRORS, WebMQError } from './protocol/errors.js'
+import { isKey, isPattern } from './protocol/keys.js'
+
+/**
+ * What finds and explains mistakes of an app. The builds for development and for Node have it, see `development.ts`. A
+ * page for production goes without: its errors have their code and the link to the docs.
+ */
+export interface Checks {
+  /** The sentences of all errors. */
+  readonly errors: typeof ERRORS
+  /** @throws {WebMQError} `E_OPTION_INVALID`, naming the option. */
+  options(options: ClientOptions): void
+  /** @throws {WebMQError} `E_OPTION_INVALID`, `E_POSITION_INVALID`, naming the option. */
+  range(range: RangeOptions): void
+  /** @throws {WebMQError} `E_OPTION_INVALID`, naming the option. */
+  publish(id: string, timeoutMs: number): void
+  /** `JSON.stringify`. @throws {WebMQError} `E_PAYLOAD_INVALID`, naming the part that has no JSON form. */
+  encodeJson(payload: unknown): string
+  keyDefect(key: string): string | undefined
+  patternDefect(pattern: string): string | undefined
+  /** Why the app's value cannot be a token. */
+  tokenDefect(token: unknown): string
+  /** Explains refused upgrades of a client. @param onFound Gets an explained error that came before its explanation. */
+  refusals(onFound: (error: WebMQError) => void): Refusals
+}
+
+/** Options of a listen or a history read that say where it starts. */
+export interface RangeOptions {
+  readonly since?: string | undefined
+  readonly last?: number | undefined
+  readonly rewind?: number | string | undefined
+}
+
+/** Browsers do not tell why an upgrade failed. */
+export interface Refusals {
+  /** An upgrade was refused. Returns the error with the reason, if it is known. @param isLasting Whether to search for it. */
+  refused(url: string, error: WebMQError, isLasting: boolean): WebMQError
+  /** A connection is live, or the client is closed. */
+  end(): void
+}
+
+/** The checks of this build. */
+export let checks: Partial<Checks> = {}
+
+/** Sets the checks of all clients. */
+export function setChecks(all: Partial<Checks>): void {
+  checks = all
+}
+
+/** @throws {WebMQError} `E_KEY_INVALID` */
+export function checkKey(key: string): void {
+  if (!isKey(key)) throw new WebMQError('E_KEY_INVALID', { detail: checks.keyDefect?.(key) ?? key })
+}
+
+/** @throws {WebMQError} `E_PATTERN_INVALID` */
+export function checkPattern(pattern: string): void {
+  if (!isPattern(pattern))
+    throw new WebMQError('E_PATTERN_INVALID', { detail: checks.patternDefect?.(pattern) ?? pattern })
+}
+
+/**
+ * Encodes a value as JSON.
+ * @throws {WebMQError} `E_PAYLOAD_INVALID` for what JSON cannot say. Without {@link checks} for what `JSON.stringify` refuses
+ * alone: a `Map` is then `{}`, and `NaN` is `null`.
+ */
+export function encodeJson(value: unknown): string {
+  let cause: unknown
+  try {
+    const json: string | undefined = (checks.encodeJson ?? JSON.stringify)(value)
+    if (json !== undefined) return json
+  } catch (error) {
+    if (error instanceof WebMQError) throw error
+    cause = error
+  }
+  throw new WebMQError('E_PAYLOAD_INVALID', { cause })
+}

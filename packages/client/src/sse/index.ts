@@ -1,0 +1,1 @@
+export { type EventStreamsOptions, eventStreams } from './event-streams.js'
