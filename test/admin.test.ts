@@ -25,8 +25,8 @@ describe('the admin page', () => {
     client = new WebMQClient({ url: endpoint, WebSocket, random: () => 0.01 })
     // It ends with the error of the disconnect.
     client.on('error', () => undefined)
-    client.on('connected', (info) => {
-      session = info.session
+    client.on('status', ({ connection }) => {
+      session = connection?.session ?? session
     })
     await client.listen(`news.${SCRIPT.replaceAll(' ', '')}`, () => undefined).ready
     await presence<string>(client, 'room.1').enter(SCRIPT)
@@ -126,7 +126,7 @@ describe('the admin page', () => {
 
   it('finds a connection and ends it', async () => {
     const page = await openedPage()
-    const ended = new Promise<unknown>((resolve) => client.on('disconnected', ({ code }) => resolve(code)))
+    const ended = new Promise<unknown>((resolve) => client.on('status', ({ code }) => code && resolve(code)))
     const search = async (by: string, value: string) => {
       await page.locator('#connections select').selectOption(by)
       await submit(page, 'connections', { value })

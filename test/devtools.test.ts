@@ -12,7 +12,7 @@ const PAGE = `
   window.seen = seen
   const client = setup({ url: '/ws', token: ({ cause }) => { seen.causes.push(cause); return 'any' } })
   seen.remove = devtools()
-  client.on('state', ({ state }) => seen.states.push(state))
+  client.on('status', ({ state }, previous) => state !== previous.state && seen.states.push(state))
   client.on('gap', ({ reason }) => seen.gaps.push(reason))
   client.on('error', () => undefined)
   listen('news.#', (payload) => seen.payloads.push(payload))

@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest'
-import { type ClientOptions, type Gap, type StateChange, WebMQClient } from 'webmq-client'
+import { type ClientOptions, type ClientStatus, type Gap, WebMQClient } from 'webmq-client'
 import { createServer, type ServerOptions } from 'webmq-server'
 import { WebSocket } from 'ws'
 
@@ -22,16 +22,19 @@ export function startClient(url: string, options: Partial<ClientOptions> = {}) {
   }
   const client = new WebMQClient({ url, WebSocket: WatchedWebSocket, random: () => 0.01, ...options })
   onTestFinished(() => client.close({ flushMs: 0 }))
-  const changes: StateChange[] = []
+  const changes: ClientStatus[] = []
   const gaps: Gap[] = []
-  client.on('state', (change) => changes.push(change))
+  client.on('status', (status, { state, attempt }) => {
+    if (status.state !== state || status.attempt !== attempt) changes.push(status)
+  })
   client.on('gap', (gap) => gaps.push(gap))
   /** Cuts its connection as a failing network does; resolves when the client has noticed. */
   const cut = () =>
     new Promise((resolve) => {
-      const forget = client.on('disconnected', (change) => {
+      const forget = client.on('status', (status, previous) => {
+        if (previous.state !== 'connected' || status.state === previous.state) return
         forget()
-        resolve(change)
+        resolve(status)
       })
       sockets.at(-1)?.terminate()
     })

@@ -47,7 +47,9 @@ describe.each(['native', 'ws', 'uws'] as const)('presence of clients on a server
     const { id } = ofAda
     const [toldAda, toldBob] = [follow(ofAda), follow(ofBob)]
     await vi.waitFor(() => expect(toldBob).toEqual(['enter ada here', 'user-enter ada']))
-    const back = new Promise((resolve) => ada.client.on('reconnected', resolve))
+    const back = new Promise<void>((resolve) =>
+      ada.client.on('status', ({ state }, previous) => state === 'connected' && previous.state !== state && resolve()),
+    )
     void ada.cut()
     await ofBob.enter('meanwhile')
     await back

@@ -23,6 +23,6 @@ canvas.addEventListener('pointermove', ({ buttons, offsetX: x, offsetY: y, movem
 
 document.querySelector('#clear')?.addEventListener('click', () => segments.delete(0, segments.length))
 
-client.on('state', ({ state }) => {
+client.on('status', ({ state }) => {
   document.querySelector('#state')?.replaceChildren(state)
 })

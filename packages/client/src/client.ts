@@ -3,8 +3,8 @@ import type { ClientCore, ClientPart } from './client-part.js'
 import { ConnectionManager } from './connection/manager.js'
 import { errorOfServer } from './connection/server-error.js'
 import { callSafely } from './events/call-safely.js'
-import { Emitter } from './events/emitter.js'
-import type { ClientError, ClientEvents, ClientStatus, ConnectedInfo, State, StateChange } from './events/events.js'
+import { Emitter, type Handler } from './events/emitter.js'
+import type { ClientError, ClientEvents, ClientStatus, State } from './events/events.js'
 import { Listens } from './listening/listens.js'
 import type { Receiver, Receiving } from './listening/receiver.js'
 import { Replays } from './listening/replays.js'
@@ -36,11 +36,11 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   readonly #parts: ClientPart[] = []
   #waiting: ((error?: WebMQError) => void)[] = []
   #lostTimer: ReturnType<typeof setTimeout> | undefined
-  #isLost = false
-  #wasConnected = false
   #isClosing = false
   #openCount = 0
-  #status: ClientStatus | undefined
+  #status: ClientStatus = Object.freeze({ state: 'idle', lost: false, queueLength: 0 })
+  /** The status that handlers know. */
+  #toldStatus = this.#status
 
   /** @throws {WebMQError} `E_OPTION_INVALID`, naming the option. */
   constructor(options: ClientOptions) {
@@ -61,11 +61,11 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
         this.#publishes.down()
         for (const part of this.#parts) part.down?.()
       },
-      onState: (change, info) => this.#changed(change, info),
+      onStatus: (changes) => this.#changed(changes),
       onMessage: (message) => this.#receive(message),
       onError: (error) => this.#report({ error }),
     })
-    this.#publishes = new Publishes(resolved, this.#connection)
+    this.#publishes = new Publishes(resolved, this.#connection, () => queueMicrotask(() => this.#tellStatus()))
     this.#core = {
       closedBy: () => this.#refusal(),
       options: resolved,
@@ -87,18 +87,14 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
 
   /** The present state for display: frozen, and the same object until something changes. */
   get status(): ClientStatus {
-    const status: ClientStatus = {
-      ...this.#connection.status,
-      lost: this.#isLost,
-      queueLength: this.#publishes.waitingCount,
-    }
-    const isSame = Object.entries(status).every(([name, value]) => this.#status?.[name as keyof ClientStatus] === value)
-    if (!isSame || !this.#status) this.#status = Object.freeze(status)
+    const queueLength = this.#publishes.waitingCount
+    if (queueLength !== this.#status.queueLength) this.#status = Object.freeze({ ...this.#status, queueLength })
     return this.#status
   }
 
   /**
-   * Connects if necessary, and resolves when connected. `listen` and `publish` do not need it. You may ignore the
+   * Connects if necessary, and resolves when connected. While the client waits for its next attempt, that begins at once,
+   * or as soon as the server allows. `listen` and `publish` do not need it. You may ignore the
    * promise: its rejection does not crash the process.
    * @throws {WebMQError} The error that closed the client: `E_CLOSED`, `E_TOKEN_INVALID`, … A lost connection does not
    * reject the promise.
@@ -106,6 +102,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   connect(): Promise<void> {
     const connected = new Promise<void>((resolve, reject) => {
       this.#start()
+      this.#connection.hasten()
       if (this.state === 'connected') resolve()
       else this.#waiting.push((error) => (error ? reject(error) : resolve()))
     })
@@ -181,7 +178,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   }
 
   /** Calls `handler` at every `event`. Returns a function that removes the handler. */
-  on<E extends keyof ClientEvents>(event: E, handler: (event: ClientEvents[E]) => unknown): () => void {
+  on<E extends keyof ClientEvents>(event: E, handler: Handler<ClientEvents[E]>): () => void {
     return this.#emitter.on(event, handler)
   }
 
@@ -240,31 +237,24 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     }
   }
 
-  #changed(change: StateChange, info?: ConnectedInfo): void {
-    const { state, previous, error } = change
-    const { lostAfterMs } = this.#core.options
-    if (info) clearTimeout(this.#lostTimer)
-    else if (previous === 'connected' || state === 'connecting') {
-      this.#lostTimer = setTimeout(() => {
-        this.#isLost = true
-        this.#emitter.emit('lost', { afterMs: lostAfterMs })
-      }, lostAfterMs)
+  #changed(changes: Partial<ClientStatus>): void {
+    const { state } = changes
+    const isConnected = state === 'connected'
+    if (isConnected) clearTimeout(this.#lostTimer)
+    else if (state && (state === 'connecting' || this.#status.state === 'connected')) {
+      this.#lostTimer = setTimeout(() => this.#changed({ lost: true }), this.#core.options.lostAfterMs)
     }
-    if (state === 'closed') this.#ended(error)
-    this.#emitter.emit('state', change)
-    if (previous === 'connected') this.#emitter.emit('disconnected', change)
-    if (state === 'reconnecting') this.#emitter.emit('reconnecting', change)
-    if (info) this.#connected(info)
+    this.#status = Object.freeze({ ...this.status, ...changes, ...(isConnected && { lost: false }) })
+    if (state === 'closed') this.#ended(changes.lastError)
+    this.#tellStatus()
+    if (isConnected) for (const settle of this.#waiting.splice(0)) settle()
   }
 
-  #connected(info: ConnectedInfo): void {
-    const wasLost = this.#isLost
-    this.#isLost = false
-    this.#emitter.emit('connected', info)
-    if (this.#wasConnected) this.#emitter.emit('reconnected', info)
-    this.#wasConnected = true
-    if (wasLost) this.#emitter.emit('restored', info)
-    for (const settle of this.#waiting.splice(0)) settle()
+  #tellStatus(): void {
+    const { status } = this
+    const previous = this.#toldStatus
+    this.#toldStatus = status
+    if (status !== previous) this.#emitter.emit('status', status, previous)
   }
 
   #ended(error: WebMQError | undefined): void {

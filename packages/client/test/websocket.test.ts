@@ -2,7 +2,8 @@ import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, expect, it, vi } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
-import { type ClientOptions, type StateChange, WebMQClient } from '../src/index.js'
+import { type ClientOptions, WebMQClient } from '../src/index.js'
+import { changeOf, type StateChange } from './watched-client.js'
 
 // The protocol by hand, byte for byte, over real sockets: it catches errors that the test server shares with the
 // client.
@@ -205,7 +206,7 @@ it('retries while the server is down, says why, and connects when it is up', asy
   await stop()
   const changes: StateChange[] = []
   const client = startClient(port, { random: () => 0.1 })
-  client.on('state', (change) => changes.push(change))
+  client.on('status', (status, previous) => changes.push(changeOf(status, previous.state)))
   client.listen('a', () => undefined)
   await vi.waitFor(() => expect(changes.at(-1)).toMatchObject({ attempt: 2, code: 1006 }))
   expect(changes.at(-1)?.error).toMatchObject({
@@ -237,12 +238,12 @@ it('gives up at a terminal close code of the server', async () => {
   const { peers, port } = await startServer()
   const client = startClient(port)
   const changes: StateChange[] = []
-  client.on('state', (change) => changes.push(change))
+  client.on('status', (status, previous) => changes.push(changeOf(status, previous.state)))
   await client.connect()
   peers[0]?.socket.send('bye 4500')
   peers[0]?.socket.close(4500, 'too many malformed messages')
   await vi.waitFor(() => expect(client.state).toBe('closed'))
-  expect(changes.at(-1)).toMatchObject({ code: 4500, terminal: true, error: { code: 'E_PROTOCOL_VIOLATION' } })
+  expect(changes.at(-1)).toMatchObject({ code: 4500, error: { code: 'E_PROTOCOL_VIOLATION' } })
 })
 
 it('ignores verbs of later versions, reports unreadable messages, and continues', async () => {

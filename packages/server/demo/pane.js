@@ -25,7 +25,7 @@ export function createPane({ title, url, token, patterns, key }) {
 
   function connect() {
     client = new WebMQClient({ url, ...(token ? { token } : {}) })
-    const stops = [client.on('state', showState), client.on('error', showError)]
+    const stops = [client.on('status', showState), client.on('error', showError)]
     stopStates = () => {
       for (const stop of stops) stop()
     }

@@ -42,14 +42,14 @@ export function createBenchClient(url: string, access: Omit<ClientAccess, 'keyPr
     ...(token === undefined ? {} : { token }),
   })
   let reconnectCount = 0
+  let hasConnected = false
   let gapCount = 0
   let errorCount = 0
   let lastFailure = 'no attempt has failed'
-  client.on('reconnecting', ({ reason, error }) => {
-    lastFailure = error?.message ?? reason ?? lastFailure
-  })
-  client.on('reconnected', () => {
-    reconnectCount++
+  client.on('status', ({ state, lastError }, previous) => {
+    lastFailure = lastError?.message ?? lastFailure
+    if (state === 'connected' && previous.state === 'reconnecting' && hasConnected) reconnectCount++
+    hasConnected ||= state === 'connected'
   })
   client.on('gap', () => {
     gapCount++

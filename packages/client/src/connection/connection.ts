@@ -89,9 +89,9 @@ export class Connection {
   }
 
   /** Passes an encoded message to the socket. The connection must be live. */
-  send(frame: Frame): void {
+  send(frame: Frame, isAnswered = true): void {
     this.#socket.send(frame as never)
-    this.#heartbeat?.sent()
+    this.#heartbeat?.sent(isAnswered)
   }
 
   /** Sends a token: the first one, or a new one before the present one expires. */
@@ -147,7 +147,7 @@ export class Connection {
   #greet(welcome: Welcome): void {
     this.#welcome = welcome
     this.#heartbeat = new Heartbeat(welcome.heartbeatMs, this.#context.heartbeatTimeoutMs, {
-      sendPing: () => this.send('ping'),
+      sendPing: () => this.send('ping', false),
       onTimeout: () => this.fail(new WebMQError('E_HEARTBEAT_TIMEOUT')),
     })
     if (this.#context.token === undefined && welcome.auth === 'required') {

@@ -1,6 +1,11 @@
 import { MAX_TIMER_MS } from '../options.js'
 import { nowMs } from './clock.js'
 
+/** Answers take less. */
+const UNANSWERED_MS = 3_000
+/** With {@link UNANSWERED_MS} below the default of `ackTimeoutMs`. */
+const UNANSWERED_TIMEOUT_MS = 5_000
+
 /** The heartbeat's access to its connection. */
 export interface HeartbeatContext {
   sendPing(): void
@@ -11,7 +16,8 @@ export interface HeartbeatContext {
 /**
  * Detects a connection that is dead but not closed, after a laptop slept or a router lost its state.
  *
- * If nothing was sent, or nothing received, for the interval, it sends `ping`. If then nothing at all arrives in time,
+ * If nothing was sent, or nothing received, for the interval, it sends `ping`; also if nothing arrives for a while after a
+ * message, so that a publish on a dead network joins the queue before its time is over. If then nothing at all arrives in time,
  * it reports a timeout. Silence alone does not count, because timers of a hidden page fire late.
  */
 export class Heartbeat {
@@ -22,6 +28,9 @@ export class Heartbeat {
   #sentAtMs = nowMs()
   #aliveAtMs = nowMs()
   #isWaiting = false
+  /** When the first message was sent since the last one that has arrived. */
+  #unansweredSinceMs = Infinity
+  #dueAtMs = 0
 
   constructor(intervalMs: number, timeoutMs: number, context: HeartbeatContext) {
     // 0: the server wants no heartbeat [P-9.2]; probes still work.
@@ -31,14 +40,18 @@ export class Heartbeat {
     this.#check()
   }
 
-  /** The client has sent a message. */
-  sent(): void {
+  /** The client has sent a message. @param isAnswered Whether the server answers it. */
+  sent(isAnswered = false): void {
     this.#sentAtMs = nowMs()
+    if (!isAnswered || this.#isWaiting || this.#unansweredSinceMs < Infinity) return
+    this.#unansweredSinceMs = this.#sentAtMs
+    if (this.#sentAtMs + UNANSWERED_MS < this.#dueAtMs) this.#check()
   }
 
   /** A message has arrived: the connection is alive. */
   alive(): void {
     this.#aliveAtMs = nowMs()
+    this.#unansweredSinceMs = Infinity
     if (this.#isWaiting) {
       this.#isWaiting = false
       this.#check()
@@ -56,8 +69,12 @@ export class Heartbeat {
 
   #check(): void {
     clearTimeout(this.#timer)
-    const dueMs = Math.min(this.#sentAtMs, this.#aliveAtMs) + this.#intervalMs - nowMs()
-    if (dueMs <= 0) this.#ping(this.#timeoutMs)
+    const silentAtMs = Math.min(this.#sentAtMs, this.#aliveAtMs) + this.#intervalMs
+    const unansweredAtMs = this.#unansweredSinceMs + UNANSWERED_MS
+    this.#dueAtMs = Math.min(silentAtMs, unansweredAtMs)
+    const dueMs = this.#dueAtMs - nowMs()
+    if (dueMs <= 0)
+      this.#ping(silentAtMs < unansweredAtMs ? this.#timeoutMs : Math.min(UNANSWERED_TIMEOUT_MS, this.#timeoutMs))
     else if (dueMs <= MAX_TIMER_MS) this.#timer = setTimeout(() => this.#check(), dueMs)
   }
 

@@ -1,6 +1,6 @@
 import { checks } from '../checks.js'
 import type { TokenCause } from '../client-options.js'
-import type { ClientStatus, ConnectedInfo, State, StateChange } from '../events/events.js'
+import type { ClientStatus, ConnectedInfo, State } from '../events/events.js'
 import { MAX_TIMER_MS, type ResolvedOptions, socketClassOf, webSocketUrl } from '../options.js'
 import { isReconnectable } from '../protocol/close-codes.js'
 import { closeCodeOf, WebMQError } from '../protocol/errors.js'
@@ -19,6 +19,15 @@ const LASTING_MS = 5_000
 /** Time to answer a ping after a sleep or a change of network. */
 const PROBE_TIMEOUT_MS = 2_000
 
+/** Nothing is known of a next attempt or a last one. */
+const WAITING = {
+  attempt: undefined,
+  retryInMs: undefined,
+  code: undefined,
+  connection: undefined,
+  lastError: undefined,
+}
+
 const TOKEN_INVALID = 4501
 const TOKEN_EXPIRED = 4009
 
@@ -28,14 +37,16 @@ export interface ConnectionManagerContext extends Pick<ConnectionContext, 'onMes
    */
   onLive(welcome: Welcome): void
   onDown(): void
-  onState(change: StateChange, info?: ConnectedInfo): void
+  onStatus(changes: Partial<ClientStatus>): void
 }
 
 /** Keeps one connection open: connects, reconnects, gets tokens, and decides when to give up. */
 export class ConnectionManager {
   readonly #options: ResolvedOptions
   readonly #context: ConnectionManagerContext
-  #last: StateChange = { state: 'idle', previous: 'idle' }
+  state: State = 'idle'
+  /** Why the client has given up. */
+  #closure: Closure | undefined
   #connection: Connection | undefined
   /** Aborted when the attempt fails or its connection ends. */
   #lifetime: AbortController | undefined
@@ -47,23 +58,12 @@ export class ConnectionManager {
   #liveSinceMs: number | undefined
   #notBeforeMs = 0
   #cause: TokenCause = 'initial'
-  #limits: ClientStatus['limits']
-  #lastError: ClientStatus['lastError']
-  readonly #refusals = checks.refusals?.((error) => this.#remember(error))
+  readonly #refusals = checks.refusals?.((lastError) => this.#context.onStatus({ lastError }))
   readonly #renewal = new Renewal()
 
   constructor(options: ResolvedOptions, context: ConnectionManagerContext) {
     this.#options = options
     this.#context = context
-  }
-
-  get state(): State {
-    return this.#last.state
-  }
-
-  get status(): Omit<ClientStatus, 'lost' | 'queueLength'> {
-    const { state, attempt, retryInMs } = this.#last
-    return { state, attempt, retryInMs, limits: this.#limits, lastError: this.#lastError }
   }
 
   /** Whether messages may be sent now. */
@@ -77,8 +77,8 @@ export class ConnectionManager {
   }
 
   /** Passes an encoded message to the socket; only while live. */
-  send(frame: Frame): void {
-    this.#connection?.send(frame)
+  send(frame: Frame, isAnswered?: boolean): void {
+    this.#connection?.send(frame, isAnswered)
   }
 
   /** Connects, if the client is idle or closed. */
@@ -87,7 +87,8 @@ export class ConnectionManager {
     this.#failedAttempts = this.#notBeforeMs = 0
     this.#cause = 'initial'
     this.#unwatch = watchLifecycle({ onWake: () => this.#wake(), onRestore: () => this.#restore() })
-    this.#become('connecting')
+    this.#closure = undefined
+    this.#become({ ...WAITING, state: 'connecting' })
     this.#connect()
   }
 
@@ -104,20 +105,21 @@ export class ConnectionManager {
   /** Ends the connection. A closure is the reason to give up. */
   stop(closure?: Closure): void {
     if (this.state === 'closed') return
-    this.#last = { ...(closure && { ...describe(closure), terminal: true }), state: 'closed', previous: this.state }
+    this.state = 'closed'
+    this.#closure = closure
     this.#unwatch?.()
     this.#end()
     this.#refusals?.end()
     this.#connection?.close({ code: 1000, error: new WebMQError('E_CLOSED') })
     this.#renewal.settle(this.closedError())
     // Last: the app may open the client again.
-    this.#context.onState(this.#last)
+    this.#become({ ...WAITING, state: 'closed', code: closure?.code, lastError: closure?.error })
   }
 
   /** The error of calls to a closed client. */
   closedError(): WebMQError {
-    const { error, code, terminal } = this.#last
-    const why = terminal && error ? `${code} ${error.code}, ${error.message}` : 'by close()'
+    const { error, code } = this.#closure ?? {}
+    const why = error ? `${code} ${error.code}, ${error.message}` : 'by close()'
     return new WebMQError('E_CLOSED', { detail: `${why}; open() opens it again`, cause: error })
   }
 
@@ -174,13 +176,12 @@ export class ConnectionManager {
   #live(info: ConnectedInfo, welcome: Welcome): void {
     clearTimeout(this.#timer)
     this.#refusals?.end()
-    this.#lastError = undefined
     this.#liveSinceMs = nowMs()
     this.#cause = 'initial'
-    this.#limits = Object.freeze(welcome.limits)
+    const limits = Object.freeze(welcome.limits)
     this.#context.onLive(welcome)
     this.#renewal.settle()
-    this.#become('connected', undefined, info)
+    this.#become({ ...WAITING, state: 'connected', connection: info, limits })
   }
 
   #closed(closure: Closure): void {
@@ -194,7 +195,6 @@ export class ConnectionManager {
     // Not after the first failure of a lasting connection: a server that restarts has enough to do.
     const isLasting = this.#liveSinceMs === undefined || this.#failedAttempts > 0
     const error = (closure.isRefused && this.#refusals?.refused(this.#url, closure.error, isLasting)) || closure.error
-    this.#remember(error)
     if (this.#mayRetry(closure)) this.#retry({ ...closure, error })
     else this.stop({ ...closure, error })
   }
@@ -206,7 +206,9 @@ export class ConnectionManager {
     this.#failedAttempts++
     this.#notBeforeMs = nowMs() + retryAfterMs
     this.#wait(retryInMs, () => this.#connect())
-    this.#become('reconnecting', { ...describe(closure), attempt: this.#failedAttempts, retryInMs })
+    const { code, error: lastError } = closure
+    const attempt = this.#failedAttempts
+    this.#become({ state: 'reconnecting', attempt, retryInMs, code, connection: undefined, lastError })
   }
 
   #mayRetry({ code, isFinal }: Closure): boolean {
@@ -235,7 +237,7 @@ export class ConnectionManager {
     const lifetime = this.#lifetime
     this.renew().catch((error: unknown) => {
       if (lifetime?.signal.aborted) return
-      if (error instanceof WebMQError) this.#remember(error)
+      if (error instanceof WebMQError) this.#context.onStatus({ lastError: error })
       this.#context.onError(error)
       const waitMs = backoffMs(attempt, this.#options)
       if (nowMs() + waitMs < expiryMs) this.#wait(waitMs, () => this.#renewUntil(expiryMs, attempt + 1))
@@ -243,11 +245,15 @@ export class ConnectionManager {
   }
 
   #wake(): void {
+    const { random, minMs } = this.#options
     if (this.#connection?.isLive) this.#connection.probe(PROBE_TIMEOUT_MS)
-    else if (this.#lifetime?.signal.aborted !== false) {
-      const { random, minMs } = this.#options
-      this.#wait(Math.max(this.#notBeforeMs - nowMs(), random() * minMs), () => this.#connect())
-    }
+    else this.hasten(random() * minMs)
+  }
+
+  /** Makes the next attempt soon, if it waits for one; not before the server allows it. */
+  hasten(inMs = 0): void {
+    const isWaiting = this.state === 'reconnecting' && this.#lifetime?.signal.aborted
+    if (isWaiting) this.#wait(Math.max(this.#notBeforeMs - nowMs(), inMs), () => this.#connect())
   }
 
   #restore(): void {
@@ -255,16 +261,8 @@ export class ConnectionManager {
     else this.#wake()
   }
 
-  #remember({ code, message }: WebMQError): void {
-    this.#lastError = Object.freeze({ code, message })
+  #become(changes: Partial<ClientStatus> & Pick<ClientStatus, 'state'>): void {
+    this.state = changes.state
+    this.#context.onStatus(changes)
   }
-
-  #become(state: State, details?: Partial<StateChange>, info?: ConnectedInfo): void {
-    this.#last = { ...details, state, previous: this.state }
-    this.#context.onState(this.#last, info)
-  }
-}
-
-function describe({ code, reason, error }: Closure): Partial<StateChange> {
-  return { code, reason, error }
 }

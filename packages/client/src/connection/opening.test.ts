@@ -94,7 +94,7 @@ describe('open', () => {
 
   it('may be called by a handler of the state, and while the client closes', async () => {
     const { client, server } = watched()
-    const off = client.on('state', ({ state }) => state === 'closed' && client.open())
+    const off = client.on('status', ({ state }) => state === 'closed' && client.open())
     const subscription = client.listen('a', () => undefined)
     await subscription.ready
     server.drop({ code: 4500 })

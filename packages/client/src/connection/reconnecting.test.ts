@@ -72,7 +72,7 @@ describe('reconnecting', () => {
     await settle()
     server.drop({ code })
     await settle()
-    expect(changes.at(-1)).toMatchObject({ state: 'closed', terminal: true, code })
+    expect(changes.at(-1)).toMatchObject({ state: 'closed', code })
     await Promise.all([publish, next])
     expect(subscription.state).toBe('closed')
     const refused = client.listen('b', () => undefined)
@@ -98,7 +98,7 @@ describe('reconnecting', () => {
     expect(changes.at(-1)).toMatchObject({
       state: 'reconnecting',
       code: 1006,
-      reason: 'could not connect: not within 2000 ms',
+      error: expect.objectContaining({ message: 'could not connect: not within 2000 ms' }),
     })
     server.isSilent = false
     await vi.advanceTimersByTimeAsync(250)
@@ -148,6 +148,32 @@ describe('heartbeat', () => {
     server.isSilent = false
     await vi.advanceTimersByTimeAsync(250)
     expect(client.state).toBe('connected')
+  })
+
+  it('finds out that the network is dead before a publish has failed, and sends it again', async () => {
+    const { client, server } = watched()
+    await client.connect()
+    server.isSilent = true
+    const published = client.publish('a', 1)
+    await vi.advanceTimersByTimeAsync(3_000)
+    expect(client.state).toBe('connected')
+    await vi.advanceTimersByTimeAsync(5_000)
+    expect(client.state).toBe('reconnecting')
+    expect(client.status).toMatchObject({ queueLength: 1, lastError: { code: 'E_HEARTBEAT_TIMEOUT' } })
+    server.isSilent = false
+    await vi.advanceTimersByTimeAsync(1_000)
+    await expect(published).resolves.toMatchObject({ duplicate: false })
+  })
+
+  it('does not take a slow answer for a dead network', async () => {
+    const { client, server } = watched()
+    await client.connect()
+    server.ignore('publish')
+    const published = expect(client.publish('a', 1)).rejects.toMatchObject({ code: 'E_TIMEOUT' })
+    await vi.advanceTimersByTimeAsync(10_000)
+    await published
+    expect(client.state).toBe('connected')
+    expect(server.received.filter(({ verb }) => verb === 'ping')).toHaveLength(1)
   })
 
   it('pings also when it only sends, because it receives nothing', async () => {

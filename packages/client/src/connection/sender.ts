@@ -7,6 +7,6 @@ export interface Sender {
   readonly isLive: boolean
   /** Bytes in the buffer of the socket. */
   readonly bufferedBytes: number
-  /** Passes an encoded message to the socket. */
-  send(frame: Frame): void
+  /** Passes an encoded message to the socket. @param isAnswered Whether the server answers it; default `true`. */
+  send(frame: Frame, isAnswered?: boolean): void
 }

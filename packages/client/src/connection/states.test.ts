@@ -35,7 +35,6 @@ describe('states', () => {
         state: 'reconnecting',
         previous: 'connected',
         code: 4001,
-        reason: '',
         error: expect.objectContaining({ code: 'E_DRAIN' }),
         attempt: 1,
         retryInMs: 250,
@@ -52,46 +51,80 @@ describe('states', () => {
     ])
   })
 
-  it('emits connected, disconnected, reconnecting and reconnected', async () => {
+  it('tells what has changed, and what was before', async () => {
     const { client, server } = watched()
-    const events: unknown[] = []
-    for (const event of ['connected', 'disconnected', 'reconnecting', 'reconnected', 'lost', 'restored'] as const) {
-      client.on(event, (details) => events.push([event, 'session' in details ? details.session : undefined]))
-    }
+    const seen: unknown[] = []
+    client.on('status', ({ state, connection }, previous) => seen.push([previous.state, state, connection?.session]))
     await client.connect()
     server.drop()
     await vi.advanceTimersByTimeAsync(600)
-    expect(events).toEqual([
-      ['connected', 'session-1'],
-      ['disconnected', undefined],
-      ['reconnecting', undefined],
-      ['connected', 'session-2'],
-      ['reconnected', 'session-2'],
+    expect(seen).toEqual([
+      ['idle', 'connecting', undefined],
+      ['connecting', 'connected', 'session-1'],
+      ['connected', 'reconnecting', undefined],
+      ['reconnecting', 'connected', 'session-2'],
     ])
   })
 
-  it('emits lost after a while only, and restored after lost only', async () => {
+  it('is lost after a while only, until the next connection', async () => {
     const { client, server } = watched({ lostAfterMs: 3_000 })
-    const events: unknown[] = []
-    client.on('lost', (event) => events.push(event))
-    client.on('restored', ({ session }) => events.push(session))
+    const seen: boolean[] = []
+    client.on('status', ({ lost }, previous) => lost !== previous.lost && seen.push(lost))
     await client.connect()
     server.isUp = false
     server.drop()
     await vi.advanceTimersByTimeAsync(2_999)
-    expect(events).toEqual([])
+    expect(seen).toEqual([])
     await vi.advanceTimersByTimeAsync(1)
-    expect(events).toEqual([{ afterMs: 3_000 }])
+    expect(seen).toEqual([true])
     server.isUp = true
     await vi.advanceTimersByTimeAsync(10_000)
-    expect(events).toEqual([{ afterMs: 3_000 }, 'session-2'])
+    expect(seen).toEqual([true, false])
+  })
+
+  it('tells how many messages wait, once a turn', async () => {
+    const { client, server } = watched()
+    await client.connect()
+    server.isUp = false
+    server.drop()
+    await settle()
+    const seen: number[] = []
+    client.on('status', ({ queueLength }, previous) => queueLength !== previous.queueLength && seen.push(queueLength))
+    const published = [client.publish('a', 1), client.publish('a', 2)]
+    expect(client.status.queueLength).toBe(2)
+    await settle()
+    expect(seen).toEqual([2])
+    server.isUp = true
+    void client.connect()
+    await settle()
+    await Promise.all(published)
+    expect(seen).toEqual([2, 0])
+  })
+
+  it('tries at once when the app asks it to, but not before the server allows', async () => {
+    const { client, server } = watched({ reconnect: { minMs: 20_000 } })
+    await client.connect()
+    server.drop()
+    await settle()
+    expect(client.state).toBe('reconnecting')
+    void client.connect()
+    await settle()
+    expect(client.state).toBe('connected')
+    server.drop({ code: 4001, retryAfterMs: 5_000 })
+    await settle()
+    void client.connect()
+    await vi.advanceTimersByTimeAsync(4_999)
+    expect(client.state).toBe('reconnecting')
+    await vi.advanceTimersByTimeAsync(1)
+    expect(client.state).toBe('connected')
   })
 
   it('stops calling a removed handler', async () => {
     const { client, server } = watched()
     const handler = vi.fn()
-    const off = client.on('disconnected', handler)
+    const off = client.on('status', handler)
     await client.connect()
+    handler.mockClear()
     off()
     off()
     server.drop()

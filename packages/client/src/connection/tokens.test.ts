@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { watchedClient as watched } from '../../test/watched-client.js'
-import type { ClientEvents, TokenCause } from '../index.js'
+import type { ConnectedInfo, TokenCause } from '../index.js'
 import { createTestServer, type TestServer } from '../testing/index.js'
 
 beforeEach(() => {
@@ -22,8 +22,8 @@ describe('token', () => {
 
   it('sends a string as the first message, and reports its user', async () => {
     const { client, server } = watched({ server: createTestServer({ verifyToken }), token: 'good' })
-    const infos: ClientEvents['connected'][] = []
-    client.on('connected', (info) => infos.push(info))
+    const infos: ConnectedInfo[] = []
+    client.on('status', ({ connection }) => connection && infos.push(connection))
     await client.publish('a', 1)
     expect(server.received.map(({ verb }) => verb)).toEqual(['auth', 'publish'])
     expect(infos).toEqual([{ session: 'session-1', node: 'test', version: '0.0.0', userId: 'good' }])
@@ -88,7 +88,7 @@ describe('token', () => {
     server.isUp = true
     await vi.advanceTimersByTimeAsync(10_000)
     await connected
-    expect(changes.at(-1)).toMatchObject({ state: 'closed', terminal: true, code: 4501 })
+    expect(changes.at(-1)).toMatchObject({ state: 'closed', code: 4501 })
     expect(tokensOf(server)).toEqual(['bad', 'bad'])
   })
 

@@ -52,7 +52,7 @@ class Devtools implements ClientPart {
         gaps.push({ ...gap, atMs: Date.now() })
         if (gaps.length > MAX_GAPS) gaps.shift()
       }),
-      client.on('state', () => panel.refresh()),
+      client.on('status', () => panel.refresh()),
     ]
     document.documentElement.append(panel.element)
     this.remove = () => {

@@ -1,4 +1,4 @@
-import type { ErrorCode, WebMQError } from '../protocol/errors.js'
+import type { WebMQError } from '../protocol/errors.js'
 import type { GapReason, SessionLimits } from '../protocol/messages.js'
 
 /**
@@ -7,38 +7,25 @@ import type { GapReason, SessionLimits } from '../protocol/messages.js'
  */
 export type State = 'idle' | 'connecting' | 'connected' | 'reconnecting' | 'closed'
 
-/** A change of the client's state, or another failed attempt within `reconnecting`. */
-export interface StateChange {
-  readonly state: State
-  readonly previous: State
-  /** WebSocket close code of the lost connection (RFC 6455 §7.4); 4000-4999 are WebMQ's. */
-  readonly code?: number | undefined
-  /** The reason as text, for a log. */
-  readonly reason?: string | undefined
-  /** Number of the next attempt since the last lasting connection, from 1. */
-  readonly attempt?: number | undefined
-  /** Time until that attempt. */
-  readonly retryInMs?: number | undefined
-  /** Whether the client has given up. */
-  readonly terminal?: boolean | undefined
-  /** The error that ended the connection. */
-  readonly error?: WebMQError | undefined
-}
-
-/** The present state of a client, for display. Frozen, and the same object until something changes. */
+/** The present state of a client. Frozen, and the same object until something changes. */
 export interface ClientStatus {
   readonly state: State
-  /** While `reconnecting`: as in {@link StateChange}. */
+  /** While `reconnecting`, number of the next attempt since the last lasting connection, from 1. */
   readonly attempt?: number | undefined
+  /** Time until that attempt, when it was scheduled. */
   readonly retryInMs?: number | undefined
-  /** Whether there has been no connection for `lostAfterMs`. */
+  /** While `reconnecting` or `closed`, WebSocket close code of the lost connection (RFC 6455 §7.4); 4000-4999 are WebMQ's. */
+  readonly code?: number | undefined
+  /** Whether there has been no connection for `lostAfterMs`: time to tell the user. */
   readonly lost: boolean
   /** Number of publishes that wait for a connection. */
   readonly queueLength: number
+  /** While `connected`. Listens and waiting messages were already sent on it. */
+  readonly connection?: ConnectedInfo | undefined
   /** Limits of the server; those of the last connection while there is none. */
   readonly limits?: Readonly<SessionLimits> | undefined
-  /** The last problem of the connection or of its token since it was live. */
-  readonly lastError?: { readonly code: ErrorCode; readonly message: string } | undefined
+  /** The last problem of the connection or of its token since it was live; the error that closed the client. */
+  readonly lastError?: WebMQError | undefined
 }
 
 /** A new live connection. */
@@ -68,19 +55,11 @@ export interface ClientError {
 
 /** Events of a client and the arguments of their handlers. */
 export interface ClientEvents {
-  state: StateChange
-  /** A connection is live. Listens and waiting messages were already sent on it. */
-  connected: ConnectedInfo
-  /** A live connection was lost; {@link StateChange.retryInMs} is the time until the next attempt. */
-  disconnected: StateChange
-  /** Another attempt has been scheduled. */
-  reconnecting: StateChange
-  /** `connected`, except the first time. */
-  reconnected: ConnectedInfo
-  /** No connection for `lostAfterMs`: time to tell the user. */
-  lost: { readonly afterMs: number }
-  /** `connected`, after `lost`. */
-  restored: ConnectedInfo
+  /**
+   * Something of {@link ClientStatus} has changed. Handlers also get the status before: a connection was lost if
+   * `previous.state` is `connected`, and `status.state` is not.
+   */
+  status: ClientStatus
   gap: Gap
   /** Goes to `console.error` if there is no handler. */
   error: ClientError

@@ -99,8 +99,11 @@ export class LiveOutbox {
       onEnd: () => this.#sender.stop(),
     })
     this.#ends.push(
-      client.on('connected', () => this.#turn.want()),
-      client.on('disconnected', () => this.#turn.end()),
+      client.on('status', ({ state }, previous) => {
+        if (state === previous.state) return
+        if (state === 'connected') this.#turn.want()
+        else this.#turn.end()
+      }),
     )
     if (client.state === 'connected') this.#turn.want()
     if (environment.channel) environment.channel.onmessage = ({ data }: MessageEvent<News>) => this.#hear(data)

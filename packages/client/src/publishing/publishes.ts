@@ -53,6 +53,7 @@ export class Publishes {
   /** Set while publishes that would be queued wait for the server's rate limit. */
   #pauseTimer: ReturnType<typeof setTimeout> | undefined
   #pauses = 0
+  readonly #onQueue: () => void
   #onIdle: (() => void) | undefined
   #limits: SessionLimits | undefined
   /** Number of publishes that wait for a connection. */
@@ -60,9 +61,11 @@ export class Publishes {
   #waitingBytes = 0
   #lastId = 0
 
-  constructor(options: ResolvedOptions, sender: Sender) {
+  /** @param onQueue Called when {@link waitingCount} has changed. */
+  constructor(options: ResolvedOptions, sender: Sender, onQueue: () => void) {
     this.#options = options
     this.#sender = sender
+    this.#onQueue = onQueue
   }
 
   /** Resolves when no publish is pending, or after `maxMs`. */
@@ -216,6 +219,7 @@ export class Publishes {
     pending.bytes ||= wireBytes(pending.payload)
     this.waitingCount++
     this.#waitingBytes += pending.bytes
+    this.#onQueue()
     this.#expire(pending, pending.createdAtMs + this.#options.maxAgeMs - nowMs())
   }
 
@@ -224,6 +228,7 @@ export class Publishes {
     pending.isSent = true
     this.waitingCount--
     this.#waitingBytes -= pending.bytes
+    this.#onQueue()
   }
 
   #send(pending: Pending): void {
@@ -237,7 +242,7 @@ export class Publishes {
     }
     this.#stopWaiting(pending)
     try {
-      this.#sender.send(frame)
+      this.#sender.send(frame, isAcknowledged)
     } catch (cause) {
       // One message that cannot be sent must not keep others from being sent.
       pending.settle(new WebMQError('E_MESSAGE_INVALID', { cause }))

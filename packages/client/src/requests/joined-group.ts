@@ -118,7 +118,7 @@ export class JoinedGroup {
       frame = encodeReply({ id, isError: true, payload })
     }
     // On another connection the server would not know the request.
-    if (sender.isLive && this.isActive) sender.send(frame)
+    if (sender.isLive && this.isActive) sender.send(frame, false)
   }
 
   get #options(): string {

@@ -36,6 +36,8 @@ export function latestStore(
   const name = `latest ${pattern} ${JSON.stringify(options)}`
   const open = (changed: () => void) => {
     const latest = new Map<string, Message<unknown>>()
+    /** The keys of {@link latest}, the quietest first. A map that is shown keeps its order, so that rows stay in their places. */
+    const recent = new Set<string>()
     const following = new Following(
       client,
       pattern,
@@ -43,10 +45,11 @@ export function latestStore(
       {
         changed,
         deliver(message) {
-          // To the end of the map: the first key is the quietest.
-          latest.delete(message.key)
           latest.set(message.key, message)
-          if (latest.size > maxKeys) latest.delete(latest.keys().next().value as string)
+          recent.delete(message.key)
+          recent.add(message.key)
+          const [quietest = ''] = latest.size > maxKeys ? recent : []
+          if (latest.size > maxKeys && recent.delete(quietest)) latest.delete(quietest)
         },
       },
     )

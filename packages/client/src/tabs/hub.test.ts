@@ -122,7 +122,10 @@ describe('tabs with one hub', () => {
     const one = tab()
     await one.connect()
     const lost = vi.fn()
-    one.on('disconnected', lost)
+    one.on(
+      'status',
+      ({ state }, previous) => previous.state === 'connected' && state !== previous.state && lost(one.status),
+    )
     hub.close()
     await vi.waitFor(() => expect(lost).toHaveBeenCalledWith(expect.objectContaining({ code: 1006 })))
     expect(server.connectionCount).toBe(0)
@@ -343,7 +346,10 @@ describe('tabs with one hub', () => {
     const quick = await listening(tab(), 'a')
     const slow = tab()
     const closed = vi.fn()
-    slow.on('disconnected', closed)
+    slow.on(
+      'status',
+      (status, previous) => previous.state === 'connected' && status.state !== previous.state && closed(status),
+    )
     const b = await listening(slow, 'a')
     // All in one turn: neither tab can say that it has read some.
     for (let n = 0; n < 100; n++) server.publish('a', 'x'.repeat(100) + n)

@@ -125,7 +125,9 @@ export class WebMQProvider {
       publish: (update) => this.#tell('cursor', update),
       report,
     })
-    this.#removeConnected = client.on('connected', () => this.#up())
+    this.#removeConnected = client.on('status', ({ state }, previous) => {
+      if (state === 'connected' && previous.state !== state) this.#up()
+    })
     doc.on('update', this.#onUpdate)
     doc.on('destroy', this.#onDestroy)
   }

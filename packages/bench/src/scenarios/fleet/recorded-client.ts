@@ -22,15 +22,13 @@ export class RecordedClient {
   constructor({ name, url, heartbeatTimeoutMs }: RecordedClientOptions) {
     this.name = name
     this.library = new WebMQClient({ url, WebSocket: plainWebSocket(undefined), heartbeatTimeoutMs })
-    this.library.on('connected', ({ node }) => {
-      this.connections.push({ client: name, node, openedUs: nowUs(), endedUs: null, firstUs: null })
-    })
-    this.library.on('disconnected', () => {
+    this.library.on('status', ({ connection, lastError }, previous) => {
+      this.trouble = lastError?.message ?? this.trouble
+      if (connection === previous.connection) return
       const last = this.connections.at(-1)
       if (last !== undefined) last.endedUs ??= nowUs()
-    })
-    this.library.on('reconnecting', ({ error, reason }) => {
-      this.trouble = error?.message ?? reason ?? this.trouble
+      if (connection === undefined) return
+      this.connections.push({ client: name, node: connection.node, openedUs: nowUs(), endedUs: null, firstUs: null })
     })
     this.library.on('error', ({ error }) => {
       this.trouble = String(error)

@@ -13,11 +13,16 @@ export function createClient({ url, token, connectTimeoutMs }: ClientTarget, ter
     WebSocket,
     ...(token === undefined ? {} : { token }),
   })
-  client.on('reconnecting', ({ error, retryInMs = 0 }) => {
+  let hasConnected = false
+  client.on('status', ({ state, attempt, retryInMs = 0, connection, lastError }, previous) => {
     const seconds = (retryInMs / 1000).toFixed(1)
-    note(`no connection (${printable(error?.message ?? 'closed')}); next attempt in ${seconds} s`, terminal)
+    if (state === 'reconnecting' && (previous.state !== state || previous.attempt !== attempt)) {
+      note(`no connection (${printable(lastError?.message ?? 'closed')}); next attempt in ${seconds} s`, terminal)
+    }
+    if (!connection || connection === previous.connection) return
+    if (hasConnected) note(`connected again, to node ${printable(connection.node)}`, terminal)
+    hasConnected = true
   })
-  client.on('reconnected', ({ node }) => note(`connected again, to node ${printable(node)}`, terminal))
   // Without a handler, the client prints them with their stacks. Errors that end the command are thrown.
   client.on('error', ({ error }) => {
     if (error instanceof WebMQError && error.code === 'E_PAYLOAD_INVALID') note(printable(error.message), terminal)

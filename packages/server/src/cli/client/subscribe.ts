@@ -131,8 +131,8 @@ class Ending {
     if (timeoutMs !== undefined) {
       this.#timer = setTimeout(() => this.#end(count === undefined ? EXIT.OK : EXIT.TIMED_OUT), timeoutMs)
     }
-    client.on('state', ({ state, error }) => {
-      if (state === 'closed' && error !== undefined) this.fail(error)
+    client.on('status', ({ state, lastError }) => {
+      if (state === 'closed' && lastError !== undefined) this.fail(lastError)
     })
   }
 

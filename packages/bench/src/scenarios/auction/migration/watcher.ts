@@ -45,7 +45,8 @@ export class Watcher {
       url: () => this.#nextUrl(),
       WebSocket: plainWebSocket(hasTls ? { rejectUnauthorized: false } : undefined),
     })
-    this.#client.on('disconnected', () => {
+    this.#client.on('status', ({ state }, previous) => {
+      if (previous.state !== 'connected' || state === previous.state) return
       this.#isLive = false
       this.#lostAtUs = nowUs()
     })
