@@ -2,7 +2,18 @@ import type { ClientStatus } from '../events/events.js'
 import { clientOf, type GivenClient } from './client.js'
 import type { Store } from './store.js'
 
-const UNKNOWN: ClientStatus = { state: 'idle', lost: false, queueLength: 0 }
+/** With all members: Vue makes its refs of them. */
+const UNKNOWN: Required<ClientStatus> = {
+  state: 'idle',
+  attempt: undefined,
+  retryInMs: undefined,
+  code: undefined,
+  lost: false,
+  queueLength: 0,
+  connection: undefined,
+  limits: undefined,
+  lastError: undefined,
+}
 
 /** `client.status`. It does not connect. */
 export function statusStore(given: GivenClient): Store<ClientStatus> {
