@@ -1,6 +1,6 @@
 import type { ClientOptions } from './client-options.js'
 import type { ClientCore, ClientPart } from './client-part.js'
-import { ConnectionManager } from './connection/manager.js'
+import { Connection } from './connection/connection.js'
 import { errorOfServer } from './connection/server-error.js'
 import { callSafely } from './events/call-safely.js'
 import { Emitter, type Handler } from './events/emitter.js'
@@ -28,7 +28,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     if (event === 'error') console.error(error)
     else this.#report({ error })
   })
-  readonly #connection: ConnectionManager
+  readonly #connection: Connection
   readonly #listens: Listens
   readonly #publishes: Publishes
   /** What this client and its parts share. */
@@ -45,7 +45,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   /** @throws {WebMQError} `E_OPTION_INVALID`, naming the option. */
   constructor(options: ClientOptions) {
     const resolved = resolveOptions(options)
-    this.#connection = new ConnectionManager(resolved, {
+    this.#connection = new Connection(resolved, {
       onLive: ({ limits }) => {
         // In this order, so that an app gets the messages that it publishes and listens to.
         const steps = [this.#listens, ...this.#parts, { up: () => this.#publishes.up(limits) }]

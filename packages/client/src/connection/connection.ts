@@ -1,14 +1,40 @@
-import type { WebSocketConstructor, WebSocketLike } from '../client-options.js'
-import type { ConnectedInfo } from '../events/events.js'
+import { checks } from '../checks.js'
+import type { TokenCause, WebSocketLike } from '../client-options.js'
+import type { ClientStatus, State } from '../events/events.js'
+import { MAX_TIMER_MS, type ResolvedOptions, socketClassOf, webSocketUrl } from '../options.js'
+import { isReconnectable } from '../protocol/close-codes.js'
 import { type CoreMessage, decodeCoreMessage } from '../protocol/decode-server.js'
 import { encodeAuth } from '../protocol/encode-client.js'
 import { closeCodeOf, errorOfCloseCode, WebMQError } from '../protocol/errors.js'
 import { SUBPROTOCOL } from '../protocol/limits.js'
 import type { ServerMessage, Welcome } from '../protocol/messages.js'
 import type { RawMessage } from '../protocol/raw-message.js'
+import { backoffMs } from './backoff.js'
+import { nowMs } from './clock.js'
 import { Heartbeat } from './heartbeat.js'
-import type { Frame } from './sender.js'
+import { isDormant, watchLifecycle } from './lifecycle.js'
+import { Renewal } from './renewal.js'
+import type { Frame, Sender } from './sender.js'
 import { errorOfServer } from './server-error.js'
+import { askForToken } from './token.js'
+
+/** A shorter connection counts as a failed attempt, so that we do not flood a server that our messages crash. */
+const LASTING_MS = 5_000
+
+/** Time to answer a ping after a sleep or a change of network. */
+const PROBE_TIMEOUT_MS = 2_000
+
+/** Nothing is known of a next attempt or a last one. */
+const WAITING = {
+  attempt: undefined,
+  retryInMs: undefined,
+  code: undefined,
+  connection: undefined,
+  lastError: undefined,
+}
+
+const TOKEN_INVALID = 4501
+const TOKEN_EXPIRED = 4009
 
 /** Request id of every `auth`: a connection has at most one in flight. */
 const AUTH_ID = 'auth'
@@ -16,119 +42,177 @@ const AUTH_ID = 'auth'
 /** RFC 6455 §7.4.1: no close frame was received. */
 const ABNORMAL_CLOSURE = 1006
 
-/** Why and how a connection ended. */
-export interface Closure {
+export interface ConnectionContext {
+  /**
+   * A connection is live and nothing was sent on it: listen again, then flush. Called before the app's state changes.
+   */
+  onLive(welcome: Welcome): void
+  onDown(): void
+  onStatus(changes: Partial<ClientStatus>): void
+  /** A message that the connection does not handle itself. */
+  onMessage(message: CoreMessage | RawMessage): void
+  onError(error: unknown): void
+}
+
+/** Why and how an attempt or its connection ended. */
+interface Closure {
   readonly code: number
   readonly error: WebMQError
-  readonly reason?: string | undefined
   /** The server asks the client not to return earlier. */
   readonly retryAfterMs?: number | undefined
   /** `true`: do not reconnect, whatever the code. */
-  readonly isFinal?: boolean | undefined
+  readonly isFinal?: boolean
   /** Whether the server's answer to the upgrade request was not a WebSocket, or there was no answer. */
   readonly isRefused?: boolean
 }
 
-export interface ConnectionContext {
-  readonly url: string
-  readonly socketClass: WebSocketConstructor
+/** One WebSocket: what was said on it. */
+interface Live {
+  readonly socket: WebSocketLike
   readonly token: string | undefined
-  readonly heartbeatTimeoutMs: number
-  /** The connection is authenticated and may send anything. Called at most once. */
-  onLive(info: ConnectedInfo, welcome: Welcome): void
-  /** A message that the connection does not handle itself. */
-  onMessage(message: CoreMessage | RawMessage): void
-  onExpiring(inMs: number): void
-  /** The server has answered to a token that was sent on the live connection; with an error, the old one counts. */
-  onRenewed(error?: WebMQError): void
-  /** Called exactly once, unless the constructor throws. No callback follows it. */
-  onClosed(closure: Closure): void
-  onError(error: unknown): void
+  heartbeat?: Heartbeat
+  welcome?: Welcome
+  bye?: Extract<ServerMessage, { verb: 'bye' }>
+  /** Absent until `auth` was answered. */
+  authResult?: unknown
+  /** Authenticated: it may send anything. */
+  isLive?: boolean
 }
 
 /**
- * One WebSocket from the handshake to the end: subprotocol, `welcome`, authentication, heartbeat, `bye`. It is not
- * reused after it has closed.
- * @throws The error of the WebSocket's constructor, for example for a URL that the page's policy forbids.
+ * Keeps one connection open: connects, authenticates, reconnects, gets tokens, and decides when to give up. Each attempt
+ * has a WebSocket of its own.
  */
-export class Connection {
+export class Connection implements Sender {
+  readonly #options: ResolvedOptions
   readonly #context: ConnectionContext
-  readonly #socket: WebSocketLike
-  #heartbeat: Heartbeat | undefined
-  #welcome: Welcome | undefined
-  #bye: Extract<ServerMessage, { verb: 'bye' }> | undefined
-  /** Undefined until `auth` was answered. */
-  #authResult: unknown
-  #isLive = false
-  #isClosed = false
+  state: State = 'idle'
+  /** Why the client has given up. */
+  #closure: Closure | undefined
+  #live: Live | undefined
+  /** Aborted when the attempt fails or its connection ends. */
+  #lifetime: AbortController | undefined
+  /** Of the attempt, or of the wait for the next one; on a live connection, of the next attempt to renew the token. */
+  #timer: ReturnType<typeof setTimeout> | undefined
+  #unwatch: (() => void) | undefined
+  #url = ''
+  #failedAttempts = 0
+  #liveSinceMs: number | undefined
+  #notBeforeMs = 0
+  #cause: TokenCause = 'initial'
+  readonly #refusals = checks.refusals?.((lastError) => this.#context.onStatus({ lastError }))
+  readonly #renewal = new Renewal()
 
-  constructor(context: ConnectionContext) {
+  constructor(options: ResolvedOptions, context: ConnectionContext) {
+    this.#options = options
     this.#context = context
-    this.#socket = new context.socketClass(context.url, [SUBPROTOCOL])
-    const { token } = context
-    let failure = ''
-    this.#socket.binaryType = 'arraybuffer'
-    this.#socket.onopen = () => token !== undefined && this.authenticate(token)
-    this.#socket.onmessage = ({ data }: { data: string | ArrayBuffer }) => this.#receive(data)
-    // Browsers give no reason. The `ws` package throws if nobody handles `error`. `close` always follows.
-    this.#socket.onerror = ({ message = '' }: { message?: string }) => {
-      failure = message
-    }
-    this.#socket.onclose = ({ code, reason }: { code: number; reason: string }) =>
-      this.#end(this.#bye ?? { code }, reason || failure)
   }
 
   /** Whether messages may be sent: authenticated, and the server has not said `bye`. */
   get isLive(): boolean {
-    return this.#isLive && !this.#bye
+    return !!this.#live?.isLive && !this.#live.bye
   }
 
   /** Bytes in the buffer of the socket. */
   get bufferedBytes(): number {
-    return this.#socket.bufferedAmount
+    return this.#live?.socket.bufferedAmount ?? 0
   }
 
-  /** Passes an encoded message to the socket. The connection must be live. */
   send(frame: Frame, isAnswered = true): void {
-    this.#socket.send(frame as never)
-    this.#heartbeat?.sent(isAnswered)
+    this.#live?.socket.send(frame as never)
+    this.#live?.heartbeat?.sent(isAnswered)
   }
 
-  /** Sends a token: the first one, or a new one before the present one expires. */
-  authenticate(token: string): void {
-    this.send(encodeAuth(AUTH_ID, token))
+  /** Connects, if the client is idle or closed. */
+  start(): void {
+    if (this.state !== 'idle' && this.state !== 'closed') return
+    this.#failedAttempts = this.#notBeforeMs = 0
+    this.#cause = 'initial'
+    this.#unwatch = watchLifecycle({ onWake: () => this.#wake(), onRestore: () => this.#restore() })
+    this.#closure = undefined
+    this.#become({ ...WAITING, state: 'connecting' })
+    this.#connect()
   }
 
-  /** Closes the connection unless the server answers a ping within `timeoutMs`. */
-  probe(timeoutMs: number): void {
-    this.#heartbeat?.probe(timeoutMs)
+  /**
+   * Gets a token and sends it on the live connection; joins a renewal that is running. Resolves when the server has
+   * accepted it or, if the connection is lost, the token of the next one.
+   */
+  renew(): Promise<void> {
+    return this.#renewal.start(this.#options.token, this.#lifetime?.signal ?? AbortSignal.abort(), (token) =>
+      this.send(encodeAuth(AUTH_ID, token)),
+    )
   }
 
-  /** Ends the connection at once, without a closing handshake: a dead network would not answer it. */
-  close(closure: Closure): void {
-    if (this.#isClosed) return
-    this.#isClosed = true
-    this.#heartbeat?.stop()
-    this.#socket.onopen = this.#socket.onmessage = this.#socket.onclose = null
-    // Apps may use only 1000 and 3000-4999 (RFC 6455 §7.4.2 and the WebSocket API).
-    this.#socket.close(closure.code >= 4000 ? closure.code : 1000)
-    this.#context.onClosed(closure)
+  /** Ends the connection. A closure is the reason to give up. */
+  stop(closure?: Closure): void {
+    if (this.state === 'closed') return
+    this.state = 'closed'
+    this.#closure = closure
+    this.#unwatch?.()
+    this.#refusals?.end()
+    this.#drop(1000)
+    this.#renewal.settle(this.closedError())
+    // Last: the app may open the client again.
+    this.#become({ ...WAITING, state: 'closed', code: closure?.code, lastError: closure?.error })
   }
 
-  /** Ends the connection with an error and its close code. */
-  fail(error: WebMQError): void {
-    const isRefused = error.code === 'E_CONNECT_FAILED'
-    this.close({ code: closeCodeOf(error.code) ?? ABNORMAL_CLOSURE, reason: error.message, error, isRefused })
+  /** The error of calls to a closed client. */
+  closedError(): WebMQError {
+    const { error, code } = this.#closure ?? {}
+    const why = error ? `${code} ${error.code}, ${error.message}` : 'by close()'
+    return new WebMQError('E_CLOSED', { detail: `${why}; open() opens it again`, cause: error })
   }
 
-  #end({ code, retryAfterMs }: Pick<Closure, 'code' | 'retryAfterMs'>, reason: string): void {
-    const name = errorOfCloseCode(code) ?? (this.#welcome ? 'E_DISCONNECTED' : 'E_CONNECT_FAILED')
-    const error = new WebMQError(name, { detail: `${reason || 'closed'} (${code})` })
-    this.close({ code, reason, error, retryAfterMs, isRefused: name === 'E_CONNECT_FAILED' })
+  /** Makes the next attempt soon, if it waits for one; not before the server allows it. */
+  hasten(inMs = 0): void {
+    const isWaiting = this.#lifetime?.signal.aborted !== false && this.state !== 'idle' && this.state !== 'closed'
+    if (isWaiting) this.#wait(Math.max(this.#notBeforeMs - nowMs(), inMs), () => this.#connect())
   }
 
-  #receive(data: string | ArrayBuffer): void {
-    this.#heartbeat?.alive()
+  #connect(): void {
+    clearTimeout(this.#timer)
+    if (isDormant()) return
+    const { connectTimeoutMs, url } = this.#options
+    const lifetime = new AbortController()
+    const { signal } = lifetime
+    this.#lifetime = lifetime
+    this.#wait(connectTimeoutMs, () =>
+      this.#fail(new WebMQError('E_CONNECT_FAILED', { detail: `not within ${connectTimeoutMs} ms` })),
+    )
+    this.#open(signal).catch((cause: unknown) => {
+      if (signal.aborted) return
+      const error = cause instanceof WebMQError ? cause : new WebMQError('E_CONNECT_FAILED', { cause })
+      // A wrong option stays wrong; a function may return something else.
+      this.#fail(error, error.code === 'E_OPTION_INVALID' && typeof url !== 'function')
+      // The app's own token() or url() failed: report it. The error that closes the client is reported by itself.
+      if (this.state !== 'closed') this.#context.onError(cause)
+    })
+  }
+
+  async #open(signal: AbortSignal): Promise<void> {
+    const { token: source, url } = this.#options
+    const socketClass = socketClassOf(this.#options)
+    const token = await askForToken(source, this.#cause, signal)
+    this.#url = webSocketUrl(typeof url === 'function' ? await url() : url)
+    if (signal.aborted) return
+    const socket = new socketClass(this.#url, [SUBPROTOCOL])
+    const live: Live = { socket, token }
+    this.#live = live
+    let failure = ''
+    socket.binaryType = 'arraybuffer'
+    socket.onopen = () => token !== undefined && this.send(encodeAuth(AUTH_ID, token))
+    socket.onmessage = ({ data }: { data: string | ArrayBuffer }) => this.#receive(live, data)
+    // Browsers give no reason. The `ws` package throws if nobody handles `error`. `close` always follows.
+    socket.onerror = ({ message = '' }: { message?: string }) => {
+      failure = message
+    }
+    socket.onclose = ({ code, reason }: { code: number; reason: string }) =>
+      this.#lost(live, live.bye ?? { code }, reason || failure)
+  }
+
+  #receive(live: Live, data: string | ArrayBuffer): void {
+    live.heartbeat?.alive()
     let message: CoreMessage | RawMessage
     try {
       message = decodeCoreMessage(typeof data === 'string' ? data : new Uint8Array(data))
@@ -137,45 +221,150 @@ export class Connection {
       return
     }
     if ('fields' in message) this.#context.onMessage(message)
-    else if (message.verb === 'welcome') this.#greet(message)
-    else if (message.verb === 'bye') this.#bye = message
-    else if (message.verb === 'expiring') this.#context.onExpiring(message.inMs)
-    else if ('id' in message && message.id === AUTH_ID) this.#authenticated(message)
+    else if (message.verb === 'welcome') this.#greet(live, message)
+    else if (message.verb === 'bye') live.bye = message
+    else if (message.verb === 'expiring') this.#renewUntil(nowMs() + message.inMs, 0)
+    else if ('id' in message && message.id === AUTH_ID) this.#authenticated(live, message)
     else this.#context.onMessage(message)
   }
 
-  #greet(welcome: Welcome): void {
-    this.#welcome = welcome
-    this.#heartbeat = new Heartbeat(welcome.heartbeatMs, this.#context.heartbeatTimeoutMs, {
+  #greet(live: Live, welcome: Welcome): void {
+    live.welcome = welcome
+    live.heartbeat = new Heartbeat(welcome.heartbeatMs, this.#options.heartbeatTimeoutMs, {
       sendPing: () => this.send('ping', false),
-      onTimeout: () => this.fail(new WebMQError('E_HEARTBEAT_TIMEOUT')),
+      onTimeout: () => this.#fail(new WebMQError('E_HEARTBEAT_TIMEOUT')),
     })
-    if (this.#context.token === undefined && welcome.auth === 'required') {
+    if (live.token === undefined && welcome.auth === 'required') {
       const error = new WebMQError('E_UNAUTHENTICATED', { detail: 'set the option `token`' })
-      this.close({ code: 1000, error, isFinal: true })
-    } else this.#goLive()
+      this.#closed({ code: 1000, error, isFinal: true })
+    } else this.#goLive(live)
   }
 
-  #authenticated(answer: Extract<ServerMessage, { verb: 'ok' | 'error' }>): void {
+  #authenticated(live: Live, answer: Extract<ServerMessage, { verb: 'ok' | 'error' }>): void {
     const error = answer.verb === 'error' ? errorOfServer(answer) : undefined
-    if (!error || this.#welcome?.auth === 'none') {
-      this.#authResult = (answer.verb === 'ok' && answer.result) || {}
-      if (this.#isLive) this.#context.onRenewed()
-      else this.#goLive()
-    } else if (this.#isLive && closeCodeOf(error.code) === undefined && error.code !== 'E_FORBIDDEN') {
-      this.#context.onRenewed(error)
+    if (!error || live.welcome?.auth === 'none') {
+      live.authResult = (answer.verb === 'ok' && answer.result) || {}
+      if (live.isLive) this.#renewal.settle()
+      else this.#goLive(live)
+    } else if (live.isLive && closeCodeOf(error.code) === undefined && error.code !== 'E_FORBIDDEN') {
+      // The old token counts.
+      this.#renewal.settle(error)
     } else {
       // A token of another user (`E_FORBIDDEN`) needs a new connection.
-      this.fail(error)
+      this.#fail(error)
     }
   }
 
-  #goLive(): void {
-    const welcome = this.#welcome
-    if (this.#isLive || !welcome || (this.#context.token !== undefined && !this.#authResult)) return
-    this.#isLive = true
+  #goLive(live: Live): void {
+    const { welcome, token, authResult } = live
+    if (live.isLive || !welcome || (token !== undefined && !authResult)) return
+    live.isLive = true
     const { session, node, version } = welcome
-    const { userId } = (this.#authResult ?? {}) as { userId?: string }
-    this.#context.onLive({ session, node, version, userId }, welcome)
+    const { userId } = (authResult ?? {}) as { userId?: string }
+    clearTimeout(this.#timer)
+    this.#refusals?.end()
+    this.#liveSinceMs = nowMs()
+    this.#cause = 'initial'
+    const limits = Object.freeze(welcome.limits)
+    this.#context.onLive(welcome)
+    this.#renewal.settle()
+    this.#become({ ...WAITING, state: 'connected', connection: { session, node, version, userId }, limits })
+  }
+
+  #lost({ welcome }: Live, { code, retryAfterMs }: Pick<Closure, 'code' | 'retryAfterMs'>, reason: string): void {
+    const name = errorOfCloseCode(code) ?? (welcome ? 'E_DISCONNECTED' : 'E_CONNECT_FAILED')
+    const error = new WebMQError(name, { detail: `${reason || 'closed'} (${code})` })
+    this.#closed({ code, error, retryAfterMs, isRefused: name === 'E_CONNECT_FAILED' })
+  }
+
+  /** Ends the attempt, or its connection, with an error and its close code. */
+  #fail(error: WebMQError, isFinal = false): void {
+    const isRefused = !!this.#live && error.code === 'E_CONNECT_FAILED'
+    this.#closed({ code: closeCodeOf(error.code) ?? ABNORMAL_CLOSURE, error, isFinal, isRefused })
+  }
+
+  /** Ends the attempt, or its connection, at once, without a closing handshake: a dead network would not answer it. */
+  #drop(code: number): void {
+    clearTimeout(this.#timer)
+    this.#lifetime?.abort()
+    const { socket, heartbeat } = this.#live ?? {}
+    this.#live = undefined
+    heartbeat?.stop()
+    if (!socket) return
+    socket.onopen = socket.onmessage = socket.onclose = null
+    // Apps may use only 1000 and 3000-4999 (RFC 6455 §7.4.2 and the WebSocket API).
+    socket.close(code >= 4000 ? code : 1000)
+  }
+
+  #closed(closure: Closure): void {
+    this.#drop(closure.code)
+    if (this.state === 'closed') return
+    if (this.state === 'connected') {
+      if (nowMs() - (this.#liveSinceMs ?? 0) >= LASTING_MS) this.#failedAttempts = 0
+      this.#context.onDown()
+    }
+    // Not after the first failure of a lasting connection: a server that restarts has enough to do.
+    const isLasting = this.#liveSinceMs === undefined || this.#failedAttempts > 0
+    const error = (closure.isRefused && this.#refusals?.refused(this.#url, closure.error, isLasting)) || closure.error
+    if (this.#mayRetry(closure)) this.#retry({ ...closure, error })
+    else this.stop({ ...closure, error })
+  }
+
+  #retry({ code, error, retryAfterMs = 0 }: Closure): void {
+    const { random, minMs } = this.#options
+    const retryInMs = retryAfterMs ? retryAfterMs + random() * minMs : backoffMs(this.#failedAttempts, this.#options)
+    const attempt = ++this.#failedAttempts
+    this.#notBeforeMs = nowMs() + retryAfterMs
+    this.#wait(retryInMs, () => this.#connect())
+    this.#become({ state: 'reconnecting', attempt, retryInMs, code, connection: undefined, lastError: error })
+  }
+
+  #mayRetry({ code, isFinal }: Closure): boolean {
+    const canRefresh = typeof this.#options.token === 'function'
+    const isFirst = canRefresh && this.#cause !== 'rejected'
+    if (code === TOKEN_INVALID && isFirst) {
+      this.#cause = 'rejected'
+      return true
+    }
+    if (code === TOKEN_EXPIRED && isFirst) this.#cause = 'expiring'
+    const isHopeless = isFinal || !isReconnectable(code) || (code === TOKEN_EXPIRED && !canRefresh)
+    return !isHopeless && this.#failedAttempts < this.#options.maxAttempts
+  }
+
+  #wait(delayMs: number, action: () => void): void {
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(action, Math.min(delayMs, MAX_TIMER_MS))
+  }
+
+  /**
+   * Renews the token until the server has accepted one. After the expiry the server ends the connection, and the next
+   * one gets a new token.
+   */
+  #renewUntil(expiryMs: number, attempt: number): void {
+    if (typeof this.#options.token !== 'function') return
+    const lifetime = this.#lifetime
+    this.renew().catch((error: unknown) => {
+      if (lifetime?.signal.aborted) return
+      if (error instanceof WebMQError) this.#context.onStatus({ lastError: error })
+      this.#context.onError(error)
+      const waitMs = backoffMs(attempt, this.#options)
+      if (nowMs() + waitMs < expiryMs) this.#wait(waitMs, () => this.#renewUntil(expiryMs, attempt + 1))
+    })
+  }
+
+  #wake(): void {
+    const { random, minMs } = this.#options
+    if (this.isLive) this.#live?.heartbeat?.probe(PROBE_TIMEOUT_MS)
+    else this.hasten(random() * minMs)
+  }
+
+  #restore(): void {
+    if (this.#live) this.#fail(new WebMQError('E_DISCONNECTED', { detail: 'page was restored' }))
+    else this.#wake()
+  }
+
+  #become(changes: Partial<ClientStatus> & Pick<ClientStatus, 'state'>): void {
+    this.state = changes.state
+    this.#context.onStatus(changes)
   }
 }
