@@ -8,7 +8,7 @@ import { build } from 'esbuild'
 /** The plugin takes this off for what esbuild adds to an empty script, which it does not add to a module. */
 const EMPTY_SCRIPT_BYTES = 32
 
-const CORE_BYTES = 11_776
+const CORE_BYTES = 11_712
 
 /** What each part adds. */
 const PART_BYTES = {
@@ -22,7 +22,7 @@ const PART_BYTES = {
   requests: 2_688,
   resume: 1_024,
   schema: 2_048,
-  sse: 7_680,
+  sse: 7_744,
   state: 1_792,
   tabs: 6_656,
 }

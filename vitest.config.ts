@@ -56,7 +56,7 @@ const project = (name: string) => ({
 })
 
 /** The tests ask for texts. `checks.test.ts` tries a page for production. */
-const ofClient = { ...project('client').test, setupFiles: ['src/development.ts'] }
+const ofClient = { ...project('client').test, setupFiles: [source('client/src/development.ts')] }
 const { test: ofServer } = project('server')
 const { test: ofServices } = project('services')
 const { test: ofBench } = project('bench')

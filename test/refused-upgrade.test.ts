@@ -14,10 +14,10 @@ interface AppGlobals {
   readonly WebMQClient: typeof WebMQClient
 }
 
-/** The client as an app bundles it: one file, and others that it loads when it needs them. */
+/** The client as an app in development bundles it. */
 async function bundleClient(): Promise<ReadonlyMap<string, string>> {
   const { outputFiles } = await build({
-    entryPoints: [new URL('../packages/client/src/index.ts', import.meta.url).pathname],
+    entryPoints: { index: new URL('../packages/client/src/development.ts', import.meta.url).pathname },
     bundle: true,
     splitting: true,
     format: 'esm',
