@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import type { ErrorCode } from 'webmq-client/protocol'
-import type { Rejection } from '../../ports/transport.js'
-import { checkRejection, type RejectionDetails, rejectionOf } from '../upgrade/rejection.js'
+import type { Rejection } from 'webmq-server/ports'
+import { checkRejection, type RejectionDetails, rejectionOf } from 'webmq-server/transports'
 import type { UwsResponse } from './module.js'
 
 /**

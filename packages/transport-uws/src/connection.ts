@@ -1,5 +1,5 @@
-import type { ConnectionId, GroupId, OutboxLevel, UpgradeId } from '../../ports/transport.js'
-import type { Backlog } from '../backlog.js'
+import type { ConnectionId, GroupId, OutboxLevel, UpgradeId } from 'webmq-server/ports'
+import type { Backlog } from 'webmq-server/transports'
 import type { UwsWebSocket } from './module.js'
 
 /** A message on its way; one object for all its receivers. */

@@ -1,4 +1,4 @@
-import { headBytes, type RequestHead } from '../upgrade/request-head.js'
+import { headBytes, type RequestHead } from 'webmq-server/transports'
 import type { UwsRequest, UwsResponse } from './module.js'
 
 /** Copies all data of a request, which is valid only until its handler returns. */

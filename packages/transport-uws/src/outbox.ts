@@ -1,5 +1,4 @@
-import { LAG_BYTES } from '../backlog.js'
-import { Outbox, type OutboxEvents } from '../outbox.js'
+import { LAG_BYTES, Outbox, type OutboxEvents } from 'webmq-server/transports'
 import type { UwsConnection, UwsFrame } from './connection.js'
 
 /**

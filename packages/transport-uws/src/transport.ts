@@ -10,15 +10,12 @@ import type {
   Rejection,
   Transport,
   TransportAddress,
+  TransportOptions,
   TransportSink,
   TransportStats,
   UpgradeId,
-} from '../../ports/transport.js'
-import type { TransportOptions } from '../../ports/transport-options.js'
-import { connectionLimit } from '../connection-limit.js'
-import { Connections } from '../connections.js'
-import { SinkCalls } from '../sink-calls.js'
-import { rejectionOf } from '../upgrade/rejection.js'
+} from 'webmq-server/ports'
+import { Connections, connectionLimit, rejectionOf, SinkCalls } from 'webmq-server/transports'
 import { uwsBehavior } from './behavior.js'
 import { UwsConnection } from './connection.js'
 import { UwsHttp } from './http.js'

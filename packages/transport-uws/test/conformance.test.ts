@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { DEFAULT_OPTIONS, RecordingSink, transportSuite } from 'webmq-conformance'
 import { makeCertificate } from 'webmq-services'
-import { createUwsTransport } from '../../src/transports/uws/transport.js'
+import { createUwsTransport } from '../src/transport.js'
 
 /** The groups of the suite are small: from two members on they get a topic, so it sees both ways of a multicast. */
 const TOPIC_MEMBERS = 2

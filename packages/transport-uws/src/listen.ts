@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
 import { WebMQError } from 'webmq-client/protocol'
-import type { TransportAddress } from '../../ports/transport.js'
+import type { TransportAddress } from 'webmq-server/ports'
 import type { UwsApp, UwsListenSocket, UwsModule } from './module.js'
 
 /** A bound address and its socket. */

@@ -1,8 +1,13 @@
 import { type ClientRequest, request as createRequest, type Server } from 'node:http'
 import type { ErrorCode } from 'webmq-client/protocol'
-import type { TransportOptions } from '../../ports/transport-options.js'
-import { asksForWebSocket, findHandshakeFault, type HandshakeFault } from '../upgrade/handshake.js'
-import { type RequestHead, valuesOf } from '../upgrade/request-head.js'
+import type { TransportOptions } from 'webmq-server/ports'
+import {
+  asksForWebSocket,
+  findHandshakeFault,
+  type HandshakeFault,
+  type RequestHead,
+  valuesOf,
+} from 'webmq-server/transports'
 import { createDuplexPair } from './duplex-pair.js'
 import { UwsHttpResponse } from './http-response.js'
 import type { UwsRequest, UwsResponse } from './module.js'

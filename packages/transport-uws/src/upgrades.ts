@@ -1,10 +1,15 @@
 import { WebMQError } from 'webmq-client/protocol'
-import type { AcceptOptions, Rejection, UpgradeId, UpgradeRequest } from '../../ports/transport.js'
-import { acceptedExtensions } from '../upgrade/extensions.js'
-import type { UpgradeGate } from '../upgrade/gate.js'
-import { findHandshakeFault, isToken } from '../upgrade/handshake.js'
-import { checkHeaders } from '../upgrade/rejection.js'
-import { type RequestHead, upgradeRequest, valuesOf } from '../upgrade/request-head.js'
+import type { AcceptOptions, Rejection, UpgradeId, UpgradeRequest } from 'webmq-server/ports'
+import type { UpgradeGate } from 'webmq-server/transports'
+import {
+  acceptedExtensions,
+  checkHeaders,
+  findHandshakeFault,
+  isToken,
+  type RequestHead,
+  upgradeRequest,
+  valuesOf,
+} from 'webmq-server/transports'
 import type { UwsResponse } from './module.js'
 import { writeError, writeRejection } from './response.js'
 

@@ -1,7 +1,7 @@
 import { createSecureContext } from 'node:tls'
 import { WebMQError } from 'webmq-client/protocol'
-import { certificateNames } from '../../ports/certificate-names.js'
-import type { TlsCertificate } from '../../ports/transport-options.js'
+import type { TlsCertificate } from 'webmq-server/ports'
+import { certificateNames } from 'webmq-server/ports'
 import type { UwsApp, UwsCertificateFiles, UwsModule } from './module.js'
 
 /**

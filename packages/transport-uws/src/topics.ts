@@ -1,4 +1,4 @@
-import type { GroupId } from '../../ports/transport.js'
+import type { GroupId } from 'webmq-server/ports'
 import type { UwsConnection, UwsFrame } from './connection.js'
 import type { UwsApp } from './module.js'
 import { NO_TOPIC, type UwsOutbox } from './outbox.js'
