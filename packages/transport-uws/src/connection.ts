@@ -1,6 +1,7 @@
-import type { ConnectionId, GroupId, OutboxLevel, UpgradeId } from 'webmq-server/ports'
-import type { Backlog } from 'webmq-server/transports'
+import type { ConnectionId, OutboxLevel, UpgradeId } from 'webmq-server/ports'
+import { Connection, type Droppable } from 'webmq-server/transports'
 import type { UwsWebSocket } from './module.js'
+import type { UwsWebSockets } from './websockets.js'
 
 /** A message on its way; one object for all its receivers. */
 export interface UwsFrame {
@@ -8,22 +9,12 @@ export interface UwsFrame {
   readonly isBinary: boolean
 }
 
-/** State of one accepted WebSocket. Each part of this transport writes only its own fields. */
-export class UwsConnection {
-  readonly id: ConnectionId
-  readonly upgrade: UpgradeId
-  /** Groups of the connection; written by `Groups`. */
-  readonly groups = new Set<GroupId>()
-  /** Last multicast to the connection; written by `Groups`. */
-  multicast = 0
+/** State of one accepted WebSocket. */
+export class UwsConnection extends Connection<UwsFrame> {
+  readonly #owner: UwsWebSockets
   /** Frames of this turn; written by `UwsOutbox`. */
   readonly frames: UwsFrame[] = []
   framesBytes = 0
-  /** What waits behind the bytes of uWebSockets.js for a connection that lags, and may in part be left out. */
-  backlog: Backlog<UwsFrame> | undefined
-  isDirty = false
-  /** The sink is told when the outbox has fallen to this level. */
-  awaitedLevel: OutboxLevel | undefined
   /** Whether it may get large frames, see `UwsOutbox`. */
   isSubscribed = false
   /** Ticks of `Keepalive`: of the last received data, and of the unanswered ping (0: none). */
@@ -31,12 +22,14 @@ export class UwsConnection {
   pingTick = 0
   /** uWebSockets.js cannot stop reading from one connection. */
   readonly isPaused = false
+  /** It does not tell of incomplete messages. */
+  readonly partialBytes = 0
   /** Set while open. uWebSockets.js throws on use of a closed socket, so every close removes it first. */
   socket: UwsWebSocket<UwsConnection> | undefined
 
-  constructor(id: ConnectionId, upgrade: UpgradeId) {
-    this.id = id
-    this.upgrade = upgrade
+  constructor(owner: UwsWebSockets, id: ConnectionId, upgrade: UpgradeId) {
+    super(id, upgrade)
+    this.#owner = owner
   }
 
   get isOpen(): boolean {
@@ -47,8 +40,31 @@ export class UwsConnection {
     return this.socket === undefined
   }
 
-  /** Bytes that wait for the peer. */
   get outboxBytes(): number {
     return this.framesBytes + (this.backlog?.byteLength ?? 0) + (this.socket?.getBufferedAmount() ?? 0)
+  }
+
+  send(frame: UwsFrame, droppable?: Droppable): void {
+    this.#owner.outbox.push(this, frame, droppable)
+  }
+
+  notifyDrained(level: OutboxLevel): void {
+    this.#owner.outbox.await(this, level)
+  }
+
+  pause(): void {
+    // See `isPaused`.
+  }
+
+  resume(): void {
+    // Nothing is paused.
+  }
+
+  close(code: number, reason: string): void {
+    this.#owner.close(this, code, reason)
+  }
+
+  fail(): void {
+    this.#owner.drop(this, 'E_INTERNAL')
   }
 }

@@ -6,6 +6,7 @@ import {
   findHandshakeFault,
   type HandshakeFault,
   type RequestHead,
+  UPGRADE_REQUIRED,
   valuesOf,
 } from 'webmq-server/transports'
 import { createDuplexPair } from './duplex-pair.js'
@@ -29,9 +30,6 @@ const NOT_FORWARDED = new Set([
 
 /** Most concurrent requests; further ones get 503. Each uses a few buffers of 16 KiB, for bodies of any size. */
 const MAX_EXCHANGES = 1_024
-
-/** RFC 9110 §15.5.22 */
-const UPGRADE_REQUIRED = { status: 426, detail: 'only WebSocket is spoken here', headers: { upgrade: 'websocket' } }
 
 /** Options of the bridge. */
 export interface UwsHttpOptions extends Pick<TransportOptions, 'maxHeaderBytes'> {

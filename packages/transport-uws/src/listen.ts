@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
-import { WebMQError } from 'webmq-client/protocol'
 import type { TransportAddress } from 'webmq-server/ports'
+import { bindError } from 'webmq-server/transports'
 import type { UwsApp, UwsListenSocket, UwsModule } from './module.js'
 
 /** A bound address and its socket. */
@@ -19,17 +19,15 @@ export async function listen(app: UwsApp, module: UwsModule, host: string, port:
   app.listen(host, port, module.LIBUS_LISTEN_EXCLUSIVE_PORT, (socket) => {
     bound = socket
   })
-  if (bound === false) throw await bindError(host, port)
+  if (bound === false) throw bindError(host, port, await causeOf(host, port))
   return { socket: bound, address: { host, port: module.us_socket_local_port(bound) } }
 }
 
 /** uWebSockets.js does not report why a bind failed, so Node tries the same address. */
-async function bindError(host: string, port: number): Promise<WebMQError> {
-  const cause = await new Promise<NodeJS.ErrnoException | undefined>((resolve) => {
+function causeOf(host: string, port: number): Promise<NodeJS.ErrnoException | undefined> {
+  return new Promise((resolve) => {
     const probe = createServer()
     probe.once('error', resolve)
     probe.listen({ host, port, exclusive: true }, () => probe.close(() => resolve(undefined)))
   })
-  const code = cause?.code === 'EADDRINUSE' ? 'E_ADDRESS_IN_USE' : 'E_ADDRESS_UNAVAILABLE'
-  return new WebMQError(code, { detail: `${host}:${port}`, cause })
 }

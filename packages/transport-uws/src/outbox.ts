@@ -1,4 +1,4 @@
-import { LAG_BYTES, Outbox, type OutboxEvents } from 'webmq-server/transports'
+import { frameHeaderBytes, LAG_BYTES, Outbox, type OutboxEvents } from 'webmq-server/transports'
 import type { UwsConnection, UwsFrame } from './connection.js'
 
 /**
@@ -41,7 +41,7 @@ export class UwsOutbox extends Outbox<UwsConnection, UwsFrame> {
   /** Counts a message that was published to this many connections. */
   countSent(connectionCount: number, payloadBytes: number): void {
     this.deliveredCount += connectionCount
-    this.sentByteCount += connectionCount * (payloadBytes + headerBytes(payloadBytes))
+    this.sentByteCount += connectionCount * (payloadBytes + frameHeaderBytes(payloadBytes))
   }
 
   /** uWebSockets.js has written, or tried to write, something to a connection. */
@@ -109,7 +109,7 @@ export class UwsOutbox extends Outbox<UwsConnection, UwsFrame> {
       }
       // Connections without compression ignore this flag.
       connection.socket?.send(data, isBinary, data.byteLength >= this.#compressFromBytes)
-      this.sentByteCount += data.byteLength + headerBytes(data.byteLength)
+      this.sentByteCount += data.byteLength + frameHeaderBytes(data.byteLength)
     }
     connection.frames.length = 0
     connection.framesBytes = 0
@@ -118,10 +118,4 @@ export class UwsOutbox extends Outbox<UwsConnection, UwsFrame> {
 
 function textFrame(text: string): UwsFrame {
   return { data: Buffer.from(text), isBinary: false }
-}
-
-/** RFC 6455 §5.2: the header of an unmasked frame. */
-function headerBytes(payloadBytes: number): number {
-  if (payloadBytes < 126) return 2
-  return payloadBytes < 65_536 ? 4 : 10
 }

@@ -1,7 +1,5 @@
-import { createSecureContext } from 'node:tls'
-import { WebMQError } from 'webmq-client/protocol'
-import type { TlsCertificate } from 'webmq-server/ports'
-import { certificateNames } from 'webmq-server/ports'
+import { certificateNames, type TlsCertificate } from 'webmq-server/ports'
+import { secureContextsOf, withFiles } from 'webmq-server/transports'
 import type { UwsApp, UwsCertificateFiles, UwsModule } from './module.js'
 
 /**
@@ -14,13 +12,14 @@ export function createSslApp(
   certificates: readonly TlsCertificate[],
   route: (app: UwsApp) => void,
 ): UwsApp {
-  const [first] = certificates
-  if (first === undefined) throw new WebMQError('E_OPTION_INVALID', { detail: 'tls: needs a certificate' })
-  for (const certificate of certificates) check(certificate)
-  const app = createApp(module, first)
+  // `addServerName` ignores what it cannot read.
+  secureContextsOf(certificates)
+  const [first, ...others] = certificates
+  if (first === undefined) return module.App()
+  const app = withFiles(first, () => module.SSLApp(filesOf(first)))
   route(app)
   // The names of an only certificate need no entry; for each, uWebSockets.js prints a line to standard output.
-  if (certificates.length === 1) return app
+  if (others.length === 0) return app
   const known = new Set<string>()
   for (const certificate of certificates) {
     for (const name of certificateNames(certificate.cert)) {
@@ -34,28 +33,6 @@ export function createSslApp(
   return app
 }
 
-function createApp(module: UwsModule, certificate: TlsCertificate): UwsApp {
-  try {
-    return module.SSLApp(filesOf(certificate))
-  } catch (cause) {
-    throw invalid(certificate, cause)
-  }
-}
-
-/** `addServerName` ignores what it cannot read. */
-function check(certificate: TlsCertificate): void {
-  try {
-    createSecureContext({ cert: certificate.cert, key: certificate.key })
-  } catch (cause) {
-    throw invalid(certificate, cause)
-  }
-}
-
 function filesOf({ certFile, keyFile }: TlsCertificate): UwsCertificateFiles {
   return { cert_file_name: certFile, key_file_name: keyFile }
-}
-
-function invalid({ certFile, keyFile }: TlsCertificate, cause: unknown): WebMQError {
-  const reason = cause instanceof Error ? cause.message : String(cause)
-  return new WebMQError('E_OPTION_INVALID', { detail: `TLS with ${certFile} and ${keyFile}: ${reason}`, cause })
 }

@@ -1,33 +1,29 @@
 import type { Server } from 'node:http'
 import { WebMQError } from 'webmq-client/protocol'
-import type {
-  AcceptOptions,
-  ConnectionId,
-  FrameData,
-  GroupId,
-  GroupOverflow,
-  OutboxLevel,
-  Rejection,
-  Transport,
-  TransportAddress,
-  TransportOptions,
-  TransportSink,
-  TransportStats,
-  UpgradeId,
+import {
+  type AcceptOptions,
+  type ConnectionId,
+  copyFrame,
+  type FrameData,
+  type GroupId,
+  type Rejection,
+  type Transport,
+  type TransportAddress,
+  type TransportOptions,
+  type TransportSink,
+  type UpgradeId,
 } from 'webmq-server/ports'
-import { Connections, connectionLimit, rejectionOf, SinkCalls } from 'webmq-server/transports'
+import { EventLoopTransport, PendingUpgrades } from 'webmq-server/transports'
 import { uwsBehavior } from './behavior.js'
-import { UwsConnection } from './connection.js'
+import { UwsConnection, type UwsFrame } from './connection.js'
 import { UwsHttp } from './http.js'
 import { listen } from './listen.js'
-import { loadUws, type UwsApp, type UwsBehavior, type UwsModule } from './module.js'
+import { loadUws, type UwsApp, type UwsModule } from './module.js'
+import { writeRejection } from './response.js'
 import { createSslApp } from './ssl-app.js'
 import { TOPIC_MEMBERS } from './topics.js'
-import { UwsUpgrades } from './upgrades.js'
-import { createFrame, UwsWebSockets } from './websockets.js'
-
-/** RFC 6455 §7.4.1: an endpoint goes away. */
-const GOING_AWAY = 1001
+import { answerUpgrade, type UwsUpgrade } from './upgrade.js'
+import { UwsWebSockets } from './websockets.js'
 
 /**
  * The transport over uWebSockets.js: for TLS inside the process and for platforms without the native engine. One
@@ -67,7 +63,7 @@ export function createUwsTransport(
   return new UwsTransport(options, () => loadUws(importModule), topicMembers)
 }
 
-class UwsTransport implements Transport {
+class UwsTransport extends EventLoopTransport<UwsFrame, UwsConnection> {
   readonly name = 'uws'
   readonly capabilities = {
     tls: true,
@@ -82,134 +78,30 @@ class UwsTransport implements Transport {
     answers: false,
   }
 
-  readonly #options: TransportOptions
   readonly #load: () => Promise<UwsModule>
-  readonly #connections = new Connections<UwsConnection>()
   readonly #websockets: UwsWebSockets
-  #app: UwsApp | undefined
-  readonly #upgrades: UwsUpgrades
+  readonly #upgrades: PendingUpgrades<UwsUpgrade>
   readonly #http: UwsHttp
-  #sink: SinkCalls | undefined
+  #app: UwsApp | undefined
   #closeListener: (() => void) | undefined
-  #isStopped = false
 
   constructor(options: TransportOptions, load: () => Promise<UwsModule>, topicMembers: number) {
-    this.#options = options
+    super(options)
+    const { maxHeaderBytes, httpServer, tls } = options
+    const calls = () => this.calls
     this.#load = load
-    const { maxHeaderBytes, handshakeTimeoutMs, httpServer } = options
-    this.#websockets = new UwsWebSockets(options, this.#connections, () => this.#sink, topicMembers)
-    const maxConnections = connectionLimit(options.maxConnections)
-    const isFull = (pendingCount: number) =>
-      this.#isStopped || this.#connections.open.size + pendingCount >= maxConnections
-    const hasCompression = options.compression !== undefined
-    this.#upgrades = new UwsUpgrades({ handshakeTimeoutMs, maxHeaderBytes, hasCompression, isFull })
-    this.#http = new UwsHttp({ httpServer, maxHeaderBytes, isEncrypted: options.tls !== undefined })
-  }
-
-  async start(sink: TransportSink): Promise<TransportAddress> {
-    if (this.#sink !== undefined || this.#isStopped) {
-      throw new WebMQError('E_TRANSPORT_FAILED', { detail: 'a transport is started once' })
-    }
-    const { host, port } = this.#options
-    if (!Number.isInteger(port) || port < 0 || port > 65_535) {
-      throw new WebMQError('E_OPTION_INVALID', { detail: `port ${port} is not between 0 and 65535` })
-    }
-    const calls = new SinkCalls(sink, (id) => {
-      const connection = this.#connections.get(id)
-      if (connection !== undefined) this.#websockets.drop(connection, 'E_INTERNAL')
+    this.#websockets = new UwsWebSockets(options, this.connections, calls, topicMembers)
+    this.#upgrades = new PendingUpgrades(options, {
+      calls,
+      isFull: this.isFull,
+      answer: ({ response }, rejection) => writeRejection(response, rejection),
+      waits: ({ response }, gone) => void response.onAborted(gone),
     })
-    this.#sink = calls
-    try {
-      const module = await this.#load()
-      const app = this.#createApp(module, calls)
-      this.#app = app
-      const { socket, address } = await listen(app, module, host, port)
-      this.#closeListener = () => module.us_listen_socket_close(socket)
-      if (this.#isStopped) await this.stopAccepting()
-      else this.#websockets.keepalive.start()
-      return address
-    } catch (error) {
-      this.#sink = undefined
-      throw error
-    }
+    this.#http = new UwsHttp({ maxHeaderBytes, httpServer, isEncrypted: tls !== undefined })
   }
 
   attach(_server: Server, _sink: TransportSink): () => void {
     throw new WebMQError('E_UNSUPPORTED', { detail: 'the uws transport cannot take upgrades of another server' })
-  }
-
-  accept(upgrade: UpgradeId, options: AcceptOptions = {}): void {
-    const connection = new UwsConnection((this.#connections.acceptedCount + 1) as ConnectionId, upgrade)
-    this.#decide(upgrade, () => {
-      if (this.#upgrades.accept(upgrade, { connection }, options)) this.#connections.acceptedCount++
-    })
-  }
-
-  reject(upgrade: UpgradeId, rejection: Rejection): void {
-    this.#decide(upgrade, () => this.#upgrades.reject(upgrade, rejection))
-  }
-
-  join(id: ConnectionId, group: GroupId): void {
-    const connection = this.#connections.get(id)
-    if (connection !== undefined) this.#websockets.join(connection, group)
-  }
-
-  setOverflow(group: GroupId, overflow: GroupOverflow | undefined): void {
-    this.#connections.setOverflow(group, overflow)
-  }
-
-  leave(id: ConnectionId, group: GroupId): void {
-    const connection = this.#connections.get(id)
-    if (connection !== undefined) this.#websockets.leave(connection, group)
-  }
-
-  multicast(
-    groups: readonly GroupId[],
-    data: FrameData,
-    isBinary: boolean,
-    except?: ConnectionId,
-    topic?: number,
-  ): void {
-    if (!this.#connections.groups.hasMembers(groups)) return
-    this.#websockets.multicast(this.#app, groups, createFrame(data, isBinary), except, topic)
-  }
-
-  send(id: ConnectionId, data: FrameData, isBinary: boolean): void {
-    const connection = this.#connections.get(id)
-    if (connection !== undefined) this.#websockets.outbox.push(connection, createFrame(data, isBinary))
-  }
-
-  notifyDrained(id: ConnectionId, level: OutboxLevel): void {
-    const connection = this.#connections.get(id)
-    if (connection !== undefined) this.#websockets.outbox.await(connection, level)
-  }
-
-  pause(_id: ConnectionId): void {
-    // uWebSockets.js cannot stop reading from one connection.
-  }
-
-  resume(_id: ConnectionId): void {
-    // Nothing is paused.
-  }
-
-  close(id: ConnectionId, code: number, reason: string): void {
-    const connection = this.#connections.get(id)
-    if (connection !== undefined) this.#websockets.close(connection, code, reason)
-  }
-
-  /** Cost: O(connections). uWebSockets.js copies waiting data, so shared bytes count once per receiver. */
-  stats(): TransportStats {
-    return {
-      ...this.#connections.stats(),
-      ...this.#websockets.outbox.stats(),
-      refusedCount: this.#upgrades.refusedCount,
-      proxyHeaderRefusedCount: 0,
-      receivedMessageCount: this.#sink?.messageCount ?? 0,
-      receivedByteCount: this.#sink?.byteCount ?? 0,
-      partialBytes: 0,
-      answeredMessageCount: 0,
-      restartedThreadCount: 0,
-    }
   }
 
   async stopAccepting(): Promise<void> {
@@ -217,46 +109,81 @@ class UwsTransport implements Transport {
     this.#closeListener = undefined
   }
 
-  async stop(): Promise<void> {
-    this.#isStopped = true
-    await this.stopAccepting()
+  protected async listen(): Promise<TransportAddress> {
+    const { host, port } = this.options
+    const module = await this.#load()
+    const app = this.#createApp(module)
+    this.#app = app
+    const { socket, address } = await listen(app, module, host, port)
+    this.#closeListener = () => module.us_listen_socket_close(socket)
+    if (this.isStopped) await this.stopAccepting()
+    else this.#websockets.keepalive.start()
+    return address
+  }
+
+  protected createFrame(data: FrameData, isBinary: boolean): UwsFrame {
+    return { data: copyFrame(data), isBinary: isBinary && typeof data !== 'string' }
+  }
+
+  protected open(upgrade: UpgradeId, options: AcceptOptions): void {
+    const held = this.#upgrades.accept(upgrade, options)
+    if (held === undefined) return
+    const id = ++this.connections.acceptedCount as ConnectionId
+    const connection = new UwsConnection(this.#websockets, id, upgrade)
+    answerUpgrade(held, { connection }, options, this.options.compression !== undefined)
+  }
+
+  protected refuse(upgrade: UpgradeId, rejection: Rejection): void {
+    this.#upgrades.reject(upgrade, rejection)
+  }
+
+  protected refuseAll(rejection: Rejection): void {
+    this.#upgrades.rejectAll(rejection)
+  }
+
+  protected get refusedCount(): number {
+    return this.#upgrades.refusedCount
+  }
+
+  protected sent() {
+    return this.#websockets.outbox.stats()
+  }
+
+  protected async end(): Promise<void> {
     this.#websockets.keepalive.stop()
-    this.#upgrades.rejectAll(rejectionOf('E_DRAIN', { status: 503 }))
-    for (const connection of this.#connections.values()) this.#websockets.close(connection, GOING_AWAY, 'server stops')
     this.#http.close()
-    await this.#sink?.settled()
   }
 
-  #createApp(module: UwsModule, calls: SinkCalls): UwsApp {
-    const { tls } = this.#options
-    const behavior = this.#createBehavior(module, calls)
-    const route = (app: UwsApp) =>
-      app.ws('/*', behavior).any('/*', (response, request) => this.#http.handle(response, request))
-    return tls === undefined ? route(module.App()) : createSslApp(module, tls, route)
+  protected override enter(connection: UwsConnection, group: GroupId): void {
+    this.#websockets.join(connection, group)
   }
 
-  #createBehavior(module: UwsModule, calls: SinkCalls): UwsBehavior<UwsConnection> {
-    return uwsBehavior(this.#options, module, {
-      upgrade: (head, response, context) => {
-        const request = this.#upgrades.receive(head, response, context)
-        if (request === undefined) return
-        if (!calls.upgrade(request)) this.#upgrades.reject(request.id, rejectionOf('E_INTERNAL', { status: 500 }))
-      },
+  protected override exit(connection: UwsConnection, group: GroupId): void {
+    this.#websockets.leave(connection, group)
+  }
+
+  protected override deliver(
+    groups: readonly GroupId[],
+    frame: UwsFrame,
+    except: ConnectionId | undefined,
+    topic: number | undefined,
+  ): void {
+    if (this.#app !== undefined && this.#websockets.publish(this.#app, groups, frame, except, topic)) return
+    super.deliver(groups, frame, except, topic)
+  }
+
+  #createApp(module: UwsModule): UwsApp {
+    const { tls } = this.options
+    const behavior = uwsBehavior(this.options, module, {
+      upgrade: (head, response, context) => this.#upgrades.receive(head, { head, response, context }),
       open: (connection) => this.#websockets.opened(connection),
       alive: (connection) => this.#websockets.keepalive.alive(connection),
       message: (connection, data, isBinary) => this.#websockets.received(connection, data, isBinary),
       drained: (connection) => this.#websockets.outbox.drained(connection),
       closed: (connection, code, reason) => this.#websockets.closed(connection, code, reason),
     })
-  }
-
-  /** A decision that cannot be written is a bug of the caller; the client gets a 500. */
-  #decide(upgrade: UpgradeId, decide: () => void): void {
-    try {
-      decide()
-    } catch (error) {
-      this.#sink?.fail(error)
-      this.#upgrades.reject(upgrade, rejectionOf('E_INTERNAL', { status: 500 }))
-    }
+    const route = (app: UwsApp) =>
+      app.ws('/*', behavior).any('/*', (response, request) => this.#http.handle(response, request))
+    return tls === undefined ? route(module.App()) : createSslApp(module, tls, route)
   }
 }

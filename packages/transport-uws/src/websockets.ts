@@ -1,6 +1,5 @@
 import { ERRORS } from 'webmq-client/protocol'
-import type { ConnectionId, FrameData, GroupId, TransportOptions } from 'webmq-server/ports'
-import { copyFrame } from 'webmq-server/ports'
+import type { ConnectionId, GroupId, TransportOptions } from 'webmq-server/ports'
 import type { Connections, SinkCalls } from 'webmq-server/transports'
 import { Keepalive } from 'webmq-server/transports'
 import type { UwsConnection, UwsFrame } from './connection.js'
@@ -63,23 +62,21 @@ export class UwsWebSockets {
     this.#topics.left(connection, group)
   }
 
-  /** Sends to the members of groups: by a topic of uWebSockets.js if it is one group that has one. */
-  multicast(
-    app: UwsApp | undefined,
+  /**
+   * Sends to the members of groups by a topic of uWebSockets.js.
+   * @returns `false`: there are several groups, the one has no topic, or some members may miss the message.
+   */
+  publish(
+    app: UwsApp,
     groups: readonly GroupId[],
     frame: UwsFrame,
     except: ConnectionId | undefined,
     topic: number | undefined,
-  ): void {
+  ): boolean {
     const [group] = groups
-    if (app !== undefined && group !== undefined && groups.length === 1) {
-      const excepted = except === undefined ? undefined : this.#connections.get(except)
-      const mayLeaveOut = this.#connections.mayLeaveOut(groups, topic)
-      if (!mayLeaveOut && this.#topics.publish(app, group, frame, excepted)) return
-    }
-    this.#connections.multicast(groups, except, topic, (connection, droppable) =>
-      this.outbox.push(connection, frame, droppable),
-    )
+    if (group === undefined || groups.length > 1 || this.#connections.mayLeaveOut(groups, topic)) return false
+    const excepted = except === undefined ? undefined : this.#connections.get(except)
+    return this.#topics.publish(app, group, frame, excepted)
   }
 
   opened(connection: UwsConnection): void {
@@ -112,9 +109,4 @@ export class UwsWebSockets {
     for (const group of groups) this.#topics.left(connection, group)
     this.#calls()?.closed(connection.id, code, reason)
   }
-}
-
-/** Copies `data`; the caller may reuse the bytes afterwards. */
-export function createFrame(data: FrameData, isBinary: boolean): UwsFrame {
-  return { data: copyFrame(data), isBinary: isBinary && typeof data !== 'string' }
 }

@@ -9,7 +9,10 @@ describe('a transport in a package of its own', () => {
   })
 
   it.each([
-    ['webmq-transport-none', 'webmq-transport-none is not installed; install it with `npm install webmq-transport-none`'],
+    [
+      'webmq-transport-none',
+      'webmq-transport-none is not installed; install it with `npm install webmq-transport-none`',
+    ],
     ['webmq-transport-uws', 'webmq-transport-uws does not export createOther'],
   ])('says what is missing of %s, and how to get it', async (name, what) => {
     const failure = createPackagedTransport(name, 'createOther', DEFAULT_OPTIONS)
