@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { writePlan } from '../load/written-plan.js'
 import { Loadgen } from '../loadgen/loadgen.js'
 import type { PlayedTally, Recorded } from '../loadgen/plans.js'
 import { createLatencyHistogram, recordUs } from '../measure/latency-histogram.js'
@@ -45,8 +46,7 @@ export class PlayedClients implements Load {
     await this.#loadgen.ready()
     const addresses = urls.map((url) => new URL(url))
     const connected = this.#loadgen.connectClients({
-      plan: planOptions,
-      messageSizeBytes,
+      ...writePlan(planOptions, messageSizeBytes),
       ports: addresses.map(({ port }) => Number(port)),
       path: addresses[0]?.pathname ?? '/ws',
       keyPrefix: OPEN_ACCESS.keyPrefix,

@@ -3,7 +3,7 @@ import type { LoadResult } from '../../generator/messages.js'
 import { type DeliveryTally, Receiver } from '../../generator/receiver.js'
 import { KeyPlan, type Publication } from '../../load/key-plan.js'
 import { PayloadEncoder } from '../../load/payload.js'
-import { SendSchedule } from '../../load/send-schedule.js'
+import { publicationsOf } from '../../load/send-schedule.js'
 import { createLatencyHistogram, recordUs } from '../../measure/latency-histogram.js'
 import type { ClientsConfig, ClientsReport } from '../../results/clients-report.js'
 import { clientsMetrics } from './metrics.js'
@@ -38,18 +38,6 @@ interface Delivery {
 }
 
 type Fault = (deliveries: Delivery[]) => Delivery[]
-
-const publicationsOf = (plan: KeyPlan): Publication[] => {
-  const clients = Array.from({ length: CONFIG.clients }, (_, client) => client)
-  const publishers = clients.map((client) => plan.publisher(client))
-  const schedule = new SendSchedule(plan, clients)
-  const publications: Publication[] = []
-  for (let send = schedule.shift(); send !== undefined; send = schedule.shift()) {
-    const publication = publishers[send.client]?.next(send.turn, send.atUs)
-    if (publication !== undefined) publications.push(publication)
-  }
-  return publications
-}
 
 /** What the clients of a run saw over a network that delivers everything after 1.5 ms, except for the fault. */
 function loadOf(fault: Fault): LoadResult {
