@@ -1,4 +1,3 @@
-import { RunError } from '../exit-codes.js'
 import { KeyPlan, type KeyPlanOptions } from './key-plan.js'
 import { PayloadEncoder } from './payload.js'
 import { publicationsOf } from './send-schedule.js'
@@ -15,20 +14,9 @@ export interface WrittenPlan {
 
 export type PlannedSend = readonly [client: number, turn: number, key: number, keySequence: number, atUs: number]
 
-/** It is one line of JSON, and the load generator keeps it in memory. */
-const MAX_MESSAGES = 2 ** 23
-
-/** @throws {RunError} when the plan has too many messages. */
 export function writePlan(options: KeyPlanOptions, messageSizeBytes: number): WrittenPlan {
-  const { clientCount, publishRatePerSecond, warmupUs, durationUs } = options
-  const count = Math.ceil((clientCount * publishRatePerSecond * (warmupUs + durationUs)) / 1_000_000)
-  if (count > MAX_MESSAGES) {
-    throw new RunError(
-      `this plan has ${count.toLocaleString('en')} messages, and the load generator takes plans of at most ${MAX_MESSAGES.toLocaleString('en')}`,
-    )
-  }
   const plan = new KeyPlan(options)
-  const listens = Array.from({ length: clientCount }, (_, client) => plan.listensOf(client))
+  const listens = Array.from({ length: options.clientCount }, (_, client) => plan.listensOf(client))
   const sends = publicationsOf(plan).map(({ client, turn, key, keySequence, atUs }): PlannedSend => {
     return [client, turn, key, keySequence, Math.round(atUs)]
   })
