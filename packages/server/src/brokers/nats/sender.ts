@@ -177,16 +177,18 @@ export class NatsSender {
   sendQueue(): void {
     const queue = this.#queue
     this.#queue = []
-    for (const message of queue) this.#send(message)
+    const last = this.#link.log === undefined ? undefined : queue.findLast(({ isLogged }) => isLogged)
+    for (const message of queue) this.send(message, message === last)
   }
 
-  #send(message: LinkMessage): void {
+  /** @param isLastOfTurn No logged message follows in this turn. */
+  send(message: LinkMessage, isLastOfTurn: boolean): void {
     const { connection, context, events, log, subjects } = this.#link
     try {
       const subject = subjects.ofKey(message.key)
       const bytes = encodeEnvelope(context.node, message)
       this.#assertFits(message, bytes.length)
-      if (message.isLogged) log?.publish(subject, bytes, message)
+      if (message.isLogged) log?.publish(subject, bytes, message, isLastOfTurn)
       else {
         connection.publish(subject, bytes)
         this.rounds.sent(message)
