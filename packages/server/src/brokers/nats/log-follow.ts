@@ -1,6 +1,6 @@
 import { type Deferred, deferred } from '../../base/deferred.js'
 import type { Position } from '../../ports/broker.js'
-import { decodeEnvelope } from '../remote/envelope.js'
+import { decodeEnvelope, logged } from '../remote/envelope.js'
 import type { LogFollower } from '../remote/link.js'
 import type { LogStart } from './generation-guard.js'
 import type { NatsLog } from './log.js'
@@ -110,7 +110,7 @@ export class LogFollow {
     else if (delivery === undefined) events.malformed(defect, key)
     // A bundle comes from a node that does not log this key. It has one offset for all its messages.
     else if (!isLogged || delivery.source?.isBundle === true) events.deliver(delivery)
-    else this.#follower?.message({ ...delivery, offset: sequence, timeMs: storedAtMs(message) })
+    else this.#follower?.message(logged(delivery, sequence, storedAtMs(message)))
   }
 
   /** @param offset The next message follows it. */

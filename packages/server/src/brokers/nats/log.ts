@@ -1,5 +1,5 @@
 import type { JetStreamManager } from '@nats-io/jetstream'
-import type { Msg } from '@nats-io/transport-node'
+import type { Msg, PublishOptions } from '@nats-io/transport-node'
 import type { Position } from '../../ports/broker.js'
 import type { LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
 import { GenerationGuard, type LastSeen } from './generation-guard.js'
@@ -104,13 +104,12 @@ export class NatsLog {
   publish(subject: string, bytes: Uint8Array, message: LinkMessage, isLastOfTurn: boolean): void {
     const { core, jetStream } = this.context
     const { sequence, messageId } = message
-    const headers = messageId === undefined ? undefined : core.headers()
-    if (messageId !== undefined) headers?.set(jetStream.PubHeaders.MsgIdHdr, messageId)
-    const isAsked = this.#acks.sent(message, isLastOfTurn)
-    this.link.connection.publish(subject, bytes, {
-      ...(isAsked ? { reply: this.#ackPrefix + sequence } : undefined),
-      ...(headers === undefined ? undefined : { headers }),
-    })
+    const options: PublishOptions = { reply: this.#acks.sent(message, isLastOfTurn) ? this.#ackPrefix + sequence : '' }
+    if (messageId !== undefined) {
+      options.headers = core.headers()
+      options.headers.set(jetStream.PubHeaders.MsgIdHdr, messageId)
+    }
+    this.link.connection.publish(subject, bytes, options)
   }
 
   /** Whether the error belongs to a request, whose caller gets it. */

@@ -31,14 +31,16 @@ export class DeliveredMessages {
   /** @throws {Error} when it is no message of JetStream. */
   read({ subject, data, reply = '' }: Msg): StreamMessage {
     if (this.#lead === '' || !reply.startsWith(this.#lead)) this.#lead = leadOf(reply)
-    const [sequence, delivery, time = '', pending] = reply.slice(this.#lead.length).split('.')
+    const deliveryAt = endOfWord(reply, this.#lead.length) + 1
+    const timeAt = endOfWord(reply, deliveryAt) + 1
+    const pendingAt = endOfWord(reply, timeAt) + 1
     return {
       subject,
       data,
-      sequence: Number(sequence),
-      deliverySequence: Number(delivery),
-      time,
-      pendingCount: Number(pending),
+      sequence: Number(reply.slice(this.#lead.length, deliveryAt - 1)),
+      deliverySequence: Number(reply.slice(deliveryAt, timeAt - 1)),
+      time: reply.slice(timeAt, pendingAt - 1),
+      pendingCount: Number(reply.slice(pendingAt, endOfWord(reply, pendingAt))),
     }
   }
 }
@@ -46,6 +48,11 @@ export class DeliveredMessages {
 /** When a message was stored: Unix time in milliseconds. */
 export function storedAtMs({ time }: StreamMessage): number {
   return Number(time.slice(0, -TIME_DIGITS_BELOW_MS))
+}
+
+function endOfWord(text: string, from: number): number {
+  const end = text.indexOf('.', from)
+  return end < 0 ? text.length : end
 }
 
 function leadOf(reply: string): string {
