@@ -96,7 +96,8 @@ export function decodeMessageId(id: unknown, key: string): MessageId | undefined
   return { source: { node, sequence, publisher: publisher === undefined ? undefined : Number(publisher) }, ownId }
 }
 
-function keyHash(key: string): number {
+/** 16 bits. */
+export function keyHash(key: string): number {
   let hash = 0
   for (let at = 0; at < key.length; at++) hash = (hash * 31 + key.charCodeAt(at)) & 0xffff
   return hash
