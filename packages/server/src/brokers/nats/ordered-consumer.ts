@@ -2,7 +2,7 @@ import type { Msg, MsgHdrs } from '@nats-io/transport-node'
 import { Liveness } from '../remote/liveness.js'
 import type { NatsLog } from './log.js'
 import type { LogFollow } from './log-follow.js'
-import { DeliveredMessages } from './stream-message.js'
+import { streamMessageOf } from './stream-message.js'
 
 /** JetStream's minimum. */
 const MIN_HEARTBEAT_MS = 100
@@ -22,7 +22,6 @@ export class OrderedConsumer {
   readonly #log: NatsLog
   readonly #follow: LogFollow
   readonly #liveness: Liveness
-  readonly #delivered = new DeliveredMessages()
   readonly #subject: string
   #name: string | undefined
   /** Delivery sequence of the last message. */
@@ -103,7 +102,7 @@ export class OrderedConsumer {
   }
 
   #take(message: Msg): void {
-    const delivered = this.#delivered.read(message)
+    const delivered = streamMessageOf(message)
     const { deliverySequence, pendingCount } = delivered
     this.#sequence++
     this.#pendingCount = pendingCount

@@ -236,14 +236,8 @@ export class NatsSender {
     const round = this.rounds.settled()
     if (round === undefined) return
     for (const waiter of round.waiters) waiter.done()
-    if (round.lastSequence > 0) this.#confirm(round)
+    // Logged messages in between wait for the log.
+    if (round.lastSequence > 0) this.#link.events.confirmed(round.lastSequence, true)
     if (!this.rounds.isOpenEmpty) this.#schedule()
-  }
-
-  /** With a log, the ping does not confirm logged messages in between, so the others are confirmed one by one. */
-  #confirm({ lastSequence, messages }: Readonly<Round>): void {
-    const { events, log } = this.#link
-    if (log === undefined) events.confirmed(lastSequence, true)
-    else for (const message of messages) if (message !== undefined) events.confirmed(message.sequence, false)
   }
 }
