@@ -2,7 +2,7 @@ import { MESSAGE_OVERHEAD_BYTES } from 'webmq-client/protocol'
 import { Deadlines } from '../base/deadlines.js'
 import { DeliveringBroker } from '../hooks/index.js'
 import { PROCESS } from '../identity/actor.js'
-import { Cluster } from '../identity/operators/index.js'
+import { Cluster, type NodeSummary } from '../identity/operators/index.js'
 import { isFromThisMachine } from '../identity/this-machine.js'
 import { Nodes } from '../nodes/index.js'
 import { BrokerWatch } from '../observing/health/broker-watch.js'
@@ -39,7 +39,6 @@ import { SessionTable } from '../session/table.js'
 import { UserListens } from '../session/user-listens.js'
 import { configuredLimitsOf, presenceLimitsOf } from './limits.js'
 import type { NodePhase, ServerNodeParts } from './parts.js'
-import { NodeReport } from './report.js'
 import { SessionEnder } from './session-ender.js'
 import { VERSION } from './version.js'
 
@@ -49,8 +48,11 @@ const MAX_TTL_MS = 10_000
 /** Everything that a node consists of. */
 export type Rooms = ReturnType<typeof assemble>
 
-/** Creates the rooms of a node, from the ground up. Nothing runs yet. */
-export function assemble(parts: ServerNodeParts, phase: NodePhase) {
+/**
+ * Creates the rooms of a node, from the ground up. Nothing runs yet.
+ * @param summary What other nodes are told of this one.
+ */
+export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () => NodeSummary) {
   const { options, transport, verifier, hooks, logger, name, events, observer, tracer, proxies } = parts
   const router = new Router()
   const sessions = new SessionTable()
@@ -141,7 +143,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase) {
     nodes,
     takesPart: verifier !== undefined || options.apiKeys.length > 0,
     maxPayloadBytes,
-    summary: () => report.summary(),
+    summary,
     disconnect: (target, code) => ender.disconnect(target, code),
     revoked: () => ender.revoked(cluster.revocations),
     logger,
@@ -212,26 +214,6 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase) {
       now: Date.now,
     },
   })
-  const report: NodeReport = new NodeReport({
-    parts,
-    phase,
-    broker,
-    router,
-    sessions,
-    dispatcher,
-    delivery,
-    localListeners,
-    refusals,
-    measurements,
-    addresses,
-    users,
-    publishRates,
-    refused,
-    presence,
-    cluster,
-    groups,
-    watch,
-  })
   return {
     addresses,
     author,
@@ -246,14 +228,15 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase) {
     interest,
     limits,
     localListeners,
+    measurements,
     nodes,
     pendingByCaller,
     presence,
     presenceLimits,
+    publishRates,
     publisher,
     refusals,
     refused,
-    report,
     router,
     sessions,
     trusted,

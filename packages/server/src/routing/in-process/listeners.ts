@@ -1,12 +1,12 @@
 import type { GapReason } from 'webmq-client/protocol'
 import { copyBytes } from '../../base/copy-bytes.js'
 import type { Logger } from '../../base/logger.js'
+import { parseJson } from '../../base/parse-json.js'
 import type { Tracer } from '../../observing/tracing/tracer.js'
 import type { MessageAttributes } from '../../ports/attributes.js'
 import type { InboundMessage } from '../../ports/broker.js'
 import { formatPosition } from '../../ports/position.js'
 import type { GroupId } from '../../ports/transport.js'
-import { parseJson } from './parse-json.js'
 
 /** What a local handler gets beside the payload. */
 export interface LocalMessage {
