@@ -1,6 +1,5 @@
 import { replyHeader, taskHeader } from 'webmq-client/protocol'
-import type { MaybePromise } from '../base/maybe-promise.js'
-import { andThen } from '../base/maybe-promise.js'
+import { andThen, catching, type MaybePromise } from '../base/maybe-promise.js'
 import type { ConnectionId, Transport } from '../ports/transport.js'
 import { isSearch } from '../ports/word-limits.js'
 import type { Drains } from '../replay/drains.js'
@@ -68,15 +67,18 @@ export class ConnectionGroups implements GroupMember {
     const id = slotIdOf(name)
     if (this.#names.has(id)) return undefined
     const { groups, listensChanged } = this.#context
-    this.#add(id, name)
-    try {
-      const joined = andThen(groups.join(name, this), () => {
-        if (!this.#isClosed) listensChanged(this.#connection, 1)
-      })
-      return joined instanceof Promise ? joined.catch((error: unknown) => this.#fail(id, name, error)) : undefined
-    } catch (error) {
-      this.#fail(id, name, error)
+    this.#names.set(id, name)
+    if (isSearch(name.pattern)) this.#searchCount++
+    const joined = () => {
+      if (!this.#isClosed) listensChanged(this.#connection, 1)
     }
+    return catching(
+      () => andThen(groups.join(name, this), joined),
+      (error) => {
+        this.#remove(id, name)
+        throw error
+      },
+    )
   }
 
   /** Ends a membership; returns whether there was one. */
@@ -131,16 +133,6 @@ export class ConnectionGroups implements GroupMember {
       this.#unwrittenBytes -= byteCount
       if (this.#unwrittenBytes > 0) this.#watch()
     })
-  }
-
-  #fail(id: string, name: SlotName, error: unknown): never {
-    this.#remove(id, name)
-    throw error
-  }
-
-  #add(id: string, name: SlotName): void {
-    this.#names.set(id, name)
-    if (isSearch(name.pattern)) this.#searchCount++
   }
 
   #remove(id: string, name: SlotName): boolean {

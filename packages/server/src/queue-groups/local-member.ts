@@ -66,7 +66,7 @@ export class LocalMember implements GroupMember {
     } catch (error) {
       // A WebMQError is an answer; anything else is a bug of the application, which the requester must not see.
       if (ticket === undefined || !(error instanceof WebMQError)) this.#onError(error, key)
-      if (ticket !== undefined) this.#groups.reply(this, ticket.id, errorReply(refusalFrom(error)))
+      if (ticket !== undefined) this.#groups.reply(this, ticket.id, refusalFrom(error))
     }
   }
 }
@@ -82,9 +82,9 @@ function replyOf(result: unknown, maxPayloadBytes: number): Reply {
   return { payload, isBinary, isError: false }
 }
 
-function refusalFrom(error: unknown): { readonly code: string; readonly message: string } {
+function refusalFrom(error: unknown): Reply {
   const { code, message } = error instanceof WebMQError ? error : new WebMQError('E_RESPONSE')
-  return { code: isErrorCode(code) ? code : 'E_RESPONSE', message: message.slice(0, MAX_REASON_CHARS) }
+  return errorReply(isErrorCode(code) ? code : 'E_RESPONSE', message.slice(0, MAX_REASON_CHARS))
 }
 
 /** Longest reason of a responder. */
