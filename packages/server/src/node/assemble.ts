@@ -37,7 +37,7 @@ import { EffectiveLimits } from '../session/effective-limits.js'
 import { Gateway } from '../session/gateway/gateway.js'
 import { SessionTable } from '../session/table.js'
 import { UserListens } from '../session/user-listens.js'
-import { configuredLimitsOf, presenceLimitsOf } from './limits.js'
+import { configuredLimitsOf } from './limits.js'
 import type { NodePhase, ServerNodeParts } from './parts.js'
 import { SessionEnder } from './session-ender.js'
 import { VERSION } from './version.js'
@@ -119,7 +119,6 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
   })
   const { maxPayloadBytes, maxOutboxBytes, handshakeTimeoutMs } = options
   const limits = new EffectiveLimits(configuredLimitsOf(options))
-  const presenceLimits = presenceLimitsOf(options)
   const dispatcher = new Dispatcher({
     transport,
     limits: limits.defaults,
@@ -134,7 +133,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
     node: name,
     nodes,
     transport,
-    limits: presenceLimits,
+    limits: options,
     lingerMs: options.presenceLingerMs,
     maxPayloadBytes,
     logger,
@@ -232,7 +231,6 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
     nodes,
     pendingByCaller,
     presence,
-    presenceLimits,
     publishRates,
     publisher,
     refusals,

@@ -10,7 +10,7 @@ import type { TransportSink } from '../ports/transport.js'
 import { NodeApi } from './api.js'
 import { assemble, type Rooms } from './assemble.js'
 import { drain, drainSpreadMs, wait } from './drain.js'
-import { configuredLimitsOf, presenceLimitsOf } from './limits.js'
+import { configuredLimitsOf } from './limits.js'
 import type { NodePhase, ServerNodeParts } from './parts.js'
 import { NodeReport } from './report.js'
 import { BROKER_GRACE_MS, BROKER_SHARE_MS, NODE_STOP_MS, TIMERS_EARLY_MS } from './stop-limits.js'
@@ -45,7 +45,6 @@ export class ServerNode {
   optionsChanged(): void {
     const { options } = this.#parts
     this.#rooms.limits.change(configuredLimitsOf(options))
-    Object.assign(this.#rooms.presenceLimits, presenceLimitsOf(options))
     this.#phase.origins = originPolicyOf(options)
     this.#rooms.addresses.max = options.maxConnectionsPerAddress
     this.#rooms.users.max = options.maxConnectionsPerUser

@@ -43,7 +43,7 @@ export class RevocationTable implements NodeTable {
       textOf: (text: string) => text,
       version: () => 0,
     }
-    this.#parts = new PartSender(source, nodes.channel, maxMessageBytes, (error) => nodes.report(error, this.name))
+    this.#parts = new PartSender(source, nodes, maxMessageBytes)
     nodes.add(this)
   }
 
