@@ -1,8 +1,8 @@
 import { MESSAGE_OVERHEAD_BYTES } from 'webmq-client/protocol'
 import { Deadlines } from '../base/deadlines.js'
 import { DeliveringBroker } from '../hooks/index.js'
+import { Cluster, type NodeSummary } from '../http/operators/index.js'
 import { PROCESS } from '../identity/actor.js'
-import { Cluster, type NodeSummary } from '../identity/operators/index.js'
 import { isFromThisMachine } from '../identity/this-machine.js'
 import { Nodes } from '../nodes/index.js'
 import { BrokerWatch } from '../observing/health/broker-watch.js'
@@ -10,26 +10,26 @@ import { Measurements } from '../observing/measuring/measurements.js'
 import { isForThisMachineOnly } from '../options/access.js'
 import type { ResolvedOptions } from '../options/options.js'
 import { sharedOptionsFingerprint } from '../options/options.js'
-import { MetaRules } from '../patterns/meta-rules.js'
-import { OverflowRules } from '../patterns/overflow-rules.js'
 import { Router } from '../patterns/router.js'
 import type { Broker } from '../ports/broker.js'
 import { brokerNameOf, withoutPasswords } from '../ports/broker-address.js'
 import { historyRulesOf } from '../ports/history-rules.js'
+import { OverflowRules } from '../ports/overflow-rules.js'
 import type { UpgradeRequest } from '../ports/transport.js'
 import { Presence } from '../presence/index.js'
 import { PendingByCaller, RequestAuthor, trustedLimits } from '../publishing/author.js'
+import { MetaRules } from '../publishing/meta-rules.js'
 import { PublishRates } from '../publishing/publish-rates.js'
 import { Publisher } from '../publishing/publisher.js'
 import { Refusals } from '../publishing/refusals.js'
 import { Stamps } from '../publishing/stamps.js'
 import { GroupedBroker, QueueGroups } from '../queue-groups/index.js'
 import { Drains } from '../replay/drains.js'
-import { LiveBuffers } from '../replay/live-buffers.js'
 import { ReplaySender } from '../replay/sender.js'
 import { Delivery } from '../routing/delivery.js'
 import { LocalListeners } from '../routing/in-process/listeners.js'
 import { Interest } from '../routing/interest.js'
+import { LiveBuffers } from '../routing/live-buffers.js'
 import { RefusedMessages } from '../routing/refused-messages.js'
 import { ConnectionCounts } from '../session/connection-counts.js'
 import { Dispatcher } from '../session/dispatcher.js'
@@ -151,10 +151,8 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
   const users = new ConnectionCounts(options.maxConnectionsPerUser, 'maxConnectionsPerUser')
   const drains = new Drains(transport)
   const replays = new ReplaySender({
-    transport: {
-      send: (connection, data, isBinary) => transport.send(connection, data, isBinary),
-      notifyDrained: (connection, level) => drains.await(connection, level, () => replays.drained(connection)),
-    },
+    transport,
+    drains,
     maxOutboxBytes,
     maxMessageBytes: maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
   })

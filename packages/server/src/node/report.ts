@@ -1,5 +1,5 @@
+import type { NodeSummary } from '../http/operators/index.js'
 import type { ServerStats } from '../http/stats.js'
-import type { NodeSummary } from '../identity/operators/index.js'
 import { NO_TOKEN_FAILURES } from '../identity/token-failures.js'
 import type { Health } from '../observing/health/readiness.js'
 import type { Rooms } from './assemble.js'

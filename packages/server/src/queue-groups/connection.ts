@@ -1,8 +1,7 @@
 import { replyHeader, taskHeader } from 'webmq-client/protocol'
 import { andThen, catching, type MaybePromise } from '../base/maybe-promise.js'
-import type { ConnectionId, Transport } from '../ports/transport.js'
+import type { ConnectionId, OutboxLevel, Transport } from '../ports/transport.js'
 import { isSearch } from '../ports/word-limits.js'
-import type { Drains } from '../replay/drains.js'
 import {
   type GroupMember,
   type GroupMessage,
@@ -16,7 +15,8 @@ import type { QueueGroups } from './queue-groups.js'
 /** What {@link ConnectionGroups} work with; one per node. */
 export interface ConnectionGroupsContext {
   readonly transport: Pick<Transport, 'send'>
-  readonly drains: Pick<Drains, 'await'>
+  /** Calls `drained` once, as {@link Transport.notifyDrained} says. */
+  readonly drains: { await(connection: ConnectionId, level: OutboxLevel, drained: () => void): void }
   readonly groups: Pick<QueueGroups, 'join' | 'leave' | 'requests'>
   /** Is told of each membership of a connection that begins (1), or ends while the connection stays (-1). */
   readonly listensChanged: (connection: ConnectionId, by: 1 | -1) => void

@@ -1,6 +1,7 @@
 import { claimDefect } from '../../../identity/index.js'
-import type { DisconnectTarget, Revocation } from '../../../identity/operators/index.js'
+import type { Revocation } from '../../../identity/revocations.js'
 import { withoutSecrets } from '../../../options/without-secrets.js'
+import type { DisconnectTarget } from '../../operators/index.js'
 import type { ListedSession } from '../node.js'
 import { DEFAULT_PAGE_ROWS, MAX_SHOWN_LISTENS } from '../routes.js'
 import type { Handler } from './handler.js'
