@@ -52,15 +52,10 @@ export interface RevocationDigest {
 /** What {@link Revocations.add} did: `over` means that no token can be alive, so there is nothing to keep. */
 export type AddedRevocation = 'added' | 'known' | 'over' | 'full'
 
-interface RevokedUser {
-  readonly until: number
-  readonly issuedUntil: number
-}
-
 /** The revoked tokens that may still be alive, bounded in number. Cost of a check: one or two lookups. */
 export class Revocations {
-  readonly #tokens = new Map<string, number>()
-  readonly #users = new Map<string, RevokedUser>()
+  /** By the value of the claim. */
+  readonly #kept = { token: new Map<string, Revocation>(), user: new Map<string, Revocation>() }
   readonly #now: () => number
   readonly #max: number
   #sweptAtMs = Number.NEGATIVE_INFINITY
@@ -74,19 +69,19 @@ export class Revocations {
   }
 
   get size(): number {
-    return this.#tokens.size + this.#users.size
+    return this.#kept.token.size + this.#kept.user.size
   }
 
   /** Whether the token of an identity is revoked. */
   covers({ userId, tokenId, issuedAtS }: Identity): boolean {
     if (this.size === 0) return false
     const nowS = this.#now() / 1_000
-    const tokenUntil = tokenId === undefined ? undefined : this.#tokens.get(tokenId)
-    if (tokenUntil !== undefined && tokenUntil > nowS) return true
-    const user = userId === undefined ? undefined : this.#users.get(userId)
+    const token = tokenId === undefined ? undefined : this.#kept.token.get(tokenId)
+    if (token !== undefined && token.until > nowS) return true
+    const user = userId === undefined ? undefined : this.#kept.user.get(userId)
     if (user === undefined || user.until <= nowS) return false
     // A token that does not tell its age counts as old.
-    return issuedAtS === undefined || Math.floor(issuedAtS) <= user.issuedUntil
+    return issuedAtS === undefined || Math.floor(issuedAtS) <= issuedUntilOf(user)
   }
 
   /**
@@ -96,24 +91,18 @@ export class Revocations {
   add(revocation: Revocation, isForeign = false): AddedRevocation {
     const { by, value, until } = revocation
     if (until * 1_000 <= this.#now()) return 'over'
-    const known: RevokedUser | undefined = by === 'user' ? this.#users.get(value) : withUntil(this.#tokens.get(value))
-    const issuedUntil = by === 'user' ? revocation.issuedUntil : 0
+    const kept = this.#kept[by]
+    const known = kept.get(value)
     if (known === undefined && this.#isFull(isForeign)) return 'full'
-    const merged = {
-      until: Math.max(until, known?.until ?? 0),
-      issuedUntil: Math.max(issuedUntil, known?.issuedUntil ?? 0),
-    }
-    if (merged.until === known?.until && merged.issuedUntil === known.issuedUntil) return 'known'
+    if (known !== undefined && known.until >= until && issuedUntilOf(known) >= issuedUntilOf(revocation)) return 'known'
     this.#digest = undefined
-    if (by === 'user') this.#users.set(value, merged)
-    else this.#tokens.set(value, merged.until)
+    kept.set(value, known === undefined ? revocation : coveringBoth(known, revocation))
     return 'added'
   }
 
   /** All of them, in no particular order; may change during the walk. */
   *[Symbol.iterator](): Iterator<Revocation> {
-    for (const [value, until] of this.#tokens) yield { by: 'token', value, until }
-    for (const [value, user] of this.#users) yield { by: 'user', value, ...user }
+    for (const kept of Object.values(this.#kept)) yield* kept.values()
   }
 
   /** Equal for two nodes that hold the same. Cost after a change: O(characters of all revocations), about 10 ms when full. */
@@ -138,14 +127,19 @@ export class Revocations {
     if (nowMs - this.#sweptAtMs < SWEEP_MS) return
     this.#sweptAtMs = nowMs
     const countBefore = this.size
-    for (const [value, until] of this.#tokens) if (until * 1_000 <= nowMs) this.#tokens.delete(value)
-    for (const [value, { until }] of this.#users) if (until * 1_000 <= nowMs) this.#users.delete(value)
+    for (const { by, value, until } of this) if (until * 1_000 <= nowMs) this.#kept[by].delete(value)
     if (this.size !== countBefore) this.#digest = undefined
   }
 }
 
-function withUntil(until: number | undefined): RevokedUser | undefined {
-  return until === undefined ? undefined : { until, issuedUntil: 0 }
+function issuedUntilOf(revocation: Revocation): number {
+  return revocation.by === 'user' ? revocation.issuedUntil : 0
+}
+
+function coveringBoth(one: Revocation, other: Revocation): Revocation {
+  const until = Math.max(one.until, other.until)
+  if (one.by === 'token') return { ...one, until }
+  return { ...one, until, issuedUntil: Math.max(issuedUntilOf(one), issuedUntilOf(other)) }
 }
 
 /** FNV-1a over the UTF-16 units: enough to notice a difference, and no secret depends on it. */

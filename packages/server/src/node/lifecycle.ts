@@ -241,11 +241,13 @@ export class Lifecycle {
   }
 
   async #listenForAdmins(): Promise<void> {
-    const { admin } = this.#context.http
-    if (admin === undefined) return
-    this.#adminAddress = await admin.listen()
+    const { http, parts } = this.#context
+    const { admin } = http
+    const { adminPort, adminHost } = parts.options
+    if (admin === undefined || adminPort === undefined) return
+    this.#adminAddress = await admin.listen(adminPort, adminHost)
     this.#stops.add({ name: 'admin port', stop: () => admin.close() })
-    this.#context.parts.logger.info({ ...this.#adminAddress }, 'the admin port listens')
+    parts.logger.info({ ...this.#adminAddress }, 'the admin port listens')
   }
 
   async #createTransport(attachTo: NodeHttpServer | undefined): Promise<Transport> {

@@ -44,6 +44,15 @@ export interface BrokerCapabilities {
   readonly manyNodes: boolean
 }
 
+/** A connection whose client publishes again, in order and with the same ids, what its node has not answered. */
+export interface PublishingConnection {
+  /**
+   * It has ended: its client goes on elsewhere. A broker sends nothing more of what waits, or it would stand in the log
+   * before earlier messages that come by another node.
+   */
+  readonly isClosed: boolean
+}
+
 /** A message on its way to a broker. */
 export interface OutboundMessage {
   readonly key: string
@@ -59,6 +68,8 @@ export interface OutboundMessage {
   readonly messageId?: string
   /** The connection that published it: comes back with the delivery on this node, which leaves that connection out. */
   readonly publisher?: number
+  /** Whose client publishes the message again if it gets no answer. Only with a message id. */
+  readonly author?: PublishingConnection
   /**
    * Come back with the delivery on all nodes, and with the reads of the log. A broker does not log a message whose
    * attributes say `isEphemeral`: it has no position. Live listeners of all nodes get it. A broker that brings logged and

@@ -1,6 +1,6 @@
 import { WebMQError } from 'webmq-client/protocol'
 import { HookRefusal } from '../hooks/index.js'
-import type { OutboundMessage } from '../ports/broker.js'
+import type { OutboundMessage, PublishingConnection } from '../ports/broker.js'
 
 /** A message as its author means it. A decoded `publish` of the protocol is one. */
 export interface Draft {
@@ -38,11 +38,13 @@ export function outboundOf(
   isBinary: boolean,
   messageId: string | undefined,
   publisher: number | undefined,
+  author: PublishingConnection | undefined,
 ): OutboundMessage {
   if (messageId === undefined)
     return publisher === undefined ? { key, payload, isBinary } : { key, payload, isBinary, publisher }
-  if (publisher === undefined) return { key, payload, isBinary, messageId }
-  return { key, payload, isBinary, messageId, publisher }
+  if (author === undefined) return { key, payload, isBinary, messageId }
+  if (publisher === undefined) return { key, payload, isBinary, messageId, author }
+  return { key, payload, isBinary, messageId, author, publisher }
 }
 
 /** Names the message, in an error with the same code. The refusal of a hook stays as it is. */

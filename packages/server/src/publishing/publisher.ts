@@ -199,7 +199,8 @@ export class Publisher {
     const owner = isTrusted(author) ? 'server' : clientOwner(userId)
     const messageId = id === undefined ? undefined : brokerMessageId(owner, key, id)
     const publisher = echo === false ? author.connection : undefined
-    const plain = outboundOf(key, bytesOf(draft), isBinary, messageId, publisher)
+    const connection = author.connection === undefined ? undefined : author
+    const plain = outboundOf(key, bytesOf(draft), isBinary, messageId, publisher, connection)
     const attributes = this.#context.stamps.of({ key, userId, messageId, isEphemeral: draft.ephemeral === true })
     const message = attributes === undefined ? plain : { ...plain, attributes }
     const parent = trace === undefined ? undefined : parseTraceparent(trace)

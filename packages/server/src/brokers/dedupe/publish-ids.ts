@@ -1,6 +1,12 @@
-import type { Accepted } from '../../ports/broker.js'
+import type { Accepted, PublishingConnection } from '../../ports/broker.js'
 import { DedupeWindow, type DedupeWindowOptions } from '../../ports/dedupe-window.js'
 import { accepted } from '../../ports/messages.js'
+
+interface PendingId {
+  readonly answer: Promise<Accepted>
+  /** Who published it last. */
+  author: PublishingConnection | undefined
+}
 
 /**
  * Publishes a message id once within its window, even while the first publish is pending. A failed one may be repeated.
@@ -8,20 +14,35 @@ import { accepted } from '../../ports/messages.js'
 export class PublishIds {
   readonly #window: DedupeWindow
   readonly #isOff: boolean
-  readonly #pending = new Map<string, Promise<Accepted>>()
+  readonly #pending = new Map<string, PendingId>()
 
   constructor(options: DedupeWindowOptions) {
     this.#window = new DedupeWindow(options)
     this.#isOff = options.windowMs === 0 || options.maxIds === 0
   }
 
-  /** Calls `publish`, or returns the earlier answer as a duplicate. */
-  once(messageId: string, publish: () => Promise<Accepted> | Accepted): Promise<Accepted> | Accepted {
+  /** Who published a pending id last. */
+  authorOf(messageId: string): PublishingConnection | undefined {
+    return this.#pending.get(messageId)?.author
+  }
+
+  /**
+   * Calls `publish`, or returns the earlier answer as a duplicate.
+   * @param author Of this publish: a pending one is now for it, too.
+   */
+  once(
+    messageId: string,
+    publish: () => Promise<Accepted> | Accepted,
+    author?: PublishingConnection,
+  ): Promise<Accepted> | Accepted {
     if (this.#isOff) return publish()
     const nowMs = performance.now()
     if (this.#window.has(messageId, nowMs)) return accepted(this.#window.positionOf(messageId), true)
     const pending = this.#pending.get(messageId)
-    if (pending !== undefined) return pending.then(({ position }) => accepted(position, true))
+    if (pending !== undefined) {
+      pending.author = author
+      return pending.answer.then(({ position }) => accepted(position, true))
+    }
     const answer = publish()
     if (!(answer instanceof Promise)) {
       this.#window.remember(messageId, answer.position, nowMs)
@@ -38,7 +59,7 @@ export class PublishIds {
         throw error
       },
     )
-    this.#pending.set(messageId, published)
+    this.#pending.set(messageId, { answer: published, author })
     return published
   }
 }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { WebMQError } from 'webmq-client/protocol'
 import { brokerOptions, ListeningNode, messageIdOf } from 'webmq-conformance'
-import type { BrokerSink, BrokerStatus, InboundMessage, RefusedMessage } from '../../ports/broker.js'
+import type { BrokerSink, BrokerStatus, InboundMessage, OutboundMessage, RefusedMessage } from '../../ports/broker.js'
 import { RemoteBroker } from './broker.js'
 import type { Link, LinkContext, LinkDelivery, LinkDriver, LinkEvents, LinkMessage } from './link.js'
 import type { RemoteBrokerOptions } from './options.js'
@@ -135,7 +135,7 @@ async function started(options: Partial<RemoteBrokerOptions> = {}) {
     await vi.waitFor(() => expect(driver.links.length).toBeGreaterThan(index), { timeout: 5_000, interval: 5 })
     return driver.links[index] as TestLink
   }
-  const publish = (text: string, more: { readonly messageId?: string; readonly publisher?: number } = {}) =>
+  const publish = (text: string, more: Partial<Omit<OutboundMessage, 'payload'>> = {}) =>
     Promise.resolve(broker.publish({ key: 'a', payload: new TextEncoder().encode(text), isBinary: false, ...more }))
   return { driver, node, broker, sink, link: await linkAt(0), linkAt, publish }
 }
@@ -331,6 +331,58 @@ describe('RemoteBroker', () => {
     link.confirmAll()
     expect(await retried).toEqual({ isDuplicate: false })
     expect(await publish('1', { messageId: messageIdOf('id') })).toEqual({ isDuplicate: true })
+  })
+
+  // Symptom: messages of a publisher stood in the log before earlier ones, which it had published again through another
+  // node. Cause: its first node sent the rest when its broker was back, though the connection had ended.
+  it('sends nothing more of a connection that has ended, but what its client does not publish again', async () => {
+    const { link, linkAt, publish } = await started()
+    const author = { isClosed: false }
+    link.events.lost(lostCause)
+    const refused = ['1', '2'].map((id) =>
+      expect(publish(id, { messageId: messageIdOf(id), author })).rejects.toMatchObject({
+        code: 'E_BROKER_UNAVAILABLE',
+      }),
+    )
+    const other = publish('3', { messageId: messageIdOf('3'), author: { isClosed: false } })
+    const withoutId = publish('4')
+    author.isClosed = true
+    const next = await linkAt(1)
+    await Promise.all(refused)
+    expect(next.texts).toEqual(['3', '4'])
+    next.confirmAll()
+    await Promise.all([other, withoutId])
+  })
+
+  it('sends what the client of a connection that has ended has published again meanwhile', async () => {
+    const { link, linkAt, publish } = await started()
+    const author = { isClosed: false }
+    link.events.lost(lostCause)
+    const first = publish('1', { messageId: messageIdOf('1'), author })
+    author.isClosed = true
+    const again = publish('1', { messageId: messageIdOf('1'), author: { isClosed: false } })
+    const next = await linkAt(1)
+    await vi.waitFor(() => expect(next.texts).toEqual(['1']))
+    next.confirmAll()
+    expect([(await first).isDuplicate, (await again).isDuplicate]).toEqual([false, true])
+  })
+
+  // The same symptom, while the connection is not known to have ended: the first messages had waited too long.
+  it('gives up what an author published to a key behind a message that has waited too long, and nothing else', async () => {
+    const { link, publish } = await started()
+    const author = { isClosed: false }
+    link.events.blocked(true)
+    const early = publish('1', { messageId: messageIdOf('1'), author })
+    const refusal = expect(early).rejects.toMatchObject({ code: 'E_BROKER_UNAVAILABLE' })
+    await sleep(OPTIONS.brokerTimeoutMs / 2)
+    const behind = expect(publish('2', { messageId: messageIdOf('2'), author })).rejects.toThrow('earlier message')
+    const elsewhere = publish('3', { key: 'b', messageId: messageIdOf('3'), author })
+    const another = publish('4', { messageId: messageIdOf('4'), author: { isClosed: false } })
+    await Promise.all([refusal, behind])
+    link.events.blocked(false)
+    expect(link.texts).toEqual(['3', '4'])
+    link.confirmAll()
+    await Promise.all([elsewhere, another])
   })
 
   it('lets binds wait for the next link, and gives up those that wait too long', async () => {

@@ -66,7 +66,11 @@ export class RemoteBroker implements Broker {
     this.#options = options
     this.#bindings = new Bindings(options.brokerTimeoutMs)
     this.#receiver = new Receiver(options)
-    this.#pending = new PendingPublishes(options, () => `${driver.name} at ${driver.address} is ${this.#status}`)
+    this.#pending = new PendingPublishes(
+      options,
+      () => `${driver.name} at ${driver.address} is ${this.#status}`,
+      (messageId) => this.#publishes.authorOf(messageId),
+    )
     if (driver.capabilities.history) {
       // Also to patterns that are logged in part: some may have gone live after they were told of the lost link.
       this.#log = new LogReplica(options, this.#receiver, this.#pending, (reason) => this.#sink?.gap(reason))

@@ -1,6 +1,6 @@
 import { WebMQError } from 'webmq-client/protocol'
 import { type Deferred, deferred } from '../../base/deferred.js'
-import type { Accepted, OutboundMessage } from '../../ports/broker.js'
+import type { Accepted, OutboundMessage, PublishingConnection } from '../../ports/broker.js'
 import { MAX_PENDING_MESSAGES } from '../dedupe/duplicate-filter.js'
 import type { Link, LinkMessage } from './link.js'
 import type { RemoteBrokerOptions } from './options.js'
@@ -24,6 +24,10 @@ const ACCEPTED: Accepted = { isDuplicate: false }
 /**
  * Messages that the broker has not accepted yet, in the order of their sequences, bounded in number, bytes and time. They
  * are sent in this order over the current link, and wait while there is none or the broker is blocked.
+ *
+ * A client that has lost its connection publishes again, in order, through another node. So nothing is sent here that
+ * would stand in the log before earlier messages of its publisher: neither what a connection that has ended left, nor what
+ * follows a message that was given up.
  */
 export class PendingPublishes {
   /** Counters and gauges, as in {@link BrokerStats}. */
@@ -31,6 +35,7 @@ export class PendingPublishes {
   readonly #maxBytes: number
   readonly #timeoutMs: number
   readonly #reason: () => string
+  readonly #authorOf: (messageId: string) => PublishingConnection | undefined
   /** From the oldest pending one, at `#head`. Settled entries are `undefined`. */
   #entries: (Pending | undefined)[] = []
   readonly #payloads = new PayloadCopier()
@@ -44,11 +49,19 @@ export class PendingPublishes {
   /** Sequence of the last message that a link has sent. */
   #sentSequence = 0
 
-  /** @param reason Why messages are not accepted now; becomes part of the error. */
-  constructor(options: RemoteBrokerOptions, reason: () => string) {
+  /**
+   * @param reason Why messages are not accepted now; becomes part of the error.
+   * @param authorOf Whose client publishes this message again if it gets no answer.
+   */
+  constructor(
+    options: RemoteBrokerOptions,
+    reason: () => string,
+    authorOf: (messageId: string) => PublishingConnection | undefined,
+  ) {
     this.#maxBytes = options.brokerMaxPendingBytes
     this.#timeoutMs = options.brokerTimeoutMs
     this.#reason = reason
+    this.#authorOf = authorOf
   }
 
   get hasLink(): boolean {
@@ -180,7 +193,16 @@ export class PendingPublishes {
   }
 
   #sendAfter(sequence: number): void {
-    for (const message of [...this.messagesAfter(sequence)]) if (this.#link) this.#give(this.#link, message)
+    for (const message of [...this.messagesAfter(sequence)]) {
+      if (this.#link === undefined) return
+      if (this.#authorFor(message)?.isClosed === true)
+        this.refuse(message.sequence, this.#unavailable('its connection has ended'))
+      else this.#give(this.#link, message)
+    }
+  }
+
+  #authorFor({ messageId }: LinkMessage): PublishingConnection | undefined {
+    return messageId === undefined ? undefined : this.#authorOf(messageId)
   }
 
   #give(link: Link, message: LinkMessage): void {
@@ -231,17 +253,28 @@ export class PendingPublishes {
     this.#timer = setTimeout(() => this.#expire(), delayMs).unref()
   }
 
-  /** All messages have the same timeout, so the oldest expire first. */
+  /** All messages have the same timeout, so the oldest expire first. Those that an author published behind them follow. */
   #expire(): void {
     this.#timer = undefined
     const nowMs = performance.now()
+    const givenUp = new Map<PublishingConnection, Set<string>>()
+    let nextMs: number | undefined
     for (const { message, deadlineMs } of this.#waiting()) {
-      if (deadlineMs > nowMs) {
-        this.#awaitDeadline(Math.ceil(deadlineMs - nowMs))
-        return
+      const { key, sequence } = message
+      const isExpired = deadlineMs <= nowMs
+      if (!isExpired && givenUp.size === 0) {
+        nextMs = deadlineMs
+        break
       }
-      this.refuse(message.sequence, this.#unavailable(`no answer within ${this.#timeoutMs} ms`))
+      const author = this.#authorFor(message)
+      const keys = author && givenUp.get(author)
+      if (isExpired || keys?.has(key) === true) {
+        if (author !== undefined) givenUp.set(author, (keys ?? new Set()).add(key))
+        const text = isExpired ? 'no answer' : 'no answer to an earlier message of its publisher'
+        this.refuse(sequence, this.#unavailable(`${text} within ${this.#timeoutMs} ms`))
+      } else nextMs ??= deadlineMs
     }
+    if (nextMs !== undefined) this.#awaitDeadline(Math.ceil(nextMs - nowMs))
   }
 
   #unavailable(detail: string): WebMQError {

@@ -1,4 +1,4 @@
-import type { Accepted, OutboundMessage } from '../../ports/broker.js'
+import type { Accepted, OutboundMessage, PublishingConnection } from '../../ports/broker.js'
 import { assertMessageId } from '../../ports/message-id.js'
 import { accepted } from '../../ports/messages.js'
 import { PublishIds } from '../dedupe/publish-ids.js'
@@ -28,11 +28,16 @@ export class Publishes {
     this.#log = log
   }
 
+  /** As {@link PublishIds.authorOf}. */
+  authorOf(messageId: string): PublishingConnection | undefined {
+    return this.#ids.authorOf(messageId)
+  }
+
   publish(message: OutboundMessage): Promise<Accepted> | Accepted {
     const { messageId } = message
     if (messageId === undefined) return this.#send(message)
     assertMessageId(messageId)
-    return this.#ids.once(messageId, () => this.#inLog(messageId) ?? this.#send(message))
+    return this.#ids.once(messageId, () => this.#inLog(messageId) ?? this.#send(message), message.author)
   }
 
   async publishBatch(messages: readonly OutboundMessage[]): Promise<readonly Accepted[]> {
