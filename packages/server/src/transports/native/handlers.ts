@@ -13,7 +13,7 @@ export function handlersOf(
 ): NativeEventHandlers {
   return {
     upgrade: (request) => openings.upgrade(request),
-    message: (connection, data, isBinary, memory) => calls.message(connection, data, isBinary, memory),
+    messageRun: (connection, run) => calls.messageRun(connection, run),
     drained: (connection) => calls.drained(connection),
     closed: (connection, code, reason) => openings.closed(connection, code, reason),
     http: (token, peer, read) => http?.serve(token, peer, read),

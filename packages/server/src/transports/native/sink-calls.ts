@@ -1,5 +1,6 @@
 import { ERRORS, WebMQError } from 'webmq-client/protocol'
-import type { ConnectionId, MessageMemory, TransportSink, UpgradeId, UpgradeRequest } from '../../ports/transport.js'
+import type { MessageRun } from '../../ports/message-run.js'
+import type { ConnectionId, TransportSink, UpgradeId, UpgradeRequest } from '../../ports/transport.js'
 import type { NativeCommands } from './commands.js'
 
 /** Calls the sink and catches its errors: the connection is closed, and the error is reported. */
@@ -33,9 +34,10 @@ export class NativeSinkCalls {
     }
   }
 
-  message(connection: ConnectionId, data: Uint8Array, isBinary: boolean, memory?: MessageMemory): void {
+  messageRun(connection: ConnectionId, run: MessageRun): void {
     try {
-      this.#sink.message(connection, data, isBinary, memory)
+      if (this.#sink.messageRun !== undefined) this.#sink.messageRun(connection, run)
+      else while (run.next()) this.#sink.message(connection, run.bytes.subarray(run.start, run.end), run.isBinary)
     } catch (error) {
       this.#close(connection)
       this.#threw(error)

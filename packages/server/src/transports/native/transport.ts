@@ -254,7 +254,8 @@ class NativeTransport implements Transport {
     if (this.#handlers === undefined) return 0
     this.#commands.hold()
     // The engine puts little into an inline turn.
-    readEvents({ packed: this.#inlineEvents, start: 0, end: length }, this.#handlers, Number.POSITIVE_INFINITY)
+    const portion = { packed: this.#inlineEvents, start: 0, end: length, receivedMs: performance.now() }
+    readEvents(portion, this.#handlers, Number.POSITIVE_INFINITY)
     return this.#commands.releaseHome()
   }
 
