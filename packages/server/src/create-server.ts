@@ -112,8 +112,8 @@ async function transportNamed(
       return createWsTransport(transportOptions)
     }
     case 'uws': {
-      const { createUwsTransport } = await import('./transports/uws/transport.js')
-      return createUwsTransport(transportOptions)
+      const { createPackagedTransport } = await import('./transports/packaged.js')
+      return await createPackagedTransport('webmq-transport-uws', 'createUwsTransport', transportOptions)
     }
   }
 }

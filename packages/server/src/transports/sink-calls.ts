@@ -1,4 +1,5 @@
 import { WebMQError } from 'webmq-client/protocol'
+import type { MessageRun } from '../ports/message-run.js'
 import type { ConnectionId, TransportSink, UpgradeId, UpgradeRequest } from '../ports/transport.js'
 
 /**
@@ -67,6 +68,17 @@ export class SinkCalls {
     }
   }
 
+  /** Messages that arrived together; one by one if the sink takes no runs. */
+  messageRun(connection: ConnectionId, run: MessageRun): void {
+    try {
+      if (this.#sink.messageRun !== undefined) this.#sink.messageRun(connection, run)
+      else while (run.next()) this.#sink.message(connection, run.bytes.subarray(run.start, run.end), run.isBinary)
+    } catch (error) {
+      this.fail(error)
+      this.#onThrow(connection)
+    }
+  }
+
   drained(connection: ConnectionId): void {
     this.#later(() => this.#guard(connection, () => this.#sink.drained(connection)))
   }
@@ -78,7 +90,11 @@ export class SinkCalls {
   fail(cause: unknown): void {
     const isKnown = cause instanceof WebMQError && cause.code === 'E_TRANSPORT_FAILED'
     const detail = 'the sink threw or misused the transport'
-    const error = isKnown ? cause : new WebMQError('E_TRANSPORT_FAILED', { detail, cause })
+    this.failed(isKnown ? cause : new WebMQError('E_TRANSPORT_FAILED', { detail, cause }))
+  }
+
+  /** The transport itself has failed at something. */
+  failed(error: Error): void {
     this.#later(() => this.#sink.failed(error))
   }
 

@@ -10,7 +10,7 @@ export const ENGINE_OPTIONS = {
     default: 'auto',
     help: 'Transport that handles the sockets: `native` (the Rust engine), `ws` (every platform), `uws` (uWebSockets.js) or `auto`.',
     detail:
-      '`auto` takes `native` where it loads, otherwise `ws`; one line of the log and `/health` say which, and why. `native` writes from several threads. `ws` runs on the event loop and delivers several times fewer messages per core. uWebSockets.js is not part of the package; the error message says how to install it.',
+      '`auto` takes `native` where it loads, otherwise `ws`; one line of the log and `/health` say which, and why. `native` writes from several threads. `ws` runs on the event loop and delivers several times fewer messages per core. `uws` is the package `webmq-transport-uws` and needs uWebSockets.js; the error message says how to install both.',
   }),
   /** I/O threads of the native transport; default one less than cores, at least 1. */
   threads: integer({
