@@ -15,7 +15,8 @@ const HELP = `Plays this checkout against another commit in turns, and compares 
   --rows <names>   only these rows, such as fan-out,ping
   --noise <n>      percent that are always noise (default: 3)
 
-Rows: fan-out-10, fan-out-100, fan-out, paced, messages, messages-64k, connects, logins, ping-1, ping, two-nodes, history. The base is built once per commit, by its own scripts, in
+Rows: fan-out-10, fan-out-100, fan-out, paced, messages, messages-64k, connects, logins, ping-1, ping, two-nodes, logged-redis,
+logged-nats, logged-rabbitmq, history. The base is built once per commit, by its own scripts, in
 .cache/bench-guard. "Beside peers" is this checkout divided by uws and raw of the same runs. Exit code 3: something is worse
 beyond the noise; the last lines name it.`
 
@@ -26,6 +27,15 @@ const RUN_TIMEOUT_S = 180
 const WORSE = 3
 const SECONDS = { quick: ['--duration', '1'], long: ['--duration', '3'] }
 const MEASURED = 'webmq-native'
+
+/** What a logged message costs the two nodes of a broker. This checkout's script plays both commits. */
+const logged = (broker) => ({
+  script: path.join('scripts', 'measure', 'logged.mjs'),
+  args: ['--broker', broker],
+  quick: ['--seconds', '2'],
+  long: ['--seconds', '5'],
+  figures: ['publisherCpuUs', 'followerCpuUs'],
+})
 
 /**
  * What each row plays, short and long, and the figures that count. Both commits know these flags. This checkout plays the
@@ -76,6 +86,9 @@ const ROWS = {
     figures: ['deliveriesPerTotalCpuSecond'],
     peers: [],
   },
+  'logged-redis': logged('redis'),
+  'logged-nats': logged('nats'),
+  'logged-rabbitmq': logged('rabbitmq'),
   history: {
     args: ['--scenario', 'history', '--rounds', '1'],
     quick: ['--users', '300', '--duration', '8'],
@@ -197,25 +210,20 @@ async function play(names, rounds, sides, results) {
   const records = new Map(names.map((name) => [name, sides.map(() => [])]))
   for (let round = 0; round < rounds; round++) {
     for (const name of names) {
-      const { args, quick, long, peers } = ROWS[name]
+      const { script, args, quick, long, peers } = ROWS[name]
       await step(`Round ${round + 1} of ${rounds}: ${name}`, async () => {
         for (const place of round % 2 === 0 ? [0, 1] : [1, 0]) {
           const file = path.join(results, `${name}-${place}-${round}.json`)
           // Only this checkout's figures stand beside those of peers.
           const targets = [MEASURED, ...(place === 1 ? (peers ?? []) : [])].join(',')
           const target = peers === undefined ? [] : ['--target', targets]
-          const flags = [
-            ...args,
-            ...target,
-            ...(values.quick ? quick : long),
-            '--repeat',
-            '1',
-            '--no-progress',
-            '--json',
-            file,
-          ]
           const { name: side, root } = sides[place]
-          const command = [String(RUN_TIMEOUT_S), process.execPath, benchOf(root), ...flags]
+          const flags = [...args, ...target, ...(values.quick ? quick : long), '--json', file]
+          const program =
+            script === undefined
+              ? [benchOf(root), ...flags, '--repeat', '1', '--no-progress']
+              : [path.join(ROOT, script), ...flags, '--root', root]
+          const command = [String(RUN_TIMEOUT_S), process.execPath, ...program]
           await must(`${name} failed at ${side}.`, 'timeout', command, {
             log: `guard-${name}`,
             cwd: root,

@@ -3,14 +3,14 @@ import type { Deadlines } from '../base/deadlines.js'
 import type { Logger } from '../base/logger.js'
 import type { HookCalls } from '../hooks/index.js'
 import type { TokenVerifier } from '../identity/index.js'
-import type { Revocations } from '../identity/operators/index.js'
+import type { Revocations } from '../identity/revocations.js'
 import type { Measurements } from '../observing/measuring/measurements.js'
 import type { Observer } from '../observing/observer.js'
-import type { MetaRules } from '../patterns/meta-rules.js'
-import type { OverflowRules } from '../patterns/overflow-rules.js'
 import type { Broker } from '../ports/broker.js'
+import type { OverflowRules } from '../ports/overflow-rules.js'
 import type { Transport } from '../ports/transport.js'
 import type { Presence } from '../presence/index.js'
+import type { MetaRules } from '../publishing/meta-rules.js'
 import type { Publisher } from '../publishing/publisher.js'
 import type { ConnectionGroupsContext, QueueGroups } from '../queue-groups/index.js'
 import type { Drains } from '../replay/drains.js'
@@ -34,7 +34,7 @@ export interface SessionServices extends ListensContext, ConnectionGroupsContext
   readonly presence: Presence
   readonly groups: QueueGroups
   readonly drains: Pick<Drains, 'await' | 'drained' | 'release'>
-  readonly turns: Pick<Turns<Session>, 'accountOf' | 'release'>
+  readonly turns: Pick<Turns<Session>, 'queueOf' | 'release'>
   readonly verifier: TokenVerifier | undefined
   /** Absent without any hook. */
   readonly hooks?: HookCalls | undefined

@@ -26,6 +26,7 @@ const FILTER_STEPS = 2
 /** Consecutive messages whose payloads share one allocation. Append-only. */
 export class Segment {
   readonly #bytes: Uint8Array
+  /** Behind the last message, those of messages before {@link clear}. */
   readonly #keys: string[] = []
   #offsets = new Float64Array(FIRST_MESSAGES)
   #timesMs = new Float64Array(FIRST_MESSAGES)
@@ -56,7 +57,6 @@ export class Segment {
   /** Forgets all messages. Returns `false` if somebody may have a view of one: use another segment. */
   clear(): boolean {
     if (this.#wasSeen) return false
-    this.#keys.length = 0
     this.#count = 0
     this.#usedBytes = 0
     this.#attributesLengths = undefined
@@ -83,7 +83,7 @@ export class Segment {
     if (attributes !== undefined) this.#appendAttributes(at, attributes)
     this.#offsets[at] = offset
     this.#timesMs[at] = timeMs
-    this.#keys.push(key)
+    this.#keys[at] = key
     this.#binary[at] = Number(isBinary)
     this.#ends[at] = this.#usedBytes
     this.#count++
@@ -93,7 +93,7 @@ export class Segment {
   mayHave(key: string, budget: StepBudget): boolean {
     if (this.#filter === undefined) {
       this.#filter = new KeyFilter(FILTER_BITS)
-      for (const other of this.#keys) this.#filter.add(other)
+      for (let index = 0; index < this.#count; index++) this.#filter.add(this.keyAt(index))
       budget.left -= this.#count * FILTER_STEPS
     }
     return this.#filter.mayHave(key)

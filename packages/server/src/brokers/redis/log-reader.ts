@@ -1,5 +1,5 @@
 import type { Position } from '../../ports/broker.js'
-import { decodeEnvelope } from '../remote/envelope.js'
+import { decodeEnvelope, logged } from '../remote/envelope.js'
 import type { LogFollower } from '../remote/link.js'
 import type { RedisPair } from './pair.js'
 
@@ -210,7 +210,7 @@ export class LogReader {
     const follower = this.#follower
     const delivery = decodeEnvelope(undefined, envelope)
     if (delivery === undefined) follower.malformed(offset, `an entry of the log that is no message, at ${offset}`)
-    else follower.message({ ...delivery, offset, timeMs })
+    else follower.message(logged(delivery, offset, timeMs))
   }
 
   #fenced(offset: number, timeMs: number, { isComplete }: LogFence): void {

@@ -1,5 +1,5 @@
 import { OVERRIDABLE_LIMITS } from '../../identity/limit-overrides.js'
-import { OVERFLOW_RULE_FORM, parseOverflowRule } from '../../patterns/overflow-rules.js'
+import { OVERFLOW_RULE_FORM, parseOverflowRule } from '../../ports/overflow-rules.js'
 import { integer, list } from '../spec.js'
 import { GIB, MIB } from './checks.js'
 

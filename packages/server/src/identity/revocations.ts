@@ -1,5 +1,5 @@
-import { claimDefect } from '../claim-text.js'
-import type { Identity } from '../index.js'
+import { claimDefect } from './claim-text.js'
+import type { Identity } from './identity.js'
 
 /** Times are Unix time in whole seconds, as in the claims of tokens. */
 export type Revocation =

@@ -5,5 +5,3 @@ export {
   type DisconnectTarget,
   type NodeSummary,
 } from './operator-message.js'
-export type { Revocations } from './revocations.js'
-export { MAX_UNIX_S, type Revocation } from './revocations.js'

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import type { Identity } from '../index.js'
+import type { Identity } from './index.js'
 import type { Revocation } from './revocations.js'
 import { Revocations } from './revocations.js'
 

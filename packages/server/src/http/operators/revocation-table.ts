@@ -1,6 +1,6 @@
+import type { Revocations } from '../../identity/revocations.js'
+import { type Revocation, revocationFrom, revocationText } from '../../identity/revocations.js'
 import { isCount, listOf, type NodeMessage, type Nodes, type NodeTable, PartSender } from '../../nodes/index.js'
-import type { Revocations } from './revocations.js'
-import { type Revocation, revocationFrom, revocationText } from './revocations.js'
 
 /** A node that sends no part for this long is left, and the next one is asked. */
 const SILENCE_MS = 5_000
@@ -43,7 +43,7 @@ export class RevocationTable implements NodeTable {
       textOf: (text: string) => text,
       version: () => 0,
     }
-    this.#parts = new PartSender(source, nodes.channel, maxMessageBytes, (error) => nodes.report(error, this.name))
+    this.#parts = new PartSender(source, nodes, maxMessageBytes)
     nodes.add(this)
   }
 

@@ -1,5 +1,7 @@
 import { WebMQError } from 'webmq-client/protocol'
 import type { Logger } from '../../base/logger.js'
+import type { Revocation } from '../../identity/revocations.js'
+import { type AddedRevocation, MAX_REVOCATIONS, Revocations } from '../../identity/revocations.js'
 import type { NodeMessage, Nodes } from '../../nodes/index.js'
 import {
   type DisconnectCode,
@@ -9,8 +11,6 @@ import {
   operatorMessageFrom,
 } from './operator-message.js'
 import { RevocationTable } from './revocation-table.js'
-import type { Revocation } from './revocations.js'
-import { type AddedRevocation, MAX_REVOCATIONS, Revocations } from './revocations.js'
 
 /** Settings of a {@link Cluster}. */
 export interface ClusterContext {
