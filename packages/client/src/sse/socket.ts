@@ -6,7 +6,7 @@ import {
   encodeMessageFrame,
   encodeMeta,
   encodeServerMessage,
-  parseOffset,
+  parsePosition,
   type TextServerMessage,
   WebMQError,
   type Welcome,
@@ -197,9 +197,8 @@ export class SseSocket implements WebSocketLike {
       this.#tell({ verb: 'message', key, replayed, meta, payload, ...(position !== undefined && { position }) })
       return
     }
-    const colon = position?.lastIndexOf(':') ?? 0
-    const at = position && { epoch: position.slice(0, colon), offset: parseOffset(position.slice(colon + 1)) ?? 0 }
-    this.#emit(encodeMessageFrame(key, at || undefined, replayed, payload, meta && encodeMeta(meta)).buffer)
+    const at = position === undefined ? undefined : parsePosition(position)
+    this.#emit(encodeMessageFrame(key, at, replayed, payload, meta && encodeMeta(meta)).buffer)
   }
 
   #refuse(id: string | undefined, { code, message, retryable, docs }: WebMQError): void {

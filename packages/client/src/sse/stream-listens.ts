@@ -1,5 +1,5 @@
 import { errorOfServer } from '../connection/server-error.js'
-import { type GapReason, type MessageMeta, matches, parseOffset } from '../protocol/index.js'
+import { type GapReason, type MessageMeta, matches, parsePosition } from '../protocol/index.js'
 import { readEvents, type StreamEvent } from './events.js'
 import { besideWebSocket, HttpError, request } from './http.js'
 
@@ -232,7 +232,7 @@ function epochOf(position: string | undefined): string | undefined {
 }
 
 function offsetOf(position: string): number {
-  return parseOffset(position.slice(position.lastIndexOf(':') + 1)) ?? 0
+  return parsePosition(position)?.offset ?? 0
 }
 
 /** A position of another epoch is later: its log has just begun. */

@@ -37,7 +37,7 @@ function createSender(maxMessageBytes = 0) {
 }
 
 function replayOf(count: number, messageBytes = MESSAGE_BYTES): Replay {
-  const position = (offset: number): Position => ({ epoch: 'e', offset })
+  const position = (offset: number): Position => ({ epoch: 'e', offset, fingerprint: 0 })
   const messages = Array.from({ length: count }, (_, index) => ({
     key: 'k',
     payload: new Uint8Array(messageBytes - 128).fill(0x30 + index),
@@ -62,7 +62,7 @@ describe('ReplaySender', () => {
     const { sender, answers, sent, ask } = createSender(2 * MESSAGE_BYTES)
     void ask(CONNECTION, 'a', replayOf(1, 3 * MESSAGE_BYTES))
     expect(sent[0]).toBe('1 ok a position=e:1 replayed=1 more')
-    void ask(CONNECTION, 'b', { messages: [], position: { epoch: 'e', offset: 1 }, hasMore: false })
+    void ask(CONNECTION, 'b', { messages: [], position: { epoch: 'e', offset: 1, fingerprint: 0 }, hasMore: false })
     expect(answers()).toEqual(['a'])
     sender.drained(CONNECTION)
     expect(sent.at(-1)).toBe('1 ok b position=e:1 replayed=0')

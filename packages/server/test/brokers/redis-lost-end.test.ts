@@ -9,7 +9,7 @@ import { freshNamespace, OPTIONS, startNode, text } from './redis-node.js'
 
 const RECOVERY = { timeout: 20_000 }
 const DURABLE = ['--appendonly', 'yes', '--appendfsync', 'always']
-const NONE: Position = { epoch: 'none', offset: 0 }
+const NONE: Position = { epoch: 'none', offset: 0, fingerprint: 0 }
 
 type Node = Awaited<ReturnType<typeof startNode>>
 

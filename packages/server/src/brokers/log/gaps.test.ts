@@ -23,7 +23,7 @@ it('is a gap for the state of somebody who was given what was lost, however far 
   for (const key of ['a', 'b', 'c']) log.append(key, value, true)
   log.fence(100, Date.now(), true)
   for (let index = 0; index < 20; index++) log.append('d', value, true)
-  const read = (offset: number) => log.read({ isState: true, since: { epoch: 'e', offset } }, ['#'])
+  const read = (offset: number) => log.read({ isState: true, since: log.positionAt(offset) }, ['#'])
   expect(await read(50)).toMatchObject({ gap: 'history-expired', messages: [] })
   const result = await read(2)
   expect(result.gap).toBeUndefined()

@@ -9,14 +9,19 @@ export class LogGaps {
   epochBeganAt = 0
   readonly lost = new LostOffsets()
   readonly refusals = new Refusals()
+  readonly #fingerprintAt: (offset: number) => number
   /** Messages may be missing at or before this offset: those logged up to `#interruptedAtMs`. */
   #completeAfter: number
   #interruptedAtMs = 0
 
-  /** @param startOffset The first message follows this offset. */
-  constructor(epoch: string, startOffset: number) {
+  /**
+   * @param startOffset The first message follows this offset.
+   * @param fingerprintAt Of the newest record at or before an offset; 0: unknown.
+   */
+  constructor(epoch: string, startOffset: number, fingerprintAt: (offset: number) => number) {
     this.epoch = epoch
     this.#completeAfter = startOffset
+    this.#fingerprintAt = fingerprintAt
   }
 
   /** Messages may be missing at or before this offset, which were logged up to this time. */
@@ -29,12 +34,20 @@ export class LogGaps {
    * Why messages after this position may be missing.
    * @param keptAfter Everything after this offset is kept.
    */
-  gapOf({ epoch, offset }: Position, keptAfter: number): GapReason | undefined {
+  gapOf(position: Position, keptAfter: number): GapReason | undefined {
+    const { epoch, offset } = position
     // An earlier epoch is older than this whole log, and its log may have lost messages after the position.
     if (epoch !== this.epoch) return 'epoch-changed'
     if (offset < keptAfter) return 'history-expired'
     if (offset < this.#completeAfter) return 'broker-lost'
-    return this.lost.has(offset) ? 'history-expired' : undefined
+    if (this.lost.has(offset)) return 'history-expired'
+    if (offset === 0 || this.isSame(position)) return undefined
+    return this.#fingerprintAt(offset) === 0 ? 'history-expired' : 'broker-lost'
+  }
+
+  /** Whether the log is known to have at this position what the position says. */
+  isSame({ epoch, offset, fingerprint }: Position): boolean {
+    return epoch === this.epoch && fingerprint !== 0 && fingerprint === this.#fingerprintAt(offset)
   }
 
   /**

@@ -1,9 +1,8 @@
 import type { Msg, NatsConnection, Status, Subscription } from '@nats-io/transport-node'
 import { WebMQError } from 'webmq-client/protocol'
 import { deferred } from '../../base/deferred.js'
-import type { Position } from '../../ports/broker.js'
 import { decodeEnvelope } from '../remote/envelope.js'
-import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
+import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower, LogPlace, LogPosition } from '../remote/link.js'
 import { Liveness } from '../remote/liveness.js'
 import type { OpenedConnection } from './connect.js'
 import { NatsLog, type NatsLogContext } from './log.js'
@@ -107,7 +106,7 @@ export class NatsLink implements Link {
     await this.log?.follow(after, follower)
   }
 
-  async logEnd(): Promise<Position | undefined> {
+  async logEnd(): Promise<LogPlace | undefined> {
     return await this.log?.logEnd()
   }
 

@@ -6,6 +6,7 @@ import type { LogFollower } from '../remote/link.js'
 import type { LogStart } from './generation-guard.js'
 import type { NatsLog } from './log.js'
 import type { LogState } from './log-stream.js'
+import { fingerprintOfStored } from './stored-time.js'
 
 const NS_PER_MS = 1_000_000
 
@@ -74,8 +75,9 @@ export class LogFollow {
     }
     this.#lastSequence = sequence
     lastSeen.note(state.epoch, message)
-    this.#deliver(state, message)
-    this.#follower?.skipped(sequence)
+    const fingerprint = fingerprintOfStored(String(message.timestampNanos))
+    this.#deliver(state, message, fingerprint)
+    this.#follower?.skipped(sequence, fingerprint)
     this.#completeAt(message)
   }
 
@@ -93,7 +95,7 @@ export class LogFollow {
     this.#completion?.reject(cause)
   }
 
-  #deliver(state: LogState, message: JsMsg): void {
+  #deliver(state: LogState, message: JsMsg, fingerprint: number): void {
     const { subjects, events } = this.#log.link
     const { subject } = message
     const key = subjects.keyOf(subject)
@@ -107,13 +109,13 @@ export class LogFollow {
     if (!isLogged && this.#log.link.isSubscribed(key)) return
     const delivery = decodeEnvelope(key, message.data)
     const defect = `an envelope that is cut or of another version, for ${key}`
-    if (delivery === undefined && isLogged) this.#follower?.malformed(message.seq, defect, key)
+    if (delivery === undefined && isLogged) this.#follower?.malformed(message.seq, fingerprint, defect, key)
     else if (delivery === undefined) events.malformed(defect, key)
     // A bundle comes from a node that does not log this key. It has one offset for all its messages.
     else if (!isLogged || delivery.source?.isBundle === true) events.deliver(delivery)
     else {
       const timeMs = Math.floor(message.info.timestampNanos / NS_PER_MS)
-      this.#follower?.message({ ...delivery, offset: message.seq, timeMs })
+      this.#follower?.message({ ...delivery, offset: message.seq, fingerprint, timeMs })
     }
   }
 
@@ -122,7 +124,8 @@ export class LogFollow {
     const { after } = this.#start ?? {}
     this.#start = undefined
     this.#lastSequence = offset
-    this.#follower?.begins(after ?? { epoch: this.epoch, offset }, after !== undefined)
+    const fingerprint = offset === this.#state?.lastSequence ? this.#state.lastFingerprint : 0
+    this.#follower?.begins(after ?? { epoch: this.epoch, offset, fingerprint }, after !== undefined)
   }
 
   #completeAt({ seq, info }: JsMsg): void {

@@ -1,7 +1,6 @@
 import type { JetStreamManager } from '@nats-io/jetstream'
 import type { Msg } from '@nats-io/transport-node'
-import type { Position } from '../../ports/broker.js'
-import type { LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
+import type { LinkMessage, LogFollower, LogPlace, LogPosition } from '../remote/link.js'
 import { GenerationGuard, type LastSeen } from './generation-guard.js'
 import { explained } from './jetstream-errors.js'
 import type { NatsCore, NatsJetStream } from './library.js'
@@ -72,7 +71,7 @@ export class NatsLog {
     return this.#follow.follow(after, follower)
   }
 
-  async logEnd(): Promise<Position> {
+  async logEnd(): Promise<LogPlace> {
     const { epoch, lastSequence } = await this.stream.state()
     return { epoch, offset: lastSequence }
   }

@@ -1,8 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { isKey } from 'webmq-client/protocol'
-import type { Position } from '../../ports/broker.js'
 import { decodeEnvelope } from '../remote/envelope.js'
-import type { Link, LinkDelivery, LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
+import type { Link, LinkDelivery, LinkEvents, LinkMessage, LogFollower, LogPlace, LogPosition } from '../remote/link.js'
 import type { RedisLinkOptions } from './connection.js'
 import type { RedisLog } from './log.js'
 import { RedisPair } from './pair.js'
@@ -51,7 +50,7 @@ export class RedisLink implements Link {
     await this.#pair?.log?.follow(after, follower)
   }
 
-  async logEnd(): Promise<Position | undefined> {
+  async logEnd(): Promise<LogPlace | undefined> {
     return await this.#pair?.log?.end()
   }
 

@@ -1,8 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { WebMQError } from 'webmq-client/protocol'
-import type { Position } from '../../ports/broker.js'
 import { sourceBytes } from '../remote/envelope.js'
-import type { LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
+import type { LinkEvents, LinkMessage, LogFollower, LogPlace, LogPosition } from '../remote/link.js'
 import { appendScript, openScript, type RedisLog } from './log.js'
 import { decodeLogBatch, LogReader, type LogStart } from './log-reader.js'
 import type { RedisPair } from './pair.js'
@@ -52,7 +51,7 @@ export class LogLink {
     this.#reader?.stop()
   }
 
-  async end(): Promise<Position> {
+  async end(): Promise<LogPlace> {
     const [epoch, end] = await this.#pair.ask((redis) => redis.hmget(this.#log.state, 'epoch', 'end'))
     return { epoch: epoch ?? '', offset: Number(end ?? 0) }
   }
@@ -99,7 +98,7 @@ async function openLog(
     )
     const [epoch, offset, isContinued, reign] = Array.isArray(reply) ? reply.map(String) : []
     if (epoch !== undefined && reign !== undefined)
-      return { start: { epoch, offset: Number(offset) }, isContinued: isContinued === '1', reign }
+      return { start: { epoch, offset: Number(offset), fingerprint: 0 }, isContinued: isContinued === '1', reign }
     if (isLastCall === '1') throw new Error('the log answers otherwise than expected')
     await setTimeout(VOUCH_POLL_MS)
   }

@@ -1,4 +1,5 @@
 import type { Position } from '../../ports/broker.js'
+import { fingerprintOfPlace, fingerprintOfSource } from '../log/fingerprint.js'
 import { decodeEnvelope } from '../remote/envelope.js'
 import type { LogFollower } from '../remote/link.js'
 import type { RedisPair } from './pair.js'
@@ -209,8 +210,11 @@ export class LogReader {
     this.#offset = offset
     const follower = this.#follower
     const delivery = decodeEnvelope(undefined, envelope)
-    if (delivery === undefined) follower.malformed(offset, `an entry of the log that is no message, at ${offset}`)
-    else follower.message({ ...delivery, offset, timeMs })
+    const source = delivery?.source
+    // The script for other programs computes it, too: nothing longer.
+    const fingerprint = source === undefined ? fingerprintOfPlace(offset, timeMs) : fingerprintOfSource(source, timeMs)
+    if (delivery !== undefined) follower.message({ ...delivery, offset, fingerprint, timeMs })
+    else follower.malformed(offset, fingerprint, `an entry of the log that is no message, at ${offset}`)
   }
 
   #fenced(offset: number, timeMs: number, { isComplete }: LogFence): void {

@@ -340,7 +340,9 @@ describe('RemoteBroker', () => {
     const author = { isClosed: false }
     link.events.lost(lostCause)
     const refused = ['1', '2'].map((id) =>
-      expect(publish(id, { messageId: messageIdOf(id), author })).rejects.toMatchObject({ code: 'E_BROKER_UNAVAILABLE' }),
+      expect(publish(id, { messageId: messageIdOf(id), author })).rejects.toMatchObject({
+        code: 'E_BROKER_UNAVAILABLE',
+      }),
     )
     const other = publish('3', { messageId: messageIdOf('3'), author: { isClosed: false } })
     const withoutId = publish('4')
