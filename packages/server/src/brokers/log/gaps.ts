@@ -7,7 +7,6 @@ export class LogGaps {
   readonly epoch: string
   /** Messages up to this offset are of earlier epochs. */
   epochBeganAt = 0
-  readonly lost = new LostOffsets()
   readonly refusals = new Refusals()
   readonly #fingerprintAt: (offset: number) => number
   /** Messages may be missing at or before this offset: those logged up to `#interruptedAtMs`. */
@@ -40,7 +39,6 @@ export class LogGaps {
     if (epoch !== this.epoch) return 'epoch-changed'
     if (offset < keptAfter) return 'history-expired'
     if (offset < this.#completeAfter) return 'broker-lost'
-    if (this.lost.has(offset)) return 'history-expired'
     if (offset === 0 || this.isSame(position)) return undefined
     return this.#fingerprintAt(offset) === 0 ? 'history-expired' : 'broker-lost'
   }
@@ -63,31 +61,6 @@ export class LogGaps {
   /** Why wanted messages between these offsets are missing although the log has been read there. */
   gapBetween(after: number, upTo: number, wants: Wants): GapReason | undefined {
     return this.refusals.has(after, upTo, wants) ? 'refused' : undefined
-  }
-}
-
-/** With more ranges, every position before the latest of them counts as lost. */
-const MAX_RANGES = 1_000
-
-/**
- * Offsets of messages that were given out and then lost by the broker. They are remembered when the log has moved on:
- * whoever has the state at one of them has values that nobody else has.
- */
-export class LostOffsets {
-  /** In order. An offset is lost if it is between the two. */
-  #ranges: { readonly after: number; readonly before: number }[] = []
-  #unknownBefore = 0
-
-  /** @param after Not before that of an earlier call. */
-  add(after: number, before: number): void {
-    const last = this.#ranges.at(-1)
-    if (last?.before === after) this.#ranges.splice(-1, 1, { after: last.after, before })
-    else this.#ranges.push({ after, before })
-    if (this.#ranges.length > MAX_RANGES) this.#unknownBefore = this.#ranges.shift()?.before ?? before
-  }
-
-  has(offset: number): boolean {
-    return offset < this.#unknownBefore || this.#ranges.some(({ after, before }) => after < offset && offset < before)
   }
 }
 

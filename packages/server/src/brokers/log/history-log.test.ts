@@ -152,45 +152,11 @@ describe('HistoryLog', () => {
       )
   })
 
-  it('says gap to those whose position is among lost offsets, and to nobody else', () => {
-    const log = logOf(['#=100'], { historyMaxMessages: 3 })
-    const since = (offset: number) => read(log, { since: at(log, offset) }, ['k'])
-    append(log, 'k', 'a')
-    log.fence(10, nowMs, true)
-    log.fence(20, nowMs, true)
-    log.follow(21, 21, 'k', Buffer.from('b'), false, nowMs)
-    log.skipTo(25, 7)
-    log.fence(22, nowMs, false)
-    for (const offset of [2, 9, 19]) expect(since(offset)).toMatchObject({ texts: ['b'], gap: 'history-expired' })
-    for (const offset of [0, 1, 20, 21, 23, 25]) expect(since(offset).gap).toBeUndefined()
-    for (const text of ['c', 'd', 'e']) append(log, 'k', text)
-    expect(since(25)).toEqual({ texts: ['c', 'd', 'e'], position: log.position, isPartial: false })
-    log.restart('next', 0)
-    log.skipTo(5, 7)
-    expect(read(log, { since: at(log, 3) }, ['k']).gap).toBeUndefined()
-  })
-
-  it('says gap at every place before a fence behind which messages may be missing, and to nobody else', () => {
-    const log = logOf(['#=100'])
-    const since = (offset: number) => read(log, { since: at(log, offset) }, ['k'])
-    for (const text of ['a', 'b']) append(log, 'k', text)
-    nowMs += 1_000
-    log.fence(10, nowMs, false)
-    log.follow(11, 11, 'k', Buffer.from('c'), false, nowMs)
-    expect(since(1)).toMatchObject({ texts: ['b', 'c'], gap: 'broker-lost' })
-    for (const offset of [2, 3, 9]) expect(since(offset)).toMatchObject({ texts: ['c'], gap: 'broker-lost' })
-    expect(since(10)).toEqual({ texts: ['c'], position: at(log, 11), isPartial: false })
-    nowMs += 1_000
-    expect(read(log, { rewindMs: 1_500 }, ['k'])).toMatchObject({ texts: ['c'], gap: 'broker-lost' })
-    expect(read(log, { rewindMs: 500 }, ['k']).gap).toBeUndefined()
-  })
-
   it('gives nothing at or before a position of its epoch, whatever happened to the log', () => {
     const step = fc.oneof(
       fc.record({ name: fc.constant('append' as const) }),
       fc.record({ name: fc.constant('interrupt' as const) }),
       fc.record({ name: fc.constant('skip' as const), by: fc.nat(5) }),
-      fc.record({ name: fc.constant('fence' as const), by: fc.nat(5), isComplete: fc.boolean() }),
       fc.record({ name: fc.constant('restart' as const), by: fc.nat(5) }),
     )
     const narrowed = fc.record(
@@ -206,7 +172,6 @@ describe('HistoryLog', () => {
           if (step.name === 'append') append(log, 'k', 'x')
           else if (step.name === 'interrupt') log.interrupt()
           else if (step.name === 'skip') log.skipTo(end + step.by, 7)
-          else if (step.name === 'fence') log.fence(end + step.by, nowMs, step.isComplete)
           else log.restart('epoch', end + step.by)
         }
         const ask = () => readNow(log, { ...range, since: at(log, offset) }, ['#'])

@@ -104,19 +104,6 @@ export class HistoryLog {
   }
 
   /**
-   * The log goes on after this offset. Those in between may be the offsets of messages that were given out and then
-   * lost: a read from there reports `history-expired`. Ignored when the log is longer.
-   * @param isComplete Otherwise messages may be missing here: a read from any place before reports `broker-lost`.
-   */
-  fence(offset: number, timeMs: number, isComplete: boolean): void {
-    const { lastOffset } = this.#messages
-    if (offset <= lastOffset) return
-    this.#messages.skipTo(offset, fingerprintOfPlace(offset, timeMs))
-    if (isComplete) this.#gaps.lost.add(lastOffset, offset)
-    else this.#gaps.interrupted(offset, timeMs)
-  }
-
-  /**
    * The message at this offset was refused: reads across it whose patterns match report `refused`.
    * @param offset Greater than any before.
    * @param pattern Its key, or `#` when it does not tell its key.
@@ -226,7 +213,15 @@ export class HistoryLog {
     const gap = since === undefined ? undefined : this.#gaps.gapOf(since, set.removalsCompleteAfter)
     const lastOffset = () => this.#messages.lastOffset
     const after = gap === undefined ? (since?.offset ?? 0) : lastOffset()
-    return new StateRead({ set, positionAt: this.#positions(), after, limit, wants: matchedBy(patterns), gap, lastOffset })
+    return new StateRead({
+      set,
+      positionAt: this.#positions(),
+      after,
+      limit,
+      wants: matchedBy(patterns),
+      gap,
+      lastOffset,
+    })
   }
 
   #begin(range: ReadRange, patterns: readonly string[]): SlicedRead {

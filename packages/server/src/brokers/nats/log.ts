@@ -1,6 +1,7 @@
 import type { JetStreamManager } from '@nats-io/jetstream'
 import type { Msg } from '@nats-io/transport-node'
-import type { LinkMessage, LogFollower, LogPlace, LogPosition } from '../remote/link.js'
+import type { Position } from '../../ports/broker.js'
+import type { LinkMessage, LogFollower, LogPlace } from '../remote/link.js'
 import { GenerationGuard, type LastSeen } from './generation-guard.js'
 import { explained } from './jetstream-errors.js'
 import type { NatsCore, NatsJetStream } from './library.js'
@@ -67,7 +68,7 @@ export class NatsLog {
     this.#isOpening = false
   }
 
-  follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
+  follow(after: Position | undefined, follower: LogFollower): Promise<void> {
     return this.#follow.follow(after, follower)
   }
 

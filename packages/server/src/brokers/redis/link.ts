@@ -1,7 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 import { isKey } from 'webmq-client/protocol'
+import type { Position } from '../../ports/broker.js'
 import { decodeEnvelope } from '../remote/envelope.js'
-import type { Link, LinkDelivery, LinkEvents, LinkMessage, LogFollower, LogPlace, LogPosition } from '../remote/link.js'
+import type { Link, LinkDelivery, LinkEvents, LinkMessage, LogFollower, LogPlace } from '../remote/link.js'
 import type { RedisLinkOptions } from './connection.js'
 import type { RedisLog } from './log.js'
 import { RedisPair } from './pair.js'
@@ -46,7 +47,7 @@ export class RedisLink implements Link {
     return this.#subscriptions.unbind(pattern)
   }
 
-  async follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
+  async follow(after: Position | undefined, follower: LogFollower): Promise<void> {
     await this.#pair?.log?.follow(after, follower)
   }
 

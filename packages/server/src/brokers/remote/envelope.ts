@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { WebMQError } from 'webmq-client/protocol'
 import { decodeAttributes, encodeAttributes, type MessageAttributes } from '../../ports/attributes.js'
-import type { LinkDelivery, LinkMessage, LinkSource } from './link.js'
+import type { LinkDelivery, LinkMessage } from './link.js'
 
 /*
  * byte 0        0x00, which JSON text cannot begin with
@@ -31,7 +31,6 @@ export const PUBLISHER_BYTES = 4
 /** The length of a text is one byte. */
 const MAX_TEXT_BYTES = 255
 const ATTRIBUTES_LENGTH_BYTES = 2
-const SOURCE_BYTES = 14
 const SEQUENCE_HIGH = 2 ** 32
 
 /**
@@ -84,13 +83,6 @@ function textLength(text: string | undefined): number {
     throw new WebMQError('E_MESSAGE_INVALID', { detail })
   }
   return 1 + byteCount
-}
-
-/** Node and sequence of a message, as the envelope holds them from byte 2 on. */
-export function sourceBytes({ node, sequence }: LinkSource): Buffer {
-  const bytes = Buffer.allocUnsafe(SOURCE_BYTES)
-  writeSource(bytes, 0, node, sequence)
-  return bytes
 }
 
 function writeSource(bytes: Buffer, at: number, node: string, sequence: number): void {

@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { brokerOptions, historyOf, ListeningNode, messageIdOf } from 'webmq-conformance'
 import type { BrokerSink, BrokerStatus, InboundMessage, Position, RefusedMessage } from '../../ports/broker.js'
 import { RemoteBroker } from './broker.js'
-import type { Link, LinkDriver, LinkEvents, LinkMessage, LogFollower, LogPosition } from './link.js'
+import type { Link, LinkDriver, LinkEvents, LinkMessage, LogFollower } from './link.js'
 
 /** A log that outlives its links. */
 interface TestLog {
@@ -28,7 +28,7 @@ class LogLink implements Link {
   readonly sent: LinkMessage[] = []
   readonly events: LinkEvents
   readonly node: string
-  readonly asked: (LogPosition | undefined)[] = []
+  readonly asked: (Position | undefined)[] = []
   /** How often it was asked for the end of the log. */
   endAskCount = 0
   readonly #log: TestLog
@@ -49,7 +49,7 @@ class LogLink implements Link {
     this.sent.push(message)
   }
 
-  async follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
+  async follow(after: Position | undefined, follower: LogFollower): Promise<void> {
     this.asked.push(after)
     this.#follower = follower
     const { epoch, start, entries } = this.#log
@@ -66,10 +66,6 @@ class LogLink implements Link {
 
   skip(offset: number): void {
     this.#follower?.skipped(offset, offset)
-  }
-
-  fence(offset: number, isComplete: boolean): void {
-    this.#follower?.fenced({ offset, timeMs: Date.now(), isComplete })
   }
 
   append(text: string, more: Partial<TestLog['entries'][number]> = {}): void {
@@ -196,7 +192,7 @@ describe('a RemoteBroker with history', () => {
     link.events.lost(new Error('cut'))
     log.entries.push({ ...(log.entries[0] as TestLog['entries'][number]), offset: 2, sequence: 2, text: 'missed' })
     const next = await linkAt(1)
-    expect(next.asked).toEqual([{ epoch: 'e', offset: 1, fingerprint: 1, source: { node: 'of e', sequence: 1, publisher: undefined } }])
+    expect(next.asked).toEqual([{ epoch: 'e', offset: 1, fingerprint: 1 }])
     next.append('b')
     expect(lines()).toEqual(['(down)', '(gap broker-lost: news #)', 'missed at e:2', '(up)', 'b at e:3'])
   })
@@ -220,7 +216,11 @@ describe('a RemoteBroker with history', () => {
       `y at ${position(2)}`,
       '(up)',
     ])
-    expect(await textsOf(broker, { since: { epoch: 'e', offset: 1, fingerprint: 1 } }, ['chat.1'])).toEqual(['x', 'y', `(${reason})`])
+    expect(await textsOf(broker, { since: { epoch: 'e', offset: 1, fingerprint: 1 } }, ['chat.1'])).toEqual([
+      'x',
+      'y',
+      `(${reason})`,
+    ])
   })
 
   it('has in another log what was sent again into it, and does not deliver it again', async () => {
@@ -299,34 +299,19 @@ describe('a RemoteBroker with history', () => {
     link.skip(7)
     expect(broker.position()).toEqual({ epoch: 'e', offset: 7, fingerprint: 7 })
     expect(await textsOf(broker, { since: { epoch: 'e', offset: 5, fingerprint: 5 } }, ['chat.1'])).toEqual([])
-    link.fence(20, true)
-    expect(await textsOf(broker, { since: { epoch: 'e', offset: 15, fingerprint: 15 } }, ['chat.1'])).toEqual(['(history-expired)'])
     expect(lines()).toEqual(['a at e:1'])
   })
 
-  it('continues after a fence, and after what was skipped', async () => {
+  it('continues after what was skipped', async () => {
     const { link, linkAt } = await started(logOf('e', 0))
     link.append('a', { node: 'one', sequence: 1 })
-    link.fence(1_000, true)
+    link.skip(1_000)
     link.events.lost(new Error('cut'))
     const next = await linkAt(1)
-    expect(next.asked).toEqual([{ epoch: 'e', offset: 1_000, fingerprint: 1_000, source: undefined }])
+    expect(next.asked).toEqual([{ epoch: 'e', offset: 1_000, fingerprint: 1_000 }])
     next.skip(1_001)
     next.events.lost(new Error('cut'))
-    expect((await linkAt(2)).asked).toEqual([{ epoch: 'e', offset: 1_001, fingerprint: 1_001, source: undefined }])
-  })
-
-  it('tells a gap at a fence behind which messages may be missing, and none at another', async () => {
-    const { broker, link, lines } = await started(logOf('e', 0))
-    link.append('a')
-    link.fence(100, true)
-    link.append('b', { offset: 101 })
-    link.fence(200, false)
-    link.append('c', { offset: 201 })
-    expect(lines()).toEqual(['a at e:1', 'b at e:101', '(gap broker-lost: chat.1 news #)', 'c at e:201'])
-    const since = (offset: number) => textsOf(broker, { since: { epoch: 'e', offset, fingerprint: offset } }, ['chat.1'])
-    expect(await since(101)).toEqual(['c', '(broker-lost)'])
-    expect(await since(200)).toEqual(['c'])
+    expect((await linkAt(2)).asked).toEqual([{ epoch: 'e', offset: 1_001, fingerprint: 1_001 }])
   })
 
   it('waits no longer when the log begins anew', async () => {

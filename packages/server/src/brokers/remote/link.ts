@@ -50,12 +50,6 @@ export interface LoggedDelivery extends LinkDelivery {
 /** A place in the log, from somebody who does not know what stands there. */
 export type LogPlace = Pick<Position, 'epoch' | 'offset'>
 
-/** How far a node has read the log. */
-export interface LogPosition extends Position {
-  /** Source of the message at this position, if known. It shows whether the log is the same. */
-  readonly source: LinkSource | undefined
-}
-
 export interface LogFollower {
   /**
    * Called before the first message. Called again, with `isContinued` false, when another log begins.
@@ -80,20 +74,6 @@ export interface LogFollower {
    * @param fingerprint Of the record at this offset, which is no message.
    */
   skipped(offset: number, fingerprint: number): void
-  /** The log goes on behind a fence. Called in log order. */
-  fenced(fence: Fence): void
-}
-
-/**
- * Stands in the log where its server was restarted or replaced. The offsets between the message before and the fence may
- * have been those of messages that were given out and then lost.
- */
-export interface Fence {
-  readonly offset: number
-  /** When it was put up: Unix time in milliseconds. */
-  readonly timeMs: number
-  /** A node had read the log up to its end, and nothing of that was lost. Otherwise messages may be missing here. */
-  readonly isComplete: boolean
 }
 
 /** Where a message of a WebMQ node comes from. */
@@ -168,7 +148,7 @@ export interface Link {
    * log ends the link. Resolves when everything that was logged before the call has arrived. Called at most once, after
    * all binds, and only for drivers with history.
    */
-  follow?(after: LogPosition | undefined, follower: LogFollower): Promise<void>
+  follow?(after: Position | undefined, follower: LogFollower): Promise<void>
   /**
    * The end of the log, as the broker knows it: at or after every position that any node gave out before the call.
    * `undefined` when it does not know. Rejects, or stays unanswered, when the link is lost. Only after `follow`.

@@ -8,7 +8,7 @@ import { accepted } from '../../ports/messages.js'
 import { DuplicateFilter } from '../dedupe/duplicate-filter.js'
 import { HistoryLog } from '../log/history-log.js'
 import type { RetainedMessage } from '../log/retained-set.js'
-import type { Fence, Link, LinkSource, LogFollower, LoggedDelivery, LogPlace } from './link.js'
+import type { Link, LinkSource, LogFollower, LoggedDelivery, LogPlace } from './link.js'
 import { LogArrivals } from './log-arrivals.js'
 import type { RemoteBrokerOptions } from './options.js'
 import type { PendingPublishes } from './pending-publishes.js'
@@ -36,8 +36,6 @@ export class LogReplica implements LogFollower {
   /** Messages of the previous log: their nodes may send some again into this one. */
   #formerDuplicates: DuplicateFilter | undefined
   #link: Link | undefined
-  /** What was read last: offset, and source of a message. At first, the offset that the log begins after. */
-  #last: { readonly offset: number; readonly source: LinkSource | undefined } = { offset: 0, source: undefined }
   #state: ReplicaState = 'empty'
   #behindCount = 0
   #lagMs = 0
@@ -134,7 +132,7 @@ export class LogReplica implements LogFollower {
 
   /** Follows the log over this link, from the end of the replica on. Resolves when the replica is complete. */
   async follow(link: Link): Promise<void> {
-    const after = this.#hasBegun ? { ...this.#log.positionAt(this.#last.offset), source: this.#last.source } : undefined
+    const after = this.#hasBegun ? this.#log.position : undefined
     this.#link = link
     await link.follow?.(after, this)
     if (this.#state === 'copying') this.#state = 'complete'
@@ -152,7 +150,6 @@ export class LogReplica implements LogFollower {
     }
     this.#log.restart(start.epoch, start.offset, start.fingerprint)
     this.#copies.begin(this.#log.retained)
-    this.#last = { offset: start.offset, source: undefined }
     this.#formerDuplicates = hadBegun ? this.#duplicates : undefined
     this.#duplicates = new DuplicateFilter(this.#options)
     // Positions of the same epoch may still come.
@@ -163,7 +160,6 @@ export class LogReplica implements LogFollower {
 
   message(delivery: LoggedDelivery): void {
     const { key, payload, isBinary, source, messageId, offset, fingerprint, timeMs, attributes } = delivery
-    this.#last = { offset, source }
     if (this.#duplicates.has(delivery, timeMs)) {
       // To a node that never had the first copy, this is a message with a position.
       this.#skipTo(offset, fingerprint)
@@ -215,25 +211,16 @@ export class LogReplica implements LogFollower {
   }
 
   malformed(offset: number, fingerprint: number, detail: string, key?: string): void {
-    this.#last = { offset, source: undefined }
     const position = { epoch: this.#log.epoch, offset, fingerprint }
     this.#refuse({ reason: 'malformed', pattern: key ?? '#', detail }, position, undefined)
   }
 
   skipped(offset: number, fingerprint: number): void {
-    this.#last = { offset, source: undefined }
     this.#skipTo(offset, fingerprint)
   }
 
   began(offset: number): void {
     this.#log.began(offset)
-  }
-
-  fenced({ offset, timeMs, isComplete }: Fence): void {
-    this.#last = { offset, source: undefined }
-    this.#log.fence(offset, timeMs, isComplete)
-    this.#arrivals.arrived(offset)
-    if (!isComplete) this.#onGap('broker-lost')
   }
 
   /**
