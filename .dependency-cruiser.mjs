@@ -8,11 +8,9 @@ const FLOORS = {
     ['create-server'],
     ['node'],
     ['http', 'session'],
-    ['options', 'publishing', 'routing'],
-    ['hooks', 'observing'],
-    ['identity', 'presence', 'queue-groups'],
-    ['brokers', 'nodes', 'replay', 'transports'],
-    ['patterns'],
+    ['options', 'publishing'],
+    ['brokers', 'hooks', 'observing', 'presence', 'queue-groups', 'routing'],
+    ['identity', 'nodes', 'patterns', 'replay', 'transports'],
     ['ports'],
     ['base'],
   ],
@@ -167,12 +165,23 @@ export default {
       comment: 'A feature is removed by deleting its folder and one line in a table.',
       severity: 'error',
       from: {
-        path: '^packages/server/src/(brokers|transports)/(memory|mesh|nats|rabbitmq|redis|native|uws|ws)/',
+        path: '^packages/server/src/(brokers|transports)/(memory|mesh|nats|rabbitmq|redis|native|ws)/',
         pathNot: TESTS,
       },
       to: {
-        path: '^packages/server/src/(brokers|transports)/(memory|mesh|nats|rabbitmq|redis|native|uws|ws)/',
+        path: '^packages/server/src/(brokers|transports)/(memory|mesh|nats|rabbitmq|redis|native|ws)/',
         pathNot: '^packages/server/src/$1/$2/',
+      },
+    },
+    {
+      name: 'a-transport-in-a-package-knows-public-faces-alone',
+      comment: 'As one of somebody else: the ports, what transports share, the protocol, and its own library.',
+      severity: 'error',
+      from: { path: '^packages/transport-uws/src/', pathNot: TESTS },
+      to: {
+        path: '^packages/',
+        pathNot:
+          '^packages/transport-uws/src/|^packages/server/(src|dist)/(ports|transports)/index\\.|^packages/client/(src|dist)/protocol/',
       },
     },
     {
@@ -200,7 +209,7 @@ export default {
       name: 'native-is-the-bottom',
       severity: 'error',
       from: { path: '^packages/native/' },
-      to: { path: '^packages/(client|server|bench|conformance|services)/' },
+      to: { path: '^packages/(client|server|bench|conformance|services|transport-uws)/' },
     },
     {
       name: 'resolvable',

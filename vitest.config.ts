@@ -10,6 +10,8 @@ const resolve = {
   alias: {
     'webmq-conformance': source('conformance/src/index.ts'),
     'webmq-server/ports': source('server/src/ports/index.ts'),
+    'webmq-server/transports': source('server/src/transports/index.ts'),
+    'webmq-transport-uws': source('transport-uws/src/index.ts'),
   },
 }
 
@@ -70,6 +72,7 @@ export default defineConfig({
       { resolve, test: { ...ofServer, ...UNITS } },
       { resolve, test: { ...ofServer, name: 'server-plays', include: [PLAYS] } },
       project('native'),
+      project('transport-uws'),
       { resolve, test: { ...ofBench, ...UNITS } },
       {
         resolve,

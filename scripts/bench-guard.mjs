@@ -1,5 +1,5 @@
-// `npm run bench:guard`: plays this checkout against another commit, in turns, and marks what is over 3 % worse beyond the
-// noise. `npm run bench:guard -- --base v1.2.0 --quick`; see --help.
+// `npm run bench:guard`: plays this checkout against another commit, in turns, names what is over 3 % worse beyond the
+// noise and fails then, and prints this checkout's ratios to uws and raw. `npm run bench:guard -- --base v1.2.0 --quick`; see --help.
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -10,105 +10,110 @@ import { must, print, ROOT, run, runScript, StepError, step } from './lib/steps.
 const HELP = `Plays this checkout against another commit in turns, and compares medians.
 
   --base <ref>     the other commit (default: where this branch left main; on main, the commit before)
-  --quick          three rounds of short windows: about 7 minutes after the builds, else about 25
+  --quick          three rounds of short windows: about 10 minutes after the builds, else about 35
   --rounds <n>     rounds (default: 3 with --quick, else 5); the first side changes every round
   --rows <names>   only these rows, such as fan-out,ping
   --noise <n>      percent that are always noise (default: 3)
 
-Rows: fan-out-10, fan-out-100, fan-out, paced, messages, messages-64k, connects, logins, ping-1, ping, two-nodes, history. The base is built once per commit, by its own scripts, in
-.cache/bench-guard. Exit code 3: something is worse beyond the noise.`
+Rows: fan-out-10, fan-out-100, fan-out, paced, messages, messages-64k, connects, logins, ping-1, ping, two-nodes, logged-redis,
+logged-nats, logged-rabbitmq, history. The base is built once per commit, by its own scripts, in
+.cache/bench-guard. "Beside peers" is this checkout divided by uws and raw of the same runs. Exit code 3: something is worse
+beyond the noise; the last lines name it.`
 
 /** Less is not worth reporting, and a band of repeats is wider on most machines. */
 const NOISE_PERCENT = 3
 /** A run that takes longer is broken: the longest takes half a minute. */
 const RUN_TIMEOUT_S = 180
 const WORSE = 3
+const SECONDS = { quick: ['--duration', '1'], long: ['--duration', '3'] }
+const MEASURED = 'webmq-native'
 
-/** What each row plays, short and long, and the figures that count. Both commits know these flags. */
+/** What a logged message costs the two nodes of a broker. This checkout's script plays both commits. */
+const logged = (broker) => ({
+  script: path.join('scripts', 'measure', 'logged.mjs'),
+  args: ['--broker', broker],
+  quick: ['--seconds', '2'],
+  long: ['--seconds', '5'],
+  figures: ['publisherCpuUs', 'followerCpuUs'],
+})
+
+/**
+ * What each row plays, short and long, and the figures that count. Both commits know these flags. This checkout plays the
+ * `peers` too, in the same run. A row without targets has none.
+ */
 const ROWS = {
-  'fan-out-10': {
-    args: ['--scenario', 'fanout', '--target', 'webmq-native', '--tiers', '10', '--warmup', '0.5'],
-    quick: ['--duration', '1'],
-    long: ['--duration', '3'],
-    figures: ['deliveriesPerServerCpuSecond'],
-  },
-  'fan-out-100': {
-    args: ['--scenario', 'fanout', '--target', 'webmq-native', '--tiers', '100', '--warmup', '0.5'],
-    quick: ['--duration', '1'],
-    long: ['--duration', '3'],
-    figures: ['deliveriesPerServerCpuSecond'],
-  },
-  'fan-out': {
-    args: ['--scenario', 'fanout', '--target', 'webmq-native', '--tiers', '1000', '--warmup', '0.5'],
-    quick: ['--duration', '1'],
-    long: ['--duration', '3'],
-    figures: ['deliveriesPerServerCpuSecond'],
-  },
+  'fan-out-10': floodTo(10),
+  'fan-out-100': floodTo(100),
+  'fan-out': floodTo(1_000),
   paced: {
-    args: ['--scenario', 'paced', '--target', 'webmq-native', '--tiers', '1000', '--rate', '100', '--warmup', '0.5'],
+    args: ['--scenario', 'paced', '--tiers', '1000', '--rate', '100', '--warmup', '0.5'],
     quick: ['--duration', '2'],
     long: ['--duration', '5'],
     figures: ['serverCpuShare', 'latencyMs.p99'],
+    peers: ['uws'],
   },
   messages: {
-    args: ['--scenario', 'throughput', '--target', 'webmq-native', '--tiers', '100', '--warmup', '0.5'],
-    quick: ['--duration', '1'],
-    long: ['--duration', '3'],
+    args: ['--scenario', 'throughput', '--tiers', '100', '--warmup', '0.5'],
+    ...SECONDS,
     figures: ['receivedPerServerCpuSecond'],
+    peers: ['uws'],
   },
   'messages-64k': {
-    args: [
-      '--scenario',
-      'matrix',
-      '--target',
-      'webmq-native',
-      '--tiers',
-      '100',
-      '--payloads',
-      '65536',
-      '--warmup',
-      '0.5',
-    ],
-    quick: ['--duration', '1'],
-    long: ['--duration', '3'],
+    args: ['--scenario', 'matrix', '--tiers', '100', '--payloads', '65536', '--warmup', '0.5'],
+    ...SECONDS,
     figures: ['receivedPerServerCpuSecond'],
+    peers: ['uws'],
   },
-  connects: {
-    args: ['--scenario', 'storm', '--target', 'webmq-native', '--auth', 'none'],
-    quick: ['--tiers', '2000'],
-    long: ['--tiers', '5000'],
-    figures: ['connectsPerServerCpuSecond'],
-  },
-  logins: {
-    args: ['--scenario', 'storm', '--target', 'webmq-native', '--auth', 'jwt'],
-    quick: ['--tiers', '2000'],
-    long: ['--tiers', '5000'],
-    figures: ['connectsPerServerCpuSecond'],
-  },
+  connects: stormWith('none'),
+  logins: stormWith('jwt'),
   'ping-1': {
-    args: ['--scenario', 'ping', '--target', 'webmq-native', '--tiers', '1'],
+    args: ['--scenario', 'ping', '--tiers', '1'],
     quick: ['--pings', '5000'],
     long: ['--pings', '20000'],
     figures: ['pingsPerServerCpuSecond', 'latencyMs.p50'],
+    peers: ['uws'],
   },
   ping: {
-    args: ['--scenario', 'ping', '--target', 'webmq-native', '--tiers', '100'],
+    args: ['--scenario', 'ping', '--tiers', '100'],
     quick: ['--pings', '50'],
     long: ['--pings', '200'],
     figures: ['pingsPerServerCpuSecond', 'latencyMs.p50'],
+    peers: ['uws'],
   },
   'two-nodes': {
-    args: ['--scenario', 'fanout', '--mode', 'redis', '--target', 'webmq-native', '--tiers', '100', '--warmup', '0.5'],
-    quick: ['--duration', '1'],
-    long: ['--duration', '3'],
+    args: ['--scenario', 'fanout', '--mode', 'redis', '--tiers', '100', '--warmup', '0.5'],
+    ...SECONDS,
     figures: ['deliveriesPerTotalCpuSecond'],
+    peers: [],
   },
+  'logged-redis': logged('redis'),
+  'logged-nats': logged('nats'),
+  'logged-rabbitmq': logged('rabbitmq'),
   history: {
     args: ['--scenario', 'history', '--rounds', '1'],
     quick: ['--users', '300', '--duration', '8'],
     long: ['--users', '800', '--duration', '20'],
     figures: ['serverCpuSeconds', 'historyMs.p95', 'broadcastMs.p95'],
   },
+}
+
+function floodTo(connections) {
+  return {
+    args: ['--scenario', 'fanout', '--tiers', String(connections), '--warmup', '0.5'],
+    ...SECONDS,
+    figures: ['deliveriesPerServerCpuSecond'],
+    peers: ['uws', 'raw'],
+  }
+}
+
+function stormWith(auth) {
+  return {
+    args: ['--scenario', 'storm', '--auth', auth],
+    quick: ['--tiers', '2000'],
+    long: ['--tiers', '5000'],
+    figures: ['connectsPerServerCpuSecond'],
+    peers: ['uws'],
+  }
 }
 
 const { values } = parseArgs({
@@ -205,13 +210,20 @@ async function play(names, rounds, sides, results) {
   const records = new Map(names.map((name) => [name, sides.map(() => [])]))
   for (let round = 0; round < rounds; round++) {
     for (const name of names) {
-      const { args, quick, long } = ROWS[name]
+      const { script, args, quick, long, peers } = ROWS[name]
       await step(`Round ${round + 1} of ${rounds}: ${name}`, async () => {
         for (const place of round % 2 === 0 ? [0, 1] : [1, 0]) {
           const file = path.join(results, `${name}-${place}-${round}.json`)
-          const flags = [...args, ...(values.quick ? quick : long), '--repeat', '1', '--no-progress', '--json', file]
+          // Only this checkout's figures stand beside those of peers.
+          const targets = [MEASURED, ...(place === 1 ? (peers ?? []) : [])].join(',')
+          const target = peers === undefined ? [] : ['--target', targets]
           const { name: side, root } = sides[place]
-          const command = [String(RUN_TIMEOUT_S), process.execPath, benchOf(root), ...flags]
+          const flags = [...args, ...target, ...(values.quick ? quick : long), '--json', file]
+          const program =
+            script === undefined
+              ? [benchOf(root), ...flags, '--repeat', '1', '--no-progress']
+              : [path.join(ROOT, script), ...flags, '--root', root]
+          const command = [String(RUN_TIMEOUT_S), process.execPath, ...program]
           await must(`${name} failed at ${side}.`, 'timeout', command, {
             log: `guard-${name}`,
             cwd: root,
@@ -228,31 +240,37 @@ async function play(names, rounds, sides, results) {
 /** Prints medians, spreads and ratios, by the code of `benchmark.js compare`. */
 async function report(names, records, sides) {
   const dist = (file) => import(path.join(ROOT, 'packages', 'bench', 'dist', file))
-  const [{ combineRuns }, { compareResults }, { asRecord }, { formatCell }, { joinedColumns, paddedColumn }] =
-    await Promise.all(
-      [
-        'trials/medians.js',
-        'report/compare.js',
-        'report/read-record.js',
-        'report/format-cell.js',
-        'report/table-text.js',
-      ].map(dist),
-    )
+  const [
+    { combineRuns },
+    { compareResults },
+    { asRecord },
+    { formatCell },
+    { joinedColumns, paddedColumn },
+    { cellOf },
+  ] = await Promise.all(
+    [
+      'trials/medians.js',
+      'report/compare.js',
+      'report/read-record.js',
+      'report/format-cell.js',
+      'report/table-text.js',
+      'results/result.js',
+    ].map(dist),
+  )
   const lines = []
   for (const name of names) {
     const [before, after] = records.get(name).map((runs) => {
-      const [first, ...rest] = runs.map((one) => asRecord(one, name))
-      return {
-        ...first,
-        rows: [
-          combineRuns(
-            [first, ...rest].map(({ rows }) => rows[0]),
-            first.columns,
-          ),
-        ],
-      }
+      const all = runs.map((one) => asRecord(one, name))
+      const rowOf = (target) => all.map(({ rows }) => rows.find((row) => row.target === target) ?? rows[0])
+      const combined = (target) => combineRuns(rowOf(target), all[0].columns)
+      return { ...all[0], rows: [combined(MEASURED)], combined }
     })
     const [row] = compareResults(before, after, { leastChange: Number(values.noise) / 100 }).rows
+    const besidePeers = (key, own) =>
+      (ROWS[name].peers ?? []).map((peer) => {
+        const theirs = cellOf(after.combined(peer), key)
+        return typeof theirs === 'number' && theirs > 0 ? `${(own / theirs).toPrecision(3)}x ${peer}` : `– ${peer}`
+      })
     const cellText = (record, value, { key, format }) => {
       const { min, max } = record.rows[0].spread[key] ?? { min: value, max: value }
       return `${formatCell(value, format)} (${formatCell(min, format)}–${formatCell(max, format)})`
@@ -267,11 +285,20 @@ async function report(names, records, sides) {
         before: cellText(before, cell.before, cell.column),
         after: cellText(after, cell.after, cell.column),
         ratio: ratio === null ? '–' : `${ratio.toFixed(3)}x`,
+        peers: besidePeers(key, cell.after).join(', '),
         change,
       })
     }
     if (row.before !== row.after) {
-      lines.push({ name, key: 'verdict', before: row.before, after: row.after, ratio: '', change: row.change })
+      lines.push({
+        name,
+        key: 'verdict',
+        before: row.before,
+        after: row.after,
+        ratio: '',
+        peers: '',
+        change: row.change,
+      })
     }
   }
   const column = (title, key, isLeft = false) =>
@@ -287,12 +314,12 @@ async function report(names, records, sides) {
       column(sides[0].name, 'before'),
       column(sides[1].name, 'after'),
       column('Ratio', 'ratio'),
+      column('Beside peers', 'peers', true),
       column('Change', 'change', true),
     ]),
   )
   const worse = lines.filter(({ change }) => change === 'worse')
-  print(
-    worse.length === 0 ? 'Nothing is worse beyond the noise.' : `${worse.length} figures are worse beyond the noise.`,
-  )
+  for (const { name, key, ratio } of worse) print(`Worse beyond the noise: ${name}, ${key} ${ratio}`)
+  if (worse.length === 0) print('Nothing is worse beyond the noise.')
   if (worse.length > 0) process.exitCode = WORSE
 }

@@ -42,6 +42,9 @@ async function take() {
   const { columns, rows, machine, command } = asRecord(JSON.parse(readFileSync(file, 'utf8')), file)
   if (machine.isGitDirty !== false) throw new StepError(`${file} does not say which commit it measured: commit first`)
   const keys = figures.keys ?? columns.map(({ key }) => key)
+  // All rows are taken: those of peers must say whose they are.
+  if (new Set(rows.map(({ target }) => target)).size > 1 && !keys.includes('target'))
+    throw new StepError(`${name} has rows of several targets, and no column 'target' in its keys`)
   const chosen = keys.map((key) => {
     const column = columns.find((one) => one.key === key)
     if (column === undefined) throw new StepError(`${file} has no column ${key}`)

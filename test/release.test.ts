@@ -1,8 +1,9 @@
 import { spawnSync } from 'node:child_process'
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { partOf, released } from '../scripts/release/changelog.mjs'
 import { withVersion, withVersions } from '../scripts/release/crates.mjs'
 
@@ -45,6 +46,59 @@ describe('the crates', () => {
     const after = withVersions(readText('packages/native/Cargo.lock'), '9.9.9')
     expect(after.match(/"webmq-[\w-]+"\nversion = "9\.9\.9"/g)?.length).toBe(after.match(/"9\.9\.9"/g)?.length)
     for (const name of ['webmq-engine', 'webmq-loadgen']) expect(after).toContain(`name = "${name}"\nversion = "9.9.9"`)
+  })
+})
+
+/** The files that the versions of a release stand in, in a folder of their own. */
+function copyOfVersions(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'webmq-versions-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const { stdout } = spawnSync('git', ['ls-files'], { cwd: ROOT, encoding: 'utf8' })
+  const wanted =
+    /(^|\/)package\.json$|^(\.changeset\/(config|README)|CHANGELOG|pnpm-workspace|scripts\/(lib|release)\/)|Cargo\.(toml|lock)$/
+  for (const file of stdout.split('\n').filter((each) => wanted.test(each)))
+    cpSync(join(ROOT, file), join(folder, file))
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
+  spawnSync('git', ['init', '--quiet'], { cwd: folder })
+  return folder
+}
+
+describe('the version of a release', () => {
+  // Symptom: the first release was 1.0.0, and each minor a major. Cause: changesets make whoever has a bumped package as
+  // a peer a major, and the image was ahead of the packages with which it shares its version.
+  it('is as large a step as the changesets ask for', { timeout: 60_000 }, () => {
+    const folder = copyOfVersions()
+    const versionsOf = () => [
+      ...new Set(
+        ['client', 'server', 'bench', 'services']
+          .map((name) => join('packages', name))
+          .concat('deploy/image', '.')
+          .map((name): string => JSON.parse(readFileSync(join(folder, name, 'package.json'), 'utf8')).version),
+      ),
+    ]
+    const [before = ''] = versionsOf()
+    const [major = 0, minor = 0, patch = 0] = before.split('.').map(Number)
+    const steps = [
+      ['patch', `${major}.${minor}.${patch + 1}`],
+      ['minor', `${major}.${minor + 1}.0`],
+      ['patch', `${major}.${minor + 1}.1`],
+      ['minor', `${major}.${minor + 2}.0`],
+      ['major', `${major + 1}.0.0`],
+    ] as const
+    for (const [step, version] of steps) {
+      writeFileSync(join(folder, '.changeset/one.md'), `---\n'webmq-server': ${step}\n---\n\nA step.\n`)
+      const changelog = join(folder, 'CHANGELOG.md')
+      writeFileSync(
+        changelog,
+        readFileSync(changelog, 'utf8').replace('## Unreleased\n', '## Unreleased\n\n- A step.\n'),
+      )
+      const { status, stderr, stdout } = spawnSync(process.execPath, ['scripts/release/version.mjs'], {
+        cwd: folder,
+        encoding: 'utf8',
+      })
+      expect(status, stdout + stderr).toBe(0)
+      expect(versionsOf(), step).toEqual([version])
+    }
   })
 })
 

@@ -103,7 +103,7 @@ const allChecks = (nodes) => [
 async function publishAll(registry, folder) {
   const version = `${readJson(new URL('../../packages/server/package.json', import.meta.url)).version}${VERSION_SUFFIX}`
   const staged = stageRelease({ folder, version, isRelease: false })
-  await registry.publishAll(staged, folder)
+  await registry.publishAll(staged)
   return staged
 }
 

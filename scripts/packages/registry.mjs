@@ -2,7 +2,8 @@ import { spawn } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import path from 'node:path'
-import { must, ROOT, run, StepError } from '../lib/steps.mjs'
+import { must, ROOT, StepError } from '../lib/steps.mjs'
+import { publishStaged } from '../release/publish-staged.mjs'
 
 const START_TIMEOUT_MS = 30_000
 /** npm does not publish without a token; this registry takes any. */
@@ -12,8 +13,8 @@ const TOKEN = 'anybody'
  * A registry on a free port of loopback, with data of its own. It has what is published to it; everything else comes
  * from the registry that npm is configured for.
  * @param {string} folder for its data
- * @returns {Promise<{ url: string, npmrc: string, publishAll: (staged: readonly { folder: string }[], root: string) => Promise<void>, stop: () => Promise<void> }>}
- *   `npmrc`: what a project writes to use it. `publishAll`: packages in folders below a root.
+ * @returns {Promise<{ url: string, npmrc: string, publishAll: (staged: readonly import('../release/stage.mjs').Staged[]) => Promise<void>, stop: () => Promise<void> }>}
+ *   `npmrc`: what a project writes to use it. `publishAll`: as a release does.
  */
 export async function startRegistry(folder) {
   const port = await freePort()
@@ -46,7 +47,7 @@ export async function startRegistry(folder) {
     'fund=false',
     'update-notifier=false',
   ].join('\n')
-  return { url, npmrc, publishAll: (staged, root) => publishAll(staged, root, folder, npmrc), stop }
+  return { url, npmrc, publishAll: (staged) => publishAll(staged, folder, npmrc), stop }
 }
 
 function configOf(folder, uplink) {
@@ -85,27 +86,13 @@ async function answers(url, child) {
   throw new Error(`it did not answer in ${START_TIMEOUT_MS / 1_000} s`)
 }
 
-/** One run of npm for all: each takes a second to start. */
-async function publishAll(staged, root, folder, npmrc) {
+/** By the program of a release, with an npm that knows this registry alone. */
+async function publishAll(staged, folder, npmrc) {
   const userconfig = path.join(folder, 'publish.npmrc')
   writeFileSync(userconfig, npmrc)
-  const workspaces = staged.map((each) => path.relative(root, each.folder))
-  writeFileSync(path.join(root, 'package.json'), JSON.stringify({ name: 'release', private: true, workspaces }))
-  const cache = path.join(folder, 'npm-cache')
-  const args = [
-    'publish',
-    '--workspaces',
-    '--ignore-scripts',
-    '--provenance=false',
-    '--tag',
-    'latest',
-    '--userconfig',
-    userconfig,
-    '--cache',
-    cache,
-  ]
-  const { exitCode, output } = await run('npm', args, { cwd: root, log: 'publish-locally', env: withoutNpm() })
-  if (exitCode !== 0) throw new StepError(`The packages cannot be published:\n${output}`)
+  const { GITHUB_ACTIONS: _, ...env } = withoutNpm()
+  const npm = { npm_config_userconfig: userconfig, npm_config_cache: path.join(folder, 'npm-cache') }
+  await publishStaged(staged, { tag: 'latest', env: { ...env, ...npm } })
 }
 
 /** The environment without what `npm run` and a person's npm settings put there. */

@@ -96,8 +96,9 @@ function inOrder(staged) {
   const ordered = new Set()
   const visit = (each) => {
     if (ordered.has(each)) return
-    const manifest = readManifest(each.folder)
-    const needed = DEPENDENCY_FIELDS.flatMap((field) => Object.keys(manifest[field] ?? {}))
+    const { dependencies, optionalDependencies } = readManifest(each.folder)
+    // Not the peers: all are optional, and the server and a transport name each other.
+    const needed = Object.keys({ ...dependencies, ...optionalDependencies })
     for (const name of needed) if (byName.has(name)) visit(byName.get(name))
     ordered.add(each)
   }

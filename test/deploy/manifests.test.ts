@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { obtainHaproxy } from 'webmq-services'
+import { obtainBalancer } from 'webmq-services'
 import { readConfigFile } from '../../packages/server/src/cli/config-file.js'
 import { readEnvironment, unknownVariables } from '../../packages/server/src/cli/environment.js'
 import { resolveOptions } from '../../packages/server/src/options/options.js'
@@ -46,12 +46,27 @@ describe('compose.yaml', () => {
 
 describe('deploy/haproxy.cfg', () => {
   it('is read by HAProxy, and has room for more than ten nodes', async () => {
-    const { file } = await obtainHaproxy()
+    const { file } = await obtainBalancer('haproxy')
     const env = { ...process.env, RESOLVER: '127.0.0.1:53' }
     const { stdout } = await run(file, ['-c', '-V', '-f', `${ROOT}deploy/haproxy.cfg`], { env })
     expect(stdout).toContain('Configuration file is valid')
     const [, places] = readText('deploy/haproxy.cfg').match(/server-template node (\d+) nodes:8080/) ?? []
     expect(Number(places)).toBeGreaterThan(10)
+  })
+})
+
+describe('deploy/nginx.conf', () => {
+  it('is read by nginx', async () => {
+    const { file } = await obtainBalancer('nginx')
+    const folder = mkdtempSync(path.join(tmpdir(), 'webmq-nginx-'))
+    try {
+      const config = path.join(folder, 'nginx.conf')
+      writeFileSync(config, `pid nginx.pid; events {} http { access_log off; include ${ROOT}deploy/nginx.conf; }`)
+      const { stderr } = await run(file, ['-t', '-p', folder, '-e', 'stderr', '-c', config])
+      expect(stderr).toContain('test is successful')
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
   })
 })
 

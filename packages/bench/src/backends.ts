@@ -66,11 +66,6 @@ export class Backends {
     )
   }
 
-  /** Stops a server as SIGTERM does: it drains. Its process stays, and tells what it has used. */
-  async drain(index: number): Promise<void> {
-    await this.#processes[index]?.drain()
-  }
-
   async stop(): Promise<void> {
     await Promise.all(this.#processes.map((backend) => backend.stop()))
   }

@@ -72,7 +72,7 @@ async function run(args: readonly string[], { stdout, stderr, signal }: CliEnvir
     assertions,
   }
   for (const { flag, file, textOf } of outputs) writeOutput(flag, textOf(record), file, stdout)
-  return assertions.every(({ isMet }) => isMet) ? EXIT.ok : EXIT.assertion
+  return assertions.every(({ isMet }) => isMet) ? (outcome.exitCode ?? EXIT.ok) : EXIT.assertion
 }
 
 export interface PlannedRun {
@@ -141,7 +141,8 @@ ${scenario.assertHelp}
 
 Two results are compared with 'node benchmark.js compare'. See its --help.
 
-Exit codes: 0 ok, 1 the run failed, 2 wrong usage, 3 an assertion does not hold, 130 interrupted.`,
+Exit codes: 0 ok, 1 the run failed, 2 wrong usage, 3 an assertion does not hold, 4 publishes failed,
+130 interrupted.`,
   )
   return command
 }

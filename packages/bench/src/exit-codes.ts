@@ -7,6 +7,8 @@ export const EXIT = {
   usage: 2,
   /** The run is complete and at least one `--assert` does not hold. */
   assertion: 3,
+  /** The run is complete, and the server refused publishes or did not answer them. */
+  failedPublishes: 4,
   interrupted: 130,
 } as const
 

@@ -45,6 +45,8 @@ export interface ScenarioOutcome {
   readonly text: string
   /** The outcome of every `--assert`, in their order. */
   readonly assertions: readonly AssertionResult[]
+  /** Of a run whose assertions hold; absent: 0. */
+  readonly exitCode?: number
 }
 
 /** The outcome of an `--assert`. */

@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
-import { createRequire } from 'node:module'
 import { Server } from 'socket.io'
+import { installedVersion } from '../dist/targets/installed-version.js'
 import { isTokenValid } from '../dist/targets/json-web-token.js'
 import { serveTarget, targetSettings } from '../dist/targets/serve-target.js'
 import { maxWaitingBytesOf } from '../dist/targets/target-server.js'
@@ -36,7 +36,7 @@ await new Promise((resolve) => http.listen(0, '127.0.0.1', resolve))
 
 serveTarget({
   port: http.address().port,
-  version: `socket.io ${createRequire(import.meta.url)('socket.io/package.json').version}`,
+  version: installedVersion('socket.io'),
   publish(writer, seq, timeUs) {
     io.emit('tick', writer.object(seq, timeUs))
   },

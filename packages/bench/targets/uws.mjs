@@ -1,6 +1,7 @@
 // uWebSockets.js with its own publish/subscribe, as an application on it would use it.
 
 import uWS from 'uWebSockets.js'
+import { installedVersion } from '../dist/targets/installed-version.js'
 import { isTokenValid } from '../dist/targets/json-web-token.js'
 import { serveTarget, targetSettings } from '../dist/targets/serve-target.js'
 import { maxWaitingBytesOf } from '../dist/targets/target-server.js'
@@ -51,7 +52,7 @@ const port = (uWS.us_socket_local_port ?? uWS.getSocketPort)(listening)
 
 serveTarget({
   port,
-  version: 'uWebSockets.js (@rjweb/uws 1.5.0)',
+  version: installedVersion('uWebSockets.js'),
   publish(writer, seq, timeUs) {
     app.publish('tick', writer.write(seq, timeUs), false)
   },

@@ -1,6 +1,7 @@
 // WebMQ itself, with any transport. Publishes in the process of the server.
 import { createServer } from 'webmq-server'
 import { DeliveredCount } from '../dist/targets/delivered-count.js'
+import { installedVersion } from '../dist/targets/installed-version.js'
 import { serveTarget, targetSettings } from '../dist/targets/serve-target.js'
 import { maxWaitingBytesOf } from '../dist/targets/target-server.js'
 
@@ -28,14 +29,12 @@ const TELL_INTERVAL_MS = 2
 let publishedBytes = 0
 let publishedCount = 0
 let deliveredBefore = 0
-/** A server that has stopped has no figures. */
-let isDrained = false
 /** One per writer. Publishing copies the bytes, so the same batch is filled again. */
 let batch = []
 
 serveTarget({
   port,
-  version: '0.1.0',
+  version: installedVersion('webmq-server'),
   publish(writer, seq, timeUs, key = 'bench.tick') {
     const payload = writer.write(seq, timeUs)
     publishedBytes += payload.length
@@ -67,12 +66,8 @@ serveTarget({
   },
   // The native transport makes publishers wait by itself.
   ...(isNative ? {} : { maxWaitingBytes }),
-  async drain() {
-    isDrained = true
-    await server.stop()
-  },
-  connectionCount: () => (isDrained ? 0 : server.stats().connectionCount),
-  receivedCount: () => (isDrained ? 0 : server.stats().receivedCount),
+  connectionCount: () => server.stats().connectionCount,
+  receivedCount: () => server.stats().receivedCount,
 })
 
 if (toldPayloadBytes !== undefined) {

@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
-import { createRequire } from 'node:module'
 import { WebSocketServer } from 'ws'
+import { installedVersion } from '../dist/targets/installed-version.js'
 import { isTokenValid } from '../dist/targets/json-web-token.js'
 import { serveTarget, targetSettings } from '../dist/targets/serve-target.js'
 import { maxWaitingBytesOf } from '../dist/targets/target-server.js'
@@ -35,7 +35,7 @@ server.on('connection', (socket) => {
 
 serveTarget({
   port: http.address().port,
-  version: `ws ${createRequire(import.meta.url)('ws/package.json').version}`,
+  version: installedVersion('ws'),
   publish(writer, seq, timeUs) {
     // One copy for everyone: ws keeps a reference until it is written.
     const message = Buffer.from(writer.write(seq, timeUs))

@@ -26,8 +26,6 @@ describe('the auction scenario', { timeout: RUN_TIMEOUT_MS }, () => {
       expect(row?.[key], key).toBeGreaterThanOrEqual(0)
     }
     expect(row?.serverCpuSeconds).toBeGreaterThan(0)
-    // One machine has one clock, and a round trip shows no more than its own length.
-    expect(Math.abs(Number(row?.clockOffsetMs))).toBeLessThanOrEqual(Number(row?.clockUncertaintyMs))
   }
 
   it('brings every bid to everybody who watches its item, on one node and on two, and compares with Redis', async () => {
@@ -58,15 +56,5 @@ describe('the auction scenario', { timeout: RUN_TIMEOUT_MS }, () => {
     expect(record.assertions.map(({ isMet }) => isMet)).toEqual([true, true])
     expect(await readFile(csv, 'utf8')).toMatch(/^scenario,target,mode,subscribers,nodes/)
     expect(await readFile(html, 'utf8')).toMatch(/^<!doctype html>/i)
-  })
-
-  it('drains a node while bids go on: its clients move and miss nothing', async () => {
-    const load = ['--migrate', '--tls', '--bids', '8', '--warmup', '1', '--interval', '20ms']
-    const { output, rows } = await auction(...load)
-    const [row] = rows
-    expectEverything(row, output)
-    expect(row).toMatchObject({ nodes: 2, mode: 'one item, tls, migrating', movedCount: 25, toldGapCount: 0 })
-    const liveAgain = row?.liveAgainMs as ResultRow['latencyMs']
-    expect(liveAgain?.p99).toBeGreaterThanOrEqual(liveAgain?.p50 ?? Number.NaN)
   })
 })

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { obtainHaproxy, obtainToxiproxy } from 'webmq-services'
+import { obtainBalancer, obtainToxiproxy } from 'webmq-services'
 import type { ResultRecord } from '../src/results/result.js'
 import type { FleetRow } from '../src/scenarios/fleet/result.js'
 
@@ -25,7 +25,7 @@ describe('the fleet scenario', { timeout: RUN_TIMEOUT_MS }, () => {
 
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), 'webmq-bench-'))
-    await Promise.all([obtainHaproxy(), obtainToxiproxy()])
+    await Promise.all([obtainBalancer('haproxy'), obtainToxiproxy()])
   }, OBTAIN_TIMEOUT_MS)
   afterAll(async () => {
     await rm(directory, { recursive: true })

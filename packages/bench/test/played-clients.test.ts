@@ -2,7 +2,8 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { createServer, type ServerOptions } from 'webmq-server'
 import { PlayedClients } from '../src/generator/played-clients.js'
 import { KeyPlan, type KeyPlanOptions } from '../src/load/key-plan.js'
-import { SendSchedule } from '../src/load/send-schedule.js'
+import { publicationsOf } from '../src/load/send-schedule.js'
+import { writePlan } from '../src/load/written-plan.js'
 import { findLoadgen } from '../src/loadgen/find.js'
 import { Loadgen } from '../src/loadgen/loadgen.js'
 import { nowUs } from '../src/measure/clock.js'
@@ -43,15 +44,8 @@ async function sendAll(clients: PlayedClients): Promise<void> {
 /** Expected deliveries of the window, in all. */
 function expectedCount(): number {
   const plan = new KeyPlan(PLAN)
-  const numbers = Array.from({ length: PLAN.clientCount }, (_, client) => client)
-  const publishers = numbers.map((client) => plan.publisher(client))
-  const schedule = new SendSchedule(plan, numbers)
-  let count = 0
-  for (let send = schedule.shift(); send !== undefined; send = schedule.shift()) {
-    const publication = publishers[send.client]?.next(send.turn, send.atUs)
-    if (publication !== undefined && send.turn >= 0) count += plan.listenerCount(publication.key)
-  }
-  return count
+  const counted = publicationsOf(plan).filter(({ turn }) => turn >= 0)
+  return counted.reduce((sum, { key }) => sum + plan.listenerCount(key), 0)
 }
 
 describe('the clients of the load generator', { timeout: 30_000 }, () => {
@@ -97,8 +91,10 @@ describe('the clients of the load generator', { timeout: 30_000 }, () => {
     await expect(clients.ready()).rejects.toThrow(/client \d+: a listen was refused: E_LISTEN_LIMIT/)
     const nobody = await play(['ws://127.0.0.1:1/ws'])
     await expect(nobody.ready()).rejects.toThrow(/client \d+: connect ECONNREFUSED/)
-    const tooMany = await play([url], { clientCount: 1_000_000 })
-    await expect(tooMany.ready()).rejects.toThrow(/clientCount is 1 to/)
+    const tooMany = await play([url], { clientCount: 19_001, publishRatePerSecond: 2 })
+    await expect(tooMany.ready()).rejects.toThrow(/1 to 19000 clients/)
+    const tooMuch = await play([url], { clientCount: 1_000_000 })
+    await expect(tooMuch.ready()).rejects.toThrow(/12,000,000 messages, and the load generator takes plans of at most/)
   })
 
   it('are the only plan of their generator', async () => {
@@ -110,7 +106,7 @@ describe('the clients of the load generator', { timeout: 30_000 }, () => {
     const window = { startUs: nowUs(), endUs: nowUs() }
     await expect(loadgen.beginClients(window)).rejects.toThrow('clients-begin: no clients are connected')
     const ports = [Number(new URL(url).port)]
-    const clients = { plan: PLAN, messageSizeBytes: 128, ports, path: '/ws', keyPrefix: 'bench' }
+    const clients = { ...writePlan(PLAN, 128), ports, path: '/ws', keyPrefix: 'bench' }
     await loadgen.connectClients(clients)
     expect(await loadgen.stats()).toMatchObject({ clients: { connectedCount: 12, publishedCount: 0 }, threads: 2 })
     await expect(loadgen.connectClients(clients)).rejects.toThrow('clients: another plan is under way')

@@ -8,8 +8,8 @@ import { createLogger, type Logger } from './base/logger.js'
 import { rangesOf } from './base/networks.js'
 import { HookCalls, type Hooks, Webhook } from './hooks/index.js'
 import { PacedVerifier, ReloadableVerifier } from './identity/index.js'
+import type { ChosenTransport, TransportRequest } from './node/parts.js'
 import { Server } from './node/server.js'
-import type { ChosenTransport, TransportRequest } from './node/server-parts.js'
 import type { WebMQServer } from './node/webmq-server.js'
 import { AuditLog } from './observing/audit/log.js'
 import { meshPlacesOf } from './options/mesh-address.js'
@@ -112,8 +112,8 @@ async function transportNamed(
       return createWsTransport(transportOptions)
     }
     case 'uws': {
-      const { createUwsTransport } = await import('./transports/uws/transport.js')
-      return createUwsTransport(transportOptions)
+      const { createPackagedTransport } = await import('./transports/packaged.js')
+      return await createPackagedTransport('webmq-transport-uws', 'createUwsTransport', transportOptions)
     }
   }
 }

@@ -7,13 +7,13 @@ import { Presence } from '../src/presence/index.js'
 import type { BrokerHub, HubBroker } from './broker-hub.js'
 
 const LIMITS: PresenceLimits = {
-  maxDataBytes: 4_096,
-  maxMembersPerKey: 1_000,
-  maxKeyBytes: 524_288,
-  maxKeysPerConnection: 128,
-  maxMembersPerUser: 1000,
-  maxMembers: 100_000,
-  maxBytes: 268_435_456,
+  presenceMaxDataBytes: 4_096,
+  presenceMaxMembersPerKey: 1_000,
+  maxOutboxBytes: 1_048_576,
+  presenceMaxKeysPerConnection: 128,
+  presenceMaxMembersPerUser: 1000,
+  presenceMaxMembers: 100_000,
+  presenceMaxBytes: 268_435_456,
 }
 
 export const TTL_MS = 15_000

@@ -1,13 +1,13 @@
 import { rm, writeFile } from 'node:fs/promises'
 import path from 'node:path'
+import { type BalancerName, obtainBalancer } from './balancer-program.js'
 import { freePort } from './free-port.js'
-import { obtainHaproxy } from './haproxy-program.js'
 import { ask } from './ping.js'
 import { dataFolder } from './program-service.js'
 import { ServiceError } from './service-error.js'
 import { SupervisedProcess } from './supervised-process.js'
 
-/** A real HAProxy on loopback in front of several nodes: a new connection goes to the ready node with the fewest. */
+/** A real HAProxy or nginx on loopback in front of several nodes: a new connection goes to the one with the fewest. */
 export interface LoadBalancer extends AsyncDisposable {
   /** `http://127.0.0.1:PORT` */
   readonly url: string
@@ -25,11 +25,13 @@ export interface LoadBalancer extends AsyncDisposable {
 export interface LoadBalancerOptions {
   /** Ports of the nodes on 127.0.0.1. A node gets connections once it listens. */
   readonly ports: readonly number[]
+  /** Default `haproxy`. nginx checks no nodes by itself: it asks the next one when one refuses or answers 503. */
+  readonly program?: BalancerName
   /** Connections at once; each takes two of 20,000 descriptors. Default and most: 9,900. */
   readonly maxConnections?: number
-  /** A node that does not answer two checks in a row within this time loses its connections; default 1,000. */
+  /** HAProxy: a node that does not answer two checks in a row within this time loses its connections; default 1,000. */
   readonly checkTimeoutMs?: number
-  /** Tells the nodes who the client is by the PROXY protocol, version 2; default false: by `X-Forwarded-For` alone. */
+  /** HAProxy tells the nodes who the client is by the PROXY protocol, version 2; default false: by `X-Forwarded-For` alone. */
   readonly proxyProtocol?: boolean
 }
 
@@ -43,16 +45,24 @@ const CHECK_TIMEOUT_MS = 1_000
 const START_TIMEOUT_MS = 10_000
 const STOP_TIMEOUT_MS = 1_000
 const POLL_INTERVAL_MS = 20
-/** Attempts to start when another program takes the free port before HAProxy does. */
+/** Attempts to start when another program takes the free port before the balancer does. */
 const MAX_START_ATTEMPTS = 5
 const PORT_TAKEN = /address already in use/i
+/** The balancer itself answers here, independent of its nodes. */
+const MONITOR_PATH = '/balancer-is-up'
+
+/** How each program is run in the foreground, as one process. */
+const PROGRAMS = {
+  haproxy: { configOf: haproxyConfig, argsOf: (file: string) => ['-db', '-f', file] },
+  nginx: { configOf: nginxConfig, argsOf: (file: string) => ['-p', path.dirname(file), '-e', 'stderr', '-c', file] },
+} as const
 
 /**
  * A load balancer that accepts connections; its nodes may still be starting.
- * @throws {ServiceError} when HAProxy is not available, or does not start.
+ * @throws {ServiceError} when its program is not available, or does not start.
  */
 export async function startLoadBalancer(options: LoadBalancerOptions): Promise<LoadBalancer> {
-  const { file } = await obtainHaproxy()
+  const { file } = await obtainBalancer(options.program ?? 'haproxy')
   for (let attempt = 1; ; attempt++) {
     try {
       return await start(file, options)
@@ -63,13 +73,14 @@ export async function startLoadBalancer(options: LoadBalancerOptions): Promise<L
 }
 
 async function start(command: string, options: LoadBalancerOptions): Promise<LoadBalancer> {
+  const { program: title = 'haproxy' } = options
+  const { configOf, argsOf } = PROGRAMS[title]
   const port = await freePort()
-  const folder = await dataFolder('haproxy')
-  const configFile = path.join(folder, 'haproxy.cfg')
+  const folder = await dataFolder(title)
+  const configFile = path.join(folder, 'balancer.cfg')
   await writeFile(configFile, configOf(port, options))
-  // One process, in the foreground.
-  const process = new SupervisedProcess({ title: 'haproxy', command, args: ['-db', '-f', configFile], folder })
-  const balancer = new Haproxy(process, folder, port)
+  const process = new SupervisedProcess({ title, command, args: argsOf(configFile), folder })
+  const balancer = new RunningBalancer(process, folder, port)
   try {
     await waitUntilReady(process, port)
     return balancer
@@ -80,7 +91,7 @@ async function start(command: string, options: LoadBalancerOptions): Promise<Loa
 }
 
 /** Like `deploy/haproxy.cfg`, except for its container names and the times of checks. */
-function configOf(port: number, options: LoadBalancerOptions): string {
+function haproxyConfig(port: number, options: LoadBalancerOptions): string {
   const { ports, maxConnections = MAX_CONNECTIONS, proxyProtocol = false } = options
   const { checkTimeoutMs = CHECK_TIMEOUT_MS } = options
   return `global
@@ -112,8 +123,48 @@ ${ports.map((nodePort, index) => `  server node${index} ${HOST}:${nodePort}`).jo
 `
 }
 
-/** HAProxy itself answers here, independent of its nodes. */
-const MONITOR_PATH = '/haproxy-is-up'
+/** Like `deploy/nginx.conf`, except for the names of its nodes and where it writes. */
+function nginxConfig(port: number, { ports, maxConnections = MAX_CONNECTIONS }: LoadBalancerOptions): string {
+  return `daemon off;
+${process.getuid?.() === 0 ? 'user root;' : ''}
+pid nginx.pid;
+events {
+  worker_connections ${2 * Math.min(MAX_CONNECTIONS, maxConnections)};
+}
+http {
+  access_log off;
+  client_body_temp_path body;
+  proxy_temp_path proxy;
+  map $http_upgrade $connection_upgrade {
+    default upgrade;
+    '' close;
+  }
+  upstream nodes {
+    least_conn;
+${ports.map((nodePort) => `    server ${HOST}:${nodePort} max_fails=0;`).join('\n')}
+  }
+  server {
+    listen ${HOST}:${port};
+    location = ${MONITOR_PATH} {
+      return 200;
+    }
+    location / {
+      proxy_pass http://nodes;
+      proxy_http_version 1.1;
+      proxy_set_header Upgrade $http_upgrade;
+      proxy_set_header Connection $connection_upgrade;
+      proxy_set_header Host $http_host;
+      proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+      proxy_connect_timeout 1s;
+      proxy_next_upstream error timeout http_502 http_503;
+      proxy_next_upstream_tries 3;
+      proxy_read_timeout 90s;
+      proxy_send_timeout 90s;
+    }
+  }
+}
+`
+}
 
 async function waitUntilReady(process: SupervisedProcess, port: number): Promise<void> {
   const deadline = Date.now() + START_TIMEOUT_MS
@@ -123,13 +174,13 @@ async function waitUntilReady(process: SupervisedProcess, port: number): Promise
       return
     } catch (cause) {
       if (!process.isRunning || Date.now() > deadline)
-        throw new ServiceError(`haproxy did not start: ${process.output}`, cause)
+        throw new ServiceError(`the load balancer did not start: ${process.output}`, cause)
       await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS))
     }
   }
 }
 
-class Haproxy implements LoadBalancer {
+class RunningBalancer implements LoadBalancer {
   readonly host = HOST
   readonly port: number
   readonly #process: SupervisedProcess

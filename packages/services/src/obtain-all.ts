@@ -1,11 +1,11 @@
-import { obtainHaproxy } from './haproxy-program.js'
+import { type BalancerName, obtainBalancer } from './balancer-program.js'
 import { obtainProgram, urlGiven } from './obtain-program.js'
 import type { ServiceKind, ServiceSource } from './service.js'
 import { obtainToxiproxy } from './toxiproxy-program.js'
 
 /** The source of one of the programs that tests need. */
 export interface ObtainedService {
-  readonly name: ServiceKind | 'toxiproxy' | 'haproxy'
+  readonly name: ServiceKind | BalancerName | 'toxiproxy'
   readonly source: ServiceSource
   /** The program's path, or the host of the URL; nothing for a container. */
   readonly place?: string
@@ -14,7 +14,7 @@ export interface ObtainedService {
 const KINDS: readonly ServiceKind[] = ['rabbitmq', 'redis', 'nats']
 
 /**
- * Makes sure that all services, the fault proxy and the load balancer can start. Installs or builds missing programs,
+ * Makes sure that all services, the fault proxy and the load balancers can start. Installs or builds missing programs,
  * so that no test has to. Starts nothing.
  * @param report Called with each as soon as it is available.
  * @throws {ServiceError} with instructions for the first one that is not available.
@@ -35,6 +35,8 @@ async function obtainPackages(report: (obtained: ObtainedService) => void): Prom
     const origin = await obtainProgram(kind, { isPrivate: true })
     report({ name: kind, source: origin.source, ...('file' in origin ? { place: origin.file } : {}) })
   }
-  const { source, file } = await obtainHaproxy()
-  report({ name: 'haproxy', source, place: file })
+  for (const name of ['haproxy', 'nginx'] as const) {
+    const { source, file } = await obtainBalancer(name)
+    report({ name, source, place: file })
+  }
 }

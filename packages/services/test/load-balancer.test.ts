@@ -2,14 +2,15 @@ import { existsSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { obtainHaproxy } from '../src/haproxy-program.js'
+import { obtainBalancer } from '../src/balancer-program.js'
 import { startLoadBalancer } from '../src/index.js'
 import { dataFolderOf, processesOf } from './running-processes.js'
 
 const INSTALL_TIMEOUT_MS = 300_000
 
 beforeAll(async () => {
-  await obtainHaproxy()
+  await obtainBalancer('haproxy')
+  await obtainBalancer('nginx')
 }, INSTALL_TIMEOUT_MS)
 
 describe('a load balancer', () => {
@@ -54,10 +55,22 @@ describe('a load balancer', () => {
     await expect.poll(() => ends, { timeout: 10_000 }).toEqual(['b'])
   })
 
-  it('leaves no process and no file behind', async () => {
-    const balancer = await startLoadBalancer({ ports: [1] })
-    const folder = dataFolderOf('haproxy')
-    expect(processesOf(folder).map(({ name }) => name)).toContain('haproxy')
+  it('by nginx asks the next node when one refuses, or answers 503', async () => {
+    const nodes = await Promise.all(['a', 'b', 'c'].map(startNode))
+    await using balancer = await startLoadBalancer({ ports: nodes.map(({ port }) => port), program: 'nginx' })
+    await expect.poll(() => answers(balancer.url)).toEqual(['a', 'b', 'c'])
+    const [a, b] = nodes
+    if (a === undefined || b === undefined) throw new Error('there are three')
+    a.server.closeAllConnections()
+    a.server.close()
+    b.state.isReady = false
+    expect(await answers(`${balancer.url}/ready`)).toEqual(['c'])
+  })
+
+  it.each(['haproxy', 'nginx'] as const)('by %s leaves no process and no file behind', async (program) => {
+    const balancer = await startLoadBalancer({ ports: [1], program })
+    const folder = dataFolderOf(program)
+    expect(processesOf(folder).map(({ name }) => name)).toContain(program)
     await balancer.stop()
     await balancer.stop()
     expect(processesOf(folder)).toEqual([])

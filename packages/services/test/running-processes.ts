@@ -3,7 +3,8 @@ import { processTree } from '../src/process-tree.js'
 
 /** The data folder of the one service of a kind that this process has running, as its command line has it. */
 export function dataFolderOf(kind: string): string {
-  const pattern = new RegExp(`/[^\\0]*/webmq-${kind}-\\w+`)
+  // A title that a program writes itself has spaces between its arguments.
+  const pattern = new RegExp(`/[^\\0 ]*/webmq-${kind}-\\w+`)
   const folders = processTree(process.pid).flatMap(({ pid }) => pattern.exec(traceOf(pid))?.[0] ?? [])
   const [folder, ...others] = new Set(folders)
   if (folder === undefined || others.length > 0) throw new Error(`expected one folder of ${kind}, found ${folders}`)

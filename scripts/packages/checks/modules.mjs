@@ -12,6 +12,7 @@ const ENTRIES = [
   'webmq-client/testing',
   'webmq-server',
   'webmq-server/ports',
+  'webmq-server/transports',
   'webmq-native',
 ]
 

@@ -1,4 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { RunError } from '../exit-codes.js'
+import type { KeyPlanOptions } from '../load/key-plan.js'
+import { writePlan } from '../load/written-plan.js'
 import { Loadgen } from '../loadgen/loadgen.js'
 import type { PlayedTally, Recorded } from '../loadgen/plans.js'
 import { createLatencyHistogram, recordUs } from '../measure/latency-histogram.js'
@@ -10,6 +13,8 @@ import type { Window } from './receiver.js'
 
 /** How often the totals are asked for. */
 const POLL_MS = 100
+/** A plan is one line of JSON, and the load generator keeps it in memory. */
+const MAX_MESSAGES = 2 ** 23
 const NOTHING: LoadTotals = {
   connectedCount: 0,
   publishedCount: 0,
@@ -42,11 +47,11 @@ export class PlayedClients implements Load {
 
   async ready(): Promise<void> {
     const { planOptions, messageSizeBytes, urls } = this.#options
+    requireFitting(planOptions)
     await this.#loadgen.ready()
     const addresses = urls.map((url) => new URL(url))
     const connected = this.#loadgen.connectClients({
-      plan: planOptions,
-      messageSizeBytes,
+      ...writePlan(planOptions, messageSizeBytes),
       ports: addresses.map(({ port }) => Number(port)),
       path: addresses[0]?.pathname ?? '/ws',
       keyPrefix: OPEN_ACCESS.keyPrefix,
@@ -83,6 +88,15 @@ export class PlayedClients implements Load {
       await sleep(POLL_MS, undefined, { signal })
     }
   }
+}
+
+/** @throws {RunError} when the plan has too many messages to be handed over. */
+function requireFitting({ clientCount, publishRatePerSecond, warmupUs, durationUs }: KeyPlanOptions): void {
+  const count = Math.ceil((clientCount * publishRatePerSecond * (warmupUs + durationUs)) / 1_000_000)
+  if (count <= MAX_MESSAGES) return
+  throw new RunError(
+    `this plan has ${count.toLocaleString('en')} messages, and the load generator takes plans of at most ${MAX_MESSAGES.toLocaleString('en')}`,
+  )
 }
 
 /** A thread's counts in the form of those of a worker. */

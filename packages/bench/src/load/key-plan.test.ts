@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { KeyPlan, type KeyPlanOptions, type Publication } from './key-plan.js'
-import { SendSchedule } from './send-schedule.js'
+import { KeyPlan, type KeyPlanOptions } from './key-plan.js'
+import { publicationsOf, SendSchedule } from './send-schedule.js'
 
 const OPTIONS: KeyPlanOptions = {
   clientCount: 20,
@@ -11,19 +11,6 @@ const OPTIONS: KeyPlanOptions = {
   durationUs: 2_000_000,
   warmupUs: 500_000,
   seed: 1,
-}
-
-/** Every message of a plan in the order of its sending, as the load workers draw them. */
-function publications(plan: KeyPlan): Publication[] {
-  const clients = Array.from({ length: plan.options.clientCount }, (_, client) => client)
-  const publishers = clients.map((client) => plan.publisher(client))
-  const schedule = new SendSchedule(plan, clients)
-  const drawn: Publication[] = []
-  for (let send = schedule.shift(); send !== undefined; send = schedule.shift()) {
-    const publication = publishers[send.client]?.next(send.turn, send.atUs)
-    if (publication !== undefined) drawn.push(publication)
-  }
-  return drawn
 }
 
 const planOptions = fc.record({
@@ -41,7 +28,7 @@ describe('the plan', () => {
     fc.assert(
       fc.property(planOptions, (options) => {
         const plan = new KeyPlan(options)
-        for (const { key } of publications(plan)) {
+        for (const { key } of publicationsOf(plan)) {
           let listenerCount = 0
           for (let client = 0; client < options.clientCount; client++) {
             for (const listened of plan.listensOf(client)) if (listened === key) listenerCount++
@@ -67,20 +54,20 @@ describe('the plan', () => {
   })
 
   it('is the same for the same seed and another for another', () => {
-    expect(publications(new KeyPlan(OPTIONS))).toEqual(publications(new KeyPlan(OPTIONS)))
-    expect(publications(new KeyPlan(OPTIONS))).not.toEqual(publications(new KeyPlan({ ...OPTIONS, seed: 2 })))
+    expect(publicationsOf(new KeyPlan(OPTIONS))).toEqual(publicationsOf(new KeyPlan(OPTIONS)))
+    expect(publicationsOf(new KeyPlan(OPTIONS))).not.toEqual(publicationsOf(new KeyPlan({ ...OPTIONS, seed: 2 })))
   })
 
   it('sends the same messages in the window whatever the warm-up', () => {
     const counted = (warmupUs: number) =>
-      publications(new KeyPlan({ ...OPTIONS, warmupUs })).filter(({ turn }) => turn >= 0)
+      publicationsOf(new KeyPlan({ ...OPTIONS, warmupUs })).filter(({ turn }) => turn >= 0)
     expect(counted(0)).toEqual(counted(1_300_000))
     expect(counted(0)).toHaveLength(20 * 5 * 2)
   })
 
   it('numbers the messages of one client to one key from 0 without a hole', () => {
     const next = new Map<string, number>()
-    for (const { client, turn, key, keySequence } of publications(new KeyPlan(OPTIONS))) {
+    for (const { client, turn, key, keySequence } of publicationsOf(new KeyPlan(OPTIONS))) {
       if (turn < 0) continue
       const pair = `${client} ${key}`
       expect(keySequence).toBe(next.get(pair) ?? 0)
@@ -90,7 +77,7 @@ describe('the plan', () => {
   })
 
   it('uses every key of the pool and no other', () => {
-    const keys = new Set(publications(new KeyPlan(OPTIONS)).map(({ key }) => key))
+    const keys = new Set(publicationsOf(new KeyPlan(OPTIONS)).map(({ key }) => key))
     expect([...keys].sort((a, b) => a - b)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
   })
 })
@@ -99,7 +86,7 @@ describe('the send schedule', () => {
   it('is in order of time, within warm-up and window, and gives every client its rate', () => {
     fc.assert(
       fc.property(planOptions, (options) => {
-        const drawn = publications(new KeyPlan(options))
+        const drawn = publicationsOf(new KeyPlan(options))
         const periodUs = 1_000_000 / options.publishRatePerSecond
         const lastAtUs = new Map<number, number>()
         let previousUs = Number.NEGATIVE_INFINITY

@@ -30,19 +30,20 @@ const PAD_ALPHABET = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345
 /** Makes the payloads of one worker, each exactly `sizeBytes` bytes of JSON. */
 export class PayloadEncoder {
   readonly #sizeBytes: number
-  readonly #padding: string
+  /** As long as a payload; its start fills each payload up. */
+  readonly padding: string
 
   /** @param sizeBytes At least {@link MIN_MESSAGE_SIZE_BYTES}. */
   constructor(sizeBytes: number, seed: number) {
     const random = createRandom(seed, 0x7ad)
     this.#sizeBytes = sizeBytes
     // Not one repeated character, which would compress to nothing and flatter a run with compression.
-    this.#padding = Array.from({ length: sizeBytes }, () => PAD_ALPHABET[randomInteger(random, 64)]).join('')
+    this.padding = Array.from({ length: sizeBytes }, () => PAD_ALPHABET[randomInteger(random, 64)]).join('')
   }
 
   encode({ client, turn, keySequence, atUs }: Publication): BenchPayload {
     const bare = { p: client, n: turn, q: keySequence, t: Math.round(atUs), pad: '' }
-    return { ...bare, pad: this.#padding.slice(0, this.#sizeBytes - JSON.stringify(bare).length) }
+    return { ...bare, pad: this.padding.slice(0, this.#sizeBytes - JSON.stringify(bare).length) }
   }
 }
 

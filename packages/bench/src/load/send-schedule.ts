@@ -1,4 +1,4 @@
-import type { KeyPlan } from './key-plan.js'
+import type { KeyPlan, Publication } from './key-plan.js'
 
 export interface ScheduledSend {
   readonly client: number
@@ -60,4 +60,17 @@ export class SendSchedule {
     this.#place = 0
     this.#turn++
   }
+}
+
+/** Every message of a plan, in the order of sending. */
+export function publicationsOf(plan: KeyPlan): Publication[] {
+  const clients = Array.from({ length: plan.options.clientCount }, (_, client) => client)
+  const publishers = clients.map((client) => plan.publisher(client))
+  const schedule = new SendSchedule(plan, clients)
+  const publications: Publication[] = []
+  for (let send = schedule.shift(); send !== undefined; send = schedule.shift()) {
+    const publication = publishers[send.client]?.next(send.turn, send.atUs)
+    if (publication !== undefined) publications.push(publication)
+  }
+  return publications
 }

@@ -146,26 +146,6 @@ export interface MessageReceipts {
   readonly max: number
 }
 
-/** A server whose clock is compared. */
-export interface OffsetOptions {
-  readonly port: number
-  /** Default `/time`. */
-  readonly path?: string
-  /** Member of the answer with the microseconds since 1970; default `unixUs`. */
-  readonly field?: string
-  /** Default 50. */
-  readonly rounds?: number
-}
-
-export interface ClockOffset {
-  readonly rounds: number
-  /** The server's clock less that of the generator. */
-  readonly offsetUs: number
-  /** `offsetUs` is at most this wrong. */
-  readonly uncertaintyUs: number
-  readonly roundTripUs: { readonly min: number; readonly p50: number }
-}
-
 /** A frame to send: a text, or the bytes of a binary or compressed message. */
 export type InboundFrame = string | { readonly base64: string; readonly binary: boolean; readonly compressed?: boolean }
 

@@ -1,5 +1,4 @@
 import type {
-  ClockOffset,
   Connected,
   ConnectOptions,
   Counted,
@@ -8,7 +7,6 @@ import type {
   FloodedIn,
   FloodInOptions,
   LoadgenStats,
-  OffsetOptions,
   Pinged,
   PingOptions,
 } from './events.js'
@@ -30,7 +28,6 @@ const STATS_TIMEOUT_MS = 10_000
 const CONNECTION_TIMEOUT_MS = 10_000
 const COUNT_STOP_TIMEOUT_MS = 10_000
 const PING_TIMEOUT_MS = 30_000
-const OFFSET_TIMEOUT_MS = 10_000
 const SEND_TIMEOUT_MS = 30_000
 /** A plan whose clients are not connected by then fails. */
 const CLIENTS_TIMEOUT_MS = 30_000
@@ -89,16 +86,6 @@ export class Loadgen {
       { ...options, timeoutMs },
       'counted',
       timeoutMs + ANSWER_MARGIN_MS,
-    )
-  }
-
-  /** Compares the wall clock of a server with that of this machine. */
-  async offset(options: OffsetOptions): Promise<ClockOffset> {
-    return await this.#request<ClockOffset>(
-      'offset',
-      { ...options, timeoutMs: OFFSET_TIMEOUT_MS },
-      'offset',
-      ANSWER_MARGIN_MS,
     )
   }
 

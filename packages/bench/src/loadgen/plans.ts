@@ -1,4 +1,4 @@
-import type { KeyPlanOptions } from '../load/key-plan.js'
+import type { WrittenPlan } from '../load/written-plan.js'
 import type { MicrosecondSummary } from './events.js'
 
 /** Plans that the load generator plays, and their answers; `packages/bench/loadgen/README.md` says what they do. */
@@ -129,10 +129,8 @@ export interface ReplayReport {
   readonly cpuUs: number
 }
 
-/** Clients that publish and listen by a {@link KeyPlanOptions plan}. */
-export interface PlayedClientsPlan {
-  readonly plan: KeyPlanOptions
-  readonly messageSizeBytes: number
+/** Clients that publish and listen by a plan. */
+export interface PlayedClientsPlan extends WrittenPlan {
   /** Client `c` connects to entry `c % length`, on 127.0.0.1. */
   readonly ports: readonly number[]
   readonly path: string

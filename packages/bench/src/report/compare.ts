@@ -139,6 +139,8 @@ const SEVERITY: Readonly<Record<RowVerdict, number>> = {
   ok: 0,
   'generator saturated': 0,
   'server saturated': 1,
+  'broker saturated': 1,
+  'publishes failed': 2,
   'lost messages': 2,
   failed: 3,
 }

@@ -2,7 +2,7 @@ import type { BrokerKind } from '../brokers/broker-choice.js'
 import type { MachineInfo } from '../measure/machine.js'
 import type { AssertionResult } from '../scenario.js'
 import type { ClientsConfig, ClientsReport } from './clients-report.js'
-import { column, faults } from './columns.js'
+import { column, faults, VERDICT_COLUMN } from './columns.js'
 import type { ResultColumn, ResultRecord, ResultRow } from './result.js'
 
 /** The JSON of the `clients` scenario: one run, no table. */
@@ -35,6 +35,7 @@ export const CLIENTS_COLUMNS: readonly ResultColumn[] = [
   faults('gapCount', 'Lost'),
   faults('duplicateCount', 'Duplicates'),
   faults('reorderedCount', 'Out of order'),
+  faults('publishErrorCount', 'Failed publishes'),
   column('drainMs', 'Drain', 'ms', 'lower'),
   column('serverCpuSeconds', 'Server CPU', 'seconds', 'lower'),
   column('brokerCpuSeconds', 'Broker CPU', 'seconds', 'lower'),
@@ -46,6 +47,7 @@ export const CLIENTS_COLUMNS: readonly ResultColumn[] = [
   column('serverRssBytes', 'Server RSS', 'bytes', 'lower'),
   column('generatorUtilization', 'Generator busy', 'percent'),
   column('clientsBy', 'Clients by', 'text'),
+  VERDICT_COLUMN,
 ]
 export const CLIENTS_IDENTITY: readonly string[] = [
   'target',
@@ -94,6 +96,7 @@ export function clientsRecord(record: ClientsRecord): ResultRecord {
     gapCount: missingCount,
     duplicateCount: results.duplicateCount,
     reorderedCount: results.reorderedCount,
+    publishErrorCount: record.irregularities.publishErrorCount,
     drainMs: results.drainMs,
     serverCpuSeconds: server.cpuSeconds,
     deliveriesPerServerCpuSecond: server.deliveriesPerCpuSecond,

@@ -1,6 +1,7 @@
 import type { BrokerKind } from '../brokers/broker-choice.js'
 import type { LatencySummary } from '../measure/latency-histogram.js'
 import type { ServerOptions } from '../options.js'
+import type { RowVerdict } from './result.js'
 
 /** What plays the clients: the client library in Node, or the load generator in Rust. */
 export const CLIENTS_BY = ['library', 'generator'] as const
@@ -61,12 +62,9 @@ export interface ClientsResults {
   readonly perBackend: readonly BackendResult[]
 }
 
-/** Whether the figures are the server's. */
-export type Verdict = 'ok' | 'generator saturated'
-
 /** The result with the facts to judge it. */
 export interface ClientsReport {
-  readonly verdict: Verdict
+  readonly verdict: RowVerdict
   /** As a sentence; `null` when the verdict is `ok`. */
   readonly verdictReason: string | null
   readonly results: ClientsResults

@@ -45,7 +45,6 @@ export const DELIVERY_COST_COLUMN = column('deliveriesPerServerCpuSecond', 'Deli
 /** Cost where one node publishes and another delivers: in total, and by process. */
 export const RELAY_COLUMNS: readonly ResultColumn[] = [
   column('deliveriesPerTotalCpuSecond', 'Deliveries/CPU s with broker', 'rate', 'higher'),
-  column('wseRatio', 'WSE', 'ratio', 'higher'),
   column('publisherCpuSeconds', 'Node A CPU', 'seconds', 'lower'),
   column('listenerCpuSeconds', 'Node B CPU', 'seconds', 'lower'),
   column('brokerCpuSeconds', 'Broker CPU', 'seconds', 'lower'),

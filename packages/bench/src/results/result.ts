@@ -49,9 +49,17 @@ export interface LatencyMs {
 /**
  * Whether the figures are the server's. `generator saturated`: the load generator was the limit, so the figures are its
  * own. `lost messages`: published messages did not arrive, or not in order. `server saturated`: the server did not keep
- * up with the offered load. `failed`: no figures, `verdictReason` says why.
+ * up with the offered load; `broker saturated`: the broker behind it did not. `publishes failed`: the server refused
+ * publishes, or did not answer them. `failed`: no figures, `verdictReason` says why.
  */
-export type RowVerdict = 'ok' | 'generator saturated' | 'lost messages' | 'server saturated' | 'failed'
+export type RowVerdict =
+  | 'ok'
+  | 'generator saturated'
+  | 'lost messages'
+  | 'server saturated'
+  | 'broker saturated'
+  | 'publishes failed'
+  | 'failed'
 
 export interface Spread {
   readonly min: number

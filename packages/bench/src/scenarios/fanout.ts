@@ -17,9 +17,8 @@ import type { TargetChoice } from '../targets/target-table.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
 import { deliverySeries, type FanOutWindow, fanOutFigures, measureFanOut } from '../trials/fan-out.js'
 import type { RelayBrokerKind } from '../trials/relay.js'
-import { RELAY_NOTES, relayFigures } from '../trials/relay-figures.js'
 import { checkTickSize, names, type TrialConfig } from '../trials/trial-options.js'
-import type { Measured, TrialContext, TrialScenario } from '../trials/trial-scenario.js'
+import { type Measured, per, type TrialContext, type TrialScenario } from '../trials/trial-scenario.js'
 import { judge } from '../trials/verdict.js'
 
 interface FanOutConfig extends TrialConfig {
@@ -34,6 +33,10 @@ interface FanOutConfig extends TrialConfig {
 
 const FLOOD_NOTE =
   'Nothing may be lost: the publisher waits while too much waits in the server. webmq-native and raw say so themselves; of the others what waits is asked for once per turn (at most 4 MiB per connection, 256 MiB in all).'
+const RELAY_NOTES = [
+  'Two nodes: A publishes in its own process, B has the connections. B tells A how many messages have left it, and A keeps at most --in-flight under way: brokers do not tell a publisher that a consumer is behind.',
+  'Deliveries/CPU s is of both nodes, "with broker" of nodes and broker.',
+]
 const RELAYS = BROKER_KINDS.filter((kind) => kind !== 'memory')
 
 /** A flood counts losses at its end; recording latency and the fan-out of each message would only cost CPU. */
@@ -159,10 +162,11 @@ async function measureRelay({ config, testCase, progress, startRelay }: TrialCon
     const publish = async () => await relay.publisher.publishRelayed({ durationMs, payloadBytes, batch, maxInFlight })
     return await measureFanOut(relay, publish, { count: COUNT, durationMs, before, progress, phase })
   })
+  const { counted, usage } = window
   return {
     figures: {
       ...fanOutFigures(window, payloadBytes),
-      ...relayFigures(window, mode, subscribers),
+      deliveriesPerTotalCpuSecond: per(counted.frames, (usage.serverCpuSeconds ?? 0) + (usage.brokerCpuSeconds ?? 0)),
       ...judgeFlood(window),
     },
     series: [deliverySeries(window)],

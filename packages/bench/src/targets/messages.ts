@@ -38,8 +38,6 @@ export type TargetCommand =
   | { readonly cmd: 'publish-keys'; readonly count: number; readonly distinctKeys: number }
   /** Collects garbage, to make memory comparable. */
   | { readonly cmd: 'collect' }
-  /** Ends the server, not its process. */
-  | { readonly cmd: 'drain' }
   | { readonly cmd: 'sample' }
   | { readonly cmd: 'quit' }
 

@@ -44,7 +44,7 @@ interface TargetContext {
 async function answer(
   command: TargetCommand,
   { server, meter, publisher }: TargetContext,
-): Promise<Published | KeysPublished | TargetSample | { readonly event: 'collected' | 'drained' }> {
+): Promise<Published | KeysPublished | TargetSample | { readonly event: 'collected' }> {
   switch (command.cmd) {
     case 'publish-flood':
       return await publisher.flood(command)
@@ -60,9 +60,6 @@ async function answer(
       await sleep(SWEEP_MS)
       globalThis.gc?.()
       return { event: 'collected' }
-    case 'drain':
-      await server.drain?.()
-      return { event: 'drained' }
     case 'sample':
       return sample(server, meter)
     case 'quit':

@@ -13,8 +13,6 @@ import type { TargetChoice } from './target-table.js'
 
 const START_TIMEOUT_MS = 30_000
 const SAMPLE_TIMEOUT_MS = 30_000
-/** Above the time that a server takes to drain by default. */
-const DRAIN_TIMEOUT_MS = 60_000
 /** Above the target's own limit of 30 s to finish after the last message. */
 const PUBLISH_MARGIN_MS = 45_000
 /** A paced load that the target cannot keep up with is abandoned after this many times its duration. */
@@ -76,11 +74,6 @@ export class TargetProcess {
   async publishKeys(options: { count: number; distinctKeys: number }): Promise<KeysPublished> {
     const limitMs = (options.count / MIN_KEYS_PER_SECOND) * 1_000 + PUBLISH_MARGIN_MS
     return await this.#request('publish-keys', options, 'keys-published', limitMs)
-  }
-
-  /** Stops the server as SIGTERM does: it drains. Its process stays. */
-  async drain(): Promise<void> {
-    await this.#request('drain', {}, 'drained', DRAIN_TIMEOUT_MS)
   }
 
   /** Collects garbage; only in targets of Node. */

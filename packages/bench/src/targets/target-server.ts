@@ -27,8 +27,6 @@ export interface TargetServer {
    */
   readonly maxWaitingBytes?: () => number
   readonly connectionCount: () => number
-  /** Ends the server as SIGTERM does; only of WebMQ. Afterwards the counts may be 0. */
-  drain?(): Promise<void>
   /** Messages that the session layer has processed since the start. */
   readonly receivedCount: () => number
 }

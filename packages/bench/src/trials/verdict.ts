@@ -25,7 +25,15 @@ export interface Judgement {
 const SATURATED_UTILIZATION = 0.9
 
 /** The worst first. */
-const BY_SEVERITY: readonly RowVerdict[] = ['failed', 'lost messages', 'generator saturated', 'server saturated', 'ok']
+const BY_SEVERITY: readonly RowVerdict[] = [
+  'failed',
+  'lost messages',
+  'publishes failed',
+  'generator saturated',
+  'server saturated',
+  'broker saturated',
+  'ok',
+]
 
 /** Judges one measurement: losses count more than who was the limit. */
 export function judge(evidence: Evidence): Judgement {

@@ -1,5 +1,5 @@
 /** Offset and fingerprint of a position [P-8.1]. One without a fingerprint, of an earlier server, has no order. */
-const PLACE = /:[0-9a-z]+\.[\w-]{5}$/
+const PLACE = /:\w+\.[\w-]{5}$/
 
 /**
  * Whether a message at `position` is included in everything up to `seen`. If either is unknown: no. Positions of
@@ -12,7 +12,7 @@ export function isSeen(position: string | undefined, seen: string | undefined): 
   if (position === undefined || seen === undefined) return false
   if (position === seen) return true
   const excess = position.length - seen.length
-  if (excess > 0 || (excess === 0 && position.slice(0, -6) >= seen.slice(0, -6))) return false
+  if (excess > 0 || (!excess && position.slice(0, -6) >= seen.slice(0, -6))) return false
   const epochEnd = position.search(PLACE)
   return epochEnd >= 0 && epochEnd === seen.search(PLACE) && seen.startsWith(position.slice(0, epochEnd))
 }

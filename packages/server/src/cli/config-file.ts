@@ -1,4 +1,6 @@
-import { WebMQError } from 'webmq-client/protocol'
+import { invalidOption } from '../base/invalid-option.js'
+import { isObject } from '../base/is-object.js'
+import { reasonOf } from '../base/reason.js'
 import { didYouMean } from '../options/closest-name.js'
 import type { OptionSpec, OptionValue } from '../options/spec.js'
 import { OPTIONS } from '../options/table.js'
@@ -27,7 +29,7 @@ export function readConfigFile(
     const spec: OptionSpec | undefined = fileSpec ?? OPTIONS.find((known) => known.name === name)
     if (spec === undefined) {
       const names = OPTIONS.map((known) => known.name)
-      throw new WebMQError('E_OPTION_INVALID', { detail: `${label}: unknown option${didYouMean(name, names)}` })
+      throw invalidOption(`${label}: unknown option${didYouMean(name, names)}`)
     }
     if (!specs.some((wanted) => wanted.name === spec.name)) continue
     const isFile = fileSpec !== undefined
@@ -49,11 +51,11 @@ function parse(path: string): object {
   try {
     value = JSON.parse(withoutComments(text))
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new WebMQError('E_OPTION_INVALID', { detail: `config: ${path} is not JSON (${reason})`, cause })
+    const reason = reasonOf(cause)
+    throw invalidOption(`config: ${path} is not JSON (${reason})`, cause)
   }
   if (isObject(value)) return value
-  throw new WebMQError('E_OPTION_INVALID', { detail: `config: ${path} does not contain an object` })
+  throw invalidOption(`config: ${path} does not contain an object`)
 }
 
 /** Turns `{ jwt: { issuer } }` into `jwt.issuer`. Keeps empty objects, which are then unknown: an empty `jwt` must not go unnoticed. */
@@ -69,10 +71,6 @@ function flatten(value: object): readonly (readonly [string, unknown])[] {
 
 function isTexts(value: unknown): boolean {
   return typeof value === 'string' || (Array.isArray(value) && value.every((entry) => typeof entry === 'string'))
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 const STRING_OR_COMMENT = /"(?:[^"\\]|\\[\s\S])*"|\/\/[^\n\r]*|\/\*[\s\S]*?\*\//g

@@ -1,5 +1,7 @@
 import { writeFileSync } from 'node:fs'
-import { DOCS_URL, WebMQError } from 'webmq-client/protocol'
+import { DOCS_URL } from 'webmq-client/protocol'
+import { invalidOption } from '../base/invalid-option.js'
+import { codeOf } from '../base/reason.js'
 import { defaultOf, describeDefault, formatQuantity, type OptionSpec } from '../options/spec.js'
 import { OPTION_SECTIONS, OPTIONS } from '../options/table.js'
 import { wrap } from './config-docs.js'
@@ -60,9 +62,9 @@ export function configInit(path: string, isFull: boolean, terminal: Terminal): v
     // Fails if it exists.
     writeFileSync(path, text, { flag: 'wx' })
   } catch (cause) {
-    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause)
+    const code = codeOf(cause)
     const reason = code === 'EEXIST' ? 'it exists already; name another file, or remove it' : code
-    throw new WebMQError('E_OPTION_INVALID', { detail: `cannot write ${path}: ${reason}`, cause })
+    throw invalidOption(`cannot write ${path}: ${reason}`, cause)
   }
   note(`wrote ${path}; try it with webmq-server config check --config ${path}`, terminal)
 }
@@ -96,7 +98,7 @@ function sampleOf(spec: OptionSpec): unknown {
   if (spec.type === 'switch') return true
   const fallback = defaultOf(spec)
   if (spec.type === 'integer') {
-    const value = Number(fallback ?? Math.min(Math.max(spec.min, 100), spec.max))
+    const value = Number(fallback ?? Math.min(Math.max(spec.range[0], 100), spec.range[1]))
     // A text with its unit is easier to read: 256KiB.
     return spec.unit === undefined ? value : formatQuantity(value, spec.unit)
   }

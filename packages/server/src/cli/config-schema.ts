@@ -1,6 +1,6 @@
 import { defaultOf, type IntegerOption, type OptionSpec, splitName } from '../options/spec.js'
 import { OPTIONS } from '../options/table.js'
-import { describeRange, SWITCH_WORDS, UNITS } from '../options/values.js'
+import { describeRange, SWITCH_WORDS, suffixesOf } from '../options/values.js'
 import { hasFileVariant } from './option-sources.js'
 
 /** A JSON Schema, or a part of one. */
@@ -53,7 +53,7 @@ function typeOf(spec: OptionSpec): Schema {
     case 'integer':
       return {
         anyOf: [
-          { type: 'integer', minimum: spec.min, maximum: spec.max },
+          { type: 'integer', minimum: spec.range[0], maximum: spec.range[1] },
           { type: 'string', pattern: quantityPattern(spec), description: describeRange(spec) },
         ],
       }
@@ -72,7 +72,7 @@ function typeOf(spec: OptionSpec): Schema {
 
 /** Texts such as `64KiB`; the server then checks the range. */
 function quantityPattern({ unit }: IntegerOption): string {
-  const units = (UNITS[unit ?? 'none'] ?? []).filter((name) => name !== '')
+  const units = [...suffixesOf(unit).keys()].filter((name) => name !== '')
   const suffix = units.length === 0 ? '' : `\\s*${anyOf(units)}?`
   return `^\\s*\\d+(\\.\\d+)?${suffix}\\s*$`
 }

@@ -41,14 +41,13 @@ export function doctorCommand(terminal: Terminal, exit: (code: number) => void):
     .action(async (text: string, flags: DoctorFlags) => {
       const { origin, ca, idle, timeout, json = false } = flags
       const { parseOrigin, parseServerUrl } = await import('./doctor/target.js')
-      const token = tokenOf(flags, terminal.env)?.()
       const target = {
         ...parseServerUrl(text),
         timeoutMs: timeout,
-        ...(origin === undefined ? {} : { origin: parseOrigin(origin) }),
-        ...(token === undefined ? {} : { token }),
-        ...(ca === undefined ? {} : { ca: readTextFile(ca, '--ca') }),
-        ...(idle === undefined ? {} : { idleMs: idle }),
+        origin: origin === undefined ? undefined : parseOrigin(origin),
+        token: tokenOf(flags, terminal.env)?.(),
+        ca: ca === undefined ? undefined : readTextFile(ca, '--ca'),
+        idleMs: idle,
       }
       const { diagnose } = await import('./doctor/diagnose.js')
       exit(await diagnose(target, json, terminal))

@@ -1,4 +1,4 @@
-import { WebMQError } from 'webmq-client/protocol'
+import { invalidOption } from '../base/invalid-option.js'
 import { didYouMean } from '../options/closest-name.js'
 import { environmentNameOf, type OptionSpec, type OptionValue } from '../options/spec.js'
 import { OPTIONS } from '../options/table.js'
@@ -47,7 +47,7 @@ function sourceOf(spec: OptionSpec, env: NodeJS.ProcessEnv): TextSource | undefi
   const text = textOf(spec, env, name)
   const file = hasFileVariant(spec) ? textOf(spec, env, fileVariableOf(spec)) : undefined
   if (text !== undefined && file !== undefined) {
-    throw new WebMQError('E_OPTION_INVALID', { detail: `${name} and ${fileVariableOf(spec)} are both set; set one` })
+    throw invalidOption(`${name} and ${fileVariableOf(spec)} are both set; set one`)
   }
   if (text !== undefined) return { label: name, text }
   return file === undefined ? undefined : { label: fileVariableOf(spec), text: file, isFile: true }

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import { DOCS_URL, ERRORS, type ErrorCode, type ErrorSpec, WebMQError } from 'webmq-client/protocol'
+import { invalidOption } from '../base/invalid-option.js'
 import { closestName } from '../options/closest-name.js'
 import { paint, type Terminal } from './terminal.js'
 
@@ -39,7 +40,7 @@ function codeOf(name: string): ErrorCode {
   const isOneOf = CODES.filter((code) => code.includes(upper.replace(/^E_/, '')))
   const closest = isOneOf.length > 0 ? isOneOf : [closestName(name, CODES) ?? []].flat()
   const hint = closest.length === 0 ? '; `webmq-server explain` lists all' : `, did you mean ${closest.join(' or ')}?`
-  throw new WebMQError('E_OPTION_INVALID', { detail: `${name}: unknown error or close code${hint}` })
+  throw invalidOption(`${name}: unknown error or close code${hint}`)
 }
 
 function specOf(code: ErrorCode): ErrorSpec {

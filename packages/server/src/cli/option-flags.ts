@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander'
-import { WebMQError } from 'webmq-client/protocol'
+import { invalidOption } from '../base/invalid-option.js'
 import type { ServerOptions } from '../options/server-options.js'
 import {
   type ChoiceOption,
@@ -19,7 +19,7 @@ const MAX_CHOICES_CHARS = 16
 export function addOptionFlags(command: Command, specs: readonly OptionSpec[]): void {
   for (const spec of specs) {
     const option = new Option(flagsOf(spec), describe(spec)).helpGroup(`${spec.section}:`)
-    command.addOption(spec.type === 'switch' ? option : option.argParser(collector(spec)))
+    command.addOption(spec.type === 'list' ? option.argParser(collect) : option)
     if (spec.type === 'switch') {
       // Overrides a switch from the environment or the file; hidden because it is rarely needed.
       command.addOption(new Option(`--no-${spec.flag}`).default(undefined).hideHelp())
@@ -27,7 +27,7 @@ export function addOptionFlags(command: Command, specs: readonly OptionSpec[]): 
     if (hasFileVariant(spec)) {
       const description = `The same, read from a file. (env: ${environmentNameOf(spec)}_FILE)`
       const option = new Option(`--${spec.flag}-file <file>`, description).helpGroup(`${spec.section}:`)
-      command.addOption(spec.type === 'list' ? option.argParser(collectNames) : option)
+      command.addOption(spec.type === 'list' ? option.argParser(collect) : option)
     }
   }
   command.addOption(
@@ -70,45 +70,29 @@ function defaultNote(spec: OptionSpec): string | undefined {
   return text === undefined ? undefined : `default: ${text}`
 }
 
-/** Reads the value of each flag; repeated flags extend a list. Files are read later, because they may be read again. */
-function collector(spec: OptionSpec): (text: string, previous: unknown) => unknown {
-  return (text, previous) => {
-    if (mayNameFile(spec)) return collectNames(text, previous as readonly string[] | undefined)
-    const value = readOption(spec, { label: `--${spec.flag}`, text })
-    return Array.isArray(value) && Array.isArray(previous) ? [...previous, ...value] : value
-  }
+/** Repeated flags extend a list. */
+export function collect(text: string, previous: readonly string[] = []): readonly string[] {
+  return [...previous, text]
 }
 
-function collectNames(name: string, previous: readonly string[] = []): readonly string[] {
-  return [...previous, name]
-}
-
-/** Values of the flags on the command line. */
+/** Values of the flags on the command line: their texts are read with all other sources, and again for a reload. */
 function readFlags(command: Command, specs: readonly OptionSpec[], record: FileRecorder | undefined): OptionValues {
   const given: Readonly<Record<string, unknown>> = command.opts()
   const values = new Map<string, OptionValue>()
   for (const spec of specs) {
-    const value = given[camelCase(spec.flag)]
-    if (value !== undefined) values.set(spec.name, flagValueOf(spec, value, record))
+    const value = given[camelCase(spec.flag)] as boolean | string | readonly string[] | undefined
+    if (typeof value === 'boolean') values.set(spec.name, value)
+    else if (value !== undefined)
+      values.set(spec.name, readOption(spec, { label: `--${spec.flag}`, text: value, record }))
     const file = hasFileVariant(spec) ? given[camelCase(`${spec.flag}-file`)] : undefined
     if (file === undefined) continue
     const label = `--${spec.flag}-file`
     if (value !== undefined) {
-      throw new WebMQError('E_OPTION_INVALID', { detail: `--${spec.flag} and ${label} are both given; use one` })
+      throw invalidOption(`--${spec.flag} and ${label} are both given; use one`)
     }
     values.set(spec.name, readOption(spec, { label, text: file as string | readonly string[], isFile: true, record }))
   }
   return values
-}
-
-function mayNameFile(spec: OptionSpec): boolean {
-  return spec.type === 'list' && spec.fromFile === 'pem'
-}
-
-/** @param value As {@link collector} has left it. */
-function flagValueOf(spec: OptionSpec, value: unknown, record: FileRecorder | undefined): OptionValue {
-  if (!mayNameFile(spec)) return value as OptionValue
-  return readOption(spec, { label: `--${spec.flag}`, text: value as readonly string[], record })
 }
 
 /** The name that commander gives to a flag's value. */

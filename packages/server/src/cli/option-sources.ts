@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
-import { WebMQError } from 'webmq-client/protocol'
+import { invalidOption } from '../base/invalid-option.js'
+import { codeOf } from '../base/reason.js'
 import type { ServerOptions } from '../options/server-options.js'
 import {
   environmentNameOf,
@@ -57,7 +58,12 @@ export function readOption(spec: OptionSpec, source: TextSource): OptionValue {
       label,
     )
   }
-  if (typeof text !== 'string') return validateOption(spec, text, label)
+  if (typeof text !== 'string')
+    return validateOption(
+      spec,
+      text.flatMap((one) => parseOption(spec, one, label)),
+      label,
+    )
   return parseOption(spec, source.isFile === true ? readEntry(spec, text, source) : text, label)
 }
 
@@ -100,13 +106,8 @@ export function readTextFile(path: string, label: string): string {
   try {
     return readFileSync(path, 'utf8').replace(/\r?\n$/, '')
   } catch (cause) {
-    throw new WebMQError('E_OPTION_INVALID', { detail: `${label}: cannot read ${path} (${errorCode(cause)})`, cause })
+    throw invalidOption(`${label}: cannot read ${path} (${codeOf(cause)})`, cause)
   }
-}
-
-function errorCode(error: unknown): string {
-  if (error instanceof Error) return 'code' in error ? String(error.code) : error.message
-  return String(error)
 }
 
 /** Whether the option has a flag and a variable that name a file with its value. */

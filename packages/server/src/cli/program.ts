@@ -1,5 +1,6 @@
 import { Command, Help, type HelpConfiguration } from 'commander'
-import { DOCS_URL, WebMQError } from 'webmq-client/protocol'
+import { DOCS_URL } from 'webmq-client/protocol'
+import { invalidOption } from '../base/invalid-option.js'
 import { VERSION } from '../node/version.js'
 import { didYouMean } from '../options/closest-name.js'
 import { OPTIONS } from '../options/table.js'
@@ -110,7 +111,7 @@ function rejectUnknownCommand(command: Command): void {
   const [name] = command.args
   if (name === undefined) return
   const names = command.parent?.commands.map((sibling) => sibling.name()) ?? []
-  throw new WebMQError('E_OPTION_INVALID', { detail: `${name}: unknown command${didYouMean(name, names)}` })
+  throw invalidOption(`${name}: unknown command${didYouMean(name, names)}`)
 }
 
 /** `--help` without a command also lists the options of `serve`, because most users omit that command. */

@@ -1,12 +1,15 @@
 import { createPrivateKey, createSecretKey, type KeyObject } from 'node:crypto'
 import { Command } from 'commander'
 import { SignJWT } from 'jose'
-import { validatePattern, WebMQError } from 'webmq-client/protocol'
+import { validatePattern } from 'webmq-client/protocol'
+import { defined } from '../base/defined.js'
+import { invalidOption } from '../base/invalid-option.js'
+import { reasonOf } from '../base/reason.js'
 import { algorithmsOf, HMAC_ALGORITHMS } from '../identity/algorithms.js'
 import { ACTIONS, type Action, claimDefect, type Grant, type JwtOptions, secretsOf } from '../identity/index.js'
 import type { OptionSpec } from '../options/spec.js'
 import { parseQuantity } from '../options/values.js'
-import { addOptionFlags, readSources } from './option-flags.js'
+import { addOptionFlags, collect, readSources } from './option-flags.js'
 import { readTextFile } from './option-sources.js'
 import { type Terminal, warn } from './terminal.js'
 
@@ -72,52 +75,39 @@ export function describeGrants(grants: readonly Grant[]): string {
     .join('')
 }
 
-function collect(value: string, previous: readonly string[] = []): readonly string[] {
-  return [...previous, value]
-}
-
 /** Reads `chat.#:listen,publish`. A pattern may contain colons, so the last one separates. */
 function parseGrantFlag(text: string): Grant {
   const colon = text.lastIndexOf(':')
   const pattern = text.slice(0, colon)
   const actions = text.slice(colon + 1).split(',')
   if (colon < 0 || !actions.every((action): action is Action => ACTIONS.some((known) => known === action))) {
-    throw invalid(`--grant: ${JSON.stringify(text)} is not <pattern>:<actions>, such as 'chat.#:listen,publish'`)
+    throw invalidOption(`--grant: ${JSON.stringify(text)} is not <pattern>:<actions>, such as 'chat.#:listen,publish'`)
   }
   try {
     validatePattern(pattern)
   } catch (cause) {
-    throw new WebMQError('E_OPTION_INVALID', {
-      detail: `--grant: ${cause instanceof Error ? cause.message : ''}`,
-      cause,
-    })
+    throw invalidOption(`--grant: ${reasonOf(cause)}`, cause)
   }
   return { keys: [pattern], allow: actions }
 }
 
-interface CreatedToken {
-  readonly token: string
-  readonly expiresAt: Date
-  readonly algorithm: string
-}
-
-async function createToken(flags: CreateFlags, jwt: JwtOptions, grants: readonly Grant[]): Promise<CreatedToken> {
+async function createToken(flags: CreateFlags, jwt: JwtOptions, grants: readonly Grant[]) {
   const ttlS = parseQuantity(flags.ttl, 's') ?? 0
   if (!Number.isInteger(ttlS) || ttlS <= 0)
-    throw invalid(`--ttl: ${JSON.stringify(flags.ttl)} is not a time such as 1h`)
+    throw invalidOption(`--ttl: ${JSON.stringify(flags.ttl)} is not a time such as 1h`)
   const { key, algorithms } = signingKey(flags, jwt)
   const algorithm = flags.alg ?? algorithms[0] ?? ''
   if (!algorithms.includes(algorithm)) {
-    throw invalid(`--alg: ${algorithm} does not fit this key, which allows ${algorithms.join(', ')}`)
+    throw invalidOption(`--alg: ${algorithm} does not fit this key, which allows ${algorithms.join(', ')}`)
   }
   const issuedAtS = Math.floor(Date.now() / 1000)
   const expiresAtS = issuedAtS + ttlS
   const signer = new SignJWT({ webmq: { grants } })
-    .setProtectedHeader({ alg: algorithm, typ: 'JWT', ...(flags.kid === undefined ? {} : { kid: flags.kid }) })
+    .setProtectedHeader({ alg: algorithm, typ: 'JWT', ...defined({ kid: flags.kid }) })
     .setIssuedAt(issuedAtS)
     .setExpirationTime(expiresAtS)
   const defect = flags.user === undefined ? undefined : claimDefect(flags.user)
-  if (defect !== undefined) throw invalid(`--user: it ${defect}`)
+  if (defect !== undefined) throw invalidOption(`--user: it ${defect}`)
   if (flags.user !== undefined) signer.setSubject(flags.user)
   if (jwt.issuer !== undefined) signer.setIssuer(jwt.issuer)
   if (jwt.audience !== undefined) signer.setAudience(jwt.audience)
@@ -134,7 +124,7 @@ function signingKey(
   }
   const [secret] = secretsOf(jwt)
   if (secret !== undefined) return { key: createSecretKey(secret, 'utf8'), algorithms: HMAC_ALGORITHMS }
-  throw invalid('no key to sign with: use --jwt-secret-file, --jwt-secret, WEBMQ_JWT_SECRET or --private-key')
+  throw invalidOption('no key to sign with: use --jwt-secret-file, --jwt-secret, WEBMQ_JWT_SECRET or --private-key')
 }
 
 function readPrivateKey(path: string): KeyObject {
@@ -142,10 +132,6 @@ function readPrivateKey(path: string): KeyObject {
   try {
     return createPrivateKey(pem)
   } catch (cause) {
-    throw new WebMQError('E_OPTION_INVALID', { detail: `--private-key: ${path} contains no PEM private key`, cause })
+    throw invalidOption(`--private-key: ${path} contains no PEM private key`, cause)
   }
-}
-
-function invalid(detail: string): WebMQError {
-  return new WebMQError('E_OPTION_INVALID', { detail })
 }

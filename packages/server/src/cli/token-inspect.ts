@@ -1,6 +1,10 @@
+import { text } from 'node:stream/consumers'
 import { Command } from 'commander'
 import { decodeJwt, decodeProtectedHeader, type JWTPayload } from 'jose'
 import { validateKey, validatePattern, WebMQError } from 'webmq-client/protocol'
+import { defined } from '../base/defined.js'
+import { invalidOption } from '../base/invalid-option.js'
+import { reasonOf } from '../base/reason.js'
 import {
   ACTIONS,
   type AccessExplanation,
@@ -14,7 +18,7 @@ import {
 import type { OptionSpec } from '../options/spec.js'
 import { EXIT } from './exit-codes.js'
 import { inWords } from './in-words.js'
-import { addOptionFlags, readSources } from './option-flags.js'
+import { addOptionFlags, collect, readSources } from './option-flags.js'
 import { paint, printable, type Terminal } from './terminal.js'
 import { describeGrants } from './token-create.js'
 
@@ -32,10 +36,11 @@ interface Question {
 }
 
 /** Result of the verification. */
-type Verdict =
-  | { readonly status: 'verified' }
-  | { readonly status: 'not-verified' }
-  | { readonly status: 'refused'; readonly error: WebMQError }
+interface Verdict {
+  readonly status: 'verified' | 'not-verified' | 'refused'
+  /** Why it is refused. */
+  readonly error?: WebMQError
+}
 
 /** `token inspect`: shows the content of a token, whether it verifies, and what it allows and why. */
 export function tokenInspectCommand(
@@ -49,9 +54,10 @@ export function tokenInspectCommand(
     .argument('<token>', 'The token; - reads it from standard input.')
     .option('--can <question>', "Ask: 'publish chat.1', 'listen chat.#'. (may be repeated)", collect)
     .option('--json', 'Print JSON.')
-    .action(async (argument: string, flags: { can?: readonly Question[]; json?: boolean }, self: Command) => {
-      const token = argument === '-' ? await readAll(terminal.stdin) : argument.trim()
-      const report = await inspect(token, readSources(self, tokenSpecs, terminal.env).jwt, flags.can ?? [])
+    .action(async (argument: string, flags: { can?: readonly string[]; json?: boolean }, self: Command) => {
+      const questions = (flags.can ?? []).map(parseQuestion)
+      const token = argument === '-' ? (await text(terminal.stdin)).trim() : argument.trim()
+      const report = await inspect(token, readSources(self, tokenSpecs, terminal.env).jwt, questions)
       terminal.stdout.write(
         flags.json === true ? `${JSON.stringify(toJson(report), null, 2)}\n` : toText(report, terminal),
       )
@@ -61,31 +67,19 @@ export function tokenInspectCommand(
   return command
 }
 
-function collect(value: string, previous: readonly Question[] = []): readonly Question[] {
-  return [...previous, parseQuestion(value)]
-}
-
 function parseQuestion(text: string): Question {
   const [word, subject, ...rest] = text.trim().split(/\s+/)
   const action = ACTIONS.find((known) => known === word)
   if (action === undefined || subject === undefined || rest.length > 0) {
-    throw new WebMQError('E_OPTION_INVALID', {
-      detail: `--can: ${JSON.stringify(text)} is not 'publish <key>', 'listen <pattern>' or 'presence <key>'`,
-    })
+    throw invalidOption(`--can: ${JSON.stringify(text)} is not 'publish <key>', 'listen <pattern>' or 'presence <key>'`)
   }
   try {
     if (action === 'listen') validatePattern(subject)
     else validateKey(subject)
   } catch (cause) {
-    throw new WebMQError('E_OPTION_INVALID', { detail: `--can: ${cause instanceof Error ? cause.message : ''}`, cause })
+    throw invalidOption(`--can: ${reasonOf(cause)}`, cause)
   }
   return { action, subject }
-}
-
-async function readAll(stream: NodeJS.ReadableStream): Promise<string> {
-  let text = ''
-  for await (const chunk of stream) text += String(chunk)
-  return text.trim()
 }
 
 /** The result of `inspect`. */
@@ -103,9 +97,9 @@ async function inspect(token: string, jwt: JwtOptions | undefined, questions: re
   const { header, payload } = decode(token)
   const verdict = await verify(token, jwt)
   const { grants, grantsError } = readGrants(payload)
-  const identity: Identity = { ...(payload.sub === undefined ? {} : { userId: payload.sub }), grants }
+  const identity: Identity = { ...defined({ userId: payload.sub }), grants }
   const answers = questions.map((question) => ({ ...question, ...answer(question, identity, verdict) }))
-  return { header, payload, verdict, identity, answers, ...(grantsError === undefined ? {} : { grantsError }) }
+  return { header, payload, verdict, identity, answers, ...defined({ grantsError }) }
 }
 
 function decode(token: string): { readonly header: object; readonly payload: JWTPayload } {
@@ -146,8 +140,8 @@ function answer({ action, subject }: Question, identity: Identity, verdict: Verd
 function toJson({ header, payload, verdict, identity, grantsError, answers }: Report): object {
   return {
     signature: verdict.status,
-    ...(verdict.status === 'refused' ? { error: { code: verdict.error.code, message: verdict.error.message } } : {}),
-    ...(grantsError === undefined ? {} : { grantsError: grantsError.message }),
+    error: verdict.error && { code: verdict.error.code, message: verdict.error.message },
+    grantsError: grantsError?.message,
     header,
     payload,
     grants: identity.grants,
@@ -188,7 +182,7 @@ function describeVerdict(verdict: Verdict, algorithm: string, { stdout, env }: T
     case 'verified':
       return `${paint('verified', 'green', stdout, env)} (${algorithm})`
     case 'refused':
-      return `${paint('REFUSED', 'red', stdout, env)} (${verdict.error.message})`
+      return `${paint('REFUSED', 'red', stdout, env)} (${verdict.error?.message})`
     case 'not-verified':
       return `${paint('NOT VERIFIED', 'yellow', stdout, env)} (${algorithm}; use --jwt-secret-file, --jwt-public-key or --jwks): anyone may have written this`
   }

@@ -1,4 +1,6 @@
 import { encodeJson, isKey, WebMQError } from 'webmq-client/protocol'
+import { isObject } from '../base/is-object.js'
+import { reasonOf } from '../base/reason.js'
 import { claimDefect, type Grant, type Identity, parseGrants } from '../identity/index.js'
 import type { WordLimits } from '../ports/word-limits.js'
 import { HookRefusal } from './refusal.js'
@@ -49,7 +51,7 @@ function refusalIn(value: unknown): HookRefusal {
 }
 
 function asObject(value: unknown, where: string): Record<string, unknown> {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
+  if (isObject(value)) return value
   throw new NonsenseError(`${where} is not an object`)
 }
 
@@ -81,7 +83,7 @@ function grantsIn(grants: unknown, limits: WordLimits): readonly Grant[] {
   try {
     return parseGrants({ grants }, limits)
   } catch (cause) {
-    throw new NonsenseError(cause instanceof Error ? cause.message : String(cause), { cause })
+    throw new NonsenseError(reasonOf(cause), { cause })
   }
 }
 

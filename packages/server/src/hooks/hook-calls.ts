@@ -5,10 +5,18 @@ import { type Actor, isTrusted } from '../identity/actor.js'
 import type { Identity } from '../identity/index.js'
 import type { InboundMessage } from '../ports/broker.js'
 import type { WordLimits } from '../ports/word-limits.js'
+import { readAnswer } from './answers.js'
 import { Chain, type ChainContext, type HookOutcome, type Link } from './chain.js'
-import { HOOK_NAMES, type HookClient, type HookName, type Hooks } from './hooks.js'
-import { AskedDeliver, AskedPublish, type PublishChange } from './message-requests.js'
-import { AskedConnect, AskedListen, AskedPresence, type ConnectFacts, NoticedDisconnect } from './requests.js'
+import {
+  type DisconnectNotice,
+  HOOK_NAMES,
+  type HookClient,
+  type HookName,
+  type Hooks,
+  type ListenRequest,
+} from './hooks.js'
+import { Asked, AskedDeliver, AskedPublish, type PublishChange } from './message-requests.js'
+import { AskedConnect, AskedPresence, type ConnectFacts } from './requests.js'
 
 /** Hooks of one place: those of the process, or a webhook. */
 export interface HookSource {
@@ -51,7 +59,10 @@ export class HookCalls {
     const describe = ({ session, user }: HookClient) => ({ session, user })
     this.#chains = {
       connect: this.#chain('connect', { take: AskedConnect.take, describe }),
-      listen: this.#chain('listen', { take: AskedListen.take, describe }),
+      listen: this.#chain<ListenRequest>('listen', {
+        take: (_request, answer) => void readAnswer(answer, []),
+        describe,
+      }),
       publish: this.#chain('publish', { take: AskedPublish.take, keep: AskedPublish.keep, describe }),
       deliver: this.#chain('deliver', {
         take: AskedDeliver.take,
@@ -59,7 +70,7 @@ export class HookCalls {
         describe: ({ key }: AskedDeliver) => ({ key }),
       }),
       presence: this.#chain('presence', { take: AskedPresence.take, describe }),
-      disconnect: this.#chain<NoticedDisconnect>('disconnect', { take: () => undefined, describe }),
+      disconnect: this.#chain<DisconnectNotice>('disconnect', { take: () => undefined, describe }),
     } satisfies { readonly [Name in HookName]: unknown }
   }
 
@@ -110,7 +121,8 @@ export class HookCalls {
    * @throws {WebMQError} A refusal, or `E_HOOK_FAILED`.
    */
   listen(caller: Actor, op: 'listen' | 'history', pattern: string, isReplay: boolean): MaybePromise<void> {
-    return isTrusted(caller) ? undefined : this.#chains.listen?.ask(new AskedListen(caller, op, pattern, isReplay))
+    if (this.#chains.listen === undefined || isTrusted(caller)) return
+    return this.#chains.listen.ask(Object.assign(new Asked(caller), { op, pattern, isReplay }))
   }
 
   /**
@@ -164,7 +176,7 @@ export class HookCalls {
   /** Tells that a connection which had an identity has closed. Never throws; nobody waits. */
   disconnect(caller: Actor, code: number, reason: string, durationMs: number): void {
     try {
-      const told = this.#chains.disconnect?.ask(new NoticedDisconnect(caller, code, reason, durationMs))
+      const told = this.#chains.disconnect?.ask(Object.assign(new Asked(caller), { code, reason, durationMs }))
       // Its failure is logged.
       if (isPromise(told)) told.catch(() => undefined)
     } catch {

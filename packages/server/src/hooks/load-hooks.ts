@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { WebMQError } from 'webmq-client/protocol'
+import { invalidOption } from '../base/invalid-option.js'
+import { reasonOf } from '../base/reason.js'
 import { HOOK_NAMES, type Hooks } from './hooks.js'
 
 /**
@@ -13,12 +14,12 @@ export async function loadHooks(path: string): Promise<Hooks> {
   try {
     module = (await import(pathToFileURL(resolve(path)).href)) as Record<string, unknown>
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new WebMQError('E_OPTION_INVALID', { detail: `hooks: cannot load ${path} (${reason})`, cause })
+    const reason = reasonOf(cause)
+    throw invalidOption(`hooks: cannot load ${path} (${reason})`, cause)
   }
   const hooks = module.default ?? { ...module }
   const defect = hooksDefect(hooks)
-  if (defect !== undefined) throw new WebMQError('E_OPTION_INVALID', { detail: `hooks: ${path} ${defect}` })
+  if (defect !== undefined) throw invalidOption(`hooks: ${path} ${defect}`)
   return hooks as Hooks
 }
 

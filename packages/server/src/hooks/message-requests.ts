@@ -11,7 +11,7 @@ import type { DeliverRequest, HookClient, HookMessage, PublishRequest } from './
  * The client, as functions of the application see it. Classes that extend it keep in private fields the values that the server
  * reads back. A static method gives them away, so that no function can reach them.
  */
-export abstract class Asked implements HookClient {
+export class Asked implements HookClient {
   readonly #caller: Actor
 
   constructor(caller: Actor) {
@@ -48,12 +48,13 @@ export function parsed(text: string): unknown {
 /** The payload of a message that may be overwritten once the server has gone on. */
 class Borrowed {
   #bytes: Uint8Array
-  #isOwn: boolean
+  #isOwn = false
   isBinary: boolean
+  /** What a hook has put in its place. */
+  change: EncodedPayload | undefined
 
   constructor(bytes: Uint8Array, isBinary: boolean) {
     this.#bytes = bytes
-    this.#isOwn = false
     this.isBinary = isBinary
   }
 
@@ -70,10 +71,13 @@ class Borrowed {
     this.#isOwn = true
   }
 
-  replace({ payload, isBinary }: EncodedPayload): void {
-    this.#bytes = payload
+  /** @param answer `undefined`: it stays. */
+  replace(answer: unknown): void {
+    if (answer === undefined) return
+    this.change = payloadIn(answer)
+    this.#bytes = this.change.payload
     this.#isOwn = true
-    this.isBinary = isBinary
+    this.isBinary = this.change.isBinary
   }
 
   json(): unknown {
@@ -93,8 +97,7 @@ export class AskedPublish extends Asked implements PublishRequest, HookMessage {
   readonly isEphemeral: boolean
   #key: string
   readonly #message: Borrowed
-  #content: EncodedPayload | undefined
-  #isChanged = false
+  #hasOtherKey = false
 
   /** @param payload Borrowed until {@link AskedPublish.keep}. */
   constructor(caller: Actor, key: string, payload: Uint8Array, isBinary: boolean, isEphemeral: boolean) {
@@ -124,13 +127,9 @@ export class AskedPublish extends Asked implements PublishRequest, HookMessage {
     if (members === undefined) return
     if (members.key !== undefined) {
       request.#key = keyIn(members.key)
-      request.#isChanged = true
+      request.#hasOtherKey = true
     }
-    if (members.payload !== undefined) {
-      request.#content = payloadIn(members.payload)
-      request.#message.replace(request.#content)
-      request.#isChanged = true
-    }
+    request.#message.replace(members.payload)
   }
 
   static keep(request: AskedPublish): void {
@@ -139,7 +138,8 @@ export class AskedPublish extends Asked implements PublishRequest, HookMessage {
 
   /** `undefined` when the message is as it was. */
   static changeOf(request: AskedPublish): PublishChange | undefined {
-    return request.#isChanged ? { key: request.#key, content: request.#content } : undefined
+    const content = request.#message.change
+    return request.#hasOtherKey || content !== undefined ? { key: request.#key, content } : undefined
   }
 }
 
@@ -147,7 +147,6 @@ export class AskedPublish extends Asked implements PublishRequest, HookMessage {
 export class AskedDeliver implements DeliverRequest {
   readonly #message: InboundMessage
   readonly #payload: Borrowed
-  #change: EncodedPayload | undefined
   #isDropped = false
 
   constructor(message: InboundMessage) {
@@ -178,15 +177,13 @@ export class AskedDeliver implements DeliverRequest {
     const members = readAnswer(answer, ['drop', 'payload'])
     if (members === undefined) return
     if (members.drop === true) request.#isDropped = true
-    if (members.payload !== undefined) {
-      request.#change = payloadIn(members.payload)
-      request.#payload.replace(request.#change)
-    }
+    request.#payload.replace(members.payload)
   }
 
   /** The message to deliver; `undefined` for none. */
   static outcomeOf(request: AskedDeliver): InboundMessage | undefined {
     if (request.#isDropped) return undefined
-    return request.#change === undefined ? request.#message : { ...request.#message, ...request.#change }
+    const { change } = request.#payload
+    return change === undefined ? request.#message : { ...request.#message, ...change }
   }
 }

@@ -2,7 +2,7 @@ import type { Actor } from '../identity/actor.js'
 import type { Claims, Identity } from '../identity/index.js'
 import type { WordLimits } from '../ports/word-limits.js'
 import { identityIn, jsonIn, readAnswer } from './answers.js'
-import type { ConnectRequest, DisconnectNotice, ListenRequest, PresenceRequest } from './hooks.js'
+import type { ConnectRequest, PresenceRequest } from './hooks.js'
 import { Asked, parsed } from './message-requests.js'
 
 /** What hooks see of an upgrade request. */
@@ -66,24 +66,6 @@ export class AskedConnect extends Asked implements ConnectRequest {
   }
 }
 
-/** A listen, or a read of the history. */
-export class AskedListen extends Asked implements ListenRequest {
-  readonly op: 'listen' | 'history'
-  readonly pattern: string
-  readonly isReplay: boolean
-
-  constructor(caller: Actor, op: 'listen' | 'history', pattern: string, isReplay: boolean) {
-    super(caller)
-    this.op = op
-    this.pattern = pattern
-    this.isReplay = isReplay
-  }
-
-  static take(_request: AskedListen, answer: unknown): void {
-    readAnswer(answer, [])
-  }
-}
-
 /** A presence request. */
 export class AskedPresence extends Asked implements PresenceRequest {
   readonly op: 'enter' | 'get' | 'watch'
@@ -114,19 +96,5 @@ export class AskedPresence extends Asked implements PresenceRequest {
   /** JSON text of the member's data, if a hook has changed it. */
   static changeOf(request: AskedPresence): string | undefined {
     return request.#isChanged ? request.#data : undefined
-  }
-}
-
-/** The end of a connection. */
-export class NoticedDisconnect extends Asked implements DisconnectNotice {
-  readonly code: number
-  readonly reason: string
-  readonly durationMs: number
-
-  constructor(caller: Actor, code: number, reason: string, durationMs: number) {
-    super(caller)
-    this.code = code
-    this.reason = reason
-    this.durationMs = durationMs
   }
 }

@@ -1,12 +1,12 @@
 import type { Logger } from '../base/logger.js'
 import type { HookCalls } from '../hooks/index.js'
 import type { TokenVerifier } from '../identity/index.js'
+import { isLoopback } from '../identity/loopback.js'
 import type { TrustedProxies } from '../identity/trusted-proxies.js'
 import type { Health } from '../observing/health/readiness.js'
 import type { ResolvedOptions } from '../options/options.js'
 import { AdminPage } from './admin/page.js'
 import type { ListenLocally } from './admin/tail.js'
-import { AdminServer } from './admin-server.js'
 import { HttpApi } from './api/api.js'
 import type { ApiNode } from './api/node.js'
 import { Callers } from './caller.js'
@@ -18,9 +18,15 @@ import { Metrics } from './metrics.js'
 export interface ServerHttp {
   /** Everything that is no upgrade on the server's port. */
   readonly frontend: HttpFrontend
-  /** Present with `adminPort`. */
-  readonly admin: AdminServer | undefined
+  /**
+   * Present with `adminPort`: serves `/health`, `/ready`, `/metrics` and the whole HTTP API on a port of its own, with sockets
+   * and limits of its own, so that clients cannot keep probes out. Whoever reaches an address beyond loopback may read everything.
+   */
+  readonly admin: HttpFrontend | undefined
 }
+
+/** Few ask at the admin port, so it has few places. An operator may follow a pattern for long. */
+const ADMIN_LIMITS = { maxConnections: 128, reservedForLoopback: 16, maxPerAddress: 16, maxAgeMs: 3_600_000 }
 
 /** The server that HTTP speaks for. Functions are read at each request. */
 export interface HttpContext {
@@ -53,15 +59,18 @@ export function createHttp(context: HttpContext): ServerHttp {
     metrics: () => metrics.page(),
     logger,
   }
-  const { adminPort } = options
-  const admin =
-    adminPort === undefined
-      ? undefined
-      : new AdminServer(options, adminPort, {
-          ...probes,
-          api: { routes, scope: 'all' },
-          ...(options.apiKeys.length === 0 ? undefined : { admin: new AdminPage(callers, context.listen) }),
-        })
+  const { adminPort, adminHost } = options
+  const adminContext = {
+    ...probes,
+    get metricsAudience() {
+      return options.metrics === 'local' && !isLoopback(adminHost) ? 'all' : options.metrics
+    },
+    hasEndpoint: false,
+    api: { routes, scope: 'all' as const },
+    ...(options.apiKeys.length === 0 ? undefined : { admin: new AdminPage(callers, context.listen) }),
+    limits: ADMIN_LIMITS,
+  }
+  const admin = adminPort === undefined ? undefined : new HttpFrontend(adminContext)
   const frontend = new HttpFrontend({
     ...probes,
     get metricsAudience() {

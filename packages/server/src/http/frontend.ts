@@ -1,10 +1,13 @@
+import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { WebMQError } from 'webmq-client/protocol'
 import type { Logger } from '../base/logger.js'
 import { isLoopbackHost } from '../identity/this-machine.js'
 import { type Health, readinessOf } from '../observing/health/readiness.js'
 import type { MetricsAudience } from '../options/server-options.js'
+import type { TransportAddress } from '../ports/transport.js'
 import type { AdminPage } from './admin/page.js'
 import { type ApiScope, HttpApi } from './api/api.js'
 import { hasBody } from './body.js'
@@ -89,8 +92,28 @@ export class HttpFrontend {
     return this.#connections.stats()
   }
 
-  /** Closes all connections. */
+  /**
+   * Opens the admin port. The server's own port is that of the transport.
+   * @param port 0 for a free one.
+   * @throws {WebMQError} `E_ADDRESS_IN_USE`, `E_ADDRESS_UNAVAILABLE`.
+   */
+  async listen(port: number, host: string): Promise<TransportAddress> {
+    const { server } = this
+    try {
+      await once(server.listen(port, host), 'listening')
+    } catch (cause) {
+      const isTaken = cause instanceof Error && 'code' in cause && cause.code === 'EADDRINUSE'
+      const detail = `adminPort ${port} of ${host}`
+      throw new WebMQError(isTaken ? 'E_ADDRESS_IN_USE' : 'E_ADDRESS_UNAVAILABLE', { detail, cause })
+    }
+    server.on('error', (err) => this.#context.logger.error({ err }, 'the admin port failed'))
+    const { address, port: opened } = server.address() as AddressInfo
+    return { host: address, port: opened }
+  }
+
+  /** Closes all connections, and the port if it has one. */
   close(): void {
+    if (this.server.listening) this.server.close()
     this.#connections.close()
   }
 

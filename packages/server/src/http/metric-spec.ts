@@ -29,85 +29,68 @@ export interface MetricSpec {
   read(source: MetricsSource): readonly Sample[]
 }
 
-type NumberMember<Part> = { [Name in keyof Part]: Part[Name] extends number ? Name : never }[keyof Part]
+/** The value of a metric: one, or one for each value of its label. `undefined`: the metric is absent. */
+type Reading = Single | Readonly<Partial<Record<string, Single>>> | undefined
+type Single = number | HistogramStats
+
+type Readable<Part> = { [Name in keyof Part]-?: Part[Name] extends Reading ? Name : never }[keyof Part]
+
+/** The help, the member that holds the value or a function that reads it, and all values of the label if it may lack some. */
+type MetricRow<Part> = readonly [
+  help: string,
+  value: Readable<Part> | ((part: Part) => Reading),
+  values?: readonly string[],
+]
 
 /**
- * Metrics without labels, of one part of the stats: counters, whose names end with `_total`, and gauges. They are absent while
- * the part is.
- * @param rows The help of each name, and the member that holds its value, or a function that reads it.
+ * Metrics of one part of the stats. They are absent while the part is.
+ * @param rows By name; `name{label}` has one label.
+ * @param type Default: a counter, if the name ends with `_total`, otherwise a gauge.
  */
 export function metricsOf<Part extends object>(
   partOf: (stats: ServerStats) => Part | undefined,
-  rows: Readonly<Record<string, readonly [help: string, value: NumberMember<Part> | ((part: Part) => number)]>>,
+  rows: Readonly<Record<string, MetricRow<Part>>>,
+  type?: 'histogram',
 ): readonly MetricSpec[] {
-  return Object.entries(rows).map(([name, [help, value]]) => ({
-    name,
-    type: name.endsWith('_total') ? 'counter' : 'gauge',
-    help,
-    labels: [],
-    read: ({ stats }) => {
-      const part = partOf(stats)
-      if (part === undefined) return []
-      return [{ value: typeof value === 'function' ? value(part) : (part[value] as number) }]
-    },
-  }))
+  return Object.entries(rows).map(([key, [help, value, values = []]]) => {
+    const [name = '', label] = key.split(/[{}]/)
+    return {
+      name,
+      type: type ?? (name.endsWith('_total') ? 'counter' : 'gauge'),
+      help,
+      labels: label === undefined ? [] : [label],
+      values,
+      read: ({ stats }) => {
+        const part = partOf(stats)
+        if (part === undefined) return []
+        return samplesOf(typeof value === 'function' ? value(part) : (part[value] as Reading), label, values)
+      },
+    }
+  })
 }
 
-/**
- * Counters with one label.
- * @param values All values of the label; absent: `read` returns all of them.
- */
-export function labelled(
-  name: string,
-  help: string,
-  label: string,
-  read: (stats: ServerStats) => Readonly<Partial<Record<string, number>>>,
-  values: readonly string[] = [],
-): MetricSpec {
+function samplesOf(reading: Reading, label: string | undefined, values: readonly string[]): readonly Sample[] {
+  if (reading === undefined) return []
+  if (label === undefined) return singleSamples(reading as Single, {})
   const zeros = Object.fromEntries(values.map((value) => [value, 0]))
-  const samples = (stats: ServerStats) =>
-    Object.entries({ ...zeros, ...read(stats) }).map(([key, value = 0]) => ({ labels: { [label]: key }, value }))
-  return { name, type: 'counter', help, labels: [label], values, read: ({ stats }) => samples(stats) }
+  const singles = Object.entries<Single | undefined>({ ...zeros, ...(reading as object) })
+  return singles.flatMap(([value, single = 0]) => singleSamples(single, { [label]: value }))
 }
 
-/** A histogram of durations for each value of a label, or one without a label. */
-export function histogram(
-  name: string,
-  help: string,
-  read: (stats: ServerStats) => HistogramStats | Readonly<Record<string, HistogramStats>>,
-  label?: string,
-  values: readonly string[] = [],
-): MetricSpec {
-  const samples = (stats: ServerStats) => {
-    const shown = read(stats)
-    return isHistogram(shown)
-      ? histogramSamples(shown, {})
-      : Object.entries(shown).flatMap(([value, one]) => histogramSamples(one, { [label ?? 'name']: value }))
-  }
-  return {
-    name,
-    type: 'histogram',
-    help,
-    labels: label === undefined ? [] : [label],
-    values,
-    read: ({ stats }) => samples(stats),
-  }
-}
-
-function isHistogram(stats: HistogramStats | Readonly<Record<string, HistogramStats>>): stats is HistogramStats {
-  return Array.isArray(stats.cumulativeCounts)
-}
-
-function histogramSamples(
-  { cumulativeCounts, count, sumSeconds }: HistogramStats,
-  labels: Readonly<Record<string, string>>,
-): Sample[] {
+function singleSamples(single: Single, labels: Readonly<Record<string, string>>): readonly Sample[] {
+  if (typeof single === 'number') return [{ labels, value: single }]
+  const { cumulativeCounts, count, sumSeconds } = single
   const buckets = cumulativeCounts.map((value, index) => ({
     labels: { ...labels, le: String(DURATION_BOUNDS[index] ?? '+Inf') },
     value,
     suffix: '_bucket',
   }))
   return [...buckets, { labels, value: sumSeconds, suffix: '_sum' }, { labels, value: count, suffix: '_count' }]
+}
+
+/** 1 for one of the names, 0 for the others. */
+export function flagged(names: readonly string[], one: string): Readonly<Record<string, number>> {
+  return Object.fromEntries(names.map((name) => [name, name === one ? 1 : 0]))
 }
 
 /** The names of a record; a missing one does not compile. */

@@ -2,7 +2,7 @@ import type { GapReason } from 'webmq-client/protocol'
 import type { WebhookStats } from '../hooks/index.js'
 import { CLOSE_CODES, ERROR_CODES, HOOK_NAMES } from '../observing/measuring/measurements.js'
 import type { BrokerStatus } from '../ports/broker.js'
-import { histogram, labelled, type MetricSpec, metricsOf, namesOf } from './metric-spec.js'
+import { flagged, type MetricSpec, metricsOf, namesOf } from './metric-spec.js'
 import type { HttpDropReason } from './stats.js'
 
 const BREAKER_STATES: readonly WebhookStats['breaker'][] = ['closed', 'open', 'half-open']
@@ -40,61 +40,56 @@ export const METRICS: readonly MetricSpec[] = [
       'Protocol messages received from clients: publishes, listens and all others.',
       'receivedCount',
     ],
+    'webmq_refused_total{code}': [
+      'Protocol messages and requests of the HTTP API that were answered with an error, by error code.',
+      'refusedCounts',
+      ERROR_CODES,
+    ],
+    'webmq_refused_upgrades_total{code}': [
+      'Upgrades that were refused, by error code.',
+      'refusedUpgradeCounts',
+      ERROR_CODES,
+    ],
+    'webmq_token_failures_total{reason}': [
+      'Tokens that were refused, by reason; missing: none came in time.',
+      'tokenFailureCounts',
+    ],
+    'webmq_closes_total{code}': [
+      'Closed connections, by close code; 1006: without a close frame.',
+      'closeCounts',
+      CLOSE_CODES,
+    ],
+    'webmq_resumes_total{outcome}': [
+      'Listens that asked for what they missed, by outcome: recovered, gap, sent-on (to another node).',
+      'resumeCounts',
+    ],
+    webmq_routed_total: ['Messages with a listener on this node, each counted once.', 'routedCount'],
+    webmq_local_dropped_total: ['Messages dropped because in-process handlers were too slow.', 'localDroppedCount'],
+    'webmq_gaps_total{reason}': ['Gaps reported to listeners, one per pattern, by reason.', 'gapCounts', GAP_REASONS],
+    'webmq_broker_refused_messages_total{reason}': [
+      'Messages from the broker that no listener got, by reason: malformed, too-large (above maxPayloadBytes), failed.',
+      'refusedMessageCounts',
+    ],
   }),
-  labelled(
-    'webmq_refused_total',
-    'Protocol messages and requests of the HTTP API that were answered with an error, by error code.',
-    'code',
-    ({ refusedCounts }) => refusedCounts,
-    ERROR_CODES,
-  ),
-  labelled(
-    'webmq_refused_upgrades_total',
-    'Upgrades that were refused, by error code.',
-    'code',
-    ({ refusedUpgradeCounts }) => refusedUpgradeCounts,
-    ERROR_CODES,
-  ),
-  labelled(
-    'webmq_token_failures_total',
-    'Tokens that were refused, by reason; missing: none came in time.',
-    'reason',
-    ({ tokenFailureCounts }) => tokenFailureCounts,
-  ),
-  labelled(
-    'webmq_closes_total',
-    'Closed connections, by close code; 1006: without a close frame.',
-    'code',
-    ({ closeCounts }) => closeCounts,
-    CLOSE_CODES,
-  ),
-  labelled(
-    'webmq_resumes_total',
-    'Listens that asked for what they missed, by outcome: recovered, gap, sent-on (to another node).',
-    'outcome',
-    ({ resumeCounts }) => resumeCounts,
-  ),
-  histogram(
-    'webmq_publish_duration_seconds',
-    'From the receipt of a publish until the broker accepted it; above 10,000 per second one of 256 stands for all.',
-    ({ timings }) => timings.publish,
-  ),
-  histogram(
-    'webmq_broker_publish_duration_seconds',
-    'The part of it that the broker took: its round trip.',
-    ({ timings }) => timings.broker,
-  ),
-  histogram(
-    'webmq_delivery_lag_seconds',
-    'From a publish on this node until it was passed to the listeners of this node; one message at a time is followed.',
-    ({ timings }) => timings.lag,
-  ),
-  histogram(
-    'webmq_hook_duration_seconds',
-    'Time that hooks took, by hook; a webhook takes the time of its request.',
-    ({ timings }) => timings.hooks,
-    'hook',
-    HOOK_NAMES,
+  ...metricsOf(
+    ({ timings }) => timings,
+    {
+      webmq_publish_duration_seconds: [
+        'From the receipt of a publish until the broker accepted it; above 10,000 per second one of 256 stands for all.',
+        'publish',
+      ],
+      webmq_broker_publish_duration_seconds: ['The part of it that the broker took: its round trip.', 'broker'],
+      webmq_delivery_lag_seconds: [
+        'From a publish on this node until it was passed to the listeners of this node; one message at a time is followed.',
+        'lag',
+      ],
+      'webmq_hook_duration_seconds{hook}': [
+        'Time that hooks took, by hook; a webhook takes the time of its request.',
+        'hooks',
+        HOOK_NAMES,
+      ],
+    },
+    'histogram',
   ),
   ...metricsOf(({ work }) => work, {
     webmq_paused_connections: [
@@ -107,26 +102,11 @@ export const METRICS: readonly MetricSpec[] = [
     ],
     webmq_backlog_bytes: ['Memory of messages that wait for the turn of their connection.', 'backlogBytes'],
   }),
-  ...metricsOf((stats) => stats, {
-    webmq_routed_total: ['Messages with a listener on this node, each counted once.', 'routedCount'],
-    webmq_local_dropped_total: ['Messages dropped because in-process handlers were too slow.', 'localDroppedCount'],
-  }),
-  labelled(
-    'webmq_gaps_total',
-    'Gaps reported to listeners, one per pattern, by reason.',
-    'reason',
-    ({ gapCounts }) => gapCounts,
-    GAP_REASONS,
-  ),
-  {
-    name: 'webmq_broker_status',
-    type: 'gauge',
-    help: '1 for the status of the broker, 0 for the others: up, blocked (accepts no messages at present), down.',
-    labels: ['status'],
-    read: ({ stats }) =>
-      STATUSES.map((status) => ({ labels: { status }, value: stats.broker.status === status ? 1 : 0 })),
-  },
   ...metricsOf(({ broker }) => broker, {
+    'webmq_broker_status{status}': [
+      '1 for the status of the broker, 0 for the others: up, blocked (accepts no messages at present), down.',
+      ({ status }) => flagged(STATUSES, status),
+    ],
     webmq_broker_accepted_total: ['Messages of this node that the broker has accepted.', 'acceptedCount'],
     webmq_broker_rejected_total: ['Publishes that the broker refused or that were abandoned.', 'rejectedCount'],
     webmq_broker_received_total: [
@@ -137,14 +117,6 @@ export const METRICS: readonly MetricSpec[] = [
       'Messages that the broker sent to this node without a listener, or twice.',
       'surplusCount',
     ],
-  }),
-  labelled(
-    'webmq_broker_refused_messages_total',
-    'Messages from the broker that no listener got, by reason: malformed, too-large (above maxPayloadBytes), failed.',
-    'reason',
-    ({ refusedMessageCounts }) => refusedMessageCounts,
-  ),
-  ...metricsOf(({ broker }) => broker, {
     webmq_broker_lost_total: ['Lost connections to the broker.', 'lostCount'],
     webmq_broker_behind_total: [
       'Replays refused because this node had not read the log that far; the clients went to other nodes.',
@@ -157,6 +129,10 @@ export const METRICS: readonly MetricSpec[] = [
     webmq_broker_last_away_seconds: ['Duration of the last broker outage.', ({ lastAwayMs }) => lastAwayMs / 1_000],
     webmq_broker_pending_messages: ['Publishes that wait for the broker.', 'pendingCount'],
     webmq_broker_pending_bytes: ['Bytes of publishes that wait for the broker.', 'pendingBytes'],
+    webmq_retained_dropped_total: [
+      'Messages of the log that were not retained, because other programs published far more keys or bytes than the limits.',
+      ({ retained }) => retained?.droppedCount ?? 0,
+    ],
   }),
   ...metricsOf(({ broker }) => broker.log, {
     webmq_log_messages: ["Messages in this node's copy of the log.", 'messageCount'],
@@ -175,12 +151,6 @@ export const METRICS: readonly MetricSpec[] = [
     webmq_retained_bytes: [
       'Bytes of these keys and their payloads; `retainMaxKeys` and `retainMaxBytes` limit both.',
       'byteCount',
-    ],
-  }),
-  ...metricsOf(({ broker }) => broker, {
-    webmq_retained_dropped_total: [
-      'Messages of the log that were not retained, because other programs published far more keys or bytes than the limits.',
-      ({ retained }) => retained?.droppedCount ?? 0,
     ],
   }),
   ...metricsOf(({ presence }) => presence, {
@@ -260,17 +230,11 @@ export const METRICS: readonly MetricSpec[] = [
         Object.entries(counts).map(([outcome, value]) => ({ labels: { hook, outcome }, value })),
       ),
   },
-  {
-    name: 'webmq_webhook_breaker',
-    type: 'gauge',
-    help: '1 for the status of the webhook, 0 for the others: closed (it is asked), open (it fails, and is not asked), half-open; absent without a webhook.',
-    labels: ['status'],
-    read: ({ stats: { webhook } }) =>
-      webhook === undefined
-        ? []
-        : BREAKER_STATES.map((status) => ({ labels: { status }, value: webhook.breaker === status ? 1 : 0 })),
-  },
   ...metricsOf(({ webhook }) => webhook, {
+    'webmq_webhook_breaker{status}': [
+      '1 for the status of the webhook, 0 for the others: closed (it is asked), open (it fails, and is not asked), half-open; absent without a webhook.',
+      ({ breaker }) => flagged(BREAKER_STATES, breaker),
+    ],
     webmq_webhook_breaker_opened_total: [
       'How often the webhook failed so much that it was not asked any more.',
       'openCount',
@@ -286,19 +250,15 @@ export const METRICS: readonly MetricSpec[] = [
     ],
     webmq_webhook_waiting: ['Notices that wait for the webhook.', 'waitingCount'],
   }),
-  labelled(
-    'webmq_connection_limit_total',
-    'Connections refused because their address or their user has too many, by reason.',
-    'reason',
-    ({ connectionLimitCounts }) => connectionLimitCounts,
-  ),
-  labelled(
-    'webmq_publish_rate_limit_total',
-    'Publishes refused because their connection, or their user, publishes too fast.',
-    'reason',
-    ({ publishRateCounts }) => publishRateCounts,
-  ),
   ...metricsOf((stats) => stats, {
+    'webmq_connection_limit_total{reason}': [
+      'Connections refused because their address or their user has too many, by reason.',
+      'connectionLimitCounts',
+    ],
+    'webmq_publish_rate_limit_total{reason}': [
+      'Publishes refused because their connection, or their user, publishes too fast.',
+      'publishRateCounts',
+    ],
     webmq_forwarded_malformed_total: [
       'Headers `X-Forwarded-For` of trusted proxies that were ignored because they were malformed.',
       'malformedForwardedCount',
@@ -306,38 +266,26 @@ export const METRICS: readonly MetricSpec[] = [
   }),
   ...metricsOf(({ http }) => http, {
     webmq_http_connections: ['Open plain HTTP connections on the public port.', 'connectionCount'],
+    'webmq_http_dropped_total{reason}': [
+      'Plain HTTP connections that were ended: evicted, timeout, pipelining; or refused: full.',
+      'droppedCounts',
+      HTTP_DROP_REASONS,
+    ],
   }),
-  labelled(
-    'webmq_http_dropped_total',
-    'Plain HTTP connections that were ended: evicted, timeout, pipelining; or refused: full.',
-    'reason',
-    ({ http }) => http.droppedCounts,
-    HTTP_DROP_REASONS,
-  ),
-  {
-    name: 'webmq_tls_certificate_expiration_timestamp_seconds',
-    type: 'gauge',
-    help: 'When the first TLS certificate expires, in seconds since 1970; absent without TLS.',
-    labels: [],
-    read: ({ stats }) => (stats.tls === undefined ? [] : [{ value: stats.tls.firstExpiryMs / 1_000 }]),
-  },
-  labelled(
-    'webmq_tls_reloads_total',
-    'Changes of the certificate files, by status: used, or failed (the old certificate stays).',
-    'status',
-    ({ tls }) => (tls === undefined ? {} : { used: tls.reloadCount, failed: tls.failedReloadCount }),
-  ),
-  {
-    name: 'webmq_audit_lines_total',
-    type: 'counter',
-    help: 'Lines of the audit log, by outcome: written, or dropped because the disk was too slow or full; absent without it.',
-    labels: ['outcome'],
-    read: ({ stats: { audit } }) =>
-      audit === undefined
-        ? []
-        : [
-            { labels: { outcome: 'written' }, value: audit.writtenCount },
-            { labels: { outcome: 'dropped' }, value: audit.droppedCount },
-          ],
-  },
+  ...metricsOf(({ tls }) => tls, {
+    webmq_tls_certificate_expiration_timestamp_seconds: [
+      'When the first TLS certificate expires, in seconds since 1970; absent without TLS.',
+      ({ firstExpiryMs }) => firstExpiryMs / 1_000,
+    ],
+    'webmq_tls_reloads_total{status}': [
+      'Changes of the certificate files, by status: used, or failed (the old certificate stays).',
+      ({ reloadCount, failedReloadCount }) => ({ used: reloadCount, failed: failedReloadCount }),
+    ],
+  }),
+  ...metricsOf(({ audit }) => audit, {
+    'webmq_audit_lines_total{outcome}': [
+      'Lines of the audit log, by outcome: written, or dropped because the disk was too slow or full; absent without it.',
+      ({ writtenCount, droppedCount }) => ({ written: writtenCount, dropped: droppedCount }),
+    ],
+  }),
 ]

@@ -1,7 +1,6 @@
 import type { ErrorCode, GapReason } from 'webmq-client/protocol'
 import type { HookCounts, WebhookStats } from '../hooks/index.js'
 import type { CertificateStats } from '../identity/certificates/store.js'
-import type { ClusterStats } from '../identity/operators/index.js'
 import type { TokenFailure } from '../identity/token-failures.js'
 import type { MeasurementStats } from '../observing/measuring/measurements.js'
 import type { BrokerStatus, RefusalReason } from '../ports/broker.js'
@@ -10,6 +9,7 @@ import type { TransportStats } from '../ports/transport.js'
 import type { WorkStats } from '../ports/work-meter.js'
 import type { PresenceStats } from '../presence/index.js'
 import type { QueueGroupStats } from '../queue-groups/index.js'
+import type { ClusterStats } from './operators/index.js'
 
 /** Counters of a node's broker, its status and its downtime. */
 export interface ServerBrokerStats extends BrokerStats {

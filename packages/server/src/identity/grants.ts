@@ -1,4 +1,6 @@
 import { contains, matches, validatePattern, WebMQError } from 'webmq-client/protocol'
+import { isObject } from '../base/is-object.js'
+import { reasonOf } from '../base/reason.js'
 import { patternWordsDefect, type WordLimits } from '../ports/word-limits.js'
 import { ACTIONS, type Action, ANONYMOUS, type Grant, type Identity } from './identity.js'
 
@@ -134,7 +136,7 @@ function parsePattern(value: unknown, where: string, limits: WordLimits): string
   try {
     validatePattern(value)
   } catch (cause) {
-    throw malformed(`${where}: ${cause instanceof Error ? cause.message : String(cause)}`, cause)
+    throw malformed(`${where}: ${reasonOf(cause)}`, cause)
   }
   const defect = patternWordsDefect(value, limits)
   if (defect !== undefined) throw malformed(`${where}: ${defect}`)
@@ -148,8 +150,8 @@ function parseAction(value: unknown, where: string): Action {
 }
 
 function asObject(value: unknown, where: string): Record<string, unknown> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw malformed(`${where} is not an object`)
-  return value as Record<string, unknown>
+  if (!isObject(value)) throw malformed(`${where} is not an object`)
+  return value
 }
 
 function asArray(value: unknown, where: string): readonly unknown[] {

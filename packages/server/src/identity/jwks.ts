@@ -8,6 +8,7 @@ import {
   type JWSHeaderParameters,
 } from 'jose'
 import { WebMQError } from 'webmq-client/protocol'
+import { limitedBytes } from '../base/limited-bytes.js'
 import { limitedSignal } from '../base/limited-signal.js'
 import type { Logger } from '../base/logger.js'
 
@@ -151,20 +152,10 @@ export class RemoteJwks {
     const { signal, release } = limitedSignal(this.#closing.signal, FETCH_TIMEOUT_MS)
     try {
       const response = await fetch(url, { headers, redirect, signal })
-      return new Response(await limitedText(response), { status: response.status })
+      const bytes = await limitedBytes(response.body ?? [], MAX_SET_BYTES)
+      return new Response(bytes.toString(), { status: response.status })
     } finally {
       release()
     }
   }
-}
-
-async function limitedText(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let sizeBytes = 0
-  for await (const chunk of response.body ?? []) {
-    sizeBytes += chunk.byteLength
-    if (sizeBytes > MAX_SET_BYTES) throw new Error(`the answer has more than ${MAX_SET_BYTES} bytes`)
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString('utf8')
 }

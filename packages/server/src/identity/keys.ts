@@ -1,6 +1,6 @@
 import { createPublicKey, type KeyObject, webcrypto } from 'node:crypto'
-import type { CryptoKey, JWTVerifyGetKey } from 'jose'
-import { WebMQError } from 'webmq-client/protocol'
+import { type CryptoKey, errors, type JWTVerifyGetKey } from 'jose'
+import { invalidOption } from '../base/invalid-option.js'
 import { algorithmsOf, HMAC_ALGORITHMS, PUBLIC_KEY_ALGORITHMS } from './algorithms.js'
 import type { JwtOptions } from './token-verifier.js'
 
@@ -20,32 +20,32 @@ export type KeyRing = ReadonlyMap<string, readonly JWTVerifyGetKey[]>
  * @throws {WebMQError} `E_OPTION_INVALID` when a key cannot be read, there is none, or an algorithm fits none.
  */
 export function createKeyRing(jwt: JwtOptions, keySet: JWTVerifyGetKey | undefined): KeyRing {
-  const keys: VerifyingKey[] = secretsOf(jwt).map((secret) => ({
-    algorithms: HMAC_ALGORITHMS,
-    find: secretKey(Buffer.from(secret)),
-  }))
-  for (const pem of publicKeysOf(jwt)) {
-    const key = parsePublicKey(pem)
-    keys.push({ algorithms: algorithmsOf(key), find: () => key })
-  }
-  if (keySet !== undefined) keys.push({ algorithms: PUBLIC_KEY_ALGORITHMS, find: keySet })
-  if (keys.length === 0) throw invalid('jwt: needs a secret, a publicKey or a jwksUrl')
+  const keys = keysOf(jwt, keySet)
+  if (keys.length === 0) throw invalidOption('jwt: needs a secret, a publicKey or a jwksUrl')
   return new Map(
-    allowedAlgorithms(jwt).map((algorithm) => [
+    allowedAlgorithms(jwt, keys).map((algorithm) => [
       algorithm,
       keys.filter(({ algorithms }) => algorithms.includes(algorithm)).map(({ find }) => find),
     ]),
   )
 }
 
+function keysOf(jwt: JwtOptions, keySet: JWTVerifyGetKey | undefined): readonly VerifyingKey[] {
+  const keys: VerifyingKey[] = secretsOf(jwt).map((secret) => ({
+    algorithms: HMAC_ALGORITHMS,
+    find: secretKey(Buffer.from(secret)),
+  }))
+  for (const pem of jwt.publicKey === undefined ? [] : [jwt.publicKey].flat()) {
+    const key = parsePublicKey(pem)
+    keys.push({ algorithms: algorithmsOf(key), find: () => key })
+  }
+  if (keySet !== undefined) keys.push({ algorithms: PUBLIC_KEY_ALGORITHMS, find: keySet })
+  return keys
+}
+
 /** The shared secrets, one or several. */
 export function secretsOf({ secret }: JwtOptions): readonly string[] {
   return secret === undefined ? [] : [secret].flat()
-}
-
-/** The public keys, one or several. */
-function publicKeysOf({ publicKey }: JwtOptions): readonly string[] {
-  return publicKey === undefined ? [] : [publicKey].flat()
 }
 
 /** WebCrypto wants a key per hash. Given the bytes, jose would import them for each token: twice the cost of a token. */
@@ -67,40 +67,38 @@ function secretKey(secret: Uint8Array): JWTVerifyGetKey {
  *
  * @throws {WebMQError} `E_OPTION_INVALID` when a key cannot be read, or when an algorithm fits none.
  */
-export function allowedAlgorithms(jwt: JwtOptions): readonly string[] {
-  const possible = possibleAlgorithms(jwt)
+export function allowedAlgorithms(
+  jwt: JwtOptions,
+  keys = keysOf(jwt, jwt.jwksUrl === undefined ? undefined : noKey),
+): readonly string[] {
+  const possible = [...new Set(keys.flatMap(({ algorithms }) => algorithms))]
   const wanted = jwt.algorithms ?? []
   if (wanted.length === 0) return possible
   const unfit = wanted.find((algorithm) => !possible.includes(algorithm))
   if (unfit === undefined) return wanted
-  throw invalid(`jwt.algorithms: ${unfit} fits no key; the keys allow ${possible.join(', ')}`)
+  throw invalidOption(`jwt.algorithms: ${unfit} fits no key; the keys allow ${possible.join(', ')}`)
 }
 
-function possibleAlgorithms(jwt: JwtOptions): readonly string[] {
-  const algorithms = new Set<string>(secretsOf(jwt).length > 0 ? HMAC_ALGORITHMS : [])
-  for (const pem of publicKeysOf(jwt))
-    for (const algorithm of algorithmsOf(parsePublicKey(pem))) algorithms.add(algorithm)
-  if (jwt.jwksUrl !== undefined) for (const algorithm of PUBLIC_KEY_ALGORITHMS) algorithms.add(algorithm)
-  return [...algorithms]
+/** Stands for a key set of which only the algorithms matter. */
+function noKey(): never {
+  throw new errors.JWKSNoMatchingKey()
 }
 
 function parsePublicKey(pem: string): KeyObject {
   if (pem.includes('PRIVATE KEY-----')) {
-    throw invalid('jwt.publicKey: this is a private key; the server needs only the public key (openssl pkey -pubout)')
+    throw invalidOption(
+      'jwt.publicKey: this is a private key; the server needs only the public key (openssl pkey -pubout)',
+    )
   }
   const key = readPublicKey(pem)
   if (algorithmsOf(key).length > 0) return key
-  throw invalid('jwt.publicKey: not an RSA, P-256, P-384, P-521 or Ed25519 key')
+  throw invalidOption('jwt.publicKey: not an RSA, P-256, P-384, P-521 or Ed25519 key')
 }
 
 function readPublicKey(pem: string): KeyObject {
   try {
     return createPublicKey(pem)
   } catch (cause) {
-    throw new WebMQError('E_OPTION_INVALID', { detail: 'jwt.publicKey: not a public key in PEM format', cause })
+    throw invalidOption('jwt.publicKey: not a public key in PEM format', cause)
   }
-}
-
-function invalid(detail: string): WebMQError {
-  return new WebMQError('E_OPTION_INVALID', { detail })
 }

@@ -34,5 +34,5 @@ it.each([
 })
 
 it.each(Object.entries(OVERRIDABLE_LIMITS))('%s is an option with the same range', (name, range) => {
-  expect(OPTIONS.find((option) => option.name === name)).toMatchObject(range)
+  expect(OPTIONS.find((option) => option.name === name)).toMatchObject({ range })
 })

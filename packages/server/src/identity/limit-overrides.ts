@@ -1,14 +1,15 @@
 import { WebMQError } from 'webmq-client/protocol'
+import { isObject } from '../base/is-object.js'
 
-/** Limits that a token may set for its user, lower or higher than the options say; named as those. */
+/** Limits that a token may set for its user, lower or higher than the options say; named as those, with the same range. */
 export const OVERRIDABLE_LIMITS = {
-  maxListensPerConnection: { min: 0, max: 1_000_000 },
-  maxListensPerUser: { min: 0, max: 10_000_000 },
-  maxConnectionsPerUser: { min: 1, max: 10_000_000 },
-  maxPublishesPerSecond: { min: 1, max: 1_000_000_000 },
-  maxPublishBytesPerSecond: { min: 1, max: 1_000_000_000_000 },
-  maxPublishesPerSecondPerUser: { min: 1, max: 1_000_000_000 },
-  maxPublishBytesPerSecondPerUser: { min: 1, max: 1_000_000_000_000 },
+  maxListensPerConnection: [0, 1_000_000],
+  maxListensPerUser: [0, 10_000_000],
+  maxConnectionsPerUser: [1, 10_000_000],
+  maxPublishesPerSecond: [1, 1_000_000_000],
+  maxPublishBytesPerSecond: [1, 1_000_000_000_000],
+  maxPublishesPerSecondPerUser: [1, 1_000_000_000],
+  maxPublishBytesPerSecondPerUser: [1, 1_000_000_000_000],
 } as const
 
 /** Names of {@link OVERRIDABLE_LIMITS}. */
@@ -23,14 +24,14 @@ export type LimitOverrides = { readonly [Name in LimitName]?: number }
  *   misspelt would be none.
  */
 export function parseLimitOverrides(webmqClaim: unknown): LimitOverrides | undefined {
-  const claim =
-    typeof webmqClaim === 'object' && webmqClaim !== null ? (webmqClaim as { limits?: unknown }).limits : undefined
+  const claim = isObject(webmqClaim) ? webmqClaim.limits : undefined
   if (claim === undefined) return undefined
-  if (typeof claim !== 'object' || claim === null || Array.isArray(claim)) throw malformed('webmq.limits', 'an object')
+  if (!isObject(claim)) throw malformed('webmq.limits', 'an object')
   const overrides: { [Name in LimitName]?: number } = {}
   for (const [name, value] of Object.entries(claim)) {
-    if (!isLimitName(name)) throw malformed('webmq.limits', `an object with names of ${names()} alone`)
-    const { min, max } = OVERRIDABLE_LIMITS[name]
+    if (!isLimitName(name))
+      throw malformed('webmq.limits', `an object with names of ${Object.keys(OVERRIDABLE_LIMITS).join(', ')} alone`)
+    const [min, max] = OVERRIDABLE_LIMITS[name]
     if (typeof value !== 'number' || !Number.isInteger(value) || value < min || value > max) {
       throw malformed(`webmq.limits.${name}`, `a whole number from ${min} to ${max}`)
     }
@@ -41,10 +42,6 @@ export function parseLimitOverrides(webmqClaim: unknown): LimitOverrides | undef
 
 function isLimitName(name: string): name is LimitName {
   return Object.hasOwn(OVERRIDABLE_LIMITS, name)
-}
-
-function names(): string {
-  return Object.keys(OVERRIDABLE_LIMITS).join(', ')
 }
 
 function malformed(where: string, allowed: string): WebMQError {

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto'
 import type { JWTPayload } from 'jose'
+import { isObject } from '../base/is-object.js'
 import { allowedAlgorithms, secretsOf } from './keys.js'
 import type { JwtOptions } from './token-verifier.js'
 
@@ -95,9 +96,7 @@ function objectIn(part: string): Record<string, unknown> | undefined {
   if (!isUtf8(bytes)) return undefined
   try {
     const value: unknown = JSON.parse(bytes.toString())
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : undefined
+    return isObject(value) ? value : undefined
   } catch {
     // jose says what is wrong with it.
     return undefined

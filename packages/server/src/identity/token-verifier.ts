@@ -1,5 +1,6 @@
 import { errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from 'jose'
 import { WebMQError } from 'webmq-client/protocol'
+import { defined } from '../base/defined.js'
 import type { Logger } from '../base/logger.js'
 import type { WordLimits } from '../ports/word-limits.js'
 import { claimDefect } from './claim-text.js'
@@ -85,8 +86,7 @@ export function createTokenVerifier(jwt: JwtOptions, options: TokenVerifierOptio
   const rules: JWTVerifyOptions = {
     algorithms,
     clockTolerance: clockToleranceS,
-    ...(issuer === undefined ? {} : { issuer }),
-    ...(audience === undefined ? {} : { audience }),
+    ...defined({ issuer, audience }),
   }
   const plainTokens = new PlainTokens(jwt, { issuer, audience, clockToleranceS })
   const verified = new VerifiedTokens()

@@ -1,5 +1,6 @@
-import type { PresenceMember } from 'webmq-client/protocol'
+import { isErrorCode, type PresenceMember, WebMQError } from 'webmq-client/protocol'
 import { andThen, type MaybePromise } from '../base/maybe-promise.js'
+import { parseJson } from '../base/parse-json.js'
 import type { ApiNode } from '../http/api/node.js'
 import { type Actor, isTrusted } from '../identity/actor.js'
 import type { Accepted } from '../ports/broker.js'
@@ -7,14 +8,17 @@ import { formatPosition } from '../ports/position.js'
 import { assertKeyWords } from '../ports/word-limits.js'
 import { type AuthorLimits, RequestAuthor } from '../publishing/author.js'
 import type { BatchMessage, PublishOptions, PublishResult } from '../publishing/publish-options.js'
-import type { SlotName } from '../queue-groups/index.js'
+import { LocalMember, type SlotName } from '../queue-groups/index.js'
 import type { LocalHandler } from '../routing/in-process/listeners.js'
 import { type HistoryQuery, type HistoryResult, readHistory } from '../routing/in-process/read-history.js'
 import type { LocalListenOptions } from '../routing/in-process/subscription.js'
+import { MAX_WITHIN_MS } from '../session/handlers/request.js'
 import type { Rooms } from './assemble.js'
-import { joinLocally, type LocalGroupsContext, requestLocally } from './local-groups.js'
 import type { ServerNodeParts } from './parts.js'
 import { ProcessDraft } from './process-draft.js'
+
+/** Time for a reply, unless the caller says another. */
+const DEFAULT_TIMEOUT_MS = 10_000
 
 /** What programs in the process, and the HTTP API, do with a node. */
 export class NodeApi {
@@ -89,19 +93,40 @@ export class NodeApi {
     })
   }
 
-  /** Makes an in-process handler a member of a queue group. Resolves, once all nodes know it, to a function that ends it. */
+  /**
+   * Makes an in-process handler a member of a queue group. Resolves, once all nodes know it, to a function that ends it.
+   * @throws {WebMQError} `E_UNSUPPORTED`, `E_LISTEN_LIMIT`, `E_BROKER_UNAVAILABLE`.
+   */
   async join(name: SlotName, handler: LocalHandler): Promise<() => void> {
-    return await joinLocally(this.#localGroups, name, handler)
+    const { logger, options } = this.#parts
+    const { groups } = this.#rooms
+    const member = new LocalMember(groups, options.maxPayloadBytes, handler, (err, key) =>
+      logger.error({ err, key, ...name }, 'a member of a queue group failed'),
+    )
+    await groups.join(name, member)
+    return () => {
+      member.close()
+      groups.leave(name, member)
+      groups.requests.left(member)
+    }
   }
 
   /** See {@link WebMQServer.request}. */
-  request(key: string, payload: unknown, timeoutMs: number | undefined): Promise<unknown> {
-    return requestLocally({ publisher: this.#rooms.publisher, author: this.#rooms.author }, key, payload, timeoutMs)
-  }
-
-  get #localGroups(): LocalGroupsContext {
-    const { logger, options } = this.#parts
-    return { groups: this.#rooms.groups, maxPayloadBytes: options.maxPayloadBytes, logger }
+  async request(key: string, payload: unknown, timeoutMs = DEFAULT_TIMEOUT_MS): Promise<unknown> {
+    if (!(timeoutMs >= 1 && timeoutMs <= MAX_WITHIN_MS)) {
+      throw new WebMQError('E_OPTION_INVALID', { detail: `timeoutMs is 1 to ${MAX_WITHIN_MS}` })
+    }
+    const { publisher, author } = this.#rooms
+    const draft = new ProcessDraft().fill({ key, payload })
+    const taken = await publisher.request(author, draft, draft.isBinary, Math.ceil(timeoutMs))
+    const reply = await taken.reply
+    if (!reply.isError) return reply.isBinary ? reply.payload : parseJson(reply.payload)
+    const { code, message } = Object(parseJson(reply.payload)) as {
+      readonly code?: unknown
+      readonly message?: unknown
+    }
+    const known = typeof code === 'string' && isErrorCode(code) ? code : 'E_RESPONSE'
+    throw new WebMQError(known, typeof message === 'string' ? { message } : {})
   }
 
   /** See {@link WebMQServer.presence}. */

@@ -1,8 +1,8 @@
 import { MESSAGE_OVERHEAD_BYTES } from 'webmq-client/protocol'
 import { Deadlines } from '../base/deadlines.js'
 import { DeliveringBroker } from '../hooks/index.js'
+import { Cluster, type NodeSummary } from '../http/operators/index.js'
 import { PROCESS } from '../identity/actor.js'
-import { Cluster } from '../identity/operators/index.js'
 import { isFromThisMachine } from '../identity/this-machine.js'
 import { Nodes } from '../nodes/index.js'
 import { BrokerWatch } from '../observing/health/broker-watch.js'
@@ -10,26 +10,26 @@ import { Measurements } from '../observing/measuring/measurements.js'
 import { isForThisMachineOnly } from '../options/access.js'
 import type { ResolvedOptions } from '../options/options.js'
 import { sharedOptionsFingerprint } from '../options/options.js'
-import { MetaRules } from '../patterns/meta-rules.js'
-import { OverflowRules } from '../patterns/overflow-rules.js'
 import { Router } from '../patterns/router.js'
 import type { Broker } from '../ports/broker.js'
 import { brokerNameOf, withoutPasswords } from '../ports/broker-address.js'
 import { historyRulesOf } from '../ports/history-rules.js'
+import { OverflowRules } from '../ports/overflow-rules.js'
 import type { UpgradeRequest } from '../ports/transport.js'
 import { Presence } from '../presence/index.js'
 import { PendingByCaller, RequestAuthor, trustedLimits } from '../publishing/author.js'
+import { MetaRules } from '../publishing/meta-rules.js'
 import { PublishRates } from '../publishing/publish-rates.js'
 import { Publisher } from '../publishing/publisher.js'
 import { Refusals } from '../publishing/refusals.js'
 import { Stamps } from '../publishing/stamps.js'
 import { GroupedBroker, QueueGroups } from '../queue-groups/index.js'
 import { Drains } from '../replay/drains.js'
-import { LiveBuffers } from '../replay/live-buffers.js'
 import { ReplaySender } from '../replay/sender.js'
 import { Delivery } from '../routing/delivery.js'
 import { LocalListeners } from '../routing/in-process/listeners.js'
 import { Interest } from '../routing/interest.js'
+import { LiveBuffers } from '../routing/live-buffers.js'
 import { RefusedMessages } from '../routing/refused-messages.js'
 import { ConnectionCounts } from '../session/connection-counts.js'
 import { Dispatcher } from '../session/dispatcher.js'
@@ -37,9 +37,8 @@ import { EffectiveLimits } from '../session/effective-limits.js'
 import { Gateway } from '../session/gateway/gateway.js'
 import { SessionTable } from '../session/table.js'
 import { UserListens } from '../session/user-listens.js'
-import { configuredLimitsOf, presenceLimitsOf } from './limits.js'
+import { configuredLimitsOf } from './limits.js'
 import type { NodePhase, ServerNodeParts } from './parts.js'
-import { NodeReport } from './report.js'
 import { SessionEnder } from './session-ender.js'
 import { VERSION } from './version.js'
 
@@ -49,8 +48,11 @@ const MAX_TTL_MS = 10_000
 /** Everything that a node consists of. */
 export type Rooms = ReturnType<typeof assemble>
 
-/** Creates the rooms of a node, from the ground up. Nothing runs yet. */
-export function assemble(parts: ServerNodeParts, phase: NodePhase) {
+/**
+ * Creates the rooms of a node, from the ground up. Nothing runs yet.
+ * @param summary What other nodes are told of this one.
+ */
+export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () => NodeSummary) {
   const { options, transport, verifier, hooks, logger, name, events, observer, tracer, proxies } = parts
   const router = new Router()
   const sessions = new SessionTable()
@@ -117,7 +119,6 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase) {
   })
   const { maxPayloadBytes, maxOutboxBytes, handshakeTimeoutMs } = options
   const limits = new EffectiveLimits(configuredLimitsOf(options))
-  const presenceLimits = presenceLimitsOf(options)
   const dispatcher = new Dispatcher({
     transport,
     limits: limits.defaults,
@@ -132,7 +133,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase) {
     node: name,
     nodes,
     transport,
-    limits: presenceLimits,
+    limits: options,
     lingerMs: options.presenceLingerMs,
     maxPayloadBytes,
     logger,
@@ -141,7 +142,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase) {
     nodes,
     takesPart: verifier !== undefined || options.apiKeys.length > 0,
     maxPayloadBytes,
-    summary: () => report.summary(),
+    summary,
     disconnect: (target, code) => ender.disconnect(target, code),
     revoked: () => ender.revoked(cluster.revocations),
     logger,
@@ -150,10 +151,8 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase) {
   const users = new ConnectionCounts(options.maxConnectionsPerUser, 'maxConnectionsPerUser')
   const drains = new Drains(transport)
   const replays = new ReplaySender({
-    transport: {
-      send: (connection, data, isBinary) => transport.send(connection, data, isBinary),
-      notifyDrained: (connection, level) => drains.await(connection, level, () => replays.drained(connection)),
-    },
+    transport,
+    drains,
     maxOutboxBytes,
     maxMessageBytes: maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
   })
@@ -212,26 +211,6 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase) {
       now: Date.now,
     },
   })
-  const report: NodeReport = new NodeReport({
-    parts,
-    phase,
-    broker,
-    router,
-    sessions,
-    dispatcher,
-    delivery,
-    localListeners,
-    refusals,
-    measurements,
-    addresses,
-    users,
-    publishRates,
-    refused,
-    presence,
-    cluster,
-    groups,
-    watch,
-  })
   return {
     addresses,
     author,
@@ -246,14 +225,14 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase) {
     interest,
     limits,
     localListeners,
+    measurements,
     nodes,
     pendingByCaller,
     presence,
-    presenceLimits,
+    publishRates,
     publisher,
     refusals,
     refused,
-    report,
     router,
     sessions,
     trusted,

@@ -15,8 +15,7 @@ import { incidentLog } from '../session/incident-log.js'
 import type { Emitter } from './emitter.js'
 import { assertCapable, endpointUrl } from './endpoint.js'
 import { ServerNode } from './node.js'
-import type { ServerNodeParts } from './parts.js'
-import type { ChosenTransport, ServerParts } from './server-parts.js'
+import type { ChosenTransport, ServerNodeParts, ServerParts } from './parts.js'
 import { NOTICES_STOP_MS } from './stop-limits.js'
 import { StopList } from './stop-list.js'
 import { VERSION } from './version.js'
@@ -242,11 +241,13 @@ export class Lifecycle {
   }
 
   async #listenForAdmins(): Promise<void> {
-    const { admin } = this.#context.http
-    if (admin === undefined) return
-    this.#adminAddress = await admin.listen()
+    const { http, parts } = this.#context
+    const { admin } = http
+    const { adminPort, adminHost } = parts.options
+    if (admin === undefined || adminPort === undefined) return
+    this.#adminAddress = await admin.listen(adminPort, adminHost)
     this.#stops.add({ name: 'admin port', stop: () => admin.close() })
-    this.#context.parts.logger.info({ ...this.#adminAddress }, 'the admin port listens')
+    parts.logger.info({ ...this.#adminAddress }, 'the admin port listens')
   }
 
   async #createTransport(attachTo: NodeHttpServer | undefined): Promise<Transport> {

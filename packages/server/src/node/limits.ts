@@ -1,6 +1,5 @@
 import { MESSAGE_OVERHEAD_BYTES } from 'webmq-client/protocol'
 import type { ResolvedOptions } from '../options/options.js'
-import type { PresenceLimits } from '../presence/index.js'
 import type { ConfiguredLimits } from '../session/effective-limits.js'
 
 /** Share of the pending bytes that one connection may use. */
@@ -27,19 +26,5 @@ export function configuredLimitsOf(options: ResolvedOptions): ConfiguredLimits {
     authTimeoutMs: options.authTimeoutMs,
     workPerSecond: options.workPerSecond,
     workBurst: options.workBurst,
-  }
-}
-
-/** Limits of presence. */
-export function presenceLimitsOf(options: ResolvedOptions): PresenceLimits {
-  return {
-    maxDataBytes: options.presenceMaxDataBytes,
-    maxMembersPerKey: options.presenceMaxMembersPerKey,
-    // One answer leaves room for live messages, as a replay does.
-    maxKeyBytes: options.maxOutboxBytes / 2,
-    maxKeysPerConnection: options.presenceMaxKeysPerConnection,
-    maxMembers: options.presenceMaxMembers,
-    maxBytes: options.presenceMaxBytes,
-    maxMembersPerUser: options.presenceMaxMembersPerUser,
   }
 }

@@ -10,9 +10,9 @@ import type { TransportSink } from '../ports/transport.js'
 import { NodeApi } from './api.js'
 import { assemble, type Rooms } from './assemble.js'
 import { drain, drainSpreadMs, wait } from './drain.js'
-import { configuredLimitsOf, presenceLimitsOf } from './limits.js'
+import { configuredLimitsOf } from './limits.js'
 import type { NodePhase, ServerNodeParts } from './parts.js'
-import type { NodeReport } from './report.js'
+import { NodeReport } from './report.js'
 import { BROKER_GRACE_MS, BROKER_SHARE_MS, NODE_STOP_MS, TIMERS_EARLY_MS } from './stop-limits.js'
 import { StopList } from './stop-list.js'
 
@@ -23,6 +23,7 @@ export class ServerNode {
   readonly #rooms: Rooms
   readonly #givenUp = deferred<never>()
   readonly api: NodeApi
+  readonly report: NodeReport
 
   constructor(parts: ServerNodeParts) {
     this.#parts = parts
@@ -35,20 +36,15 @@ export class ServerNode {
       origins: originPolicyOf(parts.options),
       hideSecrets: typeof broker === 'string' ? secretHider(broker) : (text) => text,
     }
-    this.#rooms = assemble(parts, this.#phase)
+    this.#rooms = assemble(parts, this.#phase, () => this.report.summary())
+    this.report = new NodeReport(parts, this.#phase, this.#rooms)
     this.api = new NodeApi(parts, this.#rooms)
-  }
-
-  /** How the node is, in numbers. */
-  get report(): NodeReport {
-    return this.#rooms.report
   }
 
   /** The options that the node shares with its server have changed, those that may. */
   optionsChanged(): void {
     const { options } = this.#parts
     this.#rooms.limits.change(configuredLimitsOf(options))
-    Object.assign(this.#rooms.presenceLimits, presenceLimitsOf(options))
     this.#phase.origins = originPolicyOf(options)
     this.#rooms.addresses.max = options.maxConnectionsPerAddress
     this.#rooms.users.max = options.maxConnectionsPerUser

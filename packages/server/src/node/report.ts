@@ -1,71 +1,38 @@
+import type { NodeSummary } from '../http/operators/index.js'
 import type { ServerStats } from '../http/stats.js'
-import type { Cluster, NodeSummary } from '../identity/operators/index.js'
 import { NO_TOKEN_FAILURES } from '../identity/token-failures.js'
-import type { BrokerWatch } from '../observing/health/broker-watch.js'
 import type { Health } from '../observing/health/readiness.js'
-import type { Measurements } from '../observing/measuring/measurements.js'
-import type { Router } from '../patterns/router.js'
-import type { Broker } from '../ports/broker.js'
-import type { Presence } from '../presence/index.js'
-import type { PublishRates } from '../publishing/publish-rates.js'
-import type { Refusals } from '../publishing/refusals.js'
-import type { QueueGroups } from '../queue-groups/index.js'
-import type { Delivery } from '../routing/delivery.js'
-import type { LocalListeners } from '../routing/in-process/listeners.js'
-import type { RefusedMessages } from '../routing/refused-messages.js'
-import type { ConnectionCounts } from '../session/connection-counts.js'
-import type { Dispatcher } from '../session/dispatcher.js'
-import type { SessionTable } from '../session/table.js'
+import type { Rooms } from './assemble.js'
 import type { NodePhase, ServerNodeParts } from './parts.js'
-import { RateReader } from './rates.js'
 import { VERSION } from './version.js'
 
-/** The rooms that a {@link NodeReport} counts. */
-export interface NodeReportContext {
-  readonly parts: ServerNodeParts
-  readonly phase: NodePhase
-  readonly broker: Broker
-  readonly router: Router
-  readonly sessions: SessionTable
-  readonly dispatcher: Dispatcher
-  readonly delivery: Delivery
-  readonly localListeners: LocalListeners
-  readonly refusals: Refusals
-  readonly measurements: Measurements
-  readonly addresses: ConnectionCounts
-  readonly users: ConnectionCounts
-  readonly publishRates: PublishRates
-  readonly refused: RefusedMessages
-  readonly presence: Presence
-  readonly cluster: Cluster
-  readonly groups: QueueGroups
-  readonly watch: BrokerWatch
-}
+/** Those who ask more often share one reading: over a shorter time a rate says little. */
+const MIN_RATE_INTERVAL_MS = 1_000
 
 /** How a node is, in numbers. */
 export class NodeReport {
-  readonly #context: NodeReportContext
+  readonly #parts: ServerNodeParts
+  readonly #phase: NodePhase
+  readonly #rooms: Rooms
   readonly #startedMs = performance.now()
-  readonly #rates: RateReader
+  /** The last reading of the counters, and the rates until then. */
+  #rated = { atMs: this.#startedMs, received: 0, sent: 0 }
+  #rates = { receivedPerSecond: 0, sentPerSecond: 0 }
 
-  constructor(context: NodeReportContext) {
-    this.#context = context
-    const { transport } = context.parts
-    this.#rates = new RateReader(() => ({
-      received: this.#receivedCount,
-      sent: transport.stats().deliveredCount,
-    }))
+  constructor(parts: ServerNodeParts, phase: NodePhase, rooms: Rooms) {
+    this.#parts = parts
+    this.#phase = phase
+    this.#rooms = rooms
   }
 
   health(): Health {
-    const { name } = this.#context.parts
     return {
-      status: this.#context.phase.isLeaving ? 'draining' : 'ok',
-      node: name,
+      status: this.#phase.isLeaving ? 'draining' : 'ok',
+      node: this.#parts.name,
       version: VERSION,
       uptimeMs: Math.round(performance.now() - this.#startedMs),
-      connections: this.#context.sessions.size,
-      broker: this.#context.watch.report(),
+      connections: this.#rooms.sessions.size,
+      broker: this.#rooms.watch.report(),
     }
   }
 
@@ -78,46 +45,62 @@ export class NodeReport {
       status,
       uptimeMs,
       connections,
-      patterns: this.#context.router.patternCount,
-      ...this.#rates.rates(),
+      patterns: this.#rooms.router.patternCount,
+      ...this.#ratesNow(),
       broker: broker.name,
       brokerStatus: broker.status,
     }
   }
 
+  /** Since the previous reading or, without one, since the start. Costs nothing when unread. */
+  #ratesNow(): Pick<NodeSummary, 'receivedPerSecond' | 'sentPerSecond'> {
+    const { atMs, ...last } = this.#rated
+    const passedMs = performance.now() - atMs
+    if (passedMs < MIN_RATE_INTERVAL_MS) return this.#rates
+    const perSecond = (count: number) => Math.round((Math.max(0, count) / passedMs) * 10_000) / 10
+    const received = this.#receivedCount
+    const sent = this.#parts.transport.stats().deliveredCount
+    this.#rates = {
+      receivedPerSecond: perSecond(received - last.received),
+      sentPerSecond: perSecond(sent - last.sent),
+    }
+    this.#rated = { atMs: atMs + passedMs, received, sent }
+    return this.#rates
+  }
+
   /** Of the session layer, and of the transport, which may answer some itself. */
   get #receivedCount(): number {
-    return this.#context.dispatcher.receivedCount + this.#context.parts.transport.stats().answeredMessageCount
+    return this.#rooms.dispatcher.receivedCount + this.#parts.transport.stats().answeredMessageCount
   }
 
   stats(): Omit<ServerStats, 'http' | 'hooks'> {
-    const { broker, parts } = this.#context
-    const { transport } = parts
-    const { status, awayMs, lastAwayMs } = this.#context.watch
+    const { transport, verifier, proxies } = this.#parts
+    const { broker, sessions, router, dispatcher, measurements, watch } = this.#rooms
+    const { status, awayMs, lastAwayMs } = watch
     return {
-      connectionCount: this.#context.sessions.size,
-      userCount: this.#context.users.size,
-      listenCount: [...this.#context.sessions].reduce((count, session) => count + session.listenCount, 0),
-      patternCount: this.#context.router.patternCount,
-      patternBytes: this.#context.router.byteCount,
+      connectionCount: sessions.size,
+      userCount: this.#rooms.users.size,
+      listenCount: [...sessions].reduce((count, session) => count + session.listenCount, 0),
+      patternCount: router.patternCount,
+      patternBytes: router.byteCount,
       receivedCount: this.#receivedCount,
-      routedCount: this.#context.delivery.routedCount,
-      localDroppedCount: this.#context.localListeners.droppedCount,
-      refusedCounts: this.#context.refusals.counts,
-      ...this.#context.measurements.stats(),
+      routedCount: this.#rooms.delivery.routedCount,
+      localDroppedCount: this.#rooms.localListeners.droppedCount,
+      refusedCounts: this.#rooms.refusals.counts,
+      ...measurements.stats(),
       tokenFailureCounts: {
-        ...(this.#context.parts.verifier?.failureCounts ?? NO_TOKEN_FAILURES),
-        missing: this.#context.measurements.missingTokenCount,
+        ...(verifier?.failureCounts ?? NO_TOKEN_FAILURES),
+        missing: measurements.missingTokenCount,
       },
-      gapCounts: this.#context.delivery.gapCounts,
-      connectionLimitCounts: { address: this.#context.addresses.refusedCount, user: this.#context.users.refusedCount },
-      publishRateCounts: this.#context.publishRates.refusedCounts,
-      malformedForwardedCount: this.#context.parts.proxies.malformedCount,
-      refusedMessageCounts: this.#context.refused.counts,
-      presence: this.#context.presence.stats(),
-      cluster: this.#context.cluster.stats(),
-      queueGroups: this.#context.groups.stats(),
-      work: this.#context.dispatcher.turns.stats(),
+      gapCounts: this.#rooms.delivery.gapCounts,
+      connectionLimitCounts: { address: this.#rooms.addresses.refusedCount, user: this.#rooms.users.refusedCount },
+      publishRateCounts: this.#rooms.publishRates.refusedCounts,
+      malformedForwardedCount: proxies.malformedCount,
+      refusedMessageCounts: this.#rooms.refused.counts,
+      presence: this.#rooms.presence.stats(),
+      cluster: this.#rooms.cluster.stats(),
+      queueGroups: this.#rooms.groups.stats(),
+      work: dispatcher.turns.stats(),
       broker: { ...broker.stats(), status, awayMs, lastAwayMs },
       transport: transport.stats(),
     }

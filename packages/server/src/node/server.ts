@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, Server as NodeHttpServer, ServerResponse } from 'node:http'
-import { type PresenceMember, validateKey } from 'webmq-client/protocol'
+import { isGroup, type PresenceMember, validateKey, validatePattern, WebMQError } from 'webmq-client/protocol'
 import { setLogLevel } from '../base/logger.js'
 import { NO_HOOK_COUNTS } from '../hooks/index.js'
 import { createHttp, type ServerHttp } from '../http/create-http.js'
@@ -11,6 +11,7 @@ import { TrustedProxies } from '../identity/trusted-proxies.js'
 import type { ResolvedOptions } from '../options/options.js'
 import { planReload } from '../options/reload.js'
 import { type ServerOptions, tlsFilesOf } from '../options/server-options.js'
+import { isReserved } from '../ports/reserved-keys.js'
 import type { TransportAddress } from '../ports/transport.js'
 import type { BatchMessage, PublishOptions, PublishResult } from '../publishing/publish-options.js'
 import type { LocalHandler } from '../routing/in-process/listeners.js'
@@ -19,9 +20,8 @@ import type { LocalListenOptions, LocalSubscription } from '../routing/in-proces
 import { Emitter } from './emitter.js'
 import { LateSubscription } from './late-subscription.js'
 import { Lifecycle, notRunning } from './lifecycle.js'
-import { assertGroup, assertLocalPattern, respondersOf } from './local-groups.js'
 import type { ServerNode } from './node.js'
-import type { ServerParts } from './server-parts.js'
+import type { ServerParts } from './parts.js'
 import { VERSION } from './version.js'
 import type {
   ReloadResult,
@@ -33,6 +33,8 @@ import type {
 } from './webmq-server.js'
 
 const NODE_NAME_BYTES = 6
+/** The group of responders that give no name: those of one pattern share its requests. */
+const DEFAULT_RESPONDERS = 'responders'
 
 /** A server in this process: its API. {@link Lifecycle} starts and stops what does the work. */
 export class Server implements WebMQServer {
@@ -151,9 +153,9 @@ export class Server implements WebMQServer {
 
   respond(pattern: string, handler: LocalHandler, options: RespondOptions = {}): LocalSubscription {
     assertLocalPattern(pattern)
-    const name = respondersOf(pattern, options)
-    assertGroup(name.group)
-    return this.#subscribe(pattern, (node) => node.api.join(name, handler))
+    const { group = DEFAULT_RESPONDERS } = options
+    assertGroup(group)
+    return this.#subscribe(pattern, (node) => node.api.join({ kind: 'respond', group, pattern }, handler))
   }
 
   async request(key: string, payload: unknown, { timeoutMs }: RequestOptions = {}): Promise<unknown> {
@@ -202,4 +204,16 @@ export class Server implements WebMQServer {
     if (node === undefined) return undefined
     return { node: this.#name, version: VERSION, broker: node.report.health().broker.name, stats: this.stats() }
   }
+}
+
+/** @throws {WebMQError} `E_PATTERN_INVALID` */
+function assertLocalPattern(pattern: string): void {
+  validatePattern(pattern)
+  if (isReserved(pattern))
+    throw new WebMQError('E_PATTERN_INVALID', { detail: 'patterns that begin with $ are reserved for servers' })
+}
+
+/** @throws {WebMQError} `E_OPTION_INVALID` */
+function assertGroup(group: string): void {
+  if (!isGroup(group)) throw new WebMQError('E_OPTION_INVALID', { detail: `group: ${group}` })
 }

@@ -23,6 +23,3 @@ export interface NodeTable {
   restart(): void
   stop(): void
 }
-
-/** Takes messages about a topic that is no table; returns whether the message could be read. MUST NOT call the broker. */
-export type TopicHandler = (message: NodeMessage) => boolean

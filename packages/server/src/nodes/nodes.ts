@@ -7,7 +7,7 @@ import { Differences } from './differences.js'
 import { LeaseSender, TOPIC } from './lease-sender.js'
 import { NodeChannel } from './node-channel.js'
 import { type Fields, isCount, listOf, NODE_FORMAT, type NodeMessage } from './node-message.js'
-import type { NodeTable, TopicHandler } from './node-table.js'
+import type { NodeTable } from './node-table.js'
 import type { NodesContext, NodesStats } from './options.js'
 import { MAX_PEERS, type Peer, Peers } from './peers.js'
 
@@ -26,7 +26,7 @@ export class Nodes {
   readonly #peers: Peers
   readonly #conditions: Conditions
   readonly #tables = new Map<string, NodeTable>()
-  readonly #handlers = new Map<string, TopicHandler>()
+  readonly #handlers = new Map<string, (message: NodeMessage) => boolean>()
   /** Topics whose messages arrive, or will. */
   readonly #topics = new Map<string, { readonly bound: Promise<void>; isBound: boolean }>()
   readonly #begun = deferred()
@@ -86,8 +86,11 @@ export class Nodes {
     this.#tables.set(table.name, table)
   }
 
-  /** Takes messages about a topic, those to this node alone unless the topic is opened. */
-  handle(topic: string, handler: TopicHandler): void {
+  /**
+   * Takes messages about a topic that is no table, those to this node alone unless the topic is opened.
+   * @param handler Returns whether the message could be read. MUST NOT call the broker.
+   */
+  handle(topic: string, handler: (message: NodeMessage) => boolean): void {
     this.#handlers.set(topic, handler)
   }
 

@@ -1,4 +1,4 @@
-import type { NodeChannel } from './node-channel.js'
+import type { Nodes } from './nodes.js'
 
 /** A table whose entries are sent. */
 export interface PartSource {
@@ -19,24 +19,17 @@ const ENVELOPE_BYTES = 256
  */
 export class PartSender {
   readonly #source: PartSource
-  readonly #channel: Pick<NodeChannel, 'send'>
+  readonly #nodes: Nodes
   readonly #maxMessageBytes: number
-  readonly #onError: (error: unknown) => void
   /** Nodes that asked for a full copy, with the number of their request. */
   readonly #askers = new Map<string, number>()
   /** Nodes that are being sent a full copy. */
   readonly #served = new Set<string>()
 
-  constructor(
-    source: PartSource,
-    channel: Pick<NodeChannel, 'send'>,
-    maxMessageBytes: number,
-    onError: (error: unknown) => void,
-  ) {
+  constructor(source: PartSource, nodes: Nodes, maxMessageBytes: number) {
     this.#source = source
-    this.#channel = channel
+    this.#nodes = nodes
     this.#maxMessageBytes = maxMessageBytes
-    this.#onError = onError
   }
 
   /** Sends a node a full copy, later; a newer request ends an older one. */
@@ -60,7 +53,7 @@ export class PartSender {
     } catch (error) {
       // The node asks again when nothing comes.
       this.#askers.delete(asker)
-      this.#onError(error)
+      this.#nodes.report(error, this.#source.name)
     } finally {
       this.#served.delete(asker)
     }
@@ -76,7 +69,7 @@ export class PartSender {
       const fields = `{${head},"entries":[${entries.join()}]}`
       entries = []
       byteCount = ENVELOPE_BYTES
-      await this.#channel.send(name, 'part', fields, asker)
+      await this.#nodes.channel.send(name, 'part', fields, asker)
       return this.#askers.get(asker) === round
     }
     for (const id of ids()) {

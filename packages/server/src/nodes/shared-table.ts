@@ -33,8 +33,6 @@ export interface SharedTableOptions {
   readonly batchMs: number
   /** Other nodes confirm what they know, for {@link SharedTable.whenKnown}. */
   readonly isConfirmed: boolean
-  /** Called when a copy of another node is complete. */
-  readonly onComplete?: () => void
 }
 
 /** Most pending changes. Beyond it they are dropped, and the other nodes ask for a full copy. */
@@ -42,15 +40,6 @@ const MAX_PENDING = 10_000
 /** Most entries and removals of a message. */
 const MAX_ITEMS = 65_536
 const ENVELOPE_BYTES = 256
-
-interface PeerState<Change extends TableChange> {
-  readonly copy: TableCopy<Change>
-  /** Version of this node's table that the peer has confirmed. */
-  knownVersion: number
-  /** It has told its version since this table was opened. */
-  hasReported: boolean
-  takesPart: boolean
-}
 
 /**
  * A table of which each node owns some entries and holds a copy of the others'. Changes go to all nodes with a version; a
@@ -62,7 +51,7 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
   readonly #entries: TableEntries<Change>
   readonly #nodes: Nodes
   readonly #parts: PartSender
-  readonly #peers = new Map<string, PeerState<Change>>()
+  readonly #copies = new Map<string, TableCopy<Change>>()
   /** Nodes that did not answer, and were not heard since. */
   readonly #silent = new Set<string>()
   /** Own entries that changed, with the note of the last change. */
@@ -83,9 +72,7 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
       textOf: (id: string) => entries.entryText(id),
       version: () => this.#version,
     }
-    this.#parts = new PartSender(source, nodes.channel, options.maxMessageBytes, (error) =>
-      nodes.report(error, this.name),
-    )
+    this.#parts = new PartSender(source, nodes, options.maxMessageBytes)
     nodes.add(this)
   }
 
@@ -102,8 +89,8 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
   /** Whether the copies of all other nodes are complete, as far as this node knows. */
   get isComplete(): boolean {
     return this.#nodes.peers().every((node) => {
-      const state = this.#peers.get(node)
-      return state?.hasReported === true && state.copy.isComplete
+      const copy = this.#copies.get(node)
+      return copy?.hasReported === true && copy.isComplete
     })
   }
 
@@ -127,7 +114,7 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
     if (!this.#isScheduled) return
     const version = await this.#flushed.promise
     const isBehind = (node: string) => {
-      const { knownVersion = 0, takesPart = true } = this.#peers.get(node) ?? {}
+      const { knownVersion = 0, takesPart = true } = this.#copies.get(node) ?? {}
       return takesPart && knownVersion < version && !this.#silent.has(node)
     }
     await this.#nodes.until(() => !this.#nodes.peers().some(isBehind))
@@ -138,16 +125,15 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
   /** A node does not answer: its entries are over, and nobody waits for it, until its next message. */
   distrust(node: string): void {
     this.#silent.add(node)
-    this.#peers.delete(node)
+    this.#copies.delete(node)
     this.#entries.removeNode(node, false)
   }
 
   compare(node: string, mark: unknown): void {
-    const state = this.#stateOf(node)
-    state.hasReported = true
-    state.takesPart = isCount(mark)
-    if (isCount(mark)) state.copy.compare(mark)
-    if (state.copy.isComplete) this.#options.onComplete?.()
+    const copy = this.#copyOf(node)
+    copy.hasReported = true
+    copy.takesPart = isCount(mark)
+    if (isCount(mark)) copy.compare(mark)
   }
 
   receive({ node, kind, fields }: NodeMessage): boolean {
@@ -158,36 +144,35 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
       return true
     }
     if (!isCount(version)) return false
-    const state = this.#stateOf(node)
+    const copy = this.#copyOf(node)
     if (kind === 'known') {
-      state.knownVersion = Math.max(state.knownVersion, version)
+      copy.knownVersion = Math.max(copy.knownVersion, version)
       return true
     }
     const changes = listOf(fields.entries, MAX_ITEMS, (item) => this.#entries.decode(item, node))
     if (changes === undefined) return false
-    if (kind === 'changes') state.copy.changes(version, changes)
+    if (kind === 'changes') copy.changes(version, changes)
     else if (kind !== 'part' || !isCount(round) || !isCount(index)) return false
     else {
       // The entries may belong to a node that this one took for gone.
-      state.hasReported = true
-      state.copy.part({ round, index, version, isLast: fields.isLast === true }, changes)
+      copy.hasReported = true
+      copy.part({ round, index, version, isLast: fields.isLast === true }, changes)
     }
     return true
   }
 
   left(node: string, hasLeft: boolean): void {
     this.#silent.delete(node)
-    this.#peers.delete(node)
+    this.#copies.delete(node)
     this.#entries.removeNode(node, hasLeft)
-    this.#options.onComplete?.()
   }
 
   retry(): void {
-    for (const { copy } of this.#peers.values()) copy.retry()
+    for (const copy of this.#copies.values()) copy.retry()
   }
 
   restart(): void {
-    for (const { copy } of this.#peers.values()) copy.restart()
+    for (const copy of this.#copies.values()) copy.restart()
     if (this.#pending.size > 0) this.#schedule()
   }
 
@@ -242,18 +227,16 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
     Promise.all(sent).then(() => resolve(version), reject)
   }
 
-  #stateOf(node: string): PeerState<Change> {
+  #copyOf(node: string): TableCopy<Change> {
     this.#silent.delete(node)
-    const known = this.#peers.get(node)
+    const known = this.#copies.get(node)
     if (known !== undefined) return known
     const { channel } = this.#nodes
     const want = (round: number) => channel.tell(this.name, 'want', { round }, node)
-    const copy: TableCopy<Change> = new TableCopy(this.#entries, node, want, (version) => {
+    const copy = new TableCopy(this.#entries, node, want, (version) => {
       if (this.#options.isConfirmed) channel.tell(this.name, 'known', { version }, node)
-      if (copy.isComplete) this.#options.onComplete?.()
     })
-    const state = { copy, knownVersion: 0, hasReported: false, takesPart: true }
-    this.#peers.set(node, state)
-    return state
+    this.#copies.set(node, copy)
+    return copy
   }
 }

@@ -27,6 +27,11 @@ export class TableCopy<Change extends TableChange> {
   readonly #node: string
   readonly #want: (round: number) => void
   readonly #reached: (version: number) => void
+  /** Version of this node's table that the other node has confirmed. */
+  knownVersion = 0
+  /** The other node has told its version since this table was opened. */
+  hasReported = false
+  takesPart = true
   #version = 0
   #transfer: Transfer | undefined
   #roundCount = 0

@@ -1,4 +1,4 @@
-import { WebMQError } from 'webmq-client/protocol'
+import { invalidOption } from '../base/invalid-option.js'
 
 /** Default port on which mesh nodes listen for each other. */
 const MESH_DEFAULT_PORT = 7400
@@ -52,5 +52,5 @@ export function meshPlacesOf(
     peers === undefined
       ? 'broker: not a mesh address; use mesh://host:port,host:port, or one name that resolves to all nodes'
       : 'mesh.listen: not a host with a port'
-  throw new WebMQError('E_OPTION_INVALID', { detail })
+  throw invalidOption(detail)
 }

@@ -107,15 +107,21 @@ describe('resolveOptions', () => {
   describe.each(SPECS.filter((spec) => spec.type === 'integer').map((spec) => [spec.name, spec] as const))(
     '%s',
     (name, spec) => {
-      it.each([spec.min - 1, spec.max + 1, spec.min + 0.5, Number.NaN, Number.POSITIVE_INFINITY, '1', null, true])(
-        'refuses %s',
-        (value) => {
-          const error = errorOf(() => resolveOptions(optionsWith(name, value)))
-          expect(error.code).toBe('E_OPTION_INVALID')
-          expect(error.message).toContain(`: ${name}: `)
-          expect(error.message).toContain('a whole number from')
-        },
-      )
+      it.each([
+        spec.range[0] - 1,
+        spec.range[1] + 1,
+        spec.range[0] + 0.5,
+        Number.NaN,
+        Number.POSITIVE_INFINITY,
+        '1',
+        null,
+        true,
+      ])('refuses %s', (value) => {
+        const error = errorOf(() => resolveOptions(optionsWith(name, value)))
+        expect(error.code).toBe('E_OPTION_INVALID')
+        expect(error.message).toContain(`: ${name}: `)
+        expect(error.message).toContain('a whole number from')
+      })
     },
   )
 

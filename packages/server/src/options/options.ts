@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto'
+import { invalidOption } from '../base/invalid-option.js'
+import { isObject } from '../base/is-object.js'
 import { hooksDefect } from '../hooks/index.js'
 import type { Broker } from '../ports/broker.js'
 import { didYouMean } from './closest-name.js'
-import { checkTogether, invalid } from './rules.js'
+import { checkTogether } from './rules.js'
 import type { ServerOptions } from './server-options.js'
 import { defaultOf, type OptionSpec, setOption, splitName } from './spec.js'
 import { OPTIONS } from './table.js'
@@ -57,7 +59,7 @@ function validate(spec: OptionSpec, value: unknown): unknown {
   if (spec.name === 'broker') assertBroker(value)
   else {
     const defect = hooksDefect(value)
-    if (defect !== undefined) throw invalid(`hooks: the value ${defect}`)
+    if (defect !== undefined) throw invalidOption(`hooks: the value ${defect}`)
   }
   return value
 }
@@ -65,8 +67,8 @@ function validate(spec: OptionSpec, value: unknown): unknown {
 function groupOf(input: ServerOptions, group: string): object | undefined {
   const value: unknown = input[group as keyof ServerOptions]
   if (value === undefined) return undefined
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
-  throw invalid(`${group}: not an object`)
+  if (isObject(value)) return value
+  throw invalidOption(`${group}: not an object`)
 }
 
 function rejectUnknownNames(input: ServerOptions): void {
@@ -77,7 +79,7 @@ function rejectUnknownNames(input: ServerOptions): void {
   )
   for (const name of given) {
     if (name === 'logger' || names.some((known) => known === name)) continue
-    throw invalid(`${name}: unknown option${didYouMean(name, names)}`)
+    throw invalidOption(`${name}: unknown option${didYouMean(name, names)}`)
   }
 }
 
@@ -109,7 +111,7 @@ const FLAGS = [
 function assertBroker(value: object | null): asserts value is Broker {
   const missing = value === null ? ['everything'] : missingOf(value)
   if (missing.length === 0) return
-  throw invalid(
+  throw invalidOption(
     `broker: neither an address nor an object that implements the broker port; it lacks ${missing.join(', ')}`,
   )
 }

@@ -1,4 +1,5 @@
 import { MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
+import { invalidOption } from '../base/invalid-option.js'
 import { allowedAlgorithms, type JwtOptions, secretsOf } from '../identity/index.js'
 import { isLoopback } from '../identity/loopback.js'
 import { brokerNameOf } from '../ports/broker-address.js'
@@ -13,25 +14,24 @@ export function checkTogether(input: ServerOptions, options: ResolvedOptions): v
   // The largest message must fit with its frame and header. Otherwise it would close every receiver as a slow consumer.
   const minOutboxBytes = maxPayloadBytes + MESSAGE_OVERHEAD_BYTES
   if (maxOutboxBytes < minOutboxBytes) {
-    throw invalid(
+    throw invalidOption(
       `maxOutboxBytes: ${maxOutboxBytes} is less than maxPayloadBytes + ${MESSAGE_OVERHEAD_BYTES} = ${minOutboxBytes}`,
     )
   }
   if (input.tls !== undefined) checkTls(tls)
   if (options.proxyProtocol && options.trustedProxies.length === 0) {
-    throw invalid('proxyProtocol: name the proxies that speak it (trustedProxies; --trusted-proxy)')
+    throw invalidOption('proxyProtocol: name the proxies that speak it (trustedProxies; --trusted-proxy)')
   }
   if (input.webhook !== undefined) checkWebhook(options)
   checkRetain(options)
   if (typeof options.broker === 'string' && brokerNameOf(options.broker) === 'mesh') checkMesh(options.broker, options)
   if (jwt !== undefined) checkTokens(jwt, insecure)
   else if (!insecure && !isLoopback(host) && !isIdentifying(options)) {
-    throw new WebMQError('E_INSECURE', {
-      detail:
-        `everyone who can reach ${host} could listen and publish anything; set a key for tokens (jwt.secret, jwt.publicKey ` +
+    throw insecureOption(
+      `everyone who can reach ${host} could listen and publish anything; set a key for tokens (jwt.secret, jwt.publicKey ` +
         'or jwt.jwksUrl; --jwt-secret, --jwt-public-key or --jwks), identify clients by a hook or a webhook (connect), or ' +
         'allow it with insecure (--insecure)',
-    })
+    )
   }
 }
 
@@ -39,10 +39,10 @@ function checkTls(tls: TlsFiles | undefined): void {
   const [certCount, keyCount] = [tls?.certFile ?? [], tls?.keyFile ?? []].map(({ length }) => length)
   if (certCount === 0 || keyCount === 0) {
     // An empty `tls` usually means an unset variable. It must not serve without encryption.
-    throw invalid('tls: needs both tls.certFile (--tls-cert) and tls.keyFile (--tls-key)')
+    throw invalidOption('tls: needs both tls.certFile (--tls-cert) and tls.keyFile (--tls-key)')
   }
   if (certCount !== keyCount) {
-    throw invalid(
+    throw invalidOption(
       `tls: every certificate needs its key, in the same order; got ${certCount} tls.certFile (--tls-cert) and ${keyCount} tls.keyFile (--tls-key)`,
     )
   }
@@ -52,11 +52,10 @@ function checkMesh(broker: string, { mesh, insecure }: ResolvedOptions): void {
   const { peers, listen } = meshPlacesOf(broker, mesh?.listen)
   const remote = [...peers, listen].find(({ host }) => !isLoopback(host))
   if (mesh?.secret !== undefined || insecure || remote === undefined) return
-  throw new WebMQError('E_INSECURE', {
-    detail:
-      `mesh: everyone who can reach the node at ${remote.host} could publish and receive anything; set a secret that all ` +
+  throw insecureOption(
+    `mesh: everyone who can reach the node at ${remote.host} could publish and receive anything; set a secret that all ` +
       'nodes share (mesh.secret; --mesh-secret), or allow it with insecure (--insecure)',
-  })
+  )
 }
 
 /**
@@ -69,33 +68,33 @@ function checkRetain(options: ResolvedOptions): void {
   if (options.retain.length === 0) return
   const { broker, historyMaxMessages, historyMaxBytes, retainMaxKeys, retainMaxBytes } = options
   const name = typeof broker === 'string' ? brokerNameOf(broker) : undefined
-  if (name === 'mesh') throw invalid('retain: each node of a mesh has a log of its own; use another broker')
+  if (name === 'mesh') throw invalidOption('retain: each node of a mesh has a log of its own; use another broker')
   if (historyMaxMessages === 0 || historyMaxBytes === 0)
-    throw invalid('retain: needs a log (historyMaxMessages, historyMaxBytes)')
+    throw invalidOption('retain: needs a log (historyMaxMessages, historyMaxBytes)')
   if (name === undefined || name === 'memory') return
   const maxKeys = Math.floor(historyMaxMessages * MAX_RETAINED_SHARE)
   const maxBytes = Math.floor(historyMaxBytes * MAX_RETAINED_SHARE)
   if (retainMaxKeys > maxKeys)
-    throw invalid(`retainMaxKeys: ${retainMaxKeys} is more than a quarter of historyMaxMessages, ${maxKeys}`)
+    throw invalidOption(`retainMaxKeys: ${retainMaxKeys} is more than a quarter of historyMaxMessages, ${maxKeys}`)
   if (retainMaxBytes > maxBytes)
-    throw invalid(`retainMaxBytes: ${retainMaxBytes} is more than a quarter of historyMaxBytes, ${maxBytes}`)
+    throw invalidOption(`retainMaxBytes: ${retainMaxBytes} is more than a quarter of historyMaxBytes, ${maxBytes}`)
 }
 
 function checkWebhook({ webhook, insecure }: ResolvedOptions): void {
   // An empty one usually means an unset variable. It must not open the server to everyone.
-  if (webhook?.url === undefined) throw invalid('webhook: needs webhook.url (--webhook)')
+  if (webhook?.url === undefined) throw invalidOption('webhook: needs webhook.url (--webhook)')
   const { protocol, hostname } = new URL(webhook.url)
   if (protocol !== 'http:' || insecure || isLoopback(hostname)) return
-  throw new WebMQError('E_INSECURE', {
-    detail: `webhook.url: an attacker between this machine and ${hostname} could give the answers; use https://, or allow it with insecure (--insecure)`,
-  })
+  throw insecureOption(
+    `webhook.url: an attacker between this machine and ${hostname} could give the answers; use https://, or allow it with insecure (--insecure)`,
+  )
 }
 
 function checkTokens(jwt: JwtOptions, insecure: boolean): void {
   const sources = [jwt.secret, jwt.publicKey, jwt.jwksUrl].filter((source) => source !== undefined)
   if (sources.length === 0) {
     // An empty `jwt` usually means an unset variable. It must not open the server to everyone.
-    throw invalid(
+    throw invalidOption(
       'jwt: needs a jwt.secret (--jwt-secret), a jwt.publicKey (--jwt-public-key) or a jwt.jwksUrl (--jwks)',
     )
   }
@@ -103,14 +102,15 @@ function checkTokens(jwt: JwtOptions, insecure: boolean): void {
   if (jwt.jwksUrl === undefined || insecure) return
   const { protocol, hostname } = new URL(jwt.jwksUrl)
   if (protocol === 'http:' && !isLoopback(hostname)) {
-    throw new WebMQError('E_INSECURE', {
-      detail: `jwt.jwksUrl: an attacker between this machine and ${hostname} could insert keys; use https://, or allow it with insecure (--insecure)`,
-    })
+    throw insecureOption(
+      `jwt.jwksUrl: an attacker between this machine and ${hostname} could insert keys; use https://, or allow it with insecure (--insecure)`,
+    )
   }
 }
 
-export function invalid(detail: string): WebMQError {
-  return new WebMQError('E_OPTION_INVALID', { detail })
+/** The options open the server to everyone, or to an attacker on the network. */
+function insecureOption(detail: string): WebMQError {
+  return new WebMQError('E_INSECURE', { detail })
 }
 
 /** RFC 7518 §3.2: an HS256 key is at least as long as its hash. */

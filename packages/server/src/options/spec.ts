@@ -18,8 +18,8 @@ interface OptionBase {
 export interface IntegerOption extends OptionBase {
   readonly type: 'integer'
   readonly unit?: 'bytes' | 'ms' | 's'
-  readonly min: number
-  readonly max: number
+  /** The least and the largest value. */
+  readonly range: readonly [min: number, max: number]
   /** Absent: without a value, the option is off. */
   readonly default?: number | (() => number)
   /** Shown instead of a default that is absent or depends on the machine. */
@@ -163,30 +163,15 @@ export function describeDefault(spec: OptionSpec): string | undefined {
 
 /** Writes a number with the largest unit that divides it: `256KiB`, `25s`. */
 export function formatQuantity(value: number, unit: IntegerOption['unit']): string {
-  const scale = unit === undefined ? [] : (SCALES[unit] ?? [])
-  const fit = scale.find(({ factor }) => value !== 0 && value % factor === 0)
-  if (fit !== undefined) return `${value / fit.factor}${fit.suffix}`
+  const scale = Object.entries(unit === undefined ? {} : SCALES[unit])
+  const [suffix, factor] = scale.find(([, factor]) => value !== 0 && value % factor === 0) ?? []
+  if (factor !== undefined) return `${value / factor}${suffix}`
   return value >= 10_000 ? value.toLocaleString('en-US') : String(value)
 }
 
-/** Suffixes of quantities, largest first. */
-const SCALES = {
-  bytes: [
-    { suffix: 'GiB', factor: 1024 ** 3 },
-    { suffix: 'MiB', factor: 1024 ** 2 },
-    { suffix: 'KiB', factor: 1024 },
-  ],
-  ms: [
-    { suffix: 'd', factor: 86_400_000 },
-    { suffix: 'h', factor: 3_600_000 },
-    { suffix: 'm', factor: 60_000 },
-    { suffix: 's', factor: 1000 },
-    { suffix: 'ms', factor: 1 },
-  ],
-  s: [
-    { suffix: 'd', factor: 86_400 },
-    { suffix: 'h', factor: 3600 },
-    { suffix: 'm', factor: 60 },
-    { suffix: 's', factor: 1 },
-  ],
-} as const
+/** Suffixes of quantities, largest first, and what they multiply by. */
+export const SCALES: Readonly<Record<'bytes' | 'ms' | 's', Readonly<Record<string, number>>>> = {
+  bytes: { GiB: 1024 ** 3, MiB: 1024 ** 2, KiB: 1024 },
+  ms: { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1 },
+  s: { d: 86_400, h: 3600, m: 60, s: 1 },
+}

@@ -26,18 +26,12 @@ const SECTIONS = {
   'Logging and metrics': OBSERVING_OPTIONS,
 }
 
-/** All rows. */
-type Rows = typeof ADDRESS_OPTIONS &
-  typeof ENGINE_OPTIONS &
-  typeof BROKER_OPTIONS &
-  typeof LIMITS_OPTIONS &
-  typeof TIME_LIMITS_OPTIONS &
-  typeof HISTORY_OPTIONS &
-  typeof PRESENCE_OPTIONS &
-  typeof SECURITY_OPTIONS &
-  typeof TOKENS_OPTIONS &
-  typeof HOOKS_OPTIONS &
-  typeof OBSERVING_OPTIONS
+/** The members of all of a union. */
+type All<Union> = (Union extends unknown ? (one: Union) => void : never) extends (all: infer Members) => void
+  ? Members
+  : never
+
+type Rows = All<(typeof SECTIONS)[keyof typeof SECTIONS]>
 
 /** Name of an option, `jwt.secret` for nested ones. */
 export type OptionName = keyof Rows

@@ -48,7 +48,7 @@ describe('formatQuantity', () => {
     const integers = OPTIONS.filter((spec) => spec.type === 'integer').map((spec): OptionSpec => spec)
     for (const spec of integers) {
       if (spec.type !== 'integer') continue
-      for (const value of [spec.min, spec.max]) {
+      for (const value of spec.range) {
         const text = formatQuantity(value, spec.unit).replaceAll(',', '')
         expect(parseQuantity(text, spec.unit), `${spec.name} ${text}`).toBe(value)
       }

@@ -1,4 +1,4 @@
-import { WebMQError } from 'webmq-client/protocol'
+import { invalidOption } from '../base/invalid-option.js'
 import { didYouMean } from './closest-name.js'
 import {
   formatQuantity,
@@ -6,6 +6,7 @@ import {
   type ListOption,
   type OptionSpec,
   type OptionValue,
+  SCALES,
   type TextOption,
 } from './spec.js'
 
@@ -21,7 +22,7 @@ export function validateOption(spec: OptionSpec, value: unknown, label: string =
   if (bad === undefined) return given as OptionValue
   const shown = isTextual(spec) ? shownText(spec, bad.value) : bad.value
   const subject = shown === undefined ? 'not' : `${show(shown)} is not`
-  throw new WebMQError('E_OPTION_INVALID', { detail: `${label}: ${subject} ${bad.allowed}` })
+  throw invalidOption(`${label}: ${subject} ${bad.allowed}`)
 }
 
 /** The part of a value that may be shown; `undefined` when it is secret. */
@@ -83,12 +84,12 @@ function describeAllowed(spec: Exclude<OptionSpec, ListOption>, value: unknown):
   }
 }
 
-function isWithin(value: unknown, { min, max }: IntegerOption): boolean {
+function isWithin(value: unknown, { range: [min, max] }: IntegerOption): boolean {
   return typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max
 }
 
 /** The range of a number in words: `from 1 to 64MiB, in bytes`. */
-export function describeRange({ min, max, unit }: IntegerOption): string {
+export function describeRange({ range: [min, max], unit }: IntegerOption): string {
   const range = `a whole number from ${formatQuantity(min, unit)} to ${formatQuantity(max, unit)}`
   return unit === undefined ? range : `${range} (plain numbers are ${UNIT_NAMES[unit]})`
 }
@@ -96,29 +97,16 @@ export function describeRange({ min, max, unit }: IntegerOption): string {
 /** Units in words. */
 const UNIT_NAMES = { bytes: 'bytes', ms: 'milliseconds', s: 'seconds' } as const
 
-const FACTORS: Readonly<Record<string, Readonly<Record<string, number>>>> = {
-  bytes: {
-    '': 1,
-    b: 1,
-    k: 1024,
-    kb: 1024,
-    kib: 1024,
-    m: 1024 ** 2,
-    mb: 1024 ** 2,
-    mib: 1024 ** 2,
-    g: 1024 ** 3,
-    gb: 1024 ** 3,
-    gib: 1024 ** 3,
-  },
-  ms: { '': 1, ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 },
-  s: { '': 1, s: 1, m: 60, h: 3600, d: 86_400 },
-  none: { '': 1 },
+/** Suffixes that a text may have, in lower case; the empty one is for plain numbers. `k`, `kb` and `KiB` are 1,024 bytes. */
+export function suffixesOf(unit: IntegerOption['unit']): ReadonlyMap<string, number> {
+  const suffixes = new Map([['', 1]])
+  if (unit === 'bytes') suffixes.set('b', 1)
+  for (const [suffix, factor] of Object.entries(unit === undefined ? {} : SCALES[unit])) {
+    const name = suffix.toLowerCase()
+    for (const form of [name, name.replace('ib', 'b'), name.replace('ib', '')]) suffixes.set(form, factor)
+  }
+  return suffixes
 }
-
-/** Suffixes of a unit, in lower case; the empty one is for plain numbers. */
-export const UNITS: Readonly<Record<string, readonly string[]>> = Object.fromEntries(
-  Object.entries(FACTORS).map(([unit, factors]) => [unit, Object.keys(factors)]),
-)
 
 /**
  * Reads `256KiB` or `25s`; `undefined` when the text is not a quantity of that unit. `kb` and `KiB` both mean 1,024
@@ -126,7 +114,7 @@ export const UNITS: Readonly<Record<string, readonly string[]>> = Object.fromEnt
  */
 export function parseQuantity(text: string, unit: IntegerOption['unit']): number | undefined {
   const match = /^(\d+(?:\.\d+)?)\s*([a-z]*)$/i.exec(text.trim())
-  const factor = FACTORS[unit ?? 'none']?.[match?.[2]?.toLowerCase() ?? '']
+  const factor = suffixesOf(unit).get(match?.[2]?.toLowerCase() ?? '')
   if (match === null || factor === undefined) return undefined
   return Number(match[1]) * factor
 }

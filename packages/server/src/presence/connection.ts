@@ -1,49 +1,37 @@
 import { WebMQError } from 'webmq-client/protocol'
-import type { ConnectionId, Transport } from '../ports/transport.js'
-import type { Holder, LocalMembers } from './local-members.js'
+import type { ConnectionId } from '../ports/transport.js'
+import type { Holder } from './local-members.js'
 import { createMember, memberIdOf } from './member.js'
-import type { Members } from './members.js'
-import type { Watchers } from './watchers.js'
+import type { Presence } from './presence.js'
 
-/** Limits of presence. */
+/** Options of the server that limit presence. Read on each use: a reload changes them. */
 export interface PresenceLimits {
   /** Bytes of a member's data. */
-  readonly maxDataBytes: number
-  readonly maxMembersPerKey: number
-  /** Bytes of all members of a key, which a client gets in one answer. */
-  readonly maxKeyBytes: number
+  readonly presenceMaxDataBytes: number
+  readonly presenceMaxMembersPerKey: number
   /** Keys that a connection may enter; it may watch the same number of keys. */
-  readonly maxKeysPerConnection: number
+  readonly presenceMaxKeysPerConnection: number
   /** Members of one user that this node holds, those whose connection was lost included. */
-  readonly maxMembersPerUser: number
+  readonly presenceMaxMembersPerUser: number
   /** Members of all nodes that this node keeps. */
-  readonly maxMembers: number
+  readonly presenceMaxMembers: number
   /** Bytes of all members of all nodes that this node keeps. */
-  readonly maxBytes: number
-}
-
-/** What a {@link ConnectionPresence} works with; one per node. */
-export interface ConnectionPresenceContext {
-  readonly transport: Pick<Transport, 'join' | 'leave'>
-  readonly members: Pick<Members, 'find' | 'sizeOf' | 'bytesOf' | 'entryCount' | 'byteLength'>
-  readonly localMembers: LocalMembers
-  readonly watchers: Watchers
-  readonly limits: PresenceLimits
-  /** Makes this node take part in presence. */
-  readonly begin: () => void
+  readonly presenceMaxBytes: number
+  /** Half of it is for all members of a key, which a client gets in one answer: as a replay, it leaves room for live messages. */
+  readonly maxOutboxBytes: number
 }
 
 /** The members and the watches of one connection. */
 export class ConnectionPresence implements Holder {
   readonly #connection: ConnectionId
-  readonly #context: ConnectionPresenceContext
+  readonly #presence: Presence
   /** Member ids by key. */
   readonly #present = new Map<string, string>()
   readonly #watched = new Set<string>()
 
-  constructor(connection: ConnectionId, context: ConnectionPresenceContext) {
+  constructor(connection: ConnectionId, presence: Presence) {
     this.#connection = connection
-    this.#context = context
+    this.#presence = presence
   }
 
   /**
@@ -55,27 +43,35 @@ export class ConnectionPresence implements Holder {
    * @throws {WebMQError} `E_PAYLOAD_INVALID`, `E_PAYLOAD_TOO_LARGE`, `E_PRESENCE_LIMIT`.
    */
   enter(key: string, userId: string | undefined, name: string, data: string | undefined): string {
-    const { limits, localMembers, members, begin } = this.#context
+    const { localMembers, members } = this.#presence
+    const { limits } = this.#presence.context
     const id = memberIdOf(key, userId, name)
-    const member = createMember(id, userId, data === undefined ? undefined : normalized(data, limits.maxDataBytes))
+    const member = createMember(
+      id,
+      userId,
+      data === undefined ? undefined : normalized(data, limits.presenceMaxDataBytes),
+    )
     const present = this.#present.get(key)
     const before = members.find(key, id)
-    if (present === undefined && this.#present.size >= limits.maxKeysPerConnection) {
-      throw tooMuch(`${limits.maxKeysPerConnection} keys of a connection`)
+    const assertBelow = (count: number, max: number, what: string) => {
+      if (count >= max) throw tooMuch(`${max} ${what}`)
     }
-    if (!localMembers.holds(key, id) && localMembers.countOf(userId) >= limits.maxMembersPerUser) {
-      throw tooMuch(`${limits.maxMembersPerUser} members of a user`)
+    if (present === undefined)
+      assertBelow(this.#present.size, limits.presenceMaxKeysPerConnection, 'keys of a connection')
+    if (!localMembers.holds(key, id)) {
+      assertBelow(localMembers.countOf(userId), limits.presenceMaxMembersPerUser, 'members of a user')
     }
     if (before === undefined) {
-      if (members.sizeOf(key) >= limits.maxMembersPerKey) throw tooMuch(`${limits.maxMembersPerKey} members of a key`)
-      if (members.entryCount >= limits.maxMembers) throw tooMuch(`${limits.maxMembers} members of all keys`)
+      assertBelow(members.sizeOf(key), limits.presenceMaxMembersPerKey, 'members of a key')
+      assertBelow(members.entryCount, limits.presenceMaxMembers, 'members of all keys')
     }
-    const bytes = members.bytesOf(key) - (before?.byteLength ?? 0) + member.byteLength
-    if (bytes > limits.maxKeyBytes) throw tooMuch(`${limits.maxKeyBytes} bytes of all members of a key`)
-    if (members.byteLength - (before?.byteLength ?? 0) + member.byteLength > limits.maxBytes) {
-      throw tooMuch(`${limits.maxBytes} bytes of the members of all keys`)
+    const moreBytes = member.byteLength - (before?.byteLength ?? 0)
+    const maxKeyBytes = limits.maxOutboxBytes / 2
+    if (members.bytesOf(key) + moreBytes > maxKeyBytes) throw tooMuch(`${maxKeyBytes} bytes of all members of a key`)
+    if (members.byteLength + moreBytes > limits.presenceMaxBytes) {
+      throw tooMuch(`${limits.presenceMaxBytes} bytes of the members of all keys`)
     }
-    begin()
+    this.#presence.begin()
     if (present !== undefined && present !== id) localMembers.leave(key, present)
     this.#present.set(key, id)
     localMembers.put(key, member, userId, this)
@@ -87,7 +83,7 @@ export class ConnectionPresence implements Holder {
     const id = this.#present.get(key)
     if (id === undefined) return false
     this.#present.delete(key)
-    this.#context.localMembers.leave(key, id)
+    this.#presence.localMembers.leave(key, id)
     return true
   }
 
@@ -101,11 +97,10 @@ export class ConnectionPresence implements Holder {
    * @throws {WebMQError} `E_PRESENCE_LIMIT`.
    */
   watch(key: string, answer: () => void): number {
-    const { watchers, limits, transport } = this.#context
+    const { watchers, context } = this.#presence
+    const { presenceMaxKeysPerConnection: maxKeys } = context.limits
     const isKnown = this.#watched.has(key)
-    if (!isKnown && this.#watched.size >= limits.maxKeysPerConnection) {
-      throw tooMuch(`${limits.maxKeysPerConnection} watched keys`)
-    }
+    if (!isKnown && this.#watched.size >= maxKeys) throw tooMuch(`${maxKeys} watched keys`)
     // Pending changes go out first, because the answer contains them too.
     const units = watchers.flush(key)
     if (isKnown) {
@@ -115,21 +110,21 @@ export class ConnectionPresence implements Holder {
     const group = watchers.watch(key)
     this.#watched.add(key)
     answer()
-    transport.join(this.#connection, group)
+    context.transport.join(this.#connection, group)
     return units
   }
 
   /** Units of telling the watchers of a key that so many bytes changed. */
   tellingUnits(key: string, byteCount: number): number {
-    return this.#context.watchers.unitsOf(key, byteCount)
+    return this.#presence.watchers.unitsOf(key, byteCount)
   }
 
   /** Ends a watch; a no-op without one. */
   unwatch(key: string): void {
-    const { watchers, transport } = this.#context
+    const { watchers, context } = this.#presence
     const group = watchers.groupOf(key)
     if (group === undefined || !this.#watched.delete(key)) return
-    transport.leave(this.#connection, group)
+    context.transport.leave(this.#connection, group)
     watchers.unwatch(key)
   }
 
@@ -147,7 +142,7 @@ export class ConnectionPresence implements Holder {
    * @param isWanted The client closed it for good. Otherwise its members linger, because the client may come back.
    */
   close(isWanted: boolean): void {
-    const { localMembers, watchers } = this.#context
+    const { localMembers, watchers } = this.#presence
     for (const [key, id] of this.#present) {
       if (isWanted) localMembers.leave(key, id)
       else localMembers.abandon(key, id)

@@ -1,23 +1,12 @@
-import type { Deadline, Deadlines } from '../base/deadlines.js'
-import type { SharedTable } from '../nodes/index.js'
+import type { Deadline } from '../base/deadlines.js'
 import type { Member } from './member.js'
-import { addressOf, type Entry, isNewer, type Members } from './members.js'
+import { addressOf, type Entry, isNewer } from './members.js'
+import type { Presence } from './presence.js'
 
 /** The connection that holds a member. */
 export interface Holder {
   /** Another connection or node has taken over or ended the member. */
   lost(key: string, id: string): void
-}
-
-/** What {@link LocalMembers} works with. */
-export interface LocalMembersContext {
-  readonly node: string
-  readonly members: Pick<Members, 'set' | 'remove' | 'removeBefore'>
-  readonly table: Pick<SharedTable<never>, 'changed'>
-  readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
-  readonly now: () => number
-  /** Time that a member stays after its connection was lost. */
-  readonly lingerMs: number
 }
 
 interface Held {
@@ -31,15 +20,15 @@ interface Held {
 
 /** The members of this node's connections. Only this node decides about them; it tells the other nodes. */
 export class LocalMembers {
-  readonly #context: LocalMembersContext
+  readonly #presence: Presence
   readonly #byAddress = new Map<string, Held>()
   /** Number of members by user. */
   readonly #countByUser = new Map<string, number>()
   /** Lamport clock: later than every stamp that this node has written or seen. */
   #clock = 0
 
-  constructor(context: LocalMembersContext) {
-    this.#context = context
+  constructor(presence: Presence) {
+    this.#presence = presence
   }
 
   get size(): number {
@@ -60,7 +49,8 @@ export class LocalMembers {
    * entry outranks those of other nodes.
    */
   put(key: string, member: Member, userId: string | undefined, holder: Holder): void {
-    const { node, members } = this.#context
+    const { members, table } = this.#presence
+    const { node } = this.#presence.context
     const address = addressOf(key, member.id)
     const known = this.#byAddress.get(address)
     const entry: Entry = { key, member, stamp: ++this.#clock, node }
@@ -74,19 +64,20 @@ export class LocalMembers {
       known.holder = holder
     }
     members.set(entry)
-    this.#context.table.changed(address)
+    table.changed(address)
   }
 
   /** A member leaves on request: its entries on all nodes end. */
   leave(key: string, id: string): void {
     const stamp = ++this.#clock
     this.#end(key, id, stamp)
-    this.#context.members.removeBefore(key, id, stamp)
+    this.#presence.members.removeBefore(key, id, stamp)
   }
 
   /** The member's connection is lost; the member lingers, because the client may come back. */
   abandon(key: string, id: string): void {
-    const { deadlines, now, lingerMs } = this.#context
+    const { deadlines, now } = this.#presence
+    const { lingerMs } = this.#presence.context
     const held = this.#byAddress.get(addressOf(key, id))
     if (held === undefined) return
     held.holder = undefined
@@ -119,8 +110,9 @@ export class LocalMembers {
     this.#stopLingering(held)
     this.#byAddress.delete(address)
     this.#count(held.userId, -1)
-    this.#context.members.remove(this.#context.node, key, id)
-    this.#context.table.changed(address, stamp)
+    const { members, table, context } = this.#presence
+    members.remove(context.node, key, id)
+    table.changed(address, stamp)
   }
 
   #count(userId: string | undefined, change: number): void {
@@ -131,7 +123,7 @@ export class LocalMembers {
   }
 
   #stopLingering(held: Held): void {
-    if (held.linger !== undefined) this.#context.deadlines.clear(held.linger)
+    if (held.linger !== undefined) this.#presence.deadlines.clear(held.linger)
     held.linger = undefined
   }
 }

@@ -21,8 +21,7 @@ interface KeyMembers {
   encoded: Buffer | undefined
 }
 
-const NOBODY: readonly Member[] = []
-const NOBODY_ENCODED = Buffer.from('[]')
+const NOBODY = Buffer.from('[]')
 
 /**
  * All members that this node knows, by key and by the node that holds them. All nodes agree on which of two entries of
@@ -70,20 +69,15 @@ export class Members {
     return this.#byKey.get(key)?.entries.get(id)?.[0]?.member
   }
 
-  /** The members of a key, in no particular order. */
-  of(key: string): readonly Member[] {
-    const entries = this.#byKey.get(key)?.entries.values()
-    return entries === undefined ? NOBODY : Array.from(entries, ([first]) => (first as Entry).member)
-  }
-
-  /** The same as a JSON array in UTF-8, in the form that clients get. Kept until the next change of the key. Read-only. */
+  /**
+   * The members of a key, in no particular order: a JSON array in UTF-8, in the form that clients get. Kept until the next
+   * change of the key. Read-only.
+   */
   encodedOf(key: string): Buffer {
     const known = this.#byKey.get(key)
-    if (known === undefined) return NOBODY_ENCODED
+    if (known === undefined) return NOBODY
     known.encoded ??= Buffer.from(
-      `[${this.of(key)
-        .map(({ json }) => json)
-        .join()}]`,
+      `[${Array.from(known.entries.values(), ([first]) => (first as Entry).member.json).join()}]`,
     )
     return known.encoded
   }

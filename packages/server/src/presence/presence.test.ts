@@ -318,7 +318,9 @@ describe('limits', () => {
   })
 
   it('hold for the members of a key, of all keys, and their bytes, over all nodes', async () => {
-    const [a, b] = await joined(['a', 'b'], { limits: { maxMembersPerKey: 2, maxMembers: 4, maxKeyBytes: 400 } })
+    const [a, b] = await joined(['a', 'b'], {
+      limits: { presenceMaxMembersPerKey: 2, presenceMaxMembers: 4, maxOutboxBytes: 800 },
+    })
     const connection = a.connect()
     connection.enter('room', undefined, '1', '1')
     b.connect().enter('room', undefined, '2', undefined)
@@ -332,7 +334,7 @@ describe('limits', () => {
   })
 
   it('hold for the bytes of all members, and are given back', async () => {
-    const [a, b, c] = await joined(['a', 'b', 'c'], { limits: { maxBytes: 200 } })
+    const [a, b, c] = await joined(['a', 'b', 'c'], { limits: { presenceMaxBytes: 200 } })
     const connection = a.connect()
     const data = `"${'x'.repeat(100)}"`
     connection.enter('x', undefined, 'm', data)
@@ -349,7 +351,7 @@ describe('limits', () => {
   })
 
   it('hold for the keys of a connection', async () => {
-    const [a] = await joined(['a'], { limits: { maxKeysPerConnection: 1 } })
+    const [a] = await joined(['a'], { limits: { presenceMaxKeysPerConnection: 1 } })
     const connection = a.connect()
     connection.enter('x', undefined, 'm', undefined)
     connection.watch('x', () => undefined)
@@ -361,7 +363,7 @@ describe('limits', () => {
   })
 
   it('bound what a node keeps of what others have taken at the same time', async () => {
-    const [a, b, c] = await joined(['a', 'b', 'c'], { limits: { maxMembers: 2 } })
+    const [a, b, c] = await joined(['a', 'b', 'c'], { limits: { presenceMaxMembers: 2 } })
     let names = 0
     for (const node of [a, b, c]) {
       for (const name of ['1', '2']) node.connect().enter('room', node.broker.name + name, `of-${names++}`, undefined)

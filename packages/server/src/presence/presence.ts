@@ -2,9 +2,8 @@ import { Deadlines } from '../base/deadlines.js'
 import type { Logger } from '../base/logger.js'
 import { type Nodes, SharedTable } from '../nodes/index.js'
 import type { ConnectionId, Transport } from '../ports/transport.js'
-import { ConnectionPresence, type ConnectionPresenceContext, type PresenceLimits } from './connection.js'
+import { ConnectionPresence, type PresenceLimits } from './connection.js'
 import { LocalMembers } from './local-members.js'
-import type { Member } from './member.js'
 import { departureText, entryText, type MemberChange, memberChangeFrom } from './member-text.js'
 import { addressOf, type Entry, Members, partsOf } from './members.js'
 import { BATCH_MS, Watchers } from './watchers.js'
@@ -50,23 +49,23 @@ const OVERSHOOT = 2
  * only once one of its clients has used presence.
  */
 export class Presence {
-  readonly #context: PresenceContext
-  readonly #deadlines: Deadlines
-  readonly #members: Members
-  readonly #table: SharedTable<MemberChange>
-  readonly #localMembers: LocalMembers
-  readonly #watchers: Watchers
-  readonly #connectionContext: ConnectionPresenceContext
+  readonly context: PresenceContext
+  readonly now: () => number
+  readonly deadlines: Deadlines
+  readonly watchers: Watchers
+  /** Those of all nodes. */
+  readonly members: Members
+  readonly localMembers: LocalMembers
+  readonly table: SharedTable<MemberChange>
   #isStopped = false
   #droppedCount = 0
 
   constructor(context: PresenceContext) {
-    this.#context = context
-    const { node, nodes, transport, limits, lingerMs, maxPayloadBytes, logger } = context
+    this.context = context
+    const { node, nodes, transport, lingerMs, maxPayloadBytes, logger } = context
     const now = context.now ?? (() => performance.now())
     const deadlines = new Deadlines({ now, onError: (err) => logger.warn({ err }, 'a deadline of presence failed') })
-    this.#deadlines = deadlines
-    const watchers = new Watchers({ transport, now, find: (key, id) => this.#members.find(key, id) })
+    const watchers = new Watchers({ transport, now, find: (key, id) => members.find(key, id) })
     const members = new Members((key, id, before) => watchers.changed(key, id, before))
     const entries = {
       ids: () => members.entriesOf(node).keys(),
@@ -88,42 +87,37 @@ export class Presence {
         else members.removeNode(peer)
       },
     }
-    this.#table = new SharedTable(nodes, entries, {
+    this.table = new SharedTable(nodes, entries, {
       name: 'presence',
       maxMessageBytes: Math.min(MAX_MESSAGE_BYTES, maxPayloadBytes),
       batchMs: BATCH_MS,
       isConfirmed: false,
     })
-    this.#localMembers = new LocalMembers({ node, members, table: this.#table, deadlines, now, lingerMs })
-    this.#watchers = watchers
-    this.#members = members
-    const begin = () => this.begin()
-    this.#connectionContext = { transport, members, localMembers: this.#localMembers, watchers, limits, begin }
+    this.now = now
+    this.deadlines = deadlines
+    this.watchers = watchers
+    this.members = members
+    this.localMembers = new LocalMembers(this)
   }
 
   /** Creates the presence of one connection. */
   of(connection: ConnectionId): ConnectionPresence {
-    return new ConnectionPresence(connection, this.#connectionContext)
+    return new ConnectionPresence(connection, this)
   }
 
-  /** The members of a key that this node knows now. */
-  members(key: string): readonly Member[] {
-    return this.#members.of(key)
-  }
-
-  /** The same as a JSON array, in the form that clients get. */
+  /** The members of a key that this node knows now, as a JSON array in the form that clients get. */
   membersJson(key: string): string {
-    return this.#members.encodedOf(key).toString()
+    return this.members.encodedOf(key).toString()
   }
 
   /** The same, encoded as UTF-8. Read-only. */
   encodedMembers(key: string): Uint8Array {
-    return this.#members.encodedOf(key)
+    return this.members.encodedOf(key)
   }
 
   /** Begins to take part; a no-op after the first call. */
   begin(): void {
-    if (this.#context.nodes.hasOthers) void this.#table.open()
+    if (this.context.nodes.hasOthers) void this.table.open()
   }
 
   /**
@@ -131,7 +125,7 @@ export class Presence {
    * as changes. `undefined` means that it knows them now.
    */
   whenComplete(): Promise<void> | undefined {
-    const { nodes } = this.#context
+    const { nodes } = this.context
     this.begin()
     const isComplete = () => !nodes.hasOthers || this.#isStopped || this.#isComplete
     return isComplete() ? undefined : nodes.until(isComplete)
@@ -139,10 +133,10 @@ export class Presence {
 
   stats(): PresenceStats {
     return {
-      memberCount: this.#members.entryCount,
-      ownMemberCount: this.#localMembers.size,
-      watchedKeyCount: this.#watchers.keyCount,
-      peerCount: this.#context.nodes.stats().peerCount,
+      memberCount: this.members.entryCount,
+      ownMemberCount: this.localMembers.size,
+      watchedKeyCount: this.watchers.keyCount,
+      peerCount: this.context.nodes.stats().peerCount,
       droppedCount: this.#droppedCount,
     }
   }
@@ -150,13 +144,13 @@ export class Presence {
   /** The node stops. Its members linger, as after any lost connection, because clients may reconnect to other nodes. */
   stop(): void {
     this.#isStopped = true
-    this.#watchers.stop()
-    this.#deadlines.stop()
+    this.watchers.stop()
+    this.deadlines.stop()
   }
 
   get #isComplete(): boolean {
-    const { nodes } = this.#context
-    return nodes.isGreeted && nodes.isOpen(this.#table) && this.#table.isComplete
+    const { nodes } = this.context
+    return nodes.isGreeted && nodes.isOpen(this.table) && this.table.isComplete
   }
 
   #apply({ node, change }: MemberChange): void {
@@ -165,24 +159,24 @@ export class Presence {
       return
     }
     const { key, id, stamp } = change
-    this.#members.remove(node, key, id)
+    this.members.remove(node, key, id)
     if (stamp === 0) return
-    this.#localMembers.leftElsewhere(key, id, stamp)
-    this.#members.removeBefore(key, id, stamp)
+    this.localMembers.leftElsewhere(key, id, stamp)
+    this.members.removeBefore(key, id, stamp)
   }
 
   #take(entry: Entry): void {
     const { key, member, node } = entry
-    const { maxMembers, maxBytes } = this.#context.limits
+    const { presenceMaxMembers: maxMembers, presenceMaxBytes: maxBytes } = this.context.limits
     const isFull =
-      this.#members.entryCount >= maxMembers * OVERSHOOT ||
-      this.#members.byteLength + member.byteLength > maxBytes * OVERSHOOT
+      this.members.entryCount >= maxMembers * OVERSHOOT ||
+      this.members.byteLength + member.byteLength > maxBytes * OVERSHOOT
     // The new data of a known member are always taken: without them, nodes would not agree.
-    if (isFull && !this.#members.entriesOf(node).has(addressOf(key, member.id))) {
+    if (isFull && !this.members.entriesOf(node).has(addressOf(key, member.id))) {
       this.#droppedCount++
       return
     }
-    this.#members.set(entry)
-    this.#localMembers.seen(entry)
+    this.members.set(entry)
+    this.localMembers.seen(entry)
   }
 }

@@ -8,7 +8,6 @@ import type { PublishTimings } from '../observing/measuring/publish-timings.js'
 import { type Observer, observePublish } from '../observing/observer.js'
 import { formatTraceparent, parseTraceparent } from '../observing/tracing/traceparent.js'
 import { type Tracer, tracedPublish, withTraceparent } from '../observing/tracing/tracer.js'
-import type { Router } from '../patterns/router.js'
 import type { Accepted, Broker, OutboundMessage } from '../ports/broker.js'
 import type { Transport } from '../ports/transport.js'
 import { assertKeyWords } from '../ports/word-limits.js'
@@ -23,7 +22,8 @@ import type { Stamps } from './stamps.js'
 export interface PublisherContext {
   readonly broker: Pick<Broker, 'publish' | 'publishBatch'>
   readonly groups: Pick<QueueGroups, 'ask' | 'assertSupported'>
-  readonly router: Pick<Router, 'stepCount'>
+  /** Steps that all matches have taken, see {@link Author.matched}. */
+  readonly router: { readonly stepCount: number }
   /** Asks publishers without a session to wait. */
   readonly transport: Pick<Transport, 'writable'>
   /** Absent unless a hook is asked about publishes. */

@@ -1,9 +1,7 @@
 import { replyHeader, taskHeader } from 'webmq-client/protocol'
-import type { MaybePromise } from '../base/maybe-promise.js'
-import { andThen } from '../base/maybe-promise.js'
-import type { ConnectionId, Transport } from '../ports/transport.js'
+import { andThen, catching, type MaybePromise } from '../base/maybe-promise.js'
+import type { ConnectionId, OutboxLevel, Transport } from '../ports/transport.js'
 import { isSearch } from '../ports/word-limits.js'
-import type { Drains } from '../replay/drains.js'
 import {
   type GroupMember,
   type GroupMessage,
@@ -17,7 +15,8 @@ import type { QueueGroups } from './queue-groups.js'
 /** What {@link ConnectionGroups} work with; one per node. */
 export interface ConnectionGroupsContext {
   readonly transport: Pick<Transport, 'send'>
-  readonly drains: Pick<Drains, 'await'>
+  /** Calls `drained` once, as {@link Transport.notifyDrained} says. */
+  readonly drains: { await(connection: ConnectionId, level: OutboxLevel, drained: () => void): void }
   readonly groups: Pick<QueueGroups, 'join' | 'leave' | 'requests'>
   /** Is told of each membership of a connection that begins (1), or ends while the connection stays (-1). */
   readonly listensChanged: (connection: ConnectionId, by: 1 | -1) => void
@@ -68,15 +67,18 @@ export class ConnectionGroups implements GroupMember {
     const id = slotIdOf(name)
     if (this.#names.has(id)) return undefined
     const { groups, listensChanged } = this.#context
-    this.#add(id, name)
-    try {
-      const joined = andThen(groups.join(name, this), () => {
-        if (!this.#isClosed) listensChanged(this.#connection, 1)
-      })
-      return joined instanceof Promise ? joined.catch((error: unknown) => this.#fail(id, name, error)) : undefined
-    } catch (error) {
-      this.#fail(id, name, error)
+    this.#names.set(id, name)
+    if (isSearch(name.pattern)) this.#searchCount++
+    const joined = () => {
+      if (!this.#isClosed) listensChanged(this.#connection, 1)
     }
+    return catching(
+      () => andThen(groups.join(name, this), joined),
+      (error) => {
+        this.#remove(id, name)
+        throw error
+      },
+    )
   }
 
   /** Ends a membership; returns whether there was one. */
@@ -131,16 +133,6 @@ export class ConnectionGroups implements GroupMember {
       this.#unwrittenBytes -= byteCount
       if (this.#unwrittenBytes > 0) this.#watch()
     })
-  }
-
-  #fail(id: string, name: SlotName, error: unknown): never {
-    this.#remove(id, name)
-    throw error
-  }
-
-  #add(id: string, name: SlotName): void {
-    this.#names.set(id, name)
-    if (isSearch(name.pattern)) this.#searchCount++
   }
 
   #remove(id: string, name: SlotName): boolean {

@@ -18,6 +18,17 @@ export interface GroupMessage {
   readonly isBinary: boolean
 }
 
+/** A message with what its hand-over needs. */
+export interface HandOverMessage extends GroupMessage {
+  readonly messageId?: string | undefined
+}
+
+/** A request, as the asking node knows it. */
+export interface Asked {
+  readonly number: number
+  readonly withinMs: number
+}
+
 /** A request as its responder gets it. */
 export interface RequestTicket {
   /** Names the request on the responder's node: 1 to 36 characters of `[A-Za-z0-9_-]`. */
@@ -31,14 +42,8 @@ export interface Reply {
   /** Valid until the receiver has returned. */
   readonly payload: Uint8Array
   readonly isBinary: boolean
-  /** The responder refused, or failed: the payload is the JSON of {@link ReplyError}. */
+  /** The responder refused, or failed: the payload is the JSON of a `code` and a `message`. */
   readonly isError: boolean
-}
-
-/** Why a responder did not give a result. */
-export interface ReplyError {
-  readonly code: string
-  readonly message: string
 }
 
 /** A member of a queue group on this node: a connection, or a function of the process. */

@@ -4,17 +4,15 @@ import { BrokerFilter } from '../ports/broker-filter.js'
 import { isReserved } from '../ports/reserved-keys.js'
 import type { QueueGroups } from './queue-groups.js'
 
-type Groups = Pick<QueueGroups, 'match' | 'handOver'>
-
 /**
  * The same broker, whose publishes also hand each message to one member of each queue group. A publish is accepted once
  * the broker has accepted it and a member of each group has it.
  * Cost while no queue group matches: one look-up per publish, and nothing while there is none.
  */
 export class GroupedBroker extends BrokerFilter {
-  readonly #groups: Groups
+  readonly #groups: QueueGroups
 
-  constructor(broker: Broker, groups: Groups) {
+  constructor(broker: Broker, groups: QueueGroups) {
     super(broker)
     this.#groups = groups
     const { publishBatch } = this
@@ -35,9 +33,10 @@ export class GroupedBroker extends BrokerFilter {
   /** `undefined` when nobody has to be waited for. */
   #handedOver(message: OutboundMessage): Promise<unknown> | undefined {
     if (isReserved(message.key)) return undefined
-    const slots = this.#groups.match(message.key)
-    if (slots.length === 0) return undefined
-    const waiting: MaybePromise<unknown>[] = slots.map((slot) => attempt(() => this.#groups.handOver(slot, message)))
+    const { slots, handOvers } = this.#groups
+    const matching = slots.match('listen', message.key)
+    if (matching.length === 0) return undefined
+    const waiting: MaybePromise<unknown>[] = matching.map((slot) => attempt(() => handOvers.handOver(slot, message)))
     return waiting.some(isPromise) ? Promise.all(waiting) : undefined
   }
 }

@@ -4,9 +4,9 @@ import type { Deadline } from '../base/deadlines.js'
 import { type Deferred, deferred } from '../base/deferred.js'
 import type { MaybePromise } from '../base/maybe-promise.js'
 import { DedupeWindow } from '../ports/dedupe-window.js'
-import { type GroupMessage, slotIdOf } from './group-message.js'
-import type { Asked, HandOverMessage, HandOversContext } from './hand-over-types.js'
+import { type Asked, type GroupMessage, type HandOverMessage, slotIdOf } from './group-message.js'
 import { type Candidate, pickNode } from './pick-node.js'
+import type { QueueGroupStats, QueueGroups } from './queue-groups.js'
 import type { Slot } from './slots.js'
 import type { TaskMessageOf } from './task-message.js'
 
@@ -31,7 +31,7 @@ const OVERHEAD_BYTES = 512
  * its answer. A node without members says so, and another one is picked.
  */
 export class HandOvers {
-  readonly #context: HandOversContext
+  readonly #groups: QueueGroups
   readonly #pending = new Map<number, Pending>()
   readonly #taken: DedupeWindow
   #pendingBytes = 0
@@ -41,27 +41,18 @@ export class HandOvers {
   #handedCount = 0
   #missedCount = 0
 
-  constructor(context: HandOversContext) {
-    this.#context = context
-    this.#taken = new DedupeWindow(context.dedupe)
+  constructor(groups: QueueGroups) {
+    this.#groups = groups
+    this.#taken = new DedupeWindow(groups.context.dedupe)
   }
 
-  /** Messages that members of this node have got. */
-  get handedCount(): number {
-    return this.#handedCount
-  }
-
-  /** Messages that no member got: none was there, or the hook `deliver` failed on this node. */
-  get missedCount(): number {
-    return this.#missedCount
-  }
-
-  get pendingCount(): number {
-    return this.#pending.size
-  }
-
-  get pendingBytes(): number {
-    return this.#pendingBytes
+  stats(): Pick<QueueGroupStats, 'handedCount' | 'missedCount' | 'pendingCount' | 'pendingBytes'> {
+    return {
+      handedCount: this.#handedCount,
+      missedCount: this.#missedCount,
+      pendingCount: this.#pending.size,
+      pendingBytes: this.#pendingBytes,
+    }
   }
 
   /** A number for a request of this node. */
@@ -75,7 +66,7 @@ export class HandOvers {
    * @throws {WebMQError} `E_BROKER_UNAVAILABLE` (retryable): a member may have got it.
    */
   handOver(slot: Slot, message: HandOverMessage, asked?: Asked): MaybePromise<string | undefined> {
-    const { node } = this.#context
+    const { node, maxPendingBytes } = this.#groups.context
     let picked = this.#pick(slot, message, NOBODY)
     const excluded = new Set<string>()
     if (picked === node) {
@@ -88,7 +79,7 @@ export class HandOvers {
       return undefined
     }
     const byteCount = message.payload.length + OVERHEAD_BYTES
-    if (this.#pendingBytes + byteCount > this.#context.maxPendingBytes) {
+    if (this.#pendingBytes + byteCount > maxPendingBytes) {
       throw refusalOf('E_BROKER_UNAVAILABLE', { detail: 'too many messages wait for members of queue groups' })
     }
     const pending: Pending = {
@@ -111,7 +102,7 @@ export class HandOvers {
   receive(message: TaskMessageOf<'task' | 'taken'>, node: string): void {
     if (message.kind === 'task') {
       const { number, name, withinMs } = message
-      const slot = this.#context.slots.get(slotIdOf(name))
+      const slot = this.#groups.slots.get(slotIdOf(name))
       const asked = withinMs === undefined ? undefined : { number, withinMs }
       const isTaken = slot !== undefined && this.#takeHere(slot, message, node, asked)
       this.#answer(node, number, isTaken)
@@ -143,16 +134,17 @@ export class HandOvers {
   }
 
   #pick(slot: Slot, { messageId }: HandOverMessage, excluded: ReadonlySet<string>): string | undefined {
+    const { node } = this.#groups.context
     const candidates: Candidate[] = []
     const own = slot.members.length
-    if (own > 0 && !excluded.has(this.#context.node)) candidates.push({ node: this.#context.node, count: own })
+    if (own > 0 && !excluded.has(node)) candidates.push({ node, count: own })
     for (const [node, count] of slot.remote) if (!excluded.has(node)) candidates.push({ node, count })
     return pickNode(candidates, messageId)
   }
 
   /** Hands a message of a node to a member of this node; `false`: there is none that takes it. */
   #takeHere(slot: Slot, message: HandOverMessage, from: string, asked: Asked | undefined): boolean {
-    const { now, delivered, onError } = this.#context
+    const { now, delivered } = this.#groups.context
     const { messageId } = message
     const id = messageId === undefined ? undefined : `${messageId} ${slot.id}`
     if (id !== undefined && slot.members.length > 0 && this.#taken.has(id, now())) return true
@@ -162,7 +154,7 @@ export class HandOvers {
       isTaken = changed === undefined ? slot.members.length > 0 : this.#giveTo(slot, changed, from, asked)
     } catch (error) {
       // A bug, or a hook that failed: the message must not go to another member, who would fail too.
-      onError(error, 'a message of a queue group could not be handed over')
+      this.#groups.report(error, 'a message of a queue group could not be handed over')
       this.#missedCount++
       isTaken = true
     }
@@ -174,31 +166,22 @@ export class HandOvers {
     for (let tries = slot.members.length; tries > 0; tries--) {
       const member = slot.nextMember()
       if (member === undefined) return false
-      const ticket = asked && this.#context.ticketFor(member, from, asked)
+      const ticket = asked && this.#groups.requests.ticketFor(member, from, asked)
       if (member.take(slot.name, message, ticket)) {
         this.#handedCount++
         return true
       }
-      if (ticket !== undefined) this.#context.voidTicket(ticket)
+      if (ticket !== undefined) this.#groups.requests.forget(ticket.id)
     }
     return false
   }
 
   #send(pending: Pending): void {
-    const { channel } = this.#context
     const { number, slot, message, asked, node: to } = pending
     const { key, payload, isBinary, messageId } = message
-    const sent = channel.send(
-      {
-        kind: 'task',
-        number,
-        name: slot.name,
-        key,
-        isBinary,
-        messageId,
-        withinMs: asked?.withinMs,
-        payload,
-      },
+    const withinMs = asked?.withinMs
+    const sent = this.#groups.send(
+      { kind: 'task', number, name: slot.name, key, isBinary, messageId, withinMs, payload },
       to,
     )
     sent.then(
@@ -212,23 +195,24 @@ export class HandOvers {
   }
 
   #await(pending: Pending): void {
-    const { deadlines, now, answerMs, isUp, suspect } = this.#context
+    const { deadlines, context } = this.#groups
+    const { nodes, now, answerMs } = context
     const atMs = now() + answerMs
     pending.deadline = deadlines.set(atMs, () => {
       // Late: this process was paused, and the answer may have arrived and not been read.
       const isLate = now() - atMs > answerMs * LATE_SHARE
       // The answer cannot come while this node is cut off.
-      if (isUp() && !isLate) suspect(pending.node)
+      if (nodes.isUp && !isLate) this.#groups.suspect(pending.node)
       else this.#await(pending)
     })
   }
 
   #pickAnother(pending: Pending): void {
     const { slot, message, excluded, asked, deadline } = pending
-    if (deadline !== undefined) this.#context.deadlines.clear(deadline)
+    if (deadline !== undefined) this.#groups.deadlines.clear(deadline)
     pending.deadline = undefined
     excluded.add(pending.node)
-    const own = this.#context.node
+    const own = this.#groups.context.node
     const picked = this.#pick(slot, message, excluded)
     if (picked === undefined) {
       this.#missedCount++
@@ -247,7 +231,7 @@ export class HandOvers {
   }
 
   #end(pending: Pending): Deferred<string | undefined> {
-    if (pending.deadline !== undefined) this.#context.deadlines.clear(pending.deadline)
+    if (pending.deadline !== undefined) this.#groups.deadlines.clear(pending.deadline)
     if (this.#pending.delete(pending.number)) this.#pendingBytes -= pending.message.payload.length + OVERHEAD_BYTES
     return pending.outcome
   }
@@ -260,15 +244,14 @@ export class HandOvers {
   }
 
   #sendAnswers(): void {
-    const { channel, onError } = this.#context
     const answers = [...this.#answers]
     this.#answers.clear()
     for (const [to, { taken, refused }] of answers) {
       for (let start = 0; start < Math.max(taken.length, refused.length); start += MAX_ANSWERS) {
         const [some, others] = [taken, refused].map((all) => all.slice(start, start + MAX_ANSWERS))
-        channel
+        this.#groups
           .send({ kind: 'taken', taken: some ?? [], refused: others ?? [] }, to)
-          .catch((error: unknown) => onError(error, 'a hand-over could not be confirmed'))
+          .catch((error: unknown) => this.#groups.report(error, 'a hand-over could not be confirmed'))
       }
     }
   }

@@ -1,18 +1,12 @@
 import { encodeJson, isErrorCode, WebMQError } from 'webmq-client/protocol'
 import { copyBytes } from '../base/copy-bytes.js'
+import { parseJson } from '../base/parse-json.js'
 import type { GroupMember, GroupMessage, Reply, RequestTicket, SlotName } from './group-message.js'
 import type { QueueGroups } from './queue-groups.js'
 import { errorReply } from './requests.js'
 
-/** What a {@link LocalMember} works with. */
-export interface LocalMemberContext {
-  readonly groups: Pick<QueueGroups, 'reply'>
-  /** Handles one message. The result, or what its promise resolves with, is the reply to a request. */
-  readonly handle: (payload: unknown, key: string) => unknown
-  readonly parse: (payload: Uint8Array) => unknown
-  readonly maxPayloadBytes: number
-  readonly onError: (error: unknown, key: string) => void
-}
+/** Handles one message. The result, or what its promise resolves with, is the reply to a request. */
+type Handle = (payload: unknown, message: { readonly key: string }) => unknown
 
 /** Bytes that may wait for the handler; a member with more takes nothing. */
 const MAX_WAITING_BYTES = 64 * 1_048_576
@@ -23,13 +17,24 @@ const LAG_COUNT = 64
 
 /** A function of the process as a member of a queue group. It runs in a later turn than the one that delivers. */
 export class LocalMember implements GroupMember {
-  readonly #context: LocalMemberContext
+  readonly #groups: Pick<QueueGroups, 'reply'>
+  readonly #maxPayloadBytes: number
+  readonly #handler: Handle
+  readonly #onError: (error: unknown, key: string) => void
   #waitingBytes = 0
   #runningCount = 0
   #isClosed = false
 
-  constructor(context: LocalMemberContext) {
-    this.#context = context
+  constructor(
+    groups: Pick<QueueGroups, 'reply'>,
+    maxPayloadBytes: number,
+    handler: Handle,
+    onError: (error: unknown, key: string) => void,
+  ) {
+    this.#groups = groups
+    this.#maxPayloadBytes = maxPayloadBytes
+    this.#handler = handler
+    this.#onError = onError
   }
 
   get isLagging(): boolean {
@@ -55,14 +60,13 @@ export class LocalMember implements GroupMember {
   }
 
   async #handle(key: string, bytes: Uint8Array, isBinary: boolean, ticket: RequestTicket | undefined): Promise<void> {
-    const { handle, parse, groups, maxPayloadBytes, onError } = this.#context
     try {
-      const result = await handle(isBinary ? bytes : parse(bytes), key)
-      if (ticket !== undefined) groups.reply(this, ticket.id, replyOf(result, maxPayloadBytes))
+      const result = await this.#handler(isBinary ? bytes : parseJson(bytes), { key })
+      if (ticket !== undefined) this.#groups.reply(this, ticket.id, replyOf(result, this.#maxPayloadBytes))
     } catch (error) {
       // A WebMQError is an answer; anything else is a bug of the application, which the requester must not see.
-      if (ticket === undefined || !(error instanceof WebMQError)) onError(error, key)
-      if (ticket !== undefined) groups.reply(this, ticket.id, errorReply(refusalFrom(error)))
+      if (ticket === undefined || !(error instanceof WebMQError)) this.#onError(error, key)
+      if (ticket !== undefined) this.#groups.reply(this, ticket.id, refusalFrom(error))
     }
   }
 }
@@ -78,9 +82,9 @@ function replyOf(result: unknown, maxPayloadBytes: number): Reply {
   return { payload, isBinary, isError: false }
 }
 
-function refusalFrom(error: unknown): { readonly code: string; readonly message: string } {
+function refusalFrom(error: unknown): Reply {
   const { code, message } = error instanceof WebMQError ? error : new WebMQError('E_RESPONSE')
-  return { code: isErrorCode(code) ? code : 'E_RESPONSE', message: message.slice(0, MAX_REASON_CHARS) }
+  return errorReply(isErrorCode(code) ? code : 'E_RESPONSE', message.slice(0, MAX_REASON_CHARS))
 }
 
 /** Longest reason of a responder. */

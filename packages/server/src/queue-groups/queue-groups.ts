@@ -7,11 +7,9 @@ import type { Broker } from '../ports/broker.js'
 import type { DedupeWindowOptions } from '../ports/dedupe-window.js'
 import { type GroupMember, type GroupMessage, type Reply, type SlotName, slotIdOf } from './group-message.js'
 import { HandOvers } from './hand-over.js'
-import type { HandOverMessage } from './hand-over-types.js'
 import { GroupRequests, type TakenRequest } from './requests.js'
-import { type SlotChange, slotEntries } from './slot-entries.js'
-import { type Slot, Slots } from './slots.js'
-import { TaskChannel } from './task-channel.js'
+import { type SlotChange, Slots } from './slots.js'
+import { type TaskMessage, taskFields, taskMessageFrom } from './task-message.js'
 
 /** What {@link QueueGroups} work with. */
 export interface QueueGroupsContext {
@@ -26,7 +24,7 @@ export interface QueueGroupsContext {
   /** How long, and how many, message ids are remembered. */
   readonly dedupe: DedupeWindowOptions
   /** What members get instead of a message; `undefined`: nothing. Default: the message. */
-  readonly delivered?: ((message: GroupMessage) => GroupMessage | undefined) | undefined
+  readonly delivered?: (message: GroupMessage) => GroupMessage | undefined
   readonly logger: Pick<Logger, 'debug' | 'warn' | 'error'>
   /** A node that has not answered within this time gets nothing until it is heard again. Default 2,000. */
   readonly answerMs?: number
@@ -55,7 +53,13 @@ export interface QueueGroupStats {
   readonly droppedCount: number
 }
 
-const ANSWER_MS = 2_000
+/** What a {@link QueueGroupsContext} leaves out. */
+const DEFAULTS = {
+  answerMs: 2_000,
+  now: () => performance.now(),
+  delivered: (message: GroupMessage): GroupMessage | undefined => message,
+}
+const TOPIC = 'tasks'
 /** Largest message to other nodes about members. */
 const MAX_MESSAGE_BYTES = 65_536
 /** A message between nodes has a header of up to a kilobyte, in parts that are no larger than a payload may be. */
@@ -71,76 +75,36 @@ const MIN_PAYLOAD_BYTES = 1_024
 export class QueueGroups {
   /** Whether this node has them. */
   readonly isSupported: boolean
+  readonly context: QueueGroupsContext & typeof DEFAULTS
+  readonly slots = new Slots()
+  readonly deadlines: Deadlines
+  readonly handOvers: HandOvers
   readonly requests: GroupRequests
-  readonly #context: QueueGroupsContext
-  readonly #slots = new Slots()
-  readonly #deadlines: Deadlines
   readonly #table: SharedTable<SlotChange>
-  readonly #handOvers: HandOvers
   #memberCount = 0
-  #droppedCount = 0
 
   constructor(context: QueueGroupsContext) {
-    this.#context = context
-    const { node, nodes, broker, maxPayloadBytes, maxPendingBytes, dedupe, logger } = context
-    const { answerMs = ANSWER_MS, delivered = (message) => message } = context
-    const now = context.now ?? (() => performance.now())
+    this.context = { ...DEFAULTS, ...context }
+    const { nodes, broker, maxPayloadBytes, now } = this.context
     const { queueGroups, manyNodes } = broker.capabilities
     this.isSupported = queueGroups && (!manyNodes || maxPayloadBytes >= MIN_PAYLOAD_BYTES)
-    const onError = (err: unknown, text: string) => logger.warn({ err }, text)
-    const deadlines = new Deadlines({ now, onError: (err) => onError(err, 'a deadline of queue groups failed') })
-    const slots = this.#slots
-    const channel = new TaskChannel(nodes, (message, peer) => {
-      if (message.kind === 'reply') this.requests.receive(message, peer)
-      else this.#handOvers.receive(message, peer)
-    })
-    this.#deadlines = deadlines
-    const entries = slotEntries(slots, () => this.#droppedCount++)
-    this.#table = new SharedTable(nodes, entries, {
+    this.deadlines = new Deadlines({ now, onError: (err) => this.report(err, 'a deadline of queue groups failed') })
+    this.#table = new SharedTable(nodes, this.slots, {
       name: 'groups',
       maxMessageBytes: Math.min(MAX_MESSAGE_BYTES, maxPayloadBytes),
       batchMs: 0,
       isConfirmed: true,
     })
-    const gone = (peer: string) => {
-      this.#handOvers.gone(peer)
-      this.requests.gone(peer)
-    }
-    nodes.onGone(gone)
-    this.#handOvers = new HandOvers({
-      node,
-      channel,
-      slots,
-      deadlines,
-      now,
-      dedupe,
-      answerMs,
-      maxPendingBytes,
-      isUp: () => nodes.isUp,
-      suspect: (peer) => {
-        this.#table.distrust(peer)
-        gone(peer)
-      },
-      ticketFor: (member, peer, asked) => this.requests.ticketFor(member, peer, asked),
-      voidTicket: (ticket) => this.requests.voidTicket(ticket),
-      delivered,
-      onError,
+    this.handOvers = new HandOvers(this)
+    this.requests = new GroupRequests(this)
+    nodes.onGone((node) => this.#gone(node))
+    nodes.handle(TOPIC, (received) => {
+      const message = taskMessageFrom(received)
+      if (message?.kind === 'reply') this.requests.receive(message, received.node)
+      else if (message !== undefined) this.handOvers.receive(message, received.node)
+      return message !== undefined
     })
-    this.requests = new GroupRequests({ node, channel, slots, handOvers: this.#handOvers, deadlines, now, onError })
     if (this.isSupported && manyNodes) void this.#table.open()
-  }
-
-  /** The queue groups whose members get a message with this key. */
-  match(key: string): readonly Slot[] {
-    return this.#slots.match('listen', key)
-  }
-
-  /**
-   * Hands a message to one member of the queue group. The payload is copied before it returns, if it has to wait.
-   * @throws {WebMQError} `E_BROKER_UNAVAILABLE` (retryable): a member may have got it.
-   */
-  handOver(slot: Slot, message: HandOverMessage): MaybePromise<unknown> {
-    return this.#handOvers.handOver(slot, message)
   }
 
   /**
@@ -149,10 +113,10 @@ export class QueueGroups {
    */
   join(name: SlotName, member: GroupMember): MaybePromise<void> {
     this.assertSupported()
-    const slot = this.#slots.obtain(name)
+    const slot = this.slots.obtain(name)
     slot.members.push(member)
     this.#memberCount++
-    if (!this.#context.broker.capabilities.manyNodes) return
+    if (!this.context.broker.capabilities.manyNodes) return
     this.#table.changed(slot.id)
     return this.#table.whenKnown().catch((error: unknown) => {
       this.leave(name, member)
@@ -162,19 +126,19 @@ export class QueueGroups {
 
   /** Removes a member. It gets nothing after the call. */
   leave(name: SlotName, member: GroupMember): void {
-    const slot = this.#slots.get(slotIdOf(name))
+    const slot = this.slots.get(slotIdOf(name))
     const index = slot?.members.indexOf(member) ?? -1
     if (slot === undefined || index < 0) return
     slot.members.splice(index, 1)
     this.#memberCount--
     this.#table.changed(slot.id)
-    this.#slots.prune(slot)
+    this.slots.prune(slot)
   }
 
   /** @throws {WebMQError} `E_UNSUPPORTED` */
   assertSupported(): void {
     if (this.isSupported) return
-    const { queueGroups } = this.#context.broker.capabilities
+    const { queueGroups } = this.context.broker.capabilities
     const detail = queueGroups ? `queue groups need a maxPayloadBytes of ${MIN_PAYLOAD_BYTES}` : 'queue groups'
     throw refusalOf('E_UNSUPPORTED', { detail })
   }
@@ -193,30 +157,45 @@ export class QueueGroups {
     return this.requests.reply(member, ticketId, reply)
   }
 
-  /** The queue groups that this node knows. */
-  all(): Iterable<Slot> {
-    return this.#slots.all()
+  /**
+   * Sends to another node. Resolves once the broker has accepted it. The payload is copied before it returns.
+   * @throws {WebMQError} `E_BROKER_UNAVAILABLE`
+   */
+  async send(message: TaskMessage, to: string): Promise<void> {
+    const payload = 'payload' in message ? message.payload : undefined
+    await this.context.nodes.channel.send(TOPIC, message.kind, taskFields(message), to, payload)
+  }
+
+  /** A node does not answer: it gets nothing until it is heard again. */
+  suspect(node: string): void {
+    this.#table.distrust(node)
+    this.#gone(node)
+  }
+
+  report(err: unknown, text: string): void {
+    this.context.logger.warn({ err }, text)
   }
 
   stats(): QueueGroupStats {
-    const { handedCount, missedCount, pendingCount, pendingBytes } = this.#handOvers
     return {
-      groupCount: this.#slots.size,
+      groupCount: this.slots.size,
       memberCount: this.#memberCount,
-      peerCount: this.#context.nodes.stats().peerCount,
-      handedCount,
-      missedCount,
-      pendingCount,
-      pendingBytes,
+      peerCount: this.context.nodes.stats().peerCount,
+      ...this.handOvers.stats(),
       requestCount: this.requests.waitingCount,
-      droppedCount: this.#droppedCount,
+      droppedCount: this.slots.droppedCount,
     }
   }
 
   /** The node stops: other nodes pick others from now on. */
   stop(): void {
-    this.#handOvers.stop(new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the server stops' }))
+    this.handOvers.stop(new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the server stops' }))
     this.requests.stop()
-    this.#deadlines.stop()
+    this.deadlines.stop()
+  }
+
+  #gone(node: string): void {
+    this.handOvers.gone(node)
+    this.requests.gone(node)
   }
 }

@@ -1,27 +1,12 @@
 import { refusalOf, WebMQError } from 'webmq-client/protocol'
 import { copyBytes } from '../base/copy-bytes.js'
-import type { Deadline, Deadlines } from '../base/deadlines.js'
+import type { Deadline } from '../base/deadlines.js'
 import { type Deferred, deferred } from '../base/deferred.js'
-import { andThen, isPromise, type MaybePromise } from '../base/maybe-promise.js'
-import type { GroupMember, GroupMessage, Reply, ReplyError, RequestTicket } from './group-message.js'
-import type { HandOvers } from './hand-over.js'
-import type { Asked } from './hand-over-types.js'
-import type { Slot, Slots } from './slots.js'
-import type { TaskChannel } from './task-channel.js'
+import { andThen, catching, type MaybePromise } from '../base/maybe-promise.js'
+import type { Asked, GroupMember, GroupMessage, Reply, RequestTicket } from './group-message.js'
+import type { QueueGroups } from './queue-groups.js'
+import type { Slot } from './slots.js'
 import type { TaskMessageOf } from './task-message.js'
-
-/** What {@link GroupRequests} work with. */
-export interface GroupRequestsContext {
-  /** Name of this node. */
-  readonly node: string
-  readonly channel: Pick<TaskChannel, 'send'>
-  readonly slots: Pick<Slots, 'match'>
-  readonly handOvers: Pick<HandOvers, 'handOver' | 'nextNumber' | 'settled'>
-  readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
-  /** A monotonic clock, in milliseconds; the clock of the deadlines. */
-  readonly now: () => number
-  readonly onError: (error: unknown, text: string) => void
-}
 
 /** Requests of this node without a reply, and requests that this node has to reply to: at most so many of each. */
 const MAX_REQUESTS = 65_536
@@ -49,14 +34,14 @@ export interface TakenRequest {
 
 /** Requests to one responder each, and their replies, between nodes. */
 export class GroupRequests {
-  readonly #context: GroupRequestsContext
+  readonly #groups: QueueGroups
   readonly #waiting = new Map<number, Waiting>()
   readonly #served = new Map<string, Served>()
   readonly #byMember = new Map<GroupMember, Set<string>>()
   #lastTicket = 0
 
-  constructor(context: GroupRequestsContext) {
-    this.#context = context
+  constructor(groups: QueueGroups) {
+    this.#groups = groups
   }
 
   /** Requests of this node without a reply. */
@@ -80,7 +65,7 @@ export class GroupRequests {
    *   `E_BROKER_UNAVAILABLE`: a responder may have got it.
    */
   ask(message: GroupMessage, withinMs: number): MaybePromise<TakenRequest> {
-    const { slots, handOvers, deadlines, now } = this.#context
+    const { slots, handOvers, deadlines, context } = this.#groups
     const slot = mostSpecific(slots.match('respond', message.key))
     if (slot === undefined) throw refusalOf('E_NO_RESPONDERS', { detail: message.key })
     if (this.#waiting.size >= MAX_REQUESTS) {
@@ -89,45 +74,33 @@ export class GroupRequests {
     const asked: Asked = { number: handOvers.nextNumber(), withinMs }
     const { number } = asked
     const reply = deferred<Reply>()
-    const deadline = deadlines.set(now() + withinMs, () => this.#fail(number, 'E_TIMEOUT', 'no reply in time'))
+    const deadline = deadlines.set(context.now() + withinMs, () => this.#fail(number, 'E_TIMEOUT', 'no reply in time'))
     const waiting: Waiting = { reply, deadline, node: undefined }
     this.#waiting.set(number, waiting)
     const taken = (node: string | undefined): TakenRequest => {
-      if (node === undefined) {
-        this.#end(number)
-        throw refusalOf('E_NO_RESPONDERS', { detail: message.key })
-      }
+      if (node === undefined) throw refusalOf('E_NO_RESPONDERS', { detail: message.key })
       waiting.node = node
       return { reply: reply.promise }
     }
-    try {
-      const handed = andThen(handOvers.handOver(slot, message, asked), taken)
-      if (!isPromise(handed)) return handed
-      return handed.catch((error: unknown) => {
+    return catching(
+      () => andThen(handOvers.handOver(slot, message, asked), taken),
+      (error) => {
         this.#end(number)
         throw error
-      })
-    } catch (error) {
-      this.#end(number)
-      throw error
-    }
+      },
+    )
   }
 
   /** Notes that a member of this node has to reply. */
   ticketFor(member: GroupMember, node: string, { number, withinMs }: Asked): RequestTicket {
-    const { deadlines, now } = this.#context
+    const { deadlines, context } = this.#groups
     if (this.#served.size >= MAX_REQUESTS) throw new WebMQError('E_RATE_LIMIT', { detail: 'requests without a reply' })
     const id = `q${++this.#lastTicket}`
-    const deadline = deadlines.set(now() + withinMs, () => this.#forget(id))
+    const deadline = deadlines.set(context.now() + withinMs, () => this.forget(id))
     this.#served.set(id, { node, number, member, deadline })
     const own = this.#byMember.get(member) ?? new Set()
     this.#byMember.set(member, own.add(id))
     return { id, withinMs }
-  }
-
-  /** The member did not take the request. */
-  voidTicket({ id }: RequestTicket): void {
-    this.#forget(id)
   }
 
   /**
@@ -137,14 +110,14 @@ export class GroupRequests {
   reply(member: GroupMember, ticketId: string, reply: Reply): boolean {
     const served = this.#served.get(ticketId)
     if (served?.member !== member) return false
-    this.#forget(ticketId)
+    this.forget(ticketId)
     const { node, number } = served
-    if (node === this.#context.node) {
+    if (node === this.#groups.context.node) {
       this.#resolve(number, { ...reply, payload: copyBytes(reply.payload) })
       return true
     }
-    const sent = this.#context.channel.send({ kind: 'reply', number, ...reply }, node)
-    sent.catch((error: unknown) => this.#context.onError(error, 'a reply could not be sent'))
+    const sent = this.#groups.send({ kind: 'reply', number, ...reply }, node)
+    sent.catch((error: unknown) => this.#groups.report(error, 'a reply could not be sent'))
     return true
   }
 
@@ -152,7 +125,7 @@ export class GroupRequests {
   left(member: GroupMember): void {
     for (const id of [...(this.#byMember.get(member) ?? [])]) {
       // Later: a connection may close while the broker delivers.
-      setImmediate(() => this.reply(member, id, errorReply({ code: 'E_RESPONSE', message: LOST })))
+      setImmediate(() => this.reply(member, id, errorReply('E_RESPONSE', LOST)))
     }
   }
 
@@ -161,7 +134,7 @@ export class GroupRequests {
     const waiting = this.#waiting.get(number)
     if (waiting === undefined) return
     // It may overtake the answer to the hand-over.
-    this.#context.handOvers.settled(node, number)
+    this.#groups.handOvers.settled(node, number)
     this.#resolve(number, { payload: copyBytes(payload), isBinary, isError })
   }
 
@@ -175,11 +148,11 @@ export class GroupRequests {
   /** The node stops. */
   stop(): void {
     for (const number of [...this.#waiting.keys()]) this.#fail(number, 'E_RESPONSE', 'the server stops')
-    for (const id of [...this.#served.keys()]) this.#forget(id)
+    for (const id of [...this.#served.keys()]) this.forget(id)
   }
 
   #fail(number: number, code: string, message: string): void {
-    this.#resolve(number, errorReply({ code, message }))
+    this.#resolve(number, errorReply(code, message))
   }
 
   #resolve(number: number, reply: Reply): void {
@@ -190,15 +163,16 @@ export class GroupRequests {
     const waiting = this.#waiting.get(number)
     if (waiting === undefined) return undefined
     this.#waiting.delete(number)
-    this.#context.deadlines.clear(waiting.deadline)
+    this.#groups.deadlines.clear(waiting.deadline)
     return waiting
   }
 
-  #forget(id: string): void {
+  /** The request needs no reply any more: it has one, its time is over, or the member did not take it. */
+  forget(id: string): void {
     const served = this.#served.get(id)
     if (served === undefined) return
     this.#served.delete(id)
-    this.#context.deadlines.clear(served.deadline)
+    this.#groups.deadlines.clear(served.deadline)
     const own = this.#byMember.get(served.member)
     own?.delete(id)
     if (own?.size === 0) this.#byMember.delete(served.member)
@@ -208,8 +182,8 @@ export class GroupRequests {
 const LOST = 'the responder is gone, and may have handled the request'
 
 /** A reply that says why there is no result. */
-export function errorReply(error: ReplyError): Reply {
-  return { payload: Buffer.from(JSON.stringify(error)), isBinary: false, isError: true }
+export function errorReply(code: string, message: string): Reply {
+  return { payload: Buffer.from(JSON.stringify({ code, message })), isBinary: false, isError: true }
 }
 
 /** One group of responders gets a request: that of the pattern with the fewest wildcards, then the first by name. */

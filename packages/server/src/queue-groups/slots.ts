@@ -1,7 +1,9 @@
 import { refusalOf } from 'webmq-client/protocol'
+import { isCount, type TableChange, type TableEntries } from '../nodes/index.js'
 import { Router } from '../patterns/router.js'
 import type { GroupId } from '../ports/transport.js'
 import { type GroupMember, type SlotKind, type SlotName, slotIdOf } from './group-message.js'
+import { nameFrom, nameItem } from './task-message.js'
 
 /** A queue group that has members, here or on other nodes. */
 export class Slot {
@@ -40,11 +42,28 @@ export class Slot {
 /** Queue groups of all nodes that a node knows at most: entries of other nodes are not trusted to be few. */
 const MAX_SLOTS = 65_536
 
-/** The queue groups that this node knows: those of its own members, and those that other nodes have told. */
-export class Slots {
+/** What another node says of one queue group. */
+export interface SlotChange extends TableChange {
+  readonly node: string
+  readonly name: SlotName
+  /** Its members; 0: none any more. */
+  readonly count: number
+}
+
+/**
+ * The queue groups that this node knows: those of its own members, and those that other nodes have told. Between nodes, an
+ * entry of a queue group is the number of members that a node has of it.
+ */
+export class Slots implements TableEntries<SlotChange> {
   readonly #router = new Router()
   readonly #byId = new Map<string, Slot>()
   readonly #byRoute = new Map<GroupId, Slot[]>()
+  #droppedCount = 0
+
+  /** Queue groups of other nodes above the limit. */
+  get droppedCount(): number {
+    return this.#droppedCount
+  }
 
   get size(): number {
     return this.#byId.size
@@ -52,10 +71,6 @@ export class Slots {
 
   get(id: string): Slot | undefined {
     return this.#byId.get(id)
-  }
-
-  all(): Iterable<Slot> {
-    return this.#byId.values()
   }
 
   /**
@@ -98,13 +113,45 @@ export class Slots {
     else this.#byRoute.delete(slot.route)
   }
 
-  /** Sets the number of members that another node has. */
-  setRemote(node: string, name: SlotName, count: number): void {
-    const slot = count > 0 ? this.obtain(name) : this.#byId.get(slotIdOf(name))
-    if (slot === undefined) return
-    if (count > 0) slot.remote.set(node, count)
-    else slot.remote.delete(node)
-    this.prune(slot)
+  *ids(): Iterable<string> {
+    for (const { id, members } of this.#byId.values()) if (members.length > 0) yield id
+  }
+
+  entryText(id: string): string | undefined {
+    const slot = this.#byId.get(id)
+    return slot === undefined || slot.members.length === 0 ? undefined : changeText(slot.name, slot.members.length)
+  }
+
+  removalText(id: string): string {
+    return changeText(slotNameOf(id), 0)
+  }
+
+  decode(item: unknown, node: string): SlotChange | undefined {
+    const name = nameFrom(item)
+    const count = Array.isArray(item) ? item[3] : undefined
+    return name !== undefined && isCount(count) ? { id: slotIdOf(name), node, name, count } : undefined
+  }
+
+  apply({ node, name, id, count }: SlotChange): void {
+    if (count === 0) {
+      this.remove(node, id)
+      return
+    }
+    try {
+      this.obtain(name).remote.set(node, count)
+    } catch {
+      // Too many: counted and shown.
+      this.#droppedCount++
+    }
+  }
+
+  *idsOf(node: string): Iterable<string> {
+    for (const { id, remote } of this.#byId.values()) if (remote.has(node)) yield id
+  }
+
+  remove(node: string, id: string): void {
+    const slot = this.#byId.get(id)
+    if (slot?.remote.delete(node)) this.prune(slot)
   }
 
   /** Another node has no members any more. Cost: O(slots). */
@@ -114,3 +161,13 @@ export class Slots {
 }
 
 const NO_SLOTS: readonly Slot[] = []
+
+function changeText(name: SlotName, count: number): string {
+  return JSON.stringify([...nameItem(name), count])
+}
+
+/** The name in an id of {@link slotIdOf}. */
+function slotNameOf(id: string): SlotName {
+  const [letter, group = '', ...pattern] = id.split(' ')
+  return { kind: letter === 'l' ? 'listen' : 'respond', group, pattern: pattern.join(' ') }
+}

@@ -2,7 +2,6 @@ import type { GapReason } from 'webmq-client/protocol'
 import { andThen, type MaybePromise } from '../base/maybe-promise.js'
 import type { Broker, InboundMessage, Position, Reader, ReadRange } from '../ports/broker.js'
 import { isAfter, parsePosition } from '../ports/position.js'
-import type { LiveBuffer } from './live-buffers.js'
 
 /** Which messages of the log a request asks for; none when all members are absent. */
 export interface RangeOptions {
@@ -70,7 +69,7 @@ export function firstByteCount({ messages }: Replay, keepsNewest: boolean): numb
 /** Appends the messages that arrived live while the log was read, so that nothing is missing before the next live message. */
 export function withLive(
   replay: Replay,
-  buffer: Pick<LiveBuffer, 'messages' | 'hasOverflowed'>,
+  buffer: { readonly messages: readonly InboundMessage[]; readonly hasOverflowed: boolean },
   isAsked: boolean,
 ): Replay {
   const { position, hasMore } = replay

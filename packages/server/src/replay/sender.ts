@@ -3,13 +3,15 @@ import { andThen, isPromise, type MaybePromise } from '../base/maybe-promise.js'
 import type { InboundMessage } from '../ports/broker.js'
 import { formatPosition } from '../ports/position.js'
 import type { ConnectionId, FrameData, OutboxLevel, Transport } from '../ports/transport.js'
+import type { Drains } from './drains.js'
 import { ReplayFlow } from './flow.js'
 import { ReplayPacer } from './pacer.js'
 import { firstByteCount, isRangeAsked, limitNewest, limitReplay, type RangeOptions, type Replay } from './replay.js'
 
 /** What a {@link ReplaySender} works with. */
 export interface ReplaySenderContext {
-  readonly transport: Pick<Transport, 'send' | 'notifyDrained'>
+  readonly transport: Pick<Transport, 'send'>
+  readonly drains: Pick<Drains, 'await'>
   /** Limit of a connection's outbox. */
   readonly maxOutboxBytes: number
   /** Bytes of the largest live message; default 0. */
@@ -153,11 +155,6 @@ export class ReplaySender {
     this.#pacer.spend(units)
   }
 
-  /** The outbox of the connection has fallen to the level that was asked for. */
-  drained(connection: ConnectionId): void {
-    this.#flows.get(connection)?.drained()
-  }
-
   /** The connection has closed. */
   release(connection: ConnectionId): void {
     this.#flows.get(connection)?.release()
@@ -165,13 +162,12 @@ export class ReplaySender {
   }
 
   #flowOf(connection: ConnectionId): ReplayFlow {
-    let flow = this.#flows.get(connection)
-    if (flow === undefined) {
-      const { transport, maxOutboxBytes, maxMessageBytes = 0 } = this.#context
-      const awaitLevel = (level: OutboxLevel) => transport.notifyDrained(connection, level)
-      flow = new ReplayFlow({ pacer: this.#pacer, maxOutboxBytes, maxMessageBytes, awaitLevel })
-      this.#flows.set(connection, flow)
-    }
+    const known = this.#flows.get(connection)
+    if (known !== undefined) return known
+    const { drains, maxOutboxBytes, maxMessageBytes = 0 } = this.#context
+    const awaitLevel = (level: OutboxLevel) => drains.await(connection, level, () => flow.drained())
+    const flow = new ReplayFlow({ pacer: this.#pacer, maxOutboxBytes, maxMessageBytes, awaitLevel })
+    this.#flows.set(connection, flow)
     return flow
   }
 }

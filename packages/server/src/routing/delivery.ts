@@ -1,12 +1,11 @@
 import { encodeMeta, encodeServerMessage, type GapReason, isKey, MessageFrame, matches } from 'webmq-client/protocol'
-import type { PublishTimings } from '../observing/measuring/publish-timings.js'
 import type { Route, Router } from '../patterns/router.js'
 import { getsMeta, isSse, mayDrop } from '../patterns/variant.js'
 import type { InboundMessage } from '../ports/broker.js'
 import type { ConnectionId, GroupId, Transport } from '../ports/transport.js'
-import type { LiveBuffers } from '../replay/live-buffers.js'
 import { GapAnnouncer } from './gap-announcer.js'
 import type { LocalListeners } from './in-process/listeners.js'
+import type { LiveBuffers } from './live-buffers.js'
 import { encodeSseMessage, encodeSseServerMessage } from './sse-events.js'
 import { Topics } from './topics.js'
 
@@ -16,7 +15,8 @@ export interface DeliveryContext {
   readonly transport: Pick<Transport, 'multicast'>
   readonly liveBuffers: LiveBuffers
   readonly localListeners: LocalListeners
-  readonly publishes: Pick<PublishTimings, 'isAwaiting' | 'delivered'>
+  /** Measures some of the publishes. */
+  readonly publishes: { readonly isAwaiting: boolean; delivered(message: InboundMessage): void }
 }
 
 /** Sends the messages of the broker to their listeners on this node. */
@@ -31,7 +31,7 @@ export class Delivery {
 
   constructor(context: DeliveryContext) {
     this.#context = context
-    this.#gaps = new GapAnnouncer({ router: context.router, tell: (route, reason) => this.#tellGap(route, reason) })
+    this.#gaps = new GapAnnouncer(context.router, (route, reason) => this.#tellGap(route, reason))
   }
 
   /** Messages that someone on this node listened to. */

@@ -6,10 +6,7 @@ function announcerFor(patternCount: number) {
   const router = new Router()
   const routes = Array.from({ length: patternCount }, (_, index) => router.add(`a.${index}`))
   const told: string[] = []
-  const announcer = new GapAnnouncer({
-    router,
-    tell: ({ pattern, group }, reason) => told.push(`${pattern} ${group} ${reason}`),
-  })
+  const announcer = new GapAnnouncer(router, ({ pattern, group }, reason) => told.push(`${pattern} ${group} ${reason}`))
   return { router, routes, told, announcer }
 }
 

@@ -1,19 +1,9 @@
 import type { GapReason } from 'webmq-client/protocol'
-import type { Route } from '../patterns/router.js'
+import type { Route, Router } from '../patterns/router.js'
 import type { GroupId } from '../ports/transport.js'
 
 /** Patterns per turn of the event loop: a node with very many must not block while it tells all of them. */
 const PATTERNS_PER_TURN = 1_000
-
-/** What a {@link GapAnnouncer} works with. */
-export interface GapAnnouncerContext {
-  readonly router: {
-    routes(): Iterable<Route>
-    routeOf(group: GroupId): Route | undefined
-  }
-  /** Tells the listeners of one pattern. */
-  readonly tell: (route: Route, reason: GapReason) => void
-}
 
 /** Listeners that have not been told yet. */
 interface Untold {
@@ -26,12 +16,15 @@ interface Untold {
  * A message with a position ends that: it counts for all patterns of a connection [P-8.7], so all are told before it.
  */
 export class GapAnnouncer {
-  readonly #context: GapAnnouncerContext
+  readonly #router: Router
+  readonly #tellRoute: (route: Route, reason: GapReason) => void
   readonly #untold = new Map<GroupId, Untold>()
   #timer: NodeJS.Immediate | undefined
 
-  constructor(context: GapAnnouncerContext) {
-    this.#context = context
+  /** @param tell Tells the listeners of one pattern. */
+  constructor(router: Router, tell: (route: Route, reason: GapReason) => void) {
+    this.#router = router
+    this.#tellRoute = tell
   }
 
   /** Whether some listeners have not been told yet. */
@@ -41,7 +34,7 @@ export class GapAnnouncer {
 
   /** Begins to tell all current listeners of the affected patterns. */
   announce(reason: GapReason, isAffected: (pattern: string) => boolean): void {
-    for (const route of this.#context.router.routes()) {
+    for (const route of this.#router.routes()) {
       if (isAffected(route.pattern)) this.#untold.set(route.group, { route, reason })
     }
     this.#tellSome()
@@ -53,7 +46,7 @@ export class GapAnnouncer {
    */
   announceTo(groups: readonly GroupId[], reason: GapReason): void {
     for (const group of groups) {
-      const route = this.#context.router.routeOf(group)
+      const route = this.#router.routeOf(group)
       if (route !== undefined && !this.#untold.has(group)) this.#untold.set(group, { route, reason })
     }
     clearImmediate(this.#timer)
@@ -93,6 +86,6 @@ export class GapAnnouncer {
     this.#untold.delete(group)
     const { route, reason } = untold
     // Group numbers are reused; the current owner did not miss anything.
-    if (this.#context.router.routeOf(group) === route) this.#context.tell(route, reason)
+    if (this.#router.routeOf(group) === route) this.#tellRoute(route, reason)
   }
 }

@@ -30,19 +30,15 @@ interface Binding {
  * them in another order, the wrong call would take effect last.
  */
 export class Interest {
+  readonly #context: InterestContext
   readonly #router: Router
-  readonly #broker: Pick<Broker, 'bind' | 'unbind'>
-  readonly #maxPatternBytes: number
-  readonly #onError: (error: unknown) => void
   /** Further listeners of a pattern wait for the same answer. */
   readonly #binding = new Map<string, Binding>()
   readonly #unbinding = new Map<string, Promise<void>>()
 
-  constructor({ router, broker, maxPatternBytes = Number.POSITIVE_INFINITY, onError }: InterestContext) {
-    this.#router = router
-    this.#broker = broker
-    this.#maxPatternBytes = maxPatternBytes
-    this.#onError = onError
+  constructor(context: InterestContext) {
+    this.#context = context
+    this.#router = context.router
   }
 
   /**
@@ -51,9 +47,10 @@ export class Interest {
    *   the listener is then not counted.
    */
   retain(pattern: string, variant: Variant = DEFAULT_VARIANT): MaybePromise<Route> {
+    const { maxPatternBytes = Number.POSITIVE_INFINITY } = this.#context
     const isFirst = !this.#router.has(pattern)
     const isRouted = !isFirst && this.#router.find(pattern, variant) !== undefined
-    if (!isRouted && this.#router.byteCount >= this.#maxPatternBytes) {
+    if (!isRouted && this.#router.byteCount >= maxPatternBytes) {
       throw new WebMQError('E_LISTEN_LIMIT', { detail: 'the patterns of this server take as much memory as they may' })
     }
     const route = this.#router.add(pattern, variant)
@@ -87,22 +84,24 @@ export class Interest {
 
   /** Counts one listener less. Call it only after {@link retain} has been answered. */
   release(pattern: string, variant: Variant = DEFAULT_VARIANT): void {
+    const { broker, onError } = this.#context
     if (!this.#router.remove(pattern, variant)) return
     try {
-      const unbound = this.#broker.unbind(pattern)
+      const unbound = broker.unbind(pattern)
       if (!isPromise(unbound)) return
-      const ended = unbound.catch(this.#onError).then(() => {
+      const ended = unbound.catch(onError).then(() => {
         this.#unbinding.delete(pattern)
       })
       this.#unbinding.set(pattern, ended)
     } catch (error) {
-      this.#onError(error)
+      onError(error)
     }
   }
 
   #bind(pattern: string): void | Promise<void> {
+    const { broker } = this.#context
     const unbinding = this.#unbinding.get(pattern)
-    return unbinding === undefined ? this.#broker.bind(pattern) : unbinding.then(() => this.#broker.bind(pattern))
+    return unbinding === undefined ? broker.bind(pattern) : unbinding.then(() => broker.bind(pattern))
   }
 
   #await(route: Route, bound: Promise<void>): Promise<Route> {

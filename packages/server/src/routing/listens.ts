@@ -3,9 +3,9 @@ import type { Route } from '../patterns/router.js'
 import { DEFAULT_VARIANT, isMeta, mayDrop, type Variant, withMeta } from '../patterns/variant.js'
 import type { ConnectionId, Transport } from '../ports/transport.js'
 import { isSearch } from '../ports/word-limits.js'
-import type { LiveBuffer, LiveBuffers } from '../replay/live-buffers.js'
 import { groupOverflowOf } from './group-overflow.js'
 import type { Interest } from './interest.js'
+import type { LiveBuffer, LiveBuffers } from './live-buffers.js'
 
 /** What {@link Listens} works with; one per node. */
 export interface ListensContext {

@@ -1,36 +1,14 @@
-import type { ConnectionId, GroupId, GroupOverflow, OutboxLevel } from '../ports/transport.js'
-import { type GroupMember, Groups } from './groups.js'
+import type { ConnectionId, GroupId, GroupOverflow } from '../ports/transport.js'
+import type { Connection } from './connection.js'
+import { Groups } from './groups.js'
 import { type Droppable, Overflows } from './overflows.js'
 
-/** The part of a connection that {@link Connections} reads. */
-export interface Member extends GroupMember {
-  readonly id: ConnectionId
-  /** Bytes that wait for the peer. */
-  readonly outboxBytes: number
-}
-
-/** A connection of a transport that has several kinds. */
-export interface AnyConnection<Frame> extends Member {
-  /** Bytes received of an incomplete message. */
-  readonly partialBytes: number
-  /** Has no effect once this side closes the connection. */
-  send(frame: Frame, droppable?: Droppable): void
-  notifyDrained(level: OutboxLevel): void
-  pause(): void
-  resume(): void
-  close(code: number, reason: string): void
-  /** Closes it because the sink threw. */
-  fail(): void
-  /** Ends it without waiting for the peer. */
-  destroy(): void
-}
-
 /** The connections of a transport that runs on the event loop: by id, in groups, and counted. */
-export class Connections<Connection extends Member> {
-  readonly groups = new Groups<Connection>()
-  readonly #byId = new Map<ConnectionId, Connection>()
+export class Connections<Member extends Connection<never, unknown>> {
+  readonly groups = new Groups<Member>()
+  readonly #byId = new Map<ConnectionId, Member>()
   /** Those, and the ones that still send what is queued or wait for the peer. */
-  readonly #open = new Set<Connection>()
+  readonly #open = new Set<Member>()
   readonly #overflows = new Overflows()
   #whenEmpty: (() => void) | undefined
   acceptedCount = 0
@@ -38,20 +16,20 @@ export class Connections<Connection extends Member> {
   slowConsumerCount = 0
 
   /** Connections that have a socket, whether the sink knows them or not. */
-  get open(): ReadonlySet<Connection> {
+  get open(): ReadonlySet<Member> {
     return this.#open
   }
 
   /** `undefined` once the sink knows that it is gone. */
-  get(id: ConnectionId): Connection | undefined {
+  get(id: ConnectionId): Member | undefined {
     return this.#byId.get(id)
   }
 
-  values(): Iterable<Connection> {
+  values(): Iterable<Member> {
     return this.#byId.values()
   }
 
-  add(connection: Connection): void {
+  add(connection: Member): void {
     this.#byId.set(connection.id, connection)
     this.#open.add(connection)
   }
@@ -60,19 +38,19 @@ export class Connections<Connection extends Member> {
    * Takes a connection out of its groups. The caller tells the sink.
    * @returns `false`: it was removed before.
    */
-  remove(connection: Connection): boolean {
+  remove(connection: Member): boolean {
     if (!this.#byId.delete(connection.id)) return false
     this.groups.leaveAll(connection)
     this.closedCount++
     return true
   }
 
-  leaveGroups(connection: Connection): void {
+  leaveGroups(connection: Member): void {
     this.groups.leaveAll(connection)
   }
 
   /** The socket of a connection has closed. */
-  forget(connection: Connection): void {
+  forget(connection: Member): void {
     this.#open.delete(connection)
     if (this.#open.size === 0) this.#whenEmpty?.()
   }
@@ -99,7 +77,7 @@ export class Connections<Connection extends Member> {
     groups: readonly GroupId[],
     except: ConnectionId | undefined,
     topic: number | undefined,
-    push: (connection: Connection, droppable: Droppable | undefined) => void,
+    push: (connection: Member, droppable: Droppable | undefined) => void,
   ): void {
     const dropped = this.mayLeaveOut(groups, topic) ? topic : undefined
     this.groups.forEachMember(groups, (connection) => {
@@ -113,9 +91,12 @@ export class Connections<Connection extends Member> {
 
   /** Cost: O(connections). Bytes that several connections wait for count once per receiver. */
   stats() {
-    let outboxBytes = 0
-    for (const connection of this.#open) outboxBytes += connection.outboxBytes
+    let [outboxBytes, partialBytes] = [0, 0]
+    for (const connection of this.#open) {
+      outboxBytes += connection.outboxBytes
+      partialBytes += connection.partialBytes
+    }
     const { acceptedCount, closedCount, slowConsumerCount } = this
-    return { connections: this.#byId.size, acceptedCount, closedCount, slowConsumerCount, outboxBytes }
+    return { connections: this.#byId.size, acceptedCount, closedCount, slowConsumerCount, outboxBytes, partialBytes }
   }
 }

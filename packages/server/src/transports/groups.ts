@@ -1,38 +1,31 @@
 import type { GroupId } from '../ports/transport.js'
-
-/** The part of a connection that {@link Groups} writes. */
-export interface GroupMember {
-  /** The groups of the connection. */
-  readonly groups: Set<GroupId>
-  /** Last multicast to the connection. */
-  multicast: number
-}
+import type { Connection } from './connection.js'
 
 /** The connections of each group. */
-export class Groups<Connection extends GroupMember> {
-  readonly #members = new Map<GroupId, Set<Connection>>()
+export class Groups<Member extends Connection<never, unknown>> {
+  readonly #members = new Map<GroupId, Set<Member>>()
   #multicastCount = 0
 
-  join(connection: Connection, group: GroupId): void {
+  join(connection: Member, group: GroupId): void {
     const members = this.#members.get(group)
     if (members === undefined) this.#members.set(group, new Set([connection]))
     else members.add(connection)
     connection.groups.add(group)
   }
 
-  leave(connection: Connection, group: GroupId): void {
+  leave(connection: Member, group: GroupId): void {
     connection.groups.delete(group)
     const members = this.#members.get(group)
     members?.delete(connection)
     if (members?.size === 0) this.#members.delete(group)
   }
 
-  leaveAll(connection: Connection): void {
+  leaveAll(connection: Member): void {
     for (const group of connection.groups) this.leave(connection, group)
   }
 
   /** The members now and later; the set of a group without members does not get new ones. */
-  membersOf(group: GroupId): ReadonlySet<Connection> {
+  membersOf(group: GroupId): ReadonlySet<Member> {
     return this.#members.get(group) ?? new Set()
   }
 
@@ -44,7 +37,7 @@ export class Groups<Connection extends GroupMember> {
    * Calls `visit` once for every member of any of the groups. `visit` may close connections.
    * Cost: one step per membership and no allocation, because each connection stores its last multicast.
    */
-  forEachMember(groups: readonly GroupId[], visit: (connection: Connection) => void): void {
+  forEachMember(groups: readonly GroupId[], visit: (connection: Member) => void): void {
     this.#multicastCount++
     for (const group of groups) {
       for (const connection of this.#members.get(group) ?? []) {

@@ -1,5 +1,6 @@
 import type { OutboxLevel } from '../ports/transport.js'
 import { Backlog, type LeftOut } from './backlog.js'
+import type { Connection } from './connection.js'
 import type { Droppable } from './overflows.js'
 
 /**
@@ -11,57 +12,42 @@ const GATHER_BYTES = 64 * 1024
 /** Share of `maxOutboxBytes` of the level `low`. */
 const LOW_SHARE = 1 / 4
 
-/** The part of a connection that {@link Outbox} reads and writes. */
-export interface OutboxMember<Frame> {
-  /** What waits for a connection that lags, and may in part be left out. */
-  backlog: Backlog<Frame> | undefined
-  isDirty: boolean
-  /** The sink is told when the outbox has fallen to this level. */
-  awaitedLevel: OutboxLevel | undefined
-  /** Bytes that wait for the peer. */
-  readonly outboxBytes: number
-  /** `false` once this side closes it: nothing more is sent. */
-  readonly isOpen: boolean
-  /** The sink knows that it is gone. */
-  readonly isClosed: boolean
-}
-
 /** Events of {@link Outbox}. */
-export interface OutboxEvents<Connection> {
+export interface OutboxEvents<Member> {
   /** More than `maxOutboxBytes` wait for a connection; the caller closes it. */
-  overflow(connection: Connection): void
+  overflow(connection: Member): void
   /** No more waits than {@link Outbox.await} was called for. */
-  drained(connection: Connection): void
+  drained(connection: Member): void
   /** The connection has a backlog from now on, or no longer. */
-  held?(connection: Connection, isHeld: boolean): void
+  held?(connection: Member, isHeld: boolean): void
 }
 
 /** Collects the frames of one turn of the event loop and writes them at its end: one write per connection and turn. */
-export abstract class Outbox<Connection extends OutboxMember<Frame>, Frame> {
+export abstract class Outbox<Member extends Connection<never, Piece>, Piece> {
   protected readonly maxOutboxBytes: number
-  protected readonly events: OutboxEvents<Connection>
+  protected readonly events: OutboxEvents<Member>
   protected deliveredCount = 0
   protected sentByteCount = 0
   /** Messages that were left out for connections that lagged. */
   readonly #leftOut: LeftOut = { conflatedCount: 0, droppedCount: 0 }
-  readonly #dirty: Connection[] = []
+  readonly #dirty: Member[] = []
   #turnEnd: NodeJS.Immediate | undefined
 
-  constructor(maxOutboxBytes: number, events: OutboxEvents<Connection>) {
+  constructor(maxOutboxBytes: number, events: OutboxEvents<Member>) {
     this.maxOutboxBytes = maxOutboxBytes
     this.events = events
   }
 
   /** Adds a frame to those of this turn. @returns Bytes that are collected. */
-  protected abstract collect(connection: Connection, frame: Frame): number
+  protected abstract collect(connection: Member, frame: Piece): number
 
   /** Writes the collected frames. @returns `false`: there were none. */
-  protected abstract write(connection: Connection): boolean
+  protected abstract write(connection: Member): boolean
 
   /** Whether frames that may be left out wait here, because the socket is full. */
-  protected abstract lags(connection: Connection): boolean
+  protected abstract lags(connection: Member): boolean
 
-  protected abstract byteLengthOf(frame: Frame): number
+  protected abstract byteLengthOf(frame: Piece): number
 
   /** The frames of all connections of the turn are written next. */
   protected endTurn(): void {
@@ -69,12 +55,12 @@ export abstract class Outbox<Connection extends OutboxMember<Frame>, Frame> {
   }
 
   /** More waits than the sink wants to know of. */
-  protected stillWaits(_connection: Connection): void {
+  protected stillWaits(_connection: Member): void {
     // The next write tells.
   }
 
   /** @param droppable The message may be left out if the connection lags. */
-  push(connection: Connection, frame: Frame, droppable?: Droppable): void {
+  push(connection: Member, frame: Piece, droppable?: Droppable): void {
     if (!connection.isOpen) return
     this.deliveredCount++
     if (connection.backlog !== undefined || (droppable !== undefined && this.lags(connection))) {
@@ -84,18 +70,18 @@ export abstract class Outbox<Connection extends OutboxMember<Frame>, Frame> {
   }
 
   /** Writes the collected frames of one connection. */
-  flush(connection: Connection): void {
+  flush(connection: Member): void {
     if (this.write(connection) && connection.outboxBytes > this.maxOutboxBytes) this.events.overflow(connection)
   }
 
   /** Reports the connection once no more than this waits, at the earliest at the end of the turn. */
-  await(connection: Connection, level: OutboxLevel): void {
+  await(connection: Member, level: OutboxLevel): void {
     connection.awaitedLevel = level
     this.#markDirty(connection)
   }
 
   /** Something was written to a connection. */
-  checkLevel(connection: Connection): void {
+  checkLevel(connection: Member): void {
     const { awaitedLevel } = connection
     if (awaitedLevel === undefined || connection.isClosed) return
     const maxBytes = awaitedLevel === 'empty' ? 0 : this.maxOutboxBytes * LOW_SHARE
@@ -112,7 +98,7 @@ export abstract class Outbox<Connection extends OutboxMember<Frame>, Frame> {
   }
 
   /** Keeps a frame of a connection that lags where it may still be left out, or where it stays behind such frames. */
-  #hold(connection: Connection, frame: Frame, droppable: Droppable | undefined): void {
+  #hold(connection: Member, frame: Piece, droppable: Droppable | undefined): void {
     if (connection.backlog === undefined) this.flush(connection)
     if (!connection.isOpen) return
     if (connection.backlog === undefined) {
@@ -126,7 +112,7 @@ export abstract class Outbox<Connection extends OutboxMember<Frame>, Frame> {
     }
   }
 
-  #markDirty(connection: Connection): void {
+  #markDirty(connection: Member): void {
     if (connection.isDirty) return
     connection.isDirty = true
     this.#dirty.push(connection)
@@ -144,4 +130,10 @@ export abstract class Outbox<Connection extends OutboxMember<Frame>, Frame> {
     }
     this.#dirty.length = 0
   }
+}
+
+/** RFC 6455 §5.2: bytes of the header of an unmasked frame. */
+export function frameHeaderBytes(payloadBytes: number): number {
+  if (payloadBytes < 126) return 2
+  return payloadBytes < 65_536 ? 4 : 10
 }

@@ -1,5 +1,5 @@
 import { WebMQError } from 'webmq-client/protocol'
-import type { ConnectionId, TransportSink, UpgradeId, UpgradeRequest } from '../ports/transport.js'
+import type { ConnectionId, MessageMemory, TransportSink, UpgradeId, UpgradeRequest } from '../ports/transport.js'
 
 /**
  * Calls the sink by the rules of the port: never from within a call to the transport, and errors are caught.
@@ -55,12 +55,12 @@ export class SinkCalls {
     this.#later(() => this.#guard(connection, () => this.#sink.open(connection, upgrade)))
   }
 
-  message(connection: ConnectionId, data: Uint8Array, isBinary: boolean): void {
+  message(connection: ConnectionId, data: Uint8Array, isBinary: boolean, memory?: MessageMemory): void {
     this.#messageCount++
     this.#byteCount += data.byteLength
     // Not through `#guard`, to avoid a closure per message.
     try {
-      this.#sink.message(connection, data, isBinary)
+      this.#sink.message(connection, data, isBinary, memory)
     } catch (error) {
       this.fail(error)
       this.#onThrow(connection)
@@ -78,7 +78,11 @@ export class SinkCalls {
   fail(cause: unknown): void {
     const isKnown = cause instanceof WebMQError && cause.code === 'E_TRANSPORT_FAILED'
     const detail = 'the sink threw or misused the transport'
-    const error = isKnown ? cause : new WebMQError('E_TRANSPORT_FAILED', { detail, cause })
+    this.failed(isKnown ? cause : new WebMQError('E_TRANSPORT_FAILED', { detail, cause }))
+  }
+
+  /** The transport itself has failed at something. */
+  failed(error: Error): void {
     this.#later(() => this.#sink.failed(error))
   }
 

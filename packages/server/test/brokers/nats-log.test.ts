@@ -176,6 +176,25 @@ describe('log of nats, its stream', () => {
     expect(largest.messages).toBeLessThanOrEqual(bounds.historyMaxMessages)
   })
 
+  // The stream answers one message of a turn: the others are known by what the log brings.
+  it('tells which messages of a turn the stream has not taken', async () => {
+    const brokerNamespace = ownNamespace()
+    const { broker } = await startNode({ broker: service.url, brokerNamespace, ...historyOf('#=1000') })
+    const { config } = await streamOf(brokerNamespace)
+    await askJetStream(service, `STREAM.UPDATE.${brokerNamespace}-log`, { ...config, max_msg_size: 1_000 })
+    const large = 'x'.repeat(2_000)
+    const outcomesOf = async (payloads: readonly string[]) => {
+      const published = await Promise.allSettled(payloads.map(async (payload) => broker.publish(text('a', payload))))
+      return published.map((one) => (one.status === 'fulfilled' ? 'accepted' : String(one.reason.cause?.message)))
+    }
+    const inside = await outcomesOf(['one', large, 'two'])
+    const atTheEnd = await outcomesOf(['three', large, 'four', large])
+    expect(inside).toEqual(['accepted', 'JetStream has not stored it', 'accepted'])
+    const sizeError = expect.stringMatching(/^JetStream: message size exceeds/)
+    expect(atTheEnd).toEqual(['accepted', expect.stringMatching(/^JetStream/), 'accepted', sizeError])
+    expect(await logged(broker)).toEqual(['one', 'two', 'three', 'four'])
+  })
+
   it('lets go of what is older than the rules say', async () => {
     const brokerNamespace = ownNamespace()
     const { broker } = await startNode({ broker: service.url, brokerNamespace, ...historyOf('#=1000,1s') })

@@ -173,7 +173,7 @@ describe('webmq-server config', () => {
         ? [`--${spec.flag}`]
         : [
             `--${spec.flag}`,
-            samples[spec.name] ?? String(defaultOf(spec) ?? (spec.type === 'integer' ? spec.min : '')),
+            samples[spec.name] ?? String(defaultOf(spec) ?? (spec.type === 'integer' ? spec.range[0] : '')),
           ],
     )
     const { jwt, tls, ...printed } = await print(args)

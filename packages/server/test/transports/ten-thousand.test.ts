@@ -1,9 +1,9 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type CreateTransport, DEFAULT_OPTIONS, eventually, group, RawClient } from 'webmq-conformance'
+import { createUwsTransport } from 'webmq-transport-uws'
 import type { ConnectionId, Transport } from '../../src/ports/transport.js'
 import type { TransportOptions } from '../../src/ports/transport-options.js'
 import { createNativeTransport } from '../../src/transports/native/transport.js'
-import { createUwsTransport } from '../../src/transports/uws/transport.js'
 import { createWsTransport } from '../../src/transports/ws/transport.js'
 import { Crowd } from './crowd.js'
 

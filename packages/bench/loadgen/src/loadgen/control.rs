@@ -8,7 +8,6 @@ use std::sync::mpsc::{self, Receiver};
 use serde_json::{Value, json};
 
 use super::arguments::Arguments;
-use super::offset;
 use super::order::{Answer, Order, OrderNumber};
 use super::planning;
 use super::protocol::Count;
@@ -91,12 +90,6 @@ impl Control {
     }
 
     fn command(&mut self, command: &Command) -> io::Result<()> {
-        if command.name == "offset" {
-            return match command.fields().and_then(|fields| offset::measure(&fields)) {
-                Ok(body) => lines::write_event("offset", command.id.as_ref(), &body),
-                Err(message) => lines::write_error(command.id.as_ref(), &message),
-            };
-        }
         if let Err(message) = self.check_plan(&command.name) {
             return lines::write_error(command.id.as_ref(), &message);
         }

@@ -16,7 +16,6 @@ mod inflater;
 mod input;
 mod intake;
 mod jobs;
-mod offset;
 mod opening;
 mod order;
 mod output;

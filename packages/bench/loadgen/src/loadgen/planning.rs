@@ -237,7 +237,7 @@ fn slow(threads: &Threads, command: &Slow) -> Result<Tasks, String> {
 /// Each thread gets consecutive clients.
 fn clients(threads: &Threads, command: PlayClients) -> Result<Tasks, String> {
     let setup = Arc::new(Setup::new(command)?);
-    let client_count = u64::from(setup.plan.options.client_count);
+    let client_count = u64::from(setup.plan.client_count());
     let thread_count = threads.all.len() as u64;
     let first_of = |index: usize| (index as u64 * client_count / thread_count) as u32;
     Ok(for_all(threads, |index| {

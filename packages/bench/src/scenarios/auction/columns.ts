@@ -9,6 +9,9 @@ export const AUCTION_COLUMNS: readonly ResultColumn[] = [
   column('mode', 'Mode', 'text'),
   count('subscribers', 'Connections'),
   count('nodes', 'Nodes'),
+  column('nodeCpus', 'CPUs each', 'number'),
+  column('maxConnections', 'Most', 'count', 'higher'),
+  column('limitReason', 'Why no more', 'text'),
   ...percentileColumns('latencyMs', '', ['p50', 'p95', 'p99', 'max']),
   ...percentileColumns('bidMs', 'per bid', ['p50', 'p95', 'p99']),
   column('worstBidMs', 'p99 of the worst bid', 'ms', 'lower'),
@@ -22,8 +25,6 @@ export const AUCTION_COLUMNS: readonly ResultColumn[] = [
   ...percentileColumns('connectMs', 'Connect', ['p50', 'p99']),
   column('connectsPerSecond', 'Connects/s', 'rate', 'higher'),
   ...percentileColumns('answerMs', 'Bid answered', ['p50', 'p99']),
-  count('movedCount', 'Moved'),
-  ...percentileColumns('liveAgainMs', 'Live again', ['p50', 'p99', 'max']),
   cpu('serverCpuSeconds', 'Nodes CPU'),
   column('busiestNodeShare', 'Busiest node', 'percent', 'lower'),
   cpu('brokerCpuSeconds', 'Broker CPU'),
@@ -38,9 +39,7 @@ export const AUCTION_COLUMNS: readonly ResultColumn[] = [
   column('generatorShare', 'of all CPU', 'percent'),
   column('generatorUtilization', 'Generator busy', 'percent'),
   column('cpuPerBidMs', 'CPU of all per bid', 'ms'),
-  column('clockOffsetMs', 'Clock offset', 'ms'),
-  column('clockUncertaintyMs', 'uncertainty', 'ms'),
   VERDICT_COLUMN,
 ]
 
-export const AUCTION_IDENTITY: readonly string[] = ['target', 'mode', 'subscribers', 'nodes']
+export const AUCTION_IDENTITY: readonly string[] = ['target', 'mode', 'subscribers', 'nodes', 'nodeCpus']

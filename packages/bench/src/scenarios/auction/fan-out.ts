@@ -1,5 +1,5 @@
 import { RunError } from '../../exit-codes.js'
-import type { ClockOffset, Connected, Counted, MessageReceipts } from '../../loadgen/events.js'
+import type { Connected, Counted, MessageReceipts } from '../../loadgen/events.js'
 import type { Loadgen } from '../../loadgen/loadgen.js'
 import { type LatencySummary, summarizeLatency } from '../../measure/latency-histogram.js'
 import type { RunProgress } from '../../run-progress.js'
@@ -22,8 +22,6 @@ export interface FanOutObservation {
   readonly reconciliation: Reconciliation
   /** Before the first measured bid and after its last delivery. */
   readonly marks: Readonly<Record<'start' | 'end', AuctionMark & { readonly generatorCpuSeconds: number }>>
-  /** Before and after the bids. */
-  readonly offsets: readonly ClockOffset[]
   /** Connections that ended, by close code. */
   readonly closed: Readonly<Record<string, number>>
 }
@@ -49,7 +47,6 @@ export async function observeFanOut(context: FanOutContext): Promise<FanOutObser
   const connected = await connect(context, crowd)
   const names = crowd.map((_, item) => itemName(item))
   await Promise.all(names.map((name) => processes.gateway.open(name)))
-  const offsets = [await loadgen.offset({ port: processes.gateway.port })]
 
   const seen = crowd.map(() => new Map<number, number>())
   if (warmup > 0) {
@@ -59,10 +56,16 @@ export async function observeFanOut(context: FanOutContext): Promise<FanOutObser
   }
   progress.phase('bidding')
   const start = await mark(context)
-  const { counted, answers } = await bidAndCount(context, names, warmup, bids)
+  const { counted, answers } = await bidAndCount(
+    context,
+    names,
+    warmup,
+    bids,
+    // A search asks what comes before the next bid would.
+    config.isSearch ? config.intervalMs : LAST_DELIVERY_TIMEOUT_MS,
+  )
   const end = await mark(context)
   addReceipts(seen, counted.bySeq ?? [])
-  offsets.push(await loadgen.offset({ port: processes.gateway.port }))
 
   progress.phase('comparing with Redis')
   const accepted: number[][] = []
@@ -80,7 +83,6 @@ export async function observeFanOut(context: FanOutContext): Promise<FanOutObser
     answers,
     reconciliation: reconcile(reconciled),
     marks: { start, end },
-    offsets,
     closed: (await loadgen.stats()).closed,
   }
 }
@@ -121,6 +123,7 @@ async function bidAndCount(
   names: readonly string[],
   firstBid: number,
   bids: number,
+  timeoutMs = LAST_DELIVERY_TIMEOUT_MS,
 ) {
   await loadgen.startCounting({ firstSeq: firstBid + 1, clock: 'wall', bySeq: true, fanout: false })
   const { acceptedCount, answers } = await placeBids(processes.gateway, {
@@ -133,7 +136,7 @@ async function bidAndCount(
   })
   const counted = await loadgen.stopCounting({
     lastSeqs: names.map(() => firstBid + bids),
-    timeoutMs: LAST_DELIVERY_TIMEOUT_MS,
+    timeoutMs,
   })
   return { counted, acceptedCount, answers: summarizeLatency(answers) }
 }

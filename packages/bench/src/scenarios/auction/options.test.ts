@@ -30,13 +30,13 @@ describe('the auction', () => {
     const config = configOf(...flags)
     expect(auctionMode(config)).toBe('100 items, zipf 1.1, sharded, compressed, tls')
     expect(auctionTarget(config)).toBe('webmq-native+redis')
-    expect(auctionMode(configOf('--migrate', '--tls'))).toBe('one item, tls, migrating')
     expect(auctionMode(configOf('--balancer', '--tiers', '100'))).toBe('one item, balanced')
   })
 
-  it('has fewer clients when they are real', () => {
-    expect(configOf('--migrate')).toMatchObject({ tiers: [100, 1_000], nodes: [2] })
-    expect(configOf('--migrate', '--tiers', '9', '--nodes', '3')).toMatchObject({ tiers: [9], nodes: [3] })
+  it('gives every node the same budget, or each number of nodes its own', () => {
+    expect(configOf().nodeCpus).toEqual([])
+    expect(configOf('--node-cpus', '0.5').nodeCpus).toEqual([0.5, 0.5, 0.5])
+    expect(configOf('--nodes', '2,4', '--node-cpus', '1,0.5').nodeCpus).toEqual([1, 0.5])
   })
 
   it('hides the password of a given broker', () => {
@@ -50,16 +50,13 @@ describe('the auction', () => {
     [['--warmup', '1.5'], /whole number/],
     [['--broker', 'mesh'], /nats, redis, rabbitmq/],
     [['--broker', 'memory'], /nats, redis, rabbitmq/],
+    [['--nodes', '2,4', '--node-cpus', '1,1,1'], /one for each of --nodes/],
     [['--items', '1001'], /at most 1000/],
     [['--zipf', '1'], /--items/],
     [['--shard'], /--items/],
     [['--items', '2', '--shard', '--balancer', '--tiers', '9'], /--balancer/],
     [['--balancer', '--tls', '--tiers', '9'], /no TLS/],
     [['--balancer'], /9900 connections/],
-    [['--migrate', '--nodes', '1,2'], /--nodes 2 or more/],
-    [['--migrate', '--items', '2', '--shard'], /--shard/],
-    [['--migrate', '--balancer', '--tiers', '9'], /--balancer/],
-    [['--migrate', '--compression'], /--compression/],
   ])('is refused when it cannot be: %j', (flags, message) => {
     expect(() => configOf(...flags)).toThrow(message)
   })

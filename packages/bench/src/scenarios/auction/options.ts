@@ -2,13 +2,17 @@ import { type Command, InvalidArgumentError, Option, type OptionValues } from 'c
 import { type BrokerChoice, isEmbedded, parseBroker, withoutSecrets } from '../../brokers/broker-choice.js'
 import { UsageError } from '../../exit-codes.js'
 import { nonNegativeNumber, positiveInteger, type ServerOptions, TRANSPORTS } from '../../options.js'
-import { counts } from '../../trials/trial-options.js'
+import { counts, positiveNumbers } from '../../trials/trial-options.js'
 
 export interface AuctionConfig {
   /** Connections, one row each. */
   readonly tiers: readonly number[]
   /** Server processes, one row each. */
   readonly nodes: readonly number[]
+  /** Cores' worth of CPU time of each node, by place in `nodes`; empty: no limit. */
+  readonly nodeCpus: readonly number[]
+  /** The most connections are searched, from the first tier on, that get nearly all bids in time. */
+  readonly isSearch: boolean
   readonly repeat: number
   /** Measured bids on each item. */
   readonly bids: number
@@ -25,8 +29,6 @@ export interface AuctionConfig {
   readonly hasTls: boolean
   /** Connections go through HAProxy. */
   readonly isBalanced: boolean
-  /** A node is drained in the middle, and its clients move. */
-  readonly isMigrating: boolean
   readonly transport: ServerOptions['transport']
   /** With passwords; see {@link describeAuction}. */
   readonly broker: BrokerChoice
@@ -36,9 +38,6 @@ export interface AuctionConfig {
 /** The seed's tiers. */
 const DEFAULT_TIERS = [100, 1_000, 3_500, 4_500, 10_000]
 const DEFAULT_NODES = [1, 2, 4]
-/** Client libraries in threads of the bench are the limit of a migration. */
-const MIGRATION_TIERS = [100, 1_000]
-const MIGRATION_NODES = [2]
 /** Open items of a gateway. */
 const MAX_ITEMS = 1_000
 /** HAProxy of the bench takes no more. */
@@ -46,23 +45,28 @@ const MAX_BALANCED_CONNECTIONS = 9_900
 
 type Given = Omit<
   AuctionConfig,
-  'tiers' | 'nodes' | 'intervalMs' | 'isSharded' | 'hasCompression' | 'hasTls' | 'isBalanced' | 'isMigrating' | 'broker'
+  'nodeCpus' | 'isSearch' | 'intervalMs' | 'isSharded' | 'hasCompression' | 'hasTls' | 'isBalanced' | 'broker'
 > & {
-  readonly tiers?: readonly number[]
-  readonly nodes?: readonly number[]
+  readonly nodeCpus?: readonly number[]
+  readonly capacity?: true
   readonly interval: number
   readonly broker: BrokerChoice
   readonly shard?: true
   readonly compression?: true
   readonly tls?: true
   readonly balancer?: true
-  readonly migrate?: true
 }
 
 export function addAuctionOptions(command: Command): void {
   command
-    .option('--tiers <counts>', defaultsHelp('connections, one row each', DEFAULT_TIERS, MIGRATION_TIERS), counts)
-    .option('--nodes <counts>', defaultsHelp('server processes, one row each', DEFAULT_NODES, MIGRATION_NODES), counts)
+    .option('--tiers <counts>', 'connections, one row each', counts, DEFAULT_TIERS)
+    .option('--nodes <counts>', 'server processes, one row each', counts, DEFAULT_NODES)
+    .option(
+      '--node-cpus <shares>',
+      "cores' worth of CPU time per node: one number, or one for each of --nodes",
+      positiveNumbers,
+    )
+    .option('--capacity', 'search the most connections, from the first tier on, that get 90 % of the bids in time')
     .option('--bids <n>', 'measured bids on each item', positiveInteger, 10)
     .addOption(
       new Option('--interval <time>', 'from one bid on an item to the next, such as 500ms or 5s')
@@ -76,7 +80,6 @@ export function addAuctionOptions(command: Command): void {
     .option('--compression', 'permessage-deflate, also for short messages')
     .option('--tls', 'wss:// with a certificate of the run, checked by nobody')
     .option('--balancer', 'connections through HAProxy')
-    .option('--migrate', 'drains a node in the middle of the bids; clients are webmq-client, and move')
     .addOption(
       new Option('--broker <name>', 'nats, redis or rabbitmq, started by the run; or the address of a running one')
         .argParser(brokerOfProcesses)
@@ -94,10 +97,12 @@ export function addAuctionOptions(command: Command): void {
 export function readAuctionConfig(values: OptionValues): AuctionConfig {
   const given = values as Given
   const { bids, interval, warmup, items, zipf, broker, transport, repeat, generatorThreads } = given
-  const isMigrating = given.migrate === true
+  const nodeCpus = given.nodeCpus ?? []
   const config: AuctionConfig = {
-    tiers: given.tiers ?? (isMigrating ? MIGRATION_TIERS : DEFAULT_TIERS),
-    nodes: given.nodes ?? (isMigrating ? MIGRATION_NODES : DEFAULT_NODES),
+    tiers: given.tiers,
+    nodes: given.nodes,
+    nodeCpus: nodeCpus.length === 1 ? given.nodes.map(() => nodeCpus[0] ?? 0) : nodeCpus,
+    isSearch: given.capacity === true,
     repeat,
     bids,
     intervalMs: interval,
@@ -108,7 +113,6 @@ export function readAuctionConfig(values: OptionValues): AuctionConfig {
     hasCompression: given.compression === true,
     hasTls: given.tls === true,
     isBalanced: given.balancer === true,
-    isMigrating,
     transport,
     broker,
     generatorThreads,
@@ -120,7 +124,9 @@ export function readAuctionConfig(values: OptionValues): AuctionConfig {
 
 /** Why it cannot be run. */
 function impossibility(config: AuctionConfig): string | undefined {
-  const { items, zipf, isMigrating, isSharded, isBalanced, hasCompression, nodes, tiers } = config
+  const { items, zipf, isSharded, isBalanced, tiers, nodes, nodeCpus } = config
+  if (nodeCpus.length !== 0 && nodeCpus.length !== nodes.length)
+    return '--node-cpus has one number, or one for each of --nodes'
   if (items > MAX_ITEMS) return `--items is at most ${MAX_ITEMS}`
   if (zipf > 0 && items === 1) return '--zipf divides the connections among items: give --items as well'
   if (isSharded && items === 1) return '--shard puts each item on one node: give --items as well'
@@ -129,20 +135,12 @@ function impossibility(config: AuctionConfig): string | undefined {
   if (isBalanced && Math.max(...tiers) > MAX_BALANCED_CONNECTIONS) {
     return `the balancer of the bench takes ${MAX_BALANCED_CONNECTIONS} connections: give --tiers`
   }
-  if (!isMigrating) return undefined
-  if (Math.min(...nodes) < 2) return '--migrate moves clients to another node: give --nodes 2 or more'
-  if (isSharded) return '--migrate moves clients to any other node: leave out --shard'
-  if (isBalanced) return '--migrate lets clients choose the next node: leave out --balancer'
-  return hasCompression ? '--migrate uses clients without compression: leave out --compression' : undefined
+  return undefined
 }
 
 export function describeAuction({ broker, ...rest }: AuctionConfig): Record<string, unknown> {
   const address = broker.address === undefined ? {} : { brokerAddress: withoutSecrets(broker.address) }
   return { ...rest, broker: broker.kind, ...address }
-}
-
-function defaultsHelp(text: string, usual: readonly number[], migrating: readonly number[]): string {
-  return `${text} (default: ${usual.join(',')}; with --migrate ${migrating.join(',')})`
 }
 
 /** Reads `500ms`, `5s` or `0.5s`. */

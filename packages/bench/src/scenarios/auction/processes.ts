@@ -2,6 +2,7 @@ import type { LoadBalancer, Service } from 'webmq-services'
 import { BACKEND_LIMITS, type BackendSample, Backends } from '../../backends.js'
 import { type RunningBroker, startBroker } from '../../brokers/running-broker.js'
 import { nowUs } from '../../measure/clock.js'
+import { CpuBudgets } from '../../measure/cpu-budget.js'
 import { type Parts, startBalancer, startService } from '../../parts.js'
 import type { TlsFiles } from '../../targets/messages.js'
 import { GatewayProcess } from './gateway-process.js'
@@ -25,6 +26,8 @@ export interface AuctionMark {
 export interface AuctionCase {
   readonly connections: number
   readonly nodes: number
+  /** Cores' worth of CPU time of each node; absent: no limit. */
+  readonly cpus?: number
 }
 
 /** The rule of the example: each item keeps the bids that a client may have missed. All nodes must have the same. */
@@ -55,7 +58,7 @@ export class AuctionProcesses {
   /** @param program The gateway's. @throws {RunError} when one does not start. */
   static async start(
     { broker: choice, transport, hasCompression, isBalanced }: AuctionConfig,
-    nodeCount: number,
+    { nodes: nodeCount, cpus }: AuctionCase,
     program: string,
     tls: TlsFiles | undefined,
     parts: Parts,
@@ -73,6 +76,7 @@ export class AuctionProcesses {
       // An event is short: with the default threshold no frame would be compressed.
       ...(hasCompression ? { compression: true, compressionThresholdBytes: 0 } : {}),
     })
+    const budgets = cpus === undefined ? undefined : await parts.add(() => CpuBudgets.open())
     const nodes = await parts.add(() => new Backends(nodeCount, transport, settingsOf))
     const ofGateway = broker.nodeOptions(nodeCount)
     const gateway = await parts.add(() =>
@@ -83,6 +87,7 @@ export class AuctionProcesses {
       }),
     )
     await Promise.all([nodes.ready(), gateway.ready()])
+    if (cpus !== undefined) for (const pid of nodes.pids) budgets?.limit(pid, cpus)
     const balancer = isBalanced ? await parts.add(() => startBalancer(nodes.ports)) : undefined
     return new AuctionProcesses(nodes, gateway, broker, redis, balancer)
   }

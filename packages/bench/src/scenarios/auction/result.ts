@@ -1,4 +1,4 @@
-import type { ClockOffset, MessageReceipts } from '../../loadgen/events.js'
+import type { MessageReceipts } from '../../loadgen/events.js'
 import { clientsTarget } from '../../results/clients-record.js'
 import type { LatencyMs, ResultRow } from '../../results/result.js'
 import { median } from '../../trials/medians.js'
@@ -18,7 +18,7 @@ export function auctionTarget({ transport, broker }: Pick<AuctionConfig, 'transp
 
 /** What distinguishes a run from the seed's, in words. */
 export function auctionMode(config: AuctionConfig): string {
-  const { items, zipf, isSharded, hasCompression, hasTls, isBalanced, isMigrating } = config
+  const { items, zipf, isSharded, hasCompression, hasTls, isBalanced } = config
   const parts = [
     items === 1 ? 'one item' : `${items} items`,
     ...(zipf > 0 ? [`zipf ${zipf}`] : []),
@@ -26,18 +26,23 @@ export function auctionMode(config: AuctionConfig): string {
     ...(hasCompression ? ['compressed'] : []),
     ...(hasTls ? ['tls'] : []),
     ...(isBalanced ? ['balanced'] : []),
-    ...(isMigrating ? ['migrating'] : []),
   ]
   return parts.join(', ')
 }
 
-export function auctionIdentity(config: AuctionConfig, { connections, nodes }: AuctionCase) {
-  return { target: auctionTarget(config), mode: auctionMode(config), subscribers: connections, nodes }
+export function auctionIdentity(config: AuctionConfig, { connections, nodes, cpus }: AuctionCase) {
+  return {
+    target: auctionTarget(config),
+    mode: auctionMode(config),
+    subscribers: connections,
+    nodes,
+    nodeCpus: cpus ?? null,
+  }
 }
 
 /** The figures of a run with the load generator. */
 export function fanOutRow(config: AuctionConfig, testCase: AuctionCase, observation: FanOutObservation): ResultRow {
-  const { connected, counted, expectedCount, answers, reconciliation, marks, offsets, closed } = observation
+  const { connected, counted, expectedCount, answers, reconciliation, marks, closed } = observation
   const deliveredCount = counted.frames - counted.duplicateCount
   const receipts = counted.bySeq ?? []
   const seconds = (marks.end.atUs - marks.start.atUs) / 1_000_000
@@ -67,7 +72,6 @@ export function fanOutRow(config: AuctionConfig, testCase: AuctionCase, observat
     ...costs(marks.start, marks.end, { deliveredCount, bidCount, generatorCpuSeconds, bidderCpuSeconds }),
     bidderCpuSeconds,
     generatorUtilization,
-    ...clockFigures(offsets),
     earlyReceiptCount: counted.earlyReceipts ?? 0,
     crowd: observation.crowd,
     bids: receipts,
@@ -84,7 +88,7 @@ export function fanOutRow(config: AuctionConfig, testCase: AuctionCase, observat
 }
 
 /** Faults other than lost messages; `null` when there were none. */
-export function failureOf(
+function failureOf(
   { missingCount, unknownCount, holeCount }: Reconciliation,
   closed: Readonly<Record<string, number>>,
 ): string | null {
@@ -110,14 +114,13 @@ function toMs(us: number | null): number | null {
 }
 
 /** CPU times by process, and per delivery and bid. */
-export function costs(
+function costs(
   start: AuctionMark,
   end: AuctionMark,
   load: {
     readonly deliveredCount: number
     readonly bidCount: number
     readonly generatorCpuSeconds: number
-    /** 0: the generator is the same process. */
     readonly bidderCpuSeconds: number
   },
 ) {
@@ -148,24 +151,18 @@ export function costs(
   }
 }
 
-/** The offset with the smallest uncertainty, as reported; latencies are not shifted by it. */
-export function clockFigures(offsets: readonly ClockOffset[]) {
-  const best = offsets.toSorted((a, b) => a.uncertaintyUs - b.uncertaintyUs)[0]
-  return {
-    clockOffsetMs: toMs(best?.offsetUs ?? null),
-    clockUncertaintyMs: toMs(best?.uncertaintyUs ?? null),
-    clockOffsets: offsets,
-  }
-}
-
-/** Adds the growth exponent of p99 over the tiers to each row of the same nodes. */
-export function withGrowth(rows: readonly ResultRow[]): ResultRow[] {
+/** Adds to each row the growth exponent of p99 over all bids of all tiers and repeats with the same nodes. */
+export function withGrowth(rows: readonly ResultRow[], runs: readonly ResultRow[]): ResultRow[] {
   return rows.map((row) => {
-    const alike = rows.filter((other) => other.mode === row.mode && other.nodes === row.nodes)
-    const points = alike.map(({ subscribers, latencyMs: latency }) => ({
-      connections: subscribers,
-      latencyMs: latency?.p99 ?? 0,
-    }))
+    const alike = runs.filter(({ mode, nodes, nodeCpus }) => {
+      return mode === row.mode && nodes === row.nodes && nodeCpus === row.nodeCpus
+    })
+    const points = alike.flatMap(({ subscribers, bids }) =>
+      ((bids ?? []) as readonly MessageReceipts[]).map(({ p99 }) => ({
+        connections: subscribers,
+        latencyMs: p99 / 1_000,
+      })),
+    )
     return { ...row, growthExponent: growthExponent(points) }
   })
 }

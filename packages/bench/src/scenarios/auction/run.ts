@@ -4,8 +4,6 @@ import type { ResultRow } from '../../results/result.js'
 import type { RunProgress } from '../../run-progress.js'
 import type { TlsFiles } from '../../targets/messages.js'
 import { observeFanOut } from './fan-out.js'
-import { observeMigration } from './migration/observe.js'
-import { migrationRow } from './migration/row.js'
 import type { AuctionConfig } from './options.js'
 import { type AuctionCase, AuctionProcesses } from './processes.js'
 import { fanOutRow } from './result.js'
@@ -28,13 +26,11 @@ export async function runAuction(testCase: AuctionCase, context: AuctionRunConte
   return await withParts(signal, async (parts) => {
     progress.phase(`starting redis, ${config.broker.kind}, the nodes and the gateway`)
     const [processes, loadgen] = await Promise.all([
-      AuctionProcesses.start(config, testCase.nodes, gatewayProgram, tls, parts),
+      AuctionProcesses.start(config, testCase, gatewayProgram, tls, parts),
       parts.add(() => new Loadgen({ program: loadgenProgram, threads: config.generatorThreads })),
     ])
     await loadgen.ready()
-    const own = { config, testCase, processes, loadgen, progress, signal: parts.signal, parts }
-    return config.isMigrating
-      ? migrationRow(config, testCase, await observeMigration(own))
-      : fanOutRow(config, testCase, await observeFanOut(own))
+    const observation = await observeFanOut({ config, testCase, processes, loadgen, progress, signal: parts.signal })
+    return fanOutRow(config, testCase, observation)
   })
 }

@@ -2,6 +2,7 @@ import type { OptionValues } from 'commander'
 import { BACKEND_LIMITS, Backends } from '../../backends.js'
 import { type BrokerChoice, isEmbedded } from '../../brokers/broker-choice.js'
 import { startBroker } from '../../brokers/running-broker.js'
+import { EXIT } from '../../exit-codes.js'
 import type { Load } from '../../generator/load.js'
 import { LoadGenerator } from '../../generator/load-generator.js'
 import { PlayedClients } from '../../generator/played-clients.js'
@@ -100,5 +101,6 @@ async function runClients(
     json: { ...report },
     text: clientsText(report),
     assertions: checkRowAssertions(assertions, [clientsMetrics(report)], []),
+    ...(report.irregularities.publishErrorCount > 0 ? { exitCode: EXIT.failedPublishes } : {}),
   }
 }

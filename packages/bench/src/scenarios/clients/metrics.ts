@@ -1,9 +1,9 @@
 import type { ClientsReport } from '../../results/clients-report.js'
 import { column } from '../../results/columns.js'
-import type { ColumnFormat } from '../../results/result.js'
+import type { Cell, ColumnFormat } from '../../results/result.js'
 import { largest } from './result.js'
 
-type Metric = readonly [format: ColumnFormat, read: (report: ClientsReport) => number | null]
+type Metric = readonly [format: ColumnFormat, read: (report: ClientsReport) => Cell]
 
 const METRICS = {
   p50: ['ms', ({ results }) => results.latencyMs.p50],
@@ -33,13 +33,14 @@ const METRICS = {
   deliveriesPerCpuSecond: ['count', ({ server }) => server.deliveriesPerCpuSecond],
   deliveriesPerTotalCpuSecond: ['count', ({ total }) => total.deliveriesPerCpuSecond],
   saturated: ['count', ({ verdict }) => (verdict === 'ok' ? 0 : 1)],
+  verdict: ['text', ({ verdict }) => verdict],
 } as const satisfies Readonly<Record<string, Metric>>
 
 /** Metrics for `--assert` in this scenario. */
 export const CLIENTS_METRICS = Object.entries<Metric>(METRICS).map(([name, [format]]) => column(name, name, format))
 
 /** The report's figures by the names that `--assert` uses. */
-export function clientsMetrics(report: ClientsReport): Readonly<Record<keyof typeof METRICS, number | null>> {
+export function clientsMetrics(report: ClientsReport): Readonly<Record<keyof typeof METRICS, Cell>> {
   const values = Object.entries<Metric>(METRICS).map(([name, [, read]]) => [name, read(report)])
-  return Object.fromEntries(values) as Record<keyof typeof METRICS, number | null>
+  return Object.fromEntries(values) as Record<keyof typeof METRICS, Cell>
 }

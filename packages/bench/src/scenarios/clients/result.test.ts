@@ -3,7 +3,7 @@ import type { LoadResult } from '../../generator/messages.js'
 import { type DeliveryTally, Receiver } from '../../generator/receiver.js'
 import { KeyPlan, type Publication } from '../../load/key-plan.js'
 import { PayloadEncoder } from '../../load/payload.js'
-import { SendSchedule } from '../../load/send-schedule.js'
+import { publicationsOf } from '../../load/send-schedule.js'
 import { createLatencyHistogram, recordUs } from '../../measure/latency-histogram.js'
 import type { ClientsConfig, ClientsReport } from '../../results/clients-report.js'
 import { clientsMetrics } from './metrics.js'
@@ -39,24 +39,8 @@ interface Delivery {
 
 type Fault = (deliveries: Delivery[]) => Delivery[]
 
-const publicationsOf = (plan: KeyPlan): Publication[] => {
-  const clients = Array.from({ length: CONFIG.clients }, (_, client) => client)
-  const publishers = clients.map((client) => plan.publisher(client))
-  const schedule = new SendSchedule(plan, clients)
-  const publications: Publication[] = []
-  for (let send = schedule.shift(); send !== undefined; send = schedule.shift()) {
-    const publication = publishers[send.client]?.next(send.turn, send.atUs)
-    if (publication !== undefined) publications.push(publication)
-  }
-  return publications
-}
-
-/** A whole run over a network that delivers everything after 1.5 ms, except for the fault. */
-function simulate(
-  fault: Fault = (deliveries) => deliveries,
-  changes: Partial<ClientsObservation> = {},
-  config = CONFIG,
-): ClientsReport {
+/** What the clients of a run saw over a network that delivers everything after 1.5 ms, except for the fault. */
+function loadOf(fault: Fault): LoadResult {
   const plan = new KeyPlan(planOptionsOf(CONFIG))
   const encoder = new PayloadEncoder(CONFIG.messageSize, CONFIG.seed)
   const publications = publicationsOf(plan)
@@ -88,7 +72,7 @@ function simulate(
   const counted = publications.filter(({ turn }) => turn >= 0)
   const sendLag = createLatencyHistogram()
   recordUs(sendLag, 80)
-  const load: LoadResult = {
+  return {
     perBackend: tallies.map((tally, backend) => ({
       ...tally,
       backend,
@@ -109,9 +93,16 @@ function simulate(
     eventLoopLag: sendLag,
     utilization: 0.3,
   }
+}
+
+function simulate(
+  fault: Fault = (deliveries) => deliveries,
+  changes: Partial<ClientsObservation> = {},
+  config = CONFIG,
+): ClientsReport {
   const sample = { rssBytes: 5e7, peakRssBytes: 6e7, eventLoopLagMs: { p50: 0.1, p95: 0.2, p99: 0.3, max: 0.4 } }
   return summarizeClients(config, {
-    loads: [load],
+    loads: [loadOf(fault)],
     windowEndUs: WINDOW.endUs,
     hasDrainTimedOut: false,
     ports: [8080, 8081],
@@ -283,7 +274,16 @@ describe('the result of a run', () => {
       return histogram
     }
     const load: LoadResult = {
-      perBackend: [{ ...tally(), backend: 0, clientCount: 1, publishedCount: 1, latency: histogramOf(latencyUs) }],
+      perBackend: [
+        {
+          ...tally(),
+          backend: 0,
+          clientCount: 1,
+          publishedCount: 1,
+          deliveredInWindowCount: 1,
+          latency: histogramOf(latencyUs),
+        },
+      ],
       expectedCount: 1,
       publishedInWindowCount: 1,
       acknowledgedCount: 1,
@@ -299,6 +299,46 @@ describe('the result of a run', () => {
       utilization,
     }
     expect(simulate(undefined, { loads: [load] }).verdict).toBe(verdict)
+  })
+
+  describe('of a load that was not carried', () => {
+    const held: Fault = (deliveries) => {
+      for (const each of deliveries.filter(isCounted).slice(-100)) each.atUs = WINDOW.endUs + 1_200_000
+      return deliveries
+    }
+    const late = {
+      rssBytes: 5e7,
+      peakRssBytes: 6e7,
+      cpuSeconds: 1.4,
+      eventLoopLagMs: { p50: 5, p95: 20, p99: 60, max: 80 },
+    }
+
+    it('blames a server whose event loop is full, else the broker, and without one the server', () => {
+      const calm = simulate(held)
+      const samples = { start: [late, late], end: [late, late], drained: [late, late] }
+      expect(calm).toMatchObject({ verdict: 'broker saturated' })
+      expect(calm.verdictReason).toMatch(/ deliveries\/s came within the window, the last 1,200ms after it$/)
+      expect(simulate(held, { samples })).toMatchObject({ verdict: 'server saturated' })
+      expect(simulate(held, {}, { ...CONFIG, broker: 'memory' })).toMatchObject({ verdict: 'server saturated' })
+    })
+
+    it('blames the generator when its own core was full', () => {
+      expect(simulate(held, { loads: [{ ...loadOf(held), utilization: 0.95 }] })).toMatchObject({
+        verdict: 'generator saturated',
+      })
+    })
+
+    it('says first that publishes failed, in the throughput too', () => {
+      const report = simulate(held, {
+        loads: [{ ...loadOf(held), publishErrorCount: 3, firstPublishError: 'broker is unreachable' }],
+      })
+      expect(report).toMatchObject({
+        verdict: 'publishes failed',
+        verdictReason: '3 of 200, the first: broker is unreachable',
+      })
+      expect(clientsText(report)).toContain('  Failed publishes: 3, the first: broker is unreachable')
+      expect(clientsMetrics(report)).toMatchObject({ verdict: 'publishes failed', publishErrors: 3, saturated: 1 })
+    })
   })
 
   it('attributes clients, deliveries and cost to their backend', () => {

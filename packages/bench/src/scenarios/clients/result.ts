@@ -2,7 +2,9 @@ import type { BackendSample } from '../../backends.js'
 import { isEmbedded } from '../../brokers/broker-choice.js'
 import type { BackendLoad, LoadResult } from '../../generator/messages.js'
 import { type LatencySummary, mergeHistograms, summarizeLatency } from '../../measure/latency-histogram.js'
+import { formatCount, formatMs } from '../../report/format.js'
 import type { BackendResult, ClientsConfig, ClientsReport } from '../../results/clients-report.js'
+import type { Judgement } from '../../trials/verdict.js'
 
 export interface ClientsObservation {
   readonly loads: readonly LoadResult[]
@@ -26,6 +28,12 @@ const SATURATED_LAG_MS = 20
 const DOMINANT_SEND_LAG_RATIO = 0.5
 /** …unless it is below this. */
 const NEGLIGIBLE_SEND_LAG_MS = 2
+/** The least share of the deliveries that come within the window when the load is carried… */
+const KEPT_RATIO = 0.99
+/** …unless those that were under way at its end come within this. */
+const NEGLIGIBLE_DRAIN_MS = 100
+/** The longest drain of a load that is carried. */
+const MAX_DRAIN_MS = 1_000
 
 /** Adds up the counts of workers and backends. */
 export function summarizeClients(config: ClientsConfig, observation: ClientsObservation): ClientsReport {
@@ -40,10 +48,7 @@ export function summarizeClients(config: ClientsConfig, observation: ClientsObse
   const publishErrorCount = sum(loads, (load) => load.publishErrorCount)
   const generator = summarizeGenerator(observation)
   const latencyMs = summarizeLatency(mergeHistograms(perBackend.map((tally) => tally.latency)))
-  const verdictReason = saturationReason(generator, latencyMs)
-  return {
-    verdict: verdictReason === null ? 'ok' : 'generator saturated',
-    verdictReason,
+  const report = {
     results: {
       publishedCount,
       expectedCount,
@@ -81,6 +86,35 @@ export function summarizeClients(config: ClientsConfig, observation: ClientsObse
     broker: { cpuSeconds: observation.brokerCpuSeconds },
     total: { cpuSeconds: totalCpuSeconds, deliveriesPerCpuSecond: perSecond(deliveredCount, totalCpuSeconds) },
     generator,
+  }
+  return { ...judgeRun(config, observation, report), ...report }
+}
+
+/** Blames whoever is full: the generator its own core, a server its event loop or its core, and else the broker. */
+function judgeRun(
+  config: ClientsConfig,
+  { samples }: ClientsObservation,
+  { results, rates, irregularities, generator }: Omit<ClientsReport, 'verdict' | 'verdictReason'>,
+): Judgement {
+  const { publishErrorCount, firstPublishError } = irregularities
+  if (publishErrorCount > 0) {
+    const share = `${formatCount(publishErrorCount)} of ${formatCount(results.publishedCount)}`
+    return { verdict: 'publishes failed', verdictReason: `${share}, the first: ${firstPublishError}` }
+  }
+  const saturated = saturationReason(generator, results.latencyMs)
+  const isBehind = rates.deliveredPerSecond < KEPT_RATIO * rates.expectedPerSecond
+  const isLate = results.drainMs > (isBehind ? NEGLIGIBLE_DRAIN_MS : MAX_DRAIN_MS)
+  if (!isLate || generator.utilization > SATURATED_UTILIZATION) {
+    return { verdict: saturated === null ? 'ok' : 'generator saturated', verdictReason: saturated }
+  }
+  const isFull = samples.end.some(({ cpuSeconds, eventLoopLagMs }, backend) => {
+    const usedSeconds = cpuSeconds - (samples.start[backend]?.cpuSeconds ?? 0)
+    return usedSeconds > SATURATED_UTILIZATION * config.duration || (eventLoopLagMs.p99 ?? 0) > SATURATED_LAG_MS
+  })
+  const rate = `${formatCount(rates.deliveredPerSecond)} of ${formatCount(rates.expectedPerSecond)} deliveries/s`
+  return {
+    verdict: isFull || isEmbedded(config.broker) ? 'server saturated' : 'broker saturated',
+    verdictReason: `${rate} came within the window, the last ${formatMs(results.drainMs)} after it`,
   }
 }
 

@@ -35,9 +35,12 @@ function latencyLines({ results: { latencyMs } }: ClientsReport): string[] {
 
 function throughputLines({ results, rates, irregularities }: ClientsReport): string[] {
   const missingCount = results.expectedCount - results.deliveredCount
+  const { publishErrorCount, firstPublishError } = irregularities
+  const firstError = publishErrorCount === 0 ? '' : `, the first: ${firstPublishError}`
   const givenUp = irregularities.hasDrainTimedOut ? ' (given up)' : ''
   return [
     `Published: ${formatCount(results.publishedCount)} msgs (${formatRate(rates.publishedPerSecond)})`,
+    `Failed publishes: ${formatCount(publishErrorCount)}${firstError}`,
     `Expected: ${formatCount(results.expectedCount)} msgs (${formatRate(rates.expectedPerSecond)})`,
     `Delivered: ${formatCount(results.deliveredCount)} msgs (${formatRate(rates.deliveredPerSecond)} within the window)`,
     `Fan-out ratio: ${results.fanOutRatio.toFixed(2)}x`,
@@ -61,6 +64,7 @@ function backendLine(backend: BackendResult): string {
 }
 
 function costLines({ server, broker, total, generator, verdict, verdictReason }: ClientsReport): string[] {
+  const notServers = verdict === 'generator saturated' ? ": the figures are not the server's" : ''
   const perCpuSecond =
     server.deliveriesPerCpuSecond === null
       ? ''
@@ -75,26 +79,15 @@ function costLines({ server, broker, total, generator, verdict, verdictReason }:
         ]),
     `Generator: CPU ${generator.cpuSeconds.toFixed(2)} s, busiest worker ${formatPercent(generator.utilization)}, ` +
       `event-loop lag ${brief(generator.eventLoopLagMs)}, sent late by ${brief(generator.sendLagMs)}`,
-    `Verdict: ${verdictReason === null ? verdict : `${verdict} (${verdictReason}): the figures are not the server's`}`,
+    `Verdict: ${verdict}${verdictReason === null ? '' : ` (${verdictReason})`}${notServers}`,
   ]
 }
 
 function irregularityLines({ irregularities }: ClientsReport): string[] {
-  const {
-    unexpectedCount,
-    publishErrorCount,
-    unacknowledgedCount,
-    firstPublishError,
-    reconnectCount,
-    gapCount,
-    clientErrorCount,
-    closedCount,
-    firstClose,
-  } = irregularities
+  const { unexpectedCount, unacknowledgedCount, reconnectCount, gapCount, clientErrorCount, closedCount, firstClose } =
+    irregularities
   const lines: string[] = []
   if (unexpectedCount > 0) lines.push(`Unexpected or damaged messages: ${formatCount(unexpectedCount)}`)
-  if (publishErrorCount > 0)
-    lines.push(`Failed publishes: ${formatCount(publishErrorCount)}, the first: ${firstPublishError}`)
   if (unacknowledgedCount > 0) lines.push(`Publishes without an answer: ${formatCount(unacknowledgedCount)}`)
   if (reconnectCount > 0) lines.push(`Reconnects: ${formatCount(reconnectCount)}`)
   if (gapCount > 0) lines.push(`Times a client was told that messages may be missing: ${formatCount(gapCount)}`)

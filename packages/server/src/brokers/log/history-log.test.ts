@@ -405,12 +405,12 @@ describe('HistoryLog', () => {
   it('begins anew, with another epoch', () => {
     const log = logOf(['#=100'])
     append(log, 'k', 'a')
-    log.restart('next', 41)
+    log.restart('next', 41, 9)
     expect(log.position).toMatchObject({ epoch: 'next', offset: 41 })
     log.follow(45, 45, 'k', Buffer.from('b'), false, nowMs)
     expect(read(log, { since: at(log, 41) }, ['k'])).toEqual({
       texts: ['b'],
-      position: { epoch: 'next', offset: 45 },
+      position: { epoch: 'next', offset: 45, fingerprint: 45 },
       isPartial: false,
     })
     expect(read(log, { since: at(log, 40) }, ['k']).gap).toBe('history-expired')

@@ -1,8 +1,8 @@
 import { setTimeout } from 'node:timers/promises'
-import type { JsMsg } from '@nats-io/jetstream'
 import type { Position } from '../../ports/broker.js'
 import type { NatsLog } from './log.js'
 import type { LogState } from './log-stream.js'
+import type { StreamMessage } from './stream-message.js'
 
 /**
  * The last message of the stream that this node has seen, logged or not. Sequence and time in nanoseconds identify it,
@@ -10,16 +10,17 @@ import type { LogState } from './log-stream.js'
  */
 export class LastSeen {
   #epoch = ''
-  #message: JsMsg | undefined
+  #sequence = 0
+  #time = ''
 
   get sequence(): number {
-    return this.#message?.seq ?? 0
+    return this.#sequence
   }
 
-  /** @param message Kept with its bytes. Its time is parsed only for a comparison, not for every message. */
-  note(epoch: string, message: JsMsg): void {
+  note(epoch: string, { sequence, time }: StreamMessage): void {
     this.#epoch = epoch
-    this.#message = message
+    this.#sequence = sequence
+    this.#time = time
   }
 
   /** Whether it is at this position or after it. */
@@ -27,8 +28,8 @@ export class LastSeen {
     return this.#epoch === epoch && this.sequence >= offset
   }
 
-  is(message: JsMsg): boolean {
-    return message.seq === this.sequence && message.timestampNanos === this.#message?.timestampNanos
+  is({ sequence, time }: StreamMessage): boolean {
+    return sequence === this.#sequence && time === this.#time
   }
 }
 

@@ -1,14 +1,12 @@
-import type { JsMsg } from '@nats-io/jetstream'
 import { type Deferred, deferred } from '../../base/deferred.js'
 import type { Position } from '../../ports/broker.js'
-import { decodeEnvelope } from '../remote/envelope.js'
+import { decodeEnvelope, logged } from '../remote/envelope.js'
 import type { LogFollower } from '../remote/link.js'
 import type { LogStart } from './generation-guard.js'
 import type { NatsLog } from './log.js'
 import type { LogState } from './log-stream.js'
 import { fingerprintOfStored } from './stored-time.js'
-
-const NS_PER_MS = 1_000_000
+import { type StreamMessage, storedAtMs } from './stream-message.js'
 
 /**
  * Follows the stream while its link is up. A hole in the log ends the link; the next one continues after the last
@@ -54,10 +52,10 @@ export class LogFollow {
     if (isContinued) await guard.vouch(state)
   }
 
-  take(message: JsMsg): void {
+  take(message: StreamMessage): void {
     const state = this.#state
     if (state === undefined) return
-    const { seq: sequence } = message
+    const { sequence } = message
     const { lastSeen } = this.#log.context
     if (this.#start !== undefined) {
       if (this.#start.after === undefined) this.#begin(sequence - 1)
@@ -75,7 +73,7 @@ export class LogFollow {
     }
     this.#lastSequence = sequence
     lastSeen.note(state.epoch, message)
-    const fingerprint = fingerprintOfStored(String(message.timestampNanos))
+    const fingerprint = fingerprintOfStored(message.time)
     this.#deliver(state, message, fingerprint)
     this.#follower?.skipped(sequence, fingerprint)
     this.#completeAt(message)
@@ -95,28 +93,26 @@ export class LogFollow {
     this.#completion?.reject(cause)
   }
 
-  #deliver(state: LogState, message: JsMsg, fingerprint: number): void {
+  #deliver(state: LogState, message: StreamMessage, fingerprint: number): void {
     const { subjects, events } = this.#log.link
-    const { subject } = message
+    const { subject, data, sequence } = message
     const key = subjects.keyOf(subject)
     if (key === undefined) {
-      if (subject === subjects.ofLog) this.#noteGeneration(state, message.string(), message.seq)
+      if (subject === subjects.ofLog) this.#noteGeneration(state, Buffer.from(data).toString(), sequence)
       else if (!subjects.isOwn(subject)) events.malformed(`the subject ${subject} is that of no key`)
       return
     }
     // A stream may store more than the rules say: reserved keys, and keys that its subjects cannot exclude.
     const isLogged = this.#log.logs(key)
     if (!isLogged && this.#log.link.isSubscribed(key)) return
-    const delivery = decodeEnvelope(key, message.data)
+    const delivery = decodeEnvelope(key, data)
+    if (delivery?.source?.node === this.#log.link.context.node) this.#log.stored(delivery.source.sequence)
     const defect = `an envelope that is cut or of another version, for ${key}`
-    if (delivery === undefined && isLogged) this.#follower?.malformed(message.seq, fingerprint, defect, key)
+    if (delivery === undefined && isLogged) this.#follower?.malformed(sequence, fingerprint, defect, key)
     else if (delivery === undefined) events.malformed(defect, key)
     // A bundle comes from a node that does not log this key. It has one offset for all its messages.
     else if (!isLogged || delivery.source?.isBundle === true) events.deliver(delivery)
-    else {
-      const timeMs = Math.floor(message.info.timestampNanos / NS_PER_MS)
-      this.#follower?.message({ ...delivery, offset: message.seq, fingerprint, timeMs })
-    }
+    else this.#follower?.message(logged(delivery, sequence, fingerprint, storedAtMs(message)))
   }
 
   /** @param offset The next message follows it. */
@@ -128,8 +124,8 @@ export class LogFollow {
     this.#follower?.begins(after ?? { epoch: this.epoch, offset, fingerprint }, after !== undefined)
   }
 
-  #completeAt({ seq, info }: JsMsg): void {
-    if (this.#completion !== undefined && (seq >= this.#targetSequence || info.pending === 0)) this.#complete()
+  #completeAt({ sequence, pendingCount }: StreamMessage): void {
+    if (this.#completion !== undefined && (sequence >= this.#targetSequence || pendingCount === 0)) this.#complete()
   }
 
   #complete(): void {

@@ -1,5 +1,5 @@
 import type { JetStreamManager } from '@nats-io/jetstream'
-import type { Msg } from '@nats-io/transport-node'
+import type { Msg, PublishOptions } from '@nats-io/transport-node'
 import type { Position } from '../../ports/broker.js'
 import type { LinkMessage, LogFollower, LogPlace } from '../remote/link.js'
 import { GenerationGuard, type LastSeen } from './generation-guard.js'
@@ -9,7 +9,7 @@ import type { NatsLink } from './link.js'
 import { LogFollow } from './log-follow.js'
 import { LogStream, type LogStreamOptions } from './log-stream.js'
 import { OrderedConsumer } from './ordered-consumer.js'
-import { PublishAcks, type PublishAnswer } from './publish-acks.js'
+import { PublishAcks } from './publish-acks.js'
 
 /** What a link with a log works with. */
 export interface NatsLogContext {
@@ -48,7 +48,7 @@ export class NatsLog {
     this.guard = new GenerationGuard(this)
     this.#follow = new LogFollow(this)
     this.consumer = new OrderedConsumer(this, this.#follow)
-    this.#acks = new PublishAcks(this.stream.name, link.events)
+    this.#acks = new PublishAcks(this)
   }
 
   /** The error for a failed request to JetStream. */
@@ -85,27 +85,31 @@ export class NatsLog {
     return this.context.options.history.covers(pattern)
   }
 
-  /** Whether messages wait for an acknowledgement. */
+  /** Of the messages; empty before `follow`. */
+  get epoch(): string {
+    return this.#follow.epoch
+  }
+
+  /** The log has brought a message of this node. */
+  stored(sequence: number): void {
+    this.#acks.stored(sequence)
+  }
+
+  /** Whether messages were sent that the log has not brought. */
   get isWaiting(): boolean {
     return this.#acks.isWaiting
   }
 
-  /**
-   * Sends a message; the stream answers. The library's JetStream `publish` makes one request per message, which takes
-   * four times as long.
-   */
-  publish(subject: string, bytes: Uint8Array, message: LinkMessage): void {
+  /** Sends a message. The library's JetStream `publish` makes one request per message, which takes four times as long. */
+  publish(subject: string, bytes: Uint8Array, message: LinkMessage, isLastOfTurn: boolean): void {
     const { core, jetStream } = this.context
-    const { connection } = this.link
     const { sequence, messageId } = message
-    const reply = this.#ackPrefix + sequence
-    if (messageId === undefined) connection.publish(subject, bytes, { reply })
-    else {
-      const headers = core.headers()
-      headers.set(jetStream.PubHeaders.MsgIdHdr, messageId)
-      connection.publish(subject, bytes, { reply, headers })
+    const options: PublishOptions = { reply: this.#acks.sent(message, isLastOfTurn) ? this.#ackPrefix + sequence : '' }
+    if (messageId !== undefined) {
+      options.headers = core.headers()
+      options.headers.set(jetStream.PubHeaders.MsgIdHdr, messageId)
     }
-    this.#acks.sent(message)
+    this.link.connection.publish(subject, bytes, options)
   }
 
   /** Whether the error belongs to a request, whose caller gets it. */
@@ -142,7 +146,7 @@ export class NatsLog {
       const reason =
         message.headers?.code === NO_RESPONDERS
           ? 'nobody stores logged messages: the stream is gone, or has no leader'
-          : this.#acks.answered(sequence, message.json<PublishAnswer>(), this.#follow.epoch)
+          : this.#acks.answered(sequence, message.string())
       if (reason !== undefined) this.link.lose(new Error(reason))
     } catch (cause) {
       this.link.lose(cause instanceof Error ? cause : new Error(String(cause)))

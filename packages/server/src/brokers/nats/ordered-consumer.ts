@@ -1,23 +1,28 @@
-import type { ConsumerNotification, JsMsg } from '@nats-io/jetstream'
+import type { Msg, MsgHdrs } from '@nats-io/transport-node'
 import { Liveness } from '../remote/liveness.js'
 import type { NatsLog } from './log.js'
 import type { LogFollow } from './log-follow.js'
+import { streamMessageOf } from './stream-message.js'
 
 /** JetStream's minimum. */
 const MIN_HEARTBEAT_MS = 100
 const HEARTBEATS_PER_LINK_HEARTBEAT = 2
 const NS_PER_MS = 1_000_000
+const CONTROL = 100
+const CONSUMER_DELETED = /^consumer deleted$/i
 
 /**
  * Delivers the messages of a stream in order, with flow control and without acknowledgements: JetStream's cheapest way.
  *
  * When a message is missing, the library's ordered consumer makes another consumer and does not report it. This
- * consumer ends; its link is lost, and the next link continues after the last message.
+ * consumer ends; its link is lost, and the next link continues after the last message. It subscribes by itself: the
+ * library's consumers make an object with parsed information for every message.
  */
 export class OrderedConsumer {
   readonly #log: NatsLog
   readonly #follow: LogFollow
   readonly #liveness: Liveness
+  readonly #subject: string
   #name: string | undefined
   /** Delivery sequence of the last message. */
   #sequence = 0
@@ -30,6 +35,7 @@ export class OrderedConsumer {
   constructor(log: NatsLog, follow: LogFollow) {
     this.#log = log
     this.#follow = follow
+    this.#subject = `${log.context.inbox}.m`
     this.#liveness = new Liveness({
       intervalMs: Math.max(MIN_HEARTBEAT_MS, log.link.context.heartbeatMs),
       // JetStream sends heartbeats by itself.
@@ -42,18 +48,18 @@ export class OrderedConsumer {
   /** @param first Sequence to begin with. If the stream no longer has it, the oldest message comes first. */
   async start(first: number): Promise<void> {
     const { link, stream } = this.#log
-    const { jetStream, manager, inbox } = this.#log.context
+    const { jetStream, manager } = this.#log.context
     const { AckPolicy, DeliverPolicy, ReplayPolicy } = jetStream
     // Subscribes before JetStream begins to send.
-    const { consumers } = jetStream.jetstream(link.connection)
-    const deliver = { deliver_subject: `${inbox}.m` }
-    const consumer = await consumers.getBoundPushConsumer(deliver)
-    const messages = await consumer.consume({ callback: (message) => this.#guarded(message) })
-    void this.#watch(messages.status())
+    link.connection.subscribe(this.#subject, {
+      callback: (error, message) => {
+        if (error === null) this.#guarded(message)
+      },
+    })
     const idleMs = Math.max(MIN_HEARTBEAT_MS, Math.floor(link.context.heartbeatMs / HEARTBEATS_PER_LINK_HEARTBEAT))
     const info = await manager.consumers
       .add(stream.name, {
-        ...deliver,
+        deliver_subject: this.#subject,
         deliver_policy: DeliverPolicy.StartSequence,
         opt_start_seq: first,
         ack_policy: AckPolicy.None,
@@ -83,42 +89,44 @@ export class OrderedConsumer {
     if (this.#name !== undefined) context.manager.consumers.delete(stream.name, this.#name).catch(() => undefined)
   }
 
-  async #watch(notes: AsyncIterable<ConsumerNotification>): Promise<void> {
-    try {
-      for await (const note of notes) {
-        if (this.#isOver) return
-        this.#liveness.alive()
-        if (note.type === 'heartbeat') this.#heartbeat(note.lastConsumerSequence)
-        else if (note.type === 'consumer_deleted') this.#lose('the consumer of the log was deleted')
-      }
-    } catch (cause) {
-      this.#lose(cause instanceof Error ? cause.message : String(cause))
-    }
-  }
-
-  /** The library ignores errors thrown here. */
-  #guarded(message: JsMsg): void {
+  /** An error thrown here would end the library's reader. */
+  #guarded(message: Msg): void {
     if (this.#isOver) return
     this.#liveness.alive()
     try {
-      this.#take(message)
+      if (message.subject === this.#subject) this.#control(message, message.headers)
+      else this.#take(message)
     } catch (cause) {
       this.#lose(cause instanceof Error ? cause.message : String(cause))
     }
   }
 
-  #take(message: JsMsg): void {
-    const { deliverySequence, pending } = message.info
+  #take(message: Msg): void {
+    const delivered = streamMessageOf(message)
+    const { deliverySequence, pendingCount } = delivered
     this.#sequence++
-    this.#pendingCount = pending
+    this.#pendingCount = pendingCount
     if (deliverySequence !== this.#sequence)
       this.#lose(`${deliverySequence - this.#sequence} messages of the log are missing on the way`)
-    else this.#follow.take(message)
+    else this.#follow.take(delivered)
+  }
+
+  /** A heartbeat, a question of flow control, or the end of the consumer. */
+  #control(message: Msg, headers: MsgHdrs | undefined): void {
+    if (headers?.code !== CONTROL) {
+      if (CONSUMER_DELETED.test(headers?.description ?? '')) this.#lose('the consumer of the log was deleted')
+      return
+    }
+    const { LastConsumerSeqHdr, ConsumerStalledHdr } = this.#log.context.jetStream.JsHeaders
+    const stalled = headers.get(ConsumerStalledHdr)
+    if (stalled !== '') this.#log.link.connection.publish(stalled)
+    if (headers.has(LastConsumerSeqHdr)) this.#heartbeat(Number(headers.get(LastConsumerSeqHdr)))
+    else message.respond()
   }
 
   /**
-   * JetStream sends heartbeats while it sends no messages: it has none, or it waits for flow control, which the library
-   * answers. Messages that were pending may also have expired: it is asked after a second heartbeat without a message.
+   * JetStream sends heartbeats while it sends no messages: it has none, or it waits for an answer of flow
+   * control. Messages that were pending may also have expired: it is asked after a second heartbeat without a message.
    */
   #heartbeat(sentSequence: number): void {
     const isStill = this.#heartbeatSequence === this.#sequence

@@ -1,46 +1,89 @@
 import type { ApiError, PubAck } from '@nats-io/jetstream'
-import type { LinkEvents, LinkMessage } from '../remote/link.js'
+import type { LinkMessage } from '../remote/link.js'
+import type { NatsLog } from './log.js'
 
-export type PublishAnswer = PubAck & { readonly error?: ApiError }
+type PublishAnswer = PubAck & { readonly error?: ApiError }
 
-/** Logged messages that were sent, and the stream's answers. */
+/**
+ * Logged messages that were sent and that the log has not brought yet.
+ *
+ * The log itself confirms a message. So the stream is asked for an answer once per turn, and for each message with an
+ * id, which it may know already. It stores the messages of one connection in their order: what the log has not brought
+ * before a later one was not stored.
+ */
 export class PublishAcks {
-  readonly #stream: string
-  readonly #events: LinkEvents
-  readonly #keys = new Map<number, string>()
+  readonly #log: NatsLog
+  readonly #acceptance: string
+  readonly #sent = new Map<number, LinkMessage>()
+  /** Sequences of those that the stream answers. */
+  readonly #asked = new Set<number>()
+  /** The stream has refused a message: from then on it says of each message why. */
+  #asksAll = false
 
-  constructor(stream: string, events: LinkEvents) {
-    this.#stream = stream
-    this.#events = events
+  constructor(log: NatsLog) {
+    this.#log = log
+    this.#acceptance = `{"stream":"${log.stream.name}",`
   }
 
   get isWaiting(): boolean {
-    return this.#keys.size > 0
+    return this.#sent.size > 0
   }
 
-  sent({ sequence, key }: LinkMessage): void {
-    this.#keys.set(sequence, key)
+  /** A message is about to be sent. @returns whether to ask for an answer */
+  sent(message: LinkMessage, isLastOfTurn: boolean): boolean {
+    const { sequence, messageId } = message
+    const isAsked = isLastOfTurn || this.#asksAll || messageId !== undefined
+    this.#sent.set(sequence, message)
+    if (isAsked) this.#asked.add(sequence)
+    return isAsked
   }
 
-  /**
-   * @param epoch The epoch of the stream.
-   * @returns an error text if another stream has answered: the log's stream is gone
-   */
-  answered(sequence: number, { stream, seq, duplicate, error }: PublishAnswer, epoch: string): string | undefined {
-    if (!this.#keys.delete(sequence)) return undefined
-    if (error !== undefined) this.#events.refused(sequence, new Error(`JetStream: ${error.description}`))
-    else if (stream !== this.#stream) return `the stream ${stream} stores messages that belong to ${this.#stream}`
-    else this.#events.confirmed(sequence, false, duplicate === true ? { epoch, offset: seq } : undefined)
+  /** The log has brought a message of this node. */
+  stored(sequence: number): void {
+    this.#sent.delete(sequence)
+    for (const earlier of this.#unasked(sequence)) {
+      this.#sent.delete(earlier.sequence)
+      this.#log.link.events.refused(earlier.sequence, new Error('JetStream has not stored it'))
+    }
+  }
+
+  /** @returns an error text if another stream has answered: the log's stream is gone */
+  answered(sequence: number, text: string): string | undefined {
+    if (!this.#asked.delete(sequence)) return undefined
+    if (text.startsWith(this.#acceptance) && !text.includes('"duplicate"')) return undefined
+    const { events } = this.#log.link
+    const { stream, seq, duplicate, error } = JSON.parse(text) as PublishAnswer
+    if (error !== undefined) {
+      this.#sent.delete(sequence)
+      events.refused(sequence, new Error(`JetStream: ${error.description}`))
+      // The log drops the second copy of what was stored.
+      this.#asksAll = true
+      for (const earlier of [...this.#unasked(sequence)]) this.#log.link.sender.send(earlier, true)
+    } else if (stream !== this.#log.stream.name)
+      return `the stream ${stream} stores messages that belong to ${this.#log.stream.name}`
+    else if (duplicate === true) {
+      this.#sent.delete(sequence)
+      events.confirmed(sequence, false, { epoch: this.#log.epoch, offset: seq })
+    }
     return undefined
   }
 
   /** Removes the oldest message whose key `isIt` is true for; returns its sequence. */
   take(isIt: (key: string) => boolean): number | undefined {
-    for (const [sequence, key] of this.#keys) {
+    for (const [sequence, { key }] of this.#sent) {
       if (!isIt(key)) continue
-      this.#keys.delete(sequence)
+      this.#sent.delete(sequence)
+      this.#asked.delete(sequence)
       return sequence
     }
     return undefined
+  }
+
+  /** Those before this sequence that the stream does not answer. */
+  *#unasked(before: number): Generator<LinkMessage> {
+    for (const [sequence, message] of this.#sent) {
+      if (sequence >= before) return
+      if (!this.#asked.has(sequence)) yield message
+    }
   }
 }

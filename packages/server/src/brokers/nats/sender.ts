@@ -177,16 +177,18 @@ export class NatsSender {
   sendQueue(): void {
     const queue = this.#queue
     this.#queue = []
-    for (const message of queue) this.#send(message)
+    const last = this.#link.log === undefined ? undefined : queue.findLast(({ isLogged }) => isLogged)
+    for (const message of queue) this.send(message, message === last)
   }
 
-  #send(message: LinkMessage): void {
+  /** @param isLastOfTurn No logged message follows in this turn. */
+  send(message: LinkMessage, isLastOfTurn: boolean): void {
     const { connection, context, events, log, subjects } = this.#link
     try {
       const subject = subjects.ofKey(message.key)
       const bytes = encodeEnvelope(context.node, message)
       this.#assertFits(message, bytes.length)
-      if (message.isLogged) log?.publish(subject, bytes, message)
+      if (message.isLogged) log?.publish(subject, bytes, message, isLastOfTurn)
       else {
         connection.publish(subject, bytes)
         this.rounds.sent(message)
@@ -234,14 +236,8 @@ export class NatsSender {
     const round = this.rounds.settled()
     if (round === undefined) return
     for (const waiter of round.waiters) waiter.done()
-    if (round.lastSequence > 0) this.#confirm(round)
+    // Logged messages in between wait for the log.
+    if (round.lastSequence > 0) this.#link.events.confirmed(round.lastSequence, true)
     if (!this.rounds.isOpenEmpty) this.#schedule()
-  }
-
-  /** With a log, the ping does not confirm logged messages in between, so the others are confirmed one by one. */
-  #confirm({ lastSequence, messages }: Readonly<Round>): void {
-    const { events, log } = this.#link
-    if (log === undefined) events.confirmed(lastSequence, true)
-    else for (const message of messages) if (message !== undefined) events.confirmed(message.sequence, false)
   }
 }

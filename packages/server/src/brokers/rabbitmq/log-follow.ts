@@ -4,6 +4,7 @@ import { deferred } from '../../base/deferred.js'
 import type { Position } from '../../ports/broker.js'
 import { isReserved } from '../../ports/reserved-keys.js'
 import { newEpoch } from '../log/epoch.js'
+import { logged } from '../remote/envelope.js'
 import { EPHEMERAL_KEY } from '../remote/ephemeral.js'
 import type { LinkDelivery, LogFollower, LogPlace } from '../remote/link.js'
 import { type AmqpConnection, watchChannel } from './connection.js'
@@ -203,7 +204,7 @@ export class LogFollow {
     if (source === undefined) this.#cursor.saw(offset)
     else this.#cursor.sawMessage(offset, source)
     if (this.#link.logged?.ruleOf(key) === undefined) this.#passOn(delivery)
-    else this.#follower?.message({ ...delivery, offset: offset + 1, fingerprint, timeMs })
+    else this.#follower?.message(logged(delivery, offset + 1, fingerprint, timeMs))
   }
 
   /**

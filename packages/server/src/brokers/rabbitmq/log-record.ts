@@ -114,7 +114,13 @@ function fingerprintOf({ fields, properties, content }: ConsumeMessage): number 
   })
 }
 
+/** The header that was read last: all messages of a node and a millisecond have the same one. */
+let lastHeader: { readonly text: string; readonly epoch: string; readonly timeMs: number } | undefined
+
 function decodeLogHeader(value: unknown): { readonly epoch: string; readonly timeMs: number } | undefined {
-  const [, epoch, timeMs] = typeof value === 'string' ? (/^([\w-]{6,16})\.(\d{13})$/.exec(value) ?? []) : []
-  return epoch === undefined ? undefined : { epoch, timeMs: Number(timeMs) }
+  if (value === lastHeader?.text) return lastHeader
+  const [text, epoch, timeMs] = typeof value === 'string' ? (/^([\w-]{6,16})\.(\d{13})$/.exec(value) ?? []) : []
+  if (text === undefined || epoch === undefined) return undefined
+  lastHeader = { text, epoch, timeMs: Number(timeMs) }
+  return lastHeader
 }

@@ -22,11 +22,10 @@ export function deliveryOf({ fields, properties, content }: ConsumeMessage): Lin
   if (id !== undefined) {
     // The node that published it has checked the key and the text.
     const isBinary = properties.contentType === BINARY_TYPE
-    const delivery = { key, payload: content, isBinary, source: id.source, messageId: id.ownId }
     const header: unknown = properties.headers?.[ATTRIBUTES_HEADER]
-    if (header === undefined) return delivery
     const attributes = header instanceof Uint8Array ? decodeAttributes(header) : undefined
-    return attributes === undefined ? undefined : { ...delivery, attributes }
+    if (attributes === undefined && header !== undefined) return undefined
+    return { key, payload: content, isBinary, source: id.source, messageId: id.ownId, attributes }
   }
   const kind = kindOf(properties, content)
   if (!isKey(key) || kind === 'malformed') return undefined
@@ -97,7 +96,8 @@ export function decodeMessageId(id: unknown, key: string): MessageId | undefined
   return { source: { node, sequence, publisher: publisher === undefined ? undefined : Number(publisher) }, ownId }
 }
 
-function keyHash(key: string): number {
+/** 16 bits. */
+export function keyHash(key: string): number {
   let hash = 0
   for (let at = 0; at < key.length; at++) hash = (hash * 31 + key.charCodeAt(at)) & 0xffff
   return hash

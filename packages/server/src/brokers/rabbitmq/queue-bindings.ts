@@ -5,36 +5,42 @@ import type { PatternBinder } from './bounded-bindings.js'
 import { type AmqpConnection, watchChannel } from './connection.js'
 import { ACCESS_REFUSED, replyCodeOf } from './errors.js'
 import type { RabbitmqLink } from './link.js'
+import { keyHash } from './message-properties.js'
 
 /** Type of the messages that this node sends to its own queue. */
 export const MARKER_TYPE = 'webmq-bound'
 
-interface Change {
-  readonly isBind: boolean
-  readonly pattern: string
-  readonly made: Deferred<void>
+/** A channel takes one change at a time: each is a round trip. */
+interface Lane {
+  channel: Channel | undefined
+  /** Settles when its last change is made. */
+  last: Promise<void>
 }
 
 /**
- * Binds a queue to patterns, one by one in the order of the calls.
+ * More channels gain nothing: RabbitMQ 4 takes 0.5 ms of its own for a binding. 2,000 of them took 1.9 to 2.4 s over one
+ * channel, 1.3 to 1.7 s over four, and a round trip each less on a slow network.
+ */
+const LANES = 4
+
+/**
+ * Binds a queue to patterns, over several channels. The changes of one pattern are made in the order of the calls.
  *
  * The answer to a bind overtakes messages that are still in the queue. These may be from an earlier binding of the same
  * pattern, and messages that were published since that was removed are missing behind them. So a bind is live when a marker, which
  * follows it into the queue, has come out: all older messages came before.
  *
- * It has a channel of its own: a broker that forbids a pattern (topic permissions) closes the channel to say so. The
- * next change then opens another.
+ * It has channels of its own: a broker that forbids a pattern (topic permissions) closes the channel to say so. The next
+ * change then opens another.
  */
 export class QueueBindings implements PatternBinder {
   readonly #connection: AmqpConnection
   readonly #queue: string
   readonly #link: RabbitmqLink
-  #channel: Channel | undefined
-  readonly #changes: Change[] = []
+  readonly #lanes = Array.from({ length: LANES }, (): Lane => ({ channel: undefined, last: Promise.resolve() }))
   /** Binds whose marker is in the queue, by its number. */
   readonly #marked = new Map<string, Deferred<void>>()
   #markerCount = 0
-  #isMaking = false
   #isStopped = false
 
   constructor(connection: AmqpConnection, queue: string, link: RabbitmqLink) {
@@ -73,30 +79,22 @@ export class QueueBindings implements PatternBinder {
 
   #change(isBind: boolean, pattern: string): Promise<void> {
     const made = deferred()
-    this.#changes.push({ isBind, pattern, made })
-    if (!this.#isMaking) this.#makeAll().catch(this.#link.events.lost)
+    const lane = this.#lanes[keyHash(pattern) % LANES] as Lane
+    lane.last = lane.last.then(() => this.#make(lane, isBind, pattern, made)).catch(this.#link.events.lost)
     return made.promise
   }
 
-  async #makeAll(): Promise<void> {
-    this.#isMaking = true
-    for (let change = this.#changes.shift(); change !== undefined; change = this.#changes.shift()) {
-      await this.#make(change)
-      if (this.#isStopped) return
-    }
-    this.#isMaking = false
-  }
-
-  async #make({ isBind, pattern, made }: Change): Promise<void> {
+  async #make(lane: Lane, isBind: boolean, pattern: string, made: Deferred<void>): Promise<void> {
+    if (this.#isStopped) return
     const queue = this.#queue
     const exchange = this.#link.options.context.namespace
-    this.#channel ??= await this.#open()
+    lane.channel ??= await this.#open()
     try {
-      if (isBind) await this.#channel.bindQueue(queue, exchange, pattern)
-      else await this.#channel.unbindQueue(queue, exchange, pattern)
+      if (isBind) await lane.channel.bindQueue(queue, exchange, pattern)
+      else await lane.channel.unbindQueue(queue, exchange, pattern)
     } catch (cause) {
       if (replyCodeOf(cause) !== ACCESS_REFUSED) throw cause
-      this.#channel = undefined
+      lane.channel = undefined
       made.reject(new WebMQError('E_BROKER_REFUSED', { detail: `rabbitmq forbids ${pattern}`, cause }))
       return
     }

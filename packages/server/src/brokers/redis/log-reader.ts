@@ -1,6 +1,6 @@
 import type { Position } from '../../ports/broker.js'
 import { fingerprintOfPlace, fingerprintOfSource } from '../log/fingerprint.js'
-import { decodeEnvelope } from '../remote/envelope.js'
+import { decodeEnvelope, logged } from '../remote/envelope.js'
 import type { LogFollower } from '../remote/link.js'
 import type { RedisLog } from './log.js'
 import type { RedisPair } from './pair.js'
@@ -190,7 +190,8 @@ export class LogReader {
     const source = delivery?.source
     // The script for other programs computes it, too: nothing longer.
     const fingerprint = source === undefined ? fingerprintOfPlace(offset, timeMs) : fingerprintOfSource(source, timeMs)
-    if (delivery !== undefined) follower.message({ ...delivery, offset, fingerprint, timeMs })
-    else follower.malformed(offset, fingerprint, `an entry of the log that is no message, at ${offset}`)
+    if (delivery === undefined)
+      follower.malformed(offset, fingerprint, `an entry of the log that is no message, at ${offset}`)
+    else follower.message(logged(delivery, offset, fingerprint, timeMs))
   }
 }

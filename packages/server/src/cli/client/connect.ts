@@ -1,5 +1,6 @@
 import { WebMQClient, WebMQError } from 'webmq-client'
 import { WebSocket } from 'ws'
+import { defined } from '../../base/defined.js'
 import { within } from '../../base/within.js'
 import { note, printable, type Terminal } from '../terminal.js'
 import type { ClientTarget } from './flags.js'
@@ -11,7 +12,7 @@ export function createClient({ url, token, connectTimeoutMs }: ClientTarget, ter
     connectTimeoutMs,
     // Node 20 has no WebSocket of its own.
     WebSocket,
-    ...(token === undefined ? {} : { token }),
+    ...defined({ token }),
   })
   client.on('reconnecting', ({ error, retryInMs = 0 }) => {
     const seconds = (retryInMs / 1000).toFixed(1)

@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander'
-import { WebMQError } from 'webmq-client/protocol'
+import { defined } from '../../base/defined.js'
+import { invalidOption } from '../../base/invalid-option.js'
 import { parseQuantity } from '../../options/values.js'
 import { TOKEN_VARIABLE, URL_VARIABLE } from '../environment.js'
 import { readTextFile } from '../option-sources.js'
@@ -39,7 +40,7 @@ export function targetOf(flags: ClientFlags, env: NodeJS.ProcessEnv): ClientTarg
   // A file that is missing is an error at once.
   token?.()
   const url = flags.url ?? (env[URL_VARIABLE] || DEFAULT_URL)
-  return { url, connectTimeoutMs: flags.connectTimeout, ...(token === undefined ? {} : { token }) }
+  return { url, connectTimeoutMs: flags.connectTimeout, ...defined({ token }) }
 }
 
 /** The token of the flags or of the environment; `undefined` without one. */
@@ -47,7 +48,8 @@ export function tokenOf(
   { token, tokenFile }: Pick<ClientFlags, 'token' | 'tokenFile'>,
   env: NodeJS.ProcessEnv,
 ): (() => string) | undefined {
-  if (token !== undefined && tokenFile !== undefined) throw invalid('--token and --token-file are both given; use one')
+  if (token !== undefined && tokenFile !== undefined)
+    throw invalidOption('--token and --token-file are both given; use one')
   if (tokenFile !== undefined) return () => checked(readTextFile(tokenFile, '--token-file').trim(), '--token-file')
   const [text, label] = token === undefined ? [env[TOKEN_VARIABLE], TOKEN_VARIABLE] : [token, '--token']
   return text === undefined ? undefined : () => checked(text.trim(), label)
@@ -55,7 +57,7 @@ export function tokenOf(
 
 /** An empty token usually means a variable that is not set; it must not become an anonymous connection. */
 function checked(token: string, label: string): string {
-  if (token === '') throw invalid(`${label}: the token is empty`)
+  if (token === '') throw invalidOption(`${label}: the token is empty`)
   return token
 }
 
@@ -71,8 +73,4 @@ export function parseCount(text: string): number {
   const count = Number(text)
   if (/^\d+$/.test(text) && Number.isSafeInteger(count) && count > 0) return count
   throw new InvalidArgumentError('It must be a whole number from 1.')
-}
-
-function invalid(detail: string): WebMQError {
-  return new WebMQError('E_OPTION_INVALID', { detail })
 }

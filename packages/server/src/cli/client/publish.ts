@@ -1,4 +1,7 @@
 import { WebMQError } from 'webmq-client'
+import { invalidOption } from '../../base/invalid-option.js'
+import { limitedBytes } from '../../base/limited-bytes.js'
+import { reasonOf } from '../../base/reason.js'
 import { EXIT } from '../exit-codes.js'
 import { note, type Terminal } from '../terminal.js'
 import { connect, createClient, rejectWithReason } from './connect.js'
@@ -38,8 +41,7 @@ export async function publish(
     const result = await client.publish(key, payload, id === undefined ? {} : { id }).catch(rejectWithReason)
     const { id: messageId, duplicate, position } = result
     if (json) {
-      const place = position === undefined ? {} : { position }
-      terminal.stdout.write(`${JSON.stringify({ key, id: messageId, duplicate, ...place })}\n`)
+      terminal.stdout.write(`${JSON.stringify({ key, id: messageId, duplicate, position })}\n`)
     } else {
       const outcome = duplicate ? 'the server had it already' : 'published'
       note(`${outcome}: ${key}, id ${messageId}${position === undefined ? '' : `, position ${position}`}`, terminal)
@@ -55,12 +57,12 @@ async function payloadOf(
   { binary, text: isText }: PublishFlags,
   stdin: NodeJS.ReadStream,
 ): Promise<unknown> {
-  if (binary && isText) throw new WebMQError('E_OPTION_INVALID', { detail: '--binary and --text are both given' })
+  if (binary && isText) throw invalidOption('--binary and --text are both given')
   const isRead = payload === undefined || payload === '-'
   if (payload === undefined && stdin.isTTY === true) {
-    throw new WebMQError('E_OPTION_INVALID', { detail: 'a payload is missing; - reads it from standard input' })
+    throw invalidOption('a payload is missing; - reads it from standard input')
   }
-  const bytes = isRead ? await readAll(stdin) : Buffer.from(payload)
+  const bytes = isRead ? await limitedBytes(stdin, MAX_INPUT_BYTES, tooLarge) : Buffer.from(payload)
   if (binary) return new Uint8Array(bytes)
   // Programs end their output with a line break that is not meant.
   const text = isRead ? bytes.toString('utf8').replace(/\r?\n$/, '') : payload
@@ -76,21 +78,11 @@ function parsePayload(text: string): unknown {
     return JSON.parse(text)
   } catch (cause) {
     if (!/^\s*[[{"]/.test(text) && text.trim() !== '') return text
-    const reason = text.trim() === '' ? 'it is empty' : cause instanceof Error ? cause.message : String(cause)
+    const reason = text.trim() === '' ? 'it is empty' : reasonOf(cause)
     throw new WebMQError('E_PAYLOAD_INVALID', { detail: `not JSON (${reason}); --text sends it as a text`, cause })
   }
 }
 
-async function readAll(stdin: NodeJS.ReadStream): Promise<Buffer> {
-  const chunks: Buffer[] = []
-  let byteCount = 0
-  for await (const chunk of stdin) {
-    const bytes = Buffer.from(chunk as Buffer | string)
-    chunks.push(bytes)
-    byteCount += bytes.length
-    if (byteCount > MAX_INPUT_BYTES) {
-      throw new WebMQError('E_PAYLOAD_TOO_LARGE', { detail: `standard input has more than ${MAX_INPUT_BYTES} bytes` })
-    }
-  }
-  return Buffer.concat(chunks)
+function tooLarge(text: string): WebMQError {
+  return new WebMQError('E_PAYLOAD_TOO_LARGE', { detail: `standard input has ${text}` })
 }

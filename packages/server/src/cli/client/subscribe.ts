@@ -1,12 +1,6 @@
-import {
-  type Gap,
-  type ListenOptions,
-  type ListenResult,
-  type Message,
-  type Receiver,
-  type WebMQClient,
-  WebMQError,
-} from 'webmq-client'
+import { type Gap, type ListenOptions, type ListenResult, type Message, WebMQError } from 'webmq-client'
+import { deferred } from '../../base/deferred.js'
+import { defined } from '../../base/defined.js'
 import { EXIT } from '../exit-codes.js'
 import { note, printable, type Terminal } from '../terminal.js'
 import { connect, createClient, reasonOf } from './connect.js'
@@ -40,126 +34,64 @@ export async function subscribe(
   flags: SubscribeFlags,
   terminal: Terminal,
 ): Promise<number> {
-  using interrupt = new Interrupt()
-  const client = createClient(target, terminal)
-  const end = new Ending(client, interrupt.signal, flags.timeout, flags.count, terminal)
-  try {
-    listen(client, patterns, flags, terminal, end)
-    const connected = connect(client, target)
-    await Promise.race([connected, end.reached])
-    return await end.reached
-  } finally {
-    end.stop()
-    await client.close({ flushMs: 0 })
-  }
-}
-
-function listen(
-  client: WebMQClient,
-  patterns: readonly string[],
-  { json, state, last, since, rewind }: SubscribeFlags,
-  terminal: Terminal,
-  end: Ending,
-): void {
+  const { json = false, state: wantsState, count, timeout, last, since, rewind } = flags
   const { stdout } = terminal
-  let previous: Message<unknown> | undefined
-  const start: ListenOptions = {
-    ...(last === undefined ? {} : { last }),
-    ...(since === undefined ? {} : { since }),
-    ...(rewind === undefined ? {} : { rewind }),
+  using interrupt = new Interrupt(stdout)
+  const client = createClient(target, terminal)
+  const end = deferred<number>()
+  // It is awaited late, and may be rejected early.
+  end.promise.catch(() => undefined)
+  let isOver = false
+  const finish = (code: number) => {
+    isOver = true
+    end.resolve(code)
   }
-  for (const pattern of new Set(patterns)) {
-    const receiver: Receiver = {
-      wantsState: state,
-      deliver: (message) => {
-        // Handlers of several patterns get the same object, one after the other.
-        if (message === previous || end.isReached) return
-        previous = message
-        stdout.write(messageLine(message, json === true, stdout.isTTY === true))
-        end.count(stdout.writableLength)
-      },
+  const fail = (error: unknown) => {
+    isOver = true
+    end.reject(reasonOf(error))
+  }
+  interrupt.signal.addEventListener('abort', () => finish(EXIT.OK))
+  const timedOut = () => finish(count === undefined ? EXIT.OK : EXIT.TIMED_OUT)
+  const timer = timeout === undefined ? undefined : setTimeout(timedOut, timeout)
+  client.on('state', ({ state, error }) => {
+    if (state === 'closed' && error !== undefined) fail(error)
+  })
+  let left = count ?? Number.POSITIVE_INFINITY
+  let previous: Message<unknown> | undefined
+  const deliver = (message: Message<unknown>) => {
+    // Handlers of several patterns get the same object, one after the other.
+    if (message === previous || isOver) return
+    previous = message
+    stdout.write(messageLine(message, json, stdout.isTTY === true))
+    left -= 1
+    if (left === 0) finish(EXIT.OK)
+    else if (stdout.writableLength > MAX_WAITING_BYTES) {
+      fail(new WebMQError('E_BUFFER_OVERFLOW', { detail: 'the reader of standard output is too slow' }))
     }
-    const subscription = client.listen(pattern, receiver, start)
-    subscription.on('ready', (result) => note(`listening to ${printable(pattern)}${describeStart(result)}`, terminal))
-    subscription.on('gap', (gap) => {
-      if (json) stdout.write(gapLine(gap))
-      note(`gap: messages of ${printable(pattern)} may be missing (${gap.reason})`, terminal)
-    })
-    subscription.on('error', (error) => end.fail(error))
-    subscription.ready.catch((error: unknown) => end.fail(error))
+  }
+  try {
+    for (const pattern of new Set(patterns)) {
+      const subscription = client.listen(pattern, { wantsState, deliver }, defined({ last, since, rewind }))
+      subscription.on('ready', (result) => note(`listening to ${printable(pattern)}${describeStart(result)}`, terminal))
+      subscription.on('gap', (gap) => {
+        if (json) stdout.write(gapLine(gap))
+        note(`gap: messages of ${printable(pattern)} may be missing (${gap.reason})`, terminal)
+      })
+      subscription.on('error', fail)
+      subscription.ready.catch(fail)
+    }
+    await Promise.race([connect(client, target), end.promise])
+    return await end.promise
+  } finally {
+    isOver = true
+    clearTimeout(timer)
+    await client.close({ flushMs: 0 })
   }
 }
 
 function describeStart({ replayed, recovered }: ListenResult): string {
   if (recovered) return `, ${replayed} missed messages follow`
   return replayed > 0 ? `, ${replayed} messages of the log come first` : ''
-}
-
-/** When a subscription ends, and with which exit code. */
-class Ending {
-  /** Resolves to the exit code; rejects with the error of the server. */
-  readonly reached: Promise<number>
-  isReached = false
-  #left: number
-  readonly #timer: NodeJS.Timeout | undefined
-  readonly #stopped: () => void
-  readonly #interrupted: AbortSignal
-  readonly #stdout: NodeJS.WriteStream
-  #settle: (code: number) => void = () => undefined
-  #reject: (error: unknown) => void = () => undefined
-
-  constructor(
-    client: WebMQClient,
-    interrupted: AbortSignal,
-    timeoutMs: number | undefined,
-    count: number | undefined,
-    { stdout }: Terminal,
-  ) {
-    this.reached = new Promise((resolve, reject) => {
-      this.#settle = resolve
-      this.#reject = reject
-    })
-    // It is awaited late, and may be rejected early.
-    this.reached.catch(() => undefined)
-    this.#left = count ?? Number.POSITIVE_INFINITY
-    this.#interrupted = interrupted
-    this.#stdout = stdout
-    this.#stopped = () => this.#end(EXIT.OK)
-    interrupted.addEventListener('abort', this.#stopped)
-    // The reader has closed the pipe, as `head` does.
-    stdout.on('error', this.#stopped)
-    if (timeoutMs !== undefined) {
-      this.#timer = setTimeout(() => this.#end(count === undefined ? EXIT.OK : EXIT.TIMED_OUT), timeoutMs)
-    }
-    client.on('state', ({ state, error }) => {
-      if (state === 'closed' && error !== undefined) this.fail(error)
-    })
-  }
-
-  /** One message more was written. */
-  count(waitingBytes: number): void {
-    this.#left -= 1
-    if (this.#left === 0) this.#end(EXIT.OK)
-    else if (waitingBytes > MAX_WAITING_BYTES)
-      this.fail(new WebMQError('E_BUFFER_OVERFLOW', { detail: 'the reader of standard output is too slow' }))
-  }
-
-  fail(error: unknown): void {
-    this.isReached = true
-    this.#reject(reasonOf(error))
-  }
-
-  stop(): void {
-    this.isReached = true
-    clearTimeout(this.#timer)
-    this.#interrupted.removeEventListener('abort', this.#stopped)
-    this.#stdout.off('error', this.#stopped)
-  }
-
-  #end(code: number): void {
-    this.isReached = true
-    this.#settle(code)
-  }
 }
 
 /**
@@ -175,7 +107,7 @@ function messageLine(
   const bytes = payload instanceof Uint8Array ? Buffer.from(payload).toString('base64') : undefined
   if (json) {
     const content = bytes === undefined ? { payload } : { payloadBase64: bytes }
-    return `${JSON.stringify({ key, ...content, ...(position === undefined ? {} : { position }), replayed })}\n`
+    return `${JSON.stringify({ key, ...content, position, replayed })}\n`
   }
   // A removal from the state has no payload.
   const content = payload === undefined ? '' : JSON.stringify(payload)
@@ -185,5 +117,5 @@ function messageLine(
 
 /** A gap as one line of JSON, between the messages before and after it. */
 function gapLine({ pattern, reason, since }: Gap): string {
-  return `${JSON.stringify({ gap: reason, pattern, ...(since === undefined ? {} : { since }) })}\n`
+  return `${JSON.stringify({ gap: reason, pattern, since })}\n`
 }

@@ -4,7 +4,7 @@ import { type IncomingHttpHeaders, type IncomingMessage, request as plainRequest
 import { request as secureRequest } from 'node:https'
 import { inWords } from '../in-words.js'
 import { type Finding, failure, ok, skipped, warning } from './finding.js'
-import { codeOf, type DoctorTarget, tlsOptionsOf } from './target.js'
+import { type DoctorTarget, tlsOptionsOf, whyOf } from './target.js'
 
 /** An answer to a request. */
 export interface Answer {
@@ -67,7 +67,7 @@ export async function checkHealth(target: DoctorTarget): Promise<readonly Findin
     const advice = 'Look at /ready on the machine of the server, and at its log.'
     return [failure('health', `the server is not ready: ${String(jsonOf(ready).status)}`, advice), clock]
   } catch (error) {
-    return [skipped('health', `/health does not answer (${codeOf(error)})`)]
+    return [skipped('health', `/health does not answer (${whyOf(error)})`)]
   }
 }
 

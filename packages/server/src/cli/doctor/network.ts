@@ -4,7 +4,7 @@ import { connect, isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { isLoopback } from '../../identity/loopback.js'
 import { type Finding, failure, ok, skipped, warning } from './finding.js'
-import { codeOf, type DoctorTarget, elapsedMs, inTime } from './target.js'
+import { type DoctorTarget, elapsedMs, inTime, whyOf } from './target.js'
 
 /** Addresses that are tried; a name with more is a large service. */
 const MAX_ADDRESSES = 8
@@ -18,7 +18,7 @@ export async function checkName({ host, timeoutMs }: DoctorTarget): Promise<read
     const addresses = [...new Set(found.map(({ address }) => address))].slice(0, MAX_ADDRESSES)
     return [ok('dns', `${host} is ${addresses.join(', ')} (${elapsedMs(startedMs)} ms)`), addresses]
   } catch (error) {
-    const text = `no address of ${host} was found (${codeOf(error)})`
+    const text = `no address of ${host} was found (${whyOf(error)})`
     return [failure('dns', text, 'Check the spelling of the name, and its A and AAAA records.'), []]
   }
 }
@@ -66,7 +66,7 @@ async function connectError(host: string, { port, timeoutMs }: DoctorTarget): Pr
     await inTime(once(socket, 'connect'), timeoutMs)
     return undefined
   } catch (error) {
-    return codeOf(error)
+    return whyOf(error)
   } finally {
     socket.on('error', () => undefined).destroy()
   }

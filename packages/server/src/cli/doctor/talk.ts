@@ -2,7 +2,7 @@ import { closeCodeOf, ERRORS, type ErrorCode, errorOfCloseCode, WebMQError } fro
 import { within } from '../../base/within.js'
 import { type Finding, failure, ok, skipped, warning } from './finding.js'
 import type { Closure, ProbeSession } from './session.js'
-import { codeOf, type DoctorTarget, elapsedMs } from './target.js'
+import { type DoctorTarget, elapsedMs, whyOf } from './target.js'
 
 const PING_COUNT = 5
 const SLOW_MS = 300
@@ -27,7 +27,7 @@ export async function* checkTalk(
     yield await checkRoundTrip(session)
     if (idleMs !== undefined) yield await checkIdle(session, idleMs, heartbeatMs, isAdmitted)
   } catch (error) {
-    yield failure('welcome', `the server does not talk (${codeOf(error)})`, 'Look at the log of the server.')
+    yield failure('welcome', `the server does not talk (${whyOf(error)})`, 'Look at the log of the server.')
   } finally {
     session.close()
   }

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls'
-import { WebMQError } from 'webmq-client/protocol'
+import { invalidOption } from '../../base/invalid-option.js'
+import { codeOf } from '../../base/reason.js'
 import { within } from '../../base/within.js'
 
 /** What `doctor` examines, and how patiently. */
@@ -11,13 +12,13 @@ export interface DoctorTarget {
   readonly host: string
   readonly port: number
   readonly isSecure: boolean
-  readonly origin?: string
-  readonly token?: string
+  readonly origin: string | undefined
+  readonly token: string | undefined
   /** PEM of authorities to trust in addition to those of Node. */
-  readonly ca?: string
+  readonly ca: string | undefined
   /** For each step. */
   readonly timeoutMs: number
-  readonly idleMs?: number
+  readonly idleMs: number | undefined
 }
 
 /** @throws {WebMQError} `E_OPTION_INVALID`: not a URL of a server. */
@@ -26,10 +27,10 @@ export function parseServerUrl(text: string): Pick<DoctorTarget, 'url' | 'host' 
   const url = URL.canParse(full) ? new URL(full.replace(/^http/i, 'ws')) : undefined
   if (url === undefined || !/^wss?:$/.test(url.protocol) || url.hostname === '') {
     const detail = `${JSON.stringify(text)} is not the URL of a server, such as wss://example.com/ws`
-    throw new WebMQError('E_OPTION_INVALID', { detail })
+    throw invalidOption(detail)
   }
   if (url.username !== '' || url.password !== '') {
-    throw new WebMQError('E_OPTION_INVALID', { detail: 'the URL has a password; WebMQ wants a token: --token' })
+    throw invalidOption('the URL has a password; WebMQ wants a token: --token')
   }
   const isSecure = url.protocol === 'wss:'
   const port = url.port === '' ? (isSecure ? 443 : 80) : Number(url.port)
@@ -41,7 +42,7 @@ export function parseOrigin(text: string): string {
   const origin = URL.canParse(text) ? new URL(text).origin : 'null'
   if (text === origin) return text
   const hint = origin === 'null' ? '' : `; browsers send ${origin}`
-  throw new WebMQError('E_OPTION_INVALID', { detail: `--origin: ${JSON.stringify(text)} is not an origin${hint}` })
+  throw invalidOption(`--origin: ${JSON.stringify(text)} is not an origin${hint}`)
 }
 
 /** The URL with another scheme or path, for advice. */
@@ -79,9 +80,7 @@ export async function inTime<T>(promise: Promise<T>, timeoutMs: number): Promise
   throw new Error(`no answer within ${timeoutMs} ms`)
 }
 
-/** The code of a system error, otherwise its message. */
-export function codeOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  if (error.name === 'AbortError') return 'no answer in time'
-  return 'code' in error && typeof error.code === 'string' ? error.code : error.message
+/** Why nothing came: the code of a system error, otherwise what it says. */
+export function whyOf(error: unknown): string {
+  return error instanceof Error && error.name === 'AbortError' ? 'no answer in time' : codeOf(error)
 }

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { checkServerIdentity, connect, type DetailedPeerCertificate, type TLSSocket } from 'node:tls'
 import { inWords } from '../in-words.js'
 import { type Finding, failure, ok, warning } from './finding.js'
-import { codeOf, type DoctorTarget, elapsedMs, inTime, tlsOptionsOf, urlWith } from './target.js'
+import { type DoctorTarget, elapsedMs, inTime, tlsOptionsOf, urlWith, whyOf } from './target.js'
 
 /** Certificates are renewed about 30 days before they expire; one with less has not been. */
 const EXPIRY_WARNING_S = 14 * 86_400
@@ -15,7 +15,7 @@ export async function checkTls(target: DoctorTarget): Promise<readonly Finding[]
     socket = await shakeHands(target)
   } catch (error) {
     const advice = `If the server has no certificate, use ${urlWith(target, { scheme: 'ws' })}; otherwise look at its log.`
-    return [failure('tls', `port ${target.port} does not speak TLS (${codeOf(error)})`, advice)]
+    return [failure('tls', `port ${target.port} does not speak TLS (${whyOf(error)})`, advice)]
   }
   const certificate = socket.getPeerCertificate(true)
   const untrusted = authorizationError(socket)
@@ -56,7 +56,7 @@ async function shakeHands(target: DoctorTarget): Promise<TLSSocket> {
 /** The declared type is `Error`; Node sets the code as a text. */
 function authorizationError({ authorizationError }: TLSSocket): string | undefined {
   const error: unknown = authorizationError
-  return error === null || error === undefined ? undefined : codeOf(error)
+  return error === null || error === undefined ? undefined : whyOf(error)
 }
 
 function checkNames({ host }: DoctorTarget, certificate: DetailedPeerCertificate): Finding {

@@ -2,7 +2,7 @@ import { SUBPROTOCOL } from 'webmq-client/protocol'
 import { type Finding, failure, ok } from './finding.js'
 import { type Answer, jsonOf } from './health.js'
 import { ProbeSession } from './session.js'
-import { codeOf, type DoctorTarget, urlWith } from './target.js'
+import { type DoctorTarget, urlWith, whyOf } from './target.js'
 import { speaksTls } from './tls.js'
 
 const FORWARD_UPGRADES =
@@ -45,7 +45,7 @@ export async function checkOrigin(target: DoctorTarget, origin: string): Promise
     }
     return { ...(await explainRefusal(target, opened)), check: 'origin' }
   } catch (error) {
-    return failure('origin', `no answer to a page of ${origin} (${codeOf(error)})`, 'Look at the proxy in front.')
+    return failure('origin', `no answer to a page of ${origin} (${whyOf(error)})`, 'Look at the proxy in front.')
   }
 }
 
@@ -87,7 +87,7 @@ async function explainStranger(target: DoctorTarget, answer: Answer): Promise<Fi
 
 async function explainSilence(target: DoctorTarget, error: unknown): Promise<Finding> {
   if (!target.isSecure && (await speaksTls(target))) return tlsWanted(target)
-  const text = `no answer to the upgrade request (${codeOf(error)})`
+  const text = `no answer to the upgrade request (${whyOf(error)})`
   return failure('upgrade', text, 'Check that a WebMQ server listens on this port, and the proxy in front.')
 }
 

@@ -1,4 +1,6 @@
 import { isErrorCode, WebMQError } from 'webmq-client/protocol'
+import { invalidOption } from '../../base/invalid-option.js'
+import { limitedBytes } from '../../base/limited-bytes.js'
 import { isLoopback } from '../../identity/loopback.js'
 import { readTextFile } from '../option-sources.js'
 import { type Terminal, warn } from '../terminal.js'
@@ -29,19 +31,19 @@ export function apiSourceOf(
 function parseUrl(text: string): URL {
   const full = (/^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`).replace(/^ws/i, 'http')
   if (URL.canParse(full) && /^https?:/i.test(full)) return new URL(new URL(full).origin)
-  throw invalid(`${JSON.stringify(text)} is not the address of a server, such as https://example.com`)
+  throw invalidOption(`${JSON.stringify(text)} is not the address of a server, such as https://example.com`)
 }
 
 function keyOf(flags: { readonly apiKey?: string; readonly apiKeyFile?: string }, env: NodeJS.ProcessEnv): string {
   const { apiKey, apiKeyFile } = flags
-  if (apiKey !== undefined && apiKeyFile !== undefined) throw invalid('--api-key and --api-key-file: use one')
+  if (apiKey !== undefined && apiKeyFile !== undefined) throw invalidOption('--api-key and --api-key-file: use one')
   const file = apiKeyFile ?? (apiKey === undefined ? env.WEBMQ_API_KEY_FILE : undefined)
   // The server takes several keys; one is enough to ask.
   const [key = ''] = (apiKey ?? (file ? readTextFile(file, '--api-key-file') : (env.WEBMQ_API_KEY ?? ''))).split(
     /[\n,]/,
   )
   if (/^[!-~]+$/.test(key.trim())) return key.trim()
-  throw invalid(key === '' ? 'no key: give --api-key-file, --api-key or WEBMQ_API_KEY' : '--api-key: not a key')
+  throw invalidOption(key === '' ? 'no key: give --api-key-file, --api-key or WEBMQ_API_KEY' : '--api-key: not a key')
 }
 
 async function read(url: URL, key: string): Promise<string> {
@@ -51,25 +53,13 @@ async function read(url: URL, key: string): Promise<string> {
     // A redirect would take the key elsewhere.
     const signal = AbortSignal.timeout(TIMEOUT_MS)
     response = await fetch(url, { headers: { authorization: `Bearer ${key}` }, redirect: 'error', signal })
-    text = await bodyOf(response)
+    text = (await limitedBytes(response.body ?? [], MAX_ANSWER_BYTES)).toString()
   } catch (cause) {
     const reason = cause instanceof Error && cause.cause instanceof Error ? cause.cause.message : String(cause)
     throw new WebMQError('E_CONNECT_FAILED', { detail: `${url.origin}: ${reason}`, cause })
   }
   if (response.ok) return text
   throw errorOf(response.status, text, url)
-}
-
-async function bodyOf({ body }: Response): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let byteCount = 0
-  for await (const chunk of body ?? []) {
-    const bytes = chunk as Uint8Array
-    byteCount += bytes.length
-    if (byteCount > MAX_ANSWER_BYTES) throw new Error(`the answer has more than ${MAX_ANSWER_BYTES} bytes`)
-    chunks.push(bytes)
-  }
-  return Buffer.concat(chunks).toString('utf8')
 }
 
 /** The error of the server; of something else, by its status. */
@@ -89,8 +79,4 @@ function errorOf(status: number, text: string, url: URL): WebMQError {
   return new WebMQError(isDenied ? 'E_FORBIDDEN' : 'E_UNSUPPORTED', {
     message: `${message}${typeof reason === 'string' ? `: ${reason}` : '; is it a WebMQ server with an HTTP API?'}`,
   })
-}
-
-function invalid(detail: string): WebMQError {
-  return new WebMQError('E_OPTION_INVALID', { detail })
 }

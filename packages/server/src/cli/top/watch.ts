@@ -32,33 +32,24 @@ export async function watch(
   { interval, patterns, once, json }: WatchFlags,
   terminal: Terminal,
 ): Promise<number> {
-  using interrupt = new Interrupt()
   const { stdout } = terminal
+  using interrupt = new Interrupt(stdout)
   const { signal } = interrupt
   const isScreen = stdout.isTTY === true && !json && !once
   const isRepeated = isScreen || (json === true && !once)
-  const closed = new AbortController()
-  // The reader has closed the pipe, as `head` does.
-  const close = () => closed.abort()
-  stdout.on('error', close)
-  const ended = AbortSignal.any([signal, closed.signal])
   let previous: Snapshot | undefined
-  try {
-    do {
-      const snapshot = await lookAt(source, patterns)
-      if (ended.aborted) break
-      if (json) stdout.write(`${JSON.stringify(snapshot)}\n`)
-      else {
-        const text = screenOf(snapshot, previous)
-        stdout.write(isScreen ? HOME + text.replaceAll('\n', `${CLEAR_LINE_END}\n`) + CLEAR_BELOW : text)
-      }
-      previous = snapshot
-      if (isRepeated) await wait(interval, undefined, { signal: ended }).catch(() => undefined)
-    } while (isRepeated && !ended.aborted)
-    return EXIT.OK
-  } finally {
-    stdout.off('error', close)
-  }
+  do {
+    const snapshot = await lookAt(source, patterns)
+    if (signal.aborted) break
+    if (json) stdout.write(`${JSON.stringify(snapshot)}\n`)
+    else {
+      const text = screenOf(snapshot, previous)
+      stdout.write(isScreen ? HOME + text.replaceAll('\n', `${CLEAR_LINE_END}\n`) + CLEAR_BELOW : text)
+    }
+    previous = snapshot
+    if (isRepeated) await wait(interval, undefined, { signal }).catch(() => undefined)
+  } while (isRepeated && !signal.aborted)
+  return EXIT.OK
 }
 
 /** Columns of names; longer ones are cut. */

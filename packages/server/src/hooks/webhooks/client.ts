@@ -1,6 +1,7 @@
 import { createHmac, randomUUID } from 'node:crypto'
 import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http'
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
+import { limitedBytes } from '../../base/limited-bytes.js'
 
 /** An answer with more is no answer. 1,000 granted patterns of 255 bytes take 255 kB. */
 const MAX_ANSWER_BYTES = 262_144
@@ -129,16 +130,8 @@ async function read(response: IncomingMessage): Promise<string> {
     response.resume()
     throw new WebhookError(`it answered ${statusCode}`, statusCode >= 500 || statusCode === 429)
   }
-  const chunks: Buffer[] = []
-  let byteCount = 0
-  for await (const chunk of response as AsyncIterable<Buffer>) {
-    byteCount += chunk.length
-    if (byteCount > MAX_ANSWER_BYTES) {
-      throw new WebhookError(`its answer has more than ${MAX_ANSWER_BYTES} bytes`, false)
-    }
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString('utf8')
+  const tooLarge = (text: string) => new WebhookError(`its answer has ${text}`, false)
+  return (await limitedBytes(response, MAX_ANSWER_BYTES, tooLarge)).toString()
 }
 
 /** Secrets of Standard Webhooks begin with this, and are base64. */

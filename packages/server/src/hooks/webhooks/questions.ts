@@ -1,3 +1,4 @@
+import { isObject } from '../../base/is-object.js'
 import { NonsenseError } from '../answers.js'
 import type { HookClient, Hooks, PublishAnswer, Refusal } from '../hooks.js'
 import type { CircuitBreaker } from './circuit-breaker.js'
@@ -107,10 +108,8 @@ function parsed(text: string): object | undefined {
   } catch (cause) {
     throw new NonsenseError('the answer is not JSON', { cause })
   }
-  if (typeof answer !== 'object' || answer === null || Array.isArray(answer)) {
-    throw new NonsenseError('the answer is not a JSON object')
-  }
-  return answer
+  if (isObject(answer)) return answer
+  throw new NonsenseError('the answer is not a JSON object')
 }
 
 /** `base64` of an answer as the bytes that a hook of the process would give. */

@@ -25,17 +25,30 @@ export class Tails {
   }
 
   /**
-   * Sends messages until the reader goes away.
+   * Sends messages until the reader goes away; leaves out what a slow reader cannot take.
    * @throws {WebMQError} `E_PATTERN_INVALID`, `E_CONNECTION_LIMIT`, `E_NOT_RUNNING`; then nothing was sent.
    */
   async follow(pattern: string, response: ServerResponse): Promise<void> {
     if (this.#count >= MAX_TAILS) {
       throw new WebMQError('E_CONNECTION_LIMIT', { detail: `${MAX_TAILS} tails are open` })
     }
-    const reader = new TailReader(response)
-    const subscription = this.#listen(pattern, (payload, message) => reader.message(payload, message), {
-      onGap: ({ reason }) => reader.gap(reason),
-    })
+    // JSON has no line breaks, so one line is the data of one event.
+    const write = (event: string, data: object) => {
+      if (response.headersSent) response.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`)
+    }
+    let isBehind = false
+    const deliver: LocalHandler = (payload, { key, position }) => {
+      if (response.writableLength > MAX_WAITING_BYTES) {
+        isBehind = true
+        return
+      }
+      if (isBehind) write('gap', { reason: 'slow-consumer' })
+      isBehind = false
+      const isBinary = payload instanceof Uint8Array
+      const content = isBinary ? { payloadBase64: Buffer.from(payload).toString('base64') } : { payload }
+      write('message', { key, ...content, position })
+    }
+    const subscription = this.#listen(pattern, deliver, { onGap: ({ reason }) => write('gap', { reason }) })
     this.#count++
     let heartbeat: NodeJS.Timeout | undefined
     response.once('close', () => {
@@ -48,37 +61,5 @@ export class Tails {
     response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' })
     response.write(': listening\n\n')
     heartbeat = setInterval(() => response.write(': still here\n\n'), HEARTBEAT_MS)
-  }
-}
-
-/** Writes events, and leaves out what a slow reader cannot take. */
-class TailReader {
-  readonly #response: ServerResponse
-  #isBehind = false
-
-  constructor(response: ServerResponse) {
-    this.#response = response
-  }
-
-  message(payload: unknown, message: { readonly key: string; readonly position?: string }): void {
-    if (this.#response.writableLength > MAX_WAITING_BYTES) {
-      this.#isBehind = true
-      return
-    }
-    if (this.#isBehind) this.gap('slow-consumer')
-    this.#isBehind = false
-    const content =
-      payload instanceof Uint8Array ? { payloadBase64: Buffer.from(payload).toString('base64') } : { payload }
-    const { key, position } = message
-    this.#write('message', { key, ...content, ...(position === undefined ? {} : { position }) })
-  }
-
-  gap(reason: string): void {
-    this.#write('gap', { reason })
-  }
-
-  /** JSON has no line breaks, so one line is the data of one event. */
-  #write(event: string, data: object): void {
-    if (this.#response.headersSent) this.#response.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`)
   }
 }

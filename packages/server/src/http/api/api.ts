@@ -189,15 +189,9 @@ export class HttpApi {
     if (response.destroyed) return
     // What is left of a body is not waited for.
     if (!request.complete) response.shouldKeepAlive = false
-    if (error instanceof RequestRefusal) {
-      this.#tell(request, asked, error.error)
-      sendError(response, request, error.status, error.error)
-      return
-    }
     const shown = this.#shown(error, request)
     this.#tell(request, asked, shown)
-    // Its code is the application's, which no table has.
-    const status = shown instanceof HookRefusal ? FORBIDDEN : statusOf(shown.code)
+    const status = statusOfRefusal(shown)
     if (status === 401) response.setHeader('www-authenticate', 'Bearer')
     const retryAfterS = 'retryAfterMs' in shown ? Math.ceil(Number(shown.retryAfterMs) / 1_000) : RETRY_AFTER_S
     if (shown.retryable && status !== 401) response.setHeader('retry-after', `${retryAfterS}`)
@@ -224,6 +218,12 @@ export class HttpApi {
     logger.debug({ code: error.code, path: route }, 'a request of the HTTP API was refused')
     return error
   }
+}
+
+function statusOfRefusal(error: WebMQError): number {
+  if (error instanceof RequestRefusal) return error.status
+  // Its code is the application's, which no table has.
+  return error instanceof HookRefusal ? FORBIDDEN : statusOf(error.code)
 }
 
 /** What hooks see of a request, as they see it of an upgrade. */

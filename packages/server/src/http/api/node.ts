@@ -1,11 +1,11 @@
 import type { ErrorCode, GapReason, PresenceMember } from 'webmq-client/protocol'
 import type { MaybePromise } from '../../base/maybe-promise.js'
 import type { Actor } from '../../identity/actor.js'
-import type { Cluster } from '../../identity/operators/index.js'
 import type { ObservedAction, OperatorAction } from '../../observing/observer.js'
 import type { InboundMessage, ReadRange } from '../../ports/broker.js'
 import type { Author } from '../../publishing/author.js'
 import type { Publisher } from '../../publishing/publisher.js'
+import type { Cluster } from '../operators/index.js'
 
 /** What the API needs to know of a session. */
 export interface ListedSession {

@@ -3,17 +3,13 @@ import { WebMQError } from 'webmq-client/protocol'
 import type { Route } from './route.js'
 import { MESSAGE_ID } from './shapes.js'
 
-/** A part of a request that is not of its route's shape. */
-export class RequestRefusal extends Error {
+/** A part of a request that is not of its route's shape, where status 400 would say too little. */
+export class RequestRefusal extends WebMQError {
   readonly status: number
-  readonly error: WebMQError
 
-  /** @param status Where 400 would say too little. */
   constructor(detail: string, status: number) {
-    const error = new WebMQError('E_REQUEST_INVALID', { detail })
-    super(error.message)
+    super('E_REQUEST_INVALID', { detail })
     this.status = status
-    this.error = error
   }
 }
 

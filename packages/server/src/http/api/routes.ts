@@ -1,4 +1,4 @@
-import { DISCONNECT_CODES } from '../../identity/operators/index.js'
+import { DISCONNECT_CODES } from '../operators/index.js'
 import { route } from './route.js'
 import { amount, answer, anything, choice, flag, integer, list, object, oneOf, optional, text } from './schema.js'
 import { ADDRESS, EPHEMERAL, KEY, LOGGED_MESSAGE, MESSAGE, POSITION, SESSION, TOKEN_ID, UNTIL, USER } from './shapes.js'

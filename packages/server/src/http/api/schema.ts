@@ -1,3 +1,4 @@
+import { isObject } from '../../base/is-object.js'
 /** A part of a JSON Schema (2020-12), as OpenAPI 3.1 has it. */
 export type JsonSchema = { readonly [member: string]: unknown }
 
@@ -125,12 +126,12 @@ export function optional<S extends Shape<unknown>>(shape: S): S & { readonly isO
 
 /** An object with these members and no other. */
 export function object<const M extends Members>(members: M, rules: Documented = {}): Shape<ObjectOf<M>> {
-  return { ...described(members, rules, false), defect: (value) => objectDefect(members, value) }
+  return objectOf(members, rules, false)
 }
 
 /** An object of an answer: later versions may add members, so readers ignore those that they do not know. */
 export function answer<const M extends Members>(members: M, rules: Documented = {}): Shape<ObjectOf<M>> {
-  return { ...described(members, rules, true), defect: (value) => objectDefect(members, value, true) }
+  return objectOf(members, rules, true)
 }
 
 /** One of several objects, which differ in the members that they require. */
@@ -149,7 +150,7 @@ export function oneOf<const S extends readonly Shape<unknown>[]>(
   }
 }
 
-function described(members: Members, rules: Documented, isOpen: boolean): { readonly json: JsonSchema } {
+function objectOf<M extends Members>(members: M, rules: Documented, isOpen: boolean): Shape<ObjectOf<M>> {
   const properties = Object.fromEntries(Object.entries(members).map(([name, { json }]) => [name, json]))
   const required = Object.keys(members).filter((name) => members[name]?.isOptional !== true)
   return {
@@ -160,13 +161,14 @@ function described(members: Members, rules: Documented, isOpen: boolean): { read
       ...(isOpen ? undefined : { additionalProperties: false }),
       ...rules,
     },
+    defect: (value) => objectDefect(members, value, isOpen),
   }
 }
 
-function objectDefect(members: Members, value: unknown, isOpen = false): string | undefined {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'is not an object'
+function objectDefect(members: Members, value: unknown, isOpen: boolean): string | undefined {
+  if (!isObject(value)) return 'is not an object'
   for (const [name, shape] of Object.entries(members)) {
-    const member = Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : undefined
+    const member = Object.hasOwn(value, name) ? value[name] : undefined
     if (member === undefined) {
       if (shape.isOptional !== true) return `has no member ${name}`
       continue

@@ -1,5 +1,5 @@
 import { MAX_KEY_BYTES, MAX_MESSAGE_ID_CHARS, MAX_POSITION_CHARS } from 'webmq-client/protocol'
-import { MAX_UNIX_S } from '../../identity/operators/index.js'
+import { MAX_UNIX_S } from '../../identity/revocations.js'
 import { answer, anything, flag, integer, object, oneOf, optional, text } from './schema.js'
 
 /** Bytes of the `sub` or the `jti` of a token that the server accepts. */

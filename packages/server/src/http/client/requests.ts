@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { ERRORS, type ErrorCode, WebMQError } from 'webmq-client/protocol'
 
 /** How requests are sent. */
@@ -14,9 +15,8 @@ export interface RequestOptions {
   readonly fetch?: typeof fetch | undefined
 }
 
-/** One request. */
+/** One request, beside its path. */
 export interface ApiRequest {
-  readonly path: string
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>
   /** Bytes are sent unchanged, anything else as JSON. Absent: a GET. */
   readonly body?: unknown
@@ -46,10 +46,10 @@ export class Requests {
    * Resolves to the JSON of the answer.
    * @throws {WebMQError} The code that the server answers with; `E_CONNECT_FAILED` and `E_TIMEOUT` when it does not.
    */
-  async send(request: ApiRequest): Promise<unknown> {
+  async send(path: string, request: ApiRequest): Promise<unknown> {
     const { retryCount = RETRY_COUNT } = this.#options
     for (let attempt = 0; ; attempt++) {
-      const { error, json, retryAfterMs = 0 } = await this.#attempt(request)
+      const { error, json, retryAfterMs = 0 } = await this.#attempt(path, request)
       if (error === undefined) return json
       if (!error.retryable || attempt >= retryCount) throw error
       const backoffMs = Math.random() * BACKOFF_MS * 2 ** attempt
@@ -57,7 +57,7 @@ export class Requests {
     }
   }
 
-  async #attempt({ path, query = {}, body, headers }: ApiRequest): Promise<Attempt> {
+  async #attempt(path: string, { query = {}, body, headers }: ApiRequest): Promise<Attempt> {
     const { key, timeoutMs = TIMEOUT_MS, fetch: send = fetch } = this.#options
     const parameters = Object.entries(query).flatMap(([name, value]) =>
       value === undefined ? [] : [[name, String(value)] as [string, string]],
@@ -112,10 +112,4 @@ function parsed(text: string): unknown {
   } catch {
     return undefined
   }
-}
-
-function delay(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms)
-  })
 }

@@ -2,22 +2,23 @@ import { randomUUID } from 'node:crypto'
 import { encodeJson, type PresenceMember } from 'webmq-client/protocol'
 import type { AnswerOf, BodyOf, QueryOf } from '../api/route.js'
 import type { ROUTES } from '../api/routes.js'
-import { type RequestOptions, Requests } from './requests.js'
+import { type ApiRequest, type RequestOptions, Requests } from './requests.js'
 
 export { WebMQError } from 'webmq-client/protocol'
 
 type Routes = typeof ROUTES
+type Answer<Name extends keyof Routes> = AnswerOf<Routes[Name]>
 
 /** Options of {@link WebMQApi}. */
 export type WebMQApiOptions = RequestOptions
 /** The answer to a publish. */
-export type ApiPublished = AnswerOf<Routes['publish']>
+export type ApiPublished = Answer<'publish'>
 /** Which messages of a key to read. */
 export type ApiHistoryQuery = Omit<QueryOf<Routes['history']>, 'key'>
 /** Connections of the node that answers. */
-export type ApiConnections = AnswerOf<Routes['connections']>
+export type ApiConnections = Answer<'connections'>
 /** The nodes. */
-export type ApiInfo = AnswerOf<Routes['info']>
+export type ApiInfo = Answer<'info'>
 /** Which connections to end: of a `user`, of an `address`, or one `session`. */
 export type DisconnectRequest = BodyOf<Routes['disconnect']>
 /** Which tokens to revoke: those of a `user`, or one by its `tokenId`; `until` in Unix seconds. */
@@ -42,7 +43,7 @@ export interface ApiHistoryMessage {
 }
 
 /** Messages of a key. */
-export interface ApiHistory extends Omit<AnswerOf<Routes['history']>, 'messages'> {
+export interface ApiHistory extends Omit<Answer<'history'>, 'messages'> {
   readonly messages: readonly ApiHistoryMessage[]
 }
 
@@ -70,7 +71,7 @@ export class WebMQApi {
     const headers = { 'idempotency-key': id }
     const request =
       payload instanceof Uint8Array ? { query: { key }, body: payload } : { body: { key, payload: jsonOf(payload) } }
-    return (await this.#requests.send({ path: '/api/publish', headers, ...request })) as ApiPublished
+    return await this.#send<'publish'>('/api/publish', { headers, ...request })
   }
 
   /** Publishes messages in order; at most 1,000. Resolves once the broker has accepted all of them. */
@@ -82,16 +83,13 @@ export class WebMQApi {
           : { key, id, payload: jsonOf(payload) },
       ),
     }
-    const { results } = (await this.#requests.send({ path: '/api/publish/batch', body })) as AnswerOf<
-      Routes['publishBatch']
-    >
+    const { results } = await this.#send<'publishBatch'>('/api/publish/batch', { body })
     return results
   }
 
   /** Reads messages of a key from the log. */
   async history(key: string, query: ApiHistoryQuery = {}): Promise<ApiHistory> {
-    const path = '/api/history'
-    const page = (await this.#requests.send({ path, query: { key, ...query } })) as AnswerOf<Routes['history']>
+    const page = await this.#send<'history'>('/api/history', { query: { key, ...query } })
     const messages = page.messages.map(({ key, position, payload, text, base64 }) => ({
       key,
       ...(position === undefined ? undefined : { position }),
@@ -102,30 +100,32 @@ export class WebMQApi {
 
   /** The members of a key, on all nodes. */
   async presence(key: string): Promise<readonly PresenceMember[]> {
-    const { members } = (await this.#requests.send({ path: '/api/presence', query: { key } })) as AnswerOf<
-      Routes['presence']
-    >
+    const { members } = await this.#send<'presence'>('/api/presence', { query: { key } })
     return members
   }
 
   /** Lists connections of the node that answers. Needs an API key, as everything below. */
   async connections(query: QueryOf<Routes['connections']> = {}): Promise<ApiConnections> {
-    return (await this.#requests.send({ path: '/api/connections', query: { ...query } })) as ApiConnections
+    return await this.#send<'connections'>('/api/connections', { query: { ...query } })
   }
 
   /** Ends connections on all nodes. */
-  async disconnect(request: DisconnectRequest): Promise<AnswerOf<Routes['disconnect']>> {
-    return (await this.#requests.send({ path: '/api/disconnect', body: request })) as AnswerOf<Routes['disconnect']>
+  async disconnect(request: DisconnectRequest): Promise<Answer<'disconnect'>> {
+    return await this.#send<'disconnect'>('/api/disconnect', { body: request })
   }
 
   /** Revokes tokens on all nodes. */
-  async revoke(request: RevokeRequest): Promise<AnswerOf<Routes['revoke']>> {
-    return (await this.#requests.send({ path: '/api/revoke', body: request })) as AnswerOf<Routes['revoke']>
+  async revoke(request: RevokeRequest): Promise<Answer<'revoke'>> {
+    return await this.#send<'revoke'>('/api/revoke', { body: request })
   }
 
   /** Describes the nodes. */
   async info(): Promise<ApiInfo> {
-    return (await this.#requests.send({ path: '/api/info' })) as ApiInfo
+    return await this.#send<'info'>('/api/info')
+  }
+
+  async #send<Name extends keyof Routes>(path: Routes[Name]['path'], request: ApiRequest = {}): Promise<Answer<Name>> {
+    return (await this.#requests.send(path, request)) as Answer<Name>
   }
 }
 

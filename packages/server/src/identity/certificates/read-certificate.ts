@@ -1,6 +1,8 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
-import { WebMQError } from 'webmq-client/protocol'
+import { invalidOption } from '../../base/invalid-option.js'
+import { limitedBytes } from '../../base/limited-bytes.js'
+import { codeOf, reasonOf } from '../../base/reason.js'
 import type { TlsCertificate } from '../../ports/transport-options.js'
 
 /** The two files of one certificate, PEM. */
@@ -44,10 +46,10 @@ export async function readCertificate({ certFile, keyFile }: CertificateFiles): 
   if (!chain[0].checkPrivateKey(privateKey)) {
     const isInChain = chain.some((certificate) => certificate.checkPrivateKey(privateKey))
     throw isInChain
-      ? invalid(
+      ? invalidOption(
           `tls.certFile: ${certFile} begins with another certificate than the server's; put that first, then the others`,
         )
-      : invalid(`tls.keyFile: the key in ${keyFile} does not belong to the certificate in ${certFile}`)
+      : invalidOption(`tls.keyFile: the key in ${keyFile} does not belong to the certificate in ${certFile}`)
   }
   return { certFile, keyFile, cert, key, chain, privateKey, keyMode }
 }
@@ -58,32 +60,34 @@ function parseChain(bytes: Buffer, file: string): [X509Certificate, ...X509Certi
     try {
       return new X509Certificate(pem)
     } catch (cause) {
-      throw invalid(`tls.certFile: certificate ${index + 1} of ${file} cannot be read (${reasonOf(cause)})`, cause)
+      throw invalidOption(`tls.certFile: certificate ${index + 1} of ${file} cannot be read (${whyOf(cause)})`, cause)
     }
   })
   if (first !== undefined) return [first, ...others]
-  if (PRIVATE_KEY.test(text)) throw invalid(`tls.certFile: ${file} holds a private key and no certificate`)
-  throw invalid(`tls.certFile: ${file} holds no certificate in PEM form${derAdvice(bytes, 'x509')}`)
+  if (PRIVATE_KEY.test(text)) throw invalidOption(`tls.certFile: ${file} holds a private key and no certificate`)
+  throw invalidOption(`tls.certFile: ${file} holds no certificate in PEM form${derAdvice(bytes, 'x509')}`)
 }
 
 function parseKey(bytes: Buffer, file: string): KeyObject {
   const text = bytes.toString('latin1')
   if (ENCRYPTED_KEY.test(text)) {
-    throw invalid(
+    throw invalidOption(
       `tls.keyFile: the key in ${file} is protected by a passphrase; write one without it: openssl pkey -in ${file} -out …`,
     )
   }
   if (!PRIVATE_KEY.test(text))
-    throw invalid(`tls.keyFile: ${file} holds no private key in PEM form${derAdvice(bytes, 'pkey')}`)
+    throw invalidOption(`tls.keyFile: ${file} holds no private key in PEM form${derAdvice(bytes, 'pkey')}`)
   let key: KeyObject
   try {
     key = createPrivateKey(bytes)
   } catch (cause) {
-    throw invalid(`tls.keyFile: the key in ${file} cannot be read (${reasonOf(cause)})`, cause)
+    throw invalidOption(`tls.keyFile: the key in ${file} cannot be read (${whyOf(cause)})`, cause)
   }
   const { modulusLength = MIN_RSA_BITS } = key.asymmetricKeyDetails ?? {}
   if (modulusLength < MIN_RSA_BITS) {
-    throw invalid(`tls.keyFile: the key in ${file} has ${modulusLength} bits; clients want at least ${MIN_RSA_BITS}`)
+    throw invalidOption(
+      `tls.keyFile: the key in ${file} has ${modulusLength} bits; clients want at least ${MIN_RSA_BITS}`,
+    )
   }
   return key
 }
@@ -97,32 +101,17 @@ async function readFile(path: string, option: string): Promise<{ readonly bytes:
   try {
     file = await open(path)
     const { mode } = await file.stat()
-    return { bytes: await readAll(file), mode }
+    const content = file.createReadStream({ autoClose: false, end: MAX_FILE_BYTES })
+    return { bytes: await limitedBytes(content, MAX_FILE_BYTES, () => new Error('too large')), mode }
   } catch (cause) {
-    throw invalid(`${option}: cannot read ${path} (${reasonOf(cause)})`, cause)
+    throw invalidOption(`${option}: cannot read ${path} (${whyOf(cause)})`, cause)
   } finally {
     await file?.close()
   }
 }
 
-async function readAll(file: FileHandle): Promise<Buffer> {
-  const buffer = Buffer.alloc(MAX_FILE_BYTES + 1)
-  for (let length = 0; length <= MAX_FILE_BYTES; ) {
-    const { bytesRead } = await file.read(buffer, length)
-    if (bytesRead === 0) return Buffer.from(buffer.subarray(0, length))
-    length += bytesRead
-  }
-  throw new Error('too large')
-}
-
-/** The code of a system error, otherwise its message. */
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  return 'code' in error && String(error.code).startsWith('E') && !String(error.code).startsWith('ERR_')
-    ? String(error.code)
-    : error.message
-}
-
-function invalid(detail: string, cause?: unknown): WebMQError {
-  return new WebMQError('E_OPTION_INVALID', cause === undefined ? { detail } : { detail, cause })
+/** The code of a system error; those of OpenSSL say less than their messages. */
+function whyOf(error: unknown): string {
+  const code = codeOf(error)
+  return code.startsWith('ERR_') ? reasonOf(error) : code
 }

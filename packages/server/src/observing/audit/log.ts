@@ -1,50 +1,13 @@
 import { closeSync, openSync } from 'node:fs'
 import pino from 'pino'
-import { type ErrorCode, WebMQError } from 'webmq-client/protocol'
+import { invalidOption } from '../../base/invalid-option.js'
 import { LogPace } from '../../base/log-pace.js'
 import { hideTokens, type Logger } from '../../base/logger.js'
+import { reasonOf } from '../../base/reason.js'
 import { within } from '../../base/within.js'
-import type { Actor, Door } from '../../identity/actor.js'
+import type { Actor } from '../../identity/actor.js'
 import { AUDIT_LEVELS, type AuditLevel } from '../../ports/audit-levels.js'
-import type { ObservedAction, Observer, OperatorAction } from '../observer.js'
-
-/** Who did it. */
-interface Who {
-  readonly door: Door
-  /** Session id, as in `welcome` and in the log; absent for requests over HTTP. */
-  readonly session?: string | undefined
-  /** `sub` of the token; absent for anonymous clients. */
-  readonly user?: string | undefined
-  /** The client's IP address; absent when it is not known. */
-  readonly address?: string | undefined
-}
-
-/** One line of the audit log, without its `time`. `docs/security.md` lists the members. */
-type AuditEvent =
-  | ({ readonly event: 'connected' } & Who)
-  | ({ readonly event: 'disconnected' } & Who & {
-        readonly code: number
-        readonly reason: string
-        readonly durationMs: number
-      })
-  | ({ readonly event: 'listened' | 'unlistened' } & Who & { readonly pattern: string })
-  | ({ readonly event: 'refused' } & Who & {
-        readonly action: ObservedAction
-        readonly code: ErrorCode
-        /** The key or the pattern. */
-        readonly target?: string | undefined
-      })
-  | {
-      readonly event: 'upgrade-refused'
-      readonly address: string
-      /** The page that asked; clients choose it, so it is cut. */
-      readonly origin?: string | undefined
-      readonly code: ErrorCode
-    }
-  /** What an operator did. */
-  | ({ readonly event: 'operated' } & Who & { readonly action: OperatorAction; readonly target: string })
-  /** Refusals of a session or an address that were not written, because there were too many within a second. */
-  | { readonly event: 'omitted'; readonly session?: string; readonly address?: string; readonly count: number }
+import type { Observer } from '../observer.js'
 
 /** Options of an {@link AuditLog}. */
 export interface AuditLogOptions {
@@ -64,8 +27,7 @@ const STDERR = 2
 
 /**
  * Writes who connected, listened, was refused and was disconnected, and what operators did: one JSON object per line, in
- * the order of events. It
- * never blocks the event loop, and it never contains tokens or payloads.
+ * the order of events. It never blocks the event loop, and it never contains tokens or payloads.
  */
 export class AuditLog {
   readonly #options: AuditLogOptions
@@ -79,10 +41,7 @@ export class AuditLog {
   constructor(options: AuditLogOptions) {
     this.#options = options
     this.#now = options.now ?? Date.now
-    this.#budget = new RefusalBudget((source, count) => {
-      const [kind = '', name = ''] = splitSource(source)
-      this.#write({ event: 'omitted', ...(kind === '' ? undefined : { [kind]: name }), count })
-    }, this.#now)
+    this.#budget = new RefusalBudget((source, count) => this.#write('omitted', { ...source, count }), this.#now)
   }
 
   /** Lines since the start: written, or dropped because the disk was too slow, full or gone. */
@@ -145,36 +104,36 @@ export class AuditLog {
   #refusals(): Observer {
     return {
       refused: (actor, action, code, target) => {
-        if (!this.#budget.take(actor.id === '' ? `address ${actor.address}` : `session ${actor.id}`)) return
-        this.#write({ event: 'refused', ...whoOf(actor), action, code, target })
+        const { id: session, address } = actor
+        if (!this.#budget.take(session === '' ? { address } : { session })) return
+        this.#write('refused', { ...whoOf(actor), action, code, target })
       },
       upgradeRefused: ({ address, origin }, code) => {
-        if (!this.#budget.take(`address ${address}`)) return
-        this.#write({ event: 'upgrade-refused', address, origin: origin?.slice(0, MAX_ORIGIN_CHARS), code })
+        if (!this.#budget.take({ address })) return
+        this.#write('upgrade-refused', { address, origin: origin?.slice(0, MAX_ORIGIN_CHARS), code })
       },
-      operated: (actor, action, target) => this.#write({ event: 'operated', ...whoOf(actor), action, target }),
+      operated: (actor, action, target) => this.#write('operated', { ...whoOf(actor), action, target }),
     }
   }
 
   #connections(): Observer {
     return {
-      connected: (session) => this.#write({ event: 'connected', ...whoOf(session) }),
+      connected: (session) => this.#write('connected', whoOf(session)),
       disconnected: (session, code, reason, durationMs) =>
-        this.#write({ event: 'disconnected', ...whoOf(session), code, reason, durationMs }),
+        this.#write('disconnected', { ...whoOf(session), code, reason, durationMs }),
     }
   }
 
   #listens(): Observer {
     return {
-      listened: (session, pattern) => this.#write({ event: 'listened', ...whoOf(session), pattern }),
-      unlistened: (session, pattern) => this.#write({ event: 'unlistened', ...whoOf(session), pattern }),
+      listened: (session, pattern) => this.#write('listened', { ...whoOf(session), pattern }),
+      unlistened: (session, pattern) => this.#write('unlistened', { ...whoOf(session), pattern }),
     }
   }
 
-  /** Clients choose some of the texts, so what looks like a token is hidden. */
-  #write(event: AuditEvent): void {
-    const { event: name, ...members } = event
-    const line = JSON.stringify({ time: new Date(this.#now()).toISOString(), event: name, ...members })
+  /** `docs/security.md` lists the members of each event. Clients choose some of the texts, so what looks like a token is hidden. */
+  #write(event: string, members: object): void {
+    const line = JSON.stringify({ time: new Date(this.#now()).toISOString(), event, ...members })
     if (this.#stream === undefined) {
       this.#droppedCount++
       return
@@ -188,22 +147,17 @@ export class AuditLog {
   }
 }
 
-function whoOf({ door, id, userId, address }: Actor): Who {
+/** Without a session, a user or an address where there is none. */
+function whoOf({ door, id, userId, address }: Actor): object {
   return { door, session: id || undefined, user: userId, address: address || undefined }
-}
-
-/** `session <id>` or `address <ip>`; an empty text stands for all that could not be counted. */
-function splitSource(source: string): readonly string[] {
-  const [kind = '', name = ''] = source.split(' ')
-  return source === '' ? [] : [kind, name]
 }
 
 function assertWritable(file: string): void {
   try {
     closeSync(openSync(file, 'a', 0o600))
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new WebMQError('E_OPTION_INVALID', { detail: `auditLog: ${reason}`, cause })
+    const reason = reasonOf(cause)
+    throw invalidOption(`auditLog: ${reason}`, cause)
   }
 }
 
@@ -213,41 +167,51 @@ const LINES_PER_SECOND = 10
 const MAX_SOURCES = 10_000
 const PERIOD_MS = 1_000
 
+/** Whose refusals are counted together: those of a session, of an address, or all that could not be counted. */
+interface Source {
+  readonly session?: string
+  readonly address?: string
+}
+
 /** Bounds the lines that one source of refusals causes. Forgets everything each second. */
 class RefusalBudget {
   readonly #now: () => number
-  readonly #tellOmitted: (source: string, count: number) => void
-  readonly #counts = new Map<string, number>()
+  readonly #tellOmitted: (source: Source, count: number) => void
+  readonly #counts = new Map<string, { readonly source: Source; count: number }>()
+  /** Those that came too late to have an entry. */
+  #uncounted = 0
   #startedMs = Number.NEGATIVE_INFINITY
 
   /**
    * @param tellOmitted Called at the end of a second, once for each source that had too many.
    * @param now A clock in milliseconds.
    */
-  constructor(tellOmitted: (source: string, count: number) => void, now: () => number) {
+  constructor(tellOmitted: (source: Source, count: number) => void, now: () => number) {
     this.#tellOmitted = tellOmitted
     this.#now = now
   }
 
   /** Whether this refusal gets a line. */
-  take(source: string): boolean {
+  take(source: Source): boolean {
     if (this.#now() - this.#startedMs >= PERIOD_MS) this.flush()
-    const count = this.#counts.get(source) ?? 0
-    if (count === 0 && this.#counts.size >= MAX_SOURCES) {
-      // One entry, without lines of its own, for all that come too late.
-      this.#counts.set('', (this.#counts.get('') ?? LINES_PER_SECOND) + 1)
+    const name = source.session ?? `address ${source.address}`
+    const entry = this.#counts.get(name) ?? { source, count: 0 }
+    if (entry.count === 0 && this.#counts.size >= MAX_SOURCES) {
+      this.#uncounted++
       return false
     }
-    this.#counts.set(source, count + 1)
-    return count < LINES_PER_SECOND
+    this.#counts.set(name, entry)
+    return entry.count++ < LINES_PER_SECOND
   }
 
   /** Begins a new second. */
   flush(): void {
-    for (const [source, count] of this.#counts) {
+    for (const { source, count } of this.#counts.values()) {
       if (count > LINES_PER_SECOND) this.#tellOmitted(source, count - LINES_PER_SECOND)
     }
+    if (this.#uncounted > 0) this.#tellOmitted({}, this.#uncounted)
     this.#counts.clear()
+    this.#uncounted = 0
     this.#startedMs = this.#now()
   }
 }

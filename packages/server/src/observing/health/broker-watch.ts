@@ -1,4 +1,5 @@
 import { WebMQError } from 'webmq-client/protocol'
+import { defined } from '../../base/defined.js'
 import type { Logger } from '../../base/logger.js'
 import type { Broker, BrokerStatus } from '../../ports/broker.js'
 
@@ -82,7 +83,7 @@ export class BrokerWatch {
   report(): BrokerReport {
     const { name } = this.#context.broker
     const sinceMs = Math.round(this.#now() - this.#sinceMs)
-    return { name, status: this.#status, ...(this.#reason === undefined ? {} : { reason: this.#reason }), sinceMs }
+    return { name, status: this.#status, ...defined({ reason: this.#reason }), sinceMs }
   }
 
   /** The broker reports its status. */
@@ -99,12 +100,7 @@ export class BrokerWatch {
     this.#sinceMs = this.#now()
     if (status === 'up') this.#becomeUp()
     else this.#becomeAway()
-    this.#context.onChange({
-      status,
-      previous,
-      ...(this.#reason === undefined ? {} : { reason: this.#reason }),
-      ...(cause === undefined ? {} : { cause }),
-    })
+    this.#context.onChange({ status, previous, ...defined({ reason: this.#reason, cause }) })
   }
 
   /** The node stops: later reports are ignored. */

@@ -14,8 +14,7 @@ export const ADDRESS_OPTIONS = {
   /** Port to bind, 0 for a free one; default 8080. */
   port: integer({
     shortFlag: 'p',
-    min: 0,
-    max: 65_535,
+    range: [0, 65_535],
     default: 8080,
     help: 'Port to bind; `0` picks a free one.',
     detail: 'Without flag, `WEBMQ_PORT` and config file, the variable `PORT` of hosting platforms is used.',
@@ -29,8 +28,7 @@ export const ADDRESS_OPTIONS = {
   }),
   /** Second port, for `/health`, `/ready` and `/metrics` alone, 0 for a free one; default off. */
   adminPort: integer({
-    min: 0,
-    max: 65_535,
+    range: [0, 65_535],
     defaultText: 'off',
     help: 'Second port, for `/health`, `/ready` and `/metrics` alone; `0` picks a free one.',
     detail:

@@ -27,32 +27,28 @@ export const BROKER_OPTIONS = {
   }),
   /** Time that a publish or a listen waits for the broker; default 5,000. */
   brokerTimeoutMs: integer({
-    min: 10,
-    max: MAX_TIMER_MS,
+    range: [10, MAX_TIMER_MS],
     default: 5000,
     help: 'Time that a publish or a listen waits for the broker, outages included; then `E_BROKER_UNAVAILABLE`.',
     detail: 'Publishers do not notice short outages and restarts of the broker, and get an error in long ones.',
   }),
   /** Time that a starting server tries to reach the broker; default 30,000. */
   brokerStartTimeoutMs: integer({
-    min: 10,
-    max: MAX_TIMER_MS,
+    range: [10, MAX_TIMER_MS],
     default: 30_000,
     help: 'Time that a starting server tries to reach the broker before it gives up.',
     detail: 'You can start server and broker together. If the broker refuses the server, the start fails at once.',
   }),
   /** Interval of heartbeats to the broker; default 5,000. */
   brokerHeartbeatMs: integer({
-    min: 10,
-    max: MAX_TIMER_MS,
+    range: [10, MAX_TIMER_MS],
     default: 5000,
     help: 'Interval of heartbeats to the broker; a connection that is silent for two intervals counts as lost.',
     detail: 'Detects connections that look healthy and deliver nothing. Missed messages are noticed only then.',
   }),
   /** Bytes of messages that may wait for the broker; default 64 MiB. */
   brokerMaxPendingBytes: integer({
-    min: 1024,
-    max: 64 * GIB,
+    range: [1024, 64 * GIB],
     default: 64 * MIB,
     help: 'Bytes of messages that may wait for the broker; further ones are refused with `E_BROKER_UNAVAILABLE`.',
     detail:

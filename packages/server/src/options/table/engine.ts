@@ -10,12 +10,11 @@ export const ENGINE_OPTIONS = {
     default: 'auto',
     help: 'Transport that handles the sockets: `native` (the Rust engine), `ws` (every platform), `uws` (uWebSockets.js) or `auto`.',
     detail:
-      '`auto` takes `native` where it loads, otherwise `ws`; one line of the log and `/health` say which, and why. `native` writes from several threads. `ws` runs on the event loop and delivers several times fewer messages per core. uWebSockets.js is not part of the package; the error message says how to install it.',
+      '`auto` takes `native` where it loads, otherwise `ws`; one line of the log and `/health` say which, and why. `native` writes from several threads. `ws` runs on the event loop and delivers several times fewer messages per core. `uws` is the package `webmq-transport-uws` and needs uWebSockets.js; the error message says how to install both.',
   }),
   /** I/O threads of the native transport; default one less than cores, at least 1. */
   threads: integer({
-    min: 1,
-    max: 256,
+    range: [1, 256],
     default: () => Math.max(1, availableParallelism() - 1),
     defaultText: 'cores - 1, at least 1',
     help: 'I/O threads of the native transport.',
@@ -23,8 +22,7 @@ export const ENGINE_OPTIONS = {
   }),
   /** Time that a busy I/O thread may delay messages to share writes; default 10, 0 disables it. */
   flushIntervalMs: integer({
-    min: 0,
-    max: 1_000,
+    range: [0, 1_000],
     default: 10,
     help: 'Time that a busy I/O thread may delay messages, so that several share one write; `0` disables it.',
     detail:
@@ -38,8 +36,7 @@ export const ENGINE_OPTIONS = {
   }),
   /** Smallest message to compress, including its header; default 1,024. */
   compressionThresholdBytes: integer({
-    min: 0,
-    max: 64 * MIB,
+    range: [0, 64 * MIB],
     default: 1024,
     help: 'Smallest message to compress, including its header.',
     detail: 'Compressing messages that fit into one packet would waste CPU time.',

@@ -20,8 +20,7 @@ export const HISTORY_OPTIONS = {
   }),
   /** Messages that a node and its broker keep in the log; default 10,000. */
   historyMaxMessages: integer({
-    min: 0,
-    max: 100_000_000,
+    range: [0, 100_000_000],
     default: 10_000,
     help: 'Messages that a node and its broker keep in the log, over all keys; the oldest are dropped first.',
     detail: '`0` keeps none; every reconnect is then a gap.',
@@ -29,15 +28,13 @@ export const HISTORY_OPTIONS = {
   /** Bytes that a node and its broker keep in the log; default 16 MiB. */
   historyMaxBytes: integer({
     flag: 'history-max-bytes',
-    min: 0,
-    max: 64 * GIB,
+    range: [0, 64 * GIB],
     default: 16 * MIB,
     help: 'Bytes that a node and its broker keep in the log; the oldest messages are dropped first.',
   }),
   /** Time that message ids are remembered to find duplicates; default 120,000. */
   dedupeWindowMs: integer({
-    min: 0,
-    max: MAX_TIMER_MS,
+    range: [0, MAX_TIMER_MS],
     default: 120_000,
     help: 'Time that message ids are remembered to find duplicates; `0` disables it.',
     detail:
@@ -45,8 +42,7 @@ export const HISTORY_OPTIONS = {
   }),
   /** Most message ids that are remembered; default 100,000. */
   dedupeMaxIds: integer({
-    min: 0,
-    max: 10_000_000,
+    range: [0, 10_000_000],
     default: 100_000,
     help: 'Most message ids that are remembered; the oldest are dropped first.',
     detail: 'The stream of NATS holds at least so many messages, within `historyMaxBytes`.',
@@ -72,8 +68,7 @@ export const HISTORY_OPTIONS = {
   }),
   /** Most keys that are retained; default 2,000. */
   retainMaxKeys: integer({
-    min: 1,
-    max: 10_000_000,
+    range: [1, 10_000_000],
     default: 2_000,
     help: 'Most keys that are retained; a publish to a further key is refused with `E_STATE_LIMIT`.',
     detail:
@@ -82,8 +77,7 @@ export const HISTORY_OPTIONS = {
   /** Most bytes of retained keys and payloads; default 4 MiB. */
   retainMaxBytes: integer({
     flag: 'retain-max-bytes',
-    min: 1,
-    max: 16 * GIB,
+    range: [1, 16 * GIB],
     default: 4 * MIB,
     help: 'Most bytes of retained keys and payloads; a publish beyond is refused with `E_STATE_LIMIT`.',
     detail: 'At most a quarter of `historyMaxBytes`, except with the memory broker.',

@@ -16,8 +16,7 @@ export const HOOKS_OPTIONS = {
   }),
   /** Time in which a hook answers; default 5,000. */
   hookTimeoutMs: integer({
-    min: 50,
-    max: MAX_TIMER_MS,
+    range: [50, MAX_TIMER_MS],
     default: 5000,
     help: 'Time in which a hook answers; after it, the action is refused with `E_HOOK_FAILED`.',
     detail:
@@ -69,8 +68,7 @@ export const HOOKS_OPTIONS = {
     detail: 'A webhook that takes fewer messages than are published loses the newest, and a metric counts them.',
   }),
   'webhook.timeoutMs': integer({
-    min: 50,
-    max: 60_000,
+    range: [50, 60_000],
     default: 3000,
     help: 'Time in which the webhook answers.',
     detail: 'The client waits meanwhile. A later answer counts as none.',
@@ -83,8 +81,7 @@ export const HOOKS_OPTIONS = {
       'With `open`, an outage of the webhook lets through what it would have refused; a client that it must identify still gets no rights.',
   }),
   'webhook.concurrency': integer({
-    min: 1,
-    max: 10_000,
+    range: [1, 10_000],
     default: 64,
     help: 'Requests to the webhook at the same time; others wait, at most 16 times as many.',
     detail: 'Otherwise a burst of reconnecting clients could open thousands of connections to your backend.',

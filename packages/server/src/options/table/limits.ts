@@ -1,5 +1,5 @@
 import { OVERRIDABLE_LIMITS } from '../../identity/limit-overrides.js'
-import { OVERFLOW_RULE_FORM, parseOverflowRule } from '../../patterns/overflow-rules.js'
+import { OVERFLOW_RULE_FORM, parseOverflowRule } from '../../ports/overflow-rules.js'
 import { integer, list } from '../spec.js'
 import { GIB, MIB } from './checks.js'
 
@@ -7,8 +7,7 @@ import { GIB, MIB } from './checks.js'
 export const LIMITS_OPTIONS = {
   /** Largest payload; default 256 KiB. */
   maxPayloadBytes: integer({
-    min: 1,
-    max: 64 * MIB,
+    range: [1, 64 * MIB],
     default: 256 * 1024,
     help: 'Largest payload of one message; a larger one is refused with `E_PAYLOAD_TOO_LARGE`.',
     detail:
@@ -16,8 +15,7 @@ export const LIMITS_OPTIONS = {
   }),
   /** Bytes that may wait for one connection, at least `maxPayloadBytes` + 4,096; default 1 MiB. */
   maxOutboxBytes: integer({
-    min: 8192,
-    max: GIB,
+    range: [8192, GIB],
     default: MIB,
     help: 'Bytes that may wait for one connection; a client that reads too slowly is closed with 4008.',
     detail:
@@ -25,16 +23,14 @@ export const LIMITS_OPTIONS = {
   }),
   /** Largest request head; default 8 KiB. */
   maxHeaderBytes: integer({
-    min: 1024,
-    max: MIB,
+    range: [1024, MIB],
     default: 8192,
     help: 'Largest request head; larger ones get a 431.',
     detail: 'A request that never ends uses no more memory than this.',
   }),
   /** Most open connections, 0 for as many as the descriptor limit allows; default 0. */
   maxConnections: integer({
-    min: 0,
-    max: 10_000_000,
+    range: [0, 10_000_000],
     default: 0,
     help: 'Most open connections; further ones get a 503.',
     detail: '`0` allows as many as the descriptor limit does. A lower limit keeps descriptors free for health checks.',
@@ -43,8 +39,7 @@ export const LIMITS_OPTIONS = {
   maxConnectionsPerAddress: integer({
     flag: 'max-per-address',
     reloadable: true,
-    min: 1,
-    max: 10_000_000,
+    range: [1, 10_000_000],
     default: 1000,
     help: 'Open connections and handshakes of one client address; further ones are refused with 503.',
     detail:
@@ -54,8 +49,7 @@ export const LIMITS_OPTIONS = {
   maxConnectionsPerUser: integer({
     flag: 'max-per-user',
     reloadable: true,
-    min: 1,
-    max: 10_000_000,
+    range: [1, 10_000_000],
     default: 100,
     help: 'Open connections of one user (`sub` of the token) to this node; further ones are closed with 4013.',
     detail: 'Otherwise one user, or a bug in a page, could take all connections. Anonymous clients are not counted.',
@@ -64,8 +58,7 @@ export const LIMITS_OPTIONS = {
   maxListensPerConnection: integer({
     flag: 'max-listens',
     reloadable: true,
-    min: 0,
-    max: 1_000_000,
+    range: [0, 1_000_000],
     default: 128,
     help: 'Patterns that one connection may listen to; further ones are refused with `E_LISTEN_LIMIT`.',
     detail: 'Prevents one client from filling the routing table.',
@@ -74,8 +67,7 @@ export const LIMITS_OPTIONS = {
   maxSearchListensPerConnection: integer({
     flag: 'max-search-listens',
     reloadable: true,
-    min: 0,
-    max: 1_000_000,
+    range: [0, 1_000_000],
     default: 16,
     help: 'Patterns with a `#` before their last word that one connection may listen to.',
     detail:
@@ -85,8 +77,7 @@ export const LIMITS_OPTIONS = {
   maxRequestsPerConnection: integer({
     flag: 'max-requests',
     reloadable: true,
-    min: 0,
-    max: 65_536,
+    range: [0, 65_536],
     default: 256,
     help: 'Requests of one connection that may wait for a reply; further ones are refused with `E_RATE_LIMIT`.',
     detail: 'A request that waits takes memory on two nodes. A node holds at most 65,536.',
@@ -94,8 +85,7 @@ export const LIMITS_OPTIONS = {
   /** Words of a key, and of a pattern of a client; default 32. */
   maxWords: integer({
     reloadable: true,
-    min: 1,
-    max: 128,
+    range: [1, 128],
     default: 32,
     help: 'Most words of a key, and of a pattern of a client or a token.',
     detail:
@@ -104,8 +94,7 @@ export const LIMITS_OPTIONS = {
   /** `#` in a pattern of a client; default 3. */
   maxHashes: integer({
     reloadable: true,
-    min: 1,
-    max: 128,
+    range: [1, 128],
     default: 3,
     help: 'Most `#` in a pattern of a client or a token.',
     detail: 'Every `#` multiplies the places where the rest of a pattern may begin. Refused as longer patterns are.',
@@ -113,8 +102,7 @@ export const LIMITS_OPTIONS = {
   /** Work that one connection may cause per second, in units of about a microsecond; default 500,000. */
   workPerSecond: integer({
     reloadable: true,
-    min: 1000,
-    max: 1_000_000_000,
+    range: [1000, 1_000_000_000],
     default: 500_000,
     help: 'Work that one connection may cause per second, in units of about a microsecond of one core.',
     detail:
@@ -123,8 +111,7 @@ export const LIMITS_OPTIONS = {
   /** Work that one connection may cause at once after it was idle; default 500,000. */
   workBurst: integer({
     reloadable: true,
-    min: 1000,
-    max: 1_000_000_000,
+    range: [1000, 1_000_000_000],
     default: 500_000,
     help: 'Units of work that one connection may cause at once after it was idle.',
     detail: 'Clients send much when they connect: their listens, replays, and what they could not publish before.',
@@ -132,8 +119,7 @@ export const LIMITS_OPTIONS = {
   /** Estimated memory of the patterns that a node routes; default 1 GiB. */
   maxPatternBytes: integer({
     flag: 'max-pattern-memory',
-    min: 65_536,
-    max: 64 * GIB,
+    range: [65_536, 64 * GIB],
     default: GIB,
     help: 'Estimated memory of the patterns that a node routes; new ones are then refused with `E_LISTEN_LIMIT`.',
     detail:
@@ -142,7 +128,7 @@ export const LIMITS_OPTIONS = {
   /** Listens of one user to this node; default unlimited. */
   maxListensPerUser: integer({
     defaultText: 'unlimited',
-    ...OVERRIDABLE_LIMITS.maxListensPerUser,
+    range: OVERRIDABLE_LIMITS.maxListensPerUser,
     help: 'Listens of all connections of one user to this node; further ones are refused with `E_LISTEN_LIMIT`.',
     detail:
       'The user is the `sub` of the token; anonymous clients are not counted. A token may replace this limit, and those below, with the claim `webmq.limits`.',
@@ -150,7 +136,7 @@ export const LIMITS_OPTIONS = {
   /** Publishes of one connection per second; default unlimited. */
   maxPublishesPerSecond: integer({
     defaultText: 'unlimited',
-    ...OVERRIDABLE_LIMITS.maxPublishesPerSecond,
+    range: OVERRIDABLE_LIMITS.maxPublishesPerSecond,
     help: 'Publishes of one connection per second; further ones are refused with `E_RATE_LIMIT`.',
     detail:
       'Without it, `workPerSecond` alone limits a connection. A refused publish says when to try again; the client library sends it again by itself, in order.',
@@ -159,7 +145,7 @@ export const LIMITS_OPTIONS = {
   maxPublishBytesPerSecond: integer({
     unit: 'bytes',
     defaultText: 'unlimited',
-    ...OVERRIDABLE_LIMITS.maxPublishBytesPerSecond,
+    range: OVERRIDABLE_LIMITS.maxPublishBytesPerSecond,
     help: 'Bytes of payload that one connection may publish per second; further publishes are refused with `E_RATE_LIMIT`.',
     detail:
       'A payload larger than the burst passes too. Further publishes are refused for the time that it takes at the rate.',
@@ -167,7 +153,7 @@ export const LIMITS_OPTIONS = {
   /** Publishes of one user to this node per second; default unlimited. */
   maxPublishesPerSecondPerUser: integer({
     defaultText: 'unlimited',
-    ...OVERRIDABLE_LIMITS.maxPublishesPerSecondPerUser,
+    range: OVERRIDABLE_LIMITS.maxPublishesPerSecondPerUser,
     help: 'Publishes of all connections of one user to this node per second, those over HTTP included.',
     detail: 'Otherwise a user could open connections until none of them reaches its own limit.',
   }),
@@ -175,14 +161,13 @@ export const LIMITS_OPTIONS = {
   maxPublishBytesPerSecondPerUser: integer({
     unit: 'bytes',
     defaultText: 'unlimited',
-    ...OVERRIDABLE_LIMITS.maxPublishBytesPerSecondPerUser,
+    range: OVERRIDABLE_LIMITS.maxPublishBytesPerSecondPerUser,
     help: 'Bytes of payload that all connections of one user to this node may publish per second.',
     detail: 'As above, for bytes.',
   }),
   /** What may come at once after a rest, as the time in which it would come at these rates; default 2,000. */
   publishBurstMs: integer({
-    min: 1,
-    max: 3_600_000,
+    range: [1, 3_600_000],
     default: 2_000,
     help: 'How much may come at once after a rest, as the time in which it would come at the rate.',
     detail:

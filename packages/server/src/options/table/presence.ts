@@ -5,8 +5,7 @@ import { GIB, MAX_TIMER_MS, MIB } from './checks.js'
 export const PRESENCE_OPTIONS = {
   /** Time until the members of a crashed node are removed on the others; default 15,000. */
   presenceTtlMs: integer({
-    min: 500,
-    max: MAX_TIMER_MS,
+    range: [500, MAX_TIMER_MS],
     default: 15_000,
     help: 'Time until the members of a crashed or disconnected node are removed on all other nodes.',
     detail:
@@ -14,8 +13,7 @@ export const PRESENCE_OPTIONS = {
   }),
   /** Time that a member stays after its connection was lost; default 5,000. */
   presenceLingerMs: integer({
-    min: 0,
-    max: MAX_TIMER_MS,
+    range: [0, MAX_TIMER_MS],
     default: 5000,
     help: 'Time that a member stays after its connection was lost.',
     detail:
@@ -24,8 +22,7 @@ export const PRESENCE_OPTIONS = {
   /** Largest data of one presence member; default 4 KiB. */
   presenceMaxDataBytes: integer({
     reloadable: true,
-    min: 0,
-    max: 65_536,
+    range: [0, 65_536],
     default: 4096,
     help: 'Largest data of one member; larger data is refused with `E_PAYLOAD_TOO_LARGE`.',
     detail: 'Every node keeps the data of all members in memory and sends it to all watchers.',
@@ -34,8 +31,7 @@ export const PRESENCE_OPTIONS = {
   presenceMaxMembersPerKey: integer({
     flag: 'presence-max-per-key',
     reloadable: true,
-    min: 1,
-    max: 1_000_000,
+    range: [1, 1_000_000],
     default: 1000,
     help: 'Members of one key; further ones are refused with `E_PRESENCE_LIMIT`.',
     detail:
@@ -45,8 +41,7 @@ export const PRESENCE_OPTIONS = {
   presenceMaxKeysPerConnection: integer({
     flag: 'presence-max-keys',
     reloadable: true,
-    min: 0,
-    max: 1_000_000,
+    range: [0, 1_000_000],
     default: 128,
     help: 'Keys that one connection may enter, and may watch; further ones are refused with `E_PRESENCE_LIMIT`.',
     detail: '`0` disables presence.',
@@ -55,8 +50,7 @@ export const PRESENCE_OPTIONS = {
   presenceMaxMembersPerUser: integer({
     flag: 'presence-max-per-user',
     reloadable: true,
-    min: 0,
-    max: 100_000_000,
+    range: [0, 100_000_000],
     default: 1000,
     help: 'Members of one user (`sub` of the token) on this node; further ones are refused with `E_PRESENCE_LIMIT`.',
     detail:
@@ -65,8 +59,7 @@ export const PRESENCE_OPTIONS = {
   /** Members of all keys and nodes; default 100,000. */
   presenceMaxMembers: integer({
     reloadable: true,
-    min: 0,
-    max: 100_000_000,
+    range: [0, 100_000_000],
     default: 100_000,
     help: 'Members of all keys and all nodes; further ones are refused with `E_PRESENCE_LIMIT`.',
     detail:
@@ -76,8 +69,7 @@ export const PRESENCE_OPTIONS = {
   presenceMaxBytes: integer({
     flag: 'presence-max-bytes',
     reloadable: true,
-    min: 0,
-    max: 16 * GIB,
+    range: [0, 16 * GIB],
     default: 256 * MIB,
     help: 'Bytes of the members of all keys and all nodes; further ones are refused with `E_PRESENCE_LIMIT`.',
     detail:

@@ -5,33 +5,29 @@ import { MAX_TIMER_MS } from './checks.js'
 export const TIME_LIMITS_OPTIONS = {
   /** Time from accept to the end of the handshake; default 5,000. */
   handshakeTimeoutMs: integer({
-    max: MAX_TIMER_MS,
-    min: 10,
+    range: [10, MAX_TIMER_MS],
     default: 5000,
     help: 'Time from accept to the end of the WebSocket handshake.',
     detail: 'Frees the sockets of clients that connect and send nothing.',
   }),
   /** Time for a client to send a required token; default 10,000. */
   authTimeoutMs: integer({
-    max: MAX_TIMER_MS,
+    range: [10, MAX_TIMER_MS],
     reloadable: true,
-    min: 10,
     default: 10_000,
     help: 'Time for a client to send a required token; then the connection is closed with 4002.',
     detail: 'Prevents clients without a token from occupying connections.',
   }),
   /** Time from the first byte of a message to its last; default 30,000. */
   messageTimeoutMs: integer({
-    max: MAX_TIMER_MS,
-    min: 100,
+    range: [100, MAX_TIMER_MS],
     default: 30_000,
     help: 'Time from the first byte of a message to its last; then the connection is closed with 4004.',
     detail: 'Frees the memory of messages that are begun and never ended. The uws transport ignores it.',
   }),
   /** Silence after which a ping is sent; default 25,000. */
   pingIntervalMs: integer({
-    max: MAX_TIMER_MS,
-    min: 10,
+    range: [10, MAX_TIMER_MS],
     default: 25_000,
     help: 'Silence after which the server pings a client.',
     detail:
@@ -39,24 +35,21 @@ export const TIME_LIMITS_OPTIONS = {
   }),
   /** Silence after a ping until the connection is closed; default 10,000. */
   pingTimeoutMs: integer({
-    max: MAX_TIMER_MS,
-    min: 10,
+    range: [10, MAX_TIMER_MS],
     default: 10_000,
     help: 'Silence after a ping until the connection is closed with 4003.',
     detail: 'Detects half-open connections after a network loss.',
   }),
   /** Time for a client to answer a close frame; default 5,000. */
   closeTimeoutMs: integer({
-    max: MAX_TIMER_MS,
-    min: 10,
+    range: [10, MAX_TIMER_MS],
     default: 5000,
     help: 'Time for a client to answer a close frame; then its socket is destroyed.',
   }),
   /** Longest time over which connections are closed when the server stops; default 25,000. */
   drainTimeoutMs: integer({
-    max: MAX_TIMER_MS,
+    range: [0, MAX_TIMER_MS],
     reloadable: true,
-    min: 0,
     default: 25_000,
     help: 'Longest time over which connections are closed (4001, reconnect) when the server stops.',
     detail:
@@ -64,9 +57,8 @@ export const TIME_LIMITS_OPTIONS = {
   }),
   /** Time from the stop until the drain begins; `/ready` says 503 meanwhile, and clients may still connect. Default 0. */
   drainDelayMs: integer({
-    max: MAX_TIMER_MS,
+    range: [0, MAX_TIMER_MS],
     reloadable: true,
-    min: 0,
     default: 0,
     help: 'Time from the stop signal until the drain begins. Meanwhile `/ready` says 503, and clients may still connect.',
     detail:
@@ -75,8 +67,7 @@ export const TIME_LIMITS_OPTIONS = {
   /** Connections that are closed per second while the server drains; default 100. */
   drainPerSecond: integer({
     reloadable: true,
-    min: 1,
-    max: 1_000_000,
+    range: [1, 1_000_000],
     default: 100,
     help: 'Connections that are closed per second while the server drains; more, if `drainTimeoutMs` is too short for all.',
     detail:

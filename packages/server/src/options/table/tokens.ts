@@ -61,8 +61,7 @@ export const TOKENS_OPTIONS = {
   'jwt.clockToleranceS': integer({
     flag: 'clock-tolerance',
     reloadable: true,
-    min: 0,
-    max: 300,
+    range: [0, 300],
     default: 5,
     help: 'Allowed clock difference between this machine and the issuer.',
     detail: 'Applies to `exp` and `nbf`. Without it, a new token may not be valid yet on this machine.',

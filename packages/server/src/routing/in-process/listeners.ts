@@ -1,12 +1,11 @@
 import type { GapReason } from 'webmq-client/protocol'
 import { copyBytes } from '../../base/copy-bytes.js'
 import type { Logger } from '../../base/logger.js'
-import type { Tracer } from '../../observing/tracing/tracer.js'
+import { parseJson } from '../../base/parse-json.js'
 import type { MessageAttributes } from '../../ports/attributes.js'
 import type { InboundMessage } from '../../ports/broker.js'
 import { formatPosition } from '../../ports/position.js'
 import type { GroupId } from '../../ports/transport.js'
-import { parseJson } from './parse-json.js'
 
 /** What a local handler gets beside the payload. */
 export interface LocalMessage {
@@ -44,6 +43,11 @@ export interface LocalListener {
   readonly onGap?: ((gap: LocalGap) => unknown) | undefined
 }
 
+/** Runs handlers in spans of the traces that their messages belong to. */
+interface HandlerTracer {
+  handle(pattern: string, key: string, traceparent: string, handle: () => unknown): unknown
+}
+
 /** Bytes that may wait for the handlers of one turn; beyond it messages are dropped, counted, logged and told as a gap. */
 const MAX_WAITING_BYTES = 64 * 1_048_576
 /** Memory of a message beside its payload. */
@@ -55,7 +59,7 @@ const MESSAGE_OVERHEAD_BYTES = 256
  */
 export class LocalListeners {
   readonly #log: Logger
-  readonly #tracer: Pick<Tracer, 'handle'> | undefined
+  readonly #tracer: HandlerTracer | undefined
   readonly #byGroup = new Map<GroupId, Set<LocalListener>>()
   /** Listeners that missed messages in this turn; they are told at its end. */
   readonly #missed = new Set<LocalListener>()
@@ -65,7 +69,7 @@ export class LocalListeners {
   #droppedCount = 0
 
   /** @param tracer Absent when nobody traces. */
-  constructor(log: Logger, tracer?: Pick<Tracer, 'handle'>) {
+  constructor(log: Logger, tracer?: HandlerTracer) {
     this.#log = log
     this.#tracer = tracer
   }

@@ -1,11 +1,11 @@
 import { type GapReason, validateKey, WebMQError } from 'webmq-client/protocol'
 import { copyBytes } from '../../base/copy-bytes.js'
 import { andThen, type MaybePromise } from '../../base/maybe-promise.js'
+import { parseJson } from '../../base/parse-json.js'
 import type { Broker, InboundMessage } from '../../ports/broker.js'
 import { formatPosition, parsePosition } from '../../ports/position.js'
 import { assertKeyWords, type WordLimits } from '../../ports/word-limits.js'
 import { type LocalMessage, shownAttributes } from './listeners.js'
-import { parseJson } from './parse-json.js'
 
 /** Options of {@link WebMQServer.history}. */
 export interface HistoryQuery {

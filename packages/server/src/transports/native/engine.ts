@@ -3,6 +3,7 @@ import { isIP } from 'node:net'
 import { ERRORS, type ErrorCode, WebMQError } from 'webmq-client/protocol'
 import { loadNativeEngine, type NativeCertificate, type NativeEngine } from 'webmq-native'
 import type { TlsCertificate, TransportOptions } from '../../ports/transport-options.js'
+import { checkPort } from '../addresses.js'
 
 /**
  * Loads the addon and starts its threads.
@@ -60,9 +61,7 @@ function certificateOf({ cert, key }: TlsCertificate): NativeCertificate {
  * @throws {WebMQError} `E_OPTION_INVALID`, `E_ADDRESS_UNAVAILABLE`.
  */
 export async function resolveAddress(host: string, port: number): Promise<string> {
-  if (!Number.isInteger(port) || port < 0 || port > 65_535) {
-    throw new WebMQError('E_OPTION_INVALID', { detail: `port ${port} is not between 0 and 65535` })
-  }
+  checkPort(port)
   if (isIP(host) !== 0) return host
   try {
     return (await lookup(host)).address

@@ -1,5 +1,7 @@
 import type { ConnectionId, UpgradeId, UpgradeRequest } from '../../ports/transport.js'
-import type { NativeSinkCalls } from './sink-calls.js'
+import type { SinkCalls } from '../sink-calls.js'
+import { rejectionOf } from '../upgrade/rejection.js'
+import type { NativeCommands } from './commands.js'
 
 /**
  * Upgrades that are not open connections yet. An accepted upgrade opens in the same turn: the first messages of the
@@ -7,21 +9,26 @@ import type { NativeSinkCalls } from './sink-calls.js'
  * failed is closed like any connection.
  */
 export class NativeOpenings {
-  readonly #calls: NativeSinkCalls
+  readonly #calls: SinkCalls
+  readonly #commands: Pick<NativeCommands, 'reject'>
   /** The sink has not decided about these yet. */
   readonly #undecided = new Set<UpgradeId>()
   /** Accepted; they open in this turn. */
   #accepted: UpgradeId[] = []
   #isUpgrading = false
 
-  constructor(calls: NativeSinkCalls) {
+  constructor(calls: SinkCalls, commands: Pick<NativeCommands, 'reject'>) {
     this.#calls = calls
+    this.#commands = commands
   }
 
   upgrade(request: UpgradeRequest): void {
     this.#undecided.add(request.id)
     this.#isUpgrading = true
-    if (!this.#calls.upgrade(request)) this.#undecided.delete(request.id)
+    if (!this.#calls.upgrade(request)) {
+      this.#undecided.delete(request.id)
+      this.#commands.reject(request.id, rejectionOf('E_INTERNAL', { status: 500 }))
+    }
     this.#isUpgrading = false
     this.#open()
   }

@@ -1,5 +1,5 @@
 import type { Server } from 'node:http'
-import { WebMQError } from 'webmq-client/protocol'
+import { ERRORS, WebMQError } from 'webmq-client/protocol'
 import type { NativeEngine } from 'webmq-native'
 import { within } from '../../base/within.js'
 import type {
@@ -17,16 +17,15 @@ import type {
   UpgradeId,
 } from '../../ports/transport.js'
 import type { TlsCertificate, TransportOptions } from '../../ports/transport-options.js'
+import { SinkCalls } from '../sink-calls.js'
 import { attachEngine } from './attach.js'
 import { NativeBackpressure } from './backpressure.js'
 import { NativeCommands } from './commands.js'
 import { createEngine, errorOf, resolveAddress, setCertificates } from './engine.js'
 import { EventBuffers } from './event-buffers.js'
 import { type NativeEventHandlers, readEvents } from './events.js'
-import { handlersOf } from './handlers.js'
 import { NativeHttp } from './http.js'
 import { NativeOpenings } from './openings.js'
-import { NativeSinkCalls } from './sink-calls.js'
 import { NO_STATS, statsOf } from './stats.js'
 import { ThreadCountdown } from './threads.js'
 
@@ -79,7 +78,7 @@ class NativeTransport implements Transport {
   readonly #inlineEvents = Buffer.allocUnsafeSlow(INLINE_BUFFER_BYTES)
   readonly #events = new EventBuffers((packed) => this.#engine?.drain(packed) ?? 0)
   #engine: NativeEngine | undefined
-  #calls: NativeSinkCalls | undefined
+  #calls: SinkCalls | undefined
   #openings: NativeOpenings | undefined
   #handlers: NativeEventHandlers | undefined
   #isStarted = false
@@ -239,14 +238,28 @@ class NativeTransport implements Transport {
     }
     this.#engine = createEngine(this.#options, this.#drain)
     this.#running.begin(this.#options.threads)
-    this.#calls = new NativeSinkCalls(sink, this.#commands)
-    this.#openings = new NativeOpenings(this.#calls)
-    this.#handlers = handlersOf(this.#calls, this.#openings, this.#http, {
+    // An event of the engine is no call to the transport: what it causes is told at once.
+    const calls = new SinkCalls(sink, this.#closeBroken, (call) => call())
+    const openings = new NativeOpenings(calls, this.#commands)
+    this.#calls = calls
+    this.#openings = openings
+    this.#handlers = {
+      upgrade: (request) => openings.upgrade(request),
+      message: (connection, data, isBinary, memory) => calls.message(connection, data, isBinary, memory),
+      drained: (connection) => calls.drained(connection),
+      closed: (connection, code, reason) => openings.closed(connection, code, reason),
+      http: (token, peer, read) => this.#http?.serve(token, peer, read),
+      failed: (detail) => calls.failed(new WebMQError('E_TRANSPORT_FAILED', { detail })),
       quiet: () => this.#accepting.oneLess(),
       ended: () => this.#running.oneLess(),
-    })
+    }
     if (this.#isInline) this.#engine.enableInline(this.#inlineEvents, this.#commands.home, this.#turn)
     return this.#engine
+  }
+
+  /** The sink threw on an event of the connection. */
+  readonly #closeBroken = (connection: ConnectionId): void => {
+    this.#commands.close(connection, ERRORS.E_INTERNAL.closeCode, 'E_INTERNAL')
   }
 
   /** Handles events in inline mode. The engine takes the commands from the start of `home`. */

@@ -1,16 +1,26 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { ERRORS } from 'webmq-client/protocol'
+import { ERRORS, WebMQError } from 'webmq-client/protocol'
 import type { AcceptOptions, ConnectionId, OutboxLevel, Rejection, UpgradeId } from '../../ports/transport.js'
 import type { TransportOptions } from '../../ports/transport-options.js'
 import type { Connections } from '../connections.js'
 import type { SinkCalls } from '../sink-calls.js'
-import { rejectionOf } from '../upgrade/rejection.js'
+import { findStreamFault } from '../upgrade/handshake.js'
+import { PendingUpgrades } from '../upgrade/pending.js'
+import { answerWith } from '../upgrade/rejection.js'
+import { headOf } from '../upgrade/request-head.js'
 import { StreamOutbox } from './outbox.js'
-import { StreamRequests } from './requests.js'
 import { EventStream, type StreamOwner } from './stream.js'
 
 /** A comment (WHATWG HTML §9.2.6). */
 const HEARTBEAT = Buffer.from(':\n\n')
+/** Far beyond the ids of a transport's WebSockets, so that an id says which kind it is of. */
+const FIRST_ID = 2 ** 52
+const HEADERS = {
+  'content-type': 'text/event-stream',
+  'cache-control': 'no-store',
+  // nginx holds events back otherwise.
+  'x-accel-buffering': 'no',
+}
 /** Time in which a peer to whom everything was said may go on sending. */
 const LINGER_MS = 1_000
 
@@ -25,6 +35,11 @@ type StreamConnections = Pick<
   'add' | 'remove' | 'forget' | 'leaveGroups' | 'acceptedCount' | 'slowConsumerCount'
 >
 
+/** Whether this id is of an event stream, or of a request for one. */
+export function isStreamId(id: number): boolean {
+  return id >= FIRST_ID
+}
+
 export interface EventStreamsContext {
   readonly calls: () => SinkCalls | undefined
   /** Whether another connection exceeds the limit of the transport. */
@@ -38,7 +53,7 @@ export interface EventStreamsContext {
 export class EventStreams implements StreamOwner {
   readonly #options: StreamOptions
   readonly #context: EventStreamsContext
-  readonly #requests: StreamRequests
+  readonly #requests: PendingUpgrades<ServerResponse>
   readonly #connections: StreamConnections
   readonly #outbox: StreamOutbox
   readonly #streams = new Set<EventStream>()
@@ -50,7 +65,12 @@ export class EventStreams implements StreamOwner {
     this.#options = options
     this.#connections = connections
     this.#context = context
-    this.#requests = new StreamRequests({ ...options, isFull: (pendingCount) => context.isFull(pendingCount) })
+    this.#requests = new PendingUpgrades(options, {
+      ...context,
+      requests: { kind: 'sse', firstId: FIRST_ID, findFault: findStreamFault },
+      answer: answerWith,
+      waits: (response, gone) => void response.once('close', gone),
+    })
     this.#outbox = new StreamOutbox(options.maxOutboxBytes, {
       overflow: (stream) => this.#drop(stream, 'E_SLOW_CONSUMER'),
       drained: (stream) => context.calls()?.drained(stream.id),
@@ -76,16 +96,21 @@ export class EventStreams implements StreamOwner {
     this.#taken.add(socket)
     // The time limits of streams are here, not those of the server.
     socket.setTimeout(0)
-    const upgrade = this.#requests.receive(request, response)
-    if (upgrade === undefined || this.#context.calls()?.upgrade(upgrade) === true) return
-    this.#requests.reject(upgrade.id, rejectionOf('E_INTERNAL', { status: 500 }))
+    this.#requests.receive(headOf(request), response)
   }
 
   /** @throws {WebMQError} `E_OPTION_INVALID`; the request stays pending. */
   accept(upgrade: UpgradeId, options: AcceptOptions): void {
+    const { headers = {} } = options
+    const own = Object.keys(headers).find((name) => Object.hasOwn(HEADERS, name.toLowerCase()))
+    if (own !== undefined) {
+      throw new WebMQError('E_OPTION_INVALID', { detail: `header ${own} is written by the transport` })
+    }
     const response = this.#requests.accept(upgrade, options)
-    const { socket } = response ?? {}
-    if (response === undefined || socket === null || socket === undefined) return
+    if (response === undefined) return
+    begin(response, headers)
+    const { socket } = response
+    if (socket === null) return
     this.#connections.acceptedCount++
     const stream = new EventStream(this, upgrade as number as ConnectionId, upgrade, socket)
     this.#streams.add(stream)
@@ -128,8 +153,8 @@ export class EventStreams implements StreamOwner {
   }
 
   /** Refuses all pending requests, and stops the heartbeat. */
-  stop(): void {
-    this.#requests.rejectAll(rejectionOf('E_DRAIN', { status: 503 }))
+  stop(rejection: Rejection): void {
+    this.#requests.rejectAll(rejection)
     clearInterval(this.#heartbeat)
     this.#heartbeat = undefined
   }
@@ -169,4 +194,12 @@ export class EventStreams implements StreamOwner {
     this.#context.calls()?.closed(stream.id, code, reason)
     this.#connections.forget(stream)
   }
+}
+
+/** Begins a response whose body ends with the connection. */
+function begin(response: ServerResponse, headers: Readonly<Record<string, string>>): void {
+  response.shouldKeepAlive = false
+  response.removeHeader('transfer-encoding')
+  response.writeHead(200, { ...HEADERS, ...headers })
+  response.flushHeaders()
 }

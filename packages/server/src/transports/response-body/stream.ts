@@ -1,7 +1,6 @@
 import type { Duplex } from 'node:stream'
-import type { ConnectionId, GroupId, OutboxLevel, UpgradeId } from '../../ports/transport.js'
-import type { AnyConnection } from '../connections.js'
-import type { OutboxMember } from '../outbox.js'
+import type { ConnectionId, OutboxLevel, UpgradeId } from '../../ports/transport.js'
+import { Connection } from '../connection.js'
 
 /** A message that a stream gets as it is. */
 export interface StreamFrame {
@@ -17,38 +16,26 @@ export interface StreamOwner {
 }
 
 /** State of one accepted event stream. */
-export class EventStream implements AnyConnection<StreamFrame>, OutboxMember<Uint8Array> {
+export class EventStream extends Connection<StreamFrame, Uint8Array> {
   readonly #owner: StreamOwner
-  readonly id: ConnectionId
-  readonly upgrade: UpgradeId
   /** The body of the response ends with it, so events are written to it directly. */
   readonly socket: Duplex
-  /** Groups of the connection; written by `Groups`. */
-  readonly groups = new Set<GroupId>()
-  /** Last multicast to the connection; written by `Groups`. */
-  multicast = 0
-  /** Nothing of a stream is left out. */
-  readonly backlog = undefined
   /** A stream receives nothing. */
   readonly partialBytes = 0
-  isDirty = false
   /** Has output of this turn. */
   isCorked = false
   /** Bytes that the socket was given. */
   givenBytes = 0
   /** Bytes that it had taken at the last heartbeat, if it was full then. */
   takenBytes: number | undefined
-  /** The sink is told when the outbox has fallen to this level. */
-  awaitedLevel: OutboxLevel | undefined
   /** Why this side ended it. */
   ending: { readonly code: number; readonly reason: string } | undefined
   /** The sink knows that it is gone. */
   isClosed = false
 
   constructor(owner: StreamOwner, id: ConnectionId, upgrade: UpgradeId, socket: Duplex) {
+    super(id, upgrade)
     this.#owner = owner
-    this.id = id
-    this.upgrade = upgrade
     this.socket = socket
   }
 
@@ -84,6 +71,7 @@ export class EventStream implements AnyConnection<StreamFrame>, OutboxMember<Uin
     if (this.isOpen) this.#owner.fail(this)
   }
 
+  /** Ends it without waiting for the peer. */
   destroy(): void {
     this.socket.destroy()
   }

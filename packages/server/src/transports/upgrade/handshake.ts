@@ -21,9 +21,24 @@ export function asksForWebSocket(head: RequestHead): boolean {
   return hasToken(head, 'upgrade', 'websocket') || valuesOf(head, 'sec-websocket-key').length > 0
 }
 
+/** RFC 9110 §15.5.22: the answer to any other request, where nothing else is spoken. */
+export const UPGRADE_REQUIRED: HandshakeFault = {
+  status: 426,
+  detail: 'only WebSocket is spoken here',
+  headers: { upgrade: 'websocket' },
+}
+
 /** Whether this text is a valid name of a subprotocol. */
 export function isToken(text: string): boolean {
   return TOKEN.test(text)
+}
+
+const HOST_FAULT: HandshakeFault = { status: 400, detail: 'Host is missing or was sent twice' }
+
+/** The error of a request for an event stream; `undefined` when it is valid. */
+export function findStreamFault(head: RequestHead): HandshakeFault | undefined {
+  if (valuesOf(head, 'host').length !== 1) return HOST_FAULT
+  return hasBody(head) ? { status: 400, detail: 'this request has no body' } : undefined
 }
 
 /** The error of a WebSocket request by RFC 6455 §4.2.1; `undefined` when it is valid. */
@@ -32,7 +47,7 @@ export function findHandshakeFault(head: RequestHead): HandshakeFault | undefine
     return { status: 405, detail: 'a WebSocket handshake is a GET request', headers: { allow: 'GET' } }
   if (!hasToken(head, 'upgrade', 'websocket')) return missing('Upgrade: websocket')
   if (!hasToken(head, 'connection', 'upgrade')) return missing('Connection: Upgrade')
-  if (valuesOf(head, 'host').length !== 1) return { status: 400, detail: 'Host is missing or was sent twice' }
+  if (valuesOf(head, 'host').length !== 1) return HOST_FAULT
   const [version, secondVersion] = valuesOf(head, 'sec-websocket-version')
   if (version === undefined || secondVersion !== undefined) {
     return { status: 400, detail: 'Sec-WebSocket-Version is missing or was sent twice' }
@@ -49,9 +64,11 @@ export function findHandshakeFault(head: RequestHead): HandshakeFault | undefine
   if (!listOf(head, 'sec-websocket-protocol').every(isToken)) {
     return { status: 400, detail: 'Sec-WebSocket-Protocol is not a list of tokens' }
   }
-  const hasBody =
-    valuesOf(head, 'transfer-encoding').length > 0 || valuesOf(head, 'content-length').some((n) => n !== '0')
-  return hasBody ? { status: 400, detail: 'a WebSocket handshake has no body' } : undefined
+  return hasBody(head) ? { status: 400, detail: 'a WebSocket handshake has no body' } : undefined
+}
+
+function hasBody(head: RequestHead): boolean {
+  return valuesOf(head, 'transfer-encoding').length > 0 || valuesOf(head, 'content-length').some((n) => n !== '0')
 }
 
 function missing(header: string): HandshakeFault {

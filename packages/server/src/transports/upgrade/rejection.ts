@@ -1,4 +1,4 @@
-import { validateHeaderName, validateHeaderValue } from 'node:http'
+import { type ServerResponse, validateHeaderName, validateHeaderValue } from 'node:http'
 import { ERRORS, type ErrorCode, WebMQError } from 'webmq-client/protocol'
 import type { Rejection } from '../../ports/transport.js'
 
@@ -59,6 +59,12 @@ export function rejectionOf(code: ErrorCode, details: RejectionDetails = {}): Re
     headers: { 'content-type': 'application/json', ...headers },
     body: `${JSON.stringify({ code, message, docs })}\n`,
   }
+}
+
+/** Answers a request of Node, and ends its connection. */
+export function answerWith(response: ServerResponse, { status, headers, body }: Required<Rejection>): void {
+  response.shouldKeepAlive = false
+  response.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) }).end(body)
 }
 
 function statusOf(code: ErrorCode): number {

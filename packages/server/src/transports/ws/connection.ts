@@ -1,41 +1,28 @@
 import type { Socket } from 'node:net'
 import type { WebSocket } from 'ws'
-import type { ConnectionId, GroupId, OutboxLevel, UpgradeId } from '../../ports/transport.js'
-import type { Backlog } from '../backlog.js'
-import type { AnyConnection } from '../connections.js'
-import type { OutboxMember } from '../outbox.js'
+import type { ConnectionId, OutboxLevel, UpgradeId } from '../../ports/transport.js'
+import { Connection } from '../connection.js'
 import type { Droppable } from '../overflows.js'
 import type { Batch } from './batch.js'
 import type { WsFrame } from './frame.js'
 import { FrameBoundaries } from './frame-boundaries.js'
 import type { WebSockets } from './websockets.js'
 
-/** State of one accepted WebSocket. Each part of this transport writes only its own fields. */
-export class WsConnection implements AnyConnection<WsFrame>, OutboxMember<Buffer> {
+/** State of one accepted WebSocket. */
+export class WsConnection extends Connection<WsFrame, Buffer> {
   readonly #owner: WebSockets
-  readonly id: ConnectionId
-  readonly upgrade: UpgradeId
   readonly websocket: WebSocket
   readonly socket: Socket
   /** Whether permessage-deflate was negotiated. */
   readonly isDeflating: boolean
   readonly isEncrypted: boolean
-  /** Groups of the connection; written by `Groups`. */
-  readonly groups = new Set<GroupId>()
-  /** Last multicast to the connection; written by `Groups`. */
-  multicast = 0
   /** Frames of this turn; written by `WsOutbox`. */
   batch: Batch | undefined
   /** Bytes that wait until the socket has written what it has. */
   readonly queue: Buffer[] = []
   queuedBytes = 0
-  /** What waits behind the queue of a connection that lags, and may in part be left out. */
-  backlog: Backlog<Buffer> | undefined
   /** A write to the socket has not ended. */
   isWriting = false
-  isDirty = false
-  /** The sink is told when the outbox has fallen to this level. */
-  awaitedLevel: OutboxLevel | undefined
   /** Ticks of `Keepalive`: of the last received data, and of the unanswered ping (0: none). */
   heardTick = 0
   pingTick = 0
@@ -53,16 +40,14 @@ export class WsConnection implements AnyConnection<WsFrame>, OutboxMember<Buffer
   isClosed = false
 
   constructor(owner: WebSockets, id: ConnectionId, upgrade: UpgradeId, websocket: WebSocket, socket: Socket) {
+    super(id, upgrade)
     this.#owner = owner
-    this.id = id
-    this.upgrade = upgrade
     this.websocket = websocket
     this.socket = socket
     this.isDeflating = websocket.extensions !== ''
     this.isEncrypted = 'encrypted' in socket
   }
 
-  /** Bytes that wait for the peer. */
   get outboxBytes(): number {
     const { batch, backlog, queuedBytes, socket } = this
     return (batch?.byteLength ?? 0) + queuedBytes + socket.writableLength + (backlog?.byteLength ?? 0)
@@ -100,6 +85,7 @@ export class WsConnection implements AnyConnection<WsFrame>, OutboxMember<Buffer
     this.#owner.drop(this, 'E_INTERNAL')
   }
 
+  /** Ends it without waiting for the peer. */
   destroy(): void {
     this.websocket.terminate()
   }

@@ -1,5 +1,6 @@
 import { constants, deflateRawSync } from 'node:zlib'
 import type { FrameData } from '../../ports/transport.js'
+import { frameHeaderBytes } from '../outbox.js'
 
 const FINAL = 0x80
 const COMPRESSED = 0x40
@@ -19,7 +20,7 @@ export class WsFrame {
   constructor(data: FrameData, isBinary: boolean) {
     const byteLength = typeof data === 'string' ? Buffer.byteLength(data) : data.byteLength
     const opcode = isBinary && typeof data !== 'string' ? BINARY : TEXT
-    this.#headerBytes = headerBytes(byteLength)
+    this.#headerBytes = frameHeaderBytes(byteLength)
     const frame = Buffer.allocUnsafe(this.#headerBytes + byteLength)
     writeHeader(frame, FINAL | opcode, byteLength)
     if (typeof data === 'string') frame.write(data, this.#headerBytes)
@@ -48,19 +49,13 @@ export class WsFrame {
   #deflate(): Buffer {
     const flushed = deflateRawSync(this.payload, { finishFlush: constants.Z_SYNC_FLUSH })
     const bytes = flushed.length - FLUSH_END_BYTES
-    const header = headerBytes(bytes)
+    const header = frameHeaderBytes(bytes)
     if (header + bytes >= this.plain.length) return this.plain
     const frame = Buffer.allocUnsafe(header + bytes)
     writeHeader(frame, COMPRESSED | (this.plain[0] ?? 0), bytes)
     flushed.copy(frame, header, 0, bytes)
     return frame
   }
-}
-
-/** RFC 6455 §5.2: the header of an unmasked frame. */
-function headerBytes(payloadBytes: number): number {
-  if (payloadBytes < 126) return 2
-  return payloadBytes < 65_536 ? 4 : 10
 }
 
 function writeHeader(frame: Buffer, firstByte: number, payloadBytes: number): void {

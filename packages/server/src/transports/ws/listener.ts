@@ -4,6 +4,7 @@ import { createServer as createTlsServer, type Server as TlsServer } from 'node:
 import { WebMQError } from 'webmq-client/protocol'
 import type { TransportAddress } from '../../ports/transport.js'
 import type { TlsCertificate, TransportOptions } from '../../ports/transport-options.js'
+import { bindError } from '../addresses.js'
 import { connectionLimit } from '../connection-limit.js'
 import { rejectionOf } from '../upgrade/rejection.js'
 import { type TakeUpgrade, takeUpgrades } from '../upgrade/take-upgrades.js'
@@ -79,17 +80,11 @@ export class WsListener {
     this.#server = this.#tlsServer ?? createServer(connection, (socket) => this.#open(socket))
   }
 
-  /** @throws {WebMQError} `E_ADDRESS_IN_USE`, `E_ADDRESS_UNAVAILABLE`, `E_OPTION_INVALID`. */
+  /** @throws {WebMQError} `E_ADDRESS_IN_USE`, `E_ADDRESS_UNAVAILABLE`. */
   async listen(host: string, port: number): Promise<TransportAddress> {
-    if (!Number.isInteger(port) || port < 0 || port > 65_535) {
-      throw new WebMQError('E_OPTION_INVALID', { detail: `port ${port} is not between 0 and 65535` })
-    }
     const server = this.#server
     await new Promise<void>((resolve, reject) => {
-      server.once('error', (cause: NodeJS.ErrnoException) => {
-        const code = cause.code === 'EADDRINUSE' ? 'E_ADDRESS_IN_USE' : 'E_ADDRESS_UNAVAILABLE'
-        reject(new WebMQError(code, { detail: `${host}:${port}`, cause }))
-      })
+      server.once('error', (cause) => reject(bindError(host, port, cause)))
       server.listen({ host, port }, resolve)
     })
     server.removeAllListeners('error')

@@ -1,15 +1,7 @@
-import {
-  createSecureContext,
-  type SecureContext,
-  type SecureContextOptions,
-  type Server,
-  type TlsOptions,
-} from 'node:tls'
-import { WebMQError } from 'webmq-client/protocol'
+import type { SecureContext, SecureContextOptions, Server, TlsOptions } from 'node:tls'
 import { certificateIndexFor, certificateNames } from '../../ports/certificate-names.js'
 import type { TlsCertificate } from '../../ports/transport-options.js'
-
-const MIN_VERSION = 'TLSv1.2'
+import { secureContextsOf, secureOptionsOf } from '../certificates.js'
 
 interface Checked {
   readonly first: SecureContextOptions
@@ -48,22 +40,7 @@ export class WsCertificates {
 }
 
 function check(certificates: readonly TlsCertificate[]): Checked {
-  const [first] = certificates
-  if (first === undefined) throw new WebMQError('E_OPTION_INVALID', { detail: 'tls: needs a certificate' })
-  const contexts = certificates.map(contextOf)
-  return { first: optionsOf(first), contexts, namesOfEach: certificates.map(({ cert }) => certificateNames(cert)) }
-}
-
-function optionsOf({ cert, key }: TlsCertificate): SecureContextOptions {
-  return { cert, key, minVersion: MIN_VERSION }
-}
-
-function contextOf(certificate: TlsCertificate): SecureContext {
-  const { certFile, keyFile } = certificate
-  try {
-    return createSecureContext(optionsOf(certificate))
-  } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new WebMQError('E_OPTION_INVALID', { detail: `TLS with ${certFile} and ${keyFile}: ${reason}`, cause })
-  }
+  const contexts = secureContextsOf(certificates)
+  const [first] = certificates.map(secureOptionsOf)
+  return { first: first ?? {}, contexts, namesOfEach: certificates.map(({ cert }) => certificateNames(cert)) }
 }

@@ -1,8 +1,10 @@
+import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
 import { ERRORS } from 'webmq-client/protocol'
 import { type ServerOptions, WebSocketServer } from 'ws'
 import type { AcceptOptions, ConnectionId, OutboxLevel, UpgradeId } from '../../ports/transport.js'
 import type { TransportOptions } from '../../ports/transport-options.js'
-import type { AnyConnection, Connections } from '../connections.js'
+import type { Connections } from '../connections.js'
 import { Keepalive } from '../keepalive.js'
 import type { Droppable } from '../overflows.js'
 import type { SinkCalls } from '../sink-calls.js'
@@ -11,16 +13,29 @@ import { WsConnection } from './connection.js'
 import type { WsFrame } from './frame.js'
 import { WsOutbox } from './outbox.js'
 import { WsReading } from './reading.js'
-import type { PendingUpgrade } from './upgrades.js'
 
 const OPEN = 1
 
 /** Why the transport itself closes a connection. */
 type OwnReason = 'E_SLOW_CONSUMER' | 'E_HEARTBEAT_TIMEOUT' | 'E_MESSAGE_TIMEOUT' | 'E_INTERNAL'
 
+/** An upgrade request, and what to answer it with. */
+export interface UpgradeSocket {
+  readonly request: IncomingMessage
+  readonly socket: Socket
+  /** Bytes after the head. */
+  readonly rest: Buffer
+}
+
+/** Connections of the transport, WebSockets among them. */
+type SocketConnections = Pick<
+  Connections<WsConnection>,
+  'add' | 'remove' | 'forget' | 'acceptedCount' | 'closedCount' | 'slowConsumerCount'
+>
+
 /** The WebSockets among the connections of the transport: from the accepted upgrade to the end. */
 export class WebSockets {
-  readonly #connections: Connections<AnyConnection<WsFrame>>
+  readonly #connections: SocketConnections
   readonly #calls: () => SinkCalls | undefined
   /** Those that the sink knows. */
   readonly #websockets = new Set<WsConnection>()
@@ -32,11 +47,7 @@ export class WebSockets {
   /** How the upgrade that `ws` answers right now is accepted. */
   #accepting: AcceptOptions = {}
 
-  constructor(
-    options: TransportOptions,
-    connections: Connections<AnyConnection<WsFrame>>,
-    calls: () => SinkCalls | undefined,
-  ) {
+  constructor(options: TransportOptions, connections: SocketConnections, calls: () => SinkCalls | undefined) {
     this.#connections = connections
     this.#calls = calls
     this.#server = this.#createServer(options)
@@ -72,7 +83,7 @@ export class WebSockets {
     return this.#outbox.stats()
   }
 
-  accept(upgrade: UpgradeId, { request, socket, rest }: PendingUpgrade, options: AcceptOptions): void {
+  accept(upgrade: UpgradeId, { request, socket, rest }: UpgradeSocket, options: AcceptOptions): void {
     const id = ++this.#connections.acceptedCount as ConnectionId
     // Before `ws` reads the socket: the first data comes in a later tick.
     this.#calls()?.open(id, upgrade)

@@ -2,7 +2,6 @@
 
 pub(crate) mod clients;
 mod incoming;
-mod random;
 pub(crate) mod replay;
 pub(crate) mod users;
 

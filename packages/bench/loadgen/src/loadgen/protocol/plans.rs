@@ -4,26 +4,29 @@ use serde::Deserialize;
 
 use super::default_path;
 
-/// Options of a plan; equal options give equal plans here and in TypeScript.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct PlanOptions {
-    pub(crate) client_count: u32,
-    /// Distinct keys each client listens to; at most the pool.
-    pub(crate) listens_per_client: u32,
-    pub(crate) key_pool_size: u32,
-    pub(crate) publish_rate_per_second: f64,
-    pub(crate) duration_us: f64,
-    pub(crate) warmup_us: f64,
-    pub(crate) seed: u32,
+/// One message of the scenario `clients`, written as a list: `[client, turn, key, keySequence, atUs]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub(crate) struct Publication {
+    pub(crate) client: u32,
+    /// Negative: belongs to the warm-up and is not counted.
+    pub(crate) turn: i64,
+    pub(crate) key: u32,
+    /// How many messages of the window this client has published to this key before.
+    pub(crate) key_sequence: u32,
+    /// Intended send time after the start of the window; negative in the warm-up.
+    pub(crate) at_us: i64,
 }
 
 /// `clients`: connects clients that publish and listen by a plan.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct PlayClients {
-    pub(crate) plan: PlanOptions,
-    pub(crate) message_size_bytes: usize,
+    /// The keys that each client listens to, ascending.
+    pub(crate) listens: Vec<Vec<u32>>,
+    /// All messages, in the order of sending.
+    pub(crate) sends: Vec<Publication>,
+    /// As long as a message. Its start fills each message up.
+    pub(crate) padding: String,
     /// At 127.0.0.1; client `c` connects to entry `c mod length`.
     pub(crate) ports: Vec<u16>,
     pub(crate) path: String,

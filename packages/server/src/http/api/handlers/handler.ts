@@ -19,7 +19,7 @@ export interface Call<Name extends RouteName> {
   readonly caller: Actor
   readonly query: QueryOf<(typeof ROUTES)[Name]>
   /** The checked JSON, or the bytes of a body that is no JSON. */
-  readonly body: BodyOf<(typeof ROUTES)[Name]> | Buffer
+  readonly body: BodyOf<(typeof ROUTES)[Name]> | (Name extends 'publish' ? Buffer : never)
   readonly idempotencyKey: string | undefined
   /** The header of W3C Trace Context, not checked. */
   readonly traceparent: string | undefined

@@ -1,6 +1,8 @@
+import { defined } from '../../../base/defined.js'
 import { claimDefect } from '../../../identity/index.js'
-import type { DisconnectTarget, Revocation } from '../../../identity/operators/index.js'
+import type { Revocation } from '../../../identity/revocations.js'
 import { withoutSecrets } from '../../../options/without-secrets.js'
+import type { DisconnectTarget } from '../../operators/index.js'
 import type { ListedSession } from '../node.js'
 import { DEFAULT_PAGE_ROWS, MAX_SHOWN_LISTENS } from '../routes.js'
 import type { Handler } from './handler.js'
@@ -27,7 +29,7 @@ function rowOf(session: ListedSession) {
   const { id, userId, address, openedAtMs, listenCount } = session
   return {
     session: id,
-    ...(userId === undefined ? undefined : { user: userId }),
+    ...defined({ user: userId }),
     address,
     openedAt: new Date(openedAtMs).toISOString(),
     listenCount,
@@ -47,7 +49,6 @@ export const patterns: Handler<'patterns'> = ({ node }, { query: { limit = DEFAU
 
 /** Ends connections on all nodes. */
 export const disconnect: Handler<'disconnect'> = async ({ node }, { caller, body }) => {
-  if (Buffer.isBuffer(body)) throw new TypeError('the body is JSON')
   const { code = 'E_DISCONNECTED_BY_OPERATOR' } = body
   const target: DisconnectTarget =
     'user' in body
@@ -61,7 +62,6 @@ export const disconnect: Handler<'disconnect'> = async ({ node }, { caller, body
 
 /** Revokes tokens on all nodes. */
 export const revoke: Handler<'revoke'> = async ({ node }, { caller, body }) => {
-  if (Buffer.isBuffer(body)) throw new TypeError('the body is JSON')
   const { until } = body
   const revocation: Revocation =
     'user' in body

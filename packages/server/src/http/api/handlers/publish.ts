@@ -19,7 +19,6 @@ export const publish: Handler<'publish'> = ({ node }, { caller, query, body, ide
 
 /** Publishes messages in order. One refusal is that of all. */
 export const publishBatch: Handler<'publishBatch'> = ({ node }, { caller, body, traceparent, spend }) => {
-  if (Buffer.isBuffer(body)) throw new TypeError('a batch is JSON')
   const { messages } = body
   spend(messages.length)
   const drafts: BatchDraft[] = []

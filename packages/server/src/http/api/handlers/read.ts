@@ -1,8 +1,8 @@
 import { validateKey, WebMQError } from 'webmq-client/protocol'
+import { defined } from '../../../base/defined.js'
 import { andThen, type MaybePromise } from '../../../base/maybe-promise.js'
 import { assertMayListen } from '../../../identity/access.js'
-import type { MessageAttributes } from '../../../ports/attributes.js'
-import type { InboundMessage, ReadRange } from '../../../ports/broker.js'
+import type { InboundMessage, Position, ReadRange } from '../../../ports/broker.js'
 import { formatPosition, parsePosition } from '../../../ports/position.js'
 import { assertKeyWords } from '../../../ports/word-limits.js'
 import type { LoggedMessages } from '../node.js'
@@ -23,9 +23,7 @@ export const history: Handler<'history'> = (context, call) => {
   const key = checkedKey(context, call)
   const isNewest = reverse || last !== undefined || (since === undefined && rewindMs === undefined)
   const range = {
-    ...(since === undefined ? undefined : { since: parsePosition(since) }),
-    ...(before === undefined ? undefined : { before: parsePosition(before) }),
-    ...(rewindMs === undefined ? undefined : { rewindMs }),
+    ...defined({ since: positionIn(since), before: positionIn(before), rewindMs }),
     ...(isNewest ? { last: Math.min(last ?? limit, limit) } : { limit }),
   }
   const isCounted = last !== undefined || call.query.limit !== undefined
@@ -34,19 +32,22 @@ export const history: Handler<'history'> = (context, call) => {
   )
 }
 
+function positionIn(text: string | undefined): Position | undefined {
+  return text === undefined ? undefined : parsePosition(text)
+}
+
+interface PageOrder {
+  readonly isNewest: boolean
+  readonly reverse: boolean
+  /** The caller asks for a number. */
+  readonly isCounted: boolean
+}
+
 function readPage(
   { node }: HandlerContext,
   key: string,
   range: ReadRange,
-  {
-    isNewest,
-    reverse,
-    isCounted,
-  }: {
-    readonly isNewest: boolean
-    readonly reverse: boolean /** The caller asks for a number. */
-    readonly isCounted: boolean
-  },
+  { isNewest, reverse, isCounted }: PageOrder,
 ): MaybePromise<AnswerOf<(typeof ROUTES)['history']>> {
   return andThen(node.read(range, key), (read) => {
     const fit = isNewest ? newestThatFit(read) : oldestThatFit(read)
@@ -114,10 +115,10 @@ function shownMessage({
   attributes,
 }: InboundMessage): ValueOf<typeof LOGGED_MESSAGE> {
   const bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
+  const { userId, timeMs, id } = attributes ?? {}
   const head = {
     key,
-    ...(position === undefined ? undefined : { position: formatPosition(position) }),
-    ...(attributes === undefined ? undefined : metaOf(attributes)),
+    ...defined({ position: position && formatPosition(position), userId, timeMs, id }),
   }
   if (isBinary) return { ...head, base64: bytes.toString('base64') }
   const text = bytes.toString()
@@ -125,17 +126,5 @@ function shownMessage({
     return { ...head, payload: JSON.parse(text) as unknown }
   } catch {
     return { ...head, text }
-  }
-}
-
-function metaOf({
-  userId,
-  timeMs,
-  id,
-}: MessageAttributes): Pick<ValueOf<typeof LOGGED_MESSAGE>, 'userId' | 'timeMs' | 'id'> {
-  return {
-    ...(userId === undefined ? undefined : { userId }),
-    ...(timeMs === undefined ? undefined : { timeMs }),
-    ...(id === undefined ? undefined : { id }),
   }
 }

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::plan::{KeyPlan, Publisher};
+use super::plan::KeyPlan;
 use crate::loadgen::connection::Slot;
 
 /// The step that a client is in.
@@ -26,7 +26,6 @@ pub(super) struct Client {
     pub(super) slot: Option<Slot>,
     /// Its place among the backends.
     pub(super) backend: usize,
-    pub(super) publisher: Publisher,
     /// The keys that it listens to, ascending; a slot is a place here.
     pub(super) listens: Vec<u32>,
     pub(super) tracker: DeliveryTracker,
@@ -39,13 +38,12 @@ pub(super) struct Client {
 
 impl Client {
     pub(super) fn new(plan: &KeyPlan, number: u32, backend: usize) -> Self {
-        let listens = plan.listens_of(number).to_vec();
+        let listens = plan.listens[number as usize].clone();
         Self {
             phase: Phase::Waiting,
             slot: None,
             backend,
-            publisher: plan.publisher(number),
-            tracker: DeliveryTracker::new(listens.len(), plan.options.client_count),
+            tracker: DeliveryTracker::new(listens.len(), plan.client_count()),
             listens_left: listens.len(),
             listens,
             unanswered: FxHashMap::default(),
@@ -114,12 +112,12 @@ impl DeliveryTracker {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::tests::options;
+    use super::super::plan::tests::plan;
     use super::*;
 
     #[test]
     fn publishes_are_written_as_the_client_library_writes_them() {
-        let plan = KeyPlan::new(options());
+        let plan = plan();
         let mut client = Client::new(&plan, 0, 0);
         let first = client.publish("bench", 7, "{}", false);
         let second = client.publish("bench", 8, "{}", true);

@@ -16,7 +16,6 @@ use serde_json::json;
 
 use self::client::{Client, Phase};
 use self::meter::Meter;
-use self::plan::SendSchedule;
 use self::setup::Setup;
 use self::tally::Tally;
 use super::opening;
@@ -29,7 +28,7 @@ use crate::loadgen::jobs::{Job, Step};
 use crate::loadgen::opening::{Opening, Route};
 use crate::loadgen::order::Change;
 use crate::loadgen::played::end_reason;
-use crate::loadgen::protocol::plans::SendWindow;
+use crate::loadgen::protocol::plans::{Publication, SendWindow};
 use crate::loadgen::report::Report;
 
 /// Clients of one thread that connect at the same time; more would only wait in the listen backlog.
@@ -56,12 +55,13 @@ pub(crate) struct Clients {
     /// By place among the backends.
     openings: Vec<Arc<Opening>>,
     clients: Vec<Client>,
-    first_client: u32,
     stage: Stage,
     deadline_us: u64,
     tally: Tally,
     window: Option<SendWindow>,
-    schedule: SendSchedule,
+    part: Range<u32>,
+    /// Place in the plan of the next message of these clients.
+    next_send: usize,
     /// Place of the next client to connect, and clients on their way.
     next_to_connect: usize,
     connecting_count: usize,
@@ -77,19 +77,18 @@ pub(crate) struct Clients {
 
 impl Clients {
     pub(crate) fn new(setup: Arc<Setup>, part: Range<u32>) -> Self {
-        let numbers: Vec<u32> = part.clone().collect();
         let backend_count = setup.addresses.len();
-        let client = |number: &u32| Client::new(&setup.plan, *number, *number as usize % backend_count);
+        let client = |number: u32| Client::new(&setup.plan, number, number as usize % backend_count);
         let opening_of = |address: &_| opening(*address, &setup.path).ok().map(Arc::new);
         Self {
             openings: setup.addresses.iter().filter_map(opening_of).collect(),
-            clients: numbers.iter().map(client).collect(),
-            first_client: part.start,
+            clients: part.clone().map(client).collect(),
             stage: Stage::Connecting,
             deadline_us: now_us() + setup.timeout_us,
             tally: Tally::new(backend_count),
             window: None,
-            schedule: SendSchedule::new(&setup.plan, numbers),
+            part,
+            next_send: 0,
             next_to_connect: 0,
             connecting_count: 0,
             live_count: 0,
@@ -131,11 +130,17 @@ impl Clients {
         Step::Wait(Some(self.deadline_us))
     }
 
-    fn next_due_us(&self) -> u64 {
-        let Some(window) = self.window else { return u64::MAX };
-        let due_us = window.start_us + self.schedule.next_at_us(&self.setup.plan);
-        // A float beyond the range becomes the largest integer: never.
-        due_us.ceil() as u64
+    /// The next message of these clients; `None` when nothing is left to send.
+    fn upcoming(&mut self) -> Option<Publication> {
+        let sends = &self.setup.plan.sends[self.next_send..];
+        let skipped = sends.iter().position(|send| self.part.contains(&send.client));
+        self.next_send += skipped.unwrap_or(sends.len());
+        self.setup.plan.sends.get(self.next_send).copied()
+    }
+
+    fn next_due_us(&mut self) -> u64 {
+        let (Some(window), Some(send)) = (self.window, self.upcoming()) else { return u64::MAX };
+        (window.start_us + send.at_us as f64).ceil() as u64
     }
 
     /// Sends what is due. A late thread still sends all of it, so the load does not shrink.
@@ -144,14 +149,11 @@ impl Clients {
         let setup = self.setup.clone();
         for _ in 0..MAX_SENDS_PER_LOOK {
             let elapsed_us = now_us() as f64 - window.start_us;
-            if self.schedule.next_at_us(&setup.plan) > elapsed_us {
-                break;
-            }
-            let Some(send) = self.schedule.shift(&setup.plan) else { break };
-            let place = (send.client - self.first_client) as usize;
+            let Some(publication) = self.upcoming().filter(|send| send.at_us as f64 <= elapsed_us) else { break };
+            self.next_send += 1;
+            let place = (publication.client - self.part.start) as usize;
             let client = &mut self.clients[place];
-            let publication = client.publisher.next(send.turn, send.at_us);
-            let is_counted = send.turn >= 0;
+            let is_counted = publication.turn >= 0;
             if is_counted {
                 let sent_us = now_us();
                 self.meter.open(sent_us);
@@ -159,7 +161,9 @@ impl Clients {
                 tally.last_send_us = sent_us;
                 tally.expected_count += u64::from(setup.plan.listener_count(publication.key));
                 tally.published_in_window_count += u64::from((sent_us as f64) < window.end_us);
-                tally.send_lag_us.record((sent_us as f64 - window.start_us - send.at_us).max(0.0).round() as u64);
+                tally
+                    .send_lag_us
+                    .record((sent_us as f64 - window.start_us - publication.at_us as f64).max(0.0).round() as u64);
                 tally.per_backend[client.backend].published_count += 1;
             }
             let Some(slot) = client.slot else {
@@ -172,7 +176,7 @@ impl Clients {
             let text = client.publish(&setup.key_prefix, publication.key, &payload, is_counted);
             connections.write(slot, &text_frame(&text));
         }
-        if !self.is_sending_done && self.schedule.next_at_us(&setup.plan).is_infinite() {
+        if !self.is_sending_done && self.upcoming().is_none() {
             self.is_sending_done = true;
             // Here, because the idle seconds of the drain would dilute it.
             self.tally.utilization = self.meter.close(now_us());
@@ -191,7 +195,7 @@ impl Clients {
             self.tally.closed_count += 1;
             self.tally.first_close.get_or_insert_with(|| reason.to_owned());
         } else {
-            let number = self.first_client as usize + place;
+            let number = self.part.start as usize + place;
             self.failure.get_or_insert_with(|| format!("client {number}: {reason}"));
         }
     }

@@ -68,7 +68,7 @@ impl Clients {
         let client = &mut self.clients[place];
         let tally = &mut self.tally.per_backend[client.backend];
         let slot = key_number(key, setup.key_prefix.as_bytes()).and_then(|key| client.listens.binary_search(&key).ok());
-        let stamp = setup.encoder.decode(payload, &setup.plan.options);
+        let stamp = setup.encoder.decode(payload, &setup.plan);
         let (Some(slot), Some(stamp)) = (slot, stamp) else {
             tally.unexpected_count += 1;
             self.tally.last_arrival_us = at_us;

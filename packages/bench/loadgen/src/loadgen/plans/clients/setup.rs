@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::payload::{MAX_MESSAGE_BYTES, MIN_MESSAGE_BYTES, PayloadEncoder};
+use super::payload::PayloadEncoder;
 use super::plan::KeyPlan;
 use crate::loadgen::plans::{loopback, opening};
 use crate::loadgen::protocol::plans::PlayClients;
@@ -23,11 +23,7 @@ impl Setup {
     /// # Errors
     /// A run that is too large, or cannot be.
     pub(crate) fn new(command: PlayClients) -> Result<Self, String> {
-        let PlayClients { plan, message_size_bytes, ports, path, key_prefix, timeout_ms } = command;
-        plan.check()?;
-        if !(MIN_MESSAGE_BYTES..=MAX_MESSAGE_BYTES).contains(&message_size_bytes) {
-            return Err(format!("clients: messageSizeBytes is {MIN_MESSAGE_BYTES} to {MAX_MESSAGE_BYTES}"));
-        }
+        let PlayClients { listens, sends, padding, ports, path, key_prefix, timeout_ms } = command;
         if ports.is_empty() || ports.len() > MAX_BACKENDS || timeout_ms > MAX_TIMEOUT_MS {
             return Err(format!("clients: 1 to {MAX_BACKENDS} ports, timeoutMs at most {MAX_TIMEOUT_MS}"));
         }
@@ -36,8 +32,8 @@ impl Setup {
             opening(*address, &path)?;
         }
         Ok(Self {
-            encoder: PayloadEncoder::new(message_size_bytes, plan.seed),
-            plan: KeyPlan::new(plan),
+            encoder: PayloadEncoder::new(padding)?,
+            plan: KeyPlan::new(listens, sends)?,
             key_prefix,
             addresses,
             path,
@@ -48,13 +44,14 @@ impl Setup {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::tests::options;
+    use super::super::plan::tests::{listens, sends};
     use super::*;
 
     fn command() -> PlayClients {
         PlayClients {
-            plan: options(),
-            message_size_bytes: 200,
+            listens: listens(),
+            sends: sends(),
+            padding: "a".repeat(200),
             ports: vec![1, 2],
             path: "/ws".to_owned(),
             key_prefix: "bench".to_owned(),
@@ -70,12 +67,11 @@ mod tests {
             assert!(Setup::new(command).is_err());
         };
         assert!(Setup::new(command()).is_ok());
-        refused(&|command| command.message_size_bytes = MIN_MESSAGE_BYTES - 1);
-        refused(&|command| command.message_size_bytes = MAX_MESSAGE_BYTES + 1);
+        refused(&|command| command.padding.clear());
         refused(&|command| command.ports.clear());
         refused(&|command| command.ports = vec![1; MAX_BACKENDS + 1]);
         refused(&|command| command.timeout_ms = MAX_TIMEOUT_MS + 1);
         refused(&|command| command.path = "/\r\nX: y".to_owned());
-        refused(&|command| command.plan.client_count = 0);
+        refused(&|command| command.listens.clear());
     }
 }

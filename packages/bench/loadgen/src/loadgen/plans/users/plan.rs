@@ -1,6 +1,5 @@
 //! The plan of a run: the number of users over time, and what each does.
 
-use crate::loadgen::plans::random::Random;
 use crate::loadgen::protocol::plans::UsersPlan;
 
 impl UsersPlan {
@@ -51,21 +50,21 @@ impl UsersPlan {
 }
 
 /// The pauses and dice of users, reproducible: the same seed gives the same load.
-pub(super) struct Chance(Random);
+pub(super) struct Chance(fastrand::Rng);
 
 impl Chance {
     pub(super) fn new(seed: u32) -> Self {
-        Self(Random::new(seed, 0))
+        Self(fastrand::Rng::with_seed(u64::from(seed)))
     }
 
     /// Microseconds between two numbers of milliseconds.
     pub(super) fn pause_us(&mut self, (from_ms, to_ms): (f64, f64)) -> u64 {
-        ((from_ms + (to_ms - from_ms) * self.0.share()) * 1_000.0) as u64
+        ((from_ms + (to_ms - from_ms) * self.0.f64()) * 1_000.0) as u64
     }
 
     /// AnyCable's die: a roll of 1 to 10, divided by ten.
     pub(super) fn is_at_most(&mut self, rate: f64) -> bool {
-        f64::from(1 + self.0.integer(10)) / 10.0 <= rate
+        f64::from(self.0.u32(1..=10)) / 10.0 <= rate
     }
 }
 

@@ -1,0 +1,50 @@
+import type { Msg } from '@nats-io/transport-node'
+
+/** A message of the stream, with what JetStream says of it. */
+export interface StreamMessage {
+  readonly subject: string
+  readonly data: Uint8Array
+  /** In the stream. */
+  readonly sequence: number
+  /** Counts what the consumer has sent. */
+  readonly deliverySequence: number
+  /** When it was stored: Unix time in nanoseconds, digits. */
+  readonly time: string
+  /** Messages that the consumer has not sent yet. */
+  readonly pendingCount: number
+}
+
+/**
+ * Begins the subject for an answer to a message, up to its sequences; the two words after `$JS.ACK` are missing in most
+ * versions (NATS ADR-15): `$JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<times>.<sequence>.<delivery>.<time>.<pending>`.
+ */
+const LEAD = /^\$JS\.ACK\.(?:[^.]+\.[^.]+\.)?[^.]+\.[^.]+\.\d+\.(?=\d+\.\d+\.\d{19}\.\d)/
+const DIGITS_BELOW_MS = 6
+/** Of the last message: the same for all that a consumer sends once. */
+let lead = ''
+
+/**
+ * Reads what JetStream says of a message in its reply subject, word by word: to split it takes four times as long.
+ * @throws {Error} when it is no message of JetStream.
+ */
+export function streamMessageOf({ subject, data, reply = '' }: Msg): StreamMessage {
+  if (lead === '' || !reply.startsWith(lead)) lead = LEAD.exec(reply)?.[0] ?? ''
+  if (lead === '') throw new Error('a message of the stream without its sequence')
+  const deliveryAt = reply.indexOf('.', lead.length) + 1
+  const timeAt = reply.indexOf('.', deliveryAt) + 1
+  const pendingAt = reply.indexOf('.', timeAt) + 1
+  const end = reply.indexOf('.', pendingAt)
+  return {
+    subject,
+    data,
+    sequence: Number(reply.slice(lead.length, deliveryAt - 1)),
+    deliverySequence: Number(reply.slice(deliveryAt, timeAt - 1)),
+    time: reply.slice(timeAt, pendingAt - 1),
+    pendingCount: Number(reply.slice(pendingAt, end < 0 ? undefined : end)),
+  }
+}
+
+/** When a message was stored: Unix time in milliseconds. */
+export function storedAtMs({ time }: StreamMessage): number {
+  return Number(time.slice(0, -DIGITS_BELOW_MS))
+}

@@ -1,0 +1,46 @@
+import type { ConnectionId, GroupId, OutboxLevel, UpgradeId } from '../ports/transport.js'
+import type { Backlog } from './backlog.js'
+import type { Droppable } from './overflows.js'
+
+/**
+ * State of one accepted connection of a transport on the event loop. Each part of the transport writes only its own
+ * fields.
+ *
+ * `Frame` is a message on its way, `Piece` what the outbox of the connection keeps of it.
+ */
+export abstract class Connection<Frame, Piece = Frame> {
+  readonly id: ConnectionId
+  readonly upgrade: UpgradeId
+  /** Groups of the connection; written by `Groups`. */
+  readonly groups = new Set<GroupId>()
+  /** Last multicast to the connection; written by `Groups`. */
+  multicast = 0
+  /** What waits for a connection that lags, and may in part be left out; written by `Outbox`. */
+  backlog: Backlog<Piece> | undefined
+  /** Has something to write at the end of the turn; written by `Outbox`. */
+  isDirty = false
+  /** The sink is told when the outbox has fallen to this level; written by `Outbox`. */
+  awaitedLevel: OutboxLevel | undefined
+
+  constructor(id: ConnectionId, upgrade: UpgradeId) {
+    this.id = id
+    this.upgrade = upgrade
+  }
+
+  /** Bytes that wait for the peer. */
+  abstract readonly outboxBytes: number
+  /** Bytes received of an incomplete message. */
+  abstract readonly partialBytes: number
+  /** `false` once this side closes it: nothing more is sent. */
+  abstract readonly isOpen: boolean
+  /** The sink knows that it is gone. */
+  abstract readonly isClosed: boolean
+  /** Has no effect once this side closes the connection. */
+  abstract send(frame: Frame, droppable?: Droppable): void
+  abstract notifyDrained(level: OutboxLevel): void
+  abstract pause(): void
+  abstract resume(): void
+  abstract close(code: number, reason: string): void
+  /** Closes it because the sink threw. */
+  abstract fail(): void
+}

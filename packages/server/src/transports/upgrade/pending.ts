@@ -1,0 +1,123 @@
+import { WebMQError } from 'webmq-client/protocol'
+import type { AcceptOptions, Rejection, UpgradeId, UpgradeKind } from '../../ports/transport.js'
+import type { TransportOptions } from '../../ports/transport-options.js'
+import type { SinkCalls } from '../sink-calls.js'
+import { findHandshakeFault, type HandshakeFault, isToken } from './handshake.js'
+import { checkHeaders, checkRejection, rejectionOf } from './rejection.js'
+import { type RequestHead, upgradeRequest } from './request-head.js'
+
+/** What a transport says of its upgrades. `Held` is what it answers them with. */
+export interface UpgradeHandling<Held> {
+  readonly calls: () => SinkCalls | undefined
+  /** Whether another connection exceeds the limit, including pending ones. */
+  isFull(pendingCount: number): boolean
+  /** Answers with a rejection that was checked, and ends the connection. */
+  answer(held: Held, rejection: Required<Rejection>): void
+  /** The upgrade waits for its decision from now on: `gone` takes it back when the client has left. */
+  waits?(held: Held, gone: () => void): void
+  /** Default: requests for WebSockets, numbered from 1. */
+  readonly requests?: {
+    readonly kind: UpgradeKind
+    readonly firstId: number
+    /** Why the transport refuses a request itself. */
+    findFault(head: RequestHead): HandshakeFault | undefined
+  }
+}
+
+type UpgradeLimits = Pick<TransportOptions, 'handshakeTimeoutMs' | 'maxHeaderBytes'>
+
+/** Requests for WebSockets. */
+const WEBSOCKETS = { kind: 'websocket', firstId: 1, findFault: findHandshakeFault } as const
+
+interface Waiting<Held> {
+  readonly held: Held
+  readonly timer: NodeJS.Timeout
+}
+
+/** Upgrade requests of a transport on the event loop, from their arrival to their decision. */
+export class PendingUpgrades<Held> {
+  readonly #limits: UpgradeLimits
+  readonly #handling: UpgradeHandling<Held>
+  readonly #requests: NonNullable<UpgradeHandling<Held>['requests']>
+  readonly #waiting = new Map<UpgradeId, Waiting<Held>>()
+  #nextId: number
+  #refusedCount = 0
+
+  constructor(limits: UpgradeLimits, handling: UpgradeHandling<Held>) {
+    this.#limits = limits
+    this.#handling = handling
+    this.#requests = handling.requests ?? WEBSOCKETS
+    this.#nextId = this.#requests.firstId
+  }
+
+  get refusedCount(): number {
+    return this.#refusedCount
+  }
+
+  /** Tells the sink of an upgrade, unless it is refused at once. */
+  receive(head: RequestHead, held: Held): void {
+    const refusal = this.#refusalOf(head)
+    if (refusal !== undefined) {
+      this.#answer(held, refusal)
+      return
+    }
+    const id = this.#nextId++ as UpgradeId
+    const timer = setTimeout(() => {
+      this.#take(id)
+      this.#answer(held, rejectionOf('E_HANDSHAKE_TIMEOUT'))
+    }, this.#limits.handshakeTimeoutMs)
+    this.#waiting.set(id, { held, timer })
+    this.#handling.waits?.(held, () => this.#take(id))
+    const isTold = this.#handling.calls()?.upgrade(upgradeRequest(id, head, this.#requests.kind)) === true
+    if (!isTold) this.reject(id, rejectionOf('E_INTERNAL', { status: 500 }))
+  }
+
+  /**
+   * Takes an upgrade to accept it; `undefined` if it does not wait any more.
+   * @throws {WebMQError} `E_OPTION_INVALID`; the upgrade stays pending.
+   */
+  accept(id: UpgradeId, { headers, subprotocol }: AcceptOptions): Held | undefined {
+    checkHeaders(headers)
+    if (subprotocol !== undefined && !isToken(subprotocol)) {
+      throw new WebMQError('E_OPTION_INVALID', { detail: `subprotocol ${JSON.stringify(subprotocol)} is not a token` })
+    }
+    return this.#take(id)
+  }
+
+  /** @throws {WebMQError} `E_OPTION_INVALID`; the upgrade stays pending. */
+  reject(id: UpgradeId, rejection: Rejection): void {
+    const checked = checkRejection(rejection)
+    const held = this.#take(id)
+    if (held !== undefined) this.#answer(held, checked)
+  }
+
+  /** Refuses all pending upgrades. */
+  rejectAll(rejection: Rejection): void {
+    for (const id of this.#waiting.keys()) this.reject(id, rejection)
+  }
+
+  /** Counts a request that is refused elsewhere. */
+  countRefusal(): void {
+    this.#refusedCount++
+  }
+
+  #refusalOf(head: RequestHead): Required<Rejection> | undefined {
+    if (head.bytes > this.#limits.maxHeaderBytes) return rejectionOf('E_HEADERS_TOO_LARGE')
+    const fault = this.#requests.findFault(head)
+    if (fault !== undefined) return rejectionOf('E_HANDSHAKE_INVALID', fault)
+    return this.#handling.isFull(this.#waiting.size) ? rejectionOf('E_CONNECTION_LIMIT') : undefined
+  }
+
+  #answer(held: Held, rejection: Required<Rejection>): void {
+    this.#refusedCount++
+    this.#handling.answer(held, rejection)
+  }
+
+  /** Removes an upgrade and its timer. */
+  #take(id: UpgradeId): Held | undefined {
+    const waiting = this.#waiting.get(id)
+    clearTimeout(waiting?.timer)
+    this.#waiting.delete(id)
+    return waiting?.held
+  }
+}

@@ -1,0 +1,1 @@
+export { createUwsTransport } from './transport.js'

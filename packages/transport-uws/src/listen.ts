@@ -1,0 +1,33 @@
+import { createServer } from 'node:net'
+import type { TransportAddress } from 'webmq-server/ports'
+import { bindError } from 'webmq-server/transports'
+import type { UwsApp, UwsListenSocket, UwsModule } from './module.js'
+
+/** A bound address and its socket. */
+export interface UwsListening {
+  readonly socket: UwsListenSocket
+  readonly address: TransportAddress
+}
+
+/**
+ * Binds exclusively. By default, uWebSockets.js silently shares a port with processes that bind it the same way.
+ * @throws {WebMQError} `E_ADDRESS_IN_USE`, `E_ADDRESS_UNAVAILABLE`.
+ */
+export async function listen(app: UwsApp, module: UwsModule, host: string, port: number): Promise<UwsListening> {
+  // uWebSockets.js calls back before `listen` returns.
+  let bound: UwsListenSocket | false = false
+  app.listen(host, port, module.LIBUS_LISTEN_EXCLUSIVE_PORT, (socket) => {
+    bound = socket
+  })
+  if (bound === false) throw bindError(host, port, await causeOf(host, port))
+  return { socket: bound, address: { host, port: module.us_socket_local_port(bound) } }
+}
+
+/** uWebSockets.js does not report why a bind failed, so Node tries the same address. */
+function causeOf(host: string, port: number): Promise<NodeJS.ErrnoException | undefined> {
+  return new Promise((resolve) => {
+    const probe = createServer()
+    probe.once('error', resolve)
+    probe.listen({ host, port, exclusive: true }, () => probe.close(() => resolve(undefined)))
+  })
+}

@@ -1,0 +1,36 @@
+// A node of logged.mjs: publishes what it is told to, and counts what it hears.
+// Usage: node logged-node.mjs ROOT OPTIONS
+import process from 'node:process'
+
+const [root, options] = process.argv.slice(2)
+const { createServer } = await import(`${root}/packages/server/dist/index.js`)
+const TEXT = 'x'.repeat(98)
+
+const server = createServer({ port: 0, logLevel: 'error', ...JSON.parse(options) })
+await server.start()
+let heardCount = 0
+server.listen('#', () => {
+  heardCount++
+})
+
+/** Each publisher waits for its last message. */
+async function flood(publishers, keys, seconds) {
+  const endMs = performance.now() + seconds * 1_000
+  let count = 0
+  const publish = async () => {
+    while (performance.now() < endMs) await server.publish(`log.${count++ % keys}`, TEXT)
+  }
+  await Promise.all(Array.from({ length: publishers }, publish))
+  return count
+}
+
+process.on('message', async ({ publishers, keys, seconds, isOver }) => {
+  if (isOver) {
+    await server.stop()
+    process.exit(0)
+  }
+  const count = publishers === undefined ? 0 : await flood(publishers, keys, seconds)
+  const { user, system } = process.cpuUsage()
+  process.send({ count, heardCount, cpuUs: user + system })
+})
+process.send('ready')

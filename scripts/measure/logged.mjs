@@ -1,0 +1,99 @@
+// CPU time per logged message on two nodes: one publishes as fast as the broker accepts, the other follows the log. Their
+// listeners are in their processes. Fails when a message does not arrive once.
+// Usage: node scripts/measure/logged.mjs --broker nats [--seconds 5] [--root <another checkout>] [--json <file>]
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import os from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { startNats, startRabbitmq, startRedis } from '../../packages/services/dist/index.js'
+
+const NODE = fileURLToPath(new URL('logged-node.mjs', import.meta.url))
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const FLOOD = { publishers: 256, keys: 10 }
+/** Compiles and grows what the nodes need. */
+const WARM_UP_SECONDS = 1.5
+const SETTLE_MS = 300
+const US_PER_SECOND = 1_000_000
+
+const { values } = parseArgs({
+  options: {
+    broker: { type: 'string', default: 'nats' },
+    seconds: { type: 'string', default: '5' },
+    root: { type: 'string', default: ROOT },
+    json: { type: 'string' },
+  },
+})
+const { broker, seconds, root, json } = values
+
+const START = {
+  nats: () => startNats({ isPrivate: true, hasJetStream: true }),
+  rabbitmq: () => startRabbitmq({ isPrivate: true }),
+  redis: () => startRedis({ isPrivate: true }),
+}
+
+async function startNode(options) {
+  const node = fork(NODE, [root, JSON.stringify(options)])
+  await once(node, 'message', { signal: AbortSignal.timeout(30_000) })
+  return node
+}
+
+async function ask(node, message) {
+  const limitMs = ((message.seconds ?? 0) + 30) * 1_000
+  const answer = once(node, 'message', { signal: AbortSignal.timeout(limitMs) })
+  node.send(message)
+  return (await answer)[0]
+}
+
+async function play(service) {
+  const options = { broker: service.url, brokerNamespace: 'measure', history: ['log.#=10000'] }
+  const nodes = [await startNode(options), await startNode(options)]
+  try {
+    const usage = () => Promise.all(nodes.map((node) => ask(node, {})))
+    await ask(nodes[0], { ...FLOOD, seconds: WARM_UP_SECONDS })
+    await sleep(SETTLE_MS)
+    const before = await usage()
+    const brokerBefore = service.cpuSeconds() ?? 0
+    const startMs = performance.now()
+    const { count } = await ask(nodes[0], { ...FLOOD, seconds: Number(seconds) })
+    const tookMs = performance.now() - startMs
+    await sleep(SETTLE_MS)
+    const after = await usage()
+    const lost = nodes.findIndex((_, at) => after[at].heardCount - before[at].heardCount !== count)
+    if (lost >= 0) throw new Error(`node ${lost} has heard another number of messages than ${count}`)
+    return {
+      publisherCpuUs: (after[0].cpuUs - before[0].cpuUs) / count,
+      followerCpuUs: (after[1].cpuUs - before[1].cpuUs) / count,
+      brokerCpuUs: (((service.cpuSeconds() ?? 0) - brokerBefore) * US_PER_SECOND) / count,
+      acceptedPerSecond: (count / tookMs) * 1_000,
+    }
+  } finally {
+    for (const node of nodes) node.send({ isOver: true })
+    await Promise.all(nodes.map((node) => once(node, 'exit')))
+  }
+}
+
+const service = await START[broker]()
+try {
+  const figures = await play(service)
+  console.table({ [broker]: figures })
+  const column = (key, title, unit, better) => ({ key, title, unit, format: unit === 'us' ? 'number' : 'rate', better })
+  const record = {
+    scenario: 'logged',
+    command: `node scripts/measure/logged.mjs --broker ${broker} --seconds ${seconds}`,
+    machine: { cpu: os.cpus()[0]?.model ?? '', cores: os.cpus().length, loadAverage: os.loadavg()[0] },
+    identity: ['target'],
+    columns: [
+      column('publisherCpuUs', 'Publishing node', 'us', 'lower'),
+      column('followerCpuUs', 'Following node', 'us', 'lower'),
+      column('brokerCpuUs', 'Broker', 'us', 'lower'),
+      column('acceptedPerSecond', 'Accepted', '1/s', 'higher'),
+    ],
+    rows: [{ target: broker, verdict: 'ok', ...figures }],
+  }
+  if (json !== undefined) writeFileSync(json, JSON.stringify(record))
+} finally {
+  await service.stop()
+}
