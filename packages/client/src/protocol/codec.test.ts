@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { decodeAny, decodeClientMessage } from './decode-client.js'
+import { decodeAny, decodeClientMessage, decodeClientPart, partOf } from './decode-client.js'
 import { decodePlainPublish } from './decode-publish.js'
 import { decodeServerMessage } from './decode-server.js'
 import { encodeClientMessage } from './encode-client.js'
@@ -123,10 +123,25 @@ describe('codec', () => {
   it('decodes a publish the same way with the shortcut and the general decoder', () => {
     fc.assert(
       fc.property(almostMessage, (bytes) => {
-        const plain = decodePlainPublish(bytes)
+        const plain = decodePlainPublish(partOf(bytes))
         if (plain !== undefined) expect(outcomeOf(() => decodeAny(bytes))).toEqual({ returned: plain })
       }),
       { numRuns: 3_000 },
+    )
+  })
+
+  it('decodes a message among others as it does alone, wherever it is cut', () => {
+    fc.assert(
+      fc.property(almostMessage, fc.nat(), fc.nat({ max: 20 }), (all, at, before) => {
+        const length = at % (all.length + 1)
+        const bytes = new Uint8Array(before + all.length)
+        bytes.set(all, before)
+        const part = { ...partOf(bytes), start: before, end: before + length }
+        expect(outcomeOf(() => decodeClientPart(part))).toEqual(
+          outcomeOf(() => decodeClientMessage(all.slice(0, length), true)),
+        )
+      }),
+      { numRuns: 2_000 },
     )
   })
 

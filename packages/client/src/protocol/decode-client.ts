@@ -1,4 +1,4 @@
-import { decodePlainPublish } from './decode-publish.js'
+import { decodePlainPublish, type MessagePart } from './decode-publish.js'
 import type { ErrorCode, WebMQError } from './errors.js'
 import { isGroup, isId, isMemberName, isMessageId, isPosition, parseCount } from './fields.js'
 import { keyDefect, patternDefect } from './keys.js'
@@ -28,7 +28,17 @@ type Decoder<V extends ClientVerb> = (raw: RawMessage) => Extract<ClientMessage,
  * `E_POSITION_INVALID`, with `requestId` if the message had a readable one. It throws nothing else, whatever the bytes.
  */
 export function decodeClientMessage(data: Uint8Array, _isBinary: boolean): ClientMessage {
-  return decodePlainPublish(data) ?? decodePlainPing(data) ?? decodeAny(data)
+  return decodeClientPart(partOf(data))
+}
+
+/** As {@link decodeClientMessage}, for a message among others. */
+export function decodeClientPart(part: MessagePart): ClientMessage {
+  return decodePlainPublish(part) ?? decodePlainPing(part) ?? decodeAny(part.bytes.subarray(part.start, part.end))
+}
+
+/** A message that is all of its bytes. */
+export function partOf(bytes: Uint8Array): MessagePart {
+  return { bytes, buffer: bytes.buffer, byteOffset: bytes.byteOffset, start: 0, end: bytes.length }
 }
 
 /** The general decoder, without the shortcuts for the most frequent messages. */
@@ -41,10 +51,14 @@ export function decodeAny(data: Uint8Array): ClientMessage {
 const PING = { verb: 'ping' } as const
 
 /** A `ping` as clients send it: four letters and nothing else. */
-function decodePlainPing(data: Uint8Array): ClientMessage | undefined {
-  return data.length === 4 && data[0] === 0x70 && data[1] === 0x69 && data[2] === 0x6e && data[3] === 0x67
-    ? PING
-    : undefined
+function decodePlainPing({ bytes, start, end }: MessagePart): ClientMessage | undefined {
+  const isPing =
+    end - start === 4 &&
+    bytes[start] === 0x70 &&
+    bytes[start + 1] === 0x69 &&
+    bytes[start + 2] === 0x6e &&
+    bytes[start + 3] === 0x67
+  return isPing ? PING : undefined
 }
 
 const decoders: { readonly [V in ClientVerb]: Decoder<V> } = {

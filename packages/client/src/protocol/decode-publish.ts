@@ -2,6 +2,17 @@ import { readKey } from './key-cache.js'
 import { MAX_ID_CHARS, MAX_MESSAGE_ID_CHARS } from './limits.js'
 import type { ClientMessage } from './messages.js'
 
+/** A message that lies among others: from `start` to `end` of `bytes`. */
+export interface MessagePart {
+  readonly bytes: Uint8Array
+  /** That of `bytes`: to ask `bytes` for it takes as long as the rest of decoding. */
+  readonly buffer: ArrayBufferLike
+  /** Where `bytes` begins in it. */
+  readonly byteOffset: number
+  readonly start: number
+  readonly end: number
+}
+
 type PublishMessage = Extract<ClientMessage, { verb: 'publish' }>
 
 const NEWLINE = 0x0a
@@ -23,44 +34,43 @@ for (const char of 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
  * once per message. Returns `undefined` for everything else, including malformed messages; the general decoder then
  * decides. Both agree wherever both answer.
  */
-export function decodePlainPublish(data: Uint8Array): PublishMessage | undefined {
-  if (!startsWith(data, VERB, 0)) return undefined
-  const idStart = VERB.length
-  const idEnd = idFieldEnd(data, idStart, MAX_ID_CHARS)
-  if (idEnd === idStart || data[idEnd] !== SPACE) return undefined
-  const hasId = idEnd - idStart > 1 || data[idStart] !== DASH
+export function decodePlainPublish({ bytes, buffer, byteOffset, start, end }: MessagePart): PublishMessage | undefined {
+  if (!startsWith(bytes, VERB, start, end)) return undefined
+  const idStart = start + VERB.length
+  const idEnd = idFieldEnd(bytes, idStart, end, MAX_ID_CHARS)
+  if (idEnd === idStart || idEnd === end || bytes[idEnd] !== SPACE) return undefined
+  const hasId = idEnd - idStart > 1 || bytes[idStart] !== DASH
 
-  const key = readKey(data, idEnd + 1)
+  const key = readKey(bytes, idEnd + 1, end)
   if (key === undefined) return undefined
   let at = idEnd + 1 + key.byteLength
 
   let messageId: string | undefined
   let echo = true
   let isEphemeral = false
-  while (data[at] === SPACE) {
+  while (at < end && bytes[at] === SPACE) {
     at++
-    if (messageId === undefined && startsWith(data, ID_OPTION, at)) {
-      const start = at + ID_OPTION.length
-      at = idFieldEnd(data, start, MAX_MESSAGE_ID_CHARS)
-      if (at === start) return undefined
-      messageId = asciiText(data, start, at)
-    } else if (echo && startsWith(data, NO_ECHO, at)) {
+    if (messageId === undefined && startsWith(bytes, ID_OPTION, at, end)) {
+      const idStart = at + ID_OPTION.length
+      at = idFieldEnd(bytes, idStart, end, MAX_MESSAGE_ID_CHARS)
+      if (at === idStart) return undefined
+      messageId = asciiText(bytes, idStart, at)
+    } else if (echo && startsWith(bytes, NO_ECHO, at, end)) {
       at += NO_ECHO.length
       echo = false
-    } else if (!isEphemeral && startsWith(data, EPHEMERAL, at)) {
+    } else if (!isEphemeral && startsWith(bytes, EPHEMERAL, at, end)) {
       at += EPHEMERAL.length
       isEphemeral = true
     } else return undefined
   }
   // Id, key and message id are limited, so a plain header never approaches MAX_HEADER_BYTES.
-  if (data[at] !== NEWLINE) return undefined
-  // A view, as `subarray` would return; `subarray` first looks up the constructor of `data`, which costs time.
-  const payload = new Uint8Array(data.buffer, data.byteOffset + at + 1, data.length - at - 1)
+  if (at >= end || bytes[at] !== NEWLINE) return undefined
+  const payload = new Uint8Array(buffer, byteOffset + at + 1, end - at - 1)
   const { text } = key
   if (isEphemeral) {
     return {
       verb: 'publish',
-      ...(hasId ? { id: asciiText(data, idStart, idEnd) } : {}),
+      ...(hasId ? { id: asciiText(bytes, idStart, idEnd) } : {}),
       key: text,
       ...(messageId === undefined ? {} : { messageId }),
       echo,
@@ -73,22 +83,23 @@ export function decodePlainPublish(data: Uint8Array): PublishMessage | undefined
       ? { verb: 'publish', key: text, echo, payload }
       : { verb: 'publish', key: text, messageId, echo, payload }
   }
-  const id = asciiText(data, idStart, idEnd)
+  const id = asciiText(bytes, idStart, idEnd)
   return messageId === undefined
     ? { verb: 'publish', id, key: text, echo, payload }
     : { verb: 'publish', id, key: text, messageId, echo, payload }
 }
 
-function startsWith(data: Uint8Array, prefix: Uint8Array, start: number): boolean {
+function startsWith(data: Uint8Array, prefix: Uint8Array, start: number, end: number): boolean {
+  if (end - start < prefix.length) return false
   for (let at = 0; at < prefix.length; at++) {
     if (data[start + at] !== prefix[at]) return false
   }
   return true
 }
 
-/** End of the id that begins at `start`; reads at most `maxChars` bytes. */
-function idFieldEnd(data: Uint8Array, start: number, maxChars: number): number {
-  const limit = Math.min(data.length, start + maxChars)
+/** End of the id that begins at `start`; reads at most `maxChars` bytes, up to `end`. */
+function idFieldEnd(data: Uint8Array, start: number, end: number, maxChars: number): number {
+  const limit = Math.min(end, start + maxChars)
   let at = start
   while (at < limit && IS_ID_BYTE[data[at] ?? 0] === 1) at++
   return at

@@ -1,6 +1,7 @@
 export { isReconnectable } from './close-codes.js'
 export { contains } from './containment.js'
-export { decodeClientMessage } from './decode-client.js'
+export { decodeClientMessage, decodeClientPart, partOf } from './decode-client.js'
+export type { MessagePart } from './decode-publish.js'
 export {
   type CoreMessage,
   decodeCoreMessage,

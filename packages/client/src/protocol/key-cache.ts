@@ -22,14 +22,14 @@ const IS_PLAIN = Uint8Array.from({ length: 256 }, (_, byte) =>
 const slots = new Array<CachedKey | undefined>(SLOT_COUNT).fill(undefined)
 
 /**
- * Reads the key in `data` from `start` up to a space or a newline; `undefined` if it is not valid. Keys recur, and
+ * Reads the key in `data` from `start` up to a space, a newline or `dataEnd`; `undefined` if it is not valid. Keys recur, and
  * comparing bytes is cheaper than decoding and checking them. The cache is a direct-mapped table by FNV-1a: two keys
  * with the same slot replace each other.
  *
  * Cost: O(length), at most 256 bytes are read.
  */
-export function readKey(data: Uint8Array, start: number): CachedKey | undefined {
-  const limit = Math.min(data.length, start + MAX_KEY_BYTES + 1)
+export function readKey(data: Uint8Array, start: number, dataEnd: number): CachedKey | undefined {
+  const limit = Math.min(dataEnd, start + MAX_KEY_BYTES + 1)
   let hash = 0x811c9dc5
   let end = start
   for (; end < limit; end++) {

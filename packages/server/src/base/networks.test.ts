@@ -1,3 +1,5 @@
+import { BlockList } from 'node:net'
+import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { Networks, networkDefect } from './networks.js'
 
@@ -15,6 +17,26 @@ it.each([
   expect(networkDefect(range)).toBeUndefined()
   const networks = new Networks([range])
   expect([networks.contains(inside), networks.contains(outside)]).toEqual([true, false])
+})
+
+it('answers for every IPv4 address as a BlockList of Node does', () => {
+  const prefix = fc.nat({ max: 32 })
+  const v6 = fc.constantFrom('::1/128', '::/0', 'fc00::/7', '::ffff:10.0.0.0/104', '::ffff:0:0/96', '0::ffff:a00:0/104')
+  const range = fc.oneof(
+    fc.tuple(fc.ipV4(), prefix).map(([address, bits]) => `${address}/${bits}`),
+    v6,
+  )
+  fc.assert(
+    fc.property(fc.array(range, { maxLength: 3 }), fc.ipV4(), (ranges, address) => {
+      const list = new BlockList()
+      for (const text of ranges) {
+        const [net = '', bits] = text.split('/')
+        list.addSubnet(net, Number(bits), net.includes(':') ? 'ipv6' : 'ipv4')
+      }
+      expect(new Networks(ranges).contains(address)).toBe(list.check(address))
+    }),
+    { numRuns: 1_000 },
+  )
 })
 
 it('no range contains nothing, and no range contains what is no address', () => {

@@ -1,4 +1,5 @@
 import { BlockList, isIP, isIPv6 } from 'node:net'
+import { ipv4Of } from './ipv4.js'
 
 /** Names of ranges that many networks use. */
 const RANGES_BY_WORD: Readonly<Record<string, readonly string[]>> = {
@@ -31,6 +32,10 @@ export function rangesOf(texts: readonly string[]): readonly string[] {
 /** Ranges of IP addresses. */
 export class Networks {
   readonly #ranges = new BlockList()
+  /** First and last address. A look-up in a `BlockList` takes 5 us. */
+  readonly #v4Ranges: (readonly [number, number])[] = []
+  /** Some IPv6 range may contain IPv4 addresses, as `::/0` does. */
+  #mapsV4 = false
   readonly #isEmpty: boolean
 
   /** @param texts Without a {@link networkDefect}. */
@@ -41,12 +46,18 @@ export class Networks {
       const range = rangeOf(text)
       if (range === undefined) throw new TypeError(`${text} is not a range of addresses`)
       this.#ranges.addSubnet(range.address, range.prefix, isIPv6(range.address) ? 'ipv6' : 'ipv4')
+      const v4 = ipv4Of(range.address)
+      const size = 2 ** (MAX_PREFIX[4] - range.prefix)
+      if (v4 !== undefined) this.#v4Ranges.push([v4 - (v4 % size), v4 - (v4 % size) + size - 1])
+      else this.#mapsV4 ||= range.prefix > 96 ? /^(0|::ffff:)/i.test(range.address) : this.#ranges.check('0.0.0.0')
     }
   }
 
   /** Whether an address is in one of the ranges. An IPv4 address that arrived on an IPv6 socket counts as IPv4. */
   contains(remoteAddress: string): boolean {
     if (this.#isEmpty) return false
+    const v4 = ipv4Of(remoteAddress)
+    if (v4 !== undefined && !this.#mapsV4) return this.#v4Ranges.some(([first, last]) => first <= v4 && v4 <= last)
     const [address = ''] = remoteAddress.split('%')
     const family = isIP(address)
     return family !== 0 && this.#ranges.check(address, family === 6 ? 'ipv6' : 'ipv4')

@@ -1,3 +1,5 @@
+import { ipv4Of, ipv4Text } from '../base/ipv4.js'
+
 // Runs for every connection, on addresses as sockets report them. `BlockList` of Node takes six times as long.
 
 /** Groups of an IPv6 address that one customer of a network gets as a whole. */
@@ -5,7 +7,7 @@ const PREFIX_GROUPS = 4
 
 /** An IPv4 address that arrived on an IPv6 socket, as an IPv4 address (RFC 4291 §2.5.5.2). Others stay as they are. */
 export function unmapped(address: string): string {
-  return /^::ffff:[\d.]+$/i.test(address) ? address.slice('::ffff:'.length) : address
+  return address.startsWith(':') && /^::ffff:[\d.]+$/i.test(address) ? address.slice('::ffff:'.length) : address
 }
 
 /** Whether the address of a socket is a loopback address. */
@@ -26,10 +28,9 @@ export function countedAddress(remoteAddress: string): string | undefined {
     const groups = prefixOf(address.toLowerCase())
     return isPrivateV6(address, groups[0] ?? 0) ? undefined : `${groups.map((it) => it.toString(16)).join(':')}::/64`
   }
-  const [, ...bytes] = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/.exec(address) ?? []
-  if (bytes.length === 0 || isPrivateV4(Number(bytes[0]), Number(bytes[1]))) return undefined
+  const bytes = ipv4Of(address)
   // Put together anew, because a part of a text keeps all of it in memory: here, the request head.
-  return bytes.join('.')
+  return bytes === undefined || isPrivateV4(bytes >>> 24, (bytes >>> 16) & 255) ? undefined : ipv4Text(bytes)
 }
 
 /** Loopback, RFC 1918, RFC 6598 and RFC 3927. */

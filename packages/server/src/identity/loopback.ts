@@ -1,6 +1,8 @@
 import { BlockList, isIP } from 'node:net'
+import { ipv4Of } from '../base/ipv4.js'
 
 const loopback = new BlockList()
+// Of IPv4 addresses that are written as IPv6.
 loopback.addSubnet('127.0.0.0', 8, 'ipv4')
 loopback.addAddress('::1', 'ipv6')
 
@@ -11,7 +13,9 @@ loopback.addAddress('::1', 'ipv6')
  */
 export function isLoopback(host: string): boolean {
   const address = host.replace(/^\[(.*)\]$/, '$1').toLowerCase()
+  const v4 = ipv4Of(address)
+  if (v4 !== undefined) return v4 >>> 24 === 127
   const family = isIP(address)
   if (family === 0) return address === 'localhost'
-  return loopback.check(address, family === 6 ? 'ipv6' : 'ipv4')
+  return loopback.check(address, 'ipv6')
 }

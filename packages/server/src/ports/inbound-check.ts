@@ -6,6 +6,7 @@ type Defect = Exclude<RefusalReason, 'failed'>
 /** Keys whose form is known; a full set is cleared. */
 const MAX_VALID_KEYS = 8_192
 const validKeys = new Set<string>()
+let lastValidKey = ''
 
 /**
  * Why a message that a broker has brought must not reach clients; `undefined` when it may. Other programs and nodes with
@@ -31,7 +32,10 @@ export function refusedMessage(
 }
 
 function hasKeyForm(key: string): boolean {
-  if (validKeys.has(key)) return true
+  if (key === lastValidKey || validKeys.has(key)) {
+    lastValidKey = key
+    return true
+  }
   if (!isKey(key)) return false
   if (validKeys.size >= MAX_VALID_KEYS) validKeys.clear()
   validKeys.add(key)

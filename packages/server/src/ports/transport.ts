@@ -1,4 +1,5 @@
 import type { Server } from 'node:http'
+import type { MessageRun } from './message-run.js'
 import type { TlsCertificate } from './transport-options.js'
 
 declare const brand: unique symbol
@@ -96,18 +97,6 @@ export interface Rejection {
   readonly body?: string
 }
 
-/** Memory of a transport in which many messages lie. */
-export interface MessageMemory {
-  /** When they were taken from the sockets, by `performance.now()`. */
-  readonly receivedMs: number
-  /**
-   * Keeps the messages valid until {@link MessageMemory.release} was called as often. Returns `false` when the transport
-   * holds too much already: copy the message.
-   */
-  hold(): boolean
-  release(): void
-}
-
 /**
  * What a transport tells its owner. Calls come on the event loop, never from inside a call into the transport.
  * A throw from the sink is a bug: the transport closes the connection with 4011 and reports it to `failed`.
@@ -119,10 +108,11 @@ export interface TransportSink {
   open(connection: ConnectionId, upgrade: UpgradeId): void
   /**
    * One complete WebSocket message, in arrival order per connection.
-   * @param data Borrowed: valid until the call returns, or as long as `memory` is held. Text is valid UTF-8.
-   * @param memory What `data` lies in, if it can be held.
+   * @param data Borrowed: valid until the call returns. Text is valid UTF-8.
    */
-  message(connection: ConnectionId, data: Uint8Array, isBinary: boolean, memory?: MessageMemory): void
+  message(connection: ConnectionId, data: Uint8Array, isBinary: boolean): void
+  /** Several at once, instead of {@link message}. A transport may pass on all messages one by one. */
+  messageRun?(connection: ConnectionId, run: MessageRun): void
   /** The answer to {@link Transport.notifyDrained}. None comes for a connection that closes before. */
   drained(connection: ConnectionId): void
   /** The connection is gone. Comes exactly once for every `open`, last. `code` is 1006 when no close frame arrived. */

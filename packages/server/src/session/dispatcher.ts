@@ -1,16 +1,24 @@
-import { type ClientMessage, type ClientVerb, decodeClientMessage, refusalOf, WebMQError } from 'webmq-client/protocol'
+import {
+  type ClientMessage,
+  type ClientVerb,
+  decodeClientPart,
+  type MessagePart,
+  partOf,
+  refusalOf,
+  WebMQError,
+} from 'webmq-client/protocol'
 import { isPromise, type MaybePromise } from '../base/maybe-promise.js'
 import type { HookCalls } from '../hooks/index.js'
 import type { PublishTimings } from '../observing/measuring/publish-timings.js'
-import type { MessageMemory } from '../ports/transport.js'
+import { MessageRun } from '../ports/message-run.js'
 import type { Refusals } from '../publishing/refusals.js'
 import { askAbout } from './asking.js'
 import type { Handler } from './handlers/handler.js'
 import { handlers } from './handlers/index.js'
 import { Inbox, kept } from './inbox.js'
 import type { Session } from './session.js'
-import type { WorkAccount } from './work/account.js'
 import { decodingUnits, handlingUnits, headerUnits, REFUSAL_UNITS, receivingUnits } from './work/costs.js'
+import type { SessionQueue } from './work/session-queue.js'
 import { Turns, type TurnsContext } from './work/turns.js'
 
 /** Memory of messages of a connection that wait behind an earlier one. */
@@ -34,8 +42,6 @@ export interface DispatcherContext
  * {@link Inbox}; a `ping` never waits there.
  */
 export class Dispatcher {
-  /** Of sessions with a message in progress that later messages may wait for. */
-  readonly #inboxes = new Map<Session, Inbox>()
   readonly #hooks: HookCalls | undefined
   readonly #refusals: DispatcherContext['refusals']
   /** The work of the connections, and their turns. */
@@ -48,53 +54,64 @@ export class Dispatcher {
     const { publishes } = context
     this.turns = new Turns<Session>({
       ...context,
-      handle: (account, { data, isBinary, receivedMs }) => {
-        publishes.receivedMs = receivedMs
+      handle: (queue, run, hasWaited) => {
+        if (!hasWaited) return this.#take(queue, run, run.isBinary)
+        publishes.receivedMs = run.receivedMs
         try {
-          this.#take(account, data, isBinary)
+          this.#take(queue, run, run.isBinary)
         } finally {
           publishes.receivedMs = 0
         }
       },
-      begin: ({ owner }) => {
-        const inbox = this.#inboxes.get(owner)
-        if (inbox?.isDue) this.#release(owner, inbox)
+      begin: (queue) => {
+        if (queue.inbox?.isDue === true) this.#release(queue, queue.inbox)
       },
-      released: (session) => this.#inboxes.delete(session),
     })
   }
 
-  /** Protocol messages received from clients. */
+  /** Protocol messages of clients that were handled or refused. */
   get receivedCount(): number {
     return this.#receivedCount
   }
 
-  /** @param data Borrowed for the duration of the call, or as long as `memory` is held. */
-  receive(session: Session, data: Uint8Array, isBinary: boolean, memory?: MessageMemory): void {
+  /** @param data Borrowed for the duration of the call. */
+  receive(session: Session, data: Uint8Array, isBinary: boolean): void {
     if (session.isClosed) return
-    this.#receivedCount++
-    session.receivedCount++
-    const account = this.turns.accountOf(session)
-    if (account.backlog.isEmpty && !account.isOver) this.#take(account, data, isBinary)
-    else if (!this.turns.defer(account, data, isBinary, memory)) this.#refuseExcess(session, data, isBinary)
+    const queue = this.turns.queueOf(session)
+    if (queue.firstRun === undefined && !queue.isOver) this.#take(queue, partOf(data), isBinary)
+    else this.#receiveRun(queue, MessageRun.of(data, isBinary))
   }
 
-  #take(account: WorkAccount<Session>, data: Uint8Array, isBinary: boolean): void {
-    const session = account.owner
-    account.charge(receivingUnits(data.length))
+  /** Messages that arrived together. */
+  receiveRun(session: Session, run: MessageRun): void {
+    if (!session.isClosed) this.#receiveRun(this.turns.queueOf(session), run)
+  }
+
+  #receiveRun(queue: SessionQueue<Session>, run: MessageRun): void {
+    if (this.turns.receive(queue, run)) return
+    while (run.next()) this.#refuseExcess(queue.owner, run)
+  }
+
+  #take(queue: SessionQueue<Session>, part: MessagePart, isBinary: boolean): void {
+    const session = queue.owner
+    const byteCount = part.end - part.start
+    this.#receivedCount++
+    session.receivedCount++
+    queue.charge(receivingUnits(byteCount))
     let message: ClientMessage
     try {
-      message = decodeClientMessage(data, isBinary)
+      message = decodeClientPart(part)
     } catch (error) {
-      account.charge(headerUnits(data.length))
+      queue.charge(headerUnits(byteCount))
       this.#refuse(session, error, undefined, error instanceof WebMQError ? error.requestId : undefined)
       if (error instanceof WebMQError && error.code === 'E_MESSAGE_INVALID') session.countMalformed()
       return
     }
-    account.charge(decodingUnits(message, data.length))
-    const inbox = this.#inboxes.size === 0 || message.verb === 'ping' ? undefined : this.#inboxes.get(session)
-    if (inbox === undefined || !inbox.holds(message)) this.#handle(session, account, message, isBinary)
-    else if (
+    queue.charge(decodingUnits(message, byteCount))
+    const { inbox } = queue
+    if (inbox === undefined || message.verb === 'ping' || !inbox.holds(message)) {
+      this.#handle(queue, message, isBinary)
+    } else if (
       !inbox.push(message, isBinary, session.state === 'active' ? MAX_WAITING_BYTES : MAX_UNVERIFIED_WAITING_BYTES)
     ) {
       const code = session.state === 'authenticating' ? 'E_UNAUTHENTICATED' : 'E_BROKER_UNAVAILABLE'
@@ -104,12 +121,14 @@ export class Dispatcher {
   }
 
   /** The transport cannot leave messages in the socket, and there is no room to keep them. */
-  #refuseExcess(session: Session, data: Uint8Array, isBinary: boolean): void {
+  #refuseExcess(session: Session, part: MessagePart): void {
+    this.#receivedCount++
+    session.receivedCount++
     const refusal = refusalOf('E_RATE_LIMIT')
     let message: ClientMessage | undefined
     let id: string | undefined
     try {
-      message = decodeClientMessage(data, isBinary)
+      message = decodeClientPart(part)
     } catch (error) {
       // A malformed message is refused like the others.
       id = error instanceof WebMQError ? error.requestId : undefined
@@ -117,16 +136,17 @@ export class Dispatcher {
     this.#refuse(session, refusal, message, id)
   }
 
-  #handle(session: Session, account: WorkAccount<Session>, message: ClientMessage, isBinary: boolean): void {
+  #handle(queue: SessionQueue<Session>, message: ClientMessage, isBinary: boolean): void {
+    const session = queue.owner
     // The publisher asks about publishes itself.
     const isAsked = this.#hooks !== undefined && session.state === 'active' && !isPublish(message)
     if (isAsked) this.#ask(this.#hooks, session, message, isBinary)
-    else this.#handleNow(session, account, message, isBinary)
+    else this.#handleNow(queue, message, isBinary)
   }
 
   #ask(hooks: HookCalls, session: Session, message: ClientMessage, isBinary: boolean): void {
     const handle = (changed: ClientMessage | undefined, asked: ClientMessage) => {
-      if (!session.isClosed) this.#handleNow(session, this.turns.accountOf(session), changed ?? asked, isBinary)
+      if (!session.isClosed) this.#handleNow(this.turns.queueOf(session), changed ?? asked, isBinary)
     }
     const refuse = (error: unknown) => {
       if (!session.isClosed) this.#refuse(session, error, message)
@@ -158,12 +178,13 @@ export class Dispatcher {
     inbox.shut()
     void pending.finally(() => {
       inbox.open()
-      this.#resume(session, inbox)
+      this.#resume(session)
     })
   }
 
-  #handleNow(session: Session, account: WorkAccount<Session>, message: ClientMessage, isBinary: boolean): void {
-    account.charge(handlingUnits(message))
+  #handleNow(queue: SessionQueue<Session>, message: ClientMessage, isBinary: boolean): void {
+    const session = queue.owner
+    queue.charge(handlingUnits(message))
     try {
       if (session.state === 'authenticating' && message.verb !== 'auth' && message.verb !== 'ping') {
         throw refusalOf('E_UNAUTHENTICATED')
@@ -179,7 +200,7 @@ export class Dispatcher {
 
   /** @param message `undefined` when it could not be read. */
   #refuse(session: Session, error: unknown, message: ClientMessage | undefined, id = message && idOf(message)): void {
-    this.turns.accountOf(session).charge(REFUSAL_UNITS)
+    this.turns.queueOf(session).charge(REFUSAL_UNITS)
     const { code } = session.refuse(error, id)
     this.#refusals.add(session, message?.verb ?? 'message', code, message && targetOf(message))
   }
@@ -193,44 +214,40 @@ export class Dispatcher {
     inbox.began(message)
     void settled.finally(() => {
       inbox.ended(message)
-      this.#resume(session, inbox)
+      this.#resume(session)
     })
   }
 
   #inboxOf(session: Session): Inbox {
-    let inbox = this.#inboxes.get(session)
-    if (inbox === undefined) {
-      inbox = new Inbox(session.services.isLogged)
-      this.#inboxes.set(session, inbox)
-    }
-    return inbox
+    const queue = this.turns.queueOf(session)
+    queue.inbox ??= new Inbox(session.services.isLogged)
+    return queue.inbox
   }
 
   /** Something has ended that messages may have waited for. */
-  #resume(session: Session, inbox: Inbox): void {
-    if (session.isClosed) {
-      this.#inboxes.delete(session)
-      return
-    }
+  #resume(session: Session): void {
+    if (session.isClosed) return
+    const queue = this.turns.queueOf(session)
+    const { inbox } = queue
+    if (inbox === undefined) return
     // A thousand messages may wait, and a hundred requests may end in one turn of the event loop. One look serves them all.
-    const account = this.turns.accountOf(session)
-    if (account.isOver && !inbox.isEmpty) this.turns.enqueue(account)
-    else this.#release(session, inbox)
+    if (queue.isOver && !inbox.isEmpty) this.turns.enqueue(queue)
+    else this.#release(queue, inbox)
   }
 
   /** Handles waiting messages that nothing holds any more, as many as the turn of the session allows. */
-  #release(session: Session, inbox: Inbox): void {
-    const account = this.turns.accountOf(session)
+  #release(queue: SessionQueue<Session>, inbox: Inbox): void {
+    const { owner: session } = queue
     const { releaseUnits } = inbox
     const isReleased = inbox.release(
       ({ message, isBinary }) => {
-        if (!session.isClosed) this.#handle(session, account, message, isBinary)
+        if (!session.isClosed) this.#handle(queue, message, isBinary)
       },
-      () => !account.isOver || session.isClosed,
+      () => !queue.isOver || session.isClosed,
     )
-    account.charge(releaseUnits)
-    if (!isReleased) this.turns.enqueue(account)
-    if (inbox.isEmpty) this.#inboxes.delete(session)
+    queue.charge(releaseUnits)
+    if (!isReleased) this.turns.enqueue(queue)
+    if (inbox.isEmpty) queue.inbox = undefined
   }
 }
 

@@ -3,7 +3,7 @@ import type { LimitName } from '../identity/limit-overrides.js'
 import type { WordLimits } from '../ports/word-limits.js'
 import type { AuthorLimits } from '../publishing/author.js'
 import { isLimited, type PublishLimits } from '../publishing/publish-rates.js'
-import type { WorkLimits } from './work/account.js'
+import type { WorkLimits } from './work/session-queue.js'
 
 /** Limits of a session. */
 export interface SessionLimits extends AuthorLimits, WordLimits, WorkLimits {

@@ -34,7 +34,7 @@ export interface SessionServices extends ListensContext, ConnectionGroupsContext
   readonly presence: Presence
   readonly groups: QueueGroups
   readonly drains: Pick<Drains, 'await' | 'drained' | 'release'>
-  readonly turns: Pick<Turns<Session>, 'accountOf' | 'release'>
+  readonly turns: Pick<Turns<Session>, 'queueOf' | 'release'>
   readonly verifier: TokenVerifier | undefined
   /** Absent without any hook. */
   readonly hooks?: HookCalls | undefined

@@ -23,8 +23,8 @@ import type { SessionLimits } from './effective-limits.js'
 import { createSessionId } from './id.js'
 import type { SessionServices } from './services.js'
 import { shownError } from './shown-error.js'
-import type { WorkAccount } from './work/account.js'
 import { matchingUnits } from './work/costs.js'
+import type { SessionQueue } from './work/session-queue.js'
 
 /** `authenticating` until the session has an identity, then `active`; `closed` once the server or the client has ended it. */
 export type SessionState = 'authenticating' | 'active' | 'closed'
@@ -107,8 +107,8 @@ export class Session implements Author {
   }
 
   /** Use it at once, do not keep it. */
-  get meter(): WorkAccount<Session> {
-    return this.services.turns.accountOf(this)
+  get meter(): SessionQueue<Session> {
+    return this.services.turns.queueOf(this)
   }
 
   get listens(): Listens {

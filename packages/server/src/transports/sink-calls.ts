@@ -1,5 +1,6 @@
 import { WebMQError } from 'webmq-client/protocol'
-import type { ConnectionId, MessageMemory, TransportSink, UpgradeId, UpgradeRequest } from '../ports/transport.js'
+import type { MessageRun } from '../ports/message-run.js'
+import type { ConnectionId, TransportSink, UpgradeId, UpgradeRequest } from '../ports/transport.js'
 
 /**
  * Calls the sink by the rules of the port: never from within a call to the transport, and errors are caught.
@@ -55,12 +56,23 @@ export class SinkCalls {
     this.#later(() => this.#guard(connection, () => this.#sink.open(connection, upgrade)))
   }
 
-  message(connection: ConnectionId, data: Uint8Array, isBinary: boolean, memory?: MessageMemory): void {
+  message(connection: ConnectionId, data: Uint8Array, isBinary: boolean): void {
     this.#messageCount++
     this.#byteCount += data.byteLength
     // Not through `#guard`, to avoid a closure per message.
     try {
-      this.#sink.message(connection, data, isBinary, memory)
+      this.#sink.message(connection, data, isBinary)
+    } catch (error) {
+      this.fail(error)
+      this.#onThrow(connection)
+    }
+  }
+
+  /** Messages that arrived together; one by one if the sink takes no runs. */
+  messageRun(connection: ConnectionId, run: MessageRun): void {
+    try {
+      if (this.#sink.messageRun !== undefined) this.#sink.messageRun(connection, run)
+      else while (run.next()) this.#sink.message(connection, run.bytes.subarray(run.start, run.end), run.isBinary)
     } catch (error) {
       this.fail(error)
       this.#onThrow(connection)

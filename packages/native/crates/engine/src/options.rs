@@ -55,7 +55,7 @@ impl Default for Options {
             deflate_from_bytes: None,
             max_header_bytes: 8 << 10,
             max_connections: 0,
-            max_inbound_bytes: 8 << 20,
+            max_inbound_bytes: 2 << 20,
             handshake_timeout: Duration::from_secs(5),
             message_timeout: Duration::from_secs(30),
             ping_interval: Duration::from_secs(25),

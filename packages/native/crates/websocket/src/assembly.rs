@@ -36,10 +36,10 @@ impl Assembly {
         self.bytes.capacity()
     }
 
-    /// Adds a piece of the message, which will not grow over `max_message_bytes`.
-    pub(crate) fn push_message(&mut self, piece: &[u8], max_message_bytes: u32) {
+    /// Adds a piece of the message, which will not grow over `max_message_bytes`. Of its frame, `missing_bytes` follow.
+    pub(crate) fn push_message(&mut self, piece: &[u8], missing_bytes: u32, max_message_bytes: u32) {
         debug_assert!(self.has_no_control());
-        self.grow(piece.len(), max_message_bytes as usize);
+        self.grow(piece.len(), missing_bytes as usize, max_message_bytes as usize);
         self.bytes.extend_from_slice(piece);
         self.message_bytes += piece.len() as u32;
     }
@@ -80,12 +80,15 @@ impl Assembly {
         }
     }
 
-    /// Makes room for `additional` bytes: doubles, but never over the limit. The announced length is not trusted: a
-    /// peer pays with bytes for the memory it takes.
-    fn grow(&mut self, additional: usize, max_bytes: usize) {
+    /// Makes room for `additional` bytes: doubles, but never over the limit. The announced length is trusted once half of
+    /// it is there: a peer pays with bytes for the memory it takes.
+    fn grow(&mut self, additional: usize, missing: usize, max_bytes: usize) {
         let needed = self.bytes.len() + additional;
         if needed > self.bytes.capacity() {
-            let target = needed.max(max_bytes.min(2 * self.bytes.capacity()));
+            let target = match needed + missing {
+                whole if whole <= 2 * needed => whole,
+                _ => needed.max(max_bytes.min(2 * self.bytes.capacity())),
+            };
             self.bytes.reserve_exact(target - self.bytes.len());
         }
     }

@@ -27,6 +27,7 @@ const FILTER_STEPS = 2
 /** Consecutive messages whose payloads share one allocation. Append-only. */
 export class Segment {
   readonly #bytes: Uint8Array
+  /** Behind the last message, those of messages before {@link clear}. */
   readonly #keys: string[] = []
   #offsets = new Float64Array(FIRST_MESSAGES)
   #fingerprints = new Uint32Array(FIRST_MESSAGES)
@@ -58,7 +59,6 @@ export class Segment {
   /** Forgets all messages. Returns `false` if somebody may have a view of one: use another segment. */
   clear(): boolean {
     if (this.#wasSeen) return false
-    this.#keys.length = 0
     this.#count = 0
     this.#usedBytes = 0
     this.#attributesLengths = undefined
@@ -87,7 +87,7 @@ export class Segment {
     this.#offsets[at] = offset
     this.#fingerprints[at] = fingerprint
     this.#timesMs[at] = timeMs
-    this.#keys.push(key)
+    this.#keys[at] = key
     this.#binary[at] = Number(isBinary)
     this.#ends[at] = this.#usedBytes
     this.#count++
@@ -97,7 +97,7 @@ export class Segment {
   mayHave(key: string, budget: StepBudget): boolean {
     if (this.#filter === undefined) {
       this.#filter = new KeyFilter(FILTER_BITS)
-      for (const other of this.#keys) this.#filter.add(other)
+      for (let index = 0; index < this.#count; index++) this.#filter.add(this.keyAt(index))
       budget.left -= this.#count * FILTER_STEPS
     }
     return this.#filter.mayHave(key)

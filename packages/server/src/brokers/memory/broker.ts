@@ -1,5 +1,6 @@
 import { WebMQError } from 'webmq-client/protocol'
 import type { MaybePromise } from '../../base/maybe-promise.js'
+import { turnClock } from '../../base/turn-clock.js'
 import type {
   Accepted,
   Broker,
@@ -62,7 +63,7 @@ export class MemoryBroker implements Broker {
       durable: false,
       manyNodes: false,
     }
-    this.#log = new HistoryLog(options)
+    this.#log = new HistoryLog(options, turnClock())
     this.#dedupe = this.#createDedupe()
   }
 

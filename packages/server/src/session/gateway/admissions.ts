@@ -54,8 +54,7 @@ export class Admissions {
     const counted = countedAddress(address)
     if (counted !== undefined) addresses.enter(counted)
     const sinceMs = services.now()
-    const { path, query, headers } = request
-    const facts = services.hooks?.hasConnect === true ? { path, query, headers } : undefined
+    const facts = services.hooks?.hasConnect === true ? factsOf(request) : undefined
     this.#waiting.set(request.id, { address, identity: undefined, refusal: undefined, facts, sinceMs, stream })
     this.#expireLater()
   }
@@ -66,7 +65,9 @@ export class Admissions {
     if (admission === undefined) return false
     admission.identity = identity
     admission.refusal = refusal
-    admission.sinceMs = this.#context.services.now()
+    const nowMs = this.#context.services.now()
+    if (nowMs === admission.sinceMs) return true
+    admission.sinceMs = nowMs
     // Last in the order of expiry.
     this.#waiting.delete(upgrade)
     this.#waiting.set(upgrade, admission)
@@ -104,4 +105,9 @@ export class Admissions {
       if (this.#waiting.size > 0) this.#expireLater()
     })
   }
+}
+
+/** All headers are parsed for them. */
+function factsOf({ path, query, headers }: UpgradeRequest): ConnectFacts {
+  return { path, query, headers }
 }

@@ -4,14 +4,8 @@ import { HookRefusal } from '../../hooks/index.js'
 import { assertMayListen } from '../../identity/access.js'
 import { ANONYMOUS, type Identity, UNIDENTIFIED } from '../../identity/index.js'
 import type { TrustedProxies } from '../../identity/trusted-proxies.js'
-import type {
-  ConnectionId,
-  MessageMemory,
-  Transport,
-  TransportSink,
-  UpgradeId,
-  UpgradeRequest,
-} from '../../ports/transport.js'
+import type { MessageRun } from '../../ports/message-run.js'
+import type { ConnectionId, Transport, TransportSink, UpgradeId, UpgradeRequest } from '../../ports/transport.js'
 import type { Refusals } from '../../publishing/refusals.js'
 import { encodeSseServerMessage } from '../../routing/sse-events.js'
 import type { Dispatcher } from '../dispatcher.js'
@@ -35,7 +29,7 @@ export interface GatewayContext
   readonly transport: Pick<Transport, 'accept' | 'reject'>
   readonly services: SessionServices
   readonly sessions: SessionTable
-  readonly dispatcher: Pick<Dispatcher, 'receive' | 'waitFor'>
+  readonly dispatcher: Pick<Dispatcher, 'receive' | 'receiveRun' | 'waitFor'>
   readonly refusals: Pick<Refusals, 'add'>
   /** Finds out which client an upgrade is from. */
   readonly proxies: Pick<TrustedProxies, 'clientAddress'>
@@ -138,9 +132,14 @@ export class Gateway implements TransportSink {
     else if (stream !== undefined) this.#beginStream(session, stream)
   }
 
-  message(connection: ConnectionId, data: Uint8Array, isBinary: boolean, memory?: MessageMemory): void {
+  message(connection: ConnectionId, data: Uint8Array, isBinary: boolean): void {
     const session = this.#context.sessions.get(connection)
-    if (session !== undefined) this.#context.dispatcher.receive(session, data, isBinary, memory)
+    if (session !== undefined) this.#context.dispatcher.receive(session, data, isBinary)
+  }
+
+  messageRun(connection: ConnectionId, run: MessageRun): void {
+    const session = this.#context.sessions.get(connection)
+    if (session !== undefined) this.#context.dispatcher.receiveRun(session, run)
   }
 
   drained(connection: ConnectionId): void {

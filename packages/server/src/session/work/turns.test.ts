@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
+import { MessageRun } from '../../ports/message-run.js'
 import type { ConnectionId } from '../../ports/transport.js'
-import type { WorkAccount, WorkOwner } from './account.js'
+import type { SessionQueue, WorkOwner } from './session-queue.js'
 import { Turns } from './turns.js'
 
 const MAX_MESSAGE_BYTES = 1_000
@@ -38,28 +39,38 @@ function start({ workPerSecond = 500_000, workBurst = 500_000, pause = true, uni
     },
     limits: { workPerSecond, workBurst },
     maxMessageBytes: MAX_MESSAGE_BYTES,
-    handle: (account, { data }) => handle(account, `${account.owner.connection}:${Buffer.from(data).toString()}`),
+    handle: (queue, { bytes, start, end }) =>
+      handle(queue, `${queue.owner.connection}:${Buffer.from(bytes.subarray(start, end)).toString()}`),
     begin: () => undefined,
     onError: (error) => {
       throw error
     },
     now: () => nowMs,
   })
-  const handle = (account: WorkAccount<Owner>, text: string) => {
-    account.charge(account.owner.connection === BYSTANDER ? 1 : units)
+  const handle = (queue: SessionQueue<Owner>, text: string) => {
+    queue.charge(queue.owner.connection === BYSTANDER ? 1 : units)
     handled.push(text)
   }
-  const receive = (owner: Owner, text: string): boolean => {
-    const account = turns.accountOf(owner)
-    if (!account.backlog.isEmpty || account.isOver) return turns.defer(account, Buffer.from(text), false)
-    handle(account, `${owner.connection}:${text}`)
-    return true
-  }
+  const receive = (owner: Owner, text: string): boolean =>
+    turns.receive(turns.queueOf(owner), MessageRun.of(Buffer.from(text), false))
   const owner = (number: number): Owner => ({ connection: number as ConnectionId, isClosed: false })
   const advance = (ms: number) => {
     nowMs += ms
   }
   return { turns, handled, calls, receive, owner, advance }
+}
+
+/** Messages as the native transport passes them on. */
+function packed(...texts: string[]): Buffer {
+  const parts = texts.map((text) => {
+    const part = Buffer.alloc(4 + text.length)
+    part.writeUInt32LE(text.length * 2)
+    part.write(text, 4)
+    return part
+  })
+  const data = Buffer.allocUnsafeSlow(parts.reduce((length, part) => length + part.length, 0))
+  data.set(Buffer.concat(parts))
+  return data
 }
 
 const loop = () => new Promise<void>((resolve) => setImmediate(resolve))
@@ -88,21 +99,38 @@ describe('Turns', () => {
     expect(handled).toHaveLength(40 * 5 + 1)
   })
 
-  it('leaves a message where it lies until it is handled, or its connection closes, and copies it if it cannot be held', async () => {
+  it('leaves messages where they lie until they are handled, or their connection closes, and copies them if they cannot be held', async () => {
     const { turns, handled, owner } = start()
     const [reader, gone] = [owner(1), owner(2)]
     const counts = { held: 0, released: 0 }
-    const memory = { receivedMs: 1, hold: () => ++counts.held <= 2, release: () => void counts.released++ }
-    const data = Buffer.from('x')
-    for (const each of [reader, gone, reader]) turns.defer(turns.accountOf(each), data, false, memory)
+    const memory = { hold: () => ++counts.held <= 2, release: () => void counts.released++ }
+    const data = packed('a', 'b')
+    for (const each of [reader, gone, reader]) {
+      turns.queueOf(each).charge(500)
+      turns.receive(turns.queueOf(each), new MessageRun(data, 0, data.length, 1, memory))
+    }
     expect(counts).toEqual({ held: 3, released: 0 })
+    expect(turns.stats().backlogBytes).toBe(3 * (data.length + 192))
     gone.isClosed = true
     turns.release(gone)
     expect(counts.released).toBe(1)
-    data.write('y')
+    data.fill('y', 4, 5)
     await loop()
-    expect(handled).toEqual(['1:y', '1:x'])
+    expect(handled).toEqual(['1:y', '1:b', '1:a', '1:b'])
     expect(counts.released).toBe(2)
+    expect(turns.stats().backlogBytes).toBe(0)
+  })
+
+  it('ends a turn within messages that arrived together, and goes on with the next of them', async () => {
+    const { turns, handled, receive, owner } = start()
+    const [flood, other] = [owner(1), owner(2)]
+    const data = packed(...'abcdefghijkl')
+    turns.receive(turns.queueOf(flood), new MessageRun(data, 0, data.length, 1))
+    receive(flood, 'later')
+    receive(other, 'ping')
+    expect(handled).toEqual(['1:a', '1:b', '1:c', '1:d', '1:e', '2:ping'])
+    await loop()
+    expect(handled.slice(6)).toEqual([...'fghijkl'].map((text) => `1:${text}`).concat('1:later'))
   })
 
   it('gives several floods turns of the same length, and looks at the sockets in between', async () => {
@@ -154,7 +182,7 @@ describe('Turns', () => {
     const order: string[] = []
     const read = async (name: string) => {
       for (let part = 0; part < 3; part++) {
-        await turns.accountOf(reader).spend(2_500)
+        await turns.queueOf(reader).spend(2_500)
         order.push(name)
       }
     }
@@ -170,15 +198,15 @@ describe('Turns', () => {
     expect(order).toHaveLength(6)
   })
 
-  it('forgets the accounts of connections that are idle', () => {
+  it('forgets the queues of connections that are idle', () => {
     const { turns, owner, advance } = start()
     const idle = owner(1)
-    const account = turns.accountOf(idle)
+    const queue = turns.queueOf(idle)
     for (let second = 0; second < 3; second++) {
       advance(1_001)
-      turns.accountOf(owner(2 + second))
+      turns.queueOf(owner(2 + second))
     }
-    expect(turns.accountOf(idle)).not.toBe(account)
+    expect(turns.queueOf(idle)).not.toBe(queue)
   })
 
   it('keeps the order of each connection, bounds what waits, and answers the others within a turn', async () => {

@@ -1,8 +1,8 @@
 import { Deadlines } from '../../base/deadlines.js'
-import type { MessageMemory, Transport } from '../../ports/transport.js'
+import type { MessageRun } from '../../ports/message-run.js'
+import type { Transport } from '../../ports/transport.js'
 import type { WorkStats } from '../../ports/work-meter.js'
-import { type Pace, ROUND_UNITS, WorkAccount, type WorkLimits, type WorkOwner } from './account.js'
-import type { RawMessage } from './backlog.js'
+import { type Pace, ROUND_UNITS, SessionQueue, type WorkLimits, type WorkOwner } from './session-queue.js'
 
 /** What {@link Turns} works with. */
 export interface TurnsContext<Owner extends WorkOwner> {
@@ -10,12 +10,10 @@ export interface TurnsContext<Owner extends WorkOwner> {
   readonly limits: WorkLimits
   /** Largest message that a transport passes on. */
   readonly maxMessageBytes: number
-  /** Handles a message that has waited. */
-  readonly handle: (account: WorkAccount<Owner>, message: RawMessage) => void
-  /** Called at the beginning of each turn of an account, for what waits elsewhere. */
-  readonly begin: (account: WorkAccount<Owner>) => void
-  /** Called when a connection has closed: it gets no further turn. */
-  readonly released?: (owner: Owner) => void
+  /** Handles the present message of a run. @param hasWaited It has waited for its turn. */
+  readonly handle: (queue: SessionQueue<Owner>, run: MessageRun, hasWaited: boolean) => void
+  /** Called at the beginning of each turn, for what waits elsewhere. */
+  readonly begin: (queue: SessionQueue<Owner>) => void
   readonly onError: (error: unknown) => void
   /** A monotonic clock, in milliseconds. */
   readonly now?: () => number
@@ -27,35 +25,32 @@ const TURN_UNITS = 500
 const PAUSE_BYTES = 65_536
 /** Reading goes on when less waits, before there is nothing left to do. */
 const RESUME_BYTES = 16_384
-/**
- * What may wait of one connection beside its largest message. The transport hands over what it has read before a pause:
- * the native one 64 KiB, which as 3,277 pings take 630 KiB here.
- */
+/** What may wait of one connection beside its largest message. A transport hands over what it has read before a pause. */
 const MAX_BACKLOG_BYTES = 1_048_576
-/** Accounts that were not used for this time are looked at, and dropped if they are as good as new. */
+/** Queues that were not used for this time are looked at, and dropped if they are as good as new. */
 const MIN_GENERATION_MS = 1_000
 
 /**
  * Lets connections take turns. A connection that has used up its turn waits behind everybody else; one that has used up
- * its work is not read until it has some again. An account exists only for connections that did something lately.
+ * its work is not read until it has some again. A queue exists only for connections that did something lately.
  */
 export class Turns<Owner extends WorkOwner = WorkOwner> {
   readonly #context: TurnsContext<Owner>
   readonly #now: () => number
   readonly #deadlines: Deadlines
   readonly #generationMs: number
-  #young = new Map<Owner, WorkAccount<Owner>>()
-  #old = new Map<Owner, WorkAccount<Owner>>()
+  #young = new Map<Owner, SessionQueue<Owner>>()
+  #old = new Map<Owner, SessionQueue<Owner>>()
   #generationStartMs: number
   /** A connection that is alone has one long turn instead of several: its messages need not be copied. */
   readonly #pace: Pace = { turnUnits: TURN_UNITS, roundUnits: 0 }
   /** What was looked up last, and how often this changed since the last turns. */
-  #lastAccount: WorkAccount<Owner> | undefined
+  #last: SessionQueue<Owner> | undefined
   #changeCount = 0
-  /** Accounts that wait for a turn, in order. */
-  readonly #ready = new Set<WorkAccount<Owner>>()
-  /** Accounts that wait for work to come back. */
-  readonly #exhausted = new Set<WorkAccount<Owner>>()
+  /** Queues that wait for a turn, in order. */
+  readonly #ready = new Set<SessionQueue<Owner>>()
+  /** Queues that wait for work to come back. */
+  readonly #exhausted = new Set<SessionQueue<Owner>>()
   #immediate: NodeJS.Immediate | undefined
   #pausedCount = 0
   #pauseCount = 0
@@ -70,46 +65,55 @@ export class Turns<Owner extends WorkOwner = WorkOwner> {
     this.#generationStartMs = this.#now()
   }
 
-  /** The account of a connection; call it again instead of keeping the account. */
-  accountOf(owner: Owner): WorkAccount<Owner> {
-    if (owner === this.#lastAccount?.owner) return this.#lastAccount
+  /** The queue of a connection; call it again instead of keeping the queue. */
+  queueOf(owner: Owner): SessionQueue<Owner> {
+    if (owner === this.#last?.owner) return this.#last
     this.#changeCount++
     this.#pace.turnUnits = TURN_UNITS
-    this.#lastAccount = this.#young.get(owner) ?? this.#rejuvenated(owner)
-    return this.#lastAccount
+    this.#last = this.#young.get(owner) ?? this.#rejuvenated(owner)
+    return this.#last
   }
 
   /**
-   * Keeps a message until the turn of its connection comes. Pauses reading when too much waits.
-   * Returns `false` when there is no room, as without the capability `pause`.
+   * Handles messages of a connection while its turn lasts, and keeps the others until its next. Pauses reading when too
+   * much waits. Returns `false` when there is no room for those that are left, as without the capability `pause`.
    */
-  defer(account: WorkAccount<Owner>, data: Uint8Array, isBinary: boolean, memory?: MessageMemory): boolean {
-    const { backlog } = account
-    if (backlog.byteCount + data.length > MAX_BACKLOG_BYTES + this.#context.maxMessageBytes) return false
-    const before = backlog.byteCount
-    backlog.push(data, isBinary, memory?.receivedMs ?? this.#now(), memory)
-    this.#backlogBytes += backlog.byteCount - before
-    this.enqueue(account)
-    if (account.isExhausted || backlog.byteCount > PAUSE_BYTES) this.#pause(account)
+  receive(queue: SessionQueue<Owner>, run: MessageRun): boolean {
+    if (queue.firstRun === undefined && this.#handle(queue, run, false)) return true
+    if (queue.byteCount + run.byteCount > MAX_BACKLOG_BYTES + this.#context.maxMessageBytes) return false
+    const before = queue.byteCount
+    queue.push(run)
+    this.#backlogBytes += queue.byteCount - before
+    this.enqueue(queue)
+    if (queue.isExhausted || queue.byteCount > PAUSE_BYTES) this.#pause(queue)
     return true
   }
 
-  /** Something waits for the next turn of the account. */
-  readonly enqueue = (account: WorkAccount<Owner>): void => {
-    if (this.#exhausted.has(account)) return
-    this.#ready.add(account)
+  /** Returns whether nothing of the run is left for a later turn. */
+  #handle(queue: SessionQueue<Owner>, run: MessageRun, hasWaited: boolean): boolean {
+    const { owner } = queue
+    while (!queue.isOver && !owner.isClosed) {
+      if (!run.next()) return true
+      this.#context.handle(queue, run, hasWaited)
+    }
+    return run.byteCount === 0 || owner.isClosed
+  }
+
+  /** Something waits for the next turn of the queue. */
+  readonly enqueue = (queue: SessionQueue<Owner>): void => {
+    if (this.#exhausted.has(queue)) return
+    this.#ready.add(queue)
     this.#immediate ??= setImmediate(() => this.#run())
   }
 
   /** The connection has closed: nothing of it waits any more. */
   release(owner: Owner): void {
-    this.#context.released?.(owner)
-    const account = this.#young.get(owner) ?? this.#old.get(owner)
-    if (account === undefined) return
+    const queue = this.#young.get(owner) ?? this.#old.get(owner)
+    if (queue === undefined) return
     this.#young.delete(owner)
     this.#old.delete(owner)
-    this.#lastAccount = undefined
-    this.#drop(account)
+    this.#last = undefined
+    this.#drop(queue)
   }
 
   stats(): WorkStats {
@@ -121,7 +125,7 @@ export class Turns<Owner extends WorkOwner = WorkOwner> {
     clearImmediate(this.#immediate)
     this.#immediate = undefined
     this.#deadlines.stop()
-    for (const account of [...this.#ready, ...this.#exhausted]) this.#drop(account)
+    for (const queue of [...this.#ready, ...this.#exhausted]) this.#drop(queue)
   }
 
   /** Gives turns in order, until {@link ROUND_UNITS} are used. Then the sockets come first. */
@@ -131,100 +135,100 @@ export class Turns<Owner extends WorkOwner = WorkOwner> {
     this.#pace.turnUnits = this.#changeCount === 0 && this.#ready.size === 1 ? ROUND_UNITS : TURN_UNITS
     this.#pace.roundUnits = 0
     this.#changeCount = 0
-    const resumed: WorkAccount<Owner>[] = []
+    const resumed: SessionQueue<Owner>[] = []
     let units = 0
-    for (const account of this.#ready) {
+    for (const queue of this.#ready) {
       if (units >= ROUND_UNITS) break
-      this.#ready.delete(account)
+      this.#ready.delete(queue)
       let isResumed = false
       try {
-        isResumed = this.#turn(account, nowMs)
+        isResumed = this.#turn(queue, nowMs)
       } catch (error) {
         this.#context.onError(error)
       }
       if (isResumed) {
         // The request goes on after this call, and uses about one turn.
-        resumed.push(account)
+        resumed.push(queue)
         units += this.#pace.turnUnits
-      } else if (account.isWaiting && !this.#exhausted.has(account)) this.#ready.add(account)
-      units += account.usedUnits + 1
+      } else if (queue.isWaiting && !this.#exhausted.has(queue)) this.#ready.add(queue)
+      units += queue.usedUnits + 1
     }
-    for (const account of resumed) if (account.isWaiting) this.#ready.add(account)
+    for (const queue of resumed) if (queue.isWaiting) this.#ready.add(queue)
     if (this.#ready.size > 0) this.#immediate ??= setImmediate(() => this.#run())
   }
 
   /** Returns whether a request goes on after this call. */
-  #turn(account: WorkAccount<Owner>, nowMs: number): boolean {
-    const { backlog, owner } = account
+  #turn(queue: SessionQueue<Owner>, nowMs: number): boolean {
+    const { owner } = queue
     if (owner.isClosed) {
-      this.#drop(account)
+      this.#drop(queue)
       return false
     }
-    const missingMs = account.beginTurn(nowMs)
+    const missingMs = queue.beginTurn(nowMs)
     if (missingMs > 0) {
-      this.#exhausted.add(account)
-      if (!backlog.isEmpty) this.#pause(account)
+      this.#exhausted.add(queue)
+      if (queue.firstRun !== undefined) this.#pause(queue)
       this.#deadlines.set(nowMs + missingMs, () => {
-        if (this.#exhausted.delete(account)) this.enqueue(account)
+        if (this.#exhausted.delete(queue)) this.enqueue(queue)
       })
       return false
     }
-    const isResumed = account.resumeOne()
-    this.#context.begin(account)
-    while (!account.isOver && !owner.isClosed) {
-      const before = backlog.byteCount
-      const message = backlog.shift()
-      if (message === undefined) break
-      this.#backlogBytes -= before - backlog.byteCount
+    const isResumed = queue.resumeOne()
+    this.#context.begin(queue)
+    for (let run = queue.firstRun; run !== undefined && !queue.isOver; run = queue.firstRun) {
+      const runBytes = run.byteCount
       try {
-        this.#context.handle(account, message)
+        this.#handle(queue, run, true)
       } finally {
-        message.memory?.release()
+        const before = queue.byteCount
+        if (queue.firstRun === run) queue.took(runBytes - run.byteCount)
+        this.#backlogBytes -= before - queue.byteCount
       }
+      if (owner.isClosed) break
     }
-    if (account.isPaused && backlog.byteCount <= RESUME_BYTES) this.#resume(account)
+    if (queue.isPaused && queue.byteCount <= RESUME_BYTES) this.#resume(queue)
     return isResumed
   }
 
-  #pause(account: WorkAccount<Owner>): void {
+  #pause(queue: SessionQueue<Owner>): void {
     const { transport } = this.#context
-    if (account.isPaused || !transport.capabilities.pause) return
-    account.isPaused = true
+    if (queue.isPaused || !transport.capabilities.pause) return
+    queue.isPaused = true
     this.#pausedCount++
     this.#pauseCount++
-    transport.pause(account.owner.connection)
+    transport.pause(queue.owner.connection)
   }
 
-  #resume(account: WorkAccount<Owner>): void {
-    account.isPaused = false
+  #resume(queue: SessionQueue<Owner>): void {
+    queue.isPaused = false
     this.#pausedCount--
-    this.#context.transport.resume(account.owner.connection)
+    this.#context.transport.resume(queue.owner.connection)
   }
 
-  #drop(account: WorkAccount<Owner>): void {
-    this.#ready.delete(account)
-    this.#exhausted.delete(account)
-    this.#backlogBytes -= account.backlog.byteCount
-    if (account.isPaused) this.#resume(account)
-    account.close()
+  #drop(queue: SessionQueue<Owner>): void {
+    this.#ready.delete(queue)
+    this.#exhausted.delete(queue)
+    this.#backlogBytes -= queue.byteCount
+    if (queue.isPaused) this.#resume(queue)
+    queue.close()
   }
 
-  /** Two generations instead of a timer per account: one that was not used for a whole generation is looked at. */
-  #rejuvenated(owner: Owner): WorkAccount<Owner> {
+  /** Two generations instead of a timer per queue: one that was not used for a whole generation is looked at. */
+  #rejuvenated(owner: Owner): SessionQueue<Owner> {
     const nowMs = this.#now()
     if (nowMs - this.#generationStartMs >= this.#generationMs) {
       const old = this.#old
       this.#old = this.#young
       this.#young = new Map()
       this.#generationStartMs = nowMs
-      for (const [other, account] of old) if (!account.isFresh(nowMs)) this.#young.set(other, account)
+      for (const [other, queue] of old) if (!queue.isFresh(nowMs)) this.#young.set(other, queue)
     }
-    const account =
+    const queue =
       this.#young.get(owner) ??
       this.#old.get(owner) ??
-      new WorkAccount(owner, this.#context.limits, this.#pace, nowMs, this.enqueue)
+      new SessionQueue(owner, this.#context.limits, this.#pace, nowMs, this.enqueue)
     this.#old.delete(owner)
-    this.#young.set(owner, account)
-    return account
+    this.#young.set(owner, queue)
+    return queue
   }
 }

@@ -1,4 +1,4 @@
-import type { MessageMemory } from '../../ports/transport.js'
+import type { RunMemory } from '../../ports/message-run.js'
 import type { EventPortion } from './events.js'
 
 /** Size of a buffer for events. A larger message gets its own buffer. */
@@ -9,7 +9,7 @@ const MAX_HELD_BYTES = 8 * 1024 * 1024
 const MAX_FREE_BUFFERS = 8
 
 /** A buffer of packed events. It is filled again when all its events are handled and nobody holds its messages. */
-class EventBuffer implements EventPortion, MessageMemory {
+class EventBuffer implements EventPortion, RunMemory {
   readonly packed: Buffer
   start = 0
   end = 0
@@ -24,7 +24,7 @@ class EventBuffer implements EventPortion, MessageMemory {
     this.#buffers = buffers
   }
 
-  get memory(): MessageMemory {
+  get memory(): RunMemory {
     return this
   }
 

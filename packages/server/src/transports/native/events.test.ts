@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { type EventPortion, type NativeEventHandlers, readEvents } from './events.js'
 
-const MESSAGE = 2
+const MESSAGES = 2
 const CLOSED = 3
 const HEADER_BYTES = 16
 
@@ -9,10 +9,11 @@ function portionOf(kind: number, count: number): EventPortion {
   const packed = Buffer.alloc(count * HEADER_BYTES)
   for (let index = 0; index < count; index++) {
     packed[index * HEADER_BYTES] = kind
+    packed[index * HEADER_BYTES + 2] = kind === MESSAGES ? 1 : 0
     packed.writeUInt32LE(HEADER_BYTES, index * HEADER_BYTES + 4)
     packed.writeDoubleLE(index, index * HEADER_BYTES + 8)
   }
-  return { packed, start: 0, end: packed.length }
+  return { packed, start: 0, end: packed.length, receivedMs: 1 }
 }
 
 function handlersOf(handled: number[]): NativeEventHandlers {
@@ -20,7 +21,7 @@ function handlersOf(handled: number[]): NativeEventHandlers {
   const never = () => expect.unreachable()
   return {
     upgrade: never,
-    message: note,
+    messageRun: note,
     drained: note,
     closed: note,
     http: never,
@@ -43,6 +44,6 @@ it('leaves events for the next turn when the work is done', () => {
 
 it('counts a message as little more than its bytes', () => {
   const handled: number[] = []
-  readEvents(portionOf(MESSAGE, 1_000), handlersOf(handled), 40_000)
+  readEvents(portionOf(MESSAGES, 1_000), handlersOf(handled), 40_000)
   expect(handled).toHaveLength(278)
 })

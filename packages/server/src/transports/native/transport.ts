@@ -245,7 +245,7 @@ class NativeTransport implements Transport {
     this.#openings = openings
     this.#handlers = {
       upgrade: (request) => openings.upgrade(request),
-      message: (connection, data, isBinary, memory) => calls.message(connection, data, isBinary, memory),
+      messageRun: (connection, run) => calls.messageRun(connection, run),
       drained: (connection) => calls.drained(connection),
       closed: (connection, code, reason) => openings.closed(connection, code, reason),
       http: (token, peer, read) => this.#http?.serve(token, peer, read),
@@ -267,7 +267,8 @@ class NativeTransport implements Transport {
     if (this.#handlers === undefined) return 0
     this.#commands.hold()
     // The engine puts little into an inline turn.
-    readEvents({ packed: this.#inlineEvents, start: 0, end: length }, this.#handlers, Number.POSITIVE_INFINITY)
+    const portion = { packed: this.#inlineEvents, start: 0, end: length, receivedMs: performance.now() }
+    readEvents(portion, this.#handlers, Number.POSITIVE_INFINITY)
     return this.#commands.releaseHome()
   }
 

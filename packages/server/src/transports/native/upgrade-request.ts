@@ -1,5 +1,19 @@
 import type { UpgradeId, UpgradeKind, UpgradeRequest } from '../../ports/transport.js'
 
+/** How the lines of headers begin that are looked up for every connection. */
+const LINE_STARTS = new Map(
+  [
+    'authorization',
+    'cookie',
+    'host',
+    'origin',
+    'sec-fetch-mode',
+    'sec-fetch-site',
+    'sec-websocket-protocol',
+    'x-forwarded-for',
+  ].map((name) => [name, `\n${name}:`]),
+)
+
 /** An upgrade request of the engine. Headers are parsed only when asked for. */
 export class NativeUpgradeRequest implements UpgradeRequest {
   readonly id: UpgradeId
@@ -39,7 +53,7 @@ export class NativeUpgradeRequest implements UpgradeRequest {
   }
 
   header(name: string): string | undefined {
-    const start = `\n${name}:`
+    const start = LINE_STARTS.get(name) ?? `\n${name}:`
     const lines = this.#headerLines
     let joined: string | undefined
     for (let at = lines.indexOf(start); at >= 0; at = lines.indexOf(start, at + 1)) {

@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! 0  u8   kind
-//! 1  u8   flags: 1 binary; 2 encrypted; 4 asks for an event stream
-//! 2  u16  close code; index of the shard for quiet and ended
+//! 1  u8   flags: 2 encrypted; 4 asks for an event stream
+//! 2  u16  close code; index of the shard for quiet and ended; count of messages
 //! 4  u32  bytes of the event, these 16 included
 //! 8  f64  connection
 //! 16      upgrade    u32 port; then, in Latin-1, a line each for address, path and query, and for every header
 //!                    its name in lower case, `:`, and its value
-//!         message    payload
+//!         messages   per message u32 of twice its bytes, and one more if it is binary; payload. Consecutive messages of a
+//!                    connection share an event up to `RUN_BYTES`
 //!         closed     reason; comes once for every upgrade that JavaScript has not rejected, accepted or not
 //!         http       u32 token of the socket, u32 port of the client, its address in Latin-1 and a line end, bytes read
 //!                    from it; the port is 0 and the address empty if the socket tells of the client itself;
@@ -25,12 +26,11 @@ use webmq_websocket::handshake::RequestHead;
 
 use crate::id::{ConnectionId, ShardId};
 
-const FLAG_BINARY: u8 = 1;
 const FLAG_ENCRYPTED: u8 = 2;
 const FLAG_STREAM: u8 = 4;
 
 const UPGRADE: u8 = 1;
-const MESSAGE: u8 = 2;
+const MESSAGES: u8 = 2;
 const CLOSED: u8 = 3;
 const HTTP: u8 = 4;
 const FAILED: u8 = 5;
@@ -40,6 +40,8 @@ const DRAINED: u8 = 8;
 
 /// A block has a place to cut it at least every so many bytes, and one event more.
 pub(crate) const CUT_BYTES: usize = 32 << 10;
+/// An event of messages of this size takes no more of them: several fit into the buffer that JavaScript reads with.
+const RUN_BYTES: usize = 32 << 10;
 
 /// Events one after the other.
 #[derive(Default)]
@@ -53,6 +55,9 @@ pub(crate) struct Block {
 #[derive(Default)]
 pub(crate) struct Events {
     pub(crate) block: Block,
+    /// Where the last event begins, and the connection whose messages it has.
+    last_start: usize,
+    run_of: Option<ConnectionId>,
     /// Bytes of all earlier turns.
     pub(crate) published_bytes: u64,
 }
@@ -86,9 +91,16 @@ impl Events {
     }
 
     pub(crate) fn message(&mut self, id: ConnectionId, data: &[u8], is_binary: bool) {
-        let start = self.begin(MESSAGE, if is_binary { FLAG_BINARY } else { 0 }, 0, Some(id));
+        let start = match self.open_run(id) {
+            Some(start) => start,
+            None => self.begin(MESSAGES, 0, 0, Some(id)),
+        };
+        let count = &mut self.block.bytes[start + 2..start + 4];
+        count.copy_from_slice(&(u16::from_le_bytes([count[0], count[1]]) + 1).to_le_bytes());
+        self.u32((data.len() as u32) << 1 | u32::from(is_binary));
         self.block.bytes.extend_from_slice(data);
         self.end(start);
+        self.run_of = Some(id);
     }
 
     pub(crate) fn closed(&mut self, id: ConnectionId, code: u16, reason: &str) {
@@ -132,19 +144,34 @@ impl Events {
 
     /// Drops an event that was begun and not finished, as a panic leaves one.
     pub(crate) fn drop_unfinished(&mut self) {
-        let mut end = 0;
-        while end < self.block.bytes.len() {
-            match event_len(&self.block.bytes[end..]) {
-                0 => break,
-                len => end += len,
-            }
-        }
+        let last = self.block.bytes.get(self.last_start..).filter(|last| !last.is_empty());
+        let end = last.map_or(self.block.bytes.len(), |last| self.last_start + event_len(last));
         self.block.bytes.truncate(end);
         self.block.cuts.retain(|cut| *cut <= end);
+        self.run_of = None;
+    }
+
+    /// Takes the events out; the next ones go into `empty`.
+    pub(crate) fn take(&mut self, empty: Block) -> Block {
+        self.published_bytes = self.position();
+        self.run_of = None;
+        self.last_start = 0;
+        std::mem::replace(&mut self.block, empty)
+    }
+
+    /// Where the last event begins, if it may take another message of this connection.
+    fn open_run(&mut self, id: ConnectionId) -> Option<usize> {
+        if self.run_of != Some(id) || self.block.bytes.len() - self.last_start >= RUN_BYTES {
+            return None;
+        }
+        // It ends later now.
+        self.block.cuts.pop_if(|cut| *cut == self.block.bytes.len());
+        Some(self.last_start)
     }
 
     fn begin(&mut self, kind: u8, flags: u8, code: u16, id: Option<ConnectionId>) -> usize {
         let start = self.block.bytes.len();
+        (self.last_start, self.run_of) = (start, None);
         let [low, high] = code.to_le_bytes();
         self.block.bytes.extend_from_slice(&[kind, flags, low, high, 0, 0, 0, 0]);
         self.block.bytes.extend_from_slice(&id.map_or(0.0, ConnectionId::to_number).to_le_bytes());

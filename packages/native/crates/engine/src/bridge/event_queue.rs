@@ -4,9 +4,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::bridge::event::{Block, CUT_BYTES, Events, event_len};
 
+/// A block of this size leaves before the end of its turn: JavaScript begins with it, and its memory is filled again soon.
+pub(crate) const FULL_BLOCK_BYTES: usize = 256 << 10;
 /// Blocks up to this size are kept to be filled again.
-const MAX_KEPT_BYTES: usize = 1 << 20;
-const MAX_KEPT_BLOCKS: usize = 8;
+const MAX_KEPT_BYTES: usize = 512 << 10;
+const MAX_KEPT_BLOCKS: usize = 16;
 
 /// Wakes JavaScript, once until it drains.
 pub(crate) struct Waker {
@@ -101,20 +103,19 @@ impl EventQueue {
 
     /// Appends the events of a turn.
     pub(crate) fn put(&self, events: &mut Events) {
-        events.published_bytes = events.position();
-        if events.block.bytes.is_empty() {
+        if events.len() == 0 {
             return;
         }
         let mut blocks = self.lock();
+        let empty = blocks.kept.pop().unwrap_or_default();
+        let mut block = events.take(empty);
         match blocks.waiting.back_mut() {
             // Turns of a few events make one block: it needs no cut.
-            Some(last) if last.bytes.len() + events.block.bytes.len() <= CUT_BYTES => {
-                last.bytes.append(&mut events.block.bytes);
+            Some(last) if last.bytes.len() + block.bytes.len() <= CUT_BYTES => {
+                last.bytes.append(&mut block.bytes);
+                blocks.keep(block);
             }
-            _ => {
-                let empty = blocks.kept.pop().unwrap_or_default();
-                blocks.waiting.push_back(std::mem::replace(&mut events.block, empty));
-            }
+            _ => blocks.waiting.push_back(block),
         }
     }
 
@@ -228,7 +229,7 @@ mod tests {
         let queue = EventQueue::default();
         queue.put(&mut events(3, b"abc"));
         queue.put(&mut events(2, b"defg"));
-        let (mut reader, mut target, mut all) = (EventReader::default(), [0; 45], Vec::new());
+        let (mut reader, mut target, mut all) = (EventReader::default(), [0; 50], Vec::new());
         loop {
             let drained = reader.drain(&queue, &mut target);
             all.extend_from_slice(&target[..drained.bytes]);
@@ -241,17 +242,40 @@ mod tests {
     }
 
     #[test]
+    fn messages_of_one_connection_share_events_that_stay_small() {
+        let id = |slot| ConnectionId::new(ShardId(0), Slot(slot), 0);
+        let (mut events, queue) = (Events::default(), EventQueue::default());
+        for (slot, count) in [(0, 3), (1, 2), (0, 1_000), (1, 1)] {
+            (0..count).for_each(|_| events.message(id(slot), &[7; 96], false));
+        }
+        let mut ends = vec![0];
+        while ends[ends.len() - 1] < events.len() {
+            let start = ends[ends.len() - 1];
+            ends.push(start + event_len(&events.block.bytes[start..]));
+        }
+        let sizes: Vec<usize> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert_eq!(sizes, [316, 216, 32_816, 32_816, 32_816, 1_616, 116]);
+        assert!(events.block.cuts.iter().all(|cut| ends.contains(cut)), "{:?}", events.block.cuts);
+        events.drop_unfinished();
+        assert_eq!(events.len(), *ends.last().expect("an end"));
+        queue.put(&mut events);
+        // A new block begins with an event of its own.
+        events.message(id(1), &[7; 96], true);
+        assert_eq!(event_len(&events.block.bytes), 116);
+    }
+
+    #[test]
     fn an_event_that_does_not_fit_says_how_much_it_needs() {
         let queue = EventQueue::default();
         queue.put(&mut events(1, &[0; 100]));
         let drained = EventReader::default().drain(&queue, &mut [0; 50]);
-        assert_eq!((drained.bytes, drained.next_bytes), (0, Some(116)));
+        assert_eq!((drained.bytes, drained.next_bytes), (0, Some(120)));
     }
 
     #[test]
     fn a_shard_that_waits_for_a_position_is_woken_once_when_it_is_read() {
         let queue = EventQueue::default();
-        queue.put(&mut events(4, &[0; 9]));
+        queue.put(&mut events(4, &[0; 5]));
         queue.await_position(75);
         queue.await_position(50);
         let (mut reader, mut target) = (EventReader::default(), [0; 25]);

@@ -127,9 +127,10 @@ impl Shard {
         let count = self.readable.len();
         let is_allowed = self.inline.policy.allows_reads(count, self.now_ms) || !self.inline.is_running;
         if is_allowed {
+            let begin = self.events.position();
             self.receive_all();
             if count > 0 {
-                self.inline.policy.note_events(self.events.len(), self.now_ms);
+                self.inline.policy.note_events((self.events.position() - begin) as usize, self.now_ms);
             }
         }
         is_allowed

@@ -15,6 +15,9 @@ use crate::shard::prepared_answer::MAX_ANSWERS_PER_READ;
 /// of pings costs little.
 const MAX_PONGS: u32 = 16;
 
+/// What a message counts beside its bytes, so that empty ones fill the room too.
+const MESSAGE_BYTES: usize = 16;
+
 impl Shard {
     /// Decodes received bytes and does what they say, until their events fill the room. Keeps the bytes that are left.
     pub(super) fn decode(&mut self, slot: Slot, received: &mut [u8], room: usize) {
@@ -25,6 +28,7 @@ impl Shard {
         let is_open = connection.phase == Phase::Open;
         let may_answer = connection.events_end <= answered_position;
         let (begin, message_count) = (events.len(), stats.received_message_count);
+        let mut taken_bytes = 0;
         let mut ping_count = 0;
         let mut answer_count = 0;
         let mut last_ping = Vec::new();
@@ -48,7 +52,8 @@ impl Shard {
                         return ControlFlow::Continue(());
                     }
                     events.message(id, data, kind == MessageKind::Binary);
-                    if events.len() - begin >= room {
+                    taken_bytes += MESSAGE_BYTES + data.len();
+                    if taken_bytes >= room {
                         return ControlFlow::Break(());
                     }
                 }
@@ -72,7 +77,7 @@ impl Shard {
             send_pong(fanout, slot, &last_ping);
         }
         if events.len() > begin {
-            connection.unread_bytes += events.len() - begin;
+            connection.unread_bytes += taken_bytes;
             connection.events_end = events.position();
         }
         match (decoded, close) {

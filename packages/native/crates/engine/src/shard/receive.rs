@@ -1,6 +1,7 @@
 use rustix::io::Errno;
 
 use super::Shard;
+use crate::bridge::event_queue::FULL_BLOCK_BYTES;
 use crate::id::Slot;
 use crate::shard::connection::{Connection, Phase};
 use crate::socket;
@@ -76,7 +77,16 @@ impl Shard {
                 self.readable.push_back(slot);
             } else {
                 self.receive(slot);
+                self.hand_over_full_block();
             }
+        }
+    }
+
+    /// Inline turns read less: their events stay together.
+    fn hand_over_full_block(&mut self) {
+        if self.events.len() >= FULL_BLOCK_BYTES && !self.inline.is_running {
+            self.shared.shards[self.id.index()].event_queue.put(&mut self.events);
+            self.shared.waker.wake();
         }
     }
 

@@ -171,13 +171,16 @@ impl<const IS_INLINE: bool> AnyRig<IS_INLINE> {
             let number = |at: usize| u32::from_le_bytes(*event[at..].first_chunk().expect("four bytes"));
             let id = f64::from_le_bytes(*event[8..].first_chunk().expect("eight bytes"));
             let text = || String::from_utf8(event[16..].to_vec()).expect("a text");
+            if event[0] == 2 {
+                self.read_messages(id, &event[16..]);
+                continue;
+            }
             self.told.push_back(match event[0] {
                 1 if event[1] & 4 == 4 => Told::EventStream(id),
                 1 => {
                     self.upgrade_peers.push((split_line(&event[20..]).0, number(16)));
                     Told::Upgrade(id)
                 }
-                2 => Told::Message(id, event[16..].to_vec()),
                 3 => Told::Closed(id, u16::from_le_bytes([event[2], event[3]]), text()),
                 4 => {
                     let (address, read) = split_line(&event[24..]);
@@ -190,6 +193,14 @@ impl<const IS_INLINE: bool> AnyRig<IS_INLINE> {
                 8 => Told::Drained(id),
                 kind => panic!("unknown event {kind}"),
             });
+        }
+    }
+
+    fn read_messages(&mut self, id: f64, mut run: &[u8]) {
+        while let Some((number, rest)) = run.split_first_chunk() {
+            let (message, others) = rest.split_at((u32::from_le_bytes(*number) >> 1) as usize);
+            self.told.push_back(Told::Message(id, message.to_vec()));
+            run = others;
         }
     }
 }

@@ -32,7 +32,7 @@ impl Decoder {
             on_event(Event::Message { kind, data: piece });
             return Ok(());
         }
-        self.assembly.push_message(piece, self.max_arriving_bytes());
+        self.assembly.push_message(piece, self.missing_bytes, self.max_arriving_bytes());
         if self.is_deflated {
             if is_frame_end && fin {
                 self.message = None;

@@ -1,8 +1,9 @@
 import type { MaybePromise } from '../../base/maybe-promise.js'
+import type { MessageRun } from '../../ports/message-run.js'
 import type { ConnectionId } from '../../ports/transport.js'
 import type { WorkMeter } from '../../ports/work-meter.js'
 import { RateGate, type RateLimit } from '../../publishing/rate-gate.js'
-import { Backlog } from './backlog.js'
+import type { Inbox } from '../inbox.js'
 
 /** A connection whose work is counted. */
 export interface WorkOwner {
@@ -18,11 +19,11 @@ export interface WorkLimits {
   readonly workBurst: number
 }
 
-/** What all accounts share. */
+/** What all queues share. */
 export interface Pace {
   /** Units of one turn. Behind it, the messages of the connection wait for everybody else's. */
   turnUnits: number
-  /** Units that all accounts have used in this round. */
+  /** Units that all connections have used in this round. */
   roundUnits: number
 }
 
@@ -30,20 +31,26 @@ export interface Pace {
 export const ROUND_UNITS = 2_000
 /** A connection that has used less does not wait, even when the others have used up the round. */
 const MIN_TURN_UNITS = 50
+/** Memory of a run beside its bytes: an object and its place. An estimate. */
+const RUN_BYTES = 192
 
 /**
- * The work of one connection: its token bucket, its turn, and what waits for either. The clock is read once per turn, not
- * per message: the units of a turn are counted before they are taken out of the bucket.
+ * What a connection does and asks for: its token bucket, its turn, and what waits for either. The clock is read once per
+ * turn, not per message: the units of a turn are counted before they are taken out of the bucket.
  */
-export class WorkAccount<Owner extends WorkOwner = WorkOwner> implements WorkMeter {
+export class SessionQueue<Owner extends WorkOwner = WorkOwner> implements WorkMeter {
   readonly owner: Owner
-  readonly backlog = new Backlog()
+  /** Messages in progress, and messages that wait for those. Absent while there are none. */
+  inbox: Inbox | undefined
   /** Whether reading from the connection is paused. */
   isPaused = false
   readonly #limits: WorkLimits
   readonly #pace: Pace
-  readonly #enqueue: (account: WorkAccount<Owner>) => void
+  readonly #enqueue: (queue: SessionQueue<Owner>) => void
   readonly #waiters: (() => void)[] = []
+  /** Messages that wait for a turn, as they arrived. */
+  readonly #runs: MessageRun[] = []
+  #byteCount = 0
   /** Units in the bucket; negative for work that was more than expected. */
   #tokens: number
   #settledMs: number
@@ -53,13 +60,13 @@ export class WorkAccount<Owner extends WorkOwner = WorkOwner> implements WorkMet
   /** Units of this turn, not yet taken out of the bucket. */
   #usedUnits = 0
 
-  /** @param enqueue Called when something waits for the next turn of this account. */
+  /** @param enqueue Called when something waits for the next turn. */
   constructor(
     owner: Owner,
     limits: WorkLimits,
     pace: Pace,
     nowMs: number,
-    enqueue: (account: WorkAccount<Owner>) => void,
+    enqueue: (queue: SessionQueue<Owner>) => void,
   ) {
     this.owner = owner
     this.#limits = limits
@@ -95,7 +102,32 @@ export class WorkAccount<Owner extends WorkOwner = WorkOwner> implements WorkMet
 
   /** Whether a message or a request waits for a turn. */
   get isWaiting(): boolean {
-    return !this.backlog.isEmpty || this.#waiters.length > 0
+    return this.#runs.length > 0 || this.#waiters.length > 0
+  }
+
+  /** The oldest messages that wait for a turn. */
+  get firstRun(): MessageRun | undefined {
+    return this.#runs[0]
+  }
+
+  /** Memory of the messages that wait for a turn. */
+  get byteCount(): number {
+    return this.#byteCount
+  }
+
+  /** Keeps messages for later turns. Whoever adds to a queue keeps it bounded. */
+  push(run: MessageRun): void {
+    run.keep()
+    this.#runs.push(run)
+    this.#byteCount += run.byteCount + RUN_BYTES
+  }
+
+  /** So many bytes of the first run were handled. Drops the run when none are left. */
+  took(byteCount: number): void {
+    this.#byteCount -= byteCount
+    if (this.#runs[0]?.byteCount !== 0) return
+    this.#byteCount -= RUN_BYTES
+    this.#runs.shift()?.release()
   }
 
   /** Counts work that was done. */
@@ -131,17 +163,19 @@ export class WorkAccount<Owner extends WorkOwner = WorkOwner> implements WorkMet
     return resume !== undefined
   }
 
-  /** Whether nothing waits and all buckets are full: a new account would be the same. */
+  /** Whether nothing waits and all buckets are full: a new queue would be the same. */
   isFresh(nowMs: number): boolean {
     const gained = ((nowMs - this.#settledMs) * this.#limits.workPerSecond) / 1_000
-    if (this.isWaiting || this.isPaused || this.#tokens + gained - this.#usedUnits < this.#limits.workBurst)
-      return false
+    if (this.isWaiting || this.isPaused || this.inbox !== undefined) return false
+    if (this.#tokens + gained - this.#usedUnits < this.#limits.workBurst) return false
     return this.#publishLimit === undefined || this.#publishGate?.isFull(this.#publishLimit, nowMs) !== false
   }
 
   /** The connection has closed: drops its messages, and lets every request go on. */
   close(): void {
-    this.backlog.clear()
+    for (const run of this.#runs.splice(0)) run.release()
+    this.#byteCount = 0
+    this.inbox = undefined
     for (const resume of this.#waiters.splice(0)) resume()
   }
 }
