@@ -5,8 +5,8 @@ export interface Place {
 }
 
 /** As in [P-8.1]. */
-const POSITION = /^([A-Za-z0-9_:.-]{1,52}):(0|[1-9a-z][0-9a-z]{0,10})$/
-const MAX_POSITION_LENGTH = 64
+const POSITION = /^([A-Za-z0-9_:.-]{1,52}):(0|[1-9a-z][0-9a-z]{0,10})\.[A-Za-z0-9_-]{5}$/
+const MAX_POSITION_LENGTH = 70
 
 /** @returns `undefined` for `-`, for a missing position, and for what is none. */
 export function placeOf(position: string | undefined): Place | undefined {

@@ -1,4 +1,4 @@
-import { parseOffset } from 'webmq-client/protocol'
+import { parsePosition } from 'webmq-client/protocol'
 
 /** A position, taken apart. */
 export interface Place {
@@ -6,12 +6,9 @@ export interface Place {
   readonly offset: number
 }
 
-/** Takes `epoch:offset` apart [P-8.1]; `undefined` when there is none, or its offset is no number. */
+/** Takes a position apart [P-8.1]; `undefined` when there is none, or it has another form. */
 export function placeOf(position: string | undefined): Place | undefined {
-  if (position === undefined) return undefined
-  const colon = position.lastIndexOf(':')
-  const offset = parseOffset(position.slice(colon + 1))
-  return offset === undefined ? undefined : { epoch: position.slice(0, colon), offset }
+  return position === undefined ? undefined : parsePosition(position)
 }
 
 /** Whether the first of two places in one epoch comes after the second. */

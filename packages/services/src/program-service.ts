@@ -1,4 +1,5 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { cp, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import type { Service, ServiceKind } from './service.js'
@@ -27,6 +28,9 @@ export interface ServiceProgram {
 
 /** Time between two checks of a starting service. */
 const PING_INTERVAL_MS = 20
+
+/** Of the folder with a copy of the data. */
+const KEPT = 'kept'
 
 /** A folder of its own for a service's data. */
 export async function dataFolder(kind: string): Promise<string> {
@@ -89,10 +93,38 @@ export class ProgramService implements Service {
   }
 
   async wipe(): Promise<void> {
-    const { folder, stores } = this.#program
     await this.kill()
-    for (const name of stores) await rm(path.join(folder, name), { recursive: true, force: true, maxRetries: 5 })
+    await this.#removeStores(this.#program.folder)
     await this.restart()
+  }
+
+  async keepData(): Promise<void> {
+    const { folder } = this.#program
+    await this.thaw()
+    await this.#process?.end(this.#program.stopTimeoutMs)
+    await this.#removeStores(path.join(folder, KEPT))
+    await this.#copyStores(folder, path.join(folder, KEPT))
+    await this.restart()
+  }
+
+  async restoreData(): Promise<void> {
+    const { folder } = this.#program
+    await this.kill()
+    await this.#removeStores(folder)
+    await this.#copyStores(path.join(folder, KEPT), folder)
+    await this.restart()
+  }
+
+  async #removeStores(folder: string): Promise<void> {
+    for (const name of this.#program.stores)
+      await rm(path.join(folder, name), { recursive: true, force: true, maxRetries: 5 })
+  }
+
+  async #copyStores(from: string, to: string): Promise<void> {
+    for (const name of this.#program.stores) {
+      const source = path.join(from, name)
+      if (existsSync(source)) await cp(source, path.join(to, name), { recursive: true, preserveTimestamps: true })
+    }
   }
 
   async stop(): Promise<void> {

@@ -50,6 +50,16 @@ export interface Service extends AsyncDisposable {
    * @throws {ServiceError} when it does not come up.
    */
   wipe?(): Promise<void>
+  /**
+   * Keeps a copy of its data as it is on the disk; stops it in order for that, and starts it again. Replaces an earlier
+   * copy. Absent for a container or a URL.
+   */
+  keepData?(): Promise<void>
+  /**
+   * Kills it, puts the data back that `keepData` has kept, and starts it again on the same port.
+   * @throws {ServiceError} when it does not come up.
+   */
+  restoreData?(): Promise<void>
   /** Ends it and removes its data folder. A service given by URL keeps running. Idempotent. */
   stop(): Promise<void>
 }

@@ -65,7 +65,7 @@ describe('one at a time', () => {
     expect(receiver.backlog?.()?.position).toBeUndefined()
     waiting[0]?.()
     await settle()
-    expect(receiver.backlog?.()?.position).toBe('epoch1:2')
+    expect(receiver.backlog?.()?.position).toBe('epoch1:2.AAAAA')
   })
 
   it('asks again for what it could not keep, and handles each message once', async () => {

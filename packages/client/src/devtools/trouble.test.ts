@@ -81,7 +81,7 @@ describe('the traffic', () => {
     for (let count = 0; count < 300; count++) server.publish('news.today', count)
     await vi.advanceTimersByTimeAsync(0)
     expect([...traffic.listens.values()]).toMatchObject([{ pattern: 'news.#', state: 'active', messageCount: 300 }])
-    expect(traffic.listens.get('news.#')?.position).toBe('epoch1:8c')
+    expect(traffic.listens.get('news.#')?.position).toBe('epoch1:8c.AAAAA')
     expect(traffic.recent).toHaveLength(100)
     server.gap('news.#', 'slow-consumer')
     await vi.advanceTimersByTimeAsync(0)

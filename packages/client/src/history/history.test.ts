@@ -27,8 +27,8 @@ it('returns the newest messages of a key, oldest first, without listening', asyn
   const { client } = createTestClient({ server })
   const result = await history(client, 'a')
   expect(payloadsOf(result)).toEqual(numbers(51, 150))
-  expect(result).toMatchObject({ position: 'epoch1:47', more: false })
-  expect(result.messages[0]).toEqual({ key: 'a', payload: 51, position: 'epoch1:1f', replayed: true })
+  expect(result).toMatchObject({ position: 'epoch1:47.AAAAA', more: false })
+  expect(result.messages[0]).toEqual({ key: 'a', payload: 51, position: 'epoch1:1f.AAAAA', replayed: true })
   expect(payloadsOf(await history(client, 'a', { limit: 2 }))).toEqual([149, 150])
   expect(payloadsOf(await history(client, 'a', { limit: 2, reverse: true }))).toEqual([150, 149])
   expect(payloadsOf(await history(client, 'none'))).toEqual([])
@@ -38,14 +38,14 @@ it('returns the newest messages of a key, oldest first, without listening', asyn
 it('reads page by page from a position', async () => {
   const { client } = createTestClient({ server: serverWith(7) })
   const pages: unknown[] = []
-  let since: string | undefined = 'epoch1:0'
+  let since: string | undefined = 'epoch1:0.AAAAA'
   for (let more = true; more; ) {
     const result: HistoryResult<unknown> = await history(client, 'a', { since, limit: 3 })
     pages.push(payloadsOf(result))
     ;({ position: since, more } = result)
   }
   expect(pages).toEqual([[1, 2, 3], [4, 5, 6], [7]])
-  expect(payloadsOf(await history(client, 'a', { since: 'epoch1:2', limit: 2, reverse: true }))).toEqual([7, 6])
+  expect(payloadsOf(await history(client, 'a', { since: 'epoch1:2.AAAAA', limit: 2, reverse: true }))).toEqual([7, 6])
 })
 
 it('returns the messages of a time span', async () => {
@@ -61,7 +61,7 @@ it('says why messages may be missing', async () => {
   const { client, server } = createTestClient({ server: serverWith(3) })
   server.restartHistory()
   server.publish('a', 4)
-  const result = await history(client, 'a', { since: 'epoch1:1' })
+  const result = await history(client, 'a', { since: 'epoch1:1.AAAAA' })
   expect([payloadsOf(result), result.gap]).toEqual([[4], 'epoch-changed'])
 })
 

@@ -21,7 +21,7 @@ describe('listen', () => {
     const subscription = client.listen('chat.*', () => undefined)
     expect(subscription.state).toBe('pending')
     expect(subscription.pattern).toBe('chat.*')
-    expect(await subscription.ready).toEqual({ recovered: false, replayed: 0, position: 'epoch1:0' })
+    expect(await subscription.ready).toEqual({ recovered: false, replayed: 0, position: 'epoch1:0.AAAAA' })
     expect(subscription.state).toBe('active')
     expect(server.patterns).toEqual(['chat.*'])
   })
@@ -33,7 +33,7 @@ describe('listen', () => {
     server.publish('chat.42.message', { text: 'hi' })
     server.publish('chat.42.typing', {})
     await settle()
-    const message = { key: 'chat.42.message', payload: { text: 'hi' }, position: 'epoch1:1', replayed: false }
+    const message = { key: 'chat.42.message', payload: { text: 'hi' }, position: 'epoch1:1.AAAAA', replayed: false }
     expect(handler.mock.calls).toEqual([[{ text: 'hi' }, message]])
   })
 
@@ -54,7 +54,7 @@ describe('listen', () => {
     const second = client.listen('a', () => 2)
     await second.ready
     const third = client.listen('a', () => 3)
-    expect(await third.ready).toEqual({ recovered: false, replayed: 0, position: 'epoch1:0' })
+    expect(await third.ready).toEqual({ recovered: false, replayed: 0, position: 'epoch1:0.AAAAA' })
     await first.unlisten()
     third[Symbol.dispose]()
     await settle()
@@ -227,9 +227,9 @@ describe('listen', () => {
     const last: [unknown, boolean][] = []
     const live: unknown[] = []
     const subscription = client.listen('a', (payload, { replayed }) => since.push([payload, replayed]), {
-      since: 'epoch1:3',
+      since: 'epoch1:3.AAAAA',
     })
-    expect(await subscription.ready).toEqual({ recovered: true, replayed: 2, position: 'epoch1:5' })
+    expect(await subscription.ready).toEqual({ recovered: true, replayed: 2, position: 'epoch1:5.AAAAA' })
     await client.listen('a', (payload, { replayed }) => last.push([payload, replayed]), { last: 1 }).ready
     await client.listen('a', (payload) => live.push(payload)).ready
     server.publish('a', 6)

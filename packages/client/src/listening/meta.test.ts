@@ -124,7 +124,7 @@ describe('history that pages back', () => {
   })
 
   it('refuses a second start', async () => {
-    const read = history(client, 'chat', { before: 'epoch1:1', since: 'epoch1:1' })
+    const read = history(client, 'chat', { before: 'epoch1:1.AAAAA', since: 'epoch1:1.AAAAA' })
     await expect(read).rejects.toMatchObject({ code: 'E_OPTION_INVALID' })
     await expect(history(client, 'chat', { before: 'a b' })).rejects.toMatchObject({ code: 'E_POSITION_INVALID' })
   })

@@ -39,11 +39,11 @@ describe('a replay in pages [P-6.9]', () => {
     server.publish('a', 11)
     await settle()
     expect(handled).toEqual(numbers(1, 11))
-    expect(results.slice(1)).toEqual([{ recovered: true, replayed: 10, position: 'epoch1:a' }])
+    expect(results.slice(1)).toEqual([{ recovered: true, replayed: 10, position: 'epoch1:a.AAAAA' }])
     expect(listensSent(server).slice(1)).toMatchObject([
-      { since: 'epoch1:0' },
-      { since: 'epoch1:4' },
-      { since: 'epoch1:8' },
+      { since: 'epoch1:0.AAAAA' },
+      { since: 'epoch1:4.AAAAA' },
+      { since: 'epoch1:8.AAAAA' },
     ])
   })
 
@@ -84,7 +84,7 @@ describe('a replay in pages [P-6.9]', () => {
         // A new message arrives in the middle of every page.
         if (next <= 10) server.publish('a', next++)
       },
-      { since: 'epoch1:0' },
+      { since: 'epoch1:0.AAAAA' },
     )
     await ready
     await settle()
@@ -113,12 +113,12 @@ describe('a replay in pages [P-6.9]', () => {
     expect(handled).toEqual(numbers(1, 10))
     expect(listensSent(server).map((message) => (message as { since?: string }).since)).toEqual([
       undefined,
-      'epoch1:0',
-      'epoch1:3',
-      'epoch1:5',
-      'epoch1:8',
+      'epoch1:0.AAAAA',
+      'epoch1:3.AAAAA',
+      'epoch1:5.AAAAA',
+      'epoch1:8.AAAAA',
     ])
-    expect(await ready).toEqual({ recovered: true, replayed: 10, position: 'epoch1:a' })
+    expect(await ready).toEqual({ recovered: true, replayed: 10, position: 'epoch1:a.AAAAA' })
     expect(results).toHaveLength(2)
   })
 
@@ -136,8 +136,8 @@ describe('a replay in pages [P-6.9]', () => {
     for (const n of numbers(1, 10)) server.publish('a', n)
     const { ready } = subscription
     await reconnect()
-    expect(await ready).toEqual({ recovered: false, replayed: 8, position: 'epoch1:a', gap: 'history-expired' })
-    expect(gaps).toEqual([{ pattern: 'a', reason: 'history-expired', since: 'epoch1:0' }])
+    expect(await ready).toEqual({ recovered: false, replayed: 8, position: 'epoch1:a.AAAAA', gap: 'history-expired' })
+    expect(gaps).toEqual([{ pattern: 'a', reason: 'history-expired', since: 'epoch1:0.AAAAA' }])
     expect(handled).toEqual(numbers(3, 10))
   })
 
@@ -205,7 +205,7 @@ describe('the position of a pong [P-9.7]', () => {
     await settle()
     server.publish('quiet', 51)
     await reconnect()
-    expect(await subscription.ready).toEqual({ recovered: true, replayed: 1, position: 'epoch1:1f' })
+    expect(await subscription.ready).toEqual({ recovered: true, replayed: 1, position: 'epoch1:1f.AAAAA' })
     expect(gap).not.toHaveBeenCalled()
   })
 

@@ -36,8 +36,8 @@ describe('after a reconnect', () => {
     await reconnect()
     server.publish('a', 4)
     await settle()
-    expect(await ready).toEqual({ recovered: true, replayed: 2, position: 'epoch1:4' })
-    expect(listensSent(server).at(-1)).toEqual({ verb: 'listen', id: 'l2', pattern: 'a', since: 'epoch1:1' })
+    expect(await ready).toEqual({ recovered: true, replayed: 2, position: 'epoch1:4.AAAAA' })
+    expect(listensSent(server).at(-1)).toEqual({ verb: 'listen', id: 'l2', pattern: 'a', since: 'epoch1:1.AAAAA' })
     expect(handled).toEqual([
       [1, false],
       [2, true],
@@ -56,13 +56,13 @@ describe('after a reconnect', () => {
     server.publish('a', 2)
     server.publish('a', 3)
     await settle()
-    expect(positions).toEqual(['epoch1:15', 'epoch2:1', 'epoch2:2'])
+    expect(positions).toEqual(['epoch1:15.AAAAA', 'epoch2:1.AAAAA', 'epoch2:2.AAAAA'])
     server.drop()
     await reconnect()
     server.publish('a', 4)
     await settle()
-    expect(positions.at(-1)).toBe('epoch2:3')
-    expect(listensSent(server).at(-1)).toMatchObject({ since: 'epoch2:2' })
+    expect(positions.at(-1)).toBe('epoch2:3.AAAAA')
+    expect(listensSent(server).at(-1)).toMatchObject({ since: 'epoch2:2.AAAAA' })
   })
 
   it('continues from the start of the listen when no message has come since', async () => {
@@ -120,7 +120,7 @@ describe('after a reconnect', () => {
     for (let n = 51; n <= 59; n++) server.publish('busy', n)
     server.publish('quiet', 60)
     await reconnect()
-    expect(await subscription.ready).toEqual({ recovered: true, replayed: 1, position: 'epoch1:1o' })
+    expect(await subscription.ready).toEqual({ recovered: true, replayed: 1, position: 'epoch1:1o.AAAAA' })
     expect(quiet).toEqual([60])
     expect(gap).not.toHaveBeenCalled()
   })
@@ -162,7 +162,7 @@ describe('after a reconnect', () => {
     server[lose]()
     server.publish('a', 2)
     await reconnect()
-    expect(gaps).toEqual([{ pattern: 'a', reason, since: 'epoch1:0' }])
+    expect(gaps).toEqual([{ pattern: 'a', reason, since: 'epoch1:0.AAAAA' }])
     expect(own).toEqual(gaps)
     expect(results.at(-1)).toMatchObject({ recovered: false, gap: reason, replayed: 1 })
     expect(handled).toEqual([2])
@@ -236,6 +236,6 @@ it('reports messages that the server lost for this connection', async () => {
   await subscription.ready
   server.gap('a.*')
   await settle()
-  expect(gaps).toEqual([{ pattern: 'a.*', reason: 'slow-consumer', since: 'epoch1:0' }])
+  expect(gaps).toEqual([{ pattern: 'a.*', reason: 'slow-consumer', since: 'epoch1:0.AAAAA' }])
   expect(own).toHaveBeenCalledTimes(1)
 })

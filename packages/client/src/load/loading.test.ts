@@ -71,7 +71,7 @@ describe('load', () => {
     ).ready
     for (const n of [1, 2, 3]) server.publish('a', n)
     await settle()
-    answers[0]?.resolve('epoch1:4')
+    answers[0]?.resolve('epoch1:4.AAAAA')
     await settle()
     // 4 was on its way when the app had loaded it.
     for (const n of [4, 5]) server.publish('a', n)

@@ -8,7 +8,7 @@ import { encodeMessageFrame } from './encode-message.js'
 import { WebMQError } from './errors.js'
 import { isKey, isPattern } from './keys.js'
 import type { ClientMessage } from './messages.js'
-import { formatOffset } from './offset.js'
+import { formatPosition } from './position.js'
 
 const encoder = new TextEncoder()
 
@@ -159,7 +159,9 @@ describe('codec', () => {
     fc.assert(
       fc.property(
         key,
-        fc.option(fc.record({ epoch: position, offset: fc.maxSafeNat() }), { nil: undefined }),
+        fc.option(fc.record({ epoch: position, offset: fc.maxSafeNat(), fingerprint: fc.nat(2 ** 30 - 1) }), {
+          nil: undefined,
+        }),
         fc.boolean(),
         payload,
         (...args) => {
@@ -167,7 +169,7 @@ describe('codec', () => {
           expect(decodeServerMessage(encodeMessageFrame(...args))).toEqual({
             verb: 'message',
             key: frameKey,
-            ...(framePosition && { position: `${framePosition.epoch}:${formatOffset(framePosition.offset)}` }),
+            ...(framePosition && { position: formatPosition(framePosition) }),
             replayed,
             payload: bytes,
           })

@@ -1,16 +1,11 @@
 import { MAX_KEY_BYTES, MAX_POSITION_CHARS } from './limits.js'
 import { digitCountOf, putOffset } from './offset.js'
+import { FINGERPRINT_BYTES, type MessagePosition, putFingerprint } from './position.js'
 
 const NEWLINE = 0x0a
 const VERB = Uint8Array.from('message ', (char) => char.charCodeAt(0))
 
 const encoder = new TextEncoder()
-
-/** Position of a logged message; on the wire the text `epoch:offset` [P-8.1]. */
-export interface MessagePosition {
-  readonly epoch: string
-  readonly offset: number
-}
 
 /**
  * A `message` with its payload, written as bytes for a frame of either kind: the fan-out path. Reuse one object for one
@@ -24,7 +19,7 @@ export class MessageFrame {
   #headLength = 0
   #key = ''
   #epoch: string | undefined
-  #offset: number | undefined
+  #position: MessagePosition | undefined
   #options = ''
   #payload: Uint8Array = VERB
   #byteLength = 0
@@ -47,11 +42,11 @@ export class MessageFrame {
   fill(key: string, position: MessagePosition | undefined, isReplayed: boolean, payload: Uint8Array, meta = ''): this {
     const epoch = position?.epoch
     if (key !== this.#key || epoch !== this.#epoch) this.#setHead(key, epoch)
-    this.#offset = position?.offset
+    this.#position = position
     this.#options = isReplayed ? ` replay${meta}` : meta
     this.#payload = payload
-    const offsetLength = position === undefined ? 0 : digitCountOf(position.offset)
-    this.#byteLength = this.#headLength + offsetLength + this.#options.length + 1 /* newline */ + payload.length
+    const placeLength = position === undefined ? 0 : digitCountOf(position.offset) + FINGERPRINT_BYTES
+    this.#byteLength = this.#headLength + placeLength + this.#options.length + 1 /* newline */ + payload.length
     return this
   }
 
@@ -62,7 +57,9 @@ export class MessageFrame {
     // A loop: for so few bytes a call of `set` costs more.
     for (let index = 0; index < headLength; index++) target[start + index] = head[index] ?? 0
     let at = start + headLength
-    if (this.#offset !== undefined) at = putOffset(target, at, this.#offset)
+    const position = this.#position
+    if (position !== undefined)
+      at = putFingerprint(target, putOffset(target, at, position.offset), position.fingerprint)
     const options = this.#options
     for (let index = 0; index < options.length; index++) target[at++] = options.charCodeAt(index)
     target[at] = NEWLINE

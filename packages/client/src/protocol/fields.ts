@@ -27,7 +27,7 @@ export function isMemberName(text: string): boolean {
 }
 
 /** A position, or several that are joined by commas, which an earlier server gave: the server answers those with a gap. */
-const POSITION = /^(?!-$)(?:[\w:.-]{1,64}|\d\d?\.[\w:.-]+(?:,\d\d?\.[\w:.-]+)+)$/
+const POSITION = /^(?!-$)(?:[\w:.-]{1,70}|\d\d?\.[\w:.-]+(?:,\d\d?\.[\w:.-]+)+)$/
 
 /** Whether the text has the form of a position [P-8.1]. Only the broker can tell whether it exists. */
 export function isPosition(text: string): boolean {

@@ -19,7 +19,7 @@ export const MAX_ID_CHARS = 36
 export const MAX_MESSAGE_ID_CHARS = 64
 
 /** Maximum characters of a position [P-8.1]. */
-export const MAX_POSITION_CHARS = 64
+export const MAX_POSITION_CHARS = 70
 
 /** Maximum characters of a joined position of an earlier server [P-8.1]. */
 export const MAX_JOINED_POSITION_CHARS = 1_600

@@ -13,7 +13,7 @@ import {
   isPattern,
   isReconnectable,
   matches,
-  parseOffset,
+  parsePosition,
   type TextServerMessage,
   validateKey,
   validatePattern,
@@ -165,9 +165,7 @@ describe('vectors of server messages', () => {
 })
 
 function parsed(position: string | undefined) {
-  if (position === undefined) return undefined
-  const colon = position.lastIndexOf(':')
-  return { epoch: position.slice(0, colon), offset: parseOffset(position.slice(colon + 1)) ?? Number.NaN }
+  return position === undefined ? undefined : parsePosition(position)
 }
 
 function isText(message: ReturnType<typeof decodeServerMessage>): message is TextServerMessage {

@@ -30,7 +30,11 @@ describe('publish', () => {
   it('resolves with id and position when the broker has the message', async () => {
     const { client, server } = createTestClient()
     const result = await client.publish('chat.42.message', { text: 'hi' })
-    expect(result).toEqual({ id: expect.stringMatching(/^[\w-]{10,64}$/), duplicate: false, position: 'epoch1:1' })
+    expect(result).toEqual({
+      id: expect.stringMatching(/^[\w-]{10,64}$/),
+      duplicate: false,
+      position: 'epoch1:1.AAAAA',
+    })
     expect(server.received).toEqual([
       expect.objectContaining({ key: 'chat.42.message', messageId: result.id, echo: true }),
     ])
@@ -50,7 +54,7 @@ describe('publish', () => {
     expect(await client.publish('a', 1, { id: 'order-7' })).toEqual({
       id: 'order-7',
       duplicate: true,
-      position: 'epoch1:1',
+      position: 'epoch1:1.AAAAA',
     })
     await expect(client.publish('a', 1, { id: 'order 7' })).rejects.toMatchObject({ code: 'E_OPTION_INVALID' })
     expect(server.received).toHaveLength(2)

@@ -57,7 +57,7 @@ describe('resume', () => {
     await before.listen('a', () => undefined).ready
     server.publish('a', 1)
     await written()
-    expect(store.positions).toEqual({ a: 'epoch1:1' })
+    expect(store.positions).toEqual({ a: 'epoch1:1.AAAAA' })
     // The page vanishes.
     server.drop({ code: 4501 })
     await settle()
@@ -66,7 +66,7 @@ describe('resume', () => {
     const handled: unknown[] = []
     const first = client.listen('a', (payload, { replayed }) => handled.push([payload, replayed]))
     const second = client.listen('a', () => undefined)
-    expect(await first.ready).toEqual({ recovered: true, replayed: 1, position: 'epoch1:2' })
+    expect(await first.ready).toEqual({ recovered: true, replayed: 1, position: 'epoch1:2.AAAAA' })
     expect(await second.ready).toMatchObject({ recovered: true })
     expect(handled).toEqual([[2, true]])
     // A later subscription joins the existing ones.
@@ -82,7 +82,7 @@ describe('resume', () => {
 
   it('does not affect listens with a start option', async () => {
     const [server, store] = [createTestServer(), new MemoryStore()]
-    store.setItem('webmq:ws://test.invalid/ws', '{"a":"epoch1:0"}')
+    store.setItem('webmq:ws://test.invalid/ws', '{"a":"epoch1:0.AAAAA"}')
     server.publish('a', 1)
     const { client } = openPage(server, store)
     await client.listen('a', () => undefined, { last: 1 }).ready
@@ -103,11 +103,11 @@ describe('resume', () => {
     await settle()
     expect(store.writeCount).toBe(writeCount)
     page.dispatchEvent(new Event('pagehide'))
-    expect([store.writeCount, store.positions]).toEqual([writeCount + 1, { a: 'epoch1:2s' }])
+    expect([store.writeCount, store.positions]).toEqual([writeCount + 1, { a: 'epoch1:2s.AAAAA' }])
     server.publish('a', 101)
     await settle()
     await client.close()
-    expect([store.writeCount, store.positions]).toEqual([writeCount + 2, { a: 'epoch1:2t' }])
+    expect([store.writeCount, store.positions]).toEqual([writeCount + 2, { a: 'epoch1:2t.AAAAA' }])
     expect(vi.getTimerCount()).toBe(0)
   })
 
@@ -131,7 +131,7 @@ describe('resume', () => {
     await iterator.next()
     await iterator.next()
     await written()
-    expect(store.positions).toEqual({ loop: 'epoch1:2' })
+    expect(store.positions).toEqual({ loop: 'epoch1:2.AAAAA' })
   })
 
   it('advances a quiet pattern with messages of other patterns', async () => {
@@ -142,7 +142,7 @@ describe('resume', () => {
     for (let n = 1; n <= 20; n++) server.publish('busy', n)
     await settle()
     await written()
-    expect(store.positions).toEqual({ quiet: 'epoch1:k', busy: 'epoch1:k' })
+    expect(store.positions).toEqual({ quiet: 'epoch1:k.AAAAA', busy: 'epoch1:k.AAAAA' })
   })
 
   it('deletes the position of a pattern that the app unlistens', async () => {
@@ -161,7 +161,7 @@ describe('resume', () => {
     // Symptom: a reloaded page misses messages, in development only. Cause: `unlisten` deleted a position before its
     // first use.
     const [server, store] = [createTestServer(), new MemoryStore()]
-    store.setItem('webmq:ws://test.invalid/ws', '{"a":"epoch1:0"}')
+    store.setItem('webmq:ws://test.invalid/ws', '{"a":"epoch1:0.AAAAA"}')
     server.publish('a', 1)
     const { client } = openPage(server, store)
     void client.listen('a', () => undefined).unlisten()
@@ -170,7 +170,7 @@ describe('resume', () => {
 
   it('keeps a limited number of patterns, the most recently moved ones', async () => {
     const [server, store] = [createTestServer(), new MemoryStore()]
-    const old = Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`old.${index}`, 'epoch1:0']))
+    const old = Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`old.${index}`, 'epoch1:0.AAAAA']))
     store.setItem('webmq:ws://test.invalid/ws', JSON.stringify(old))
     const { client } = openPage(server, store)
     await Promise.all(['x', 'y'].map((pattern) => client.listen(pattern, () => undefined).ready))
@@ -187,7 +187,7 @@ describe('resume', () => {
     const { client } = openPage(server)
     await client.listen('a', () => undefined).ready
     await client.close()
-    expect(store.positions).toEqual({ a: 'epoch1:0' })
+    expect(store.positions).toEqual({ a: 'epoch1:0.AAAAA' })
   })
 
   it.each<[string, PositionStore | undefined]>([
@@ -216,7 +216,7 @@ describe('resume', () => {
     store.setItem('webmq:ws://test.invalid/ws', '{"a":"not a position","b":7,"c":null}')
     const { client, errors } = openPage(server, store)
     const results = ['a', 'b', 'c'].map((pattern) => client.listen(pattern, () => undefined).ready)
-    const result = { recovered: false, replayed: 0, position: 'epoch1:0' }
+    const result = { recovered: false, replayed: 0, position: 'epoch1:0.AAAAA' }
     expect(await Promise.all(results)).toEqual([result, result, result])
     expect(errors).toEqual([])
   })

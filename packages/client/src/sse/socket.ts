@@ -5,7 +5,7 @@ import { encodeServerMessage, type TextServerMessage } from '../protocol/encode-
 import { closeCodeOf, WebMQError } from '../protocol/errors.js'
 import type { ClientMessage, Welcome } from '../protocol/messages.js'
 import { encodeMeta } from '../protocol/meta.js'
-import { parseOffset } from '../protocol/offset.js'
+import { parsePosition } from '../protocol/position.js'
 import { besideWebSocket, HttpError, request } from './http.js'
 import { type StreamAnswer, type StreamListen, StreamListens, type StreamMessage } from './stream-listens.js'
 
@@ -192,9 +192,8 @@ export class SseSocket implements WebSocketLike {
       this.#tell({ verb: 'message', key, replayed, meta, payload, ...(position !== undefined && { position }) })
       return
     }
-    const colon = position?.lastIndexOf(':') ?? 0
-    const at = position && { epoch: position.slice(0, colon), offset: parseOffset(position.slice(colon + 1)) ?? 0 }
-    this.#emit(encodeMessageFrame(key, at || undefined, replayed, payload, meta && encodeMeta(meta)).buffer)
+    const at = position === undefined ? undefined : parsePosition(position)
+    this.#emit(encodeMessageFrame(key, at, replayed, payload, meta && encodeMeta(meta)).buffer)
   }
 
   #refuse(id: string | undefined, { code, message, retryable, docs }: WebMQError): void {

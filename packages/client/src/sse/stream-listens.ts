@@ -2,7 +2,7 @@ import { errorOfServer } from '../connection/server-error.js'
 import { matches } from '../protocol/matching.js'
 import type { GapReason } from '../protocol/messages.js'
 import type { MessageMeta } from '../protocol/meta.js'
-import { parseOffset } from '../protocol/offset.js'
+import { parsePosition } from '../protocol/position.js'
 import { readEvents, type StreamEvent } from './events.js'
 import { besideWebSocket, HttpError, request } from './http.js'
 
@@ -235,7 +235,7 @@ function epochOf(position: string | undefined): string | undefined {
 }
 
 function offsetOf(position: string): number {
-  return parseOffset(position.slice(position.lastIndexOf(':') + 1)) ?? 0
+  return parsePosition(position)?.offset ?? 0
 }
 
 /** A position of another epoch is later: its log has just begun. */

@@ -1,7 +1,7 @@
 import { matches } from '../protocol/matching.js'
 import type { GapReason, WirePayload } from '../protocol/messages.js'
 import type { MessageMeta } from '../protocol/meta.js'
-import { formatOffset, parseOffset } from '../protocol/offset.js'
+import { formatPosition, type MessagePosition, parsePosition } from '../protocol/position.js'
 
 /** A message that the test server sends to connections. */
 export interface SentMessage {
@@ -63,7 +63,12 @@ export class TestLog {
 
   /** Position of the newest message, or of this offset; `undefined` if no log is kept. */
   position(offset = this.#offset): string | undefined {
-    return this.#maxMessages > 0 ? `${this.epoch}:${formatOffset(offset)}` : undefined
+    return this.#maxMessages > 0 ? formatPosition(this.place(offset)) : undefined
+  }
+
+  /** The same, not as text. Nothing else is ever at an offset, so all have one fingerprint. */
+  place(offset: number): MessagePosition {
+    return { epoch: this.epoch, offset, fingerprint: 0 }
   }
 
   append(key: string, payload: WirePayload, meta?: MessageMeta): LoggedMessage {
@@ -94,8 +99,7 @@ export class TestLog {
 
   /** Reads the last message of each key; with `since`, of keys that changed after it. */
   state({ since, limit }: Pick<LogRange, 'since' | 'limit'>, pattern: string): Replayed {
-    const [epoch, text = ''] = since?.split(':') ?? [this.epoch]
-    const offset = parseOffset(text) ?? 0
+    const { epoch, offset } = (since === undefined ? undefined : parsePosition(since)) ?? this.place(0)
     const isKnown = since === undefined || offset >= this.#removalsAfter
     const gap = epoch !== this.epoch ? 'epoch-changed' : isKnown ? undefined : 'history-expired'
     if (gap !== undefined) return { messages: [], more: false, gap, position: this.position() }
@@ -108,11 +112,12 @@ export class TestLog {
   /** Reads the selected messages, oldest first. */
   read({ since, before, rewindMs, last, limit }: LogRange, pattern: string): Replayed {
     if (this.#maxMessages === 0) return { messages: [], more: false, gap: 'no-history' }
-    const [epoch, text = ''] = since?.split(':') ?? []
-    const offset = epoch === this.epoch ? (parseOffset(text) ?? 0) : 0
+    const from = since === undefined ? undefined : parsePosition(since)
+    const offset = from?.epoch === this.epoch ? from.offset : 0
     const fromMs = rewindMs === undefined ? 0 : Date.now() - rewindMs
-    const [endEpoch, endText = ''] = before?.split(':') ?? [this.epoch]
-    const end = before === undefined ? Number.POSITIVE_INFINITY : (parseOffset(endText) ?? 0)
+    const endPlace = before === undefined ? undefined : parsePosition(before)
+    const endEpoch = before === undefined ? this.epoch : endPlace?.epoch
+    const end = before === undefined ? Number.POSITIVE_INFINITY : (endPlace?.offset ?? 0)
     const found = this.#messages.filter(
       (message) =>
         endEpoch === this.epoch &&
@@ -125,7 +130,7 @@ export class TestLog {
     const messages = selected.slice(0, limit)
     const more = messages.length < selected.length
     const isComplete = since === undefined || offset >= this.#offset - this.#messages.length
-    const isForeign = (since !== undefined && epoch !== this.epoch) || endEpoch !== this.epoch
+    const isForeign = (since !== undefined && from?.epoch !== this.epoch) || endEpoch !== this.epoch
     const gap = isForeign ? 'epoch-changed' : isComplete ? undefined : 'history-expired'
     const isCut = messages.length < (last ?? 0) && this.#offset > this.#messages.length
     return { messages, more, gap, isCut, position: this.position(more ? messages.at(-1)?.offset : undefined) }

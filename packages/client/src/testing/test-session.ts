@@ -271,7 +271,7 @@ export class TestSession implements ServerSide, TestWatcher, TestMember {
       this.send({ verb: 'message', key, replayed, meta, payload, position: text })
       return
     }
-    const position = offset === undefined || text === undefined ? undefined : { epoch: log.epoch, offset }
+    const position = offset === undefined || text === undefined ? undefined : log.place(offset)
     this.#socket.send(encodeMessageFrame(key, position, replayed, payload, meta && encodeMeta(meta)))
   }
 

@@ -105,7 +105,7 @@ const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
 /** Stands for a missing position. No broker has this one. */
-export const NOWHERE: Position = { epoch: 'nowhere', offset: 0 }
+export const NOWHERE: Position = { epoch: 'nowhere', offset: 0, fingerprint: 0 }
 
 /** A message, kept beyond the call that delivered it. */
 export function deliveryOf({ key, payload, isBinary, position, publisher }: InboundMessage): Delivery {

@@ -46,7 +46,8 @@ export function historyTests(harness: () => BrokerHarness, expected: BrokerCapab
       expect(sink.deliveries.map(({ position }) => position)).toEqual(positions)
       const offsets = [start ?? NOWHERE, ...positions].map(({ offset }) => offset)
       expect(offsets).toEqual([...new Set(offsets)].sort((a, b) => a - b))
-      for (const position of positions) expect(formatPosition(position)).toMatch(/^[\w:.-]{1,52}:[0-9a-z]{1,11}$/)
+      for (const position of positions)
+        expect(formatPosition(position)).toMatch(/^[\w:.-]{1,52}:[0-9a-z]{1,11}\.(?!AAAAA)[\w-]{5}$/)
       expect(await broker.position()).toEqual(positions.at(-1))
     })
 
@@ -102,10 +103,10 @@ export function historyTests(harness: () => BrokerHarness, expected: BrokerCapab
       expect(found).toEqual(wanted)
       expect(page).not.toHaveProperty('gap')
       expect(page).not.toHaveProperty('isCut')
-      const foreign = await read({ last: 5, before: { epoch: 'another-epoch', offset: 9 } }, ['key.0'])
+      const foreign = await read({ last: 5, before: { epoch: 'another-epoch', offset: 9, fingerprint: 1 } }, ['key.0'])
       expect(foreign).toMatchObject({ texts: [], gap: 'epoch-changed' })
-      const { epoch, offset } = wanted.at(-1)?.position ?? NOWHERE
-      await expect(read({ last: 1, before: { epoch, offset: offset + 1_000 } }, ['#'])).rejects.toMatchObject({
+      const last = wanted.at(-1)?.position ?? NOWHERE
+      await expect(read({ last: 1, before: { ...last, offset: last.offset + 1_000 } }, ['#'])).rejects.toMatchObject({
         code: 'E_POSITION_INVALID',
       })
     })
@@ -131,16 +132,28 @@ export function historyTests(harness: () => BrokerHarness, expected: BrokerCapab
 
     it('says gap for a position of another epoch', async () => {
       const [, last] = await publishAll('a', 'b')
-      const result = await read({ since: { epoch: 'another-epoch', offset: 1 } }, ['#'])
+      const result = await read({ since: { epoch: 'another-epoch', offset: 1, fingerprint: 1 } }, ['#'])
       // A log that all nodes share has restarted, so all of it came after the position. A node's own log may have older
       // messages.
       const texts = expected.sharedLog ? ['a', 'b'] : []
       expect(result).toMatchObject({ gap: 'epoch-changed', texts, position: last, isPartial: false })
     })
 
+    it('says gap for a position where something else stood, also before it and without a fingerprint', async () => {
+      const [first = NOWHERE, second = NOWHERE] = await publishAll('a', 'b', 'c')
+      expect(await read({ since: second }, ['#'])).toMatchObject({ texts: ['c'] })
+      expect(await read({ since: second }, ['#'])).not.toHaveProperty('gap')
+      expect(await read({ before: second }, ['#'])).not.toHaveProperty('gap')
+      for (const fingerprint of [0, 1, first.fingerprint]) {
+        const another = { ...second, fingerprint }
+        expect(await read({ since: another }, ['#'])).toMatchObject({ texts: ['c'], gap: 'broker-lost' })
+        expect(await read({ before: another }, ['#'])).toMatchObject({ gap: 'broker-lost' })
+      }
+    })
+
     it('refuses a position of its epoch that nobody has given', async () => {
-      const [{ epoch, offset } = NOWHERE] = await publishAll('a')
-      const since = { epoch, offset: offset + 1_000 }
+      const [last = NOWHERE] = await publishAll('a')
+      const since = { ...last, offset: last.offset + 1_000 }
       await expect(read({ since }, ['#'])).rejects.toMatchObject({ code: 'E_POSITION_INVALID' })
       await publishAll('b')
       await expect(read({ since }, ['key.a'])).rejects.toMatchObject({ code: 'E_POSITION_INVALID' })

@@ -100,7 +100,7 @@ export function stateTests(harness: () => BrokerHarness, expected: BrokerCapabil
 
     it('says a gap for a position of another epoch, and gives nothing', async () => {
       await set('state.a', 'a1')
-      const range = { isState: true, since: { epoch: 'another', offset: 1 } }
+      const range = { isState: true, since: { epoch: 'another', offset: 1, fingerprint: 1 } }
       expect(await broker.read(range, ['state.#'])).toMatchObject({ gap: 'epoch-changed', messages: [] })
     })
 

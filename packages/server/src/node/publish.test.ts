@@ -19,7 +19,7 @@ describe('server.publishBatch', () => {
       { key: 'a.3', payload: Uint8Array.of(3), id: 'three' },
       { key: 'a.3', payload: 'again', id: 'three' },
     ])
-    const offsets = results.map(({ position }) => position?.split(':')[1])
+    const offsets = results.map(({ position }) => position?.split(/[:.]/)[1])
     expect(offsets).toEqual(['1', '2', '3', '3'])
     expect(results.map(({ duplicate }) => duplicate)).toEqual([false, false, false, true])
     await fake.settled()

@@ -10,6 +10,8 @@ const attributes: fc.Arbitrary<MessageAttributes> = fc.record(
     id: text,
     isEphemeral: fc.constant(true as const),
     traceparent: text,
+    copyOf: fc.maxSafeNat(),
+    copyFingerprint: fc.nat(2 ** 30 - 1),
   },
   { requiredKeys: [] },
 )

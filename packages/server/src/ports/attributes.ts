@@ -19,6 +19,8 @@ export interface MessageAttributes {
   readonly key?: string
   /** It repeats the retained message at this offset, and reaches no listener: see `retained-copies.ts`. */
   readonly copyOf?: number
+  /** Fingerprint of that message. */
+  readonly copyFingerprint?: number
 }
 
 type TextName = 'userId' | 'id' | 'traceparent' | 'key'
@@ -44,6 +46,8 @@ const MAX_ASCII = 0x7f
 const COPY_TAG = 6
 /** A float, big-endian: any safe integer. */
 const COPY_BYTES = 8
+const FINGERPRINT_TAG = 7
+const FINGERPRINT_BYTES = 4
 const ENTRY_HEAD_BYTES = 2
 const MAX_VALUE_BYTES = 255
 
@@ -58,7 +62,7 @@ const scratch = Buffer.allocUnsafeSlow(MAX_ATTRIBUTES_BYTES)
  *   {@link MAX_ATTRIBUTES_BYTES} together.
  */
 export function encodeAttributes(attributes: MessageAttributes): Buffer {
-  const { timeMs, isEphemeral, copyOf } = attributes
+  const { timeMs, isEphemeral, copyOf, copyFingerprint } = attributes
   scratch[0] = VERSION | (isEphemeral === true ? IS_EPHEMERAL : 0)
   let at = 1
   if (timeMs !== undefined) {
@@ -73,6 +77,12 @@ export function encodeAttributes(attributes: MessageAttributes): Buffer {
     scratch[at + 1] = COPY_BYTES
     scratch.writeDoubleBE(copyOf, at + ENTRY_HEAD_BYTES)
     at += ENTRY_HEAD_BYTES + COPY_BYTES
+  }
+  if (copyFingerprint !== undefined) {
+    scratch[at] = FINGERPRINT_TAG
+    scratch[at + 1] = FINGERPRINT_BYTES
+    scratch.writeUInt32BE(copyFingerprint, at + ENTRY_HEAD_BYTES)
+    at += ENTRY_HEAD_BYTES + FINGERPRINT_BYTES
   }
   // Written out: a loop over the names takes twice the time.
   at = writeText(at, TAGS.userId, attributes.userId)
@@ -127,6 +137,8 @@ export function decodeAttributes(bytes: Uint8Array): MessageAttributes | undefin
     if (name !== undefined) attributes[name] = buffer.toString('utf8', start, end)
     else if (tag === TIME_TAG && end - start === TIME_BYTES) attributes.timeMs = buffer.readUIntBE(start, TIME_BYTES)
     else if (tag === COPY_TAG && end - start === COPY_BYTES) readCopyOf(attributes, buffer.readDoubleBE(start))
+    else if (tag === FINGERPRINT_TAG && end - start === FINGERPRINT_BYTES)
+      attributes.copyFingerprint = buffer.readUInt32BE(start)
     at = end
   }
   return attributes

@@ -4,7 +4,8 @@ import type { BrokerStats } from './broker-stats.js'
 import type { WorkMeter } from './work-meter.js'
 
 /**
- * A position in a broker's ordered log. On the wire and for applications it is the text `epoch:offset` (`position.ts`).
+ * A position in a broker's ordered log. On the wire and for applications it is the text `epoch:offset.fingerprint`
+ * (`position.ts`).
  */
 export interface Position {
   /**
@@ -14,6 +15,11 @@ export interface Position {
   readonly epoch: string
   /** A safe integer that grows with every message of the epoch; 0 stands before the first message. */
   readonly offset: number
+  /**
+   * Of what stands there: 30 bits, the same on every node and after every restart. A log that has lost its end may give
+   * the offset again, with another fingerprint. 0: unknown, or there is nothing before.
+   */
+  readonly fingerprint: number
 }
 
 /** What a broker can do; each flag is asserted by the conformance suite. */
@@ -236,7 +242,8 @@ export interface Broker {
   /**
    * Reads messages that match any of the patterns from the log. The rule of a key bounds reads by number or time.
    *
-   * A read from a position never returns messages at or before it. A read before a position returns none at or after it. A position of the log's epoch beyond the end of the
+   * A read from a position never returns messages at or before it. A read before a position returns none at or after it.
+   * Where the log has another fingerprint at the position, or none that it knows, the result has a gap. A position of the log's epoch beyond the end of the
    * node's copy is one that another node has given: the read waits, within a bound.
    *
    * A read may take several turns of the event loop. It gives the messages up to where the log ended when it began:

@@ -21,6 +21,6 @@ export interface BatchMessage extends PublishOptions {
 /** The result of a publish. */
 export interface PublishResult {
   readonly duplicate: boolean
-  /** Position in the broker's log, `epoch:offset`; absent when the broker keeps no log. */
+  /** Position in the broker's log, `epoch:offset.fingerprint`; absent when the broker keeps no log. */
   readonly position?: string
 }

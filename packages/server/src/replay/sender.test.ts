@@ -44,7 +44,7 @@ function createSender(maxMessageBytes = 0) {
 }
 
 function replayOf(count: number, messageBytes = MESSAGE_BYTES): Replay {
-  const position = (offset: number): Position => ({ epoch: 'e', offset })
+  const position = (offset: number): Position => ({ epoch: 'e', offset, fingerprint: 0 })
   const messages = Array.from({ length: count }, (_, index) => ({
     key: 'k',
     payload: new Uint8Array(messageBytes - 128).fill(0x30 + index),
@@ -59,7 +59,7 @@ describe('ReplaySender', () => {
     const { sent, ask } = createSender()
     void ask(CONNECTION, 'a', replayOf(3))
     expect(sent.length).toBe(3)
-    expect(sent[0]).toBe('1 ok a position=e:2 replayed=2 more')
+    expect(sent[0]).toBe('1 ok a position=e:2.AAAAA replayed=2 more')
     expect(sent[1]).toContain('000')
   })
 
@@ -68,13 +68,13 @@ describe('ReplaySender', () => {
   it('says that there is more while the outbox has no room for a live message', () => {
     const { answers, sent, ask, drained } = createSender(2 * MESSAGE_BYTES)
     void ask(CONNECTION, 'a', replayOf(1, 3 * MESSAGE_BYTES))
-    expect(sent[0]).toBe('1 ok a position=e:1 replayed=1 more')
-    void ask(CONNECTION, 'b', { messages: [], position: { epoch: 'e', offset: 1 }, hasMore: false })
+    expect(sent[0]).toBe('1 ok a position=e:1.AAAAA replayed=1 more')
+    void ask(CONNECTION, 'b', { messages: [], position: { epoch: 'e', offset: 1, fingerprint: 0 }, hasMore: false })
     expect(answers()).toEqual(['a'])
     drained(CONNECTION)
-    expect(sent.at(-1)).toBe('1 ok b position=e:1 replayed=0')
+    expect(sent.at(-1)).toBe('1 ok b position=e:1.AAAAA replayed=0')
     void ask(OTHER, 'c', replayOf(2))
-    expect(sent.find((text) => text.includes(' ok c'))).toBe('2 ok c position=e:2 replayed=2')
+    expect(sent.find((text) => text.includes(' ok c'))).toBe('2 ok c position=e:2.AAAAA replayed=2')
   })
 
   it('goes on when the outbox is low, in the order of the requests', () => {
@@ -97,7 +97,7 @@ describe('ReplaySender', () => {
     expect([answers(), awaited]).toEqual([['a'], ['1 empty']])
     drained(CONNECTION)
     expect(answers()).toEqual(['a', 'b'])
-    expect(sent[2]).toBe('1 ok b position=e:1 replayed=1 more')
+    expect(sent[2]).toBe('1 ok b position=e:1.AAAAA replayed=1 more')
   })
 
   it('makes no connection wait for another, nor for one that had its id before', () => {

@@ -33,7 +33,12 @@ it('count keys and objects, not only payloads, and drop the oldest', () => {
   const buffer = new LiveBuffers().start({ pattern: '#', group: GROUP }, maxBytes)
   const key = 'k'.repeat(200)
   for (let count = 0; count < 10_000; count++) {
-    buffer.push({ key, payload: Uint8Array.of(count), isBinary: true, position: { epoch: 'e', offset: count } })
+    buffer.push({
+      key,
+      payload: Uint8Array.of(count),
+      isBinary: true,
+      position: { epoch: 'e', offset: count, fingerprint: 1 },
+    })
   }
   expect(buffer.hasOverflowed).toBe(true)
   expect(buffer.messages.length).toBeGreaterThan(0)

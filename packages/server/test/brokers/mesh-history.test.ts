@@ -12,7 +12,7 @@ const PROCESS = fileURLToPath(new URL('mesh-process.mjs', import.meta.url))
 /** A lost link has this long to come back, where a test waits until it is given up. */
 const RELINK_MS = 50
 const RULES = ['#=100000']
-const NOWHERE: Position = { epoch: 'nowhere', offset: 0 }
+const NOWHERE: Position = { epoch: 'nowhere', offset: 0, fingerprint: 0 }
 const decoder = new TextDecoder()
 const DEFAULTS: Omit<MeshBrokerOptions, 'logger'> = {
   listen: { host: '127.0.0.1', port: 0 },

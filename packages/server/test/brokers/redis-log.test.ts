@@ -216,4 +216,4 @@ describe('the log of a redis', () => {
   })
 })
 
-const NONE: Position = { epoch: 'none', offset: 0 }
+const NONE: Position = { epoch: 'none', offset: 0, fingerprint: 0 }

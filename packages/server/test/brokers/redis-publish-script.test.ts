@@ -39,7 +39,7 @@ async function read({ broker }: LoggingNode, since: string) {
   return { texts: messages.map(({ payload }) => Buffer.from(payload).toString()), gap }
 }
 
-const NONE = { epoch: 'none', offset: 0 }
+const NONE = { epoch: 'none', offset: 0, fingerprint: 0 }
 
 describe('another program at the log of a redis', () => {
   it('publishes with the command of the documentation, in one order with nodes', async () => {
@@ -73,7 +73,7 @@ describe('another program at the log of a redis', () => {
     const since = await publish(node, 'chat.1', 'not JSON')
     await publish(node, 'chat.1', Buffer.from([0, 1, 0xff]))
     await publish(node, 'chat.2', '{"a":1}', 'id-1')
-    expect(await publish(node, 'chat.2', '{"a":2}', 'id-1')).toMatch(/^\w+:3 duplicate$/)
+    expect(await publish(node, 'chat.2', '{"a":2}', 'id-1')).toMatch(/^\w+:3\.[\w-]{5} duplicate$/)
     await vi.waitFor(async () => expect((await read(node, since)).texts).toHaveLength(2))
     const later = await startLogging(node.brokerNamespace)
     for (const each of [node, later])
@@ -116,6 +116,6 @@ describe('another program at the log of a redis', () => {
       redis.eval((await redis.hget(`${log}/state`, 'publish')) ?? '', 1, log, 'chat.1', '"theirs"')
     await expect(call()).rejects.toThrow('REIGN')
     await startNode({ ...OPTIONS, ...historyOf('chat.#=9'), broker: own.url, brokerNamespace })
-    expect(await call()).toMatch(/^\w+:\w+$/)
+    expect(await call()).toMatch(/^\w+:\w+\.[\w-]{5}$/)
   })
 })

@@ -7,16 +7,20 @@ export class LogGaps {
   readonly epoch: string
   /** Messages up to this offset are of earlier epochs. */
   epochBeganAt = 0
-  readonly lost = new LostOffsets()
   readonly refusals = new Refusals()
+  readonly #fingerprintAt: (offset: number) => number
   /** Messages may be missing at or before this offset: those logged up to `#interruptedAtMs`. */
   #completeAfter: number
   #interruptedAtMs = 0
 
-  /** @param startOffset The first message follows this offset. */
-  constructor(epoch: string, startOffset: number) {
+  /**
+   * @param startOffset The first message follows this offset.
+   * @param fingerprintAt Of the newest record at or before an offset; 0: unknown.
+   */
+  constructor(epoch: string, startOffset: number, fingerprintAt: (offset: number) => number) {
     this.epoch = epoch
     this.#completeAfter = startOffset
+    this.#fingerprintAt = fingerprintAt
   }
 
   /** Messages may be missing at or before this offset, which were logged up to this time. */
@@ -29,12 +33,19 @@ export class LogGaps {
    * Why messages after this position may be missing.
    * @param keptAfter Everything after this offset is kept.
    */
-  gapOf({ epoch, offset }: Position, keptAfter: number): GapReason | undefined {
+  gapOf(position: Position, keptAfter: number): GapReason | undefined {
+    const { epoch, offset } = position
     // An earlier epoch is older than this whole log, and its log may have lost messages after the position.
     if (epoch !== this.epoch) return 'epoch-changed'
     if (offset < keptAfter) return 'history-expired'
     if (offset < this.#completeAfter) return 'broker-lost'
-    return this.lost.has(offset) ? 'history-expired' : undefined
+    if (offset === 0 || this.isSame(position)) return undefined
+    return this.#fingerprintAt(offset) === 0 ? 'history-expired' : 'broker-lost'
+  }
+
+  /** Whether the log is known to have at this position what the position says. */
+  isSame({ epoch, offset, fingerprint }: Position): boolean {
+    return epoch === this.epoch && fingerprint !== 0 && fingerprint === this.#fingerprintAt(offset)
   }
 
   /**
@@ -50,31 +61,6 @@ export class LogGaps {
   /** Why wanted messages between these offsets are missing although the log has been read there. */
   gapBetween(after: number, upTo: number, wants: Wants): GapReason | undefined {
     return this.refusals.has(after, upTo, wants) ? 'refused' : undefined
-  }
-}
-
-/** With more ranges, every position before the latest of them counts as lost. */
-const MAX_RANGES = 1_000
-
-/**
- * Offsets of messages that were given out and then lost by the broker. They are remembered when the log has moved on:
- * whoever has the state at one of them has values that nobody else has.
- */
-export class LostOffsets {
-  /** In order. An offset is lost if it is between the two. */
-  #ranges: { readonly after: number; readonly before: number }[] = []
-  #unknownBefore = 0
-
-  /** @param after Not before that of an earlier call. */
-  add(after: number, before: number): void {
-    const last = this.#ranges.at(-1)
-    if (last?.before === after) this.#ranges.splice(-1, 1, { after: last.after, before })
-    else this.#ranges.push({ after, before })
-    if (this.#ranges.length > MAX_RANGES) this.#unknownBefore = this.#ranges.shift()?.before ?? before
-  }
-
-  has(offset: number): boolean {
-    return offset < this.#unknownBefore || this.#ranges.some(({ after, before }) => after < offset && offset < before)
   }
 }
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { historyOf } from 'webmq-conformance'
-import type { Reader, ReadRange, ReadResult } from '../../ports/broker.js'
+import type { Position, Reader, ReadRange, ReadResult } from '../../ports/broker.js'
 import { HistoryLog } from './history-log.js'
 
 let nowMs = 0
@@ -17,6 +17,11 @@ function logOf(rules: readonly string[], bounds: { historyMaxMessages?: number; 
 
 function append(log: HistoryLog, key: string, text: string): number {
   return log.append(key, Buffer.from(text), false).offset
+}
+
+/** A position of the log as it is, of another one with a fingerprint of its own. */
+function at(log: HistoryLog, offset: number, epoch = log.epoch): Position {
+  return epoch === log.epoch ? log.positionAt(offset) : { epoch, offset, fingerprint: 1 }
 }
 
 /** A read that is answered at once. */
@@ -55,9 +60,9 @@ describe('HistoryLog', () => {
   it('says refused for reads across a refused message, to patterns that its key matches', () => {
     const log = logOf(['#=100'])
     for (const text of ['a', 'b']) append(log, 'k', text)
-    log.refuse(3, 'k')
+    log.refuse(3, 3, 'k')
     append(log, 'other', 'c')
-    const since = (offset: number) => ({ since: { epoch: 'epoch', offset } })
+    const since = (offset: number) => ({ since: at(log, offset) })
     expect(read(log, since(1), ['k'])).toMatchObject({ texts: ['b'], gap: 'refused', position: { offset: 4 } })
     expect(read(log, since(2), ['#'])).toMatchObject({ texts: ['c'], gap: 'refused' })
     expect(read(log, since(2), ['other']).gap).toBeUndefined()
@@ -65,33 +70,33 @@ describe('HistoryLog', () => {
     expect(read(log, since(3), ['#'])).toMatchObject({ texts: ['c'], position: { offset: 4 } })
     expect(read(log, since(3), ['#']).gap).toBeUndefined()
     expect(read(log, { ...since(0), limit: 1 }, ['#']).gap).toBeUndefined()
-    log.refuse(5, '#')
+    log.refuse(5, 5, '#')
     expect(read(log, since(4), ['other'])).toMatchObject({ gap: 'refused', position: { offset: 5 } })
     log.restart('next')
-    expect(read(log, { since: { epoch: 'next', offset: 0 } }, ['#']).gap).toBeUndefined()
+    expect(read(log, { since: at(log, 0) }, ['#']).gap).toBeUndefined()
   })
 
   it('says refused to everybody when too many messages were refused to remember each', () => {
     const log = logOf(['#=100'])
-    for (let offset = 1; offset <= 1_001; offset++) log.refuse(offset, 'k')
-    expect(read(log, { since: { epoch: 'epoch', offset: 0 } }, ['other']).gap).toBe('refused')
-    expect(read(log, { since: { epoch: 'epoch', offset: 1 } }, ['other']).gap).toBeUndefined()
-    expect(read(log, { since: { epoch: 'epoch', offset: 1 } }, ['k']).gap).toBe('refused')
+    for (let offset = 1; offset <= 1_001; offset++) log.refuse(offset, offset, 'k')
+    expect(read(log, { since: at(log, 0) }, ['other']).gap).toBe('refused')
+    expect(read(log, { since: at(log, 1) }, ['other']).gap).toBeUndefined()
+    expect(read(log, { since: at(log, 1) }, ['k']).gap).toBe('refused')
   })
 
   it('says gap when, and only when, something after the position is gone', () => {
     const log = logOf(['#=100'], { historyMaxMessages: 3 })
     for (const text of ['a', 'b', 'c', 'd', 'e']) append(log, 'k', text)
-    expect(read(log, { since: { epoch: 'epoch', offset: 2 } }, ['k'])).toEqual({
+    expect(read(log, { since: at(log, 2) }, ['k'])).toEqual({
       texts: ['c', 'd', 'e'],
-      position: { epoch: 'epoch', offset: 5 },
+      position: at(log, 5),
       isPartial: false,
     })
-    expect(read(log, { since: { epoch: 'epoch', offset: 1 } }, ['k'])).toMatchObject({
+    expect(read(log, { since: at(log, 1) }, ['k'])).toMatchObject({
       texts: ['c', 'd', 'e'],
       gap: 'history-expired',
     })
-    expect(read(log, { since: { epoch: 'other', offset: 3 } }, ['k']).gap).toBe('epoch-changed')
+    expect(read(log, { since: at(log, 3, 'other') }, ['k']).gap).toBe('epoch-changed')
   })
 
   it('gives to a position of another epoch nothing that is left of earlier epochs', () => {
@@ -100,11 +105,41 @@ describe('HistoryLog', () => {
     const { offset } = log.position
     log.began(offset)
     append(log, 'k', 'new')
-    expect(read(log, { since: { epoch: 'other', offset: 1 } }, ['k'])).toMatchObject({
+    expect(read(log, { since: at(log, 1, 'other') }, ['k'])).toMatchObject({
       texts: ['new'],
       gap: 'epoch-changed',
     })
     expect(read(log, { last: 10 }, ['k']).texts).toEqual(['old', 'older', 'new'])
+  })
+
+  it('says gap for a position at which it has another message, or none', () => {
+    const log = logOf(['#=100'])
+    log.restart('epoch', 5, 55)
+    log.follow(6, 66, 'k', Buffer.from('a'), false, nowMs)
+    log.skipTo(7, 77)
+    log.follow(9, 99, 'k', Buffer.from('b'), false, nowMs)
+    const gapAt = (offset: number, fingerprint: number) =>
+      readNow(log, { since: { epoch: 'epoch', offset, fingerprint } }, ['quiet']).gap
+    for (const offset of [5, 6, 7, 9]) {
+      expect(gapAt(offset, offset * 11)).toBeUndefined()
+      for (const other of [0, 1]) expect(gapAt(offset, other)).toBe('broker-lost')
+    }
+    // Nothing stands at 8: it is behind what stands before.
+    expect([gapAt(8, 77), gapAt(8, 88)]).toEqual([undefined, 'broker-lost'])
+    expect(gapAt(4, 44)).toBe('history-expired')
+    expect(readNow(log, { since: { epoch: 'epoch', offset: 6, fingerprint: 1 } }, ['k']).messages).toHaveLength(1)
+  })
+
+  it('knows what stands before the first message that it holds, unless it began there without knowing', () => {
+    const log = logOf(['#=100'], { historyMaxMessages: 2 })
+    log.restart('epoch', 5)
+    const gapAt = (offset: number, fingerprint: number) =>
+      readNow(log, { since: { epoch: 'epoch', offset, fingerprint } }, ['k']).gap
+    for (const fingerprint of [0, 55]) expect(gapAt(5, fingerprint)).toBe('history-expired')
+    for (let offset = 6; offset <= 9; offset++) log.follow(offset, offset * 11, 'k', Buffer.from('a'), false, nowMs)
+    expect([gapAt(7, 77), gapAt(7, 78), gapAt(6, 66)]).toEqual([undefined, 'broker-lost', 'history-expired'])
+    expect(log.position).toEqual({ epoch: 'epoch', offset: 9, fingerprint: 99 })
+    expect(log.positionAt(6).fingerprint).toBe(66)
   })
 
   // A node that was behind called its own epoch another one, and replayed its whole log. Such an offset is no other log.
@@ -112,42 +147,9 @@ describe('HistoryLog', () => {
     const log = logOf(['#=100'])
     append(log, 'k', 'a')
     for (const range of [{}, { last: 1 }, { rewindMs: 60_000 }])
-      expect(() => read(log, { ...range, since: { epoch: 'epoch', offset: 2 } }, ['k'])).toThrow(
+      expect(() => read(log, { ...range, since: at(log, 2) }, ['k'])).toThrow(
         expect.objectContaining({ code: 'E_POSITION_INVALID' }),
       )
-  })
-
-  it('says gap to those whose position is among lost offsets, and to nobody else', () => {
-    const log = logOf(['#=100'], { historyMaxMessages: 3 })
-    const since = (offset: number) => read(log, { since: { epoch: 'epoch', offset } }, ['k'])
-    append(log, 'k', 'a')
-    log.fence(10, nowMs, true)
-    log.fence(20, nowMs, true)
-    log.follow(21, 'k', Buffer.from('b'), false, nowMs)
-    log.skipTo(25)
-    log.fence(22, nowMs, false)
-    for (const offset of [2, 9, 19]) expect(since(offset)).toMatchObject({ texts: ['b'], gap: 'history-expired' })
-    for (const offset of [0, 1, 20, 21, 23, 25]) expect(since(offset).gap).toBeUndefined()
-    for (const text of ['c', 'd', 'e']) append(log, 'k', text)
-    expect(since(25)).toEqual({ texts: ['c', 'd', 'e'], position: log.position, isPartial: false })
-    log.restart('next', 0)
-    log.skipTo(5)
-    expect(read(log, { since: { epoch: 'next', offset: 3 } }, ['k']).gap).toBeUndefined()
-  })
-
-  it('says gap at every place before a fence behind which messages may be missing, and to nobody else', () => {
-    const log = logOf(['#=100'])
-    const since = (offset: number) => read(log, { since: { epoch: 'epoch', offset } }, ['k'])
-    for (const text of ['a', 'b']) append(log, 'k', text)
-    nowMs += 1_000
-    log.fence(10, nowMs, false)
-    log.follow(11, 'k', Buffer.from('c'), false, nowMs)
-    expect(since(1)).toMatchObject({ texts: ['b', 'c'], gap: 'broker-lost' })
-    for (const offset of [2, 3, 9]) expect(since(offset)).toMatchObject({ texts: ['c'], gap: 'broker-lost' })
-    expect(since(10)).toEqual({ texts: ['c'], position: { epoch: 'epoch', offset: 11 }, isPartial: false })
-    nowMs += 1_000
-    expect(read(log, { rewindMs: 1_500 }, ['k'])).toMatchObject({ texts: ['c'], gap: 'broker-lost' })
-    expect(read(log, { rewindMs: 500 }, ['k']).gap).toBeUndefined()
   })
 
   it('gives nothing at or before a position of its epoch, whatever happened to the log', () => {
@@ -155,7 +157,6 @@ describe('HistoryLog', () => {
       fc.record({ name: fc.constant('append' as const) }),
       fc.record({ name: fc.constant('interrupt' as const) }),
       fc.record({ name: fc.constant('skip' as const), by: fc.nat(5) }),
-      fc.record({ name: fc.constant('fence' as const), by: fc.nat(5), isComplete: fc.boolean() }),
       fc.record({ name: fc.constant('restart' as const), by: fc.nat(5) }),
     )
     const narrowed = fc.record(
@@ -170,11 +171,10 @@ describe('HistoryLog', () => {
           const end = log.position.offset
           if (step.name === 'append') append(log, 'k', 'x')
           else if (step.name === 'interrupt') log.interrupt()
-          else if (step.name === 'skip') log.skipTo(end + step.by)
-          else if (step.name === 'fence') log.fence(end + step.by, nowMs, step.isComplete)
+          else if (step.name === 'skip') log.skipTo(end + step.by, 7)
           else log.restart('epoch', end + step.by)
         }
-        const ask = () => readNow(log, { ...range, since: { epoch: 'epoch', offset } }, ['#'])
+        const ask = () => readNow(log, { ...range, since: at(log, offset) }, ['#'])
         if (offset > log.position.offset) {
           expect(ask).toThrow()
           return
@@ -191,12 +191,12 @@ describe('HistoryLog', () => {
     const log = logOf(['chat.#=100'])
     append(log, 'chat.1', 'a')
     expect(log.logs('news')).toBe(false)
-    expect(read(log, { since: { epoch: 'epoch', offset: 0 } }, ['#'])).toMatchObject({
+    expect(read(log, { since: at(log, 0) }, ['#'])).toMatchObject({
       texts: ['a'],
       gap: 'no-history',
     })
     expect(read(log, { last: 5 }, ['news'])).toMatchObject({ texts: [], gap: 'no-history' })
-    expect(read(log, { since: { epoch: 'epoch', offset: 0 } }, ['chat.*']).gap).toBeUndefined()
+    expect(read(log, { since: at(log, 0) }, ['chat.*']).gap).toBeUndefined()
   })
 
   it('gives no more of a key than its rule says, unless it is asked for what came after a position', () => {
@@ -204,7 +204,7 @@ describe('HistoryLog', () => {
     for (const text of ['a', 'b', 'c']) append(log, 'k', text)
     expect(read(log, { last: 10 }, ['k']).texts).toEqual(['b', 'c'])
     expect(read(log, { rewindMs: 60_000 }, ['k']).texts).toEqual(['b', 'c'])
-    expect(read(log, { since: { epoch: 'epoch', offset: 0 } }, ['k']).texts).toEqual(['a', 'b', 'c'])
+    expect(read(log, { since: at(log, 0) }, ['k']).texts).toEqual(['a', 'b', 'c'])
   })
 
   it('gives nothing older than its rule says, and tells who continues from before', () => {
@@ -215,11 +215,11 @@ describe('HistoryLog', () => {
     append(log, 'k', 'new')
     expect(read(log, { last: 10 }, ['k'])).toMatchObject({ texts: ['new'] })
     expect(read(log, { last: 10 }, ['k']).gap).toBeUndefined()
-    expect(read(log, { since: { epoch: 'epoch', offset: 0 } }, ['k'])).toMatchObject({
+    expect(read(log, { since: at(log, 0) }, ['k'])).toMatchObject({
       texts: ['new'],
       gap: 'history-expired',
     })
-    expect(read(log, { since: { epoch: 'epoch', offset: first } }, ['k']).gap).toBeUndefined()
+    expect(read(log, { since: at(log, first) }, ['k']).gap).toBeUndefined()
     expect(read(log, { last: 10 }, ['l']).texts).toEqual(['old too'])
   })
 
@@ -237,12 +237,12 @@ describe('HistoryLog', () => {
 
   it('says gap after an offset, and over a time, in which it was interrupted', () => {
     const log = logOf(['#=100'])
-    const since = (offset: number) => read(log, { since: { epoch: 'epoch', offset } }, ['k'])
+    const since = (offset: number) => read(log, { since: at(log, offset) }, ['k'])
     append(log, 'k', 'a')
     nowMs += 1_000
     log.interrupt()
     const { offset } = log.position
-    expect(since(1)).toMatchObject({ texts: [], gap: 'broker-lost', position: { epoch: 'epoch', offset } })
+    expect(since(1)).toMatchObject({ texts: [], gap: 'broker-lost', position: at(log, offset) })
     nowMs += 1_000
     append(log, 'k', 'b')
     expect(since(0)).toMatchObject({ texts: ['a', 'b'], gap: 'broker-lost' })
@@ -283,7 +283,7 @@ describe('HistoryLog', () => {
 
   it.each<[string, ReadRange]>([
     ['the newest messages', { last: 1 }],
-    ['all since a position', { since: { epoch: 'epoch', offset: 0 } }],
+    ['all since a position', { since: { epoch: 'epoch', offset: 0, fingerprint: 0 } }],
     ['all within a time', { rewindMs: 60_000 }],
   ])('looks at a bounded number of messages per turn, reading %s', async (_what, range) => {
     const log = logOf(['#=1000000'], { historyMaxMessages: LONG })
@@ -352,7 +352,7 @@ describe('HistoryLog', () => {
       },
     }
     let result: ReadResult | undefined
-    const done = Promise.resolve(log.read({ since: { epoch: 'epoch', offset: 0 } }, ['quiet'], reader)).then((read) => {
+    const done = Promise.resolve(log.read({ since: at(log, 0) }, ['quiet'], reader)).then((read) => {
       result = read
     })
     for (let turn = 0; turn < 50; turn++) await nextTurn()
@@ -371,7 +371,7 @@ describe('HistoryLog', () => {
     const log = longLog()
     append(log, 'quiet', 'old')
     const { position } = log
-    const since = log.read({ since: { epoch: 'epoch', offset: 1 } }, ['quiet'])
+    const since = log.read({ since: at(log, 1) }, ['quiet'])
     const newest = log.read({ last: 5 }, ['quiet'])
     const rewound = log.read({ rewindMs: 60_000 }, ['quiet'])
     for (let index = 0; index < 150_000; index++) append(log, 'busy', 'x')
@@ -386,7 +386,7 @@ describe('HistoryLog', () => {
 
   it('begins a read again when the log restarts', async () => {
     const log = longLog()
-    const range = { since: { epoch: 'epoch', offset: 1 } }
+    const range = { since: at(log, 1) }
     const [first, second] = [log.read(range, ['quiet']), log.read({ last: 1 }, ['quiet'])]
     log.restart('next')
     append(log, 'quiet', 'a')
@@ -397,7 +397,7 @@ describe('HistoryLog', () => {
 
   it('sends a read on whose position is after the end of the log that was restarted meanwhile', async () => {
     const log = longLog()
-    const read = log.read({ since: { epoch: 'epoch', offset: 10 } }, ['quiet'])
+    const read = log.read({ since: at(log, 10) }, ['quiet'])
     log.restart('epoch', 5)
     await expect(read).rejects.toMatchObject({ code: 'E_NODE_BEHIND' })
   })
@@ -405,14 +405,14 @@ describe('HistoryLog', () => {
   it('begins anew, with another epoch', () => {
     const log = logOf(['#=100'])
     append(log, 'k', 'a')
-    log.restart('next', 41)
-    expect(log.position).toEqual({ epoch: 'next', offset: 41 })
-    log.follow(45, 'k', Buffer.from('b'), false, nowMs)
-    expect(read(log, { since: { epoch: 'next', offset: 41 } }, ['k'])).toEqual({
+    log.restart('next', 41, 9)
+    expect(log.position).toMatchObject({ epoch: 'next', offset: 41 })
+    log.follow(45, 45, 'k', Buffer.from('b'), false, nowMs)
+    expect(read(log, { since: at(log, 41) }, ['k'])).toEqual({
       texts: ['b'],
-      position: { epoch: 'next', offset: 45 },
+      position: { epoch: 'next', offset: 45, fingerprint: 45 },
       isPartial: false,
     })
-    expect(read(log, { since: { epoch: 'next', offset: 40 } }, ['k']).gap).toBe('history-expired')
+    expect(read(log, { since: at(log, 40) }, ['k']).gap).toBe('history-expired')
   })
 })

@@ -5,6 +5,7 @@ import { encodeAttributes, type MessageAttributes } from '../../ports/attributes
 import type { Position, Reader, ReadRange, ReadResult } from '../../ports/broker.js'
 import type { LogStats } from '../../ports/broker-stats.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
+import { fingerprintOfPlace } from './fingerprint.js'
 import { LogGaps } from './gaps.js'
 import { ReadTurns } from './read-turns.js'
 import { RetainedSet } from './retained-set.js'
@@ -32,7 +33,7 @@ export class HistoryLog {
   readonly #expiry: Expiry
   readonly #turns = new ReadTurns()
   #messages: SegmentedLog
-  #gaps = new LogGaps('', 0)
+  #gaps = new LogGaps('', 0, () => 0)
   #retained: RetainedSet | undefined
 
   /** @param now Unix time in milliseconds. */
@@ -59,8 +60,17 @@ export class HistoryLog {
     return this.#isOn && this.#options.history.covers(pattern)
   }
 
+  get epoch(): string {
+    return this.#gaps.epoch
+  }
+
   get position(): Position {
-    return { epoch: this.#gaps.epoch, offset: this.#messages.lastOffset }
+    return this.positionAt(this.#messages.lastOffset)
+  }
+
+  /** The position at this offset. Its fingerprint is that of the newest record at or before it; 0: unknown. */
+  positionAt(offset: number): Position {
+    return { epoch: this.#gaps.epoch, offset, fingerprint: this.#messages.fingerprintAt(offset) }
   }
 
   /** @param lagMs See {@link LogStats}. */
@@ -69,11 +79,15 @@ export class HistoryLog {
     return { messageCount: count, byteCount, oldestTimeMs, lagMs }
   }
 
-  /** Restarts as an empty log; the next message follows `offset`. */
-  restart(epoch: string, offset = 0): void {
-    this.#messages = this.#empty(offset)
+  /**
+   * Restarts as an empty log; the next message follows `offset`.
+   * @param fingerprint Of what stands there; 0: unknown.
+   */
+  restart(epoch: string, offset = 0, fingerprint = 0): void {
+    const messages = this.#empty(offset, fingerprint)
+    this.#messages = messages
     this.#retained = this.#noneRetained(offset)
-    this.#gaps = new LogGaps(epoch, offset)
+    this.#gaps = new LogGaps(epoch, offset, (at) => messages.fingerprintAt(at))
   }
 
   /** The epoch began at this offset: what is before is left of earlier epochs, whose positions may be after it [P-8.3]. */
@@ -81,22 +95,12 @@ export class HistoryLog {
     this.#gaps.epochBeganAt = offset
   }
 
-  /** No message has an offset after the end of the log, up to this one. Ignored when the log is longer. */
-  skipTo(offset: number): void {
-    if (offset > this.#messages.lastOffset) this.#messages.skipTo(offset)
-  }
-
   /**
-   * The log goes on after this offset. Those in between may be the offsets of messages that were given out and then
-   * lost: a read from there reports `history-expired`. Ignored when the log is longer.
-   * @param isComplete Otherwise messages may be missing here: a read from any place before reports `broker-lost`.
+   * No message has an offset after the end of the log, up to this one. Ignored when the log is longer.
+   * @param fingerprint Of the record at this offset, which is no message of this log; 0: there is none.
    */
-  fence(offset: number, timeMs: number, isComplete: boolean): void {
-    const { lastOffset } = this.#messages
-    if (offset <= lastOffset) return
-    this.#messages.skipTo(offset)
-    if (isComplete) this.#gaps.lost.add(lastOffset, offset)
-    else this.#gaps.interrupted(offset, timeMs)
+  skipTo(offset: number, fingerprint: number): void {
+    if (offset > this.#messages.lastOffset) this.#messages.skipTo(offset, fingerprint)
   }
 
   /**
@@ -104,9 +108,15 @@ export class HistoryLog {
    * @param offset Greater than any before.
    * @param pattern Its key, or `#` when it does not tell its key.
    */
-  refuse(offset: number, pattern: string): void {
-    this.#messages.skipTo(offset)
+  refuse(offset: number, fingerprint: number, pattern: string): void {
+    this.#messages.skipTo(offset, fingerprint)
     this.#gaps.refusals.add(offset, pattern, this.#messages.heldAfter)
+  }
+
+  /** The same, at the next offset, in a log that gives its offsets itself. */
+  refuseNext(pattern: string): void {
+    const offset = this.#messages.lastOffset + 1
+    this.refuse(offset, fingerprintOfPlace(offset, this.#now()), pattern)
   }
 
   /**
@@ -115,16 +125,18 @@ export class HistoryLog {
    */
   interrupt(): void {
     const offset = this.#messages.lastOffset + 1
-    this.#messages.skipTo(offset)
-    this.#gaps.interrupted(offset, this.#now())
+    const nowMs = this.#now()
+    this.#messages.skipTo(offset, fingerprintOfPlace(offset, nowMs))
+    this.#gaps.interrupted(offset, nowMs)
   }
 
   append(key: string, payload: Uint8Array, isBinary: boolean, attributes?: MessageAttributes): Position {
     const offset = this.#messages.lastOffset + 1
     const nowMs = this.#now()
-    this.#add(offset, key, payload, isBinary, nowMs, attributes)
+    const fingerprint = fingerprintOfPlace(offset, nowMs)
+    this.#add(offset, fingerprint, key, payload, isBinary, nowMs, attributes)
     this.#dropOld(nowMs)
-    return { epoch: this.#gaps.epoch, offset }
+    return { epoch: this.#gaps.epoch, offset, fingerprint }
   }
 
   /**
@@ -135,18 +147,20 @@ export class HistoryLog {
    */
   follow(
     offset: number,
+    fingerprint: number,
     key: string,
     payload: Uint8Array,
     isBinary: boolean,
     timeMs: number,
     attributes?: MessageAttributes,
   ): void {
-    this.#add(offset, key, payload, isBinary, timeMs, attributes)
+    this.#add(offset, fingerprint, key, payload, isBinary, timeMs, attributes)
     if (this.#options.history.maxAgeMs !== undefined) this.#dropOld(this.#now())
   }
 
   #add(
     offset: number,
+    fingerprint: number,
     key: string,
     payload: Uint8Array,
     isBinary: boolean,
@@ -154,8 +168,8 @@ export class HistoryLog {
     attributes: MessageAttributes | undefined,
   ): void {
     const bytes = attributes === undefined ? undefined : encodeAttributes(attributes)
-    this.#messages.append(offset, key, payload, isBinary, timeMs, bytes)
-    this.#retained?.note({ key, payload, isBinary, offset, attributes })
+    this.#messages.append(offset, fingerprint, key, payload, isBinary, timeMs, bytes)
+    this.#retained?.note({ key, payload, isBinary, offset, fingerprint, attributes })
   }
 
   #dropOld(nowMs: number): void {
@@ -199,7 +213,15 @@ export class HistoryLog {
     const gap = since === undefined ? undefined : this.#gaps.gapOf(since, set.removalsCompleteAfter)
     const lastOffset = () => this.#messages.lastOffset
     const after = gap === undefined ? (since?.offset ?? 0) : lastOffset()
-    return new StateRead({ set, epoch: this.#gaps.epoch, after, limit, wants: matchedBy(patterns), gap, lastOffset })
+    return new StateRead({
+      set,
+      positionAt: this.#positions(),
+      after,
+      limit,
+      wants: matchedBy(patterns),
+      gap,
+      lastOffset,
+    })
   }
 
   #begin(range: ReadRange, patterns: readonly string[]): SlicedRead {
@@ -212,6 +234,7 @@ export class HistoryLog {
     // What stood before a position of another epoch was never in this log.
     const isForeign = before !== undefined && before.epoch !== gaps.epoch
     if (isForeign) gap = 'epoch-changed'
+    else if (before !== undefined && before.offset > start && !gaps.isSame(before)) gap ??= 'broker-lost'
     if (rewindMs !== undefined) {
       const fromMs = this.#now() - rewindMs
       const oldestGivenMs = this.#expiry.oldestGivenMs(patterns)
@@ -223,7 +246,7 @@ export class HistoryLog {
     const isBounded = since === undefined
     return new SlicedRead({
       log,
-      epoch: this.#gaps.epoch,
+      positionAt: this.#positions(),
       start: isForeign ? log.lastOffset : start,
       before: isForeign ? undefined : before?.offset,
       newestCount: last,
@@ -240,8 +263,15 @@ export class HistoryLog {
     })
   }
 
+  /** Positions of the present log, for a read that may outlive it. */
+  #positions(): (offset: number) => Position {
+    const messages = this.#messages
+    const { epoch } = this.#gaps
+    return (offset) => ({ epoch, offset, fingerprint: messages.fingerprintAt(offset) })
+  }
+
   /** Whether a position of this log's epoch is after its end. */
-  isAfterEnd({ epoch, offset }: Position): boolean {
+  isAfterEnd({ epoch, offset }: Pick<Position, 'epoch' | 'offset'>): boolean {
     return epoch === this.#gaps.epoch && offset > this.#messages.lastOffset
   }
 
@@ -256,8 +286,8 @@ export class HistoryLog {
     return retain !== undefined && hasRetained(this.#options) ? new RetainedSet(retain, offset) : undefined
   }
 
-  #empty(offset: number): SegmentedLog {
+  #empty(offset: number, fingerprint = 0): SegmentedLog {
     const { historyMaxMessages: maxMessages, historyMaxBytes: maxBytes } = this.#options
-    return new SegmentedLog({ maxMessages, maxBytes }, offset)
+    return new SegmentedLog({ maxMessages, maxBytes }, offset, fingerprint)
   }
 }

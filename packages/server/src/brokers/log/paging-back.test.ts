@@ -70,8 +70,8 @@ describe('paging back', () => {
     for (let count = 0; count < MAX_MESSAGES; count++) append(log, 'b')
     const [one] = [append(log, 'a'), append(log, 'a')]
     expect(read(log, 5)).not.toHaveProperty('isCut')
-    expect(read(log, 5, { epoch: 'e', offset: one })).toMatchObject({ messages: [] })
-    expect(read(log, 5, { epoch: 'e', offset: one })).not.toHaveProperty('isCut')
+    expect(read(log, 5, log.positionAt(one))).toMatchObject({ messages: [] })
+    expect(read(log, 5, log.positionAt(one))).not.toHaveProperty('isCut')
     expect(read(log, MAX_MESSAGES + 5, undefined, 'b').isCut).toBe(true)
     expect(read(log, MAX_MESSAGES - 2, undefined, 'b')).not.toHaveProperty('isCut')
   })
@@ -100,8 +100,11 @@ describe('paging back', () => {
   it('knows nothing before a position of another epoch, and none after its end', () => {
     const log = logOf(1_000)
     append(log, 'a')
-    expect(read(log, 2, { epoch: 'other', offset: 1 })).toMatchObject({ messages: [], gap: 'epoch-changed' })
-    expect(offsets(read(log, 2, { epoch: 'e', offset: 1 }))).toEqual([])
-    expect(() => read(log, 2, { epoch: 'e', offset: 2 })).toThrow('after the end of the log')
+    expect(read(log, 2, { epoch: 'other', offset: 1, fingerprint: 1 })).toMatchObject({
+      messages: [],
+      gap: 'epoch-changed',
+    })
+    expect(offsets(read(log, 2, log.positionAt(1)))).toEqual([])
+    expect(() => read(log, 2, log.positionAt(2))).toThrow('after the end of the log')
   })
 })

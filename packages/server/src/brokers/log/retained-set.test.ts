@@ -9,6 +9,7 @@ const create = () => new RetainedSet(new RetainRules(['k.#'], LIMITS), START)
 const message = (key: string, offset: number, text: string): RetainedMessage => ({
   key,
   offset,
+  fingerprint: offset,
   payload: new TextEncoder().encode(text),
   isBinary: false,
   attributes: undefined,

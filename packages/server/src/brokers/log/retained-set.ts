@@ -14,6 +14,7 @@ export interface RetainedMessage {
   readonly isBinary: boolean
   /** Of the message itself, not of a later copy. */
   readonly offset: number
+  readonly fingerprint: number
   readonly attributes: MessageAttributes | undefined
 }
 
@@ -150,13 +151,14 @@ export class RetainedSet {
       budget.left -= LOOK_STEPS
       if (entry.isReplaced || !wants(entry.key, Number.POSITIVE_INFINITY, budget)) continue
       budget.left -= FOUND_STEPS
-      const { key, payload, isBinary, offset, attributes } = entry
-      found.push({ key, payload, isBinary, offset, attributes })
+      const { key, payload, isBinary, offset, fingerprint, attributes } = entry
+      found.push({ key, payload, isBinary, offset, fingerprint, attributes })
     }
     return undefined
   }
 
-  #put({ key, payload, isBinary, offset, attributes }: RetainedMessage, recordOffset: number): boolean {
+  #put(message: RetainedMessage, recordOffset: number): boolean {
+    const { key, payload } = message
     const present = this.#byKey.get(key)
     const isRemoval = payload.length === 0
     const had = present !== undefined && present.payload.length > 0
@@ -167,12 +169,14 @@ export class RetainedSet {
     const isTooMuch = !isRemoval && (keyCount > maxKeys * EXCESS_SHARE || byteCount > maxBytes * EXCESS_SHARE)
     if (isTooMuch) this.#droppedCount++
     // What it replaces is out of date in any case.
-    if (isTooMuch && had) this.#put({ key, payload: NOTHING, isBinary, offset, attributes }, recordOffset)
+    if (isTooMuch && had) this.#put({ ...message, payload: NOTHING }, recordOffset)
     if (isTooMuch) return false
     this.#keyCount = keyCount
     this.#byteCount = byteCount
     if (present !== undefined) this.#replace(present)
-    const entry = { key, payload: copyBytes(payload), isBinary, offset, attributes, recordOffset, isReplaced: false }
+    const { isBinary, offset, fingerprint, attributes } = message
+    const kept = { key, payload: copyBytes(payload), isBinary, offset, fingerprint, attributes }
+    const entry = { ...kept, recordOffset, isReplaced: false }
     this.#byKey.set(key, entry)
     this.#insert(entry)
     if (isRemoval) this.#noteRemoval(entry)

@@ -4,6 +4,7 @@ import { KeyFilter } from './key-filter.js'
 /** A message that the log holds. */
 export interface LoggedMessage {
   readonly offset: number
+  readonly fingerprint: number
   readonly key: string
   /** A view of the log's memory, which is never overwritten once it was seen: always valid. */
   readonly payload: Uint8Array
@@ -29,6 +30,7 @@ export class Segment {
   /** Behind the last message, those of messages before {@link clear}. */
   readonly #keys: string[] = []
   #offsets = new Float64Array(FIRST_MESSAGES)
+  #fingerprints = new Uint32Array(FIRST_MESSAGES)
   #timesMs = new Float64Array(FIRST_MESSAGES)
   /** End of each payload and the attributes behind it; the next one begins there. */
   #ends = new Uint32Array(FIRST_MESSAGES)
@@ -70,6 +72,7 @@ export class Segment {
 
   append(
     offset: number,
+    fingerprint: number,
     key: string,
     payload: Uint8Array,
     isBinary: boolean,
@@ -82,6 +85,7 @@ export class Segment {
     this.#usedBytes += payload.length
     if (attributes !== undefined) this.#appendAttributes(at, attributes)
     this.#offsets[at] = offset
+    this.#fingerprints[at] = fingerprint
     this.#timesMs[at] = timeMs
     this.#keys[at] = key
     this.#binary[at] = Number(isBinary)
@@ -107,6 +111,10 @@ export class Segment {
     return this.#offsets[index] ?? 0
   }
 
+  fingerprintAt(index: number): number {
+    return this.#fingerprints[index] ?? 0
+  }
+
   timeAt(index: number): number {
     return this.#timesMs[index] ?? 0
   }
@@ -122,6 +130,7 @@ export class Segment {
     const payloadEnd = end - attributesLength
     return {
       offset: this.offsetAt(index),
+      fingerprint: this.fingerprintAt(index),
       key: this.keyAt(index),
       payload: this.#bytes.subarray(this.#endOf(index - 1), payloadEnd),
       isBinary: this.#binary[index] === 1,
@@ -145,6 +154,7 @@ export class Segment {
   #grow(): void {
     const length = Math.min(this.#ends.length * 2, SEGMENT_MESSAGES)
     this.#offsets = grown(this.#offsets, new Float64Array(length))
+    this.#fingerprints = grown(this.#fingerprints, new Uint32Array(length))
     this.#timesMs = grown(this.#timesMs, new Float64Array(length))
     this.#ends = grown(this.#ends, new Uint32Array(length))
     this.#binary = grown(this.#binary, new Uint8Array(length))

@@ -1,4 +1,5 @@
 import type { StepBudget } from '../../patterns/pattern-matcher.js'
+import { FingerprintRing } from './fingerprint-ring.js'
 import { KeyFilter } from './key-filter.js'
 import { type LoggedMessage, Segment } from './segment.js'
 
@@ -59,15 +60,23 @@ export class SegmentedLog {
   #droppedTimeMs = 0
   readonly #startOffset: number
   readonly #droppedKeys = new KeyFilter(DROPPED_KEYS_BITS)
+  /** Of the newest dropped messages. The last one stands before everything that is kept. */
+  readonly #dropped = new FingerprintRing()
+  /** Of the newest records that are no messages of this log. */
+  readonly #skipped = new FingerprintRing()
 
-  /** @param startOffset The first message follows this offset. */
-  constructor(options: SegmentedLogOptions, startOffset = 0) {
+  /**
+   * @param startOffset The first message follows this offset.
+   * @param startFingerprint Of what stands there; 0: unknown.
+   */
+  constructor(options: SegmentedLogOptions, startOffset = 0, startFingerprint = 0) {
     this.#maxMessages = options.maxMessages
     this.#maxBytes = options.maxBytes
     this.#segmentBytes = Math.min(SEGMENT_BYTES, options.maxBytes)
     this.#startOffset = startOffset
     this.#heldAfter = startOffset
     this.#lastOffset = startOffset
+    this.#skipped.add(startOffset, startFingerprint)
   }
 
   get count(): number {
@@ -118,6 +127,7 @@ export class SegmentedLog {
    */
   append(
     offset: number,
+    fingerprint: number,
     key: string,
     payload: Uint8Array,
     isBinary: boolean,
@@ -132,16 +142,37 @@ export class SegmentedLog {
     }
     // A clock may be set back; log times never decrease.
     if (timeMs > this.#lastTimeMs) this.#lastTimeMs = timeMs
-    segment.append(offset, key, payload, isBinary, this.#lastTimeMs, attributes)
+    segment.append(offset, fingerprint, key, payload, isBinary, this.#lastTimeMs, attributes)
     this.#lastOffset = offset
     this.#count++
     this.#byteCount += byteCount
     while (this.#count > this.#maxMessages || this.#byteCount > this.#maxBytes) this.#dropOldest()
   }
 
-  /** Skips the offsets up to this one, which is greater than any before. */
-  skipTo(offset: number): void {
+  /**
+   * Skips the offsets up to this one, which is greater than any before.
+   * @param fingerprint Of the record that stands there and is no message of this log; 0: none does.
+   */
+  skipTo(offset: number, fingerprint: number): void {
     this.#lastOffset = offset
+    if (fingerprint !== 0) this.#skipped.add(offset, fingerprint)
+  }
+
+  /**
+   * Fingerprint of the newest record at or before this offset; 0 when it is unknown. Known are all messages that the log
+   * holds, and the newest 65,536 of the others.
+   */
+  fingerprintAt(offset: number): number {
+    const at = this.#segmentAfter(offset)
+    const last = this.#segments[at]
+    const count = last?.firstIndex((index) => last.offsetAt(index) > offset) ?? 0
+    const segment = count > 0 ? last : this.#segments[at - 1]
+    const index = (count > 0 ? count : (segment?.count ?? 0)) - 1
+    const [messageAt, fingerprint] =
+      segment === undefined
+        ? [this.#dropped.offsetAt(offset), this.#dropped.fingerprintAt(offset)]
+        : [segment.offsetAt(index), segment.fingerprintAt(index)]
+    return this.#skipped.offsetAt(offset) > messageAt ? this.#skipped.fingerprintAt(offset) : fingerprint
   }
 
   dropBefore(timeMs: number): void {
@@ -264,6 +295,7 @@ export class SegmentedLog {
     if (segment === undefined) return
     this.#byteCount -= segment.byteCountAt(this.#droppedCount)
     this.#heldAfter = segment.offsetAt(this.#droppedCount)
+    this.#dropped.add(this.#heldAfter, segment.fingerprintAt(this.#droppedCount))
     this.#droppedTimeMs = segment.timeAt(this.#droppedCount)
     this.#droppedKeys.add(segment.keyAt(this.#droppedCount))
     this.#count--

@@ -13,7 +13,7 @@ function logOf(keys: readonly string[]): SegmentedLog {
 }
 
 function append(log: SegmentedLog, key: string): void {
-  log.append(log.lastOffset + 1, key, new Uint8Array(1), false, 0)
+  log.append(log.lastOffset + 1, 1, key, new Uint8Array(1), false, 0)
 }
 
 const step = fc.oneof(
@@ -39,7 +39,7 @@ it('reads in slices what it reads at once, whatever is logged in between, or say
         const isWanted: Wants = (key, _timeMs, budget) => matcher.matches(key, budget)
         const options = {
           log,
-          epoch: 'e',
+          positionAt: (offset: number) => ({ epoch: 'e', offset, fingerprint: log.fingerprintAt(offset) }),
           start: Math.max(start, log.heldAfter),
           before,
           newestCount,
@@ -59,7 +59,7 @@ it('reads in slices what it reads at once, whatever is logged in between, or say
         let isDone = false
         for (const step of steps) {
           if (step.name === 'append') for (let count = step.count; count > 0; count--) append(log, 'a.b.a')
-          else if (step.name === 'skip') log.skipTo(log.lastOffset + step.count)
+          else if (step.name === 'skip') log.skipTo(log.lastOffset + step.count, 1)
           else if (!isDone) isDone = sliced.advance({ left: step.steps })
         }
         for (let slices = 0; !isDone; slices++) {

@@ -1,13 +1,13 @@
 import type { GapReason } from 'webmq-client/protocol'
 import type { StepBudget } from '../../patterns/pattern-matcher.js'
-import type { ReadResult } from '../../ports/broker.js'
+import type { Position, ReadResult } from '../../ports/broker.js'
 import { inbound } from '../../ports/messages.js'
 import type { RetainedMessage, RetainedSet } from './retained-set.js'
 import type { Wants } from './segmented-log.js'
 
 export interface StateReadOptions {
   readonly set: RetainedSet
-  readonly epoch: string
+  readonly positionAt: (offset: number) => Position
   readonly after: number
   readonly limit: number
   readonly wants: Wants
@@ -43,10 +43,15 @@ export class StateRead {
 
   /** What was read. It is partial when the limit is reached, and when the read was not ended. */
   result(): ReadResult {
-    const { epoch, gap } = this.#options
+    const { positionAt, gap } = this.#options
+    const position = positionAt(this.#after)
+    const { epoch } = position
     return {
-      messages: this.#found.map((message) => inbound(message, { epoch, offset: message.offset }, undefined)),
-      position: { epoch, offset: this.#after },
+      messages: this.#found.map((message) => {
+        const { offset, fingerprint } = message
+        return inbound(message, { epoch, offset, fingerprint }, undefined)
+      }),
+      position,
       isPartial: !this.#isAtEnd,
       ...(gap === undefined ? undefined : { gap }),
     }

@@ -33,7 +33,7 @@ const quietSink: BrokerSink = {
   refused: () => undefined,
 }
 const payload = new TextEncoder().encode('0123456789')
-const nowhere = { epoch: 'nowhere', offset: 0 }
+const nowhere = { epoch: 'nowhere', offset: 0, fingerprint: 0 }
 
 async function started(options: Partial<MemoryBrokerOptions> = {}): Promise<MemoryBroker> {
   const broker = new MemoryBroker({ ...DEFAULTS, ...options })

@@ -54,7 +54,7 @@ export class NodeLog {
   /** Notes a message that is not valid for this node, and remembers its id. */
   refuse(message: PeerMessage, messageId: string | undefined, nowMs: number): void {
     if (messageId !== undefined) this.#knownIds.remember(messageId, undefined, nowMs)
-    if (this.#isLogged(message)) this.#log.refuse(this.#log.position.offset + 1, message.key)
+    if (this.#isLogged(message)) this.#log.refuseNext(message.key)
   }
 
   /** Messages may be missing here. */
@@ -64,11 +64,11 @@ export class NodeLog {
 
   /** As {@link Broker.read}. */
   read(range: ReadRange, patterns: readonly string[], reader?: Reader): MaybePromise<ReadResult> {
-    const { position } = this.#log
-    const isForeign = [range.since, range.before].some((from) => from !== undefined && from.epoch !== position.epoch)
+    const { epoch } = this.#log
+    const isForeign = [range.since, range.before].some((from) => from !== undefined && from.epoch !== epoch)
     // The client may have received messages of this log on the other node: a replay would deliver them twice.
     if (isForeign && hasHistory(this.#options))
-      return { messages: [], position, isPartial: false, gap: 'epoch-changed' }
+      return { messages: [], position: this.#log.position, isPartial: false, gap: 'epoch-changed' }
     return this.#log.read(range, patterns, reader)
   }
 

@@ -3,7 +3,7 @@ import { WebMQError } from 'webmq-client/protocol'
 import { deferred } from '../../base/deferred.js'
 import type { Position } from '../../ports/broker.js'
 import { decodeEnvelope } from '../remote/envelope.js'
-import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
+import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower, LogPlace } from '../remote/link.js'
 import { Liveness } from '../remote/liveness.js'
 import type { OpenedConnection } from './connect.js'
 import { NatsLog, type NatsLogContext } from './log.js'
@@ -103,11 +103,11 @@ export class NatsLink implements Link {
     if (this.log?.covers(pattern) !== true) await this.#subscriptions.cover.unbind(pattern)
   }
 
-  async follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
+  async follow(after: Position | undefined, follower: LogFollower): Promise<void> {
     await this.log?.follow(after, follower)
   }
 
-  async logEnd(): Promise<Position | undefined> {
+  async logEnd(): Promise<LogPlace | undefined> {
     return await this.log?.logEnd()
   }
 

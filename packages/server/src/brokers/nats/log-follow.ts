@@ -5,6 +5,7 @@ import type { LogFollower } from '../remote/link.js'
 import type { LogStart } from './generation-guard.js'
 import type { NatsLog } from './log.js'
 import type { LogState } from './log-stream.js'
+import { fingerprintOfStored } from './stored-time.js'
 import { type StreamMessage, storedAtMs } from './stream-message.js'
 
 /**
@@ -72,8 +73,9 @@ export class LogFollow {
     }
     this.#lastSequence = sequence
     lastSeen.note(state.epoch, message)
-    this.#deliver(state, message)
-    this.#follower?.skipped(sequence)
+    const fingerprint = fingerprintOfStored(message.time)
+    this.#deliver(state, message, fingerprint)
+    this.#follower?.skipped(sequence, fingerprint)
     this.#completeAt(message)
   }
 
@@ -91,7 +93,7 @@ export class LogFollow {
     this.#completion?.reject(cause)
   }
 
-  #deliver(state: LogState, message: StreamMessage): void {
+  #deliver(state: LogState, message: StreamMessage, fingerprint: number): void {
     const { subjects, events } = this.#log.link
     const { subject, data, sequence } = message
     const key = subjects.keyOf(subject)
@@ -106,11 +108,11 @@ export class LogFollow {
     const delivery = decodeEnvelope(key, data)
     if (delivery?.source?.node === this.#log.link.context.node) this.#log.stored(delivery.source.sequence)
     const defect = `an envelope that is cut or of another version, for ${key}`
-    if (delivery === undefined && isLogged) this.#follower?.malformed(sequence, defect, key)
+    if (delivery === undefined && isLogged) this.#follower?.malformed(sequence, fingerprint, defect, key)
     else if (delivery === undefined) events.malformed(defect, key)
     // A bundle comes from a node that does not log this key. It has one offset for all its messages.
     else if (!isLogged || delivery.source?.isBundle === true) events.deliver(delivery)
-    else this.#follower?.message(logged(delivery, sequence, storedAtMs(message)))
+    else this.#follower?.message(logged(delivery, sequence, fingerprint, storedAtMs(message)))
   }
 
   /** @param offset The next message follows it. */
@@ -118,7 +120,8 @@ export class LogFollow {
     const { after } = this.#start ?? {}
     this.#start = undefined
     this.#lastSequence = offset
-    this.#follower?.begins(after ?? { epoch: this.epoch, offset }, after !== undefined)
+    const fingerprint = offset === this.#state?.lastSequence ? this.#state.lastFingerprint : 0
+    this.#follower?.begins(after ?? { epoch: this.epoch, offset, fingerprint }, after !== undefined)
   }
 
   #completeAt({ sequence, pendingCount }: StreamMessage): void {

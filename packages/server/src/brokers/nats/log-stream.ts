@@ -4,6 +4,7 @@ import { epochOfText, newEpoch } from '../log/epoch.js'
 import type { RemoteBrokerOptions } from '../remote/options.js'
 import { JETSTREAM_REASONS, reasonOf } from './jetstream-errors.js'
 import type { NatsLog } from './log.js'
+import { fingerprintOfStored, nanosecondsOf } from './stored-time.js'
 import { disjointSubjects } from './stream-subjects.js'
 import { type NatsSubjects, subscriptionPatternsOf } from './subjects.js'
 
@@ -25,6 +26,8 @@ export interface LogState {
   /** Sequence of the oldest message; `lastSequence + 1` if there is none. */
   readonly firstSequence: number
   readonly lastSequence: number
+  /** Fingerprint of the message that has it, also when the stream no longer has that message; 0: unknown. */
+  readonly lastFingerprint: number
   /** Sequences in between that somebody has deleted. */
   readonly deleted: ReadonlySet<number>
 }
@@ -215,12 +218,14 @@ function unfit(name: string, reason: string): WebMQError {
 /** @param details Lists the deleted messages, which the answer to an update does not. */
 function stateOf(info: StreamInfo, details?: StreamInfo): LogState {
   const { config, state } = info
+  const lastTime = state.last_seq === 0 ? undefined : nanosecondsOf(state.last_ts)
   return {
     epoch: epochOf(info),
     generation: generationOf(config),
     run: RUN.exec(config.description ?? '')?.[1] ?? '',
     firstSequence: state.messages === 0 ? state.last_seq + 1 : state.first_seq,
     lastSequence: state.last_seq,
+    lastFingerprint: lastTime === undefined ? 0 : fingerprintOfStored(lastTime),
     deleted: new Set(details?.state.deleted),
   }
 }
@@ -233,11 +238,10 @@ function stateOf(info: StreamInfo, details?: StreamInfo): LogState {
 function nameOf({ created, config }: StreamInfo): string {
   const [, name] = LOG.exec(config.description ?? '') ?? []
   if (name !== undefined) return name
-  const [, seconds = '', fraction = ''] = /^([^.Z]+)(?:\.(\d{1,9}))?Z$/.exec(created) ?? []
-  const ms = Date.parse(`${seconds}Z`)
-  if (Number.isNaN(ms)) throw new Error(`JetStream says that the stream was created at ${JSON.stringify(created)}`)
-  const nanoseconds = BigInt(ms) * BigInt(NS_PER_MS) + BigInt(fraction.padEnd(9, '0'))
-  return epochOfText(String(nanoseconds))
+  const nanoseconds = nanosecondsOf(created)
+  if (nanoseconds === undefined)
+    throw new Error(`JetStream says that the stream was created at ${JSON.stringify(created)}`)
+  return epochOfText(nanoseconds)
 }
 
 function epochOf(info: StreamInfo): string {

@@ -1,7 +1,7 @@
 import type { JetStreamManager } from '@nats-io/jetstream'
 import type { Msg, PublishOptions } from '@nats-io/transport-node'
 import type { Position } from '../../ports/broker.js'
-import type { LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
+import type { LinkMessage, LogFollower, LogPlace } from '../remote/link.js'
 import { GenerationGuard, type LastSeen } from './generation-guard.js'
 import { explained } from './jetstream-errors.js'
 import type { NatsCore, NatsJetStream } from './library.js'
@@ -68,11 +68,11 @@ export class NatsLog {
     this.#isOpening = false
   }
 
-  follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
+  follow(after: Position | undefined, follower: LogFollower): Promise<void> {
     return this.#follow.follow(after, follower)
   }
 
-  async logEnd(): Promise<Position> {
+  async logEnd(): Promise<LogPlace> {
     const { epoch, lastSequence } = await this.stream.state()
     return { epoch, offset: lastSequence }
   }

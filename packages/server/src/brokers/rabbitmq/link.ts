@@ -2,7 +2,7 @@ import { WebMQError } from 'webmq-client/protocol'
 import type { Position } from '../../ports/broker.js'
 import type { HistoryOptions, HistoryRules } from '../../ports/history-rules.js'
 import { hasHistory } from '../log/history-log.js'
-import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
+import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower, LogPlace } from '../remote/link.js'
 import type { RabbitmqAddress, RabbitmqHost } from './address.js'
 import { AmqpConnection } from './connection.js'
 import { Consumer } from './consumer.js'
@@ -96,11 +96,11 @@ export class RabbitmqLink implements Link {
     this.#publisher?.publish(message)
   }
 
-  async follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
+  async follow(after: Position | undefined, follower: LogFollower): Promise<void> {
     await this.#follow?.follow(after, follower)
   }
 
-  async logEnd(): Promise<Position | undefined> {
+  async logEnd(): Promise<LogPlace | undefined> {
     return await this.#follow?.end()
   }
 

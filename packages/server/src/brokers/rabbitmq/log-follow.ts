@@ -6,7 +6,7 @@ import { isReserved } from '../../ports/reserved-keys.js'
 import { newEpoch } from '../log/epoch.js'
 import { logged } from '../remote/envelope.js'
 import { EPHEMERAL_KEY } from '../remote/ephemeral.js'
-import type { LinkDelivery, LogFollower } from '../remote/link.js'
+import type { LinkDelivery, LogFollower, LogPlace } from '../remote/link.js'
 import { type AmqpConnection, watchChannel } from './connection.js'
 import type { RabbitmqLink } from './link.js'
 import { firstRecord, LogConsumer, type LogReadOptions, readLog, scanLog } from './log-consumer.js'
@@ -105,7 +105,7 @@ export class LogFollow {
   }
 
   /** As {@link Link.logEnd}. Writes an epoch record: AMQP has no other way to find the end of a stream. */
-  async end(): Promise<Position> {
+  async end(): Promise<LogPlace> {
     const offset = await this.#recordAndLocate({ candidate: newEpoch() })
     return { epoch: this.#cursor.epoch, offset: offset + 1 }
   }
@@ -174,14 +174,16 @@ export class LogFollow {
   #take(record: LogRecord): void {
     if (this.#isStopped()) return
     this.#link.alive()
-    const { offset, epochRecord, delivery } = record
+    const { offset, fingerprint, epochRecord, delivery } = record
     if (!this.#isNext(offset)) return
     if (epochRecord !== undefined) {
       this.#epoch.recorded(epochRecord, offset)
-      if (this.#epoch.name !== this.#cursor.epoch) this.#beginAt(offset + 1)
+      if (this.#epoch.name !== this.#cursor.epoch) this.#beginAt(offset + 1, fingerprint)
       this.#cursor.sawEpochRecord(offset, epochRecord.nonce)
     } else if (delivery !== undefined) this.#deliver(delivery, record)
     else this.#refuse(record)
+    // Unless it was a message.
+    this.#follower?.skipped(offset + 1, fingerprint)
     if (record.timeMs !== undefined) this.#cursor.timeMs = record.timeMs
     if (this.#state.name === 'continuing' && offset >= this.#state.untilOffset) {
       this.#state.done()
@@ -189,20 +191,20 @@ export class LogFollow {
     }
   }
 
-  #refuse({ offset, malformedKey }: LogRecord): void {
+  #refuse({ offset, fingerprint, malformedKey }: LogRecord): void {
     const detail = 'not sent to the exchange, or with a key or a text that is not valid'
     this.#cursor.saw(offset)
     const isLogged = malformedKey !== undefined && this.#link.logged?.ruleOf(malformedKey) !== undefined
-    if (isLogged) this.#follower?.malformed(offset + 1, detail, malformedKey)
+    if (isLogged) this.#follower?.malformed(offset + 1, fingerprint, detail, malformedKey)
     else this.#link.events.malformed(detail)
   }
 
-  #deliver(delivery: LinkDelivery, { offset, timeMs = this.#estimatedTimeMs() }: LogRecord): void {
+  #deliver(delivery: LinkDelivery, { offset, fingerprint, timeMs = this.#estimatedTimeMs() }: LogRecord): void {
     const { key, source } = delivery
     if (source === undefined) this.#cursor.saw(offset)
     else this.#cursor.sawMessage(offset, source)
     if (this.#link.logged?.ruleOf(key) === undefined) this.#passOn(delivery)
-    else this.#follower?.message(logged(delivery, offset + 1, timeMs))
+    else this.#follower?.message(logged(delivery, offset + 1, fingerprint, timeMs))
   }
 
   /**
@@ -217,7 +219,7 @@ export class LogFollow {
 
   /** Begins with the record that comes first, and finds holes. */
   #isNext(offset: number): boolean {
-    if (this.#nextOffset === undefined) this.#beginAt(offset)
+    if (this.#nextOffset === undefined) this.#beginAt(offset, 0)
     else if (offset > this.#nextOffset + MAX_HOLE) {
       // Without the anchor the next link begins anew, instead of finding the same hole.
       this.#cursor.forget()
@@ -228,10 +230,11 @@ export class LogFollow {
     return true
   }
 
-  #beginAt(nextOffset: number): void {
+  /** @param fingerprint Of the record before it; 0: unknown. */
+  #beginAt(nextOffset: number, fingerprint: number): void {
     const epoch = this.#epoch.name ?? ''
     this.#cursor.begin(epoch, nextOffset)
-    this.#follower?.begins({ epoch, offset: nextOffset }, false)
+    this.#follower?.begins({ epoch, offset: nextOffset, fingerprint }, false)
   }
 
   /** For a message that tells no time: now if it is live, else the time of the last one that did. */

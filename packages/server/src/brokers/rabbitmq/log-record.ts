@@ -1,4 +1,5 @@
 import type { ConsumeMessage, Options } from 'amqplib'
+import { fingerprintOfForeign, fingerprintOfSource, fingerprintOfText } from '../log/fingerprint.js'
 import type { LinkDelivery } from '../remote/link.js'
 import { deliveryOf, keyOf } from './message-properties.js'
 
@@ -66,6 +67,8 @@ const OFFSET_HEADER = 'x-stream-offset'
 /** What a record of the log's queue holds. Offsets there begin at 0. */
 export interface LogRecord {
   readonly offset: number
+  /** Of what RabbitMQ stores of it. */
+  readonly fingerprint: number
   /** When it was published; `undefined` for a message of another program. */
   readonly timeMs: number | undefined
   readonly epoch: string | undefined
@@ -88,14 +91,27 @@ export function recordOf(message: ConsumeMessage): LogRecord | undefined {
   if (typeof offset !== 'number') return undefined
   const epochRecord = decodeEpochRecord(message)
   if (epochRecord !== undefined) {
-    const { timeMs, epoch } = epochRecord
-    return { offset, timeMs, epoch, epochRecord, delivery: undefined }
+    const { nonce, timeMs, epoch } = epochRecord
+    return { offset, fingerprint: fingerprintOfText(nonce), timeMs, epoch, epochRecord, delivery: undefined }
   }
   // A message that was sent straight to the queue has no key.
   const delivery = fields.exchange === '' ? undefined : deliveryOf(message)
   const own = delivery?.source === undefined ? undefined : decodeLogHeader(headers[LOG_HEADER])
   const malformedKey = delivery === undefined ? keyOf(message) : undefined
-  return { offset, timeMs: own?.timeMs, epoch: own?.epoch, epochRecord: undefined, delivery, malformedKey }
+  const fingerprint =
+    delivery?.source === undefined ? fingerprintOf(message) : fingerprintOfSource(delivery.source, own?.timeMs ?? 0)
+  return { offset, fingerprint, timeMs: own?.timeMs, epoch: own?.epoch, epochRecord: undefined, delivery, malformedKey }
+}
+
+/** AMQP tells no time unless the other program does. */
+function fingerprintOf({ fields, properties, content }: ConsumeMessage): number {
+  const { messageId, timestamp } = properties as { readonly messageId?: unknown; readonly timestamp?: unknown }
+  return fingerprintOfForeign({
+    key: fields.routingKey,
+    messageId: typeof messageId === 'string' ? messageId : undefined,
+    payload: content,
+    timeMs: typeof timestamp === 'number' ? timestamp : 0,
+  })
 }
 
 /** The header that was read last: all messages of a node and a millisecond have the same one. */

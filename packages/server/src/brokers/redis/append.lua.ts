@@ -24,7 +24,7 @@ local MIN_CHECKPOINT_MS = 100
 local state = redis.call('HMGET', STATE, 'epoch', 'end', 'bytes', 'checkpoint', 'checkpointTime', 'ids', 'reign')
 local epoch, last = state[1], tonumber(state[2])
 if not epoch then
-  epoch, last, state = beginEpoch(REIGN), 0, {}
+  epoch, last, state = beginLog(REIGN), 0, {}
 elseif state[7] ~= REIGN then
   return redis.error_reply('REIGN no node has opened the log since this server became the master')
 end

@@ -1,7 +1,7 @@
 import type { Position } from '../../ports/broker.js'
 import { SubscriptionCover } from '../remote/cover.js'
 import { decodeEnvelope } from '../remote/envelope.js'
-import type { Link, LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
+import type { Link, LinkEvents, LinkMessage, LogFollower, LogPlace } from '../remote/link.js'
 import { bucketChannel, bucketOf, bucketsOf, type ClusterMaster, mastersOf } from './cluster-slots.js'
 import { RedisConnection, type RedisLinkOptions } from './connection.js'
 import { redisError } from './error.js'
@@ -50,11 +50,11 @@ export class ClusterLink implements Link {
     return this.#cover.unbind(pattern)
   }
 
-  async follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
+  async follow(after: Position | undefined, follower: LogFollower): Promise<void> {
     await this.#log?.follow(after, follower)
   }
 
-  async logEnd(): Promise<Position | undefined> {
+  async logEnd(): Promise<LogPlace | undefined> {
     return await this.#log?.end()
   }
 

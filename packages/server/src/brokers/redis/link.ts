@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { isKey } from 'webmq-client/protocol'
 import type { Position } from '../../ports/broker.js'
 import { decodeEnvelope } from '../remote/envelope.js'
-import type { Link, LinkDelivery, LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
+import type { Link, LinkDelivery, LinkEvents, LinkMessage, LogFollower, LogPlace } from '../remote/link.js'
 import type { RedisLinkOptions } from './connection.js'
 import type { RedisLog } from './log.js'
 import { RedisPair } from './pair.js'
@@ -47,11 +47,11 @@ export class RedisLink implements Link {
     return this.#subscriptions.unbind(pattern)
   }
 
-  async follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
+  async follow(after: Position | undefined, follower: LogFollower): Promise<void> {
     await this.#pair?.log?.follow(after, follower)
   }
 
-  async logEnd(): Promise<Position | undefined> {
+  async logEnd(): Promise<LogPlace | undefined> {
     return await this.#pair?.log?.end()
   }
 

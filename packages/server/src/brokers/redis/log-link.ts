@@ -1,8 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { WebMQError } from 'webmq-client/protocol'
 import type { Position } from '../../ports/broker.js'
-import { sourceBytes } from '../remote/envelope.js'
-import type { LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
+import type { LinkEvents, LinkMessage, LogFollower, LogPlace } from '../remote/link.js'
 import { appendScript, openScript, type RedisLog } from './log.js'
 import { decodeLogBatch, LogReader, type LogStart } from './log-reader.js'
 import type { RedisPair } from './pair.js'
@@ -30,10 +29,10 @@ export class LogLink {
     this.#channel = Buffer.from(log.channel)
   }
 
-  async follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
+  async follow(after: Position | undefined, follower: LogFollower): Promise<void> {
     const log = this.#log
     const pair = this.#pair
-    const reader = new LogReader(pair, log.stream, follower)
+    const reader = new LogReader(pair, log, follower)
     this.#reader = reader
     const start = await openLog(
       log,
@@ -52,7 +51,7 @@ export class LogLink {
     this.#reader?.stop()
   }
 
-  async end(): Promise<Position> {
+  async end(): Promise<LogPlace> {
     const [epoch, end] = await this.#pair.ask((redis) => redis.hmget(this.#log.state, 'epoch', 'end'))
     return { epoch: epoch ?? '', offset: Number(end ?? 0) }
   }
@@ -74,21 +73,20 @@ export class LogLink {
 }
 
 /**
- * Opens the log at a server: loads the scripts, and asks where to begin, until this node or another has put up the fence
- * of this reign.
+ * Opens the log at a server: loads the scripts, and asks where to begin, until this node or another has said whether
+ * the log is whole in this reign.
  * @param subscribed Resolves when the channel is subscribed: it tells of everything that happens after the opening.
  * @throws {WebMQError} `E_BROKER_REFUSED` when the server cannot hold a log.
  */
 async function openLog(
   log: RedisLog,
   pair: RedisPair,
-  after: LogPosition | undefined,
+  after: Position | undefined,
   subscribed: Promise<void>,
 ): Promise<LogStart> {
   const scripts = [appendScript, openScript].map(({ source }) => pair.ask((redis) => redis.script('LOAD', source)))
   await Promise.all([assertRunId(pair), subscribed, ...scripts])
-  const source = after?.source === undefined ? '' : sourceBytes(after.source)
-  const position = [after?.epoch ?? '', String(after?.offset ?? 0), source]
+  const position = [after?.epoch ?? '', String(after?.offset ?? 0), log.timeAt(after?.offset)]
   const lead = [...log.keys, ...log.leadArguments, ...position]
   const { publishScript, followedUntilMs } = log
   const awayMs = () => (followedUntilMs === undefined ? '' : Math.ceil(performance.now() - followedUntilMs))
@@ -97,9 +95,14 @@ async function openLog(
     const reply = await pair.ask((redis) =>
       redis.evalsha(openScript.sha, log.keys.length, ...lead, awayMs(), isLastCall, publishScript),
     )
-    const [epoch, offset, isContinued, reign] = Array.isArray(reply) ? reply.map(String) : []
+    const [epoch, offset, isContinued, reign, began] = Array.isArray(reply) ? reply.map(String) : []
     if (epoch !== undefined && reign !== undefined)
-      return { start: { epoch, offset: Number(offset) }, isContinued: isContinued === '1', reign }
+      return {
+        start: { epoch, offset: Number(offset), fingerprint: 0 },
+        isContinued: isContinued === '1',
+        began: Number(began),
+        reign,
+      }
     if (isLastCall === '1') throw new Error('the log answers otherwise than expected')
     await setTimeout(VOUCH_POLL_MS)
   }

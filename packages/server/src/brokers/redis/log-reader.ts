@@ -1,46 +1,30 @@
 import type { Position } from '../../ports/broker.js'
+import { fingerprintOfPlace, fingerprintOfSource } from '../log/fingerprint.js'
 import { decodeEnvelope, logged } from '../remote/envelope.js'
 import type { LogFollower } from '../remote/link.js'
+import type { RedisLog } from './log.js'
 import type { RedisPair } from './pair.js'
 
-/** What stands at an offset of the log instead of a message. */
-export interface LogFence {
-  /** The last offset before it. */
-  readonly after: number
-  /** Whether the log still has everything that it had when the fence was put up. */
-  readonly isComplete: boolean
-}
-
-/** Consecutive messages of the log, or a fence, as published on its channel. */
+/** Consecutive messages of the log, as published on its channel. */
 export interface LogBatch {
   readonly epoch: string
   readonly firstOffset: number
   readonly timeMs: number
-  /** The batch is a fence at `firstOffset`. */
-  readonly fence: LogFence | undefined
   /** The messages, as {@link envelopesOf} reads them. */
   readonly bytes: Buffer
 }
 
 const NEWLINE = 0x0a
-const HEAD = /^(\S+) (\d+) (\d+)(?: (\d+ [01]))?$/
-const FENCE = /^(\d+) ([01])$/
+const HEAD = /^(\S+) (\d+) (\d+)$/
 const LENGTH_BYTES = 4
 
-/** Reads `<epoch> <first offset> <time>[ <fence>]\n` and leaves the rest; `undefined` for any other payload. */
+/** Reads `<epoch> <first offset> <time>\n` and leaves the rest; `undefined` for any other payload. */
 export function decodeLogBatch(payload: Buffer): LogBatch | undefined {
   const headEnd = payload.indexOf(NEWLINE)
-  const [, epoch, firstOffset, timeMs, fence = ''] =
-    HEAD.exec(payload.toString('latin1', 0, Math.max(0, headEnd))) ?? []
+  const [, epoch, firstOffset, timeMs] = HEAD.exec(payload.toString('latin1', 0, Math.max(0, headEnd))) ?? []
   if (epoch === undefined) return undefined
   const bytes = payload.subarray(headEnd + 1)
-  return { epoch, firstOffset: Number(firstOffset), timeMs: Number(timeMs), fence: decodeFence(fence), bytes }
-}
-
-/** Reads `<offset before> <0 or 1>`; `undefined` for any other text. */
-function decodeFence(text: string): LogFence | undefined {
-  const [, after, isComplete] = FENCE.exec(text) ?? []
-  return after === undefined ? undefined : { after: Number(after), isComplete: isComplete === '1' }
+  return { epoch, firstOffset: Number(firstOffset), timeMs: Number(timeMs), bytes }
 }
 
 /** The envelopes of a batch, as views of its bytes. One that is cut short is left out. */
@@ -57,6 +41,8 @@ function* envelopesOf({ bytes }: LogBatch): Generator<Buffer> {
 export interface LogStart {
   readonly start: Position
   readonly isContinued: boolean
+  /** What stands up to this offset is left of earlier epochs. */
+  readonly began: number
   readonly reign: string
 }
 
@@ -67,15 +53,13 @@ const PAGE_BYTES = 1_048_576
 /** Most bytes of live messages that wait while pages are read. With more, they are dropped and read as pages. */
 const MAX_WAITING_BYTES = 8_388_608
 
-const FENCE_FIELD = 'f'
-
 /** An entry of the stream, as XRANGE returns it: id, then fields and values. */
 type Entry = readonly [id: Buffer, fields: readonly Buffer[]]
 
 /** Reads the log once: the stream page by page up to the end, then the channel. */
 export class LogReader {
   readonly #pair: RedisPair
-  readonly #stream: string
+  readonly #log: RedisLog
   readonly #follower: LogFollower
   #epoch = ''
   /** Offset of the last message; before the first one, the offset to read after. */
@@ -87,10 +71,9 @@ export class LogReader {
   #waiting: LogBatch[] = []
   #waitingBytes = 0
 
-  /** @param stream Key of the stream. */
-  constructor(pair: RedisPair, stream: string, follower: LogFollower) {
+  constructor(pair: RedisPair, log: RedisLog, follower: LogFollower) {
     this.#pair = pair
-    this.#stream = stream
+    this.#log = log
     this.#follower = follower
   }
 
@@ -104,10 +87,11 @@ export class LogReader {
   }
 
   /** Resolves when the reader is live, or stopped. The channel must be subscribed, so that pages and channel overlap. */
-  async read({ start, isContinued }: LogStart): Promise<void> {
+  async read({ start, isContinued, began }: LogStart): Promise<void> {
     this.#epoch = start.epoch
     this.#offset = start.offset
     this.#follower.begins(start, isContinued)
+    if (!isContinued) this.#follower.began(began)
     // Repeat until nothing is missing between the last page and the waiting messages.
     do await this.#readPages()
     while (!this.#isStopped && !this.#takeWaiting())
@@ -137,7 +121,7 @@ export class LogReader {
     for (let isEnd = false; !isEnd && !this.#isStopped; ) {
       const from = `${this.#offset + 1}`
       const entries: readonly Entry[] = await this.#pair.ask((redis) =>
-        redis.xrangeBuffer(this.#stream, from, '+', 'COUNT', count),
+        redis.xrangeBuffer(this.#log.stream, from, '+', 'COUNT', count),
       )
       if (this.#isStopped) return
       let byteCount = 0
@@ -150,12 +134,10 @@ export class LogReader {
   }
 
   /** Returns the bytes of the entry. */
-  #takeEntry([id, [field, value = Buffer.alloc(0)]]: Entry): number {
+  #takeEntry([id, [, value = Buffer.alloc(0)]]: Entry): number {
     const [offset = 0, timeMs = 0] = id.toString('latin1').split('-').map(Number)
-    const fence = field?.toString() === FENCE_FIELD ? decodeFence(value.toString('latin1')) : undefined
-    if ((fence?.after ?? offset - 1) > this.#offset) throw new Error('the log is trimmed faster than it is read')
-    if (fence === undefined) this.#deliver(offset, timeMs, value)
-    else this.#fenced(offset, timeMs, fence)
+    if (offset > this.#offset + 1) throw new Error('the log is trimmed faster than it is read')
+    this.#deliver(offset, timeMs, value)
     return value.length
   }
 
@@ -185,17 +167,12 @@ export class LogReader {
 
   /** Returns an error if the log cannot be followed any further over this link. */
   #takeLive(batch: LogBatch): Error | undefined {
-    const { epoch, firstOffset, timeMs, fence } = batch
+    const { epoch, firstOffset, timeMs } = batch
     // It may be an earlier epoch; the next link asks which one is current.
     if (epoch !== this.#epoch) return new Error('another epoch of the log has begun')
     // A page had it already.
-    const isOld = firstOffset <= this.#offset
-    if (isOld && firstOffset > this.#pagesEnd) return new Error(`the log has another message at ${firstOffset}`)
-    if (fence !== undefined) {
-      if (fence.after > this.#offset) return new Error(`the log has a hole before ${firstOffset}`)
-      if (!isOld) this.#fenced(firstOffset, timeMs, fence)
-      return undefined
-    }
+    if (firstOffset <= this.#offset && firstOffset > this.#pagesEnd)
+      return new Error(`the log has another message at ${firstOffset}`)
     let offset = firstOffset
     for (const envelope of envelopesOf(batch)) {
       if (offset > this.#offset + 1) return new Error(`the log has a hole before ${offset}`)
@@ -207,14 +184,14 @@ export class LogReader {
 
   #deliver(offset: number, timeMs: number, envelope: Buffer): void {
     this.#offset = offset
+    this.#log.noteRead(offset, timeMs)
     const follower = this.#follower
     const delivery = decodeEnvelope(undefined, envelope)
-    if (delivery === undefined) follower.malformed(offset, `an entry of the log that is no message, at ${offset}`)
-    else follower.message(logged(delivery, offset, timeMs))
-  }
-
-  #fenced(offset: number, timeMs: number, { isComplete }: LogFence): void {
-    this.#offset = offset
-    this.#follower.fenced({ offset, timeMs, isComplete })
+    const source = delivery?.source
+    // The script for other programs computes it, too: nothing longer.
+    const fingerprint = source === undefined ? fingerprintOfPlace(offset, timeMs) : fingerprintOfSource(source, timeMs)
+    if (delivery === undefined)
+      follower.malformed(offset, fingerprint, `an entry of the log that is no message, at ${offset}`)
+    else follower.message(logged(delivery, offset, fingerprint, timeMs))
   }
 }

@@ -34,6 +34,8 @@ export class RedisLog {
   readonly keys: readonly string[]
   /** When a link of this node last stopped to follow the log, by `performance.now()`. */
   followedUntilMs: number | undefined
+  /** What a link of this node has read last: the id of its entry. */
+  readonly #last = { offset: 0, timeMs: 0 }
   readonly #publishCommand: 'PUBLISH' | 'SPUBLISH'
   readonly #options: RemoteBrokerOptions
 
@@ -57,6 +59,17 @@ export class RedisLog {
   get publishScript(): string {
     const bounds = [...this.#bounds, ...(this.#idArguments ?? ['', ''])]
     return publishScriptOf(this.channel, this.#publishCommand, bounds)
+  }
+
+  /** A link of this node has read this entry. */
+  noteRead(offset: number, timeMs: number): void {
+    this.#last.offset = offset
+    this.#last.timeMs = timeMs
+  }
+
+  /** The time in the id of the entry at this offset, as text; '' if it is not the one that was read last. */
+  timeAt(offset: number | undefined): string {
+    return offset === this.#last.offset && offset !== 0 ? String(this.#last.timeMs) : ''
   }
 
   logs(key: string): boolean {

@@ -1,7 +1,6 @@
 import type { Redis } from 'ioredis'
 import { deferred } from '../../base/deferred.js'
-import type { Position } from '../../ports/broker.js'
-import type { LinkEvents } from '../remote/link.js'
+import type { LinkEvents, LogPlace } from '../remote/link.js'
 import { Liveness } from '../remote/liveness.js'
 import type { RedisHost } from './address.js'
 import { RedisConnection, type RedisLinkOptions } from './connection.js'
@@ -123,7 +122,7 @@ export class RedisPair {
   }
 
   /** The server has accepted a message. @param duplicateOf As in {@link LinkEvents.confirmed}. */
-  confirmed(sequence: number, duplicateOf?: Position): void {
+  confirmed(sequence: number, duplicateOf?: LogPlace): void {
     if (this.#isTelling) this.#events.confirmed(sequence, false, duplicateOf)
   }
 

@@ -2,14 +2,12 @@
  * All scripts of the log begin with this.
  *
  * A message to the channel is `<epoch> <first offset> <Unix time in ms>\n`, then the length of each envelope in 4 bytes
- * and the envelope. A message without envelopes says that another epoch has begun, or, with two more numbers in its
- * head, that a fence stands at the offset.
+ * and the envelope. A message without envelopes says that another epoch has begun.
  */
 export const PRELUDE = /* lua */ `
--- The stream: one entry per message or fence. Its id is <offset>-<Unix time in ms>. The field m of a message is the
--- envelope. The field f of a fence is what follows the time in the head of its message to the channel.
+-- The stream: one entry per message. Its id is <offset>-<Unix time in ms>, its field m the envelope.
 local STREAM = KEYS[1]
--- A hash: epoch, end (the last offset), bytes (of all envelopes so far), reign (see below), publish (the script for
+-- A hash: epoch, began (the offset before it), end (the last offset), bytes (of all envelopes so far), reign (see below), publish (the script for
 -- other programs), ids (when the ids were begun), checkpoint and checkpointTime (bytes and time at the last checkpoint).
 local STATE = KEYS[2]
 -- Two hashes that map message ids to offsets; they take turns.
@@ -54,11 +52,17 @@ local function currentReign(known)
   return run .. '.' .. string.sub(promotion, 1, 8)
 end
 
-local function beginEpoch(reign)
+-- What the log has stays, up to this offset, and is of an earlier epoch.
+local function beginEpoch(reign, offset)
   -- 32 bits: a client mistakes this log for the one it knows with a chance of one in 4.3e9.
   local epoch = string.sub(randomText(), 1, 8)
-  redis.call('DEL', STREAM, STATE, IDS, IDS_BEFORE, CHECKPOINTS)
-  redis.call('HSET', STATE, 'epoch', epoch, 'end', '0', 'reign', reign)
+  redis.call('HSET', STATE, 'epoch', epoch, 'began', digits(offset), 'end', digits(offset), 'reign', reign)
   return epoch
+end
+
+-- Begins an empty log.
+local function beginLog(reign)
+  redis.call('DEL', STREAM, STATE, IDS, IDS_BEFORE, CHECKPOINTS)
+  return beginEpoch(reign, 0)
 end
 `

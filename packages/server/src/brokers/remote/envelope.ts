@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { WebMQError } from 'webmq-client/protocol'
 import { decodeAttributes, encodeAttributes, type MessageAttributes } from '../../ports/attributes.js'
-import type { LinkDelivery, LinkMessage, LinkSource, LoggedDelivery } from './link.js'
+import type { LinkDelivery, LinkMessage, LoggedDelivery } from './link.js'
 
 /*
  * byte 0        0x00, which JSON text cannot begin with
@@ -31,7 +31,6 @@ export const PUBLISHER_BYTES = 4
 /** The length of a text is one byte. */
 const MAX_TEXT_BYTES = 255
 const ATTRIBUTES_LENGTH_BYTES = 2
-const SOURCE_BYTES = 14
 const SEQUENCE_HIGH = 2 ** 32
 
 /**
@@ -84,13 +83,6 @@ function textLength(text: string | undefined): number {
     throw new WebMQError('E_MESSAGE_INVALID', { detail })
   }
   return 1 + byteCount
-}
-
-/** Node and sequence of a message, as the envelope holds them from byte 2 on. */
-export function sourceBytes({ node, sequence }: LinkSource): Buffer {
-  const bytes = Buffer.allocUnsafe(SOURCE_BYTES)
-  writeSource(bytes, 0, node, sequence)
-  return bytes
 }
 
 function writeSource(bytes: Buffer, at: number, node: string, sequence: number): void {
@@ -172,9 +164,10 @@ export function decodeEnvelope(key: string | undefined, bytes: Uint8Array): Link
 export function logged(
   { key, payload, isBinary, source, messageId, attributes }: LinkDelivery,
   offset: number,
+  fingerprint: number,
   timeMs: number,
 ): LoggedDelivery {
-  return { key, payload, isBinary, source, messageId, attributes, offset, timeMs }
+  return { key, payload, isBinary, source, messageId, attributes, offset, fingerprint, timeMs }
 }
 
 /** End of a text that begins with its length; 0 when it is cut short. No text is empty. */

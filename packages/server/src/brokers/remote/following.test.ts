@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { brokerOptions, historyOf, ListeningNode, messageIdOf } from 'webmq-conformance'
 import type { BrokerSink, BrokerStatus, InboundMessage, Position, RefusedMessage } from '../../ports/broker.js'
 import { RemoteBroker } from './broker.js'
-import type { Link, LinkDriver, LinkEvents, LinkMessage, LogFollower, LogPosition } from './link.js'
+import type { Link, LinkDriver, LinkEvents, LinkMessage, LogFollower } from './link.js'
 
 /** A log that outlives its links. */
 interface TestLog {
@@ -23,12 +23,12 @@ interface TestLog {
   }[]
 }
 
-/** A link to a {@link TestLog}: it gives what was there when it is followed, and what is appended later. */
+/** A link to a {@link TestLog}, whose fingerprints are the offsets: it gives what was there when it is followed, and what is appended later. */
 class LogLink implements Link {
   readonly sent: LinkMessage[] = []
   readonly events: LinkEvents
   readonly node: string
-  readonly asked: (LogPosition | undefined)[] = []
+  readonly asked: (Position | undefined)[] = []
   /** How often it was asked for the end of the log. */
   endAskCount = 0
   readonly #log: TestLog
@@ -49,12 +49,13 @@ class LogLink implements Link {
     this.sent.push(message)
   }
 
-  async follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
+  async follow(after: Position | undefined, follower: LogFollower): Promise<void> {
     this.asked.push(after)
     this.#follower = follower
     const { epoch, start, entries } = this.#log
     const isContinued = after?.epoch === epoch && after.offset >= start
-    follower.begins({ epoch, offset: isContinued ? after.offset : start }, isContinued)
+    const offset = isContinued ? after.offset : start
+    follower.begins({ epoch, offset, fingerprint: offset }, isContinued)
     for (const entry of entries) if (!isContinued || entry.offset > after.offset) this.#give(entry)
   }
 
@@ -64,11 +65,7 @@ class LogLink implements Link {
   }
 
   skip(offset: number): void {
-    this.#follower?.skipped(offset)
-  }
-
-  fence(offset: number, isComplete: boolean): void {
-    this.#follower?.fenced({ offset, timeMs: Date.now(), isComplete })
+    this.#follower?.skipped(offset, offset)
   }
 
   append(text: string, more: Partial<TestLog['entries'][number]> = {}): void {
@@ -83,13 +80,13 @@ class LogLink implements Link {
   }
 
   malformed(offset: number, key?: string): void {
-    this.#follower?.malformed(offset, 'no envelope', key)
+    this.#follower?.malformed(offset, offset, 'no envelope', key)
   }
 
   #give({ offset, key, text, node, sequence, messageId, timeMs = Date.now() }: TestLog['entries'][number]): void {
     const source = { node, sequence, publisher: undefined }
     const payload = Buffer.from(text)
-    this.#follower?.message({ key, payload, isBinary: false, source, offset, timeMs, messageId })
+    this.#follower?.message({ key, payload, isBinary: false, source, offset, fingerprint: offset, timeMs, messageId })
   }
 }
 
@@ -174,9 +171,9 @@ describe('a RemoteBroker with history', () => {
   it('has on start what was logged before, and delivers none of it', async () => {
     const { broker, lines } = await started(logOf('e', 7, 'a', 'b'))
     expect(lines()).toEqual([])
-    expect(broker.position()).toEqual({ epoch: 'e', offset: 9 })
+    expect(broker.position()).toEqual({ epoch: 'e', offset: 9, fingerprint: 9 })
     expect(await textsOf(broker, { last: 10 }, ['chat.#'])).toEqual(['a', 'b'])
-    expect(await textsOf(broker, { since: { epoch: 'e', offset: 8 } }, ['chat.1'])).toEqual(['b'])
+    expect(await textsOf(broker, { since: { epoch: 'e', offset: 8, fingerprint: 8 } }, ['chat.1'])).toEqual(['b'])
   })
 
   it('delivers what is logged with its position, and what is not without', async () => {
@@ -185,7 +182,7 @@ describe('a RemoteBroker with history', () => {
     link.live('news', 'n')
     link.append('b')
     expect(lines()).toEqual(['a at e:1', 'n', 'b at e:2'])
-    expect(broker.position()).toEqual({ epoch: 'e', offset: 2 })
+    expect(broker.position()).toEqual({ epoch: 'e', offset: 2, fingerprint: 2 })
     expect(await textsOf(broker, { last: 10 }, ['#'])).toEqual(['a', 'b', '(no-history)'])
   })
 
@@ -195,14 +192,14 @@ describe('a RemoteBroker with history', () => {
     link.events.lost(new Error('cut'))
     log.entries.push({ ...(log.entries[0] as TestLog['entries'][number]), offset: 2, sequence: 2, text: 'missed' })
     const next = await linkAt(1)
-    expect(next.asked).toEqual([{ epoch: 'e', offset: 1, source: { node: 'of e', sequence: 1, publisher: undefined } }])
+    expect(next.asked).toEqual([{ epoch: 'e', offset: 1, fingerprint: 1 }])
     next.append('b')
     expect(lines()).toEqual(['(down)', '(gap broker-lost: news #)', 'missed at e:2', '(up)', 'b at e:3'])
   })
 
   it.each<[string, Position, string]>([
-    ['the log no longer has what was missed', { epoch: 'e', offset: 5 }, 'history-expired'],
-    ['the log is another', { epoch: 'f', offset: 0 }, 'epoch-changed'],
+    ['the log no longer has what was missed', { epoch: 'e', offset: 5, fingerprint: 5 }, 'history-expired'],
+    ['the log is another', { epoch: 'f', offset: 0, fingerprint: 0 }, 'epoch-changed'],
   ])('begins anew when %s, and tells the gap before the first message', async (_, { epoch, offset }, reason) => {
     const log = logOf('e', 0, 'a')
     const { broker, link, linkAt, lines } = await started(log)
@@ -219,7 +216,11 @@ describe('a RemoteBroker with history', () => {
       `y at ${position(2)}`,
       '(up)',
     ])
-    expect(await textsOf(broker, { since: { epoch: 'e', offset: 1 } }, ['chat.1'])).toEqual(['x', 'y', `(${reason})`])
+    expect(await textsOf(broker, { since: { epoch: 'e', offset: 1, fingerprint: 1 } }, ['chat.1'])).toEqual([
+      'x',
+      'y',
+      `(${reason})`,
+    ])
   })
 
   it('has in another log what was sent again into it, and does not deliver it again', async () => {
@@ -241,11 +242,11 @@ describe('a RemoteBroker with history', () => {
   // A node whose link stood still said `epoch-changed` after 2 s and replayed its log from the start, in the same epoch.
   it('waits for a position that another node has given, and then says that the node is behind', async () => {
     const { broker, link } = await started(logOf('e', 0, 'a'))
-    const read = textsOf(broker, { since: { epoch: 'e', offset: 3 } }, ['chat.1'])
+    const read = textsOf(broker, { since: { epoch: 'e', offset: 3, fingerprint: 3 } }, ['chat.1'])
     link.append('b')
     link.append('c')
     expect(await read).toEqual([])
-    const since = { epoch: 'e', offset: 9 }
+    const since = { epoch: 'e', offset: 9, fingerprint: 9 }
     await expect(textsOf(broker, { since }, ['chat.1'])).rejects.toMatchObject({ code: 'E_NODE_BEHIND' })
     expect(broker.stats().behindCount).toBe(1)
     for (let offset = 4; offset <= 10; offset++) link.append(`${offset}`)
@@ -255,7 +256,7 @@ describe('a RemoteBroker with history', () => {
   it('refuses all reads that wait at the same time, and asks the broker once', async () => {
     const { broker, link } = await started(logOf('e', 0, 'a'))
     const reads = Array.from({ length: 50 }, (_, index) =>
-      textsOf(broker, { since: { epoch: 'e', offset: 2 + index } }, ['chat.1']),
+      textsOf(broker, { since: { epoch: 'e', offset: 2 + index, fingerprint: 2 + index } }, ['chat.1']),
     )
     const outcomes = await Promise.allSettled(reads)
     expect(outcomes.map((outcome) => outcome.status === 'rejected' && outcome.reason.code)).toEqual(
@@ -268,11 +269,11 @@ describe('a RemoteBroker with history', () => {
   it('refuses a position that is after the end of the log for the broker too, once it has asked', async () => {
     const log = logOf('e', 0, 'a')
     const { broker, link } = await started(log)
-    const read = (offset: number) => textsOf(broker, { since: { epoch: 'e', offset } }, ['chat.1'])
+    const read = (offset: number) => textsOf(broker, { since: { epoch: 'e', offset, fingerprint: offset } }, ['chat.1'])
     for (const [toldEnd, code] of [
-      [{ epoch: 'e', offset: 1 }, 'E_POSITION_INVALID'],
-      [{ epoch: 'e', offset: 2 }, 'E_NODE_BEHIND'],
-      [{ epoch: 'f', offset: 0 }, 'E_NODE_BEHIND'],
+      [{ epoch: 'e', offset: 1, fingerprint: 1 }, 'E_POSITION_INVALID'],
+      [{ epoch: 'e', offset: 2, fingerprint: 2 }, 'E_NODE_BEHIND'],
+      [{ epoch: 'f', offset: 0, fingerprint: 0 }, 'E_NODE_BEHIND'],
     ] as const) {
       log.toldEnd = toldEnd
       await expect(read(2)).rejects.toMatchObject({ code })
@@ -283,7 +284,7 @@ describe('a RemoteBroker with history', () => {
   it('waits on when the log begins anew in the same epoch', async () => {
     const log = logOf('e', 0, 'a')
     const { broker, link, linkAt } = await started(log)
-    const read = textsOf(broker, { since: { epoch: 'e', offset: 7 } }, ['chat.1'])
+    const read = textsOf(broker, { since: { epoch: 'e', offset: 7, fingerprint: 7 } }, ['chat.1'])
     link.events.lost(new Error('cut'))
     Object.assign(log, logOf('e', 5, 'x', 'y', 'z'))
     await linkAt(1)
@@ -294,44 +295,29 @@ describe('a RemoteBroker with history', () => {
     const { broker, link, lines } = await started(logOf('e', 0))
     link.append('a', { node: 'one', sequence: 1 })
     link.append('a', { node: 'one', sequence: 1 })
-    expect(await textsOf(broker, { since: { epoch: 'e', offset: 2 } }, ['chat.1'])).toEqual([])
+    expect(await textsOf(broker, { since: { epoch: 'e', offset: 2, fingerprint: 2 } }, ['chat.1'])).toEqual([])
     link.skip(7)
-    expect(broker.position()).toEqual({ epoch: 'e', offset: 7 })
-    expect(await textsOf(broker, { since: { epoch: 'e', offset: 5 } }, ['chat.1'])).toEqual([])
-    link.fence(20, true)
-    expect(await textsOf(broker, { since: { epoch: 'e', offset: 15 } }, ['chat.1'])).toEqual(['(history-expired)'])
+    expect(broker.position()).toEqual({ epoch: 'e', offset: 7, fingerprint: 7 })
+    expect(await textsOf(broker, { since: { epoch: 'e', offset: 5, fingerprint: 2 } }, ['chat.1'])).toEqual([])
     expect(lines()).toEqual(['a at e:1'])
   })
 
-  it('continues after a fence, and after what was skipped', async () => {
+  it('continues after what was skipped', async () => {
     const { link, linkAt } = await started(logOf('e', 0))
     link.append('a', { node: 'one', sequence: 1 })
-    link.fence(1_000, true)
+    link.skip(1_000)
     link.events.lost(new Error('cut'))
     const next = await linkAt(1)
-    expect(next.asked).toEqual([{ epoch: 'e', offset: 1_000, source: undefined }])
+    expect(next.asked).toEqual([{ epoch: 'e', offset: 1_000, fingerprint: 1_000 }])
     next.skip(1_001)
     next.events.lost(new Error('cut'))
-    expect((await linkAt(2)).asked).toEqual([{ epoch: 'e', offset: 1_001, source: undefined }])
-  })
-
-  it('tells a gap at a fence behind which messages may be missing, and none at another', async () => {
-    const { broker, link, lines } = await started(logOf('e', 0))
-    link.append('a')
-    link.fence(100, true)
-    link.append('b', { offset: 101 })
-    link.fence(200, false)
-    link.append('c', { offset: 201 })
-    expect(lines()).toEqual(['a at e:1', 'b at e:101', '(gap broker-lost: chat.1 news #)', 'c at e:201'])
-    const since = (offset: number) => textsOf(broker, { since: { epoch: 'e', offset } }, ['chat.1'])
-    expect(await since(101)).toEqual(['c', '(broker-lost)'])
-    expect(await since(200)).toEqual(['c'])
+    expect((await linkAt(2)).asked).toEqual([{ epoch: 'e', offset: 1_001, fingerprint: 1_001 }])
   })
 
   it('waits no longer when the log begins anew', async () => {
     const log = logOf('e', 0, 'a')
     const { broker, link, linkAt } = await started(log)
-    const read = textsOf(broker, { since: { epoch: 'e', offset: 3 } }, ['chat.1'])
+    const read = textsOf(broker, { since: { epoch: 'e', offset: 3, fingerprint: 3 } }, ['chat.1'])
     link.events.lost(new Error('cut'))
     Object.assign(log, logOf('f', 0, 'x'))
     await linkAt(1)
@@ -347,7 +333,7 @@ describe('a RemoteBroker with history', () => {
     log.entries.push({ offset: 1, key: 'chat.1', text: 'a', node: link.node, sequence })
     const next = await linkAt(1)
     expect(next.sent).toEqual([])
-    expect(await publish).toEqual({ position: { epoch: 'e', offset: 1 }, isDuplicate: false })
+    expect(await publish).toEqual({ position: { epoch: 'e', offset: 1, fingerprint: 1 }, isDuplicate: false })
   })
 
   it('answers for an id that the log has without asking the broker, also while there is none', async () => {
@@ -355,14 +341,14 @@ describe('a RemoteBroker with history', () => {
     const publish = (name: string) =>
       broker.publish({ key: 'chat.1', payload: Buffer.from('a'), isBinary: false, messageId: messageIdOf(name) })
     for (const name of ['one', 'two']) link.append('a', { messageId: messageIdOf(name) })
-    expect(await publish('one')).toEqual({ position: { epoch: 'e', offset: 1 }, isDuplicate: true })
+    expect(await publish('one')).toEqual({ position: { epoch: 'e', offset: 1, fingerprint: 1 }, isDuplicate: true })
     link.events.lost(new Error('cut'))
-    expect(await publish('two')).toEqual({ position: { epoch: 'e', offset: 2 }, isDuplicate: true })
+    expect(await publish('two')).toEqual({ position: { epoch: 'e', offset: 2, fingerprint: 2 }, isDuplicate: true })
     expect(link.sent).toEqual([])
   })
 
   it.each([
-    ['knows ids of before when the same log has lost what was missed', 'e', { epoch: 'e', offset: 1 }],
+    ['knows ids of before when the same log has lost what was missed', 'e', { epoch: 'e', offset: 1, fingerprint: 1 }],
     ['knows no ids of another log', 'f', undefined],
   ])('%s', async (_, epoch, position) => {
     const log = logOf('e', 0)
@@ -394,7 +380,7 @@ describe('a RemoteBroker with history', () => {
     link.events.lost(new Error('cut before it arrived'))
     log.entries.push({ offset: 1, key: 'chat.1', text: 'a', node: 'other', sequence: 1, messageId: messageIdOf('id') })
     const next = await linkAt(1)
-    const answer = { position: { epoch: 'e', offset: 1 }, isDuplicate: true }
+    const answer = { position: { epoch: 'e', offset: 1, fingerprint: 1 }, isDuplicate: true }
     expect([await publish, await broker.publish(message)]).toEqual([answer, answer])
     expect(next.sent).toEqual([])
   })
@@ -428,7 +414,7 @@ describe('a RemoteBroker with history', () => {
       '(refused #: malformed)',
       'c at e:6',
     ])
-    const since = (offset: number) => ({ since: { epoch: 'e', offset } })
+    const since = (offset: number) => ({ since: { epoch: 'e', offset, fingerprint: offset } })
     expect(await textsOf(broker, since(1), ['chat.1'])).toEqual(['c', '(refused)'])
     expect(await textsOf(broker, since(3), ['chat.2'])).toEqual(['(refused)'])
     expect(await textsOf(broker, since(5), ['chat.1'])).toEqual(['c'])
@@ -440,7 +426,7 @@ describe('a RemoteBroker with history', () => {
     const payload = Buffer.from('a')
     const publishes = [1, 2].map(() => broker.publish({ key: 'chat.1', payload, isBinary: false }))
     expect(link.sent.map(({ isLogged }) => isLogged)).toEqual([true, true])
-    const position = { epoch: 'e', offset: 4 }
+    const position = { epoch: 'e', offset: 4, fingerprint: 4 }
     const answers: unknown[] = []
     for (const publish of publishes) void Promise.resolve(publish).then((answer) => answers.push(answer))
     link.events.confirmed(1, false, position)
@@ -453,7 +439,7 @@ describe('a RemoteBroker with history', () => {
     link.append('a', { offset: 5, node: link.node, sequence: 2 })
     await Promise.all(publishes)
     expect(answers).toEqual([
-      { position: { epoch: 'e', offset: 5 }, isDuplicate: false },
+      { position: { epoch: 'e', offset: 5, fingerprint: 5 }, isDuplicate: false },
       { position, isDuplicate: true },
     ])
   })

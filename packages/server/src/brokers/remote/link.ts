@@ -41,15 +41,14 @@ export interface LinkDelivery {
 export interface LoggedDelivery extends LinkDelivery {
   /** Greater than the offset of any earlier message. */
   readonly offset: number
+  /** Of what the broker stores of it: see `log/fingerprint.ts`. */
+  readonly fingerprint: number
   /** When it was logged, or published: Unix time in milliseconds. */
   readonly timeMs: number
 }
 
-/** How far a node has read the log. */
-export interface LogPosition extends Position {
-  /** Source of the message at this position, if known. It shows whether the log is the same. */
-  readonly source: LinkSource | undefined
-}
+/** A place in the log, from somebody who does not know what stands there. */
+export type LogPlace = Pick<Position, 'epoch' | 'offset'>
 
 export interface LogFollower {
   /**
@@ -67,25 +66,14 @@ export interface LogFollower {
    * In place of {@link message}: the message at this offset is not valid for WebMQ.
    * @param key Its key; `undefined` when it does not tell one, so that it may be of any key.
    */
-  malformed(offset: number, detail: string, key?: string): void
+  malformed(offset: number, fingerprint: number, detail: string, key?: string): void
   /** The epoch began here: messages before are left of earlier epochs. */
   began(offset: number): void
-  /** No message has an offset after the last one, up to this one. */
-  skipped(offset: number): void
-  /** The log goes on behind a fence. Called in log order. */
-  fenced(fence: Fence): void
-}
-
-/**
- * Stands in the log where its server was restarted or replaced. The offsets between the message before and the fence may
- * have been those of messages that were given out and then lost.
- */
-export interface Fence {
-  readonly offset: number
-  /** When it was put up: Unix time in milliseconds. */
-  readonly timeMs: number
-  /** A node had read the log up to its end, and nothing of that was lost. Otherwise messages may be missing here. */
-  readonly isComplete: boolean
+  /**
+   * No message has an offset after the last one, up to this one. Ignored when a message has this offset.
+   * @param fingerprint Of the record at this offset, which is no message.
+   */
+  skipped(offset: number, fingerprint: number): void
 }
 
 /** Where a message of a WebMQ node comes from. */
@@ -112,7 +100,7 @@ export interface LinkEvents {
    * receives it from the log, so that its publisher can read from its position.
    * @param duplicateOf The broker has not logged this message: the one at this position of the log has its id.
    */
-  confirmed(sequence: number, isCumulative: boolean, duplicateOf?: Position): void
+  confirmed(sequence: number, isCumulative: boolean, duplicateOf?: LogPlace): void
   /** The broker has refused this message and would refuse it again. */
   refused(sequence: number, cause: Error): void
   /** The broker stops taking messages, or takes them again. */
@@ -160,12 +148,12 @@ export interface Link {
    * log ends the link. Resolves when everything that was logged before the call has arrived. Called at most once, after
    * all binds, and only for drivers with history.
    */
-  follow?(after: LogPosition | undefined, follower: LogFollower): Promise<void>
+  follow?(after: Position | undefined, follower: LogFollower): Promise<void>
   /**
    * The end of the log, as the broker knows it: at or after every position that any node gave out before the call.
    * `undefined` when it does not know. Rejects, or stays unanswered, when the link is lost. Only after `follow`.
    */
-  logEnd?(): Promise<Position | undefined>
+  logEnd?(): Promise<LogPlace | undefined>
   /** Sends a message; messages of one turn may share a write. `confirmed` or `refused` answers. Does not throw. */
   publish(message: LinkMessage): void
   /**

@@ -1,7 +1,7 @@
 import { WebMQError } from 'webmq-client/protocol'
 import { type Deferred, deferred } from '../../base/deferred.js'
 import { within } from '../../base/within.js'
-import type { Position } from '../../ports/broker.js'
+import type { LogPlace } from './link.js'
 
 /** Time that a read waits for the replica to reach the position it asks for. Then the client is sent to another node. */
 const MAX_ARRIVAL_MS = 2_000
@@ -11,16 +11,16 @@ const ASK_SHARE = 1 / 2
 export interface LogArrivalsContext {
   readonly brokerTimeoutMs: number
   /** Whether the copy may still reach this position, and has not yet. */
-  readonly isAhead: (position: Position) => boolean
+  readonly isAhead: (position: LogPlace) => boolean
   /** Asks the broker for the end of the log; `undefined` when nobody can be asked. */
-  readonly logEnd: () => Promise<Position | undefined> | undefined
+  readonly logEnd: () => Promise<LogPlace | undefined> | undefined
 }
 
 /** The end of the log, as the broker told it. */
 interface ToldEnd {
   readonly askedAtMs: number
   /** `undefined` when the broker did not tell. Never rejects. */
-  readonly end: Promise<Position | undefined>
+  readonly end: Promise<LogPlace | undefined>
 }
 
 /**
@@ -52,14 +52,14 @@ export class LogArrivals {
    * @throws {WebMQError} `E_POSITION_INVALID` when the broker's log ends before it: it was made up, or the log has lost
    *   its end. Otherwise every node would send the client on, for ever.
    */
-  async waitFor(position: Position): Promise<void> {
+  async waitFor(position: LogPlace): Promise<void> {
     const { brokerTimeoutMs, isAhead } = this.#context
     const beganMs = performance.now()
     const limitMs = Math.min(MAX_ARRIVAL_MS, brokerTimeoutMs)
     const leftMs = () => Math.max(0, beganMs + limitMs - performance.now())
     await this.until(position.offset, limitMs * ASK_SHARE)
     if (!isAhead(position)) return
-    let end: Position | undefined
+    let end: LogPlace | undefined
     const told = this.#endAskedSince(beganMs).then((answer) => {
       end = answer
     })
@@ -79,7 +79,7 @@ export class LogArrivals {
   }
 
   /** Asks the broker. A read takes the answer of another read that asked after it began, so questions are rare. */
-  #endAskedSince(beganMs: number): Promise<Position | undefined> {
+  #endAskedSince(beganMs: number): Promise<LogPlace | undefined> {
     const told = this.#toldEnd
     if (told !== undefined && told.askedAtMs >= beganMs) return told.end
     const asked = this.#context.logEnd() ?? Promise.resolve(undefined)

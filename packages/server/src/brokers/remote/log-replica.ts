@@ -8,7 +8,7 @@ import { accepted } from '../../ports/messages.js'
 import { DuplicateFilter } from '../dedupe/duplicate-filter.js'
 import { HistoryLog } from '../log/history-log.js'
 import type { RetainedMessage } from '../log/retained-set.js'
-import type { Fence, Link, LinkSource, LogFollower, LoggedDelivery } from './link.js'
+import type { Link, LinkSource, LogFollower, LoggedDelivery, LogPlace } from './link.js'
 import { LogArrivals } from './log-arrivals.js'
 import type { RemoteBrokerOptions } from './options.js'
 import type { PendingPublishes } from './pending-publishes.js'
@@ -36,8 +36,6 @@ export class LogReplica implements LogFollower {
   /** Messages of the previous log: their nodes may send some again into this one. */
   #formerDuplicates: DuplicateFilter | undefined
   #link: Link | undefined
-  /** What was read last: offset, and source of a message. At first, the offset that the log begins after. */
-  #last: { readonly offset: number; readonly source: LinkSource | undefined } = { offset: 0, source: undefined }
   #state: ReplicaState = 'empty'
   #behindCount = 0
   #lagMs = 0
@@ -107,16 +105,17 @@ export class LogReplica implements LogFollower {
     const nowMs = Date.now()
     const position =
       this.#duplicates.positionWithin(messageId, nowMs) ?? this.#formerDuplicates?.positionWithin(messageId, nowMs)
-    return position?.epoch === this.#log.position.epoch ? position : undefined
+    return position?.epoch === this.#log.epoch ? position : undefined
   }
 
   /** The broker says that a message of this node has the id of the one at this position. */
-  async confirmDuplicate(sequence: number, position: Position): Promise<void> {
+  async confirmDuplicate(sequence: number, position: LogPlace): Promise<void> {
     const isAhead = this.#isAhead(position)
     if (isAhead) await this.#arrivals.until(position.offset)
     // When another log has begun meanwhile, the message is sent into that one.
-    if (!isAhead || (position.epoch === this.#log.position.epoch && !this.#log.isAfterEnd(position)))
-      this.#pending.confirm(sequence, false, accepted(position, true))
+    const isOfLog = position.epoch === this.#log.epoch && !this.#log.isAfterEnd(position)
+    const known = isOfLog ? this.#log.positionAt(position.offset) : { ...position, fingerprint: 0 }
+    if (!isAhead || isOfLog) this.#pending.confirm(sequence, false, accepted(known, true))
   }
 
   /** The node starts: the next `follow` does not continue from before the last stop. */
@@ -133,7 +132,7 @@ export class LogReplica implements LogFollower {
 
   /** Follows the log over this link, from the end of the replica on. Resolves when the replica is complete. */
   async follow(link: Link): Promise<void> {
-    const after = this.#hasBegun ? { epoch: this.#log.position.epoch, ...this.#last } : undefined
+    const after = this.#hasBegun ? this.#log.position : undefined
     this.#link = link
     await link.follow?.(after, this)
     if (this.#state === 'copying') this.#state = 'complete'
@@ -142,16 +141,15 @@ export class LogReplica implements LogFollower {
 
   begins(start: Position, isContinued: boolean): void {
     if (isContinued) return
-    const isSameEpoch = start.epoch === this.#log.position.epoch
+    const isSameEpoch = start.epoch === this.#log.epoch
     const reason = isSameEpoch ? 'history-expired' : 'epoch-changed'
     const hadBegun = this.#hasBegun
     if (this.#state === 'empty' || this.#state === 'complete') {
       this.#state = 'copying'
       this.#copied = deferred()
     }
-    this.#log.restart(start.epoch, start.offset)
+    this.#log.restart(start.epoch, start.offset, start.fingerprint)
     this.#copies.begin(this.#log.retained)
-    this.#last = { offset: start.offset, source: undefined }
     this.#formerDuplicates = hadBegun ? this.#duplicates : undefined
     this.#duplicates = new DuplicateFilter(this.#options)
     // Positions of the same epoch may still come.
@@ -161,18 +159,17 @@ export class LogReplica implements LogFollower {
   }
 
   message(delivery: LoggedDelivery): void {
-    const { key, payload, isBinary, source, messageId, offset, timeMs, attributes } = delivery
-    this.#last = { offset, source }
+    const { key, payload, isBinary, source, messageId, offset, fingerprint, timeMs, attributes } = delivery
     if (this.#duplicates.has(delivery, timeMs)) {
       // To a node that never had the first copy, this is a message with a position.
-      this.#skipTo(offset)
+      this.#skipTo(offset, fingerprint)
       this.#receiver.countLogged(true)
       // The same message, resent, or another message with its id.
       const first = messageId === undefined ? undefined : this.#duplicates.positionOf(messageId)
       this.#confirmOwn(source, accepted(first, true))
       return
     }
-    const position = { epoch: this.#log.position.epoch, offset }
+    const position = { epoch: this.#log.epoch, offset, fingerprint }
     this.#duplicates.note(delivery, timeMs, position)
     const { maxPayloadBytes } = this.#options
     const defect = inboundDefect(key, payload, maxPayloadBytes)
@@ -185,7 +182,7 @@ export class LogReplica implements LogFollower {
       this.#noteCopy(delivery, copyOf, position)
       return
     }
-    this.#log.follow(offset, key, payload, isBinary, timeMs, attributes)
+    this.#log.follow(offset, fingerprint, key, payload, isBinary, timeMs, attributes)
     this.#copies.logged(key, payload.length, offset)
     // Clocks differ: a message from the future has no lag.
     this.#lagMs = Math.max(0, Date.now() - timeMs)
@@ -200,39 +197,30 @@ export class LogReplica implements LogFollower {
   /** @param copyOf Offset of the message that it is a copy of. */
   #noteCopy(delivery: LoggedDelivery, copyOf: number, position: Position): void {
     const { key, payload, isBinary, source } = delivery
-    const { copyOf: _, ...attributes } = delivery.attributes ?? {}
+    const { copyOf: _, copyFingerprint = 0, ...attributes } = delivery.attributes ?? {}
     const { offset } = position
-    this.#skipTo(offset)
+    this.#skipTo(offset, position.fingerprint)
     // Another program may have written it.
     const isPossible = copyOf < offset
-    const isCurrent =
-      isPossible && this.#log.retained?.noteCopy({ key, payload, isBinary, offset: copyOf, attributes }, offset)
+    const message = { key, payload, isBinary, offset: copyOf, fingerprint: copyFingerprint, attributes }
+    const isCurrent = isPossible && this.#log.retained?.noteCopy(message, offset)
     this.#copies.logged(key, payload.length, offset)
     this.#receiver.countLogged(false)
     this.#confirmOwn(source, { position, isDuplicate: false })
     if (this.#receiver.isOwn(source) && isCurrent === false) this.#copies.outdated(key)
   }
 
-  malformed(offset: number, detail: string, key?: string): void {
-    this.#last = { offset, source: undefined }
-    const position = { epoch: this.#log.position.epoch, offset }
+  malformed(offset: number, fingerprint: number, detail: string, key?: string): void {
+    const position = { epoch: this.#log.epoch, offset, fingerprint }
     this.#refuse({ reason: 'malformed', pattern: key ?? '#', detail }, position, undefined)
   }
 
-  skipped(offset: number): void {
-    this.#last = { offset, source: undefined }
-    this.#skipTo(offset)
+  skipped(offset: number, fingerprint: number): void {
+    this.#skipTo(offset, fingerprint)
   }
 
   began(offset: number): void {
     this.#log.began(offset)
-  }
-
-  fenced({ offset, timeMs, isComplete }: Fence): void {
-    this.#last = { offset, source: undefined }
-    this.#log.fence(offset, timeMs, isComplete)
-    this.#arrivals.arrived(offset)
-    if (!isComplete) this.#onGap('broker-lost')
   }
 
   /**
@@ -263,16 +251,17 @@ export class LogReplica implements LogFollower {
     return this.#state === 'copying' || this.#state === 'complete'
   }
 
-  #skipTo(offset: number): void {
-    this.#log.skipTo(offset)
+  #skipTo(offset: number, fingerprint: number): void {
+    this.#log.skipTo(offset, fingerprint)
     this.#arrivals.arrived(offset)
   }
 
   #refuse(message: RefusedMessage, position: Position, source: LinkSource | undefined): void {
     // With an invalid key, nobody can have listened to it.
-    if (message.pattern === undefined) this.#log.skipTo(position.offset)
-    else this.#log.refuse(position.offset, message.pattern)
-    this.#arrivals.arrived(position.offset)
+    const { offset, fingerprint } = position
+    if (message.pattern === undefined) this.#log.skipTo(offset, fingerprint)
+    else this.#log.refuse(offset, fingerprint, message.pattern)
+    this.#arrivals.arrived(offset)
     this.#receiver.countLogged(false)
     this.#confirmOwn(source, { position, isDuplicate: false })
     this.#receiver.refused(message)
@@ -283,12 +272,14 @@ export class LogReplica implements LogFollower {
     if (this.#receiver.isOwn(source)) this.#pending.confirm(source.sequence, false, answer)
   }
 
-  async #copy({ key, payload, isBinary, offset, attributes }: RetainedMessage): Promise<void> {
+  async #copy(message: RetainedMessage): Promise<void> {
+    const { key, payload, isBinary, offset, fingerprint } = message
     if (this.#state === 'former') throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'it is not started' })
-    await this.#pending.send({ key, payload, isBinary, attributes: { ...attributes, copyOf: offset } }, true)
+    const attributes = { ...message.attributes, copyOf: offset, copyFingerprint: fingerprint }
+    await this.#pending.send({ key, payload, isBinary, attributes }, true)
   }
 
-  #isAhead(position: Position): boolean {
+  #isAhead(position: LogPlace): boolean {
     return this.#state !== 'former' && this.#log.isAfterEnd(position)
   }
 }

@@ -28,7 +28,14 @@ class Log {
   }
 
   publish(key: string, payload = Uint8Array.of(1)): void {
-    const message = { key, payload, isBinary: true, offset: ++this.offset, attributes: undefined }
+    const message = {
+      key,
+      payload,
+      isBinary: true,
+      offset: ++this.offset,
+      fingerprint: this.offset,
+      attributes: undefined,
+    }
     this.set.note(message)
     this.copies.logged(key, payload.length, this.offset)
   }

@@ -111,9 +111,9 @@ export class RetainedCopies {
 
   #copy(message: RetainedMessage, record?: LogRecord): void {
     this.#pendingCount++
-    const { key, payload, isBinary, offset, attributes } = message
+    const { key, payload, isBinary, offset, fingerprint, attributes } = message
     // The set may give up the payload of its own entry while the copy waits.
-    this.#options.copy({ key, payload, isBinary, offset, attributes }).then(
+    this.#options.copy({ key, payload, isBinary, offset, fingerprint, attributes }).then(
       () => {
         this.#pendingCount--
         if (this.#urgent.size > 0 || this.#isDue()) this.#schedule()

@@ -27,7 +27,7 @@ export interface ListedPattern {
 /** Messages of the log. */
 export interface LoggedMessages {
   readonly messages: readonly InboundMessage[]
-  /** `epoch:offset` */
+  /** `epoch:offset.fingerprint` */
   readonly position: string
   readonly isPartial: boolean
   readonly isCut?: true

@@ -31,8 +31,8 @@ export const MESSAGE_ID = text({
 
 export const POSITION = text({
   maxLength: MAX_POSITION_CHARS,
-  description: 'A position in the log, `epoch:offset`.',
-  examples: ['m8qk2:1f'],
+  description: 'A position in the log, `epoch:offset.fingerprint`.',
+  examples: ['m8qk2:1f.9Zp-k'],
 })
 
 export const USER = text({

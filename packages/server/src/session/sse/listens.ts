@@ -78,8 +78,10 @@ export class StreamListens {
     const end = broker.capabilities.history ? await broker.position() : undefined
     if (end === undefined || this.#patterns.length === 1) return
     const logged: string[] = []
+    // Nothing stands before it.
+    const start = { epoch: end.epoch, offset: 0, fingerprint: 0 }
     for (const pattern of this.#patterns) {
-      const { gap } = await broker.read({ since: end, limit: 1 }, [pattern], this.#session)
+      const { gap } = await broker.read({ before: start, limit: 1 }, [pattern], this.#session)
       if (gap !== 'no-history') logged.push(pattern)
     }
     this.#logged = new Set(logged)
