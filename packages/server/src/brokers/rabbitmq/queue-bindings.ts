@@ -24,7 +24,9 @@ interface Lane {
 const LANES = 4
 
 /**
- * Binds a queue to patterns, over several channels. The changes of one pattern are made in the order of the calls.
+ * Binds a queue to patterns, over several channels. An `unbind` is made behind all changes before it, and before all that
+ * follow: a broader pattern must be bound before the narrower ones, which it replaces, are not. Binds in between have no
+ * order.
  *
  * The answer to a bind overtakes messages that are still in the queue. These may be from an earlier binding of the same
  * pattern, and messages that were published since that was removed are missing behind them. So a bind is live when a marker, which
@@ -37,6 +39,8 @@ export class QueueBindings implements PatternBinder {
   readonly #connection: AmqpConnection
   readonly #queue: string
   readonly #link: RabbitmqLink
+  /** Settles when the last `unbind` is made. */
+  #unbound: Promise<void> = Promise.resolve()
   readonly #lanes = Array.from({ length: LANES }, (): Lane => ({ channel: undefined, last: Promise.resolve() }))
   /** Binds whose marker is in the queue, by its number. */
   readonly #marked = new Map<string, Deferred<void>>()
@@ -80,7 +84,11 @@ export class QueueBindings implements PatternBinder {
   #change(isBind: boolean, pattern: string): Promise<void> {
     const made = deferred()
     const lane = this.#lanes[keyHash(pattern) % LANES] as Lane
-    lane.last = lane.last.then(() => this.#make(lane, isBind, pattern, made)).catch(this.#link.events.lost)
+    const before = isBind ? [lane.last, this.#unbound] : this.#lanes.map(({ last }) => last)
+    lane.last = Promise.all(before)
+      .then(() => this.#make(lane, isBind, pattern, made))
+      .catch(this.#link.events.lost)
+    if (!isBind) this.#unbound = lane.last
     return made.promise
   }
 
