@@ -22,7 +22,7 @@ const PART_BYTES = {
   requests: 2_688,
   resume: 1_024,
   schema: 2_048,
-  sse: 7_872,
+  sse: 8_064,
   state: 1_792,
   tabs: 6_656,
 }

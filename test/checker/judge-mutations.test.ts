@@ -43,17 +43,17 @@ class RightRun {
   }
 
   get #end(): string {
-    return `e:${this.#log.length.toString(36)}`
+    return `e:${this.#log.length.toString(36)}.AAAAB`
   }
 
   #publish(key: string, publisher: string): void {
     const isLogged = key.startsWith('a.')
     const message = this.history.publish(
       key,
-      isLogged ? `e:${(this.#log.length + 1).toString(36)}` : undefined,
+      isLogged ? `e:${(this.#log.length + 1).toString(36)}.AAAAB` : undefined,
       publisher,
     )
-    if (isLogged) this.#log.push({ message, position: `e:${(this.#log.length + 1).toString(36)}` })
+    if (isLogged) this.#log.push({ message, position: `e:${(this.#log.length + 1).toString(36)}.AAAAB` })
     if (!this.#isConnected) return
     const position = isLogged ? this.#end : '-'
     this.#listener.live(message, position)
@@ -204,14 +204,14 @@ const MUTATIONS: Readonly<Record<string, Mutation>> = {
     finds: ['position-moved'],
     apply: (_, events, choose) => {
       const logged = events.filter((event) => event.what === 'message' && event.position !== '-')
-      return change(choose(logged), { position: 'e:zz' })
+      return change(choose(logged), { position: 'e:zz.AAAAB' })
     },
   },
   'a message is of another epoch': {
     finds: ['epoch-unannounced'],
     apply: (_, events, choose) => {
       const logged = events.filter((event) => event.what === 'message' && event.position !== '-')
-      return change(choose(logged), { position: 'f:1' })
+      return change(choose(logged), { position: 'f:1.AAAAB' })
     },
   },
   'a message has another key': {

@@ -24,8 +24,8 @@ function broken(history: HistoryBuilder, rules: Partial<Rules> = {}): RuleName[]
 /** A listener that is live at `e:1`, and what follows: three messages of one key. */
 function three() {
   const history = new HistoryBuilder()
-  const listener = history.listener('l', 'a.x').listens('e:1')
-  const [one, two, more] = ['e:2', 'e:3', 'e:4'].map((position) => history.publish('a.x', position))
+  const listener = history.listener('l', 'a.x').listens('e:1.AAAAB')
+  const [one, two, more] = ['e:2.AAAAB', 'e:3.AAAAB', 'e:4.AAAAB'].map((position) => history.publish('a.x', position))
   if (one === undefined || two === undefined || more === undefined) throw new Error('three were published')
   return { history, listener, one, two, three: more }
 }
@@ -33,23 +33,23 @@ function three() {
 describe('a right history', () => {
   it('of live messages', () => {
     const { history, listener, one, two, three: last } = three()
-    listener.live(one, 'e:2').live(two, 'e:3').live(last, 'e:4')
+    listener.live(one, 'e:2.AAAAB').live(two, 'e:3.AAAAB').live(last, 'e:4.AAAAB')
     expect(broken(history)).toEqual([])
   })
 
   it('that is recovered in pages, while more come', () => {
     const { history, listener, one, two, three: last } = three()
     listener
-      .live(one, 'e:2')
+      .live(one, 'e:2.AAAAB')
       .cut()
-      .asked({ since: 'e:2' })
-      .ok({ position: 'e:3', isRecovered: true, replayed: 1, isMore: true })
+      .asked({ since: 'e:2.AAAAB' })
+      .ok({ position: 'e:3.AAAAB', isRecovered: true, replayed: 1, isMore: true })
     listener
-      .replayed(two, 'e:3')
-      .asked({ since: 'e:3' }, 0, true)
-      .ok({ position: 'e:4', isRecovered: true, replayed: 1 })
-    listener.replayed(last, 'e:4')
-    listener.live(history.publish('a.x', 'e:5'), 'e:5')
+      .replayed(two, 'e:3.AAAAB')
+      .asked({ since: 'e:3.AAAAB' }, 0, true)
+      .ok({ position: 'e:4.AAAAB', isRecovered: true, replayed: 1 })
+    listener.replayed(last, 'e:4.AAAAB')
+    listener.live(history.publish('a.x', 'e:5.AAAAB'), 'e:5.AAAAB')
     expect(broken(history)).toEqual([])
   })
 
@@ -57,9 +57,9 @@ describe('a right history', () => {
     const { history, listener, three: last } = three()
     listener
       .cut()
-      .asked({ since: 'e:1' })
-      .ok({ position: 'e:4', gap: 'history-expired', replayed: 1 })
-      .replayed(last, 'e:4')
+      .asked({ since: 'e:1.AAAAB' })
+      .ok({ position: 'e:4.AAAAB', gap: 'history-expired', replayed: 1 })
+      .replayed(last, 'e:4.AAAAB')
     expect(broken(history, { keeps: { messageCount: 2, ageMs: 1_000 } })).toEqual([])
   })
 
@@ -74,22 +74,22 @@ describe('a right history', () => {
 
   it('in which a live message belongs to one listen, and another has had it in its replay', () => {
     const history = new HistoryBuilder()
-    const listener = history.listener('l', 'a.#', 'a.x').listens('e:1')
-    const message = history.publish('a.x', 'e:2')
+    const listener = history.listener('l', 'a.#', 'a.x').listens('e:1.AAAAB')
+    const message = history.publish('a.x', 'e:2.AAAAB')
     listener
       .asked({ last: 1 }, 1)
-      .ok({ position: 'e:2', replayed: 1 }, 1)
-      .replayed(message, 'e:2', 1)
-      .live(message, 'e:2')
+      .ok({ position: 'e:2.AAAAB', replayed: 1 }, 1)
+      .replayed(message, 'e:2.AAAAB', 1)
+      .live(message, 'e:2.AAAAB')
     expect(broken(history)).toEqual([])
   })
 
   it('of a quiet listen that continues from the place of a busy one', () => {
     const history = new HistoryBuilder()
-    const listener = history.listener('l', 'a.x', 'a.y').listens('e:1', 0).listens('e:1', 1)
-    listener.live(history.publish('a.x', 'e:2'), 'e:2').pong('e:3').cut()
-    listener.asked({ since: 'e:3' }, 1).ok({ position: 'e:3', isRecovered: true }, 1)
-    listener.asked({ since: 'e:3' }, 0).ok({ position: 'e:3', isRecovered: true }, 0)
+    const listener = history.listener('l', 'a.x', 'a.y').listens('e:1.AAAAB', 0).listens('e:1.AAAAB', 1)
+    listener.live(history.publish('a.x', 'e:2.AAAAB'), 'e:2.AAAAB').pong('e:3.AAAAB').cut()
+    listener.asked({ since: 'e:3.AAAAB' }, 1).ok({ position: 'e:3.AAAAB', isRecovered: true }, 1)
+    listener.asked({ since: 'e:3.AAAAB' }, 0).ok({ position: 'e:3.AAAAB', isRecovered: true }, 0)
     expect(broken(history)).toEqual([])
   })
 
@@ -97,13 +97,13 @@ describe('a right history', () => {
     const { history, listener, one, two, three: last } = three()
     one.attempts.unshift({ connection: 0, sentAtMs: 0, settledAtMs: 1, outcome: 'unanswered' })
     Object.assign(one.attempts[1] ?? {}, { isDuplicate: true })
-    listener.live(one, 'e:2').live(two, 'e:3').live(last, 'e:4')
+    listener.live(one, 'e:2.AAAAB').live(two, 'e:3.AAAAB').live(last, 'e:4.AAAAB')
     expect(broken(history)).toEqual([])
   })
 
   it('in which nobody has got what was never answered with ok', () => {
     const { history, listener, one, two, three: last } = three()
-    listener.live(one, 'e:2').live(two, 'e:3').live(last, 'e:4')
+    listener.live(one, 'e:2.AAAAB').live(two, 'e:3.AAAAB').live(last, 'e:4.AAAAB')
     const lost = history.publish('a.x')
     lost.attempts[0] = { connection: 0, sentAtMs: history.nowMs, outcome: 'unanswered' }
     expect(broken(history)).toEqual([])
@@ -119,49 +119,49 @@ describe('a right history', () => {
       code: 'E',
       isRetryable: true,
     })
-    Object.assign(one.attempts[1] ?? {}, { position: 'e:5' })
-    listener.live(two, 'e:3').live(last, 'e:4').live(one, 'e:5')
+    Object.assign(one.attempts[1] ?? {}, { position: 'e:5.AAAAB' })
+    listener.live(two, 'e:3.AAAAB').live(last, 'e:4.AAAAB').live(one, 'e:5.AAAAB')
     expect(broken(history)).toEqual([])
   })
 
   it('of a mesh: another node, another log, a gap', () => {
     const history = new HistoryBuilder()
-    const listener = history.listener('l', 'a.x').listens('e:1')
-    listener.live(history.publish('a.x', 'f:7'), 'e:2').cut()
-    history.publish('a.x', 'f:8')
-    listener.asked({ since: 'e:2' }).ok({ position: 'f:8', gap: 'epoch-changed' })
-    listener.live(history.publish('a.x', 'f:9'), 'f:9')
+    const listener = history.listener('l', 'a.x').listens('e:1.AAAAB')
+    listener.live(history.publish('a.x', 'f:7.AAAAB'), 'e:2.AAAAB').cut()
+    history.publish('a.x', 'f:8.AAAAB')
+    listener.asked({ since: 'e:2.AAAAB' }).ok({ position: 'f:8.AAAAB', gap: 'epoch-changed' })
+    listener.live(history.publish('a.x', 'f:9.AAAAB'), 'f:9.AAAAB')
     expect(broken(history, { log: 'per-node', isDurable: false })).toEqual([])
   })
 
   it('of a log that was lost, with what was published again', () => {
     const { history, listener, one, two, three: last } = three()
-    listener.live(one, 'e:2').live(two, 'e:3').live(last, 'e:4')
-    const again = history.publish('a.x', 'f:1')
+    listener.live(one, 'e:2.AAAAB').live(two, 'e:3.AAAAB').live(last, 'e:4.AAAAB')
+    const again = history.publish('a.x', 'f:1.AAAAB')
     Object.assign(again.attempts[0] ?? {}, { outcome: 'unanswered' })
     history.record.faults.push(fault(history.nowMs, 'broker-data'))
     const sentAtMs = history.nowMs + 10
-    again.attempts.push({ connection: 0, sentAtMs, settledAtMs: sentAtMs, outcome: 'ok', position: 'f:1' })
-    listener.live(again, 'e:5').gap('epoch-changed').live(again, 'f:1')
+    again.attempts.push({ connection: 0, sentAtMs, settledAtMs: sentAtMs, outcome: 'ok', position: 'f:1.AAAAB' })
+    listener.live(again, 'e:5.AAAAB').gap('epoch-changed').live(again, 'f:1.AAAAB')
     expect(broken(history)).toEqual([])
   })
 
   it('of a log that was lost, in which a message that everybody has is published again', () => {
     const { history, listener, one, two, three: last } = three()
-    listener.live(one, 'e:2').live(two, 'e:3').live(last, 'e:4')
+    listener.live(one, 'e:2.AAAAB').live(two, 'e:3.AAAAB').live(last, 'e:4.AAAAB')
     history.record.faults.push(fault(history.nowMs, 'broker-data'))
-    listener.gap('epoch-changed').live(history.publish('a.x', 'f:1'), 'f:1')
-    history.attempt(one, { outcome: 'ok', isDuplicate: false, position: 'f:2' })
-    listener.live(history.publish('a.x', 'f:3'), 'f:3')
+    listener.gap('epoch-changed').live(history.publish('a.x', 'f:1.AAAAB'), 'f:1.AAAAB')
+    history.attempt(one, { outcome: 'ok', isDuplicate: false, position: 'f:2.AAAAB' })
+    listener.live(history.publish('a.x', 'f:3.AAAAB'), 'f:3.AAAAB')
     expect(broken(history)).toEqual([])
   })
 
   it('in which a position of a log that was lost is called invalid, and the listener begins anew', () => {
     const { history, listener, one, two, three: last } = three()
-    listener.live(one, 'e:2').live(two, 'e:3').live(last, 'e:4').cut()
+    listener.live(one, 'e:2.AAAAB').live(two, 'e:3.AAAAB').live(last, 'e:4.AAAAB').cut()
     history.record.faults.push(fault(history.nowMs, 'broker-data'))
-    listener.asked({ since: 'e:4' }).refused('E_POSITION_INVALID', false)
-    listener.asked().ok({ position: 'f:1' }).live(history.publish('a.x', 'f:2'), 'f:2')
+    listener.asked({ since: 'e:4.AAAAB' }).refused('E_POSITION_INVALID', false)
+    listener.asked().ok({ position: 'f:1.AAAAB' }).live(history.publish('a.x', 'f:2.AAAAB'), 'f:2.AAAAB')
     expect(broken(history)).toEqual([])
   })
 
@@ -171,7 +171,7 @@ describe('a right history', () => {
     const first = history.publish('b.x')
     listener.live(first).cut()
     history.publish('b.x')
-    listener.asked({ since: 'e:1' }).ok({ position: 'e:1', gap: 'no-history' })
+    listener.asked({ since: 'e:1.AAAAB' }).ok({ position: 'e:1.AAAAB', gap: 'no-history' })
     history.attempt(first, { outcome: 'ok', isDuplicate: false })
     listener.live(first).live(history.publish('b.x'))
     expect(broken(history, { dedupe: { ...RULES.dedupe, coversUnlogged: false } })).toEqual([])
@@ -180,7 +180,7 @@ describe('a right history', () => {
   it('of a mesh: an id that a node was cut off from is new to it', () => {
     const history = new HistoryBuilder()
     history.record.faults.push(fault(history.nowMs, 'peer-links'))
-    history.attempt(history.publish('a.x', 'e:2'), { outcome: 'ok', isDuplicate: false, position: 'f:2' })
+    history.attempt(history.publish('a.x', 'e:2.AAAAB'), { outcome: 'ok', isDuplicate: false, position: 'f:2.AAAAB' })
     const mesh = { log: 'per-node', isDurable: false } as const
     expect(broken(history, mesh)).toEqual([])
     history.record.faults.length = 0
@@ -189,22 +189,22 @@ describe('a right history', () => {
 
   it('of reads with last, limit, reverse and more', () => {
     const { history, listener, one, two, three: last } = three()
-    listener.live(one, 'e:2').live(two, 'e:3').live(last, 'e:4')
-    history.read('a.x', { last: 2 }, { position: 'e:4' }, [
-      [two, 'e:3'],
-      [last, 'e:4'],
+    listener.live(one, 'e:2.AAAAB').live(two, 'e:3.AAAAB').live(last, 'e:4.AAAAB')
+    history.read('a.x', { last: 2 }, { position: 'e:4.AAAAB' }, [
+      [two, 'e:3.AAAAB'],
+      [last, 'e:4.AAAAB'],
     ])
-    history.read('a.x', { limit: 2 }, { position: 'e:3', isMore: true }, [
-      [one, 'e:2'],
-      [two, 'e:3'],
+    history.read('a.x', { limit: 2 }, { position: 'e:3.AAAAB', isMore: true }, [
+      [one, 'e:2.AAAAB'],
+      [two, 'e:3.AAAAB'],
     ])
-    history.read('a.x', { since: 'e:2', limit: 9 }, { position: 'e:4' }, [
-      [two, 'e:3'],
-      [last, 'e:4'],
+    history.read('a.x', { since: 'e:2.AAAAB', limit: 9 }, { position: 'e:4.AAAAB' }, [
+      [two, 'e:3.AAAAB'],
+      [last, 'e:4.AAAAB'],
     ])
-    history.read('a.x', { last: 2, isReverse: true }, { position: 'e:4', isMore: true }, [
-      [last, 'e:4'],
-      [two, 'e:3'],
+    history.read('a.x', { last: 2, isReverse: true }, { position: 'e:4.AAAAB', isMore: true }, [
+      [last, 'e:4.AAAAB'],
+      [two, 'e:3.AAAAB'],
     ])
     expect(broken(history)).toEqual([])
   })
@@ -213,34 +213,34 @@ describe('a right history', () => {
 describe('a live listen', () => {
   it('that misses a message', () => {
     const { history, listener, one, three: last } = three()
-    listener.live(one, 'e:2').live(last, 'e:4')
+    listener.live(one, 'e:2.AAAAB').live(last, 'e:4.AAAAB')
     expect(broken(history)).toEqual(['lost'])
   })
 
   it('that misses the last message', () => {
     const { history, listener, one, two } = three()
-    listener.live(one, 'e:2').live(two, 'e:3')
+    listener.live(one, 'e:2.AAAAB').live(two, 'e:3.AAAAB')
     expect(broken(history)).toEqual(['lost'])
   })
 
   it('that misses a message before a pong', () => {
     const { history, listener, one, two, three: last } = three()
-    listener.live(one, 'e:2').pong('e:3').live(two, 'e:3').live(last, 'e:4')
+    listener.live(one, 'e:2.AAAAB').pong('e:3.AAAAB').live(two, 'e:3.AAAAB').live(last, 'e:4.AAAAB')
     expect(broken(history)).toContain('lost')
   })
 
   it('that misses a message which comes before that of another listen', () => {
     const history = new HistoryBuilder()
-    const listener = history.listener('l', 'a.x', 'a.y').listens('e:1', 0).listens('e:1', 1)
-    history.publish('a.x', 'e:2')
-    listener.live(history.publish('a.y', 'e:3'), 'e:3')
+    const listener = history.listener('l', 'a.x', 'a.y').listens('e:1.AAAAB', 0).listens('e:1.AAAAB', 1)
+    history.publish('a.x', 'e:2.AAAAB')
+    listener.live(history.publish('a.y', 'e:3.AAAAB'), 'e:3.AAAAB')
     expect(broken(history)).toEqual(['lost'])
   })
 
   it('that is told the gap after the next message', () => {
     const { history, listener, one, three: last } = three()
     history.record.faults.push(fault(0, 'broker-links'))
-    listener.live(one, 'e:2').live(last, 'e:4').gap('broker-lost')
+    listener.live(one, 'e:2.AAAAB').live(last, 'e:4.AAAAB').gap('broker-lost')
     expect(broken(history, { log: 'per-node' })).toEqual(['lost'])
   })
 
@@ -254,7 +254,7 @@ describe('a live listen', () => {
 
   it('that is given a message twice', () => {
     const { history, listener, one, two, three: last } = three()
-    listener.live(one, 'e:2').live(two, 'e:3').live(two, 'e:3').live(last, 'e:4')
+    listener.live(one, 'e:2.AAAAB').live(two, 'e:3.AAAAB').live(two, 'e:3.AAAAB').live(last, 'e:4.AAAAB')
     expect(broken(history)).toEqual(['live-falls', 'twice'])
   })
 
@@ -268,7 +268,7 @@ describe('a live listen', () => {
 
   it('that is given a later message first', () => {
     const { history, listener, one, two, three: last } = three()
-    listener.live(one, 'e:2').live(last, 'e:4').live(two, 'e:3')
+    listener.live(one, 'e:2.AAAAB').live(last, 'e:4.AAAAB').live(two, 'e:3.AAAAB')
     expect(broken(history)).toEqual(['lost', 'live-falls', 'out-of-order'])
   })
 
@@ -282,49 +282,56 @@ describe('a live listen', () => {
 
   it('that is given messages in the order of a log that is not that of their publisher', () => {
     const history = new HistoryBuilder()
-    const listener = history.listener('l', 'a.x').listens('e:1')
-    const [one, two] = [history.publish('a.x', 'e:3'), history.publish('a.x', 'e:2')]
-    listener.live(two, 'e:2').live(one, 'e:3')
+    const listener = history.listener('l', 'a.x').listens('e:1.AAAAB')
+    const [one, two] = [history.publish('a.x', 'e:3.AAAAB'), history.publish('a.x', 'e:2.AAAAB')]
+    listener.live(two, 'e:2.AAAAB').live(one, 'e:3.AAAAB')
     expect(broken(history)).toEqual(['out-of-order'])
   })
 
   it('that is given messages of another log without a gap', () => {
     const { history, listener, one, two, three: last } = three()
-    listener.live(one, 'e:2').live(two, 'e:3').live(last, 'e:4').live(history.publish('a.x', 'f:1'), 'f:1')
+    listener
+      .live(one, 'e:2.AAAAB')
+      .live(two, 'e:3.AAAAB')
+      .live(last, 'e:4.AAAAB')
+      .live(history.publish('a.x', 'f:1.AAAAB'), 'f:1.AAAAB')
     expect(broken(history)).toEqual(['epoch-unannounced'])
   })
 
   it('that is given live messages before its last page', () => {
     const { history, listener, one, two, three: last } = three()
-    listener.cut().asked({ since: 'e:1' }).ok({ position: 'e:2', isRecovered: true, replayed: 1, isMore: true })
-    listener.replayed(one, 'e:2').live(two, 'e:3')
-    listener.asked({ since: 'e:2' }, 0, true).ok({ position: 'e:4', isRecovered: true, replayed: 2 })
-    listener.replayed(two, 'e:3').replayed(last, 'e:4')
+    listener
+      .cut()
+      .asked({ since: 'e:1.AAAAB' })
+      .ok({ position: 'e:2.AAAAB', isRecovered: true, replayed: 1, isMore: true })
+    listener.replayed(one, 'e:2.AAAAB').live(two, 'e:3.AAAAB')
+    listener.asked({ since: 'e:2.AAAAB' }, 0, true).ok({ position: 'e:4.AAAAB', isRecovered: true, replayed: 2 })
+    listener.replayed(two, 'e:3.AAAAB').replayed(last, 'e:4.AAAAB')
     expect(broken(history)).toEqual(['not-live-yet'])
   })
 
   it('that is given a live message which was in its replay', () => {
     const { history, listener, one, two, three: last } = three()
-    listener.cut().asked({ since: 'e:1' }).ok({ position: 'e:4', isRecovered: true, replayed: 3 })
-    listener.replayed(one, 'e:2').replayed(two, 'e:3').replayed(last, 'e:4').live(last, 'e:4')
+    listener.cut().asked({ since: 'e:1.AAAAB' }).ok({ position: 'e:4.AAAAB', isRecovered: true, replayed: 3 })
+    listener.replayed(one, 'e:2.AAAAB').replayed(two, 'e:3.AAAAB').replayed(last, 'e:4.AAAAB').live(last, 'e:4.AAAAB')
     expect(broken(history)).toEqual(['twice'])
   })
 
   it('that is given what nobody has published', () => {
     const { history, listener, one, two, three: last } = three()
     listener
-      .live(one, 'e:2')
-      .live({ ...two, payloadBytes: 7 }, 'e:3')
-      .live(last, 'e:4')
-    listener.live({ ...last, id: 'nobody-1' }, 'e:5')
+      .live(one, 'e:2.AAAAB')
+      .live({ ...two, payloadBytes: 7 }, 'e:3.AAAAB')
+      .live(last, 'e:4.AAAAB')
+    listener.live({ ...last, id: 'nobody-1' }, 'e:5.AAAAB')
     expect(broken(history)).toEqual(['alien'])
   })
 
   it('that waits too long for a message', () => {
     const { history, listener, one, two, three: last } = three()
-    listener.live(one, 'e:2').live(two, 'e:3')
+    listener.live(one, 'e:2.AAAAB').live(two, 'e:3.AAAAB')
     history.step(RULES.deliverWithinMs + 1)
-    listener.live(last, 'e:4')
+    listener.live(last, 'e:4.AAAAB')
     expect(broken(history)).toEqual(['slow-delivery'])
   })
 })
@@ -333,60 +340,72 @@ describe('a resumed listen', () => {
   /** Cut after the first of three messages, and answered. */
   function resumed(answer: Parameters<ReturnType<HistoryBuilder['listener']>['ok']>[0]) {
     const all = three()
-    all.listener.live(all.one, 'e:2').cut().asked({ since: 'e:2' }).ok(answer)
+    all.listener.live(all.one, 'e:2.AAAAB').cut().asked({ since: 'e:2.AAAAB' }).ok(answer)
     return all
   }
 
   it('whose replay leaves out a message', () => {
-    const { history, listener, three: last } = resumed({ position: 'e:4', isRecovered: true, replayed: 1 })
-    listener.replayed(last, 'e:4')
+    const { history, listener, three: last } = resumed({ position: 'e:4.AAAAB', isRecovered: true, replayed: 1 })
+    listener.replayed(last, 'e:4.AAAAB')
     expect(broken(history)).toEqual(['lost'])
   })
 
   it('that is called recovered, with nothing replayed', () => {
-    const { history } = resumed({ position: 'e:4', isRecovered: true })
+    const { history } = resumed({ position: 'e:4.AAAAB', isRecovered: true })
     expect(broken(history)).toEqual(['lost'])
   })
 
   it('whose replay leaves out a message after its gap', () => {
     const { history, listener, one, three: last } = three()
-    listener.cut().asked({ since: 'e:1' }).ok({ position: 'e:4', gap: 'history-expired', replayed: 2 })
-    listener.replayed(one, 'e:2').replayed(last, 'e:4')
+    listener.cut().asked({ since: 'e:1.AAAAB' }).ok({ position: 'e:4.AAAAB', gap: 'history-expired', replayed: 2 })
+    listener.replayed(one, 'e:2.AAAAB').replayed(last, 'e:4.AAAAB')
     expect(broken(history, { keeps: { messageCount: 1, ageMs: 1_000 } })).toEqual(['lost'])
   })
 
   it('whose gap is muted', () => {
-    const { history, listener, three: last } = resumed({ position: 'e:4', replayed: 1 })
-    listener.replayed(last, 'e:4')
+    const { history, listener, three: last } = resumed({ position: 'e:4.AAAAB', replayed: 1 })
+    listener.replayed(last, 'e:4.AAAAB')
     expect(broken(history)).toEqual(['lost', 'neither-recovered-nor-gap'])
   })
 
   it('that is replayed what is at or before since', () => {
-    const { history, listener, one, two, three: last } = resumed({ position: 'e:4', isRecovered: true, replayed: 3 })
-    listener.replayed(one, 'e:2').replayed(two, 'e:3').replayed(last, 'e:4')
+    const {
+      history,
+      listener,
+      one,
+      two,
+      three: last,
+    } = resumed({ position: 'e:4.AAAAB', isRecovered: true, replayed: 3 })
+    listener.replayed(one, 'e:2.AAAAB').replayed(two, 'e:3.AAAAB').replayed(last, 'e:4.AAAAB')
     expect(broken(history)).toEqual(['before-since'])
   })
 
   it('whose replay is not in order', () => {
-    const { history, listener, two, three: last } = resumed({ position: 'e:4', isRecovered: true, replayed: 2 })
-    listener.replayed(last, 'e:4').replayed(two, 'e:3')
+    const { history, listener, two, three: last } = resumed({ position: 'e:4.AAAAB', isRecovered: true, replayed: 2 })
+    listener.replayed(last, 'e:4.AAAAB').replayed(two, 'e:3.AAAAB')
     expect(broken(history)).toEqual(['lost', 'out-of-order'])
   })
 
   it('that is told of another epoch, and is given the same', () => {
-    const { history, listener, one, two, three: last } = resumed({ position: 'e:4', gap: 'epoch-changed', replayed: 3 })
-    listener.replayed(one, 'e:2').replayed(two, 'e:3').replayed(last, 'e:4')
+    const {
+      history,
+      listener,
+      one,
+      two,
+      three: last,
+    } = resumed({ position: 'e:4.AAAAB', gap: 'epoch-changed', replayed: 3 })
+    listener.replayed(one, 'e:2.AAAAB').replayed(two, 'e:3.AAAAB').replayed(last, 'e:4.AAAAB')
     expect(broken(history)).toEqual(['gap-untrue', 'before-since'])
   })
 
   it('that is told of another epoch, though the log survives everything', () => {
-    const { history } = resumed({ position: 'f:1', gap: 'epoch-changed' })
+    const { history } = resumed({ position: 'f:1.AAAAB', gap: 'epoch-changed' })
     expect(broken(history)).toEqual(['gap-untrue'])
   })
 
   it('that is told nothing of the loss of the log', () => {
     const { history, listener, one, two, three: last } = three()
-    listener.live(one, 'e:2').live(two, 'e:3').live(last, 'e:4')
+    listener.live(one, 'e:2.AAAAB').live(two, 'e:3.AAAAB').live(last, 'e:4.AAAAB')
     history.record.faults.push(fault(history.nowMs, 'broker-data'))
     expect(broken(history)).toEqual(['gap-untold'])
     listener.gap('epoch-changed')
@@ -394,31 +413,36 @@ describe('a resumed listen', () => {
   })
 
   it('that is recovered from another epoch', () => {
-    const { history } = resumed({ position: 'f:1', isRecovered: true })
+    const { history } = resumed({ position: 'f:1.AAAAB', isRecovered: true })
     history.record.faults.push(fault(0, 'broker-data'))
     expect(broken(history)).toContain('recovered-untrue')
   })
 
   it('that is recovered though its keys are not logged', () => {
     const history = new HistoryBuilder()
-    history.listener('l', '#').listens('e:1').cut().asked({ since: 'e:1' }).ok({ position: 'e:1', isRecovered: true })
+    history
+      .listener('l', '#')
+      .listens('e:1.AAAAB')
+      .cut()
+      .asked({ since: 'e:1.AAAAB' })
+      .ok({ position: 'e:1.AAAAB', isRecovered: true })
     expect(broken(history)).toEqual(['recovered-untrue'])
   })
 
   it.each(['no-history', 'history-expired', 'broker-lost', 'slow-consumer', 'limit'])('with an untrue %s', (gap) => {
-    const { history } = resumed({ position: 'e:4', gap })
+    const { history } = resumed({ position: 'e:4.AAAAB', gap })
     expect(broken(history)).toEqual(['gap-untrue'])
   })
 
   it('whose answer has a position before since', () => {
-    const { history, listener, two, three: last } = resumed({ position: 'e:1', isRecovered: true })
-    listener.live(two, 'e:3').live(last, 'e:4')
+    const { history, listener, two, three: last } = resumed({ position: 'e:1.AAAAB', isRecovered: true })
+    listener.live(two, 'e:3.AAAAB').live(last, 'e:4.AAAAB')
     expect(broken(history)).toEqual(['position-falls'])
   })
 
   it('whose answer has a position before its messages', () => {
-    const { history, listener, two, three: last } = resumed({ position: 'e:3', isRecovered: true, replayed: 2 })
-    listener.replayed(two, 'e:3').replayed(last, 'e:4')
+    const { history, listener, two, three: last } = resumed({ position: 'e:3.AAAAB', isRecovered: true, replayed: 2 })
+    listener.replayed(two, 'e:3.AAAAB').replayed(last, 'e:4.AAAAB')
     expect(broken(history)).toEqual(['position-falls'])
   })
 
@@ -428,29 +452,34 @@ describe('a resumed listen', () => {
       listener,
       two,
       three: last,
-    } = resumed({ position: 'e:4', isRecovered: true, replayed: 1, isMore: true })
-    listener.replayed(two, 'e:3').replayed(last, 'e:4')
+    } = resumed({ position: 'e:4.AAAAB', isRecovered: true, replayed: 1, isMore: true })
+    listener.replayed(two, 'e:3.AAAAB').replayed(last, 'e:4.AAAAB')
     expect(broken(history)).toContain('replayed-untrue')
   })
 
   it('whose position is refused', () => {
     const { history, listener } = three()
-    listener.cut().asked({ since: 'e:1' }).refused('E_POSITION_INVALID', false).asked().ok({ position: 'e:4' })
+    listener
+      .cut()
+      .asked({ since: 'e:1.AAAAB' })
+      .refused('E_POSITION_INVALID', false)
+      .asked()
+      .ok({ position: 'e:4.AAAAB' })
     expect(broken(history)).toEqual(['position-refused'])
   })
 
   it('whose replay does not end', () => {
-    const { history, listener, two } = resumed({ position: 'e:3', isRecovered: true, replayed: 1, isMore: true })
-    listener.replayed(two, 'e:3').asked({ since: 'e:3' }, 0, true)
+    const { history, listener, two } = resumed({ position: 'e:3.AAAAB', isRecovered: true, replayed: 1, isMore: true })
+    listener.replayed(two, 'e:3.AAAAB').asked({ since: 'e:3.AAAAB' }, 0, true)
     history.step(RULES.liveWithinMs)
     expect(broken(history)).toEqual(['not-live'])
   })
 
   it('whose replay ends late', () => {
-    const { history, listener, two, three: last } = resumed({ position: 'e:4', isRecovered: true, replayed: 2 })
-    listener.replayed(two, 'e:3')
+    const { history, listener, two, three: last } = resumed({ position: 'e:4.AAAAB', isRecovered: true, replayed: 2 })
+    listener.replayed(two, 'e:3.AAAAB')
     history.step(RULES.liveWithinMs)
-    listener.replayed(last, 'e:4')
+    listener.replayed(last, 'e:4.AAAAB')
     expect(broken(history)).toEqual(['replay-endless'])
   })
 })
@@ -458,21 +487,21 @@ describe('a resumed listen', () => {
 describe('positions and answers of publishes', () => {
   it('with two messages at one position', () => {
     const { history, listener, one, two, three: last } = three()
-    listener.live(one, 'e:2').live(two, 'e:3').live(last, 'e:4')
-    history.listener('other', 'a.x').listens('e:3').live(two, 'e:4')
+    listener.live(one, 'e:2.AAAAB').live(two, 'e:3.AAAAB').live(last, 'e:4.AAAAB')
+    history.listener('other', 'a.x').listens('e:3.AAAAB').live(two, 'e:4.AAAAB')
     expect(broken(history)).toContain('position-reused')
   })
 
   it('with a message at two positions: an id that was stored twice', () => {
     const { history, listener, one, two, three: last } = three()
-    listener.live(one, 'e:2').live(two, 'e:3').live(last, 'e:4').live(one, 'e:5')
+    listener.live(one, 'e:2.AAAAB').live(two, 'e:3.AAAAB').live(last, 'e:4.AAAAB').live(one, 'e:5.AAAAB')
     expect(broken(history)).toEqual(['position-moved'])
   })
 
   it('with a position that is not that of the message', () => {
     const { history, listener, one, two, three: last } = three()
-    Object.assign(one.attempts[0] ?? {}, { position: 'e:1z' })
-    listener.live(one, 'e:2').live(two, 'e:3').live(last, 'e:4')
+    Object.assign(one.attempts[0] ?? {}, { position: 'e:1z.AAAAB' })
+    listener.live(one, 'e:2.AAAAB').live(two, 'e:3.AAAAB').live(last, 'e:4.AAAAB')
     expect(broken(history)).toContain('position-moved')
   })
 
@@ -485,33 +514,37 @@ describe('positions and answers of publishes', () => {
   it('with a position of a message that is not logged', () => {
     const history = new HistoryBuilder()
     const listener = history.listener('l', 'b.x').listens()
-    listener.live(history.publish('b.x'), 'e:1').live(history.publish('b.x', 'e:2'))
+    listener.live(history.publish('b.x'), 'e:1.AAAAB').live(history.publish('b.x', 'e:2.AAAAB'))
     expect(broken(history)).toEqual(['position-missing'])
   })
 
   it('with a duplicate of nothing', () => {
     const history = new HistoryBuilder()
-    Object.assign(history.publish('a.x', 'e:2').attempts[0] ?? {}, { isDuplicate: true })
+    Object.assign(history.publish('a.x', 'e:2.AAAAB').attempts[0] ?? {}, { isDuplicate: true })
     expect(broken(history)).toEqual(['duplicate-untrue'])
   })
 
   it('with two duplicates of each other', () => {
     const history = new HistoryBuilder()
-    const message = history.publish('a.x', 'e:2')
+    const message = history.publish('a.x', 'e:2.AAAAB')
     Object.assign(message.attempts[0] ?? {}, { isDuplicate: true })
-    history.attempt(message, { outcome: 'ok', isDuplicate: true, position: 'e:2' })
+    history.attempt(message, { outcome: 'ok', isDuplicate: true, position: 'e:2.AAAAB' })
     expect(broken(history)).toEqual(['duplicate-untrue'])
   })
 
   it('with a second publish that is not called a duplicate', () => {
     const history = new HistoryBuilder()
-    history.attempt(history.publish('a.x', 'e:2'), { outcome: 'ok', isDuplicate: false, position: 'e:2' })
+    history.attempt(history.publish('a.x', 'e:2.AAAAB'), { outcome: 'ok', isDuplicate: false, position: 'e:2.AAAAB' })
     expect(broken(history)).toEqual(['duplicate-untold'])
   })
 
   it('with a publish that is refused for good', () => {
     const history = new HistoryBuilder()
-    history.attempt(history.publish('a.x', 'e:2'), { outcome: 'refused', code: 'E_KEY_INVALID', isRetryable: false })
+    history.attempt(history.publish('a.x', 'e:2.AAAAB'), {
+      outcome: 'refused',
+      code: 'E_KEY_INVALID',
+      isRetryable: false,
+    })
     expect(broken(history)).toEqual(['refused'])
   })
 })
@@ -519,89 +552,89 @@ describe('positions and answers of publishes', () => {
 describe('a read of the log', () => {
   const all = () => {
     const { history, listener, one, two, three: last } = three()
-    listener.live(one, 'e:2').live(two, 'e:3').live(last, 'e:4')
+    listener.live(one, 'e:2.AAAAB').live(two, 'e:3.AAAAB').live(last, 'e:4.AAAAB')
     history.step(RULES.deliverWithinMs)
     return { history, one, two, last }
   }
 
   it('that leaves out a message', () => {
     const { history, one, last } = all()
-    history.read('a.x', {}, { position: 'e:4' }, [
-      [one, 'e:2'],
-      [last, 'e:4'],
+    history.read('a.x', {}, { position: 'e:4.AAAAB' }, [
+      [one, 'e:2.AAAAB'],
+      [last, 'e:4.AAAAB'],
     ])
     expect(broken(history)).toEqual(['read-hole'])
   })
 
   it('that does not say more', () => {
     const { history, one } = all()
-    history.read('a.x', { since: 'e:1' }, { position: 'e:4' }, [[one, 'e:2']])
+    history.read('a.x', { since: 'e:1.AAAAB' }, { position: 'e:4.AAAAB' }, [[one, 'e:2.AAAAB']])
     expect(broken(history)).toEqual(['read-hole'])
   })
 
   it('that says more without a position', () => {
     const { history, one } = all()
-    history.read('a.x', { limit: 1 }, { isMore: true }, [[one, 'e:2']])
+    history.read('a.x', { limit: 1 }, { isMore: true }, [[one, 'e:2.AAAAB']])
     expect(broken(history)).toEqual(['more-untrue'])
   })
 
   it('that does not reach the end', () => {
     const { history, one, two } = all()
-    history.read('a.x', { since: 'e:1' }, { position: 'e:3' }, [
-      [one, 'e:2'],
-      [two, 'e:3'],
+    history.read('a.x', { since: 'e:1.AAAAB' }, { position: 'e:3.AAAAB' }, [
+      [one, 'e:2.AAAAB'],
+      [two, 'e:3.AAAAB'],
     ])
     expect(broken(history)).toEqual(['read-stale'])
   })
 
   it('that gives fewer of the newest than there are', () => {
     const { history, last } = all()
-    history.read('a.x', { last: 2 }, { position: 'e:4' }, [[last, 'e:4']])
+    history.read('a.x', { last: 2 }, { position: 'e:4.AAAAB' }, [[last, 'e:4.AAAAB']])
     expect(broken(history)).toEqual(['last-untrue'])
   })
 
   it('that gives more than its limit', () => {
     const { history, one, two, last } = all()
-    history.read('a.x', { limit: 2 }, { position: 'e:4' }, [
-      [one, 'e:2'],
-      [two, 'e:3'],
-      [last, 'e:4'],
+    history.read('a.x', { limit: 2 }, { position: 'e:4.AAAAB' }, [
+      [one, 'e:2.AAAAB'],
+      [two, 'e:3.AAAAB'],
+      [last, 'e:4.AAAAB'],
     ])
     expect(broken(history)).toEqual(['limit-untrue'])
   })
 
   it('that is not in order', () => {
     const { history, one, two, last } = all()
-    history.read('a.x', { isReverse: true }, { position: 'e:4' }, [
-      [last, 'e:4'],
-      [one, 'e:2'],
-      [two, 'e:3'],
+    history.read('a.x', { isReverse: true }, { position: 'e:4.AAAAB' }, [
+      [last, 'e:4.AAAAB'],
+      [one, 'e:2.AAAAB'],
+      [two, 'e:3.AAAAB'],
     ])
     expect(broken(history)).toEqual(['out-of-order'])
   })
 
   it('that gives another key', () => {
     const { history, one } = all()
-    history.read('a.y', {}, { position: 'e:4' }, [[one, 'e:2']])
+    history.read('a.y', {}, { position: 'e:4.AAAAB' }, [[one, 'e:2.AAAAB']])
     expect(broken(history)).toEqual(['wrong-key'])
   })
 
   it('with another number of messages than it says', () => {
     const { history, one, two, last } = all()
-    history.read('a.x', {}, { position: 'e:4', replayed: 4 }, [
-      [one, 'e:2'],
-      [two, 'e:3'],
-      [last, 'e:4'],
+    history.read('a.x', {}, { position: 'e:4.AAAAB', replayed: 4 }, [
+      [one, 'e:2.AAAAB'],
+      [two, 'e:3.AAAAB'],
+      [last, 'e:4.AAAAB'],
     ])
     expect(broken(history)).toEqual(['replayed-untrue'])
   })
 
   it('that gives what is at since', () => {
     const { history, one, two, last } = all()
-    history.read('a.x', { since: 'e:2' }, { position: 'e:4' }, [
-      [one, 'e:2'],
-      [two, 'e:3'],
-      [last, 'e:4'],
+    history.read('a.x', { since: 'e:2.AAAAB' }, { position: 'e:4.AAAAB' }, [
+      [one, 'e:2.AAAAB'],
+      [two, 'e:3.AAAAB'],
+      [last, 'e:4.AAAAB'],
     ])
     expect(broken(history)).toEqual(['before-since'])
   })
@@ -610,14 +643,14 @@ describe('a read of the log', () => {
 describe('a connection', () => {
   it.each([1002, 1007, 1009, 4011, 4500, 4501, 4008, 4012, 4001, 1006])('that the server closes with %d', (code) => {
     const history = new HistoryBuilder()
-    history.listener('l', 'a.x').listens('e:1')
+    history.listener('l', 'a.x').listens('e:1.AAAAB')
     Object.assign(history.record.connections[0] ?? {}, { closed: { code, by: 'server', atMs: history.step() } })
     expect(broken(history)).toEqual(['close-code'])
   })
 
   it('that is closed with 4008 after it has stalled', () => {
     const history = new HistoryBuilder()
-    history.listener('l', 'a.x').listens('e:1')
+    history.listener('l', 'a.x').listens('e:1.AAAAB')
     const connection = history.record.connections[0]
     connection?.stalls.push({ fromMs: history.step(), untilMs: history.step() })
     Object.assign(connection ?? {}, { closed: { code: 4008, by: 'server', atMs: history.step() } })
@@ -626,7 +659,7 @@ describe('a connection', () => {
 
   it('with a request that is not answered', () => {
     const history = new HistoryBuilder()
-    history.listener('l', 'a.x').listens('e:1')
+    history.listener('l', 'a.x').listens('e:1.AAAAB')
     history.record.connections[0]?.requests.push({ id: '1', verb: 'publish', sentAtMs: history.step() })
     history.step(RULES.answerWithinMs)
     expect(broken(history)).toEqual(['no-answer'])
@@ -634,7 +667,7 @@ describe('a connection', () => {
 
   it('with a request that is answered late, though no fault was in effect', () => {
     const history = new HistoryBuilder()
-    history.listener('l', 'a.x').listens('e:1')
+    history.listener('l', 'a.x').listens('e:1.AAAAB')
     const sentAtMs = history.step()
     const answeredAtMs = history.step(RULES.answerWithinMs + 50)
     history.record.connections[0]?.requests.push({ id: '1', verb: 'publish', sentAtMs, answeredAtMs })
@@ -645,7 +678,7 @@ describe('a connection', () => {
 
   it('with a breach of the protocol', () => {
     const history = new HistoryBuilder()
-    history.listener('l', 'a.x').listens('e:1')
+    history.listener('l', 'a.x').listens('e:1.AAAAB')
     history.record.connections[0]?.breaches.push({ atMs: 1, text: 'pong without ping' })
     expect(broken(history)).toEqual(['breach'])
   })

@@ -84,13 +84,13 @@ it('listens, gets text and bytes, publishes text and bytes, unlistens', async ()
   const subscription = client.listen('chat.*', (payload, { position }) => payloads.push([payload, position]))
   expect(await received(peers, 0, 0)).toBe('listen l1 chat.*')
   const [peer] = peers
-  peer?.socket.send('ok l1 position=e:7')
-  peer?.socket.send('message chat.ä e:8\n{"text":"grüß"}')
+  peer?.socket.send('ok l1 position=e:7.AAAAB')
+  peer?.socket.send('message chat.ä e:8.AAAAB\n{"text":"grüß"}')
   peer?.socket.send(Buffer.from('message chat.2 -\n\x00\xff', 'latin1'))
-  expect(await subscription.ready).toEqual({ recovered: false, replayed: 0, position: 'e:7' })
+  expect(await subscription.ready).toEqual({ recovered: false, replayed: 0, position: 'e:7.AAAAB' })
   await vi.waitFor(() => expect(payloads).toHaveLength(2))
   expect(payloads).toEqual([
-    [{ text: 'grüß' }, 'e:8'],
+    [{ text: 'grüß' }, 'e:8.AAAAB'],
     [new Uint8Array([0, 255]), undefined],
   ])
 
@@ -103,8 +103,8 @@ it('listens, gets text and bytes, publishes text and bytes, unlistens', async ()
   peer?.socket.send(
     'error p2 E_FORBIDDEN\n{"message":"not granted to this identity: publish chat.1","retryable":false}',
   )
-  peer?.socket.send('ok p1 position=e:9 duplicate')
-  expect(await text).toEqual({ id: 'm-1', duplicate: true, position: 'e:9' })
+  peer?.socket.send('ok p1 position=e:9.AAAAB duplicate')
+  expect(await text).toEqual({ id: 'm-1', duplicate: true, position: 'e:9.AAAAB' })
   await expect(bytes).rejects.toMatchObject({
     code: 'E_FORBIDDEN',
     message: 'not granted to this identity: publish chat.1',
@@ -122,24 +122,24 @@ it('connects again when the socket is cut, continues from its position and sends
   const payloads: unknown[] = []
   const subscription = client.listen('a', (payload) => payloads.push(payload))
   await received(peers, 0, 0)
-  peers[0]?.socket.send('ok l1 position=e:1')
-  peers[0]?.socket.send('message a e:2\n2')
+  peers[0]?.socket.send('ok l1 position=e:1.AAAAB')
+  peers[0]?.socket.send('message a e:2.AAAAB\n2')
   await vi.waitFor(() => expect(payloads).toEqual([2]))
   const published = client.publish('a', 5, { id: 'm' })
   expect(await received(peers, 0, 1)).toBe('publish p1 a id=m\n5')
   peers[0]?.socket.terminate()
-  expect(await received(peers, 1, 0)).toBe('listen l2 a since=e:2')
+  expect(await received(peers, 1, 0)).toBe('listen l2 a since=e:2.AAAAB')
   expect(await received(peers, 1, 1)).toBe('publish p1 a id=m\n5')
   for (const message of [
-    'ok l2 position=e:4 recovered replayed=2',
-    'message a e:3 replay\n3',
-    'message a e:4 replay\n4',
+    'ok l2 position=e:4.AAAAB recovered replayed=2',
+    'message a e:3.AAAAB replay\n3',
+    'message a e:4.AAAAB replay\n4',
   ]) {
     peers[1]?.socket.send(message)
   }
-  peers[1]?.socket.send('message a e:5\n5')
-  peers[1]?.socket.send('ok p1 position=e:5')
-  expect(await published).toEqual({ id: 'm', duplicate: false, position: 'e:5' })
+  peers[1]?.socket.send('message a e:5.AAAAB\n5')
+  peers[1]?.socket.send('ok p1 position=e:5.AAAAB')
+  expect(await published).toEqual({ id: 'm', duplicate: false, position: 'e:5.AAAAB' })
   expect(await subscription.ready).toMatchObject({ recovered: true, replayed: 2 })
   expect(payloads).toEqual([2, 3, 4, 5])
 })
@@ -150,29 +150,29 @@ it("continues every listen from the last live message, and never from another li
   const payloads: unknown[] = []
   for (const pattern of ['quiet', 'busy']) client.listen(pattern, (payload) => payloads.push(payload))
   expect(await received(peers, 0, 1)).toBe('listen l2 busy')
-  peers[0]?.socket.send('ok l1 position=e:5')
-  peers[0]?.socket.send('ok l2 position=e:5')
-  peers[0]?.socket.send('message busy e:7\n7')
+  peers[0]?.socket.send('ok l1 position=e:5.AAAAB')
+  peers[0]?.socket.send('ok l2 position=e:5.AAAAB')
+  peers[0]?.socket.send('message busy e:7.AAAAB\n7')
   await vi.waitFor(() => expect(payloads).toEqual([7]))
   client.listen('late', (payload) => payloads.push(payload), { last: 1 })
   expect(await received(peers, 0, 2)).toBe('listen l3 late last=1')
   // The log is ahead: 8 may match `quiet`, and be on its way.
-  peers[0]?.socket.send('ok l3 position=e:20 replayed=1')
-  peers[0]?.socket.send('message late e:19 replay\n19')
+  peers[0]?.socket.send('ok l3 position=e:20.AAAAB replayed=1')
+  peers[0]?.socket.send('message late e:19.AAAAB replay\n19')
   await vi.waitFor(() => expect(payloads).toEqual([7, 19]))
   peers[0]?.socket.terminate()
 
   const again = [0, 1, 2].map((index) => received(peers, 1, index))
   expect(await Promise.all(again)).toEqual([
-    'listen l4 quiet since=e:7',
-    'listen l5 busy since=e:7',
-    'listen l6 late since=e:20',
+    'listen l4 quiet since=e:7.AAAAB',
+    'listen l5 busy since=e:7.AAAAB',
+    'listen l6 late since=e:20.AAAAB',
   ])
   for (const message of [
-    'ok l6 position=e:30 recovered',
-    'message late e:31\n31',
-    'ok l4 position=e:32 recovered replayed=2',
-    'message quiet e:24 replay\n24',
+    'ok l6 position=e:30.AAAAB recovered',
+    'message late e:31.AAAAB\n31',
+    'ok l4 position=e:32.AAAAB recovered replayed=2',
+    'message quiet e:24.AAAAB replay\n24',
   ]) {
     peers[1]?.socket.send(message)
   }
@@ -181,9 +181,9 @@ it("continues every listen from the last live message, and never from another li
   // `quiet` was in the middle of its replay when 31 arrived, and `busy` had no answer.
   const third = [0, 1, 2].map((index) => received(peers, 2, index))
   expect(await Promise.all(third)).toEqual([
-    'listen l7 quiet since=e:24',
-    'listen l8 busy since=e:7',
-    'listen l9 late since=e:31',
+    'listen l7 quiet since=e:24.AAAAB',
+    'listen l8 busy since=e:7.AAAAB',
+    'listen l9 late since=e:31.AAAAB',
   ])
 })
 
