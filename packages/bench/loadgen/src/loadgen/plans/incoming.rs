@@ -51,7 +51,9 @@ impl<'a> Place<'a> {
     /// The place of a position that is not `-`; `None` when it violates the protocol.
     pub(super) fn parse(text: &'a [u8]) -> Option<Self> {
         let colon = text.iter().rposition(|byte| *byte == b':')?;
-        let offset = u64::from_str_radix(std::str::from_utf8(&text[colon + 1..]).ok()?, 36).ok()?;
+        // The fingerprint of the message stands behind the offset.
+        let digits = text[colon + 1..].split(|byte| *byte == b'.').next()?;
+        let offset = u64::from_str_radix(std::str::from_utf8(digits).ok()?, 36).ok()?;
         Some(Self { epoch: &text[..colon], offset })
     }
 }
@@ -155,8 +157,8 @@ mod tests {
     #[test]
     fn positions_are_an_epoch_and_a_number() {
         let place = |text| Place::parse(text).map(|place| (place.epoch, place.offset));
-        assert_eq!(place(b"m1:a-b:10"), Some((&b"m1:a-b"[..], 36)));
-        assert_eq!(place(b"e:zz"), Some((&b"e"[..], 1_295)));
+        assert_eq!(place(b"m1:a.b:10.abc-_"), Some((&b"m1:a.b"[..], 36)));
+        assert_eq!(place(b"e:zz.AAAAB"), Some((&b"e"[..], 1_295)));
         assert_eq!(place(b"zz"), None);
     }
 
