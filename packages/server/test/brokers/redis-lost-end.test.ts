@@ -200,12 +200,13 @@ describe('a log of a redis behind sentinels', () => {
       const [first] = await publish(a, 0, 5)
       const replica = new Redis(set.replica.url)
       onTestFinished(() => replica.disconnect())
-      await vi.waitFor(async () => expect(await replica.xlen(`${brokerNamespace}/log`)).toBe(5))
+      // Its first copy of the master may take seconds.
+      await vi.waitFor(async () => expect(await replica.xlen(`${brokerNamespace}/log`)).toBe(5), RECOVERY)
       // It stands still, and does not take in what is published until it is the master.
       if (isEndLost) await replica.call('REPLICAOF', '127.0.0.1', '1')
       if (isEndLost) await publish(a, 5, 10)
       const count = isEndLost ? 10 : 5
-      await vi.waitFor(() => expect(b.sink.messages).toHaveLength(count))
+      await vi.waitFor(() => expect(b.sink.messages).toHaveLength(count), RECOVERY)
       await set.master.kill()
       if (isEndLost) await replica.call('REPLICAOF', '127.0.0.1', new URL(set.master.url).port)
       for (const { broker } of [a, b])
