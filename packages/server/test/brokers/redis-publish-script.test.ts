@@ -64,6 +64,8 @@ describe('another program at the log of a redis', () => {
     const before = node.broker.stats().malformedCount
     await plain.publish(`${node.brokerNamespace}:chat.1`, '"theirs"')
     await vi.waitFor(() => expect(node.broker.stats().malformedCount).toBe(before + 1))
+    // The listeners are told a gap.
+    expect(node.sink.refusals.map(({ pattern }) => pattern)).toEqual(['chat.1'])
     await node.broker.publish(text('chat.1', 'mine'))
     await vi.waitFor(() => expect(node.sink.messages.map(({ text }) => text)).toEqual(['mine']))
   })

@@ -97,7 +97,7 @@ export class RedisLink implements Link {
   #deliverForeign(delivery: LinkDelivery): void {
     const { key } = delivery
     if (this.#logged?.logs(key) !== true) this.#events.deliver(delivery)
-    else this.#events.malformed(`PUBLISH to ${key}, which is logged: the log's own script publishes there`)
+    else this.#events.malformed(`PUBLISH to ${key}, which is logged: the log's own script publishes there`, key)
   }
 }
 
