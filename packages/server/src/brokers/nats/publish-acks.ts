@@ -8,8 +8,8 @@ type PublishAnswer = PubAck & { readonly error?: ApiError }
  * Logged messages that were sent and that the log has not brought yet.
  *
  * The log itself confirms a message. So the stream is asked for an answer once per turn, and for each message with an
- * id, which it may know already. It stores the messages of one connection in their order: what the log has not brought
- * before a later one was not stored.
+ * id, which it may know already. It stores the messages of one connection in their order: a message that the log has
+ * not brought before a later one was not stored.
  */
 export class PublishAcks {
   readonly #log: NatsLog

@@ -41,7 +41,7 @@ function* envelopesOf({ bytes }: LogBatch): Generator<Buffer> {
 export interface LogStart {
   readonly start: Position
   readonly isContinued: boolean
-  /** What stands up to this offset is left of earlier epochs. */
+  /** Messages up to this offset are left of earlier epochs. */
   readonly began: number
   readonly reign: string
 }

@@ -34,7 +34,7 @@ export class RedisLog {
   readonly keys: readonly string[]
   /** When a link of this node last stopped to follow the log, by `performance.now()`. */
   followedUntilMs: number | undefined
-  /** What a link of this node has read last: the id of its entry. */
+  /** The id of the entry that a link of this node has read last. */
   readonly #last = { offset: 0, timeMs: 0 }
   readonly #publishCommand: 'PUBLISH' | 'SPUBLISH'
   readonly #options: RemoteBrokerOptions

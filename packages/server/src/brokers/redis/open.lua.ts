@@ -1,10 +1,10 @@
 /**
  * Finds where a node continues to read. Returns the epoch, the offset to read after, '1' if that is the node's
- * position, the reign, and the offset before the epoch. Returns nothing when the node is to ask again.
+ * position, the reign, and the offset before the epoch. Returns nothing when the node must ask again.
  *
  * In a new reign the log may have lost its end. It has not if the node followed the log until the server went, and the
  * log has what it has read. A node that cannot say that asks again for a while, to let others come first. Then another
- * epoch of the log begins: what it has stays.
+ * epoch of the log begins; its messages stay.
  *
  * A log that lacks the message at the node's position, and has older ones, has lost its end: another epoch begins.
  */
