@@ -1,5 +1,5 @@
 import { checks } from '../checks.js'
-import type { TokenCause, WebSocketLike } from '../client-options.js'
+import type { TokenCause } from '../client-options.js'
 import type { ClientStatus, State } from '../events/events.js'
 import { MAX_TIMER_MS, type ResolvedOptions, socketClassOf, webSocketUrl } from '../options.js'
 import { isReconnectable } from '../protocol/close-codes.js'
@@ -11,8 +11,10 @@ import type { ServerMessage, Welcome } from '../protocol/messages.js'
 import type { RawMessage } from '../protocol/raw-message.js'
 import { backoffMs } from './backoff.js'
 import { nowMs } from './clock.js'
+import type { Closure } from './closure.js'
 import { Heartbeat } from './heartbeat.js'
 import { isDormant, watchLifecycle } from './lifecycle.js'
+import type { Live } from './live.js'
 import { Renewal } from './renewal.js'
 import type { Frame, Sender } from './sender.js'
 import { errorOfServer } from './server-error.js'
@@ -52,31 +54,6 @@ export interface ConnectionContext {
   /** A message that the connection does not handle itself. */
   onMessage(message: CoreMessage | RawMessage): void
   onError(error: unknown): void
-}
-
-/** Why and how an attempt or its connection ended. */
-interface Closure {
-  readonly code: number
-  readonly error: WebMQError
-  /** The server asks the client not to return earlier. */
-  readonly retryAfterMs?: number | undefined
-  /** `true`: do not reconnect, whatever the code. */
-  readonly isFinal?: boolean
-  /** Whether the server's answer to the upgrade request was not a WebSocket, or there was no answer. */
-  readonly isRefused?: boolean
-}
-
-/** One WebSocket: what was said on it. */
-interface Live {
-  readonly socket: WebSocketLike
-  readonly token: string | undefined
-  heartbeat?: Heartbeat
-  welcome?: Welcome
-  bye?: Extract<ServerMessage, { verb: 'bye' }>
-  /** Absent until `auth` was answered. */
-  authResult?: unknown
-  /** Authenticated: it may send anything. */
-  isLive?: boolean
 }
 
 /**

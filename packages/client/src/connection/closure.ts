@@ -1,0 +1,13 @@
+import type { WebMQError } from '../protocol/errors.js'
+
+/** Why and how an attempt or its connection ended. */
+export interface Closure {
+  readonly code: number
+  readonly error: WebMQError
+  /** The server asks the client not to return earlier. */
+  readonly retryAfterMs?: number | undefined
+  /** `true`: do not reconnect, whatever the code. */
+  readonly isFinal?: boolean
+  /** Whether the server's answer to the upgrade request was not a WebSocket, or there was no answer. */
+  readonly isRefused?: boolean
+}
