@@ -15,6 +15,7 @@ const MEMBERS: Readonly<Record<keyof Broker, readonly unknown[] | 'value'>> = {
   publishBatch: [[{ key: 'a' }]],
   read: [{ last: 1 }, ['a'], { isClosed: false }],
   position: [],
+  logRisk: [],
   stats: [],
   setAddress: ['tcp://b'],
   stop: [500],

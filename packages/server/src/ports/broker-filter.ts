@@ -64,6 +64,11 @@ export abstract class BrokerFilter implements Broker {
     this.#broker.setAddress?.(address)
   }
 
+  /** Nothing when the other broker does not tell. */
+  logRisk(): Promise<string | undefined> {
+    return this.#broker.logRisk?.() ?? Promise.resolve(undefined)
+  }
+
   stats(): BrokerStats {
     return this.#broker.stats()
   }

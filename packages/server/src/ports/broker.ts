@@ -263,6 +263,13 @@ export interface Broker {
    * @throws {WebMQError} `E_OPTION_INVALID`; the old address stays.
    */
   setAddress?(address: string): void
+  /**
+   * How the broker's settings let it lose the end of the log that it has accepted, for the log of the server: a clause
+   * such as `appendonly is no: …`. `undefined` when it loses nothing, when nobody can tell, and without a log. Only after
+   * `start`. Absent: the log is no promise of a broker.
+   * @throws when the broker does not answer, or does not allow the question.
+   */
+  logRisk?(): Promise<string | undefined>
   stats(): BrokerStats
   /**
    * Waits for pending publishes, then ends the connections in order and leaves nothing of this node at the broker. After
