@@ -16,6 +16,7 @@ const MEMBERS: Readonly<Record<keyof Broker, readonly unknown[] | 'value'>> = {
   read: [{ last: 1 }, ['a'], { isClosed: false }],
   position: [],
   stats: [],
+  doubt: [{ epoch: 'e', offset: 1 }],
   setAddress: ['tcp://b'],
   stop: [500],
 }

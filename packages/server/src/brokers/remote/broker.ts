@@ -17,7 +17,7 @@ import {
 import type { BrokerStats } from '../../ports/broker-stats.js'
 import { Bindings } from './bindings.js'
 import { EPHEMERAL_KEY } from './ephemeral.js'
-import type { Link, LinkDriver, LinkEvents } from './link.js'
+import type { Link, LinkDriver, LinkEvents, LogPlace } from './link.js'
 import { LinkKeeper } from './link-keeper.js'
 import { LogReplica } from './log-replica.js'
 import type { RemoteBrokerOptions } from './options.js'
@@ -134,6 +134,10 @@ export class RemoteBroker implements Broker {
 
   position(): Position | undefined {
     return this.#log?.position
+  }
+
+  doubt(upTo?: LogPlace): LogPlace | undefined {
+    return this.#log?.doubt(upTo)
   }
 
   setAddress(address: string): void {
