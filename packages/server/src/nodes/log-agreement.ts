@@ -33,8 +33,8 @@ const MAX_EPOCH_CHARS = 52
 /**
  * Whether all nodes log the same keys. While they do not, as in a restart of one node after the other with another rule,
  * a message goes by the log on one node and is awaited beside it on another, or the reverse. A call says that messages may
- * have been missed: when another node is first seen to differ, at an interval, when the difference ends, and once an
- * interval after. So nothing is missed for good without a call that follows.
+ * have been missed: when another node is first seen to differ, at an interval, when the difference ends, and at
+ * least an interval after. So nothing is missed for good without a call that follows.
  */
 export class LogAgreement {
   readonly #context: LogAgreementContext
@@ -42,6 +42,8 @@ export class LogAgreement {
   readonly #others = new Set<string>()
   #doubt: LogDoubt | undefined
   #isScheduled = false
+  /** Something has changed since the next call was scheduled: it comes too early to be the last. */
+  #isOwed = false
 
   /** @param schedule Calls a function once, after {@link MISSED_INTERVAL_MS}. */
   constructor(context: LogAgreementContext, schedule: (call: () => void) => void) {
@@ -80,15 +82,23 @@ export class LogAgreement {
   }
 
   #tell(): void {
-    this.#doubt = this.#context.missed() ?? this.#doubt
-    if (this.#isScheduled) return
+    this.#say()
+    this.#isOwed = true
+    if (!this.#isScheduled) this.#sayLater()
+  }
+
+  #sayLater(): void {
     this.#isScheduled = true
-    const call = () => {
-      this.#isScheduled = this.#others.size > 0
-      this.#doubt = this.#context.missed() ?? this.#doubt
-      if (this.#isScheduled) this.#schedule(call)
-    }
-    this.#schedule(call)
+    this.#isOwed = false
+    this.#schedule(() => {
+      this.#isScheduled = false
+      this.#say()
+      if (this.#isOwed || this.#others.size > 0) this.#sayLater()
+    })
+  }
+
+  #say(): void {
+    this.#doubt = this.#context.missed() ?? this.#doubt
   }
 }
 
