@@ -17,6 +17,7 @@ const MEMBERS: Readonly<Record<keyof Broker, readonly unknown[] | 'value'>> = {
   position: [],
   logRisk: [],
   stats: [],
+  doubt: [{ epoch: 'e', offset: 1 }],
   setAddress: ['tcp://b'],
   stop: [500],
 }

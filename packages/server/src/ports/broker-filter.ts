@@ -59,6 +59,11 @@ export abstract class BrokerFilter implements Broker {
     return this.#broker.position()
   }
 
+  /** Does nothing when the other broker does not need it. */
+  doubt(upTo?: Pick<Position, 'epoch' | 'offset'>): Pick<Position, 'epoch' | 'offset'> | undefined {
+    return this.#broker.doubt?.(upTo)
+  }
+
   /** Does nothing when the other broker has no address. */
   setAddress(address: string): void {
     this.#broker.setAddress?.(address)

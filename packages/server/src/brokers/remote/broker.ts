@@ -17,7 +17,7 @@ import {
 import type { BrokerStats } from '../../ports/broker-stats.js'
 import { Bindings } from './bindings.js'
 import { EPHEMERAL_KEY } from './ephemeral.js'
-import type { Link, LinkDriver, LinkEvents } from './link.js'
+import type { Link, LinkDriver, LinkEvents, LogPlace } from './link.js'
 import { LinkKeeper } from './link-keeper.js'
 import { LogReplica } from './log-replica.js'
 import type { RemoteBrokerOptions } from './options.js'
@@ -140,6 +140,10 @@ export class RemoteBroker implements Broker {
 
   async logRisk(): Promise<string | undefined> {
     return this.#log === undefined ? undefined : await this.#link?.logRisk?.()
+  }
+
+  doubt(upTo?: LogPlace): LogPlace | undefined {
+    return this.#log?.doubt(upTo)
   }
 
   setAddress(address: string): void {
