@@ -99,9 +99,12 @@ describe('rabbitmq and a node that does not keep up', () => {
     await vi.waitFor(() => expect(node.events).toContain('gap broker-lost'), { timeout: 20_000 })
     await vi.waitFor(() => expect(node.events.at(-1)).toBe('up'), { timeout: 10_000 })
     expect(node.events[1]).toMatch(/^down: .*did not keep up/)
-    // None came after one that was dropped, until the gap was told.
+    // Another queue of the broker tells of the dropped ones: a few that follow them may overtake it, in order. The gap ends this.
     const numbers = node.received.map(({ text }) => Number(text))
-    expect(numbers).toEqual(Array.from({ length: numbers.length }, (_, number) => number))
+    const dropAt = numbers.findIndex((number, index) => number !== index)
+    expect(numbers).toEqual(numbers.toSorted((a, b) => a - b))
+    expect(new Set(numbers).size).toBe(numbers.length)
+    expect(dropAt === -1 ? 0 : numbers.length - dropAt).toBeLessThan(1_000)
     await proxy.latency(0)
     channel.publish(namespace, 'b', Buffer.from('"after"'))
     await vi.waitFor(() => expect(node.received.at(-1)?.text).toBe('"after"'), { timeout: 5_000 })

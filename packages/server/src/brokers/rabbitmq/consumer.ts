@@ -18,7 +18,8 @@ const QUEUE_ID_BYTES = 4
  * The consuming half of a link: one queue of its own, which ends with its connection.
  *
  * A full queue drops its oldest messages without a word. So they are dead-lettered to a second queue, which keeps one.
- * A message there means that something was dropped: the link ends, and listeners are told of the gap.
+ * A message there means that something was dropped: the link ends, and listeners are told of the gap. The broker has no order
+ * between two queues: some messages behind the dropped ones may come before the gap.
  */
 export class Consumer {
   readonly #channel: Channel
