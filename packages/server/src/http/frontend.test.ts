@@ -100,6 +100,15 @@ describe('HttpFrontend', () => {
     expect(await response.json()).toEqual({ ...HEALTH, ...ENDPOINT })
   })
 
+  it('says that other nodes log other keys, and is ready', async () => {
+    health = () => ({ ...HEALTH, otherLogPeers: 2 })
+    const ready = await get('/ready')
+    expect([ready.status, await ready.json()]).toEqual([
+      200,
+      { status: 'ready', broker: HEALTH.broker, otherLogPeers: 2 },
+    ])
+  })
+
   it.each([
     ['starting', 'down', 200, 503, 'starting'],
     ['ok', 'up', 200, 200, 'ready'],

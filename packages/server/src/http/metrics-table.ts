@@ -180,6 +180,14 @@ export const METRICS: readonly MetricSpec[] = [
   }),
   ...metricsOf(({ cluster }) => cluster, {
     webmq_cluster_peers: ['Other nodes that this node has heard of.', 'peerCount'],
+    webmq_cluster_different_peers: [
+      'Other nodes with other options that all must share, or of another version.',
+      'differentCount',
+    ],
+    webmq_cluster_other_log_peers: [
+      'Other nodes that log other keys: while there are any, the listeners of this node are told a gap every 3 s.',
+      'otherLogCount',
+    ],
     webmq_cluster_revocations: [
       'Revoked tokens and users that this node keeps until the tokens have expired.',
       'revocationCount',

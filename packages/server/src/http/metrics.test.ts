@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { FakeServer } from '../../test/fake-server.js'
 import { FaultyBroker } from '../../test/faulty-broker.js'
@@ -189,5 +189,23 @@ describe('Metrics', () => {
       return `| \`${name}${shown}\` | ${type} | ${help} |`
     })
     expect(rows).toEqual(expected)
+  })
+
+  it('exist where a page names one', () => {
+    const root = new URL('../../../../', import.meta.url)
+    const pages = readdirSync(new URL('docs', root), { recursive: true, encoding: 'utf8' }).filter((file) =>
+      file.endsWith('.md'),
+    )
+    const names = new Set(
+      METRICS.flatMap(({ name, type }) =>
+        type === 'histogram' ? [name, `${name}_bucket`, `${name}_sum`, `${name}_count`] : [name],
+      ),
+    )
+    const unknown = ['README.md', ...pages.map((page) => `docs/${page}`)].flatMap((page) =>
+      [...readFileSync(new URL(page, root), 'utf8').matchAll(/\bwebmq_[a-z]\w*/g)].flatMap(([name]) =>
+        names.has(name) ? [] : [`${page}: ${name}`],
+      ),
+    )
+    expect(unknown).toEqual([])
   })
 })

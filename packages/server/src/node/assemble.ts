@@ -9,7 +9,7 @@ import { BrokerWatch } from '../observing/health/broker-watch.js'
 import { Measurements } from '../observing/measuring/measurements.js'
 import { isForThisMachineOnly } from '../options/access.js'
 import type { ResolvedOptions } from '../options/options.js'
-import { sharedOptionsFingerprint } from '../options/options.js'
+import { loggedKeysFingerprint, sharedOptionsFingerprint } from '../options/options.js'
 import { Router } from '../patterns/router.js'
 import type { Broker } from '../ports/broker.js'
 import { brokerNameOf, withoutPasswords } from '../ports/broker-address.js'
@@ -64,6 +64,15 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
     node: name,
     version: VERSION,
     fingerprint: sharedOptionsFingerprint(options),
+    ...(parts.broker.doubt === undefined
+      ? undefined
+      : {
+          log: {
+            loggedKeys: loggedKeysFingerprint(options),
+            missed: () => missed(),
+            doubted: (doubt) => parts.broker.doubt?.(doubt),
+          },
+        }),
     broker: parts.broker,
     maxPayloadBytes: options.maxPayloadBytes,
     ttlMs: Math.min(options.presenceTtlMs, MAX_TTL_MS),
@@ -109,6 +118,12 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
   })
   hooks?.measure((name, durationMs) => hookTimes[name].observe(durationMs))
   const delivery = new Delivery({ router, transport, liveBuffers, localListeners, publishes })
+  const missed = () => {
+    const doubt = parts.broker.doubt?.()
+    delivery.gap('broker-lost')
+    events.emit('gap', { reason: 'broker-lost' })
+    return doubt
+  }
   const address = typeof options.broker === 'string' ? options.broker : undefined
   const watch = new BrokerWatch({
     broker,

@@ -111,6 +111,22 @@ export class ServerNode {
       throw this.#withoutSecrets(error)
     }
     await Promise.race([this.#givenUp.promise, this.#rooms.nodes.begin()])
+    void this.#warnOfLog()
+  }
+
+  /** Says once what the settings of the broker may lose. A broker that does not tell delays and ends nothing. */
+  async #warnOfLog(): Promise<void> {
+    const { logger, broker } = this.#parts
+    try {
+      const risk = await broker.logRisk?.()
+      if (risk === undefined) return
+      logger.warn({ broker: broker.name, warning: 'unsynced-log' }, `the log may lose its end: ${risk}`)
+    } catch (err) {
+      logger.debug(
+        { broker: broker.name, err: this.#withoutSecrets(err) },
+        'the broker does not tell how safe its log is',
+      )
+    }
   }
 
   /** Returns the error itself, or a copy without the secrets that it contains. */

@@ -5,6 +5,7 @@ import type { BrokerStatus, InboundMessage } from '../ports/broker.js'
 import { Conditions } from './conditions.js'
 import { Differences } from './differences.js'
 import { LeaseSender, TOPIC } from './lease-sender.js'
+import { LogAgreement, MISSED_INTERVAL_MS } from './log-agreement.js'
 import { NodeChannel } from './node-channel.js'
 import { type Fields, isCount, listOf, NODE_FORMAT, type NodeMessage } from './node-message.js'
 import type { NodeTable } from './node-table.js'
@@ -33,6 +34,7 @@ export class Nodes {
   readonly #goneListeners: ((node: string) => void)[] = []
   readonly #leases: LeaseSender
   readonly #differences: Differences
+  readonly #log: LogAgreement | undefined
   #state: 'idle' | 'open' | 'stopped' = 'idle'
   #isUp = false
   #hasBroker = false
@@ -60,6 +62,9 @@ export class Nodes {
       onError: (err, text) => logger.debug({ err }, text),
     })
     this.#leases = new LeaseSender(this, () => this.#ownLease())
+    if (context.log === undefined || !this.hasOthers) return
+    this.#log = new LogAgreement(context.log, (call) => this.#deadlines.set(this.#now() + MISSED_INTERVAL_MS, call))
+    void this.openTopic(TOPIC)
   }
 
   /** Whether there can be other nodes. */
@@ -180,6 +185,7 @@ export class Nodes {
     return {
       peerCount: this.#peers.size,
       differentCount,
+      otherLogCount: this.#log?.differentCount ?? 0,
       droppedCount: this.#droppedCount + this.channel.malformedCount,
     }
   }
@@ -232,7 +238,7 @@ export class Nodes {
     const { version, fingerprint: options } = this.#context
     const open = [...this.#tables.values()].filter((table) => this.isOpen(table))
     const marks = Object.fromEntries(open.map(({ name, mark }) => [name, mark]))
-    return { version, options, validMs: this.#peers.validMs, marks }
+    return { version, options, ...this.#log?.fields(), validMs: this.#peers.validMs, marks }
   }
 
   #handle(message: NodeMessage): void {
@@ -262,8 +268,11 @@ export class Nodes {
     peer.hasReported = true
     this.#peers.renew(node, peer, validMs)
     peer.isDifferent = version !== this.#context.version || options !== this.#context.fingerprint
-    if (peer.isDifferent)
-      this.#differences.tell(node, { version, hasOtherOptions: options !== this.#context.fingerprint })
+    const logsOtherKeys = this.#log?.take(node, fields) === true
+    if (peer.isDifferent) {
+      const hasOtherOptions = options !== this.#context.fingerprint
+      this.#differences.tell(node, { version, hasOtherOptions, logsOtherKeys })
+    }
     for (const other of others) this.#peers.obtain(other)
     for (const table of this.#tables.values()) {
       if (this.isOpen(table)) table.compare(node, (marks as Fields)[table.name], isGreeting)
@@ -274,6 +283,7 @@ export class Nodes {
 
   #gone(node: string, hasLeft: boolean): void {
     this.#differences.forget(node)
+    this.#log?.gone(node)
     this.channel.forget(node)
     for (const table of this.#tables.values()) table.left(node, hasLeft)
     for (const listener of this.#goneListeners) listener(node)

@@ -1,5 +1,6 @@
 import type { Logger } from '../base/logger.js'
 import type { Broker } from '../ports/broker.js'
+import type { LogAgreementContext } from './log-agreement.js'
 
 export interface NodesContext {
   /** Name of this node, new with every start: 1 to 36 characters of `[A-Za-z0-9_-]`. */
@@ -8,6 +9,8 @@ export interface NodesContext {
   readonly version: string
   /** A hash of the options that all nodes must share. */
   readonly fingerprint: string
+  /** Absent: it does not matter which keys other nodes log. */
+  readonly log?: LogAgreementContext
   readonly broker: Pick<Broker, 'capabilities' | 'bind' | 'publish'>
   /** Largest message that other nodes accept. */
   readonly maxPayloadBytes: number
@@ -25,6 +28,8 @@ export interface NodesStats {
   readonly peerCount: number
   /** Other nodes with other options, or of another version. */
   readonly differentCount: number
+  /** Those of them that log other keys. */
+  readonly otherLogCount: number
   /** Messages that could not be read, and those of nodes above the limit. */
   readonly droppedCount: number
 }

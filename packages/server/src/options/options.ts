@@ -3,6 +3,7 @@ import { invalidOption } from '../base/invalid-option.js'
 import { isObject } from '../base/is-object.js'
 import { hooksDefect } from '../hooks/index.js'
 import type { Broker } from '../ports/broker.js'
+import { historyRulesOf } from '../ports/history-rules.js'
 import { didYouMean } from './closest-name.js'
 import { checkTogether } from './rules.js'
 import type { ServerOptions } from './server-options.js'
@@ -136,6 +137,15 @@ export function sharedOptionsFingerprint(options: ResolvedOptions): string {
   const { history, historyMaxMessages, historyMaxBytes, retain, retainMaxKeys, retainMaxBytes } = options
   const { dedupeWindowMs, dedupeMaxIds, maxPayloadBytes, meta } = options
   const shared = { history, historyMaxMessages, historyMaxBytes, retain, retainMaxKeys, retainMaxBytes }
-  const text = JSON.stringify({ ...shared, dedupeWindowMs, dedupeMaxIds, maxPayloadBytes, meta })
-  return createHash('sha256').update(text).digest('base64url').slice(0, FINGERPRINT_CHARS)
+  return fingerprintOf({ ...shared, dedupeWindowMs, dedupeMaxIds, maxPayloadBytes, meta })
+}
+
+/** The same of the keys alone that are logged, whatever the bounds of their rules: with others, messages go another way. */
+export function loggedKeysFingerprint(options: ResolvedOptions): string {
+  const isOn = options.historyMaxMessages > 0 && options.historyMaxBytes > 0
+  return fingerprintOf(isOn ? [...new Set(historyRulesOf(options, false).patterns)].sort() : [])
+}
+
+function fingerprintOf(value: object): string {
+  return createHash('sha256').update(JSON.stringify(value)).digest('base64url').slice(0, FINGERPRINT_CHARS)
 }

@@ -15,7 +15,9 @@ const MEMBERS: Readonly<Record<keyof Broker, readonly unknown[] | 'value'>> = {
   publishBatch: [[{ key: 'a' }]],
   read: [{ last: 1 }, ['a'], { isClosed: false }],
   position: [],
+  logRisk: [],
   stats: [],
+  doubt: [{ epoch: 'e', offset: 1 }],
   setAddress: ['tcp://b'],
   stop: [500],
 }

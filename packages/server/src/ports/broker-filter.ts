@@ -59,9 +59,19 @@ export abstract class BrokerFilter implements Broker {
     return this.#broker.position()
   }
 
+  /** Does nothing when the other broker does not need it. */
+  doubt(upTo?: Pick<Position, 'epoch' | 'offset'>): Pick<Position, 'epoch' | 'offset'> | undefined {
+    return this.#broker.doubt?.(upTo)
+  }
+
   /** Does nothing when the other broker has no address. */
   setAddress(address: string): void {
     this.#broker.setAddress?.(address)
+  }
+
+  /** Nothing when the other broker does not tell. */
+  logRisk(): Promise<string | undefined> {
+    return this.#broker.logRisk?.() ?? Promise.resolve(undefined)
   }
 
   stats(): BrokerStats {

@@ -258,11 +258,26 @@ export interface Broker {
   /** The end of the log now; `undefined` without the `history` capability. */
   position(): Position | undefined | Promise<Position | undefined>
   /**
+   * Nodes may not have logged what others did: messages may be missing in the log up to its end, or to the place that
+   * another node gives. Reads from there or before have a gap (`broker-lost`).
+   * Absent: it does not matter that nodes log different keys.
+   * @param upTo Of another node; ignored when the log has another epoch.
+   * @returns The end of the log; `undefined` without `history`.
+   */
+  doubt?(upTo?: Pick<Position, 'epoch' | 'offset'>): Pick<Position, 'epoch' | 'offset'> | undefined
+  /**
    * The address has another user or password: the next attempt to connect uses it. Connections that are up stay.
    * Absent: the broker has no address.
    * @throws {WebMQError} `E_OPTION_INVALID`; the old address stays.
    */
   setAddress?(address: string): void
+  /**
+   * How the broker's settings let it lose the end of the log that it has accepted, for the log of the server: a clause
+   * such as `appendonly is no: …`. `undefined` when it loses nothing, when nobody can tell, and without a log. Only after
+   * `start`. Absent: the log is no promise of a broker.
+   * @throws when the broker does not answer, or does not allow the question.
+   */
+  logRisk?(): Promise<string | undefined>
   stats(): BrokerStats
   /**
    * Waits for pending publishes, then ends the connections in order and leaves nothing of this node at the broker. After

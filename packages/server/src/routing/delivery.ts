@@ -60,18 +60,34 @@ export class Delivery {
     liveBuffers.deliver(groups, message)
     this.#gaps.beforeMessage(groups, message.position !== undefined)
     this.#routedCount++
-    const receivers = router.routeCountOf('sse') === 0 ? groups : this.#deliverToStreams(groups, message)
-    const meta = message.attributes !== undefined && router.hasMeta ? encodeMeta(message.attributes) : ''
-    if (meta === '') this.#multicast(receivers, message, '')
-    else {
-      // A connection is in groups of one kind alone, so it gets one of the two frames.
-      const isPlain = (group: GroupId) => !getsMeta(group)
-      this.#multicast(receivers.filter(isPlain), message, '')
-      this.#multicast(receivers.filter(getsMeta), message, meta)
-    }
+    if (this.#mayReachConnections(groups)) this.#deliverToConnections(groups, message)
     localListeners.deliver(groups, message)
     if (publishes.isAwaiting) publishes.delivered(message)
     return true
+  }
+
+  /**
+   * Whether some reference of a route is of a connection: it listens, or has asked to. For the others the transport is not
+   * called, which would wake its threads.
+   */
+  #mayReachConnections(groups: readonly GroupId[]): boolean {
+    const { router, localListeners } = this.#context
+    if (localListeners.isEmpty) return true
+    return groups.some((group) => router.routeOf(group)?.references !== localListeners.countOf(group))
+  }
+
+  #deliverToConnections(groups: readonly GroupId[], message: InboundMessage): void {
+    const { router } = this.#context
+    const receivers = router.routeCountOf('sse') === 0 ? groups : this.#deliverToStreams(groups, message)
+    const meta = message.attributes !== undefined && router.hasMeta ? encodeMeta(message.attributes) : ''
+    if (meta === '') {
+      this.#multicast(receivers, message, '')
+      return
+    }
+    // A connection is in groups of one kind alone, so it gets one of the two frames.
+    const isPlain = (group: GroupId) => !getsMeta(group)
+    this.#multicast(receivers.filter(isPlain), message, '')
+    this.#multicast(receivers.filter(getsMeta), message, meta)
   }
 
   /** @param meta Options of the frame. */

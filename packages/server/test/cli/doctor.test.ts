@@ -271,6 +271,15 @@ describe('doctor, behind others', () => {
     })
   })
 
+  it('warns of nodes that log different keys', async () => {
+    const node = createHttpServer((_request, response) =>
+      response.end(JSON.stringify({ server: 'webmq', status: 'ready', otherLogPeers: 2 })),
+    )
+    expect(await doctor(`ws://127.0.0.1:${await listening(node)}/ws`)).toMatchObject({
+      health: finding('warn', '2 other nodes log other keys', '--history'),
+    })
+  })
+
   it('knows a proxy that does not reach its server', async () => {
     const proxy = createHttpServer((_request, response) => response.writeHead(502, { server: 'nginx' }).end('<html>'))
     expect(await doctor(`ws://127.0.0.1:${await listening(proxy)}/ws`)).toMatchObject({

@@ -8,8 +8,9 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::backpressure::{self, Taken};
 use crate::bridge::batch::Batch;
-use crate::bridge::event_queue::{EventQueue, EventReader, Waker};
+use crate::bridge::event_queue::{EventQueue, EventReader};
 use crate::bridge::mailbox::{Adopted, Mail, Mailbox};
+use crate::bridge::waker::Waker;
 use crate::error::EngineError;
 use crate::id::{MAX_SHARDS, ShardId};
 use crate::inline::ShardCell;

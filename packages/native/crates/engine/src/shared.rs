@@ -2,9 +2,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use crate::backpressure::Backpressure;
-use crate::bridge::event_queue::{EventQueue, Waker};
+use crate::bridge::event_queue::EventQueue;
 use crate::bridge::http_sockets::HttpSockets;
 use crate::bridge::mailbox::Mailbox;
+use crate::bridge::waker::Waker;
 use crate::id::ShardId;
 use crate::options::Options;
 use crate::readiness::Poller;

@@ -18,3 +18,23 @@ it('is a gap for the state of somebody who was given what was lost, however far 
   expect(result.gap).toBeUndefined()
   expect(result.messages.map(({ key }) => key)).toEqual(['c', 'd'])
 })
+
+it('is a gap for whoever stands where nodes may have missed what was not logged, or before, and for a time until then', async () => {
+  const history = new HistoryRules([{ pattern: '#', maxMessages: 9, maxAgeMs: undefined }])
+  const log = new HistoryLog({ history, historyMaxMessages: 9, historyMaxBytes: 10_000 })
+  log.restart('e')
+  const value = Uint8Array.of(1)
+  const [first, second] = [log.append('a', value, true), log.append('a', value, true)]
+  log.doubt(second.offset)
+  log.doubt(first.offset)
+  const third = log.append('a', value, true)
+  const read = async (since: typeof first) => {
+    const { gap, messages } = await log.read({ since }, ['#'])
+    return [gap, messages.length]
+  }
+  expect(await read(first)).toEqual(['broker-lost', 2])
+  expect(await read(second)).toEqual(['broker-lost', 1])
+  expect(await read(third)).toEqual([undefined, 0])
+  expect((await log.read({ rewindMs: 60_000 }, ['#'])).gap).toBe('broker-lost')
+  expect((await log.read({ last: 3 }, ['#'])).gap).toBeUndefined()
+})

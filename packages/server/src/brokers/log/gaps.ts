@@ -12,6 +12,9 @@ export class LogGaps {
   /** Messages may be missing at or before this offset: those logged up to `#interruptedAtMs`. */
   #completeAfter: number
   #interruptedAtMs = 0
+  /** Messages without an offset may be missing that came before or after this one, until `#doubtedAtMs`. */
+  #doubtedUpTo = -1
+  #doubtedAtMs = 0
 
   /**
    * @param startOffset The first message follows this offset.
@@ -29,6 +32,12 @@ export class LogGaps {
     this.#interruptedAtMs = timeMs
   }
 
+  /** Messages that have no offset may be missing until now: whoever stands at this offset or before has missed them. */
+  doubt(offset: number, timeMs: number): void {
+    this.#doubtedUpTo = Math.max(this.#doubtedUpTo, offset)
+    this.#doubtedAtMs = timeMs
+  }
+
   /**
    * Why messages after this position may be missing.
    * @param keptAfter Everything after this offset is kept.
@@ -38,7 +47,7 @@ export class LogGaps {
     // An earlier epoch is older than this whole log, and its log may have lost messages after the position.
     if (epoch !== this.epoch) return 'epoch-changed'
     if (offset < keptAfter) return 'history-expired'
-    if (offset < this.#completeAfter) return 'broker-lost'
+    if (offset < this.#completeAfter || offset <= this.#doubtedUpTo) return 'broker-lost'
     if (offset === 0 || this.isSame(position)) return undefined
     return this.#fingerprintAt(offset) === 0 ? 'history-expired' : 'broker-lost'
   }
@@ -55,7 +64,7 @@ export class LogGaps {
    */
   gapOfTime(isAsked: (timeMs: number) => boolean, droppedTimeMs: number): GapReason | undefined {
     if (isAsked(droppedTimeMs)) return 'history-expired'
-    return isAsked(this.#interruptedAtMs) ? 'broker-lost' : undefined
+    return isAsked(Math.max(this.#interruptedAtMs, this.#doubtedAtMs)) ? 'broker-lost' : undefined
   }
 
   /** Why wanted messages between these offsets are missing although the log has been read there. */

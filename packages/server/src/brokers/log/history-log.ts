@@ -130,6 +130,11 @@ export class HistoryLog {
     this.#gaps.interrupted(offset, nowMs)
   }
 
+  /** Messages may be missing that have no offset, up to this one: a read from there or before reports `broker-lost`. */
+  doubt(offset: number): void {
+    this.#gaps.doubt(offset, this.#now())
+  }
+
   append(key: string, payload: Uint8Array, isBinary: boolean, attributes?: MessageAttributes): Position {
     const offset = this.#messages.lastOffset + 1
     const nowMs = this.#now()

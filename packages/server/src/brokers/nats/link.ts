@@ -111,6 +111,10 @@ export class NatsLink implements Link {
     return await this.log?.logEnd()
   }
 
+  async logRisk(): Promise<string | undefined> {
+    return await this.log?.stream.risk()
+  }
+
   publish(message: LinkMessage): void {
     this.sender.publish(message)
   }

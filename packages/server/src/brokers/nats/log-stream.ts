@@ -43,6 +43,8 @@ const GENERATION = /, generation (\d+)(\.[\w-]+)?/
 /** Of the run in which a generation began: a stream that loses its end twice in one way counts to the same number. */
 const RUN_TAG_CHARS = 4
 const RUN = /, run (\w+)$/
+/** With a majority of them, the others keep what one server has lost. */
+const MIN_SAFE_REPLICAS = 3
 /** Another node may create or change the stream between two of our requests. */
 const MAX_TRIES = 4
 
@@ -82,6 +84,14 @@ export class LogStream {
     } catch (cause) {
       throw this.#log.explained(cause)
     }
+  }
+
+  /** As {@link Broker.logRisk}. No client is told the server's `sync_interval`. */
+  async risk(): Promise<string | undefined> {
+    const count = (await this.#find())?.config.num_replicas ?? MIN_SAFE_REPLICAS
+    if (count >= MIN_SAFE_REPLICAS) return undefined
+    const replicas = count === 1 ? 'one replica' : `${count} replicas`
+    return `the stream ${this.name} has ${replicas}: unless sync_interval is always, a server whose machine fails loses what it has not written to its disk, by default of the last two minutes`
   }
 
   /** Sequence of the oldest message that a node reads when it does not continue from a position. */

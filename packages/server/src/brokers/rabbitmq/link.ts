@@ -8,6 +8,7 @@ import { AmqpConnection } from './connection.js'
 import { Consumer } from './consumer.js'
 import type { LogCursor } from './log-cursor.js'
 import { LogFollow } from './log-follow.js'
+import { logQueueOf } from './log-queue.js'
 import { Publisher } from './publisher.js'
 
 export interface RabbitmqLinkOptions {
@@ -102,6 +103,13 @@ export class RabbitmqLink implements Link {
 
   async logEnd(): Promise<LogPlace | undefined> {
     return await this.#follow?.end()
+  }
+
+  /** AMQP does not tell how many replicas a stream has. An address of several servers is taken for that of a cluster. */
+  async logRisk(): Promise<string | undefined> {
+    const { address, context } = this.options
+    if (this.logged === undefined || address.hosts.length > 1) return undefined
+    return `the address names one server: unless the stream ${logQueueOf(context.namespace)} has replicas on others, a machine that fails loses what RabbitMQ has not written to its disk`
   }
 
   async close(): Promise<void> {

@@ -58,6 +58,10 @@ export class ClusterLink implements Link {
     return await this.#log?.end()
   }
 
+  async logRisk(): Promise<string | undefined> {
+    return await this.#log?.risk()
+  }
+
   publish(message: LinkMessage): void {
     if (message.isLogged && this.#log !== undefined) {
       this.#log.append(message)

@@ -55,6 +55,10 @@ export class RedisLink implements Link {
     return await this.#pair?.log?.end()
   }
 
+  async logRisk(): Promise<string | undefined> {
+    return await this.#pair?.log?.risk()
+  }
+
   publish(message: LinkMessage): void {
     const log = message.isLogged ? this.#pair?.log : undefined
     if (log !== undefined) log.append(message)

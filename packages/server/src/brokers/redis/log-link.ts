@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import { WebMQError } from 'webmq-client/protocol'
-import type { Position } from '../../ports/broker.js'
+import type { Broker, Position } from '../../ports/broker.js'
 import type { LinkEvents, LinkMessage, LogFollower, LogPlace } from '../remote/link.js'
 import { appendScript, openScript, type RedisLog } from './log.js'
 import { decodeLogBatch, LogReader, type LogStart } from './log-reader.js'
@@ -54,6 +54,19 @@ export class LogLink {
   async end(): Promise<LogPlace> {
     const [epoch, end] = await this.#pair.ask((redis) => redis.hmget(this.#log.state, 'epoch', 'end'))
     return { epoch: epoch ?? '', offset: Number(end ?? 0) }
+  }
+
+  /** As {@link Broker.logRisk}. A user who may not ask for the configuration is told of `appendonly` alone. */
+  async risk(): Promise<string | undefined> {
+    const info = await this.#pair.ask((redis) => redis.info('persistence'))
+    if (/^aof_enabled:0/m.test(info)) {
+      return 'appendonly is no: a Redis that is killed, or whose machine fails, loses what it took after its last snapshot'
+    }
+    const fsync = await this.#pair.ask((redis) => redis.config('GET', 'appendfsync'))
+    const policy = Array.isArray(fsync) ? String(fsync[1]) : undefined
+    if (policy === undefined || policy === 'always') return undefined
+    const lost = policy === 'everysec' ? 'the last one or two seconds' : 'what the system has not written to its disk'
+    return `appendfsync is ${policy}: a Redis whose machine fails loses ${lost}`
   }
 
   /** Appends a message to the log. Only after `follow`. */

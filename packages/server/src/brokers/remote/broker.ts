@@ -17,7 +17,7 @@ import {
 import type { BrokerStats } from '../../ports/broker-stats.js'
 import { Bindings } from './bindings.js'
 import { EPHEMERAL_KEY } from './ephemeral.js'
-import type { Link, LinkDriver, LinkEvents } from './link.js'
+import type { Link, LinkDriver, LinkEvents, LogPlace } from './link.js'
 import { LinkKeeper } from './link-keeper.js'
 import { LogReplica } from './log-replica.js'
 import type { RemoteBrokerOptions } from './options.js'
@@ -53,6 +53,8 @@ export class RemoteBroker implements Broker {
   readonly #log: LogReplica | undefined
   #keeper: LinkKeeper | undefined
   #sink: BrokerSink | undefined
+  /** The established one. */
+  #link: Link | undefined
   /** The bindings of the current link are live, and listeners were told of the gap before it. */
   #isReceiving = false
   /** The last reported status, as text. */
@@ -136,6 +138,14 @@ export class RemoteBroker implements Broker {
     return this.#log?.position
   }
 
+  async logRisk(): Promise<string | undefined> {
+    return this.#log === undefined ? undefined : await this.#link?.logRisk?.()
+  }
+
+  doubt(upTo?: LogPlace): LogPlace | undefined {
+    return this.#log?.doubt(upTo)
+  }
+
   setAddress(address: string): void {
     this.#driver.setAddress?.(address)
   }
@@ -156,6 +166,7 @@ export class RemoteBroker implements Broker {
     const keeper = this.#keeper
     if (keeper === undefined) return
     this.#keeper = undefined
+    this.#link = undefined
     const endMs = performance.now() + limitMs
     if (this.#pending.hasLink) await within(this.#pending.idle(), limitMs)
     await keeper.stop(Math.max(0, endMs - performance.now()))
@@ -204,6 +215,7 @@ export class RemoteBroker implements Broker {
 
   /** Reports the status first: a publish from its handler queues behind those that wait. */
   #established(link: Link): void {
+    this.#link = link
     this.#tell(this.#pending.isBlocked ? 'blocked' : 'up')
     this.#publishes.confirmLogged()
     this.#pending.use(link)
@@ -215,6 +227,7 @@ export class RemoteBroker implements Broker {
   }
 
   #unlink(cause: Error): void {
+    this.#link = undefined
     this.#pending.lose()
     this.#isReceiving = false
     this.#bindings.lose()

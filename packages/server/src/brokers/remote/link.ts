@@ -1,5 +1,5 @@
 import type { MessageAttributes } from '../../ports/attributes.js'
-import type { BrokerCapabilities, Position } from '../../ports/broker.js'
+import type { Broker, BrokerCapabilities, Position } from '../../ports/broker.js'
 
 /** A message that the broker has not accepted yet, as a {@link Link} gets it. */
 export interface LinkMessage {
@@ -154,6 +154,8 @@ export interface Link {
    * `undefined` when it does not know. Rejects, or stays unanswered, when the link is lost. Only after `follow`.
    */
   logEnd?(): Promise<LogPlace | undefined>
+  /** As {@link Broker.logRisk}. Rejects, or stays unanswered, when the link is lost. Only after `follow`. */
+  logRisk?(): Promise<string | undefined>
   /** Sends a message; messages of one turn may share a write. `confirmed` or `refused` answers. Does not throw. */
   publish(message: LinkMessage): void
   /**

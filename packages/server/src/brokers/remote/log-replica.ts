@@ -39,6 +39,7 @@ export class LogReplica implements LogFollower {
   #state: ReplicaState = 'empty'
   #behindCount = 0
   #lagMs = 0
+  #doubted: LogPlace | undefined
   readonly #copies: RetainedCopies
   /** Settles when the state is no longer `copying`. */
   #copied = deferred()
@@ -118,6 +119,16 @@ export class LogReplica implements LogFollower {
     if (!isAhead || isOfLog) this.#pending.confirm(sequence, false, accepted(known, true))
   }
 
+  /** As {@link Broker.doubt}. */
+  doubt(upTo: LogPlace | undefined): LogPlace | undefined {
+    if (!this.#hasBegun) return undefined
+    const place = upTo ?? this.#log.position
+    const isLater = place.epoch !== this.#doubted?.epoch || place.offset > this.#doubted.offset
+    if (place.epoch === this.#log.epoch && isLater) this.#doubted = { epoch: place.epoch, offset: place.offset }
+    this.#applyDoubt()
+    return this.#doubted
+  }
+
   /** The node starts: the next `follow` does not continue from before the last stop. */
   start(): void {
     this.#state = 'empty'
@@ -149,6 +160,7 @@ export class LogReplica implements LogFollower {
       this.#copied = deferred()
     }
     this.#log.restart(start.epoch, start.offset, start.fingerprint)
+    this.#applyDoubt()
     this.#copies.begin(this.#log.retained)
     this.#formerDuplicates = hadBegun ? this.#duplicates : undefined
     this.#duplicates = new DuplicateFilter(this.#options)
@@ -249,6 +261,11 @@ export class LogReplica implements LogFollower {
   /** Whether it has followed the log since the node started. */
   get #hasBegun(): boolean {
     return this.#state === 'copying' || this.#state === 'complete'
+  }
+
+  /** The log may have been restarted in the same epoch, and forgotten it. */
+  #applyDoubt(): void {
+    if (this.#doubted?.epoch === this.#log.epoch) this.#log.doubt(this.#doubted.offset)
   }
 
   #skipTo(offset: number, fingerprint: number): void {

@@ -63,6 +63,12 @@ export async function checkHealth(target: DoctorTarget): Promise<readonly Findin
       return [skipped('health', `/health is answered by something else (${health.status})`), clock]
     }
     const ready = await ask(target, '/ready')
+    const { otherLogPeers } = jsonOf(ready)
+    if (typeof otherLogPeers === 'number') {
+      const text = `the server is ready, and ${otherLogPeers} other nodes log other keys`
+      const more = 'Give all nodes the same rules of --history and --retain: until then listeners are told gaps.'
+      return [warning('health', text, more), clock]
+    }
     if (ready.status === 200) return [ok('health', 'the server is ready'), clock]
     const advice = 'Look at /ready on the machine of the server, and at its log.'
     return [failure('health', `the server is not ready: ${String(jsonOf(ready).status)}`, advice), clock]

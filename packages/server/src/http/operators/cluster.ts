@@ -34,6 +34,10 @@ export interface ClusterContext {
 export interface ClusterStats {
   /** Other nodes. */
   readonly peerCount: number
+  /** Those with other options, or of another version. */
+  readonly differentCount: number
+  /** Those that log other keys. */
+  readonly otherLogCount: number
   readonly revocationCount: number
   /** Messages of other nodes that could not be read, of too many nodes, and revocations above the limit. */
   readonly droppedCount: number
@@ -116,9 +120,9 @@ export class Cluster {
   }
 
   stats(): ClusterStats {
-    const { peerCount, droppedCount } = this.#context.nodes.stats()
+    const { droppedCount, ...peers } = this.#context.nodes.stats()
     return {
-      peerCount,
+      ...peers,
       revocationCount: this.revocations.size,
       droppedCount: this.#droppedCount + droppedCount,
     }

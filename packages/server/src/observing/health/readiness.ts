@@ -12,6 +12,8 @@ export interface Health {
   readonly uptimeMs: number
   readonly connections: number
   readonly broker: BrokerReport
+  /** Other nodes that log other keys; absent while there are none. */
+  readonly otherLogPeers?: number
   /** Absent until it is chosen. */
   readonly transport?: TransportChoice
 }
@@ -21,15 +23,18 @@ export interface Readiness {
   /** Everything but `ready` is answered with 503. */
   readonly status: 'ready' | Exclude<NodeStatus, 'ok'> | 'broker-down'
   readonly broker: BrokerReport
+  /** As in {@link Health}. */
+  readonly otherLogPeers?: number
 }
 
 /**
  * Whether a node can serve. Without its broker it gets no messages of other nodes. A `blocked` broker still delivers and refuses
- * publishes on all nodes alike, so another node would be no better.
+ * publishes on all nodes alike, so another node would be no better. Nor would it be while nodes log different keys.
  */
-export function readinessOf({ status, broker }: Pick<Health, 'status' | 'broker'>): Readiness {
-  if (status !== 'ok') return { status, broker }
-  return { status: broker.status === 'down' ? 'broker-down' : 'ready', broker }
+export function readinessOf({ status, broker, otherLogPeers }: Health): Readiness {
+  const known = { broker, ...(otherLogPeers === undefined ? {} : { otherLogPeers }) }
+  if (status !== 'ok') return { status, ...known }
+  return { status: broker.status === 'down' ? 'broker-down' : 'ready', ...known }
 }
 
 /** Which transport runs, and why. */

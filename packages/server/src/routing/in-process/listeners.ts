@@ -79,6 +79,15 @@ export class LocalListeners {
     return this.#droppedCount
   }
 
+  get isEmpty(): boolean {
+    return this.#byGroup.size === 0
+  }
+
+  /** Listeners of a group. */
+  countOf(group: GroupId): number {
+    return this.#byGroup.get(group)?.size ?? 0
+  }
+
   add(listener: LocalListener): void {
     const listeners = this.#byGroup.get(listener.group) ?? new Set()
     listeners.add(listener)
@@ -92,7 +101,7 @@ export class LocalListeners {
 
   /** A message is being delivered to these groups. Without local listeners it costs nothing. */
   deliver(groups: readonly GroupId[], message: InboundMessage): void {
-    if (this.#byGroup.size === 0) return
+    if (this.isEmpty) return
     let copy: Uint8Array | undefined
     for (const group of groups) {
       for (const listener of this.#byGroup.get(group) ?? []) {

@@ -1,5 +1,5 @@
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::bridge::event::{Block, CUT_BYTES, Events, event_len};
@@ -9,34 +9,6 @@ pub(crate) const FULL_BLOCK_BYTES: usize = 256 << 10;
 /// Blocks up to this size are kept to be filled again.
 const MAX_KEPT_BYTES: usize = 512 << 10;
 const MAX_KEPT_BLOCKS: usize = 16;
-
-/// Wakes JavaScript, once until it drains.
-pub(crate) struct Waker {
-    is_pending: AtomicBool,
-    wake: Box<dyn Fn() + Send + Sync>,
-}
-
-impl Waker {
-    pub(crate) fn new(wake: Box<dyn Fn() + Send + Sync>) -> Self {
-        Self { is_pending: AtomicBool::new(false), wake }
-    }
-
-    pub(crate) fn wake(&self) {
-        if !self.is_pending.swap(true, Ordering::AcqRel) {
-            (self.wake)();
-        }
-    }
-
-    /// JavaScript has not drained since it was woken.
-    pub(crate) fn is_pending(&self) -> bool {
-        self.is_pending.load(Ordering::Acquire)
-    }
-
-    /// JavaScript drains now; the next event wakes it again. A swap, so that it sees what was put before the wake-up.
-    pub(crate) fn acknowledge(&self) {
-        self.is_pending.swap(false, Ordering::AcqRel);
-    }
-}
 
 /// Nobody waits.
 const NO_POSITION: u64 = u64::MAX;

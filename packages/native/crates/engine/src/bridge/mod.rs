@@ -6,3 +6,4 @@ pub(crate) mod event;
 pub(crate) mod event_queue;
 pub(crate) mod http_sockets;
 pub(crate) mod mailbox;
+pub(crate) mod waker;
