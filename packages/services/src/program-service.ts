@@ -76,7 +76,7 @@ export class ProgramService implements Service {
   }
 
   async freeze(): Promise<void> {
-    this.#process?.signal('SIGSTOP')
+    await this.#process?.freeze()
   }
 
   async thaw(): Promise<void> {

@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { constants } from 'node:os'
 import type { Writable } from 'node:stream'
-import { cpuSecondsOf, isAlive, peakRssBytesOf, processTree } from './process-tree.js'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { cpuSecondsOf, isAlive, peakRssBytesOf, processTree, standsStill } from './process-tree.js'
 import { ServiceError } from './service-error.js'
 
 /** A program to run. */
@@ -25,6 +26,7 @@ const WATCHED =
   '{ read -r _ <&3; kill -s KILL $$; [ -z "$0" ] || rm -rf -- "$0"; kill -s KILL -- -$$; } >/dev/null 2>&1 & exec "$@" 3<&-'
 const MAX_OUTPUT_CHARS = 8_000
 const GONE_TIMEOUT_MS = 5_000
+const MAX_FREEZE_MS = 2_000
 const POLL_INTERVAL_MS = 10
 
 /** A program that cannot outlive this process. */
@@ -101,6 +103,17 @@ export class SupervisedProcess {
   /** 128 and the number of the signal that ended it, as in a shell; `undefined` while it runs, or when it could not start. */
   get exitCode(): number | undefined {
     return this.#exitCode
+  }
+
+  /**
+   * Sends SIGSTOP; resolves when all threads of the program stand still. On a busy machine some run on for a while after the
+   * signal. Its children run on.
+   */
+  async freeze(): Promise<void> {
+    if (!this.#isRunning) return
+    signal(this.pid, 'SIGSTOP')
+    const deadlineMs = performance.now() + MAX_FREEZE_MS
+    while (this.#isRunning && !standsStill(this.pid) && performance.now() < deadlineMs) await sleep(1)
   }
 
   /** Signals the program, not its children; has no effect when it has ended. */
