@@ -108,12 +108,17 @@ export class SupervisedProcess {
   /**
    * Sends SIGSTOP; resolves when all threads of the program stand still. On a busy machine some run on for a while after the
    * signal. Its children run on.
+   * @throws {ServiceError} when it does not stand still in time.
    */
   async freeze(): Promise<void> {
     if (!this.#isRunning) return
     signal(this.pid, 'SIGSTOP')
     const deadlineMs = performance.now() + MAX_FREEZE_MS
-    while (this.#isRunning && !standsStill(this.pid) && performance.now() < deadlineMs) await sleep(1)
+    while (this.#isRunning && !standsStill(this.pid)) {
+      if (performance.now() > deadlineMs)
+        throw new ServiceError(`${this.title} does not stand still ${MAX_FREEZE_MS} ms after SIGSTOP`)
+      await sleep(1)
+    }
   }
 
   /** Signals the program, not its children; has no effect when it has ended. */

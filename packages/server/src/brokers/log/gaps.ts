@@ -32,7 +32,7 @@ export class LogGaps {
     this.#interruptedAtMs = timeMs
   }
 
-  /** Messages that have no offset may be missing until now: whoever stands at this offset or before has missed them. */
+  /** Messages that have no offset may be missing until now: a client that stands at this offset or before has missed them. */
   doubt(offset: number, timeMs: number): void {
     this.#doubtedUpTo = Math.max(this.#doubtedUpTo, offset)
     this.#doubtedAtMs = timeMs
