@@ -54,6 +54,22 @@ describe('redis cluster', () => {
     },
   )
 
+  // It reached nobody, and nobody was told.
+  it('tells those who listen of a PUBLISH by another program, at whichever server', async () => {
+    const brokerNamespace = freshNamespace()
+    const { broker, sink } = await startNode({ ...historyOf('a.#=9'), broker: address, brokerNamespace })
+    await broker.bind('a.b')
+    const before = broker.stats().malformedCount
+    for (const key of ['a.b', 'x.1', 'a.*'])
+      for (const each of plain) await each.publish(`${brokerNamespace}:${key}`, '"theirs"')
+    await vi.waitFor(() => expect(broker.stats().malformedCount).toBe(before + 9))
+    const told = sink.refusals.map(({ reason, pattern }) => [reason, pattern])
+    for (const pattern of ['a.b', 'x.1', undefined])
+      expect(told.filter((each) => each[1] === pattern)).toEqual(plain.map(() => ['malformed', pattern]))
+    await broker.publish(text('a.b', 'mine'))
+    await vi.waitFor(() => expect(textsOf({ broker, sink })).toEqual(['mine']))
+  })
+
   it('takes what other programs publish with the script of the log', async () => {
     const brokerNamespace = freshNamespace()
     const { broker, sink } = await startNode({ ...historyOf('a.#=9'), broker: address, brokerNamespace })

@@ -45,6 +45,7 @@ export class Link implements WireHandler {
   }
 
   received(): void {
+    this.#node.standstill.look()
     this.#liveness.alive()
     // The peer's ping may be queued behind a large frame. It must not mistake that delay for silence.
     if (performance.now() - this.#sentAtMs >= MAX_QUIET_MS) this.#send(FRAME.pong)

@@ -9,7 +9,8 @@ import { LinkElection } from './link-election.js'
 import { Listener } from './listener.js'
 import type { MeshAddress, MeshBrokerOptions } from './options.js'
 import type { Peer } from './peer.js'
-import { Peers } from './peers.js'
+import { Peers, patienceMs } from './peers.js'
+import { Standstill } from './standstill.js'
 
 export interface MeshNodeEvents {
   /** Patterns of the messages that this node wants. */
@@ -34,6 +35,7 @@ export class MeshNode {
   readonly events: MeshNodeEvents
   readonly identity: Identity
   readonly peers = new Peers(this)
+  readonly standstill: Standstill
   readonly election = new LinkElection(this)
   readonly #listener = new Listener(this)
   readonly #dialers = new Dialers(this)
@@ -45,6 +47,7 @@ export class MeshNode {
   constructor(options: MeshBrokerOptions, events: MeshNodeEvents) {
     this.options = options
     this.events = events
+    this.standstill = new Standstill(patienceMs(options), () => events.gap())
     const listenPort = () => this.#address?.port ?? 0
     this.identity = {
       nodeId: randomBytes(NODE_ID_CHARS / 2).toString('hex'),
@@ -70,6 +73,7 @@ export class MeshNode {
     this.#address = await this.#listener.start(listen)
     logger.info({ ...this.#address }, 'mesh is listening')
     this.peers.start()
+    this.standstill.start()
     this.#dialers.start()
     await this.#until(() => this.#isStopping || this.#dialers.areTried, Math.min(brokerStartTimeoutMs, MAX_START_MS))
   }
@@ -80,6 +84,7 @@ export class MeshNode {
     this.changed()
     this.#dialers.stop()
     this.#listener.stop()
+    this.standstill.stop()
     this.election.stop()
     this.peers.leave()
     await this.#until(() => [...this.peers.all()].every(({ link }) => link === undefined), limitMs)

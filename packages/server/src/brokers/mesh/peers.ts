@@ -1,7 +1,9 @@
+import { MIN_SILENT_INTERVALS } from '../remote/liveness.js'
 import { FRAME_HEAD_BYTES } from './frames.js'
 import type { Hello } from './handshake.js'
 import { Link } from './link.js'
 import type { MeshNode } from './node.js'
+import type { MeshBrokerOptions } from './options.js'
 import { LOOKS_PER_TIMEOUT, Peer } from './peer.js'
 import { PeerInterest } from './peer-interest.js'
 import type { Wire } from './wire.js'
@@ -13,6 +15,15 @@ export const MAX_PEERS = 256
 const MAX_FRAME_BYTES = 64 * 1024 * 1024 + 1_024
 
 const DEFAULT_RELINK_MS = 1_000
+
+/** No node gives up another one that stands still, and whose link is not cut, within less. */
+export function patienceMs({
+  brokerTimeoutMs,
+  brokerHeartbeatMs,
+  relinkMs = DEFAULT_RELINK_MS,
+}: MeshBrokerOptions): number {
+  return Math.min(brokerTimeoutMs, MIN_SILENT_INTERVALS * brokerHeartbeatMs + relinkMs)
+}
 
 /** The nodes that this node has streams with. Gives up nodes that do not answer, or whose link does not come back. */
 export class Peers {

@@ -1,3 +1,4 @@
+import { isKey } from 'webmq-client/protocol'
 import type { Position } from '../../ports/broker.js'
 import { SubscriptionCover } from '../remote/cover.js'
 import { decodeEnvelope } from '../remote/envelope.js'
@@ -16,6 +17,7 @@ import type { ReceivedMessage } from './subscriber.js'
  */
 export class ClusterLink implements Link {
   readonly #events: LinkEvents
+  readonly #namespace: string
   readonly #channels: readonly string[]
   readonly #pairs: RedisPair[] = []
   readonly #pairOfBucket: RedisPair[] = []
@@ -29,6 +31,7 @@ export class ClusterLink implements Link {
 
   private constructor(namespace: string, events: LinkEvents) {
     this.#events = events
+    this.#namespace = namespace
     this.#channels = bucketsOf('#').map((bucket) => bucketChannel(namespace, bucket))
   }
 
@@ -37,7 +40,10 @@ export class ClusterLink implements Link {
     const link = new ClusterLink(options.context.namespace, events)
     const opened = await Promise.allSettled(masters.map((master) => link.#open(options, master, signal)))
     const failed = opened.find((result) => result.status === 'rejected')
-    if (failed === undefined) return link
+    if (failed === undefined) {
+      await link.#watchPublishes()
+      return link
+    }
     link.destroy()
     throw failed.reason
   }
@@ -100,12 +106,34 @@ export class ClusterLink implements Link {
     this.#log ??= pair.log
   }
 
+  /**
+   * What other programs PUBLISH to the channel of a key reaches every server of the cluster, and no listener: a bucket's
+   * channel brings the messages of nodes. They are told. The glob is, word for word, the one that users are granted.
+   */
+  async #watchPublishes(): Promise<void> {
+    try {
+      await this.#pairs[0]?.subscribe('glob', `${this.#namespace}[:/]*`)
+    } catch (error) {
+      this.destroy()
+      throw error
+    }
+  }
+
   #deliver(message: ReceivedMessage): void {
     if (this.#isOver) return
-    const { channel, payload } = message
+    const { channel, payload, glob } = message
+    if (glob !== undefined) {
+      this.#refuse(channel.toString('utf8', this.#namespace.length + 1))
+      return
+    }
     const delivery = decodeEnvelope(undefined, payload)
     if (delivery?.source !== undefined) this.#events.deliver(delivery)
     else this.#events.malformed(`a message without its key, to ${channel}`, '#')
+  }
+
+  #refuse(key: string): void {
+    if (isKey(key)) this.#events.malformed(`PUBLISH to ${key}: in a cluster it reaches nobody`, key)
+    else this.#events.malformed(`no key: ${key}`)
   }
 
   #lose(cause: Error): void {

@@ -153,6 +153,10 @@ async function stateOf(promise: Promise<unknown>): Promise<string> {
 }
 
 /** Waits until it is opened. */
+function standStill(durationMs: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, durationMs)
+}
+
 function gate(): { readonly passed: Promise<void>; open(): void } {
   let open: () => void = () => undefined
   const passed = new Promise<void>((resolve) => {
@@ -383,6 +387,25 @@ describe('RemoteBroker', () => {
     expect(link.texts).toEqual(['3', '4'])
     link.confirmAll()
     await Promise.all([elsewhere, another])
+  })
+
+  // The same symptom after the process had stood still: it gave up the first messages before it read those behind them.
+  it('reads what has arrived while it stood still, before it gives anything up', async () => {
+    const { link, publish } = await started({ brokerTimeoutMs: 600 })
+    const author = { isClosed: false }
+    link.events.blocked(true)
+    const early = publish('1', { messageId: messageIdOf('1'), author })
+    const refusal = expect(early).rejects.toMatchObject({ code: 'E_BROKER_UNAVAILABLE' })
+    standStill(900)
+    // Timers come first: a socket is read after them.
+    await sleep(1)
+    const behind = expect(publish('2', { messageId: messageIdOf('2'), author })).rejects.toThrow('earlier message')
+    const another = publish('3', { messageId: messageIdOf('3'), author: { isClosed: false } })
+    await Promise.all([refusal, behind])
+    link.events.blocked(false)
+    expect(link.texts).toEqual(['3'])
+    link.confirmAll()
+    await another
   })
 
   it('lets binds wait for the next link, and gives up those that wait too long', async () => {

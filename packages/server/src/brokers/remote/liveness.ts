@@ -10,6 +10,8 @@ export interface LivenessOptions {
 const LOOKS_PER_INTERVAL = 4
 /** A sign of life falls between two looks: seven silent looks mean 1.75 to 2 intervals of silence. */
 const MAX_SILENT_LOOKS = 7
+/** The least silence, in intervals, after which the other end counts as gone. */
+export const MIN_SILENT_INTERVALS = MAX_SILENT_LOOKS / LOOKS_PER_INTERVAL
 
 /**
  * Detects a peer that is connected but does not answer. TCP reports such a peer only after minutes.

@@ -18,6 +18,10 @@ interface Pending {
 
 /** Estimated memory of a message besides its payload. */
 const MESSAGE_OVERHEAD_BYTES = 256
+/** A deadline that is noticed later than this says that the process stood still. */
+const MAX_LATE_MS = 250
+/** Time to read what has arrived meanwhile. */
+const READING_MS = 250
 /** Shared by all publishes without a position. */
 const ACCEPTED: Accepted = { isDuplicate: false }
 
@@ -42,6 +46,8 @@ export class PendingPublishes {
   #head = 0
   #headSequence = 1
   #timer: NodeJS.Timeout | undefined
+  #timerDueMs = 0
+  #hasReadFirst = false
   #idle: Deferred<void> | undefined
   /** `undefined` until its bindings are live and the log is complete. */
   #link: Link | undefined
@@ -250,13 +256,22 @@ export class PendingPublishes {
   }
 
   #awaitDeadline(delayMs: number): void {
+    this.#timerDueMs = performance.now() + delayMs
     this.#timer = setTimeout(() => this.#expire(), delayMs).unref()
   }
 
-  /** All messages have the same timeout, so the oldest expire first. Those that an author published behind them follow. */
+  /**
+   * All messages have the same timeout, so the oldest expire first. Those that an author published behind them follow, also
+   * what waits in sockets while the process stands still: its client may have gone, and never get the error.
+   */
   #expire(): void {
     this.#timer = undefined
     const nowMs = performance.now()
+    this.#hasReadFirst = !this.#hasReadFirst && nowMs - this.#timerDueMs > MAX_LATE_MS
+    if (this.#hasReadFirst) {
+      this.#awaitDeadline(READING_MS)
+      return
+    }
     const givenUp = new Map<PublishingConnection, Set<string>>()
     let nextMs: number | undefined
     for (const { message, deadlineMs } of this.#waiting()) {
