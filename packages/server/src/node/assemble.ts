@@ -64,15 +64,9 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
     node: name,
     version: VERSION,
     fingerprint: sharedOptionsFingerprint(options),
-    ...(parts.broker.doubt === undefined
+    ...(parts.broker.log === undefined
       ? undefined
-      : {
-          log: {
-            loggedKeys: loggedKeysFingerprint(options),
-            missed: () => missed(),
-            doubted: (doubt) => parts.broker.doubt?.(doubt),
-          },
-        }),
+      : { log: { loggedKeys: loggedKeysFingerprint(options), log: parts.broker.log, missed: () => missed() } }),
     broker: parts.broker,
     maxPayloadBytes: options.maxPayloadBytes,
     ttlMs: Math.min(options.presenceTtlMs, MAX_TTL_MS),
@@ -119,10 +113,8 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
   hooks?.measure((name, durationMs) => hookTimes[name].observe(durationMs))
   const delivery = new Delivery({ router, transport, liveBuffers, localListeners, publishes })
   const missed = () => {
-    const doubt = parts.broker.doubt?.()
     delivery.gap('broker-lost')
     events.emit('gap', { reason: 'broker-lost' })
-    return doubt
   }
   const address = typeof options.broker === 'string' ? options.broker : undefined
   const watch = new BrokerWatch({

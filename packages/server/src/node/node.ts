@@ -118,7 +118,7 @@ export class ServerNode {
   async #warnOfLog(): Promise<void> {
     const { logger, broker } = this.#parts
     try {
-      const risk = await broker.logRisk?.()
+      const risk = await broker.log?.risk()
       if (risk === undefined) return
       logger.warn({ broker: broker.name, warning: 'unsynced-log' }, `the log may lose its end: ${risk}`)
     } catch (err) {

@@ -1,63 +1,81 @@
 import { expect, it } from 'vitest'
-import { LogAgreement, type LogDoubt } from './log-agreement.js'
+import type { LogPlace } from '../ports/broker.js'
+import { LogAgreement } from './log-agreement.js'
 
 function agreement() {
-  const missed: number[] = []
-  const doubted: LogDoubt[] = []
+  const said: string[] = []
   const calls: (() => void)[] = []
-  const end = { epoch: 'e', offset: 7 }
-  const log = new LogAgreement(
-    {
-      loggedKeys: 'own',
-      missed: () => {
-        missed.push(calls.length)
-        return { ...end }
-      },
-      doubted: (doubt) => {
-        doubted.push(doubt)
-        return doubt
-      },
-    },
-    (call) => calls.push(call),
-  )
-  /** The interval has passed. */
-  const pass = () => calls.splice(0).map((call) => call()).length
-  return { log, missed, doubted, end, pass }
+  const doubts: LogPlace[] = []
+  const log = {
+    doubtedUpTo: undefined as LogPlace | undefined,
+    dispute: (isDisputed: boolean) => said.push(isDisputed ? 'disputed' : 'agreed'),
+    doubt: (upTo: LogPlace) => doubts.push(upTo) === 1,
+  }
+  const context = { loggedKeys: 'own', log, missed: () => said.push('missed') }
+  const nodes = new LogAgreement(context, (call) => calls.push(call))
+  /** The time has passed. */
+  const pass = () => {
+    for (const call of calls.splice(0)) call()
+  }
+  const take = (node: string, lease: object, hasListeners = true) => nodes.take(node, lease, hasListeners)
+  return { nodes, log, said, doubts, pass, take, taken: () => said.splice(0) }
 }
 
-it('says that messages may be missing when a node logs other keys, while it does, when it ends, and an interval after that', () => {
-  const { log, missed, pass } = agreement()
-  for (const loggedKeys of ['other', 'other']) expect(log.take('a', { loggedKeys })).toBe(true)
-  expect([missed.length, log.differentCount]).toEqual([1, 1])
-  expect(log.take('b', { loggedKeys: 'third' })).toBe(true)
-  expect([missed.length, log.differentCount]).toEqual([2, 2])
-  for (let count = 3; count < 6; count++) {
-    expect(pass()).toBe(1)
-    expect(missed).toHaveLength(count)
-  }
-  log.gone('a')
-  log.gone('b')
-  expect([missed.length, log.differentCount]).toEqual([7, 0])
-  // The first of these may come at once: it was scheduled before they went.
-  for (const count of [8, 9]) {
-    expect(pass()).toBe(1)
-    expect(missed).toHaveLength(count)
-  }
-  expect(pass()).toBe(0)
-  log.take('c', { loggedKeys: 'other' })
-  expect([pass(), missed.length]).toEqual([1, 11])
+it('disputes the log from when a node logs other keys until an interval after the last one is gone', () => {
+  const { nodes, pass, take, taken } = agreement()
+  for (const lease of [{ loggedKeys: 'other', starts: true }, { loggedKeys: 'other' }])
+    expect(take('a', lease)).toBe(true)
+  expect(taken()).toEqual(['disputed'])
+  expect(take('b', { loggedKeys: 'third', starts: true })).toBe(true)
+  expect([taken(), nodes.differentCount]).toEqual([['disputed'], 2])
+  nodes.gone('a')
+  pass()
+  nodes.gone('b')
+  expect([taken(), nodes.differentCount]).toEqual([[], 0])
+  expect(take('c', { loggedKeys: 'other', starts: true })).toBe(true)
+  pass()
+  nodes.gone('c')
+  nodes.gone('c')
+  expect(taken()).toEqual(['disputed'])
+  pass()
+  expect(taken()).toEqual(['agreed'])
+})
+
+it('says that messages were missed where the other node was there before this one has heard of it', () => {
+  const { take, taken } = agreement()
+  take('a', { loggedKeys: 'other' }, false)
+  expect(taken()).toEqual(['disputed'])
+  take('b', { loggedKeys: 'other' })
+  expect(taken()).toEqual(['disputed', 'missed'])
+})
+
+it('says so where the other node came and went while this one was cut off', () => {
+  const { nodes, pass, take, taken } = agreement()
+  const doubt = { epoch: 'e', offset: 3 }
+  nodes.cutOff()
+  take('a', { loggedKeys: 'own', doubt })
+  expect(taken()).toEqual(['missed'])
+  take('a', { loggedKeys: 'own', doubt })
+  expect(taken()).toEqual([])
+  const other = agreement()
+  other.nodes.cutOff()
+  other.pass()
+  other.take('a', { loggedKeys: 'own', doubt })
+  pass()
+  expect(other.taken()).toEqual([])
 })
 
 it('takes a node that does not tell which keys it logs for one that agrees, and is quiet among those that do', () => {
-  const { log, missed, pass } = agreement()
-  for (const loggedKeys of ['own', undefined, 5, null]) expect(log.take('a', { loggedKeys })).toBe(false)
-  log.gone('a')
-  expect([missed, pass()]).toEqual([[], 0])
+  const { nodes, pass, take, taken } = agreement()
+  for (const loggedKeys of ['own', undefined, 5, null]) expect(take('a', { loggedKeys })).toBe(false)
+  nodes.gone('a')
+  pass()
+  expect(taken()).toEqual([])
 })
 
-it('tells other nodes up to where messages may be missing, as it knows it itself or by others', () => {
-  const { log, doubted, end, pass } = agreement()
-  expect(log.fields()).toEqual({ loggedKeys: 'own' })
+it('tells other nodes up to where the log is in doubt, and takes a place from them', () => {
+  const { nodes, log, doubts, take } = agreement()
+  expect(nodes.fields()).toEqual({ loggedKeys: 'own' })
   for (const doubt of [
     null,
     1,
@@ -66,13 +84,11 @@ it('tells other nodes up to where messages may be missing, as it knows it itself
     { epoch: 'e', offset: -1 },
     { epoch: 'e'.repeat(53), offset: 1 },
   ])
-    log.take('a', { loggedKeys: 'own', doubt })
-  expect(doubted).toEqual([])
-  log.take('a', { loggedKeys: 'own', doubt: { epoch: 'e', offset: 3 } })
-  expect(log.fields()).toEqual({ loggedKeys: 'own', doubt: { epoch: 'e', offset: 3 } })
-  log.take('a', { loggedKeys: 'other' })
-  expect(log.fields()).toMatchObject({ doubt: { epoch: 'e', offset: 7 } })
-  end.offset = 9
-  pass()
-  expect(log.fields()).toMatchObject({ doubt: { epoch: 'e', offset: 9 } })
+    take('a', { loggedKeys: 'own', doubt })
+  expect(doubts).toEqual([])
+  const doubt = { epoch: 'e', offset: 3 }
+  take('a', { loggedKeys: 'own', doubt })
+  expect(doubts).toEqual([doubt])
+  log.doubtedUpTo = doubt
+  expect(nodes.fields()).toEqual({ loggedKeys: 'own', doubt })
 })

@@ -1,51 +1,41 @@
+import type { LogPlace, SharedLog } from '../ports/broker.js'
 import { isCount } from './node-message.js'
-
-/** Where in its log a node may lack messages: up to this offset. */
-export interface LogDoubt {
-  readonly epoch: string
-  readonly offset: number
-}
 
 /** What {@link LogAgreement} works with. */
 export interface LogAgreementContext {
   /** A hash of the keys that this node logs. */
   readonly loggedKeys: string
-  /**
-   * Messages of any key may have been missed until now: the listeners of this node are told.
-   * @returns Where the log ends; `undefined` on a node without one.
-   */
-  readonly missed: () => LogDoubt | undefined
-  /**
-   * Another node says that messages may be missing in the log up to here.
-   * @returns Up to where this node thinks so.
-   */
-  readonly doubted: (doubt: LogDoubt) => LogDoubt | undefined
+  readonly log: Pick<SharedLog, 'dispute' | 'doubt' | 'doubtedUpTo'>
+  /** Messages of any key may have been missed until now: the listeners of this node are told. */
+  readonly missed: () => void
 }
 
-/**
- * Time between two calls while nodes log different keys, and until the last one after that: a message under way from a
- * node that has gone arrives within it.
- */
-export const MISSED_INTERVAL_MS = 3_000
+/** A lease of another node, of any version. */
+interface Lease {
+  readonly loggedKeys?: unknown
+  readonly doubt?: unknown
+  readonly starts?: unknown
+}
+
+/** For so long a message may be under way from a node that has gone, and a lease to one that was cut off. */
+export const SETTLE_MS = 3_000
 /** Longest accepted epoch, as in {@link Position}. */
 const MAX_EPOCH_CHARS = 52
 
 /**
  * Whether all nodes log the same keys. While they do not, as in a restart of one node after the other with another rule,
- * a message goes by the log on one node and is awaited beside it on another, or the reverse. A call says that messages may
- * have been missed: when another node is first seen to differ, at an interval, when the difference ends, and at
- * least an interval after. So nothing is missed for good without a call that follows.
+ * each node hears what the others publish, but a log may lack it. So the log is disputed: whoever comes back is told a
+ * gap. Who stays misses nothing, but what came while this node did not know of the other one.
  */
 export class LogAgreement {
   readonly #context: LogAgreementContext
   readonly #schedule: (call: () => void) => void
   readonly #others = new Set<string>()
-  #doubt: LogDoubt | undefined
-  #isScheduled = false
-  /** Something has changed since the next call was scheduled: it comes too early to be the last. */
-  #isOwed = false
+  /** Counts what makes a call that is scheduled void. */
+  #turn = 0
+  #wasCutOff = false
 
-  /** @param schedule Calls a function once, after {@link MISSED_INTERVAL_MS}. */
+  /** @param schedule Calls a function once, after {@link SETTLE_MS}. */
   constructor(context: LogAgreementContext, schedule: (call: () => void) => void) {
     this.#context = context
     this.#schedule = schedule
@@ -58,52 +48,51 @@ export class LogAgreement {
 
   /** What a lease says. */
   fields(): object {
-    return { loggedKeys: this.#context.loggedKeys, ...(this.#doubt === undefined ? {} : { doubt: this.#doubt }) }
+    const { loggedKeys, log } = this.#context
+    const doubt = log.doubtedUpTo
+    return { loggedKeys, ...(doubt === undefined ? {} : { doubt }) }
   }
 
   /**
    * A lease of another node. One that does not tell which keys it logs is of an earlier version: nothing is known of it.
+   * @param hasListeners Whether this node has served anybody.
    * @returns Whether the node logs other keys.
    */
-  take(node: string, { loggedKeys, doubt }: { readonly loggedKeys?: unknown; readonly doubt?: unknown }): boolean {
-    if (isDoubt(doubt)) this.#doubt = this.#context.doubted(doubt) ?? this.#doubt
-    const isDifferent = typeof loggedKeys === 'string' && loggedKeys !== this.#context.loggedKeys
+  take(node: string, { loggedKeys, doubt, starts }: Lease, hasListeners: boolean): boolean {
+    const { log, missed, loggedKeys: own } = this.#context
+    const isDifferent = typeof loggedKeys === 'string' && loggedKeys !== own
+    // It came and went while this node was cut off, or has published before this node heard of it.
+    let hasMissed = isPlace(doubt) && log.doubt(doubt) && this.#wasCutOff
     if (!isDifferent) this.gone(node)
     else if (!this.#others.has(node)) {
       this.#others.add(node)
-      this.#tell()
+      log.dispute(true)
+      hasMissed ||= starts !== true
     }
+    if (hasMissed && hasListeners) missed()
     return isDifferent
   }
 
   /** The node has gone. */
   gone(node: string): void {
-    if (this.#others.delete(node)) this.#tell()
-  }
-
-  #tell(): void {
-    this.#say()
-    this.#isOwed = true
-    if (!this.#isScheduled) this.#sayLater()
-  }
-
-  #sayLater(): void {
-    this.#isScheduled = true
-    this.#isOwed = false
+    if (!this.#others.delete(node)) return
+    const turn = ++this.#turn
     this.#schedule(() => {
-      this.#isScheduled = false
-      this.#say()
-      if (this.#isOwed || this.#others.size > 0) this.#sayLater()
+      if (turn === this.#turn && this.#others.size === 0) this.#context.log.dispute(false)
     })
   }
 
-  #say(): void {
-    this.#doubt = this.#context.missed() ?? this.#doubt
+  /** Messages of other nodes may be missing. */
+  cutOff(): void {
+    this.#wasCutOff = true
+    this.#schedule(() => {
+      this.#wasCutOff = false
+    })
   }
 }
 
-function isDoubt(value: unknown): value is LogDoubt {
+function isPlace(value: unknown): value is LogPlace {
   if (typeof value !== 'object' || value === null) return false
-  const { epoch, offset } = value as Partial<Record<keyof LogDoubt, unknown>>
+  const { epoch, offset } = value as Partial<Record<keyof LogPlace, unknown>>
   return typeof epoch === 'string' && epoch !== '' && epoch.length <= MAX_EPOCH_CHARS && isCount(offset)
 }

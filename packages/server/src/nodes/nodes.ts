@@ -5,7 +5,7 @@ import type { BrokerStatus, InboundMessage } from '../ports/broker.js'
 import { Conditions } from './conditions.js'
 import { Differences } from './differences.js'
 import { LeaseSender, TOPIC } from './lease-sender.js'
-import { LogAgreement, MISSED_INTERVAL_MS } from './log-agreement.js'
+import { LogAgreement, SETTLE_MS } from './log-agreement.js'
 import { NodeChannel } from './node-channel.js'
 import { type Fields, isCount, listOf, NODE_FORMAT, type NodeMessage } from './node-message.js'
 import type { NodeTable } from './node-table.js'
@@ -39,6 +39,8 @@ export class Nodes {
   #isUp = false
   #hasBroker = false
   #isJoining = false
+  /** Clients may be served: other nodes have heard of this one, or cannot be reached. */
+  #hasJoined = false
   #isGreeted = false
   #droppedCount = 0
 
@@ -63,7 +65,7 @@ export class Nodes {
     })
     this.#leases = new LeaseSender(this, () => this.#ownLease())
     if (context.log === undefined || !this.hasOthers) return
-    this.#log = new LogAgreement(context.log, (call) => this.#deadlines.set(this.#now() + MISSED_INTERVAL_MS, call))
+    this.#log = new LogAgreement(context.log, (call) => this.#deadlines.set(this.#now() + SETTLE_MS, call))
     void this.openTopic(TOPIC)
   }
 
@@ -141,6 +143,7 @@ export class Nodes {
   async begin(): Promise<void> {
     this.#hasBroker = true
     if (this.#topics.size > 0) await this.#join()
+    this.#hasJoined = true
   }
 
   /** The broker's status changed. Other nodes are silent while the broker is away; what they share stays meanwhile. */
@@ -156,6 +159,7 @@ export class Nodes {
   /** Messages of other nodes may be missing. */
   gap(): void {
     if (this.#state !== 'open') return
+    this.#log?.cutOff()
     this.lease(true)
     for (const table of this.#tables.values()) table.restart()
   }
@@ -238,7 +242,8 @@ export class Nodes {
     const { version, fingerprint: options } = this.#context
     const open = [...this.#tables.values()].filter((table) => this.isOpen(table))
     const marks = Object.fromEntries(open.map(({ name, mark }) => [name, mark]))
-    return { version, options, ...this.#log?.fields(), validMs: this.#peers.validMs, marks }
+    const starts = this.#hasJoined ? undefined : { starts: true }
+    return { version, options, ...this.#log?.fields(), ...starts, validMs: this.#peers.validMs, marks }
   }
 
   #handle(message: NodeMessage): void {
@@ -268,7 +273,7 @@ export class Nodes {
     peer.hasReported = true
     this.#peers.renew(node, peer, validMs)
     peer.isDifferent = version !== this.#context.version || options !== this.#context.fingerprint
-    const logsOtherKeys = this.#log?.take(node, fields) === true
+    const logsOtherKeys = this.#log?.take(node, fields, this.#hasJoined) === true
     if (peer.isDifferent) {
       const hasOtherOptions = options !== this.#context.fingerprint
       this.#differences.tell(node, { version, hasOtherOptions, logsOtherKeys })

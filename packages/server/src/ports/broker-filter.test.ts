@@ -8,6 +8,7 @@ class Forwarding extends BrokerFilter {}
 const MEMBERS: Readonly<Record<keyof Broker, readonly unknown[] | 'value'>> = {
   name: 'value',
   capabilities: 'value',
+  log: 'value',
   start: [{}],
   bind: ['a.*'],
   unbind: ['a.*'],
@@ -15,9 +16,7 @@ const MEMBERS: Readonly<Record<keyof Broker, readonly unknown[] | 'value'>> = {
   publishBatch: [[{ key: 'a' }]],
   read: [{ last: 1 }, ['a'], { isClosed: false }],
   position: [],
-  logRisk: [],
   stats: [],
-  doubt: [{ epoch: 'e', offset: 1 }],
   setAddress: ['tcp://b'],
   stop: [500],
 }

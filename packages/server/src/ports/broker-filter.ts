@@ -9,6 +9,7 @@ import type {
   Reader,
   ReadRange,
   ReadResult,
+  SharedLog,
 } from './broker.js'
 import type { BrokerStats } from './broker-stats.js'
 
@@ -35,6 +36,10 @@ export abstract class BrokerFilter implements Broker {
     return this.#broker.capabilities
   }
 
+  get log(): SharedLog | undefined {
+    return this.#broker.log
+  }
+
   start(sink: BrokerSink): Promise<void> {
     return this.#broker.start(sink)
   }
@@ -59,19 +64,9 @@ export abstract class BrokerFilter implements Broker {
     return this.#broker.position()
   }
 
-  /** Does nothing when the other broker does not need it. */
-  doubt(upTo?: Pick<Position, 'epoch' | 'offset'>): Pick<Position, 'epoch' | 'offset'> | undefined {
-    return this.#broker.doubt?.(upTo)
-  }
-
   /** Does nothing when the other broker has no address. */
   setAddress(address: string): void {
     this.#broker.setAddress?.(address)
-  }
-
-  /** Nothing when the other broker does not tell. */
-  logRisk(): Promise<string | undefined> {
-    return this.#broker.logRisk?.() ?? Promise.resolve(undefined)
   }
 
   stats(): BrokerStats {

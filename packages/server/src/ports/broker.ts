@@ -205,6 +205,32 @@ export interface BrokerSink {
   refused(message: RefusedMessage): void
 }
 
+/** A place in a log, from somebody who does not know what stands there. */
+export type LogPlace = Pick<Position, 'epoch' | 'offset'>
+
+/** The log of a broker, as the nodes that share it see it. On a node without `history` it has no place, and takes none. */
+export interface SharedLog {
+  /**
+   * How the broker's settings let it lose the end of the log that it has accepted, for the log of the server: a clause
+   * such as `appendonly is no: …`. `undefined` when it loses nothing, when nobody can tell, and without a log. Only after
+   * `start`.
+   * @throws when the broker does not answer, or does not allow the question.
+   */
+  risk(): Promise<string | undefined>
+  /**
+   * Other nodes log other keys: what they publish may be missing in the log, from now on until a call with `false`. Until
+   * then all reads have a gap (`broker-lost`), and afterwards those from where the log ended at that call, or before.
+   */
+  dispute(isDisputed: boolean): void
+  /**
+   * The same was so up to this place, as another node says. Ignored when the log has another epoch.
+   * @returns Whether this node did not know that.
+   */
+  doubt(upTo: LogPlace): boolean
+  /** Up to where the log is in doubt: its end while it is disputed. `undefined` when it is not. */
+  readonly doubtedUpTo: LogPlace | undefined
+}
+
 /**
  * Carries messages between nodes. One consumer per node, never one queue per connection.
  *
@@ -257,27 +283,14 @@ export interface Broker {
   read(range: ReadRange, patterns: readonly string[], reader?: Reader): ReadResult | Promise<ReadResult>
   /** The end of the log now; `undefined` without the `history` capability. */
   position(): Position | undefined | Promise<Position | undefined>
-  /**
-   * Nodes may not have logged what others did: messages may be missing in the log up to its end, or to the place that
-   * another node gives. Reads from there or before have a gap (`broker-lost`).
-   * Absent: it does not matter that nodes log different keys.
-   * @param upTo Of another node; ignored when the log has another epoch.
-   * @returns The end of the log; `undefined` without `history`.
-   */
-  doubt?(upTo?: Pick<Position, 'epoch' | 'offset'>): Pick<Position, 'epoch' | 'offset'> | undefined
+  /** The log that all nodes share at the broker. Absent: there is none, and it does not matter which keys other nodes log. */
+  readonly log?: SharedLog | undefined
   /**
    * The address has another user or password: the next attempt to connect uses it. Connections that are up stay.
    * Absent: the broker has no address.
    * @throws {WebMQError} `E_OPTION_INVALID`; the old address stays.
    */
   setAddress?(address: string): void
-  /**
-   * How the broker's settings let it lose the end of the log that it has accepted, for the log of the server: a clause
-   * such as `appendonly is no: …`. `undefined` when it loses nothing, when nobody can tell, and without a log. Only after
-   * `start`. Absent: the log is no promise of a broker.
-   * @throws when the broker does not answer, or does not allow the question.
-   */
-  logRisk?(): Promise<string | undefined>
   stats(): BrokerStats
   /**
    * Waits for pending publishes, then ends the connections in order and leaves nothing of this node at the broker. After

@@ -20,7 +20,7 @@ async function saidOf(broker: Broker): Promise<readonly string[]> {
   onTestFinished(() => fake.server.stop())
   await fake.server.start()
   // The node asks the same at its start, and was answered before.
-  await broker.logRisk?.().catch(() => undefined)
+  await broker.log?.risk().catch(() => undefined)
   await new Promise(setImmediate)
   return fake.log.flatMap(({ level, fields, message = '' }) => {
     if ('warning' in fields) expect(fields).toMatchObject({ ...WARNING, broker: broker.name })

@@ -25,8 +25,11 @@ it('is a gap for whoever stands where nodes may have missed what was not logged,
   log.restart('e')
   const value = Uint8Array.of(1)
   const [first, second] = [log.append('a', value, true), log.append('a', value, true)]
-  log.doubt(second.offset)
-  log.doubt(first.offset)
+  log.dispute(true)
+  expect(log.doubtedUpTo).toEqual({ epoch: 'e', offset: second.offset })
+  log.dispute(false)
+  expect(log.doubt(first)).toBe(false)
+  expect(log.doubt({ epoch: 'another', offset: 9 })).toBe(false)
   const third = log.append('a', value, true)
   const read = async (since: typeof first) => {
     const { gap, messages } = await log.read({ since }, ['#'])
@@ -37,4 +40,23 @@ it('is a gap for whoever stands where nodes may have missed what was not logged,
   expect(await read(third)).toEqual([undefined, 0])
   expect((await log.read({ rewindMs: 60_000 }, ['#'])).gap).toBe('broker-lost')
   expect((await log.read({ last: 3 }, ['#'])).gap).toBeUndefined()
+  expect(log.doubt(third)).toBe(true)
+  expect(await read(third)).toEqual(['broker-lost', 0])
+  // The log may restart within its epoch.
+  log.restart('e', third.offset, third.fingerprint)
+  expect(await read(third)).toEqual(['broker-lost', 0])
+})
+
+it('is a gap for everybody while nodes log other keys', async () => {
+  const history = new HistoryRules([{ pattern: '#', maxMessages: 9, maxAgeMs: undefined }])
+  const log = new HistoryLog({ history, historyMaxMessages: 9, historyMaxBytes: 10_000 })
+  log.restart('e')
+  log.dispute(true)
+  const last = log.append('a', Uint8Array.of(1), true)
+  expect((await log.read({ since: last }, ['#'])).gap).toBe('broker-lost')
+  expect((await log.read({ rewindMs: 1_000 }, ['#'])).gap).toBe('broker-lost')
+  log.dispute(false)
+  const next = log.append('a', Uint8Array.of(1), true)
+  expect((await log.read({ since: last }, ['#'])).gap).toBe('broker-lost')
+  expect((await log.read({ since: next }, ['#'])).gap).toBeUndefined()
 })

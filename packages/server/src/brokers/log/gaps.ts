@@ -1,5 +1,6 @@
 import type { GapReason } from 'webmq-client/protocol'
 import type { Position } from '../../ports/broker.js'
+import type { LogDoubt } from './doubt.js'
 import type { Wants } from './segmented-log.js'
 
 /** Where a log of one epoch may lack messages, and why: all its reads take the reason of a gap from here. */
@@ -12,16 +13,15 @@ export class LogGaps {
   /** Messages may be missing at or before this offset: those logged up to `#interruptedAtMs`. */
   #completeAfter: number
   #interruptedAtMs = 0
-  /** Messages without an offset may be missing that came before or after this one, until `#doubtedAtMs`. */
-  #doubtedUpTo = -1
-  #doubtedAtMs = 0
+  readonly #doubt: LogDoubt
 
   /**
    * @param startOffset The first message follows this offset.
    * @param fingerprintAt Of the newest record at or before an offset; 0: unknown.
    */
-  constructor(epoch: string, startOffset: number, fingerprintAt: (offset: number) => number) {
+  constructor(epoch: string, startOffset: number, fingerprintAt: (offset: number) => number, doubt: LogDoubt) {
     this.epoch = epoch
+    this.#doubt = doubt
     this.#completeAfter = startOffset
     this.#fingerprintAt = fingerprintAt
   }
@@ -30,12 +30,6 @@ export class LogGaps {
   interrupted(offset: number, timeMs: number): void {
     this.#completeAfter = offset
     this.#interruptedAtMs = timeMs
-  }
-
-  /** Messages that have no offset may be missing until now: a client that stands at this offset or before has missed them. */
-  doubt(offset: number, timeMs: number): void {
-    this.#doubtedUpTo = Math.max(this.#doubtedUpTo, offset)
-    this.#doubtedAtMs = timeMs
   }
 
   /**
@@ -47,7 +41,7 @@ export class LogGaps {
     // An earlier epoch is older than this whole log, and its log may have lost messages after the position.
     if (epoch !== this.epoch) return 'epoch-changed'
     if (offset < keptAfter) return 'history-expired'
-    if (offset < this.#completeAfter || offset <= this.#doubtedUpTo) return 'broker-lost'
+    if (offset < this.#completeAfter || this.#doubt.covers(position)) return 'broker-lost'
     if (offset === 0 || this.isSame(position)) return undefined
     return this.#fingerprintAt(offset) === 0 ? 'history-expired' : 'broker-lost'
   }
@@ -64,7 +58,7 @@ export class LogGaps {
    */
   gapOfTime(isAsked: (timeMs: number) => boolean, droppedTimeMs: number): GapReason | undefined {
     if (isAsked(droppedTimeMs)) return 'history-expired'
-    return isAsked(Math.max(this.#interruptedAtMs, this.#doubtedAtMs)) ? 'broker-lost' : undefined
+    return isAsked(Math.max(this.#interruptedAtMs, this.#doubt.timeMs)) ? 'broker-lost' : undefined
   }
 
   /** Why wanted messages between these offsets are missing although the log has been read there. */

@@ -2,9 +2,10 @@ import { WebMQError } from 'webmq-client/protocol'
 import { andThen, type MaybePromise } from '../../base/maybe-promise.js'
 import type { StepBudget } from '../../patterns/pattern-matcher.js'
 import { encodeAttributes, type MessageAttributes } from '../../ports/attributes.js'
-import type { Position, Reader, ReadRange, ReadResult } from '../../ports/broker.js'
+import type { LogPlace, Position, Reader, ReadRange, ReadResult } from '../../ports/broker.js'
 import type { LogStats } from '../../ports/broker-stats.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
+import { LogDoubt } from './doubt.js'
 import { fingerprintOfPlace } from './fingerprint.js'
 import { LogGaps } from './gaps.js'
 import { ReadTurns } from './read-turns.js'
@@ -33,7 +34,8 @@ export class HistoryLog {
   readonly #expiry: Expiry
   readonly #turns = new ReadTurns()
   #messages: SegmentedLog
-  #gaps = new LogGaps('', 0, () => 0)
+  readonly #doubt = new LogDoubt()
+  #gaps = new LogGaps('', 0, () => 0, this.#doubt)
   #retained: RetainedSet | undefined
 
   /** @param now Unix time in milliseconds. */
@@ -87,7 +89,7 @@ export class HistoryLog {
     const messages = this.#empty(offset, fingerprint)
     this.#messages = messages
     this.#retained = this.#noneRetained(offset)
-    this.#gaps = new LogGaps(epoch, offset, (at) => messages.fingerprintAt(at))
+    this.#gaps = new LogGaps(epoch, offset, (at) => messages.fingerprintAt(at), this.#doubt)
   }
 
   /** The epoch began at this offset: what is before is left of earlier epochs, whose positions may be after it [P-8.3]. */
@@ -130,9 +132,25 @@ export class HistoryLog {
     this.#gaps.interrupted(offset, nowMs)
   }
 
-  /** Messages may be missing that have no offset, up to this one: a read from there or before reports `broker-lost`. */
-  doubt(offset: number): void {
-    this.#gaps.doubt(offset, this.#now())
+  /** As {@link SharedLog.dispute}. */
+  dispute(isDisputed: boolean): void {
+    if (this.#doubt.isOpen && !isDisputed) this.#doubt.extend(this.position, this.#now())
+    this.#doubt.isOpen = isDisputed
+  }
+
+  get isDisputed(): boolean {
+    return this.#doubt.isOpen
+  }
+
+  /** As {@link SharedLog.doubt}. */
+  doubt(upTo: LogPlace): boolean {
+    return upTo.epoch === this.#gaps.epoch && this.#doubt.extend(upTo, this.#now())
+  }
+
+  /** As {@link SharedLog.doubtedUpTo}. */
+  get doubtedUpTo(): LogPlace | undefined {
+    const { epoch, offset } = this.position
+    return this.#doubt.isOpen ? { epoch, offset } : this.#doubt.upTo
   }
 
   append(key: string, payload: Uint8Array, isBinary: boolean, attributes?: MessageAttributes): Position {

@@ -86,7 +86,7 @@ export class LogStream {
     }
   }
 
-  /** As {@link Broker.logRisk}. No client is told the server's `sync_interval`. */
+  /** As {@link SharedLog.risk}. No client is told the server's `sync_interval`. */
   async risk(): Promise<string | undefined> {
     const count = (await this.#find())?.config.num_replicas ?? MIN_SAFE_REPLICAS
     if (count >= MIN_SAFE_REPLICAS) return undefined

@@ -1,8 +1,8 @@
 import { isKey } from 'webmq-client/protocol'
-import type { Position } from '../../ports/broker.js'
+import type { LogPlace, Position } from '../../ports/broker.js'
 import { SubscriptionCover } from '../remote/cover.js'
 import { decodeEnvelope } from '../remote/envelope.js'
-import type { Link, LinkEvents, LinkMessage, LogFollower, LogPlace } from '../remote/link.js'
+import type { Link, LinkEvents, LinkMessage, LogFollower } from '../remote/link.js'
 import { bucketChannel, bucketOf, bucketsOf, type ClusterMaster, mastersOf } from './cluster-slots.js'
 import { RedisConnection, type RedisLinkOptions } from './connection.js'
 import { redisError } from './error.js'
@@ -41,7 +41,7 @@ export class ClusterLink implements Link {
     const opened = await Promise.allSettled(masters.map((master) => link.#open(options, master, signal)))
     const failed = opened.find((result) => result.status === 'rejected')
     if (failed === undefined) {
-      await link.#watchPublishes()
+      await link.#watch()
       return link
     }
     link.destroy()
@@ -90,10 +90,15 @@ export class ClusterLink implements Link {
   async #open(options: RedisLinkOptions, master: ClusterMaster, signal: AbortSignal): Promise<void> {
     const { host, buckets, hasLog } = master
     const { namespace, node } = options.context
-    const log = hasLog ? options.log : undefined
     const pair = await RedisPair.open(
       // Not the channel of a bucket, but in a slot of this master.
-      { ...options, log, host, isShard: true, heartbeatChannel: `${namespace}/${node}:{${buckets[0] ?? namespace}}` },
+      {
+        ...options,
+        hasLog,
+        host,
+        isShard: true,
+        heartbeatChannel: `${namespace}/${node}:{${buckets[0] ?? namespace}}`,
+      },
       {
         ...this.#events,
         message: (message) => this.#deliver(message),
@@ -110,9 +115,9 @@ export class ClusterLink implements Link {
    * What other programs PUBLISH to the channel of a key reaches every server of the cluster, and no listener: a bucket's
    * channel brings the messages of nodes. They are told. The glob is, word for word, the one that users are granted.
    */
-  async #watchPublishes(): Promise<void> {
+  async #watch(): Promise<void> {
     try {
-      await this.#pairs[0]?.subscribe('glob', `${this.#namespace}[:/]*`)
+      await Promise.all([this.#log?.overhear(), this.#pairs[0]?.subscribe('glob', `${this.#namespace}[:/]*`)])
     } catch (error) {
       this.destroy()
       throw error
@@ -156,17 +161,13 @@ export class ClusterLink implements Link {
 
 /** Asks the first server that answers. */
 async function askForMasters(options: RedisLinkOptions, signal: AbortSignal): Promise<readonly ClusterMaster[]> {
-  const { address, context, log, hideSecrets } = options
+  const { address, context, hideSecrets } = options
   let failure: unknown
   for (const host of address.hosts) {
     try {
       const connection = await RedisConnection.open(options, host, signal)
       try {
-        return mastersOf(
-          await connection.redis.cluster('SLOTS'),
-          host,
-          log === undefined ? undefined : context.namespace,
-        )
+        return mastersOf(await connection.redis.cluster('SLOTS'), host, context.namespace)
       } finally {
         connection.destroy()
       }

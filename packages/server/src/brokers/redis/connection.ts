@@ -11,8 +11,7 @@ import type { RedisLog } from './log.js'
 export interface RedisLinkOptions {
   readonly address: RedisAddress
   readonly context: LinkContext
-  /** Absent without history. */
-  readonly log: RedisLog | undefined
+  readonly log: RedisLog
   readonly hideSecrets: (text: string) => string
 }
 

@@ -1,6 +1,5 @@
 import type { BrokerCapabilities } from '../../ports/broker.js'
 import { secretHider, withoutPasswords } from '../../ports/broker-address.js'
-import { hasHistory } from '../log/history-log.js'
 import type { Link, LinkContext, LinkDriver, LinkEvents } from '../remote/link.js'
 import { capabilitiesOf, type RemoteBrokerOptions } from '../remote/options.js'
 import { parseRedisAddress, type RedisAddress } from './address.js'
@@ -15,13 +14,13 @@ export class RedisDriver implements LinkDriver {
   readonly capabilities: BrokerCapabilities
   readonly address: string
   #address: RedisAddress
-  readonly #log: RedisLog | undefined
+  readonly #log: RedisLog
   #hideSecrets: (text: string) => string
 
   constructor(address: string, options: RemoteBrokerOptions) {
     this.address = withoutPasswords(address)
     this.#address = parseRedisAddress(address)
-    if (hasHistory(options)) this.#log = new RedisLog(options, this.#address.kind === 'cluster')
+    this.#log = new RedisLog(options, this.#address.kind === 'cluster')
     this.#hideSecrets = secretHider(address)
     // Also in a cluster: a key belongs to one master.
     this.capabilities = capabilitiesOf(options, true)

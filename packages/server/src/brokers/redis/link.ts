@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 import { isKey } from 'webmq-client/protocol'
-import type { Position } from '../../ports/broker.js'
+import type { LogPlace, Position } from '../../ports/broker.js'
 import { decodeEnvelope } from '../remote/envelope.js'
-import type { Link, LinkDelivery, LinkEvents, LinkMessage, LogFollower, LogPlace } from '../remote/link.js'
+import type { Link, LinkDelivery, LinkEvents, LinkMessage, LogFollower } from '../remote/link.js'
 import type { RedisLinkOptions } from './connection.js'
 import type { RedisLog } from './log.js'
 import { RedisPair } from './pair.js'
@@ -18,10 +18,10 @@ export class RedisLink implements Link {
     subscribe: (pattern) => this.#subscribe(pattern),
     unsubscribe: (pattern) => this.#unsubscribe(pattern),
   })
-  readonly #logged: RedisLog | undefined
+  readonly #logged: RedisLog
   #pair: RedisPair | undefined
 
-  private constructor(namespace: string, log: RedisLog | undefined, events: LinkEvents) {
+  private constructor(namespace: string, log: RedisLog, events: LinkEvents) {
     this.#prefix = `${namespace}:`
     this.#logged = log
     this.#events = events
@@ -32,10 +32,11 @@ export class RedisLink implements Link {
     const link = new RedisLink(namespace, options.log, events)
     link.#pair = await RedisPair.open(
       // Not the channel of any key.
-      { ...options, isShard: false, heartbeatChannel: `${namespace}/${node}` },
+      { ...options, hasLog: true, isShard: false, heartbeatChannel: `${namespace}/${node}` },
       { ...events, message: (message) => link.#deliver(message) },
       signal,
     )
+    await link.#pair.log?.overhear()
     return link
   }
 
@@ -100,7 +101,7 @@ export class RedisLink implements Link {
   /** To a logged key it would reach the present listeners, and nobody who resumes: neither replayed nor told. */
   #deliverForeign(delivery: LinkDelivery): void {
     const { key } = delivery
-    if (this.#logged?.logs(key) !== true) this.#events.deliver(delivery)
+    if (!this.#logged.logs(key)) this.#events.deliver(delivery)
     else this.#events.malformed(`PUBLISH to ${key}, which is logged: the log's own script publishes there`, key)
   }
 }

@@ -1,9 +1,10 @@
 import { setTimeout } from 'node:timers/promises'
 import { WebMQError } from 'webmq-client/protocol'
-import type { Broker, Position } from '../../ports/broker.js'
-import type { LinkEvents, LinkMessage, LogFollower, LogPlace } from '../remote/link.js'
+import type { LogPlace, Position, SharedLog } from '../../ports/broker.js'
+import { decodeEnvelope } from '../remote/envelope.js'
+import type { LinkEvents, LinkMessage, LogFollower } from '../remote/link.js'
 import { appendScript, openScript, type RedisLog } from './log.js'
-import { decodeLogBatch, LogReader, type LogStart } from './log-reader.js'
+import { decodeLogBatch, envelopesOf, type LogBatch, LogReader, type LogStart } from './log-reader.js'
 import type { RedisPair } from './pair.js'
 import type { LogCall } from './publisher.js'
 import type { ReceivedMessage } from './subscriber.js'
@@ -19,6 +20,7 @@ export class LogLink {
   readonly #events: LinkEvents
   readonly #channel: Buffer
   #reader: LogReader | undefined
+  #isOverhearing = false
   /** Makes an empty call; `undefined` until the log is open. */
   #createCall: (() => LogCall) | undefined
 
@@ -34,15 +36,17 @@ export class LogLink {
     const pair = this.#pair
     const reader = new LogReader(pair, log, follower)
     this.#reader = reader
-    const start = await openLog(
-      log,
-      pair,
-      after,
-      pair.subscribe(pair.options.isShard ? 'shard' : 'channel', log.channel),
-    )
+    const start = await openLog(log, pair, after, this.#subscribe())
     if (reader.isStopped) return
     await reader.read(start)
     if (!reader.isStopped) this.#createCall = log.calls(start.reign)
+  }
+
+  /** On a node without history: brings what other nodes log, without positions. */
+  async overhear(): Promise<void> {
+    if (this.#log.isFollowed) return
+    await this.#subscribe()
+    this.#isOverhearing = true
   }
 
   /** The link is over. */
@@ -56,7 +60,7 @@ export class LogLink {
     return { epoch: epoch ?? '', offset: Number(end ?? 0) }
   }
 
-  /** As {@link Broker.logRisk}. A user who may not ask for the configuration is told of `appendonly` alone. */
+  /** As {@link SharedLog.risk}. A user who may not ask for the configuration is told of `appendonly` alone. */
   async risk(): Promise<string | undefined> {
     const info = await this.#pair.ask((redis) => redis.info('persistence'))
     if (/^aof_enabled:0/m.test(info)) {
@@ -78,10 +82,24 @@ export class LogLink {
   take({ channel, payload }: ReceivedMessage): boolean {
     if (channel.length !== this.#channel.length || !channel.equals(this.#channel)) return false
     const batch = decodeLogBatch(payload)
+    if (batch !== undefined && this.#isOverhearing) this.#overheard(batch)
     const broken = batch === undefined ? undefined : this.#reader?.take(batch)
     if (batch === undefined) this.#events.malformed('no messages of the log, to its channel')
     if (broken !== undefined) this.#pair.lose(broken)
     return true
+  }
+
+  #subscribe(): Promise<void> {
+    return this.#pair.subscribe(this.#pair.options.isShard ? 'shard' : 'channel', this.#log.channel)
+  }
+
+  #overheard(batch: LogBatch): void {
+    for (const envelope of envelopesOf(batch)) {
+      const delivery = decodeEnvelope(undefined, envelope)
+      if (delivery === undefined) this.#events.malformed('an entry of the log that is no message', '#')
+      // A copy of a retained message is for those who keep the state.
+      else if (delivery.attributes?.copyOf === undefined) this.#events.deliver(delivery)
+    }
   }
 }
 

@@ -28,7 +28,7 @@ export function decodeLogBatch(payload: Buffer): LogBatch | undefined {
 }
 
 /** The envelopes of a batch, as views of its bytes. One that is cut short is left out. */
-function* envelopesOf({ bytes }: LogBatch): Generator<Buffer> {
+export function* envelopesOf({ bytes }: LogBatch): Generator<Buffer> {
   let at = 0
   while (at + LENGTH_BYTES <= bytes.length) {
     const start = at + LENGTH_BYTES

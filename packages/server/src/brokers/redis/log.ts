@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
+import { hasHistory } from '../log/history-log.js'
 import type { RemoteBrokerOptions } from '../remote/options.js'
 import { APPEND } from './append.lua.js'
 import { OPEN } from './open.lua.js'
@@ -32,6 +33,8 @@ export class RedisLog {
   readonly state: string
   /** In the order of KEYS in the scripts. */
   readonly keys: readonly string[]
+  /** Without history a node only hears what others log. */
+  readonly isFollowed: boolean
   /** When a link of this node last stopped to follow the log, by `performance.now()`. */
   followedUntilMs: number | undefined
   /** The id of the entry that a link of this node has read last. */
@@ -40,6 +43,7 @@ export class RedisLog {
   readonly #options: RemoteBrokerOptions
 
   constructor(options: RemoteBrokerOptions, isCluster: boolean) {
+    this.isFollowed = hasHistory(options)
     const { brokerNamespace: namespace } = options
     const name = isCluster ? `${namespace}/log:{${namespace}}` : `${namespace}/log`
     this.#options = options
@@ -73,7 +77,7 @@ export class RedisLog {
   }
 
   logs(key: string): boolean {
-    return this.#options.history.ruleOf(key) !== undefined
+    return this.isFollowed && this.#options.history.ruleOf(key) !== undefined
   }
 
   /**

@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis'
 import { deferred } from '../../base/deferred.js'
-import type { LinkEvents, LogPlace } from '../remote/link.js'
+import type { LogPlace } from '../../ports/broker.js'
+import type { LinkEvents } from '../remote/link.js'
 import { Liveness } from '../remote/liveness.js'
 import type { RedisHost } from './address.js'
 import { RedisConnection, type RedisLinkOptions } from './connection.js'
@@ -11,6 +12,8 @@ import { type ReceivedMessage, RedisSubscriber, type SubscriptionKind } from './
 
 export interface RedisPairOptions extends RedisLinkOptions {
   readonly host?: RedisHost
+  /** The server has the log. */
+  readonly hasLog: boolean
   /** The server belongs to a cluster: channels are sharded. */
   readonly isShard: boolean
   readonly heartbeatChannel: string
@@ -61,7 +64,7 @@ export class RedisPair {
       (cause) => this.lose(cause),
     )
     this.publisher = new RedisPublisher(this, publishing.redis)
-    if (options.log !== undefined) this.log = new LogLink(options.log, this, events)
+    if (options.hasLog) this.log = new LogLink(options.log, this, events)
     // A channel's slot has moved to another server, which now gets the messages.
     subscribed.redis.on('moved', () => this.lose(new Error('a slot of the cluster has moved')))
   }

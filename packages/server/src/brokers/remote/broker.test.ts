@@ -4,9 +4,12 @@ import { WebMQError } from 'webmq-client/protocol'
 import { brokerOptions, ListeningNode, messageIdOf } from 'webmq-conformance'
 import type { BrokerSink, BrokerStatus, InboundMessage, OutboundMessage, RefusedMessage } from '../../ports/broker.js'
 import { RemoteBroker } from './broker.js'
+import { EPHEMERAL_KEY } from './ephemeral.js'
 import type { Link, LinkContext, LinkDelivery, LinkDriver, LinkEvents, LinkMessage } from './link.js'
 import type { RemoteBrokerOptions } from './options.js'
 
+/** Every link begins with it: nodes with other rules may log the keys of ephemeral messages. */
+const BIND_EPHEMERAL = `bind ${EPHEMERAL_KEY}`
 const OPTIONS: RemoteBrokerOptions = brokerOptions({ brokerTimeoutMs: 2_000, brokerStartTimeoutMs: 1_000 })
 
 /** A link whose other end is the test: nothing happens at it by itself. */
@@ -200,7 +203,7 @@ describe('RemoteBroker', () => {
     const later = publish('4')
     const next = await linkAt(1)
     await vi.waitFor(() => expect(next.texts).toEqual(['2', '3', '4']))
-    expect(next.calls).toEqual(['bind a', 'bind b.#'])
+    expect(next.calls).toEqual([BIND_EPHEMERAL, 'bind a', 'bind b.#'])
     expect(link.isDestroyed).toBe(true)
     expect(sink.lines).toEqual(['(up)', '(down)', '(gap broker-lost)', '(up)'])
     next.confirmAll()
@@ -413,12 +416,14 @@ describe('RemoteBroker', () => {
     driver.failures.push(new Error('refused'))
     link.events.lost(lostCause)
     await node.bind('patient')
-    expect((await linkAt(1)).calls).toEqual(['bind patient'])
+    expect((await linkAt(1)).calls).toEqual([BIND_EPHEMERAL, 'bind patient'])
     driver.links[1]?.events.lost(lostCause)
     driver.failures.push(...Array.from({ length: 100 }, () => new Error('refused')))
     await expect(node.bind('late')).rejects.toMatchObject({ code: 'E_BROKER_UNAVAILABLE' })
     driver.failures.length = 0
-    await vi.waitFor(() => expect(driver.links[2]?.calls).toEqual(['bind patient']), { timeout: 10_000 })
+    await vi.waitFor(() => expect(driver.links[2]?.calls).toEqual([BIND_EPHEMERAL, 'bind patient']), {
+      timeout: 10_000,
+    })
   })
 
   it('rejects a bind that the broker does not allow, and goes on', async () => {
@@ -439,7 +444,7 @@ describe('RemoteBroker', () => {
     const again = node.bind('a')
     waiting.open()
     await Promise.all([bound, again])
-    expect(link.calls).toEqual(['bind a', 'unbind a', 'bind a'])
+    expect(link.calls).toEqual([BIND_EPHEMERAL, 'bind a', 'unbind a', 'bind a'])
     link.events.deliver({ key: 'a', payload: new Uint8Array(0), isBinary: true, source: undefined })
     expect(sink.messages).toHaveLength(1)
   })

@@ -13,11 +13,12 @@ import {
   type Reader,
   type ReadRange,
   type ReadResult,
+  type SharedLog,
 } from '../../ports/broker.js'
 import type { BrokerStats } from '../../ports/broker-stats.js'
 import { Bindings } from './bindings.js'
 import { EPHEMERAL_KEY } from './ephemeral.js'
-import type { Link, LinkDriver, LinkEvents, LogPlace } from './link.js'
+import type { Link, LinkDriver, LinkEvents } from './link.js'
 import { LinkKeeper } from './link-keeper.js'
 import { LogReplica } from './log-replica.js'
 import type { RemoteBrokerOptions } from './options.js'
@@ -43,6 +44,7 @@ const NODE_BYTES = 8
 export class RemoteBroker implements Broker {
   readonly name: string
   readonly capabilities: BrokerCapabilities
+  readonly log: SharedLog
   readonly #driver: LinkDriver
   readonly #options: RemoteBrokerOptions
   readonly #bindings: Bindings
@@ -76,7 +78,17 @@ export class RemoteBroker implements Broker {
     if (driver.capabilities.history) {
       // Also to patterns that are logged in part: some may have gone live after they were told of the lost link.
       this.#log = new LogReplica(options, this.#receiver, this.#pending, (reason) => this.#sink?.gap(reason))
-      this.#bindings.keep(EPHEMERAL_KEY)
+    }
+    // Also without history: other nodes may log the keys of such messages.
+    this.#bindings.keep(EPHEMERAL_KEY)
+    const log = this.#log
+    this.log = {
+      risk: async () => (log === undefined ? undefined : await this.#link?.logRisk?.()),
+      dispute: (isDisputed) => log?.dispute(isDisputed),
+      doubt: (upTo) => log?.doubt(upTo) === true,
+      get doubtedUpTo() {
+        return log?.doubtedUpTo
+      },
     }
     this.#publishes = new Publishes(options, driver.takesBundles, this.#pending, this.#log)
   }
@@ -136,14 +148,6 @@ export class RemoteBroker implements Broker {
 
   position(): Position | undefined {
     return this.#log?.position
-  }
-
-  async logRisk(): Promise<string | undefined> {
-    return this.#log === undefined ? undefined : await this.#link?.logRisk?.()
-  }
-
-  doubt(upTo?: LogPlace): LogPlace | undefined {
-    return this.#log?.doubt(upTo)
   }
 
   setAddress(address: string): void {

@@ -1,5 +1,5 @@
 import type { MessageAttributes } from '../../ports/attributes.js'
-import type { Broker, BrokerCapabilities, Position } from '../../ports/broker.js'
+import type { BrokerCapabilities, LogPlace, Position } from '../../ports/broker.js'
 
 /** A message that the broker has not accepted yet, as a {@link Link} gets it. */
 export interface LinkMessage {
@@ -46,9 +46,6 @@ export interface LoggedDelivery extends LinkDelivery {
   /** When it was logged, or published: Unix time in milliseconds. */
   readonly timeMs: number
 }
-
-/** A place in the log, from somebody who does not know what stands there. */
-export type LogPlace = Pick<Position, 'epoch' | 'offset'>
 
 export interface LogFollower {
   /**
@@ -154,7 +151,7 @@ export interface Link {
    * `undefined` when it does not know. Rejects, or stays unanswered, when the link is lost. Only after `follow`.
    */
   logEnd?(): Promise<LogPlace | undefined>
-  /** As {@link Broker.logRisk}. Rejects, or stays unanswered, when the link is lost. Only after `follow`. */
+  /** As {@link SharedLog.risk}. Rejects, or stays unanswered, when the link is lost. Only after `follow`. */
   logRisk?(): Promise<string | undefined>
   /** Sends a message; messages of one turn may share a write. `confirmed` or `refused` answers. Does not throw. */
   publish(message: LinkMessage): void

@@ -1,14 +1,14 @@
 import { type GapReason, WebMQError } from 'webmq-client/protocol'
 import { deferred } from '../../base/deferred.js'
 import { within } from '../../base/within.js'
-import type { Accepted, Position, Reader, ReadRange, ReadResult, RefusedMessage } from '../../ports/broker.js'
+import type { Accepted, LogPlace, Position, Reader, ReadRange, ReadResult, RefusedMessage } from '../../ports/broker.js'
 import type { LogStats, RetainedStats } from '../../ports/broker-stats.js'
 import { inboundDefect, refusedMessage } from '../../ports/inbound-check.js'
 import { accepted } from '../../ports/messages.js'
 import { DuplicateFilter } from '../dedupe/duplicate-filter.js'
 import { HistoryLog } from '../log/history-log.js'
 import type { RetainedMessage } from '../log/retained-set.js'
-import type { Link, LinkSource, LogFollower, LoggedDelivery, LogPlace } from './link.js'
+import type { Link, LinkSource, LogFollower, LoggedDelivery } from './link.js'
 import { LogArrivals } from './log-arrivals.js'
 import type { RemoteBrokerOptions } from './options.js'
 import type { PendingPublishes } from './pending-publishes.js'
@@ -39,7 +39,6 @@ export class LogReplica implements LogFollower {
   #state: ReplicaState = 'empty'
   #behindCount = 0
   #lagMs = 0
-  #doubted: LogPlace | undefined
   readonly #copies: RetainedCopies
   /** Settles when the state is no longer `copying`. */
   #copied = deferred()
@@ -96,9 +95,9 @@ export class LogReplica implements LogFollower {
     return this.#log.logs(key)
   }
 
-  /** Whether all messages that the pattern matches are logged. */
+  /** Whether all messages that the pattern matches are logged, by all nodes. */
   covers(pattern: string): boolean {
-    return this.#log.covers(pattern)
+    return !this.#log.isDisputed && this.#log.covers(pattern)
   }
 
   /** Position of the logged message with this id, if it is within the window. */
@@ -119,14 +118,19 @@ export class LogReplica implements LogFollower {
     if (!isAhead || isOfLog) this.#pending.confirm(sequence, false, accepted(known, true))
   }
 
-  /** As {@link Broker.doubt}. */
-  doubt(upTo: LogPlace | undefined): LogPlace | undefined {
-    if (!this.#hasBegun) return undefined
-    const place = upTo ?? this.#log.position
-    const isLater = place.epoch !== this.#doubted?.epoch || place.offset > this.#doubted.offset
-    if (place.epoch === this.#log.epoch && isLater) this.#doubted = { epoch: place.epoch, offset: place.offset }
-    this.#applyDoubt()
-    return this.#doubted
+  /** As {@link SharedLog.dispute}. */
+  dispute(isDisputed: boolean): void {
+    this.#log.dispute(isDisputed)
+  }
+
+  /** As {@link SharedLog.doubt}. */
+  doubt(upTo: LogPlace): boolean {
+    return this.#hasBegun && this.#log.doubt(upTo)
+  }
+
+  /** As {@link SharedLog.doubtedUpTo}. */
+  get doubtedUpTo(): LogPlace | undefined {
+    return this.#hasBegun ? this.#log.doubtedUpTo : undefined
   }
 
   /** The node starts: the next `follow` does not continue from before the last stop. */
@@ -160,7 +164,6 @@ export class LogReplica implements LogFollower {
       this.#copied = deferred()
     }
     this.#log.restart(start.epoch, start.offset, start.fingerprint)
-    this.#applyDoubt()
     this.#copies.begin(this.#log.retained)
     this.#formerDuplicates = hadBegun ? this.#duplicates : undefined
     this.#duplicates = new DuplicateFilter(this.#options)
@@ -261,11 +264,6 @@ export class LogReplica implements LogFollower {
   /** Whether it has followed the log since the node started. */
   get #hasBegun(): boolean {
     return this.#state === 'copying' || this.#state === 'complete'
-  }
-
-  /** The log may have been restarted in the same epoch, and forgotten it. */
-  #applyDoubt(): void {
-    if (this.#doubted?.epoch === this.#log.epoch) this.#log.doubt(this.#doubted.offset)
   }
 
   #skipTo(offset: number, fingerprint: number): void {
