@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
-import { describe, expect, it, vi } from 'vitest'
+import { afterAll, describe, expect, it, vi } from 'vitest'
 import { matches } from 'webmq-client/protocol'
-import { freePort, type ServiceKind, sharedService } from 'webmq-services'
+import { freePort, type RedisCluster, type ServiceKind, sharedService, startRedisCluster } from 'webmq-services'
 import type { ServerOptions } from '../../src/options/server-options.js'
 import { ApiServer } from '../api-server.js'
 import { ProtocolClient } from '../protocol-client.js'
@@ -97,6 +97,8 @@ class Fleet {
   async #publish({ server }: ApiServer): Promise<void> {
     const text = `${this.#count++}`
     const key = KEYS[this.#count % KEYS.length] ?? ''
+    // To a listen that is answered while it is under way, it is not owed.
+    const listeners = [...this.#listeners]
     // A node that stops refuses it: nothing is owed.
     const isAccepted = await server.publish(key, text).then(
       () => true,
@@ -104,8 +106,7 @@ class Fleet {
     )
     if (!isAccepted) return
     const told = new Map<ProtocolClient, number>()
-    for (const [listener, pattern] of this.#listeners)
-      if (matches(pattern, key)) told.set(listener, listener.messages.length)
+    for (const [listener, pattern] of listeners) if (matches(pattern, key)) told.set(listener, listener.messages.length)
     this.acked.push({ key, text, told })
   }
 
@@ -134,10 +135,23 @@ function textsOf(listener: ProtocolClient): ReadonlySet<unknown> {
   return new Set(listener.received('message').map(({ payload }) => JSON.parse(`${payload}`) as unknown))
 }
 
+type Kind = ServiceKind | 'redis cluster' | 'mesh'
+
+let cluster: Promise<RedisCluster> | undefined
+afterAll(async () => {
+  await (await cluster)?.stop()
+}, 30_000)
+
+async function addressOf(kind: Exclude<Kind, 'mesh'>): Promise<string> {
+  if (kind !== 'redis cluster') return (await sharedService(kind)).url
+  cluster ??= startRedisCluster()
+  return `redis+cluster://${(await cluster).urls.map((url) => new URL(url).host).join()}`
+}
+
 /** Options of nodes that meet at a broker. */
-async function meet(kind: ServiceKind | 'mesh', namespace: string): Promise<Readonly<Record<string, ServerOptions>>> {
+async function meet(kind: Kind, namespace: string): Promise<Readonly<Record<string, ServerOptions>>> {
   if (kind !== 'mesh') {
-    const { url } = await sharedService(kind)
+    const url = await addressOf(kind)
     return Object.fromEntries(NAMES.map((name) => [name, { broker: url, brokerNamespace: namespace }]))
   }
   const places = await Promise.all(NAMES.map(async () => `127.0.0.1:${await freePort()}`))
@@ -145,7 +159,7 @@ async function meet(kind: ServiceKind | 'mesh', namespace: string): Promise<Read
   return Object.fromEntries(NAMES.map((name, index) => [name, { broker, mesh: { listen: places[index] ?? '' } }]))
 }
 
-describe.each<ServiceKind | 'mesh'>(['redis', 'nats', 'rabbitmq', 'mesh'])(
+describe.each<Kind>(['redis', 'redis cluster', 'nats', 'rabbitmq', 'mesh'])(
   'over %s, who stays misses nothing, and nobody anything in silence, while',
   (kind) => {
     it.concurrent.for(Object.entries(CHANGES))(
