@@ -192,7 +192,7 @@ export class HttpFrontend {
   }
 
   #sendReadiness(request: IncomingMessage, response: ServerResponse): void {
-    const readiness = readinessOf(this.#context.health())
+    const readiness = readinessOf(this.#context.health(), /[?&]full=503(?:&|$)/.test(request.url ?? ''))
     const { status } = readiness
     sendJson(response, request, status === 'ready' ? 200 : 503, this.#isTold(request) ? readiness : { status })
   }

@@ -132,6 +132,10 @@ export interface TransportStats {
   readonly connections: number
   readonly acceptedCount: number
   readonly refusedCount: number
+  /** Those of them that found the transport full: with `connectionLimit` connections, or without a descriptor. */
+  readonly fullCount: number
+  /** The most connections that it holds: `maxConnections`, or what the descriptor limit of the process leaves room for. */
+  readonly connectionLimit: number
   /** Connections of proxies that were closed because they did not begin with a valid PROXY header. */
   readonly proxyHeaderRefusedCount: number
   readonly closedCount: number

@@ -153,7 +153,7 @@ describe('webmq-server', () => {
     const args = ['--port', '0', '--broker', broker, '--broker-start-timeout', '300ms']
     const { exitCode, stdout, stderr } = await runCli(args)
     expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
-    expect(stderr).toMatch(/^error: broker is unreachable: .*\(E_BROKER_UNAVAILABLE\)$/m)
+    expect(stderr).toMatch(/^error: broker is unreachable or takes no messages: .*\(E_BROKER_UNAVAILABLE\)$/m)
     expect(stderr).toContain('127.0.0.1')
     expect(stderr).not.toContain('sesame')
     expect(stderr, 'the process ends by itself').not.toContain('something keeps the process running')

@@ -17,7 +17,7 @@ import { EventLoopTransport } from '../event-loop-transport.js'
 import { EventStreams, isStreamId } from '../response-body/sse.js'
 import type { SinkCalls } from '../sink-calls.js'
 import { acceptedExtensions } from '../upgrade/extensions.js'
-import { PendingUpgrades } from '../upgrade/pending.js'
+import { PendingUpgrades, sumOfRefused } from '../upgrade/pending.js'
 import { headOf } from '../upgrade/request-head.js'
 import { takeUpgrades } from '../upgrade/take-upgrades.js'
 import { answerRequest } from './answer-request.js'
@@ -143,8 +143,8 @@ class WsTransport extends EventLoopTransport<WsFrame, Member> {
     this.#streams.stop(rejection)
   }
 
-  protected get refusedCount(): number {
-    return this.#upgrades.refusedCount + this.#streams.refusedCount
+  protected refused() {
+    return sumOfRefused(this.#upgrades.refused, this.#streams.refused)
   }
 
   protected sent() {
