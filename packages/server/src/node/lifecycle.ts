@@ -1,4 +1,4 @@
-import type { Server as NodeHttpServer } from 'node:http'
+import type { IncomingMessage, Server as NodeHttpServer, ServerResponse } from 'node:http'
 import { WebMQError } from 'webmq-client/protocol'
 import { deferred } from '../base/deferred.js'
 import { defined } from '../base/defined.js'
@@ -117,8 +117,9 @@ export class Lifecycle {
     return this.#adminAddress
   }
 
-  get servesStreams(): boolean {
-    return this.#transport?.transport.capabilities.sse === true
+  /** See {@link Transport.takeStream}; `undefined` while there is no transport that serves event streams. */
+  takeStream(request: IncomingMessage, response: ServerResponse): boolean | undefined {
+    return this.#transport?.transport.takeStream?.(request, response)
   }
 
   /** See {@link WebMQServer.start}. */

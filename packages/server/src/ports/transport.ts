@@ -1,4 +1,4 @@
-import type { Server } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { MessageRun } from './message-run.js'
 import type { TlsCertificate } from './transport-options.js'
 
@@ -188,6 +188,12 @@ export interface Transport {
    * @throws {WebMQError} `E_OPTION_INVALID`: one of them does not work, and all old ones stay.
    */
   setCertificates?(certificates: readonly TlsCertificate[]): void
+  /**
+   * Serves an event stream to a request of a connection that the transport gave to `httpServer`, because its first request
+   * asked for something else. The connection is the transport's from then on. Absent without the `sse` capability.
+   * @returns `false`: it cannot take this connection, and the request is still unanswered.
+   */
+  takeStream?(request: IncomingMessage, response: ServerResponse): boolean
   accept(upgrade: UpgradeId, options?: AcceptOptions): void
   reject(upgrade: UpgradeId, rejection: Rejection): void
   /** Adds a connection to a group. Joining twice is a no-op. */

@@ -1,4 +1,4 @@
-import type { IncomingMessage, Server } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { within } from '../../base/within.js'
@@ -93,6 +93,12 @@ class WsTransport extends EventLoopTransport<WsFrame, Member> {
 
   setCertificates(certificates: readonly TlsCertificate[]): void {
     this.#listener?.setCertificates(certificates)
+  }
+
+  takeStream(request: IncomingMessage, response: ServerResponse): boolean {
+    if (this.isStopped) return false
+    this.#streams.handle(request, response)
+    return true
   }
 
   async stopAccepting(): Promise<void> {
