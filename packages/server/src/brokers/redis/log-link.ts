@@ -63,7 +63,7 @@ export class LogLink {
 
   /** The server refuses writes for now. Reports it once, and when it takes them again. */
   refused(reason: string): void {
-    if (this.#writableTimer !== undefined) return
+    if (!this.#log.isFollowed || this.#writableTimer !== undefined) return
     this.#events.logRefused(reason)
     this.#writableTimer = setInterval(() => void this.#askWhetherWritable(), WRITABLE_POLL_MS).unref()
   }
