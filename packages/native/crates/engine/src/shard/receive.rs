@@ -9,7 +9,8 @@ use crate::socket;
 /// Bytes of events of one connection that may wait for JavaScript, and one event more. The rest stays in its socket, so that
 /// the events of others wait behind this much of it and no more.
 pub(crate) const MAX_UNREAD_BYTES: usize = 64 << 10;
-/// Least bytes that are asked of a socket. Less would cost a system call for next to nothing.
+/// Least bytes that are asked of a socket, and least room for them. Less would cost a system call for next to nothing, and what
+/// there is no room for would be kept beside the socket, which no bound counts.
 const MIN_READ_BYTES: usize = 4 << 10;
 /// Bytes that are read at a time of a connection with compression: they can become a thousand times as many (RFC 1951
 /// §3.2.5), and what there is no room for is kept.
@@ -144,7 +145,7 @@ impl Shard {
             return;
         }
         let room = connection.unread_room(self.shared.shards[self.id.index()].event_queue.read_position());
-        if room == 0 && phase == Phase::Open {
+        if room < MIN_READ_BYTES && phase == Phase::Open {
             return self.hold(slot);
         }
         if matches!(phase, Phase::Open | Phase::Closing) && connection.opening.is_some() {
