@@ -4,6 +4,7 @@ use super::Shard;
 use crate::bridge::event_queue::FULL_BLOCK_BYTES;
 use crate::id::Slot;
 use crate::shard::connection::{Connection, Phase};
+use crate::shard::receive_in_place::HEAD_BYTES;
 use crate::socket;
 
 /// Bytes of events of one connection that may wait for JavaScript, and one event more. The rest stays in its socket, so that
@@ -151,6 +152,12 @@ impl Shard {
         if matches!(phase, Phase::Open | Phase::Closing) && connection.opening.is_some() {
             return self.decode_rest(slot, room);
         }
+        if connection.receives_in_place() && !self.inline.is_running {
+            if self.receive_in_place(slot) || has_hung_up {
+                self.queue_receive(slot);
+            }
+            return;
+        }
         let limit = match phase {
             Phase::Head => {
                 let received = connection.opening.as_ref().map_or(0, |opening| opening.received.len());
@@ -159,6 +166,7 @@ impl Shard {
             _ if connection.has_deflate && self.inline.is_running => MAX_INLINE_DEFLATED_BYTES,
             _ if connection.has_deflate => MAX_DEFLATED_BYTES,
             _ if self.inline.is_running => MAX_INLINE_READ_BYTES,
+            _ if connection.expects_large && !connection.decoder.is_inside() => HEAD_BYTES,
             _ => room.clamp(MIN_READ_BYTES, self.read_buffer.len()),
         };
         let mut buffer = std::mem::take(&mut self.read_buffer);
@@ -176,7 +184,7 @@ impl Shard {
                 }
                 self.receive_plain(slot, &mut buffer[..count], room);
                 // Of a socket that gave less than was asked for, the poller tells when there is more; of the end it has told.
-                if count == limit || has_hung_up {
+                if (count == limit && self.has_more_behind(slot)) || has_hung_up {
                     self.queue_receive(slot);
                 }
             }
