@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Logger } from '../base/logger.js'
 import type { HookCalls } from '../hooks/index.js'
 import type { TokenVerifier } from '../identity/index.js'
@@ -41,14 +42,15 @@ export interface HttpContext {
   readonly node: () => ApiNode | undefined
   readonly health: () => Health
   readonly metrics: () => MetricsSource | undefined
-  readonly servesStreams: () => boolean
+  /** See {@link Transport.takeStream}; `undefined` without one. */
+  readonly takeStream: (request: IncomingMessage, response: ServerResponse) => boolean | undefined
   /** For the admin page's tail. */
   readonly listen: ListenLocally
 }
 
 /** Creates the HTTP side of a server: probes, metrics, demo page, API, admin port. Nothing listens yet. */
 export function createHttp(context: HttpContext): ServerHttp {
-  const { options, logger, demo, health, servesStreams } = context
+  const { options, logger, demo, health, takeStream } = context
   const metrics = new Metrics(context.metrics)
   const callers = new Callers(context)
   const routes = new HttpApi({ ...context, callers })
@@ -78,7 +80,7 @@ export function createHttp(context: HttpContext): ServerHttp {
     },
     hasEndpoint: true,
     ...(options.sse === 'on' ? { ssePath: options.ssePath } : undefined),
-    servesStreams,
+    takeStream,
     allowsCredentials: options.tokenCookie !== undefined,
     api: { routes, scope: admin === undefined ? 'all' : 'clients' },
     ...(demo === undefined ? undefined : { demo }),

@@ -26,14 +26,23 @@ export function attachEngine(
   }
   return takeUpgrades(server, path, (request, socket, head) => {
     try {
-      engine.attach(descriptorOf(socket), Buffer.concat([requestHead(request), head]))
-      // The engine has its own descriptor.
-      socket.destroy()
+      handOver(engine, request, socket, head)
     } catch (error) {
       socket.end(NOT_IMPLEMENTED)
       failed(errorOf(error))
     }
   })
+}
+
+/**
+ * The engine answers this request, and has the connection from then on.
+ * @param head What was read behind the request.
+ * @throws {WebMQError} `E_UNSUPPORTED` if the connection has no descriptor or is encrypted. Nothing has changed then.
+ */
+export function handOver(engine: NativeEngine, request: IncomingMessage, socket: Duplex, head: Uint8Array): void {
+  engine.attach(descriptorOf(socket), Buffer.concat([requestHead(request), head]))
+  // The engine has its own descriptor.
+  socket.destroy()
 }
 
 /** The request as the client sent it, up to the empty line. Node has checked that no header contains a line end. */
