@@ -8,7 +8,7 @@ import type { Health } from '../observing/health/readiness.js'
 import type { ResolvedOptions } from '../options/options.js'
 import { AdminPage } from './admin/page.js'
 import type { ListenLocally } from './admin/tail.js'
-import { HttpApi } from './api/api.js'
+import type { HttpApi } from './api/api.js'
 import type { ApiNode } from './api/node.js'
 import { Callers } from './caller.js'
 import { HttpFrontend } from './frontend.js'
@@ -53,7 +53,12 @@ export function createHttp(context: HttpContext): ServerHttp {
   const { options, logger, demo, health, takeStream } = context
   const metrics = new Metrics(context.metrics)
   const callers = new Callers(context)
-  const routes = new HttpApi({ ...context, callers })
+  let routes: Promise<HttpApi> | undefined
+  /** The API is loaded for its first request. */
+  const respond: HttpApi['respond'] = async (...request) => {
+    routes ??= import('./api/api.js').then(({ HttpApi }) => new HttpApi({ ...context, callers }))
+    await (await routes).respond(...request)
+  }
   const probes = {
     path: options.path,
     health,
@@ -68,7 +73,7 @@ export function createHttp(context: HttpContext): ServerHttp {
       return options.metrics === 'local' && !isLoopback(adminHost) ? 'all' : options.metrics
     },
     hasEndpoint: false,
-    api: { routes, scope: 'all' as const },
+    api: { respond, scope: 'all' as const },
     ...(options.apiKeys.length === 0 ? undefined : { admin: new AdminPage(callers, context.listen) }),
     limits: ADMIN_LIMITS,
   }
@@ -82,7 +87,7 @@ export function createHttp(context: HttpContext): ServerHttp {
     ...(options.sse === 'on' ? { ssePath: options.ssePath } : undefined),
     takeStream,
     allowsCredentials: options.tokenCookie !== undefined,
-    api: { routes, scope: admin === undefined ? 'all' : 'clients' },
+    api: { respond, scope: admin === undefined ? 'all' : 'clients' },
     ...(demo === undefined ? undefined : { demo }),
   })
   return { frontend, admin }

@@ -9,7 +9,7 @@ import { type Health, readinessOf } from '../observing/health/readiness.js'
 import type { MetricsAudience } from '../options/server-options.js'
 import type { TransportAddress } from '../ports/transport.js'
 import type { AdminPage } from './admin/page.js'
-import { type ApiScope, HttpApi } from './api/api.js'
+import type { ApiScope, HttpApi } from './api/api.js'
 import { hasBody } from './body.js'
 import { isLocalRequest } from './caller.js'
 import { HttpConnections, type HttpLimits } from './connections.js'
@@ -39,7 +39,7 @@ export interface FrontendContext {
   /** Folders of the demo page and of the client library; absent without a demo page. */
   readonly demo?: { readonly pageFolder: string; readonly clientFolder: string }
   /** The HTTP API, and the routes of it that this port has; absent without one. */
-  readonly api?: { readonly routes: HttpApi; readonly scope: ApiScope }
+  readonly api?: { readonly respond: HttpApi['respond']; readonly scope: ApiScope }
   /** The page for operators; absent on a port for clients, and without API keys. */
   readonly admin?: AdminPage
   readonly logger: Logger
@@ -123,8 +123,8 @@ export class HttpFrontend {
     const [path = '/'] = (request.url ?? '/').split('?')
     const { api } = this.#context
     // The endpoint may have a path below `/api`.
-    if (api !== undefined && HttpApi.serves(path) && path !== endpoint) {
-      await api.routes.respond(request, response, api.scope)
+    if (api !== undefined && isOfApi(path) && path !== endpoint) {
+      await api.respond(request, response, api.scope)
       return
     }
     // No body is wanted, so none is waited for.
@@ -236,6 +236,10 @@ export class HttpFrontend {
     if (path.startsWith('/client/')) return findStaticFile(demo.clientFolder, path.slice('/client/'.length))
     return findStaticFile(demo.pageFolder, path === '/' ? 'index.html' : path.slice(1))
   }
+}
+
+function isOfApi(path: string): boolean {
+  return path === '/api' || path.startsWith('/api/')
 }
 
 /**

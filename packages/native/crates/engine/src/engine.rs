@@ -4,8 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use rustix::process::{Resource, getrlimit};
-
 use crate::backpressure::{self, Taken};
 use crate::bridge::batch::Batch;
 use crate::bridge::event_queue::{EventQueue, EventReader};
@@ -21,9 +19,6 @@ use crate::shared::{ShardHandle, Shared};
 use crate::socket;
 use crate::stats::{SharedStats, Stats};
 use crate::tls::{CertificatePem, TlsConfig};
-
-/// Descriptors that are left to Node when the limit of connections is the system's.
-const MIN_SPARE_DESCRIPTORS: usize = 64;
 
 /// A running engine: threads that own connections. Commands go in by [`submit`](Self::submit), events come out by
 /// [`drain`](Self::drain), both packed.
@@ -60,12 +55,7 @@ impl Engine {
             return Err(EngineError::OptionInvalid("threads must be between 1 and 64".to_owned()));
         }
         let tls = options.tls.take().map(|certificates| TlsConfig::new(&certificates)).transpose()?;
-        let descriptors = descriptor_limit();
-        let most = descriptors.saturating_sub(MIN_SPARE_DESCRIPTORS.max(descriptors / 16)).max(1);
-        options.max_connections = match options.max_connections {
-            0 => most,
-            wanted => wanted.min(most),
-        };
+        options.limit_connections();
         let handles = (0..options.shards)
             .map(|_| {
                 let poller = Poller::new()?;
@@ -295,8 +285,4 @@ impl Drop for Engine {
     fn drop(&mut self) {
         self.close();
     }
-}
-
-fn descriptor_limit() -> usize {
-    getrlimit(Resource::Nofile).current.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
 }

@@ -1,7 +1,12 @@
 use std::time::Duration;
 
+use rustix::process::{Resource, getrlimit};
+
 use crate::proxy_protocol::Network;
 use crate::tls::CertificatePem;
+
+/// Descriptors that are left to Node when the limit of connections is the system's.
+const MIN_SPARE_DESCRIPTORS: usize = 64;
 
 /// What an engine is started with. Every queue, timer and input of it has its limit here.
 #[derive(Debug, Clone)]
@@ -68,4 +73,20 @@ impl Default for Options {
             event_stream_path: None,
         }
     }
+}
+
+impl Options {
+    /// Brings `max_connections` down to what the limit of open files allows.
+    pub(crate) fn limit_connections(&mut self) {
+        let descriptors = descriptor_limit();
+        let most = descriptors.saturating_sub(MIN_SPARE_DESCRIPTORS.max(descriptors / 16)).max(1);
+        self.max_connections = match self.max_connections {
+            0 => most,
+            wanted => wanted.min(most),
+        };
+    }
+}
+
+fn descriptor_limit() -> usize {
+    getrlimit(Resource::Nofile).current.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
 }

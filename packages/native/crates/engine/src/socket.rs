@@ -95,6 +95,18 @@ pub(crate) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Result<usize, Errn
         .map(|(count, _)| count)
 }
 
+/// Reads what is there to the end of `bytes`, at most `max_bytes`, without waiting. Returns how much that was.
+pub(crate) fn receive_appended(socket: &OwnedFd, bytes: &mut Vec<u8>, max_bytes: usize) -> Result<usize, Errno> {
+    bytes.reserve(max_bytes);
+    let room = &mut bytes.spare_capacity_mut()[..max_bytes];
+    let count = rustix::io::retry_on_intr(|| {
+        rustix::net::recv(socket.as_fd(), &mut *room, RecvFlags::empty()).map(|((received, _), _)| received.len())
+    })?;
+    // SAFETY: the first `count` bytes behind the end were just received there.
+    unsafe { bytes.set_len(bytes.len() + count) };
+    Ok(count)
+}
+
 /// Reads what is there, without waiting, and leaves it there.
 pub(crate) fn peek(socket: &OwnedFd, buffer: &mut [u8]) -> Result<usize, Errno> {
     rustix::io::retry_on_intr(|| rustix::net::recv(socket.as_fd(), &mut *buffer, RecvFlags::PEEK))

@@ -32,6 +32,15 @@ impl Assembly {
         self.message_bytes
     }
 
+    pub(crate) fn message(&self) -> &[u8] {
+        &self.bytes[..self.message_bytes as usize]
+    }
+
+    /// Bytes of a text that [`validate_text`](Self::validate_text) has found valid.
+    pub(crate) fn valid_bytes(&self) -> usize {
+        self.valid_bytes as usize
+    }
+
     pub(crate) fn allocated_bytes(&self) -> usize {
         self.bytes.capacity()
     }

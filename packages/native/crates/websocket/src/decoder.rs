@@ -1,4 +1,5 @@
 mod payload;
+mod rest;
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
@@ -10,6 +11,8 @@ use crate::event::{Event, MessageKind, Role};
 use crate::frame::Opcode;
 use crate::header::{self, MAX_RECEIVED_HEADER_BYTES, RESERVED, RESERVED_BUT_DEFLATE, ReceivedHeader};
 use crate::mask::{rotated, unmask};
+
+pub use rest::Rest;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {

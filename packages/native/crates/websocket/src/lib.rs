@@ -21,7 +21,7 @@ mod mask;
 mod utf8;
 
 pub use close::{CloseCode, MAX_CLOSE_REASON_BYTES, encode_close};
-pub use decoder::Decoder;
+pub use decoder::{Decoder, Rest};
 pub use deflate::{Deflater, Inflater};
 pub use error::DecodeError;
 pub use event::{Event, MessageKind, Role};

@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 use proptest::prelude::*;
 use webmq_websocket::handshake::parse_request_head;
 use webmq_websocket::{
-    CloseCode, DecodeError, Decoder, Event, MessageKind, Opcode, Role, encode_close, encode_frame, encode_masked_frame,
+    CloseCode, DecodeError, Decoder, Event, MessageKind, Opcode, Rest, Role, encode_close, encode_frame,
+    encode_masked_frame,
 };
 
 const LIMIT: u32 = 300;
@@ -102,7 +103,47 @@ fn decode(role: Role, bytes: &[u8], sizes: &[usize]) -> (Vec<String>, Option<Dec
     (events, None)
 }
 
+/// The same, but messages of which only the end of a frame is missing are completed in place.
+fn decode_in_place(bytes: &[u8], sizes: &[usize]) -> (Vec<String>, Option<DecodeError>) {
+    let mut decoder = Decoder::new(Role::Server, LIMIT);
+    let mut events = Vec::new();
+    let mut rest = bytes.to_vec();
+    for size in sizes.iter().copied().cycle() {
+        let missing = decoder.rest().filter(|message| message.missing_bytes <= rest.len());
+        let decoded = if let Some(Rest { kind, received, missing_bytes }) = missing {
+            let mut data = received.to_vec();
+            data.extend(rest.drain(..missing_bytes));
+            decoder.complete(&mut data).map(|()| events.push(line(Event::Message { kind, data: &data })))
+        } else if rest.is_empty() {
+            break;
+        } else {
+            let mut piece: Vec<u8> = rest.drain(..size.clamp(1, rest.len())).collect();
+            decoder.decode(&mut piece, None, &mut |event| events.push(line(event))).map(drop)
+        };
+        if let Err(error) = decoded {
+            assert!(decoder.is_finished());
+            return (events, Some(error));
+        }
+    }
+    (events, None)
+}
+
 proptest! {
+    #[test]
+    fn a_message_that_is_completed_in_place_is_the_same(
+        sent in prop::collection::vec(sent(), 0..6),
+        mask: [u8; 4],
+        sizes in prop::collection::vec(1_usize..200, 1..6),
+        damage in prop::option::of((any::<usize>(), any::<u8>())),
+    ) {
+        let (mut bytes, _) = wire(Role::Server, &sent, mask);
+        if let Some((at, value)) = damage.filter(|_| !bytes.is_empty()) {
+            let len = bytes.len();
+            bytes[at % len] = value;
+        }
+        prop_assert_eq!(decode_in_place(&bytes, &sizes), decode(Role::Server, &bytes, &[usize::MAX]));
+    }
+
     #[test]
     fn breaking_off_after_every_event_changes_nothing(
         sent in prop::collection::vec(sent(), 0..6),

@@ -1,6 +1,5 @@
 import type { IncomingMessage, Server } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { Server as TlsServer } from 'node:tls'
 import { WebMQError } from 'webmq-client/protocol'
 import type { NativeEngine } from 'webmq-native'
 import { takeUpgrades } from '../upgrade/take-upgrades.js'
@@ -19,7 +18,7 @@ export function attachEngine(
   path: string | undefined,
   failed: (error: Error) => void,
 ): () => void {
-  if (server instanceof TlsServer) {
+  if (server instanceof process.getBuiltinModule('node:tls').Server) {
     throw new WebMQError('E_UNSUPPORTED', {
       detail: 'the native transport takes no upgrades of an https server; use ws',
     })

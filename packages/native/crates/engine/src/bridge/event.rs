@@ -103,6 +103,23 @@ impl Events {
         self.run_of = Some(id);
     }
 
+    /// Begins the event of a large message that [`end_message`](Self::end_message) ends, and returns the memory where the event
+    /// ends now: the message is received there.
+    pub(crate) fn begin_message(&mut self, id: ConnectionId, bytes: usize, is_binary: bool) -> &mut Vec<u8> {
+        self.begin(MESSAGES, 0, 1, Some(id));
+        self.u32((bytes as u32) << 1 | u32::from(is_binary));
+        &mut self.block.bytes
+    }
+
+    pub(crate) fn end_message(&mut self, start: usize) {
+        self.end(start);
+    }
+
+    /// Takes an event back that was begun there and not ended.
+    pub(crate) fn take_back(&mut self, start: usize) {
+        self.block.bytes.truncate(start);
+    }
+
     pub(crate) fn closed(&mut self, id: ConnectionId, code: u16, reason: &str) {
         let start = self.begin(CLOSED, 0, code, Some(id));
         self.block.bytes.extend_from_slice(reason.as_bytes());

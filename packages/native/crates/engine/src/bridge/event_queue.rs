@@ -6,9 +6,10 @@ use crate::bridge::event::{Block, CUT_BYTES, Events, event_len};
 
 /// A block of this size leaves before the end of its turn: JavaScript begins with it, and its memory is filled again soon.
 pub(crate) const FULL_BLOCK_BYTES: usize = 256 << 10;
-/// Blocks up to this size are kept to be filled again.
-const MAX_KEPT_BYTES: usize = 512 << 10;
-const MAX_KEPT_BLOCKS: usize = 16;
+/// Memory of blocks that are kept to be filled again: as much as may wait, and as much as has been read.
+const MAX_KEPT_BYTES: usize = 4 << 20;
+/// A larger block is not kept.
+const MAX_KEPT_BLOCK_BYTES: usize = 512 << 10;
 
 /// Nobody waits.
 const NO_POSITION: u64 = u64::MAX;
@@ -18,15 +19,24 @@ struct Blocks {
     waiting: VecDeque<Block>,
     /// Empty ones.
     kept: Vec<Block>,
+    kept_bytes: usize,
 }
 
 impl Blocks {
     fn keep(&mut self, mut block: Block) {
-        if self.kept.len() < MAX_KEPT_BLOCKS && block.bytes.capacity() <= MAX_KEPT_BYTES {
+        let bytes = block.bytes.capacity();
+        if bytes <= MAX_KEPT_BLOCK_BYTES && self.kept_bytes + bytes <= MAX_KEPT_BYTES {
             block.bytes.clear();
             block.cuts.clear();
+            self.kept_bytes += bytes;
             self.kept.push(block);
         }
+    }
+
+    fn empty(&mut self) -> Block {
+        let block = self.kept.pop().unwrap_or_default();
+        self.kept_bytes -= block.bytes.capacity();
+        block
     }
 }
 
@@ -79,7 +89,7 @@ impl EventQueue {
             return;
         }
         let mut blocks = self.lock();
-        let empty = blocks.kept.pop().unwrap_or_default();
+        let empty = blocks.empty();
         let mut block = events.take(empty);
         match blocks.waiting.back_mut() {
             // Turns of a few events make one block: it needs no cut.

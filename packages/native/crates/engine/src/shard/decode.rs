@@ -10,13 +10,14 @@ use crate::fanout::Fanout;
 use crate::id::Slot;
 use crate::shard::connection::{Connection, Phase};
 use crate::shard::prepared_answer::MAX_ANSWERS_PER_READ;
+use crate::shard::receive_in_place::LARGE_BYTES;
 
 /// Pings of one read that are answered each. Of those that follow, the last is answered (RFC 6455 §5.5.3), so that a flood
 /// of pings costs little.
 const MAX_PONGS: u32 = 16;
 
 /// What a message counts beside its bytes, so that empty ones fill the room too.
-const MESSAGE_BYTES: usize = 16;
+pub(super) const MESSAGE_BYTES: usize = 16;
 
 impl Shard {
     /// Decodes received bytes and does what they say, until their events fill the room. Keeps the bytes that are left.
@@ -28,7 +29,7 @@ impl Shard {
         let is_open = connection.phase == Phase::Open;
         let may_answer = connection.events_end <= answered_position;
         let (begin, message_count) = (events.len(), stats.received_message_count);
-        let mut taken_bytes = 0;
+        let (mut taken_bytes, mut last_bytes) = (0, 0);
         let mut ping_count = 0;
         let mut answer_count = 0;
         let mut last_ping = Vec::new();
@@ -52,6 +53,7 @@ impl Shard {
                         return ControlFlow::Continue(());
                     }
                     events.message(id, data, kind == MessageKind::Binary);
+                    last_bytes = data.len();
                     taken_bytes += MESSAGE_BYTES + data.len();
                     if taken_bytes >= room {
                         return ControlFlow::Break(());
@@ -78,6 +80,7 @@ impl Shard {
         }
         if events.len() > begin {
             connection.unread_bytes += taken_bytes;
+            connection.expects_large = last_bytes >= LARGE_BYTES;
             connection.events_end = events.position();
         }
         match (decoded, close) {
@@ -114,7 +117,7 @@ impl Shard {
 
 impl Connection {
     /// Notes when the message or frame began that the received bytes ended in.
-    fn note_message_time(&mut self, has_message: bool, has_event: bool, now_ms: u64) {
+    pub(super) fn note_message_time(&mut self, has_message: bool, has_event: bool, now_ms: u64) {
         // A control frame between the fragments of a message does not end it.
         let is_new = has_message || (has_event && !self.decoder.is_inside_message());
         if !self.decoder.is_inside() {

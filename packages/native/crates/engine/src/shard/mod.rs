@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | `turn.rs` | the order of a turn, the time to sleep, failures |
 //! | `inbox.rs`, `apply.rs` | mail of other threads; commands |
-//! | `receive.rs`, `encrypted.rs`, `decode.rs`, `prepared_answer.rs` | input of open connections |
+//! | `receive.rs`, `receive_in_place.rs`, `encrypted.rs`, `decode.rs`, `prepared_answer.rs` | input of open connections |
 //! | `flush.rs`, `flush_pacer.rs` | output |
 //! | `accept.rs`, `proxied.rs`, `handshake.rs`, `event_stream.rs`, `relay.rs` | how connections begin |
 //! | `keepalive.rs`, `ending.rs`, `restart.rs` | how they end |
@@ -28,6 +28,7 @@ mod newcomers;
 mod prepared_answer;
 mod proxied;
 mod receive;
+mod receive_in_place;
 mod relay;
 mod restart;
 pub(crate) mod table;

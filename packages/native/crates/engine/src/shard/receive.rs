@@ -4,12 +4,14 @@ use super::Shard;
 use crate::bridge::event_queue::FULL_BLOCK_BYTES;
 use crate::id::Slot;
 use crate::shard::connection::{Connection, Phase};
+use crate::shard::receive_in_place::HEAD_BYTES;
 use crate::socket;
 
 /// Bytes of events of one connection that may wait for JavaScript, and one event more. The rest stays in its socket, so that
 /// the events of others wait behind this much of it and no more.
 pub(crate) const MAX_UNREAD_BYTES: usize = 64 << 10;
-/// Least bytes that are asked of a socket. Less would cost a system call for next to nothing.
+/// Least bytes that are asked of a socket, and least room for them. Less would cost a system call for next to nothing, and what
+/// there is no room for would be kept beside the socket, which no bound counts.
 const MIN_READ_BYTES: usize = 4 << 10;
 /// Bytes that are read at a time of a connection with compression: they can become a thousand times as many (RFC 1951
 /// §3.2.5), and what there is no room for is kept.
@@ -144,11 +146,17 @@ impl Shard {
             return;
         }
         let room = connection.unread_room(self.shared.shards[self.id.index()].event_queue.read_position());
-        if room == 0 && phase == Phase::Open {
+        if room < MIN_READ_BYTES && phase == Phase::Open {
             return self.hold(slot);
         }
         if matches!(phase, Phase::Open | Phase::Closing) && connection.opening.is_some() {
             return self.decode_rest(slot, room);
+        }
+        if connection.receives_in_place() && !self.inline.is_running {
+            if self.receive_in_place(slot) || has_hung_up {
+                self.queue_receive(slot);
+            }
+            return;
         }
         let limit = match phase {
             Phase::Head => {
@@ -158,6 +166,7 @@ impl Shard {
             _ if connection.has_deflate && self.inline.is_running => MAX_INLINE_DEFLATED_BYTES,
             _ if connection.has_deflate => MAX_DEFLATED_BYTES,
             _ if self.inline.is_running => MAX_INLINE_READ_BYTES,
+            _ if connection.expects_large && !connection.decoder.is_inside() => HEAD_BYTES,
             _ => room.clamp(MIN_READ_BYTES, self.read_buffer.len()),
         };
         let mut buffer = std::mem::take(&mut self.read_buffer);
@@ -175,7 +184,7 @@ impl Shard {
                 }
                 self.receive_plain(slot, &mut buffer[..count], room);
                 // Of a socket that gave less than was asked for, the poller tells when there is more; of the end it has told.
-                if count == limit || has_hung_up {
+                if (count == limit && self.has_more_behind(slot)) || has_hung_up {
                     self.queue_receive(slot);
                 }
             }

@@ -8,6 +8,7 @@ mod deflate;
 mod event_stream;
 mod inbound;
 mod inline;
+mod large_messages;
 mod lifecycle;
 pub(crate) mod packer;
 mod prepared_answer;

@@ -8,6 +8,8 @@ mod connections;
 mod deflate;
 #[path = "inbound.rs"]
 mod inbound;
+#[path = "large_messages.rs"]
+mod large_messages;
 #[path = "lifecycle.rs"]
 mod lifecycle;
 #[path = "prepared_answer.rs"]
