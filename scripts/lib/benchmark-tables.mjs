@@ -229,11 +229,18 @@ export const TABLES = {
     measures: [...NODES, 'packages/server/src/replay'],
   },
   auction: {
-    runs: [{ args: bench('--scenario auction --tiers 1000,10000 --interval 300ms --repeat 3') }],
-    dry: '--tiers 20,40 --nodes 1 --bids 2 --repeat 1',
-    seconds: 170,
+    runs: [
+      { label: 'no limit', args: bench('--scenario auction --tiers 1000,10000 --interval 300ms --repeat 3') },
+      {
+        label: 'equal budget',
+        args: bench('--scenario auction --tiers 10000 --interval 300ms --nodes 2,4 --node-cpus 1,0.5'),
+      },
+    ],
+    dry: '--tiers 20,40 --nodes 2,4 --bids 2 --repeat 1',
+    seconds: 190,
     keys: [
       'nodes',
+      'nodeCpus',
       'subscribers',
       'latencyMs.p50',
       'latencyMs.p99',

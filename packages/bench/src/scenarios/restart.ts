@@ -96,10 +96,14 @@ async function measureRestart(context: TrialContext<RestartConfig>): Promise<Mea
     const killedUs = nowUs()
     process.kill(killed.target.pid, 'SIGKILL')
     const taker = testCase.mode === `to ${PLACES[0]}` ? await startTrial({ jwtSecret }) : others
-    const start = await taker.mark()
-    const connected = await taker.tryConnect(clients, { loadgen: taker === others ? more : taker.loadgen })
+    const loadgen = taker === others ? more : taker.loadgen
+    const [start, idle] = [await taker.mark(), await loadgen.stats()]
+    const connected = await taker.tryConnect(clients, { loadgen })
     const backMs = (nowUs() - killedUs) / 1_000
-    return { connected, backMs, usage: usageBetween(start, await taker.mark()), why: taker.reasons(connected) }
+    const [end, busy] = [await taker.mark(), await loadgen.stats()]
+    const generatorCpuUs = busy.cpuUserUs + busy.cpuSystemUs - idle.cpuUserUs - idle.cpuSystemUs
+    const usage = { ...usageBetween(start, end), generatorCpuSeconds: generatorCpuUs / 1_000_000 }
+    return { connected, backMs, usage, why: taker.reasons(connected) }
   }
   const { result, counted } = await whilePublishing(others, config, async () => await progress.during(comeBack()))
   const { connected, backMs, usage, why } = result
@@ -140,7 +144,9 @@ async function whilePublishing<T>(
   }
   running.then(end, end)
   let published: Published
-  do published = await trial.publishPaced({ perSecond, durationMs: PUBLISH_MS, payloadBytes })
+  // Connections that do not listen come meanwhile, so what waits in the server cannot be told by what it has delivered.
+  const offered = { perSecond, durationMs: PUBLISH_MS, payloadBytes, isThrottled: false }
+  do published = await trial.publishPaced(offered)
   while (!isOver)
   const result = await running
   const { lastSeq } = published
