@@ -41,6 +41,9 @@ export interface NativeStats {
   connections: number
   acceptedCount: number
   refusedCount: number
+  /** Those of them that found the engine full. */
+  fullCount: number
+  connectionLimit: number
   /** Connections of a proxy that were closed because they did not begin with a valid PROXY header. */
   proxyHeaderRefusedCount: number
   closedCount: number

@@ -189,6 +189,8 @@ export class FakeTransport implements Transport {
       connections: this.#connections.size,
       acceptedCount: accepted,
       refusedCount: refused,
+      fullCount: 0,
+      connectionLimit: Number.POSITIVE_INFINITY,
       proxyHeaderRefusedCount: 0,
       closedCount: closed,
       slowConsumerCount: 0,

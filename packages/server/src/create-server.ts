@@ -1,6 +1,5 @@
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import { Server as TlsServer } from 'node:tls'
 import { fileURLToPath } from 'node:url'
 import { MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
 import { Deadlines } from './base/deadlines.js'
@@ -92,7 +91,8 @@ async function reasonAgainst(
   { capabilities }: Transport,
   { attachTo, certificates }: TransportRequest,
 ): Promise<string | undefined> {
-  if (attachTo instanceof TlsServer) return 'the native engine does not take upgrades of an https server'
+  if (attachTo !== undefined && attachTo instanceof process.getBuiltinModule('node:tls').Server)
+    return 'the native engine does not take upgrades of an https server'
   if (certificates !== undefined && !capabilities.tls) return 'the native engine has no TLS'
   const { reasonWhyNativeIsMissing } = await import('./transports/native/missing.js')
   return reasonWhyNativeIsMissing()

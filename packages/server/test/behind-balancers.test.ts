@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { Agent, get, type IncomingMessage } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it, onTestFinished } from 'vitest'
 import { createServer, type ServerOptions } from 'webmq-server'
@@ -101,6 +102,40 @@ it.each(['haproxy', 'nginx'] as const)(
     expect([...outcomes.keys()]).toEqual(['open'])
     expect(opened).toBeGreaterThan(20)
     expect(cut).toBeLessThan(opened / 20)
+  },
+)
+
+// Symptom: 6 of 40 EventSources of a browser ended in ERR_TOO_MANY_REDIRECTS. A balancer reuses its connections to the nodes, and a
+// request that was not the first of its connection was sent to a new one.
+it.each([
+  ['haproxy', 'native'],
+  ['haproxy', 'ws'],
+  ['nginx', 'native'],
+] as const)(
+  'behind %s, event streams open over connections that have served requests (%s)',
+  async (program, transport) => {
+    const { logger } = recordingLogger()
+    const server = createServer({ port: 0, logger, ...TRUSTING, transport, insecure: true })
+    const { port } = await server.start()
+    onTestFinished(() => server.stop({ drainMs: 0 }))
+    await using balancer = await startLoadBalancer({ ports: [port], program })
+    // Sessions of other clients, whose connections to the node are idle between their requests.
+    const agent = new Agent({ keepAlive: true })
+    onTestFinished(() => agent.destroy())
+    const ask = (path: string) =>
+      new Promise<IncomingMessage>((resolve, reject) => {
+        get(balancer.url + path, { agent }, resolve).once('error', reject)
+      })
+    await expect.poll(async () => (await ask('/health')).resume().statusCode, { timeout: 10_000 }).toBe(200)
+    const streams: IncomingMessage[] = []
+    for (let round = 0; round < 20; round++) {
+      const probes = await Promise.all(Array.from({ length: 8 }, () => ask('/health')))
+      await Promise.all(probes.map((probe) => once(probe.resume(), 'end')))
+      streams.push(await ask('/sse?listen=a'))
+    }
+    expect(new Set(streams.map(({ statusCode }) => statusCode))).toEqual(new Set([200]))
+    await expect.poll(() => server.stats().connectionCount).toBe(20)
+    for (const stream of streams) stream.on('error', () => undefined).destroy()
   },
 )
 

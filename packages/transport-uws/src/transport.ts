@@ -141,8 +141,8 @@ class UwsTransport extends EventLoopTransport<UwsFrame, UwsConnection> {
     this.#upgrades.rejectAll(rejection)
   }
 
-  protected get refusedCount(): number {
-    return this.#upgrades.refusedCount
+  protected refused() {
+    return this.#upgrades.refused
   }
 
   protected sent() {

@@ -70,7 +70,7 @@ export const ERRORS = /* @__PURE__ */ complete({
   E_PRESENCE_LIMIT: { message: 'presence limit exceeded', source: 'client', retryable: true },
   E_UNSUPPORTED: { message: 'not supported by this server or its broker', source: 'client', retryable: false },
   E_RATE_LIMIT: { message: 'connection asks for too much at once', source: 'client', retryable: true },
-  E_BROKER_UNAVAILABLE: { message: 'broker is unreachable', source: 'broker', retryable: true },
+  E_BROKER_UNAVAILABLE: { message: 'broker is unreachable or takes no messages', source: 'broker', retryable: true },
 
   // An error that ends the connection, after which the client reconnects.
   E_DRAIN: { message: 'server is draining', source: 'server', retryable: true, closeCode: 4001, status: 503 },

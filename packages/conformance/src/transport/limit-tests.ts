@@ -216,6 +216,8 @@ export function limitTests(create: CreateTransport, traits: TransportTraits): vo
       expect((await client.response()).status).toBe(408)
       await client.ended()
       const id = harness.sink.upgrades[0]?.id as UpgradeId
+      // A thread that has refused tells the event loop a moment later.
+      await harness.expectToServe()
       harness.transport.accept(id)
       await harness.expectToServe()
       expect([...harness.sink.opened.values()]).not.toContain(id)
@@ -252,7 +254,9 @@ export function limitTests(create: CreateTransport, traits: TransportTraits): vo
       waiting.write(handshakeHead('/waits'))
       await eventually(() => expect(harness.sink.upgrades).toHaveLength(2))
       await expect(WebSocketClient.open(harness.url)).rejects.toThrow('503')
-      await eventually(() => expect(harness.transport.stats().refusedCount).toBe(1))
+      await eventually(() => {
+        expect(harness.transport.stats()).toMatchObject({ refusedCount: 1, fullCount: 1, connectionLimit: 2 })
+      })
       first.client.close()
       await eventually(() => expect(harness.sink.closureOf(first.connection)).toBeDefined())
       await eventually(() => harness.connect())

@@ -72,9 +72,10 @@ export function createProgram(terminal: Terminal, exit: (code: number) => void):
     .command('serve', { isDefault: true })
     .description('Run the server (the default).')
     .allowExcessArguments()
-    .action(async (_options: unknown, command: Command) => {
+    .option('--pid-file <file>', 'Write the number of the process into this file while the server listens.')
+    .action(async ({ pidFile }: { readonly pidFile?: string }, command: Command) => {
       rejectUnknownCommand(command)
-      exit(await serve((record) => readSources(command, OPTIONS, terminal.env, record), terminal))
+      exit(await serve((record) => readSources(command, OPTIONS, terminal.env, record), terminal, pidFile))
     })
   addOptionFlags(serveCommand, OPTIONS)
   program.addHelpText('before', EXAMPLES).addHelpText('after', MORE)

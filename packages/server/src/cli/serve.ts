@@ -9,6 +9,7 @@ import type { TransportAddress } from '../ports/transport.js'
 import { unknownVariables } from './environment.js'
 import { EXIT } from './exit-codes.js'
 import type { FileRecorder } from './option-sources.js'
+import { PidFile } from './pid-file.js'
 import { Reload } from './reload.js'
 import { describeStart } from './start-message.js'
 import { StopSignals } from './stop-signals.js'
@@ -20,10 +21,17 @@ import type { Terminal } from './terminal.js'
  * once. SIGHUP reads all options again and reopens the audit log. A changed file with a secret is read again by itself.
  *
  * @param read Reads the options, as {@link Reload} wants it.
+ * @param pidFile Holds the number of the process while the server listens.
  * @returns The exit code.
  * @throws {WebMQError} The server cannot start.
  */
-export async function serve(read: (record: FileRecorder) => ServerOptions, terminal: Terminal): Promise<number> {
+export async function serve(
+  read: (record: FileRecorder) => ServerOptions,
+  terminal: Terminal,
+  pidFile?: string,
+): Promise<number> {
+  // What pidof, ps and top show instead of `node`.
+  process.title = 'webmq-server'
   const reload = new Reload(read)
   await reload.loadHooks()
   const resolved = reload.resolved
@@ -55,6 +63,7 @@ export async function serve(read: (record: FileRecorder) => ServerOptions, termi
   const address = await starting.catch((error: unknown) => {
     throw withHint(error, resolved)
   })
+  using _pidFile = pidFile === undefined ? undefined : new PidFile(pidFile, logger)
   const { adminAddress } = server
   const adminUrl = adminAddress === undefined ? undefined : httpUrlOf(adminAddress)
   terminal.stdout.write(describeStart(address.url, resolved, terminal, adminUrl))

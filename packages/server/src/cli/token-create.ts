@@ -1,6 +1,5 @@
 import { createPrivateKey, createSecretKey, type KeyObject } from 'node:crypto'
 import { Command } from 'commander'
-import { SignJWT } from 'jose'
 import { validatePattern } from 'webmq-client/protocol'
 import { defined } from '../base/defined.js'
 import { invalidOption } from '../base/invalid-option.js'
@@ -102,6 +101,7 @@ async function createToken(flags: CreateFlags, jwt: JwtOptions, grants: readonly
   }
   const issuedAtS = Math.floor(Date.now() / 1000)
   const expiresAtS = issuedAtS + ttlS
+  const { SignJWT } = await import('jose')
   const signer = new SignJWT({ webmq: { grants } })
     .setProtectedHeader({ alg: algorithm, typ: 'JWT', ...defined({ kid: flags.kid }) })
     .setIssuedAt(issuedAtS)

@@ -1,6 +1,6 @@
 import { text } from 'node:stream/consumers'
 import { Command } from 'commander'
-import { decodeJwt, decodeProtectedHeader, type JWTPayload } from 'jose'
+import type { JWTPayload } from 'jose'
 import { validateKey, validatePattern, WebMQError } from 'webmq-client/protocol'
 import { defined } from '../base/defined.js'
 import { invalidOption } from '../base/invalid-option.js'
@@ -94,7 +94,7 @@ interface Report {
 }
 
 async function inspect(token: string, jwt: JwtOptions | undefined, questions: readonly Question[]): Promise<Report> {
-  const { header, payload } = decode(token)
+  const { header, payload } = await decode(token)
   const verdict = await verify(token, jwt)
   const { grants, grantsError } = readGrants(payload)
   const identity: Identity = { ...defined({ userId: payload.sub }), grants }
@@ -102,7 +102,8 @@ async function inspect(token: string, jwt: JwtOptions | undefined, questions: re
   return { header, payload, verdict, identity, answers, ...defined({ grantsError }) }
 }
 
-function decode(token: string): { readonly header: object; readonly payload: JWTPayload } {
+async function decode(token: string): Promise<{ readonly header: object; readonly payload: JWTPayload }> {
+  const { decodeJwt, decodeProtectedHeader } = await import('jose')
   try {
     return { header: decodeProtectedHeader(token), payload: decodeJwt(token) }
   } catch (cause) {

@@ -101,9 +101,15 @@ export class HttpConnections {
     this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS).unref()
   }
 
-  /** Whether a connection came to the port of this server, and not to one that the embedder owns. */
-  isOwn(socket: Duplex): boolean {
-    return this.#tracked.has(socket)
+  /** Requests of a connection that are not answered yet; `undefined`: it came to a server that the embedder owns. */
+  pendingCountOf(socket: Duplex): number | undefined {
+    return this.#tracked.get(socket)?.pendingCount
+  }
+
+  /** The connection is somebody else's from now on. */
+  release(socket: Duplex): void {
+    const tracked = this.#tracked.get(socket)
+    if (tracked !== undefined) this.#forget(tracked)
   }
 
   /** A request begins. Returns whether to answer it; otherwise its connection is destroyed. */

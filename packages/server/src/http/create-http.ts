@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Logger } from '../base/logger.js'
 import type { HookCalls } from '../hooks/index.js'
 import type { TokenVerifier } from '../identity/index.js'
@@ -7,7 +8,7 @@ import type { Health } from '../observing/health/readiness.js'
 import type { ResolvedOptions } from '../options/options.js'
 import { AdminPage } from './admin/page.js'
 import type { ListenLocally } from './admin/tail.js'
-import { HttpApi } from './api/api.js'
+import type { HttpApi } from './api/api.js'
 import type { ApiNode } from './api/node.js'
 import { Callers } from './caller.js'
 import { HttpFrontend } from './frontend.js'
@@ -41,17 +42,23 @@ export interface HttpContext {
   readonly node: () => ApiNode | undefined
   readonly health: () => Health
   readonly metrics: () => MetricsSource | undefined
-  readonly servesStreams: () => boolean
+  /** See {@link Transport.takeStream}; `undefined` without one. */
+  readonly takeStream: (request: IncomingMessage, response: ServerResponse) => boolean | undefined
   /** For the admin page's tail. */
   readonly listen: ListenLocally
 }
 
 /** Creates the HTTP side of a server: probes, metrics, demo page, API, admin port. Nothing listens yet. */
 export function createHttp(context: HttpContext): ServerHttp {
-  const { options, logger, demo, health, servesStreams } = context
+  const { options, logger, demo, health, takeStream } = context
   const metrics = new Metrics(context.metrics)
   const callers = new Callers(context)
-  const routes = new HttpApi({ ...context, callers })
+  let routes: Promise<HttpApi> | undefined
+  /** The API is loaded for its first request. */
+  const respond: HttpApi['respond'] = async (...request) => {
+    routes ??= import('./api/api.js').then(({ HttpApi }) => new HttpApi({ ...context, callers }))
+    await (await routes).respond(...request)
+  }
   const probes = {
     path: options.path,
     health,
@@ -66,7 +73,7 @@ export function createHttp(context: HttpContext): ServerHttp {
       return options.metrics === 'local' && !isLoopback(adminHost) ? 'all' : options.metrics
     },
     hasEndpoint: false,
-    api: { routes, scope: 'all' as const },
+    api: { respond, scope: 'all' as const },
     ...(options.apiKeys.length === 0 ? undefined : { admin: new AdminPage(callers, context.listen) }),
     limits: ADMIN_LIMITS,
   }
@@ -78,9 +85,9 @@ export function createHttp(context: HttpContext): ServerHttp {
     },
     hasEndpoint: true,
     ...(options.sse === 'on' ? { ssePath: options.ssePath } : undefined),
-    servesStreams,
+    takeStream,
     allowsCredentials: options.tokenCookie !== undefined,
-    api: { routes, scope: admin === undefined ? 'all' : 'clients' },
+    api: { respond, scope: admin === undefined ? 'all' : 'clients' },
     ...(demo === undefined ? undefined : { demo }),
   })
   return { frontend, admin }

@@ -9,7 +9,7 @@ import { type Health, readinessOf } from '../observing/health/readiness.js'
 import type { MetricsAudience } from '../options/server-options.js'
 import type { TransportAddress } from '../ports/transport.js'
 import type { AdminPage } from './admin/page.js'
-import { type ApiScope, HttpApi } from './api/api.js'
+import type { ApiScope, HttpApi } from './api/api.js'
 import { hasBody } from './body.js'
 import { isLocalRequest } from './caller.js'
 import { HttpConnections, type HttpLimits } from './connections.js'
@@ -23,8 +23,8 @@ export interface FrontendContext {
   readonly path: string
   /** Path of event streams; absent: there are none. */
   readonly ssePath?: string
-  /** Whether the transport serves event streams. */
-  readonly servesStreams?: () => boolean
+  /** See {@link Transport.takeStream}; `undefined`: the transport serves no event streams. */
+  readonly takeStream?: (request: IncomingMessage, response: ServerResponse) => boolean | undefined
   readonly health: () => Health
   /** Whether a page of this origin may connect. */
   readonly isOriginAllowed: (origin: string | undefined, host: string | undefined) => boolean
@@ -39,7 +39,7 @@ export interface FrontendContext {
   /** Folders of the demo page and of the client library; absent without a demo page. */
   readonly demo?: { readonly pageFolder: string; readonly clientFolder: string }
   /** The HTTP API, and the routes of it that this port has; absent without one. */
-  readonly api?: { readonly routes: HttpApi; readonly scope: ApiScope }
+  readonly api?: { readonly respond: HttpApi['respond']; readonly scope: ApiScope }
   /** The page for operators; absent on a port for clients, and without API keys. */
   readonly admin?: AdminPage
   readonly logger: Logger
@@ -123,8 +123,8 @@ export class HttpFrontend {
     const [path = '/'] = (request.url ?? '/').split('?')
     const { api } = this.#context
     // The endpoint may have a path below `/api`.
-    if (api !== undefined && HttpApi.serves(path) && path !== endpoint) {
-      await api.routes.respond(request, response, api.scope)
+    if (api !== undefined && isOfApi(path) && path !== endpoint) {
+      await api.respond(request, response, api.scope)
       return
     }
     // No body is wanted, so none is waited for.
@@ -149,8 +149,8 @@ export class HttpFrontend {
   }
 
   /**
-   * The transport serves event streams to the first request of a connection. A later one is sent to a new connection. What else
-   * comes here is a preflight (CORS), a wrong method, or a request to a server without streams.
+   * The transport serves event streams; a request that is not the first of its connection comes here, and is given back to it. What
+   * else comes here is a preflight (CORS), a wrong method, or a request to a server without streams.
    */
   #answerStreamRequest(request: IncomingMessage, response: ServerResponse): void {
     const { origin, host } = request.headers
@@ -162,9 +162,14 @@ export class HttpFrontend {
       }
       allowOrigin(request, response)
     }
-    if (request.method === 'GET' || request.method === 'HEAD') {
-      const { servesStreams } = this.#context
-      if (servesStreams?.() === true && this.#connections.isOwn(request.socket)) {
+    if (request.method === 'GET') {
+      const isTaken = this.#takeStream(request, response)
+      if (isTaken === true) {
+        this.#connections.release(request.socket)
+        return
+      }
+      if (isTaken === false) {
+        // Behind the engine's own TLS: a new connection gets it, whose first request it is.
         response.shouldKeepAlive = false
         response.writeHead(307, { location: request.url ?? '/', 'cache-control': 'no-store' }).end()
         return
@@ -175,6 +180,13 @@ export class HttpFrontend {
     }
     response.setHeader('allow', 'GET')
     sendError(response, request, 405, new WebMQError('E_UNSUPPORTED', { detail: `method ${request.method}` }))
+  }
+
+  /** `undefined`: there are no streams here; `false`: there are, but not on this connection. */
+  #takeStream(request: IncomingMessage, response: ServerResponse): boolean | undefined {
+    const pendingCount = this.#connections.pendingCountOf(request.socket)
+    if (pendingCount === undefined) return undefined
+    return pendingCount === 1 ? this.#context.takeStream?.(request, response) : false
   }
 
   /** Pages of every origin may read the answer: after a failed upgrade, it is all that a browser can learn. */
@@ -192,7 +204,7 @@ export class HttpFrontend {
   }
 
   #sendReadiness(request: IncomingMessage, response: ServerResponse): void {
-    const readiness = readinessOf(this.#context.health())
+    const readiness = readinessOf(this.#context.health(), /[?&]full=503(?:&|$)/.test(request.url ?? ''))
     const { status } = readiness
     sendJson(response, request, status === 'ready' ? 200 : 503, this.#isTold(request) ? readiness : { status })
   }
@@ -224,6 +236,10 @@ export class HttpFrontend {
     if (path.startsWith('/client/')) return findStaticFile(demo.clientFolder, path.slice('/client/'.length))
     return findStaticFile(demo.pageFolder, path === '/' ? 'index.html' : path.slice(1))
   }
+}
+
+function isOfApi(path: string): boolean {
+  return path === '/api' || path.startsWith('/api/')
 }
 
 /**

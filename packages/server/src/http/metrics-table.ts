@@ -200,6 +200,10 @@ export const METRICS: readonly MetricSpec[] = [
   ...metricsOf(({ transport }) => transport, {
     webmq_transport_accepted_total: ['Accepted connections.', 'acceptedCount'],
     webmq_transport_refused_total: ['Refused upgrades.', 'refusedCount'],
+    webmq_connections_limit: [
+      'The most connections that the node holds: `maxConnections`, or what its descriptor limit leaves room for.',
+      'connectionLimit',
+    ],
     webmq_transport_proxy_header_refused_total: [
       'Connections of trusted proxies that were closed because they did not begin with a valid PROXY header.',
       'proxyHeaderRefusedCount',
@@ -260,7 +264,7 @@ export const METRICS: readonly MetricSpec[] = [
   }),
   ...metricsOf((stats) => stats, {
     'webmq_connection_limit_total{reason}': [
-      'Connections refused because their address or their user has too many, by reason.',
+      'Connections refused because their address, their user or the node has too many, by reason.',
       'connectionLimitCounts',
     ],
     'webmq_publish_rate_limit_total{reason}': [

@@ -1,15 +1,24 @@
 import type { Registry } from 'prom-client'
 import type { MetricsPage } from './frontend.js'
 import type { MetricSpec, MetricsSource, Sample } from './metric-spec.js'
-import { METRICS } from './metrics-table.js'
 
 /** The format of {@link metricsText}. */
 const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
-/** Metrics of the process and of Node, shared by all servers: their collectors cannot be stopped. */
-let processRegistry: Registry | undefined
+/** What a page needs, loaded for the first one. Metrics of the process are shared by all servers: their collectors cannot be stopped. */
+let loaded: Promise<{ readonly ofProcess: Registry; readonly table: readonly MetricSpec[] }> | undefined
 
-/** The metrics of a node for Prometheus. The library, for those of the process, is loaded on the first request. */
+async function load() {
+  const [{ collectDefaultMetrics, Registry }, { METRICS }] = await Promise.all([
+    import('prom-client'),
+    import('./metrics-table.js'),
+  ])
+  const ofProcess = new Registry()
+  collectDefaultMetrics({ register: ofProcess })
+  return { ofProcess, table: METRICS }
+}
+
+/** The metrics of a node for Prometheus. */
 export class Metrics {
   readonly #source: () => MetricsSource | undefined
 
@@ -20,16 +29,11 @@ export class Metrics {
 
   /** Cost: a few milliseconds on the event loop. */
   async page(): Promise<MetricsPage> {
-    if (processRegistry === undefined) {
-      const { collectDefaultMetrics, Registry } = await import('prom-client')
-      if (processRegistry === undefined) {
-        processRegistry = new Registry()
-        collectDefaultMetrics({ register: processRegistry })
-      }
-    }
-    const ofProcess = await processRegistry.metrics()
+    loaded ??= load()
+    const { ofProcess, table } = await loaded
+    const processText = await ofProcess.metrics()
     const source = this.#source()
-    const text = source === undefined ? ofProcess : metricsText(METRICS, source) + ofProcess
+    const text = source === undefined ? processText : metricsText(table, source) + processText
     return { contentType: CONTENT_TYPE, text }
   }
 }

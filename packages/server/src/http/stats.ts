@@ -52,8 +52,8 @@ export interface ServerStats extends MeasurementStats {
   readonly tokenFailureCounts: Readonly<Record<TokenFailure | 'missing', number>>
   /** Gaps reported to listeners, one per pattern, by reason. */
   readonly gapCounts: Readonly<Partial<Record<GapReason, number>>>
-  /** Connections refused with `E_CONNECTION_LIMIT`: those of an address, and of a user. */
-  readonly connectionLimitCounts: { readonly address: number; readonly user: number }
+  /** Connections refused with `E_CONNECTION_LIMIT`: those of an address, of a user, and of a node that is full. */
+  readonly connectionLimitCounts: { readonly address: number; readonly user: number; readonly node: number }
   /** Publishes refused because their connection, or their user, publishes too fast. */
   readonly publishRateCounts: { readonly connection: number; readonly user: number }
   /** `X-Forwarded-For` headers of trusted proxies that were ignored because they were malformed. */

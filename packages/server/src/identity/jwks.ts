@@ -1,12 +1,4 @@
-import {
-  type CryptoKey,
-  createRemoteJWKSet,
-  customFetch,
-  errors,
-  type FetchImplementation,
-  type FlattenedJWSInput,
-  type JWSHeaderParameters,
-} from 'jose'
+import type { CryptoKey, createRemoteJWKSet, FetchImplementation, FlattenedJWSInput, JWSHeaderParameters } from 'jose'
 import { WebMQError } from 'webmq-client/protocol'
 import { limitedBytes } from '../base/limited-bytes.js'
 import { limitedSignal } from '../base/limited-signal.js'
@@ -23,6 +15,8 @@ const STALE_MS = 86_400_000
 const FETCH_TIMEOUT_MS = 5000
 /** A key set is a few kilobytes; a larger answer is not a key set. */
 const MAX_SET_BYTES = 1024 * 1024
+/** The code of jose's error. */
+const NO_MATCHING_KEY = 'ERR_JWKS_NO_MATCHING_KEY'
 
 /** Options of {@link RemoteJwks}; all are optional. */
 export interface JwksOptions {
@@ -46,11 +40,11 @@ export class RemoteJwks {
   readonly #url: string
   readonly #logger: Logger | undefined
   readonly #now: () => number
-  readonly #keys: ReturnType<typeof createRemoteJWKSet>
   readonly #closing = new AbortController()
   #fetchedAtMs = Number.NEGATIVE_INFINITY
   #unknownKeyFetchAtMs = Number.NEGATIVE_INFINITY
   #version = 0
+  #keys: Promise<ReturnType<typeof createRemoteJWKSet>> | undefined
   #failure: { readonly error: WebMQError; readonly atMs: number } | undefined
   #pending: Promise<void> | undefined
 
@@ -58,12 +52,6 @@ export class RemoteJwks {
     this.#url = url
     this.#logger = logger
     this.#now = now
-    this.#keys = createRemoteJWKSet(new URL(url), {
-      // When to fetch is decided here, because jose lets tokens wait for a fetch although it holds a set.
-      cacheMaxAge: Number.POSITIVE_INFINITY,
-      cooldownDuration: Number.POSITIVE_INFINITY,
-      [customFetch]: (address, options) => this.#request(address, options),
-    })
   }
 
   /**
@@ -74,11 +62,13 @@ export class RemoteJwks {
    */
   async find(header: JWSHeaderParameters, token: FlattenedJWSInput): Promise<CryptoKey> {
     if (this.usableVersion() === undefined) await this.#refresh()
+    const keyOf = await this.#loaded()
     try {
-      return await this.#keys(header, token)
+      return await keyOf(header, token)
     } catch (error) {
-      if (!(error instanceof errors.JWKSNoMatchingKey) || !(await this.#refreshForUnknownKey())) throw error
-      return await this.#keys(header, token)
+      const isUnknown = error instanceof Error && 'code' in error && error.code === NO_MATCHING_KEY
+      if (!isUnknown || !(await this.#refreshForUnknownKey())) throw error
+      return await keyOf(header, token)
     }
   }
 
@@ -127,7 +117,8 @@ export class RemoteJwks {
   async #fetch(): Promise<void> {
     const startedAtMs = this.#now()
     try {
-      await this.#keys.reload()
+      const keys = await this.#loaded()
+      await keys.reload()
       this.#fetchedAtMs = startedAtMs
       this.#version++
       this.#failure = undefined
@@ -140,11 +131,23 @@ export class RemoteJwks {
       this.#failure = { error, atMs: this.#now() }
       if (!this.#closing.signal.aborted)
         this.#logger?.warn(
-          { err, url: this.#url, hasOlderSet: this.#keys.jwks() !== undefined },
+          { err, url: this.#url, hasOlderSet: this.#version > 0 },
           'cannot fetch the key set that verifies tokens',
         )
       throw error
     }
+  }
+
+  #loaded(): Promise<ReturnType<typeof createRemoteJWKSet>> {
+    this.#keys ??= import('jose').then(({ createRemoteJWKSet, customFetch }) =>
+      createRemoteJWKSet(new URL(this.#url), {
+        // When to fetch is decided here, because jose lets tokens wait for a fetch although it holds a set.
+        cacheMaxAge: Number.POSITIVE_INFINITY,
+        cooldownDuration: Number.POSITIVE_INFINITY,
+        [customFetch]: (address, options) => this.#request(address, options),
+      }),
+    )
+    return this.#keys
   }
 
   /** As jose would fetch, but limited in bytes, and ended by {@link close}. */

@@ -1,5 +1,5 @@
 import { createPublicKey, type KeyObject, webcrypto } from 'node:crypto'
-import { type CryptoKey, errors, type JWTVerifyGetKey } from 'jose'
+import type { CryptoKey, JWTVerifyGetKey } from 'jose'
 import { invalidOption } from '../base/invalid-option.js'
 import { algorithmsOf, HMAC_ALGORITHMS, PUBLIC_KEY_ALGORITHMS } from './algorithms.js'
 import type { JwtOptions } from './token-verifier.js'
@@ -81,7 +81,7 @@ export function allowedAlgorithms(
 
 /** Stands for a key set of which only the algorithms matter. */
 function noKey(): never {
-  throw new errors.JWKSNoMatchingKey()
+  throw new Error('a key was asked of a set that is not there')
 }
 
 function parsePublicKey(pem: string): KeyObject {

@@ -1,13 +1,13 @@
-import { errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from 'jose'
-import { WebMQError } from 'webmq-client/protocol'
+import type { JWTPayload, JWTVerifyOptions } from 'jose'
 import { defined } from '../base/defined.js'
 import type { Logger } from '../base/logger.js'
 import type { WordLimits } from '../ports/word-limits.js'
 import { claimDefect } from './claim-text.js'
 import { parseGrants } from './grants.js'
 import type { Identity } from './identity.js'
+import { invalidToken } from './invalid-token.js'
 import { RemoteJwks } from './jwks.js'
-import { createKeyRing, type KeyRing } from './keys.js'
+import { createKeyRing } from './keys.js'
 import { parseLimitOverrides } from './limit-overrides.js'
 import { PlainTokens } from './plain-token.js'
 import type { TokenFailure } from './token-failures.js'
@@ -109,7 +109,7 @@ export function createTokenVerifier(jwt: JwtOptions, options: TokenVerifierOptio
   }
 
   const verifyAtOnce = (token: string): Identity | undefined => {
-    if (token.length > MAX_TOKEN_CHARS) throw invalid(`longer than ${MAX_TOKEN_CHARS} characters`)
+    if (token.length > MAX_TOKEN_CHARS) throw invalidToken(`longer than ${MAX_TOKEN_CHARS} characters`)
     const nowMs = now()
     const version = keysVersion()
     const digest = digestOf(token)
@@ -127,40 +127,20 @@ export function createTokenVerifier(jwt: JwtOptions, options: TokenVerifierOptio
       const nowMs = now()
       // The version before the verification: a key that goes meanwhile leaves nothing behind.
       const version = keysVersion()
-      const payload = await verifyByJose(token, keys, { ...rules, currentDate: new Date(nowMs) })
+      judge ??= import('./judge.js')
+      const payload = await (await judge).verifyByJose(token, keys, { ...rules, currentDate: new Date(nowMs) })
       return accept(digestOf(token), token, payload, nowMs, version)
     },
     close: () => ownKeySet?.close(),
   }
 }
 
+/** jose is loaded for the first token that it judges. */
+let judge: Promise<typeof import('./judge.js')> | undefined
+
 const DEFAULT_CLOCK_TOLERANCE_S = 5
 /** Far more than a token in a request head; limits how much a stranger can make the server decode. */
 const MAX_TOKEN_CHARS = 16_384
-
-/** Tries the keys of the token's algorithm, of which there are few. jose has checked the algorithm before it asks for one. */
-async function verifyByJose(token: string, keys: KeyRing, rules: JWTVerifyOptions): Promise<JWTPayload> {
-  let count = 1
-  for (let index = 0; ; index++) {
-    try {
-      const { payload } = await jwtVerify(
-        token,
-        (header, jws) => {
-          const fitting = keys.get(header.alg) ?? []
-          count = fitting.length
-          const find = fitting[index]
-          if (find === undefined) throw new errors.JWKSNoMatchingKey()
-          return find(header, jws)
-        },
-        rules,
-      )
-      return payload
-    } catch (error) {
-      const mayBeOfAnother = error instanceof errors.JWSSignatureVerificationFailed
-      if (!mayBeOfAnother || index + 1 >= count) throw toWebMQError(error)
-    }
-  }
-}
 
 /** The identity in a verified token. */
 function identityOf(
@@ -177,7 +157,7 @@ function identityOf(
   const grants = parseGrants(webmq, wordLimits)
   const limits = parseLimitOverrides(webmq)
   // JSON allows 1e999, which becomes Infinity, as 1e306 does in milliseconds.
-  if (exp !== undefined && !Number.isFinite(exp * 1000)) throw invalid('claim exp is malformed')
+  if (exp !== undefined && !Number.isFinite(exp * 1000)) throw invalidToken('claim exp is malformed')
   // Assigned one by one: a literal of spreads takes 2 µs.
   const identity: { -readonly [Name in keyof Identity]: Identity[Name] } = { grants }
   if (sub !== undefined) identity.userId = sub
@@ -191,48 +171,10 @@ function identityOf(
 
 function assertText(name: string, claim: unknown): void {
   const defect = claimDefect(claim)
-  if (defect !== undefined) throw invalid(`claim ${name} ${defect}`)
+  if (defect !== undefined) throw invalidToken(`claim ${name} ${defect}`)
 }
 
 /** A token that is accepted only because of the tolerance lives until the tolerance ends. */
 function expiryMs(exp: number, nowMs: number, clockToleranceS: number): number {
   return exp * 1000 > nowMs ? exp * 1000 : (exp + clockToleranceS) * 1000
-}
-
-function toWebMQError(error: unknown): unknown {
-  if (error instanceof WebMQError) return error
-  if (error instanceof errors.JWTExpired) return new WebMQError('E_TOKEN_EXPIRED', { cause: error })
-  if (error instanceof errors.JOSEError) return invalid(describe(error), error)
-  return new WebMQError('E_INTERNAL', { detail: 'the token could not be verified', cause: error })
-}
-
-/** Describes the error without repeating text of the token, because that text is unverified. */
-function describe(error: errors.JOSEError): string {
-  if (error instanceof errors.JWTClaimValidationFailed) {
-    const rule = CLAIM_RULES[error.claim]
-    return rule === undefined ? 'a claim is malformed' : `claim ${error.claim} ${rule}`
-  }
-  return DESCRIPTIONS[error.code] ?? 'malformed'
-}
-
-const CLAIM_RULES: Readonly<Record<string, string>> = {
-  iss: 'is not the required issuer',
-  aud: 'does not contain the required audience',
-  nbf: 'is in the future or malformed',
-  iat: 'is malformed',
-  exp: 'is malformed',
-}
-
-const DESCRIPTIONS: Readonly<Record<string, string>> = {
-  [errors.JOSEAlgNotAllowed.code]: 'its algorithm is not allowed for the key',
-  [errors.JOSENotSupported.code]: 'its algorithm is not supported',
-  [errors.JWSSignatureVerificationFailed.code]: 'its signature does not match',
-  [errors.JWKSNoMatchingKey.code]: 'no key matches it',
-  [errors.JWKSMultipleMatchingKeys.code]: 'several keys match it; it must name one (kid)',
-  [errors.JWSInvalid.code]: 'not a signed JWT',
-  [errors.JWTInvalid.code]: 'not a signed JWT with claims',
-}
-
-function invalid(detail: string, cause?: unknown): WebMQError {
-  return new WebMQError('E_TOKEN_INVALID', { detail, cause })
 }

@@ -6,6 +6,7 @@ import { PROCESS } from '../identity/actor.js'
 import { isFromThisMachine } from '../identity/this-machine.js'
 import { Nodes } from '../nodes/index.js'
 import { BrokerWatch } from '../observing/health/broker-watch.js'
+import { FullWatch } from '../observing/health/full-watch.js'
 import { Measurements } from '../observing/measuring/measurements.js'
 import { isForThisMachineOnly } from '../options/access.js'
 import type { ResolvedOptions } from '../options/options.js'
@@ -132,6 +133,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
     logger,
     onChange: (change) => events.emit('broker', change),
   })
+  const full = new FullWatch({ stats: () => transport.stats(), logger, observer })
   const { maxPayloadBytes, maxOutboxBytes, handshakeTimeoutMs } = options
   const limits = new EffectiveLimits(configuredLimitsOf(options))
   const dispatcher = new Dispatcher({
@@ -235,6 +237,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
     delivery,
     dispatcher,
     ender,
+    full,
     gateway,
     groups,
     interest,

@@ -1,6 +1,7 @@
-import type { Server as NodeHttpServer } from 'node:http'
+import type { IncomingMessage, Server as NodeHttpServer, ServerResponse } from 'node:http'
 import { WebMQError } from 'webmq-client/protocol'
 import { deferred } from '../base/deferred.js'
+import { defined } from '../base/defined.js'
 import type { ServerHttp } from '../http/create-http.js'
 import type { CertificateStore } from '../identity/certificates/store.js'
 import type { TrustedProxies } from '../identity/trusted-proxies.js'
@@ -13,7 +14,7 @@ import { brokerNameOf } from '../ports/broker-address.js'
 import type { Transport, TransportAddress } from '../ports/transport.js'
 import { incidentLog } from '../session/incident-log.js'
 import type { Emitter } from './emitter.js'
-import { assertCapable, endpointUrl } from './endpoint.js'
+import { assertCapable, endpointUrl, roomFor } from './endpoint.js'
 import { ServerNode } from './node.js'
 import type { ChosenTransport, ServerNodeParts, ServerParts } from './parts.js'
 import { NOTICES_STOP_MS } from './stop-limits.js'
@@ -68,6 +69,8 @@ export class Lifecycle {
   #adminAddress: TransportAddress | undefined
   /** Known before the node waits for its broker. */
   #transport: ChosenTransport | undefined
+  /** Known once the port is open. */
+  #connectionLimit: number | undefined
   #stopTimes = AT_ONCE
 
   constructor(context: LifecycleContext) {
@@ -114,8 +117,9 @@ export class Lifecycle {
     return this.#adminAddress
   }
 
-  get servesStreams(): boolean {
-    return this.#transport?.transport.capabilities.sse === true
+  /** See {@link Transport.takeStream}; `undefined` while there is no transport that serves event streams. */
+  takeStream(request: IncomingMessage, response: ServerResponse): boolean | undefined {
+    return this.#transport?.transport.takeStream?.(request, response)
   }
 
   /** See {@link WebMQServer.start}. */
@@ -147,7 +151,7 @@ export class Lifecycle {
 
   health(): Health {
     const health = this.node?.report.health() ?? this.#healthWithoutNode()
-    return this.#transport === undefined ? health : { ...health, transport: this.#transport.choice }
+    return { ...health, ...defined({ transport: this.#transport?.choice, connectionLimit: this.#connectionLimit }) }
   }
 
   #healthWithoutNode(): Health {
@@ -169,6 +173,7 @@ export class Lifecycle {
     const { node, transport } = await this.#run()
     try {
       const { host, port } = await transport.start(node.sink)
+      this.#connectionLimit = roomFor(transport, options, logger)
       this.#context.certificates?.watch(transport)
       this.#address = { host, port, url: endpointUrl(host, port, options) }
     } catch (error) {

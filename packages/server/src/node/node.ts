@@ -112,6 +112,7 @@ export class ServerNode {
     }
     await Promise.race([this.#givenUp.promise, this.#rooms.nodes.begin()])
     void this.#warnOfLog()
+    this.#rooms.full.start()
   }
 
   /** Says once what the settings of the broker may lose. A broker that does not tell delays and ends nothing. */
@@ -173,8 +174,9 @@ export class ServerNode {
 
   /** In the reverse order of {@link assemble}. */
   async #stopRooms(): Promise<void> {
-    const { nodes, groups, deadlines, delivery, dispatcher, presence, ender } = this.#rooms
+    const { nodes, groups, deadlines, delivery, dispatcher, presence, ender, full } = this.#rooms
     const stops = new StopList(this.#parts.logger)
+    stops.add({ name: 'full watch', stop: () => full.stop() })
     stops.add({ name: 'delivery', stop: () => delivery.stop() })
     stops.add({ name: 'deadlines', stop: () => deadlines.stop() })
     stops.add({ name: 'turns', stop: () => dispatcher.turns.stop() })

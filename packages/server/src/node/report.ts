@@ -79,6 +79,8 @@ export class NodeReport {
     const { transport, verifier, proxies } = this.#parts
     const { broker, sessions, router, dispatcher, measurements, watch } = this.#rooms
     const { status, awayMs, lastAwayMs } = watch
+    const ofTransport = transport.stats()
+    const measured = measurements.stats()
     return {
       connectionCount: sessions.size,
       userCount: this.#rooms.users.size,
@@ -89,13 +91,21 @@ export class NodeReport {
       routedCount: this.#rooms.delivery.routedCount,
       localDroppedCount: this.#rooms.localListeners.droppedCount,
       refusedCounts: this.#rooms.refusals.counts,
-      ...measurements.stats(),
+      ...measured,
+      refusedUpgradeCounts: {
+        ...measured.refusedUpgradeCounts,
+        E_CONNECTION_LIMIT: measured.refusedUpgradeCounts.E_CONNECTION_LIMIT + ofTransport.fullCount,
+      },
       tokenFailureCounts: {
         ...(verifier?.failureCounts ?? NO_TOKEN_FAILURES),
         missing: measurements.missingTokenCount,
       },
       gapCounts: this.#rooms.delivery.gapCounts,
-      connectionLimitCounts: { address: this.#rooms.addresses.refusedCount, user: this.#rooms.users.refusedCount },
+      connectionLimitCounts: {
+        address: this.#rooms.addresses.refusedCount,
+        user: this.#rooms.users.refusedCount,
+        node: ofTransport.fullCount,
+      },
       publishRateCounts: this.#rooms.publishRates.refusedCounts,
       malformedForwardedCount: proxies.malformedCount,
       refusedMessageCounts: this.#rooms.refused.counts,
@@ -104,7 +114,7 @@ export class NodeReport {
       queueGroups: this.#rooms.groups.stats(),
       work: dispatcher.turns.stats(),
       broker: { ...broker.stats(), status, awayMs, lastAwayMs },
-      transport: transport.stats(),
+      transport: ofTransport,
     }
   }
 }

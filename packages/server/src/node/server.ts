@@ -66,7 +66,7 @@ export class Server implements WebMQServer {
       node: () => this.#lifecycle.node?.api.http,
       health: () => this.#lifecycle.health(),
       metrics: () => this.#metricsSource(),
-      servesStreams: () => this.#lifecycle.servesStreams,
+      takeStream: (request, response) => this.#lifecycle.takeStream(request, response),
       listen: (pattern, handler, options) => this.listen(pattern, handler, options),
     })
     this.#lifecycle = new Lifecycle({

@@ -309,6 +309,14 @@ describe('the options of a mesh', () => {
 })
 
 describe('warningsOf', () => {
+  it('tells of options that do nothing, and of times without their unit', () => {
+    expect(warningsOf(resolveOptions({ mesh: { listen: '127.0.0.1:7400' } }))).toEqual([
+      expect.stringContaining('--broker mesh://'),
+    ])
+    expect(warningsOf(resolveOptions({ drainTimeoutMs: 5 }))).toEqual([expect.stringContaining('5s are 5 seconds')])
+    expect(warningsOf(resolveOptions({ drainTimeoutMs: 0 }))).toEqual([])
+  })
+
   it('has nothing to say of the defaults', () => {
     expect(warningsOf(resolveOptions())).toEqual([])
   })
@@ -316,8 +324,12 @@ describe('warningsOf', () => {
   it('warns of a secret that can be found by trying', () => {
     expect(warningsOf(resolveOptions({ jwt: { secret: 'x'.repeat(31) } }))).toHaveLength(1)
     expect(warningsOf(resolveOptions({ jwt: { secret: 'x'.repeat(32) } }))).toEqual([])
-    expect(warningsOf(resolveOptions({ mesh: { secret: 'x'.repeat(31) } }))).toHaveLength(1)
-    expect(warningsOf(resolveOptions({ mesh: { secret: 'x'.repeat(32) } }))).toEqual([])
+    expect(
+      warningsOf(resolveOptions({ broker: 'mesh://127.0.0.1:7401', mesh: { secret: 'x'.repeat(31) } })),
+    ).toHaveLength(1)
+    expect(warningsOf(resolveOptions({ broker: 'mesh://127.0.0.1:7401', mesh: { secret: 'x'.repeat(32) } }))).toEqual(
+      [],
+    )
   })
 
   it('warns of a server that is open to everyone', () => {

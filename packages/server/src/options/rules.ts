@@ -22,6 +22,8 @@ export function checkTogether(input: ServerOptions, options: ResolvedOptions): v
   if (options.proxyProtocol && options.trustedProxies.length === 0) {
     throw invalidOption('proxyProtocol: name the proxies that speak it (trustedProxies; --trusted-proxy)')
   }
+  if (options.adminPort === options.port && options.port !== 0)
+    throw invalidOption(`adminPort: ${options.port} is the port of the server; give it another (--admin-port)`)
   if (input.webhook !== undefined) checkWebhook(options)
   checkRetain(options)
   if (typeof options.broker === 'string' && brokerNameOf(options.broker) === 'mesh') checkMesh(options.broker, options)
@@ -115,6 +117,8 @@ function insecureOption(detail: string): WebMQError {
 
 /** RFC 7518 §3.2: an HS256 key is at least as long as its hash. */
 const GOOD_SECRET_BYTES = 32
+/** A shorter drain spreads nothing. Most often the unit was left out. */
+const SHORT_DRAIN_MS = 1_000
 
 /** Warnings about risky but allowed options; one sentence each. */
 export function warningsOf(options: ResolvedOptions): readonly string[] {
@@ -128,6 +132,15 @@ export function warningsOf(options: ResolvedOptions): readonly string[] {
   if (mesh?.secret !== undefined && Buffer.byteLength(mesh.secret) < GOOD_SECRET_BYTES) {
     warnings.push(
       `mesh.secret has fewer than ${GOOD_SECRET_BYTES} bytes: it can be found by trying; create one with openssl rand -base64 32`,
+    )
+  }
+  if (mesh !== undefined && typeof options.broker === 'string' && brokerNameOf(options.broker) !== 'mesh') {
+    warnings.push('mesh.listen and mesh.secret do nothing with this broker: they are for --broker mesh://…')
+  }
+  if (options.drainTimeoutMs > 0 && options.drainTimeoutMs < SHORT_DRAIN_MS) {
+    const ms = options.drainTimeoutMs
+    warnings.push(
+      `drainTimeoutMs is ${ms} ms: all clients come back to the other nodes at once; ${ms}s are ${ms} seconds`,
     )
   }
   if (options.trustedProxies.some((range) => range.endsWith('/0'))) {

@@ -166,7 +166,8 @@ export function formatQuantity(value: number, unit: IntegerOption['unit']): stri
   const scale = Object.entries(unit === undefined ? {} : SCALES[unit])
   const [suffix, factor] = scale.find(([, factor]) => value !== 0 && value % factor === 0) ?? []
   if (factor !== undefined) return `${value / factor}${suffix}`
-  return value >= 10_000 ? value.toLocaleString('en-US') : String(value)
+  // `toLocaleString` would take 4 MB of ICU's tables into memory, at each start.
+  return value >= 10_000 ? String(value).replaceAll(/\B(?=(?:\d{3})+$)/g, ',') : String(value)
 }
 
 /** Suffixes of quantities, largest first, and what they multiply by. */

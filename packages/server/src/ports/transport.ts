@@ -1,4 +1,4 @@
-import type { Server } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { MessageRun } from './message-run.js'
 import type { TlsCertificate } from './transport-options.js'
 
@@ -132,6 +132,10 @@ export interface TransportStats {
   readonly connections: number
   readonly acceptedCount: number
   readonly refusedCount: number
+  /** Those of them that found the transport full: with `connectionLimit` connections, or without a descriptor. */
+  readonly fullCount: number
+  /** The most connections that it holds: `maxConnections`, or what the descriptor limit of the process leaves room for. */
+  readonly connectionLimit: number
   /** Connections of proxies that were closed because they did not begin with a valid PROXY header. */
   readonly proxyHeaderRefusedCount: number
   readonly closedCount: number
@@ -184,6 +188,12 @@ export interface Transport {
    * @throws {WebMQError} `E_OPTION_INVALID`: one of them does not work, and all old ones stay.
    */
   setCertificates?(certificates: readonly TlsCertificate[]): void
+  /**
+   * Serves an event stream to a request of a connection that the transport gave to `httpServer`, because its first request
+   * asked for something else. The connection is the transport's from then on. Absent without the `sse` capability.
+   * @returns `false`: it cannot take this connection, and the request is still unanswered.
+   */
+  takeStream?(request: IncomingMessage, response: ServerResponse): boolean
   accept(upgrade: UpgradeId, options?: AcceptOptions): void
   reject(upgrade: UpgradeId, rejection: Rejection): void
   /** Adds a connection to a group. Joining twice is a no-op. */

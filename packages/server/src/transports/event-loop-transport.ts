@@ -21,6 +21,7 @@ import type { Connection } from './connection.js'
 import { connectionLimit } from './connection-limit.js'
 import { Connections } from './connections.js'
 import { SinkCalls } from './sink-calls.js'
+import type { RefusedCounts } from './upgrade/pending.js'
 import { rejectionOf } from './upgrade/rejection.js'
 
 /** RFC 6455 §7.4.1: an endpoint goes away. */
@@ -59,7 +60,7 @@ export abstract class EventLoopTransport<Frame, Member extends Connection<Frame,
   protected abstract refuseAll(rejection: Rejection): void
   /** The own part of {@link stop}, once all connections are being closed. */
   protected abstract end(limitMs: number | undefined): Promise<void>
-  protected abstract readonly refusedCount: number
+  protected abstract refused(): RefusedCounts
   protected abstract sent(): Sent
 
   abstract attach(server: Server, sink: TransportSink, path?: string): () => void
@@ -145,7 +146,8 @@ export abstract class EventLoopTransport<Frame, Member extends Connection<Frame,
     return {
       ...this.connections.stats(),
       ...this.sent(),
-      refusedCount: this.refusedCount,
+      ...this.refused(),
+      connectionLimit: this.#maxConnections,
       proxyHeaderRefusedCount: 0,
       receivedMessageCount: this.calls?.messageCount ?? 0,
       receivedByteCount: this.calls?.byteCount ?? 0,

@@ -169,7 +169,9 @@ describe('the log of a redis', () => {
       message: expect.stringContaining('OOM'),
     })
     await node.broker.publish(text('other', 'not stored'))
+    expect(node.sink.statuses.at(-1)).toBe('blocked')
     await admin.config('SET', 'maxmemory', '0')
+    await vi.waitFor(() => expect(node.sink.statuses.at(-1)).toBe('up'), 5_000)
     await node.broker.publish(text('log.a', 'again'))
     await vi.waitFor(() => expect(node.sink.messages.map(({ text }) => text)).toEqual(['not stored', 'again']))
     expect(node.broker.stats().lostCount).toBe(0)

@@ -92,6 +92,16 @@ describe('webmq-server sub', () => {
     expect(unknown.stderr).toContain('gap: messages of since.# may be missing (epoch-changed)')
   })
 
+  it('refuses a pattern that is none before it connects, and so does pub a key', async () => {
+    const nowhere = ['--url', 'ws://127.0.0.1:1/ws', '--connect-timeout', '20s']
+    const startMs = performance.now()
+    expect(await runInProcess(['sub', 'a.#.b.#.#x', ...nowhere])).toMatchObject({ exitCode: 2, stdout: '' })
+    const { exitCode, stderr } = await runInProcess(['pub', 'a.*', '1', ...nowhere])
+    expect(exitCode).toBe(2)
+    expect(stderr).toContain('E_KEY_INVALID')
+    expect(performance.now() - startMs).toBeLessThan(15_000)
+  })
+
   it('ends with 0 when its time is over, and with 5 when messages are missing then', async () => {
     expect(await runInProcess(['sub', '--url', url, 'quiet', '--timeout', '50ms'])).toMatchObject({ exitCode: 0 })
     const args = ['sub', '--url', url, 'quiet', '--timeout', '50ms', '--count', '1']

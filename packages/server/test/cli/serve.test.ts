@@ -1,6 +1,6 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -153,7 +153,7 @@ describe('webmq-server', () => {
     const args = ['--port', '0', '--broker', broker, '--broker-start-timeout', '300ms']
     const { exitCode, stdout, stderr } = await runCli(args)
     expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
-    expect(stderr).toMatch(/^error: broker is unreachable: .*\(E_BROKER_UNAVAILABLE\)$/m)
+    expect(stderr).toMatch(/^error: broker is unreachable or takes no messages: .*\(E_BROKER_UNAVAILABLE\)$/m)
     expect(stderr).toContain('127.0.0.1')
     expect(stderr).not.toContain('sesame')
     expect(stderr, 'the process ends by itself').not.toContain('something keeps the process running')
@@ -166,6 +166,28 @@ describe('webmq-server', () => {
     child.kill('SIGTERM')
     expect(await ended).toMatchObject({ exitCode: 0, stdout: '' })
     expect(output.stderr).not.toContain('sesame')
+  })
+
+  it.skipIf(process.platform !== 'linux')(
+    'has its name among the processes, and its number in the file that asks for it',
+    async () => {
+      const folder = mkdtempSync(join(tmpdir(), 'webmq-pid-'))
+      cleanups.push(() => rmSync(folder, { recursive: true, force: true }))
+      const pidFile = join(folder, 'webmq.pid')
+      const { child, ended } = await serve(['--pid-file', pidFile])
+      expect(readFileSync(pidFile, 'utf8')).toBe(`${child.pid}\n`)
+      // What pidof looks for.
+      expect(readFileSync(`/proc/${child.pid}/comm`, 'utf8')).toBe('webmq-server\n')
+      child.kill('SIGTERM')
+      expect(await ended).toMatchObject({ exitCode: 0 })
+      expect(existsSync(pidFile)).toBe(false)
+    },
+  )
+
+  it('refuses an admin port that is its own', async () => {
+    const { exitCode, stderr } = await runCli(['--port', '18080', '--admin-port', '18080'])
+    expect(exitCode).toBe(2)
+    expect(stderr).toContain('adminPort: 18080 is the port of the server')
   })
 
   it('logs a warning for a variable that it does not know, and serves', async () => {

@@ -227,6 +227,7 @@ impl Engine {
         self.shared.shards.iter().for_each(|port| sum.add(&port.stats.read()));
         sum.outbox_bytes +=
             self.shared.shards.iter().map(|shard| shard.mailbox.batch_bytes() as u64).max().unwrap_or(0);
+        sum.connection_limit = self.shared.options.max_connections as u64;
         sum
     }
 

@@ -45,6 +45,10 @@ counters! {
     accepted_count,
     /// Requests that were refused: by the engine or by its owner.
     refused_count,
+    /// Those of them that found the engine full: it held as many connections as it may, or the system gave no descriptor.
+    full_count,
+    /// The most connections that the engine holds: as the options say, or what the descriptor limit leaves room for.
+    connection_limit,
     /// Connections of a proxy that were closed because they did not begin with a valid PROXY header.
     proxy_header_refused_count,
     /// Connections that are gone.

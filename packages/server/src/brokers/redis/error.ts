@@ -18,6 +18,9 @@ const UNTRUSTED = /^(CERT_|ERR_TLS_CERT|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/
 const PASSING =
   /^(?:ERR Error running script .*: -)?(LOADING|MASTERDOWN|READONLY|BUSY|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|UNKILLABLE|NOSCRIPT|REIGN)\b/
 
+/** Replies of a server that takes no writes for now: full memory, a disk that cannot be written, too few replicas. */
+const NO_WRITES = /(?:^|-)(OOM|MISCONF|NOREPLICAS)\b/
+
 /** Converts an error of Redis: `E_BROKER_REFUSED` if another attempt would fail too, else any other error. */
 export function redisError(cause: unknown, hideSecrets: (text: string) => string): Error {
   if (cause instanceof WebMQError) return cause
@@ -32,6 +35,11 @@ export function redisError(cause: unknown, hideSecrets: (text: string) => string
 /** Whether an error is the server's answer to a command. */
 export function isReply(error: unknown): error is Error {
   return error instanceof Error && error.name === 'ReplyError'
+}
+
+/** Whether the server refuses writes for now. It still passes on what is not stored. */
+export function refusesWrites({ message }: Error): boolean {
+  return NO_WRITES.test(message)
 }
 
 /** Whether the reply means that the link is useless but the next one may not be. */

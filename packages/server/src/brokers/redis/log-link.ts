@@ -2,6 +2,7 @@ import { setTimeout } from 'node:timers/promises'
 import { WebMQError } from 'webmq-client/protocol'
 import type { Broker, Position } from '../../ports/broker.js'
 import type { LinkEvents, LinkMessage, LogFollower, LogPlace } from '../remote/link.js'
+import { refusesWrites } from './error.js'
 import { appendScript, openScript, type RedisLog } from './log.js'
 import { decodeLogBatch, LogReader, type LogStart } from './log-reader.js'
 import type { RedisPair } from './pair.js'
@@ -11,6 +12,8 @@ import type { ReceivedMessage } from './subscriber.js'
 /** Time that a node gives others to say that the log has its end, when it cannot say so itself. */
 const MAX_VOUCH_MS = 1_000
 const VOUCH_POLL_MS = 50
+/** A server that refuses writes is asked this often whether it still does. */
+const WRITABLE_POLL_MS = 1_000
 
 /** The log over one link: it appends messages, and follows the log. */
 export class LogLink {
@@ -21,6 +24,8 @@ export class LogLink {
   #reader: LogReader | undefined
   /** Makes an empty call; `undefined` until the log is open. */
   #createCall: (() => LogCall) | undefined
+  /** Runs while the server refuses writes. */
+  #writableTimer: NodeJS.Timeout | undefined
 
   constructor(log: RedisLog, pair: RedisPair, events: LinkEvents) {
     this.#log = log
@@ -49,6 +54,26 @@ export class LogLink {
   stop(): void {
     if (this.#reader?.isLive === true) this.#log.followedUntilMs = performance.now()
     this.#reader?.stop()
+    clearInterval(this.#writableTimer)
+  }
+
+  /** The server refuses writes for now. Reports it once, and when it takes them again. */
+  refused(reason: string): void {
+    if (this.#writableTimer !== undefined) return
+    this.#events.logRefused(reason)
+    this.#writableTimer = setInterval(() => void this.#askWhetherWritable(), WRITABLE_POLL_MS).unref()
+  }
+
+  /** A small write as the scripts make them, beside what they keep. */
+  async #askWhetherWritable(): Promise<void> {
+    try {
+      await this.#pair.ask((redis) => redis.hset(this.#log.state, 'asked', Date.now()))
+    } catch (error) {
+      if (error instanceof Error && refusesWrites(error)) return
+    }
+    clearInterval(this.#writableTimer)
+    this.#writableTimer = undefined
+    this.#events.logRefused()
   }
 
   async end(): Promise<LogPlace> {

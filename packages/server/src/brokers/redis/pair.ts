@@ -4,7 +4,7 @@ import type { LinkEvents, LogPlace } from '../remote/link.js'
 import { Liveness } from '../remote/liveness.js'
 import type { RedisHost } from './address.js'
 import { RedisConnection, type RedisLinkOptions } from './connection.js'
-import { isPassing, isReply, redisError } from './error.js'
+import { isPassing, isReply, redisError, refusesWrites } from './error.js'
 import { LogLink } from './log-link.js'
 import { RedisPublisher } from './publisher.js'
 import { type ReceivedMessage, RedisSubscriber, type SubscriptionKind } from './subscriber.js'
@@ -129,6 +129,7 @@ export class RedisPair {
   /** The server has refused a message, with this reply. */
   refused(sequence: number, reply: Error): void {
     if (!this.#isTelling) return
+    if (refusesWrites(reply)) this.log?.refused(redisError(reply, this.options.hideSecrets).message)
     if (isPassing(reply)) this.lose(reply)
     else this.#events.refused(sequence, redisError(reply, this.options.hideSecrets))
   }

@@ -198,6 +198,9 @@ export class RemoteBroker implements Broker {
       blocked: (isBlocked, reason) => {
         if (isCurrent()) this.#setBlocked(isBlocked, reason)
       },
+      logRefused: (reason) => {
+        if (isCurrent() && this.#pending.hasLink) this.#tellOfBlock(reason !== undefined, reason)
+      },
       malformed: (detail, pattern) => {
         if (isCurrent()) this.#receiver.malformed(detail, pattern)
       },
@@ -237,11 +240,13 @@ export class RemoteBroker implements Broker {
   #setBlocked(isBlocked: boolean, reason?: string): void {
     if (isBlocked === this.#pending.isBlocked) return
     if (isBlocked) this.#pending.block(true)
-    if (this.#pending.hasLink) {
-      if (isBlocked) this.#tell('blocked', new Error(reason ?? 'it takes no messages'))
-      else this.#tell('up')
-    }
+    if (this.#pending.hasLink) this.#tellOfBlock(isBlocked, reason)
     if (!isBlocked) this.#pending.block(false)
+  }
+
+  #tellOfBlock(isBlocked: boolean, reason = 'it takes no messages'): void {
+    if (isBlocked) this.#tell('blocked', new Error(reason))
+    else this.#tell('up')
   }
 
   #covers(pattern: string): boolean {

@@ -105,6 +105,8 @@ export interface LinkEvents {
   refused(sequence: number, cause: Error): void
   /** The broker stops taking messages, or takes them again. */
   blocked(isBlocked: boolean, reason?: string): void
+  /** The broker refuses everything that is logged, for this reason; without one: it takes it again. Nothing waits for it. */
+  logRefused(reason?: string): void
   /**
    * A message of another program was dropped: it is not valid for WebMQ.
    * @param pattern Its key, or `#` when it does not tell its key: listeners are told that they miss a message. Absent

@@ -1,4 +1,5 @@
 import { WebMQError } from 'webmq-client'
+import { validateKey } from 'webmq-client/protocol'
 import { invalidOption } from '../../base/invalid-option.js'
 import { limitedBytes } from '../../base/limited-bytes.js'
 import { reasonOf } from '../../base/reason.js'
@@ -34,6 +35,7 @@ export async function publish(
   terminal: Terminal,
 ): Promise<number> {
   const { id, json } = flags
+  validateKey(key)
   const payload = await payloadOf(input, flags, terminal.stdin)
   const client = createClient(target, terminal)
   try {

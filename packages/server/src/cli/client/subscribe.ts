@@ -1,4 +1,5 @@
 import { type Gap, type ListenOptions, type ListenResult, type Message, WebMQError } from 'webmq-client'
+import { validatePattern } from 'webmq-client/protocol'
 import { deferred } from '../../base/deferred.js'
 import { defined } from '../../base/defined.js'
 import { EXIT } from '../exit-codes.js'
@@ -36,6 +37,7 @@ export async function subscribe(
 ): Promise<number> {
   const { json = false, state: wantsState, count, timeout, last, since, rewind } = flags
   const { stdout } = terminal
+  for (const pattern of patterns) validatePattern(pattern)
   using interrupt = new Interrupt(stdout)
   const client = createClient(target, terminal)
   const end = deferred<number>()

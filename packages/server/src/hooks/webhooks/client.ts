@@ -1,6 +1,5 @@
 import { createHmac, randomUUID } from 'node:crypto'
-import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http'
-import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
+import type { Agent, IncomingMessage } from 'node:http'
 import { limitedBytes } from '../../base/limited-bytes.js'
 
 /** An answer with more is no answer. 1,000 granted patterns of 255 bytes take 255 kB. */
@@ -29,7 +28,8 @@ export class WebhookClient {
   readonly #concurrency: number
   readonly #timeoutMs: number
   readonly #url: URL
-  readonly #agent: HttpAgent | HttpsAgent
+  readonly #http: Pick<typeof import('node:http'), 'Agent' | 'request'>
+  readonly #agent: Agent
   #count = 0
 
   /**
@@ -40,8 +40,14 @@ export class WebhookClient {
     this.#concurrency = concurrency
     this.#timeoutMs = timeoutMs
     this.#url = new URL(url)
-    const Agent = this.#url.protocol === 'https:' ? HttpsAgent : HttpAgent
-    this.#agent = new Agent({ keepAlive: true, maxSockets: concurrency, timeout: IDLE_MS, scheduling: 'lifo' })
+    // Not imported: few servers have a webhook, and TLS takes memory.
+    this.#http = process.getBuiltinModule(this.#url.protocol === 'https:' ? 'node:https' : 'node:http')
+    this.#agent = new this.#http.Agent({
+      keepAlive: true,
+      maxSockets: concurrency,
+      timeout: IDLE_MS,
+      scheduling: 'lifo',
+    })
   }
 
   /**
@@ -72,9 +78,12 @@ export class WebhookClient {
 
   #attempt(body: string, headers: Readonly<Record<string, string>>, endMs: number): Promise<string> {
     const timeoutMs = this.#timeoutMs
-    const send = this.#url.protocol === 'https:' ? requestHttps : requestHttp
     return new Promise((resolve, reject) => {
-      const request = send(this.#url, { method: 'POST', agent: this.#agent, headers: this.#headersOf(body, headers) })
+      const request = this.#http.request(this.#url, {
+        method: 'POST',
+        agent: this.#agent,
+        headers: this.#headersOf(body, headers),
+      })
       const timer = setTimeout(
         () => request.destroy(new WebhookError(`it did not answer within ${timeoutMs} ms`, true)),
         Math.max(0, endMs - performance.now()),

@@ -68,11 +68,6 @@ export class HttpApi {
     this.#bodies = new Bodies({ timeoutMs: context.options.messageTimeoutMs, maxTotalBytes: TOTAL_BYTES })
   }
 
-  /** Whether a path is of the API. */
-  static serves(path: string): boolean {
-    return path === '/api' || path.startsWith('/api/')
-  }
-
   /** Answers one request. */
   async respond(request: IncomingMessage, response: ServerResponse, scope: ApiScope): Promise<void> {
     const asked: Asked = {}

@@ -112,6 +112,7 @@ export class AuditLog {
         if (!this.#budget.take({ address })) return
         this.#write('upgrade-refused', { address, origin: origin?.slice(0, MAX_ORIGIN_CHARS), code })
       },
+      turnedAway: (count) => this.#write('upgrade-refused', { code: 'E_CONNECTION_LIMIT', count }),
       operated: (actor, action, target) => this.#write('operated', { ...whoOf(actor), action, target }),
     }
   }

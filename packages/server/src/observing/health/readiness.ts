@@ -11,6 +11,8 @@ export interface Health {
   readonly version: string
   readonly uptimeMs: number
   readonly connections: number
+  /** The most that the node holds; absent until its port is open. */
+  readonly connectionLimit?: number
   readonly broker: BrokerReport
   /** Other nodes that log other keys; absent while there are none. */
   readonly otherLogPeers?: number
@@ -21,7 +23,7 @@ export interface Health {
 /** The answer of `/ready`: whether a load balancer should send connections here. */
 export interface Readiness {
   /** Everything but `ready` is answered with 503. */
-  readonly status: 'ready' | Exclude<NodeStatus, 'ok'> | 'broker-down'
+  readonly status: 'ready' | Exclude<NodeStatus, 'ok'> | 'broker-down' | 'full'
   readonly broker: BrokerReport
   /** As in {@link Health}. */
   readonly otherLogPeers?: number
@@ -30,11 +32,14 @@ export interface Readiness {
 /**
  * Whether a node can serve. Without its broker it gets no messages of other nodes. A `blocked` broker still delivers and refuses
  * publishes on all nodes alike, so another node would be no better. Nor would it be while nodes log different keys.
+ * @param tellsFull A node that holds as many connections as it may says `full`.
  */
-export function readinessOf({ status, broker, otherLogPeers }: Health): Readiness {
+export function readinessOf(health: Health, tellsFull = false): Readiness {
+  const { status, broker, otherLogPeers, connections, connectionLimit = Number.POSITIVE_INFINITY } = health
   const known = { broker, ...(otherLogPeers === undefined ? {} : { otherLogPeers }) }
   if (status !== 'ok') return { status, ...known }
-  return { status: broker.status === 'down' ? 'broker-down' : 'ready', ...known }
+  if (broker.status === 'down') return { status: 'broker-down', ...known }
+  return { status: tellsFull && connections >= connectionLimit ? 'full' : 'ready', ...known }
 }
 
 /** Which transport runs, and why. */

@@ -37,7 +37,6 @@ export const LIMITS_OPTIONS = {
   }),
   /** Open connections and handshakes of one address that is neither loopback nor private; default 1,000. */
   maxConnectionsPerAddress: integer({
-    flag: 'max-per-address',
     reloadable: true,
     range: [1, 10_000_000],
     default: 1000,
@@ -47,7 +46,6 @@ export const LIMITS_OPTIONS = {
   }),
   /** Open connections of one user to this node; default 100. */
   maxConnectionsPerUser: integer({
-    flag: 'max-per-user',
     reloadable: true,
     range: [1, 10_000_000],
     default: 100,

@@ -48,7 +48,6 @@ export const PRESENCE_OPTIONS = {
   }),
   /** Members of one user on this node; default 1,000. */
   presenceMaxMembersPerUser: integer({
-    flag: 'presence-max-per-user',
     reloadable: true,
     range: [0, 100_000_000],
     default: 1000,

@@ -1,6 +1,5 @@
 import type { IncomingMessage, Server } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { Server as TlsServer } from 'node:tls'
 import { WebMQError } from 'webmq-client/protocol'
 import type { NativeEngine } from 'webmq-native'
 import { takeUpgrades } from '../upgrade/take-upgrades.js'
@@ -19,21 +18,30 @@ export function attachEngine(
   path: string | undefined,
   failed: (error: Error) => void,
 ): () => void {
-  if (server instanceof TlsServer) {
+  if (server instanceof process.getBuiltinModule('node:tls').Server) {
     throw new WebMQError('E_UNSUPPORTED', {
       detail: 'the native transport takes no upgrades of an https server; use ws',
     })
   }
   return takeUpgrades(server, path, (request, socket, head) => {
     try {
-      engine.attach(descriptorOf(socket), Buffer.concat([requestHead(request), head]))
-      // The engine has its own descriptor.
-      socket.destroy()
+      handOver(engine, request, socket, head)
     } catch (error) {
       socket.end(NOT_IMPLEMENTED)
       failed(errorOf(error))
     }
   })
+}
+
+/**
+ * The engine answers this request, and has the connection from then on.
+ * @param head What was read behind the request.
+ * @throws {WebMQError} `E_UNSUPPORTED` if the connection has no descriptor or is encrypted. Nothing has changed then.
+ */
+export function handOver(engine: NativeEngine, request: IncomingMessage, socket: Duplex, head: Uint8Array): void {
+  engine.attach(descriptorOf(socket), Buffer.concat([requestHead(request), head]))
+  // The engine has its own descriptor.
+  socket.destroy()
 }
 
 /** The request as the client sent it, up to the empty line. Node has checked that no header contains a line end. */

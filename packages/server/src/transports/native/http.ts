@@ -20,6 +20,8 @@ export class NativeHttp {
   readonly #takeSocket: (token: number) => number
   readonly #failed: (error: unknown) => void
   readonly #sockets = new Set<Socket>()
+  /** Those that tell of another client than the one at their other end. */
+  readonly #described = new WeakSet<Socket>()
   /** The engine closes the oldest of too many that wait; their tokens are void then. */
   readonly #queue = new TurnQueue<Waiting>(SOCKETS_PER_TURN, (waiting) => this.#start(waiting), MAX_WAITING)
 
@@ -43,6 +45,11 @@ export class NativeHttp {
     this.#queue.push({ token, peer, read: Buffer.from(read) })
   }
 
+  /** Whether the engine would see the client of this connection as it is: neither behind its TLS nor behind a proxy's header. */
+  isPlain(socket: Socket): boolean {
+    return this.#sockets.has(socket) && !this.#described.has(socket)
+  }
+
   /** Ends all connections; pending answers are cut off. */
   close(): void {
     this.#queue.clear()
@@ -60,7 +67,10 @@ export class NativeHttp {
 
   #serve(fd: number, peer: HttpPeer | undefined, read: Buffer): void {
     const socket = new Socket({ fd, readable: true, writable: true, allowHalfOpen: true })
-    if (peer !== undefined) describe(socket, peer)
+    if (peer !== undefined) {
+      describe(socket, peer)
+      this.#described.add(socket)
+    }
     this.#sockets.add(socket)
     socket.once('close', () => this.#sockets.delete(socket))
     this.#server.emit('connection', socket)

@@ -6,6 +6,8 @@ export const NO_STATS: TransportStats = {
   connections: 0,
   acceptedCount: 0,
   refusedCount: 0,
+  fullCount: 0,
+  connectionLimit: 0,
   proxyHeaderRefusedCount: 0,
   closedCount: 0,
   slowConsumerCount: 0,

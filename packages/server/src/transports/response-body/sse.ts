@@ -5,7 +5,7 @@ import type { TransportOptions } from '../../ports/transport-options.js'
 import type { Connections } from '../connections.js'
 import type { SinkCalls } from '../sink-calls.js'
 import { findStreamFault } from '../upgrade/handshake.js'
-import { PendingUpgrades } from '../upgrade/pending.js'
+import { PendingUpgrades, type RefusedCounts } from '../upgrade/pending.js'
 import { answerWith } from '../upgrade/rejection.js'
 import { headOf } from '../upgrade/request-head.js'
 import { StreamOutbox } from './outbox.js'
@@ -77,8 +77,8 @@ export class EventStreams implements StreamOwner {
     })
   }
 
-  get refusedCount(): number {
-    return this.#requests.refusedCount
+  get refused(): RefusedCounts {
+    return this.#requests.refused
   }
 
   outboxStats() {

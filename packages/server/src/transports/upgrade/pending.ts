@@ -1,5 +1,5 @@
 import { WebMQError } from 'webmq-client/protocol'
-import type { AcceptOptions, Rejection, UpgradeId, UpgradeKind } from '../../ports/transport.js'
+import type { AcceptOptions, Rejection, TransportStats, UpgradeId, UpgradeKind } from '../../ports/transport.js'
 import type { TransportOptions } from '../../ports/transport-options.js'
 import type { SinkCalls } from '../sink-calls.js'
 import { findHandshakeFault, type HandshakeFault, isToken } from './handshake.js'
@@ -29,6 +29,13 @@ type UpgradeLimits = Pick<TransportOptions, 'handshakeTimeoutMs' | 'maxHeaderByt
 /** Requests for WebSockets. */
 const WEBSOCKETS = { kind: 'websocket', firstId: 1, findFault: findHandshakeFault } as const
 
+/** Refused requests, as in {@link TransportStats}. */
+export type RefusedCounts = Pick<TransportStats, 'refusedCount' | 'fullCount'>
+
+export function sumOfRefused(one: RefusedCounts, other: RefusedCounts): RefusedCounts {
+  return { refusedCount: one.refusedCount + other.refusedCount, fullCount: one.fullCount + other.fullCount }
+}
+
 interface Waiting<Held> {
   readonly held: Held
   readonly timer: NodeJS.Timeout
@@ -41,7 +48,7 @@ export class PendingUpgrades<Held> {
   readonly #requests: NonNullable<UpgradeHandling<Held>['requests']>
   readonly #waiting = new Map<UpgradeId, Waiting<Held>>()
   #nextId: number
-  #refusedCount = 0
+  readonly #refused = { refusedCount: 0, fullCount: 0 }
 
   constructor(limits: UpgradeLimits, handling: UpgradeHandling<Held>) {
     this.#limits = limits
@@ -50,8 +57,8 @@ export class PendingUpgrades<Held> {
     this.#nextId = this.#requests.firstId
   }
 
-  get refusedCount(): number {
-    return this.#refusedCount
+  get refused(): RefusedCounts {
+    return this.#refused
   }
 
   /** Tells the sink of an upgrade, unless it is refused at once. */
@@ -98,18 +105,20 @@ export class PendingUpgrades<Held> {
 
   /** Counts a request that is refused elsewhere. */
   countRefusal(): void {
-    this.#refusedCount++
+    this.#refused.refusedCount++
   }
 
   #refusalOf(head: RequestHead): Required<Rejection> | undefined {
     if (head.bytes > this.#limits.maxHeaderBytes) return rejectionOf('E_HEADERS_TOO_LARGE')
     const fault = this.#requests.findFault(head)
     if (fault !== undefined) return rejectionOf('E_HANDSHAKE_INVALID', fault)
-    return this.#handling.isFull(this.#waiting.size) ? rejectionOf('E_CONNECTION_LIMIT') : undefined
+    if (!this.#handling.isFull(this.#waiting.size)) return undefined
+    this.#refused.fullCount++
+    return rejectionOf('E_CONNECTION_LIMIT')
   }
 
   #answer(held: Held, rejection: Required<Rejection>): void {
-    this.#refusedCount++
+    this.#refused.refusedCount++
     this.#handling.answer(held, rejection)
   }
 

@@ -1,4 +1,4 @@
-import type { IncomingMessage, Server } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { within } from '../../base/within.js'
@@ -17,7 +17,7 @@ import { EventLoopTransport } from '../event-loop-transport.js'
 import { EventStreams, isStreamId } from '../response-body/sse.js'
 import type { SinkCalls } from '../sink-calls.js'
 import { acceptedExtensions } from '../upgrade/extensions.js'
-import { PendingUpgrades } from '../upgrade/pending.js'
+import { PendingUpgrades, sumOfRefused } from '../upgrade/pending.js'
 import { headOf } from '../upgrade/request-head.js'
 import { takeUpgrades } from '../upgrade/take-upgrades.js'
 import { answerRequest } from './answer-request.js'
@@ -95,6 +95,12 @@ class WsTransport extends EventLoopTransport<WsFrame, Member> {
     this.#listener?.setCertificates(certificates)
   }
 
+  takeStream(request: IncomingMessage, response: ServerResponse): boolean {
+    if (this.isStopped) return false
+    this.#streams.handle(request, response)
+    return true
+  }
+
   async stopAccepting(): Promise<void> {
     for (const detach of this.#detachers) detach()
     this.#listener?.close()
@@ -143,8 +149,8 @@ class WsTransport extends EventLoopTransport<WsFrame, Member> {
     this.#streams.stop(rejection)
   }
 
-  protected get refusedCount(): number {
-    return this.#upgrades.refusedCount + this.#streams.refusedCount
+  protected refused() {
+    return sumOfRefused(this.#upgrades.refused, this.#streams.refused)
   }
 
   protected sent() {

@@ -123,6 +123,7 @@ impl Shard {
         if assigned.is_none() {
             // Without a word: words would cost a descriptor.
             self.stats.refused_count += 1;
+            self.stats.full_count += 1;
             if self.make_room() {
                 assigned = self.shared.assign(self.id);
             }

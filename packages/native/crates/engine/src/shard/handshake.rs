@@ -73,9 +73,7 @@ impl Shard {
             }
             Verdict::Http if self.shared.options.hands_http_over && !is_attached => self.give_to_node(slot, all),
             Verdict::Http => self.refuse(slot, 426, "E_HANDSHAKE_INVALID", "only WebSocket is spoken here"),
-            Verdict::NoRoom => {
-                self.refuse(slot, 503, "E_CONNECTION_LIMIT", "server holds as many connections as it may");
-            }
+            Verdict::NoRoom => self.refuse_full(slot, "server holds as many connections as it may"),
             Verdict::Refused(error) => {
                 let mut response = Vec::new();
                 encode_refusal(&error, &mut response);
@@ -165,6 +163,12 @@ impl Shard {
         let encoded = encode_response(status, headers, &refusal_body(code, message), &mut response);
         debug_assert!(encoded.is_ok(), "our own refusals can be sent");
         self.finish_refusal(slot, response);
+    }
+
+    /// The engine has no room for this request.
+    pub(super) fn refuse_full(&mut self, slot: Slot, message: &str) {
+        self.stats.full_count += 1;
+        self.refuse(slot, 503, "E_CONNECTION_LIMIT", message);
     }
 
     pub(super) fn finish_refusal(&mut self, slot: Slot, response: Vec<u8>) {

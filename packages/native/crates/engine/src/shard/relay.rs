@@ -87,7 +87,7 @@ impl Shard {
             Ok(pair) => pair,
             Err(errno) => {
                 self.events.failed(&format!("an HTTP request cannot be passed on: {errno}"));
-                return self.refuse(slot, 503, "E_CONNECTION_LIMIT", "server has no descriptors left");
+                return self.refuse_full(slot, "server has no descriptors left");
             }
         };
         connection.opening = None;

@@ -1,0 +1,66 @@
+import { errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from 'jose'
+import { WebMQError } from 'webmq-client/protocol'
+import { invalidToken } from './invalid-token.js'
+import type { KeyRing } from './keys.js'
+
+/**
+ * The claims of a token that jose finds valid. Tries the keys of the token's algorithm, of which there are few. jose has
+ * checked the algorithm before it asks for one.
+ * @throws {WebMQError} As {@link TokenVerifier.verify}.
+ */
+export async function verifyByJose(token: string, keys: KeyRing, rules: JWTVerifyOptions): Promise<JWTPayload> {
+  let count = 1
+  for (let index = 0; ; index++) {
+    try {
+      const { payload } = await jwtVerify(
+        token,
+        (header, jws) => {
+          const fitting = keys.get(header.alg) ?? []
+          count = fitting.length
+          const find = fitting[index]
+          if (find === undefined) throw new errors.JWKSNoMatchingKey()
+          return find(header, jws)
+        },
+        rules,
+      )
+      return payload
+    } catch (error) {
+      const mayBeOfAnother = error instanceof errors.JWSSignatureVerificationFailed
+      if (!mayBeOfAnother || index + 1 >= count) throw toWebMQError(error)
+    }
+  }
+}
+
+function toWebMQError(error: unknown): unknown {
+  if (error instanceof WebMQError) return error
+  if (error instanceof errors.JWTExpired) return new WebMQError('E_TOKEN_EXPIRED', { cause: error })
+  if (error instanceof errors.JOSEError) return invalidToken(describe(error), error)
+  return new WebMQError('E_INTERNAL', { detail: 'the token could not be verified', cause: error })
+}
+
+/** Describes the error without repeating text of the token, because that text is unverified. */
+function describe(error: errors.JOSEError): string {
+  if (error instanceof errors.JWTClaimValidationFailed) {
+    const rule = CLAIM_RULES[error.claim]
+    return rule === undefined ? 'a claim is malformed' : `claim ${error.claim} ${rule}`
+  }
+  return DESCRIPTIONS[error.code] ?? 'malformed'
+}
+
+const CLAIM_RULES: Readonly<Record<string, string>> = {
+  iss: 'is not the required issuer',
+  aud: 'does not contain the required audience',
+  nbf: 'is in the future or malformed',
+  iat: 'is malformed',
+  exp: 'is malformed',
+}
+
+const DESCRIPTIONS: Readonly<Record<string, string>> = {
+  [errors.JOSEAlgNotAllowed.code]: 'its algorithm is not allowed for the key',
+  [errors.JOSENotSupported.code]: 'its algorithm is not supported',
+  [errors.JWSSignatureVerificationFailed.code]: 'its signature does not match',
+  [errors.JWKSNoMatchingKey.code]: 'no key matches it',
+  [errors.JWKSMultipleMatchingKeys.code]: 'several keys match it; it must name one (kid)',
+  [errors.JWSInvalid.code]: 'not a signed JWT',
+  [errors.JWTInvalid.code]: 'not a signed JWT with claims',
+}

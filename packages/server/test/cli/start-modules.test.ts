@@ -1,0 +1,39 @@
+import { expect, it } from 'vitest'
+import { startCli } from './process.js'
+
+/** Writes the address of each module that is imported to standard error. */
+const HOOK = `
+import { writeSync } from 'node:fs'
+export const load = (url, context, next) => {
+  writeSync(2, 'loads ' + url + '\\n')
+  return next(url, context)
+}`
+const asUrl = (code: string): string => `data:text/javascript,${encodeURIComponent(code)}`
+const REGISTER = asUrl(`import { register } from 'node:module'; register(${JSON.stringify(asUrl(HOOK))})`)
+
+/** What only some servers need: each is loaded when it is asked for. */
+const OTHERS = [
+  /\/jose\//,
+  /\/prom-client\//,
+  /\/ws\//,
+  /\/(ioredis|amqplib|msgpackr)\//,
+  /\/@nats-io\//,
+  /^node:(https|tls|dgram|http2|worker_threads)$/,
+  /dist\/brokers\/(?!memory\/|log\/)/,
+  /dist\/transports\/(ws|response-body)\//,
+  /dist\/transports\/(certificates|packaged)\.js/,
+  /dist\/http\/api\/(?!statuses\.js)/,
+  /dist\/http\/metrics-table\.js/,
+  /dist\/cli\/(doctor|top)\//,
+  /dist\/cli\/client\/(?!flags\.js)/,
+]
+
+it('loads nothing at a start that was not asked for', async () => {
+  const { child, output, ended } = startCli(['--port', '0'], { env: { NODE_OPTIONS: `--import=${REGISTER}` } })
+  await expect.poll(() => output.stdout, { timeout: 10_000 }).toContain('listens on')
+  child.kill()
+  await ended
+  const loaded = output.stderr.split('\n').flatMap((line) => (line.startsWith('loads ') ? [line.slice(6)] : []))
+  expect(loaded.some((url) => url.endsWith('dist/transports/native/transport.js'))).toBe(true)
+  expect(loaded.filter((url) => OTHERS.some((other) => other.test(url)))).toEqual([])
+})
