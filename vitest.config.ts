@@ -79,7 +79,8 @@ export default defineConfig({
         resolve,
         test: { ...ofBench, ...WAITING, name: 'bench-plays', include: [PLAYS], exclude: leftIn('packages/bench/') },
       },
-      { resolve, test: { ...ofServices, ...WAITING } },
+      // A library of theirs looks for a container runtime once per process, and one test shows it a stand-in.
+      { resolve, test: { ...ofServices, ...WAITING, isolate: true } },
       { resolve, test: { ...ofServer, ...WAITING, name: 'brokers', include: [BROKERS], exclude: [] } },
       {
         resolve,

@@ -1,62 +1,167 @@
-// `npm run docs:benchmarks`: writes the tables of docs/benchmarks.md from the figures in docs/benchmarks/*.json. Refuses
-// figures that are older than the code they measure allows.
-// Usage: node scripts/benchmark-docs.mjs [--check] [--take <name> <result.json>]
-//   --check: only checks that the page is what the figures say
-//   --take: first takes the rows of a result that `benchmark.js --json` wrote, with its commit and date
-import { execFileSync } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
+// `npm run docs:benchmarks`: writes the tables of docs/benchmarks.md and docs/scaling.md from the figures in
+// docs/benchmarks/*.json, and can measure them.
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import path from 'node:path'
 import process from 'node:process'
-import { FIGURES, figuresText, PAGE, readFigures, staleTables, withTables } from './lib/figures.mjs'
+import { parseArgs } from 'node:util'
+import { asRecord } from '../packages/bench/dist/report/read-record.js'
+import { TABLES } from './lib/benchmark-tables.mjs'
+import {
+  commandOf,
+  FIGURES,
+  figuresOf,
+  figuresText,
+  PAGES,
+  readFigures,
+  staleTables,
+  withTables,
+} from './lib/figures.mjs'
 import { print, ROOT, runScript, StepError } from './lib/steps.mjs'
 
-const [option, name, file] = process.argv.slice(2)
+const HELP = `Writes the tables of docs/benchmarks.md and docs/scaling.md from docs/benchmarks/*.json. Refuses figures that are
+older than the code they measure allows.
 
-await runScript(async () => {
-  if (option === '--take') await take()
-  const tables = readFigures()
-  const page = readFileSync(PAGE, 'utf8')
-  const written = withTables(page, tables)
-  if (option === '--check') {
-    if (written !== page) throw new StepError('docs/benchmarks.md differs from its figures: npm run docs:benchmarks')
-    return
-  }
-  const stale = staleTables(tables, changedAtMs)
-  if (stale.length > 0) throw new StepError(`figures that are too old:\n  ${stale.join('\n  ')}`)
-  writeFileSync(PAGE, written)
-  print(`${tables.size} tables are in docs/benchmarks.md`)
+  --check            only checks that the pages are what the figures say
+  --measure          first takes the tables, one after the other, the most important ones first; those that were taken at
+                     this commit of the code are left out, so that a run goes on where another one ended
+  --only <names>     with --measure: only these tables, taken already or not
+  --minutes <n>      with --measure: begins no table whose estimate goes beyond this time (default: 40)
+  --dry <folder>     with --measure: tiny loads, to try all commands; the figures go to this folder, the pages stay
+  --list             prints the tables with their estimates
+
+Nothing else should run on the machine meanwhile.`
+
+/** A table that takes so much longer than its estimate hangs. */
+const LIMIT_FACTOR = 3
+const LIMIT_MIN_S = 60
+
+const { values } = parseArgs({
+  options: {
+    check: { type: 'boolean', default: false },
+    measure: { type: 'boolean', default: false },
+    only: { type: 'string' },
+    minutes: { type: 'string', default: '40' },
+    dry: { type: 'string' },
+    list: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
 })
+
+if (values.help) print(HELP)
+else await runScript(values.list ? list : writePages)
+
+function writePages() {
+  const failures = values.measure ? measure() : []
+  if (values.dry === undefined) {
+    const tables = readFigures()
+    const stale = values.check ? [] : staleTables(tables, changedAtMs)
+    if (stale.length > 0) throw new StepError(`figures that are too old:\n  ${stale.join('\n  ')}`)
+    for (const page of PAGES) {
+      const text = readFileSync(page, 'utf8')
+      const written = withTables(text, tables)
+      if (values.check && written !== text)
+        throw new StepError(`${path.basename(page)} differs from its figures: npm run docs:benchmarks`)
+      if (!values.check) writeFileSync(page, written)
+    }
+    if (!values.check) print(`${tables.size} tables are in the pages`)
+  }
+  if (failures.length > 0) throw new StepError(`not taken:\n  ${failures.join('\n  ')}`)
+}
+
+function list() {
+  const tables = readFigures()
+  for (const name of Object.keys(TABLES)) print(`${name}: ${secondsOf(name, tables)} s`)
+  print(
+    `together: ${Math.round(Object.keys(TABLES).reduce((sum, name) => sum + secondsOf(name, tables), 0) / 60)} minutes`,
+  )
+}
+
+/** Of the last time, else the estimate. */
+function secondsOf(name, tables) {
+  return tables.get(name)?.seconds ?? TABLES[name].seconds
+}
+
+/** Takes tables. @returns {string[]} a sentence for each that was not taken */
+function measure() {
+  const names = values.only?.split(',') ?? Object.keys(TABLES)
+  const unknown = names.find((name) => !Object.hasOwn(TABLES, name))
+  if (unknown !== undefined)
+    throw new StepError(`there is no table ${unknown}; there are ${Object.keys(TABLES).join(', ')}`)
+  const isDry = values.dry !== undefined
+  // Docs do not change what is measured.
+  const code = ['--', '.', ':!docs']
+  if (!isDry && git('status', '--porcelain', ...code) !== '')
+    throw new StepError('commit first: figures say what was measured')
+  const commit = git('log', '-1', '--format=%h', '--abbrev=8', ...code)
+  const folder = values.dry ?? FIGURES
+  mkdirSync(folder, { recursive: true })
+  const taken = readFigures(folder)
+  const endMs = Date.now() + Number(values.minutes) * 60_000
+  const failures = []
+  for (const name of names) {
+    if (values.only === undefined && taken.get(name)?.commit === commit) continue
+    const seconds = secondsOf(name, taken)
+    if (!isDry && Date.now() + seconds * 1_000 > endMs) {
+      failures.push(`${name}: no time left for its ${seconds} s`)
+      continue
+    }
+    print(`${new Date().toISOString().slice(11, 19)} ${name}, about ${isDry ? 5 : seconds} s`)
+    try {
+      const startMs = Date.now()
+      const records = take(name, isDry)
+      const figures = figuresOf(name, records, { commit, seconds: Math.round((Date.now() - startMs) / 1_000) })
+      writeFileSync(path.join(folder, `${name}.json`), figuresText(figures))
+      const failed = records.flatMap(({ rows }) => rows.filter(({ verdict }) => verdict === 'failed'))
+      for (const { target, verdictReason } of failed)
+        failures.push(`${name}: a row of ${target} failed: ${verdictReason}`)
+    } catch (error) {
+      failures.push(`${name}: ${error.message}`)
+    }
+  }
+  return failures
+}
+
+/** Runs what makes a table. @throws {Error} with the end of the output of a run that failed. */
+function take(name, isDry) {
+  const { runs, dry, seconds } = TABLES[name]
+  const folder = mkdtempSync(path.join(tmpdir(), 'webmq-figures-'))
+  try {
+    return runs.map((run, place) => {
+      const file = path.join(folder, `${place}.json`)
+      const [program, ...flags] = run.args
+      const more = [
+        ...(isDry ? dry.split(' ') : []),
+        '--json',
+        file,
+        ...(program.endsWith('benchmark.js') ? ['--no-progress'] : []),
+      ]
+      const timeout = Math.max(LIMIT_MIN_S, seconds * LIMIT_FACTOR) * 1_000
+      const options = { cwd: ROOT, encoding: 'utf8', timeout, killSignal: 'SIGINT', maxBuffer: 2 ** 26 }
+      const { status, error, stdout, stderr } = spawnSync(
+        process.execPath,
+        [path.join(ROOT, program), ...flags, ...more],
+        options,
+      )
+      if (status !== 0)
+        throw new Error(
+          `${commandOf(run)}: ${error?.message ?? `exit code ${status}`}\n${`${stdout}${stderr}`.slice(-600)}`,
+        )
+      return asRecord(JSON.parse(readFileSync(file, 'utf8')), file)
+    })
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
 
 /** When the newest commit that touched a path was made. */
 function changedAtMs(code) {
-  const seconds = execFileSync('git', ['log', '-1', '--format=%ct', '--', code], { cwd: ROOT, encoding: 'utf8' })
-  if (seconds.trim() === '') throw new StepError(`no commit has touched ${code}: is it still called so?`)
+  const seconds = git('log', '-1', '--format=%ct', '--', code)
+  if (seconds === '') throw new StepError(`no commit has touched ${code}: is it still called so?`)
   return Number(seconds) * 1_000
 }
 
-async function take() {
-  const figures = readFigures().get(name ?? '')
-  if (figures === undefined || file === undefined) throw new StepError('--take <name of a table> <result.json>')
-  const dist = (part) => import(path.join(ROOT, 'packages', 'bench', 'dist', 'report', part))
-  const [{ asRecord }, { formatCell }] = await Promise.all(['read-record.js', 'format-cell.js'].map(dist))
-  const { columns, rows, machine, command } = asRecord(JSON.parse(readFileSync(file, 'utf8')), file)
-  if (machine.isGitDirty !== false) throw new StepError(`${file} does not say which commit it measured: commit first`)
-  const keys = figures.keys ?? columns.map(({ key }) => key)
-  // All rows are taken: those of peers must say whose they are.
-  if (new Set(rows.map(({ target }) => target)).size > 1 && !keys.includes('target'))
-    throw new StepError(`${name} has rows of several targets, and no column 'target' in its keys`)
-  const chosen = keys.map((key) => {
-    const column = columns.find((one) => one.key === key)
-    if (column === undefined) throw new StepError(`${file} has no column ${key}`)
-    return column
-  })
-  const taken = {
-    ...figures,
-    command,
-    commit: machine.gitCommit.slice(0, 8),
-    date: machine.startedAt.slice(0, 10),
-    columns: figures.keys === undefined ? chosen.map(({ title }) => title) : figures.columns,
-    rows: rows.map((row) => chosen.map(({ key, format }) => formatCell(row[key] ?? null, format))),
-  }
-  writeFileSync(path.join(FIGURES, `${name}.json`), figuresText(taken))
+function git(...args) {
+  return execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).trim()
 }

@@ -1,9 +1,13 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
+import { formatCell } from '../../packages/bench/dist/report/format-cell.js'
+import { cellOf } from '../../packages/bench/dist/results/result.js'
+import { aimRows, costRows } from './benchmark-aims.mjs'
+import { TABLES } from './benchmark-tables.mjs'
 import { ROOT } from './steps.mjs'
 
-/** The page whose tables are made from files. */
-export const PAGE = path.join(ROOT, 'docs', 'benchmarks.md')
+/** The pages whose tables are made from files. */
+export const PAGES = ['benchmarks.md', 'scaling.md'].map((name) => path.join(ROOT, 'docs', name))
 /** One file per table: `<name>.json`. */
 export const FIGURES = path.join(ROOT, 'docs', 'benchmarks')
 
@@ -19,68 +23,143 @@ const MAY_BE_OLDER_DAYS = {
   'packages/server/src/routing': 21,
   'packages/server/src/brokers': 30,
 }
+const NOTHING = '–'
+const NOT_MEASURED = 'Not measured yet.'
+const LABEL = { key: 'label', title: 'Load', format: 'text' }
 
-/**
- * The figures of one table, as its file has them.
- * @typedef {object} Figures
- * @property {string} [command] what made them, run in packages/bench; absent when the page says it
- * @property {string} commit what was measured
- * @property {string} date of the oldest figure, as YYYY-MM-DD
- * @property {string[]} measures the code that they depend on
- * @property {string[]} [keys] of the columns in a result of the bench, for `--take`
- * @property {string[]} columns
- * @property {string[][]} rows
- */
-
-/** All tables by name. @returns {Map<string, Figures>} */
+/** All tables that were measured, by name. @returns {Map<string, import('./figures.mjs').Figures>} */
 export function readFigures(folder = FIGURES) {
-  const files = readdirSync(folder).filter((file) => file.endsWith('.json'))
+  const files = existsSync(folder) ? readdirSync(folder).filter((file) => file.endsWith('.json')) : []
   return new Map(
     files.map((file) => [path.basename(file, '.json'), JSON.parse(readFileSync(path.join(folder, file), 'utf8'))]),
   )
 }
 
-/** The text of a file of figures: a row per line. @param {Figures} figures */
-export function figuresText({ columns, rows, ...head }) {
-  const members = Object.entries({ ...head, columns }).map(([key, value]) => `  "${key}": ${JSON.stringify(value)},\n`)
+/**
+ * The figures of a table from the results of its runs.
+ * @param {string} name
+ * @param {readonly import('../../packages/bench/dist/results/result.js').ResultRecord[]} records
+ * @param {{ commit: string, seconds: number }} taken the commit of the code, and how long it took
+ */
+export function figuresOf(name, records, { commit, seconds }) {
+  const { keys, runs, ranges = [] } = TABLES[name]
+  const [{ machine, columns }] = records
+  const hasLabels = runs.some(({ label }) => label !== undefined)
+  const chosen = keys.map((key) => {
+    const column = columns.find((one) => one.key === key)
+    if (column === undefined) throw new Error(`the result of ${name} has no column ${key}`)
+    return { key, title: column.title, format: column.format }
+  })
+  const rows = records.flatMap((record, run) =>
+    record.rows.map((row) => ({
+      ...(hasLabels ? { label: runs[run].label } : {}),
+      ...Object.fromEntries(keys.map((key) => [key, cellOf(row, key)])),
+      spread: Object.fromEntries(Object.entries(row.spread ?? {}).filter(([key]) => ranges.includes(key))),
+    })),
+  )
+  const { cpuModel, cores, memoryBytes, kernel, nodeVersion, startedAt } = machine
+  return {
+    commands: runs.map(commandOf),
+    commit,
+    date: startedAt.slice(0, 10),
+    machine: `${cpuModel}, ${cores} cores, ${Math.round(memoryBytes / 2 ** 30)} GiB, ${kernel}, Node ${nodeVersion.slice(1)}`,
+    versions: Object.assign({}, ...records.map(({ versions }) => versions)),
+    repeats: Math.max(...records.flatMap((record) => record.rows.map(({ repeatCount }) => repeatCount ?? 1))),
+    seconds,
+    columns: hasLabels ? [LABEL, ...chosen] : chosen,
+    rows,
+  }
+}
+
+/** As a reader types it, in packages/bench or at the root. */
+export function commandOf({ args: [program, ...flags] }) {
+  return ['node', program.endsWith('benchmark.js') ? 'benchmark.js' : program, ...flags].join(' ')
+}
+
+/** The text of a file of figures: a row per line. @param {import('./figures.mjs').Figures} figures */
+export function figuresText({ rows, ...head }) {
+  const members = Object.entries(head).map(([key, value]) => `  "${key}": ${JSON.stringify(value)},\n`)
   return `{\n${members.join('')}  "rows": [\n${rows.map((row) => `    ${JSON.stringify(row)}`).join(',\n')}\n  ]\n}\n`
 }
 
-/**
- * The page with the tables of the figures between their marks.
- * @param {string} page
- * @param {Map<string, Figures>} tables
- * @throws {Error} for a mark without figures, figures without a mark, and a row without as many cells as columns
- */
-export function withTables(page, tables) {
-  const left = new Set(tables.keys())
-  const result = page.replaceAll(/<!-- figures: (\S+) -->\n.*?<!-- \/figures -->/gs, (_, name) => {
-    const figures = tables.get(name)
-    if (figures === undefined) throw new Error(`docs/benchmarks has no ${name}.json`)
-    left.delete(name)
-    return `<!-- figures: ${name} -->\n\n${tableOf(name, figures)}\n\n<!-- /figures -->`
-  })
-  if (left.size > 0) throw new Error(`docs/benchmarks.md has no place for ${[...left].join(', ')}`)
-  return result
+/** Tables that are made of others. */
+const MADE = {
+  aims: (tables) => tableText(['Figure', 'Wanted', 'Measured', 'Met'], aimRows(tables)),
+  costs: (tables) => tableText(['Of a node', 'Cost', 'Range', 'From'], costRows(tables)),
+}
+const PLACE = /<!-- figures: (\S+) -->\n.*?<!-- \/figures -->/gs
+
+/** The names of the tables that a page has a place for. */
+export function placesOf(page) {
+  return [...page.matchAll(PLACE)].map(([, name]) => name)
 }
 
-function tableOf(name, { columns, rows }) {
-  const crooked = rows.find((row) => row.length !== columns.length)
-  if (crooked !== undefined) throw new Error(`${name}.json: not ${columns.length} cells: ${crooked.join(' | ')}`)
+/**
+ * A page with the tables between their marks.
+ * @param {string} page
+ * @param {ReadonlyMap<string, import('./figures.mjs').Figures>} tables
+ * @throws {Error} for a mark without a table
+ */
+export function withTables(page, tables) {
+  return page.replaceAll(
+    PLACE,
+    (_, name) => `<!-- figures: ${name} -->\n\n${textOf(name, tables)}\n\n<!-- /figures -->`,
+  )
+}
+
+function textOf(name, tables) {
+  if (Object.hasOwn(MADE, name)) return MADE[name](tables)
+  if (!Object.hasOwn(TABLES, name)) throw new Error(`there is no table ${name}`)
+  const figures = tables.get(name)
+  if (figures === undefined)
+    return `${TABLES[name].runs.map((run) => `\`${commandOf(run)}\``).join('\\\n')}\n\n${NOT_MEASURED}`
+  const { commands, commit, date, machine, repeats, versions } = figures
+  const { ranges = [], beside } = TABLES[name]
+  const peers = beside?.targets.filter((target) => figures.rows.some((row) => row.target === target)) ?? []
+  const titles = [...figures.columns.map(({ title }) => title), ...peers.map((peer) => `x ${peer}`)]
+  const rows = figures.rows.map((row) => [
+    ...figures.columns.map(({ key, format }) => cellText(row, key, format, ranges)),
+    ...peers.map((peer) => besideText(row, peer, beside, figures.rows)),
+  ])
+  const others = Object.entries(versions ?? {}).filter(([target]) => !target.startsWith('webmq'))
+  const source = [
+    `${repeats === 1 ? 'One run' : `Medians of ${repeats} runs in turns`}, ${date}, commit ${commit}, ${machine}`,
+    ...others.map(([target, version]) => `${target} ${version}`),
+  ]
+  return [...commands.map((command) => `\`${command}\``)]
+    .join('\\\n')
+    .concat('\n\n', tableText(titles, rows), `\n\n${source.join('; ')}.`)
+}
+
+function cellText(row, key, format, ranges) {
+  const text = formatCell(row[key] ?? null, format)
+  const spread = row.spread?.[key]
+  if (!ranges.includes(key) || spread === undefined || spread.min === spread.max) return text
+  return `${text} (${formatCell(spread.min, format)} to ${formatCell(spread.max, format)})`
+}
+
+function besideText(row, peer, { key, same }, rows) {
+  if (!String(row.target).startsWith('webmq') || row.target === peer) return ''
+  const other = rows.find((one) => one.target === peer && same.every((part) => one[part] === row[part]))
+  const isKnown = typeof row[key] === 'number' && typeof other?.[key] === 'number' && other[key] > 0
+  return isKnown ? `${Number((row[key] / other[key]).toPrecision(2))}x` : NOTHING
+}
+
+function tableText(titles, rows) {
   const line = (cells) => `| ${cells.join(' | ')} |`
-  return [columns, columns.map(() => '---'), ...rows].map(line).join('\n')
+  return [titles, titles.map(() => '---'), ...rows].map(line).join('\n')
 }
 
 /**
  * Tables that are older than the code they measure allows.
- * @param {Map<string, Figures>} tables
+ * @param {ReadonlyMap<string, { date: string }>} tables
  * @param {(path: string) => number} changedAtMs when code was last changed, Unix time in milliseconds
  * @returns {string[]} a sentence for each
  */
 export function staleTables(tables, changedAtMs) {
   const sentences = []
-  for (const [name, { date, measures }] of tables) {
-    for (const code of measures) {
+  for (const [name, { date }] of tables) {
+    for (const code of TABLES[name].measures) {
       const days = Math.floor((changedAtMs(code) - Date.parse(date)) / DAY_MS)
       const allowedDays = MAY_BE_OLDER_DAYS[code] ?? DEFAULT_DAYS
       if (days > allowedDays)

@@ -1,16 +1,24 @@
 // CPU time of a client's process per received message, in Node over the package `ws`: WebMQ's client beside a bare
 // `onmessage` with JSON.parse, Socket.IO, Centrifuge and AnyCable. Each gets the same messages with payloads of 200 bytes,
 // in turns. Fails when a client has not handled each message once.
-// Usage: node scripts/measure/client-cpu.mjs [messages per second] [rounds] [seconds]
+// Usage: node scripts/measure/client-cpu.mjs [--per-second 5000] [--rounds 5] [--seconds 4] [--json <file>]
 import { fork } from 'node:child_process'
 import { on } from 'node:events'
-import process from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
 import { messageOf, startServer } from './peers.mjs'
-import { median } from './run.mjs'
+import { column, report } from './record.mjs'
 
-const [perSecond = 5_000, rounds = 5, seconds = 4] = process.argv.slice(2).map(Number)
+const { values } = parseArgs({
+  options: {
+    'per-second': { type: 'string', default: '5000' },
+    rounds: { type: 'string', default: '5' },
+    seconds: { type: 'string', default: '4' },
+    json: { type: 'string' },
+  },
+})
+const [perSecond, rounds, seconds] = [values['per-second'], values.rounds, values.seconds].map(Number)
 const CLIENTS = ['bare', 'webmq', 'socket.io', 'centrifuge', 'anycable']
 const CLIENT_PROCESS = fileURLToPath(new URL('client-process.mjs', import.meta.url))
 /** Compiles and grows what the client needs. */
@@ -81,19 +89,23 @@ for (let round = 0; round < rounds; round++) {
     results[name].push(await measure(name))
   }
 }
-const rows = CLIENTS.map((name) => {
-  const costs = results[name].map(({ cpuUs }) => cpuUs)
-  const ratios = costs.map((cost, round) => cost / results.bare[round].cpuUs)
-  return {
-    client: name,
-    'messages/s': Math.round(median(results[name].map(({ rate }) => rate))),
-    'us/message': median(costs).toFixed(2),
-    least: Math.min(...costs).toFixed(2),
-    most: Math.max(...costs).toFixed(2),
+report({
+  scenario: 'client-cpu',
+  columns: [
+    { ...column('cpuUs', 'µs of CPU per message', 'number', 'lower'), unit: 'us' },
+    column('ofBare', 'Of bare', 'ratio', 'lower'),
+    column('messagesPerSecond', 'Messages/s', 'rate'),
     // Messages that come together wake the process once.
-    'waits/message': median(results[name].map(({ waits }) => waits)).toFixed(2),
-    'of bare': median(ratios).toFixed(2),
-  }
+    column('waits', 'Waits per message', 'number'),
+  ],
+  repeats: CLIENTS.map((name) =>
+    results[name].map(({ cpuUs, rate, waits }, round) => ({
+      target: name,
+      cpuUs,
+      ofBare: cpuUs / results.bare[round].cpuUs,
+      messagesPerSecond: rate,
+      waits,
+    })),
+  ),
+  file: values.json,
 })
-console.log(`${perSecond} messages per second, ${rounds} rounds of ${seconds} s`)
-console.table(rows)

@@ -2,7 +2,7 @@
 import net from 'node:net'
 
 /** A masked text frame; the mask is zero. */
-export function frame(text) {
+function frame(text) {
   const body = Buffer.from(text)
   const length = body.length < 126 ? [0x80 | body.length] : [0x80 | 126, body.length >> 8, body.length & 255]
   return Buffer.concat([Buffer.from([0x81, ...length, 0, 0, 0, 0]), body])

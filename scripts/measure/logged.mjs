@@ -1,14 +1,13 @@
 // CPU time per logged message on two nodes: one publishes as fast as the broker accepts, the other follows the log. Their
 // listeners are in their processes. Fails when a message does not arrive once.
-// Usage: node scripts/measure/logged.mjs --broker nats [--seconds 5] [--root <another checkout>] [--json <file>]
+// Usage: node scripts/measure/logged.mjs --broker nats [--seconds 5] [--rounds 1] [--root <another checkout>] [--json <file>]
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
-import os from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { startNats, startRabbitmq, startRedis } from '../../packages/services/dist/index.js'
+import { column, report } from './record.mjs'
 
 const NODE = fileURLToPath(new URL('logged-node.mjs', import.meta.url))
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -22,11 +21,12 @@ const { values } = parseArgs({
   options: {
     broker: { type: 'string', default: 'nats' },
     seconds: { type: 'string', default: '5' },
+    rounds: { type: 'string', default: '1' },
     root: { type: 'string', default: ROOT },
     json: { type: 'string' },
   },
 })
-const { broker, seconds, root, json } = values
+const { broker, seconds, rounds, root, json } = values
 
 const START = {
   nats: () => startNats({ isPrivate: true, hasJetStream: true }),
@@ -47,8 +47,11 @@ async function ask(node, message) {
   return (await answer)[0]
 }
 
+/** Each play has a log of its own. */
+let playCount = 0
+
 async function play(service) {
-  const options = { broker: service.url, brokerNamespace: 'measure', history: ['log.#=10000'] }
+  const options = { broker: service.url, brokerNamespace: `measure-${++playCount}`, history: ['log.#=10000'] }
   const nodes = [await startNode(options), await startNode(options)]
   try {
     const usage = () => Promise.all(nodes.map((node) => ask(node, {})))
@@ -75,25 +78,23 @@ async function play(service) {
   }
 }
 
+const us = (key, title) => ({ ...column(key, title, 'number', 'lower'), unit: 'us' })
+
 const service = await START[broker]()
 try {
-  const figures = await play(service)
-  console.table({ [broker]: figures })
-  const column = (key, title, unit, better) => ({ key, title, unit, format: unit === 'us' ? 'number' : 'rate', better })
-  const record = {
+  const runs = []
+  for (let round = 0; round < Number(rounds); round++) runs.push({ target: broker, ...(await play(service)) })
+  report({
     scenario: 'logged',
-    command: `node scripts/measure/logged.mjs --broker ${broker} --seconds ${seconds}`,
-    machine: { cpu: os.cpus()[0]?.model ?? '', cores: os.cpus().length, loadAverage: os.loadavg()[0] },
-    identity: ['target'],
     columns: [
-      column('publisherCpuUs', 'Publishing node', 'us', 'lower'),
-      column('followerCpuUs', 'Following node', 'us', 'lower'),
-      column('brokerCpuUs', 'Broker', 'us', 'lower'),
-      column('acceptedPerSecond', 'Accepted', '1/s', 'higher'),
+      us('publisherCpuUs', 'Publishing node, µs of CPU'),
+      us('followerCpuUs', 'Following node, µs'),
+      us('brokerCpuUs', 'Broker, µs'),
+      column('acceptedPerSecond', 'Accepted/s', 'rate', 'higher'),
     ],
-    rows: [{ target: broker, verdict: 'ok', ...figures }],
-  }
-  if (json !== undefined) writeFileSync(json, JSON.stringify(record))
+    repeats: [runs],
+    file: json,
+  })
 } finally {
   await service.stop()
 }

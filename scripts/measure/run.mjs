@@ -36,8 +36,3 @@ export async function measure({ options, publishing, clients, work = () => () =>
   for (const socket of sockets) socket.destroy()
   return result
 }
-
-/** The middle value. */
-export function median(values) {
-  return [...values].sort((one, other) => one - other)[Math.floor(values.length / 2)]
-}

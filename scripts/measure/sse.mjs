@@ -1,27 +1,43 @@
 // Deliveries per server CPU second: event streams beside WebSockets, in turns.
-// Usage: node scripts/measure/sse.mjs [readers] [runs]
-import process from 'node:process'
+// Usage: node scripts/measure/sse.mjs [--readers 5000] [--runs 3] [--json <file>]
+import { parseArgs } from 'node:util'
 import { openEventStream, openWebSocket } from './clients.mjs'
-import { measure, median } from './run.mjs'
+import { column, report } from './record.mjs'
+import { measure } from './run.mjs'
 
-const [readers = 5_000, runs = 3] = process.argv.slice(2).map(Number)
+const { values } = parseArgs({
+  options: {
+    readers: { type: 'string', default: '5000' },
+    runs: { type: 'string', default: '3' },
+    json: { type: 'string' },
+  },
+})
+const readers = Number(values.readers)
 const PATTERN = 'measure.#'
 const webSocket = (port) => openWebSocket(port, { first: `listen 1 ${PATTERN}` })
 const eventStream = (port) => openEventStream(port, { pattern: PATTERN })
 const KINDS = {
-  'WebSocket   ': Array(readers).fill(webSocket),
+  WebSocket: Array(readers).fill(webSocket),
   'event stream': Array(readers).fill(eventStream),
-  'both        ': [...Array(readers).fill(webSocket), ...Array(readers).fill(eventStream)],
+  both: [...Array(readers).fill(webSocket), ...Array(readers).fill(eventStream)],
 }
 
-const rates = {}
-for (let run = 0; run < runs; run++) {
-  for (const [kind, clients] of Object.entries(KINDS)) {
+const repeats = Object.keys(KINDS).map(() => [])
+for (let run = 0; run < Number(values.runs); run++) {
+  for (const [place, [target, clients]] of Object.entries(KINDS).entries()) {
     const publishing = { perSecond: 50, seconds: 6, payloadBytes: 100 }
     const { deliveredCount, cpuSeconds, slowConsumerCount } = await measure({ options: {}, publishing, clients })
-    const rate = deliveredCount / cpuSeconds
-    rates[kind] = [...(rates[kind] ?? []), rate]
-    console.log(`${kind} ${deliveredCount} deliveries, ${slowConsumerCount} slow, ${Math.round(rate)} per CPU second`)
+    const deliveriesPerServerCpuSecond = deliveredCount / cpuSeconds
+    repeats[place].push({ target, subscribers: clients.length, deliveriesPerServerCpuSecond, slowConsumerCount })
   }
 }
-for (const kind of Object.keys(KINDS)) console.log(`median ${kind} ${Math.round(median(rates[kind]))}`)
+report({
+  scenario: 'sse',
+  columns: [
+    column('subscribers', 'Readers', 'count'),
+    column('deliveriesPerServerCpuSecond', 'Deliveries/CPU s', 'rate', 'higher'),
+    column('slowConsumerCount', 'Slow', 'count', 'lower'),
+  ],
+  repeats,
+  file: values.json,
+})

@@ -105,7 +105,7 @@ async function takeNodeStep(
   const node = nodes[step.node]
   if (node === undefined) return
   if (step.what === 'freeze-node') {
-    node.freeze()
+    await node.freeze()
     await sleep(step.forMs)
     node.thaw()
     return

@@ -77,9 +77,10 @@ export class Node {
     await this.#process?.kill()
   }
 
-  freeze(): void {
+  /** Resolves when it stands still. */
+  async freeze(): Promise<void> {
     this.#isFrozen = true
-    this.#process?.signal('SIGSTOP')
+    await this.#process?.freeze()
   }
 
   thaw(): void {

@@ -1,57 +1,112 @@
 import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { FIGURES, figuresText, PAGE, readFigures, staleTables, withTables } from '../../scripts/lib/figures.mjs'
+import { planRun } from '../../packages/bench/src/cli.js'
+import { TABLES } from '../../scripts/lib/benchmark-tables.mjs'
+import {
+  FIGURES,
+  figuresText,
+  PAGES,
+  placesOf,
+  readFigures,
+  staleTables,
+  withTables,
+} from '../../scripts/lib/figures.mjs'
 import { ROOT } from './blocks.js'
 
 const tables = readFigures()
+const pages = PAGES.map((page) => readFileSync(page, 'utf8'))
+const SILENT = { stdout: { write: () => undefined }, stderr: { write: () => undefined } }
 const DAY_MS = 86_400_000
+const [first = ''] = Object.keys(TABLES)
+const COST = 'deliveriesPerServerCpuSecond'
 const figures = {
+  commands: ['node benchmark.js --scenario fanout'],
   commit: 'abcdef12',
   date: '2026-01-01',
-  measures: ['packages/native/crates'],
-  columns: ['Target', 'Rate'],
-  rows: [['native', '1']],
+  machine: 'a machine',
+  versions: { uws: '1.5.0', 'webmq-native': '0.1.0' },
+  repeats: 3,
+  seconds: 10,
+  columns: [
+    { key: 'target', title: 'Target', format: 'text' },
+    { key: 'subscribers', title: 'Connections', format: 'count' },
+    { key: COST, title: 'Deliveries/CPU s', format: 'rate' },
+    { key: 'gapCount', title: 'Gaps', format: 'count' },
+  ],
+  rows: [
+    {
+      target: 'webmq-native',
+      subscribers: 100,
+      [COST]: 55e6,
+      gapCount: 0,
+      spread: { [COST]: { min: 50e6, max: 60e6 } },
+    },
+    { target: 'uws', subscribers: 100, [COST]: 10e6, gapCount: 0, spread: {} },
+  ],
 }
+const FAN_OUT = '<!-- figures: fan-out -->\nold\n<!-- /figures -->\n'
 
-describe('the tables of docs/benchmarks.md', () => {
+describe('the tables of docs/benchmarks.md and docs/scaling.md', () => {
   it('are what their figures say', () => {
-    const page = readFileSync(PAGE, 'utf8')
-    expect(withTables(page, tables)).toBe(page)
-    expect(tables.size).toBeGreaterThan(40)
+    for (const page of pages) expect(withTables(page, tables)).toBe(page)
   })
 
-  it('are all made from figures, but for that of the commands', () => {
-    const rest = readFileSync(PAGE, 'utf8').replaceAll(/<!-- figures: .*?<!-- \/figures -->/gs, '')
+  it('have a place for each table, and are all made, but for those without figures of ours', () => {
+    expect(pages.flatMap(placesOf).toSorted()).toEqual([...Object.keys(TABLES), 'aims', 'costs'].toSorted())
+    const [benchmarks = ''] = pages
+    const rest = benchmarks.replaceAll(/<!-- figures: .*?<!-- \/figures -->/gs, '')
     expect(rest.match(/^\| --- .*/gm)).toHaveLength(1)
   })
 
-  it.each([...tables])('%s says its commit, its date and code that exists', (name, one) => {
-    expect(one).toMatchObject({
-      commit: expect.stringMatching(/^[0-9a-f]{7,12}$/),
-      date: expect.stringMatching(/^\d{4}-\d\d-\d\d$/),
-    })
-    expect(one.measures.filter((code) => !existsSync(path.join(ROOT, code)))).toEqual([])
-    expect(one.measures).not.toEqual([])
-    expect(readFileSync(path.join(FIGURES, `${name}.json`), 'utf8')).toBe(figuresText(one))
+  it.each(Object.entries(TABLES))('%s is made by commands that the bench takes, of code that exists', (_, table) => {
+    for (const { args } of table.runs) {
+      const [program = '', ...flags] = args
+      expect(existsSync(path.join(ROOT, program)), program).toBe(true)
+      if (!program.endsWith('benchmark.js')) continue
+      expect(planRun(flags, SILENT).planned.heading).not.toBe('')
+      expect(planRun([...flags, ...table.dry.split(' ')], SILENT).planned.heading).not.toBe('')
+    }
+    expect(table.measures.filter((code) => !existsSync(path.join(ROOT, code)))).toEqual([])
+    expect(table.measures).not.toEqual([])
+  })
+
+  it('say commit and date, and have rows', () => {
+    for (const [name, one] of tables) {
+      expect(Object.keys(TABLES)).toContain(name)
+      expect(one).toMatchObject({
+        commit: expect.stringMatching(/^[0-9a-f]{7,12}$/),
+        date: expect.stringMatching(/^\d{4}-\d\d-\d\d$/),
+      })
+      expect(one.rows).not.toEqual([])
+      expect(readFileSync(path.join(FIGURES, `${name}.json`), 'utf8')).toBe(figuresText(one))
+    }
   })
 
   it('refuse figures that are older than the code they measure allows', () => {
     const changedAfter = (days: number) =>
-      staleTables(new Map([['fan-out', figures]]), () => Date.parse(figures.date) + days * DAY_MS)
+      staleTables(new Map([[first, figures]]), () => Date.parse(figures.date) + days * DAY_MS)
     expect(changedAfter(21)).toEqual([])
-    expect(changedAfter(22)).toEqual([
-      'fan-out was measured 22 days before the last change of packages/native/crates; 21 are allowed',
-    ])
+    expect(changedAfter(22)[0]).toBe(
+      `${first} was measured 22 days before the last change of packages/native/crates; 21 are allowed`,
+    )
   })
 
-  it('refuse a mark without figures, figures without a mark, and a row with a cell too few', () => {
-    const page = '<!-- figures: a -->\nold\n<!-- /figures -->\n'
-    expect(withTables(page, new Map([['a', figures]]))).toBe(
-      '<!-- figures: a -->\n\n| Target | Rate |\n| --- | --- |\n| native | 1 |\n\n<!-- /figures -->\n',
+  it('show ranges and ratios to peers, whose versions stand below', () => {
+    const page = withTables(FAN_OUT, new Map([['fan-out', figures]]))
+    expect(page).toContain('| webmq-native | 100 | 55M/s (50M/s to 60M/s) | 0 | 5.5x |')
+    expect(page).toContain('| uws | 100 | 10M/s | 0 |  |')
+    expect(page).toContain('Medians of 3 runs in turns, 2026-01-01, commit abcdef12, a machine; uws 1.5.0.')
+    expect(withTables(FAN_OUT, new Map())).toContain('Not measured yet.')
+    expect(() => withTables('<!-- figures: none -->\n<!-- /figures -->', tables)).toThrow('there is no table none')
+  })
+
+  it('make what was aimed at, and what things cost, from the same figures', () => {
+    const aims = withTables('<!-- figures: aims -->\n<!-- /figures -->', new Map([['fan-out', figures]]))
+    expect(aims).toContain(
+      '| Flood to 100, deliveries per CPU s | at least 5x uws, at least 0.7x raw, at most 0 lost | 5.5x uws, –, 0 lost | – |',
     )
-    expect(() => withTables(page, new Map())).toThrow('no a.json')
-    expect(() => withTables('', new Map([['a', figures]]))).toThrow('no place for a')
-    expect(() => withTables(page, new Map([['a', { ...figures, rows: [['native']] }]]))).toThrow('not 2 cells')
+    const costs = withTables('<!-- figures: costs -->\n<!-- /figures -->', new Map())
+    expect(costs).toContain('| a delivery of a flood to 1,000 | – |  | [fan-out](benchmarks.md) |')
   })
 })

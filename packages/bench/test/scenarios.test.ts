@@ -79,6 +79,30 @@ describe('a scenario of targets and tiers', { timeout: RUN_TIMEOUT_MS }, () => {
     expect(compressed).toBeLessThan(json ?? 0)
   })
 
+  it('kills a node whose clients come back to it, or to another, while others listen', async () => {
+    const load = ['--tiers', '60', '--others', '5', '--rate', '50', '--target', 'webmq-native,ws']
+    const rows = await rowsOf('restart', ...load)
+    expect(rows.map(({ target, mode }) => [target, mode])).toEqual([
+      ['webmq-native', 'to the same node'],
+      ['ws', 'to the same node'],
+      ['webmq-native', 'to another node'],
+      ['ws', 'to another node'],
+    ])
+    for (const row of rows) {
+      expect(row).toMatchObject({ subscribers: 60, failedCount: 0, gapCount: 0 })
+      expect(row.backMs).toBeGreaterThan(0)
+      expect(row.latencyMs?.p99).toBeGreaterThan(0)
+      expect(row.quietMs).toMatchObject({ p99: expect.any(Number) })
+    }
+  })
+
+  it('counts what a server with tokens, limits, metrics and an audit log processes', async () => {
+    const load = ['--tiers', '10', '--duration', '0.3', '--warmup', '0.1', '--target', 'webmq-guarded']
+    const [row] = await rowsOf('throughput', ...load)
+    expect(row).toMatchObject({ target: 'webmq-guarded', gapCount: 0, verdict: expect.not.stringMatching('failed') })
+    expect(row?.receivedPerSecond).toBeGreaterThan(1_000)
+  })
+
   it('holds, searches, matches, and looks at slow and idle connections', async () => {
     const [hold] = await rowsOf(
       'hold',

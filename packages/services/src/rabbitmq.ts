@@ -100,7 +100,7 @@ class GivenRabbitmq extends GivenService implements RabbitmqService {
 async function startRabbitmqContainer(config: string): Promise<RabbitmqService> {
   const service = await startContainer({
     kind: 'rabbitmq',
-    image: 'rabbitmq:3.13',
+    image: 'rabbitmq:4',
     port: 5672,
     files: { '/etc/rabbitmq/conf.d/90-webmq.conf': `${config}\n` },
     urlOf: (port) => `amqp://guest:guest@127.0.0.1:${port}`,

@@ -122,7 +122,7 @@ export class SupervisedProcess {
   }
 
   /** Signals the program, not its children; has no effect when it has ended. */
-  signal(name: 'SIGSTOP' | 'SIGCONT' | 'SIGTERM'): void {
+  signal(name: 'SIGCONT' | 'SIGTERM'): void {
     if (this.#isRunning) signal(this.pid, name)
   }
 

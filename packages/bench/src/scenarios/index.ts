@@ -14,6 +14,7 @@ import { limitScenario } from './limit.js'
 import { pacedScenario, slowScenario } from './paced.js'
 import { pingScenario } from './ping.js'
 import { replayScenario } from './replay.js'
+import { restartScenario } from './restart.js'
 import { stormScenario } from './storm.js'
 import { wildcardScenario } from './wildcard.js'
 
@@ -28,6 +29,7 @@ export const scenarios: readonly Scenario[] = [
   fanOutScenario,
   pacedScenario,
   stormScenario,
+  restartScenario,
   pingScenario,
   throughputScenario,
   matrixScenario,

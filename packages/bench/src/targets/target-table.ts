@@ -74,11 +74,31 @@ const socketioAbilities = ['fan-out', 'tokens', 'ping', 'inbound', 'compression'
 const serverAbilities = [...socketioAbilities, 'binary'] as const
 const webmqAbilities = [...serverAbilities, 'patterns', 'many-nodes'] as const
 
+/** What a server in production has: tokens, metrics, an audit log, and limits, which no load of the bench reaches. */
+const GUARDS = {
+  jwtSecret: 'known to the bench, and used for nothing else',
+  metrics: 'all',
+  auditLog: '/dev/null',
+  auditLevel: 'listens',
+  maxPublishesPerSecond: 1_000_000,
+  maxPublishBytesPerSecond: 10_000_000_000,
+  maxPublishesPerSecondPerUser: 1_000_000,
+  maxPublishBytesPerSecondPerUser: 10_000_000_000,
+  maxListensPerUser: 100_000,
+} as const
+
 export const targetSpecs: readonly TargetSpec[] = [
   {
     name: 'webmq-native',
     program: 'webmq.mjs',
     settings: { transport: 'native' },
+    abilities: webmqAbilities,
+    wire: webmq,
+  },
+  {
+    name: 'webmq-guarded',
+    program: 'webmq.mjs',
+    settings: { transport: 'native', ...GUARDS },
     abilities: webmqAbilities,
     wire: webmq,
   },

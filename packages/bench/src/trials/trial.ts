@@ -5,6 +5,7 @@ import { Loadgen } from '../loadgen/loadgen.js'
 import { nowUs } from '../measure/clock.js'
 import { type ProcessUsage, processUsage } from '../measure/process-usage.js'
 import type { LatencyMs } from '../results/result.js'
+import { signToken } from '../targets/json-web-token.js'
 import type { Published, TargetSample, TargetSettings } from '../targets/messages.js'
 import { lagMs, type PacedOptions, TargetProcess } from '../targets/target-process.js'
 import type { TargetChoice } from '../targets/target-table.js'
@@ -134,9 +135,14 @@ export class Trial implements Subject {
     { loadgen = this.loadgen, resume = false }: { readonly loadgen?: Loadgen; readonly resume?: boolean } = {},
   ): Promise<Connected> {
     const { choice, settings } = this.#options
+    const secret = choice.spec.settings.jwtSecret
+    // A target with tokens of its own: each connection is a user.
+    const own =
+      secret === undefined || settings.jwtSecret !== undefined ? {} : { tokens: tokens(secret, options.count) }
     const tls = settings.tls === undefined ? {} : { tls: { serverName: SERVER_NAME, insecure: true, resume } }
     const connected = await loadgen.connect({
       ...choice.spec.wire.connect,
+      ...own,
       ...options,
       ...tls,
       port: this.target.port,
@@ -207,6 +213,11 @@ export class Trial implements Subject {
     await Promise.all(this.#loadgens.map((loadgen) => loadgen.stop()))
     await this.target.stop()
   }
+}
+
+function tokens(secret: string, count: number): string[] {
+  const nowS = Math.floor(Date.now() / 1_000)
+  return Array.from({ length: count }, (_, number) => signToken(secret, `user-${number}`, nowS))
 }
 
 /** In less time than this the generator's own housekeeping dominates. */

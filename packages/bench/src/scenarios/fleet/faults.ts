@@ -64,8 +64,8 @@ export const FAULTS = {
     breaks: 'one-node',
     summary: 'a node stands still (SIGSTOP) until its clients have left it, and goes on (SIGCONT)',
     async play({ victim, sleep, deserted }) {
-      victim.freeze()
       try {
+        await victim.freeze()
         await Promise.all([sleep(NODE_STOPPED_MS), deserted(victim)])
       } finally {
         victim.thaw()

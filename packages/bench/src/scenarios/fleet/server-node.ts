@@ -72,9 +72,9 @@ export class ServerNode {
     this.#bookCpu()
   }
 
-  /** SIGSTOP: it stands still with all its connections, until `thaw` or `kill`. */
-  freeze(): void {
-    this.#process?.signal('SIGSTOP')
+  /** SIGSTOP; resolves when it stands still, with all its connections, until `thaw` or `kill`. */
+  async freeze(): Promise<void> {
+    await this.#process?.freeze()
   }
 
   /** SIGCONT. */

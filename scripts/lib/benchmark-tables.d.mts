@@ -1,0 +1,9 @@
+/** What makes a table of docs/benchmarks.md; see `benchmark-tables.mjs`. */
+export interface Table {
+  readonly runs: readonly { readonly label?: string; readonly args: readonly string[] }[]
+  readonly dry: string
+  readonly seconds: number
+  readonly keys: readonly string[]
+  readonly measures: readonly string[]
+}
+export declare const TABLES: Readonly<Record<string, Table>>
