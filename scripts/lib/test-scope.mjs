@@ -15,6 +15,7 @@ const ONLY_ALL = [
 /** Of each list, `npm test` runs one file. */
 const IN_TURNS = [
   ['memory', 'mesh', 'nats', 'rabbitmq', 'redis'].map((name) => `test/history/${name}.test.ts`),
+  ['nats-cluster', 'rabbitmq', 'redis-cluster'].map((name) => `packages/server/test/brokers/lost-end-${name}.test.ts`),
   ['auction', 'chat', 'dashboard', 'whiteboard', 'worker'].map((name) => `test/examples/${name}.test.ts`),
 ]
 

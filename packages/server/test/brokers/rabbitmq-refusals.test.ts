@@ -75,7 +75,7 @@ describe('rabbitmq that says no', () => {
     const namespace = newNamespace()
     await service.ctl('add_user', 'narrow', 'narrow')
     await service.ctl('set_permissions', 'narrow', '.*', '.*', '.*')
-    await service.ctl('set_topic_permissions', 'narrow', namespace, '.*', '^open')
+    await service.ctl('set_topic_permissions', 'narrow', namespace, '.*', '^(open|\\$webmq)')
     const { broker, received, events } = await startNode(nodeOptions(withUser('narrow:narrow'), namespace))
     const patterns = ['open.1', 'closed.1', 'open.2', 'closed.2', 'open.3']
     const results = await Promise.allSettled(patterns.map((pattern) => broker.bind(pattern)))

@@ -39,7 +39,7 @@ describe('connections of one address', () => {
     first.drop()
     await fake.settled()
     expect([statusOf(await connect(ONE)), statusOf(await connect(ONE))]).toEqual([101, 503])
-    expect(limits()).toEqual({ address: 2, user: 0 })
+    expect(limits()).toEqual({ address: 2, user: 0, node: 0 })
   })
 
   it('count together within a /64, and not at all within this network', async () => {
@@ -110,7 +110,7 @@ describe('connections of one address', () => {
       client.drop()
       await fake.settled()
     }
-    expect(limits()).toEqual({ address: 0, user: 0 })
+    expect(limits()).toEqual({ address: 0, user: 0, node: 0 })
     expect([await connect(ONE), await connect(ONE), await connect(ONE)].map(statusOf)).toEqual([101, 101, 503])
   })
 })
@@ -153,7 +153,7 @@ describe('connections of one user', () => {
     await fake.settled()
     expect((await connectAs('ann')).received('welcome')).toHaveLength(1)
     expect((await connectAs('ann')).closure?.code).toBe(4013)
-    expect(limits()).toEqual({ address: 0, user: 2 })
+    expect(limits()).toEqual({ address: 0, user: 2, node: 0 })
   })
 
   it('count from their token on, once however often they send one', async () => {

@@ -1,0 +1,150 @@
+import { randomBytes } from 'node:crypto'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { brokerOptions, historyOf } from 'webmq-conformance'
+import type { Service } from 'webmq-services'
+import type { RemoteBrokerOptions } from '../../src/brokers/remote/options.js'
+import type { Broker, BrokerStatus, Position } from '../../src/ports/broker.js'
+import { formatPosition, parsePosition } from '../../src/ports/position.js'
+
+/** A broker, of one server or more, whose data can be put back. */
+export type Keeping = Pick<Service, 'url' | 'keepData' | 'restoreData' | 'wipe'> & { stop(): Promise<void> }
+
+/** A kind of broker, and how a node reaches it. */
+export interface Kind {
+  readonly name: string
+  readonly start: () => Promise<Keeping>
+  readonly create: (options: RemoteBrokerOptions & { readonly broker: string }) => Promise<Broker>
+}
+
+/** All servers are down before the first one comes back: none is to tell another one what it has lost. */
+export function together(url: string, services: readonly Service[]): Keeping {
+  const all = (call: (service: Service) => Promise<void> | undefined) => Promise.all(services.map(call))
+  return {
+    url,
+    keepData: async () => void (await all((service) => service.keepData?.())),
+    restoreData: async () => {
+      await all((service) => service.kill())
+      await all((service) => service.restoreData?.())
+    },
+    wipe: async () => {
+      await all((service) => service.kill())
+      await all((service) => service.wipe?.())
+    },
+    stop: async () => void (await all((service) => service.stop())),
+  }
+}
+
+export function hostsOf(urls: readonly string[]): string {
+  return urls.map((url) => new URL(url).host).join()
+}
+
+const RECOVERY = { timeout: 60_000, interval: 100 }
+const NOWHERE: Position = { epoch: 'nowhere', offset: 0, fingerprint: 0 }
+
+/** Starts nodes of one namespace, which run until the end of the test. */
+function nodesOf({ create }: Kind, { url }: Keeping) {
+  const brokerNamespace = `test-${randomBytes(6).toString('hex')}`
+  return async () => {
+    const options = {
+      ...brokerOptions({ maxPayloadBytes: 262_144, ...historyOf('#=1000') }),
+      brokerStartTimeoutMs: 30_000,
+    }
+    const broker = await create({ ...options, brokerNamespace, broker: url })
+    const gaps: string[] = []
+    const statuses: BrokerStatus[] = []
+    onTestFinished(() => broker.stop())
+    await broker.start({
+      deliver: () => true,
+      status: (status) => statuses.push(status),
+      gap: (reason) => gaps.push(reason),
+      refused: () => undefined,
+    })
+    return Object.assign(broker, { gaps, statuses })
+  }
+}
+
+async function publish(broker: Broker, from: number, to: number): Promise<Position[]> {
+  const positions: Position[] = []
+  for (let number = from; number < to; number++) {
+    const key = number % 10 === 0 ? 'busy.other' : 'busy.one'
+    const { position = NOWHERE } = await broker.publish({ key, payload: Buffer.from(`${number}`), isBinary: false })
+    positions.push(position)
+  }
+  return positions
+}
+
+async function service({ start }: Kind): Promise<Keeping> {
+  const service = await start()
+  onTestFinished(() => service.stop())
+  return service
+}
+
+/** A log that has lost its end, or all of it, is never taken for the one before. */
+export function lostEndSuite(kind: Kind): void {
+  describe(`a log at ${kind.name}`, () => {
+    // Symptom: a client resumed as `recovered`, though the log had lost what it had seen and had given the same offsets to
+    // other messages. Cause: only a node that was alive could know what had stood there.
+    it('whose data is put back with no node alive is a gap for everybody who has seen what it has lost, from the first page on', async () => {
+      const broken = await service(kind)
+      const startNode = nodesOf(kind, broken)
+      const first = await startNode()
+      const kept = await publish(first, 1, 51)
+      await first.stop()
+      await broken.keepData?.()
+      const second = await startNode()
+      const lost = await publish(second, 51, 101)
+      const { messages, gap } = await second.read({ since: lost[39] ?? NOWHERE }, ['#'])
+      expect([messages.length, gap]).toEqual([10, undefined])
+      await second.stop()
+      await broken.restoreData?.()
+      const third = await startNode()
+      await publish(third, 101, 181)
+      for (const broker of [third, await startNode()]) {
+        for (const since of [lost[0], lost[9], lost[48], lost[49]]) {
+          const position = parsePosition(formatPosition(since ?? NOWHERE))
+          for (const pattern of ['busy.one', 'quiet.#', '#']) {
+            const page = await broker.read({ since: position, limit: 5 }, [pattern])
+            expect([position.offset, pattern, page.gap]).toEqual([position.offset, pattern, expect.any(String)])
+          }
+        }
+        // Of an earlier server.
+        const { epoch, offset } = (await broker.position()) ?? NOWHERE
+        const old = parsePosition(`${epoch}:${offset.toString(36)}`)
+        expect((await broker.read({ since: old }, ['#'])).gap).toEqual(expect.any(String))
+      }
+      expect(kept).toHaveLength(50)
+    }, 180_000)
+
+    it('that is empty when a node comes, and then has its earlier data, is never taken for the other one', async () => {
+      const broken = await service(kind)
+      const startNode = nodesOf(kind, broken)
+      const first = await startNode()
+      const early = await publish(first, 1, 6)
+      await first.stop()
+      await broken.keepData?.()
+      await broken.wipe?.()
+      const second = await startNode()
+      const late = await publish(second, 101, 110)
+      const gapOf = async (broker: Broker, since: Position = NOWHERE) => (await broker.read({ since }, ['#'])).gap
+      for (const since of early) expect(await gapOf(second, since)).toEqual(expect.any(String))
+      await second.stop()
+      await broken.restoreData?.()
+      const third = await startNode()
+      await publish(third, 6, 21)
+      for (const since of late) expect(await gapOf(third, since)).toEqual(expect.any(String))
+      const { gap, messages } = await third.read({ since: early[2] ?? NOWHERE }, ['#'])
+      const texts = messages.map(({ payload }) => Buffer.from(payload).toString())
+      if (gap === undefined) expect(texts).toEqual(Array.from({ length: 17 }, (_, index) => `${index + 4}`))
+    }, 180_000)
+
+    it('that comes back empty is told to a node that lives, and to those who come back to it', async () => {
+      const broken = await service(kind)
+      const node = await nodesOf(kind, broken)()
+      const early = await publish(node, 1, 6)
+      await broken.wipe?.()
+      await vi.waitFor(() => expect([node.gaps.length > 0, node.statuses.at(-1)]).toEqual([true, 'up']), RECOVERY)
+      await publish(node, 101, 110)
+      for (const since of early) expect((await node.read({ since }, ['#'])).gap).toEqual(expect.any(String))
+    }, 180_000)
+  })
+}
