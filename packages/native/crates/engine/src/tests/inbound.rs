@@ -208,8 +208,8 @@ fn a_message_that_takes_too_long_ends_its_connection() {
     let drips: [&[u8]; 3] = [&[0x82, 0xfe, 0xff, 0xff], &[0x02, 0x80, 0, 0, 0, 0], &[0x89]];
     for drip in drips {
         let (mut client, id) = rig.connect();
-        client.socket.write_all(drip).expect("sends");
         let began = Instant::now();
+        client.socket.write_all(drip).expect("sends");
         // Empty fragments, or bytes of the message: it does not end.
         let more: &[u8] = if drip.len() == 6 { &[0x00, 0x80, 0, 0, 0, 0] } else { &[0] };
         while began.elapsed() < Duration::from_millis(200) {
