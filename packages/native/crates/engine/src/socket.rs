@@ -95,7 +95,7 @@ pub(crate) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Result<usize, Errn
         .map(|(count, _)| count)
 }
 
-/// Reads what is there to the end of `bytes`, at most `max_bytes`, without waiting. Returns how much that was.
+/// Appends the bytes that are there to `bytes`, at most `max_bytes`, without waiting. Returns how much that was.
 pub(crate) fn receive_appended(socket: &OwnedFd, bytes: &mut Vec<u8>, max_bytes: usize) -> Result<usize, Errno> {
     bytes.reserve(max_bytes);
     let room = &mut bytes.spare_capacity_mut()[..max_bytes];

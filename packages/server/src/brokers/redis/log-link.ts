@@ -58,7 +58,7 @@ export class LogLink {
   stop(): void {
     if (this.#reader?.isLive === true) this.#log.followedUntilMs = performance.now()
     this.#reader?.stop()
-    clearInterval(this.#writableTimer)
+    this.#stopAsking()
   }
 
   /** The server refuses writes for now. Reports it once, and when it takes them again. */
@@ -73,11 +73,18 @@ export class LogLink {
     try {
       await this.#pair.ask((redis) => redis.hset(this.#log.state, 'asked', Date.now()))
     } catch (error) {
+      // Any other error says nothing about room: the next message that is logged will tell.
       if (error instanceof Error && refusesWrites(error)) return
     }
+    // The link may have stopped meanwhile.
+    if (this.#writableTimer === undefined) return
+    this.#stopAsking()
+    this.#events.logRefused()
+  }
+
+  #stopAsking(): void {
     clearInterval(this.#writableTimer)
     this.#writableTimer = undefined
-    this.#events.logRefused()
   }
 
   async end(): Promise<LogPlace> {

@@ -155,11 +155,12 @@ async function stateOf(promise: Promise<unknown>): Promise<string> {
   ])
 }
 
-/** Waits until it is opened. */
+/** Blocks the event loop. */
 function standStill(durationMs: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, durationMs)
 }
 
+/** Waits until it is opened. */
 function gate(): { readonly passed: Promise<void>; open(): void } {
   let open: () => void = () => undefined
   const passed = new Promise<void>((resolve) => {

@@ -1,6 +1,8 @@
-import type { Server } from 'node:http'
+import type { IncomingMessage, Server } from 'node:http'
 import { isIPv6, Socket } from 'node:net'
+import type { NativeEngine } from 'webmq-native'
 import { TurnQueue } from '../../base/turn-queue.js'
+import { handOver } from './attach.js'
 import type { HttpPeer } from './events.js'
 
 /** A connection and its first answer cost up to 300 us of the event loop. */
@@ -45,9 +47,20 @@ export class NativeHttp {
     this.#queue.push({ token, peer, read: Buffer.from(read) })
   }
 
-  /** Whether the engine would see the client of this connection as it is: neither behind its TLS nor behind a proxy's header. */
-  isPlain(socket: Socket): boolean {
-    return this.#sockets.has(socket) && !this.#described.has(socket)
+  /**
+   * Gives a connection back to the engine, which answers this request. Returns `false`, with nothing changed, where the engine would
+   * take another address for the client's (its own TLS, a PROXY header), or where an earlier answer is not written yet.
+   */
+  giveBack(engine: NativeEngine, request: IncomingMessage): boolean {
+    const { socket } = request
+    if (!this.#sockets.has(socket) || this.#described.has(socket) || socket.writableLength > 0) return false
+    try {
+      handOver(engine, request, socket, new Uint8Array())
+      return true
+    } catch (error) {
+      this.#failed(error)
+      return false
+    }
   }
 
   /** Ends all connections; pending answers are cut off. */

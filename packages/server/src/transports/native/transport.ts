@@ -18,7 +18,7 @@ import type {
 } from '../../ports/transport.js'
 import type { TlsCertificate, TransportOptions } from '../../ports/transport-options.js'
 import { SinkCalls } from '../sink-calls.js'
-import { attachEngine, handOver } from './attach.js'
+import { attachEngine } from './attach.js'
 import { NativeBackpressure } from './backpressure.js'
 import { NativeCommands } from './commands.js'
 import { createEngine, errorOf, resolveAddress, setCertificates } from './engine.js'
@@ -32,7 +32,6 @@ import { ThreadCountdown } from './threads.js'
 /** Work to do before other work of the event loop: about 2 ms, see `WORK` in `events.ts`. */
 const MAX_TURN_WORK = 192 * 1024
 /** Size of the buffer in inline mode. */
-const NOTHING = new Uint8Array()
 const INLINE_BUFFER_BYTES = 64 * 1024
 
 /**
@@ -128,16 +127,7 @@ class NativeTransport implements Transport {
   }
 
   takeStream(request: IncomingMessage): boolean {
-    const { socket } = request
-    // What still has to be written of an earlier answer would be lost.
-    if (this.#engine === undefined || socket.writableLength > 0 || this.#http?.isPlain(socket) !== true) return false
-    try {
-      handOver(this.#engine, request, socket, NOTHING)
-      return true
-    } catch (error) {
-      this.#calls?.failed(errorOf(error))
-      return false
-    }
+    return this.#engine !== undefined && this.#http?.giveBack(this.#engine, request) === true
   }
 
   setCertificates(certificates: readonly TlsCertificate[]): void {

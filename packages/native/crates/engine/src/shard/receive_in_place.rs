@@ -25,7 +25,7 @@ impl Shard {
         !is_in_place || self.inline.is_running || self.receive_in_place(slot)
     }
 
-    /// Reads the rest of a message to its place among the events. What is not its whole rest is decoded as usual. Returns
+    /// Reads the rest of a message to its place among the events. A part of the rest is decoded as usual. Returns
     /// whether there may be more to read.
     pub(super) fn receive_in_place(&mut self, slot: Slot) -> bool {
         let id = self.table.id(slot);
@@ -76,7 +76,7 @@ impl Shard {
 }
 
 impl Connection {
-    /// Whether what it sends next is most of a large message.
+    /// Whether most of a large message is still to come.
     pub(super) fn receives_in_place(&self) -> bool {
         self.phase == Phase::Open
             && self.tls.is_none()

@@ -9,7 +9,7 @@ use crate::utf8;
 pub struct Rest<'a> {
     /// Text or binary.
     pub kind: MessageKind,
-    /// What has come of the message.
+    /// The part of the message that has come.
     pub received: &'a [u8],
     /// Bytes until the end of the message. The bytes that the peer sends next are these.
     pub missing_bytes: usize,
