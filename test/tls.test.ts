@@ -122,7 +122,7 @@ describe.each([
     write('a', after)
     if (given.reloads) {
       await vi.waitFor(async () => expect(await namesFor(port, 'localhost')).toContain('renewed'), RELOAD_MS)
-      expect(output()).toContain('new connections get the new TLS certificate')
+      await vi.waitFor(() => expect(output()).toContain('new connections get the new TLS certificate'))
     } else {
       await vi.waitFor(() => expect(output()).toContain('this transport takes it at its next start'), RELOAD_MS)
       expect(await namesFor(port, 'localhost')).not.toContain('renewed')
