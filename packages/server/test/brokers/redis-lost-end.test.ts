@@ -258,6 +258,7 @@ describe('a log of a redis cluster', () => {
     await vi.waitFor(async () => expect(await replica.info('replication')).toContain('link_status:down'), RECOVERY)
     const lost = await publish(a, 5, 10)
     await vi.waitFor(() => expect(b.sink.messages).toHaveLength(10), RECOVERY)
+    admin.disconnect()
     await master.kill()
     await replica.call('CLUSTER', 'FAILOVER', 'TAKEOVER')
     await vi.waitFor(() => {
