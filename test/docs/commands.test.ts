@@ -35,28 +35,25 @@ it.each(['admin-port', 'admin-page'])('%s serves what it says, started in an emp
   expect(await server.stop(), server.output()).toBe(0)
 })
 
-/** Runs a block with free ports and the files of `/etc/webmq` in the folder; its PATH has `webmq-server`. */
+/** Runs a block of one command with free ports and the files of `/etc/webmq` in the folder; its PATH has `webmq-server`. */
 function start(code: string, port: number, adminPort: number) {
   const folder = mkdtempSync(path.join(tmpdir(), 'webmq-docs-'))
   symlinkSync(path.join(ROOT, 'packages/server/bin/webmq-server.js'), path.join(folder, 'webmq-server'))
   for (const file of ['api-key', 'jwt-secret']) writeFileSync(path.join(folder, file), KEY, { mode: 0o600 })
   const text = code.replaceAll('/etc/webmq', folder).replaceAll('--admin-port 9090', `--admin-port ${adminPort}`)
   const env = { PATH: `${folder}:${path.dirname(process.execPath)}:/usr/bin:/bin`, WEBMQ_PORT: String(port) }
-  const child: ChildProcess = spawn('sh', ['-ec', text], { cwd: folder, env, detached: true })
+  const child: ChildProcess = spawn('sh', ['-ec', `exec ${text}`], { cwd: folder, env })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) stream?.setEncoding('utf8').on('data', (part) => (output += part))
   const ended = once(child, 'exit')
-  const signal = (name: NodeJS.Signals) => {
-    if (child.exitCode === null && child.signalCode === null && child.pid !== undefined) process.kill(-child.pid, name)
-  }
   onTestFinished(() => {
-    signal('SIGKILL')
+    child.kill('SIGKILL')
     rmSync(folder, { recursive: true })
   })
   return {
     output: () => output,
     async stop(): Promise<number | null> {
-      signal('SIGTERM')
+      child.kill('SIGTERM')
       const [exitCode] = (await ended) as [number | null]
       return exitCode
     },

@@ -206,7 +206,7 @@ describe('config explain', () => {
     ])
     const prices = await explain('prices.x', '--json', ...rules)
     expect(JSON.parse(prices.stdout).rules.map(({ effect }: { effect: string }) => effect)).toEqual([
-      'logged, as prices.#=100000',
+      'logged, as prices.#=10000',
       'prices.#',
       'tells no publisher',
       'prices.#=latest',
