@@ -38,7 +38,10 @@ export const SECURITY_OPTIONS = {
     reloadable: true,
     fromFile: 'file-flag',
     takesText: true,
-    check: (value) => longEnough(value),
+    // As RFC 6750 §2.1 has it: others cannot be sent.
+    check: (value) =>
+      longEnough(value) ??
+      (/^[\w~+/.-]+=*$/.test(value) ? undefined : 'letters, digits and -._~+/, then any number of ='),
     help: 'Keys of the HTTP API; a request with one may do everything there.',
     detail:
       'Several keys let you replace one without an interruption. A file has one key per line. Prefer the file, because every user of the machine can see flags. `openssl rand -base64 32` creates a key. Without a key, nobody may list or end connections, or revoke tokens. [http-api.md](http-api.md) has the routes.',
