@@ -38,10 +38,10 @@ export const SECURITY_OPTIONS = {
     reloadable: true,
     fromFile: 'file-flag',
     takesText: true,
-    // As RFC 6750 §2.1 has it: others cannot be sent.
+    // `Authorization: Bearer` carries no other.
     check: (value) =>
       longEnough(value) ??
-      (/^[\w~+/.-]+=*$/.test(value) ? undefined : 'letters, digits and -._~+/, then any number of ='),
+      (/^[\x21-\x7e]+$/.test(value) ? undefined : 'a key of visible ASCII characters, without spaces'),
     help: 'Keys of the HTTP API; a request with one may do everything there.',
     detail:
       'Several keys let you replace one without an interruption. A file has one key per line. Prefer the file, because every user of the machine can see flags. `openssl rand -base64 32` creates a key. Without a key, nobody may list or end connections, or revoke tokens. [http-api.md](http-api.md) has the routes.',
