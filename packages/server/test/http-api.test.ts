@@ -153,7 +153,7 @@ describe('the publish rate of a user', () => {
     expect(codeOf(await limited.ask('/api/publish/batch', { bearer: ann, body: batch }))).toBe('429 E_RATE_LIMIT')
     expect(codeOf(await publish(bob))).toBe('200 ok')
     expect(codeOf(await publish(API_KEY))).toBe('200 ok')
-    expect(limited.server.stats().publishRateCounts).toEqual({ connection: 0, user: 2 })
+    expect(limited.server.stats().publishRateCounts).toEqual({ connection: 0, user: 2, broker: 0 })
     expect((await limited.ask('/api/history?key=a')).json.messages).toHaveLength(3)
   })
 })

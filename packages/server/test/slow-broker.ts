@@ -6,9 +6,14 @@ export class SlowBroker extends BrokerFilter {
   readonly #waiting: (() => void)[] = []
   /** The next call throws it when it is released. */
   failure: Error | undefined
+  isSlow = false
 
   override get name(): string {
     return 'slow'
+  }
+
+  override get isCongested(): boolean {
+    return this.isSlow
   }
 
   /** Number of waiting calls. */

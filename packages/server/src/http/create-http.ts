@@ -53,11 +53,12 @@ export function createHttp(context: HttpContext): ServerHttp {
   const { options, logger, demo, health, takeStream } = context
   const metrics = new Metrics(context.metrics)
   const callers = new Callers(context)
-  let routes: Promise<HttpApi> | undefined
-  /** The API is loaded for its first request. */
+  let api: HttpApi | undefined
+  /** The API is loaded for its first request, or for the next one if that failed. */
   const respond: HttpApi['respond'] = async (...request) => {
-    routes ??= import('./api/api.js').then(({ HttpApi }) => new HttpApi({ ...context, callers }))
-    await (await routes).respond(...request)
+    const { HttpApi } = await import('./api/api.js')
+    api ??= new HttpApi({ ...context, callers })
+    await api.respond(...request)
   }
   const probes = {
     path: options.path,

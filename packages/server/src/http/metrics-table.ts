@@ -268,7 +268,7 @@ export const METRICS: readonly MetricSpec[] = [
       'connectionLimitCounts',
     ],
     'webmq_publish_rate_limit_total{reason}': [
-      'Publishes refused because their connection, or their user, publishes too fast.',
+      'Publishes refused because their connection, or their user, publishes too fast, or the broker is too slow for all of them.',
       'publishRateCounts',
     ],
     webmq_forwarded_malformed_total: [

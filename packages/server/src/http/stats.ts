@@ -55,7 +55,7 @@ export interface ServerStats extends MeasurementStats {
   /** Connections refused with `E_CONNECTION_LIMIT`: those of an address, of a user, and of a node that is full. */
   readonly connectionLimitCounts: { readonly address: number; readonly user: number; readonly node: number }
   /** Publishes refused because their connection, or their user, publishes too fast. */
-  readonly publishRateCounts: { readonly connection: number; readonly user: number }
+  readonly publishRateCounts: { readonly connection: number; readonly user: number; readonly broker: number }
   /** `X-Forwarded-For` headers of trusted proxies that were ignored because they were malformed. */
   readonly malformedForwardedCount: number
   /** Messages of the broker that no listener got, by reason. */

@@ -146,6 +146,8 @@ describe('resolveOptions', () => {
     ['mesh', 'a:1'],
     ['mesh.listen', 'a:b'],
     ['mesh.secret', ''],
+    ['apiKeys', ['a key with spaces in it']],
+    ['apiKeys', ['schlüssel-von-16-bytes']],
     ['jwt.secret', ''],
     ['jwt.secret', 12],
     ['jwt.publicKey', 'key.pem'],

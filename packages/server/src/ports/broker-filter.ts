@@ -36,6 +36,10 @@ export abstract class BrokerFilter implements Broker {
     return this.#broker.capabilities
   }
 
+  get isCongested(): boolean | undefined {
+    return this.#broker.isCongested
+  }
+
   get log(): SharedLog | undefined {
     return this.#broker.log
   }

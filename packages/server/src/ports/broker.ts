@@ -240,6 +240,11 @@ export interface Broker {
   readonly name: string
   readonly capabilities: BrokerCapabilities
   /**
+   * It accepts messages more slowly than they come: clients are asked to wait. Absent where it cannot be. Cost: none, it
+   * is asked for each publish.
+   */
+  readonly isCongested?: boolean | undefined
+  /**
    * Resolves when the broker is up.
    * @throws {WebMQError} `E_BROKER_UNAVAILABLE` when the broker was not reached in time, or refuses this node.
    */
@@ -255,9 +260,8 @@ export interface Broker {
   unbind(pattern: string): void | Promise<void>
   /**
    * Resolves once the broker has accepted the message, not once anyone has received it.
-   * @throws {WebMQError} `E_STATE_LIMIT`: too many keys are retained. `E_BROKER_UNAVAILABLE` (retryable): it may or may
-   *   not have been accepted. Its message may reach
-   *   clients unless it has a `cause`; what names hosts or users belongs in the cause.
+   * @throws {WebMQError} `E_STATE_LIMIT`: too many keys are retained. `E_BROKER_UNAVAILABLE`, and `E_TIMEOUT` of a broker
+   *   that takes other messages (both retryable): it may or may not have been accepted. Its message may reach clients unless it has a `cause`; what names hosts or users belongs in the cause.
    */
   publish(message: OutboundMessage): Accepted | Promise<Accepted>
   /**

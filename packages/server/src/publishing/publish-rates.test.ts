@@ -81,7 +81,7 @@ it('counts a user over its connections, and what one of them is refused for no o
   expect(() => rates.pass(undefined, 'ann', limits, 1)).toThrow(expect.objectContaining({ code: 'E_RATE_LIMIT' }))
   rates.pass(other, 'bob', limits, 1)
   rates.pass(new RateGate(), undefined, limits, 1)
-  expect(rates.refusedCounts).toEqual({ connection: 1, user: 2 })
+  expect(rates.refusedCounts).toEqual({ connection: 1, user: 2, broker: 0 })
 })
 
 it('lets a batch pass as a whole, and waits until it is paid off', () => {

@@ -7,13 +7,20 @@ export interface PublishLimits {
   readonly ofUser: RateLimit
 }
 
-/** Who reached a limit. */
-export type RateScope = 'connection' | 'user'
+/** Who reached a limit; `broker`: it is too slow for what all publish. */
+export type RateScope = 'connection' | 'user' | 'broker'
+
+const ANY_RATE: RateLimit = { perSecond: undefined, bytesPerSecond: undefined, burstMs: 0 }
+/** Of publishers without limits, who wait for a slow broker as well. */
+export const UNLIMITED: PublishLimits = { ofConnection: ANY_RATE, ofUser: ANY_RATE }
 
 interface UserGate {
   readonly gate: RateGate
   limit: RateLimit
 }
+
+/** While a broker is too slow, clients are late, too: what they sent before they knew comes within this time. */
+const SLOW_BROKER_MS = 1_000
 
 /** Gates that were not used for this time are looked at, and dropped if they are as good as new. */
 const MIN_GENERATION_MS = 10_000
@@ -28,7 +35,10 @@ export class PublishRates {
   #young = new Map<string, UserGate>()
   #old = new Map<string, UserGate>()
   #generationStartMs: number
-  readonly #refusedCounts: Record<RateScope, number> = { connection: 0, user: 0 }
+  #pausedUntilMs = Number.NEGATIVE_INFINITY
+  /** Whether connections without limits have to pass as well: the broker was too slow for some of them lately. */
+  isPausing = false
+  readonly #refusedCounts: Record<RateScope, number> = { connection: 0, user: 0, broker: 0 }
 
   /** @param now A monotonic clock, in milliseconds. */
   constructor(now: () => number = () => performance.now()) {
@@ -49,6 +59,7 @@ export class PublishRates {
   /**
    * Counts publishes of a connection, if there is one, and of its user. Several pass together or not at all.
    * @param gate Of the connection; absent for publishes over HTTP, which only the limit of the user holds for.
+   * @param isCongested The broker is too slow for more.
    * @throws {WebMQError} `E_RATE_LIMIT` (retryable), with the `retryAfterMs` that is told to the client; nothing was counted.
    */
   pass(
@@ -57,8 +68,16 @@ export class PublishRates {
     { ofConnection, ofUser }: PublishLimits,
     byteCount: number,
     messageCount = 1,
+    isCongested = false,
   ): void {
     const nowMs = this.#now()
+    if (isCongested) {
+      this.isPausing = true
+      this.#pausedUntilMs = nowMs + SLOW_BROKER_MS
+      gate?.close(this.#pausedUntilMs)
+      this.#refuse('broker', SLOW_BROKER_MS, 'the broker accepts messages more slowly than they come')
+    }
+    this.isPausing = nowMs < this.#pausedUntilMs
     if (gate !== undefined) this.#assertOpen(gate, ofConnection, 'connection', nowMs)
     if (userId !== undefined && isLimited(ofUser)) this.#passUser(userId, ofUser, byteCount, nowMs, messageCount)
     gate?.pass(byteCount, messageCount)
@@ -74,8 +93,12 @@ export class PublishRates {
   #assertOpen(gate: RateGate, limit: RateLimit, scope: RateScope, nowMs: number): void {
     const retryAfterMs = gate.closedMs(limit, nowMs)
     if (retryAfterMs === 0) return
+    if (isLimited(limit)) this.#refuse(scope, retryAfterMs, `this ${scope} publishes too fast, ${describe(limit)}`)
+    this.#refuse('broker', retryAfterMs, 'earlier messages of this connection wait for the broker')
+  }
+
+  #refuse(scope: RateScope, retryAfterMs: number, detail: string): never {
     this.#refusedCounts[scope]++
-    const detail = `this ${scope} publishes too fast, ${describe(limit)}`
     throw Object.assign(refusalOf('E_RATE_LIMIT', { detail }), { retryAfterMs })
   }
 

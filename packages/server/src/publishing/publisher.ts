@@ -15,12 +15,12 @@ import type { QueueGroups, TakenRequest } from '../queue-groups/index.js'
 import { type Author, assertRoom } from './author.js'
 import { type BatchDraft, bytesOf, type Draft, outboundOf, PENDING_OVERHEAD_BYTES, refuseItem } from './draft.js'
 import { brokerMessageId, clientOwner } from './message-id.js'
-import type { PublishRates } from './publish-rates.js'
+import { type PublishRates, UNLIMITED } from './publish-rates.js'
 import type { Stamps } from './stamps.js'
 
 /** Parts of a node that a publish passes. */
 export interface PublisherContext {
-  readonly broker: Pick<Broker, 'publish' | 'publishBatch'>
+  readonly broker: Pick<Broker, 'publish' | 'publishBatch' | 'isCongested'>
   readonly groups: Pick<QueueGroups, 'ask' | 'assertSupported'>
   /** Steps that all matches have taken, see {@link Author.matched}. */
   readonly router: { readonly stepCount: number }
@@ -28,7 +28,7 @@ export interface PublisherContext {
   readonly transport: Pick<Transport, 'writable'>
   /** Absent unless a hook is asked about publishes. */
   readonly hooks: Pick<HookCalls, 'publish'> | undefined
-  readonly rates: Pick<PublishRates, 'pass'>
+  readonly rates: Pick<PublishRates, 'pass' | 'isPausing'>
   readonly stamps: Pick<Stamps, 'of'>
   /** Measures some of the publishes. */
   readonly timings: Pick<PublishTimings, 'begin'>
@@ -136,15 +136,12 @@ export class Publisher {
   }
 
   #passRate(author: Author, byteCount: number, count: number): void {
-    const { publishing } = author.limits
+    const { broker, rates } = this.#context
+    const isCongested = broker.isCongested === true && !isTrusted(author)
+    const { publishing = isCongested || rates.isPausing ? UNLIMITED : undefined } = author.limits
     if (publishing === undefined) return
-    this.#context.rates.pass(
-      author.publishGateOf?.(publishing.ofConnection),
-      author.userId,
-      publishing,
-      byteCount,
-      count,
-    )
+    const gate = author.publishGateOf?.(publishing.ofConnection)
+    rates.pass(gate, author.userId, publishing, byteCount, count, isCongested)
   }
 
   /** Asks the hooks, and goes on with what they have made of the message. That is checked again. */

@@ -35,6 +35,11 @@ export class RateGate {
     return Math.ceil(this.#opensAtMs - nowMs)
   }
 
+  /** Closes it until then, whatever the limit. */
+  close(opensAtMs: number): void {
+    this.#opensAtMs = Math.max(this.#opensAtMs, opensAtMs)
+  }
+
   /** Takes what messages cost that have passed. */
   pass(byteCount: number, messageCount = 1): void {
     this.#messages -= messageCount

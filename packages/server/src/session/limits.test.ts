@@ -64,7 +64,7 @@ describe('publishes per second', () => {
     expect(await publishMany(client, 20)).toBe(5)
     expect(await publishMany(client, 5)).toBe(0)
     expect(await publishMany(await fake.connect(), 20)).toBe(5)
-    expect(fake.server.stats().publishRateCounts).toEqual({ connection: 35, user: 0 })
+    expect(fake.server.stats().publishRateCounts).toEqual({ connection: 35, user: 0, broker: 0 })
     expect(fake.server.stats().refusedCounts.E_RATE_LIMIT).toBe(35)
     const lines = fake.log.filter(({ message }) => message === 'a client has reached a limit')
     expect(lines).toMatchObject([{ fields: { code: 'E_RATE_LIMIT', address: '127.0.0.1' } }])
@@ -86,7 +86,7 @@ describe('publishes per second', () => {
     await start({ maxPublishesPerSecondPerUser: 1, publishBurstMs: 8_000 }, { ann: undefined, bob: undefined })
     const [one, other, bob] = [await connectAs('ann'), await connectAs('ann'), await connectAs('bob')]
     expect([await publishMany(one, 5), await publishMany(other, 5), await publishMany(bob, 5)]).toEqual([5, 3, 5])
-    expect(fake.server.stats().publishRateCounts).toEqual({ connection: 0, user: 2 })
+    expect(fake.server.stats().publishRateCounts).toEqual({ connection: 0, user: 2, broker: 0 })
     one.drop()
     await fake.settled()
     expect(await publishMany(await connectAs('ann'), 5)).toBe(0)

@@ -187,23 +187,58 @@ it.each(FAULTS)('refuses a connection when the backend %s, and says why in the l
   expect(serving.bugs).toEqual([])
 })
 
-it('goes on without a failing webhook when told so, but gives nobody rights', async () => {
+// What a backend answers is an answer, even 500: a client can cause it, and must get nothing by it.
+it('refuses what the backend answers with 500, also when told to go on without it, and whoever connects unasked', async () => {
   await using backend = await Backend.start()
   backend.answer = () => ({ status: 500, text: '' })
-  const events = ['connect', 'publish']
-  await using serving = await serve(backend, { events, failure: 'open' })
+  await using serving = await serve(backend, { events: ['publish'], failure: 'open' }, { insecure: true })
   const client = await serving.connect()
-  expect(await publish(client, 'a')).toMatchObject({ verb: 'error', code: 'E_FORBIDDEN' })
-  await using everyone = await serve(backend, { events, failure: 'open' }, { insecure: true })
+  expect(await publish(client, 'a')).toMatchObject({ code: 'E_HOOK_FAILED' })
+  await using asking = await serve(backend, { events: ['connect'], failure: 'open' }, { insecure: true })
+  await backend[Symbol.asyncDispose]()
+  const stranger = await asking.connect()
+  await stranger.until(() => stranger.closure?.code === 4014)
+})
+
+// Symptom: five payloads that made a backend answer 500 opened the breaker, and all other clients were refused.
+it('goes on asking for others while one client makes it fail, and about other actions while one fails for all', async () => {
+  await using backend = await Backend.start()
+  let count = 0
+  backend.answer = ({ json }) => {
+    if (json.event === 'connect')
+      return { user: `user-${count++}`, grants: [{ keys: ['#'], allow: ['publish', 'listen'] }] }
+    return json.key === 'evil' ? { status: 500, text: '' } : undefined
+  }
+  await using serving = await serve(backend, { events: ['connect', 'listen', 'publish'] })
+  const [evil, second, third, victim] = await Promise.all(Array.from({ length: 4 }, () => serving.connect()))
+  for (let n = 0; n < 20; n++) await publish(evil as ProtocolClient, 'evil')
+  expect(serving.server.stats().webhook).toMatchObject({ breaker: 'closed' })
+  expect(await publish(victim as ProtocolClient, 'a')).toMatchObject({ verb: 'ok' })
+  for (let n = 0; n < 2; n++) {
+    for (const client of [evil, second, third]) await publish(client as ProtocolClient, 'evil')
+  }
+  expect(serving.server.stats().webhook).toMatchObject({ breaker: 'open', openCount: 1 })
+  const listened = await (victim as ProtocolClient).request((id) => ({ verb: 'listen', id, pattern: 'a' }))
+  expect(listened).toMatchObject({ verb: 'ok' })
+})
+
+it('goes on without a silent webhook when told so, for what it was asked about', async () => {
+  await using backend = await Backend.start()
+  backend.answer = () => 'none'
+  const events = ['publish']
+  await using everyone = await serve(backend, { events, failure: 'open', timeoutMs: 100 }, { insecure: true })
   const other = await everyone.connect()
   expect(await publish(other, 'a')).toMatchObject({ verb: 'ok' })
-  expect(everyone.server.stats().webhook).toMatchObject({ ignoredCount: 2 })
+  expect(everyone.server.stats().webhook).toMatchObject({ ignoredCount: 1 })
   expect(everyone.log.some(({ level, message }) => level === 'warn' && message?.includes('ignored'))).toBe(true)
 })
 
 it('stops asking a backend that fails, tries again, and asks once it works', async () => {
   await using backend = await Backend.start()
-  backend.answer = () => ({ status: 503, text: '' })
+  backend.answer = (_, response) => {
+    response.destroy()
+    return 'none'
+  }
   await using serving = await serve(backend, { events: ['publish'] })
   const client = await serving.connect()
   for (let n = 0; n < 20; n++) expect(await publish(client, 'a')).toMatchObject({ code: 'E_HOOK_FAILED' })

@@ -315,6 +315,51 @@ describe('RemoteBroker', () => {
     expect(broker.stats()).toMatchObject({ acceptedCount: 1, rejectedCount: 1 })
   })
 
+  // Symptom: behind a broker that took two thirds of what came, all publishers were told that it was unreachable, although
+  // all their messages arrived. Cause: a node took all of them, and each waited longer than the one before.
+  it('is congested while messages take long, for all but what it accepts in time, until it is quick again', async () => {
+    const { link, publish, broker } = await started({ brokerTimeoutMs: 800 })
+    const published = Array.from({ length: 100 }, (_, index) => publish(`${index}`))
+    expect(broker.isCongested).toBe(false)
+    standStill(150)
+    published.push(publish('one more'))
+    expect(broker.isCongested).toBe(true)
+    link.confirmAll()
+    expect(broker.isCongested).toBe(false)
+    const fill = (count: number) => published.push(...Array.from({ length: count }, () => publish('x')))
+    fill(100)
+    expect(broker.isCongested).toBe(true)
+    link.confirmAll()
+    fill(100)
+    expect(broker.isCongested).toBe(false)
+    link.confirmAll()
+    await Promise.all(published)
+  })
+
+  it('is not congested while it is away: messages wait for it', async () => {
+    const { link, linkAt, publish, broker } = await started({ brokerTimeoutMs: 800 })
+    link.events.lost(lostCause)
+    const first = publish('1')
+    standStill(150)
+    const published = [first, ...Array.from({ length: 100 }, () => publish('x'))]
+    expect(broker.isCongested).toBe(false)
+    const next = await linkAt(1)
+    await vi.waitFor(() => expect(next.texts).toHaveLength(101))
+    published.push(publish('later'))
+    expect(broker.isCongested).toBe(false)
+    next.confirmAll()
+    await Promise.all(published)
+  })
+
+  it('says of a message that it was given in time, and did not accept, that it may have been accepted', async () => {
+    const { publish } = await started({ brokerTimeoutMs: 50 })
+    await expect(publish('1')).rejects.toMatchObject({
+      code: 'E_TIMEOUT',
+      message: 'no answer in time: the broker gave no answer within 50 ms',
+      retryable: true,
+    })
+  })
+
   it('refuses what exceeds its bytes, and takes one message of any size', async () => {
     const { link, publish, broker } = await started({ brokerMaxPendingBytes: 1_000 })
     const large = publish('x'.repeat(5_000))

@@ -122,6 +122,10 @@ export class RemoteBroker implements Broker {
     }
   }
 
+  get isCongested(): boolean {
+    return this.#pending.isCongested
+  }
+
   bind(pattern: string): Promise<void> {
     this.#assertStarted()
     return this.#bindings.bind(pattern)

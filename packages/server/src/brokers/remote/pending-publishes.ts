@@ -12,6 +12,8 @@ interface Pending {
   readonly messageCount: number
   readonly byteCount: number
   readonly deadlineMs: number
+  /** Messages that the broker had accepted before this one was sent. */
+  readonly acceptedBefore: number
   resolve(accepted: Accepted): void
   reject(error: unknown): void
 }
@@ -22,6 +24,13 @@ const MESSAGE_OVERHEAD_BYTES = 256
 const MAX_LATE_MS = 250
 /** Time to read what has arrived meanwhile. */
 const READING_MS = 250
+/**
+ * A broker that takes this share of the timeout for a message is too slow for what it is given. Then no more may wait than
+ * it accepts in that time, so that everything taken is answered in time.
+ */
+const SLOW_SHARE = 1 / 8
+/** Messages that may wait even so: from how fast it takes them follows how many more. */
+const MIN_WINDOW = 64
 /** Shared by all publishes without a position. */
 const ACCEPTED: Accepted = { isDuplicate: false }
 
@@ -52,6 +61,11 @@ export class PendingPublishes {
   /** `undefined` until its bindings are live and the log is complete. */
   #link: Link | undefined
   #isBlocked = false
+  /** Since when this link takes messages. What waited before says nothing about its pace. */
+  #takesSinceMs = 0
+  readonly #slowMs: number
+  /** Messages that may wait for a slow broker; infinite while it is quick. */
+  #window = Number.POSITIVE_INFINITY
   /** Sequence of the last message that a link has sent. */
   #sentSequence = 0
 
@@ -66,6 +80,7 @@ export class PendingPublishes {
   ) {
     this.#maxBytes = options.brokerMaxPendingBytes
     this.#timeoutMs = options.brokerTimeoutMs
+    this.#slowMs = options.brokerTimeoutMs * SLOW_SHARE
     this.#reason = reason
     this.#authorOf = authorOf
   }
@@ -77,6 +92,16 @@ export class PendingPublishes {
   /** Whether the broker refuses messages for now. A link may report it before it is used. */
   get isBlocked(): boolean {
     return this.#isBlocked
+  }
+
+  /** Whether the broker is too slow for more. While there is no link, or it is blocked, messages wait for it instead. */
+  get isCongested(): boolean {
+    return this.counts.pendingCount >= this.#window && this.#taker !== undefined
+  }
+
+  /** The link, while it takes messages. */
+  get #taker(): Link | undefined {
+    return this.#isBlocked ? undefined : this.#link
   }
 
   /** Uses this link from now on. Messages that were not accepted are sent again first. */
@@ -143,14 +168,19 @@ export class PendingPublishes {
 
   #add(message: LinkMessage, messageCount: number): Promise<Accepted> {
     const byteCount = message.payload.length + MESSAGE_OVERHEAD_BYTES
-    const deadlineMs = performance.now() + this.#timeoutMs
+    const nowMs = performance.now()
+    const taker = this.#taker
+    const oldest = taker && this.#entries[this.#head]
+    if (oldest !== undefined && this.#livedMs(oldest, nowMs) > this.#slowMs) this.#narrow(oldest, nowMs)
+    const deadlineMs = nowMs + this.#timeoutMs
+    const acceptedBefore = this.counts.acceptedCount
     const accepted = new Promise<Accepted>((resolve, reject) => {
-      this.#entries.push({ message, messageCount, byteCount, deadlineMs, resolve, reject })
+      this.#entries.push({ message, messageCount, byteCount, deadlineMs, acceptedBefore, resolve, reject })
     })
     this.counts.pendingCount += messageCount
     this.counts.pendingBytes += byteCount
     if (this.#timer === undefined) this.#awaitDeadline(this.#timeoutMs)
-    if (this.#link !== undefined && !this.#isBlocked) this.#give(this.#link, message)
+    if (taker !== undefined) this.#give(taker, message)
     return accepted
   }
 
@@ -160,10 +190,13 @@ export class PendingPublishes {
    */
   confirm(sequence: number, isCumulative: boolean, accepted?: Accepted): void {
     const first = isCumulative ? this.#headSequence : sequence
+    const isSlow = this.#window !== Number.POSITIVE_INFINITY
+    const nowMs = isSlow ? performance.now() : 0
     for (let at = first; at <= sequence; at++) {
       const pending = accepted === undefined && this.#waitsForPosition(at) ? undefined : this.#take(at)
       if (pending === undefined) continue
       this.counts.acceptedCount += pending.messageCount
+      if (isSlow) this.#adapt(pending, nowMs)
       pending.resolve((at === sequence ? accepted : undefined) ?? ACCEPTED)
     }
     this.#settled()
@@ -198,7 +231,29 @@ export class PendingPublishes {
     return this.#idle.promise
   }
 
+  /** How long the link has had a message. */
+  #livedMs({ deadlineMs }: Pending, nowMs: number): number {
+    return nowMs - Math.max(this.#takesSinceMs, deadlineMs - this.#timeoutMs)
+  }
+
+  /** Twice as many may wait with every window that is accepted quickly. */
+  #adapt(accepted: Pending, nowMs: number): void {
+    if (this.#livedMs(accepted, nowMs) > this.#slowMs) {
+      this.#narrow(accepted, nowMs)
+      return
+    }
+    this.#window += accepted.messageCount
+    if (this.#window > MAX_PENDING_MESSAGES) this.#window = Number.POSITIVE_INFINITY
+  }
+
+  /** As many may wait as are accepted in the time that is slow, at the pace of this message. */
+  #narrow(pending: Pending, nowMs: number): void {
+    const perMs = (this.counts.acceptedCount - pending.acceptedBefore) / this.#livedMs(pending, nowMs)
+    this.#window = Math.max(MIN_WINDOW, Math.min(this.#window, perMs * this.#slowMs))
+  }
+
   #sendAfter(sequence: number): void {
+    this.#takesSinceMs = performance.now()
     for (const message of [...this.messagesAfter(sequence)]) {
       if (this.#link === undefined) return
       if (this.#authorFor(message)?.isClosed === true)
@@ -286,10 +341,16 @@ export class PendingPublishes {
       if (isExpired || keys?.has(key) === true) {
         if (author !== undefined) givenUp.set(author, (keys ?? new Set()).add(key))
         const text = isExpired ? 'no answer' : 'no answer to an earlier message of its publisher'
-        this.refuse(sequence, this.#unavailable(`${text} within ${this.#timeoutMs} ms`))
+        this.refuse(sequence, this.#late(sequence, `${text} within ${this.#timeoutMs} ms`))
       } else nextMs ??= deadlineMs
     }
     if (nextMs !== undefined) this.#awaitDeadline(Math.ceil(nextMs - nowMs))
+  }
+
+  /** A broker that was given the message, and takes others, is not away. */
+  #late(sequence: number, detail: string): WebMQError {
+    const isSent = this.#taker !== undefined && sequence <= this.#sentSequence
+    return isSent ? new WebMQError('E_TIMEOUT', { detail: `the broker gave ${detail}` }) : this.#unavailable(detail)
   }
 
   #unavailable(detail: string): WebMQError {

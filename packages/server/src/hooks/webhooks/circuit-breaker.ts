@@ -3,6 +3,8 @@ export type BreakerState = 'closed' | 'open' | 'half-open'
 
 /** So many failures in a row open it. */
 const MAX_FAILURES = 5
+/** Among them, of so many clients, unless nothing could be reached: one client must not close a service for others. */
+const MIN_CLIENTS = 3
 /** It stays open for this time, twice as long after each failed try. */
 const MIN_OPEN_MS = 1_000
 const MAX_OPEN_MS = 30_000
@@ -14,6 +16,8 @@ export class CircuitBreaker {
   #failureCount = 0
   #openMs = MIN_OPEN_MS
   #openUntilMs = 0
+  readonly #clients = new Set<string>()
+  #lastFailure: unknown
 
   constructor(onChange: (state: BreakerState, failure: unknown) => void) {
     this.#onChange = onChange
@@ -21,6 +25,11 @@ export class CircuitBreaker {
 
   get state(): BreakerState {
     return this.#state
+  }
+
+  /** Why it is open. */
+  get lastFailure(): unknown {
+    return this.#lastFailure
   }
 
   /** Whether a question may be asked now. After a `true`, report the outcome. */
@@ -33,17 +42,21 @@ export class CircuitBreaker {
 
   succeeded(): void {
     this.#failureCount = 0
+    this.#clients.clear()
     if (this.#state === 'closed') return
     this.#openMs = MIN_OPEN_MS
     this.#become('closed', undefined)
   }
 
-  failed(failure: unknown): void {
+  /** @param client Whose question may have caused it; `undefined`: nobody's, the service cannot be reached. */
+  failed(failure: unknown, client: string | undefined): void {
     this.#failureCount++
+    if (client !== undefined && this.#clients.size < MIN_CLIENTS) this.#clients.add(client)
     // Answers to questions that were asked before it opened.
     if (this.#state === 'open') return
     if (this.#state === 'half-open') this.#openMs = Math.min(MAX_OPEN_MS, 2 * this.#openMs)
-    else if (this.#failureCount < MAX_FAILURES) return
+    else if (this.#failureCount < MAX_FAILURES || (client !== undefined && this.#clients.size < MIN_CLIENTS)) return
+    this.#lastFailure = failure
     this.#openUntilMs = performance.now() + this.#openMs
     this.#become('open', failure)
   }

@@ -9,15 +9,20 @@ const MAX_WAITING_SHARE = 16
 /** A connection that is not used for this time is closed, before most servers and balancers do. */
 const IDLE_MS = 4_000
 
-/** Why a webhook gave no answer. */
+/**
+ * How a webhook failed: it cannot be reached; it is silent; it answers that it cannot, with 429 or 5xx; its answer makes
+ * no sense, or refuses the request. A client may have caused all but the first.
+ */
+export type WebhookFault = 'unreachable' | 'silent' | 'unwell' | 'nonsense'
+
+/** Why a webhook gave no answer that counts. */
 export class WebhookError extends Error {
   override readonly name = 'WebhookError'
-  /** The webhook did not answer, or says that it cannot. */
-  readonly isOutage: boolean
+  readonly fault: WebhookFault
 
-  constructor(message: string, isOutage: boolean, cause?: unknown) {
+  constructor(message: string, fault: WebhookFault, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause })
-    this.isOutage = isOutage
+    this.fault = fault
   }
 }
 
@@ -57,7 +62,7 @@ export class WebhookClient {
    */
   async post(body: string, headers: Readonly<Record<string, string>> = {}): Promise<string> {
     if (this.#count >= this.#concurrency * (1 + MAX_WAITING_SHARE)) {
-      throw new WebhookError(`${this.#count} questions wait for an answer already`, true)
+      throw new WebhookError(`${this.#count} questions wait for an answer already`, 'silent')
     }
     this.#count++
     const endMs = performance.now() + this.#timeoutMs
@@ -85,16 +90,17 @@ export class WebhookClient {
         headers: this.#headersOf(body, headers),
       })
       const timer = setTimeout(
-        () => request.destroy(new WebhookError(`it did not answer within ${timeoutMs} ms`, true)),
+        () => request.destroy(new WebhookError(`it did not answer within ${timeoutMs} ms`, 'silent')),
         Math.max(0, endMs - performance.now()),
       )
       let isAnswered = false
+      let isSent = false
       const fail = (error: Error) => {
         clearTimeout(timer)
         const isUnread = !isAnswered && request.reusedSocket && 'code' in error && error.code === 'ECONNRESET'
         if (isUnread) reject(new ReusedSocketError())
         else if (error instanceof WebhookError) reject(error)
-        else reject(new WebhookError(error.message, true, error))
+        else reject(new WebhookError(error.message, isAnswered || isSent ? 'silent' : 'unreachable', error))
       }
       request.on('error', fail)
       request.on('response', (response) => {
@@ -109,6 +115,9 @@ export class WebhookClient {
             fail(error)
           },
         )
+      })
+      request.on('finish', () => {
+        isSent = true
       })
       request.end(body)
     })
@@ -137,9 +146,9 @@ async function read(response: IncomingMessage): Promise<string> {
   const { statusCode = 0 } = response
   if (statusCode !== 200 && statusCode !== 204) {
     response.resume()
-    throw new WebhookError(`it answered ${statusCode}`, statusCode >= 500 || statusCode === 429)
+    throw new WebhookError(`it answered ${statusCode}`, statusCode >= 500 || statusCode === 429 ? 'unwell' : 'nonsense')
   }
-  const tooLarge = (text: string) => new WebhookError(`its answer has ${text}`, false)
+  const tooLarge = (text: string) => new WebhookError(`its answer has ${text}`, 'nonsense')
   return (await limitedBytes(response, MAX_ANSWER_BYTES, tooLarge)).toString()
 }
 

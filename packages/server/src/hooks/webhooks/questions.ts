@@ -1,15 +1,15 @@
 import { isObject } from '../../base/is-object.js'
 import { NonsenseError } from '../answers.js'
 import type { HookClient, Hooks, PublishAnswer, Refusal } from '../hooks.js'
-import type { CircuitBreaker } from './circuit-breaker.js'
-import { type WebhookClient, WebhookError } from './client.js'
+import { type BreakerState, CircuitBreaker } from './circuit-breaker.js'
+import { type WebhookClient, WebhookError, type WebhookFault } from './client.js'
 import { dataMember, eventJson, payloadMembers } from './event-json.js'
 import { isForwardable, type WebhookFailure } from './options.js'
 
 /** What {@link webhookHooks} work with. */
 export interface QuestionsContext {
   readonly client: Pick<WebhookClient, 'post'>
-  readonly breaker: CircuitBreaker
+  readonly onBreaker: (event: string, state: BreakerState, failure: unknown) => void
   readonly events: readonly string[]
   /** Headers of the upgrade request that are passed on, in lower case. */
   readonly headers: readonly string[]
@@ -21,34 +21,46 @@ export interface QuestionsContext {
 /** The hooks that ask a webhook: those of its events. */
 export function webhookHooks(context: QuestionsContext): Hooks {
   const asks = (event: string) => context.events.includes(event)
+  const breakers = new Map(
+    context.events.map((event) => [
+      event,
+      new CircuitBreaker((state, failure) => context.onBreaker(event, state, failure)),
+    ]),
+  )
   // Who has asked checks what it says, as that of any hook.
-  const ask = (event: string, body: string, headers?: Readonly<Record<string, string>>) =>
-    askWebhook(context, event, body, headers) as Promise<Refusal | undefined>
+  const ask = (event: string, client: HookClient, body: string, headers?: Readonly<Record<string, string>>) =>
+    askWebhook(context, breakers.get(event) as CircuitBreaker, event, client, body, headers) as Promise<
+      Refusal | undefined
+    >
   return {
     ...(asks('connect') && {
       connect: (request) => {
         const { claims, path, query, isRenewal } = request
         const body = eventJson({ event: 'connect', ...who(request), claims, path, query, isRenewal })
-        return ask('connect', body, forwarded(request.headers, context.headers))
+        return ask('connect', request, body, forwarded(request.headers, context.headers))
       },
     }),
     ...(asks('listen') && {
       listen: (request) => {
         const { op, pattern, isReplay } = request
-        return ask('listen', eventJson({ event: 'listen', ...who(request), op, pattern, isReplay }))
+        return ask('listen', request, eventJson({ event: 'listen', ...who(request), op, pattern, isReplay }))
       },
     }),
     ...(asks('publish') && {
       publish: (request) => {
         const { key, payload, isBinary, isEphemeral } = request
         const members = { event: 'publish', ...who(request), key, isEphemeral }
-        return ask('publish', eventJson(members, payloadMembers(payload, isBinary))).then(withBytes)
+        return ask('publish', request, eventJson(members, payloadMembers(payload, isBinary))).then(withBytes)
       },
     }),
     ...(asks('presence') && {
       presence: (request) => {
         const { op, key } = request
-        return ask('presence', eventJson({ event: 'presence', ...who(request), op, key }, dataMember(request.dataText)))
+        return ask(
+          'presence',
+          request,
+          eventJson({ event: 'presence', ...who(request), op, key }, dataMember(request.dataText)),
+        )
       },
     }),
   }
@@ -71,33 +83,46 @@ function forwarded(headers: Readonly<Record<string, string>>, names: readonly st
 }
 
 async function askWebhook(
-  { client, breaker, failure, onIgnored }: QuestionsContext,
+  { client, failure, onIgnored }: QuestionsContext,
+  breaker: CircuitBreaker,
   event: string,
+  { user, address }: HookClient,
   body: string,
   headers?: Readonly<Record<string, string>>,
 ): Promise<object | undefined> {
   try {
-    if (!breaker.mayAsk()) throw new WebhookError('it is not asked for now, because it failed several times', false)
-    const text = await outcomeOf(breaker, client.post(body, headers))
+    if (!breaker.mayAsk()) {
+      const fault = faultOf(breaker.lastFailure)
+      throw new WebhookError('it is not asked for now, because it failed several times', fault)
+    }
+    const asker = user === undefined ? `address ${address}` : `user ${user}`
+    const text = await outcomeOf(breaker, client.post(body, headers), asker)
     return parsed(text)
   } catch (error) {
-    if (failure === 'closed') throw error
+    // What came is an answer, and who connects is never let in unasked: a client may have caused the failure.
+    const isUnanswered = ['unreachable', 'silent'].includes(faultOf(error))
+    if (failure === 'closed' || !isUnanswered || event === 'connect') throw error
     onIgnored(event, error)
     return undefined
   }
 }
 
 /** Tells the breaker. An answer that makes no sense, or refuses the request, is no outage: a client may have caused it. */
-async function outcomeOf(breaker: CircuitBreaker, answer: Promise<string>): Promise<string> {
+async function outcomeOf(breaker: CircuitBreaker, answer: Promise<string>, asker: string): Promise<string> {
   try {
     const text = await answer
     breaker.succeeded()
     return text
   } catch (error) {
-    if (error instanceof WebhookError && !error.isOutage) breaker.succeeded()
-    else breaker.failed(error)
+    const fault = faultOf(error)
+    if (fault === 'nonsense') breaker.succeeded()
+    else breaker.failed(error, fault === 'unreachable' ? undefined : asker)
     throw error
   }
+}
+
+function faultOf(error: unknown): WebhookFault {
+  return error instanceof WebhookError ? error.fault : 'nonsense'
 }
 
 function parsed(text: string): object | undefined {

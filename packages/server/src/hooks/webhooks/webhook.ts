@@ -7,7 +7,7 @@ import type { OutboundMessage, Position } from '../../ports/broker.js'
 import { withoutPasswords } from '../../ports/broker-address.js'
 import { formatPosition } from '../../ports/position.js'
 import type { HookSource } from '../hook-calls.js'
-import { type BreakerState, CircuitBreaker } from './circuit-breaker.js'
+import type { BreakerState } from './circuit-breaker.js'
 import { Signer, WebhookClient } from './client.js'
 import { eventJson, payloadMembers } from './event-json.js'
 import { Notices } from './notices.js'
@@ -16,6 +16,7 @@ import { webhookHooks } from './questions.js'
 
 /** Counters since the start; gauges at the time of the call. */
 export interface WebhookStats {
+  /** Of the question that fares worst. */
   readonly breaker: BreakerState
   /** How often it opened. */
   readonly openCount: number
@@ -37,7 +38,8 @@ const LOG_INTERVAL_MS = 1_000
 export class Webhook {
   readonly #client: WebhookClient
   readonly #notices: Notices
-  readonly #breaker: CircuitBreaker
+  /** Of each question that it is asked. */
+  readonly #breakers = new Map<string, BreakerState>()
   readonly #logger: Pick<Logger, 'warn' | 'info'>
   readonly #url: string
   /** The hooks that ask it. */
@@ -70,10 +72,9 @@ export class Webhook {
     this.#notices = new Notices(this.#client, (count, reason, err) =>
       this.#log({ reason, err }, count, 'notices to the webhook were dropped'),
     )
-    this.#breaker = new CircuitBreaker((state, err) => this.#changed(state, err))
     const hooks = webhookHooks({
       client: this.#client,
-      breaker: this.#breaker,
+      onBreaker: (event, state, err) => this.#changed(event, state, err),
       events,
       headers: (headers.length === 0 ? DEFAULT_HEADERS : headers).map((name) => name.toLowerCase()),
       failure,
@@ -87,8 +88,9 @@ export class Webhook {
   }
 
   get stats(): WebhookStats {
+    const states = [...this.#breakers.values()]
     return {
-      breaker: this.#breaker.state,
+      breaker: (['open', 'half-open'] as const).find((state) => states.includes(state)) ?? 'closed',
       openCount: this.#openCount,
       ignoredCount: this.#ignoredCount,
       ...this.#notices.stats,
@@ -133,11 +135,12 @@ export class Webhook {
     }
   }
 
-  #changed(breaker: BreakerState, err: unknown): void {
+  #changed(event: string, breaker: BreakerState, err: unknown): void {
+    this.#breakers.set(event, breaker)
     if (breaker === 'open') {
       this.#openCount++
-      this.#logger.warn({ url: this.#url, breaker, err }, 'the webhook fails, and is not asked for now')
-    } else if (breaker === 'closed') this.#logger.info({ url: this.#url, breaker }, 'the webhook works again')
+      this.#logger.warn({ url: this.#url, event, breaker, err }, 'the webhook fails, and is not asked for now')
+    } else if (breaker === 'closed') this.#logger.info({ url: this.#url, event, breaker }, 'the webhook works again')
   }
 
   #log(fields: object, count: number, message: string): void {

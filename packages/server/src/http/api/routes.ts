@@ -68,7 +68,14 @@ export const ROUTES = {
     takesBytes: true,
     takesIdempotencyKey: true,
     answer: PUBLISHED,
-    errors: ['E_KEY_INVALID', 'E_MESSAGE_INVALID', 'E_PAYLOAD_INVALID', 'E_STATE_LIMIT', 'E_BROKER_UNAVAILABLE'],
+    errors: [
+      'E_KEY_INVALID',
+      'E_MESSAGE_INVALID',
+      'E_PAYLOAD_INVALID',
+      'E_STATE_LIMIT',
+      'E_BROKER_UNAVAILABLE',
+      'E_TIMEOUT',
+    ],
   }),
   publishBatch: route({
     method: 'POST',
@@ -77,7 +84,7 @@ export const ROUTES = {
     summary: 'Publish several messages',
     description:
       'Publishes them in order, and answers once the broker has accepted all of them. One that is not valid or not ' +
-      'granted refuses the whole batch. After E_BROKER_UNAVAILABLE some may have been accepted: give each an id, and ' +
+      'granted refuses the whole batch. After E_BROKER_UNAVAILABLE or E_TIMEOUT some may have been accepted: give each an id, and ' +
       'send the batch again.',
     parameters: {},
     body: {
@@ -93,7 +100,7 @@ export const ROUTES = {
       },
     },
     answer: answer({ results: list(PUBLISHED, { description: 'One for each message, in their order.' }) }),
-    errors: ['E_KEY_INVALID', 'E_PAYLOAD_INVALID', 'E_STATE_LIMIT', 'E_BROKER_UNAVAILABLE'],
+    errors: ['E_KEY_INVALID', 'E_PAYLOAD_INVALID', 'E_STATE_LIMIT', 'E_BROKER_UNAVAILABLE', 'E_TIMEOUT'],
   }),
   history: route({
     method: 'GET',

@@ -25,6 +25,7 @@ export const STATUSES = {
   E_HOOK_FAILED: 503,
   E_NODE_BEHIND: 503,
   E_NOT_RUNNING: 503,
+  E_TIMEOUT: 504,
 } as const satisfies { readonly [Code in ErrorCode]?: number }
 
 /** An error that the API answers with. */

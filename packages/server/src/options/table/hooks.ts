@@ -78,7 +78,7 @@ export const HOOKS_OPTIONS = {
     default: 'closed',
     help: 'While the webhook fails, `closed` refuses the actions that it decides about, and `open` goes on without it.',
     detail:
-      'With `open`, an outage of the webhook lets through what it would have refused; a client that it must identify still gets no rights.',
+      'With `open`, a webhook that is silent or cannot be reached lets through what it would have refused; any answer still counts, and nobody connects unasked.',
   }),
   'webhook.concurrency': integer({
     range: [1, 10_000],

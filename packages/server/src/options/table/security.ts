@@ -38,7 +38,10 @@ export const SECURITY_OPTIONS = {
     reloadable: true,
     fromFile: 'file-flag',
     takesText: true,
-    check: (value) => longEnough(value),
+    // `Authorization: Bearer` carries no other.
+    check: (value) =>
+      longEnough(value) ??
+      (/^[\x21-\x7e]+$/.test(value) ? undefined : 'a key of visible ASCII characters, without spaces'),
     help: 'Keys of the HTTP API; a request with one may do everything there.',
     detail:
       'Several keys let you replace one without an interruption. A file has one key per line. Prefer the file, because every user of the machine can see flags. `openssl rand -base64 32` creates a key. Without a key, nobody may list or end connections, or revoke tokens. [http-api.md](http-api.md) has the routes.',

@@ -161,6 +161,29 @@ describe('publish', () => {
     expect(client.received('ok').map(({ id }) => id)).toEqual(['1', '2'])
   })
 
+  // What a client has sent before it knows must not overtake what was refused.
+  it('asks every client to wait while the broker is too slow, and those that were refused for a while longer', async () => {
+    const broker = new SlowBroker(new MemoryBroker(memoryOptions()))
+    const fake = await FakeServer.start({}, { broker })
+    const [client, other] = [await fake.connect(), await fake.connect()]
+    const publish = (from: typeof client, id: string) => {
+      from.send({ verb: 'publish', id, key: 'k', echo: true, payload: id })
+      return fake.settled()
+    }
+    broker.isSlow = true
+    await publish(client, '1')
+    expect(client.received('error')).toMatchObject([
+      { id: '1', code: 'E_RATE_LIMIT', retryable: true, retryAfterMs: 1_000 },
+    ])
+    broker.isSlow = false
+    await publish(client, '2')
+    expect(client.received('error').map(({ id }) => id)).toEqual(['1', '2'])
+    await publish(other, '3')
+    expect(broker.waitingCount).toBe(1)
+    expect(fake.server.stats().publishRateCounts).toEqual({ connection: 0, user: 0, broker: 2 })
+    broker.release()
+  })
+
   it('answers with the error of a broker that has failed', async () => {
     const fake = await FakeServer.start()
     const client = await fake.connect()
