@@ -29,12 +29,12 @@ async function bundleClient(): Promise<ReadonlyMap<string, string>> {
   return new Map(outputFiles.map(({ path, text }) => [path, text]))
 }
 
-/** Browsers tell a script 1006 and nothing else; the client asks `/health` of the same host. */
+/** Browsers tell a script 1006 and nothing else; the client asks the endpoint over HTTP. */
 describe('a page whose upgrade is refused', () => {
   const servers: Server[] = []
   let browser: Browser
   let origin: string
-  /** Answers `/health` as WebMQ does, and refuses every upgrade. */
+  /** Answers plain requests as WebMQ does, and refuses every upgrade. */
   let webmq: string
   let foreign: string
 
@@ -58,9 +58,9 @@ describe('a page whose upgrade is refused', () => {
         response.setHeader('access-control-allow-origin', '*')
         response.setHeader('content-type', 'application/json')
         const originAllowed = headers.origin !== origin
-        response.end(
-          JSON.stringify(url === '/health' ? { status: 'ok', server: 'webmq', path: '/ws', originAllowed } : {}),
-        )
+        response.statusCode = url === '/ws' ? 426 : 404
+        const code = url === '/ws' ? 'E_HANDSHAKE_INVALID' : 'E_PATH_NOT_FOUND'
+        response.end(JSON.stringify({ code, server: 'webmq', path: '/ws', originAllowed }))
       }).on('upgrade', (_request, socket) => socket.end('HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n')),
     )
     foreign = await listen(createServer((_request, response) => response.end('<html>another server</html>')))
@@ -104,6 +104,7 @@ describe('a page whose upgrade is refused', () => {
   it.each<[string, () => Promise<string> | string, () => string]>([
     ['its origin', () => `ws://${webmq}/ws`, () => `origin not allowed: start the server with --origin ${origin}`],
     ['its path', () => `ws://${webmq}/live`, () => 'wrong path: the endpoint is /ws'],
+    ['its own server', () => '/ws', () => `${origin}/ws is answered by the page's own server`],
     ['another server', () => `ws://${foreign}/ws`, () => 'not a WebMQ server'],
     ['nobody', async () => `ws://127.0.0.1:${await freePort()}/ws`, () => 'nothing answers at'],
   ])('is told that it is because of %s, in one line', async (_what, url, reason) => {
