@@ -144,7 +144,7 @@ async function whilePublishing<T>(
   }
   running.then(end, end)
   let published: Published
-  // Connections that do not listen come meanwhile, so what waits in the server cannot be told by what it has delivered.
+  // Connections that do not listen come meanwhile, so the deliveries do not say what waits in the server.
   const offered = { perSecond, durationMs: PUBLISH_MS, payloadBytes, isThrottled: false }
   do published = await trial.publishPaced(offered)
   while (!isOver)

@@ -24,14 +24,14 @@ const MAX_EPOCH_CHARS = 52
 
 /**
  * Whether all nodes log the same keys. While they do not, as in a restart of one node after the other with another rule,
- * each node hears what the others publish, but a log may lack it. So the log is disputed: whoever comes back is told a
- * gap. Who stays misses nothing, but what came while this node did not know of the other one.
+ * each node hears what the others publish, but a log may lack it. So the log is disputed: a listener that comes back is
+ * told a gap. One that stays misses only what came while this node did not know of the other one.
  */
 export class LogAgreement {
   readonly #context: LogAgreementContext
   readonly #schedule: (call: () => void) => void
   readonly #others = new Set<string>()
-  /** Counts what makes a call that is scheduled void. */
+  /** A scheduled call does nothing when this number has changed. */
   #turn = 0
   #wasCutOff = false
 
@@ -61,7 +61,7 @@ export class LogAgreement {
   take(node: string, { loggedKeys, doubt, starts }: Lease, hasListeners: boolean): boolean {
     const { log, missed, loggedKeys: own } = this.#context
     const isDifferent = typeof loggedKeys === 'string' && loggedKeys !== own
-    // It came and went while this node was cut off, or has published before this node heard of it.
+    // It came and went while this node was cut off, or has published before this node knew of it.
     let hasMissed = isPlace(doubt) && log.doubt(doubt) && this.#wasCutOff
     if (!isDifferent) this.gone(node)
     else if (!this.#others.has(node)) {

@@ -39,7 +39,7 @@ export class Nodes {
   #isUp = false
   #hasBroker = false
   #isJoining = false
-  /** Clients may be served: other nodes have heard of this one, or cannot be reached. */
+  /** Clients may be served: other nodes know this one, or cannot be reached. */
   #hasJoined = false
   #isGreeted = false
   #droppedCount = 0

@@ -128,6 +128,8 @@ export class ReplaySender {
 
   /** As much of a replay as the receiver may get now. The caller passes its messages to {@link deliver} in the same turn. */
   take({ connection }: ReplayReceiver, replay: Replay, answer: ReplayAnswer = {}): Replay {
+    // A listen without a replay keeps nothing for its connection: it would double what an idle one takes.
+    if (replay.messages.length === 0) return replay
     const limit = answer.keepsNewest === true ? limitNewest : limitReplay
     const flow = this.#flowOf(connection)
     const limited = limit(replay, (byteCount, isForced) => flow.take(byteCount, isForced))
