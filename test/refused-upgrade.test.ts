@@ -2,8 +2,10 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { build } from 'esbuild'
 import type { Browser, Page } from 'playwright-core'
+import { createServer as createVite } from 'vite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { WebMQClient } from 'webmq-client'
+import { createServer as createWebMQ } from 'webmq-server'
 import { freePort } from 'webmq-services'
 import { startChromium } from './chromium.js'
 
@@ -72,14 +74,14 @@ describe('a page whose upgrade is refused', () => {
     for (const server of servers) server.close()
   })
 
-  async function open(): Promise<{ readonly page: Page; readonly warnings: string[] }> {
+  async function open(at = origin): Promise<{ readonly page: Page; readonly warnings: string[] }> {
     const page = await browser.newPage()
     const warnings: string[] = []
     page.on('console', (message) => {
       // Chromium has lines of its own.
       if (message.text().startsWith('webmq')) warnings.push(message.text())
     })
-    await page.goto(origin)
+    await page.goto(at)
     return { page, warnings }
   }
 
@@ -112,6 +114,34 @@ describe('a page whose upgrade is refused', () => {
     expect(await reasonOf(page, await url())).toContain(reason())
     expect(warnings).toEqual([expect.stringContaining(reason())])
     await page.close()
+  })
+
+  it('passes the proxy of Vite, and is told when no server is behind it', async () => {
+    const server = createWebMQ({ port: 0, logLevel: 'silent' })
+    const { port } = await server.start()
+    const target = `http://127.0.0.1:${port}`
+    const vite = await createVite({
+      configFile: false,
+      logLevel: 'silent',
+      server: { host: '127.0.0.1', port: 0, proxy: { '/ws': { target, ws: true }, '^/(?!ws$)': { target: origin } } },
+    })
+    await vite.listen()
+    const { page, warnings } = await open(vite.resolvedUrls?.local[0])
+    const state = await page.evaluate(async () => {
+      const { WebMQClient } = globalThis as unknown as AppGlobals
+      const client = new WebMQClient({ url: '/ws' })
+      await client.connect()
+      const { state: reached } = client
+      await client.close()
+      return reached
+    })
+    expect(state).toBe('connected')
+    await server.stop({ drainMs: 0 })
+    const reason = '/ws answers 502: is the server behind this proxy running?'
+    expect(await reasonOf(page, '/ws')).toContain(reason)
+    expect(warnings).toEqual([expect.stringContaining(reason)])
+    await page.close()
+    await vite.close()
   })
 
   it('cannot publish what JSON cannot say', async () => {
