@@ -250,6 +250,18 @@ describe('HttpFrontend', () => {
     expect(await statusOf('/ws')).toBe(426)
   })
 
+  it.each([
+    ['/ws', 426, 'E_HANDSHAKE_INVALID'],
+    ['/other', 404, 'E_PATH_NOT_FOUND'],
+  ])('tells every page at %s what it is, and whether the page may connect', async (path, status, code) => {
+    const response = await get(path, { headers: { origin: 'https://app.example' } })
+    expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([status, '*'])
+    const { originAllowed } = (await (await get('/health', { headers: { origin: 'https://app.example' } })).json()) as {
+      originAllowed: boolean
+    }
+    expect(await response.json()).toMatchObject({ code, server: 'webmq', path: '/ws', originAllowed })
+  })
+
   it('serves no page and no endpoint unless it is asked to', async () => {
     const isOriginAllowed = () => true
     const bare = new HttpFrontend({
