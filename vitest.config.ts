@@ -43,6 +43,9 @@ const BROKERS = 'test/brokers/**/*.test.ts'
 /** Tests from outside: with sockets, processes, and in the bench with windows that they wait for. */
 const PLAYS = 'test/**/*.test.ts'
 
+/** Server and clients in one process, on a clock of their own. */
+const SEEDED = 'test/seeded/**/*.test.ts'
+
 const project = (name: string) => ({
   resolve,
   test: {
@@ -85,6 +88,8 @@ export default defineConfig({
         resolve,
         test: { ...ofServer, ...WAITING, name: 'brokers', include: [BROKERS], exclude: leftIn('packages/server/') },
       },
+      // It replaces clock, chance and sockets of its process.
+      { resolve, test: { ...COMPUTING, isolate: true, name: 'seeded', include: [SEEDED], testTimeout: 600_000 } },
       {
         resolve,
         test: {
@@ -92,7 +97,7 @@ export default defineConfig({
           isolate: false,
           name: 'end-to-end',
           include: ['test/**/*.test.ts'],
-          exclude: leftIn(''),
+          exclude: [...leftIn(''), SEEDED],
         },
       },
     ],

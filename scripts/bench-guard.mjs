@@ -1,11 +1,12 @@
 // `npm run bench:guard`: plays this checkout against another commit, in turns, names what is over 3 % worse beyond the
 // noise and fails then, and prints this checkout's ratios to uws and raw. `npm run bench:guard -- --base v1.2.0 --quick`; see --help.
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { parseArgs } from 'node:util'
 import { build } from './lib/build.mjs'
-import { must, print, ROOT, run, runScript, StepError, step } from './lib/steps.mjs'
+import { builtCommit, git, ownEnvironment } from './lib/built-commit.mjs'
+import { must, print, ROOT, runScript, StepError, step } from './lib/steps.mjs'
 
 const HELP = `Plays this checkout against another commit in turns, and compares medians.
 
@@ -138,7 +139,7 @@ async function guard() {
   const rounds = Number(values.rounds ?? (values.quick ? 3 : 5))
   if (!Number.isInteger(rounds) || rounds < 1) throw new StepError('--rounds must be a whole number above 0')
   const base = await baseCommit()
-  const folder = await checkout(base)
+  const folder = await builtCommit(base, 'bench-guard')
   await build()
   const sides = [
     { name: `base ${base.slice(0, 10)}`, root: folder },
@@ -162,42 +163,13 @@ async function baseCommit() {
   return fork === head ? await git('rev-parse', 'HEAD~1') : fork
 }
 
-async function git(...args) {
-  const { exitCode, output } = await run('git', args, { log: 'guard-git' })
-  if (exitCode !== 0) throw new StepError(`git ${args.join(' ')}: ${output.trim()}`)
-  return output.trim()
-}
-
-/** A worktree of the commit, built by its own scripts; made once. */
-async function checkout(commit) {
-  const cache = path.join(ROOT, '.cache', 'bench-guard')
-  const folder = path.join(cache, commit)
-  mkdirSync(cache, { recursive: true })
-  await git('worktree', 'prune')
-  if (!existsSync(folder)) await git('worktree', 'add', '--detach', folder, commit)
-  await step(`Building ${commit.slice(0, 10)}`, () =>
-    must('The base did not build.', process.execPath, ['scripts/build.mjs'], {
-      log: 'guard-base',
-      cwd: folder,
-      env: environment(),
-    }),
-  )
-  return folder
-}
-
-/** Each commit takes what it built itself. */
-function environment() {
-  const { CARGO_TARGET_DIR: _, WEBMQ_NATIVE_ADDON: __, WEBMQ_LOADGEN: ___, ...rest } = process.env
-  return rest
-}
-
 /** The first run of a checkout builds its load generator. */
 async function prepare(root) {
   const args = ['--scenario', 'ping', '--target', 'webmq-native', '--tiers', '1', '--pings', '1', '--repeat', '1']
   await must('The bench does not run.', process.execPath, [benchOf(root), ...args], {
     log: 'guard-prepare',
     cwd: root,
-    env: environment(),
+    env: ownEnvironment(),
   })
 }
 
@@ -227,7 +199,7 @@ async function play(names, rounds, sides, results) {
           await must(`${name} failed at ${side}.`, 'timeout', command, {
             log: `guard-${name}`,
             cwd: root,
-            env: environment(),
+            env: ownEnvironment(),
           })
           records.get(name)[place].push(JSON.parse(readFileSync(file, 'utf8')))
         }

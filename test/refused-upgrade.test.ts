@@ -2,8 +2,10 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { build } from 'esbuild'
 import type { Browser, Page } from 'playwright-core'
+import { createServer as createVite } from 'vite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { WebMQClient } from 'webmq-client'
+import { createServer as createWebMQ } from 'webmq-server'
 import { freePort } from 'webmq-services'
 import { startChromium } from './chromium.js'
 
@@ -29,12 +31,12 @@ async function bundleClient(): Promise<ReadonlyMap<string, string>> {
   return new Map(outputFiles.map(({ path, text }) => [path, text]))
 }
 
-/** Browsers tell a script 1006 and nothing else; the client asks `/health` of the same host. */
+/** Browsers tell a script 1006 and nothing else; the client asks the endpoint over HTTP. */
 describe('a page whose upgrade is refused', () => {
   const servers: Server[] = []
   let browser: Browser
   let origin: string
-  /** Answers `/health` as WebMQ does, and refuses every upgrade. */
+  /** Answers plain requests as WebMQ does, and refuses every upgrade. */
   let webmq: string
   let foreign: string
 
@@ -58,9 +60,9 @@ describe('a page whose upgrade is refused', () => {
         response.setHeader('access-control-allow-origin', '*')
         response.setHeader('content-type', 'application/json')
         const originAllowed = headers.origin !== origin
-        response.end(
-          JSON.stringify(url === '/health' ? { status: 'ok', server: 'webmq', path: '/ws', originAllowed } : {}),
-        )
+        response.statusCode = url === '/ws' ? 426 : 404
+        const code = url === '/ws' ? 'E_HANDSHAKE_INVALID' : 'E_PATH_NOT_FOUND'
+        response.end(JSON.stringify({ code, server: 'webmq', path: '/ws', originAllowed }))
       }).on('upgrade', (_request, socket) => socket.end('HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n')),
     )
     foreign = await listen(createServer((_request, response) => response.end('<html>another server</html>')))
@@ -72,14 +74,14 @@ describe('a page whose upgrade is refused', () => {
     for (const server of servers) server.close()
   })
 
-  async function open(): Promise<{ readonly page: Page; readonly warnings: string[] }> {
+  async function open(at = origin): Promise<{ readonly page: Page; readonly warnings: string[] }> {
     const page = await browser.newPage()
     const warnings: string[] = []
     page.on('console', (message) => {
       // Chromium has lines of its own.
       if (message.text().startsWith('webmq')) warnings.push(message.text())
     })
-    await page.goto(origin)
+    await page.goto(at)
     return { page, warnings }
   }
 
@@ -104,6 +106,7 @@ describe('a page whose upgrade is refused', () => {
   it.each<[string, () => Promise<string> | string, () => string]>([
     ['its origin', () => `ws://${webmq}/ws`, () => `origin not allowed: start the server with --origin ${origin}`],
     ['its path', () => `ws://${webmq}/live`, () => 'wrong path: the endpoint is /ws'],
+    ['its own server', () => '/ws', () => `${origin}/ws is answered by the page's own server`],
     ['another server', () => `ws://${foreign}/ws`, () => 'not a WebMQ server'],
     ['nobody', async () => `ws://127.0.0.1:${await freePort()}/ws`, () => 'nothing answers at'],
   ])('is told that it is because of %s, in one line', async (_what, url, reason) => {
@@ -111,6 +114,34 @@ describe('a page whose upgrade is refused', () => {
     expect(await reasonOf(page, await url())).toContain(reason())
     expect(warnings).toEqual([expect.stringContaining(reason())])
     await page.close()
+  })
+
+  it('passes the proxy of Vite, and is told when no server is behind it', async () => {
+    const server = createWebMQ({ port: 0, logLevel: 'silent' })
+    const { port } = await server.start()
+    const target = `http://127.0.0.1:${port}`
+    const vite = await createVite({
+      configFile: false,
+      logLevel: 'silent',
+      server: { host: '127.0.0.1', port: 0, proxy: { '/ws': { target, ws: true }, '^/(?!ws$)': { target: origin } } },
+    })
+    await vite.listen()
+    const { page, warnings } = await open(vite.resolvedUrls?.local[0])
+    const state = await page.evaluate(async () => {
+      const { WebMQClient } = globalThis as unknown as AppGlobals
+      const client = new WebMQClient({ url: '/ws' })
+      await client.connect()
+      const { state: reached } = client
+      await client.close()
+      return reached
+    })
+    expect(state).toBe('connected')
+    await server.stop({ drainMs: 0 })
+    const reason = '/ws answers 502: is the server behind this proxy running?'
+    expect(await reasonOf(page, '/ws')).toContain(reason)
+    expect(warnings).toEqual([expect.stringContaining(reason)])
+    await page.close()
+    await vite.close()
   })
 
   it('cannot publish what JSON cannot say', async () => {

@@ -20,10 +20,16 @@ export interface ServerProcess {
 
 /**
  * Starts `webmq-server` on loopback and resolves when it says that it listens.
+ * @param program Its file in `bin`; by default that of this checkout.
  * @throws {Error} with the server's output when it does not come up in time.
  */
-export async function startServerProcess(port: number, flags: readonly string[] = []): Promise<ServerProcess> {
-  const child = spawn(process.execPath, [BIN, '--port', String(port), ...flags], { stdio: ['ignore', 'pipe', 'pipe'] })
+export async function startServerProcess(
+  port: number,
+  flags: readonly string[] = [],
+  program = BIN,
+): Promise<ServerProcess> {
+  const args = [program, '--port', String(port), ...flags]
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] })
   let output = ''
   const url = await new Promise<string>((resolve, reject) => {
     const fail = () => {

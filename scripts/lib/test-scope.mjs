@@ -3,13 +3,20 @@
 import { execFileSync } from 'node:child_process'
 import { ROOT } from './steps.mjs'
 
-/** Only with `npm run test:all`: plays of the bench but two, the packages as users install them, the checker's long play. */
+/**
+ * Only with `npm run test:all`: plays of the bench but two, most damages of logs, the packages as users install them, two
+ * versions side by side, the checker's long play.
+ */
 const ONLY_ALL = [
   ...['auction', 'benchmark', 'deployment', 'fleet', 'history', 'played-clients', 'scenarios'].map(
     (name) => `packages/bench/test/${name}.test.ts`,
   ),
+  ...['nats', 'nats-cluster', 'rabbitmq', 'redis', 'redis-cluster'].map(
+    (name) => `packages/server/test/brokers/damaged-log-${name}.test.ts`,
+  ),
   'test/packages.test.ts',
   'test/checker/checker.test.ts',
+  'test/skew/skew.test.ts',
 ]
 
 /** Of each list, `npm test` runs one file. */

@@ -1,15 +1,15 @@
 // A node of logged.mjs: publishes what it is told to, and counts what it hears.
-// Usage: node logged-node.mjs ROOT OPTIONS
+// Usage: node logged-node.mjs ROOT OPTIONS PATTERN
 import process from 'node:process'
 
-const [root, options] = process.argv.slice(2)
+const [root, options, pattern] = process.argv.slice(2)
 const { createServer } = await import(`${root}/packages/server/dist/index.js`)
 const TEXT = 'x'.repeat(98)
 
 const server = createServer({ port: 0, logLevel: 'error', ...JSON.parse(options) })
 await server.start()
 let heardCount = 0
-server.listen('#', () => {
+server.listen(pattern, () => {
   heardCount++
 })
 

@@ -1,6 +1,8 @@
 // CPU time per logged message on two nodes: one publishes as fast as the broker accepts, the other follows the log. Their
-// listeners are in their processes. Fails when a message does not arrive once.
-// Usage: node scripts/measure/logged.mjs --broker nats [--seconds 5] [--rounds 1] [--root <another checkout>] [--json <file>]
+// listeners are in their processes. Fails when a message does not arrive once. A listener of more than the log (`--listen
+// '#'`) also gets each message beside the log, and drops that copy.
+// Usage: node scripts/measure/logged.mjs --broker nats [--listen '#'] [--seconds 5] [--rounds 1] [--root <another checkout>] [--json <file>]
+//   [--cpu-prof <folder>: a CPU profile of each node, its start included]
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -20,13 +22,18 @@ const US_PER_SECOND = 1_000_000
 const { values } = parseArgs({
   options: {
     broker: { type: 'string', default: 'nats' },
+    listen: { type: 'string', default: '#' },
     seconds: { type: 'string', default: '5' },
     rounds: { type: 'string', default: '1' },
     root: { type: 'string', default: ROOT },
     json: { type: 'string' },
+    'cpu-prof': { type: 'string' },
   },
 })
-const { broker, seconds, rounds, root, json } = values
+const { broker, listen, seconds, rounds, root, json, 'cpu-prof': profiles } = values
+
+/** Flags of Node. */
+const PROFILING = profiles === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profiles}`]
 
 const START = {
   nats: () => startNats({ isPrivate: true, hasJetStream: true }),
@@ -35,7 +42,7 @@ const START = {
 }
 
 async function startNode(options) {
-  const node = fork(NODE, [root, JSON.stringify(options)])
+  const node = fork(NODE, [root, JSON.stringify(options), listen], { execArgv: PROFILING })
   await once(node, 'message', { signal: AbortSignal.timeout(30_000) })
   return node
 }

@@ -123,6 +123,18 @@ describe('deploy/kubernetes', () => {
   })
 })
 
+describe('deploy/prometheus/pod-monitor.yaml', () => {
+  it('asks the admin port of the pods', () => {
+    const { spec } = readYaml('deploy/prometheus/pod-monitor.yaml')
+    const pod = readYaml('deploy/kubernetes/deployment.yaml').spec.template
+    const [container] = pod.spec.containers
+    const [{ port, path: page }] = spec.podMetricsEndpoints
+    expect(spec.selector.matchLabels).toEqual(pod.metadata.labels)
+    expect(container.ports.map(({ name }: { name: string }) => name)).toContain(port)
+    expect([port, page]).toEqual(['admin', '/metrics'])
+  })
+})
+
 describe('deploy/systemd', () => {
   const unit = readText('deploy/systemd/webmq.service')
 
@@ -132,6 +144,12 @@ describe('deploy/systemd', () => {
     expect(unknownVariables(Object.fromEntries(names.map((name) => [name, 'x'])))).toEqual([])
     const [, stopS] = unit.match(/^TimeoutStopSec=(\d+)s$/m) ?? []
     expect(Number(stopS)).toBeGreaterThan(DRAIN_S + STOP_S)
+  })
+
+  it('lets the server write its audit log', () => {
+    const docs = readText('docs/operations.md')
+    expect(unit).toMatch(/^LogsDirectory=webmq$/m)
+    expect(docs).toContain('/var/log/webmq/audit.log')
   })
 
   it('is a unit that systemd accepts, and finds well confined', async (context) => {

@@ -71,6 +71,13 @@ export function positiveNumber(text: string): number {
   return number
 }
 
+/** Reads a whole number from zero up. */
+export function nonNegativeInteger(text: string): number {
+  const value = nonNegativeNumber(text)
+  if (!Number.isSafeInteger(value)) throw new InvalidArgumentError('It must be a whole number.')
+  return value
+}
+
 /** Reads a number from zero up. */
 export function nonNegativeNumber(text: string): number {
   const number = readNumber(text)

@@ -1,4 +1,4 @@
-import type { LoadBalancer } from 'webmq-services'
+import type { BalancerName, LoadBalancer } from 'webmq-services'
 import { RunError } from './exit-codes.js'
 import { importBeside } from './missing-package.js'
 
@@ -88,7 +88,10 @@ export async function startService<T>(
   }
 }
 
-/** HAProxy before several nodes. */
-export async function startBalancer(ports: readonly number[]): Promise<LoadBalancer> {
-  return await startService('the load balancer', ({ startLoadBalancer }) => startLoadBalancer({ ports }))
+/** A load balancer before several nodes. */
+export async function startBalancer(
+  ports: readonly number[],
+  program: BalancerName = 'haproxy',
+): Promise<LoadBalancer> {
+  return await startService('the load balancer', ({ startLoadBalancer }) => startLoadBalancer({ ports, program }))
 }

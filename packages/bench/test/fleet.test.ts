@@ -25,7 +25,7 @@ describe('the fleet scenario', { timeout: RUN_TIMEOUT_MS }, () => {
 
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), 'webmq-bench-'))
-    await Promise.all([obtainBalancer('haproxy'), obtainToxiproxy()])
+    await Promise.all([obtainBalancer('haproxy'), obtainBalancer('nginx'), obtainToxiproxy()])
   }, OBTAIN_TIMEOUT_MS)
   afterAll(async () => {
     await rm(directory, { recursive: true })
@@ -89,6 +89,20 @@ describe('the fleet scenario', { timeout: RUN_TIMEOUT_MS }, () => {
     expect(timeline?.panels.map(({ lines }) => lines.length)).toEqual([3, 1, 1, 1, 1, 3])
     expect(await readFile(html, 'utf8')).toContain('"bands":[{"label":"rolling"')
     expect(await readFile(svg, 'utf8')).toContain('class="band"')
+  })
+
+  it('loses nothing behind nginx, where some users listen by event streams', async () => {
+    const json = join(directory, 'nginx.json')
+    const run = fleet('--balancer', 'nginx', '--event-streams', '5', '--faults', 'rolling', '--json', json)
+    expect(await run.exitCode, run.output()).toBe(0)
+    const { rows } = JSON.parse(await readFile(json, 'utf8')) as { readonly rows: readonly FleetRow[] }
+    expect(rows.map(({ fault }) => fault)).toEqual(['none', 'rolling'])
+    for (const row of rows) {
+      expect(row, run.output()).toMatchObject({ target: 'webmq-native+redis behind nginx', verdict: 'ok', gapCount: 0 })
+      expect(row).toMatchObject({ duplicateCount: 0, reorderedCount: 0, toldGapCount: 0, failedPublishCount: 0 })
+      expect(row.deliveredCount).toBe(row.expectedCount)
+    }
+    expect(rows[1]?.reconnectCount).toBeGreaterThanOrEqual(USERS + 3)
   })
 
   it('leaves no process behind when it is interrupted while a node stands still', async () => {

@@ -36,7 +36,9 @@ export interface RangeOptions {
 export interface Refusals {
   /** An upgrade was refused. Returns the error with the reason, if it is known. @param isLasting Whether to search for it. */
   refused(url: string, error: WebMQError, isLasting: boolean): WebMQError
-  /** A connection is live, or the client is closed. */
+  /** A connection is live. */
+  reached(): void
+  /** The client is closed. */
   end(): void
 }
 

@@ -33,6 +33,10 @@ export class FakeClient {
   /** Set when the server closed the connection. */
   closure: FakeClosure | undefined
   isOpen = false
+  /** Is told of each message, unparsed, instead of {@link frames}. */
+  onFrame: ((data: WirePayload, isBinary: boolean) => void) | undefined
+  /** Is told that the server has closed the connection, or refused it. */
+  onClosed: ((code: number) => void) | undefined
   #isReading = true
 
   constructor(link: FakeClientLink) {
@@ -46,6 +50,10 @@ export class FakeClient {
 
   /** Receives a message of the server. */
   take(data: WirePayload, isBinary: boolean): void {
+    if (this.onFrame !== undefined) {
+      this.onFrame(data, isBinary)
+      return
+    }
     this.frames.push({ data, isBinary })
     this.#messages.push(decodeServerMessage(data))
   }

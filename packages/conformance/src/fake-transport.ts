@@ -114,6 +114,7 @@ export class FakeTransport implements Transport {
     this.#upgrades.delete(upgrade)
     this.#counts.refused++
     pending.client.rejection = rejection
+    pending.client.onClosed?.(1006)
   }
 
   join(connection: ConnectionId, group: GroupId): void {
@@ -180,6 +181,7 @@ export class FakeTransport implements Transport {
     if (connection === undefined || connection.isClosing) return
     connection.isClosing = true
     connection.client.closure = { code, reason }
+    connection.client.onClosed?.(code)
     this.#enqueue(() => this.#end(id, code, reason))
   }
 

@@ -56,6 +56,20 @@ describe.each(['native', 'ws', 'uws'] as const)('probes over %s', (transport) =>
     if (transport !== 'uws') expect(droppedCounts.evicted).toBeGreaterThan(0)
   })
 
+  it('of the endpoint say what it is, and whether a page may connect', async () => {
+    const ask = async (headers: Record<string, string>) => {
+      const response = await fetch(`http://127.0.0.1:${port}/ws`, { headers })
+      expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([426, '*'])
+      return await response.json()
+    }
+    const identity = { code: 'E_HANDSHAKE_INVALID', server: 'webmq', path: '/ws' }
+    expect(await ask({})).toMatchObject({ ...identity, originAllowed: true })
+    expect(await ask({ origin: 'https://other.example' })).toMatchObject({ ...identity, originAllowed: false })
+    // Browsers send no `Origin` to the host of their page; a proxy in between may have changed `Host`.
+    const proxied = { 'sec-fetch-site': 'same-origin', referer: 'https://other.example/app' }
+    expect(await ask(proxied)).toMatchObject({ ...identity, originAllowed: false })
+  })
+
   it('are answered while others hold requests whose body does not come', async () => {
     const post = 'POST /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n'
     sockets = await inBatches(1_100, () => answered(port, post))

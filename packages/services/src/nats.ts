@@ -26,14 +26,14 @@ const STOP_TIMEOUT_MS = 5_000
  * @throws {ServiceError} when it is not available, or does not start.
  */
 export async function startNats(options: NatsOptions = {}): Promise<Service> {
-  const { args = [], config = '', hasJetStream = false } = options
+  const { args = [], config = '', hasJetStream = false, dataParent } = options
   const { isPrivate = args.length > 0 || config !== '' || hasJetStream } = options
   const origin = await obtainProgram('nats', { isPrivate })
   if (origin.source === 'url') return new GivenService('nats', origin.url)
   if (origin.source === 'container') return await startContainer(containerSpec(config, hasJetStream, args))
   return await startProgram(async () => {
     const port = await freePort()
-    const folder = await dataFolder('nats')
+    const folder = await dataFolder('nats', dataParent)
     const configFile = path.join(folder, 'nats.conf')
     await writeFile(configFile, config)
     const jetStreamArgs = hasJetStream ? ['--jetstream', '--store_dir', folder] : []
@@ -43,6 +43,7 @@ export async function startNats(options: NatsOptions = {}): Promise<Service> {
       source: origin.source,
       folder,
       stores: ['jetstream'],
+      logFiles: /\/streams\/.*\.blk$/,
       process: {
         title: 'nats-server',
         command: origin.file,

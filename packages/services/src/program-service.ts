@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { cp, mkdtemp, rm } from 'node:fs/promises'
+import { cp, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import type { Service, ServiceKind } from './service.js'
@@ -15,6 +15,8 @@ export interface ServiceProgram {
   readonly folder: string
   /** Files and folders in `folder` that hold its data, without its settings. */
   readonly stores: readonly string[]
+  /** Of the paths in `folder` of files that entries of a log are appended to. */
+  readonly logFiles: RegExp
   readonly process: ProcessSpec
   /** A program that runs as long as the service, across its restarts. */
   readonly companions?: readonly SupervisedProcess[]
@@ -32,9 +34,9 @@ const PING_INTERVAL_MS = 20
 /** Of the folder with a copy of the data. */
 const KEPT = 'kept'
 
-/** A folder of its own for a service's data. */
-export async function dataFolder(kind: string): Promise<string> {
-  return await mkdtemp(path.join(tmpdir(), `webmq-${kind}-`))
+/** A folder of its own for a service's data. @param parent Default: that of the system for temporary files. */
+export async function dataFolder(kind: string, parent = tmpdir()): Promise<string> {
+  return await mkdtemp(path.join(parent, `webmq-${kind}-`))
 }
 
 /** A service that runs as a program on this machine and ends with this process. */
@@ -113,6 +115,21 @@ export class ProgramService implements Service {
     await this.#removeStores(folder)
     await this.#copyStores(path.join(folder, KEPT), folder)
     await this.restart()
+  }
+
+  async damageLog(change: (bytes: Buffer) => Uint8Array): Promise<void> {
+    const { folder, logFiles } = this.#program
+    await this.kill()
+    const names = (await readdir(folder, { recursive: true })).filter(
+      (name) => logFiles.test(name) && !name.startsWith(KEPT),
+    )
+    const files = await Promise.all(
+      names.map(async (name) => ({ name, mtimeMs: (await stat(path.join(folder, name))).mtimeMs })),
+    )
+    const newest = files.sort((a, b) => b.mtimeMs - a.mtimeMs)[0]
+    if (newest === undefined) throw new ServiceError(`${this.kind} has no file of a log`)
+    const file = path.join(folder, newest.name)
+    await writeFile(file, change(await readFile(file)))
   }
 
   async #removeStores(folder: string): Promise<void> {

@@ -43,12 +43,12 @@ const MAX_LOG_CHARS = 4_000
  * @throws {ServiceError} when it is not available, or does not start.
  */
 export async function startRabbitmq(options: RabbitmqOptions = {}): Promise<RabbitmqService> {
-  const { config = '', isPrivate = config !== '' } = options
+  const { config = '', isPrivate = config !== '', dataParent } = options
   const origin = await obtainProgram('rabbitmq', { isPrivate })
   if (origin.source === 'url') return new GivenRabbitmq('rabbitmq', origin.url)
   if (origin.source === 'container') return await startRabbitmqContainer(config)
   return await startProgram(async () => {
-    const folder = await dataFolder('rabbitmq')
+    const folder = await dataFolder('rabbitmq', dataParent)
     const port = await freePort()
     const env = await prepareFolder(folder, port, config)
     const epmd = await startEpmd(env)
@@ -59,6 +59,7 @@ export async function startRabbitmq(options: RabbitmqOptions = {}): Promise<Rabb
       source: origin.source,
       folder,
       stores: ['mnesia'],
+      logFiles: /\.segment$/,
       process: { title: 'rabbitmq-server', command: origin.file, args: [], env },
       companions: [epmd],
       startTimeoutMs: START_TIMEOUT_MS,

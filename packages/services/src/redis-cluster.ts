@@ -34,17 +34,20 @@ export interface RedisClusterOptions {
   readonly masters?: number
   /** More arguments of each `redis-server`, as in {@link RedisOptions}. */
   readonly args?: readonly string[]
+  /** As of {@link ServiceOptions}. */
+  readonly dataParent?: string
 }
 
 /**
  * A private Redis Cluster that accepts commands, without replicas. Needs Redis 7.
  * @throws {ServiceError} when Redis is not available, or the nodes do not find each other.
  */
-export async function startRedisCluster({ masters = 3, args = [] }: RedisClusterOptions = {}): Promise<RedisCluster> {
+export async function startRedisCluster(options: RedisClusterOptions = {}): Promise<RedisCluster> {
+  const { masters = 3, args = [], dataParent } = options
   if (!(masters >= MIN_MASTERS && masters <= MAX_MASTERS)) {
     throw new ServiceError(`a cluster has ${MIN_MASTERS} to ${MAX_MASTERS} masters, not ${masters}`)
   }
-  const starts = await Promise.allSettled(Array.from({ length: masters }, () => startNode(args)))
+  const starts = await Promise.allSettled(Array.from({ length: masters }, () => startNode(args, dataParent)))
   const cluster = new RedisCluster(starts.flatMap((start) => (start.status === 'fulfilled' ? [start.value] : [])))
   try {
     for (const start of starts) if (start.status === 'rejected') throw start.reason
@@ -56,13 +59,16 @@ export async function startRedisCluster({ masters = 3, args = [] }: RedisCluster
   return cluster
 }
 
-async function startNode(args: readonly string[]): Promise<Service> {
-  return await startRedisProgram(async (port, folder) => [
-    ...redisArgs(port, folder),
-    ...['--cluster-enabled', 'yes', '--cluster-port', String(await freePort())],
-    ...['--cluster-node-timeout', String(NODE_TIMEOUT_MS)],
-    ...args,
-  ])
+async function startNode(args: readonly string[], dataParent: string | undefined): Promise<Service> {
+  return await startRedisProgram(
+    async (port, folder) => [
+      ...redisArgs(port, folder),
+      ...['--cluster-enabled', 'yes', '--cluster-port', String(await freePort())],
+      ...['--cluster-node-timeout', String(NODE_TIMEOUT_MS)],
+      ...args,
+    ],
+    dataParent,
+  )
 }
 
 async function join(ports: readonly number[]): Promise<void> {

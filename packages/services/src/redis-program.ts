@@ -13,6 +13,7 @@ const STOP_TIMEOUT_MS = 5_000
  */
 export async function startRedisProgram(
   argsOf: (port: number, folder: string) => readonly string[] | Promise<readonly string[]>,
+  dataParent?: string,
 ): Promise<ProgramService> {
   const origin = await obtainProgram('redis', { isPrivate: true })
   if (origin.source === 'url' || origin.source === 'container') {
@@ -20,13 +21,14 @@ export async function startRedisProgram(
   }
   return await startProgram(async () => {
     const port = await freePort()
-    const folder = await dataFolder('redis')
+    const folder = await dataFolder('redis', dataParent)
     return new ProgramService({
       kind: 'redis',
       url: `redis://127.0.0.1:${port}`,
       source: origin.source,
       folder,
       stores: ['appendonlydir', 'appendonly.aof', 'dump.rdb'],
+      logFiles: /\.aof$/,
       process: { title: 'redis-server', command: origin.file, args: await argsOf(port, folder) },
       startTimeoutMs: START_TIMEOUT_MS,
       stopTimeoutMs: STOP_TIMEOUT_MS,

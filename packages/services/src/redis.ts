@@ -18,7 +18,8 @@ export interface RedisOptions extends ServiceOptions {
  * A Redis that accepts connections.
  * @throws {ServiceError} when it is not available, or does not start.
  */
-export async function startRedis({ args = [], isPrivate = args.length > 0 }: RedisOptions = {}): Promise<Service> {
+export async function startRedis(options: RedisOptions = {}): Promise<Service> {
+  const { args = [], isPrivate = args.length > 0, dataParent } = options
   const origin = await obtainProgram('redis', { isPrivate })
   if (origin.source === 'url') return new GivenService('redis', origin.url)
   if (origin.source === 'container') {
@@ -31,5 +32,5 @@ export async function startRedis({ args = [], isPrivate = args.length > 0 }: Red
       ping: pingRedis,
     })
   }
-  return await startRedisProgram((port, folder) => [...redisArgs(port, folder), ...args])
+  return await startRedisProgram((port, folder) => [...redisArgs(port, folder), ...args], dataParent)
 }

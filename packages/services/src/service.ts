@@ -60,6 +60,11 @@ export interface Service extends AsyncDisposable {
    * @throws {ServiceError} when it does not come up.
    */
   restoreData?(): Promise<void>
+  /**
+   * Kills it, and changes the file that it has appended log entries to last, as a failing disk does. It stays down.
+   * Absent for a container or a URL.
+   */
+  damageLog?(change: (bytes: Buffer) => Uint8Array): Promise<void>
   /** Ends it and removes its data folder. A service given by URL keeps running. Idempotent. */
   stop(): Promise<void>
 }
@@ -71,4 +76,6 @@ export interface ServiceOptions {
    * are always private.
    */
   readonly isPrivate?: boolean
+  /** Where the data folder of a program is made: on a disk of a certain size. Not for a container or a URL. */
+  readonly dataParent?: string
 }

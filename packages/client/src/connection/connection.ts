@@ -239,7 +239,7 @@ export class Connection implements Sender {
     const { session, node, version } = welcome
     const { userId } = (authResult ?? {}) as { userId?: string }
     clearTimeout(this.#timer)
-    this.#refusals?.end()
+    this.#refusals?.reached()
     this.#liveSinceMs = nowMs()
     this.#cause = 'initial'
     const limits = Object.freeze(welcome.limits)

@@ -22,8 +22,10 @@ afterEach(() => {
   vi.unstubAllGlobals()
 })
 
-const health = (members: object) => () =>
-  Response.json({ status: 'ok', server: 'webmq', path: '/ws', originAllowed: true, ...members })
+const endpoint = (members: object, status = 426) => {
+  const body = { code: 'E_HANDSHAKE_INVALID', server: 'webmq', path: '/ws', originAllowed: true, ...members }
+  return () => Response.json(body, { status })
+}
 const nothing = () => Promise.reject(new TypeError('Failed to fetch'))
 
 function refusedClient(url: string) {
@@ -36,21 +38,19 @@ function refusedClient(url: string) {
 /** Browsers tell 1006 for a wrong path, a forbidden origin, another server and none: developers had to guess. */
 describe('a refused upgrade', () => {
   it.each<[string, typeof answer, string]>([
-    ['wrong-path', health({ path: '/live' }), 'wrong path: the endpoint is /live'],
+    ['wrong-path', endpoint({ code: 'E_PATH_NOT_FOUND', path: '/live' }, 404), 'wrong path: the endpoint is /live'],
     [
       'origin',
-      health({ originAllowed: false }),
+      endpoint({ originAllowed: false }),
       'origin not allowed: start the server with --origin https://app.example',
     ],
-    [
-      'foreign',
-      () => new Response('<html>'),
-      'not a WebMQ server: http://foreign:1/health is answered by something else',
-    ],
+    ['foreign', () => new Response('<html>'), 'not a WebMQ server: http://foreign:1/ws is answered by something else'],
     ['json', () => Response.json([]), 'not a WebMQ server'],
     ['opaque', (mode) => (mode === 'cors' ? nothing() : new Response('')), 'not a WebMQ server'],
     ['nobody', nothing, 'nothing answers at nobody:1: is the server running?'],
-    ['proxy', health({}), 'is a proxy in front that does not forward WebSockets?'],
+    ['rewritten', endpoint({ path: '/inner', originAllowed: false }), 'origin not allowed'],
+    ['proxy', endpoint({}), 'is a proxy in front that does not forward WebSockets?'],
+    ['gateway', () => new Response('', { status: 502 }), 'http://gateway:1/ws answers 502: is the server behind'],
   ])('is explained in the console, once, and in the status: %s', async (host, given, reason) => {
     answer = given
     const { client, server } = refusedClient(`ws://${host}:1/ws`)
@@ -64,10 +64,59 @@ describe('a refused upgrade', () => {
     expect(written.mock.calls).toEqual([[expect.stringContaining(reason)]])
     const modes = new Set(fetched.map(([, mode]) => mode))
     expect(fetched.length).toBe(modes.size)
-    expect(fetched[0]).toEqual([`http://${host}:1/health`, 'cors', 'omit'])
+    expect(fetched[0]).toEqual([`http://${host}:1/ws`, 'cors', 'same-origin'])
     server.isUp = true
     await client.connect()
     expect(client.status.lastError).toBeUndefined()
+    await client.close()
+  })
+
+  it('of a page on the dev server of its app is told to pass the path on', async () => {
+    vi.stubGlobal('location', { origin: 'http://dev:1', href: 'http://dev:1/' })
+    answer = () => new Response('<html>')
+    const { client } = refusedClient('/ws')
+    client.listen('a', () => undefined)
+    const reason = "http://dev:1/ws is answered by the page's own server, which must pass /ws on to WebMQ: https://"
+    await vi.waitFor(() => expect(client.status.lastError?.message).toContain(reason))
+    await client.close()
+  })
+
+  it('whose server never answers is searched for too, after the time of the attempt', async () => {
+    answer = nothing
+    class Silent {
+      binaryType = 'blob'
+      readonly bufferedAmount = 0
+      onopen = null
+      onmessage = null
+      onerror = null
+      onclose = null
+      send = () => undefined
+      close = () => undefined
+    }
+    const client = new Client({ url: 'ws://mute:1/ws', WebSocket: Silent, connectTimeoutMs: 20 })
+    client.listen('a', () => undefined)
+    await vi.waitFor(() => expect(written.mock.calls).toEqual([[expect.stringContaining('nothing answers at mute:1')]]))
+    await client.close()
+  })
+
+  it('by a network that was away prints nothing', async () => {
+    const { client, server } = refusedClient('ws://away:1/ws')
+    answer = nothing
+    server.isUp = true
+    await client.connect()
+    server.isUp = false
+    server.drop()
+    await vi.waitFor(() => expect(client.status.lastError?.message).toContain('nothing answers at away:1'))
+    server.isUp = true
+    await client.connect()
+    expect(written).not.toHaveBeenCalled()
+    vi.stubGlobal('navigator', { onLine: false })
+    const { client: offline } = refusedClient('ws://offline:1/ws')
+    fetched.length = 0
+    offline.listen('a', () => undefined)
+    await vi.waitFor(() => expect(offline.status.attempt).toBeGreaterThan(2))
+    expect([fetched, written.mock.calls]).toEqual([[], []])
+    await offline.close()
     await client.close()
   })
 

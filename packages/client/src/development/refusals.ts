@@ -1,20 +1,32 @@
 import type { Refusals } from '../checks.js'
+import { DOCS_URL } from '../protocol/docs-url.js'
 import { WebMQError } from '../protocol/errors.js'
 
-/** One answer per server and page is enough: it is for a developer, and the server may have just restarted. */
+/** One answer per endpoint and page is enough: it is for a developer, and the server may have just restarted. */
 const PROBE_INTERVAL_MS = 60_000
 
 const PROBE_TIMEOUT_MS = 3_000
 
-/** By host, over all clients of the page. */
-const probes = new Map<string, { readonly atMs: number; reason?: string }>()
+/** Why an upgrade failed, as far as its endpoint tells over HTTP. */
+interface Finding {
+  readonly reason: string
+  /** Nobody was there, or all is well by now: a network that was away looks like that. */
+  readonly isPassing: boolean
+}
+
+/** By endpoint, over all clients of the page. */
+const probes = new Map<string, { readonly atMs: number; finding?: Finding }>()
 const printed = new Set<string>()
 
-/** Asks the server's `/health` why it refused an upgrade, beside the next attempts of a client. */
+/** Asks the endpoint over HTTP why it refused an upgrade, or did not answer, beside the next attempts of a client. */
 export class SearchedRefusals implements Refusals {
   readonly #onFound: (error: WebMQError) => void
   #search = new AbortController()
   #reason: string | undefined
+  /** The address is right, so a failure is no mistake of the app. */
+  #wasReached = false
+  /** The endpoint was fine right after a refusal: it counts when the next upgrade is refused too. */
+  #wasFine = false
 
   constructor(onFound: (error: WebMQError) => void) {
     this.#onFound = onFound
@@ -22,22 +34,38 @@ export class SearchedRefusals implements Refusals {
 
   refused(url: string, error: WebMQError, isLasting: boolean): WebMQError {
     const explained = this.#explained(error)
-    if (isLasting) void this.#find(url, error)
+    if (isLasting && globalThis.navigator?.onLine !== false) void this.#find(url, error)
     return explained
+  }
+
+  reached(): void {
+    this.end()
+    this.#wasReached = true
   }
 
   end(): void {
     this.#search.abort()
     this.#reason = undefined
+    this.#wasFine = false
   }
 
   async #find(url: string, error: WebMQError): Promise<void> {
     this.#search.abort()
     this.#search = new AbortController()
     const { signal } = this.#search
-    const reason = await findReason(url, signal)
-    if (signal.aborted) return
+    const finding = await find(url, signal)
+    if (signal.aborted || finding === undefined) return
+    const { reason, isPassing } = finding
+    const isFine = reason === FINE
+    if (isFine && !this.#wasFine) {
+      this.#wasFine = true
+      return
+    }
     this.#reason = reason
+    if (!printed.has(reason) && !(isPassing && this.#wasReached)) {
+      printed.add(reason)
+      console.warn(`webmq: could not connect to ${url}: ${reason}`)
+    }
     this.#onFound(this.#explained(error))
   }
 
@@ -48,90 +76,87 @@ export class SearchedRefusals implements Refusals {
   }
 }
 
-/**
- * Why a server refused the upgrade to a WebSocket: asks its `/health`, which pages of every origin may read. Prints each
- * reason once.
- *
- * @param url That of the WebSocket.
- * @returns The reason; `undefined` if it cannot be found, as without `fetch`, or was asked for during the last minute.
- */
-async function findReason(url: string, signal: AbortSignal): Promise<string | undefined> {
-  const { host, hostname, pathname } = new URL(url)
+const FINE = 'the endpoint is there, for this origin too: is a proxy in front that does not forward WebSockets?'
+
+/** @returns `undefined` if nobody can be asked, as without `fetch`, or the question is still under way. */
+async function find(url: string, signal: AbortSignal): Promise<Finding | undefined> {
+  const endpoint = new URL(url.replace(/^ws/, 'http'))
   // RFC 6761: no such host exists. Tests use them.
-  if (typeof fetch !== 'function' || hostname.endsWith('.invalid')) return undefined
+  if (typeof fetch !== 'function' || endpoint.hostname.endsWith('.invalid')) return undefined
+  const { href } = endpoint
   const now = performance.now()
-  const last = probes.get(host)
-  if (last && now - last.atMs < PROBE_INTERVAL_MS) return last.reason
-  const probe: { atMs: number; reason?: string } = { atMs: now }
-  probes.set(host, probe)
-  const reason = await askHealth(url.replace(/^ws/, 'http'), pathname, signal)
-  if (signal.aborted) {
-    probes.delete(host)
-    return undefined
-  }
-  probe.reason = reason
-  if (!printed.has(reason)) {
-    printed.add(reason)
-    console.warn(`webmq: could not connect to ${url}: ${reason}`)
-  }
-  return reason
+  const last = probes.get(href)
+  if (last && now - last.atMs < PROBE_INTERVAL_MS) return last.finding
+  const probe: { atMs: number; finding?: Finding } = { atMs: now }
+  probes.set(href, probe)
+  const finding = await ask(endpoint, signal)
+  if (signal.aborted) probes.delete(href)
+  else probe.finding = finding
+  return finding
 }
 
-/** The members of `/health` that everybody may read. */
-interface Health {
-  readonly server?: unknown
-  readonly path?: unknown
-  readonly originAllowed?: unknown
-}
-
-async function askHealth(url: string, path: string, signal: AbortSignal): Promise<string> {
-  const health = new URL('/health', url).href
-  const ask = async (mode: RequestMode) => {
+async function ask(endpoint: URL, signal: AbortSignal): Promise<Finding> {
+  const request = async (mode: RequestMode) => {
+    // Not `AbortSignal.any`, which React Native does not have.
     const limit = new AbortController()
     const abort = () => limit.abort()
     const timer = setTimeout(abort, PROBE_TIMEOUT_MS)
     signal.addEventListener('abort', abort)
     try {
-      const response = await fetch(health, { mode, credentials: 'omit', cache: 'no-store', signal: limit.signal })
-      return await response.text()
+      const init: RequestInit = { mode, credentials: 'same-origin', cache: 'no-store', signal: limit.signal }
+      const response = await fetch(endpoint.href, init)
+      return { status: response.status, text: await response.text() }
     } finally {
       clearTimeout(timer)
       signal.removeEventListener('abort', abort)
     }
   }
-  let text: string
   try {
-    text = await ask('cors')
+    const { status, text } = await request('cors')
+    return judge(endpoint, status, text)
   } catch {
     // Nobody there, or somebody whose answer this page may not read.
-    return await ask('no-cors').then(
-      () => notOurs(health, path),
-      () => `nothing answers at ${new URL(url).host}: is the server running?`,
+    return request('no-cors').then(
+      () => foreign(endpoint),
+      () => ({ reason: `nothing answers at ${endpoint.host}: is the server running?`, isPassing: true }),
     )
   }
-  return judge(text, path, health)
 }
 
-function judge(text: string, path: string, health: string): string {
-  let answer: Health | null = null
+/** What everybody may read of an answer of WebMQ. */
+interface Identity {
+  readonly code?: unknown
+  readonly server?: unknown
+  readonly path?: unknown
+  readonly originAllowed?: unknown
+}
+
+function judge(endpoint: URL, status: number, text: string): Finding {
+  let answer: Identity | null = null
   try {
-    answer = JSON.parse(text) as Health | null
+    answer = JSON.parse(text) as Identity | null
   } catch {
-    return notOurs(health, path)
+    return foreign(endpoint, status)
   }
-  if (answer?.server !== 'webmq') return notOurs(health, path)
-  if (answer.path !== path) return `wrong path: the endpoint is ${answer.path}`
+  if (answer?.server !== 'webmq') return foreign(endpoint, status)
+  if (answer.code === 'E_PATH_NOT_FOUND') {
+    return { reason: `wrong path: the endpoint is ${answer.path}`, isPassing: false }
+  }
   if (answer.originAllowed === false) {
     const { origin } = globalThis.location
-    return `origin not allowed: start the server with --origin ${origin}`
+    return { reason: `origin not allowed: start the server with --origin ${origin}`, isPassing: false }
   }
-  return 'the server is up, with this path and for this origin: is a proxy in front that does not forward WebSockets?'
+  return { reason: FINE, isPassing: true }
 }
 
-function notOurs(health: string, path: string): string {
-  // The server of the page passes requests on to WebMQ, or should.
-  if (new URL(health).origin === globalThis.location?.origin) {
-    return `${health} is answered by something else: is the server running, and does the page's server pass ${path} on to it?`
+/** Somebody else answers: a proxy that does not reach the server, or a host that passes nothing on. */
+function foreign({ href, origin, pathname }: URL, status = 0): Finding {
+  if (status >= 500) {
+    return { reason: `${href} answers ${status}: is the server behind this proxy running?`, isPassing: true }
   }
-  return `not a WebMQ server: ${health} is answered by something else; check the host, the port and the proxy in front`
+  const reason =
+    origin === globalThis.location?.origin
+      ? `${href} is answered by the page's own server, which must pass ${pathname} on to WebMQ: ${DOCS_URL}client/proxy.md`
+      : `not a WebMQ server: ${href} is answered by something else; check the host, the port and the proxy in front`
+  return { reason, isPassing: false }
 }

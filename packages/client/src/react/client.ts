@@ -1,13 +1,14 @@
 'use client'
 import { createContext, createElement, type ReactElement, type ReactNode, useContext } from 'react'
 import type { WebMQClient } from '../client.js'
+import type { AnyClient } from '../of-client.js'
 import { clientOf, type GivenClient } from '../stores/client.js'
 
 const ClientContext = /* @__PURE__ */ createContext<GivenClient>(undefined)
 
 /** Properties of {@link WebMQProvider}. */
 export interface WebMQProviderProps {
-  readonly client: WebMQClient
+  readonly client: AnyClient
   readonly children?: ReactNode
 }
 

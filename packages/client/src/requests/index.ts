@@ -23,7 +23,8 @@ export function request<R = unknown, const K extends string = string>(
   payload: Payload<Topics, K>,
   options?: RequestOptions,
 ): Promise<R>
-export function request<R = unknown, T = unknown, const K extends string = string>(
+// biome-ignore lint/suspicious/noExplicitAny: a caller who names R alone leaves T to its default, which has to fit every client
+export function request<R = unknown, T = any, const K extends string = string>(
   client: WebMQClient<T>,
   key: KnownKey<T, K>,
   payload: Payload<T, K>,

@@ -1,5 +1,5 @@
 import { getContext, setContext } from 'svelte'
-import type { WebMQClient } from '../client.js'
+import type { AnyClient } from '../of-client.js'
 import type { GivenClient } from '../stores/client.js'
 
 const KEY = 'webmq-client'
@@ -7,11 +7,11 @@ const KEY = 'webmq-client'
 /** Option of the functions of this module. */
 export interface ClientOption {
   /** Default: that of {@link provideClient} or, without one, that of `setup`. */
-  readonly client?: WebMQClient
+  readonly client?: AnyClient
 }
 
 /** Gives a client to the components within the one that calls this while it is initialised. */
-export function provideClient(client: WebMQClient): void {
+export function provideClient(client: AnyClient): void {
   setContext(KEY, client)
 }
 

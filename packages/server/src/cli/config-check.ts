@@ -65,8 +65,13 @@ function effectiveOptions(resolved: ResolvedOptions, sources: readonly NamedSour
   return OPTIONS.flatMap(({ name }) => {
     const value = optionValue(shown, name)
     if (value === undefined) return []
-    return [{ name, value, source: sources.find(({ values }) => values.has(name))?.name ?? 'default' }]
+    return [{ name, value, source: sourceOf(name, sources) }]
   })
+}
+
+/** The source of an option: the first that has it, or `default`. */
+export function sourceOf(option: string, sources: readonly NamedSource[]): string {
+  return sources.find(({ values }) => values.has(option))?.name ?? 'default'
 }
 
 function lineOf({ name, value, source }: EffectiveOption): string {

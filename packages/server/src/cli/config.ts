@@ -4,7 +4,7 @@ import { addOptionFlags, readNamedSources, readSources } from './option-flags.js
 import type { Terminal } from './terminal.js'
 
 /** These take the flags of the server. */
-const WITH_OPTIONS: readonly string[] = ['check', 'print']
+const WITH_OPTIONS: readonly string[] = ['check', 'explain', 'print']
 
 /** Adds the flags of the server to the command that is about to run: a server that runs should not keep three sets. */
 export function addFlagsOfOptions(command: Command): void {
@@ -29,6 +29,15 @@ export function configCommands(terminal: Terminal, exit: (code: number) => void)
       exit(await configCheck(() => readNamedSources(command, OPTIONS, terminal.env), flags, terminal))
     })
 
+  const explain = new Command('explain')
+    .description('Print which rules of history, retain, meta and slow hold for a key, and where each comes from.')
+    .argument('<key>', 'A key, such as chat.42.message.')
+    .option('--json', 'Print JSON.')
+    .action(async (key: string, { json = false }: { json?: boolean }, command: Command) => {
+      const { configExplain } = await import('./config-explain.js')
+      configExplain(key, readNamedSources(command, OPTIONS, terminal.env), json, terminal)
+    })
+
   const init = new Command('init')
     .description('Write a config file with comments. It never replaces a file.')
     .argument('[file]', 'Name of the file; - prints it.', 'webmq.jsonc')
@@ -51,5 +60,5 @@ export function configCommands(terminal: Terminal, exit: (code: number) => void)
       const { configDocs } = await import('./config-docs.js')
       terminal.stdout.write(configDocs())
     })
-  return [init, check, print, schema, docs]
+  return [init, check, explain, print, schema, docs]
 }

@@ -17,22 +17,32 @@ function terminalWith(isTTY: boolean, env: NodeJS.ProcessEnv = {}): Terminal {
 describe('describeStart', () => {
   it('is a line that ends with the address, and one for the demo page, where a program reads it', () => {
     const line = /^WebMQ \d+\.\d+\.\d+\S* listens on ws:\/\/127\.0\.0\.1:8080\/ws\n/
-    const plain = describeStart(URL_TEXT, resolveOptions(), terminalWith(false))
+    const plain = describeStart(URL_TEXT, resolveOptions({ insecure: true }), terminalWith(false))
     expect(plain).toMatch(line)
     expect(plain.replace(line, '')).toBe('')
-    const demo = describeStart(URL_TEXT, resolveOptions({ demo: true }), terminalWith(false))
+    const demo = describeStart(URL_TEXT, resolveOptions({ demo: true, insecure: true }), terminalWith(false))
     expect(demo.replace(line, '')).toBe('Demo page: http://127.0.0.1:8080/\n')
   })
 
   it('tells people where the demo page is, and who may come in', () => {
     const text = describeStart(URL_TEXT, resolveOptions({ demo: true }), terminalWith(true, { NO_COLOR: '1' }))
     expect(text).toContain('http://127.0.0.1:8080/\n')
-    expect(text).toContain('everyone on this machine may listen and publish anything')
+    expect(text).toContain('through a proxy or tunnel on it, may listen and publish anything')
     expect(text).not.toContain('\u001b')
   })
 
+  it('says to programs, too, that a proxy on this machine lets in whoever reaches it', () => {
+    const text = describeStart(URL_TEXT, resolveOptions(), terminalWith(false))
+    expect(text).toContain(
+      '\nAccess: no tokens: everyone on this machine, or who comes through a proxy or tunnel on it,',
+    )
+    expect(
+      describeStart(URL_TEXT, resolveOptions({ jwt: { secret: 'x'.repeat(32) } }), terminalWith(false)),
+    ).not.toContain('Access')
+  })
+
   it('says which broker it is, without its password', () => {
-    const options = resolveOptions({ broker: 'amqp://user:sesame@host:5672' })
+    const options = resolveOptions({ broker: 'amqp://user:sesame@host:5672', insecure: true })
     const broker = 'rabbitmq, amqp://user:***@host:5672\n'
     expect(describeStart(URL_TEXT, options, terminalWith(false))).toMatch(
       new RegExp(`/ws\nBroker: ${literal(broker)}$`),

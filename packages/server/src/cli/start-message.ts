@@ -22,7 +22,9 @@ export function describeStart(
   const demoUrl = options.demo ? new URL('/', httpUrl).href : undefined
   if (stdout.isTTY !== true) {
     const broker = options.broker === 'memory' ? '' : `Broker: ${describeBroker(options)}\n`
-    return `WebMQ ${VERSION} listens on ${url}\n${broker}${demoUrl === undefined ? '' : `Demo page: ${demoUrl}\n`}`
+    const access = isForThisMachineOnly(options) ? `Access: ${describeAccess(options)}\n` : ''
+    const demo = demoUrl === undefined ? '' : `Demo page: ${demoUrl}\n`
+    return `WebMQ ${VERSION} listens on ${url}\n${broker}${access}${demo}`
   }
   const lines: readonly (readonly [string, string])[] = [
     ['WebSocket', paint(url, 'cyan', stdout, env)],
@@ -46,7 +48,8 @@ function describeAccess(options: ResolvedOptions): string {
   const { host, jwt } = options
   if (jwt !== undefined) return 'with a token; its grants say which keys a client may listen and publish to'
   if (isIdentifying(options)) return 'a hook says which keys a client may listen and publish to'
-  const who = isLoopback(host) ? 'everyone on this machine' : `everyone who can reach ${host}`
+  const local = 'everyone on this machine, or who comes through a proxy or tunnel on it,'
+  const who = isLoopback(host) ? local : `everyone who can reach ${host}`
   return `no tokens: ${who} may listen and publish anything`
 }
 

@@ -100,12 +100,12 @@ describe('HttpFrontend', () => {
     expect(await response.json()).toEqual({ ...HEALTH, ...ENDPOINT })
   })
 
-  it('says that other nodes log other keys, and is ready', async () => {
-    health = () => ({ ...HEALTH, otherLogPeers: 2 })
+  it('says that other nodes differ, and is ready', async () => {
+    health = () => ({ ...HEALTH, differentPeers: 1, otherLogPeers: 2 })
     const ready = await get('/ready')
     expect([ready.status, await ready.json()]).toEqual([
       200,
-      { status: 'ready', broker: HEALTH.broker, otherLogPeers: 2 },
+      { status: 'ready', broker: HEALTH.broker, differentPeers: 1, otherLogPeers: 2 },
     ])
   })
 
@@ -248,6 +248,18 @@ describe('HttpFrontend', () => {
 
   it('tells a plain request for the WebSocket endpoint to upgrade', async () => {
     expect(await statusOf('/ws')).toBe(426)
+  })
+
+  it.each([
+    ['/ws', 426, 'E_HANDSHAKE_INVALID'],
+    ['/other', 404, 'E_PATH_NOT_FOUND'],
+  ])('tells every page at %s what it is, and whether the page may connect', async (path, status, code) => {
+    const response = await get(path, { headers: { origin: 'https://app.example' } })
+    expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([status, '*'])
+    const { originAllowed } = (await (await get('/health', { headers: { origin: 'https://app.example' } })).json()) as {
+      originAllowed: boolean
+    }
+    expect(await response.json()).toMatchObject({ code, server: 'webmq', path: '/ws', originAllowed })
   })
 
   it('serves no page and no endpoint unless it is asked to', async () => {

@@ -140,12 +140,13 @@ export class HttpFrontend {
     if (path === '/metrics') return await this.#sendMetrics(request, response)
     if (path === endpoint) {
       response.setHeader('upgrade', 'websocket').setHeader('connection', 'upgrade, close')
-      return sendError(response, request, 426, new WebMQError('E_HANDSHAKE_INVALID'))
+      return sendError(response, request, 426, new WebMQError('E_HANDSHAKE_INVALID'), this.#identity(request, response))
     }
     if ((await this.#context.admin?.respond(path, request, response)) === true) return
     const file = await this.#findFile(path)
     if (file !== undefined) return sendFile(response, request, file)
-    sendError(response, request, 404, new WebMQError('E_PATH_NOT_FOUND'))
+    const identity = hasEndpoint ? this.#identity(request, response) : undefined
+    sendError(response, request, 404, new WebMQError('E_PATH_NOT_FOUND'), identity)
   }
 
   /**
@@ -189,17 +190,18 @@ export class HttpFrontend {
     return pendingCount === 1 ? this.#context.takeStream?.(request, response) : false
   }
 
-  /** Pages of every origin may read the answer: after a failed upgrade, it is all that a browser can learn. */
-  #sendHealth(request: IncomingMessage, response: ServerResponse): void {
-    const { health, isOriginAllowed, path } = this.#context
-    const report = health()
-    const { host } = request.headers
+  /** Pages of every origin may read an answer with it: after a failed upgrade, it is all that a browser can learn. */
+  #identity(request: IncomingMessage, response: ServerResponse): object {
+    const { isOriginAllowed, path } = this.#context
     response.setHeader('access-control-allow-origin', '*')
+    return { server: 'webmq', path, originAllowed: isOriginAllowed(originOf(request), request.headers.host) }
+  }
+
+  #sendHealth(request: IncomingMessage, response: ServerResponse): void {
+    const report = this.#context.health()
     sendJson(response, request, report.status === 'stopped' ? 503 : 200, {
       ...(this.#isTold(request) ? report : { status: report.status }),
-      server: 'webmq',
-      path,
-      originAllowed: isOriginAllowed(originOf(request), host),
+      ...this.#identity(request, response),
     })
   }
 
@@ -244,10 +246,11 @@ function isOfApi(path: string): boolean {
 
 /**
  * Browsers send no `Origin` with a GET to the page's own host. They say that it is one, if the page came over https or
- * from this machine.
+ * from this machine, and which page asks: a proxy may have written another `Host`.
  */
 function originOf({ headers }: IncomingMessage): string | undefined {
-  const { origin, host } = headers
+  const { origin, host, referer } = headers
   if (origin !== undefined || headers['sec-fetch-site'] !== 'same-origin') return origin
+  if (referer !== undefined && URL.canParse(referer)) return new URL(referer).origin
   return `${isLoopbackHost(host) ? 'http' : 'https'}://${host}`
 }

@@ -33,10 +33,16 @@ export async function sendFile(response: ServerResponse, request: IncomingMessag
   response.end(body)
 }
 
-/** Sends an error as JSON. */
-export function sendError(response: ServerResponse, request: IncomingMessage, status: number, error: WebMQError): void {
+/** Sends an error as JSON, with further members. */
+export function sendError(
+  response: ServerResponse,
+  request: IncomingMessage,
+  status: number,
+  error: WebMQError,
+  members?: object,
+): void {
   const { code, message, docs } = error
-  sendJson(response, request, status, { code, message, docs })
+  sendJson(response, request, status, { code, message, docs, ...members })
 }
 
 /** Sends JSON that nobody keeps. */

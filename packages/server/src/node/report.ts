@@ -26,7 +26,7 @@ export class NodeReport {
   }
 
   health(): Health {
-    const { otherLogCount } = this.#rooms.nodes.stats()
+    const { differentCount, otherLogCount } = this.#rooms.nodes.stats()
     return {
       status: this.#phase.isLeaving ? 'draining' : 'ok',
       node: this.#parts.name,
@@ -34,7 +34,8 @@ export class NodeReport {
       uptimeMs: Math.round(performance.now() - this.#startedMs),
       connections: this.#rooms.sessions.size,
       broker: this.#rooms.watch.report(),
-      ...(otherLogCount === 0 ? {} : { otherLogPeers: otherLogCount }),
+      differentPeers: differentCount || undefined,
+      otherLogPeers: otherLogCount || undefined,
     }
   }
 

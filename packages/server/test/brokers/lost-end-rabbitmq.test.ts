@@ -1,5 +1,4 @@
-import { startRabbitmq } from 'webmq-services'
-import { createRabbitmqBroker } from '../../src/brokers/rabbitmq/broker.js'
+import { KINDS } from './kinds.js'
 import { lostEndSuite } from './lost-end.js'
 
-lostEndSuite({ name: 'rabbitmq', start: () => startRabbitmq({ isPrivate: true }), create: createRabbitmqBroker })
+lostEndSuite(KINDS.rabbitmq)

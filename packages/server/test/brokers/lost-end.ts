@@ -1,18 +1,24 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { brokerOptions, historyOf } from 'webmq-conformance'
-import type { Service } from 'webmq-services'
+import type { Service, ServiceOptions } from 'webmq-services'
 import type { RemoteBrokerOptions } from '../../src/brokers/remote/options.js'
 import type { Broker, BrokerStatus, Position } from '../../src/ports/broker.js'
 import { formatPosition, parsePosition } from '../../src/ports/position.js'
 
 /** A broker, of one server or more, whose data can be put back. */
-export type Keeping = Pick<Service, 'url' | 'keepData' | 'restoreData' | 'wipe'> & { stop(): Promise<void> }
+export type Keeping = Pick<Service, 'url' | 'restart' | 'keepData' | 'restoreData' | 'damageLog' | 'wipe'> & {
+  stop(): Promise<void>
+}
 
 /** A kind of broker, and how a node reaches it. */
 export interface Kind {
   readonly name: string
-  readonly start: () => Promise<Keeping>
+  readonly start: (options?: Pick<ServiceOptions, 'dataParent'>) => Promise<Keeping>
+  /** Whether nodes see that the broker was restarted, also when none is left that had its log. */
+  readonly tellsRestarts: boolean
+  /** Resolves when it survives a kill. */
+  readonly settled?: () => Promise<void>
   readonly create: (options: RemoteBrokerOptions & { readonly broker: string }) => Promise<Broker>
 }
 
@@ -26,6 +32,11 @@ export function together(url: string, services: readonly Service[]): Keeping {
       await all((service) => service.kill())
       await all((service) => service.restoreData?.())
     },
+    restart: async () => void (await all((service) => service.restart())),
+    damageLog: async (change) => {
+      await all((service) => service.kill())
+      await all((service) => service.damageLog?.(change))
+    },
     wipe: async () => {
       await all((service) => service.kill())
       await all((service) => service.wipe?.())
@@ -38,11 +49,11 @@ export function hostsOf(urls: readonly string[]): string {
   return urls.map((url) => new URL(url).host).join()
 }
 
-const RECOVERY = { timeout: 60_000, interval: 100 }
+export const RECOVERY = { timeout: 60_000, interval: 100 }
 const NOWHERE: Position = { epoch: 'nowhere', offset: 0, fingerprint: 0 }
 
 /** Starts nodes of one namespace, which run until the end of the test. */
-function nodesOf({ create }: Kind, { url }: Keeping) {
+export function nodesOf({ create }: Kind, { url }: Keeping) {
   const brokerNamespace = `test-${randomBytes(6).toString('hex')}`
   return async () => {
     const options = {
@@ -57,13 +68,13 @@ function nodesOf({ create }: Kind, { url }: Keeping) {
       deliver: () => true,
       status: (status) => statuses.push(status),
       gap: (reason) => gaps.push(reason),
-      refused: () => undefined,
+      refused: () => gaps.push('refused'),
     })
     return Object.assign(broker, { gaps, statuses })
   }
 }
 
-async function publish(broker: Broker, from: number, to: number): Promise<Position[]> {
+export async function publish(broker: Broker, from: number, to: number): Promise<Position[]> {
   const positions: Position[] = []
   for (let number = from; number < to; number++) {
     const key = number % 10 === 0 ? 'busy.other' : 'busy.one'

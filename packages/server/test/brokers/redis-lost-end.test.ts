@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { historyOf } from 'webmq-conformance'
-import { startFaultProxy, startRedis, startRedisSentinel } from 'webmq-services'
+import { freePort, startFaultProxy, startRedis, startRedisCluster, startRedisSentinel } from 'webmq-services'
 import type { RedisBrokerOptions } from '../../src/brokers/redis/broker.js'
 import type { Position } from '../../src/ports/broker.js'
 import { freshNamespace, OPTIONS, startNode, text } from './redis-node.js'
@@ -220,6 +220,57 @@ describe('a log of a redis behind sentinels', () => {
     },
     120_000,
   )
+})
+
+describe('a log of a redis cluster', () => {
+  it('after a replica without its end has taken over, tells a gap', async () => {
+    const cluster = await startRedisCluster()
+    onTestFinished(() => cluster.stop())
+    const args = ['--cluster-enabled', 'yes', '--cluster-port', `${await freePort()}`, '--cluster-node-timeout', '2000']
+    const service = await startRedis({ args })
+    onTestFinished(() => service.stop())
+    const replica = new Redis(service.url)
+    onTestFinished(() => replica.disconnect())
+    const brokerNamespace = freshNamespace()
+    const slot = Number(await replica.call('CLUSTER', 'KEYSLOT', `{${brokerNamespace}}`))
+    const master = cluster.nodes[Math.floor((slot * cluster.nodes.length) / 16_384)]
+    if (master === undefined) throw new Error(`no master of slot ${slot}`)
+    const admin = new Redis(master.url)
+    onTestFinished(() => admin.disconnect())
+    const [, busPort] = (await admin.config('GET', 'cluster-port')) as string[]
+    await replica.call('CLUSTER', 'MEET', '127.0.0.1', new URL(master.url).port, busPort ?? '')
+    const masterId = await admin.call('CLUSTER', 'MYID')
+    await vi.waitFor(() => replica.call('CLUSTER', 'REPLICATE', masterId as string), RECOVERY)
+    await vi.waitFor(async () => expect(await replica.info('replication')).toContain('master_link_status:up'), RECOVERY)
+
+    const hosts = [...cluster.urls, service.url].map((url) => new URL(url).host).join()
+    const nodes = [
+      await startLogging(`redis+cluster://${hosts}`, { brokerNamespace }),
+      await startLogging(`redis+cluster://${hosts}`, { brokerNamespace }),
+    ]
+    const [a, b] = nodes as [Node, Node]
+    const kept = await publish(a, 0, 5)
+    expect(await admin.wait(1, 5_000)).toBe(1)
+    // It no longer takes in what is published.
+    await replica.config('SET', 'masteruser', 'nobody')
+    await replica.config('SET', 'masterauth', 'wrong')
+    await replica.call('CLIENT', 'KILL', 'TYPE', 'master')
+    await vi.waitFor(async () => expect(await replica.info('replication')).toContain('link_status:down'), RECOVERY)
+    const lost = await publish(a, 5, 10)
+    await vi.waitFor(() => expect(b.sink.messages).toHaveLength(10), RECOVERY)
+    admin.disconnect()
+    await master.kill()
+    await replica.call('CLUSTER', 'FAILOVER', 'TAKEOVER')
+    await vi.waitFor(() => {
+      for (const { sink } of nodes) expect(sink.gaps).not.toEqual([])
+    }, RECOVERY)
+    await allAreUp(a, b)
+    await publish(b, 10, 12)
+    await vi.waitFor(() => expect(a.sink.messages).toHaveLength(12), RECOVERY)
+    for (const node of nodes)
+      for (const since of [kept[2], kept.at(-1), ...lost])
+        expect(await readTexts(node, since)).toEqual({ texts: ['10', '11'], gap: 'epoch-changed' })
+  }, 120_000)
 })
 
 async function startPrivate() {

@@ -185,3 +185,35 @@ describe('config schema', () => {
     return fileWith('secret', SECRET)
   }
 })
+
+describe('config explain', () => {
+  const explain = (key: string, ...flags: string[]) =>
+    runInProcess(['config', 'explain', key, '--broker', 'redis://127.0.0.1', ...flags])
+
+  it('names the first rule of each option that fits the key, and its source', async () => {
+    const path = fileWith('rules.json', { slow: ['prices.#=latest'], meta: ['chat.#'] })
+    const rules = ['--config', path, '--history', 'chat.1=5', '--history', 'chat.#=100,10m', '--retain', 'prices.#']
+    const { exitCode, stdout } = await explain('chat.1', ...rules)
+    expect([exitCode, stdout.split('\n')]).toEqual([
+      0,
+      [
+        'history   chat.1=5  (flag)',
+        'retain    not retained  (no rule)',
+        `meta      chat.#  (${path})`,
+        'slow      disconnect  (no rule)',
+        '',
+      ],
+    ])
+    const prices = await explain('prices.x', '--json', ...rules)
+    expect(JSON.parse(prices.stdout).rules.map(({ effect }: { effect: string }) => effect)).toEqual([
+      'logged, as prices.#=10000',
+      'prices.#',
+      'tells no publisher',
+      'prices.#=latest',
+    ])
+  })
+
+  it('refuses what is no key', async () => {
+    expect(await explain('chat.*')).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('not a key') })
+  })
+})

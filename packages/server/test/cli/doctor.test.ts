@@ -271,12 +271,15 @@ describe('doctor, behind others', () => {
     })
   })
 
-  it('warns of nodes that log different keys', async () => {
+  it.each([
+    ['log different keys', { otherLogPeers: 2 }, '2 other nodes log other keys', '--history'],
+    ['are of another version', { differentPeers: 1 }, 'other options, or are of another version', 'upgrade'],
+  ])('warns of nodes that %s', async (_, told, text, more) => {
     const node = createHttpServer((_request, response) =>
-      response.end(JSON.stringify({ server: 'webmq', status: 'ready', otherLogPeers: 2 })),
+      response.end(JSON.stringify({ server: 'webmq', status: 'ready', ...told })),
     )
     expect(await doctor(`ws://127.0.0.1:${await listening(node)}/ws`)).toMatchObject({
-      health: finding('warn', '2 other nodes log other keys', '--history'),
+      health: finding('warn', text, more),
     })
   })
 

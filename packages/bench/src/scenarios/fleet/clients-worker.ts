@@ -41,7 +41,8 @@ const publishers = ownOf(data.publishers).map((number) => {
 const users = ownOf(data.users).map((number) => {
   const room = number % data.rooms
   const keys = Array.from({ length: data.publishers }, (_, publisher) => keyOf(room, publisher))
-  return { number, pattern: patternOf(room), user: new User(optionsOf(`user-${number}`), keys, seen) }
+  const options = { ...optionsOf(`user-${number}`), isStream: number < data.eventStreams }
+  return { number, pattern: patternOf(room), user: new User(options, keys, seen) }
 })
 
 const publishing = setInterval(() => {

@@ -3,6 +3,8 @@ import type { FleetLog } from './log.js'
 /** Who publishes what, and who listens to it. */
 export interface TrafficPlan {
   readonly users: number
+  /** Users below this number listen by event streams. */
+  readonly eventStreams: number
   readonly publishers: number
   /** User `u` listens to all keys of room `u % rooms`. Every publisher has one key in each room. */
   readonly rooms: number

@@ -1,7 +1,15 @@
 import { availableParallelism } from 'node:os'
 import { type Command, InvalidArgumentError, Option, type OptionValues } from 'commander'
+import type { BalancerName } from 'webmq-services'
 import { UsageError } from '../../exit-codes.js'
-import { nonNegativeNumber, positiveInteger, positiveNumber, type ServerOptions, TRANSPORTS } from '../../options.js'
+import {
+  nonNegativeInteger,
+  nonNegativeNumber,
+  positiveInteger,
+  positiveNumber,
+  type ServerOptions,
+  TRANSPORTS,
+} from '../../options.js'
 import { FLEET_BROKERS, type FleetBrokerKind } from './durable-broker.js'
 import { FAULT_NAMES, FAULTS, type FaultName } from './faults.js'
 
@@ -9,8 +17,12 @@ import { FAULT_NAMES, FAULTS, type FaultName } from './faults.js'
 export interface FleetConfig {
   readonly brokers: readonly FleetBrokerKind[]
   readonly faults: readonly FaultName[]
+  /** In turn. */
+  readonly balancers: readonly BalancerName[]
   readonly backends: number
   readonly users: number
+  /** So many of the users listen by event streams. */
+  readonly eventStreams: number
   readonly publishers: number
   /** Messages per second of each publisher. */
   readonly publishRate: number
@@ -28,6 +40,9 @@ export interface FleetConfig {
   readonly workers: number
 }
 
+/** As `webmq-services` starts them. */
+const BALANCERS = ['haproxy', 'nginx'] as const satisfies readonly BalancerName[]
+
 /** One thread plays this many clients by default. */
 const CLIENTS_PER_WORKER = 200
 /** The load balancer has so many places. */
@@ -37,8 +52,10 @@ export function addFleetOptions(command: Command): void {
   command
     .option('--broker <list>', `brokers in turn: ${FLEET_BROKERS.join(', ')}`, listOf(FLEET_BROKERS), ['redis'])
     .option('--faults <list>', `faults in turn: ${FAULT_NAMES.join(', ')} (default: all)`, listOf(FAULT_NAMES))
-    .option('--backends <n>', 'nodes behind HAProxy', positiveInteger, 3)
+    .option('--balancer <list>', `load balancers in turn: ${BALANCERS.join(', ')}`, listOf(BALANCERS), ['haproxy'])
+    .option('--backends <n>', 'nodes behind the load balancer', positiveInteger, 3)
     .option('--users <n>', 'clients that listen to one room each', positiveInteger, 300)
+    .option('--event-streams <n>', 'users that listen by event streams (default: a tenth)', nonNegativeInteger)
     .option('--publishers <n>', 'clients that publish to all rooms in turn', positiveInteger, 10)
     .option('--publish-rate <n>', 'messages per second and publisher', positiveNumber, 20)
     .option('--rooms <n>', 'rooms; a message goes to all users of one (default: users/10)', positiveInteger)
@@ -54,8 +71,10 @@ export function addFleetOptions(command: Command): void {
     .addOption(new Option('--transport <name>', 'transport of each node').choices(TRANSPORTS).default('native'))
 }
 
-type Given = Omit<FleetConfig, 'brokers' | 'faults' | 'rooms' | 'workers'> & {
+type Given = Omit<FleetConfig, 'brokers' | 'balancers' | 'faults' | 'rooms' | 'workers' | 'eventStreams'> & {
   readonly broker: readonly FleetBrokerKind[]
+  readonly balancer: readonly BalancerName[]
+  readonly eventStreams?: number
   readonly faults?: readonly FaultName[]
   readonly rooms?: number
   readonly workers?: number
@@ -73,8 +92,12 @@ export function readFleetConfig(values: OptionValues): FleetConfig {
   if (backends < 2) throw new UsageError('--backends must be 2 or more: clients of a broken node go to another one')
   const rooms = given.rooms ?? Math.max(1, Math.floor(users / 10))
   if (rooms > users) throw new UsageError('--rooms must be at most --users: nobody would listen to the others')
+  const eventStreams = given.eventStreams ?? Math.ceil(users / 10)
+  if (eventStreams > users) throw new UsageError('--event-streams must be at most --users')
   return {
     brokers: given.broker,
+    balancers: given.balancer,
+    eventStreams,
     // In the order of the table, whatever the order of the flag.
     faults: FAULT_NAMES.filter((name) => given.faults?.includes(name) ?? true),
     backends,

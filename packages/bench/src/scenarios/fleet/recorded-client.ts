@@ -1,4 +1,5 @@
 import { WebMQClient } from 'webmq-client'
+import { eventStreams } from 'webmq-client/sse'
 import { plainWebSocket } from '../../generator/bench-client.js'
 import { nowUs } from '../../measure/clock.js'
 import type { ConnectionRecord } from './log.js'
@@ -7,6 +8,8 @@ export interface RecordedClientOptions {
   readonly name: string
   readonly url: string
   readonly heartbeatTimeoutMs: number
+  /** It listens by an event stream. */
+  readonly isStream?: boolean
 }
 
 type Open = { -readonly [Member in keyof ConnectionRecord]: ConnectionRecord[Member] }
@@ -19,9 +22,10 @@ export class RecordedClient {
   readonly connections: Open[] = []
   trouble: string | null = null
 
-  constructor({ name, url, heartbeatTimeoutMs }: RecordedClientOptions) {
+  constructor({ name, url, heartbeatTimeoutMs, isStream = false }: RecordedClientOptions) {
     this.name = name
-    this.library = new WebMQClient({ url, WebSocket: plainWebSocket(undefined), heartbeatTimeoutMs })
+    const WebSocket = isStream ? eventStreams({ WebSocket: null }) : plainWebSocket(undefined)
+    this.library = new WebMQClient({ url, WebSocket, heartbeatTimeoutMs })
     this.library.on('status', ({ connection, lastError }, previous) => {
       this.trouble = lastError?.message ?? this.trouble
       if (connection === previous.connection) return

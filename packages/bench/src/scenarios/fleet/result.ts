@@ -1,3 +1,4 @@
+import type { BalancerName } from 'webmq-services'
 import { clientsTarget } from '../../results/clients-record.js'
 import { column, faults, percentileColumns, VERDICT_COLUMN } from '../../results/columns.js'
 import type { ResultColumn, ResultRow } from '../../results/result.js'
@@ -47,12 +48,19 @@ export const FLEET_COLUMNS: readonly ResultColumn[] = [
 
 export const FLEET_IDENTITY: readonly string[] = ['target', 'fault', 'subscribers']
 
-export function fleetTarget(kind: FleetBrokerKind, { transport }: Pick<FleetConfig, 'transport'>): string {
-  return clientsTarget(transport, kind)
+/** A broker, and the load balancer of its nodes. */
+export interface FleetPlace {
+  readonly kind: FleetBrokerKind
+  readonly balancer: BalancerName
+}
+
+/** Names nginx; HAProxy is the one that earlier records have. */
+export function fleetTarget({ kind, balancer }: FleetPlace, { transport }: Pick<FleetConfig, 'transport'>): string {
+  return `${clientsTarget(transport, kind)}${balancer === 'haproxy' ? '' : ` behind ${balancer}`}`
 }
 
 /** One row per fault, and one for the time before the first. */
-export function fleetRows(kind: FleetBrokerKind, config: FleetConfig, observation: FleetObservation): FleetRow[] {
+export function fleetRows(place: FleetPlace, config: FleetConfig, observation: FleetObservation): FleetRow[] {
   return observation.windows.map((window) => {
     const { lostCount, nodeCpuSeconds, clientCpuSeconds, latencyMs, ...figures } = windowFigures(observation, window)
     const windowSeconds = (window.endUs - window.startUs) / 1_000_000
@@ -64,7 +72,7 @@ export function fleetRows(kind: FleetBrokerKind, config: FleetConfig, observatio
     return {
       ...NOT_MEASURED,
       ...figures,
-      target: fleetTarget(kind, config),
+      target: fleetTarget(place, config),
       mode: 'fleet',
       fault: window.fault,
       subscribers: config.users,
@@ -86,10 +94,10 @@ export function fleetRows(kind: FleetBrokerKind, config: FleetConfig, observatio
 }
 
 /** The row of a broker whose run could not be completed. */
-export function failedRow(kind: FleetBrokerKind, config: FleetConfig, reason: string): ResultRow {
+export function failedRow(place: FleetPlace, config: FleetConfig, reason: string): ResultRow {
   return {
     ...NOT_MEASURED,
-    target: fleetTarget(kind, config),
+    target: fleetTarget(place, config),
     mode: 'fleet',
     fault: 'none',
     subscribers: config.users,

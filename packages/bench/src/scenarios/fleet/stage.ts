@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import type { BalancerName } from 'webmq-services'
 import { type Parts, startBalancer, startService, withParts } from '../../parts.js'
 import type { RunProgress } from '../../run-progress.js'
 import { Crowd } from './crowd.js'
@@ -17,6 +18,7 @@ const NAMESPACE_BYTES = 6
 
 export interface FleetContext {
   readonly config: FleetConfig
+  readonly balancer: BalancerName
   readonly progress: RunProgress
   readonly signal: AbortSignal
 }
@@ -27,14 +29,19 @@ export interface FleetContext {
  * @throws {RunError} when a part did not start, ended by itself, or did not come back.
  */
 export async function observeFleet(kind: FleetBrokerKind, context: FleetContext): Promise<FleetObservation> {
-  const { config, progress, signal } = context
+  const { config, balancer: program, progress, signal } = context
   return await withParts(signal, async (parts) => {
     progress.phase(`starting ${kind}`)
     const broker = await startDurableBroker(kind, parts)
     progress.phase('starting nodes')
     const nodes = await createNodes(config, broker.network.url, parts)
     await Promise.all(nodes.map((node) => node.start(parts.signal)))
-    const balancer = await parts.add(() => startBalancer(nodes.map(({ port }) => port)))
+    const balancer = await parts.add(() =>
+      startBalancer(
+        nodes.map(({ port }) => port),
+        program,
+      ),
+    )
     const plan = {
       ...config,
       url: `ws://${balancer.host}:${balancer.port}/ws`,

@@ -6,8 +6,8 @@ import { FLEET_COLUMNS, FLEET_IDENTITY } from './result.js'
 
 export function fleetHeading(config: FleetConfig): string {
   return [
-    `  Fleet: ${config.backends} nodes behind HAProxy (transport ${config.transport}), broker ${config.brokers.join(', then ')}`,
-    `  Clients: ${config.users.toLocaleString('en')} users in ${config.rooms} rooms, ` +
+    `  Fleet: ${config.backends} nodes behind ${config.balancers.join(', then ')} (transport ${config.transport}), broker ${config.brokers.join(', then ')}`,
+    `  Clients: ${config.users.toLocaleString('en')} users in ${config.rooms} rooms, ${config.eventStreams} by event streams, ` +
       `${config.publishers} publishers with ${config.publishRate} msg/s each`,
     `  Faults: ${config.faults.join(', ')}; ${config.rest} s of rest after each`,
     `  Keepalive: ping after ${config.pingInterval} s of silence, ${config.pingTimeout} s for its answer`,

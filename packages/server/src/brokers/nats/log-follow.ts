@@ -79,12 +79,22 @@ export class LogFollow {
     this.#completeAt(message)
   }
 
-  /** JetStream has sent everything. */
-  idle(): void {
+  /**
+   * JetStream has sent everything.
+   * @param upTo It says so of this sequence. A stream whose file is damaged stores messages, and passes them over.
+   */
+  idle(upTo = this.#lastSequence): void {
     if (this.#state === undefined) return
+    if (this.#start === undefined && upTo > this.#lastSequence) this.#passOver(this.#state, upTo)
     if (this.#start?.after !== undefined) this.#lose('the stream has dropped the message to continue from')
     else if (this.#start !== undefined) this.#begin(this.#targetSequence)
     this.#complete()
+  }
+
+  #passOver(state: LogState, upTo: number): void {
+    const isLost = !isAllDeleted(state, this.#lastSequence + 1, upTo + 1)
+    this.#lastSequence = upTo
+    if (isLost) this.#follower?.malformed(upTo, 0, `JetStream does not send what the stream has up to ${upTo}`)
   }
 
   /** The link is over. */

@@ -117,10 +117,11 @@ export class OrderedConsumer {
       if (CONSUMER_DELETED.test(headers?.description ?? '')) this.#lose('the consumer of the log was deleted')
       return
     }
-    const { LastConsumerSeqHdr, ConsumerStalledHdr } = this.#log.context.jetStream.JsHeaders
+    const { LastConsumerSeqHdr, LastStreamSeqHdr, ConsumerStalledHdr } = this.#log.context.jetStream.JsHeaders
     const stalled = headers.get(ConsumerStalledHdr)
     if (stalled !== '') this.#log.link.connection.publish(stalled)
-    if (headers.has(LastConsumerSeqHdr)) this.#heartbeat(Number(headers.get(LastConsumerSeqHdr)))
+    if (headers.has(LastConsumerSeqHdr))
+      this.#heartbeat(Number(headers.get(LastConsumerSeqHdr)), Number(headers.get(LastStreamSeqHdr)))
     else message.respond()
   }
 
@@ -128,11 +129,11 @@ export class OrderedConsumer {
    * JetStream sends heartbeats while it sends no messages: it has none, or it waits for an answer of flow
    * control. Messages that were pending may also have expired: it is asked after a second heartbeat without a message.
    */
-  #heartbeat(sentSequence: number): void {
+  #heartbeat(sentSequence: number, streamSequence: number): void {
     const isStill = this.#heartbeatSequence === this.#sequence
     this.#heartbeatSequence = this.#sequence
     if (sentSequence > this.#sequence) this.#lose('messages of the log are missing on the way')
-    else if (this.#pendingCount === 0) this.#follow.idle()
+    else if (this.#pendingCount === 0) this.#follow.idle(streamSequence)
     else if (isStill) this.#askForPending()
   }
 

@@ -41,9 +41,11 @@ export class PublishAcks {
   /** The log has brought a message of this node. */
   stored(sequence: number): void {
     this.#sent.delete(sequence)
-    for (const earlier of this.#unasked(sequence)) {
-      this.#sent.delete(earlier.sequence)
-      this.#log.link.events.refused(earlier.sequence, new Error('JetStream has not stored it'))
+    for (const earlier of this.#sent.keys()) {
+      if (earlier > sequence) return
+      if (this.#asked.has(earlier)) continue
+      this.#sent.delete(earlier)
+      this.#log.link.events.refused(earlier, new Error('JetStream has not stored it'))
     }
   }
 
@@ -58,7 +60,8 @@ export class PublishAcks {
       events.refused(sequence, new Error(`JetStream: ${error.description}`))
       // The log drops the second copy of what was stored.
       this.#asksAll = true
-      for (const earlier of [...this.#unasked(sequence)]) this.#log.link.sender.send(earlier, true)
+      for (const earlier of [...this.#sent.values()])
+        if (earlier.sequence < sequence && !this.#asked.has(earlier.sequence)) this.#log.link.sender.send(earlier, true)
     } else if (stream !== this.#log.stream.name)
       return `the stream ${stream} stores messages that belong to ${this.#log.stream.name}`
     else if (duplicate === true) {
@@ -77,13 +80,5 @@ export class PublishAcks {
       return sequence
     }
     return undefined
-  }
-
-  /** Those before this sequence that the stream does not answer. */
-  *#unasked(before: number): Generator<LinkMessage> {
-    for (const [sequence, message] of this.#sent) {
-      if (sequence >= before) return
-      if (!this.#asked.has(sequence)) yield message
-    }
   }
 }

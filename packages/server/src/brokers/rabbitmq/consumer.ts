@@ -110,20 +110,18 @@ export class Consumer {
     this.alive()
     this.#acks.add(message)
     if (this.#bindings.takeMarker(message)) return
+    const key = keyOf(message)
+    // A broader pattern matches it too, but it comes from the log.
+    if (key !== undefined && this.#link.logged?.ruleOf(key) !== undefined) {
+      this.#link.events.surplus()
+      return
+    }
     const delivery = deliveryOf(message)
-    if (delivery === undefined) {
-      const key = keyOf(message)
+    if (delivery !== undefined) this.#link.events.deliver(delivery)
+    else {
       const text = JSON.stringify(message.fields.routingKey)
-      this.#link.events.malformed(
-        `${text} is no key, or its text not valid UTF-8`,
-        this.#isLogged(key) ? undefined : key,
-      )
-    } else if (this.#isLogged(delivery.key)) this.#link.events.surplus()
-    else this.#link.events.deliver(delivery)
-  }
-
-  #isLogged(key: string | undefined): boolean {
-    return key !== undefined && this.#link.logged?.ruleOf(key) !== undefined
+      this.#link.events.malformed(`${text} is no key, or its text not valid UTF-8`, key)
+    }
   }
 
   #probe(queue: string): void {

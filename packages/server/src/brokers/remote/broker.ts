@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { WebMQError } from 'webmq-client/protocol'
+import type { MaybePromise } from '../../base/maybe-promise.js'
 import { within } from '../../base/within.js'
 import {
   type Accepted,
@@ -77,7 +78,7 @@ export class RemoteBroker implements Broker {
     )
     if (driver.capabilities.history) {
       // Also to patterns that are logged in part: some may have gone live after they were told of the lost link.
-      this.#log = new LogReplica(options, this.#receiver, this.#pending, (reason) => this.#sink?.gap(reason))
+      this.#log = new LogReplica(options, this.#receiver, this.#pending, (...gap) => this.#sink?.gap(...gap))
     }
     // Also without history: other nodes may log the keys of such messages.
     this.#bindings.keep(EPHEMERAL_KEY)
@@ -150,8 +151,8 @@ export class RemoteBroker implements Broker {
     return this.#log.read(range, patterns, reader)
   }
 
-  position(): Position | undefined {
-    return this.#log?.position
+  position(): MaybePromise<Position | undefined> {
+    return this.#log?.end()
   }
 
   setAddress(address: string): void {

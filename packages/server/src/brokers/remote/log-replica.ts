@@ -1,13 +1,24 @@
-import { type GapReason, WebMQError } from 'webmq-client/protocol'
+import { WebMQError } from 'webmq-client/protocol'
 import { deferred } from '../../base/deferred.js'
+import type { MaybePromise } from '../../base/maybe-promise.js'
 import { within } from '../../base/within.js'
-import type { Accepted, LogPlace, Position, Reader, ReadRange, ReadResult, RefusedMessage } from '../../ports/broker.js'
+import type {
+  Accepted,
+  BrokerSink,
+  LogPlace,
+  Position,
+  Reader,
+  ReadRange,
+  ReadResult,
+  RefusedMessage,
+} from '../../ports/broker.js'
 import type { LogStats, RetainedStats } from '../../ports/broker-stats.js'
 import { inboundDefect, refusedMessage } from '../../ports/inbound-check.js'
 import { accepted } from '../../ports/messages.js'
 import { DuplicateFilter } from '../dedupe/duplicate-filter.js'
 import { HistoryLog } from '../log/history-log.js'
 import type { RetainedMessage } from '../log/retained-set.js'
+import { matchedBy } from '../log/wants.js'
 import type { Link, LinkSource, LogFollower, LoggedDelivery } from './link.js'
 import { LogArrivals } from './log-arrivals.js'
 import type { RemoteBrokerOptions } from './options.js'
@@ -21,6 +32,9 @@ import { RetainedCopies } from './retained-copies.js'
  */
 type ReplicaState = 'empty' | 'copying' | 'complete' | 'former'
 
+/** A pattern is matched against one key. */
+const NO_LIMIT = { left: Number.POSITIVE_INFINITY }
+
 /**
  * This node's copy of the broker's log. It follows the log across links, drops duplicates, and answers reads from
  * memory.
@@ -29,7 +43,7 @@ export class LogReplica implements LogFollower {
   readonly #options: RemoteBrokerOptions
   readonly #receiver: Receiver
   readonly #pending: PendingPublishes
-  readonly #onGap: (reason: GapReason) => void
+  readonly #onGap: BrokerSink['gap']
   readonly #log: HistoryLog
   readonly #arrivals: LogArrivals
   #duplicates: DuplicateFilter
@@ -44,12 +58,7 @@ export class LogReplica implements LogFollower {
   #copied = deferred()
 
   /** @param onGap Messages of logged patterns may be missing before the next message. */
-  constructor(
-    options: RemoteBrokerOptions,
-    receiver: Receiver,
-    pending: PendingPublishes,
-    onGap: (reason: GapReason) => void,
-  ) {
+  constructor(options: RemoteBrokerOptions, receiver: Receiver, pending: PendingPublishes, onGap: BrokerSink['gap']) {
     this.#options = options
     this.#receiver = receiver
     this.#pending = pending
@@ -207,6 +216,8 @@ export class LogReplica implements LogFollower {
     this.#confirmOwn(source, { position, isDuplicate: false })
     const wasDelivered = this.#formerDuplicates?.has(delivery, timeMs) === true
     if (!wasDelivered) this.#receiver.deliverLogged(delivery, position)
+    // Sent again into this log. Listeners that have come since it began have not had it.
+    else if (!this.#isRepeating) this.#onGap('epoch-changed', (pattern) => matchedBy([pattern])(key, timeMs, NO_LIMIT))
   }
 
   /** @param copyOf Offset of the message that it is a copy of. */
@@ -243,7 +254,8 @@ export class LogReplica implements LogFollower {
    * @throws {WebMQError} `E_NODE_BEHIND` when the replica does not reach `since` or `before` in time.
    */
   read(range: ReadRange, patterns: readonly string[], reader?: Reader): ReadResult | Promise<ReadResult> {
-    if (range.isState === true && this.#state === 'copying') return this.#readWhole(range, patterns, reader)
+    if (this.#isRepeating || (range.isState === true && this.#state === 'copying'))
+      return this.#whole().then(() => this.read(range, patterns, reader))
     const awaited = range.since ?? range.before
     if (awaited === undefined || !this.#log.isAfterEnd(awaited)) return this.#log.read(range, patterns, reader)
     return this.#arrivals.waitFor(awaited).then(() => {
@@ -253,12 +265,21 @@ export class LogReplica implements LogFollower {
     })
   }
 
+  /** As {@link Broker.position}. */
+  end(): MaybePromise<Position | undefined> {
+    return this.#isRepeating ? this.#whole().then(() => this.position) : this.position
+  }
+
+  /** Whether live messages leave out what was delivered of the previous log and has yet to be copied. */
+  get #isRepeating(): boolean {
+    return this.#state === 'copying' && this.#formerDuplicates !== undefined
+  }
+
   /** Half of a log has half of the state. */
-  async #readWhole(range: ReadRange, patterns: readonly string[], reader?: Reader): Promise<ReadResult> {
+  async #whole(): Promise<void> {
     await within(this.#copied.promise, this.#options.brokerTimeoutMs)
     if (this.#state !== 'complete')
-      throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the node has not read the state yet' })
-    return await this.read(range, patterns, reader)
+      throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the node has not read the log yet' })
   }
 
   /** Whether it has followed the log since the node started. */

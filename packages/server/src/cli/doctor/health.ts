@@ -63,10 +63,15 @@ export async function checkHealth(target: DoctorTarget): Promise<readonly Findin
       return [skipped('health', `/health is answered by something else (${health.status})`), clock]
     }
     const ready = await ask(target, '/ready')
-    const { otherLogPeers } = jsonOf(ready)
+    const { differentPeers, otherLogPeers } = jsonOf(ready)
     if (typeof otherLogPeers === 'number') {
       const text = `the server is ready, and ${otherLogPeers} other nodes log other keys`
       const more = 'Give all nodes the same rules of --history and --retain: until then listeners are told gaps.'
+      return [warning('health', text, more), clock]
+    }
+    if (typeof differentPeers === 'number') {
+      const text = `the server is ready, and ${differentPeers} other nodes have other options, or are of another version`
+      const more = 'End the upgrade, or give all nodes the same options. The log of the server names the nodes.'
       return [warning('health', text, more), clock]
     }
     if (ready.status === 200) return [ok('health', 'the server is ready'), clock]

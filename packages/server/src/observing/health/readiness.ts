@@ -3,8 +3,16 @@ import type { BrokerReport } from './broker-watch.js'
 /** What a node is doing. `stopped` is for good. */
 export type NodeStatus = 'starting' | 'ok' | 'draining' | 'stopped'
 
+/** How many other nodes do not agree with this one; absent while there are none. They leave it ready. */
+interface DifferingPeers {
+  /** With other options that all must share, or of another version. */
+  readonly differentPeers?: number | undefined
+  /** That log other keys. */
+  readonly otherLogPeers?: number | undefined
+}
+
 /** The answer of `/health`. */
-export interface Health {
+export interface Health extends DifferingPeers {
   /** Only `stopped` is answered with 503. */
   readonly status: NodeStatus
   readonly node: string
@@ -14,19 +22,15 @@ export interface Health {
   /** The most that the node holds; absent until its port is open. */
   readonly connectionLimit?: number
   readonly broker: BrokerReport
-  /** Other nodes that log other keys; absent while there are none. */
-  readonly otherLogPeers?: number
   /** Absent until it is chosen. */
   readonly transport?: TransportChoice
 }
 
 /** The answer of `/ready`: whether a load balancer should send connections here. */
-export interface Readiness {
+export interface Readiness extends DifferingPeers {
   /** Everything but `ready` is answered with 503. */
   readonly status: 'ready' | Exclude<NodeStatus, 'ok'> | 'broker-down' | 'full'
   readonly broker: BrokerReport
-  /** As in {@link Health}. */
-  readonly otherLogPeers?: number
 }
 
 /**
@@ -35,8 +39,9 @@ export interface Readiness {
  * @param tellsFull A node that holds as many connections as it may says `full`.
  */
 export function readinessOf(health: Health, tellsFull = false): Readiness {
-  const { status, broker, otherLogPeers, connections, connectionLimit = Number.POSITIVE_INFINITY } = health
-  const known = { broker, ...(otherLogPeers === undefined ? {} : { otherLogPeers }) }
+  const { status, broker, differentPeers, otherLogPeers, connections } = health
+  const { connectionLimit = Number.POSITIVE_INFINITY } = health
+  const known = { broker, differentPeers, otherLogPeers }
   if (status !== 'ok') return { status, ...known }
   if (broker.status === 'down') return { status: 'broker-down', ...known }
   return { status: tellsFull && connections >= connectionLimit ? 'full' : 'ready', ...known }

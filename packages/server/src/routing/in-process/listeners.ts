@@ -1,7 +1,7 @@
 import type { GapReason } from 'webmq-client/protocol'
 import { copyBytes } from '../../base/copy-bytes.js'
 import type { Logger } from '../../base/logger.js'
-import { parseJson } from '../../base/parse-json.js'
+import { parseJson, textOf } from '../../base/parse-json.js'
 import type { MessageAttributes } from '../../ports/attributes.js'
 import type { InboundMessage } from '../../ports/broker.js'
 import { formatPosition } from '../../ports/position.js'
@@ -102,12 +102,12 @@ export class LocalListeners {
   /** A message is being delivered to these groups. Without local listeners it costs nothing. */
   deliver(groups: readonly GroupId[], message: InboundMessage): void {
     if (this.isEmpty) return
-    let copy: Uint8Array | undefined
+    let text: string | undefined
     for (const group of groups) {
       for (const listener of this.#byGroup.get(group) ?? []) {
-        // A handler may change its bytes, so each gets a copy; a text is parsed for each.
-        if (copy === undefined || message.isBinary) copy = copyBytes(message.payload)
-        this.#enqueueMessage(listener, message, copy)
+        // A handler may change what it gets: bytes are copied and a text is parsed for each.
+        if (!message.isBinary) text ??= textOf(message.payload)
+        this.#enqueueMessage(listener, message, text ?? copyBytes(message.payload))
       }
     }
   }
@@ -120,8 +120,8 @@ export class LocalListeners {
 
   #enqueueMessage(
     listener: LocalListener,
-    { key, isBinary, position, attributes }: InboundMessage,
-    payload: Uint8Array,
+    { key, payload, position, attributes }: InboundMessage,
+    content: Uint8Array | string,
   ): void {
     const traceparent = attributes?.traceparent
     const call = () => {
@@ -130,7 +130,7 @@ export class LocalListeners {
         ...(position === undefined ? undefined : { position: formatPosition(position) }),
         ...(attributes === undefined ? undefined : shownAttributes(attributes)),
       }
-      const handle = () => listener.handler(isBinary ? payload : parseJson(payload), message)
+      const handle = () => listener.handler(typeof content === 'string' ? parseJson(content) : content, message)
       const tracer = this.#tracer
       const isTraced = tracer !== undefined && traceparent !== undefined
       this.#call(isTraced ? () => tracer.handle(listener.pattern, key, traceparent, handle) : handle, { key })

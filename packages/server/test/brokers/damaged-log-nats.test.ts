@@ -1,0 +1,4 @@
+import { damagedLogSuite } from './damaged-log.js'
+import { KINDS } from './kinds.js'
+
+damagedLogSuite(KINDS.nats)

@@ -1,0 +1,48 @@
+import { setTimeout } from 'node:timers/promises'
+import { freePort, type ServiceOptions, startNats, startRabbitmq, startRedis, startRedisCluster } from 'webmq-services'
+import { createNatsBroker } from '../../src/brokers/nats/broker.js'
+import { createRabbitmqBroker } from '../../src/brokers/rabbitmq/broker.js'
+import { createRedisBroker } from '../../src/brokers/redis/broker.js'
+import { hostsOf, type Keeping, type Kind, together } from './lost-end.js'
+
+/** Brokers with a log that stays on a disk. */
+export const KINDS = {
+  redis: {
+    name: 'redis',
+    start: (options) => startRedis({ ...options, args: ['--appendonly', 'yes'] }),
+    tellsRestarts: true,
+    create: createRedisBroker,
+  },
+  'redis-cluster': { name: 'redis cluster', start: redisCluster, tellsRestarts: true, create: createRedisBroker },
+  nats: {
+    name: 'nats',
+    start: (options) => startNats({ ...options, hasJetStream: true }),
+    tellsRestarts: true,
+    create: createNatsBroker,
+  },
+  'nats-cluster': { name: 'nats cluster', start: natsCluster, tellsRestarts: false, create: createNatsBroker },
+  rabbitmq: {
+    name: 'rabbitmq',
+    start: (options) => startRabbitmq({ ...options, isPrivate: true }),
+    tellsRestarts: false,
+    // RabbitMQ 3.10 takes as long to record that it has streams.
+    settled: () => setTimeout(1_000),
+    create: createRabbitmqBroker,
+  },
+} as const satisfies Record<string, Kind>
+
+async function redisCluster(options?: ServiceOptions): Promise<Keeping> {
+  const { nodes, urls } = await startRedisCluster({ ...options, args: ['--appendonly', 'yes'] })
+  return together(`redis+cluster://${hostsOf(urls)}`, nodes)
+}
+
+async function natsCluster(options?: ServiceOptions): Promise<Keeping> {
+  const ports = await Promise.all([freePort(), freePort(), freePort()])
+  const routes = ports.map((port) => `nats-route://127.0.0.1:${port}`).join()
+  const configOf = (port: number) =>
+    `server_name: s${port}\ncluster { name: c, listen: "127.0.0.1:${port}", routes: [${routes}] }`
+  const servers = await Promise.all(
+    ports.map((port) => startNats({ ...options, hasJetStream: true, config: configOf(port) })),
+  )
+  return together(`nats://${hostsOf(servers.map(({ url }) => url))}?replicas=3`, servers)
+}
