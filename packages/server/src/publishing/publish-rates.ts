@@ -1,5 +1,5 @@
 import { refusalOf } from 'webmq-client/protocol'
-import { RateGate, type RateLimit } from './rate-gate.js'
+import { MAX_AWAITED_MS, RateGate, type RateLimit } from './rate-gate.js'
 
 /** How fast a connection may publish, and all connections of its user together. */
 export interface PublishLimits {
@@ -19,7 +19,7 @@ interface UserGate {
   limit: RateLimit
 }
 
-/** While a broker is too slow, clients are late, too: what they sent before they knew comes within this time. */
+/** For so long a connection waits for a broker that was too slow. */
 const SLOW_BROKER_MS = 1_000
 
 /** Gates that were not used for this time are looked at, and dropped if they are as good as new. */
@@ -59,6 +59,7 @@ export class PublishRates {
   /**
    * Counts publishes of a connection, if there is one, and of its user. Several pass together or not at all.
    * @param gate Of the connection; absent for publishes over HTTP, which only the limit of the user holds for.
+   * @param messageId Of one message.
    * @param isCongested The broker is too slow for more.
    * @throws {WebMQError} `E_RATE_LIMIT` (retryable), with the `retryAfterMs` that is told to the client; nothing was counted.
    */
@@ -68,17 +69,19 @@ export class PublishRates {
     { ofConnection, ofUser }: PublishLimits,
     byteCount: number,
     messageCount = 1,
+    messageId?: string,
     isCongested = false,
   ): void {
     const nowMs = this.#now()
     if (isCongested) {
       this.isPausing = true
-      this.#pausedUntilMs = nowMs + SLOW_BROKER_MS
-      gate?.close(this.#pausedUntilMs)
+      const opensAtMs = nowMs + SLOW_BROKER_MS
+      this.#pausedUntilMs = opensAtMs + MAX_AWAITED_MS
+      gate?.close(opensAtMs, nowMs, messageId)
       this.#refuse('broker', SLOW_BROKER_MS, 'the broker accepts messages more slowly than they come')
     }
     this.isPausing = nowMs < this.#pausedUntilMs
-    if (gate !== undefined) this.#assertOpen(gate, ofConnection, 'connection', nowMs)
+    if (gate !== undefined) this.#assertOpen(gate, ofConnection, 'connection', nowMs, messageId)
     if (userId !== undefined && isLimited(ofUser)) this.#passUser(userId, ofUser, byteCount, nowMs, messageCount)
     gate?.pass(byteCount, messageCount)
   }
@@ -90,8 +93,8 @@ export class PublishRates {
     user.gate.pass(byteCount, messageCount)
   }
 
-  #assertOpen(gate: RateGate, limit: RateLimit, scope: RateScope, nowMs: number): void {
-    const retryAfterMs = gate.closedMs(limit, nowMs)
+  #assertOpen(gate: RateGate, limit: RateLimit, scope: RateScope, nowMs: number, messageId?: string): void {
+    const retryAfterMs = gate.closedMs(limit, nowMs, messageId)
     if (retryAfterMs === 0) return
     if (isLimited(limit)) this.#refuse(scope, retryAfterMs, `this ${scope} publishes too fast, ${describe(limit)}`)
     this.#refuse('broker', retryAfterMs, 'earlier messages of this connection wait for the broker')

@@ -63,7 +63,7 @@ export class Publisher {
     const byteCount = draft.payload.length
     this.#check(author, draft)
     assertRoom(author, byteCount + PENDING_OVERHEAD_BYTES)
-    this.#passRate(author, byteCount, 1)
+    this.#passRate(author, byteCount, 1, draft.messageId)
     const accepted = this.#approved(author, draft, isBinary, draft.ephemeral === true, this.#send)
     return author.connection === undefined ? this.#whenWritable(accepted) : accepted
   }
@@ -135,13 +135,13 @@ export class Publisher {
     assertMayPublish(author, key)
   }
 
-  #passRate(author: Author, byteCount: number, count: number): void {
+  #passRate(author: Author, byteCount: number, count: number, messageId?: string): void {
     const { broker, rates } = this.#context
     const isCongested = broker.isCongested === true && !isTrusted(author)
     const { publishing = isCongested || rates.isPausing ? UNLIMITED : undefined } = author.limits
     if (publishing === undefined) return
     const gate = author.publishGateOf?.(publishing.ofConnection)
-    rates.pass(gate, author.userId, publishing, byteCount, count, isCongested)
+    rates.pass(gate, author.userId, publishing, byteCount, count, messageId, isCongested)
   }
 
   /** Asks the hooks, and goes on with what they have made of the message. That is checked again. */

@@ -12,6 +12,9 @@ export interface RateLimit {
  */
 const MIN_CLOSED_MS = 250
 
+/** A refused message that comes again goes first. For so long others wait for it: a client may not send it again. */
+export const MAX_AWAITED_MS = 10_000
+
 /** One message or byte. Sums of fractions may be a little less. */
 const ENOUGH = 1 - 1e-6
 
@@ -24,10 +27,17 @@ export class RateGate {
   #bytes = Number.POSITIVE_INFINITY
   #settledMs = Number.NEGATIVE_INFINITY
   #opensAtMs = 0
+  /** Id of the first message that was refused, while all others wait for it. */
+  #awaited: string | undefined
+  #awaitedUntilMs = Number.NEGATIVE_INFINITY
 
   /** The time until a message may pass; 0: now. */
-  closedMs(limit: RateLimit, nowMs: number): number {
+  closedMs(limit: RateLimit, nowMs: number, messageId?: string): number {
     if (nowMs < this.#opensAtMs) return Math.ceil(this.#opensAtMs - nowMs)
+    if (this.#awaited !== undefined) {
+      if (this.#awaited !== messageId && nowMs < this.#awaitedUntilMs) return MIN_CLOSED_MS
+      this.#awaited = undefined
+    }
     this.#settle(limit, nowMs)
     if (this.#messages >= ENOUGH && this.#bytes >= ENOUGH) return 0
     const missingMs = Math.max(missing(this.#messages, limit.perSecond), missing(this.#bytes, limit.bytesPerSecond))
@@ -35,9 +45,15 @@ export class RateGate {
     return Math.ceil(this.#opensAtMs - nowMs)
   }
 
-  /** Closes it until then, whatever the limit. */
-  close(opensAtMs: number): void {
+  /**
+   * Closes it until then, whatever the limit. The message that is refused passes next: what its publisher has sent before
+   * it reads the refusal does not overtake it, however late that is.
+   */
+  close(opensAtMs: number, nowMs: number, messageId: string | undefined): void {
     this.#opensAtMs = Math.max(this.#opensAtMs, opensAtMs)
+    if (this.#awaited !== undefined && nowMs < this.#awaitedUntilMs) return
+    this.#awaited = messageId
+    this.#awaitedUntilMs = opensAtMs + MAX_AWAITED_MS
   }
 
   /** Takes what messages cost that have passed. */
@@ -48,7 +64,7 @@ export class RateGate {
 
   /** Whether it is as good as new. */
   isFull(limit: RateLimit, nowMs: number): boolean {
-    if (nowMs < this.#opensAtMs) return false
+    if (nowMs < this.#opensAtMs || (this.#awaited !== undefined && nowMs < this.#awaitedUntilMs)) return false
     this.#settle(limit, nowMs)
     const { perSecond, bytesPerSecond, burstMs } = limit
     return this.#messages >= capacity(perSecond, burstMs) && this.#bytes >= capacity(bytesPerSecond, burstMs)
