@@ -23,6 +23,8 @@ const ONLY_ALL = [
 const IN_TURNS = [
   ['memory', 'mesh', 'nats', 'rabbitmq', 'redis'].map((name) => `test/history/${name}.test.ts`),
   ['nats-cluster', 'rabbitmq', 'redis-cluster'].map((name) => `packages/server/test/brokers/lost-end-${name}.test.ts`),
+  ['operators', 'refusals'].map((name) => `packages/server/test/brokers/rabbitmq-${name}.test.ts`),
+  ['test/model/model.test.ts', 'test/seeded/seeded.test.ts'],
   ['auction', 'chat', 'dashboard', 'whiteboard', 'worker'].map((name) => `test/examples/${name}.test.ts`),
 ]
 

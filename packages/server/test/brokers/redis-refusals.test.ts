@@ -151,7 +151,7 @@ describe('redis broker with a server of its own', () => {
     const plainReplica = new Redis(replica.url)
     onTestFinished(() => plainReplica.disconnect())
     await plainReplica.replicaof('127.0.0.1', '1')
-    const error = await startError(replica.url, { brokerStartTimeoutMs: 1_500 })
+    const error = await startError(replica.url, { brokerStartTimeoutMs: 5_000 })
     expect(error.code).toBe('E_BROKER_UNAVAILABLE')
     expect(error.message).toContain('replica')
   })

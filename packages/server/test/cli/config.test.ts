@@ -44,7 +44,7 @@ describe('config init', () => {
     const known = (OPTIONS as readonly OptionSpec[]).map(({ name }) => name.replace(/File$/, ''))
     expect(names.toSorted()).toEqual(known.toSorted())
     // The names of secrets' files are examples.
-    const secret = JSON.stringify(fileWith('secret', SECRET))
+    const secret = JSON.stringify(fileWith('secret', SECRET.replaceAll(' ', '-')))
     const all = stdout
       .replace(/^ {2}\/\/ (?="[\w.]+": .*,$)/gm, '  ')
       .replace(/("[\w.]*(?:\.secret|\.publicKey|apiKeys)(?:File)?"): .*,$/gm, `$1: ${secret},`)
