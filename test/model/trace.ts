@@ -52,7 +52,7 @@ class Translation {
 `
   }
 
-  /** What publishers and listeners were told of the log. */
+  /** The log, as publishers and listeners were told of it. */
   #facts(): string[] {
     const facts = new Map<string, string>()
     const tell = (key: string, id: string, position: string | undefined) => {

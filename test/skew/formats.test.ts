@@ -11,7 +11,7 @@ interface Formats {
   readonly read: object
 }
 
-/** What the older state has written for other nodes and into brokers, and how it reads that. */
+/** Bytes that the older state has written for other nodes and into brokers, and how it reads them. */
 const older = JSON.parse(readFileSync(new URL('formats.json', import.meta.url), 'utf8')) as Formats
 
 function formatsOf(...args: string[]): Formats {

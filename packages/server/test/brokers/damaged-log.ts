@@ -59,8 +59,8 @@ async function whoIsToldNothing(broker: Broker, given: readonly Position[], kept
 }
 
 /**
- * All nodes and the broker go at once, and the file that the log was written to comes back damaged. Whoever comes back is told
- * a gap, or gets everything. A broker that does not start with the damage, or takes no messages, gets an empty disk.
+ * All nodes and the broker go at once, and the file that the log was written to comes back damaged. A listener that comes back
+ * is told a gap, or gets everything. A broker that does not start with the damage, or takes no messages, gets an empty disk.
  */
 export function damagedLogSuite(kind: Kind, isShort = false): void {
   describe(`a log at ${kind.name}, after all nodes and the broker went at once,`, () => {

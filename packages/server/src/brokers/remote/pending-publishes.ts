@@ -25,11 +25,11 @@ const MAX_LATE_MS = 250
 /** Time to read what has arrived meanwhile. */
 const READING_MS = 250
 /**
- * A broker that takes this share of the timeout for a message is too slow for what it is given. Then no more may wait than
- * it accepts in that time, so that everything taken is answered in time.
+ * A broker that takes this share of the timeout for a message is too slow. Then no more messages may wait than it accepts in
+ * that time, so that each is answered in time.
  */
 const SLOW_SHARE = 1 / 8
-/** Messages that may wait even so: from how fast it takes them follows how many more. */
+/** So many may wait even then. Their pace says how many more. */
 const MIN_WINDOW = 64
 /** Shared by all publishes without a position. */
 const ACCEPTED: Accepted = { isDuplicate: false }

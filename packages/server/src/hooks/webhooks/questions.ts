@@ -99,7 +99,7 @@ async function askWebhook(
     const text = await outcomeOf(breaker, client.post(body, headers), asker)
     return parsed(text)
   } catch (error) {
-    // What came is an answer, and who connects is never let in unasked: a client may have caused the failure.
+    // Nobody connects unasked, and any answer counts: a client may have caused the failure.
     const isUnanswered = ['unreachable', 'silent'].includes(faultOf(error))
     if (failure === 'closed' || !isUnanswered || event === 'connect') throw error
     onIgnored(event, error)
