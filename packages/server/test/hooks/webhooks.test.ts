@@ -233,19 +233,23 @@ it('goes on without a silent webhook when told so, for what it was asked about',
   expect(everyone.log.some(({ level, message }) => level === 'warn' && message?.includes('ignored'))).toBe(true)
 })
 
-it('stops asking a backend that fails, tries again, and asks once it works', async () => {
+it('stops asking a backend that fails for several clients, tries again, and asks once it works', async () => {
   await using backend = await Backend.start()
-  backend.answer = (_, response) => {
-    response.destroy()
-    return 'none'
+  let count = 0
+  const rights = { grants: [{ keys: ['#'], allow: ['publish'] }] }
+  const admit = () => ({ user: `user-${count++}`, ...rights })
+  backend.answer = ({ json }) => (json.event === 'connect' ? admit() : { status: 503, text: '' })
+  await using serving = await serve(backend, { events: ['connect', 'publish'] })
+  const clients = await Promise.all(Array.from({ length: 3 }, () => serving.connect()))
+  const askedCount = backend.requests.length
+  for (let n = 0; n < 21; n++) {
+    expect(await publish(clients[n % 3] as ProtocolClient, 'a')).toMatchObject({ code: 'E_HOOK_FAILED' })
   }
-  await using serving = await serve(backend, { events: ['publish'] })
-  const client = await serving.connect()
-  for (let n = 0; n < 20; n++) expect(await publish(client, 'a')).toMatchObject({ code: 'E_HOOK_FAILED' })
-  expect(backend.requests.length).toBe(5)
+  expect(backend.requests.length - askedCount).toBe(5)
   expect(serving.server.stats().webhook).toMatchObject({ breaker: 'open', openCount: 1 })
   backend.answer = () => undefined
-  await vi.waitFor(async () => expect(await publish(client, 'a')).toMatchObject({ verb: 'ok' }), { timeout: 5_000 })
+  const again = () => publish(clients[0] as ProtocolClient, 'a')
+  await vi.waitFor(async () => expect(await again()).toMatchObject({ verb: 'ok' }), { timeout: 5_000 })
   expect(serving.server.stats().webhook).toMatchObject({ breaker: 'closed', openCount: 1 })
   const lines = serving.log.filter(({ message }) => message?.startsWith('the webhook')).map(({ level }) => level)
   expect(lines).toEqual(['warn', 'info'])
