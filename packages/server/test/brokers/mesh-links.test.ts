@@ -177,11 +177,14 @@ describe('a node of a mesh', () => {
     const a = await startNode({ relinkMs: SHORT_RELINK_MS })
     const peer = await forkNode({ peers: a.broker.address === undefined ? [] : [a.broker.address] })
     await publish(a, 'acknowledged')
-    await eventually(() => expect(peer.told).toEqual(['acknowledged']))
+    await eventually(() => expect(peer.told.at(-1)).toBe('acknowledged'))
+    // On a busy machine the link may have been lost while the process started.
+    const { lostCount } = a.broker.stats()
     peer.child.kill('SIGKILL')
     await publish(a, 'too late')
-    await eventually(() => expect(a.told).toEqual(['acknowledged', 'too late', 'gap']))
-    expect(a.broker.stats()).toMatchObject({ pendingCount: 0, lostCount: 1 })
+    const told = () => a.told.slice(a.told.indexOf('acknowledged'))
+    await eventually(() => expect(told()).toEqual(['acknowledged', 'too late', 'gap']))
+    expect(a.broker.stats()).toMatchObject({ pendingCount: 0, lostCount: lostCount + 1 })
   })
 
   it('that takes in nothing is given up after brokerTimeoutMs, though its connection stands', async () => {

@@ -47,6 +47,12 @@ const RUN = /, run (\w+)$/
 const MIN_SAFE_REPLICAS = 3
 /** Another node may create or change the stream between two of our requests. */
 const MAX_TRIES = 4
+/** Another node has made or removed the stream meanwhile. A new one may overlap with that of the same name (nats-server 2.9). */
+const OVERTAKEN: readonly unknown[] = [
+  JETSTREAM_REASONS.nameInUse,
+  JETSTREAM_REASONS.streamNotFound,
+  JETSTREAM_REASONS.subjectsOverlap,
+]
 
 /** The stream that is the log of a namespace. Created if missing, and adjusted to the options. */
 export class LogStream {
@@ -72,8 +78,7 @@ export class LogStream {
         return await this.#fit(await this.#find())
       } catch (cause) {
         const reason = reasonOf(cause, this.#log.context.jetStream)
-        const isOvertaken = reason === JETSTREAM_REASONS.nameInUse || reason === JETSTREAM_REASONS.streamNotFound
-        if (!isOvertaken || leftCount === 1) throw this.#log.explained(cause)
+        if (!OVERTAKEN.includes(reason) || leftCount === 1) throw this.#log.explained(cause)
       }
     }
   }
