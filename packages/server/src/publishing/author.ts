@@ -1,5 +1,6 @@
 import { refusalOf } from 'webmq-client/protocol'
 import type { Actor } from '../identity/actor.js'
+import { countedAddress } from '../identity/client-address.js'
 import type { ConnectionId } from '../ports/transport.js'
 import type { WordLimits } from '../ports/word-limits.js'
 import type { PublishLimits } from './publish-rates.js'
@@ -78,9 +79,9 @@ export class RequestAuthor implements Author {
   }
 }
 
-/** Under which name the requests of a client over HTTP are counted. */
+/** Under which name the requests of a client over HTTP are counted: its user, or an address of anonymous clients, all of a /64. */
 export function callerNameOf({ userId, address }: Pick<Actor, 'userId' | 'address'>): string {
-  return userId === undefined ? `address ${address}` : `user ${userId}`
+  return userId === undefined ? `address ${countedAddress(address) ?? address}` : `user ${userId}`
 }
 
 /** The limits of the application itself: those of every message, and none for what waits or comes fast. */

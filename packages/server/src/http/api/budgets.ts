@@ -14,8 +14,9 @@ const REQUEST_UNITS = 200
 const BYTES_PER_UNIT = 100
 /** A message of a batch beside its bytes: its key is checked and matched, and it goes to the broker. Measured: 4.7 us. */
 const MESSAGE_UNITS = 5
-/** Most clients that are remembered. The oldest is forgotten first, and may then cause its burst again. */
+/** Most clients with a budget of their own. Beyond that, all others share one until some have their whole share again. */
 const MAX_CLIENTS = 10_000
+const SWEEP_INTERVAL_MS = 1_000
 
 interface Budget {
   units: number
@@ -30,11 +31,14 @@ export class Budgets {
   readonly #limits: BudgetLimits
   readonly #now: () => number
   readonly #budgets = new Map<string, Budget>()
+  readonly #others: Budget
+  #sweptAtMs = Number.NEGATIVE_INFINITY
 
   /** @param now A monotonic clock, in milliseconds. */
   constructor(limits: BudgetLimits, now: () => number = () => performance.now()) {
     this.#limits = limits
     this.#now = now
+    this.#others = { units: limits.workBurst, atMs: now() }
   }
 
   /** @throws {WebMQError} `E_RATE_LIMIT` while the budget of the client is overdrawn. */
@@ -55,19 +59,29 @@ export class Budgets {
   }
 
   #budgetOf(caller: Actor): Budget {
-    const { workPerSecond, workBurst } = this.#limits
     const name = callerNameOf(caller)
     const nowMs = this.#now()
     const known = this.#budgets.get(name)
-    if (known !== undefined) {
-      known.units = Math.min(workBurst, known.units + ((nowMs - known.atMs) * workPerSecond) / 1_000)
-      known.atMs = nowMs
-      return known
-    }
-    const [oldest] = this.#budgets.size >= MAX_CLIENTS ? this.#budgets.keys() : []
-    if (oldest !== undefined) this.#budgets.delete(oldest)
-    const budget = { units: workBurst, atMs: nowMs }
+    if (known !== undefined) return this.#settled(known, nowMs)
+    if (this.#budgets.size >= MAX_CLIENTS) this.#sweep(nowMs)
+    if (this.#budgets.size >= MAX_CLIENTS) return this.#settled(this.#others, nowMs)
+    const budget = { units: this.#limits.workBurst, atMs: nowMs }
     this.#budgets.set(name, budget)
     return budget
+  }
+
+  #settled(budget: Budget, nowMs: number): Budget {
+    const { workPerSecond, workBurst } = this.#limits
+    budget.units = Math.min(workBurst, budget.units + ((nowMs - budget.atMs) * workPerSecond) / 1_000)
+    budget.atMs = nowMs
+    return budget
+  }
+
+  /** Forgets clients with their whole share: a new budget would be the same. Debts stay. */
+  #sweep(nowMs: number): void {
+    if (nowMs - this.#sweptAtMs < SWEEP_INTERVAL_MS) return
+    this.#sweptAtMs = nowMs
+    for (const [name, budget] of this.#budgets)
+      if (this.#settled(budget, nowMs).units >= this.#limits.workBurst) this.#budgets.delete(name)
   }
 }
