@@ -30,12 +30,7 @@ const HANDSHAKES: Row<[status: number, code: string]>[] = [
   ['no Connection: Upgrade', handshakeHead(WS, { Connection: 'close' }), 400, 'E_HANDSHAKE_INVALID'],
   ['an upgrade by PUT', handshakeHead(WS).replace('GET', 'PUT'), 405, 'E_HANDSHAKE_INVALID'],
   ['an upgrade with a body', `${handshakeHead(WS, { 'Content-Length': '2' })}{}`, 400, 'E_HANDSHAKE_INVALID'],
-  [
-    PLAIN,
-    handshakeHead(WS, { Upgrade: undefined, 'Sec-WebSocket-Key': undefined }),
-    426,
-    'E_HANDSHAKE_INVALID',
-  ],
+  [PLAIN, handshakeHead(WS, { Upgrade: undefined, 'Sec-WebSocket-Key': undefined }), 426, 'E_HANDSHAKE_INVALID'],
   ['another path', handshakeHead('/elsewhere'), 404, 'E_PATH_NOT_FOUND'],
   ['a path that tries to leave', handshakeHead('/ws/../../etc/passwd'), 404, 'E_PATH_NOT_FOUND'],
   ['another origin', handshakeHead(WS, { Origin: 'https://evil.example' }), 403, 'E_ORIGIN_FORBIDDEN'],
