@@ -159,8 +159,7 @@ async function play(seed: number, random: SeededRandom, time: VirtualTime): Prom
 }
 
 /**
- * A node that lagged behind another one delivers from the next log what a listener that has moved to it had from the log
- * before: docs/guarantees.md.
+ * A listener that has moved to a node which lagged gets messages again, from the next log: docs/guarantees.md.
  */
 function isAgainAfterGap({ rule, text }: Violation): boolean {
   return rule === 'twice' && text.includes(', and in the log ')

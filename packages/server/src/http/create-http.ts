@@ -56,8 +56,10 @@ export function createHttp(context: HttpContext): ServerHttp {
   let api: HttpApi | undefined
   /** The API is loaded for its first request, or for the next one if that failed. */
   const respond: HttpApi['respond'] = async (...request) => {
-    const { HttpApi } = await import('./api/api.js')
-    api ??= new HttpApi({ ...context, callers })
+    if (api === undefined) {
+      const { HttpApi } = await import('./api/api.js')
+      api ??= new HttpApi({ ...context, callers })
+    }
     await api.respond(...request)
   }
   const probes = {

@@ -1,3 +1,4 @@
+import { countedAddress } from './client-address.js'
 import { ANONYMOUS, type Claims, type Identity } from './identity.js'
 
 /** How a request comes to the server. `operator`: over HTTP, with an API key. `process`: from the server's own process. */
@@ -21,6 +22,11 @@ export interface Actor {
 /** A client that sends a request over HTTP. */
 export function clientOverHttp(identity: Identity | undefined, address: string): Actor {
   return { door: 'http', id: '', userId: identity?.userId, claims: identity?.claims, identity, address }
+}
+
+/** Under which name clients are counted, whatever they come by: their user, or the address of anonymous ones, a /64 of IPv6. */
+export function clientNameOf({ userId, address }: Pick<Actor, 'userId' | 'address'>): string {
+  return userId === undefined ? `address ${countedAddress(address) ?? address}` : `user ${userId}`
 }
 
 /** Somebody with an API key. */

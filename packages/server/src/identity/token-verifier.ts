@@ -127,15 +127,16 @@ export function createTokenVerifier(jwt: JwtOptions, options: TokenVerifierOptio
       const nowMs = now()
       // The version before the verification: a key that goes meanwhile leaves nothing behind.
       const version = keysVersion()
-      const payload = await (await import('./judge.js')).verifyByJose(token, keys, {
-        ...rules,
-        currentDate: new Date(nowMs),
-      })
+      judge ??= await import('./judge.js')
+      const payload = await judge.verifyByJose(token, keys, { ...rules, currentDate: new Date(nowMs) })
       return accept(digestOf(token), token, payload, nowMs, version)
     },
     close: () => ownKeySet?.close(),
   }
 }
+
+/** jose is loaded for the first token that it judges, or for the next one if that failed. */
+let judge: typeof import('./judge.js') | undefined
 
 const DEFAULT_CLOCK_TOLERANCE_S = 5
 /** Far more than a token in a request head; limits how much a stranger can make the server decode. */

@@ -1,6 +1,5 @@
 import { refusalOf } from 'webmq-client/protocol'
-import type { Actor } from '../identity/actor.js'
-import { countedAddress } from '../identity/client-address.js'
+import { type Actor, clientNameOf } from '../identity/actor.js'
 import type { ConnectionId } from '../ports/transport.js'
 import type { WordLimits } from '../ports/word-limits.js'
 import type { PublishLimits } from './publish-rates.js'
@@ -67,7 +66,7 @@ export class RequestAuthor implements Author {
     this.address = actor.address
     this.limits = limits
     this.#pending = pending
-    this.#name = callerNameOf(actor)
+    this.#name = clientNameOf(actor)
   }
 
   get pendingBytes(): number {
@@ -77,11 +76,6 @@ export class RequestAuthor implements Author {
   set pendingBytes(byteCount: number) {
     this.#pending.set(this.#name, byteCount)
   }
-}
-
-/** Under which name the requests of a client over HTTP are counted: its user, or an address of anonymous clients, all of a /64. */
-export function callerNameOf({ userId, address }: Pick<Actor, 'userId' | 'address'>): string {
-  return userId === undefined ? `address ${countedAddress(address) ?? address}` : `user ${userId}`
 }
 
 /** The limits of the application itself: those of every message, and none for what waits or comes fast. */

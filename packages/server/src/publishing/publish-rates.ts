@@ -96,7 +96,8 @@ export class PublishRates {
   #assertOpen(gate: RateGate, limit: RateLimit, scope: RateScope, nowMs: number, messageId?: string): void {
     const retryAfterMs = gate.closedMs(limit, nowMs, messageId)
     if (retryAfterMs === 0) return
-    if (isLimited(limit)) this.#refuse(scope, retryAfterMs, `this ${scope} publishes too fast, ${describe(limit)}`)
+    if (isLimited(limit) && !gate.isAwaiting)
+      this.#refuse(scope, retryAfterMs, `this ${scope} publishes too fast, ${describe(limit)}`)
     this.#refuse('broker', retryAfterMs, 'earlier messages of this connection wait for the broker')
   }
 

@@ -31,6 +31,11 @@ export class RateGate {
   #awaited: string | undefined
   #awaitedUntilMs = Number.NEGATIVE_INFINITY
 
+  /** Whether a message that was refused by {@link close} goes first. */
+  get isAwaiting(): boolean {
+    return this.#awaited !== undefined
+  }
+
   /** The time until a message may pass; 0: now. */
   closedMs(limit: RateLimit, nowMs: number, messageId?: string): number {
     if (nowMs < this.#opensAtMs) return Math.ceil(this.#opensAtMs - nowMs)
@@ -46,8 +51,8 @@ export class RateGate {
   }
 
   /**
-   * Closes it until then, whatever the limit. The message that is refused passes next: what its publisher has sent before
-   * it reads the refusal does not overtake it, however late that is.
+   * Closes it until then, whatever the limit. The message that is refused passes next: later ones, which its publisher may
+   * have sent before it read the refusal, do not overtake it.
    */
   close(opensAtMs: number, nowMs: number, messageId: string | undefined): void {
     this.#opensAtMs = Math.max(this.#opensAtMs, opensAtMs)

@@ -187,7 +187,7 @@ it.each(FAULTS)('refuses a connection when the backend %s, and says why in the l
   expect(serving.bugs).toEqual([])
 })
 
-// What a backend answers is an answer, even 500: a client can cause it, and must get nothing by it.
+// Each answer of a backend counts, even 500: a client can cause it, and must get nothing by it.
 it('refuses what the backend answers with 500, also when told to go on without it, and whoever connects unasked', async () => {
   await using backend = await Backend.start()
   backend.answer = () => ({ status: 500, text: '' })

@@ -270,7 +270,7 @@ export class LogReplica implements LogFollower {
     return this.#isRepeating ? this.#whole().then(() => this.position) : this.position
   }
 
-  /** Whether live messages leave out what was delivered of the previous log and has yet to be copied. */
+  /** Whether messages of the log to come were delivered from the previous one: live, they are left out. */
   get #isRepeating(): boolean {
     return this.#state === 'copying' && this.#formerDuplicates !== undefined
   }

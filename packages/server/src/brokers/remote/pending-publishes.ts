@@ -5,15 +5,11 @@ import { MAX_PENDING_MESSAGES } from '../dedupe/duplicate-filter.js'
 import type { Link, LinkMessage } from './link.js'
 import type { RemoteBrokerOptions } from './options.js'
 import { PayloadCopier } from './payload-copier.js'
+import { type Paced, PublishPace } from './publish-pace.js'
 
-interface Pending {
+interface Pending extends Paced {
   readonly message: LinkMessage
-  /** More than one for a bundle. */
-  readonly messageCount: number
   readonly byteCount: number
-  readonly deadlineMs: number
-  /** Messages that the broker had accepted before this one was sent. */
-  readonly acceptedBefore: number
   resolve(accepted: Accepted): void
   reject(error: unknown): void
 }
@@ -24,13 +20,6 @@ const MESSAGE_OVERHEAD_BYTES = 256
 const MAX_LATE_MS = 250
 /** Time to read what has arrived meanwhile. */
 const READING_MS = 250
-/**
- * A broker that takes this share of the timeout for a message is too slow. Then no more messages may wait than it accepts in
- * that time, so that each is answered in time.
- */
-const SLOW_SHARE = 1 / 8
-/** So many may wait even then. Their pace says how many more. */
-const MIN_WINDOW = 64
 /** Shared by all publishes without a position. */
 const ACCEPTED: Accepted = { isDuplicate: false }
 
@@ -61,11 +50,7 @@ export class PendingPublishes {
   /** `undefined` until its bindings are live and the log is complete. */
   #link: Link | undefined
   #isBlocked = false
-  /** Since when this link takes messages. What waited before says nothing about its pace. */
-  #takesSinceMs = 0
-  readonly #slowMs: number
-  /** Messages that may wait for a slow broker; infinite while it is quick. */
-  #window = Number.POSITIVE_INFINITY
+  readonly #pace: PublishPace
   /** Sequence of the last message that a link has sent. */
   #sentSequence = 0
 
@@ -80,7 +65,7 @@ export class PendingPublishes {
   ) {
     this.#maxBytes = options.brokerMaxPendingBytes
     this.#timeoutMs = options.brokerTimeoutMs
-    this.#slowMs = options.brokerTimeoutMs * SLOW_SHARE
+    this.#pace = new PublishPace(options.brokerTimeoutMs)
     this.#reason = reason
     this.#authorOf = authorOf
   }
@@ -96,7 +81,7 @@ export class PendingPublishes {
 
   /** Whether the broker is too slow for more. While there is no link, or it is blocked, messages wait for it instead. */
   get isCongested(): boolean {
-    return this.counts.pendingCount >= this.#window && this.#taker !== undefined
+    return this.counts.pendingCount >= this.#pace.window && this.#taker !== undefined
   }
 
   /** The link, while it takes messages. */
@@ -170,10 +155,10 @@ export class PendingPublishes {
     const byteCount = message.payload.length + MESSAGE_OVERHEAD_BYTES
     const nowMs = performance.now()
     const taker = this.#taker
-    const oldest = taker && this.#entries[this.#head]
-    if (oldest !== undefined && this.#livedMs(oldest, nowMs) > this.#slowMs) this.#narrow(oldest, nowMs)
-    const deadlineMs = nowMs + this.#timeoutMs
     const acceptedBefore = this.counts.acceptedCount
+    const oldest = taker && this.#entries[this.#head]
+    if (oldest !== undefined) this.#pace.waits(oldest, acceptedBefore, nowMs)
+    const deadlineMs = nowMs + this.#timeoutMs
     const accepted = new Promise<Accepted>((resolve, reject) => {
       this.#entries.push({ message, messageCount, byteCount, deadlineMs, acceptedBefore, resolve, reject })
     })
@@ -190,13 +175,13 @@ export class PendingPublishes {
    */
   confirm(sequence: number, isCumulative: boolean, accepted?: Accepted): void {
     const first = isCumulative ? this.#headSequence : sequence
-    const isSlow = this.#window !== Number.POSITIVE_INFINITY
+    const { isSlow } = this.#pace
     const nowMs = isSlow ? performance.now() : 0
     for (let at = first; at <= sequence; at++) {
       const pending = accepted === undefined && this.#waitsForPosition(at) ? undefined : this.#take(at)
       if (pending === undefined) continue
       this.counts.acceptedCount += pending.messageCount
-      if (isSlow) this.#adapt(pending, nowMs)
+      if (isSlow) this.#pace.accepted(pending, this.counts.acceptedCount, nowMs)
       pending.resolve((at === sequence ? accepted : undefined) ?? ACCEPTED)
     }
     this.#settled()
@@ -231,29 +216,8 @@ export class PendingPublishes {
     return this.#idle.promise
   }
 
-  /** How long the link has had a message. */
-  #livedMs({ deadlineMs }: Pending, nowMs: number): number {
-    return nowMs - Math.max(this.#takesSinceMs, deadlineMs - this.#timeoutMs)
-  }
-
-  /** Twice as many may wait with every window that is accepted quickly. */
-  #adapt(accepted: Pending, nowMs: number): void {
-    if (this.#livedMs(accepted, nowMs) > this.#slowMs) {
-      this.#narrow(accepted, nowMs)
-      return
-    }
-    this.#window += accepted.messageCount
-    if (this.#window > MAX_PENDING_MESSAGES) this.#window = Number.POSITIVE_INFINITY
-  }
-
-  /** As many may wait as are accepted in the time that is slow, at the pace of this message. */
-  #narrow(pending: Pending, nowMs: number): void {
-    const perMs = (this.counts.acceptedCount - pending.acceptedBefore) / this.#livedMs(pending, nowMs)
-    this.#window = Math.max(MIN_WINDOW, Math.min(this.#window, perMs * this.#slowMs))
-  }
-
   #sendAfter(sequence: number): void {
-    this.#takesSinceMs = performance.now()
+    this.#pace.begin(performance.now())
     for (const message of [...this.messagesAfter(sequence)]) {
       if (this.#link === undefined) return
       if (this.#authorFor(message)?.isClosed === true)

@@ -1,4 +1,5 @@
 import { isObject } from '../../base/is-object.js'
+import { clientNameOf } from '../../identity/actor.js'
 import { NonsenseError } from '../answers.js'
 import type { HookClient, Hooks, PublishAnswer, Refusal } from '../hooks.js'
 import { type BreakerState, CircuitBreaker } from './circuit-breaker.js'
@@ -95,7 +96,7 @@ async function askWebhook(
       const fault = faultOf(breaker.lastFailure)
       throw new WebhookError('it is not asked for now, because it failed several times', fault)
     }
-    const asker = user === undefined ? `address ${address}` : `user ${user}`
+    const asker = clientNameOf({ userId: user, address })
     const text = await outcomeOf(breaker, client.post(body, headers), asker)
     return parsed(text)
   } catch (error) {

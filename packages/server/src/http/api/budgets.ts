@@ -1,6 +1,5 @@
 import { WebMQError } from 'webmq-client/protocol'
-import type { Actor } from '../../identity/actor.js'
-import { callerNameOf } from '../../publishing/author.js'
+import { type Actor, clientNameOf } from '../../identity/actor.js'
 
 /** Work that one client may cause over HTTP, in units of about a microsecond, as over a connection. */
 export interface BudgetLimits {
@@ -59,7 +58,7 @@ export class Budgets {
   }
 
   #budgetOf(caller: Actor): Budget {
-    const name = callerNameOf(caller)
+    const name = clientNameOf(caller)
     const nowMs = this.#now()
     const known = this.#budgets.get(name)
     if (known !== undefined) return this.#settled(known, nowMs)

@@ -161,7 +161,7 @@ describe('publish', () => {
     expect(client.received('ok').map(({ id }) => id)).toEqual(['1', '2'])
   })
 
-  // What a client has sent before it knows must not overtake what was refused.
+  // A client may send on before it knows. That must not overtake the refused message.
   it('asks every client to wait while the broker is too slow, and those that were refused for a while longer', async () => {
     const broker = new SlowBroker(new MemoryBroker(memoryOptions()))
     const fake = await FakeServer.start({}, { broker })
