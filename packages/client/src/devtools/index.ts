@@ -2,8 +2,7 @@ import type { WebMQClient } from '../client.js'
 import type { WebSocketConstructor } from '../client-options.js'
 import type { ClientCore, ClientPart } from '../client-part.js'
 import type { Gap } from '../events/events.js'
-import type { AnyClient } from '../of-client.js'
-import { ofClient } from '../of-client.js'
+import { clientOf, type GivenClient } from '../of-client.js'
 import { socketClassOf } from '../options.js'
 import { Panel } from './panel.js'
 import { Traffic } from './traffic.js'
@@ -15,12 +14,12 @@ const MAX_GAPS = 20
  * Adds a panel to the page that shows what a client does, and rehearses trouble: for development. Call it right after
  * `setup`: it watches the connections that are opened from then on.
  *
- * @param client Default: the client of `setup`.
+ * @param options `client`: default that of `setup`.
  * @returns Removes the panel, and ends every trouble. Without a page, as on a server, it does nothing.
  * @throws {WebMQError} `E_OPTION_INVALID` if there is no client.
  */
-export function devtools(client?: AnyClient): () => void {
-  const [watched] = ofClient(client ? [client] : [])
+export function devtools({ client }: { readonly client?: GivenClient } = {}): () => void {
+  const watched = clientOf(client)
   if (typeof document === 'undefined') return () => undefined
   return watched.add((core) => new Devtools(watched, core)).remove
 }
