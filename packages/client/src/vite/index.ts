@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
 import path from 'node:path'
-import { type Running, run } from './run.js'
+import { run } from './run.js'
 
 /** What event streams need besides the path of WebSockets: `webmq-client/sse`. */
 const STREAM_PATHS = ['/sse', '/health', '/api/publish']
@@ -26,8 +26,12 @@ export interface WebMQPlugin {
   readonly apply: 'serve'
   readonly config: () => { server: { proxy: Record<string, { target: string; ws?: true }> } }
   readonly configResolved: (config: { readonly root: string; readonly logger: Logger }) => void
-  readonly configureServer: () => void
-  readonly closeBundle: () => Promise<void>
+  readonly configureServer: (server: DevServer) => Promise<void>
+}
+
+/** Of Vite's dev server. As a middleware of another server it has none of HTTP; the program then ends with the process. */
+interface DevServer {
+  readonly httpServer: { once(event: 'close', handler: () => void): unknown } | null
 }
 
 /** Where Vite writes what a developer should see. */
@@ -44,7 +48,6 @@ export function webmq(options: WebMQPluginOptions = {}): WebMQPlugin {
   const { path: socketPath = '/ws', target = 'http://127.0.0.1:8080', eventStreams = false, start = false } = options
   let root = '.'
   let logger: Logger = console
-  let server: Running | undefined
   return {
     name: 'webmq',
     apply: 'serve',
@@ -59,17 +62,14 @@ export function webmq(options: WebMQPluginOptions = {}): WebMQPlugin {
     configResolved(config) {
       ;({ root, logger } = config)
     },
-    configureServer() {
+    async configureServer({ httpServer }) {
       if (start === false) return
       const { hostname, port } = new URL(target)
       const flags = start === true ? [] : start
       const args = [programOf(root), '--host', hostname, '--port', port || '80', '--path', socketPath, ...flags]
-      server = run(args, (code) => logger.error(`webmq-server has ended with ${code}; is port ${port} in use?`))
-    },
-    async closeBundle() {
-      const ended = server?.release()
-      server = undefined
-      await ended
+      const server = run(args, (code) => logger.error(`webmq-server has ended with ${code}; is port ${port} in use?`))
+      httpServer?.once('close', server.release)
+      await server.answers(target)
     },
   }
 }

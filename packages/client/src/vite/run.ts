@@ -1,10 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { setTimeout } from 'node:timers/promises'
+
+const RETRY_MS = 50
 
 /** A process that dev servers share. */
 export interface Running {
-  /** Ends the process unless another dev server uses it. Resolves when it is gone. */
-  release(): Promise<void>
+  /** Ends the process unless another dev server uses it. */
+  readonly release: () => void
+  /** Resolves when the process answers at `url`, or has ended. */
+  answers(url: string): Promise<void>
 }
 
 interface Shared {
@@ -34,12 +38,19 @@ export function run(args: readonly string[], onEnd: (code: number | string) => v
     })
   }
   return {
-    async release() {
-      if (--shared.users > 0 || child.exitCode !== null || child.signalCode !== null) return
+    release() {
+      if (--shared.users > 0) return
       running.delete(name)
-      const ended = once(child, 'exit')
       child.kill()
-      await ended
+    },
+    async answers(url) {
+      const isRunning = () => child.exitCode === null && child.signalCode === null
+      const isSilent = () =>
+        fetch(url).then(
+          () => false,
+          () => true,
+        )
+      while (isRunning() && (await isSilent())) await setTimeout(RETRY_MS)
     },
   }
 }
