@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
+import { expectAccessible } from '../accessible.js'
 import { useExample } from './harness.js'
 
 describe('the example worker', () => {
@@ -39,5 +40,6 @@ describe('the example worker', () => {
     await expect.poll(async () => (await ask(page, 100)).error).toBe('E_NO_RESPONDERS')
     await one?.start()
     await expect.poll(async () => (await ask(page, 100)).text).toContain('25 primes')
+    await expectAccessible(page)
   })
 })

@@ -11,9 +11,14 @@ import { Trouble } from './trouble.js'
 
 const MAX_GAPS = 20
 
+/** The panel of the client of `setup`. */
+let ofSetup: Devtools | undefined
+
 /**
  * Adds a panel to the page that shows what a client does, and rehearses trouble: for development. Call it right after
  * `setup`: it watches the connections that are opened from then on.
+ *
+ * A module that a dev server replaces calls `setup` and this again: the new client's panel takes the place of the old one's.
  *
  * @param client Default: the client of `setup`.
  * @returns Removes the panel, and ends every trouble. Without a page, as on a server, it does nothing.
@@ -22,7 +27,12 @@ const MAX_GAPS = 20
 export function devtools(client?: AnyClient): () => void {
   const [watched] = ofClient(client ? [client] : [])
   if (typeof document === 'undefined') return () => undefined
-  return watched.add((core) => new Devtools(watched, core)).remove
+  const panel = watched.add((core) => new Devtools(watched, core))
+  if (client === undefined) {
+    if (ofSetup) panel.replace(ofSetup)
+    ofSetup = panel
+  }
+  return panel.remove
 }
 
 class Devtools implements ClientPart {
@@ -61,6 +71,11 @@ class Devtools implements ClientPart {
       for (const remove of removeHandlers) remove()
       panel.remove()
     }
+  }
+
+  replace(previous: Devtools): void {
+    this.#panel.isOpen = previous.#panel.isOpen
+    previous.remove()
   }
 
   up(): void {
