@@ -11,7 +11,7 @@ describe('the example worker', () => {
     await page.locator('input').fill(String(below))
     await page.locator('button').click()
     const line = page.locator('li').nth(before)
-    await line.locator('xpath=self::*[@data-worker or @data-error]').waitFor({ timeout: 10_000 })
+    await line.locator('xpath=self::*[@data-worker or @data-error]').waitFor({ timeout: 20_000 })
     const { worker, error } = await line.evaluate((item) => ({ ...(item as HTMLElement).dataset }))
     return { text: (await line.textContent()) ?? '', ...(worker && { worker }), ...(error && { error }) }
   }

@@ -58,6 +58,7 @@ export function nodesOf({ create }: Kind, { url }: Keeping) {
   return async () => {
     const options = {
       ...brokerOptions({ maxPayloadBytes: 262_144, ...historyOf('#=1000') }),
+      brokerTimeoutMs: 30_000,
       brokerStartTimeoutMs: 30_000,
     }
     const broker = await create({ ...options, brokerNamespace, broker: url })

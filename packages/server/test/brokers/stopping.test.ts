@@ -191,7 +191,7 @@ describe.each(['redis', 'nats', 'rabbitmq'] as const)('a server on %s that gets 
 
   it('answers publishes before it closes their connection', async () => {
     const { node, proxy, client } = await serveBehindProxy()
-    await proxy.latency(100)
+    await proxy.latency(400)
     publish(client)
     client.socket.send('ping')
     await heard(client, 'pong')
