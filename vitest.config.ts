@@ -46,22 +46,29 @@ const PLAYS = 'test/**/*.test.ts'
 /** Server and clients in one process, on a clock of their own. */
 const SEEDED = 'test/seeded/**/*.test.ts'
 
+/** How long a test waits for a state that must come. The tests' own times are the longer ones. */
+const WAITS = {
+  setupFiles: [fileURLToPath(new URL('test/patience.ts', import.meta.url))],
+  expect: { poll: { timeout: 20_000 * PATIENCE } },
+}
+
 const project = (name: string) => ({
   resolve,
   test: {
+    ...WAITS,
     isolate: false,
     ...COMPUTING,
     name,
     root: `packages/${name}`,
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
     exclude: [BROKERS],
-    testTimeout: 20_000 * PATIENCE,
-    hookTimeout: 30_000 * PATIENCE,
+    testTimeout: 60_000 * PATIENCE,
+    hookTimeout: 60_000 * PATIENCE,
   },
 })
 
 /** The tests ask for texts. `checks.test.ts` tries a page for production. */
-const ofClient = { ...project('client').test, setupFiles: [source('client/src/development.ts')] }
+const ofClient = { ...project('client').test, setupFiles: [...WAITS.setupFiles, source('client/src/development.ts')] }
 const { test: ofServer } = project('server')
 const { test: ofServices } = project('services')
 const { test: ofBench } = project('bench')
@@ -89,10 +96,14 @@ export default defineConfig({
         test: { ...ofServer, ...WAITING, name: 'brokers', include: [BROKERS], exclude: leftIn('packages/server/') },
       },
       // It replaces clock, chance and sockets of its process.
-      { resolve, test: { ...COMPUTING, isolate: true, name: 'seeded', include: [SEEDED], testTimeout: 600_000 } },
+      {
+        resolve,
+        test: { ...WAITS, ...COMPUTING, isolate: true, name: 'seeded', include: [SEEDED], testTimeout: 600_000 },
+      },
       {
         resolve,
         test: {
+          ...WAITS,
           ...WAITING,
           isolate: false,
           name: 'end-to-end',

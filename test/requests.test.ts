@@ -44,7 +44,7 @@ it('goes on over moves of its members: workers and responders move to the node t
   expect(errors).toMatchObject([{ message: 'the password is 1234' }])
 
   await leaves.server.stop({ drainMs: 0 })
-  await vi.waitFor(() => expect(memberships.map(({ state }) => state)).toEqual(Array(5).fill('active')), 10_000)
+  await vi.waitFor(() => expect(memberships.map(({ state }) => state)).toEqual(Array(5).fill('active')))
   await stays.server.publish('jobs.2', 2)
   await vi.waitFor(() => expect(jobs).toEqual([1, 2]))
   expect(await request(asker, 'double', 4)).toBe(8)

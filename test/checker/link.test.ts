@@ -7,7 +7,7 @@ import { Link } from './link.js'
 const BOTH = ['upstream', 'downstream'] as const
 /** Long enough for bytes on loopback to come if they could. */
 const QUIET_MS = 100
-const WAIT = { timeout: 5_000, interval: 5 }
+const WAIT = { timeout: 20_000, interval: 5 }
 
 let server: Server
 let link: Link

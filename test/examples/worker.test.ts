@@ -18,7 +18,7 @@ describe('the example worker', () => {
   it('shares the requests of a page between two workers, and says at once when there is none', async () => {
     const page = await workers.openPage()
     const seen = new Set<string>()
-    await expect.poll(async () => (await ask(page, 1_000)).text, { timeout: 10_000 }).toContain('168 primes')
+    await expect.poll(async () => (await ask(page, 1_000)).text).toContain('168 primes')
     await expect
       .poll(
         async () => {
@@ -36,8 +36,8 @@ describe('the example worker', () => {
     // The other one gets them all.
     for (let count = 0; count < 3; count++) expect((await ask(page, 100)).text).toContain('25 primes')
     await two?.stop()
-    await expect.poll(async () => (await ask(page, 100)).error, { timeout: 10_000 }).toBe('E_NO_RESPONDERS')
+    await expect.poll(async () => (await ask(page, 100)).error).toBe('E_NO_RESPONDERS')
     await one?.start()
-    await expect.poll(async () => (await ask(page, 100)).text, { timeout: 10_000 }).toContain('25 primes')
+    await expect.poll(async () => (await ask(page, 100)).text).toContain('25 primes')
   })
 })

@@ -46,13 +46,13 @@ it.each([
 ] as const)('behind %s, the client is known %s', async (program, _how, proxyProtocol, options) => {
   await using behind = await serverBehind(program, proxyProtocol, options)
   // The balancer asks /ready first, through the same port.
-  await expect.poll(async () => (await behind.connect()) !== undefined, { timeout: 10_000 }).toBe(true)
+  await expect.poll(async () => (await behind.connect()) !== undefined).toBe(true)
   expect(await behind.addresses()).toEqual([CLIENT])
 })
 
 it('behind HAProxy, its header is not believed without --trusted-proxy', async () => {
   await using behind = await serverBehind('haproxy', false, { transport: 'native' })
-  await expect.poll(async () => (await behind.connect()) !== undefined, { timeout: 10_000 }).toBe(true)
+  await expect.poll(async () => (await behind.connect()) !== undefined).toBe(true)
   expect(await behind.addresses()).toEqual(['127.0.0.1'])
 })
 
@@ -76,7 +76,7 @@ it.each(['haproxy', 'nginx'] as const)(
       socket.on('error', () => undefined).terminate()
       return outcome
     }
-    await expect.poll(attempt, { timeout: 10_000 }).toBe('open')
+    await expect.poll(attempt).toBe('open')
     const outcomes = new Map<string, number>()
     let isOver = false
     const client = async () => {
@@ -126,7 +126,7 @@ it.each([
       new Promise<IncomingMessage>((resolve, reject) => {
         get(balancer.url + path, { agent }, resolve).once('error', reject)
       })
-    await expect.poll(async () => (await ask('/health')).resume().statusCode, { timeout: 10_000 }).toBe(200)
+    await expect.poll(async () => (await ask('/health')).resume().statusCode).toBe(200)
     const streams: IncomingMessage[] = []
     for (let round = 0; round < 20; round++) {
       const probes = await Promise.all(Array.from({ length: 8 }, () => ask('/health')))

@@ -87,7 +87,7 @@ export class ProtocolClient {
         }
         throw new Error(`no answer to ${id} among ${JSON.stringify(this.messages).slice(0, 500)}`)
       },
-      { timeout: 5_000, interval: 5 },
+      { interval: 5 },
     )
   }
 

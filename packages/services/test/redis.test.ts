@@ -50,7 +50,7 @@ describe('a redis cluster', () => {
     const [node] = cluster.nodes
     await node?.kill()
     await node?.restart()
-    await vi.waitFor(() => Promise.all(keys.map((key) => client.set(key, key))), { timeout: 15_000, interval: 50 })
+    await vi.waitFor(() => Promise.all(keys.map((key) => client.set(key, key))), { interval: 50 })
     expect(cluster.cpuSeconds()).toBeGreaterThanOrEqual(0)
   })
 })
@@ -64,10 +64,7 @@ describe('a redis sentinel', () => {
       ((await sentinel.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', pair.masterName)) as string[])[1]
     expect(await masterPort()).toBe(new URL(pair.master.url).port)
     await pair.master.kill()
-    await vi.waitFor(async () => expect(await masterPort()).toBe(new URL(pair.replica.url).port), {
-      timeout: 15_000,
-      interval: 50,
-    })
+    await vi.waitFor(async () => expect(await masterPort()).toBe(new URL(pair.replica.url).port), { interval: 50 })
   })
 })
 

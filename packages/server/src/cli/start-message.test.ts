@@ -27,14 +27,14 @@ describe('describeStart', () => {
   it('tells people where the demo page is, and who may come in', () => {
     const text = describeStart(URL_TEXT, resolveOptions({ demo: true }), terminalWith(true, { NO_COLOR: '1' }))
     expect(text).toContain('http://127.0.0.1:8080/\n')
-    expect(text).toContain('through a proxy or tunnel on it, may listen and publish anything')
+    expect(text).toContain('through a proxy or tunnel on it that does not say so, may listen and publish anything')
     expect(text).not.toContain('\u001b')
   })
 
   it('says to programs, too, that a proxy on this machine lets in whoever reaches it', () => {
     const text = describeStart(URL_TEXT, resolveOptions(), terminalWith(false))
     expect(text).toContain(
-      '\nAccess: no tokens: everyone on this machine, or who comes through a proxy or tunnel on it,',
+      '\nAccess: no tokens: everyone on this machine, or who comes through a proxy or tunnel on it that does not say so,',
     )
     expect(
       describeStart(URL_TEXT, resolveOptions({ jwt: { secret: 'x'.repeat(32) } }), terminalWith(false)),

@@ -48,7 +48,7 @@ function describeAccess(options: ResolvedOptions): string {
   const { host, jwt } = options
   if (jwt !== undefined) return 'with a token; its grants say which keys a client may listen and publish to'
   if (isIdentifying(options)) return 'a hook says which keys a client may listen and publish to'
-  const local = 'everyone on this machine, or who comes through a proxy or tunnel on it,'
+  const local = 'everyone on this machine, or who comes through a proxy or tunnel on it that does not say so,'
   const who = isLoopback(host) ? local : `everyone who can reach ${host}`
   return `no tokens: ${who} may listen and publish anything`
 }

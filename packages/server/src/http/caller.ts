@@ -9,6 +9,8 @@ import { isFromThisMachine } from '../identity/this-machine.js'
 import { isForThisMachineOnly, originPolicyOf } from '../options/access.js'
 import type { HttpContext } from './create-http.js'
 
+type RequestParts = Pick<IncomingMessage, 'headers' | 'socket'>
+
 /** Finds out who sends an HTTP request. The rules are those of an upgrade, and API keys. */
 export class Callers {
   readonly #context: Pick<HttpContext, 'options' | 'verifier' | 'node' | 'proxies'>
@@ -38,16 +40,23 @@ export class Callers {
   }
 
   /** The address of the client: of the peer, or what a trusted proxy says. */
-  addressOf({ socket, headers }: Pick<IncomingMessage, 'headers' | 'socket'>): string {
-    const header = (name: string) => [headers[name]].flat().join(', ') || undefined
-    return this.#context.proxies.clientAddress(unmapped(socket.remoteAddress ?? ''), header)
+  addressOf({ socket, headers }: RequestParts): string {
+    return this.#context.proxies.clientAddress(unmapped(socket.remoteAddress ?? ''), headerOf(headers))
+  }
+
+  /** Whether a request comes from this machine. */
+  isLocal({ socket, headers }: RequestParts): boolean {
+    const remoteAddress = unmapped(socket.remoteAddress ?? '')
+    const header = headerOf(headers)
+    const { proxies } = this.#context
+    return isFromThisMachine({ remoteAddress, header, clientAddress: proxies.namedClient(remoteAddress, header) })
   }
 
   /**
    * @throws {WebMQError} `E_UNAUTHENTICATED` without a key or token; `E_INSECURE` for an anonymous request from beyond
    *   this machine; `E_TOKEN_REVOKED`; the errors of {@link TokenVerifier.verify}.
    */
-  async callerOf(request: Pick<IncomingMessage, 'headers' | 'socket'>): Promise<Actor> {
+  async callerOf(request: RequestParts): Promise<Actor> {
     const { verifier, node } = this.#context
     const { authorization } = request.headers
     const address = this.addressOf(request)
@@ -61,7 +70,7 @@ export class Callers {
       return clientOverHttp(identity, address)
     }
     if (verifier !== undefined) throw unauthenticated('send Authorization: Bearer <key or token>')
-    if (this.#isForThisMachineOnly && !isLocalRequest(request)) {
+    if (this.#isForThisMachineOnly && !this.isLocal(request)) {
       throw new WebMQError('E_INSECURE', { detail: 'without a key, only clients of this machine may ask' })
     }
     return clientOverHttp(ANONYMOUS, address)
@@ -78,9 +87,9 @@ export class Callers {
   }
 }
 
-/** Whether a request over HTTP comes from this machine; one through a proxy never does. */
-export function isLocalRequest({ socket, headers }: Pick<IncomingMessage, 'headers' | 'socket'>): boolean {
-  return isFromThisMachine({ remoteAddress: socket.remoteAddress ?? '', header: (name) => headers[name] })
+/** Repeated headers as one. */
+function headerOf(headers: IncomingMessage['headers']): (name: string) => string | undefined {
+  return (name) => [headers[name]].flat().join(', ') || undefined
 }
 
 function digestOf(key: string): Buffer {

@@ -66,6 +66,7 @@ export function createHttp(context: HttpContext): ServerHttp {
     path: options.path,
     health,
     isOriginAllowed: (origin: string | undefined, host: string | undefined) => callers.isOriginAllowed(origin, host),
+    isLocal: (request: IncomingMessage) => callers.isLocal(request),
     metrics: () => metrics.page(),
     logger,
   }

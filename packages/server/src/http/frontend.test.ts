@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { recordingLogger } from '../../test/fake-server.js'
 import { isOriginAllowed } from '../identity/origin.js'
+import { isFromThisMachine } from '../identity/this-machine.js'
 import type { Health } from '../observing/health/readiness.js'
 import type { MetricsAudience } from '../options/server-options.js'
 import { HttpFrontend } from './frontend.js'
@@ -44,6 +45,8 @@ describe('HttpFrontend', () => {
       path: '/ws',
       health: () => health(),
       isOriginAllowed: (origin, host) => isOriginAllowed(origin, host, ['https://app.example.com'], 'loopback'),
+      isLocal: ({ socket, headers }) =>
+        isFromThisMachine({ remoteAddress: socket.remoteAddress ?? '', header: (name) => headers[name] }),
       metrics,
       get metricsAudience() {
         return metricsAudience
@@ -268,6 +271,7 @@ describe('HttpFrontend', () => {
       path: '/ws',
       health,
       isOriginAllowed,
+      isLocal: () => true,
       metrics,
       metricsAudience,
       hasEndpoint: false,

@@ -11,7 +11,6 @@ import type { TransportAddress } from '../ports/transport.js'
 import type { AdminPage } from './admin/page.js'
 import type { ApiScope, HttpApi } from './api/api.js'
 import { hasBody } from './body.js'
-import { isLocalRequest } from './caller.js'
 import { HttpConnections, type HttpLimits } from './connections.js'
 import { allowOrigin, answerPreflight, sendError, sendFile, sendJson, sendText } from './responses.js'
 import { findStaticFile, type StaticFile } from './static-files.js'
@@ -30,6 +29,8 @@ export interface FrontendContext {
   readonly isOriginAllowed: (origin: string | undefined, host: string | undefined) => boolean
   /** Whether pages of other origins may send cookies. */
   readonly allowsCredentials?: boolean
+  /** Whether a request comes from this machine. */
+  readonly isLocal: (request: IncomingMessage) => boolean
   /** The content of `/metrics`. */
   readonly metrics: () => Promise<MetricsPage>
   /** Read for each request: it may change. */
@@ -214,7 +215,7 @@ export class HttpFrontend {
   /** Whether the version, the load and the reason of an outage, which may name hosts and users, are for this request. */
   #isTold(request: IncomingMessage): boolean {
     const { metricsAudience } = this.#context
-    return metricsAudience === 'all' || (metricsAudience === 'local' && isLocalRequest(request))
+    return metricsAudience === 'all' || (metricsAudience === 'local' && this.#context.isLocal(request))
   }
 
   async #sendMetrics(request: IncomingMessage, response: ServerResponse): Promise<void> {

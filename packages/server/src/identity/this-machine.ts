@@ -7,13 +7,8 @@ export interface RequestSource {
   readonly remoteAddress: string
   /** Returns one header, by its name in lower case. */
   readonly header: (name: string) => unknown
-  /** What a trusted proxy says about the client; default: the address of the peer. */
-  readonly clientAddress?: string
-  /**
-   * The peer may be a proxy on this machine that nobody trusts: its clients count as the proxy itself. Holds for
-   * connections on the port of the server; default `false`.
-   */
-  readonly mayBeProxied?: boolean
+  /** The client that a trusted proxy names; default: none does. */
+  readonly clientAddress?: string | undefined
 }
 
 /** Headers that proxies add. Such a request comes from the proxy's address, but from another client. */
@@ -28,12 +23,12 @@ const FORWARDING_HEADERS = ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via'] 
  *   `Origin` to read an event stream.
  * - No page of another site has sent it without `Origin`, such as an image: `Sec-Fetch-Site`. Links count as the user's.
  */
-export function isFromThisMachine({ remoteAddress, header, clientAddress, mayBeProxied }: RequestSource): boolean {
+export function isFromThisMachine({ remoteAddress, header, clientAddress }: RequestSource): boolean {
   if (!isLoopbackAddress(remoteAddress) || !isLoopbackHost(header('host'))) return false
   const isForeign = header('sec-fetch-site') === 'cross-site' && header('sec-fetch-mode') !== 'navigate'
   if (isForeign && header('origin') === undefined) return false
-  if (clientAddress !== undefined && clientAddress !== remoteAddress) return isLoopbackAddress(clientAddress)
-  return mayBeProxied === true || FORWARDING_HEADERS.every((name) => header(name) === undefined)
+  if (clientAddress !== undefined) return isLoopbackAddress(clientAddress)
+  return FORWARDING_HEADERS.every((name) => header(name) === undefined)
 }
 
 /** Whether the value of a `Host` header is a name of this machine. */

@@ -3,6 +3,8 @@ import { Networks } from '../base/networks.js'
 
 /** Hops of one header that are looked at. Each one before the last is a proxy of the operator. */
 const MAX_HOPS = 32
+/** The part of a header that counts is no address. */
+const MALFORMED = Symbol('malformed')
 
 /**
  * Finds out which client a request is from, when the operator's proxies pass it on and name the client in
@@ -31,25 +33,32 @@ export class TrustedProxies {
    * @param header Returns one header, by its name in lower case; repeated ones are joined with commas.
    */
   clientAddress(remoteAddress: string, header: (name: string) => string | undefined): string {
-    if (!this.#networks.contains(remoteAddress)) return remoteAddress
+    const client = this.#read(remoteAddress, header)
+    if (client === MALFORMED) this.#malformedCount++
+    return client === undefined || client === MALFORMED ? remoteAddress : client
+  }
+
+  /** The client that a trusted proxy names; `undefined`: the peer is none, or names nobody. */
+  namedClient(remoteAddress: string, header: (name: string) => string | undefined): string | undefined {
+    const client = this.#read(remoteAddress, header)
+    return client === MALFORMED ? undefined : client
+  }
+
+  #read(remoteAddress: string, header: (name: string) => string | undefined): string | typeof MALFORMED | undefined {
+    if (!this.#networks.contains(remoteAddress)) return undefined
     const hops = header('x-forwarded-for')
-    if (hops === undefined) return remoteAddress
+    if (hops === undefined) return undefined
     let client = remoteAddress
     let end = hops.length
     for (let count = 0; count < MAX_HOPS && end >= 0; count++) {
       const comma = hops.lastIndexOf(',', end - 1)
       const hop = end === 0 ? undefined : addressOf(hops.slice(comma + 1, end))
-      if (hop === undefined) {
-        this.#malformedCount++
-        return remoteAddress
-      }
+      if (hop === undefined) return MALFORMED
       client = hop
       end = comma
       if (!this.#networks.contains(client)) return client
     }
-    if (end < 0) return client
-    this.#malformedCount++
-    return remoteAddress
+    return end < 0 ? client : MALFORMED
   }
 }
 

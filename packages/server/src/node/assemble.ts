@@ -4,6 +4,7 @@ import { DeliveringBroker } from '../hooks/index.js'
 import { Cluster, type NodeSummary } from '../http/operators/index.js'
 import { PROCESS } from '../identity/actor.js'
 import { isFromThisMachine } from '../identity/this-machine.js'
+import type { TrustedProxies } from '../identity/trusted-proxies.js'
 import { Nodes } from '../nodes/index.js'
 import { BrokerWatch } from '../observing/health/broker-watch.js'
 import { FullWatch } from '../observing/health/full-watch.js'
@@ -174,7 +175,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
       return phase.origins.ownHosts
     },
     ...(options.tokenCookie === undefined ? undefined : { tokenCookie: options.tokenCookie }),
-    isOutsider: (request, address) => isForThisMachineOnly(options) && !isFromHere(request, address, phase),
+    isOutsider: (request) => isForThisMachineOnly(options) && !isFromHere(request, proxies),
     insecure: options.insecure,
     proxies,
     addresses,
@@ -256,11 +257,10 @@ function brokerThroughHooks({ broker, hooks }: ServerNodeParts, router: Router):
   return new DeliveringBroker(broker, hooks, (key) => router.match(key).length > 0)
 }
 
-/** On the node's own port, a proxy on this machine may add headers. */
-function isFromHere(request: UpgradeRequest, clientAddress: string, { isAttached }: NodePhase): boolean {
+function isFromHere(request: UpgradeRequest, proxies: TrustedProxies): boolean {
   const { remoteAddress } = request
   const header = (name: string) => request.header(name)
-  return isFromThisMachine({ remoteAddress, header, clientAddress, mayBeProxied: !isAttached })
+  return isFromThisMachine({ remoteAddress, header, clientAddress: proxies.namedClient(remoteAddress, header) })
 }
 
 /** Whether messages of a key are logged. A broker of the embedder does not tell, so none of its keys count. */

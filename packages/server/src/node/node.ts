@@ -30,7 +30,6 @@ export class ServerNode {
     this.#givenUp.promise.catch(() => undefined)
     const { broker } = parts.options
     this.#phase = {
-      isAttached: false,
       isLeaving: false,
       drainEndMs: undefined,
       origins: originPolicyOf(parts.options),
@@ -61,10 +60,9 @@ export class ServerNode {
     this.#phase.hideSecrets = (text) => hideNew(hideOld(text))
   }
 
-  /** Takes upgrades of a server of the embedder too, whose address is unknown and which may be behind a proxy. */
+  /** Takes upgrades of a server of the embedder too. */
   attach(server: NodeHttpServer): () => void {
     const { transport, options } = this.#parts
-    this.#phase.isAttached = true
     return transport.attach(server, this.sink, options.path)
   }
 

@@ -65,8 +65,6 @@ export interface ServerNodeParts extends Pick<ServerParts, 'options' | 'verifier
 
 /** What changes in the life of a node. */
 export interface NodePhase {
-  /** Upgrades come from servers of the embedder too, which may be behind a proxy. */
-  isAttached: boolean
   /** The node leaves; with a delay, clients may come until the drain begins. */
   isLeaving: boolean
   /** When all connections are closed, by `performance.now`; absent before the drain. */

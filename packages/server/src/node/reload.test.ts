@@ -79,7 +79,7 @@ const webhook = (secret: string): ServerOptions => ({ webhook: { url: backend.ur
 const signingSecret = async (fake: FakeServer) => {
   await fake.connect()
   await fake.settled()
-  const { headers, body } = await vi.waitFor(() => backend.requests.pop() ?? expect.fail(), { timeout: 10_000 })
+  const { headers, body } = await vi.waitFor(() => backend.requests.pop() ?? expect.fail())
   const [id, timestampS] = [`${headers['webhook-id']}`, Number(headers['webhook-timestamp'])]
   const isSigner = (secret: string) => new Signer(secret).sign(id, timestampS, body) === headers['webhook-signature']
   return [SECRET, OTHER_SECRET].find(isSigner)
@@ -103,7 +103,7 @@ const CASES: Readonly<Record<string, Case>> = {
     to: { jwt: { secret: SECRET }, authTimeoutMs: 10 },
     see: async (fake) => {
       const client = await fake.connect()
-      return await vi.waitFor(() => client.closure?.code ?? expect.fail(), { timeout: 200 }).catch(() => 'open')
+      return await vi.waitFor(() => client.closure?.code ?? expect.fail(), { timeout: 2_000 }).catch(() => 'open')
     },
     before: 'open',
     after: 4002,

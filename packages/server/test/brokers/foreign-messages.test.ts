@@ -179,14 +179,14 @@ describe.each([
     const fake = await startServer(system)
     const client = await fake.connect()
     client.send({ verb: 'listen', id: 'l', pattern: '#' })
-    await vi.waitFor(() => expect(client.received('ok').map(({ id }) => id)).toEqual(['l']), 5_000)
+    await vi.waitFor(() => expect(client.received('ok').map(({ id }) => id)).toEqual(['l']))
     for (const [index, message] of fc.sample(foreign, { numRuns: ROUNDS, seed: 12 }).entries()) {
       await system.write(message)
       if (index % 20 === 0) await fake.server.publish('good', index)
     }
     await fake.server.publish('good', 'last')
     const good = () => client.received('message').flatMap(({ key, payload }) => (key === 'good' ? [payload] : []))
-    await vi.waitFor(() => expect(good().at(-1)).toBe('"last"'), 10_000)
+    await vi.waitFor(() => expect(good().at(-1)).toBe('"last"'))
     expect(good()).toEqual([...Array.from({ length: ROUNDS / 20 }, (_, index) => `${20 * index}`), '"last"'])
     expect(client.closure).toBeUndefined()
     const counts = fake.server.stats().refusedMessageCounts
@@ -203,13 +203,13 @@ describe.each([
     client.send({ verb: 'listen', id: 'l', pattern: 'a.#' })
     other.send({ verb: 'listen', id: 'l', pattern: 'other' })
     for (const { received } of [client, other].map((each) => ({ received: () => each.received('ok') })))
-      await vi.waitFor(() => expect(received()).toHaveLength(1), 5_000)
+      await vi.waitFor(() => expect(received()).toHaveLength(1))
     const since = client.received('ok')[0]?.position
     await larger.server.publish('a.b', 'x'.repeat(900_000))
     await larger.server.publish('a.b', 'after')
     await larger.server.publish('other', 'after')
     for (const each of [client, other])
-      await vi.waitFor(() => expect(each.received('message').map(({ payload }) => payload)).toEqual(['"after"']), 5_000)
+      await vi.waitFor(() => expect(each.received('message').map(({ payload }) => payload)).toEqual(['"after"']))
     expect(client.messages.slice(-2)).toMatchObject([
       { verb: 'gap', pattern: 'a.#', reason: 'refused' },
       { verb: 'message' },
@@ -223,7 +223,7 @@ describe.each([
     for (const pattern of ['a.#', 'other']) {
       const late = await fake.connect()
       late.send({ verb: 'listen', id: 'late', pattern, since })
-      await vi.waitFor(() => expect(late.received('message').map(({ payload }) => payload)).toEqual(['"after"']), 5_000)
+      await vi.waitFor(() => expect(late.received('message').map(({ payload }) => payload)).toEqual(['"after"']))
       const [ok] = late.received('ok')
       expect([ok?.gap, ok?.recovered]).toEqual(pattern === 'other' ? [undefined, true] : ['refused', undefined])
     }

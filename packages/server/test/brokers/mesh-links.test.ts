@@ -140,7 +140,7 @@ describe('a link of a mesh', () => {
     const startedMs = performance.now()
     await publish(a, 'swallowed')
     // Two heartbeats of silence, and the time in which it may come back.
-    expect(performance.now() - startedMs).toBeLessThan(2 * HEARTBEAT_MS + SHORT_RELINK_MS + 1_500)
+    expect(performance.now() - startedMs).toBeLessThan(2 * HEARTBEAT_MS + SHORT_RELINK_MS + 10_000)
     await eventually(() => expect([a.told, b.told]).toEqual([['swallowed', 'gap'], ['gap']]))
     await proxy.heal()
     await areLinked(a, b)

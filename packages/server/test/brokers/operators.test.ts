@@ -5,7 +5,7 @@ import { ApiServer, SECRET, tokenOf } from '../api-server.js'
 import { ProtocolClient } from '../protocol-client.js'
 
 const nodes: ApiServer[] = []
-const soon = { timeout: 10_000, interval: 20 }
+const soon = { timeout: 20_000, interval: 20 }
 
 afterEach(async () => {
   await Promise.all(nodes.splice(0).map(({ server }) => server.stop({ drainMs: 0 })))

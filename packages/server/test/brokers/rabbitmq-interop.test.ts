@@ -186,7 +186,7 @@ describe('rabbitmq and a node with many patterns', () => {
         .split('\n')
         .filter((line) => line.startsWith(`${namespace}\t`))
     // And that of the messages that are ephemeral.
-    await vi.waitFor(async () => expect(await bindings()).toHaveLength(10 + 1), { timeout: 20_000, interval: 500 })
+    await vi.waitFor(async () => expect(await bindings()).toHaveLength(10 + 1), { interval: 500 })
     await publishText(broker, 'user.nobody', '4')
     await publishText(broker, 'user.9', '5')
     await vi.waitFor(() => expect(received.at(-1)?.text).toBe('5'))

@@ -26,7 +26,7 @@ describe('rabbitmq that is short of memory', () => {
     await broker.bind('first')
     // The broker tells a connection when it next publishes.
     const publishes = [publishText(broker, 'a', '0')]
-    await vi.waitFor(() => expect(events.at(-1)).toMatch(/^blocked: /), { timeout: 10_000 })
+    await vi.waitFor(() => expect(events.at(-1)).toMatch(/^blocked: /))
     for (let number = 1; number < 100; number++) publishes.push(publishText(broker, 'a', `${number}`))
     // Reads go on, and a bind does: they are on a connection that does not publish.
     await broker.bind('another')
@@ -75,8 +75,8 @@ describe('rabbitmq and its operators', () => {
       )
       await broker.bind('a.*')
       await act(namespace)
-      await vi.waitFor(() => expect(events.at(-1)).toBe('up'), { timeout: 10_000 })
-      await vi.waitFor(() => expect(events).toContain('gap broker-lost'), { timeout: 10_000 })
+      await vi.waitFor(() => expect(events.at(-1)).toBe('up'))
+      await vi.waitFor(() => expect(events).toContain('gap broker-lost'))
       expect(events.slice(0, 2)).toEqual([
         'up',
         expect.stringMatching(/^down: broker is unreachable or takes no messages: .+/),
@@ -99,8 +99,8 @@ describe('rabbitmq and a node that does not keep up', () => {
     await proxy.latency(100)
     const channel = await startBackend(service.url)
     for (let number = 0; number < 5_000; number++) channel.publish(namespace, 'a', Buffer.from(`${number}`))
-    await vi.waitFor(() => expect(node.events).toContain('gap broker-lost'), { timeout: 20_000 })
-    await vi.waitFor(() => expect(node.events.at(-1)).toBe('up'), { timeout: 10_000 })
+    await vi.waitFor(() => expect(node.events).toContain('gap broker-lost'))
+    await vi.waitFor(() => expect(node.events.at(-1)).toBe('up'))
     expect(node.events[1]).toMatch(/^down: .*did not keep up/)
     // Another queue of the broker tells of the dropped ones: a few that follow them may overtake it, in order. The gap ends this.
     const numbers = node.received.map(({ text }) => Number(text))
@@ -110,6 +110,6 @@ describe('rabbitmq and a node that does not keep up', () => {
     expect(dropAt === -1 ? 0 : numbers.length - dropAt).toBeLessThan(1_000)
     await proxy.latency(0)
     channel.publish(namespace, 'b', Buffer.from('"after"'))
-    await vi.waitFor(() => expect(node.received.at(-1)?.text).toBe('"after"'), { timeout: 5_000 })
+    await vi.waitFor(() => expect(node.received.at(-1)?.text).toBe('"after"'))
   }, 60_000)
 })

@@ -79,7 +79,7 @@ describe('the log of a redis', () => {
       expect(await plain.xlen(stream)).toBeLessThan(50)
     })
     const [oldest] = await plain.xrange(stream, '-', '+', 'COUNT', 1)
-    expect(Date.now() - Number(oldest?.[0].split('-')[1])).toBeLessThan(1_000)
+    expect(Date.now() - Number(oldest?.[0].split('-')[1])).toBeLessThan(5_000)
   })
 
   it('remembers so many message ids and no more', async () => {
@@ -171,7 +171,7 @@ describe('the log of a redis', () => {
     await node.broker.publish(text('other', 'not stored'))
     expect(node.sink.statuses.at(-1)).toBe('blocked')
     await admin.config('SET', 'maxmemory', '0')
-    await vi.waitFor(() => expect(node.sink.statuses.at(-1)).toBe('up'), 5_000)
+    await vi.waitFor(() => expect(node.sink.statuses.at(-1)).toBe('up'))
     await node.broker.publish(text('log.a', 'again'))
     await vi.waitFor(() => expect(node.sink.messages.map(({ text }) => text)).toEqual(['not stored', 'again']))
     expect(node.broker.stats().lostCount).toBe(0)

@@ -145,7 +145,7 @@ describe('redis broker', () => {
       .split('\n')
       .find((client) => /name=webmq-/.test(client) && / psub=1 /.test(client))
     await plain.client('KILL', 'ID', /\bid=(\d+)/.exec(killed ?? '')?.[1] ?? '')
-    await vi.waitFor(() => expect(sink.gaps).toEqual(['broker-lost']), { timeout: 5_000 })
+    await vi.waitFor(() => expect(sink.gaps).toEqual(['broker-lost']))
     await broker.publish(text('a.b', '1'))
     await vi.waitFor(() => expect(sink.messages).toHaveLength(1))
     expect(sink.statuses).toEqual(['up', 'down', 'up'])

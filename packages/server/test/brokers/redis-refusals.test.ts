@@ -63,7 +63,7 @@ describe('redis broker with a server of its own', () => {
       const error = await startError(credentials === '' ? service.url : at(credentials))
       expect(error.code).toBe('E_BROKER_REFUSED')
       expect(error.message).not.toContain('wrong1')
-      expect(performance.now() - beganMs).toBeLessThan(2_000)
+      expect(performance.now() - beganMs).toBeLessThan(10_000)
     },
   )
 
@@ -79,10 +79,10 @@ describe('redis broker with a server of its own', () => {
     await admin.call('ACL', 'SETUSER', 'rotating', 'resetpass', '>new-password')
     await admin.call('CLIENT', 'KILL', 'USER', 'rotating')
     const told = (text: string) => lines.filter(({ message = '' }) => message.includes(text))
-    await vi.waitFor(() => expect(told('the broker refuses this node')).toHaveLength(1), { timeout: 10_000 })
+    await vi.waitFor(() => expect(told('the broker refuses this node')).toHaveLength(1))
     expect(() => server.reload({ ...options, broker: at('rotating:%zz') })).toThrow('encoded')
     server.reload({ ...options, broker: at('rotating:new-password') })
-    await vi.waitFor(() => expect(server.stats().broker.status).toBe('up'), { timeout: 10_000 })
+    await vi.waitFor(() => expect(server.stats().broker.status).toBe('up'))
     expect(JSON.stringify(lines)).not.toMatch(/(?:old|new)-password/)
   })
 
@@ -165,7 +165,7 @@ describe('redis broker with a server of its own', () => {
     await plainOwn.replicaof('127.0.0.1', '1')
     await vi.waitFor(() => expect(sink.statuses.at(-1)).toBe('down'))
     await plainOwn.replicaof('NO', 'ONE')
-    await vi.waitFor(() => expect(sink.gaps).toEqual(['broker-lost']), { timeout: 10_000 })
+    await vi.waitFor(() => expect(sink.gaps).toEqual(['broker-lost']))
   })
 
   it('tells a gap when Redis drops the node because it does not read fast enough', async () => {
@@ -179,7 +179,7 @@ describe('redis broker with a server of its own', () => {
     // One message that is larger than the limit: it is never read in time.
     const large = Buffer.alloc(8 * 1_048_576, '1')
     await admin.publish(`${brokerNamespace}:a`, large)
-    await vi.waitFor(() => expect(sink.gaps).toEqual(['broker-lost']), { timeout: 10_000 })
+    await vi.waitFor(() => expect(sink.gaps).toEqual(['broker-lost']))
     await admin.publish(`${brokerNamespace}:a`, '1')
     await vi.waitFor(() => expect(sink.messages.at(-1)?.text).toBe('1'))
   })

@@ -59,7 +59,7 @@ export class Recorder extends Writable {
           throw new Error(`no ${part} in ${JSON.stringify(this.text)}`)
         }
       },
-      { timeout: 15_000, interval: 5 },
+      { interval: 5 },
     )
   }
 }

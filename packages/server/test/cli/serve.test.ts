@@ -32,14 +32,11 @@ async function serve(args: readonly string[] = [], options?: CliOptions): Promis
     if (server.child.exitCode === null) server.child.kill('SIGKILL')
     await server.ended
   })
-  const url = await vi.waitFor(
-    () => {
-      const [, found] = /^WebMQ \S+ listens on (ws:\S+)\n/.exec(server.output.stdout) ?? []
-      if (found === undefined) throw new Error(`not listening: ${JSON.stringify(server.output)}`)
-      return found
-    },
-    { timeout: 15_000 },
-  )
+  const url = await vi.waitFor(() => {
+    const [, found] = /^WebMQ \S+ listens on (ws:\S+)\n/.exec(server.output.stdout) ?? []
+    if (found === undefined) throw new Error(`not listening: ${JSON.stringify(server.output)}`)
+    return found
+  })
   return { ...server, url, port: Number(new URL(url).port) }
 }
 
@@ -68,14 +65,11 @@ function open(
 
 /** Waits for a message that begins with a text. */
 async function heard({ messages }: Client, start: string): Promise<string> {
-  return await vi.waitFor(
-    () => {
-      const message = messages.find((text) => text.startsWith(start))
-      if (message === undefined) throw new Error(`no ${start} in ${JSON.stringify(messages)}`)
-      return message
-    },
-    { timeout: 10_000 },
-  )
+  return await vi.waitFor(() => {
+    const message = messages.find((text) => text.startsWith(start))
+    if (message === undefined) throw new Error(`no ${start} in ${JSON.stringify(messages)}`)
+    return message
+  })
 }
 
 /** A port that nobody listens on: it was free a moment ago. */
@@ -162,7 +156,7 @@ describe('webmq-server', () => {
   it('ends with 0 when it is stopped while it waits for its broker', async () => {
     const broker = `redis://:sesame@127.0.0.1:${await closedPort()}`
     const { child, ended, output } = startCli(['--port', '0', '--broker', broker])
-    await vi.waitFor(() => expect(output.stderr).toContain('not reached yet'), { timeout: 15_000 })
+    await vi.waitFor(() => expect(output.stderr).toContain('not reached yet'))
     child.kill('SIGTERM')
     expect(await ended).toMatchObject({ exitCode: 0, stdout: '' })
     expect(output.stderr).not.toContain('sesame')
@@ -253,7 +247,7 @@ describe('SIGHUP', () => {
     const reloaded = async (message: string, count = 1) => {
       child.kill('SIGHUP')
       const isIt = (line: { msg: string }) => line.msg.includes(message)
-      await vi.waitFor(() => expect(lines().filter(isIt)).toHaveLength(count), { timeout: 5_000 })
+      await vi.waitFor(() => expect(lines().filter(isIt)).toHaveLength(count))
     }
     expect(await closeCodes()).toEqual(['welcome', 4501])
 

@@ -30,7 +30,7 @@ const OTHERS = [
 
 it('loads nothing at a start that was not asked for', async () => {
   const { child, output, ended } = startCli(['--port', '0'], { env: { NODE_OPTIONS: `--import=${REGISTER}` } })
-  await expect.poll(() => output.stdout, { timeout: 10_000 }).toContain('listens on')
+  await expect.poll(() => output.stdout).toContain('listens on')
   child.kill()
   await ended
   const loaded = output.stderr.split('\n').flatMap((line) => (line.startsWith('loads ') ? [line.slice(6)] : []))

@@ -135,7 +135,7 @@ async function started(options: Partial<RemoteBrokerOptions> = {}) {
   await node.start()
   onTestFinished(() => broker.stop())
   const linkAt = async (index: number): Promise<TestLink> => {
-    await vi.waitFor(() => expect(driver.links.length).toBeGreaterThan(index), { timeout: 5_000, interval: 5 })
+    await vi.waitFor(() => expect(driver.links.length).toBeGreaterThan(index), { interval: 5 })
     return driver.links[index] as TestLink
   }
   const publish = (text: string, more: Partial<Omit<OutboundMessage, 'payload'>> = {}) =>
@@ -467,9 +467,7 @@ describe('RemoteBroker', () => {
     driver.failures.push(...Array.from({ length: 100 }, () => new Error('refused')))
     await expect(node.bind('late')).rejects.toMatchObject({ code: 'E_BROKER_UNAVAILABLE' })
     driver.failures.length = 0
-    await vi.waitFor(() => expect(driver.links[2]?.calls).toEqual([BIND_EPHEMERAL, 'bind patient']), {
-      timeout: 10_000,
-    })
+    await vi.waitFor(() => expect(driver.links[2]?.calls).toEqual([BIND_EPHEMERAL, 'bind patient']))
   })
 
   it('rejects a bind that the broker does not allow, and goes on', async () => {
@@ -554,6 +552,6 @@ describe('RemoteBroker', () => {
     link.events.lost(lostCause)
     const sinceMs = performance.now()
     await broker.stop()
-    expect(performance.now() - sinceMs).toBeLessThan(1_000)
+    expect(performance.now() - sinceMs).toBeLessThan(10_000)
   })
 })

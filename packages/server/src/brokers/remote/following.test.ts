@@ -152,7 +152,7 @@ async function started(log: TestLog) {
       const link = links[index]
       if (link === undefined || diary.lines.at(-1) !== '(up)') throw new Error('not yet')
       return link
-    }, 5_000)
+    })
   diary.lines.length = 0
   const lines = () => diary.lines.splice(0)
   return { broker, links, link: links[0] as LogLink, linkAt, diary, lines }
@@ -254,7 +254,7 @@ describe('a RemoteBroker with history', () => {
     link.events.lost(new Error('cut'))
     const copied = deferred()
     Object.assign(log, logOf('f', 0), { copied: copied.promise })
-    const next = await vi.waitFor(() => links[1] ?? Promise.reject(new Error('not yet')), 5_000)
+    const next = await vi.waitFor(() => links[1] ?? Promise.reject(new Error('not yet')))
     await vi.waitFor(() => expect(next.asked).toHaveLength(1))
     next.append('a', { node: 'one', sequence: 1 })
     const read = textsOf(broker, { since: { epoch: 'f', offset: 1, fingerprint: 1 } }, ['chat.1'])

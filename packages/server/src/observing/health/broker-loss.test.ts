@@ -276,7 +276,7 @@ describe('a node whose broker is away when it stops or starts', () => {
     await fake.settled()
     const startedMs = performance.now()
     await fake.server.stop({ drainMs: 100 })
-    expect(performance.now() - startedMs).toBeLessThan(2_000)
+    expect(performance.now() - startedMs).toBeLessThan(10_000)
     expect(client.closure?.code).toBe(4001)
     expect(broker.isStopped).toBe(true)
     await ofProcess

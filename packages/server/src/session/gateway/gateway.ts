@@ -50,7 +50,7 @@ const NO_ADMISSION: Omit<Admission, 'sinceMs'> = {
 
 /** A client that came too late goes to another node, so it need not wait for the end of the drain. */
 const MAX_RETRY_AFTER_MS = 1_000
-/** An attached server may get any number of requests from beyond this machine. */
+/** Any number of requests may come from beyond this machine, through a proxy. */
 const OUTSIDER_REPORT_MS = 60_000
 
 /** The client is done (RFC 6455 §7.4.1). A page that is left sends 1001 instead, and may come back with a reload. */
@@ -84,7 +84,7 @@ export class Gateway implements TransportSink {
     try {
       if (drainRetryAfterMs() !== undefined) throw new WebMQError('E_DRAIN')
       const isStream = request.kind === 'sse'
-      const admissible = (isStream ? examineStream : examineUpgrade)(request, this.#context, address)
+      const admissible = (isStream ? examineStream : examineUpgrade)(request, this.#context)
       const stream = isStream ? readStreamRequest(request, services.limits.defaults) : undefined
       const { verifier } = services
       const { token } = admissible
@@ -260,7 +260,8 @@ export class Gateway implements TransportSink {
     logger.warn(
       { remoteAddress },
       'without tokens, only clients of this machine may connect, and none behind a proxy; set a key for tokens ' +
-        '(jwt.secret, jwt.publicKey or jwt.jwksUrl), or allow everyone with insecure',
+        '(jwt.secret, jwt.publicKey or jwt.jwksUrl), trust a proxy for development (--trusted-proxy loopback), or allow ' +
+        'everyone with insecure (--insecure)',
     )
   }
 }

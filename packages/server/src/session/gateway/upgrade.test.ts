@@ -21,7 +21,7 @@ function request(more: Partial<UpgradeRequest> = {}): UpgradeRequest {
   }
 }
 
-const examine = (more?: Partial<UpgradeRequest>) => examineUpgrade(request(more), POLICY, '127.0.0.1')
+const examine = (more?: Partial<UpgradeRequest>) => examineUpgrade(request(more), POLICY)
 
 describe('examineUpgrade', () => {
   it.each([

@@ -21,7 +21,7 @@ export interface UpgradePolicy {
   /** Host names under which the server's own pages may connect; default `all`. */
   readonly ownHosts?: OwnHosts
   /** Whether only clients of this machine may connect, and this request is not from one; default: never. */
-  readonly isOutsider?: (request: UpgradeRequest, clientAddress: string) => boolean
+  readonly isOutsider?: (request: UpgradeRequest) => boolean
   /** Cookie that may hold the token; absent: none. */
   readonly tokenCookie?: string
 }
@@ -36,18 +36,13 @@ export interface AdmissibleUpgrade {
 
 /**
  * Checks an upgrade request, cheapest check first.
- * @param clientAddress The address of the peer, or what a trusted proxy says.
  * @throws {WebMQError} Errors with an HTTP status in their table row: `E_PATH_NOT_FOUND`, `E_INSECURE`,
  *   `E_ORIGIN_FORBIDDEN`, `E_SUBPROTOCOL_UNSUPPORTED`.
  */
-export function examineUpgrade(
-  request: UpgradeRequest,
-  policy: UpgradePolicy,
-  clientAddress: string,
-): AdmissibleUpgrade {
+export function examineUpgrade(request: UpgradeRequest, policy: UpgradePolicy): AdmissibleUpgrade {
   const { path, subprotocols } = request
   if (path !== policy.path) throw new WebMQError('E_PATH_NOT_FOUND', { detail: `the endpoint is ${policy.path}` })
-  assertOrigin(request, policy, clientAddress)
+  assertOrigin(request, policy)
   const isOffered = subprotocols.includes(SUBPROTOCOL)
   if (!isOffered && subprotocols.length > 0) {
     throw new WebMQError('E_SUBPROTOCOL_UNSUPPORTED', { detail: `offer ${SUBPROTOCOL}` })
@@ -62,22 +57,14 @@ export function examineUpgrade(
  * Checks a request for an event stream, and finds its token.
  * @throws {WebMQError} `E_INSECURE`, `E_ORIGIN_FORBIDDEN`.
  */
-export function examineStream(
-  request: UpgradeRequest,
-  policy: UpgradePolicy,
-  clientAddress: string,
-): AdmissibleUpgrade {
-  assertOrigin(request, policy, clientAddress)
+export function examineStream(request: UpgradeRequest, policy: UpgradePolicy): AdmissibleUpgrade {
+  assertOrigin(request, policy)
   const token = tokenOf(request, []) ?? tokenInCookie(request, policy)
   return token === undefined ? {} : { token }
 }
 
-function assertOrigin(
-  request: UpgradeRequest,
-  { isOutsider, origins, ownHosts }: UpgradePolicy,
-  clientAddress: string,
-): void {
-  if (isOutsider?.(request, clientAddress) === true) {
+function assertOrigin(request: UpgradeRequest, { isOutsider, origins, ownHosts }: UpgradePolicy): void {
+  if (isOutsider?.(request) === true) {
     throw new WebMQError('E_INSECURE', { detail: 'without tokens, only clients of this machine may connect' })
   }
   const origin = request.header('origin')

@@ -6,12 +6,15 @@ mod network;
 mod v1;
 mod v2;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 pub use network::{InvalidNetwork, Network};
 
 /// Longest header that is accepted. An address takes at most 232 bytes, the rest is for what a proxy adds (TLVs).
 pub(crate) const MAX_BYTES: usize = 4 << 10;
+
+/// A client of whom the proxy knows no address. It must not count as the proxy, which may be trusted or on this machine.
+pub(crate) const UNKNOWN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 /// What the first bytes of a connection say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +22,7 @@ pub(crate) enum Header {
     /// It may become a header with more bytes.
     Incomplete,
     Complete {
-        /// `None`: the connection is the proxy's own, such as a health check, or is no TCP connection.
+        /// `None`: the connection is the proxy's own, such as a health check. [`UNKNOWN`]: it is somebody's, over what is no TCP.
         client: Option<SocketAddr>,
         /// Bytes of the header. What the client has sent follows.
         length: usize,

@@ -1,6 +1,6 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use super::{Header, Malformed};
+use super::{Header, Malformed, UNKNOWN};
 
 pub(super) const PREFIX: &[u8] = b"PROXY ";
 const LINE_END: &[u8] = b"\r\n";
@@ -14,16 +14,16 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Header, Malformed> {
     };
     let text = std::str::from_utf8(&line[PREFIX.len()..end]).map_err(|_| Malformed::Invalid)?;
     let client = client(text).ok_or(Malformed::Invalid)?;
-    Ok(Header::Complete { client, length: end + LINE_END.len() })
+    Ok(Header::Complete { client: Some(client), length: end + LINE_END.len() })
 }
 
-/// Reads `TCP4 192.0.2.1 198.51.100.1 56324 443`. The outer `None`: it is malformed.
-fn client(text: &str) -> Option<Option<SocketAddr>> {
+/// Reads `TCP4 192.0.2.1 198.51.100.1 56324 443`. `None`: it is malformed.
+fn client(text: &str) -> Option<SocketAddr> {
     let mut words = text.split(' ');
     let protocol = words.next()?;
     if protocol == "UNKNOWN" {
         // What follows is ignored.
-        return Some(None);
+        return Some(UNKNOWN);
     }
     let [source, destination, source_port, destination_port] =
         [words.next()?, words.next()?, words.next()?, words.next()?];
@@ -37,7 +37,7 @@ fn client(text: &str) -> Option<Option<SocketAddr>> {
     };
     address(destination)?;
     port(destination_port)?;
-    Some(Some(SocketAddr::new(address(source)?, port(source_port)?)))
+    Some(SocketAddr::new(address(source)?, port(source_port)?))
 }
 
 /// Digits alone: `parse` would take a sign.
@@ -53,12 +53,12 @@ mod tests {
     #[test]
     fn a_line_names_the_client() {
         for (line, client) in [
-            ("PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\n", Some("192.0.2.1:56324")),
-            ("PROXY TCP6 2001:db8::1 2001:db8::2 0 65535\r\n", Some("[2001:db8::1]:0")),
-            ("PROXY UNKNOWN\r\n", None),
-            ("PROXY UNKNOWN ffff:f...f:ffff 65535 65535\r\n", None),
+            ("PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\n", "192.0.2.1:56324"),
+            ("PROXY TCP6 2001:db8::1 2001:db8::2 0 65535\r\n", "[2001:db8::1]:0"),
+            ("PROXY UNKNOWN\r\n", "0.0.0.0:0"),
+            ("PROXY UNKNOWN ffff:f...f:ffff 65535 65535\r\n", "0.0.0.0:0"),
         ] {
-            let client = client.map(|address| address.parse().expect("an address"));
+            let client = Some(client.parse().expect("an address"));
             let with_more = format!("{line}GET / HTTP/1.1\r\n");
             for bytes in [line, &with_more] {
                 assert_eq!(parse(bytes.as_bytes()), Ok(Header::Complete { client, length: line.len() }), "{line}");

@@ -1,6 +1,6 @@
 use std::net::{IpAddr, SocketAddr};
 
-use super::{Header, MAX_BYTES, Malformed};
+use super::{Header, MAX_BYTES, Malformed, UNKNOWN};
 
 pub(super) const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 /// Signature, version and command, family and protocol, and the length of what follows.
@@ -45,11 +45,11 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Header, Malformed> {
         return Ok(Header::Complete { client: None, length });
     }
     let client = client(family_and_protocol >> 4, family_and_protocol & 0xf, rest).ok_or(Malformed::Invalid)?;
-    Ok(Header::Complete { client, length })
+    Ok(Header::Complete { client: Some(client), length })
 }
 
-/// The outer `None`: it is malformed.
-fn client(family: u8, protocol: u8, rest: &[u8]) -> Option<Option<SocketAddr>> {
+/// `None`: it is malformed.
+fn client(family: u8, protocol: u8, rest: &[u8]) -> Option<SocketAddr> {
     let address_bytes = match family {
         0 => 0,
         INET => INET_BYTES,
@@ -65,12 +65,12 @@ fn client(family: u8, protocol: u8, rest: &[u8]) -> Option<Option<SocketAddr>> {
         return None;
     }
     if protocol != STREAM {
-        return Some(None);
+        return Some(UNKNOWN);
     }
     Some(match family {
-        INET => Some(SocketAddr::new(IpAddr::from(*addresses.first_chunk::<4>()?), port(addresses, 8)?)),
-        INET6 => Some(SocketAddr::new(IpAddr::from(*addresses.first_chunk::<16>()?), port(addresses, 32)?)),
-        _ => None,
+        INET => SocketAddr::new(IpAddr::from(*addresses.first_chunk::<4>()?), port(addresses, 8)?),
+        INET6 => SocketAddr::new(IpAddr::from(*addresses.first_chunk::<16>()?), port(addresses, 32)?),
+        _ => UNKNOWN,
     })
 }
 
@@ -124,9 +124,17 @@ mod tests {
         assert_eq!(client_of(&header(0x20, 0, &[])), None);
         assert_eq!(client_of(&header(0x20, 0x11, INET_ADDRESSES)), None);
         assert_eq!(client_of(&header(0x20, 0xff, b"anything")), None);
-        assert_eq!(client_of(&header(0x21, 0, &[])), None);
-        assert_eq!(client_of(&header(0x21, 0x12, INET_ADDRESSES)), None);
-        assert_eq!(client_of(&header(0x21, 0x31, &[0; UNIX_BYTES])), None);
+    }
+
+    #[test]
+    fn a_client_without_an_address_is_not_the_proxy() {
+        for header in [
+            header(0x21, 0, &[]),
+            header(0x21, 0x12, INET_ADDRESSES),
+            header(0x21, 0x31, &[0; UNIX_BYTES]),
+        ] {
+            assert_eq!(client_of(&header).as_deref(), Some("0.0.0.0:0"));
+        }
     }
 
     #[test]

@@ -63,6 +63,9 @@ fn a_trusted_proxy_says_who_the_client_is() {
     assert_eq!(client_behind(&mut rig, &v2(0x21, 0x21, &v6)), ("2001:db8::1".to_owned(), 7));
     let (own, _) = client_behind(&mut rig, &v2(0x20, 0, &[]));
     assert_eq!(own, "127.0.0.1", "a connection of the proxy itself");
+    for header in [b"PROXY UNKNOWN\r\n".to_vec(), v2(0x21, 0x31, &[0; 216]), v2(0x21, 0, &[])] {
+        assert_eq!(client_behind(&mut rig, &header), ("0.0.0.0".to_owned(), 0), "a client without an address");
+    }
 }
 
 #[test]
