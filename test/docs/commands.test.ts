@@ -17,14 +17,17 @@ const NOT_HERE: readonly (readonly [begins: RegExp, why: string])[] = [
   [/^(\w+=\S+ )?docker /, 'there may be no container engine; npm run test:containers plays the stages of the image'],
   [/^kubectl /, 'there is no cluster; npm run test:containers validates the manifests'],
   [/^systemctl /, 'it changes the machine; test/deploy/manifests.test.ts verifies the unit'],
-  [/^npm install --global /, 'it needs the release; npm run test:packages installs it from a registry of its own'],
+  [
+    /^npm install (--global )?webmq-server /,
+    'it needs the release; npm run test:packages installs it from a registry of its own',
+  ],
   [/^node \S+build-(platforms|loadgen)\./, 'it needs zig and ten minutes; the release workflow runs it'],
   [/^node scripts\/release\/publish\.mjs --dry-run/, 'test/release.test.ts runs it, in the folder that it empties'],
 ]
 
 /** Which test runs the block: one below, or one of `npm run test:packages`, which has the registry that it needs. */
 const PLAYED = {
-  'operations.md': ['admin-port', 'admin-page', 'reload-signal', 'systemd'],
+  'operations.md': ['admin-port', 'admin-page', 'reload-signal', 'traces', 'systemd'],
   'releasing.md': ['undo'],
 }
 
@@ -69,6 +72,14 @@ it('reload-signal makes a server read its config file again', async () => {
   origins('https://b.example.com')
   expect(await place.start(exampleOf('operations.md', 'reload-signal').code).ended).toBe(0)
   await expect.poll(() => server.output(), START).toContain('"option":"origins","msg":"the option has changed"')
+  expect(await server.stop(), server.output()).toBe(0)
+})
+
+it('traces starts a server that sends them', async () => {
+  const place = new Place({ WEBMQ_PORT: '0' })
+  const server = place.start(`env ${exampleOf('operations.md', 'traces').code}`)
+  await expect.poll(() => server.output(), START).toContain('listens on ws://')
+  expect(server.output()).toContain('traces are sent')
   expect(await server.stop(), server.output()).toBe(0)
 })
 

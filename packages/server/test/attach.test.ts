@@ -108,6 +108,18 @@ describe('an attached server', () => {
     await server.stop({ drainMs: 0 })
   })
 
+  // Symptom: a probe that asks whether it is full was told `ready`, always. Cause: only `start` asked for the limit.
+  it('tells a probe that asks whether it is full', async () => {
+    const { http, port } = await listen()
+    const server = await attach(http, { maxConnections: 1 })
+    http.removeAllListeners('request').on('request', (request, response) => server.handleRequest(request, response))
+    const ready = async () => (await fetch(`http://127.0.0.1:${port}/ready?full=503`)).status
+    expect(await ready()).toBe(200)
+    const client = await ProtocolClient.open(`ws://127.0.0.1:${port}/ws`)
+    expect(await ready()).toBe(503)
+    client.socket.close()
+  })
+
   it('shares the server with another one of its kind', async () => {
     const { http, port } = await listen()
     await attach(http, { path: '/a' })
