@@ -31,9 +31,12 @@ const IN_TURNS = [
   ['packages/server/test/transports/ws.test.ts', 'packages/transport-uws/test/conformance.test.ts'],
   ['history-change', 'presence'].map((name) => `packages/server/test/brokers/${name}.test.ts`),
   ['redis-broker', 'redis-cluster'].map((name) => `packages/server/test/brokers/${name}.test.ts`),
+  ['behind', 'stopping'].map((name) => `packages/server/test/brokers/${name}.test.ts`),
+  ['foreign-messages', 'queue-groups'].map((name) => `packages/server/test/brokers/${name}.test.ts`),
   ['operators', 'refusals'].map((name) => `packages/server/test/brokers/rabbitmq-${name}.test.ts`),
   ['test/model/model.test.ts', 'test/seeded/seeded.test.ts'],
   ['test/checker/judge-mutations.test.ts', 'test/release.test.ts'],
+  ['test/demo.test.ts', 'test/tls.test.ts'],
   ['auction', 'chat', 'dashboard', 'whiteboard', 'worker'].map((name) => `test/examples/${name}.test.ts`),
 ]
 

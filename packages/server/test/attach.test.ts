@@ -60,8 +60,8 @@ async function ask(url: string): Promise<string> {
   })
 }
 
-/** The answer to a raw upgrade request; `undefined` when the socket stays open without one. */
-async function answerTo(port: number, path: string, waitMs = 300): Promise<string | undefined> {
+/** The answer to a raw upgrade request; `undefined` when the socket stays open so long without one. */
+async function answerTo(port: number, path: string, waitMs = 20_000): Promise<string | undefined> {
   const socket = connectTcp(port, '127.0.0.1')
   ends.push(() => socket.destroy())
   socket.write(
@@ -101,7 +101,7 @@ describe('an attached server', () => {
     expect(await answerTo(port, '/other')).toBe('HTTP/1.1 404 Not Found')
     const listener = (): void => undefined
     http.on('upgrade', listener)
-    expect(await answerTo(port, '/other')).toBeUndefined()
+    expect(await answerTo(port, '/other', 300)).toBeUndefined()
     expect(await answerTo(port, '/ws')).toBe('HTTP/1.1 101 Switching Protocols')
     http.off('upgrade', listener)
     expect(await answerTo(port, '/other')).toBe('HTTP/1.1 404 Not Found')
