@@ -17,7 +17,7 @@ const FLOORS = {
   client: [
     ['development', 'schema'],
     ['index', 'testing'],
-    ['react', 'svelte', 'vue'],
+    ['react', 'svelte', 'vite', 'vue'],
     ['stores', 'yjs'],
     [
       ...[
@@ -109,7 +109,7 @@ export default {
       severity: 'error',
       from: {
         path: '^packages/client/src/',
-        pathNot: `^packages/client/src/(msgpack|react|svelte|vue|yjs)/|${TESTS}`,
+        pathNot: `^packages/client/src/(msgpack|react|svelte|vite|vue|yjs)/|${TESTS}`,
       },
       to: { pathNot: '^packages/client/src/' },
     },
@@ -119,6 +119,13 @@ export default {
       severity: 'error',
       from: { path: '^packages/client/src/(react|svelte|vue)/', pathNot: TESTS },
       to: { pathNot: '^packages/client/src/|/node_modules/(@types/)?$1/' },
+    },
+    {
+      name: 'the-plugin-has-node-and-no-more',
+      comment: 'It runs in the dev server, and names no type of Vite.',
+      severity: 'error',
+      from: { path: '^packages/client/src/vite/', pathNot: TESTS },
+      to: { dependencyTypesNot: ['core'], pathNot: '^packages/client/src/vite/' },
     },
     {
       name: 'a-codec-has-its-library-and-no-more',

@@ -30,7 +30,7 @@ describe('the admin page', () => {
       session = connection?.session ?? session
     })
     await client.listen(`news.${SCRIPT.replaceAll(' ', '')}`, () => undefined).ready
-    await presence<string>(client, 'room.1').enter(SCRIPT)
+    await presence<string>('room.1', { client }).enter(SCRIPT)
     browser = await startChromium()
   })
 

@@ -48,7 +48,7 @@ describe('history and resume, client and server', () => {
     for (let n = 1; n <= 6_000; n++) void server.publish('a', n)
     const { client } = startClient(url)
     const payloads: unknown[] = []
-    for await (const { payload } of iterate(client, 'a', { last: 6_000, bufferMaxMessages: 1_500 })) {
+    for await (const { payload } of iterate('a', { client, last: 6_000, bufferMaxMessages: 1_500 })) {
       payloads.push(payload)
       if (payloads.length % 100 === 0) await new Promise((resolve) => setImmediate(resolve))
       if (payload === 6_000) break
@@ -100,15 +100,15 @@ describe('history and resume, client and server', () => {
     void server.publish('b', 'other')
     const { client } = startClient(url)
     const payloadsOf = async (options?: HistoryOptions) =>
-      (await history(client, 'a', options)).messages.map(({ payload }) => payload)
+      (await history('a', { client, ...options })).messages.map(({ payload }) => payload)
     expect(await payloadsOf()).toEqual(numbers(151, 250))
     expect(await payloadsOf({ limit: 3, reverse: true })).toEqual([250, 249, 248])
     expect(await payloadsOf({ rewind: '1h', limit: 5 })).toEqual(numbers(1, 5))
     expect(await payloadsOf({ rewind: 0 })).toEqual([])
     const pages: unknown[] = []
-    let since = (await history(client, 'a', { rewind: '1h', limit: 50 })).position
+    let since = (await history('a', { client, rewind: '1h', limit: 50 })).position
     for (let more = true; more; ) {
-      const page: HistoryResult<unknown> = await history(client, 'a', { since, limit: 90 })
+      const page: HistoryResult<unknown> = await history('a', { client, since, limit: 90 })
       pages.push(...page.messages.map(({ payload }) => payload))
       ;({ position: since, more } = page)
     }

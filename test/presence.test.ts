@@ -23,10 +23,10 @@ describe.each(['native', 'ws', 'uws'] as const)('presence of clients on a server
   it('shows who comes, changes and goes, by member and by user', async () => {
     const { url, server } = await start()
     const [ada, tab, bob] = [startUser(url, 'ada'), startUser(url, 'ada'), startUser(url, 'bob')]
-    const told = follow(presence<string>(bob.client, KEY))
-    const room = presence<string>(ada.client, KEY)
+    const told = follow(presence<string>(KEY, { client: bob.client }))
+    const room = presence<string>(KEY, { client: ada.client })
     await room.enter('one')
-    await presence<string>(tab.client, KEY).enter('two')
+    await presence<string>(KEY, { client: tab.client }).enter('two')
     await vi.waitFor(() => expect(told).toContain('enter ada two'))
     await room.update('away')
     await vi.waitFor(() => expect(told.at(-1)).toBe('update ada away'))
@@ -42,7 +42,10 @@ describe.each(['native', 'ws', 'uws'] as const)('presence of clients on a server
   it('hides a connection that breaks and comes back, and tells its client what it has missed', async () => {
     const { url } = await start()
     const [ada, bob] = [startUser(url, 'ada'), startUser(url, 'bob')]
-    const [ofAda, ofBob] = [presence<string>(ada.client, KEY), presence<string>(bob.client, KEY)]
+    const [ofAda, ofBob] = [
+      presence<string>(KEY, { client: ada.client }),
+      presence<string>(KEY, { client: bob.client }),
+    ]
     await ofAda.enter('here')
     const { id } = ofAda
     const [toldAda, toldBob] = [follow(ofAda), follow(ofBob)]
@@ -68,7 +71,7 @@ describe.each(['native', 'ws', 'uws'] as const)('presence of clients on a server
     const { url } = await start()
     const { client } = startUser(url, 'ada')
     client.on('error', () => undefined)
-    await expect(presence(client, 'secret').enter()).rejects.toMatchObject({ code: 'E_FORBIDDEN' })
-    await expect(presence(client, 'secret').get()).rejects.toMatchObject({ code: 'E_FORBIDDEN' })
+    await expect(presence('secret', { client }).enter()).rejects.toMatchObject({ code: 'E_FORBIDDEN' })
+    await expect(presence('secret', { client }).get()).rejects.toMatchObject({ code: 'E_FORBIDDEN' })
   })
 })

@@ -20,25 +20,32 @@ it('goes on over moves of its members: workers and responders move to the node t
 
   const jobs: unknown[] = []
   const memberships = [
-    work(worker, 'jobs.*', (job) => jobs.push(job), { group: 'workers' }),
-    respond(worker, 'double', (number) => 2 * Number(number)),
-    respond(worker, 'bytes', (bytes) => bytes),
-    respond(worker, 'refuses', () => {
-      throw new WebMQError('E_FORBIDDEN', { message: 'not for you' })
-    }),
-    respond(worker, 'fails', () => Promise.reject(new Error('the password is 1234'))),
+    work('jobs.*', (job) => jobs.push(job), { client: worker, group: 'workers' }),
+    respond('double', (number) => 2 * Number(number), { client: worker }),
+    respond('bytes', (bytes) => bytes, { client: worker }),
+    respond(
+      'refuses',
+      () => {
+        throw new WebMQError('E_FORBIDDEN', { message: 'not for you' })
+      },
+      { client: worker },
+    ),
+    respond('fails', () => Promise.reject(new Error('the password is 1234')), { client: worker }),
   ]
   for (const { ready } of memberships) await ready
   await stays.server.publish('jobs.1', 1)
-  expect(await request(asker, 'double', 21)).toBe(42)
-  expect(await request(asker, 'bytes', Uint8Array.of(0, 255))).toEqual(Uint8Array.of(0, 255))
-  await expect(request(asker, 'refuses', 1)).rejects.toMatchObject({ code: 'E_FORBIDDEN', message: 'not for you' })
-  await expect(request(asker, 'fails', 1)).rejects.toMatchObject({
+  expect(await request('double', 21, { client: asker })).toBe(42)
+  expect(await request('bytes', Uint8Array.of(0, 255), { client: asker })).toEqual(Uint8Array.of(0, 255))
+  await expect(request('refuses', 1, { client: asker })).rejects.toMatchObject({
+    code: 'E_FORBIDDEN',
+    message: 'not for you',
+  })
+  await expect(request('fails', 1, { client: asker })).rejects.toMatchObject({
     code: 'E_RESPONSE',
     message: 'the responder failed',
   })
-  await expect(request(asker, 'nobody', 1)).rejects.toMatchObject({ code: 'E_NO_RESPONDERS' })
-  await expect(request(asker, 'double', 1, { signal: AbortSignal.abort() })).rejects.toMatchObject({
+  await expect(request('nobody', 1, { client: asker })).rejects.toMatchObject({ code: 'E_NO_RESPONDERS' })
+  await expect(request('double', 1, { client: asker, signal: AbortSignal.abort() })).rejects.toMatchObject({
     code: 'E_ABORTED',
   })
   expect(errors).toMatchObject([{ message: 'the password is 1234' }])
@@ -47,9 +54,9 @@ it('goes on over moves of its members: workers and responders move to the node t
   await vi.waitFor(() => expect(memberships.map(({ state }) => state)).toEqual(Array(5).fill('active')))
   await stays.server.publish('jobs.2', 2)
   await vi.waitFor(() => expect(jobs).toEqual([1, 2]))
-  expect(await request(asker, 'double', 4)).toBe(8)
+  expect(await request('double', 4, { client: asker })).toBe(8)
 
-  for (const membership of memberships) await membership.leave()
+  for (const membership of memberships) await membership.close()
   expect(stays.server.stats().queueGroups).toMatchObject({ memberCount: 0, groupCount: 0, requestCount: 0 })
-  await expect(request(asker, 'double', 1)).rejects.toMatchObject({ code: 'E_NO_RESPONDERS' })
+  await expect(request('double', 1, { client: asker })).rejects.toMatchObject({ code: 'E_NO_RESPONDERS' })
 })

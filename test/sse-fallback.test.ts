@@ -83,7 +83,7 @@ it('falls back to event streams where WebSockets are blocked, and publishes by P
     ['log.2', Uint8Array.of(1, 255)],
     ['log.3', 'from the server'],
   ])
-  await expect(history(client, 'log.1')).rejects.toMatchObject({ code: 'E_UNSUPPORTED' })
+  await expect(history('log.1', { client })).rejects.toMatchObject({ code: 'E_UNSUPPORTED' })
   await expect(client.publish('log.1', 1, { echo: false })).rejects.toMatchObject({ code: 'E_UNSUPPORTED' })
 })
 
@@ -173,7 +173,7 @@ it('stays with WebSockets where they work, and does not fall back unless it is t
   })
   await client.connect()
   expect(client.status.limits?.maxWords).toBe(32)
-  await history(client, 'log.1')
+  await history('log.1', { client })
   const blocked = connect(url, { WebSocket: Blocked, reconnect: { minMs: 1, maxMs: 1, maxAttempts: 5 } })
   await expect(blocked.connect()).rejects.toMatchObject({ code: 'E_CONNECT_FAILED' })
   expect(server.stats().connectionCount).toBe(1)

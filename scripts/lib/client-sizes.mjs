@@ -14,7 +14,7 @@ const PEERS = ['react', 'react-dom', 'vue', 'svelte', 'yjs', 'y-protocols', 'lib
 /** Built on other parts: their own bytes are those beyond all others. */
 const UPPER = ['./react', './vue', './svelte', './yjs']
 /** Not for apps: tests, and the whole protocol. */
-const NOT_IN_APPS = ['.', './package.json', './testing', './protocol']
+const NOT_IN_APPS = ['.', './package.json', './testing', './protocol', './vite']
 
 /** A page that listens and publishes. */
 export const PAGE = `

@@ -172,7 +172,7 @@ describe('an outbox', () => {
     const page = await openPage(context)
     await page.evaluate((url) => {
       const client = webmq.setup({ url })
-      const box = webmq.outbox(client)
+      const box = webmq.outbox({ client })
       const seen: PublishResult[] = []
       box.on('sent', ({ result }) => seen.push(result))
       Object.assign(globalThis, { client, box, seen })
@@ -209,7 +209,7 @@ describe('an outbox', () => {
     const context = await startContext()
     const page = await openPage(context)
     const codes = await page.evaluate(async (url) => {
-      const box = webmq.outbox(webmq.setup({ url }), { maxMessages: 2, maxBytes: 10, name: 'small' })
+      const box = webmq.outbox({ client: webmq.setup({ url }), maxMessages: 2, maxBytes: 10, name: 'small' })
       const tries = [
         ['a', new Uint8Array(8), 'x'],
         ['a', new Uint8Array(8), 'x'],

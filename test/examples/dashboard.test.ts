@@ -52,7 +52,7 @@ describe('the example dashboard', () => {
     onTestFinished(() => client.close())
     await client.publish('feed.running', false)
     await page.locator('#pause', { hasText: 'Run' }).waitFor({ timeout: CATCH_UP_MS })
-    const prices = state(client, 'prices.*')
+    const prices = state('prices.*', { client })
     await prices.ready
     expect(prices.size).toBe(KEY_COUNT)
     await vi.waitFor(async () => expect(await shown(page)).toEqual(Object.fromEntries(prices.entries())), CATCH_UP_MS)

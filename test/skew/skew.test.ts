@@ -199,7 +199,7 @@ class Play {
     let since: string | undefined
     for (let more = true; more; ) {
       const from = since === undefined ? { rewind: '1h' as const } : { since }
-      const page: HistoryResult<unknown> = await history(client, KEY, { ...from, limit: 1_000 })
+      const page: HistoryResult<unknown> = await history(KEY, { client, ...from, limit: 1_000 })
       for (const { payload } of page.messages) read.add(payload)
       ;({ position: since, more } = page)
     }

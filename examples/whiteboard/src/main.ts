@@ -1,12 +1,12 @@
 import { setup } from 'webmq-client'
-import { WebMQProvider } from 'webmq-client/yjs'
+import { YjsProvider } from 'webmq-client/yjs'
 import * as Y from 'yjs'
 import { type Cursor, canvas, draw, drawCursors, type Point, pointOf, randomColor, type Segment } from './board'
 
 const client = setup({ url: '/ws' })
 const doc = new Y.Doc()
 const segments = doc.getArray<Segment>('segments')
-const { awareness } = new WebMQProvider(doc, 'board.1')
+const { awareness } = new YjsProvider(doc, 'board.1')
 const color = randomColor()
 
 segments.observe(() => draw(segments.toArray()))

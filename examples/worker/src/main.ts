@@ -13,7 +13,7 @@ form.addEventListener('submit', async (event) => {
   const line = answers.appendChild(document.createElement('li'))
   line.textContent = `${below}: …`
   try {
-    const { count, worker } = await request<Count>('primes.count', below, { timeoutMs: 5_000 })
+    const { count, worker }: Count = await request('primes.count', below, { timeoutMs: 5_000 })
     line.textContent = `${below}: ${count} primes, says worker ${worker}`
     line.dataset.worker = String(worker)
   } catch (error) {

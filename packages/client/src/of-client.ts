@@ -1,6 +1,7 @@
 import type { WebMQClient } from './client.js'
 import type { ClientCore } from './client-part.js'
 import { current } from './default-instance.js'
+import type { Topics } from './topics.js'
 
 /**
  * A client of any topics, for functions and libraries that take a client: every `WebMQClient<T>` is assignable to it.
@@ -9,23 +10,26 @@ import { current } from './default-instance.js'
 // biome-ignore lint/suspicious/noExplicitAny: only `any` is compatible with every T in both directions
 export type AnyClient = WebMQClient<any>
 
-/**
- * The arguments of a part's function, beginning with a client: the one that was given or, without one, that of `setup`.
- *
- * Such a function is declared twice, so that its payloads follow from the topics of its client:
- *
- * ```ts
- * export function history<const K extends string>(key: KnownKey<Topics, K>, options?: HistoryOptions): Promise<…>
- * export function history<T, const K extends string>(client: WebMQClient<T>, key: KnownKey<T, K>, options?: …): Promise<…>
- * export function history(...args: unknown[]) {
- *   const [client, key, options] = ofClient<[key: string, options?: HistoryOptions]>(args)
- * ```
- *
- * @throws {WebMQError} `E_OPTION_INVALID` if there is no client: call `setup` first.
- */
-export function ofClient<A extends readonly unknown[]>(args: readonly unknown[]): [client: WebMQClient, ...A] {
-  const isGiven = typeof (args[0] as Partial<WebMQClient> | undefined)?.add === 'function'
-  return (isGiven ? args : [current(), ...args]) as unknown as [WebMQClient, ...A]
+/** Option of the functions of all parts, and of hooks. Their keys and payloads are those of the client's topics. */
+export interface ClientOption<T = Topics> {
+  /** Default: for hooks that of the provider; otherwise that of `setup`. */
+  readonly client?: WebMQClient<T> | undefined
+}
+
+/** A client, whatever its topics, or `undefined` for that of `setup`. */
+export type GivenClient = AnyClient | undefined
+
+/** Shared by all clients that `setup` makes: subscriptions continue with the next one. */
+const DEFAULT_SCOPE = {}
+
+/** The object by which resources of a client are found. */
+export function scopeOf(client: GivenClient): object {
+  return client ?? DEFAULT_SCOPE
+}
+
+/** @throws {WebMQError} `E_OPTION_INVALID` if there is no client: call `setup` first. */
+export function clientOf(client: GivenClient): WebMQClient {
+  return client ?? current()
 }
 
 /** Returns a function that finds the part of a client, and makes it for the first caller. */

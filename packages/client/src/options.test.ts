@@ -73,7 +73,7 @@ describe('options', () => {
     const client = new WebMQClient({ url: server.url, WebSocket: server.WebSocket })
     const results = await Promise.all([client.publish('a', 1), client.publish('a', 2)])
     expect(new Set(results.map(({ id }) => id)).size).toBe(2)
-    await presence(client, 'room').enter()
+    await presence('room', { client }).enter()
     await client.close()
   })
 })

@@ -50,8 +50,8 @@ export async function typed(client: WebMQClient<App>, untyped: WebMQClient, room
   })
   client.listen(`chat.${room}.typing`, ({ userId }) => expectTypeOf(userId).toEqualTypeOf<string>())
   client.listen('#', (payload) => expectTypeOf(payload).toEqualTypeOf<App[keyof App]>(), { last: 1 })
-  for await (const { payload } of iterate(client, 'orders.#')) expectTypeOf(payload).toEqualTypeOf<{ id: number }>()
-  for await (const { payload } of iterate(client, 'status', { last: 1 })) {
+  for await (const { payload } of iterate('orders.#', { client })) expectTypeOf(payload).toEqualTypeOf<{ id: number }>()
+  for await (const { payload } of iterate('status', { client, last: 1 })) {
     expectTypeOf(payload).toEqualTypeOf<'up' | 'down'>()
   }
   // A handler may return anything, and may be asynchronous.
@@ -68,7 +68,7 @@ export async function typed(client: WebMQClient<App>, untyped: WebMQClient, room
   // @ts-expect-error a pattern
   await untyped.publish('any.#', 1)
   // @ts-expect-error a pattern
-  await history(client, 'orders.#')
+  await history('orders.#', { client })
   // @ts-expect-error payload of another topic
   await client.publish('chat.42.message', { id: 1 })
   // @ts-expect-error no topic can be meant
@@ -76,10 +76,10 @@ export async function typed(client: WebMQClient<App>, untyped: WebMQClient, room
   // @ts-expect-error a state of no topic
   await client.publish('status', 'sideways')
 
-  const { messages } = await history(client, 'orders.eu.7', { limit: 1 })
+  const { messages } = await history('orders.eu.7', { client, limit: 1 })
   for (const { payload } of messages) expectTypeOf(payload).toEqualTypeOf<{ id: number }>()
   // @ts-expect-error no topic can be meant
-  await history(client, 'nope')
+  await history('nope', { client })
   // What `load` gives back may be a position, or nothing.
   client.listen(
     'status',

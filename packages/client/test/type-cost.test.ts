@@ -1,6 +1,5 @@
-import { fileURLToPath } from 'node:url'
-import ts from 'typescript'
 import { expect, it } from 'vitest'
+import { compile } from './compile.js'
 
 /** Of 200 calls over 100 topics; it was 690,548 when each call looked at all topics. Time depends on the machine. */
 const MAX_INSTANTIATIONS = 240_000
@@ -32,34 +31,8 @@ function appOf(topicCount: number): string {
   ].join('\n')
 }
 
-function check(source: string) {
-  const options: ts.CompilerOptions = {
-    target: ts.ScriptTarget.ES2022,
-    module: ts.ModuleKind.NodeNext,
-    moduleResolution: ts.ModuleResolutionKind.NodeNext,
-    lib: ['lib.es2022.d.ts', 'lib.esnext.disposable.d.ts'],
-    strict: true,
-    noEmit: true,
-    // The declarations of the client name types of the DOM, whose library alone takes a second.
-    skipLibCheck: true,
-    types: [],
-  }
-  const file = fileURLToPath(new URL('./app.ts', import.meta.url))
-  const host = ts.createCompilerHost(options)
-  const read = host.getSourceFile.bind(host)
-  host.getSourceFile = (name, ...rest) =>
-    name === file ? ts.createSourceFile(name, source, ts.ScriptTarget.ES2022) : read(name, ...rest)
-  const program = ts.createProgram([file], options, host)
-  const startMs = process.cpuUsage().user / 1_000
-  const errors = program.getSemanticDiagnostics(program.getSourceFile(file))
-  const cpuMs = process.cpuUsage().user / 1_000 - startMs
-  // As `tsc --extendedDiagnostics` prints it; not declared.
-  const { getInstantiationCount } = program as ts.Program & { getInstantiationCount(): number }
-  return { errors: errors.map(({ messageText }) => messageText), instantiations: getInstantiationCount(), cpuMs }
-}
-
 it('type-checks an app of 100 topics with few instantiations', () => {
-  const { errors, instantiations, cpuMs } = check(appOf(TOPIC_COUNT))
+  const { errors, instantiations, cpuMs } = compile(appOf(TOPIC_COUNT))
   console.info(`${TOPIC_COUNT} topics, 200 calls: ${instantiations} instantiations, ${Math.round(cpuMs)} ms of CPU`)
   expect(errors).toEqual([])
   expect(instantiations).toBeGreaterThan(10_000)

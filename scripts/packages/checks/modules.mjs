@@ -1,26 +1,28 @@
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { ROOT } from '../../lib/steps.mjs'
 import { TOOL_VERSIONS } from '../programs.mjs'
 
-const ENTRIES = [
-  'webmq-client',
-  'webmq-client/protocol',
-  'webmq-client/history',
-  'webmq-client/iterate',
-  'webmq-client/load',
-  'webmq-client/presence',
-  'webmq-client/requests',
-  'webmq-client/resume',
-  'webmq-client/testing',
-  'webmq-server',
-  'webmq-server/ports',
-  'webmq-server/transports',
-  'webmq-native',
-]
+const CLIENT = JSON.parse(readFileSync(path.join(ROOT, 'packages', 'client', 'package.json'), 'utf8'))
+const CLIENT_ENTRIES = Object.keys(CLIENT.exports)
+  .filter((name) => name !== './package.json')
+  .map((name) => name.replace('.', 'webmq-client'))
+
+/** What entries of the client need beside it, in the versions that it is tested with. */
+const PEERS = [...Object.keys(CLIENT.peerDependencies), '@types/react'].map(
+  (name) => `${name}@${CLIENT.devDependencies[name]}`,
+)
+
+const ENTRIES = [...CLIENT_ENTRIES, 'webmq-server', 'webmq-server/ports', 'webmq-server/transports', 'webmq-native']
 
 export const TYPED = `
+${CLIENT_ENTRIES.map((name, index) => `import * as entry${index} from '${name}'`).join('\n')}
 import { setup, WebMQError } from 'webmq-client'
 import { decodeServerMessage } from 'webmq-client/protocol'
 import { createServer, type WebMQServer } from 'webmq-server'
 import type { Broker, Transport } from 'webmq-server/ports'
+
+export const entries: object[] = [${CLIENT_ENTRIES.map((_, index) => `entry${index}`).join(', ')}]
 
 interface Topics { 'chat.*': { text: string } }
 
@@ -62,7 +64,7 @@ export const moduleChecks = (nodes) => [
       name: `Node ${node}: import and require of every entry`,
       async run({ newProject }) {
         const project = await newProject(`entries-${node}`, { node })
-        await project.run('npm', 'install', 'webmq-client', 'webmq-server', 'webmq-native')
+        await project.run('npm', 'install', 'webmq-client', 'webmq-server', 'webmq-native', ...PEERS)
         project.write({
           'esm.mjs': ENTRIES.map(
             (name, index) =>
@@ -83,7 +85,8 @@ export const moduleChecks = (nodes) => [
     async run({ newProject }) {
       const project = await newProject('types')
       const { typescript } = TOOL_VERSIONS
-      await project.run('npm', 'install', 'webmq-client', 'webmq-server', `typescript@${typescript}`, '@types/node@20')
+      const tools = [`typescript@${typescript}`, '@types/node@20']
+      await project.run('npm', 'install', 'webmq-client', 'webmq-server', ...tools, ...PEERS)
       project.write({ 'main.ts': TYPED })
       for (const name of Object.keys(RESOLUTIONS)) {
         project.write({ [`tsconfig.${name}.json`]: tsconfigOf(name) })

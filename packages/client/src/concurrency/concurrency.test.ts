@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { Receiver } from '../listening/receiver.js'
 import { createTestClient, createTestServer, type TestServerOptions } from '../testing/index.js'
-import { concurrently, oneAtATime } from './index.js'
+import { concurrently } from './index.js'
 
 /** A handler whose calls end when the test says so. */
 function slowHandler() {
@@ -40,7 +40,7 @@ const settle = async () => {
 describe('one at a time', () => {
   it('awaits the handler before the next message', async () => {
     const { begun, handler, finish } = slowHandler()
-    const { server } = await setUp(oneAtATime(handler))
+    const { server } = await setUp(concurrently(handler, { limit: 1 }))
     for (let n = 0; n < 3; n++) server.publish('a', n)
     await settle()
     expect(begun).toEqual([0])
@@ -70,7 +70,7 @@ describe('one at a time', () => {
 
   it('asks again for what it could not keep, and handles each message once', async () => {
     const { begun, handler, finish } = slowHandler()
-    const { server, gaps } = await setUp(oneAtATime(handler, { maxMessages: 3 }), { replayPageMessages: 4 })
+    const { server, gaps } = await setUp(concurrently(handler, { limit: 1, maxMessages: 3 }), { replayPageMessages: 4 })
     const all = Array.from({ length: 20 }, (_, n) => n)
     for (const n of all) server.publish('a', n)
     await settle()
@@ -83,7 +83,7 @@ describe('one at a time', () => {
 
   it('asks again with the next connection when the present one is lost', async () => {
     const { begun, handler, finish } = slowHandler()
-    const { server, gaps } = await setUp(oneAtATime(handler, { maxMessages: 2 }))
+    const { server, gaps } = await setUp(concurrently(handler, { limit: 1, maxMessages: 2 }))
     const all = Array.from({ length: 8 }, (_, n) => n)
     for (const n of all.slice(0, 6)) server.publish('a', n)
     await settle()
@@ -96,7 +96,7 @@ describe('one at a time', () => {
 
   it('goes on after the client was closed and opened', async () => {
     const { begun, handler, finish } = slowHandler()
-    const { client, server } = await setUp(oneAtATime(handler, { maxMessages: 2 }))
+    const { client, server } = await setUp(concurrently(handler, { limit: 1, maxMessages: 2 }))
     const all = Array.from({ length: 6 }, (_, n) => n)
     for (const n of all) server.publish('a', n)
     await settle()
@@ -111,7 +111,7 @@ describe('one at a time', () => {
 
   it('tells a gap when it loses messages that no log has', async () => {
     const { begun, handler, finish } = slowHandler()
-    const { server, gaps } = await setUp(oneAtATime(handler, { maxMessages: 1 }))
+    const { server, gaps } = await setUp(concurrently(handler, { limit: 1, maxMessages: 1 }))
     for (let n = 0; n < 4; n++) server.publishUnlogged('a', n)
     await settle()
     await finish()
@@ -124,10 +124,13 @@ describe('one at a time', () => {
   it('reports a rejection, and goes on', async () => {
     const seen: unknown[] = []
     const { client, server } = await setUp(
-      oneAtATime(async (payload: unknown) => {
-        seen.push(payload)
-        throw new Error('no')
-      }),
+      concurrently(
+        async (payload: unknown) => {
+          seen.push(payload)
+          throw new Error('no')
+        },
+        { limit: 1 },
+      ),
     )
     const errors: unknown[] = []
     client.on('error', ({ error, key }) => errors.push([key, `${error}`]))
@@ -141,7 +144,7 @@ describe('one at a time', () => {
 
   it('handles nothing after `unlisten`', async () => {
     const { begun, handler, finish } = slowHandler()
-    const { server, subscription } = await setUp(oneAtATime(handler))
+    const { server, subscription } = await setUp(concurrently(handler, { limit: 1 }))
     for (const n of [1, 2]) server.publish('a', n)
     await settle()
     await subscription.unlisten()

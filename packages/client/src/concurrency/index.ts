@@ -9,8 +9,10 @@ import type { Message } from '../types.js'
 /** Default of `maxMessages`. */
 const MAX_MESSAGES = 1_024
 
-/** Options of {@link oneAtATime}. */
-export interface OneAtATimeOptions {
+/** Options of {@link concurrently}. */
+export interface ConcurrentlyOptions {
+  /** Messages that are handled at the same time, at least 1. With 1, each begins after the end of the previous one. */
+  readonly limit: number
   /**
    * Live messages that wait for the handler; default 1,024. Limits memory. Beyond it, the client stops taking messages, and
    * asks for them again once those that wait are handled. Messages that are not logged are lost then, with a gap (`limit`).
@@ -18,25 +20,10 @@ export interface OneAtATimeOptions {
   readonly maxMessages?: number
 }
 
-/** Options of {@link concurrently}. */
-export interface ConcurrentlyOptions extends OneAtATimeOptions {
-  /** Messages that are handled at the same time, at least 1. */
-  readonly limit: number
-}
-
 /**
- * Awaits an async handler before it gets the next message: `listen('jobs', oneAtATime(async (job) => …))`. The position
- * from which a reloaded page resumes passes only messages that were handled.
- *
- * @throws {WebMQError} `E_OPTION_INVALID`, naming the option.
- */
-export function oneAtATime<P>(receiving: Receiving<P>, options: OneAtATimeOptions = {}): Receiver<P> {
-  return concurrently(receiving, { ...options, limit: 1 })
-}
-
-/**
- * The same with up to `limit` messages at a time. They begin in order; the position passes a message once it and all earlier
- * ones were handled.
+ * Awaits an async handler, for up to `limit` messages at a time: `listen('jobs', concurrently(async (job) => …, { limit: 1 }))`.
+ * They begin in order. The position from which a reloaded page resumes passes a message once it and all earlier ones were
+ * handled.
  *
  * @throws {WebMQError} `E_OPTION_INVALID`, naming the option.
  */

@@ -60,7 +60,7 @@ describe('open', () => {
     const ended = client.listen('a', () => handled.push('ended'))
     const controller = new AbortController()
     const aborted = client.listen('a', () => handled.push('aborted'), { signal: controller.signal })
-    const loop = iterate(client, 'a')
+    const loop = iterate('a', { client })
     await Promise.all([kept.ready, ended.ready, aborted.ready])
     await client.close()
     await settle()
@@ -125,10 +125,10 @@ describe('open', () => {
 
   it('is present again', async () => {
     const { client, server } = watched()
-    const room = presence(client, 'room')
+    const room = presence('room', { client })
     await room.enter({ name: 'Ada' })
     await client.close()
-    await expect(presence(client, 'room').get()).rejects.toMatchObject({ code: 'E_CLOSED' })
+    await expect(presence('room', { client }).get()).rejects.toMatchObject({ code: 'E_CLOSED' })
     await client.open()
     await settle()
     expect(server.presence.members('room')).toMatchObject([{ data: { name: 'Ada' } }])
@@ -137,7 +137,7 @@ describe('open', () => {
   it('lets presence be used at a closed client', async () => {
     const { client, server } = watched()
     await client.close()
-    const room = presence(client, 'room')
+    const room = presence('room', { client })
     await expect(room.enter()).rejects.toMatchObject({ code: 'E_CLOSED' })
     await client.open()
     await settle()

@@ -63,7 +63,7 @@ describe('reconnecting', () => {
 
   it.each([4500, 4999, 1002])('gives up at close code %i and rejects all waiting calls', async (code) => {
     const { client, server, changes } = watched()
-    const iteration = iterate(client, 'a')
+    const iteration = iterate('a', { client })
     const { subscription } = iteration
     await subscription.ready
     server.ignore('publish')

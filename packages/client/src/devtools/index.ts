@@ -2,8 +2,7 @@ import type { WebMQClient } from '../client.js'
 import type { WebSocketConstructor } from '../client-options.js'
 import type { ClientCore, ClientPart } from '../client-part.js'
 import type { Gap } from '../events/events.js'
-import type { AnyClient } from '../of-client.js'
-import { ofClient } from '../of-client.js'
+import { clientOf, type GivenClient } from '../of-client.js'
 import { socketClassOf } from '../options.js'
 import { Panel } from './panel.js'
 import { Traffic } from './traffic.js'
@@ -20,12 +19,12 @@ let ofSetup: Devtools | undefined
  *
  * A module that a dev server replaces calls `setup` and this again: the new client's panel takes the place of the old one's.
  *
- * @param client Default: the client of `setup`.
+ * @param options `client`: default that of `setup`.
  * @returns Removes the panel, and ends every trouble. Without a page, as on a server, it does nothing.
  * @throws {WebMQError} `E_OPTION_INVALID` if there is no client.
  */
-export function devtools(client?: AnyClient): () => void {
-  const [watched] = ofClient(client ? [client] : [])
+export function devtools({ client }: { readonly client?: GivenClient } = {}): () => void {
+  const watched = clientOf(client)
   if (typeof document === 'undefined') return () => undefined
   const panel = watched.add((core) => new Devtools(watched, core))
   if (client === undefined) {

@@ -92,6 +92,6 @@ describe('the traffic', () => {
 it('is nothing where there is no page', () => {
   const { url, WebSocket } = createTestServer()
   const client = new WebMQClient({ url, WebSocket })
-  expect(devtools(client)()).toBeUndefined()
+  expect(devtools({ client })()).toBeUndefined()
   expect(client.state).toBe('idle')
 })

@@ -1,5 +1,4 @@
-import type { WebMQClient } from '../client.js'
-import { ofClient, partOf } from '../of-client.js'
+import { type ClientOption, clientOf, partOf } from '../of-client.js'
 import type { KnownKey, Payload, Topics } from '../topics.js'
 import { HistoryReads } from './reads.js'
 import type { HistoryOptions, HistoryResult } from './types.js'
@@ -15,16 +14,9 @@ const readsOf = partOf((core) => new HistoryReads(core))
  * @throws {WebMQError} `E_KEY_INVALID`, `E_OPTION_INVALID`, `E_POSITION_INVALID`, `E_FORBIDDEN`, `E_CLOSED`;
  * `E_UNSUPPORTED` if nothing is logged; retryable: `E_TIMEOUT`, `E_QUEUE_FULL`, `E_BROKER_UNAVAILABLE`.
  */
-export function history<const K extends string>(
-  key: KnownKey<Topics, K>,
-  options?: HistoryOptions,
-): Promise<HistoryResult<Payload<Topics, K>>>
-export function history<T, const K extends string>(
-  client: WebMQClient<T>,
+export async function history<const K extends string, T = Topics>(
   key: KnownKey<T, K>,
-  options?: HistoryOptions,
-): Promise<HistoryResult<Payload<T, K>>>
-export async function history(...args: readonly unknown[]): Promise<HistoryResult<unknown>> {
-  const [client, key, options] = ofClient<[key: string, options?: HistoryOptions]>(args)
-  return readsOf(client).read(key, options)
+  { client, ...options }: HistoryOptions & ClientOption<T> = {},
+): Promise<HistoryResult<Payload<T, K>>> {
+  return readsOf(clientOf(client)).read(key, options) as Promise<HistoryResult<Payload<T, K>>>
 }

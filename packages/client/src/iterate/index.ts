@@ -1,6 +1,5 @@
-import type { WebMQClient } from '../client.js'
 import type { Backlog, Receiver, ReceiverContext } from '../listening/receiver.js'
-import { ofClient } from '../of-client.js'
+import { type ClientOption, clientOf } from '../of-client.js'
 import { invalid } from '../options.js'
 import { WebMQError } from '../protocol/errors.js'
 import type { ListenTopic, TopicMessage, Topics } from '../topics.js'
@@ -36,23 +35,16 @@ export interface Iteration<M extends Message<unknown> = Message<unknown>> extend
  * call on. Leaving the loop ends the listen; `signal` and `close()` end the loop.
  * @throws {WebMQError} `E_PATTERN_INVALID`, `E_OPTION_INVALID`, `E_POSITION_INVALID`.
  */
-export function iterate<const K extends string>(
-  pattern: ListenTopic<Topics, K>,
-  options?: IterateOptions,
-): Iteration<TopicMessage<Topics, K>>
-export function iterate<T, const K extends string>(
-  client: WebMQClient<T>,
+export function iterate<const K extends string, T = Topics>(
   pattern: ListenTopic<T, K>,
-  options?: IterateOptions,
-): Iteration<TopicMessage<T, K>>
-export function iterate(...args: readonly unknown[]): Iteration {
-  const [client, pattern, options] = ofClient<[pattern: string, options?: IterateOptions]>(args)
-  const { bufferMaxMessages = BUFFER_MAX_MESSAGES, overflow = 'close', ...listenOptions } = options ?? {}
+  options: IterateOptions & ClientOption<T> = {},
+): Iteration<TopicMessage<T, K>> {
+  const { client, bufferMaxMessages = BUFFER_MAX_MESSAGES, overflow = 'close', ...listenOptions } = options
   if (!(bufferMaxMessages >= 1)) throw invalid('bufferMaxMessages')
   if (!/^(close|drop-(old|new)est)$/.test(overflow)) throw invalid('overflow')
   const buffering = new Buffering(new MessageBuffer(bufferMaxMessages, overflow))
-  client.listen(pattern, buffering, listenOptions)
-  return buffering
+  clientOf(client).listen(pattern as string, buffering, listenOptions)
+  return buffering as unknown as Iteration<TopicMessage<T, K>>
 }
 
 /** Buffers the messages of a subscription for its readers. */

@@ -16,7 +16,7 @@ const settle = () => vi.advanceTimersByTimeAsync(0)
 describe('iteration', () => {
   it('yields the messages since the call, in order, and unlistens when the loop is left', async () => {
     const { client, server } = createTestClient()
-    const iteration = iterate(client, 'a')
+    const iteration = iterate('a', { client })
     await iteration.subscription.ready
     for (let n = 1; n <= 5; n++) server.publish('a', n)
     const payloads: unknown[] = []
@@ -37,8 +37,8 @@ describe('iteration', () => {
       for await (const { payload } of iteration) payloads.push(payload)
       return payloads
     }
-    const aborted = read(iterate(client, 'a', { signal: controller.signal }))
-    const closed = read(iterate(client, 'a'))
+    const aborted = read(iterate('a', { client, signal: controller.signal }))
+    const closed = read(iterate('a', { client }))
     await settle()
     server.publish('a', 1)
     await settle()
@@ -54,14 +54,14 @@ describe('iteration', () => {
     const { client, server } = createTestClient()
     client.on('error', () => undefined)
     server.refuse('listen', 'E_FORBIDDEN')
-    await expect(iterate(client, 'a')[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: 'E_FORBIDDEN' })
+    await expect(iterate('a', { client })[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: 'E_FORBIDDEN' })
   })
 
   it('yields the buffered messages and then throws when the loop is too slow', async () => {
     const { client, server } = createTestClient()
     const errors: unknown[] = []
     client.on('error', ({ error }) => errors.push(error))
-    const iteration = iterate(client, 'a', { bufferMaxMessages: 2 })
+    const iteration = iterate('a', { client, bufferMaxMessages: 2 })
     await iteration.subscription.ready
     for (let n = 1; n <= 3; n++) server.publish('a', n)
     await settle()
@@ -80,7 +80,7 @@ describe('iteration', () => {
     ['drop-newest', [1, 2]],
   ] as const)('keeps a limited number of messages with %s, and counts the others', async (overflow, kept) => {
     const { client, server } = createTestClient()
-    const iteration = iterate(client, 'a', { bufferMaxMessages: 2, overflow })
+    const iteration = iterate('a', { client, bufferMaxMessages: 2, overflow })
     await iteration.subscription.ready
     for (let n = 1; n <= 4; n++) server.publish('a', n)
     await settle()
@@ -96,7 +96,7 @@ describe('iteration', () => {
     [{ last: -1 }, 'E_OPTION_INVALID', 'last'],
   ])('refuses invalid options: %j', (options, code, name) => {
     const { client, server } = createTestClient()
-    expect(() => iterate(client, 'a', options)).toThrowError(
+    expect(() => iterate('a', { client, ...options })).toThrowError(
       expect.objectContaining({ code, message: expect.stringContaining(name) }),
     )
     expect(server.patterns).toEqual([])

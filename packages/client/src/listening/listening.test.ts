@@ -291,7 +291,7 @@ describe('a signal', () => {
     await expect(subscription.ready).rejects.toMatchObject({ code: 'E_ABORTED' })
     await settle()
     expect(listensSent(server)).toEqual([])
-    expect(await iterate(client, 'a', { signal: AbortSignal.abort() })[Symbol.asyncIterator]().next()).toEqual({
+    expect(await iterate('a', { client, signal: AbortSignal.abort() })[Symbol.asyncIterator]().next()).toEqual({
       done: true,
       value: undefined,
     })

@@ -33,9 +33,9 @@ describe('meta', () => {
     await settled()
     const meta = { userId: 'Ädä @1', timeMs: 1_000_000, id: expect.any(String) }
     expect(seen).toEqual([expect.objectContaining({ payload: 1, ...meta })])
-    const { messages } = await history(client, 'chat', { meta: true })
+    const { messages } = await history('chat', { client, meta: true })
     expect(messages).toEqual([expect.objectContaining(meta)])
-    expect((await history(client, 'chat')).messages[0]).not.toHaveProperty('userId')
+    expect((await history('chat', { client })).messages[0]).not.toHaveProperty('userId')
     const other = new WebMQClient({ url: 'ws://test', token: 'bob', WebSocket: server.WebSocket })
     await other.listen('chat', (_, message) => plain.push(message), { last: 1 }).ready
     await client.publish('chat', 2)
@@ -70,7 +70,7 @@ describe('an ephemeral publish', () => {
     await settled()
     expect(payloads()).toEqual(['typing', 'text'])
     expect(seen.map(({ position }) => position !== undefined)).toEqual([false, true])
-    expect((await history(client, 'chat')).messages.map(({ payload }) => payload)).toEqual(['text'])
+    expect((await history('chat', { client })).messages.map(({ payload }) => payload)).toEqual(['text'])
   })
 })
 
@@ -109,23 +109,23 @@ describe('a listen that does not recover', () => {
 describe('history that pages back', () => {
   it('gives the newest before a position, and says when the log no longer has older ones', async () => {
     for (let count = 0; count < 7; count++) server.publish('chat', count)
-    const first = await history(client, 'chat', { limit: 3 })
+    const first = await history('chat', { client, limit: 3 })
     expect(first.messages.map(({ payload }) => payload)).toEqual([4, 5, 6])
     server.publish('chat', 7)
-    const second = await history(client, 'chat', { before: first.messages[0]?.position, limit: 3 })
+    const second = await history('chat', { client, before: first.messages[0]?.position, limit: 3 })
     expect(second.messages.map(({ payload }) => payload)).toEqual([1, 2, 3])
     expect(second.gap).toBeUndefined()
-    const third = await history(client, 'chat', { before: second.messages[0]?.position, limit: 3 })
+    const third = await history('chat', { client, before: second.messages[0]?.position, limit: 3 })
     expect(third.messages.map(({ payload }) => payload)).toEqual([0])
     expect(third).toMatchObject({ gap: undefined, more: false })
     server.expireHistory()
-    const gone = await history(client, 'chat', { before: second.messages[0]?.position, limit: 3 })
+    const gone = await history('chat', { client, before: second.messages[0]?.position, limit: 3 })
     expect(gone).toMatchObject({ messages: [], gap: 'history-expired', more: false })
   })
 
   it('refuses a second start', async () => {
-    const read = history(client, 'chat', { before: 'epoch1:1.AAAAA', since: 'epoch1:1.AAAAA' })
+    const read = history('chat', { client, before: 'epoch1:1.AAAAA', since: 'epoch1:1.AAAAA' })
     await expect(read).rejects.toMatchObject({ code: 'E_OPTION_INVALID' })
-    await expect(history(client, 'chat', { before: 'a b' })).rejects.toMatchObject({ code: 'E_POSITION_INVALID' })
+    await expect(history('chat', { client, before: 'a b' })).rejects.toMatchObject({ code: 'E_POSITION_INVALID' })
   })
 })

@@ -145,7 +145,7 @@ describe('a replay in pages [P-6.9]', () => {
     const server = createTestServer({ replayPageMessages: 5 })
     for (const n of numbers(1, 20)) server.publish('a', n)
     const { client } = createTestClient({ server })
-    const iteration = iterate(client, 'a', { last: 20, bufferMaxMessages: 5 })
+    const iteration = iterate('a', { client, last: 20, bufferMaxMessages: 5 })
     await vi.advanceTimersByTimeAsync(1_000)
     expect(listensSent(server)).toHaveLength(1)
     const payloads: unknown[] = []
@@ -160,7 +160,7 @@ describe('a replay in pages [P-6.9]', () => {
   it('does not wait for a loop that never runs', async () => {
     const { client, server } = createTestClient({ server: createTestServer({ replayPageMessages: 3 }) })
     const handled: unknown[] = []
-    const { subscription: idle } = iterate(client, 'a')
+    const { subscription: idle } = iterate('a', { client })
     const subscription = client.listen('a', (payload) => handled.push(payload))
     await subscription.ready
     server.drop()
@@ -213,7 +213,7 @@ describe('the position of a pong [P-9.7]', () => {
     const server = createTestServer({ replayPageMessages: 2, heartbeatMs: 1_000 })
     for (const n of numbers(1, 6)) server.publish('a', n)
     const { client } = createTestClient({ server })
-    const iteration = iterate(client, 'a', { last: 6 })
+    const iteration = iterate('a', { client, last: 6 })
     const payloads: unknown[] = []
     // The first page stays unread while pings are answered.
     await vi.advanceTimersByTimeAsync(3_000)

@@ -1,5 +1,4 @@
-import type { WebMQClient } from '../client.js'
-import { ofClient } from '../of-client.js'
+import { type ClientOption, clientOf } from '../of-client.js'
 import type { Topics } from '../topics.js'
 import { IndexedDbStore } from './indexed-db.js'
 import { LiveOutbox } from './outbox.js'
@@ -13,16 +12,13 @@ export type * from './types.js'
  *
  * @throws {WebMQError} `E_OPTION_INVALID`, naming the option.
  */
-export function outbox(options?: OutboxOptions): Outbox<Topics>
-export function outbox<T>(client: WebMQClient<T>, options?: OutboxOptions): Outbox<T>
-export function outbox(...args: readonly unknown[]): Outbox<Topics> {
-  const [client, options = {}] = ofClient<[options?: OutboxOptions]>(args)
+export function outbox<T = Topics>({ client, ...options }: OutboxOptions & ClientOption<T> = {}): Outbox<T> {
   const name = `webmq-outbox ${options.name ?? 'webmq'}`
-  const box: unknown = new LiveOutbox(client, options, name, {
+  const box: unknown = new LiveOutbox(clientOf(client), options, name, {
     store: new IndexedDbStore(name),
     locks: globalThis.navigator?.locks,
     channel: typeof BroadcastChannel === 'undefined' ? undefined : new BroadcastChannel(name),
     nowMs: () => Date.now(),
   })
-  return box as Outbox<Topics>
+  return box as Outbox<T>
 }

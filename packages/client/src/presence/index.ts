@@ -1,6 +1,5 @@
 import { checkKey } from '../checks.js'
-import type { WebMQClient } from '../client.js'
-import { ofClient, partOf } from '../of-client.js'
+import { clientOf, type GivenClient, partOf } from '../of-client.js'
 import { LivePresence } from './live-presence.js'
 import { Rooms } from './rooms.js'
 import type { Presence } from './types.js'
@@ -13,14 +12,12 @@ const roomsOf = partOf((core) => new Rooms(core))
  * Returns a handle for the presence at a key, over all nodes. Each call returns a new handle; the client is present
  * once, whatever the number of handles.
  *
- * @param client Default: that of `setup`.
+ * @param options `client`: default that of `setup`.
  * @throws {WebMQError} `E_KEY_INVALID`.
  */
-export function presence<D = unknown>(client: Pick<WebMQClient, 'add'>, key: string): Presence<D>
-export function presence<D = unknown>(key: string): Presence<D>
-export function presence(...args: readonly unknown[]): Presence {
-  const [client, key] = ofClient<[key: string]>(args)
+export function presence<D = unknown>(key: string, { client }: { readonly client?: GivenClient } = {}): Presence<D> {
   checkKey(key)
-  const rooms = roomsOf(client)
-  return new LivePresence(rooms.at(key), (error) => rooms.report(error, key))
+  const rooms = roomsOf(clientOf(client))
+  const live: Presence = new LivePresence(rooms.at(key), (error) => rooms.report(error, key))
+  return live as Presence<D>
 }

@@ -36,7 +36,7 @@ const sent = (server: TestServer) =>
 describe('presence', () => {
   it('enters, changes its data, and leaves', async () => {
     const { client, server } = createTestClient()
-    const room = presence<{ name: string }>(client, 'room')
+    const room = presence<{ name: string }>('room', { client })
     expect(room.id).toBeUndefined()
     await room.enter({ name: 'Ada' })
     expect(server.presence.members('room')).toEqual([{ id: room.id, data: { name: 'Ada' } }])
@@ -50,8 +50,8 @@ describe('presence', () => {
 
   it('uses one random name at every key', async () => {
     const { client, server } = createTestClient()
-    await presence(client, 'a').enter()
-    await presence(client, 'b').enter()
+    await presence('a', { client }).enter()
+    await presence('b', { client }).enter()
     const names = server.received.flatMap((message) => ('member' in message ? [message.member] : []))
     expect(names[0]).toMatch(/^[0-9a-f]{32}$/)
     expect(new Set(names).size).toBe(1)
@@ -67,7 +67,7 @@ describe('presence', () => {
       ['5', undefined],
     ] as const)
       server.presence.enter('room', undefined, { id, ...(userId && { userId }) })
-    const room = presence(client, 'room')
+    const room = presence('room', { client })
     expect((await room.get()).map(({ id }) => id)).toEqual(['1', '2', '3', '4', '5'])
     const users = (await room.users()).map(({ userId, members }) => [userId, members.map(({ id }) => id).join()])
     expect(users).toEqual([
@@ -82,7 +82,7 @@ describe('presence', () => {
   it('emits the present members and every change as events', async () => {
     const { client, server } = createTestClient()
     server.presence.enter('room', undefined, { id: '1', userId: 'ada' })
-    const room = presence(client, 'room')
+    const room = presence('room', { client })
     const told = follow(room)
     await settle()
     expect(told).toEqual(['enter 1', 'user-enter ada', 'sync 1'])
@@ -102,11 +102,11 @@ describe('presence', () => {
 
   it('emits the present members to a later handle, and nothing twice to the others', async () => {
     const { client, server } = createTestClient()
-    const first = follow(presence(client, 'room'))
+    const first = follow(presence('room', { client }))
     await settle()
     server.presence.enter('room', undefined, { id: '1' })
     await settle()
-    const second = follow(presence(client, 'room'))
+    const second = follow(presence('room', { client }))
     await settle()
     expect(second).toEqual(['enter 1', 'user-enter ', 'sync 1'])
     expect(first).toEqual(['sync ', 'enter 1', 'user-enter '])
@@ -115,7 +115,7 @@ describe('presence', () => {
 
   it('ends with its handles: the last one leaves and unwatches', async () => {
     const { client, server } = createTestClient()
-    const [one, two] = [presence(client, 'room'), presence(client, 'room')]
+    const [one, two] = [presence('room', { client }), presence('room', { client })]
     const told = follow(one)
     follow(two)
     await one.enter(1)
@@ -134,24 +134,24 @@ describe('presence', () => {
 
   it('refuses an invalid key, and data without JSON', async () => {
     const { client } = createTestClient()
-    expect(() => presence(client, 'a.*')).toThrow('key is not valid')
-    await expect(presence(client, 'a').enter(() => undefined)).rejects.toMatchObject({ code: 'E_PAYLOAD_INVALID' })
+    expect(() => presence('a.*', { client })).toThrow('key is not valid')
+    await expect(presence('a', { client }).enter(() => undefined)).rejects.toMatchObject({ code: 'E_PAYLOAD_INVALID' })
   })
 
   it('ends with the client', async () => {
     const { client, server } = createTestClient()
     server.isUp = false
-    const room = presence(client, 'room')
+    const room = presence('room', { client })
     const [entered, asked] = [room.enter(), room.get()]
     await client.close()
     await expect(entered).rejects.toMatchObject({ code: 'E_CLOSED' })
     await expect(asked).rejects.toMatchObject({ code: 'E_CLOSED' })
-    expect(() => presence(client, 'other')).not.toThrow()
+    expect(() => presence('other', { client })).not.toThrow()
   })
 
   it('leaves at once when the client is closed', async () => {
     const { client, server } = createTestClient()
-    await presence(client, 'room').enter()
+    await presence('room', { client }).enter()
     await client.close()
     await settle()
     expect(server.presence.members('room')).toEqual([])
@@ -163,7 +163,7 @@ describe('presence over reconnects', () => {
     const { client, server } = createTestClient()
     server.presence.enter('room', undefined, { id: '1' })
     server.presence.enter('room', undefined, { id: '2' })
-    const room = presence(client, 'room')
+    const room = presence('room', { client })
     await room.enter('me')
     const told = follow(room)
     await settle()
@@ -185,7 +185,7 @@ describe('presence over reconnects', () => {
   it('waits for a connection, and then sends the last data', async () => {
     const { client, server } = createTestClient()
     server.isUp = false
-    const room = presence(client, 'room')
+    const room = presence('room', { client })
     const entered = [room.enter(1), room.enter(2)]
     const members = room.get()
     await reconnect()
@@ -198,7 +198,7 @@ describe('presence over reconnects', () => {
 
   it('does not enter again if it left meanwhile', async () => {
     const { client, server } = createTestClient({ random: () => 0.5 })
-    const room = presence(client, 'room')
+    const room = presence('room', { client })
     await room.enter()
     server.drop()
     await settle()
@@ -213,7 +213,7 @@ describe('presence over reconnects', () => {
 
   it('retries when an answer is lost', async () => {
     const { client, server } = createTestClient({ ackTimeoutMs: 1_000 })
-    const room = presence(client, 'room')
+    const room = presence('room', { client })
     await client.connect()
     server.loseAnswer('presence')
     server.loseAnswer('presence')
@@ -227,7 +227,7 @@ describe('presence over reconnects', () => {
   it('times out without an answer', async () => {
     const { client, server } = createTestClient({ ackTimeoutMs: 1_000 })
     server.isUp = false
-    const members = presence(client, 'room').get()
+    const members = presence('room', { client }).get()
     members.catch(() => undefined)
     await vi.advanceTimersByTimeAsync(1_001)
     await expect(members).rejects.toMatchObject({ code: 'E_TIMEOUT' })
@@ -240,7 +240,7 @@ describe('presence that is refused', () => {
     const errors: unknown[] = []
     client.on('error', ({ error, key }) => errors.push([key, (error as { code: string }).code]))
     server.refuse('presence', 'E_PRESENCE_LIMIT')
-    const room = presence(client, 'room')
+    const room = presence('room', { client })
     await expect(room.enter()).rejects.toMatchObject({ code: 'E_PRESENCE_LIMIT' })
     server.drop()
     await settle()
@@ -253,7 +253,7 @@ describe('presence that is refused', () => {
     const { client, server } = createTestClient()
     const errors: unknown[] = []
     client.on('error', ({ error }) => errors.push((error as { code: string }).code))
-    const room = presence(client, 'room')
+    const room = presence('room', { client })
     await room.enter()
     server.refuse('presence', 'E_PRESENCE_LIMIT')
     server.drop()
@@ -267,7 +267,7 @@ describe('presence that is refused', () => {
     const server = createTestServer()
     const { client } = createTestClient({ server })
     client.on('error', () => undefined)
-    const room = presence(client, 'room')
+    const room = presence('room', { client })
     const told = follow(room)
     await room.enter()
     await settle()

@@ -1,8 +1,6 @@
 'use client'
 import { createContext, createElement, type ReactElement, type ReactNode, useContext } from 'react'
-import type { WebMQClient } from '../client.js'
-import type { AnyClient } from '../of-client.js'
-import { clientOf, type GivenClient } from '../stores/client.js'
+import type { AnyClient, GivenClient } from '../of-client.js'
 
 const ClientContext = /* @__PURE__ */ createContext<GivenClient>(undefined)
 
@@ -17,11 +15,8 @@ export function WebMQProvider({ client, children }: WebMQProviderProps): ReactEl
   return createElement(ClientContext.Provider, { value: client }, children)
 }
 
-export function useGivenClient(): GivenClient {
-  return useContext(ClientContext)
-}
-
-/** The client of the provider or, without one, of `setup`. Not while a server renders: there may be none. */
-export function useClient(): WebMQClient {
-  return clientOf(useGivenClient())
+/** `client` or, without one, that of the provider. */
+export function useGivenClient(client?: GivenClient): GivenClient {
+  const provided = useContext(ClientContext)
+  return client ?? provided
 }

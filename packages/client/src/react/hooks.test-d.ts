@@ -1,11 +1,9 @@
 import { expectTypeOf } from 'vitest'
-import { type App, ref } from 'vue'
-import type { WebMQClient } from '../client.js'
+import { ref } from 'vue'
 import type { Message } from '../index.js'
-import { request } from '../requests/index.js'
-import { type ClientOption, provideClient, useMessages as useSvelteMessages } from '../svelte/index.js'
-import { clientKey, useMessages as useVueMessages } from '../vue/index.js'
-import { useLatest, useMessages, usePresence, usePublish, useTopic, type WebMQProviderProps } from './index.js'
+import { useMessages as useSvelteMessages } from '../svelte/index.js'
+import { useMessages as useVueMessages } from '../vue/index.js'
+import { useLatest, useMessages, usePresence, usePublish, useTopic } from './index.js'
 
 /** It is compiled, not run. */
 export function Types(): null {
@@ -29,21 +27,4 @@ export function Types(): null {
   expectTypeOf(useVueMessages(() => null).loadOlder).returns.toEqualTypeOf<Promise<void>>()
   useSvelteMessages('a').subscribe(({ isStale }) => expectTypeOf(isStale).toBeBoolean())
   return null
-}
-
-interface Typed {
-  'orders.*': { id: number }
-}
-
-/** A client of declared topics fits every provider, and a request that names its reply. It is compiled, not run. */
-export function TypedClients(client: WebMQClient<Typed>, app: App): readonly (WebMQProviderProps | ClientOption)[] {
-  app.provide(clientKey, client)
-  provideClient(client)
-  expectTypeOf(request<number>(client, 'orders.1', { id: 1 })).resolves.toBeNumber()
-  expectTypeOf(request(client, 'orders.1', { id: 1 })).resolves.toBeUnknown()
-  // @ts-expect-error a payload of another type
-  void request(client, 'orders.1', { id: '1' })
-  // @ts-expect-error no such topic
-  void request(client, 'other', { id: 1 })
-  return [{ client }]
 }

@@ -1,8 +1,10 @@
 'use client'
 import { useEffect, useInsertionEffect, useMemo, useRef } from 'react'
+import type { WebMQClient } from '../client.js'
 import type { ClientStatus } from '../events/events.js'
+import { type ClientOption, clientOf, type GivenClient, scopeOf } from '../of-client.js'
 import type { StateSnapshot } from '../state/index.js'
-import { scopeOf } from '../stores/client.js'
+import { bindHooks } from '../stores/bind-hooks.js'
 import { type Latest, type LatestOptions, latestStore } from '../stores/latest.js'
 import { type Messages, type MessagesOptions, messagesStore } from '../stores/messages.js'
 import { enter, type Present, presenceStore } from '../stores/presence.js'
@@ -10,87 +12,11 @@ import { type PublisherOptions, type PublishToAny, type PublishToKey, publisher 
 import { type StateTopicOptions, stateStore } from '../stores/state.js'
 import { statusStore } from '../stores/status.js'
 import { type TopicOptions, topic } from '../stores/topic.js'
-import type { KnownKey, KnownTopic, Payload, Topics } from '../topics.js'
-import type { MessageHandler } from '../types.js'
+import type { KnownKey, KnownTopic, ListenTopic, Payload, TopicHandler, Topics } from '../topics.js'
+import type { Message } from '../types.js'
 import { useGivenClient } from './client.js'
 import { useLoaded } from './use-loaded.js'
 import { useSnapshot, useStore } from './use-store.js'
-
-/** The state of the client: connected, waiting for another attempt, closed. It does not connect. */
-export function useStatus(): ClientStatus {
-  return useSnapshot(useStore('', statusStore))
-}
-
-/**
- * Calls `handler` with every message of `pattern` while the component is mounted; with none if it is `null`. The
- * handler may be another function at every render: always the last one is called.
- */
-export function useTopic<const K extends string>(
-  pattern: KnownTopic<Topics, K> | null,
-  handler: MessageHandler<Payload<Topics, K>>,
-  options?: TopicOptions<Payload<Topics, K>>,
-): void {
-  const client = useGivenClient()
-  const last = useRef(handler)
-  useInsertionEffect(() => {
-    last.current = handler
-  })
-  // It survives what StrictMode does to effects.
-  const owner = useMemo(() => ({ client }), [client])
-  // biome-ignore lint/correctness/useExhaustiveDependencies: options are compared by what they say
-  useEffect(
-    () =>
-      pattern === null
-        ? undefined
-        : topic(
-            owner,
-            owner.client,
-            pattern,
-            (payload, message) => last.current(payload as Payload<Topics, K>, message as never),
-            options as TopicOptions | undefined,
-          ),
-    [owner, pattern, JSON.stringify(options)],
-  )
-}
-
-/**
- * A function that publishes to `key` or, without one, to any key. It stays the same from render to render. A publish
- * goes on when the component ends.
- */
-export function usePublish<const K extends string>(
-  key: KnownKey<Topics, K>,
-  options?: PublisherOptions,
-): PublishToKey<K>
-export function usePublish(key?: undefined, options?: PublisherOptions): PublishToAny
-export function usePublish(key?: string, options?: PublisherOptions): PublishToKey<string> | PublishToAny {
-  const client = useGivenClient()
-  // biome-ignore lint/correctness/useExhaustiveDependencies: options are compared by what they say
-  return useMemo(() => publisher(client, key, options), [client, key, JSON.stringify(options)])
-}
-
-/**
- * The newest message of each key of `pattern`; none if it is `null`. However many messages arrive, the component
- * renders at most once per frame.
- */
-export function useLatest<const K extends string>(
-  pattern: KnownTopic<Topics, K> | null,
-  options?: LatestOptions,
-): Latest<Payload<Topics, K>> {
-  const store = useStore(`${pattern} ${JSON.stringify(options)}`, (client) => latestStore(client, pattern, options))
-  return useSnapshot(store) as Latest<Payload<Topics, K>>
-}
-
-/**
- * The last message of each key of `pattern`, which the server must retain; of none if it is `null`. However many
- * messages arrive, the component renders at most once per frame.
- */
-export function useStateTopic<const K extends string>(
-  pattern: KnownTopic<Topics, K> | null,
-  options?: StateTopicOptions,
-): StateSnapshot<Payload<Topics, K>> {
-  const store = useStore(`${pattern} ${JSON.stringify(options)}`, (client) => stateStore(client, pattern, options))
-  return useSnapshot(store) as StateSnapshot<Payload<Topics, K>>
-}
 
 /** Options of {@link useMessages}. */
 export interface UseMessagesOptions<P = unknown> extends MessagesOptions<P> {
@@ -98,37 +24,148 @@ export interface UseMessagesOptions<P = unknown> extends MessagesOptions<P> {
   readonly suspense?: boolean
 }
 
-/**
- * The last messages of `pattern`, in their order and live; none if it is `null`. After a gap the list loads again.
- * Components with the same pattern and options share one list and render at most once per frame.
- */
-export function useMessages<const K extends string>(
-  pattern: KnownTopic<Topics, K> | null,
-  { suspense, ...options }: UseMessagesOptions<Payload<Topics, K>> = {},
-): Messages<Payload<Topics, K>> {
-  const name = `${pattern} ${JSON.stringify(options)}`
-  const store = useStore(name, (client) => messagesStore(client, pattern, options as MessagesOptions))
-  const snapshot = useSnapshot(store)
-  useLoaded(scopeOf(useGivenClient()), name, store, snapshot, suspense && pattern !== null)
-  return snapshot as Messages<Payload<Topics, K>>
+/** The hooks, for keys and payloads of the topics `D`, or of the client that is given in their options. */
+export interface Hooks<D = Topics> {
+  /** The client of the provider or, without one, of `setup`. Not while a server renders: there may be none. */
+  useClient<T = D>(options?: ClientOption<T>): WebMQClient<T>
+
+  /** The state of the client: connected, waiting for another attempt, closed. It does not connect. */
+  useStatus(options?: { readonly client?: GivenClient }): ClientStatus
+
+  /**
+   * Calls `handler` with every message of `pattern` while the component is mounted; with none if it is `null`. The
+   * handler may be another function at every render: always the last one is called.
+   */
+  useTopic<const K extends string, T = D>(
+    pattern: ListenTopic<T, K> | null,
+    handler: TopicHandler<T, K>,
+    options?: TopicOptions<Payload<T, K>> & ClientOption<T>,
+  ): void
+
+  /**
+   * A function that publishes to `key` or, without one, to any key. It stays the same from render to render. A publish
+   * goes on when the component ends.
+   */
+  usePublish<const K extends string, T = D>(
+    key: KnownKey<T, K>,
+    options?: PublisherOptions & ClientOption<T>,
+  ): PublishToKey<K, T>
+  usePublish<T = D>(key?: undefined, options?: PublisherOptions & ClientOption<T>): PublishToAny<T>
+
+  /**
+   * The newest message of each key of `pattern`; none if it is `null`. However many messages arrive, the component
+   * renders at most once per frame.
+   */
+  useLatest<const K extends string, T = D>(
+    pattern: KnownTopic<T, K> | null,
+    options?: LatestOptions & ClientOption<T>,
+  ): Latest<Payload<T, K>>
+
+  /**
+   * The last message of each key of `pattern`, which the server must retain; of none if it is `null`. However many
+   * messages arrive, the component renders at most once per frame.
+   */
+  useStateTopic<const K extends string, T = D>(
+    pattern: KnownTopic<T, K> | null,
+    options?: StateTopicOptions & ClientOption<T>,
+  ): StateSnapshot<Payload<T, K>>
+
+  /**
+   * The last messages of `pattern`, in their order and live; none if it is `null`. After a gap the list loads again.
+   * Components with the same pattern and options share one list and render at most once per frame.
+   */
+  useMessages<const K extends string, T = D>(
+    pattern: KnownTopic<T, K> | null,
+    options?: UseMessagesOptions<Payload<T, K>> & ClientOption<T>,
+  ): Messages<Payload<T, K>>
+
+  /**
+   * Who is present at `key`; nobody if it is `null`. With `me`, a JSON value, this client is present too, while the
+   * component is mounted.
+   */
+  usePresence<P = unknown>(
+    key: string | null,
+    me?: P,
+    options?: { readonly graceMs?: number; readonly client?: GivenClient },
+  ): Present<P>
 }
 
-/**
- * Who is present at `key`; nobody if it is `null`. With `me`, a JSON value, this client is present too, while the
- * component is mounted.
- */
-export function usePresence<D = unknown>(
+/** {@link Hooks.useClient} */
+export const useClient = (({ client }: { client?: GivenClient } = {}) =>
+  clientOf(useGivenClient(client))) as Hooks['useClient']
+
+/** {@link Hooks.useStatus} */
+export const useStatus: Hooks['useStatus'] = ({ client } = {}) => useSnapshot(useStore('', statusStore, client))
+
+/** {@link Hooks.useTopic} */
+export const useTopic: Hooks['useTopic'] = (pattern, handler, { client: given, ...options } = {}) => {
+  const client = useGivenClient(given)
+  const last = useRef(handler)
+  useInsertionEffect(() => {
+    last.current = handler
+  })
+  // It survives what StrictMode does to effects.
+  const owner = useMemo(() => ({ client }), [client])
+  const handle = (payload: unknown, message: Message<unknown>) => last.current(payload as never, message as never)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: options are compared by what they say
+  useEffect(
+    () => (pattern === null ? undefined : topic(owner, owner.client, pattern, handle, options as TopicOptions)),
+    [owner, pattern, JSON.stringify(options)],
+  )
+}
+
+/** {@link Hooks.usePublish} */
+export const usePublish = ((key?: string, { client: given, ...options }: PublisherOptions & ClientOption = {}) => {
+  const client = useGivenClient(given)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: options are compared by what they say
+  return useMemo(() => publisher(client, key, options), [client, key, JSON.stringify(options)])
+}) as Hooks['usePublish']
+
+/** {@link Hooks.useLatest} */
+export const useLatest: Hooks['useLatest'] = (pattern, { client: given, ...options } = {}) => {
+  const name = `${pattern} ${JSON.stringify(options)}`
+  const store = useStore(name, (client) => latestStore(client, pattern, options), given)
+  return useSnapshot(store) as Latest<never>
+}
+
+/** {@link Hooks.useStateTopic} */
+export const useStateTopic: Hooks['useStateTopic'] = (pattern, { client: given, ...options } = {}) => {
+  const name = `${pattern} ${JSON.stringify(options)}`
+  const store = useStore(name, (client) => stateStore(client, pattern, options), given)
+  return useSnapshot(store) as StateSnapshot<never>
+}
+
+/** {@link Hooks.useMessages} */
+export const useMessages: Hooks['useMessages'] = (pattern, { client: given, suspense, ...options } = {}) => {
+  const name = `${pattern} ${JSON.stringify(options)}`
+  const store = useStore(name, (client) => messagesStore(client, pattern, options as MessagesOptions), given)
+  const snapshot = useSnapshot(store)
+  useLoaded(scopeOf(useGivenClient(given)), name, store, snapshot, suspense && pattern !== null)
+  return snapshot as Messages<never>
+}
+
+/** {@link Hooks.usePresence} */
+export const usePresence = ((
   key: string | null,
-  me?: D,
-  options: { readonly graceMs?: number } = {},
-): Present<D> {
-  const client = useGivenClient()
-  const { graceMs } = options
+  me?: unknown,
+  { client: given, graceMs }: { readonly graceMs?: number; readonly client?: GivenClient } = {},
+) => {
+  const client = useGivenClient(given)
   const owner = useMemo(() => ({ client }), [client])
   // biome-ignore lint/correctness/useExhaustiveDependencies: `me` is compared by what it says
   useEffect(
     () => (key === null || me === undefined ? undefined : enter(owner, owner.client, key, me, graceMs)),
     [owner, key, JSON.stringify(me)],
   )
-  return useSnapshot(useStore(key, (client) => presenceStore(client, key, graceMs))) as Present<D>
+  return useSnapshot(useStore(key, (client) => presenceStore(client, key, graceMs), given))
+}) as Hooks['usePresence']
+
+const HOOKS = { useClient, useStatus, useTopic, usePublish, useLatest, useStateTopic, useMessages, usePresence }
+
+/**
+ * The hooks for the topics of `client`, once for an app: `export const { useTopic } = createHooks(client)`. They use this
+ * client. Without one, `createHooks<Topics>()`, they use that of the provider or of `setup`.
+ */
+export function createHooks<T = Topics>(client?: WebMQClient<T>): Hooks<T> {
+  return bindHooks(HOOKS, client) as Hooks<T>
 }

@@ -1,4 +1,4 @@
 'use client'
 export type * from '../stores/shown.js'
-export { useClient, WebMQProvider, type WebMQProviderProps } from './client.js'
+export { WebMQProvider, type WebMQProviderProps } from './client.js'
 export * from './hooks.js'

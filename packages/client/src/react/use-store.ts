@@ -1,11 +1,15 @@
 import { useMemo, useSyncExternalStore } from 'react'
-import type { GivenClient } from '../stores/client.js'
+import type { GivenClient } from '../of-client.js'
 import type { Store } from '../stores/store.js'
 import { useGivenClient } from './client.js'
 
 /** The store that `make` returns, which is made again only for another client or `name`. */
-export function useStore<S extends Store<unknown>>(name: unknown, make: (client: GivenClient) => S): S {
-  const client = useGivenClient()
+export function useStore<S extends Store<unknown>>(
+  name: unknown,
+  make: (client: GivenClient) => S,
+  given: GivenClient,
+): S {
+  const client = useGivenClient(given)
   // biome-ignore lint/correctness/useExhaustiveDependencies: `name` says everything that `make` depends on
   return useMemo(() => make(client), [client, name])
 }

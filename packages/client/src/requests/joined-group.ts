@@ -138,7 +138,7 @@ export class LiveMembership implements Membership {
   #settle: { resolve(): void; reject(error: WebMQError): void } = NOTHING
   #error: WebMQError | undefined
   readonly #signal: AbortSignal | undefined
-  readonly #abort = () => void this.leave()
+  readonly #abort = () => void this.close()
 
   /** @param signal Leaves the group. */
   constructor(joined: JoinedGroup, handler: Handler, signal?: AbortSignal) {
@@ -184,7 +184,7 @@ export class LiveMembership implements Membership {
     this.#settle.reject(error)
   }
 
-  leave(): Promise<void> {
+  close(): Promise<void> {
     if (this.#state === 'closed') return Promise.resolve()
     this.ended(new WebMQError('E_ABORTED', { message: `left the group ${this.group}` }))
     this.#error = undefined
@@ -192,7 +192,7 @@ export class LiveMembership implements Membership {
   }
 
   [Symbol.dispose](): void {
-    void this.leave()
+    void this.close()
   }
 
   #wait(): Promise<void> {

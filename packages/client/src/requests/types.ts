@@ -50,8 +50,8 @@ export interface Membership extends Disposable {
    * refuses it or it ends first; ignoring the rejection does not crash the process.
    */
   readonly ready: Promise<void>
-  /** Why it has ended, other than by `leave`. */
+  /** Why it has ended, other than by `close`. */
   readonly error: WebMQError | undefined
   /** Ends it: no message is handled after the call. Resolves when the server has confirmed it, or the connection is lost. */
-  leave(): Promise<void>
+  close(): Promise<void>
 }

@@ -114,7 +114,7 @@ describe('resume', () => {
   it('saves the handled messages only: not those that a loop has not taken or that wait for load', async () => {
     const [server, store] = [createTestServer(), new MemoryStore()]
     const { client } = openPage(server, store)
-    const looped = iterate(client, 'loop')
+    const looped = iterate('loop', { client })
     await looped.subscription.ready
     const subscription = client.listen(
       'load',

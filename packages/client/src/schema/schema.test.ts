@@ -112,7 +112,7 @@ describe('topics with schemas', () => {
     const { client, server, errors } = await connected(topics)
     server.publish('chat.1.message', { text: 'first', at: '2026-01-01' })
     server.publish('chat.1.message', { text: 'without a date' })
-    const { messages } = await history(client, 'chat.1.message')
+    const { messages } = await history('chat.1.message', { client })
     expect(messages).toMatchObject([{ payload: { at: new Date('2026-01-01') }, params: { room: '1' } }])
     expect(errors).toMatchObject([{ key: 'chat.1.message', error: { code: 'E_PAYLOAD_INVALID' } }])
   })

@@ -28,7 +28,7 @@ describe('state', () => {
     const { client, server } = create({ replayPageMessages: 2 })
     for (const key of ['a', 'b', 'c', 'd', 'e']) server.publish(`prices.${key}`, 1)
     server.publish('prices.a', 2)
-    const store = state(client, 'prices.*')
+    const store = state('prices.*', { client })
     const told: StateChanges<unknown>[] = []
     store.subscribe((changes) => told.push(changes))
     expect([store.size, store.isStale]).toEqual([0, true])
@@ -50,7 +50,7 @@ describe('state', () => {
   it('is the same snapshot until something changes', async () => {
     const { client, server } = create()
     server.publish('prices.a', 1)
-    const store = state(client, 'prices.*')
+    const store = state('prices.*', { client })
     const before = store.getSnapshot()
     expect(before).toEqual({ entries: new Map(), isStale: true, error: undefined })
     await store.ready
@@ -69,7 +69,7 @@ describe('state', () => {
   it('learns after a reconnect what has changed meanwhile, removed keys included, from its position', async () => {
     const { client, server } = create()
     for (const key of ['a', 'b', 'c']) server.publish(`prices.${key}`, 1)
-    const store = state(client, 'prices.*')
+    const store = state('prices.*', { client })
     await store.ready
     const gaps: unknown[] = []
     client.on('gap', (gap) => gaps.push(gap))
@@ -91,7 +91,7 @@ describe('state', () => {
   ] as const)('takes the whole state again when %s', async (_, lose) => {
     const { client, server } = create()
     for (const key of ['a', 'b']) server.publish(`prices.${key}`, 1)
-    const store = state(client, 'prices.*')
+    const store = state('prices.*', { client })
     await store.ready
     server.drop()
     server.remove('prices.a')
@@ -106,7 +106,7 @@ describe('state', () => {
     const { client, server } = create()
     server.publish('prices.a', 1)
     server.publish('prices.b', 1)
-    const store = state(client, 'prices.*')
+    const store = state('prices.*', { client })
     await store.ready
     const sizes: number[] = []
     store.subscribe(() => sizes.push(store.size))
@@ -122,7 +122,7 @@ describe('state', () => {
 
   it('notifies once per interval, with the last value of each key', async () => {
     const { client, server } = create()
-    const store = state(client, 'prices.*', { every: 100 })
+    const store = state('prices.*', { client, every: 100 })
     await vi.advanceTimersByTimeAsync(200)
     const told: (readonly [string, unknown])[][] = []
     store.subscribe(({ set }) => told.push([...set]))
@@ -141,7 +141,7 @@ describe('state', () => {
 
   it('notifies without animation frames too, as in a hidden page', async () => {
     const { client, server } = create()
-    const store = state(client, 'prices.*', { every: 'frame' })
+    const store = state('prices.*', { client, every: 'frame' })
     server.publish('prices.a', 1)
     await vi.advanceTimersByTimeAsync(300)
     expect(store.get('prices.a')).toBe(1)
@@ -151,9 +151,9 @@ describe('state', () => {
     const { client, server } = create()
     const payloads: unknown[] = []
     client.listen('prices.*', (payload) => payloads.push(payload))
-    const store = state(client, 'prices.*')
+    const store = state('prices.*', { client })
     await client.publish('prices.a', 1)
-    const { position } = await remove(client, 'prices.a')
+    const { position } = await remove('prices.a', { client })
     expect([position, store.size, payloads]).toEqual(['epoch1:2.AAAAA', 0, [1, undefined]])
     expect(server.received.at(-1)).toMatchObject({ verb: 'publish', payload: new Uint8Array(0) })
   })
@@ -165,7 +165,7 @@ describe('state', () => {
     const { client, server } = create()
     const errors: string[] = []
     client.on('error', ({ error }) => errors.push((error as Error).message))
-    const store = state(client, 'prices.*', limits)
+    const store = state('prices.*', { client, ...limits })
     server.publish('prices.a', 'four')
     await store.ready
     for (const key of ['b', 'c']) server.publish(`prices.${key}`, 'four')
@@ -178,24 +178,24 @@ describe('state', () => {
   it('rejects ready when the server does not retain the keys, or the user may not listen', async () => {
     const { client, server } = create()
     client.on('error', () => undefined)
-    await expect(state(client, '#').ready).rejects.toMatchObject({ code: 'E_UNSUPPORTED' })
+    await expect(state('#', { client }).ready).rejects.toMatchObject({ code: 'E_UNSUPPORTED' })
     server.refuse('listen', 'E_FORBIDDEN')
-    await expect(state(client, 'prices.b').ready).rejects.toMatchObject({ code: 'E_FORBIDDEN' })
+    await expect(state('prices.b', { client }).ready).rejects.toMatchObject({ code: 'E_FORBIDDEN' })
   })
 
   it('refuses options that make no sense, and patterns that are none', () => {
     const { client } = create()
     for (const options of [{ every: -1 }, { every: Number.NaN }, { maxKeys: 0 }, { maxBytes: 0 }])
-      expect(() => state(client, 'prices.*', options)).toThrowError(
+      expect(() => state('prices.*', { client, ...options })).toThrowError(
         expect.objectContaining({ code: 'E_OPTION_INVALID' }),
       )
-    expect(() => state(client, 'a b')).toThrowError(expect.objectContaining({ code: 'E_PATTERN_INVALID' }))
+    expect(() => state('a b', { client })).toThrowError(expect.objectContaining({ code: 'E_PATTERN_INVALID' }))
   })
 
   it('keeps its last state when it is closed, and leaves no listen behind', async () => {
     const { client, server } = create()
     server.publish('prices.a', 1)
-    const store = state(client, 'prices.*')
+    const store = state('prices.*', { client })
     await store.ready
     store.close()
     server.publish('prices.a', 2)
@@ -211,7 +211,7 @@ describe('state', () => {
   it('goes on when a closed client is opened again', async () => {
     const { client, server } = create()
     server.publish('prices.a', 1)
-    const store = state(client, 'prices.*')
+    const store = state('prices.*', { client })
     await store.ready
     await client.close()
     await settle()

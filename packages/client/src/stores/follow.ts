@@ -1,5 +1,5 @@
+import { clientOf, type GivenClient } from '../of-client.js'
 import type { ListenOptions, Message } from '../types.js'
-import { clientOf, type GivenClient } from './client.js'
 
 /** A replay that a gap interrupts begins again after a pause; so often in a row, and then it is taken as it is. */
 const MAX_RESTARTS = 6

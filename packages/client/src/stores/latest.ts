@@ -1,5 +1,5 @@
+import { type GivenClient, scopeOf } from '../of-client.js'
 import type { ListenOptions, Message } from '../types.js'
-import { type GivenClient, scopeOf } from './client.js'
 import { Following } from './follow.js'
 import { constantStore, type Store, sharedStore } from './store.js'
 

@@ -1,8 +1,8 @@
 import type { Awaitable } from '../client-options.js'
 import { history } from '../history/index.js'
+import { type GivenClient, scopeOf } from '../of-client.js'
 import { matches } from '../protocol/matching.js'
 import type { Message } from '../types.js'
-import { clientOf, type GivenClient, scopeOf } from './client.js'
 import { type Follower, Following } from './follow.js'
 import { type ListedMessage, type SentMessage, type Shower, sendingsOf } from './sending.js'
 import { constantStore, type Source, type Store, sharedStore } from './store.js'
@@ -186,7 +186,7 @@ class MessageList implements Source<Messages<unknown>>, Follower, Shower {
     const before = this.#messages.find(({ position }) => position !== undefined)?.position
     if (before === undefined) return { messages: [], more: false }
     const { meta = false } = this.#options
-    return history(clientOf(this.#client), this.#pattern, { before, limit, meta })
+    return history(this.#pattern, { client: this.#client, before, limit, meta })
   }
 
   async #readOlder(): Promise<void> {

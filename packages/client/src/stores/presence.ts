@@ -1,5 +1,5 @@
+import { type GivenClient, scopeOf } from '../of-client.js'
 import { type Member, presence } from '../presence/index.js'
-import { clientOf, type GivenClient, scopeOf } from './client.js'
 import { acquire } from './shared.js'
 import { constantStore, type Store, sharedStore } from './store.js'
 
@@ -23,7 +23,7 @@ export function presenceStore(client: GivenClient, key: string | null, graceMs?:
     const members = new Map<string, Member>()
     let isStale = true
     let error: unknown
-    const room = presence(clientOf(client), key)
+    const room = presence(key, { client })
     const put = (member: Member) => {
       members.set(member.id, member)
       changed()
@@ -54,7 +54,7 @@ export function presenceStore(client: GivenClient, key: string | null, graceMs?:
  */
 export function enter(owner: object, client: GivenClient, key: string, data: unknown, graceMs?: number): () => void {
   const open = () => {
-    const room = presence(clientOf(client), key)
+    const room = presence(key, { client })
     return { room, close: () => room[Symbol.dispose]() }
   }
   const [{ room }, release] = acquire(owner, `enter ${key}`, open, graceMs)

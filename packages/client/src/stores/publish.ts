@@ -1,6 +1,6 @@
-import type { KnownKey, Payload, Topics } from '../topics.js'
+import { clientOf, type GivenClient } from '../of-client.js'
+import type { KnownKey, PayloadInput, Topics } from '../topics.js'
 import type { PublishOptions, PublishResult } from '../types.js'
-import { clientOf, type GivenClient } from './client.js'
 import { publishShown } from './sending.js'
 
 /** Options of all publishes of a component. */
@@ -10,15 +10,15 @@ export interface PublisherOptions extends Omit<PublishOptions, 'id' | 'signal'> 
 }
 
 /** Publishes to one key. */
-export type PublishToKey<K extends string> = (
-  payload: Payload<Topics, K>,
+export type PublishToKey<K extends string, T = Topics> = (
+  payload: PayloadInput<T, K>,
   options?: PublishOptions,
 ) => Promise<PublishResult>
 
 /** Publishes to any key. */
-export type PublishToAny = <const K extends string>(
-  key: KnownKey<Topics, K>,
-  payload: Payload<Topics, K>,
+export type PublishToAny<T = Topics> = <const K extends string>(
+  key: KnownKey<T, K>,
+  payload: PayloadInput<T, K>,
   options?: PublishOptions,
 ) => Promise<PublishResult>
 

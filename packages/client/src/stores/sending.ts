@@ -1,6 +1,6 @@
+import { clientOf, type GivenClient, scopeOf } from '../of-client.js'
 import { randomName } from '../publishing/random-name.js'
 import type { Message, PublishOptions, PublishResult } from '../types.js'
-import { clientOf, type GivenClient, scopeOf } from './client.js'
 
 /** A message of this client that lists show before it comes back from the server. */
 export interface Sending {

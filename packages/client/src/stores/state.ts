@@ -1,5 +1,5 @@
+import { type GivenClient, scopeOf } from '../of-client.js'
 import { type StateOptions, type StateSnapshot, state } from '../state/index.js'
-import { clientOf, type GivenClient, scopeOf } from './client.js'
 import { constantStore, type Store, sharedStore } from './store.js'
 
 /** Options of a state that components share. */
@@ -18,7 +18,7 @@ export function stateStore(
 ): Store<StateSnapshot<unknown>> {
   if (pattern === null) return constantStore({ ...EMPTY, isStale: false })
   const open = (changed: () => void) => {
-    const store = state(clientOf(client), pattern, options)
+    const store = state(pattern, { ...options, client })
     store.subscribe(changed)
     return { close: () => store.close(), read: () => store.getSnapshot() }
   }

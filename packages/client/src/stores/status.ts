@@ -1,5 +1,5 @@
 import type { ClientStatus } from '../events/events.js'
-import { clientOf, type GivenClient } from './client.js'
+import { clientOf, type GivenClient } from '../of-client.js'
 import type { Store } from './store.js'
 
 /** With all members: Vue makes its refs of them. */

@@ -1,6 +1,6 @@
 import type { Receiving } from '../listening/receiver.js'
+import { clientOf, type GivenClient } from '../of-client.js'
 import type { ListenOptions, Message, MessageHandler } from '../types.js'
-import { clientOf, type GivenClient } from './client.js'
 import { acquire } from './shared.js'
 
 /** Options of a listen that lasts as long as a component. */

@@ -1,4 +1,4 @@
 export type * from '../stores/shown.js'
-export { type ClientOption, provideClient } from './client.js'
+export { provideClient } from './client.js'
 export type { MaybeReadable } from './readable.js'
 export * from './stores.js'

@@ -1,7 +1,10 @@
 import { onMount } from 'svelte'
 import type { Readable } from 'svelte/store'
+import type { WebMQClient } from '../client.js'
 import type { ClientStatus } from '../events/events.js'
+import type { ClientOption, GivenClient } from '../of-client.js'
 import type { StateSnapshot } from '../state/index.js'
+import { bindHooks } from '../stores/bind-hooks.js'
 import { type Latest, type LatestOptions, latestStore } from '../stores/latest.js'
 import { type Messages, type MessagesOptions, messagesStore } from '../stores/messages.js'
 import { enter, type Present, presenceStore } from '../stores/presence.js'
@@ -9,91 +12,111 @@ import { type PublisherOptions, type PublishToAny, type PublishToKey, publisher 
 import { type StateTopicOptions, stateStore } from '../stores/state.js'
 import { statusStore } from '../stores/status.js'
 import { type TopicOptions, topic } from '../stores/topic.js'
-import type { KnownKey, KnownTopic, Payload, Topics } from '../topics.js'
+import type { KnownKey, KnownTopic, ListenTopic, Payload, TopicHandler, Topics } from '../topics.js'
 import type { MessageHandler } from '../types.js'
-import { type ClientOption, givenClient } from './client.js'
+import { givenClient } from './client.js'
 import { type MaybeReadable, readable, whileValue } from './readable.js'
 
-/** The state of the client: connected, waiting for another attempt, closed. It does not connect. */
-export function useStatus({ client: given }: ClientOption = {}): Readable<ClientStatus> {
+/** The functions, for keys and payloads of the topics `D`, or of the client that is given in their options. */
+export interface Hooks<D = Topics> {
+  /** The state of the client: connected, waiting for another attempt, closed. It does not connect. */
+  useStatus(options?: { readonly client?: GivenClient }): Readable<ClientStatus>
+
+  /** Calls `handler` with every message of `pattern` while the component is mounted; with none while it is `null`. */
+  useTopic<const K extends string, T = D>(
+    pattern: MaybeReadable<ListenTopic<T, K> | null>,
+    handler: TopicHandler<T, K>,
+    options?: TopicOptions<Payload<T, K>> & ClientOption<T>,
+  ): void
+
+  /** A function that publishes to `key` or, without one, to any key. A publish goes on when the component ends. */
+  usePublish<const K extends string, T = D>(
+    key: MaybeReadable<KnownKey<T, K>>,
+    options?: PublisherOptions & ClientOption<T>,
+  ): PublishToKey<K, T>
+  usePublish<T = D>(key?: undefined, options?: PublisherOptions & ClientOption<T>): PublishToAny<T>
+
+  /** The newest message of each key of `pattern`; none while it is `null`. It changes at most once per frame. */
+  useLatest<const K extends string, T = D>(
+    pattern: MaybeReadable<KnownTopic<T, K> | null>,
+    options?: LatestOptions & ClientOption<T>,
+  ): Readable<Latest<Payload<T, K>>>
+
+  /**
+   * The last message of each key of `pattern`, which the server must retain; of none while it is `null`. It changes at
+   * most once per frame.
+   */
+  useStateTopic<const K extends string, T = D>(
+    pattern: MaybeReadable<KnownTopic<T, K> | null>,
+    options?: StateTopicOptions & ClientOption<T>,
+  ): Readable<StateSnapshot<Payload<T, K>>>
+
+  /**
+   * The last messages of `pattern`, in their order and live; none while it is `null`. After a gap the list loads again.
+   * Components with the same pattern and options share one list, which changes at most once per frame.
+   */
+  useMessages<const K extends string, T = D>(
+    pattern: MaybeReadable<KnownTopic<T, K> | null>,
+    options?: MessagesOptions<Payload<T, K>> & ClientOption<T>,
+  ): Readable<Messages<Payload<T, K>>>
+
+  /**
+   * Who is present at `key`; nobody while it is `null`. With `me`, a JSON value, this client is present too, while the
+   * component is mounted.
+   */
+  usePresence<P = unknown>(
+    key: MaybeReadable<string | null>,
+    me?: MaybeReadable<P>,
+    options?: { readonly graceMs?: number; readonly client?: GivenClient },
+  ): Readable<Present<P>>
+}
+
+/** {@link Hooks.useStatus} */
+export const useStatus: Hooks['useStatus'] = ({ client: given } = {}) => {
   const client = givenClient(given)
   return readable(undefined, () => statusStore(client))
 }
 
-/** Calls `handler` with every message of `pattern` while the component is mounted; with none while it is `null`. */
-export function useTopic<const K extends string>(
-  pattern: MaybeReadable<KnownTopic<Topics, K> | null>,
-  handler: MessageHandler<Payload<Topics, K>>,
-  { client: given, ...options }: TopicOptions<Payload<Topics, K>> & ClientOption = {},
-): void {
+/** {@link Hooks.useTopic} */
+export const useTopic: Hooks['useTopic'] = (pattern, handler, { client: given, ...options } = {}) => {
   const client = givenClient(given)
-  onMount(() =>
-    whileValue(pattern, (value) =>
-      value === null
-        ? undefined
-        : topic({}, client, value, handler as MessageHandler<unknown>, options as TopicOptions),
-    ),
-  )
+  const handle = handler as MessageHandler<unknown>
+  const listen = (value: string | null) =>
+    value === null ? undefined : topic({}, client, value, handle, options as TopicOptions)
+  onMount(() => whileValue<string | null>(pattern as MaybeReadable<string | null>, listen))
 }
 
-/** A function that publishes to `key` or, without one, to any key. A publish goes on when the component ends. */
-export function usePublish<const K extends string>(
-  key: KnownKey<Topics, K>,
-  options?: PublisherOptions & ClientOption,
-): PublishToKey<K>
-export function usePublish(key?: undefined, options?: PublisherOptions & ClientOption): PublishToAny
-export function usePublish(
-  key?: string,
-  { client, ...options }: PublisherOptions & ClientOption = {},
-): PublishToKey<string> | PublishToAny {
-  return publisher(givenClient(client), key, options)
-}
+/** {@link Hooks.usePublish} */
+export const usePublish = ((key?: string, { client, ...options }: PublisherOptions & ClientOption = {}) =>
+  publisher(givenClient(client), key, options)) as Hooks['usePublish']
 
-/** The newest message of each key of `pattern`; none while it is `null`. It changes at most once per frame. */
-export function useLatest<const K extends string>(
-  pattern: MaybeReadable<KnownTopic<Topics, K> | null>,
-  { client: given, ...options }: LatestOptions & ClientOption = {},
-): Readable<Latest<Payload<Topics, K>>> {
+/** {@link Hooks.useLatest} */
+export const useLatest: Hooks['useLatest'] = (pattern, { client: given, ...options } = {}) => {
   const client = givenClient(given)
   const make = (value: string | null) => latestStore(client, value, options)
-  return readable(pattern, make) as Readable<Latest<Payload<Topics, K>>>
+  return readable(pattern as MaybeReadable<string | null>, make) as Readable<Latest<never>>
 }
 
-/**
- * The last message of each key of `pattern`, which the server must retain; of none while it is `null`. It changes at
- * most once per frame.
- */
-export function useStateTopic<const K extends string>(
-  pattern: MaybeReadable<KnownTopic<Topics, K> | null>,
-  { client: given, ...options }: StateTopicOptions & ClientOption = {},
-): Readable<StateSnapshot<Payload<Topics, K>>> {
+/** {@link Hooks.useStateTopic} */
+export const useStateTopic: Hooks['useStateTopic'] = (pattern, { client: given, ...options } = {}) => {
   const client = givenClient(given)
   const make = (value: string | null) => stateStore(client, value, options)
-  return readable(pattern, make) as Readable<StateSnapshot<Payload<Topics, K>>>
+  return readable(pattern as MaybeReadable<string | null>, make) as Readable<StateSnapshot<never>>
 }
 
-/**
- * The last messages of `pattern`, in their order and live; none while it is `null`. After a gap the list loads again.
- * Components with the same pattern and options share one list, which changes at most once per frame.
- */
-export function useMessages<const K extends string>(
-  pattern: MaybeReadable<KnownTopic<Topics, K> | null>,
-  { client: given, ...options }: MessagesOptions<Payload<Topics, K>> & ClientOption = {},
-): Readable<Messages<Payload<Topics, K>>> {
+/** {@link Hooks.useMessages} */
+export const useMessages: Hooks['useMessages'] = (pattern, { client: given, ...options } = {}) => {
   const client = givenClient(given)
   const make = (value: string | null) => messagesStore(client, value, options as MessagesOptions)
-  return readable(pattern, make) as Readable<Messages<Payload<Topics, K>>>
+  return readable(pattern as MaybeReadable<string | null>, make) as Readable<Messages<never>>
 }
 
-/**
- * Who is present at `key`; nobody while it is `null`. With `me`, a JSON value, this client is present too, while the
- * component is mounted.
- */
-export function usePresence<D = unknown>(
+/** {@link Hooks.usePresence} */
+export const usePresence = ((
   key: MaybeReadable<string | null>,
-  me?: MaybeReadable<D>,
-  { client: given, graceMs }: ClientOption & { readonly graceMs?: number } = {},
-): Readable<Present<D>> {
+  me?: MaybeReadable<unknown>,
+  { client: given, graceMs }: { readonly graceMs?: number; readonly client?: GivenClient } = {},
+) => {
   const client = givenClient(given)
   const owner = {}
   onMount(() =>
@@ -103,5 +126,15 @@ export function usePresence<D = unknown>(
         : whileValue(me, (data) => (data === undefined ? undefined : enter(owner, client, key, data, graceMs))),
     ),
   )
-  return readable(key, (key) => presenceStore(client, key, graceMs)) as Readable<Present<D>>
+  return readable(key, (key) => presenceStore(client, key, graceMs))
+}) as Hooks['usePresence']
+
+const HOOKS = { useStatus, useTopic, usePublish, useLatest, useStateTopic, useMessages, usePresence }
+
+/**
+ * The functions for the topics of `client`, once for an app: `export const { useTopic } = createHooks(client)`. They use
+ * this client. Without one, `createHooks<Topics>()`, they use that of `provideClient` or of `setup`.
+ */
+export function createHooks<T = Topics>(client?: WebMQClient<T>): Hooks<T> {
+  return bindHooks(HOOKS, client) as Hooks<T>
 }

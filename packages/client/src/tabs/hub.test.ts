@@ -91,7 +91,7 @@ describe('tabs with one hub', () => {
     server.publish('a', 5)
     await vi.waitFor(() => expect(b.payloads()).toEqual([2, 3, 4, 5]))
     expect(a.payloads()).toEqual([0, 1, 2, 3, 4, 5])
-    const { messages } = await history(tab(), 'a', { limit: 2 })
+    const { messages } = await history('a', { client: tab(), limit: 2 })
     expect(messages.map(({ payload }) => payload)).toEqual([4, 5])
     expect(server.connectionCount).toBe(1)
   })
@@ -234,7 +234,7 @@ describe('tabs with one hub', () => {
   it('are one member where they are present', async () => {
     const { server, tab } = setUp()
     const [one, two] = [tab(), tab()]
-    const [a, b] = [presence(one, 'room'), presence(two, 'room')]
+    const [a, b] = [presence('room', { client: one }), presence('room', { client: two })]
     await Promise.all([a.enter({ at: 1 }), b.enter({ at: 2 })])
     expect(await a.get()).toHaveLength(1)
     await a.leave()

@@ -11,7 +11,7 @@ it('delivers messages of one client to the others', async () => {
   const server = createTestServer()
   const { client: ann } = createTestClient({ server })
   const { client: bob } = createTestClient({ server })
-  const iteration = iterate(bob, 'chat.*')
+  const iteration = iterate('chat.*', { client: bob })
   await iteration.subscription.ready
   await ann.publish('chat.1', { text: 'hi' })
   const { value } = await iteration[Symbol.asyncIterator]().next()
@@ -26,7 +26,7 @@ it('gives each message to one member of a queue group, and to every listener', a
   const clients = ['ann', 'bob'].map((name) => ({ name, ...createTestClient({ server }) }))
   const seen: (readonly [who: string, job: unknown])[] = []
   for (const { name, client } of clients) {
-    await work(client, 'jobs.*', (job) => seen.push([name, job]), { group: 'workers' }).ready
+    await work('jobs.*', (job) => seen.push([name, job]), { client, group: 'workers' }).ready
   }
   const [ann, bob] = clients.map(({ client }) => client) as [WebMQClient, WebMQClient]
   await ann.listen('jobs.#', (job) => seen.push(['all', job])).ready
@@ -47,20 +47,27 @@ it('passes requests to one responder, and its reply back', async () => {
   const server = createTestServer()
   const { client: ann } = createTestClient({ server })
   const { client: bob } = createTestClient({ server })
-  await expect(request(ann, 'sum', [1])).rejects.toMatchObject({ code: 'E_NO_RESPONDERS' })
-  const responder = respond(bob, 'sum', (numbers) => {
-    if (!Array.isArray(numbers)) throw new WebMQError('E_FORBIDDEN', { message: 'numbers only' })
-    return numbers.length > 2 ? new Promise(() => undefined) : numbers[0] + numbers[1]
-  })
-  await respond(ann, '#', () => 'any').ready
+  await expect(request('sum', [1], { client: ann })).rejects.toMatchObject({ code: 'E_NO_RESPONDERS' })
+  const responder = respond(
+    'sum',
+    (numbers) => {
+      if (!Array.isArray(numbers)) throw new WebMQError('E_FORBIDDEN', { message: 'numbers only' })
+      return numbers.length > 2 ? new Promise(() => undefined) : numbers[0] + numbers[1]
+    },
+    { client: bob },
+  )
+  await respond('#', () => 'any', { client: ann }).ready
   await responder.ready
-  expect(await request(ann, 'sum', [1, 2])).toBe(3)
-  expect(await request(bob, 'other', null)).toBe('any')
-  await expect(request(ann, 'sum', 'x')).rejects.toMatchObject({ code: 'E_FORBIDDEN', message: 'numbers only' })
-  const unanswered = request(ann, 'sum', [1, 2, 3])
+  expect(await request('sum', [1, 2], { client: ann })).toBe(3)
+  expect(await request('other', null, { client: bob })).toBe('any')
+  await expect(request('sum', 'x', { client: ann })).rejects.toMatchObject({
+    code: 'E_FORBIDDEN',
+    message: 'numbers only',
+  })
+  const unanswered = request('sum', [1, 2, 3], { client: ann })
   await Promise.all([expect(unanswered).rejects.toMatchObject({ code: 'E_RESPONSE' }), bob.close()])
   server.revoke('#')
-  await expect(request(ann, 'sum', [1])).rejects.toMatchObject({ code: 'E_NO_RESPONDERS' })
+  await expect(request('sum', [1], { client: ann })).rejects.toMatchObject({ code: 'E_NO_RESPONDERS' })
   await ann.close()
 })
 

@@ -1,6 +1,9 @@
 import { type MaybeRefOrGetter, type ToRefs, toValue } from 'vue'
+import type { WebMQClient } from '../client.js'
 import type { ClientStatus } from '../events/events.js'
+import { type ClientOption, clientOf, type GivenClient } from '../of-client.js'
 import type { StateSnapshot } from '../state/index.js'
+import { bindHooks } from '../stores/bind-hooks.js'
 import { type Latest, type LatestOptions, latestStore } from '../stores/latest.js'
 import { type Messages, type MessagesOptions, messagesStore } from '../stores/messages.js'
 import { enter, type Present, presenceStore } from '../stores/presence.js'
@@ -8,103 +11,145 @@ import { type PublisherOptions, type PublishToAny, type PublishToKey, publisher 
 import { type StateTopicOptions, stateStore } from '../stores/state.js'
 import { statusStore } from '../stores/status.js'
 import { type TopicOptions, topic } from '../stores/topic.js'
-import type { KnownKey, KnownTopic, Payload, Topics } from '../topics.js'
+import type { KnownKey, KnownTopic, ListenTopic, Payload, TopicHandler, Topics } from '../topics.js'
 import type { MessageHandler } from '../types.js'
 import { useGivenClient } from './client.js'
 import { useSnapshot, whileMounted } from './use-snapshot.js'
 
-/** The state of the client: connected, waiting for another attempt, closed. It does not connect. */
-export function useStatus(): ToRefs<ClientStatus> {
-  const client = useGivenClient()
-  return useSnapshot(() => statusStore(client))
-}
-
-/** Calls `handler` with every message of `pattern` while the component is mounted; with none while it is `null`. */
-export function useTopic<const K extends string>(
-  pattern: MaybeRefOrGetter<KnownTopic<Topics, K> | null>,
-  handler: MessageHandler<Payload<Topics, K>>,
-  options?: TopicOptions<Payload<Topics, K>>,
-): void {
-  const client = useGivenClient()
-  whileMounted(
-    () => toValue(pattern),
-    (pattern) =>
-      pattern === null
-        ? undefined
-        : topic({}, client, pattern, handler as MessageHandler<unknown>, options as TopicOptions),
-  )
-}
-
-/** A function that publishes to `key` or, without one, to any key. A publish goes on when the component ends. */
-export function usePublish<const K extends string>(
-  key: MaybeRefOrGetter<KnownKey<Topics, K>>,
-  options?: PublisherOptions,
-): PublishToKey<K>
-export function usePublish(key?: undefined, options?: PublisherOptions): PublishToAny
-export function usePublish(
-  key?: MaybeRefOrGetter<string>,
-  options?: PublisherOptions,
-): PublishToKey<string> | PublishToAny {
-  const client = useGivenClient()
-  return (...args: unknown[]) => publisher(client, toValue(key), options)(...args)
-}
-
-/** The newest message of each key of `pattern`; none while it is `null`. It changes at most once per frame. */
-export function useLatest<const K extends string>(
-  pattern: MaybeRefOrGetter<KnownTopic<Topics, K> | null>,
-  options?: LatestOptions,
-): ToRefs<Latest<Payload<Topics, K>>> {
-  const client = useGivenClient()
-  const refs = useSnapshot(() => latestStore(client, toValue(pattern), options))
-  return refs as ToRefs<Latest<Payload<Topics, K>>>
-}
-
-/**
- * The last message of each key of `pattern`, which the server must retain; of none while it is `null`. It changes at
- * most once per frame.
- */
-export function useStateTopic<const K extends string>(
-  pattern: MaybeRefOrGetter<KnownTopic<Topics, K> | null>,
-  options?: StateTopicOptions,
-): ToRefs<StateSnapshot<Payload<Topics, K>>> {
-  const client = useGivenClient()
-  const refs = useSnapshot(() => stateStore(client, toValue(pattern), options))
-  return refs as ToRefs<StateSnapshot<Payload<Topics, K>>>
-}
-
 /** What {@link useMessages} returns: refs, and a function. */
 export type UsedMessages<P> = Omit<ToRefs<Messages<P>>, 'loadOlder'> & Pick<Messages<P>, 'loadOlder'>
 
-/**
- * The last messages of `pattern`, in their order and live; none while it is `null`. After a gap the list loads again.
- * Components with the same pattern and options share one list, which changes at most once per frame.
- */
-export function useMessages<const K extends string>(
-  pattern: MaybeRefOrGetter<KnownTopic<Topics, K> | null>,
-  options?: MessagesOptions<Payload<Topics, K>>,
-): UsedMessages<Payload<Topics, K>> {
-  const client = useGivenClient()
-  const { loadOlder, ...refs } = useSnapshot(() =>
-    messagesStore(client, toValue(pattern), options as MessagesOptions | undefined),
-  )
-  return { ...refs, loadOlder: () => loadOlder.value() } as UsedMessages<Payload<Topics, K>>
+/** The composables, for keys and payloads of the topics `D`, or of the client that is given in their options. */
+export interface Hooks<D = Topics> {
+  /** The provided client or, without one, that of `setup`. Not while a server renders: there may be none. */
+  useClient<T = D>(options?: ClientOption<T>): WebMQClient<T>
+
+  /** The state of the client: connected, waiting for another attempt, closed. It does not connect. */
+  useStatus(options?: { readonly client?: GivenClient }): ToRefs<ClientStatus>
+
+  /** Calls `handler` with every message of `pattern` while the component is mounted; with none while it is `null`. */
+  useTopic<const K extends string, T = D>(
+    pattern: MaybeRefOrGetter<ListenTopic<T, K> | null>,
+    handler: TopicHandler<T, K>,
+    options?: TopicOptions<Payload<T, K>> & ClientOption<T>,
+  ): void
+
+  /** A function that publishes to `key` or, without one, to any key. A publish goes on when the component ends. */
+  usePublish<const K extends string, T = D>(
+    key: MaybeRefOrGetter<KnownKey<T, K>>,
+    options?: PublisherOptions & ClientOption<T>,
+  ): PublishToKey<K, T>
+  usePublish<T = D>(key?: undefined, options?: PublisherOptions & ClientOption<T>): PublishToAny<T>
+
+  /** The newest message of each key of `pattern`; none while it is `null`. It changes at most once per frame. */
+  useLatest<const K extends string, T = D>(
+    pattern: MaybeRefOrGetter<KnownTopic<T, K> | null>,
+    options?: LatestOptions & ClientOption<T>,
+  ): ToRefs<Latest<Payload<T, K>>>
+
+  /**
+   * The last message of each key of `pattern`, which the server must retain; of none while it is `null`. It changes at
+   * most once per frame.
+   */
+  useStateTopic<const K extends string, T = D>(
+    pattern: MaybeRefOrGetter<KnownTopic<T, K> | null>,
+    options?: StateTopicOptions & ClientOption<T>,
+  ): ToRefs<StateSnapshot<Payload<T, K>>>
+
+  /**
+   * The last messages of `pattern`, in their order and live; none while it is `null`. After a gap the list loads again.
+   * Components with the same pattern and options share one list, which changes at most once per frame.
+   */
+  useMessages<const K extends string, T = D>(
+    pattern: MaybeRefOrGetter<KnownTopic<T, K> | null>,
+    options?: MessagesOptions<Payload<T, K>> & ClientOption<T>,
+  ): UsedMessages<Payload<T, K>>
+
+  /**
+   * Who is present at `key`; nobody while it is `null`. With `me`, a JSON value, this client is present too, while the
+   * component is mounted.
+   */
+  usePresence<P = unknown>(
+    key: MaybeRefOrGetter<string | null>,
+    me?: MaybeRefOrGetter<P>,
+    options?: { readonly graceMs?: number; readonly client?: GivenClient },
+  ): ToRefs<Present<P>>
 }
 
-/**
- * Who is present at `key`; nobody while it is `null`. With `me`, a JSON value, this client is present too, while the
- * component is mounted.
- */
-export function usePresence<D = unknown>(
+/** {@link Hooks.useClient} */
+export const useClient = (({ client }: { client?: GivenClient } = {}) =>
+  clientOf(useGivenClient(client))) as Hooks['useClient']
+
+/** {@link Hooks.useStatus} */
+export const useStatus: Hooks['useStatus'] = ({ client: given } = {}) => {
+  const client = useGivenClient(given)
+  return useSnapshot(() => statusStore(client))
+}
+
+/** {@link Hooks.useTopic} */
+export const useTopic: Hooks['useTopic'] = (pattern, handler, { client: given, ...options } = {}) => {
+  const client = useGivenClient(given)
+  const handle = handler as MessageHandler<unknown>
+  whileMounted(
+    () => toValue(pattern) as string | null,
+    (value) => (value === null ? undefined : topic({}, client, value, handle, options as TopicOptions)),
+  )
+}
+
+/** {@link Hooks.usePublish} */
+export const usePublish = ((
+  key?: MaybeRefOrGetter<string>,
+  { client: given, ...options }: PublisherOptions & ClientOption = {},
+) => {
+  const client = useGivenClient(given)
+  return (...args: unknown[]) => publisher(client, toValue(key), options)(...args)
+}) as Hooks['usePublish']
+
+/** {@link Hooks.useLatest} */
+export const useLatest: Hooks['useLatest'] = (pattern, { client: given, ...options } = {}) => {
+  const client = useGivenClient(given)
+  const refs = useSnapshot(() => latestStore(client, toValue(pattern) as string | null, options))
+  return refs as ToRefs<Latest<never>>
+}
+
+/** {@link Hooks.useStateTopic} */
+export const useStateTopic: Hooks['useStateTopic'] = (pattern, { client: given, ...options } = {}) => {
+  const client = useGivenClient(given)
+  const refs = useSnapshot(() => stateStore(client, toValue(pattern) as string | null, options))
+  return refs as ToRefs<StateSnapshot<never>>
+}
+
+/** {@link Hooks.useMessages} */
+export const useMessages: Hooks['useMessages'] = (pattern, { client: given, ...options } = {}) => {
+  const client = useGivenClient(given)
+  const { loadOlder, ...refs } = useSnapshot(() =>
+    messagesStore(client, toValue(pattern) as string | null, options as MessagesOptions),
+  )
+  return { ...refs, loadOlder: () => loadOlder.value() } as UsedMessages<never>
+}
+
+/** {@link Hooks.usePresence} */
+export const usePresence = ((
   key: MaybeRefOrGetter<string | null>,
-  me?: MaybeRefOrGetter<D>,
-  { graceMs }: { readonly graceMs?: number } = {},
-): ToRefs<Present<D>> {
-  const client = useGivenClient()
+  me?: MaybeRefOrGetter<unknown>,
+  { client: given, graceMs }: { readonly graceMs?: number; readonly client?: GivenClient } = {},
+) => {
+  const client = useGivenClient(given)
   const owner = {}
   whileMounted(
     () => [toValue(key), JSON.stringify(toValue(me))] as const,
     ([key, data]) =>
       key === null || data === undefined ? undefined : enter(owner, client, key, JSON.parse(data), graceMs),
   )
-  return useSnapshot(() => presenceStore(client, toValue(key), graceMs)) as ToRefs<Present<D>>
+  return useSnapshot(() => presenceStore(client, toValue(key), graceMs))
+}) as Hooks['usePresence']
+
+const HOOKS = { useClient, useStatus, useTopic, usePublish, useLatest, useStateTopic, useMessages, usePresence }
+
+/**
+ * The composables for the topics of `client`, once for an app: `export const { useTopic } = createHooks(client)`. They use
+ * this client. Without one, `createHooks<Topics>()`, they use the provided one or that of `setup`.
+ */
+export function createHooks<T = Topics>(client?: WebMQClient<T>): Hooks<T> {
+  return bindHooks(HOOKS, client) as Hooks<T>
 }

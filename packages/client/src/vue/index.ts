@@ -1,3 +1,3 @@
 export type * from '../stores/shown.js'
-export { clientKey, useClient } from './client.js'
+export { clientKey } from './client.js'
 export * from './composables.js'

@@ -49,7 +49,7 @@ export class Cursors {
   constructor(context: CursorsContext) {
     this.#context = context
     const { awareness, client, key, origin, report } = context
-    this.#presence = presence<Entry>(client, key)
+    this.#presence = presence<Entry>(key, { client })
     this.#presence.on('enter', (member) => this.#here(member))
     this.#presence.on('update', (member) => this.#here(member))
     this.#presence.on('leave', ({ data }) => {

@@ -1,2 +1,2 @@
-export { WebMQProvider } from './provider.js'
+export { YjsProvider } from './provider.js'
 export type { ProviderEvents, ProviderOptions } from './types.js'

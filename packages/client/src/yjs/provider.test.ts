@@ -4,7 +4,7 @@ import * as Y from 'yjs'
 import { WebMQClient } from '../client.js'
 import type { WebSocketLike } from '../client-options.js'
 import { createTestServer, type TestServer, type TestServerOptions } from '../testing/index.js'
-import { type ProviderOptions, WebMQProvider } from './index.js'
+import { type ProviderOptions, YjsProvider } from './index.js'
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -23,7 +23,7 @@ const reconnect = () => vi.advanceTimersByTimeAsync(30_000)
 class Browser {
   readonly doc = new Y.Doc()
   readonly client: WebMQClient
-  readonly provider: WebMQProvider
+  readonly provider: YjsProvider
   readonly errors: unknown[] = []
   #isOffline = false
   #socket: WebSocketLike | undefined
@@ -40,7 +40,7 @@ class Browser {
       }
     }
     this.client = new WebMQClient({ url: server.url, WebSocket })
-    this.provider = new WebMQProvider(this.doc, KEY, { client: this.client, random, ...options })
+    this.provider = new YjsProvider(this.doc, KEY, { client: this.client, random, ...options })
     this.provider.on('error', (error) => this.errors.push(error))
     this.client.on('error', ({ error }) => this.errors.push(error))
   }

@@ -34,7 +34,7 @@ const BRIEF: PublishOptions = { ack: 'none', whenOffline: 'drop', echo: false, e
  * Keeps a Yjs document the same in all clients that open its key, also after all of them were offline and the server
  * has lost everything.
  */
-export class WebMQProvider {
+export class YjsProvider {
   readonly doc: Y.Doc
   readonly key: string
   /** Cursors, names and colours: for the bindings of editors. */
@@ -109,7 +109,7 @@ export class WebMQProvider {
       key: `${key}.updates`,
       maxBytes,
       origin: this,
-      history: (name, range) => history(client, name, range),
+      history: (name, range) => history(name, { client, ...range }),
       onReading: () => this.#reading(),
       onRead: (result) => this.#read(result),
       onFailed: (error) => this.#readFailed(error),

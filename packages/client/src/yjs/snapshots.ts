@@ -77,7 +77,7 @@ export class Snapshots {
   async #retained(): Promise<readonly [key: string, payload: unknown][]> {
     const { client, key, maxBytes } = this.#context
     this.stop()
-    const store = state(client, `${key}.*.*`, { maxKeys: MAX_CHUNKS * SLOTS.length, maxBytes: maxBytes * SLOTS.length })
+    const store = state(`${key}.*.*`, { client, maxKeys: MAX_CHUNKS * SLOTS.length, maxBytes: maxBytes * SLOTS.length })
     this.#store = store
     try {
       await store.ready

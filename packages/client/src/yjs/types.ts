@@ -1,7 +1,7 @@
 import type { Awareness } from 'y-protocols/awareness'
 import type { AnyClient } from '../of-client.js'
 
-/** Options of {@link WebMQProvider}. */
+/** Options of {@link YjsProvider}. */
 export interface ProviderOptions {
   /** Default: the client of `setup`. */
   readonly client?: AnyClient
@@ -20,7 +20,7 @@ export interface ProviderOptions {
   readonly random?: () => number
 }
 
-/** Events of {@link WebMQProvider} and the arguments of their handlers. */
+/** Events of {@link YjsProvider} and the arguments of their handlers. */
 export interface ProviderEvents {
   /** Whether the document has everything that the log has; `false` while it is read again after a gap. */
   synced: boolean

@@ -35,7 +35,7 @@ export function useTrades() {
   return useQuery({
     ...TRADES,
     queryFn: streamedQuery({
-      streamFn: ({ signal }) => iterate(client, 'trades.*', { last: 100, signal }),
+      streamFn: ({ signal }) => iterate('trades.*', { client, last: 100, signal }),
       initialValue: [] as readonly unknown[],
       reducer: (trades, { payload }) => [...trades, payload].slice(-100),
     }),

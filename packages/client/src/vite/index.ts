@@ -1,0 +1,86 @@
+import { createRequire } from 'node:module'
+import path from 'node:path'
+import { type Running, run } from './run.js'
+
+/** What event streams need besides the path of WebSockets: `webmq-client/sse`. */
+const STREAM_PATHS = ['/sse', '/health', '/api/publish']
+
+/** Options of {@link webmq}. */
+export interface WebMQPluginOptions {
+  /** Path of WebSockets, of this dev server and of the target; default `/ws`. */
+  readonly path?: string
+  /** Where `webmq-server` is, or is started; default `http://127.0.0.1:8080`. */
+  readonly target?: string
+  /** Passes on what `webmq-client/sse` asks for, too: `/sse`, `/health` and `/api/publish`. Default `false`. */
+  readonly eventStreams?: boolean
+  /**
+   * Starts the `webmq-server` that the project has installed, and ends it with the dev server. `true`, or its flags:
+   * `['--history', 'chat.#=100']`. Default `false`.
+   */
+  readonly start?: boolean | readonly string[]
+}
+
+/** What Vite 5 and later call. Their own types are not named here, so that this entry needs none of them. */
+export interface WebMQPlugin {
+  readonly name: 'webmq'
+  readonly apply: 'serve'
+  readonly config: () => { server: { proxy: Record<string, { target: string; ws?: true }> } }
+  readonly configResolved: (config: { readonly root: string; readonly logger: Logger }) => void
+  readonly configureServer: () => void
+  readonly closeBundle: () => Promise<void>
+}
+
+/** Where Vite writes what a developer should see. */
+interface Logger {
+  error(text: string): void
+}
+
+/**
+ * A plugin of Vite whose dev server passes WebSockets at `/ws` on to `webmq-server`, so that pages use
+ * `setup({ url: '/ws' })` as in production. `vite preview` passes them on, too. A build is not changed.
+ * @throws {Error} when the dev server starts: with `start`, if the project has no `webmq-server`.
+ */
+export function webmq(options: WebMQPluginOptions = {}): WebMQPlugin {
+  const { path: socketPath = '/ws', target = 'http://127.0.0.1:8080', eventStreams = false, start = false } = options
+  let root = '.'
+  let logger: Logger = console
+  let server: Running | undefined
+  return {
+    name: 'webmq',
+    apply: 'serve',
+    config: () => ({
+      server: {
+        proxy: {
+          [socketPath]: { target, ws: true },
+          ...(eventStreams && Object.fromEntries(STREAM_PATHS.map((name) => [name, { target }]))),
+        },
+      },
+    }),
+    configResolved(config) {
+      ;({ root, logger } = config)
+    },
+    configureServer() {
+      if (start === false) return
+      const { hostname, port } = new URL(target)
+      const flags = start === true ? [] : start
+      const args = [programOf(root), '--host', hostname, '--port', port || '80', '--path', socketPath, ...flags]
+      server = run(args, (code) => logger.error(`webmq-server has ended with ${code}; is port ${port} in use?`))
+    },
+    async closeBundle() {
+      const ended = server?.release()
+      server = undefined
+      await ended
+    },
+  }
+}
+
+/** The program of the project's own `webmq-server`. */
+function programOf(root: string): string {
+  const require = createRequire(path.resolve(root, 'package.json'))
+  try {
+    const manifest = require.resolve('webmq-server/package.json')
+    return path.join(path.dirname(manifest), require(manifest).bin['webmq-server'])
+  } catch (cause) {
+    throw new Error(`webmq({ start }) needs webmq-server in ${root}: npm install --save-dev webmq-server`, { cause })
+  }
+}

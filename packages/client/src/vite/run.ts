@@ -1,0 +1,45 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+
+/** A process that dev servers share. */
+export interface Running {
+  /** Ends the process unless another dev server uses it. Resolves when it is gone. */
+  release(): Promise<void>
+}
+
+interface Shared {
+  readonly child: ChildProcess
+  users: number
+}
+
+/** By their arguments. A dev server that restarts begins the new one before it ends the old one. */
+const running = new Map<string, Shared>()
+
+/**
+ * Runs a program of Node.js, or shares it with those who run it with the same arguments. It ends with this process.
+ * @param onEnd It has ended by itself, with this exit code or signal.
+ */
+export function run(args: readonly string[], onEnd: (code: number | string) => void): Running {
+  const name = JSON.stringify(args)
+  const shared = running.get(name) ?? { child: spawn(process.execPath, args, { stdio: 'inherit' }), users: 0 }
+  const { child } = shared
+  if (shared.users++ === 0) {
+    running.set(name, shared)
+    const kill = () => child.kill()
+    process.once('exit', kill)
+    child.once('exit', (code, signal) => {
+      process.off('exit', kill)
+      if (running.get(name) === shared) running.delete(name)
+      if (shared.users > 0) onEnd(code ?? signal ?? 'no code')
+    })
+  }
+  return {
+    async release() {
+      if (--shared.users > 0 || child.exitCode !== null || child.signalCode !== null) return
+      running.delete(name)
+      const ended = once(child, 'exit')
+      child.kill()
+      await ended
+    },
+  }
+}

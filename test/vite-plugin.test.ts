@@ -1,0 +1,83 @@
+import { mkdtemp, rm, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { createServer, type ViteDevServer } from 'vite'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { WebMQClient } from 'webmq-client'
+import { eventStreams } from 'webmq-client/sse'
+import { type WebMQPluginOptions, webmq } from 'webmq-client/vite'
+import { freePort } from 'webmq-services'
+
+let root: string
+let vite: ViteDevServer | undefined
+let client: WebMQClient | undefined
+let target: string
+
+beforeEach(async () => {
+  root = await mkdtemp(path.join(tmpdir(), 'webmq-vite-'))
+  target = `http://127.0.0.1:${await freePort()}`
+})
+
+afterEach(async () => {
+  await client?.close({ flushMs: 0 })
+  await vite?.close()
+  client = vite = undefined
+  await rm(root, { recursive: true })
+})
+
+/** As `npm install webmq-server` leaves it. */
+const install = () =>
+  symlink(fileURLToPath(new URL('../node_modules', import.meta.url)), path.join(root, 'node_modules'))
+
+/** Starts a dev server as `vite` does, with the plugin. Returns the address of its page. */
+async function serve(options: WebMQPluginOptions): Promise<string> {
+  vite = await createServer({
+    configFile: false,
+    root,
+    logLevel: 'silent',
+    plugins: [webmq({ target, ...options })],
+    server: { port: await freePort(), host: '127.0.0.1' },
+  })
+  await vite.listen()
+  return vite.resolvedUrls?.local[0] ?? ''
+}
+
+const isUp = () =>
+  fetch(`${target}/health`).then(
+    ({ ok }) => ok,
+    () => false,
+  )
+
+it('starts webmq-server with the dev server, passes /ws on, and ends it with the dev server', async () => {
+  await install()
+  const page = await serve({ start: ['--history', 'log.#=10', '--log-level', 'error'] })
+  client = new WebMQClient({ url: `${page.replace('http', 'ws')}ws` })
+  const received: unknown[] = []
+  await client.listen('log.1', (payload) => received.push(payload)).ready
+  const { position } = await client.publish('log.1', 'hi')
+  await expect.poll(() => received).toEqual(['hi'])
+  expect(position).toBeDefined()
+  // The new one is there before the old one is closed.
+  await vite?.restart()
+  expect(await isUp()).toBe(true)
+  await vite?.close()
+  expect(await isUp()).toBe(false)
+})
+
+it('passes event streams on', async () => {
+  await install()
+  const page = await serve({ start: ['--log-level', 'error'], eventStreams: true })
+  await expect.poll(isUp).toBe(true)
+  client = new WebMQClient({ url: `${page.replace('http', 'ws')}ws`, WebSocket: eventStreams({ WebSocket: null }) })
+  const received: unknown[] = []
+  await client.listen('a', (payload) => received.push(payload)).ready
+  await client.publish('a', 1)
+  await expect.poll(() => received).toEqual([1])
+})
+
+it('says what to install where webmq-server is absent', async () => {
+  await expect(serve({ start: true })).rejects.toThrow(
+    `needs webmq-server in ${root}: npm install --save-dev webmq-server`,
+  )
+})
