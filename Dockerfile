@@ -1,4 +1,4 @@
-# The WebMQ server with the native and the ws transport, and the libraries of all brokers: docker build -t webmq-server .
+# The WebMQ server with the native and the ws transport, the libraries of all brokers, and those for traces: docker build -t webmq-server .
 # The uws transport is missing: it is a package of its own, and uWebSockets.js is not on npm. docs/operations.md says how to run the image.
 
 FROM node:22-bookworm-slim AS node

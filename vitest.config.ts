@@ -61,7 +61,7 @@ const project = (name: string) => ({
     name,
     root: `packages/${name}`,
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-    exclude: [BROKERS],
+    exclude: [BROKERS, ...leftIn(`packages/${name}/`)],
     testTimeout: 60_000 * PATIENCE,
     hookTimeout: 60_000 * PATIENCE,
   },
@@ -85,10 +85,7 @@ export default defineConfig({
       project('native'),
       project('transport-uws'),
       { resolve, test: { ...ofBench, ...UNITS } },
-      {
-        resolve,
-        test: { ...ofBench, ...WAITING, name: 'bench-plays', include: [PLAYS], exclude: leftIn('packages/bench/') },
-      },
+      { resolve, test: { ...ofBench, ...WAITING, name: 'bench-plays', include: [PLAYS] } },
       // A library of theirs looks for a container runtime once per process, and one test shows it a stand-in.
       { resolve, test: { ...ofServices, ...WAITING, isolate: true } },
       {

@@ -4,6 +4,7 @@ import { WebMQClient } from 'webmq-client'
 import { presence } from 'webmq-client/presence'
 import { createServer, type WebMQServer } from 'webmq-server'
 import { WebSocket } from 'ws'
+import { expectAccessible } from './accessible.js'
 import { startChromium } from './chromium.js'
 
 const API_KEY = 'api-key-of-32-bytes-for-the-tests'
@@ -99,6 +100,7 @@ describe('the admin page', () => {
     await page.locator('#presence td', { hasText: 'onerror' }).waitFor()
     expect(await page.locator('img').count()).toBe(0)
     expect(await page.title()).toBe('WebMQ · admin')
+    await expectAccessible(page)
 
     await page.locator('#logout').click()
     expect(await page.locator('#main').isVisible()).toBe(false)

@@ -1,6 +1,7 @@
-import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import type { WebMQClient } from 'webmq-client'
 import { freePort } from 'webmq-services'
+import { useOwnClock } from '../packages/server/test/own-clock.js'
 import { startClient, startServer } from './live.js'
 import { signedToken, TOKEN_SECRET } from './signed-token.js'
 
@@ -11,12 +12,6 @@ describe.each(['native', 'ws', 'uws'] as const)('client and server, transport %s
     const subscription = client.listen(pattern, (payload) => payloads.push(payload))
     await subscription.ready
     return { payloads, subscription }
-  }
-
-  /** A clock that runs on and can be put forward, so that no test depends on how fast the machine is. */
-  function useOwnClock() {
-    vi.useFakeTimers({ toFake: ['Date', 'setTimeout', 'clearTimeout'], shouldAdvanceTime: true })
-    onTestFinished(() => void vi.useRealTimers())
   }
 
   it('brings messages to exact, * and # patterns of another client, text and bytes', async () => {
@@ -117,7 +112,7 @@ describe.each(['native', 'ws', 'uws'] as const)('client and server, transport %s
   })
 
   it('renews its token on the same connection, and ends what the new one does not grant', async () => {
-    useOwnClock()
+    const clock = useOwnClock()
     const { url } = await startServer({ transport, jwt: { secret: TOKEN_SECRET } })
     const causes: string[] = []
     const { client, sockets, changes } = startClient(url, {
@@ -130,8 +125,7 @@ describe.each(['native', 'ws', 'uws'] as const)('client and server, transport %s
     client.on('error', ({ error, pattern }) => errors.push([pattern, error]))
     const chat = await collect(client, 'chat.*')
     const admin = await collect(client, 'admin.#')
-    vi.advanceTimersByTime(16_000)
-    vi.useRealTimers()
+    clock.putForward(16_000)
     await vi.waitFor(() => expect(admin.subscription.state).toBe('closed'))
     expect(causes).toEqual(['initial', 'expiring'])
     expect(errors).toContainEqual(['admin.#', expect.objectContaining({ code: 'E_FORBIDDEN' })])
@@ -157,7 +151,7 @@ describe.each(['native', 'ws', 'uws'] as const)('client and server, transport %s
   })
 
   it('reconnects with a new token when the old one has run out', async () => {
-    useOwnClock()
+    const clock = useOwnClock()
     const { url } = await startServer({ transport, jwt: { secret: TOKEN_SECRET, clockToleranceS: 0 } })
     let isExpiringIgnored = true
     const { client, changes } = startClient(url, {
@@ -169,8 +163,7 @@ describe.each(['native', 'ws', 'uws'] as const)('client and server, transport %s
       },
     })
     const { payloads } = await collect(client, 'a')
-    vi.advanceTimersByTime(20_000)
-    vi.useRealTimers()
+    clock.putForward(20_000)
     await vi.waitFor(() => expect(changes.filter(({ state }) => state === 'connected')).toHaveLength(2))
     expect(changes.at(-2)).toMatchObject({ state: 'reconnecting', code: 4009, lastError: { code: 'E_TOKEN_EXPIRED' } })
     await client.publish('a', 1)

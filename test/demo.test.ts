@@ -1,6 +1,7 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freePort } from 'webmq-services'
+import { expectAccessible } from './accessible.js'
 import { startChromium } from './chromium.js'
 import { type ServerProcess, startServerProcess } from './server-process.js'
 
@@ -62,6 +63,7 @@ describe('the demo page', () => {
       await publish(sender, 0, 'chat.42.message', JSON.stringify({ text }))
       await received(receiver, 0, text)
       await received(receiver, 1, text)
+      if (pattern === '%23') await expectAccessible(receiver)
       await receiver.close()
     }
     expect(await pane(sender, 0).locator('.feed li').count()).toBe(0)

@@ -2,6 +2,7 @@ import { build } from 'esbuild'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createServer, type WebMQServer } from 'webmq-server'
+import { expectAccessible } from './accessible.js'
 import { startChromium } from './chromium.js'
 
 /** A page of an app in development, which notes what its client tells it. */
@@ -10,8 +11,13 @@ const PAGE = `
   import { devtools } from 'webmq-client/devtools'
   const seen = { states: [], gaps: [], payloads: [], causes: [], remove: undefined }
   window.seen = seen
-  const client = setup({ url: '/ws', token: ({ cause }) => { seen.causes.push(cause); return 'any' } })
+  const options = { url: '/ws', token: ({ cause }) => { seen.causes.push(cause); return 'any' } }
+  const client = setup(options)
   seen.remove = devtools()
+  seen.replace = () => {
+    setup(options)
+    seen.remove = devtools()
+  }
   client.on('status', ({ state }, previous) => state !== previous.state && seen.states.push(state))
   client.on('gap', ({ reason }) => seen.gaps.push(reason))
   client.on('error', () => undefined)
@@ -27,12 +33,14 @@ interface Seen {
   readonly payloads: unknown[]
   readonly causes: string[]
   readonly remove: () => void
+  readonly replace: () => void
 }
 
 describe('the devtools', () => {
   let browser: Browser
   let server: WebMQServer
   let page: Page
+  let openPage: (page: Page) => Promise<void>
 
   beforeAll(async () => {
     server = createServer({ port: 0, logLevel: 'silent' })
@@ -52,11 +60,14 @@ describe('the devtools', () => {
     const address = url.replace(/^ws/, 'http').replace(/\/ws$/, '/')
     // The test moves the time of the page; its network stays as it is.
     await page.clock.install()
-    // Any answer of the server makes a page of its origin.
-    await page.goto(`${address}health`)
-    await page.addScriptTag({ type: 'module', content: bundle.outputFiles[0]?.text ?? '' })
-    await page.locator('summary').click()
-    await connected()
+    openPage = async (opened) => {
+      // Any answer of the server makes a page of its origin.
+      await opened.goto(`${address}health`)
+      await opened.addScriptTag({ type: 'module', content: bundle.outputFiles[0]?.text ?? '' })
+      await opened.locator('summary').click()
+      await opened.locator('details[data-state=connected]').waitFor()
+    }
+    await openPage(page)
     // A client that connects again by itself would do so before the test has published what it misses.
     await page.clock.pauseAt(await page.evaluate(() => Date.now() + 1_000))
   })
@@ -64,6 +75,14 @@ describe('the devtools', () => {
   afterAll(async () => {
     await browser?.close()
     await server?.stop({ drainMs: 0 })
+  })
+
+  it('are as axe wants them, also on a phone', async () => {
+    // Its time passes.
+    const other = await browser.newPage()
+    await openPage(other)
+    await expectAccessible(other, 'webmq-devtools')
+    await other.close()
   })
 
   const seen = <K extends keyof Seen>(name: K) =>
@@ -98,7 +117,17 @@ describe('the devtools', () => {
       .locator('tr')
       .evaluateAll((all) => all.map((row) => [...row.children].map(({ textContent }) => textContent).join(' ')))
     expect(rows).toContainEqual(expect.stringMatching(/^news\.# active \S+:\S+ 1 $/))
-    expect(rows).toContainEqual(expect.stringMatching(/← message news\.today \S+:\S+ \d+ B$/))
+    expect(rows).toContainEqual(expect.stringMatching(/← message news\.today \S+:\S+ "first" \d+ B$/))
+    expect(rows.join('\n'), 'no token').not.toMatch(/→ auth \S+ [^ ]+ \d+ B/)
+  })
+
+  it('leave in place what has not changed, so that it can be selected', async () => {
+    const pattern = page.locator('td', { hasText: /^news\.#$/ })
+    await pattern.evaluate((cell) => cell.setAttribute('data-known', ''))
+    await delivers('one more')
+    await page.clock.runFor(1_000)
+    await page.locator('td', { hasText: '"one more"' }).waitFor()
+    expect(await page.locator('td[data-known]').textContent()).toBe('news.#')
   })
 
   it('rehearse a lost connection: the client resumes', async () => {
@@ -145,6 +174,13 @@ describe('the devtools', () => {
     expect(await seen('states')).not.toContain('connected')
     await reconnected()
     await expect.poll(() => seen('payloads'), EVENTUALLY).toContain('while offline')
+  })
+
+  it('follow a module that is replaced: the panel of the closed client goes, the new one is open', async () => {
+    await page.evaluate(() => (window as unknown as { seen: Seen }).seen.replace())
+    await connected()
+    expect(await page.locator('webmq-devtools').count()).toBe(1)
+    expect(await page.locator('webmq-devtools details[open]').count()).toBe(1)
   })
 
   it('go away when they are removed', async () => {

@@ -38,6 +38,7 @@ describe('the published packages', () => {
     'npx webmq-server answers /health and names its transport',
     'webmq-client in another project listens and publishes',
     'TypeScript strict under node16',
+    'a release is undone as docs/releasing.md says',
   ])('%s', (name) => {
     expect(results.find((result) => result.name === name)).toMatchObject({ state: 'pass' })
   })

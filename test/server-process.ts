@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 
 const BIN = fileURLToPath(new URL('../packages/server/bin/webmq-server.js', import.meta.url))
-const START_TIMEOUT_MS = 15_000
+const START_TIMEOUT_MS = 60_000
 /** The line of a server that listens. */
 const LISTENS = /^WebMQ \S+ listens on ws(s?):\/\/([^/]+)\//m
 

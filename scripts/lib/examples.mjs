@@ -98,7 +98,16 @@ async function buildPage(root) {
     root,
     configFile: false,
     logLevel: 'warn',
-    build: { outDir: 'dist/page', emptyOutDir: true, target: 'es2022', reportCompressedSize: false },
+    build: {
+      outDir: 'dist/page',
+      emptyOutDir: true,
+      target: 'es2022',
+      reportCompressedSize: false,
+      rolldownOptions: {
+        // `'use client'` of the hooks is for servers that render; a page needs none.
+        onLog: (level, log, handle) => log.code !== 'MODULE_LEVEL_DIRECTIVE' && handle(level, log),
+      },
+    },
   })
 }
 

@@ -4,10 +4,11 @@ import { formatCell } from '../../packages/bench/dist/report/format-cell.js'
 import { cellOf } from '../../packages/bench/dist/results/result.js'
 import { aimRows, costRows } from './benchmark-aims.mjs'
 import { TABLES } from './benchmark-tables.mjs'
+import { SIZING_TITLES, sizingRows } from './sizing.mjs'
 import { ROOT } from './steps.mjs'
 
 /** The pages whose tables are made from files. */
-export const PAGES = ['benchmarks.md', 'scaling.md'].map((name) => path.join(ROOT, 'docs', name))
+export const PAGES = ['benchmarks.md', 'scaling.md', 'operations.md'].map((name) => path.join(ROOT, 'docs', name))
 /** One file per table: `<name>.json`. */
 export const FIGURES = path.join(ROOT, 'docs', 'benchmarks')
 
@@ -86,6 +87,7 @@ export function figuresText({ rows, ...head }) {
 const MADE = {
   aims: (tables) => tableText(['Figure', 'Wanted', 'Measured', 'Met'], aimRows(tables)),
   costs: (tables) => tableText(['Of a node', 'Cost', 'Range', 'From'], costRows(tables)),
+  sizing: (tables) => tableText(SIZING_TITLES, sizingRows(tables)),
 }
 const PLACE = /<!-- figures: (\S+) -->\n.*?<!-- \/figures -->/gs
 

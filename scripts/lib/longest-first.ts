@@ -32,6 +32,7 @@ const USUAL_SECONDS: Readonly<Record<string, number>> = {
   'packages/bench/test/history.test.ts': 60,
   'packages/bench/test/benchmark.test.ts': 60,
   'packages/server/test/transports/native.test.ts': 35,
+  'packages/server/test/transports/native-threads.test.ts': 20,
   'packages/server/test/transports/ten-thousand.test.ts': 25,
   'packages/server/test/cli/serve.test.ts': 20,
   'packages/transport-uws/test/conformance.test.ts': 20,

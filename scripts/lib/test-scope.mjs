@@ -22,9 +22,21 @@ const ONLY_ALL = [
 /** Of each list, `npm test` runs one file. */
 const IN_TURNS = [
   ['memory', 'mesh', 'nats', 'rabbitmq', 'redis'].map((name) => `test/history/${name}.test.ts`),
-  ['nats-cluster', 'rabbitmq', 'redis-cluster'].map((name) => `packages/server/test/brokers/lost-end-${name}.test.ts`),
+  ['lost-end-nats-cluster', 'lost-end-rabbitmq', 'lost-end-redis-cluster', 'redis-lost-end'].map(
+    (name) => `packages/server/test/brokers/${name}.test.ts`,
+  ),
+  ['mesh', 'rabbitmq'].map((name) => `packages/server/test/brokers/${name}-faults.test.ts`),
+  ['nats', 'redis'].map((name) => `packages/server/test/brokers/${name}-faults.test.ts`),
+  ['native-threads', 'ten-thousand'].map((name) => `packages/server/test/transports/${name}.test.ts`),
+  ['packages/server/test/transports/ws.test.ts', 'packages/transport-uws/test/conformance.test.ts'],
+  ['history-change', 'presence'].map((name) => `packages/server/test/brokers/${name}.test.ts`),
+  ['redis-broker', 'redis-cluster'].map((name) => `packages/server/test/brokers/${name}.test.ts`),
+  ['behind', 'stopping'].map((name) => `packages/server/test/brokers/${name}.test.ts`),
+  ['foreign-messages', 'queue-groups'].map((name) => `packages/server/test/brokers/${name}.test.ts`),
   ['operators', 'refusals'].map((name) => `packages/server/test/brokers/rabbitmq-${name}.test.ts`),
   ['test/model/model.test.ts', 'test/seeded/seeded.test.ts'],
+  ['test/checker/judge-mutations.test.ts', 'test/release.test.ts'],
+  ['test/demo.test.ts', 'test/tls.test.ts'],
   ['auction', 'chat', 'dashboard', 'whiteboard', 'worker'].map((name) => `test/examples/${name}.test.ts`),
 ]
 

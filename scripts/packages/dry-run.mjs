@@ -11,6 +11,7 @@ import { clientChecks } from './checks/client.mjs'
 import { fastChecks } from './checks/fast.mjs'
 import { managerChecks } from './checks/managers.mjs'
 import { moduleChecks } from './checks/modules.mjs'
+import { releaseChecks } from './checks/release.mjs'
 import { serverChecks, startServer } from './checks/server.mjs'
 import { nodeOf, readJson, systemPrograms } from './programs.mjs'
 import { createProject } from './project.mjs'
@@ -21,7 +22,7 @@ const NODES = [20, 22, 24]
 const LIMIT_MS = 40 * 60_000
 const FAST_LIMIT_MS = 170_000
 /** So that nobody mistakes it for a release. */
-const VERSION_SUFFIX = '-dry.1'
+const VERSION_SUFFIXES = ['-dry.1', '-dry.2']
 
 /**
  * Publishes every package to a registry of its own on this machine, and uses them as a user would.
@@ -32,14 +33,20 @@ export async function dryRun({ isFast, only = /./, wantsSizes = !isFast }) {
   const folder = mkdtempSync(path.join(tmpdir(), 'webmq-packages-'))
   const registry = await step('Starting a local registry', () => startRegistry(path.join(folder, 'registry')))
   try {
-    const staged = await step('Publishing every package to it', () => publishAll(registry, path.join(folder, 'staged')))
+    const staged = await step('Publishing every package to it', () =>
+      publishAll(registry, path.join(folder, 'staged'), 0),
+    )
     const nodes = isFast ? [majorOf(process.versions.node)] : NODES
-    const checks = (isFast ? fastChecks : allChecks(nodes)).filter((check) => only.test(check.name))
+    const checks = [...(isFast ? fastChecks : allChecks(nodes)), ...releaseChecks].filter((check) =>
+      only.test(check.name),
+    )
     const newProjectOf = await projects({ folder, registry, nodes })
     const whole = newProjectOf(AbortSignal.timeout(isFast ? FAST_LIMIT_MS : LIMIT_MS))
     const hasPackageOf = (name) => staged.some((each) => each.name === `${name}-${platformName(thisSystem())}`)
     const context = {
       registry,
+      staged,
+      publishNext: () => publishAll(registry, path.join(folder, 'next'), 1),
       // The transport that `auto` takes here.
       engine: hasPackageOf('webmq-native') ? 'native' : 'ws',
       hasLoadgen: hasPackageOf('webmq-bench'),
@@ -100,8 +107,9 @@ const allChecks = (nodes) => [
   ...benchChecks,
 ]
 
-async function publishAll(registry, folder) {
-  const version = `${readJson(new URL('../../packages/server/package.json', import.meta.url)).version}${VERSION_SUFFIX}`
+async function publishAll(registry, folder, turn) {
+  const { version: own } = readJson(new URL('../../packages/server/package.json', import.meta.url))
+  const version = `${own}${VERSION_SUFFIXES[turn]}`
   const staged = stageRelease({ folder, version, isRelease: false })
   await registry.publishAll(staged)
   return staged

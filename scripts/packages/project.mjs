@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdirSync, mkdtempSync, realpathSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 
 const OUTPUT_TAIL = 1_500
@@ -90,6 +90,12 @@ export function createProject({ parent, name, npmrc, path: programs, cache, sign
     folder,
     env,
     write,
+
+    /** Another name for a folder. */
+    link(name, target) {
+      mkdirSync(path.dirname(path.join(folder, name)), { recursive: true })
+      symlinkSync(target, path.join(folder, name))
+    },
 
     /** Runs a command to its end. Returns its output; throws with the end of it unless the command succeeds. */
     async run(command, ...args) {

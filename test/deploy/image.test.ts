@@ -68,15 +68,14 @@ describe('the Dockerfile', () => {
     expect(Object.fromEntries(readConfigFile(`${ROOT}deploy/image/webmq.json`))).toEqual({})
   })
 
-  it('installs the library of every broker, at the version that the tests use', () => {
+  it('installs the libraries of all brokers and those that send traces, at the version that the tests use', () => {
     const { dependencies } = readJson('deploy/image/package.json')
     const { 'webmq-server': server, ...libraries } = dependencies
     expect(server).toBe('workspace:*')
-    const imported = readdirSync(`${ROOT}packages/server/src/brokers`, { recursive: true, encoding: 'utf8' })
+    const sources = readdirSync(`${ROOT}packages/server/src/brokers`, { recursive: true, encoding: 'utf8' })
+    const imported = [...sources.map((file) => `brokers/${file}`), 'cli/send-traces.ts']
       .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
-      .flatMap((file) => [
-        ...readText(`packages/server/src/brokers/${file}`).matchAll(/(?:from|import\() ?'([@\w][^'\s]*)'/g),
-      ])
+      .flatMap((file) => [...readText(`packages/server/src/${file}`).matchAll(/(?:from|import\() ?'([@\w][^'\s]*)'/g)])
       .map(([, name = '']) => name)
       .filter((name) => !name.startsWith('node:') && !name.startsWith('webmq-') && name !== 'vitest')
     expect(new Set(Object.keys(libraries))).toEqual(new Set(imported))

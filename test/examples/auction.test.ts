@@ -9,6 +9,7 @@ import { WebMQClient } from 'webmq-client'
 import { freePort } from 'webmq-services'
 import { WebSocket } from 'ws'
 import { type EventsByItem, readRecord, reconcile, report } from '../../examples/auction/gateway/reconcile.js'
+import { expectAccessible } from '../accessible.js'
 import { BiddingWar, Watcher } from './bidding-war.js'
 import { useExample } from './harness.js'
 
@@ -65,7 +66,7 @@ describe('the example auction', () => {
   it('shows the bids of all, and who is outbid, bids too little or wins', async () => {
     const [ada, bob] = [await auction.openPage('?name=Ada'), await auction.openPage('?name=Bob')]
     const id = await open(60_000)
-    await ada.locator(`#${id} .left`, { hasText: 's left' }).waitFor()
+    await ada.locator(`#${id} .left`, { hasText: /[01]:\d\d left/ }).waitFor()
     await bid(ada, id, '12')
     await says(ada, id, 'Your bid is the highest')
     await bidsOf(bob, id).filter({ hasText: '12.00 € by Ada' }).waitFor()
@@ -78,6 +79,8 @@ describe('the example auction', () => {
       await page.locator(`#${id} .price`, { hasText: '13.50 €' }).waitFor()
       expect(await bidsOf(page, id).count()).toBe(2)
     }
+
+    await expectAccessible(ada)
 
     const short = await open(1_000)
     expect(await post(`/items/${short}/bids`, { bidId: 'one', bidder: 'Ada', amount: 2_000 })).toBe(201)

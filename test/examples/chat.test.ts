@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
+import { expectAccessible } from '../accessible.js'
 import { useExample } from './harness.js'
 
 describe('the example chat', () => {
@@ -13,7 +14,7 @@ describe('the example chat', () => {
 
   const shows = (page: Page, selector: string, text: string | RegExp) =>
     page.locator(selector, { hasText: text }).first().waitFor({ timeout: 20_000 })
-  const lines = (page: Page) => page.locator('li').allTextContents()
+  const lines = (page: Page) => page.locator('li span').allTextContents()
 
   async function send(page: Page, text: string): Promise<void> {
     await page.locator('input').fill(text)
@@ -37,6 +38,7 @@ describe('the example chat', () => {
     await bob.locator('button', { hasText: 'Older' }).click()
     await shows(bob, 'li', 'Bob: hi')
     expect(await lines(bob)).toEqual(all)
+    await expectAccessible(bob)
     await ada.context().close()
     await bob.locator('p', { hasText: /Here: Bob$/ }).waitFor()
     await bob.context().close()

@@ -3,6 +3,7 @@ import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { WebMQClient } from 'webmq-client'
 import { state } from 'webmq-client/state'
 import { WebSocket } from 'ws'
+import { expectAccessible } from '../accessible.js'
 import { useExample } from './harness.js'
 
 // A test is no bench: two cores run many tests at once. scripts/measure/browser.mjs measures.
@@ -55,5 +56,6 @@ describe('the example dashboard', () => {
     await prices.ready
     expect(prices.size).toBe(KEY_COUNT)
     await vi.waitFor(async () => expect(await shown(page)).toEqual(Object.fromEntries(prices.entries())), CATCH_UP_MS)
+    await expectAccessible(page)
   })
 })

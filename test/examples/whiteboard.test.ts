@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
+import { expectAccessible } from '../accessible.js'
 import { useExample } from './harness.js'
 
 describe('the example whiteboard', () => {
@@ -39,5 +40,6 @@ describe('the example whiteboard', () => {
     await shows(later, 12)
     expect(await pixels(other)).toBe(await pixels(one))
     expect(await pixels(later)).toBe(await pixels(one))
+    await expectAccessible(later)
   })
 })

@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
+import { expectAccessible } from '../accessible.js'
 import { useExample } from './harness.js'
 
 describe('the example worker', () => {
@@ -10,7 +11,7 @@ describe('the example worker', () => {
     await page.locator('input').fill(String(below))
     await page.locator('button').click()
     const line = page.locator('li').nth(before)
-    await line.locator('xpath=self::*[@data-worker or @data-error]').waitFor({ timeout: 10_000 })
+    await line.locator('xpath=self::*[@data-worker or @data-error]').waitFor({ timeout: 20_000 })
     const { worker, error } = await line.evaluate((item) => ({ ...(item as HTMLElement).dataset }))
     return { text: (await line.textContent()) ?? '', ...(worker && { worker }), ...(error && { error }) }
   }
@@ -39,5 +40,6 @@ describe('the example worker', () => {
     await expect.poll(async () => (await ask(page, 100)).error).toBe('E_NO_RESPONDERS')
     await one?.start()
     await expect.poll(async () => (await ask(page, 100)).text).toContain('25 primes')
+    await expectAccessible(page)
   })
 })

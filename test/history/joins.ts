@@ -21,7 +21,7 @@ const USUAL_COUNT = 100
 const TIMEOUT_MS_PER_JOIN = 500
 /** Live messages that a listener waits for. */
 const LIVE_COUNT = 20
-const WAIT_MS = 10_000
+const WAIT_MS = 20_000
 const POLL_MS = 2
 /** Before the first listen, so that there is a history. */
 const WARM_UP_COUNT = 500
@@ -93,7 +93,7 @@ async function joinByProtocol({ url, pattern, range, judge }: Join): Promise<voi
     page = more && position !== undefined ? { since: position } : undefined
     if (page) await client.until(() => client.received('message').length >= promisedCount)
   }
-  await client.until(() => client.received('message').length >= promisedCount + LIVE_COUNT, WAIT_MS)
+  await client.until(() => client.received('message').length >= promisedCount + LIVE_COUNT)
   take()
   judge.replayed(promisedCount)
   client.close()

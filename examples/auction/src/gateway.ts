@@ -11,7 +11,8 @@ export type Answer =
 
 export const openItems = (signal: AbortSignal) => get<readonly ItemOpened[]>('/items', signal)
 
-export const openItem = (item: { readonly endsInMs: number; readonly startPrice: number }) => post('/items', item)
+export const openItem = (item: { readonly id: string; readonly endsInMs: number; readonly startPrice: number }) =>
+  post('/items', item)
 
 /** The newest events of an item before a seq, oldest first. */
 export const eventsBefore = (id: string, seq: number, limit: number) =>

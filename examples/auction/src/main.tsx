@@ -5,6 +5,7 @@ import { useStatus } from 'webmq-client/react'
 import { openItem } from './gateway'
 import { Item } from './item'
 import { useItems } from './items'
+import { newLot } from './lots'
 import './topics'
 
 // Any node will do; after a lost connection, the next one.
@@ -21,7 +22,7 @@ function Auction() {
     <>
       <p>
         You are {me}.{' '}
-        <button type="button" onClick={() => openItem({ endsInMs: 60_000, startPrice: 100 })}>
+        <button type="button" onClick={() => openItem({ id: newLot(), endsInMs: 60_000, startPrice: 100 })}>
           Open an auction of one minute
         </button>
       </p>

@@ -3,6 +3,7 @@ import { serverTime } from './gateway'
 
 const TICK_MS = 200
 const ROUND_TRIPS = 3
+const ENDING_S = 10
 
 /** The difference between the clock of the server and this one: the quickest of some round trips knows it best. */
 const offset = (async () => {
@@ -21,5 +22,12 @@ export function TimeLeft({ endsUs }: { readonly endsUs: number }) {
     const timer = setInterval(async () => setLeftMs(endsUs / 1_000 - Date.now() - (await offset)), TICK_MS)
     return () => clearInterval(timer)
   }, [endsUs])
-  return <p className="left">{leftMs === undefined ? '…' : `${Math.max(0, Math.ceil(leftMs / 1_000))} s left`}</p>
+  if (leftMs === undefined) return <p className="left">…</p>
+  const seconds = Math.max(0, Math.ceil(leftMs / 1_000))
+  const clock = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`
+  return (
+    <p className={seconds <= ENDING_S ? 'left ending' : 'left'} role="timer">
+      <b>{clock}</b> left
+    </p>
+  )
 }

@@ -19,11 +19,11 @@ function Chat({ room }: { readonly room: string }) {
     event.preventDefault()
     const { text } = Object.fromEntries(new FormData(event.currentTarget))
     event.currentTarget.reset()
-    void publish({ from: me, text: String(text) })
+    void publish({ from: me, text: String(text), atMs: Date.now() })
   }
 
   return (
-    <>
+    <div className="card">
       <p>Here: {members.map(({ data }) => data?.name).join(', ')}</p>
       {lost && <p role="alert">No connection. Messages are sent later.</p>}
       {hasOlder && (
@@ -31,24 +31,30 @@ function Chat({ room }: { readonly room: string }) {
           Older
         </button>
       )}
-      <ol className={isStale ? 'stale' : ''}>
-        {messages.map(({ payload, position, sending }) => (
-          <li key={position ?? sending?.id} className={sending?.state}>
-            {payload.from}: {payload.text}
-            {sending?.state === 'failed' && (
-              <button type="button" onClick={sending.retry}>
-                Again
-              </button>
-            )}
-          </li>
-        ))}
-      </ol>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: keys scroll it only when it has the focus */}
+      <div role="log" aria-label="Messages" tabIndex={0}>
+        <ol className={isStale ? 'stale' : ''}>
+          {messages.map(({ payload, position, sending }) => (
+            <li key={position ?? sending?.id} className={sending?.state}>
+              <time>{new Date(payload.atMs).toLocaleTimeString([], { timeStyle: 'short' })}</time>
+              <span>
+                <b>{payload.from}:</b> {payload.text}
+              </span>
+              {sending?.state === 'failed' && (
+                <button type="button" onClick={sending.retry}>
+                  Again
+                </button>
+              )}
+            </li>
+          ))}
+        </ol>
+      </div>
       <form onSubmit={send}>
         <input name="text" aria-label="Message" autoComplete="off" onInput={type} required />
         <button type="submit">Send</button>
       </form>
       <output>{typing && `${typing} is typing`}</output>
-    </>
+    </div>
   )
 }
 

@@ -1,7 +1,7 @@
 /** What goes over the wire. The hooks take the types of keys and payloads from here. */
 declare module 'webmq-client' {
   interface Topics {
-    'chat.*.message': { readonly from: string; readonly text: string }
+    'chat.*.message': { readonly from: string; readonly text: string; readonly atMs: number }
     'chat.*.typing': { readonly from: string }
   }
 }

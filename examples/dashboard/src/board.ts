@@ -8,7 +8,11 @@ export class Board {
   }
 
   show(key: string, price: number): void {
-    this.#boxOf(key).textContent = price.toFixed(2)
+    const box = this.#boxOf(key)
+    const text = price.toFixed(2)
+    const change = Number(text) - Number(box.textContent || text)
+    if (change !== 0) box.dataset.trend = change > 0 ? 'up' : 'down'
+    box.textContent = text
   }
 
   hide(key: string): void {

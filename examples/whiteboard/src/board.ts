@@ -42,10 +42,16 @@ export function drawCursors(cursors: readonly Cursor[]): void {
   const dots = cursors.map(({ at: [x, y], color }) => {
     const dot = document.createElement('div')
     dot.className = 'cursor'
-    dot.style.cssText = `transform: translate(${x}px, ${y}px); background: ${color}`
+    dot.style.cssText = `left: ${(100 * x) / canvas.width}%; top: ${(100 * y) / canvas.height}%; background: ${color}`
     return dot
   })
   canvas.parentElement?.replaceChildren(canvas, ...dots)
+}
+
+/** Where on the canvas a pointer is; on a narrow page the canvas is drawn smaller than it is. */
+export function pointOf({ offsetX, offsetY }: PointerEvent): Point {
+  const scale = canvas.width / canvas.clientWidth
+  return [offsetX * scale, offsetY * scale]
 }
 
 /** A colour for this page. */

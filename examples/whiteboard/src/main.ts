@@ -1,7 +1,7 @@
 import { setup } from 'webmq-client'
 import { YjsProvider } from 'webmq-client/yjs'
 import * as Y from 'yjs'
-import { type Cursor, canvas, draw, drawCursors, randomColor, type Segment } from './board'
+import { type Cursor, canvas, draw, drawCursors, type Point, pointOf, randomColor, type Segment } from './board'
 
 const client = setup({ url: '/ws' })
 const doc = new Y.Doc()
@@ -16,10 +16,18 @@ awareness.on('change', () => {
   drawCursors(others.flatMap(([, { cursor }]) => (cursor ? [cursor as Cursor] : [])))
 })
 
-canvas.addEventListener('pointermove', ({ buttons, offsetX: x, offsetY: y, movementX, movementY }) => {
-  awareness.setLocalStateField('cursor', { at: [x, y], color } satisfies Cursor)
-  if (buttons === 1) segments.push([{ from: [x - movementX, y - movementY], to: [x, y], color }])
+let last: Point | undefined
+canvas.addEventListener('pointermove', (event) => {
+  const at = pointOf(event)
+  awareness.setLocalStateField('cursor', { at, color } satisfies Cursor)
+  if (event.buttons === 1 && last !== undefined) segments.push([{ from: last, to: at, color }])
+  last = at
 })
+for (const type of ['pointerdown', 'pointerenter'] as const) {
+  canvas.addEventListener(type, (event) => {
+    last = pointOf(event)
+  })
+}
 
 document.querySelector('#clear')?.addEventListener('click', () => segments.delete(0, segments.length))
 

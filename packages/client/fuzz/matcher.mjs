@@ -8,7 +8,7 @@ const WORDS = ['a', 'b', 'ab', '', 'é', '\u{1f642}', 'z']
 const WILDCARDS = ['*', '#', '#', '*.#', '#.*']
 const encoder = new TextEncoder()
 
-fuzz('matcher', (random) => {
+await fuzz('matcher', (random) => {
   const kind = random.below(10)
   if (kind === 0) return checkText(random)
   const pattern = kind === 1 ? adversarialPattern(random) : randomPattern(random, 1 + random.below(kind < 4 ? 60 : 7))

@@ -32,6 +32,8 @@ const overview = createOverview()
 const connections = createConnections(guard)
 const tail = createTail(guard)
 createLookups(guard)
+// A wide table scrolls in its section: also with keys.
+for (const section of document.querySelectorAll('section')) section.tabIndex = 0
 
 async function open() {
   // One request with a wrong key is enough.

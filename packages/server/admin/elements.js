@@ -11,7 +11,7 @@ export function element(tag, text, className = '') {
 /** Fills a table: a head of names, and rows of texts or elements. */
 export function fillTable(table, names, rows) {
   const head = document.createElement('tr')
-  head.append(...names.map((name) => element('th', name)))
+  head.append(...names.map((name) => element(name === '' ? 'td' : 'th', name)))
   const body = rows.map((cells) => {
     const row = document.createElement('tr')
     row.append(...cells.map(toCell))

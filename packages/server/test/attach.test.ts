@@ -60,8 +60,8 @@ async function ask(url: string): Promise<string> {
   })
 }
 
-/** The answer to a raw upgrade request; `undefined` when the socket stays open without one. */
-async function answerTo(port: number, path: string, waitMs = 300): Promise<string | undefined> {
+/** The answer to a raw upgrade request; `undefined` when the socket stays open so long without one. */
+async function answerTo(port: number, path: string, waitMs = 20_000): Promise<string | undefined> {
   const socket = connectTcp(port, '127.0.0.1')
   ends.push(() => socket.destroy())
   socket.write(
@@ -101,11 +101,23 @@ describe('an attached server', () => {
     expect(await answerTo(port, '/other')).toBe('HTTP/1.1 404 Not Found')
     const listener = (): void => undefined
     http.on('upgrade', listener)
-    expect(await answerTo(port, '/other')).toBeUndefined()
+    expect(await answerTo(port, '/other', 300)).toBeUndefined()
     expect(await answerTo(port, '/ws')).toBe('HTTP/1.1 101 Switching Protocols')
     http.off('upgrade', listener)
     expect(await answerTo(port, '/other')).toBe('HTTP/1.1 404 Not Found')
     await server.stop({ drainMs: 0 })
+  })
+
+  // Symptom: a probe that asks whether it is full was told `ready`, always. Cause: only `start` asked for the limit.
+  it('tells a probe that asks whether it is full', async () => {
+    const { http, port } = await listen()
+    const server = await attach(http, { maxConnections: 1 })
+    http.removeAllListeners('request').on('request', (request, response) => server.handleRequest(request, response))
+    const ready = async () => (await fetch(`http://127.0.0.1:${port}/ready?full=503`)).status
+    expect(await ready()).toBe(200)
+    const client = await ProtocolClient.open(`ws://127.0.0.1:${port}/ws`)
+    expect(await ready()).toBe(503)
+    client.socket.close()
   })
 
   it('shares the server with another one of its kind', async () => {

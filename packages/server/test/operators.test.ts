@@ -5,6 +5,7 @@ import { ApiServer, SECRET, tokenOf } from './api-server.js'
 import { BrokerHub, type HubBroker } from './broker-hub.js'
 import { recordingLogger } from './fake-server.js'
 import { ProtocolClient } from './protocol-client.js'
+import { SseReader } from './sse-reader.js'
 
 const IN_AN_HOUR = Math.floor(Date.now() / 1_000) + 3_600
 
@@ -52,6 +53,10 @@ describe('a revocation', () => {
       const refused = await connect(node, stolen)
       await vi.waitFor(() => expect(refused.closure?.code).toBe(4502))
       expect(refused.received('error')).toMatchObject([{ code: 'E_TOKEN_REVOKED', retryable: false }])
+      // It was 200 and an event, as on a WebSocket, whose upgrade tells pages nothing.
+      const stream = new SseReader(node.port, 'listen=a', { authorization: `Bearer ${stolen}` })
+      expect((await stream.client.response()).statusCode).toBe(401)
+      expect(await stream.refusal()).toMatchObject({ code: 'E_TOKEN_REVOKED' })
     }
     expect(await codeOf(other, good)).toBeUndefined()
   })

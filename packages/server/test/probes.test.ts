@@ -28,7 +28,7 @@ async function inBatches<T>(count: number, start: () => Promise<T>): Promise<T[]
 }
 
 const statusOf = async (port: number, path = '/health') =>
-  (await fetch(`http://127.0.0.1:${port}${path}`, { signal: AbortSignal.timeout(5_000) })).status
+  (await fetch(`http://127.0.0.1:${port}${path}`, { signal: AbortSignal.timeout(20_000) })).status
 
 describe.each(['native', 'ws', 'uws'] as const)('probes over %s', (transport) => {
   let server: WebMQServer

@@ -92,12 +92,12 @@ export class ProtocolClient {
   }
 
   /** Resolves when the condition holds. */
-  async until(condition: () => boolean, timeoutMs = 5_000): Promise<void> {
+  async until(condition: () => boolean): Promise<void> {
     await vi.waitFor(
       () => {
         if (!condition()) throw new Error(`still not, among ${JSON.stringify(this.messages).slice(-500)}`)
       },
-      { timeout: timeoutMs, interval: 5 },
+      { interval: 5 },
     )
   }
 

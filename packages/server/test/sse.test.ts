@@ -4,6 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { eventually, SseClient, WebSocketClient } from 'webmq-conformance'
 import { createServer } from '../src/create-server.js'
 import type { ServerOptions } from '../src/options/server-options.js'
+import { useOwnClock } from './own-clock.js'
 import { SseReader } from './sse-reader.js'
 
 const SECRET = 'a secret of more than thirty-two bytes'
@@ -100,9 +101,12 @@ describe.each(['native', 'ws'] as const)('event streams on the %s transport', (t
   })
 
   it('end with the token, and say so', async () => {
+    const clock = useOwnClock()
     const { port } = await start({ transport, jwt: { secret: SECRET } })
-    const reader = await SseReader.open(port, 'listen=a', { authorization: `Bearer ${await token({ lifeMs: 1_500 })}` })
-    expect((await reader.next('welcome')).data.expiresInMs).toBeLessThanOrEqual(1_500)
+    const headers = { authorization: `Bearer ${await token({ lifeMs: 20_000 })}` }
+    const reader = await SseReader.open(port, 'listen=a', headers)
+    expect((await reader.next('welcome')).data.expiresInMs).toBeLessThanOrEqual(20_000)
+    clock.putForward(20_000)
     expect((await reader.next('bye')).data).toEqual({ code: 'E_TOKEN_EXPIRED', closeCode: 4009 })
     expect(reader.named('expiring')).toHaveLength(1)
     await eventually(() => expect(reader.client.isEnded).toBe(true))

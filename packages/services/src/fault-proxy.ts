@@ -27,7 +27,7 @@ export interface FaultProxy extends AsyncDisposable {
 
 const NAME = 'upstream'
 const STREAMS = ['upstream', 'downstream'] as const
-const START_TIMEOUT_MS = 10_000
+const START_TIMEOUT_MS = 60_000
 const POLL_INTERVAL_MS = 20
 const STOP_TIMEOUT_MS = 1_000
 const HOST = '127.0.0.1'

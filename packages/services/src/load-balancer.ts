@@ -42,7 +42,7 @@ const MAX_CONNECTIONS = 9_900
  */
 const CHECK_INTERVAL_MS = 200
 const CHECK_TIMEOUT_MS = 1_000
-const START_TIMEOUT_MS = 10_000
+const START_TIMEOUT_MS = 60_000
 const STOP_TIMEOUT_MS = 1_000
 const POLL_INTERVAL_MS = 20
 /** Attempts to start when another program takes the free port before the balancer does. */

@@ -18,7 +18,7 @@ export interface NatsOptions extends ServiceOptions {
   readonly hasJetStream?: boolean
 }
 
-const START_TIMEOUT_MS = 15_000
+const START_TIMEOUT_MS = 60_000
 const STOP_TIMEOUT_MS = 5_000
 
 /**

@@ -34,7 +34,7 @@ export interface RabbitmqService extends Service {
 const START_TIMEOUT_MS = 90_000
 const STOP_TIMEOUT_MS = 20_000
 const CTL_TIMEOUT_MS = 60_000
-const EPMD_START_TIMEOUT_MS = 5_000
+const EPMD_START_TIMEOUT_MS = 30_000
 const EPMD_POLL_INTERVAL_MS = 10
 const MAX_LOG_CHARS = 4_000
 

@@ -4,7 +4,7 @@ import { ask, pingRedis } from './ping.js'
 import { dataFolder, ProgramService, startProgram } from './program-service.js'
 import { ServiceError } from './service-error.js'
 
-const START_TIMEOUT_MS = 15_000
+const START_TIMEOUT_MS = 60_000
 const STOP_TIMEOUT_MS = 5_000
 
 /**

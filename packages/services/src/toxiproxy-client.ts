@@ -9,7 +9,7 @@ export interface Toxic {
   readonly attributes: { readonly timeout: number } | { readonly latency: number; readonly jitter: number }
 }
 
-const REQUEST_TIMEOUT_MS = 5_000
+const REQUEST_TIMEOUT_MS = 30_000
 
 /** The part of toxiproxy's HTTP API that one proxy needs (toxiproxy 2.12, README "HTTP API"). */
 export class ToxiproxyClient {

@@ -155,7 +155,7 @@ export class Connection implements Sender {
     const { signal } = lifetime
     this.#lifetime = lifetime
     this.#wait(connectTimeoutMs, () =>
-      this.#fail(new WebMQError('E_CONNECT_FAILED', { detail: `not within ${connectTimeoutMs} ms` })),
+      this.#fail(new WebMQError('E_CONNECT_FAILED', { detail: `connectTimeoutMs ${connectTimeoutMs}` })),
     )
     this.#open(signal).catch((cause: unknown) => {
       if (signal.aborted) return
@@ -336,7 +336,7 @@ export class Connection implements Sender {
   }
 
   #restore(): void {
-    if (this.#live) this.#fail(new WebMQError('E_DISCONNECTED', { detail: 'page was restored' }))
+    if (this.#live) this.#fail(new WebMQError('E_DISCONNECTED', { detail: 'pageshow' }))
     else this.#wake()
   }
 

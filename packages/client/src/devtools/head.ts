@@ -2,14 +2,30 @@ import type { Frame } from './watched-socket.js'
 
 /** Longer than any first line [P-2]. */
 const MAX_HEAD_BYTES = 1_024
-const NEWLINE = 10
 
-/** The first line of a frame: its verb, arguments and options. */
-export function headOf(frame: Frame): string {
-  if (typeof frame === 'string') return frame.split('\n', 1)[0] ?? ''
-  const bytes = new Uint8Array(frame as ArrayBuffer).subarray(0, MAX_HEAD_BYTES)
-  const end = bytes.indexOf(NEWLINE)
-  return new TextDecoder().decode(end < 0 ? bytes : bytes.subarray(0, end))
+/** Of a payload. */
+const SHOWN_CHARS = 200
+/** Their payload is a token. */
+const SECRET_VERBS = ['auth ']
+
+/** What is shown of a frame: its first line, and the beginning of its payload. */
+export interface Shown {
+  /** Verb, arguments and options. */
+  readonly head: string
+  /** Text, at most 200 characters; none of what is not UTF-8, and no token. */
+  readonly payload: string
+}
+
+export function shownOf(frame: Frame): Shown {
+  const text =
+    typeof frame === 'string'
+      ? frame.slice(0, MAX_HEAD_BYTES + SHOWN_CHARS)
+      : new TextDecoder().decode(new Uint8Array(frame as ArrayBuffer).subarray(0, MAX_HEAD_BYTES + SHOWN_CHARS))
+  const end = text.indexOf('\n')
+  const head = end < 0 ? text : text.slice(0, end)
+  const payload = end < 0 ? '' : text.slice(end + 1, end + 1 + SHOWN_CHARS)
+  const isHidden = payload.includes('\ufffd') || SECRET_VERBS.some((verb) => head.startsWith(verb))
+  return { head, payload: isHidden ? '' : payload }
 }
 
 /** Bytes of a frame on the wire, without WebSocket's own. */

@@ -10,9 +10,14 @@ import { Trouble } from './trouble.js'
 
 const MAX_GAPS = 20
 
+/** The panel of the client of `setup`. */
+let ofSetup: Devtools | undefined
+
 /**
  * Adds a panel to the page that shows what a client does, and rehearses trouble: for development. Call it right after
  * `setup`: it watches the connections that are opened from then on.
+ *
+ * A module that a dev server replaces calls `setup` and this again: the new client's panel takes the place of the old one's.
  *
  * @param options `client`: default that of `setup`.
  * @returns Removes the panel, and ends every trouble. Without a page, as on a server, it does nothing.
@@ -21,7 +26,12 @@ const MAX_GAPS = 20
 export function devtools({ client }: { readonly client?: GivenClient } = {}): () => void {
   const watched = clientOf(client)
   if (typeof document === 'undefined') return () => undefined
-  return watched.add((core) => new Devtools(watched, core)).remove
+  const panel = watched.add((core) => new Devtools(watched, core))
+  if (client === undefined) {
+    if (ofSetup) panel.replace(ofSetup)
+    ofSetup = panel
+  }
+  return panel.remove
 }
 
 class Devtools implements ClientPart {
@@ -60,6 +70,11 @@ class Devtools implements ClientPart {
       for (const remove of removeHandlers) remove()
       panel.remove()
     }
+  }
+
+  replace(previous: Devtools): void {
+    this.#panel.isOpen = previous.#panel.isOpen
+    previous.remove()
   }
 
   up(): void {

@@ -58,6 +58,14 @@ export class Panel {
     this.refresh()
   }
 
+  get isOpen(): boolean {
+    return this.#details.open
+  }
+
+  set isOpen(isOpen: boolean) {
+    this.#details.open = isOpen
+  }
+
   remove(): void {
     clearInterval(this.#timer)
     this.element.remove()
@@ -71,7 +79,9 @@ export class Panel {
     if (!this.#details.open) return
     for (const [name, button] of this.#buttons) button.ariaPressed = String(trouble.isOn(name))
     this.#measure()
-    this.#content.replaceChildren(...this.#sections())
+    const next = document.createElement('div')
+    next.append(...this.#sections())
+    patch(this.#content, next)
   }
 
   #troubles(): HTMLElement {
@@ -138,12 +148,26 @@ function newest<T>(list: readonly T[]): T[] {
   return list.slice(-MAX_ROWS).reverse()
 }
 
-function rowOf({ atMs, isSent, head, bytes }: Seen): string[] {
-  return [timeOf(atMs), isSent ? '→' : '←', head, `${bytes} B`]
+function rowOf({ atMs, isSent, head, payload, bytes }: Seen): string[] {
+  return [timeOf(atMs), isSent ? '→' : '←', head, payload, `${bytes} B`]
 }
 
 function timeOf(atMs: number): string {
   return new Date(atMs).toISOString().slice(11, 23)
+}
+
+/** Makes an element what another one is. What is the same stays in place: a selection there survives. */
+function patch(element: Element, next: Element): void {
+  const [old, made] = [[...element.children], [...next.children]]
+  if (made.length === 0 && element.textContent !== next.textContent) element.textContent = next.textContent
+  if (element instanceof HTMLElement && next instanceof HTMLElement) element.title = next.title
+  made.forEach((child, index) => {
+    const known = old[index]
+    if (known?.tagName === child.tagName) patch(known, child)
+    else if (known) known.replaceWith(child)
+    else element.append(child)
+  })
+  for (const gone of old.slice(made.length)) gone.remove()
 }
 
 function heading(text: string): HTMLElement {

@@ -1,5 +1,5 @@
 import { matches } from '../protocol/matching.js'
-import { headOf, sizeOf } from './head.js'
+import { type Shown, shownOf, sizeOf } from './head.js'
 import type { Frame } from './watched-socket.js'
 
 const MAX_RECENT = 100
@@ -21,10 +21,9 @@ export interface ListenView {
 }
 
 /** A frame that was sent or received. */
-export interface Seen {
+export interface Seen extends Shown {
   readonly atMs: number
   readonly isSent: boolean
-  readonly head: string
   readonly bytes: number
 }
 
@@ -66,9 +65,9 @@ export class Traffic {
   }
 
   #note(frame: Frame, isSent: boolean): string {
-    const head = headOf(frame)
+    const shown = shownOf(frame)
     const bytes = sizeOf(frame)
-    push(this.recent, { atMs: Date.now(), isSent, head, bytes }, MAX_RECENT)
+    push(this.recent, { atMs: Date.now(), isSent, ...shown, bytes }, MAX_RECENT)
     if (isSent) {
       this.totals.sentCount++
       this.totals.sentBytes += bytes
@@ -76,7 +75,7 @@ export class Traffic {
       this.totals.receivedCount++
       this.totals.receivedBytes += bytes
     }
-    return head
+    return shown.head
   }
 
   #message(key: string, position: string): void {

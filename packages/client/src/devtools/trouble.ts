@@ -1,5 +1,5 @@
 import type { WebSocketConstructor } from '../client-options.js'
-import { headOf } from './head.js'
+import { shownOf } from './head.js'
 import { type Frame, type SocketWatcher, WatchedSocket } from './watched-socket.js'
 
 /** Troubles that can be rehearsed. */
@@ -151,7 +151,7 @@ export class Trouble implements SocketWatcher {
 
   /** A listen that resumes asks for nothing, so it does miss what was published meanwhile. */
   #withoutReplay(frame: Frame): Frame {
-    const [verb, id = ''] = headOf(frame).split(' ')
+    const [verb, id = ''] = shownOf(frame).head.split(' ')
     if (verb !== 'listen' || typeof frame !== 'string' || !/ since=\S+/.test(frame)) return frame
     this.#expired.add(id)
     return frame.replace(/ since=\S+/, '')
@@ -159,7 +159,7 @@ export class Trouble implements SocketWatcher {
 
   /** The answer to such a listen gets the gap of an expired log [P-8.3]. */
   #withGap(frame: Frame): Frame {
-    const [verb, id = ''] = headOf(frame).split(' ')
+    const [verb, id = ''] = shownOf(frame).head.split(' ')
     if (verb !== 'ok' || typeof frame !== 'string' || !this.#expired.delete(id)) return frame
     // One reconnect is enough.
     if (this.#expired.size === 0) this.#over('expire')

@@ -36,7 +36,7 @@ export class LiveSubscription implements Subscription {
   /** Whether the app was told that there is no room for this listen. */
   #isHeld = false
   /** Sum of the replay's pages so far, between the first and the last page [P-6.9]. */
-  #pages: ListenResult | undefined
+  #pages: { -readonly [K in keyof ListenResult]: ListenResult[K] } | undefined
   state!: Subscription['state']
   ready!: Promise<ListenResult>
 
@@ -53,12 +53,9 @@ export class LiveSubscription implements Subscription {
     this.#start = rangeOf(this.options)
     this.resume = new ResumePoint(this.options.since)
     this.reopen()
-    const { minMs, maxMs, random } = context.options
     this.receiver.attach?.({
+      ...context.options,
       subscription: this,
-      minMs,
-      maxMs,
-      random,
       report: (error, message) => this.#report(error, message),
       gap: (reason) => {
         const gap = { pattern, reason }
@@ -197,7 +194,7 @@ export class LiveSubscription implements Subscription {
     // Until a replay is complete, live messages are for other subscriptions; this one gets them in the next page.
     if (this.state !== 'active' && (this.state === 'closed' || !message.replayed)) return
     if (!this.resume.advance(message.position)) return
-    if (this.#pages) this.#pages = { ...this.#pages, replayed: this.#pages.replayed + 1 }
+    if (this.#pages) this.#pages.replayed++
     // Not `callSafely`, which takes a closure: this is the path of every message.
     try {
       const result = this.receiver.deliver(message, size)

@@ -46,19 +46,11 @@ export function decodeCoreMessage(data: WirePayload): CoreMessage | RawMessage {
     case 'ok':
       return decodeOk(first, fields.slice(1), body)
     case 'error': {
-      const { message, retryable, docs = '', retryAfterMs, pattern, key } = decodeObject(verb, body)
+      const error = decodeObject(verb, body)
+      const { message, retryable } = error
       if (second === '' || typeof message !== 'string') throw malformed(verb)
-      return {
-        verb,
-        id: first === '-' ? undefined : first,
-        code: second,
-        message,
-        retryable: retryable === true,
-        docs,
-        retryAfterMs,
-        pattern,
-        key,
-      } as From<'error'>
+      const id = first === '-' ? undefined : first
+      return { docs: '', ...error, verb, id, code: second, retryable: retryable === true } as From<'error'>
     }
     case 'welcome': {
       const welcome = decodeObject(verb, body)

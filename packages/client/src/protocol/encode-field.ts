@@ -26,5 +26,5 @@ export function option(name: string, value: string | number | undefined): string
 
 /** A field that would break the header. */
 export function invalidField(value: string | number): WebMQError {
-  return new WebMQError('E_MESSAGE_INVALID', { detail: `header field ${JSON.stringify(value)}` })
+  return new WebMQError('E_MESSAGE_INVALID', { detail: JSON.stringify(value) })
 }

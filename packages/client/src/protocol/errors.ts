@@ -232,8 +232,8 @@ export class WebMQError extends Error {
 
   constructor(code: ErrorCode, options: WebMQErrorOptions = {}) {
     const { detail, message, cause, requestId, retryable } = options
-    // Without the table, `E_KEY_INVALID` is "key invalid", with the link.
-    const general = table[code]?.message ?? `${code.slice(2).toLowerCase().replaceAll('_', ' ')} (${docsOf(code)})`
+    // Without the table: the code, with the link.
+    const general = table[code]?.message ?? `${code} (${docsOf(code)})`
     super(message ?? (detail === undefined ? general : `${general}: ${detail}`), cause === undefined ? {} : { cause })
     this.code = code
     this.requestId = requestId

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { createTestClient } from '../testing/index.js'
 import { encodePayload } from './payload.js'
 
@@ -30,6 +30,8 @@ describe('a payload that JSON cannot say', () => {
     ['a response', { response: new Response('x') }, 'payload.response is a Response'],
   ])('is refused, with its place: %s', async (_what, payload, detail) => {
     const { client, server } = createTestClient()
+    // Its heartbeat would set timers in the tests that follow.
+    onTestFinished(() => client.close({ flushMs: 0 }))
     await expect(client.publish('a', payload)).rejects.toMatchObject({
       code: 'E_PAYLOAD_INVALID',
       message: expect.stringContaining(`: ${detail}`),

@@ -172,8 +172,8 @@ export class Publishes {
     const { isLive, bufferedBytes } = this.#sender
     const { maxMessages, maxBytes } = this.#options
     if (isLive && !(this.#pauseTimer !== undefined && whenOffline === 'queue')) {
-      if (this.#pending.size > MAX_IN_FLIGHT) this.#refuse(pending, `${MAX_IN_FLIGHT} wait for answers`)
-      else if (bufferedBytes > MAX_SOCKET_BYTES) this.#refuse(pending, `${MAX_SOCKET_BYTES} bytes wait for the network`)
+      if (this.#pending.size > MAX_IN_FLIGHT) this.#refuse(pending, `${MAX_IN_FLIGHT} in flight`)
+      else if (bufferedBytes > MAX_SOCKET_BYTES) this.#refuse(pending, `bufferedAmount ${MAX_SOCKET_BYTES}`)
       else this.#send(pending)
     } else if (whenOffline === 'drop') pending.settle({ id, duplicate: false, dropped: true })
     else if (whenOffline === 'reject') pending.settle(new WebMQError('E_OFFLINE', { detail: id }))
@@ -185,9 +185,7 @@ export class Publishes {
   }
 
   #refuse(pending: Pending, limit: string): void {
-    const [oldest = pending] = this.#pending.values()
-    const seconds = Math.round((nowMs() - oldest.createdAtMs) / 1_000)
-    pending.settle(new WebMQError('E_QUEUE_FULL', { detail: `${limit}, the first has waited for ${seconds} s` }))
+    pending.settle(new WebMQError('E_QUEUE_FULL', { detail: limit }))
   }
 
   /** The server wants no more for now. Later messages wait behind it, so that the order is kept. */

@@ -281,9 +281,7 @@ describe('without a connection', () => {
     const results = [1, 2, 3].map((n) => outcomeOf(client.publish('a', n)))
     expect(await results[2]).toBe('E_QUEUE_FULL')
     await vi.advanceTimersByTimeAsync(12_000)
-    await expect(client.publish('a', 4)).rejects.toThrow(
-      'offline queue is full: maxMessages 2, the first has waited for 12 s',
-    )
+    await expect(client.publish('a', 4)).rejects.toThrow('offline queue is full: maxMessages 2')
     server.isUp = true
     await vi.advanceTimersByTimeAsync(20_000)
     expect(await Promise.all(results.slice(0, 2))).toMatchObject([{ duplicate: false }, { duplicate: false }])

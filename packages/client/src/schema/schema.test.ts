@@ -1,6 +1,6 @@
 import { type } from 'arktype'
 import * as v from 'valibot'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { z } from 'zod'
 import { history } from '../history/index.js'
 import { close, listen, publish, type WebMQError } from '../index.js'
@@ -17,6 +17,7 @@ const topics = {
 
 async function connected<const M extends Parameters<typeof withTopics>[1]>(schemas: M, receive?: 'report' | 'off') {
   const { client: plain, server } = createTestClient()
+  onTestFinished(() => plain.close({ flushMs: 0 }))
   const errors: { error: unknown; key?: string | undefined; pattern?: string | undefined }[] = []
   plain.on('error', (error) => errors.push(error))
   const client = withTopics(plain, schemas, { receive: receive ?? 'report' })

@@ -11,6 +11,7 @@ import { EXIT } from './exit-codes.js'
 import type { FileRecorder } from './option-sources.js'
 import { PidFile } from './pid-file.js'
 import { Reload } from './reload.js'
+import { sendTraces } from './send-traces.js'
 import { describeStart } from './start-message.js'
 import { StopSignals } from './stop-signals.js'
 import type { Terminal } from './terminal.js'
@@ -43,6 +44,7 @@ export async function serve(
   })
   for (const warning of [...unknownVariables(terminal.env), ...warningsOf(resolved)]) logger.warn(warning)
 
+  await using _traces = await sendTraces(terminal.env, logger)
   // Imported here, so that the other commands start without the transports.
   const { createServer } = await import('../create-server.js')
   const signals = new StopSignals()

@@ -35,6 +35,8 @@ interface Tracked {
   readonly openedMs: number
   idleSinceMs: number
   pendingCount: number
+  /** Until it fires, nothing is read. */
+  rest: NodeJS.Timeout | undefined
 }
 
 /** Connections of strangers, or of this machine. Sets keep their order, so the first one is the oldest. */
@@ -88,7 +90,15 @@ export class HttpConnections {
     }
     const nowMs = performance.now()
     const pool = isLocal ? this.#local : this.#strangers
-    const tracked: Tracked = { socket, pool, neighbours, openedMs: nowMs, idleSinceMs: nowMs, pendingCount: 0 }
+    const tracked: Tracked = {
+      socket,
+      pool,
+      neighbours,
+      openedMs: nowMs,
+      idleSinceMs: nowMs,
+      pendingCount: 0,
+      rest: undefined,
+    }
     this.#tracked.set(socket, tracked)
     pool.idle.add(tracked)
     if (address !== undefined && neighbours !== undefined) this.#byAddress.set(address, neighbours.add(tracked))
@@ -132,6 +142,25 @@ export class HttpConnections {
     return true
   }
 
+  /**
+   * Counts a refused request. Reads nothing from its connection for a while, once this answer is written: a client that does not
+   * wait by itself costs nothing meanwhile.
+   */
+  refuse(socket: Duplex, response: ServerResponse, restMs: number): void {
+    this.#count('rate')
+    const tracked = this.#tracked.get(socket)
+    if (tracked === undefined || restMs === 0) return
+    const begin = () => {
+      if (socket.destroyed) return
+      socket.pause()
+      clearTimeout(tracked.rest)
+      tracked.rest = setTimeout(() => socket.resume(), restMs).unref()
+    }
+    // Before this, Node reads on by itself.
+    if (response.closed) begin()
+    else response.once('close', begin)
+  }
+
   /** Destroys all connections. */
   close(): void {
     for (const socket of this.#tracked.keys()) socket.destroy()
@@ -171,6 +200,7 @@ export class HttpConnections {
     tracked.pool.idle.delete(tracked)
     tracked.pool.busy.delete(tracked)
     tracked.neighbours?.delete(tracked)
+    clearTimeout(tracked.rest)
     if (this.#tracked.size > 0) return
     clearInterval(this.#sweeper)
     this.#sweeper = undefined

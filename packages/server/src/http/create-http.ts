@@ -66,6 +66,8 @@ export function createHttp(context: HttpContext): ServerHttp {
     path: options.path,
     health,
     isOriginAllowed: (origin: string | undefined, host: string | undefined) => callers.isOriginAllowed(origin, host),
+    addressOf: (request: IncomingMessage) => callers.addressOf(request),
+    work: options,
     isLocal: (request: IncomingMessage) => callers.isLocal(request),
     metrics: () => metrics.page(),
     logger,

@@ -19,7 +19,13 @@ const GAP_REASONS = namesOf<GapReason>({
   refused: true,
   conflated: true,
 })
-const HTTP_DROP_REASONS = namesOf<HttpDropReason>({ evicted: true, timeout: true, pipelining: true, full: true })
+const HTTP_DROP_REASONS = namesOf<HttpDropReason>({
+  evicted: true,
+  timeout: true,
+  pipelining: true,
+  full: true,
+  rate: true,
+})
 
 /** All metrics of a node. Each request reads them from existing counters. */
 export const METRICS: readonly MetricSpec[] = [
@@ -279,7 +285,7 @@ export const METRICS: readonly MetricSpec[] = [
   ...metricsOf(({ http }) => http, {
     webmq_http_connections: ['Open plain HTTP connections on the public port.', 'connectionCount'],
     'webmq_http_dropped_total{reason}': [
-      'Plain HTTP connections that were ended: evicted, timeout, pipelining; or refused: full.',
+      'Plain HTTP connections that were ended: evicted, timeout, pipelining; or refused: full. Requests that were refused: rate.',
       'droppedCounts',
       HTTP_DROP_REASONS,
     ],

@@ -20,10 +20,13 @@ export interface ServerBrokerStats extends BrokerStats {
   readonly lastAwayMs: number
 }
 
-/** Why a plain HTTP connection was ended: room for others, no request for too long, too many at once, no room. */
-export type HttpDropReason = 'evicted' | 'timeout' | 'pipelining' | 'full'
+/**
+ * Why a plain HTTP connection was ended: room for others, no request for too long, too many at once, no room. `rate`: a request was
+ * refused, because its client asks too often.
+ */
+export type HttpDropReason = 'evicted' | 'timeout' | 'pipelining' | 'full' | 'rate'
 
-/** Plain HTTP connections: open ones, and those that were ended or refused since the start. */
+/** Plain HTTP connections: open ones, and those that were ended or refused since the start, with refused requests. */
 export interface HttpStats {
   readonly connectionCount: number
   readonly droppedCounts: Readonly<Partial<Record<HttpDropReason, number>>>

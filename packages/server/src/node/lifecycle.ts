@@ -131,8 +131,15 @@ export class Lifecycle {
 
   /** See {@link WebMQServer.attach}. */
   async attach(httpServer: NodeHttpServer): Promise<() => void> {
-    const { node } = await this.#run(httpServer)
+    const { options, logger } = this.#context.parts
+    const { node, transport } = await this.#run(httpServer)
     const end = node.attach(httpServer)
+    try {
+      this.#connectionLimit ??= roomFor(transport, options, logger)
+    } catch (error) {
+      end()
+      throw error
+    }
     const detach = () => {
       if (this.#detaches.delete(detach)) end()
     }
@@ -173,7 +180,7 @@ export class Lifecycle {
     const { node, transport } = await this.#run()
     try {
       const { host, port } = await transport.start(node.sink)
-      this.#connectionLimit = roomFor(transport, options, logger)
+      this.#connectionLimit ??= roomFor(transport, options, logger)
       this.#context.certificates?.watch(transport)
       this.#address = { host, port, url: endpointUrl(host, port, options) }
     } catch (error) {

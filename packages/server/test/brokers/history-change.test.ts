@@ -20,7 +20,7 @@ const PUBLISH_EVERY_MS = 10
 /** Time between two steps, in which the nodes log different keys. */
 const STEP_MS = 150
 /** On a busy machine messages are under way for long. */
-const TOLD = { timeout: 8_000, interval: 50 }
+const TOLD = { timeout: 30_000, interval: 50 }
 
 /** A message that its broker has accepted, and how much each listener had been told by then. */
 interface Acked {

@@ -10,21 +10,18 @@ export const KINDS = {
   redis: {
     name: 'redis',
     start: (options) => startRedis({ ...options, args: ['--appendonly', 'yes'] }),
-    tellsRestarts: true,
     create: createRedisBroker,
   },
-  'redis-cluster': { name: 'redis cluster', start: redisCluster, tellsRestarts: true, create: createRedisBroker },
+  'redis-cluster': { name: 'redis cluster', start: redisCluster, create: createRedisBroker },
   nats: {
     name: 'nats',
     start: (options) => startNats({ ...options, hasJetStream: true }),
-    tellsRestarts: true,
     create: createNatsBroker,
   },
-  'nats-cluster': { name: 'nats cluster', start: natsCluster, tellsRestarts: false, create: createNatsBroker },
+  'nats-cluster': { name: 'nats cluster', start: natsCluster, create: createNatsBroker },
   rabbitmq: {
     name: 'rabbitmq',
     start: (options) => startRabbitmq({ ...options, isPrivate: true }),
-    tellsRestarts: false,
     // RabbitMQ 3.10 takes as long to record that it has streams.
     settled: () => setTimeout(1_000),
     create: createRabbitmqBroker,

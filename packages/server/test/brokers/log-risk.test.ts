@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { historyOf } from 'webmq-conformance'
-import { type RedisOptions, sharedService, startRedis } from 'webmq-services'
+import { type RedisOptions, type SharedRabbitmq, sharedService, startRedis } from 'webmq-services'
 import { createNatsBroker } from '../../src/brokers/nats/broker.js'
 import { createRabbitmqBroker } from '../../src/brokers/rabbitmq/broker.js'
 import { createRedisBroker } from '../../src/brokers/redis/broker.js'
@@ -112,8 +112,29 @@ describe('a node with a log in RabbitMQ', () => {
     expect(await start((host) => host)).toEqual([expect.stringMatching(text)])
   })
 
+  it('warns when its user may not declare the queue that tells of restarts, and starts again and again', async () => {
+    const service = await sharedService('rabbitmq')
+    const { url, namespace, close } = await restrictedUser(service)
+    onTestFinished(close)
+    for (let round = 0; round < 2; round++) {
+      const broker = await createRabbitmqBroker(nodeOptions(url, namespace, LOGGED))
+      const [text, ...others] = await saidOf(broker)
+      expect(text).toMatch(/; no restart of RabbitMQ is seen that no node outlives: .*ACCESS_REFUSED/)
+      expect(others).toEqual([])
+    }
+  })
+
   it('has nothing to say when the address is that of a cluster, nor without a log', async () => {
     expect(await start((host) => `${host},${host}`)).toEqual([])
     expect(await start((host) => host, historyOf())).toEqual([])
   })
 })
+
+/** It may declare the exchange, the log and queues of nodes, and no other queue. */
+async function restrictedUser({ ctl, url }: SharedRabbitmq) {
+  const namespace = freshNamespace()
+  await ctl('add_user', namespace, 'secret')
+  await ctl('set_permissions', namespace, `^${namespace}($|\\.log$|\\.node)`, '.*', '.*')
+  const close = async () => void (await ctl('delete_user', namespace))
+  return { url: url.replace(/\/\/.*@/, `//${namespace}:secret@`), namespace, close }
+}

@@ -18,6 +18,7 @@ const OTHERS = [
   /\/ws\//,
   /\/(ioredis|amqplib|msgpackr)\//,
   /\/@nats-io\//,
+  /\/@opentelemetry\/(?!api\/)/,
   /^node:(https|tls|dgram|http2|worker_threads)$/,
   /dist\/brokers\/(?!memory\/|log\/)/,
   /dist\/transports\/(ws|response-body)\//,

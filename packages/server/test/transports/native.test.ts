@@ -6,6 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { DEFAULT_OPTIONS, eventually, RecordingSink, transportSuite, WebSocketClient } from 'webmq-conformance'
 import { makeCertificate } from 'webmq-services'
 import { createNativeTransport } from '../../src/transports/native/transport.js'
+import { capabilities } from './native-capabilities.js'
 
 /** Express brings no types of its own. */
 const createExpress: () => ExpressApp = createRequire(import.meta.url)('express')
@@ -14,26 +15,7 @@ interface ExpressApp extends RequestListener {
   get(path: string, handler: (request: unknown, response: { send(body: string): void }) => void): void
 }
 
-const capabilities = {
-  tls: true,
-  tlsReload: true,
-  attach: true,
-  threads: true,
-  compression: true,
-  pause: true,
-  overflow: true,
-  answers: true,
-  proxyProtocol: true,
-  sse: true,
-}
-
 transportSuite('native', createNativeTransport, { capabilities, makeCertificate })
-
-transportSuite('native, all by its threads', (options) => createNativeTransport(options, { isInline: false }), {
-  capabilities,
-  makeCertificate,
-  repeatsOverTls: false,
-})
 
 describe('native transport inside a framework', () => {
   /** Mounts the transport in a server, and holds that both answer on its one port. */

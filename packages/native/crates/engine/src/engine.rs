@@ -6,18 +6,17 @@ use std::thread::JoinHandle;
 
 use crate::backpressure::{self, Taken};
 use crate::bridge::batch::Batch;
-use crate::bridge::event_queue::{EventQueue, EventReader};
-use crate::bridge::mailbox::{Adopted, Mail, Mailbox};
+use crate::bridge::event_queue::EventReader;
+use crate::bridge::mailbox::{Adopted, Mail};
 use crate::bridge::waker::Waker;
 use crate::error::EngineError;
 use crate::id::{MAX_SHARDS, ShardId};
 use crate::inline::ShardCell;
 use crate::options::Options;
-use crate::readiness::Poller;
 use crate::shard::Shard;
 use crate::shared::{ShardHandle, Shared};
 use crate::socket;
-use crate::stats::{SharedStats, Stats};
+use crate::stats::Stats;
 use crate::tls::{CertificatePem, TlsConfig};
 
 /// A running engine: threads that own connections. Commands go in by [`submit`](Self::submit), events come out by
@@ -56,20 +55,7 @@ impl Engine {
         }
         let tls = options.tls.take().map(|certificates| TlsConfig::new(&certificates)).transpose()?;
         options.limit_connections();
-        let handles = (0..options.shards)
-            .map(|_| {
-                let poller = Poller::new()?;
-                Ok(ShardHandle {
-                    mailbox: Mailbox::new(&poller)?,
-                    poller,
-                    event_queue: EventQueue::default(),
-                    stats: SharedStats::default(),
-                    is_congested: AtomicBool::new(false),
-                    #[cfg(test)]
-                    panics: AtomicBool::new(false),
-                })
-            })
-            .collect::<Result<Vec<_>, EngineError>>()?;
+        let handles = (0..options.shards).map(|_| ShardHandle::new()).collect::<Result<Vec<_>, _>>()?;
         let count = handles.len();
         let shared = Arc::new(Shared::new(options, tls, handles, Waker::new(wake)));
         let engine = Self {

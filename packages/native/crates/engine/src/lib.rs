@@ -21,6 +21,7 @@ mod shard;
 mod shared;
 mod socket;
 mod stats;
+mod sync;
 #[cfg(test)]
 mod tests;
 mod tls;

@@ -1,5 +1,6 @@
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
+
+use rustix::io::Errno;
 
 use crate::backpressure::Backpressure;
 use crate::bridge::event_queue::EventQueue;
@@ -10,6 +11,7 @@ use crate::id::ShardId;
 use crate::options::Options;
 use crate::readiness::Poller;
 use crate::stats::SharedStats;
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::tls::TlsConfig;
 
 /// Sockets beyond the limit of connections: their requests are read, or they are refused or go to Node.
@@ -27,6 +29,21 @@ pub(crate) struct ShardHandle {
     /// The next inline turn panics, for a test.
     #[cfg(test)]
     pub(crate) panics: AtomicBool,
+}
+
+impl ShardHandle {
+    pub(crate) fn new() -> Result<Self, Errno> {
+        let poller = Poller::new()?;
+        Ok(Self {
+            mailbox: Mailbox::new(&poller)?,
+            poller,
+            event_queue: EventQueue::default(),
+            stats: SharedStats::default(),
+            is_congested: AtomicBool::new(false),
+            #[cfg(test)]
+            panics: AtomicBool::new(false),
+        })
+    }
 }
 
 /// What all threads of an engine share.

@@ -36,6 +36,8 @@ export class LastSeen {
 /** Time that a node gives others to say that the stream is whole, when it cannot say so itself. */
 const MAX_VOUCH_MS = 1_000
 const VOUCH_POLL_MS = 50
+/** Text of a note in the log: nodes that follow it say that it is whole. */
+export const WHO_VOUCHES = 'who vouches'
 
 /** Where to follow a stream from. */
 export interface LogStart {
@@ -80,21 +82,23 @@ export class GenerationGuard {
    * @throws as {@link startAfter}
    */
   async open(position: Position | undefined): Promise<{ readonly state: LogState; readonly start: LogStart }> {
-    const { stream } = this.#log
+    const { stream, link } = this.#log
     for (let leftMs = MAX_VOUCH_MS; ; leftMs -= VOUCH_POLL_MS) {
       const state = await stream.open()
       const start = await this.startAfter(position, state)
       const isVouching = start.after !== undefined
-      if (isVouching || !stream.isNewRun(state)) return { state, start }
-      if (leftMs <= 0) await this.end(state)
-      else await setTimeout(VOUCH_POLL_MS)
+      if (isVouching || !(await stream.isNewRun(state))) return { state, start }
+      if (leftMs === MAX_VOUCH_MS) link.connection.publish(link.subjects.ofLog, WHO_VOUCHES)
+      if (leftMs > 0) await setTimeout(VOUCH_POLL_MS)
+      else if (await stream.seesRestarts()) await this.end(state)
+      else return { state, start }
     }
   }
 
   /** This node has found what it has seen. */
-  async vouch(state: LogState): Promise<void> {
+  async vouch(): Promise<void> {
     const { stream } = this.#log
-    if (stream.isNewRun(state)) await stream.confirmRun()
+    if (await stream.isNewRun(await stream.state())) await stream.confirmRun()
   }
 
   /** Begins another generation; resolves to the reason to give up the link. */

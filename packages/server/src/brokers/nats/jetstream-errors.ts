@@ -4,6 +4,7 @@ import type { NatsJetStream } from './library.js'
 
 /** Error numbers of JetStream that are handled. */
 export const JETSTREAM_REASONS = {
+  consumerNotFound: 10_014,
   insufficientResources: 10_023,
   notEnabledForAccount: 10_039,
   noStorage: 10_047,

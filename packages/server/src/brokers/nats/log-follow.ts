@@ -2,7 +2,7 @@ import { type Deferred, deferred } from '../../base/deferred.js'
 import type { Position } from '../../ports/broker.js'
 import { decodeEnvelope, logged } from '../remote/envelope.js'
 import type { LogFollower } from '../remote/link.js'
-import type { LogStart } from './generation-guard.js'
+import { type LogStart, WHO_VOUCHES } from './generation-guard.js'
 import type { NatsLog } from './log.js'
 import type { LogState } from './log-stream.js'
 import { fingerprintOfStored } from './stored-time.js'
@@ -22,6 +22,8 @@ export class LogFollow {
   /** Everything that was logged before `follow` has arrived when this sequence has. */
   #targetSequence = 0
   #completion: Deferred<void> | undefined
+  /** The stream is whole, as far as any node knows. */
+  #isConfirmed = false
 
   constructor(log: NatsLog) {
     this.#log = log
@@ -49,7 +51,8 @@ export class LogFollow {
     const completion = this.#completion?.promise
     const first = isContinued ? start.sequence + 1 : stream.oldestRead(state)
     await Promise.all([consumer.start(first), completion])
-    if (isContinued) await guard.vouch(state)
+    if (isContinued) await guard.vouch()
+    this.#isConfirmed = true
   }
 
   take(message: StreamMessage): void {
@@ -146,6 +149,8 @@ export class LogFollow {
   #noteGeneration({ generation }: LogState, text: string, sequence: number): void {
     // What is before it in the stream belongs to earlier generations.
     if (Number(text) === generation) this.#follower?.began(sequence)
+    if (text === WHO_VOUCHES && this.#isConfirmed)
+      this.#log.guard.vouch().catch((cause: Error) => this.#log.link.lose(cause))
     if (Number(text) > generation) this.#lose('another node has found that the log has lost its end')
   }
 

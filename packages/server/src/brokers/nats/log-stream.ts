@@ -4,6 +4,7 @@ import { epochOfText, newEpoch } from '../log/epoch.js'
 import type { RemoteBrokerOptions } from '../remote/options.js'
 import { JETSTREAM_REASONS, reasonOf } from './jetstream-errors.js'
 import type { NatsLog } from './log.js'
+import { RestartSign } from './restart-sign.js'
 import { fingerprintOfStored, nanosecondsOf } from './stored-time.js'
 import { disjointSubjects } from './stream-subjects.js'
 import { type NatsSubjects, subscriptionPatternsOf } from './subjects.js'
@@ -60,12 +61,16 @@ export class LogStream {
   readonly #log: NatsLog
   readonly #subjects: NatsSubjects
   readonly #options: LogStreamOptions
+  readonly #sign: RestartSign
+  /** A sign that the description is to name. */
+  #nextRun: string | undefined
 
   constructor(log: NatsLog) {
     this.name = `${log.link.context.namespace}-log`
     this.#log = log
     this.#subjects = log.link.subjects
     this.#options = log.context.options
+    this.#sign = new RestartSign(log)
   }
 
   /**
@@ -94,6 +99,8 @@ export class LogStream {
   /** As {@link SharedLog.risk}. No client is told the server's `sync_interval`. */
   async risk(): Promise<string | undefined> {
     const count = (await this.#find())?.config.num_replicas ?? MIN_SAFE_REPLICAS
+    const { refusal } = this.#sign
+    if (refusal !== undefined) return `no restart of JetStream is seen that no node outlives: ${refusal}`
     if (count >= MIN_SAFE_REPLICAS) return undefined
     const replicas = count === 1 ? 'one replica' : `${count} replicas`
     return `the stream ${this.name} has ${replicas}: unless sync_interval is always, a server whose machine fails loses what it has not written to its disk, by default of the last two minutes`
@@ -104,54 +111,67 @@ export class LogStream {
     return Math.max(firstSequence, lastSequence + 1 - this.#options.historyMaxMessages)
   }
 
-  /**
-   * Whether the server was restarted since a node has last said that the stream is whole. A server without a cluster has
-   * another id in each run. In a cluster nobody tells which server holds the stream, and whether it was restarted.
-   */
-  isNewRun({ run }: LogState): boolean {
-    return this.#run !== '' && this.#run !== run
+  /** Whether JetStream was restarted since a node has last said that the stream is whole. */
+  async isNewRun({ run }: LogState): Promise<boolean> {
+    const serverRun = this.#serverRun
+    return serverRun === undefined ? !(await this.#sign.isSet(run)) : serverRun !== run
+  }
+
+  /** Whether the next restart will be seen. Otherwise each start of a node would be taken for one. */
+  async seesRestarts(): Promise<boolean> {
+    this.#nextRun ??= this.#serverRun ?? (await this.#sign.set())
+    return this.#nextRun !== ''
   }
 
   /** Begins another epoch, so that old positions are not mistaken for new ones. */
   async beginGeneration(generation: number): Promise<void> {
-    const { server_id: run = '' } = this.#log.link.connection.info ?? {}
-    const name = `, generation ${generation}.${epochOfText(run).slice(0, RUN_TAG_CHARS)}`
-    await this.#describe((found) => (generationOf(found) < generation ? name : generationNameOf(found)))
+    const nameIn = (run: string) => `, generation ${generation}.${epochOfText(run).slice(0, RUN_TAG_CHARS)}`
+    await this.#describe((found, run) => (generationOf(found) < generation ? nameIn(run) : generationNameOf(found)))
   }
 
-  /** A node has seen that this run of the server has the stream as it was. */
+  /** A node has seen that the stream is as it was. */
   async confirmRun(): Promise<void> {
     await this.#describe(generationNameOf)
   }
 
-  async #describe(generationName: (found: StreamConfig) => string): Promise<void> {
+  async #describe(generationName: (found: StreamConfig, run: string) => string): Promise<void> {
     try {
+      const run = this.#serverRun ?? this.#nextRun ?? (await this.#sign.set())
+      this.#nextRun = undefined
       const found = await this.#find()
       if (found === undefined) return
-      const description = this.#description(nameOf(found), generationName(found.config))
-      if (description !== found.config.description)
-        await this.#log.context.manager.streams.update(this.name, { description })
+      const description = this.#description(nameOf(found), generationName(found.config, run), run)
+      if (description === found.config.description) return
+      await this.#log.context.manager.streams.update(this.name, { description })
+      const former = runOf(found.config)
+      if (this.#serverRun === undefined && former !== '') this.#sign.remove(former)
     } catch (cause) {
       throw this.#log.explained(cause)
     }
   }
 
-  get #run(): string {
+  /** A server without a cluster has another id in each run. */
+  get #serverRun(): string | undefined {
     const { info } = this.#log.link.connection
-    return info?.jetstream === true && info.cluster === undefined ? info.server_id : ''
+    return info?.jetstream === true && info.cluster === undefined ? info.server_id : undefined
   }
 
   async #fit(found: StreamInfo | undefined): Promise<LogState> {
     const { streams } = this.#log.context.manager
-    if (found === undefined) return stateOf(await streams.add(this.#created()))
+    if (found === undefined) {
+      const created = stateOf(await streams.add(this.#created()))
+      if (created.run !== '') return created
+      await this.confirmRun()
+      return await this.state()
+    }
     const changed = this.#changed(found.config)
     return stateOf(changed === undefined ? found : await streams.update(this.name, changed), found)
   }
 
   /** @param name Of the log: the first part of its epoch. */
-  #description(name: string, generationName: string): string {
+  #description(name: string, generationName: string, run: string): string {
     const about = `WebMQ: what was published under ${this.#subjects.prefix}, log ${name}`
-    return about + generationName + (this.#run === '' ? '' : `, run ${this.#run}`)
+    return about + generationName + (run === '' ? '' : `, run ${run}`)
   }
 
   async #find(): Promise<StreamInfo | undefined> {
@@ -167,7 +187,7 @@ export class LogStream {
     const { RetentionPolicy, StorageType } = this.#log.context.jetStream
     return {
       name: this.name,
-      description: this.#description(newEpoch(), ''),
+      description: this.#description(newEpoch(), '', this.#serverRun ?? ''),
       subjects: this.#wantedSubjects([]),
       retention: RetentionPolicy.Limits,
       storage: StorageType.File,
@@ -237,7 +257,7 @@ function stateOf(info: StreamInfo, details?: StreamInfo): LogState {
   return {
     epoch: epochOf(info),
     generation: generationOf(config),
-    run: RUN.exec(config.description ?? '')?.[1] ?? '',
+    run: runOf(config),
     firstSequence: state.messages === 0 ? state.last_seq + 1 : state.first_seq,
     lastSequence: state.last_seq,
     lastFingerprint: lastTime === undefined ? 0 : fingerprintOfStored(lastTime),
@@ -266,6 +286,10 @@ function epochOf(info: StreamInfo): string {
 
 function generationOf({ description }: StreamConfig): number {
   return Number(GENERATION.exec(description ?? '')?.[1] ?? 0)
+}
+
+function runOf({ description }: StreamConfig): string {
+  return RUN.exec(description ?? '')?.[1] ?? ''
 }
 
 /** As the description has it; '' for the first one. */

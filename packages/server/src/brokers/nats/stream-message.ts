@@ -19,6 +19,8 @@ export interface StreamMessage {
  * versions (NATS ADR-15): `$JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<times>.<sequence>.<delivery>.<time>.<pending>`.
  */
 const LEAD = /^\$JS\.ACK\.(?:[^.]+\.[^.]+\.)?[^.]+\.[^.]+\.\d+\.(?=\d+\.\d+\.\d{19}\.\d)/
+/** What follows the lead. */
+const REST = /\d{1,15}\.\d{1,15}\.\d{19}\.\d{1,15}(?:\.|$)/y
 const DIGITS_BELOW_MS = 6
 /** Of the last message: the same for all that a consumer sends once. */
 let lead = ''
@@ -29,7 +31,8 @@ let lead = ''
  */
 export function streamMessageOf({ subject, data, reply = '' }: Msg): StreamMessage {
   if (lead === '' || !reply.startsWith(lead)) lead = LEAD.exec(reply)?.[0] ?? ''
-  if (lead === '') throw new Error('a message of the stream without its sequence')
+  REST.lastIndex = lead.length
+  if (lead === '' || !REST.test(reply)) throw new Error('a message of the stream without its sequence')
   const deliveryAt = reply.indexOf('.', lead.length) + 1
   const timeAt = reply.indexOf('.', deliveryAt) + 1
   const pendingAt = reply.indexOf('.', timeAt) + 1

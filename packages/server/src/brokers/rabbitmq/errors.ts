@@ -3,7 +3,7 @@ import { WebMQError } from 'webmq-client/protocol'
 /**
  * ACCESS_REFUSED, PRECONDITION_FAILED (an exchange of another type), NOT_ALLOWED (a missing vhost), NOT_IMPLEMENTED.
  */
-const REFUSALS = [403, 406, 530, 540]
+export const REFUSALS = [403, 406, 530, 540]
 export const ACCESS_REFUSED = 403
 
 /** AMQP reply code of an error of amqplib: in a field, or in words if it came during the handshake. */

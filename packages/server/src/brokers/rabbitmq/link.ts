@@ -108,8 +108,15 @@ export class RabbitmqLink implements Link {
   /** AMQP does not tell how many replicas a stream has. An address of several servers is taken for that of a cluster. */
   async logRisk(): Promise<string | undefined> {
     const { address, context } = this.options
-    if (this.logged === undefined || address.hosts.length > 1) return undefined
-    return `the address names one server: unless the stream ${logQueueOf(context.namespace)} has replicas on others, a machine that fails loses what RabbitMQ has not written to its disk`
+    if (this.#follow === undefined) return undefined
+    const risks: string[] = []
+    if (address.hosts.length === 1)
+      risks.push(
+        `the address names one server: unless the stream ${logQueueOf(context.namespace)} has replicas on others, a machine that fails loses what RabbitMQ has not written to its disk`,
+      )
+    const { refusal } = this.#follow.sign
+    if (refusal !== undefined) risks.push(`no restart of RabbitMQ is seen that no node outlives: ${refusal}`)
+    return risks.length === 0 ? undefined : risks.join('; ')
   }
 
   async close(): Promise<void> {

@@ -15,6 +15,7 @@ import { LogEpoch } from './log-epoch.js'
 import { declareLog, logQueueOf } from './log-queue.js'
 import type { LogRecord } from './log-record.js'
 import { EPOCH_RECORD_PROPERTIES, type EpochRecord, encodeEpochRecord } from './log-record.js'
+import { RestartSign } from './restart-sign.js'
 
 /**
  * - `scanning`: looks for the epoch and for where to begin; nothing is consumed yet.
@@ -42,7 +43,7 @@ const MAX_HOLE = 1
 const NONCE_BYTES = 8
 
 /** What an epoch record says, besides what every one says. */
-type EpochStatement = Pick<EpochRecord, 'epoch' | 'candidate' | 'denies'>
+type EpochStatement = Pick<EpochRecord, 'epoch' | 'candidate' | 'denies' | 'asks'>
 
 /**
  * Follows the log, a stream queue. The position of a message is its offset in the queue plus one, for the queue begins
@@ -57,6 +58,11 @@ export class LogFollow {
   readonly #log: LogReadOptions
   /** For epoch records. */
   readonly #channel: Channel
+  readonly sign: RestartSign
+  /** Epochs that this node has begun: no client has a position from before. */
+  readonly #candidates = new Set<string>()
+  /** The log is whole, as far as any node knows. */
+  #isConfirmed = false
   #state: FollowState = { name: 'scanning' }
   #epoch = new LogEpoch(0)
   #consumer: LogConsumer | undefined
@@ -70,15 +76,17 @@ export class LogFollow {
     await declareLog(consuming, context.namespace, history)
     const queue = logQueueOf(context.namespace)
     const channel = await publishing.openChannel()
-    return new LogFollow(link, { connection: consuming, queue, lost: link.events.lost }, channel)
+    const log = { connection: consuming, queue, lost: link.events.lost }
+    return new LogFollow(link, log, channel, new RestartSign(publishing, context.namespace))
   }
 
-  private constructor(link: RabbitmqLink, log: LogReadOptions, channel: Channel) {
+  private constructor(link: RabbitmqLink, log: LogReadOptions, channel: Channel, sign: RestartSign) {
     const { events } = link
     this.#link = link
     this.#cursor = link.options.cursor
     this.#log = log
     this.#channel = channel
+    this.sign = sign
     watchChannel(channel, events.lost)
     channel.on('return', () => events.lost(new Error('the log is gone')))
   }
@@ -92,16 +100,54 @@ export class LogFollow {
       this.#nextOffset = start.offset
       follower.begins(after, true)
     }
-    const continued = deferred()
-    this.#state = { name: 'continuing', untilOffset, done: () => continued.resolve() }
+    const continued = this.#continueTo(untilOffset)
     this.#consumer = await LogConsumer.open(this.#log.connection, {
       queue: this.#log.queue,
       from: start.offset,
       take: (record) => this.#take(record),
       lost: this.#log.lost,
     })
-    await continued.promise
+    await continued
+    await this.#confirm(start.isContinued)
     if (!start.isContinued) this.#record({ epoch: this.#cursor.epoch })
+  }
+
+  /**
+   * After a restart of RabbitMQ some node must have found what it had read. Otherwise another epoch begins, because the
+   * end may be lost.
+   */
+  async #confirm(isContinued: boolean): Promise<void> {
+    const { sign } = this
+    const cursor = this.#cursor
+    while (!this.#isStopped()) {
+      const { epoch } = cursor
+      if (isContinued || this.#candidates.has(epoch)) await sign.set(epoch)
+      else if (!(await sign.isSet(epoch))) {
+        this.#record({ asks: epoch })
+        if (!(await sign.isSetInTime(epoch))) {
+          const untilOffset = await this.#recordAndLocate({ candidate: this.#candidate(), denies: epoch })
+          const continued = this.#continueTo(untilOffset)
+          if (cursor.seenOffset < untilOffset) await continued
+          await sign.remove(epoch)
+          continue
+        }
+      }
+      this.#isConfirmed = true
+      return
+    }
+  }
+
+  /** Resolves when everything up to this record has arrived. */
+  #continueTo(untilOffset: number): Promise<void> {
+    const continued = deferred()
+    this.#state = { name: 'continuing', untilOffset, done: () => continued.resolve() }
+    return continued.promise
+  }
+
+  #candidate(): string {
+    const candidate = newEpoch()
+    this.#candidates.add(candidate)
+    return candidate
   }
 
   /** As {@link Link.logEnd}. Writes an epoch record: AMQP has no other way to find the end of a stream. */
@@ -141,7 +187,7 @@ export class LogFollow {
   /** Writes an epoch record; everything that was logged before the call stands before it. */
   async #findStart(after: Position | undefined): Promise<{ start: LogStart; untilOffset: number }> {
     const cursor = this.#cursor
-    const untilOffset = await this.#recordAndLocate({ candidate: newEpoch() })
+    const untilOffset = await this.#recordAndLocate({ candidate: this.#candidate() })
     const state = after === undefined ? 'unknown' : await this.#compare(after, untilOffset)
     if (state === 'same') {
       const offset = cursor.seenOffset + 1
@@ -149,7 +195,8 @@ export class LogFollow {
       return { start: { offset, epoch, isContinued: true }, untilOffset }
     }
     if (state === 'unknown') return { start: await this.#begin(untilOffset, false), untilOffset }
-    const denied = await this.#recordAndLocate({ candidate: newEpoch(), denies: cursor.epoch })
+    const denied = await this.#recordAndLocate({ candidate: this.#candidate(), denies: cursor.epoch })
+    await this.sign.remove(cursor.epoch)
     return { start: await this.#begin(denied, true), untilOffset: denied }
   }
 
@@ -180,6 +227,8 @@ export class LogFollow {
       this.#epoch.recorded(epochRecord, offset)
       if (this.#epoch.name !== this.#cursor.epoch) this.#beginAt(offset + 1, fingerprint)
       this.#cursor.sawEpochRecord(offset, epochRecord.nonce)
+      if (this.#isConfirmed && epochRecord.asks === this.#cursor.epoch)
+        this.sign.set(epochRecord.asks).catch(this.#log.lost)
     } else if (delivery !== undefined) this.#deliver(delivery, record)
     else this.#refuse(record)
     // Unless it was a message.

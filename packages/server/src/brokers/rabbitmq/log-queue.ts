@@ -53,10 +53,11 @@ function argumentsOf(options: HistoryOptions): Readonly<Record<string, string | 
 }
 
 /** Calls on a channel of its own, because a refusal ends the channel. */
-async function onChannel(connection: AmqpConnection, call: (channel: Channel) => Promise<unknown>): Promise<void> {
+export async function onChannel<T>(connection: AmqpConnection, call: (channel: Channel) => Promise<T>): Promise<T> {
   const channel = await connection.openChannel()
   // The call rejects with it too.
   channel.on('error', () => undefined)
-  await call(channel)
+  const result = await call(channel)
   closeChannel(channel)
+  return result
 }

@@ -18,6 +18,8 @@ export interface EpochRecord {
   readonly candidate?: string | undefined
   /** An epoch that has ended: the node has seen what the log no longer has. The candidate follows it. */
   readonly denies?: string | undefined
+  /** An epoch whose restart sign is missing: nodes that have followed the log set it. */
+  readonly asks?: string | undefined
 }
 
 const TYPE = 'webmq-mark'
@@ -47,11 +49,11 @@ function decodeEpochRecord({ fields, properties, content }: ConsumeMessage): Epo
 
 function isEpochRecord(value: unknown): value is EpochRecord {
   if (typeof value !== 'object' || value === null) return false
-  const { nonce, timeMs, epoch, candidate, denies } = value as Record<keyof EpochRecord, unknown>
+  const { nonce, timeMs, epoch, candidate, denies, asks } = value as Record<keyof EpochRecord, unknown>
   return (
     typeof nonce === 'string' &&
     Number.isSafeInteger(timeMs) &&
-    [epoch, candidate, denies].every((name) => name === undefined || isEpoch(name))
+    [epoch, candidate, denies, asks].every((name) => name === undefined || isEpoch(name))
   )
 }
 

@@ -30,9 +30,9 @@ export const ADDRESS_OPTIONS = {
   adminPort: integer({
     range: [0, 65_535],
     defaultText: 'off',
-    help: 'Second port, for `/health`, `/ready` and `/metrics` alone; `0` picks a free one.',
+    help: 'Second port for operators: `/health`, `/ready`, `/metrics`, the whole HTTP API and the admin page; `0` picks a free one.',
     detail:
-      'It has sockets and limits of its own, so clients cannot keep probes out, and it answers while the server waits for its broker and while it drains. The public port then serves no `/metrics`, and only the short form of `/health` and `/ready`.',
+      'With it, the routes of operators and the admin page are there alone. It has sockets and limits of its own, so clients cannot keep probes out, and it answers while the server waits for its broker and while it drains. The public port then serves no `/metrics`, and only the short form of `/health` and `/ready`.',
   }),
   /** Address to bind `adminPort` to; default `127.0.0.1`. */
   adminHost: text({
@@ -40,7 +40,8 @@ export const ADDRESS_OPTIONS = {
     default: '127.0.0.1',
     check: checkHost,
     help: 'Address to bind `adminPort` to.',
-    detail: 'Everyone who can reach an address beyond loopback may read the metrics there, unless `metrics` is `off`.',
+    detail:
+      'Everyone who can reach an address beyond loopback may read the metrics there, unless `metrics` is `off`, and try keys at the HTTP API.',
   }),
   /** Serves the demo page at `/`; default false. */
   demo: toggle({

@@ -186,6 +186,7 @@ export class Gateway implements TransportSink {
       return
     }
     const accept = (identity: Identity) => {
+      if (this.#context.services.revocations.covers(identity)) throw new WebMQError('E_TOKEN_REVOKED')
       this.#assertMayListen(identity, stream)
       this.#accept(request, admissible, identity, undefined)
     }

@@ -1,8 +1,9 @@
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
 use crate::bridge::event::{Block, CUT_BYTES, Events, event_len};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Mutex, MutexGuard};
 
 /// A block of this size leaves before the end of its turn: JavaScript begins with it, and its memory is filled again soon.
 pub(crate) const FULL_BLOCK_BYTES: usize = 256 << 10;
@@ -78,9 +79,16 @@ impl EventQueue {
         self.handled_position.store(self.read_position(), Ordering::SeqCst);
     }
 
-    /// Requests a wake-up of the shard when JavaScript has read up to here. The earliest of several positions counts.
+    /// Requests a wake-up of the shard when JavaScript has read up to here. Holds until the shard takes it back.
     pub(crate) fn await_position(&self, position: u64) {
-        self.awaited_position.fetch_min(position, Ordering::SeqCst);
+        self.awaited_position.store(position, Ordering::SeqCst);
+    }
+
+    /// Takes the request back. Only the shard does: JavaScript could take back one that has just replaced the one it saw.
+    pub(crate) fn await_nothing(&self) {
+        if self.awaited_position.load(Ordering::Relaxed) != NO_POSITION {
+            self.await_position(NO_POSITION);
+        }
     }
 
     /// Appends the events of a turn.
@@ -105,7 +113,6 @@ impl EventQueue {
     fn note_read(&self, bytes: usize) -> bool {
         let position = self.read_position.fetch_add(bytes as u64, Ordering::SeqCst) + bytes as u64;
         self.awaited_position.load(Ordering::SeqCst) <= position
-            && self.awaited_position.swap(NO_POSITION, Ordering::SeqCst) != NO_POSITION
     }
 
     fn lock(&self) -> MutexGuard<'_, Blocks> {
@@ -255,14 +262,15 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_that_waits_for_a_position_is_woken_once_when_it_is_read() {
+    fn a_shard_that_waits_for_a_position_is_woken_when_it_is_read_and_until_it_waits_no_more() {
         let queue = EventQueue::default();
         queue.put(&mut events(4, &[0; 5]));
-        queue.await_position(75);
         queue.await_position(50);
         let (mut reader, mut target) = (EventReader::default(), [0; 25]);
-        let woken: Vec<bool> = (0..4).map(|_| reader.drain(&queue, &mut target).wakes_shard).collect();
-        assert_eq!(woken, [false, true, false, false]);
+        let woken: Vec<bool> = (0..3).map(|_| reader.drain(&queue, &mut target).wakes_shard).collect();
+        assert_eq!(woken, [false, true, true]);
+        queue.await_nothing();
+        assert!(!reader.drain(&queue, &mut target).wakes_shard);
     }
 
     #[test]

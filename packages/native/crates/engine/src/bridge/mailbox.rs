@@ -1,13 +1,14 @@
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use rustix::io::Errno;
 
 use crate::bridge::batch::Batch;
 use crate::readiness::{Nudge, Poller, WakeUp, Woken, stand_by};
+use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// A caller that waits for room checks at this interval whether the shard still runs.
 const ROOM_CHECK: Duration = Duration::from_millis(100);
@@ -172,6 +173,8 @@ impl Mailbox {
     /// Notes that a batch was applied.
     pub(crate) fn applied(&self, bytes: usize) {
         self.batch_bytes.fetch_sub(bytes, Ordering::SeqCst);
+        // A caller that has seen the bytes waits from the end of its lock on, and no earlier is it woken.
+        drop(self.lock());
         self.room.notify_all();
     }
 

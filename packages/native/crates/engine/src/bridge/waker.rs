@@ -1,4 +1,4 @@
-use std::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// Wakes JavaScript, once until it drains.
 pub(crate) struct Waker {

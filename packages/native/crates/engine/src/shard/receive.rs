@@ -60,6 +60,16 @@ impl Shard {
         is_held_over || (!self.readable.is_empty() && self.has_inbound_room())
     }
 
+    /// Requests a wake-up when JavaScript has read enough for [`can_receive`](Self::can_receive).
+    pub(super) fn await_room(&self) {
+        let half_bytes = self.shared.options.max_inbound_bytes as u64 / 2;
+        let for_all = (!self.readable.is_empty()).then(|| self.events.position().saturating_sub(half_bytes));
+        let for_held = self.held.front().map(|(_, position)| *position);
+        if let Some(position) = for_all.into_iter().chain(for_held).min() {
+            self.handle().event_queue.await_position(position);
+        }
+    }
+
     /// Reads from each connection that has something, once.
     pub(crate) fn receive_all(&mut self) {
         self.release_held();
@@ -67,12 +77,7 @@ impl Shard {
         let max_count = if self.fanout.is_flushing() { MAX_READS_PER_LOOK } else { usize::MAX };
         for _ in 0..self.readable.len().min(max_count) {
             if !self.has_inbound_room() {
-                // Asked again after the promise to be woken, for JavaScript may have drained in between.
-                let max_bytes = self.shared.options.max_inbound_bytes as u64;
-                self.handle().event_queue.await_position(self.events.position().saturating_sub(max_bytes / 2));
-                if !self.has_inbound_room() {
-                    return;
-                }
+                return;
             }
             let Some(slot) = self.readable.pop_front() else { return };
             if self.postpones_handshake(slot) {
@@ -106,7 +111,6 @@ impl Shard {
         connection.is_readable = true;
         let position = connection.events_end;
         self.held.push_back((slot, position));
-        self.handle().event_queue.await_position(position);
     }
 
     /// Puts held connections whose events JavaScript has read back among those to read from. The first one decides: it may
@@ -118,7 +122,7 @@ impl Shard {
         let read_position = self.read_position();
         while let Some(&(slot, position)) = self.held.front() {
             if position > read_position {
-                return self.handle().event_queue.await_position(position);
+                return;
             }
             self.held.pop_front();
             self.readable.push_back(slot);

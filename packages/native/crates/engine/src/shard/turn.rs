@@ -97,11 +97,16 @@ impl Shard {
             || (hold.is_none() && self.fanout.is_dirty())
             || self.can_receive();
         let prepare = || if hold.is_some() { mailbox.prepare_hold() } else { mailbox.prepare_sleep() };
-        // Checked again after the announcement: from then on, a drain that makes room wakes the shard.
-        let sleeps = !is_busy && prepare() && !self.can_receive();
+        let mut sleeps = !is_busy && prepare();
+        if sleeps {
+            self.await_room();
+            // Checked again after the announcement: from then on, a drain that makes room wakes the shard.
+            sleeps = !self.can_receive();
+        }
         let timeout = if sleeps { self.sleep_time(hold) } else { Some(Duration::ZERO) };
         let waited = self.poll(timeout);
         self.handle().mailbox.woken();
+        self.handle().event_queue.await_nothing();
         waited
     }
 

@@ -8,6 +8,8 @@ mod deflate;
 mod event_stream;
 mod inbound;
 mod inline;
+#[cfg(shuttle)]
+mod interleavings;
 mod large_messages;
 mod lifecycle;
 pub(crate) mod packer;

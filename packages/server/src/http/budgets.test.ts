@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { type Actor, clientOverHttp } from '../../identity/actor.js'
+import { type Actor, clientOverHttp } from '../identity/actor.js'
 import { Budgets } from './budgets.js'
 
 const ofUser = (userId: string) => clientOverHttp({ userId, grants: [] }, '::1')

@@ -1,0 +1,13 @@
+/** What the native transport must report. */
+export const capabilities = {
+  tls: true,
+  tlsReload: true,
+  attach: true,
+  threads: true,
+  compression: true,
+  pause: true,
+  overflow: true,
+  answers: true,
+  proxyProtocol: true,
+  sse: true,
+}

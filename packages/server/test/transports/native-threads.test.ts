@@ -1,0 +1,10 @@
+import { transportSuite } from 'webmq-conformance'
+import { makeCertificate } from 'webmq-services'
+import { createNativeTransport } from '../../src/transports/native/transport.js'
+import { capabilities } from './native-capabilities.js'
+
+transportSuite('native, all by its threads', (options) => createNativeTransport(options, { isInline: false }), {
+  capabilities,
+  makeCertificate,
+  repeatsOverTls: false,
+})
