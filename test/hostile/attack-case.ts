@@ -1,7 +1,7 @@
 import type { Attacker } from './attacker.js'
 
 /** A part of the server's memory that has a bound of its own. */
-export type FilledPart = 'outbox' | 'inbox' | 'message' | 'presence' | 'log' | 'messageIds'
+export type FilledPart = 'outbox' | 'inbox' | 'message' | 'presence' | 'body' | 'log' | 'messageIds'
 
 /** One way to misuse a server. */
 export interface AttackCase {
@@ -10,7 +10,7 @@ export interface AttackCase {
   /** What each hostile client does, as a sentence without a subject. */
   readonly does: string
   /** Options that the server needs for it. */
-  readonly needs?: 'compression' | 'tokens'
+  readonly needs?: 'compression' | 'tokens' | 'webhook'
   /** Most connections that one hostile client holds; default 1. */
   readonly connections?: number
   /** Parts of the server's memory that it may fill up to their bounds; everything else has to stay small. */

@@ -10,6 +10,8 @@ const CONNECTION_BYTES: Partial<Readonly<Record<FilledPart, number>>> = {
   inbox: 2 * MIB,
   /** One incomplete message: `maxPayloadBytes` and its header. */
   message: 256 * 1024 + 4_096,
+  /** A batch over HTTP of 1 MiB, and what is parsed from it: a list of nothing takes three bytes there, and 32 here. */
+  body: 16 * MIB,
   /** Members at 128 keys, with data of 4,096 bytes. */
   presence: 128 * 5 * 1024,
 }

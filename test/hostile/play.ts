@@ -11,6 +11,7 @@ import { processUsage } from '../../packages/bench/src/measure/process-usage.js'
 import { parseTarget } from '../../packages/bench/src/targets/target-table.js'
 import { reasons, Trial } from '../../packages/bench/src/trials/trial.js'
 import type { AttackCase } from './attack-case.js'
+import { startBackend } from './backend.js'
 import { memoryBoundBytes } from './memory-bound.js'
 import type { Attacked, Probed } from './messages.js'
 import { claimsOf, tokenOf } from './tokens.js'
@@ -77,7 +78,9 @@ interface Window {
 export async function playCase(hostileCase: AttackCase, load: PlayLoad): Promise<PlayedCase> {
   const program = await findLoadgen({ phase: () => undefined, note: () => undefined })
   const jwtSecret = hostileCase.needs === 'tokens' ? randomBytes(32).toString('base64url') : undefined
+  await using backend = hostileCase.needs === 'webhook' ? await startBackend() : undefined
   const settings = {
+    ...(backend === undefined ? {} : { webhook: { url: backend.url, events: ['publish'] } }),
     ...(hostileCase.needs === 'compression' ? { compression: true } : {}),
     ...(jwtSecret === undefined ? {} : { jwtSecret }),
   }
@@ -185,7 +188,8 @@ class Play {
       attacked,
       summary:
         `${hostileCase.name}: deliveries ${p99s.delivery.join(' / ')} ms, pings ${p99s.ping.join(' / ')} ms (p99 with / without), ` +
-        `memory ${growth.toFixed(2)} of its bound, prober late by ${probed.lagMs.p99} ms`,
+        `memory ${growth.toFixed(2)} of its bound, prober late by ${probed.lagMs.p99} ms, ` +
+        `attackers ${attacked.cpuSeconds.toFixed(1)} s of CPU, answers ${JSON.stringify(attacked.statuses)}`,
     }
   }
 

@@ -1,12 +1,14 @@
 import type { AttackCase } from '../attack-case.js'
 import { frameCases } from './frames.js'
 import { handshakeCases } from './handshakes.js'
+import { httpCases } from './http.js'
 import { listenCases } from './listens.js'
 import { messageCases } from './messages.js'
 import { presenceCases } from './presence.js'
 import { publishCases } from './publishes.js'
 import { readCases } from './reads.js'
 import { tokenCases } from './tokens.js'
+import { webhookCases } from './webhooks.js'
 
 /** The catalogue: every way to misuse a server that is measured. */
 export const hostileCases: readonly AttackCase[] = [
@@ -18,4 +20,6 @@ export const hostileCases: readonly AttackCase[] = [
   ...readCases,
   ...presenceCases,
   ...tokenCases,
+  ...httpCases,
+  ...webhookCases,
 ]

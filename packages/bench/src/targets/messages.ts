@@ -106,6 +106,8 @@ export interface TargetSettings {
   readonly nodeFlags?: readonly string[]
   /** HS256; connections need a token. Absent: anyone may connect. */
   readonly jwtSecret?: string
+  /** Asked by servers of WebMQ. */
+  readonly webhook?: { readonly url: string; readonly events: readonly string[] }
   /** Serves TLS only. */
   readonly tls?: TlsFiles
   /** I/O threads, where there is a choice. */

@@ -7,6 +7,7 @@ import { OPTIONS } from '../options/table.js'
 import { addFlagsOfOptions, configCommands } from './config.js'
 import { doctorCommand } from './doctor.js'
 import { explainCommand } from './explain.js'
+import { exposedSecrets } from './exposed-secrets.js'
 import { addOptionFlags, readSources } from './option-flags.js'
 import { optionsNamed } from './option-sources.js'
 import { pubCommand } from './pub.js'
@@ -75,7 +76,9 @@ export function createProgram(terminal: Terminal, exit: (code: number) => void):
     .option('--pid-file <file>', 'Write the number of the process into this file while the server listens.')
     .action(async ({ pidFile }: { readonly pidFile?: string }, command: Command) => {
       rejectUnknownCommand(command)
-      exit(await serve((record) => readSources(command, OPTIONS, terminal.env, record), terminal, pidFile))
+      const { env } = terminal
+      const exposed = () => exposedSecrets(command, OPTIONS, env)
+      exit(await serve((record) => readSources(command, OPTIONS, env, record), terminal, pidFile, exposed))
     })
   addOptionFlags(serveCommand, OPTIONS)
   program.addHelpText('before', EXAMPLES).addHelpText('after', MORE)

@@ -23,6 +23,7 @@ import type { Terminal } from './terminal.js'
  *
  * @param read Reads the options, as {@link Reload} wants it.
  * @param pidFile Holds the number of the process while the server listens.
+ * @param exposed Tells of secrets that others on this machine can see.
  * @returns The exit code.
  * @throws {WebMQError} The server cannot start.
  */
@@ -30,6 +31,7 @@ export async function serve(
   read: (record: FileRecorder) => ServerOptions,
   terminal: Terminal,
   pidFile?: string,
+  exposed: () => readonly string[] = () => [],
 ): Promise<number> {
   // What pidof, ps and top show instead of `node`.
   process.title = 'webmq-server'
@@ -42,7 +44,7 @@ export async function serve(
     logger.fatal({ err, origin }, 'the server ends because of a bug')
     process.exit(EXIT.FAILED)
   })
-  for (const warning of [...unknownVariables(terminal.env), ...warningsOf(resolved)]) logger.warn(warning)
+  for (const warning of [...unknownVariables(terminal.env), ...warningsOf(resolved), ...exposed()]) logger.warn(warning)
 
   await using _traces = await sendTraces(terminal.env, logger)
   // Imported here, so that the other commands start without the transports.

@@ -103,7 +103,7 @@ async function createToken(flags: CreateFlags, jwt: JwtOptions, grants: readonly
   const expiresAtS = issuedAtS + ttlS
   const { SignJWT } = await import('jose')
   const signer = new SignJWT({ webmq: { grants } })
-    .setProtectedHeader({ alg: algorithm, typ: 'JWT', ...defined({ kid: flags.kid }) })
+    .setProtectedHeader({ alg: algorithm, typ: jwt.type ?? 'JWT', ...defined({ kid: flags.kid }) })
     .setIssuedAt(issuedAtS)
     .setExpirationTime(expiresAtS)
   const defect = flags.user === undefined ? undefined : claimDefect(flags.user)

@@ -142,14 +142,15 @@ export class HttpConnections {
     return true
   }
 
-  /**
-   * Counts a refused request. Reads nothing from its connection for a while, once this answer is written: a client that does not
-   * wait by itself costs nothing meanwhile.
-   */
-  refuse(socket: Duplex, response: ServerResponse, restMs: number): void {
+  /** A request was refused, because its client asks too often. */
+  countRefused(): void {
     this.#count('rate')
+  }
+
+  /** Reads nothing from a connection for a while, once this answer is written. */
+  rest(socket: Duplex, response: ServerResponse, restMs: number): void {
     const tracked = this.#tracked.get(socket)
-    if (tracked === undefined || restMs === 0) return
+    if (tracked === undefined) return
     const begin = () => {
       if (socket.destroyed) return
       socket.pause()

@@ -4,7 +4,6 @@ import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { WebMQError } from 'webmq-client/protocol'
 import type { Logger } from '../base/logger.js'
-import { unmapped } from '../identity/client-address.js'
 import { isLoopbackHost } from '../identity/this-machine.js'
 import { type Health, readinessOf } from '../observing/health/readiness.js'
 import type { MetricsAudience } from '../options/server-options.js'
@@ -12,14 +11,14 @@ import type { TransportAddress } from '../ports/transport.js'
 import type { AdminPage } from './admin/page.js'
 import type { ApiScope, HttpApi } from './api/api.js'
 import { hasBody } from './body.js'
-import { type BudgetLimits, Budgets } from './budgets.js'
 import { HttpConnections, type HttpLimits } from './connections.js'
+import { Knocks, type KnocksContext } from './knocks.js'
 import { allowOrigin, answerPreflight, sendError, sendFile, sendJson, sendText } from './responses.js'
 import { findStaticFile, type StaticFile } from './static-files.js'
 import type { HttpStats } from './stats.js'
 
 /** What an {@link HttpFrontend} works with. */
-export interface FrontendContext {
+export interface FrontendContext extends KnocksContext {
   /** Path of the WebSocket endpoint. */
   readonly path: string
   /** Path of event streams; absent: there are none. */
@@ -33,10 +32,6 @@ export interface FrontendContext {
   readonly allowsCredentials?: boolean
   /** Whether a request comes from this machine. */
   readonly isLocal: (request: IncomingMessage) => boolean
-  /** The address of the client: of the peer, or what a trusted proxy says. */
-  readonly addressOf: (request: IncomingMessage) => string
-  /** What one address may cause by requests of nobody known. Read for each request. */
-  readonly work: Pick<BudgetLimits, 'workPerSecond'>
   /** The content of `/metrics`. */
   readonly metrics: () => Promise<MetricsPage>
   /** Read for each request: it may change. */
@@ -63,8 +58,6 @@ export interface MetricsPage {
 const KEEP_ALIVE_MS = 5_000
 /** A page of metrics costs milliseconds of the event loop, so those who ask within this time share one. */
 const METRICS_SHARED_MS = 100
-/** Share of its work per second that an address may cause at once: hundreds of requests. */
-const BURST_SHARE = 1 / 20
 const TOO_MANY_REQUESTS = 429
 const BAD_REQUEST = 400
 
@@ -74,20 +67,13 @@ export class HttpFrontend {
   readonly server: Server
   readonly #context: FrontendContext
   readonly #connections: HttpConnections
-  readonly #budgets: Budgets
+  readonly #knocks: Knocks
   #metrics: { readonly atMs: number; readonly page: Promise<MetricsPage> } | undefined
 
   constructor(context: FrontendContext) {
     this.#context = context
     this.#connections = new HttpConnections(context.limits)
-    this.#budgets = new Budgets({
-      get workPerSecond() {
-        return context.work.workPerSecond
-      },
-      get workBurst() {
-        return context.work.workPerSecond * BURST_SHARE
-      },
-    })
+    this.#knocks = new Knocks(context, this.#connections)
     this.server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) =>
       this.handle(request, response),
     )
@@ -144,10 +130,10 @@ export class HttpFrontend {
     if (api !== undefined && isOfApi(path) && path !== endpoint) {
       await api.respond(request, response, api.scope)
       // Guesses at tokens, keys and paths; what is left of a budget says nothing about those who may ask.
-      if (response.statusCode >= BAD_REQUEST) this.#charge(request, response)
+      if (response.statusCode >= BAD_REQUEST) this.#knocks.charge(request, response, path)
       return
     }
-    const waitMs = this.#charge(request, response)
+    const waitMs = this.#knocks.charge(request, response, path)
     if (waitMs > 0) {
       response.setHeader('retry-after', `${Math.ceil(waitMs / 1_000)}`)
       const error = new WebMQError('E_RATE_LIMIT', { detail: 'this client asks too often' })
@@ -173,18 +159,6 @@ export class HttpFrontend {
     if (file !== undefined) return sendFile(response, request, file)
     const identity = hasEndpoint ? this.#identity(request, response) : undefined
     sendError(response, request, 404, new WebMQError('E_PATH_NOT_FOUND'), identity)
-  }
-
-  /** Charges the client's address for a request. Returns how long it has to wait, in milliseconds; its connection does so. */
-  #charge(request: IncomingMessage, response: ServerResponse): number {
-    const { rawHeaders, socket } = request
-    const address = this.#context.addressOf(request)
-    const headBytes = rawHeaders.reduce((sum, text) => sum + text.length, request.url?.length ?? 0)
-    const waitMs = this.#budgets.knock(address, headBytes)
-    // The connections of a proxy carry requests of other clients too.
-    const isOwn = address === unmapped(socket.remoteAddress ?? '')
-    if (waitMs > 0) this.#connections.refuse(socket, response, isOwn ? waitMs : 0)
-    return waitMs
   }
 
   /**

@@ -41,7 +41,7 @@ function toWebMQError(error: unknown): unknown {
 /** Describes the error without repeating text of the token, because that text is unverified. */
 function describe(error: errors.JOSEError): string {
   if (error instanceof errors.JWTClaimValidationFailed) {
-    const rule = CLAIM_RULES[error.claim]
+    const rule = error.reason === 'missing' && MAY_BE_MISSING.has(error.claim) ? 'is missing' : CLAIM_RULES[error.claim]
     return rule === undefined ? 'a claim is malformed' : `claim ${error.claim} ${rule}`
   }
   return DESCRIPTIONS[error.code] ?? 'malformed'
@@ -51,9 +51,13 @@ const CLAIM_RULES: Readonly<Record<string, string>> = {
   iss: 'is not the required issuer',
   aud: 'does not contain the required audience',
   nbf: 'is in the future or malformed',
-  iat: 'is malformed',
+  iat: 'is in the future or malformed',
   exp: 'is malformed',
+  typ: 'of the header is not the required type',
 }
+
+/** Claims that only options of this server require. */
+const MAY_BE_MISSING: ReadonlySet<string> = new Set(['exp', 'iat'])
 
 const DESCRIPTIONS: Readonly<Record<string, string>> = {
   [errors.JOSEAlgNotAllowed.code]: 'its algorithm is not allowed for the key',

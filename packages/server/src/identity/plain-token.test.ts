@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import fc from 'fast-check'
-import { jwtVerify } from 'jose'
+import { type JWTVerifyOptions, jwtVerify } from 'jose'
 import { expect, it } from 'vitest'
 import { PlainTokens } from './plain-token.js'
 
@@ -10,6 +10,7 @@ const SECRETS = [
 ] as const
 const NOW_S = 1_800_000_000
 const RULES = { issuer: 'https://issuer.example', audience: 'webmq', clockToleranceS: 5 }
+const STRICT = { ...RULES, requireExp: true, maxAgeS: 3, type: 'jwt' }
 const ALGORITHMS = ['HS256', 'HS512']
 /** A million in ten minutes: `WEBMQ_TEST_RUNS=1000000`. */
 const RUN_COUNT = Number(process.env.WEBMQ_TEST_RUNS ?? 5_000)
@@ -35,10 +36,11 @@ function signed(
   return `${text}.${createHmac(hash, secret).update(text).digest('base64url')}`
 }
 
+const strict = new PlainTokens({ secret: SECRETS, algorithms: ALGORITHMS }, STRICT)
 const verifyPlain = (token: string) => plain.verify(token, NOW_S * 1000 + 999)
 
 /** The claims that jose accepts with one of the secrets; `undefined` when it accepts the token with none. */
-async function verifyByJose(token: string): Promise<unknown> {
+async function verifyByJose(token: string, more: JWTVerifyOptions = {}): Promise<unknown> {
   for (const secret of SECRETS) {
     try {
       const { payload } = await jwtVerify(token, Buffer.from(secret), {
@@ -47,6 +49,7 @@ async function verifyByJose(token: string): Promise<unknown> {
         audience: RULES.audience,
         clockTolerance: RULES.clockToleranceS,
         currentDate: new Date(NOW_S * 1000 + 999),
+        ...more,
       })
       return payload
     } catch {
@@ -149,24 +152,31 @@ const tamper = fc.oneof(
   },
 )
 
-it('accepts nothing that jose refuses, and reads the same claims', { timeout: 900_000 }, async () => {
-  let acceptedCount = 0
-  const token = fc
-    .tuple(members, claims, rewrite, rewrite, fc.constantFrom(...SECRETS, 'a stranger'), tamper)
-    .map(([header, payload, rewriteHeader, rewritePayload, secret, change]) => {
-      const hash = header.alg === 'HS512' ? 'sha512' : 'sha256'
-      return change(
-        signed(rewriteHeader(JSON.stringify(header)), rewritePayload(JSON.stringify(payload)), secret, hash),
-      )
-    })
-  await fc.assert(
-    fc.asyncProperty(token, async (candidate) => {
-      const accepted = verifyPlain(candidate)
-      if (accepted === undefined) return
-      acceptedCount++
-      expect(await verifyByJose(candidate)).toEqual(accepted)
-    }),
-    { numRuns: RUN_COUNT },
-  )
-  expect(acceptedCount).toBeGreaterThan(RUN_COUNT / 20)
-})
+it.each([
+  ['the usual rules', plain, {}],
+  ['strict ones', strict, { requiredClaims: ['exp'], maxTokenAge: STRICT.maxAgeS, typ: STRICT.type }],
+])(
+  'by %s, accepts nothing that jose refuses, and reads the same claims',
+  { timeout: 900_000 },
+  async (_name, one, more) => {
+    let acceptedCount = 0
+    const token = fc
+      .tuple(members, claims, rewrite, rewrite, fc.constantFrom(...SECRETS, 'a stranger'), tamper)
+      .map(([header, payload, rewriteHeader, rewritePayload, secret, change]) => {
+        const hash = header.alg === 'HS512' ? 'sha512' : 'sha256'
+        return change(
+          signed(rewriteHeader(JSON.stringify(header)), rewritePayload(JSON.stringify(payload)), secret, hash),
+        )
+      })
+    await fc.assert(
+      fc.asyncProperty(token, async (candidate) => {
+        const accepted = one.verify(candidate, NOW_S * 1000 + 999)
+        if (accepted === undefined) return
+        acceptedCount++
+        expect(await verifyByJose(candidate, more)).toEqual(accepted)
+      }),
+      { numRuns: RUN_COUNT },
+    )
+    expect(acceptedCount).toBeGreaterThan(RUN_COUNT / 20)
+  },
+)

@@ -6,9 +6,7 @@ import { allowedAlgorithms, secretsOf } from './keys.js'
 import type { JwtOptions } from './token-verifier.js'
 
 /** Rules for the claims of a token. */
-export interface ClaimRules {
-  readonly issuer: string | undefined
-  readonly audience: string | undefined
+export interface ClaimRules extends Pick<JwtOptions, 'issuer' | 'audience' | 'requireExp' | 'maxAgeS' | 'type'> {
   readonly clockToleranceS: number
 }
 
@@ -59,11 +57,19 @@ export class PlainTokens {
     const isPlain =
       typeof alg === 'string' &&
       this.#algorithms.has(alg) &&
+      this.#isOfType(others.typ) &&
       Object.keys(others).every((name) => PLAIN_MEMBERS.has(name))
     const algorithm = isPlain ? alg : undefined
     if (this.#headers.size >= MAX_KNOWN_HEADERS) this.#headers.clear()
     this.#headers.set(header, algorithm)
     return algorithm
+  }
+
+  /** A type may leave out `application/` (RFC 7515 §4.1.9). */
+  #isOfType(typ: unknown): boolean {
+    const { type } = this.#rules
+    const whole = (text: string) => (text.includes('/') ? text : `application/${text}`).toLowerCase()
+    return type === undefined || (typeof typ === 'string' && whole(typ) === whole(type))
   }
 
   #isSigned(algorithm: string, text: string, signature: Buffer): boolean {
@@ -76,12 +82,17 @@ export class PlainTokens {
 
   /** The rules of RFC 7519 §4.1, as jose applies them. */
   #arePlain({ iss, aud, iat, nbf, exp }: JWTPayload, nowS: number): boolean {
-    const { issuer, audience, clockToleranceS } = this.#rules
+    const { issuer, audience, clockToleranceS, maxAgeS, requireExp } = this.#rules
     if (issuer !== undefined && iss !== issuer) return false
     if (audience !== undefined && aud !== audience && !(Array.isArray(aud) && aud.includes(audience))) return false
     if (iat !== undefined && typeof iat !== 'number') return false
+    if (maxAgeS !== undefined) {
+      const ageS = iat === undefined ? Number.POSITIVE_INFINITY : nowS - iat
+      if (ageS < -clockToleranceS || ageS - clockToleranceS > maxAgeS) return false
+    }
     if (nbf !== undefined && !(typeof nbf === 'number' && nbf <= nowS + clockToleranceS)) return false
-    return exp === undefined || (typeof exp === 'number' && exp > nowS - clockToleranceS)
+    if (exp === undefined) return requireExp !== true
+    return typeof exp === 'number' && exp > nowS - clockToleranceS
   }
 }
 

@@ -332,3 +332,44 @@ describe('what is no token', () => {
     }
   })
 })
+
+// A token without exp was valid for ever, and one of another purpose with the same key was taken (RFC 8725 §3.11).
+describe.each(['HS256', 'EdDSA'] as const)('stricter rules, with %s', (alg) => {
+  const keys = alg === 'HS256' ? { secret: SECRET } : { publicKey: pemOf(ed25519.publicKey) }
+  const key = alg === 'HS256' ? Buffer.from(SECRET) : ed25519.privateKey
+  const signTyped = (payload: JWTPayload, typ: string) =>
+    new SignJWT(payload).setProtectedHeader({ alg, typ }).sign(key)
+
+  it('refuse a token without exp, if it is required', async () => {
+    const verifier = createVerifier({ ...keys, requireExp: true })
+    expect((await errorOf(verifier, await sign({}, alg, key))).message).toContain('claim exp is missing')
+    expect(await verifier.verify(await sign({ exp: NOW_S + 9 }, alg, key))).toMatchObject({ grants: [] })
+    expect(await createVerifier(keys).verify(await sign({}, alg, key))).toMatchObject({ grants: [] })
+  })
+
+  it('refuse a token of no age, of the future, and an old one; a session ends with the age', async () => {
+    let nowS = NOW_S
+    const verifier = createTokenVerifier({ ...keys, maxAgeS: 60, clockToleranceS: 5 }, { now: () => nowS * 1000 })
+    const message = async (payload: JWTPayload) => (await errorOf(verifier, await sign(payload, alg, key))).message
+    expect(await message({})).toContain('claim iat is missing')
+    expect(await message({ iat: NOW_S + 9 })).toContain('claim iat is in the future')
+    expect((await errorOf(verifier, await sign({ iat: NOW_S - 90, exp: NOW_S + 90 }, alg, key))).code).toBe(
+      'E_TOKEN_EXPIRED',
+    )
+    const young = await sign({ iat: NOW_S - 20, exp: NOW_S + 900 }, alg, key)
+    expect(await verifier.verify(young)).toMatchObject({ expiresAtMs: (NOW_S + 40) * 1000 })
+    expect(await verifier.verify(await sign({ iat: NOW_S, exp: NOW_S + 9 }, alg, key))).toMatchObject({
+      expiresAtMs: (NOW_S + 9) * 1000,
+    })
+    nowS += 120
+    expect((await errorOf(verifier, young)).code, 'a token that was valid before').toBe('E_TOKEN_EXPIRED')
+  })
+
+  it('refuse a token of another type', async () => {
+    const verifier = createVerifier({ ...keys, type: 'at+jwt' })
+    for (const typ of ['at+jwt', 'application/AT+JWT'])
+      expect(await verifier.verify(await signTyped({}, typ))).toMatchObject({ grants: [] })
+    for (const token of [await signTyped({}, 'secevent+jwt'), await sign({}, alg, key)])
+      expect((await errorOf(verifier, token)).message).toContain('claim typ of the header is not the required type')
+  })
+})

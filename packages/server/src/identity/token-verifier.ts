@@ -30,6 +30,12 @@ export interface JwtOptions {
   readonly audience?: string | undefined
   /** Allowed clock difference, in seconds; default 5. */
   readonly clockToleranceS?: number | undefined
+  /** Whether tokens without `exp` are refused; default false: they are valid until they are revoked. */
+  readonly requireExp?: boolean | undefined
+  /** Refuses tokens without `iat`, and ends older ones, whatever their `exp`, in seconds; default: none. */
+  readonly maxAgeS?: number | undefined
+  /** Required `typ` of the header, such as `at+jwt` (RFC 9068); default: any or none. */
+  readonly type?: string | undefined
   /** The accepted algorithms; empty or absent: all that fit a key. */
   readonly algorithms?: readonly string[] | undefined
 }
@@ -76,7 +82,7 @@ export interface TokenVerifier {
  */
 export function createTokenVerifier(jwt: JwtOptions, options: TokenVerifierOptions = {}): TokenVerifier {
   const { logger, now = Date.now, wordLimits, keepsClaims = false } = options
-  const { audience, clockToleranceS = DEFAULT_CLOCK_TOLERANCE_S, issuer } = jwt
+  const { audience, clockToleranceS = DEFAULT_CLOCK_TOLERANCE_S, issuer, maxAgeS, requireExp, type } = jwt
   const ownKeySet =
     jwt.jwksUrl === undefined || options.keySet !== undefined ? undefined : new RemoteJwks(jwt.jwksUrl, { logger, now })
   const keySet = options.keySet ?? ownKeySet
@@ -86,9 +92,10 @@ export function createTokenVerifier(jwt: JwtOptions, options: TokenVerifierOptio
   const rules: JWTVerifyOptions = {
     algorithms,
     clockTolerance: clockToleranceS,
-    ...defined({ issuer, audience }),
+    ...(requireExp === true ? { requiredClaims: ['exp'] } : {}),
+    ...defined({ issuer, audience, maxTokenAge: maxAgeS, typ: type }),
   }
-  const plainTokens = new PlainTokens(jwt, { issuer, audience, clockToleranceS })
+  const plainTokens = new PlainTokens(jwt, { ...jwt, clockToleranceS })
   const verified = new VerifiedTokens()
 
   /** `undefined`: the key set must be fetched first, so nothing that it has verified counts. */
@@ -101,7 +108,7 @@ export function createTokenVerifier(jwt: JwtOptions, options: TokenVerifierOptio
     nowMs: number,
     version: number | undefined,
   ) => {
-    const identity = identityOf(payload, nowMs, clockToleranceS, wordLimits, keepsClaims)
+    const identity = identityOf(payload, endOf(payload, maxAgeS), nowMs, clockToleranceS, wordLimits, keepsClaims)
     const notBeforeMs = ((payload.nbf ?? 0) - clockToleranceS) * 1000
     // Claims are objects of this session's application.
     if (version !== undefined && !keepsClaims) verified.set(tokenDigest, identity, notBeforeMs, version, token.length)
@@ -142,15 +149,22 @@ const DEFAULT_CLOCK_TOLERANCE_S = 5
 /** Far more than a token in a request head; limits how much a stranger can make the server decode. */
 const MAX_TOKEN_CHARS = 16_384
 
+/** When a token ends: by `exp`, or by its age. */
+function endOf({ exp, iat }: JWTPayload, maxAgeS: number | undefined): number | undefined {
+  if (maxAgeS === undefined || iat === undefined) return exp
+  return Math.min(exp ?? Number.POSITIVE_INFINITY, iat + maxAgeS)
+}
+
 /** The identity in a verified token. */
 function identityOf(
   payload: JWTPayload,
+  exp: number | undefined,
   nowMs: number,
   clockToleranceS: number,
   wordLimits: WordLimits | undefined,
   keepsClaims: boolean,
 ): Identity {
-  const { exp, iat, jti, sub, webmq } = payload
+  const { iat, jti, sub, webmq } = payload
   if (sub !== undefined) assertText('sub', sub)
   // A token whose id nobody could name in a revocation would be beyond revocation.
   if (jti !== undefined) assertText('jti', jti)

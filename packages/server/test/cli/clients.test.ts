@@ -22,7 +22,12 @@ let guardedUrl: string
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'webmq-clients-'))
   open = createServer({ port: 0, logLevel: 'silent' })
-  guarded = createServer({ port: 0, logLevel: 'silent', jwt: { secret: SECRET } })
+  guarded = createServer({
+    port: 0,
+    logLevel: 'silent',
+    jwt: { secret: SECRET },
+    apiKeys: [SECRET.replaceAll(' ', '-')],
+  })
   url = (await open.start()).url
   guardedUrl = (await guarded.start()).url
 })
@@ -206,6 +211,24 @@ describe('commands that are clients', () => {
     expect(outcomes.map(({ exitCode }) => exitCode)).toEqual([4, 4, 4, 4])
     const codes = ['E_FORBIDDEN', 'E_FORBIDDEN', 'E_TOKEN_INVALID', 'E_UNAUTHENTICATED']
     for (const [index, code] of codes.entries()) expect(outcomes[index]?.stderr).toContain(code)
+  })
+
+  it('end with 4 when their token is revoked, before they come and while they listen', async () => {
+    const revoked = await token('revoked.#:listen')
+    const args = ['sub', 'revoked.#', '--url', guardedUrl, '--token', revoked, ...BOUNDED]
+    const listening = startInProcess(args)
+    await listening.stderr.until('listening to revoked.#')
+    const nowS = Math.floor(Date.now() / 1_000)
+    const answer = await fetch(`${guardedUrl.replace('ws', 'http').replace('/ws', '')}/api/revoke`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${SECRET.replaceAll(' ', '-')}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ user: 'ann', until: nowS + 3_600 }),
+    })
+    expect(answer.status).toBe(200)
+    for (const { exitCode, stderr } of [await listening.ended, await runInProcess(args)]) {
+      expect(stderr).toContain('E_TOKEN_REVOKED')
+      expect(exitCode).toBe(4)
+    }
   })
 
   it('end with 3 when nothing answers, and when the path is wrong', async () => {

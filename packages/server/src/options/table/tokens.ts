@@ -1,5 +1,5 @@
 import { describeAllowedAlgorithms, isAlgorithm } from '../../identity/algorithms.js'
-import { integer, list, text } from '../spec.js'
+import { integer, list, text, toggle } from '../spec.js'
 import { isHttpUrl, longEnough, notEmpty } from './checks.js'
 
 /** A token costs one verification per key that fits its algorithm. */
@@ -65,6 +65,28 @@ export const TOKENS_OPTIONS = {
     default: 5,
     help: 'Allowed clock difference between this machine and the issuer.',
     detail: 'Applies to `exp` and `nbf`. Without it, a new token may not be valid yet on this machine.',
+  }),
+  'jwt.requireExp': toggle({
+    reloadable: true,
+    help: 'Refuse tokens without `exp`.',
+    detail:
+      'Such a token is valid until it is revoked, or its key is removed. A token that leaks should end by itself.',
+  }),
+  'jwt.maxAgeS': integer({
+    reloadable: true,
+    range: [1, 31_536_000],
+    defaultText: 'none',
+    help: 'Refuse tokens without `iat`, and those that were issued longer ago than this.',
+    detail:
+      'Bounds what an issuer with long lifetimes allows: a session ends at this age of its token, or at `exp` if that is sooner, unless the client sends a new one.',
+  }),
+  'jwt.type': text({
+    placeholder: 'typ',
+    reloadable: true,
+    check: notEmpty,
+    help: 'Accept only tokens with this `typ` in their header, such as `at+jwt`.',
+    detail:
+      'Needed when the key also signs tokens for other purposes, such as ID tokens or security events (RFC 8725 §3.11). `application/` may be left out.',
   }),
   'jwt.algorithms': list({
     flag: 'jwt-algorithm',

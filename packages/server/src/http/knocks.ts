@@ -1,0 +1,56 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { countedAddress, unmapped } from '../identity/client-address.js'
+import { type BudgetLimits, Budgets } from './budgets.js'
+import type { HttpConnections } from './connections.js'
+
+/** Share of its work per second that an address may cause at once: hundreds of requests. */
+const BURST_SHARE = 1 / 20
+/** Paths of probes. */
+const PROBES: ReadonlySet<string> = new Set(['/health', '/ready'])
+
+/** What {@link Knocks} work with. */
+export interface KnocksContext {
+  /** The address of the client: of the peer, or what a trusted proxy says. */
+  readonly addressOf: (request: IncomingMessage) => string
+  /** What one address may cause by requests of nobody known. Read for each request. */
+  readonly work: Pick<BudgetLimits, 'workPerSecond'>
+}
+
+/** Bounds the requests of nobody known: probes, files, and refused ones. Each address, or /64, has a budget. */
+export class Knocks {
+  readonly #context: KnocksContext
+  readonly #connections: HttpConnections
+  readonly #budgets: Budgets
+
+  constructor(context: KnocksContext, connections: HttpConnections) {
+    this.#context = context
+    this.#connections = connections
+    this.#budgets = new Budgets({
+      get workPerSecond() {
+        return context.work.workPerSecond
+      },
+      get workBurst() {
+        return context.work.workPerSecond * BURST_SHARE
+      },
+    })
+  }
+
+  /**
+   * Charges the client for a request. Returns 0, or the milliseconds until it should ask again. If its budget is overdrawn, its
+   * connection is not read for as long, once the answer is written: an answer costs no less than a refusal.
+   *
+   * @param path Probes are answered even then where many share an address: they may come from the machine of a proxy.
+   */
+  charge(request: IncomingMessage, response: ServerResponse, path: string): number {
+    const { rawHeaders, socket, url = '' } = request
+    const address = this.#context.addressOf(request)
+    const headBytes = rawHeaders.reduce((sum, text) => sum + text.length, url.length)
+    const waitMs = this.#budgets.knock(address, headBytes)
+    if (waitMs === 0) return 0
+    // The connections of a trusted proxy carry requests of other clients too.
+    if (address === unmapped(socket.remoteAddress ?? '')) this.#connections.rest(socket, response, waitMs)
+    if (PROBES.has(path) && countedAddress(address) === undefined) return 0
+    this.#connections.countRefused()
+    return waitMs
+  }
+}

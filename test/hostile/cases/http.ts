@@ -1,0 +1,126 @@
+import type { AttackCase } from '../attack-case.js'
+import type { Attacker } from '../attacker.js'
+import type { RawSocket } from '../raw-socket.js'
+
+const SOCKETS = 5
+/** As many requests as a connection may have at once. */
+const PIPELINED = 8
+const BIG_HEAD = head('GET /nothing', `X-Filler: ${'x'.repeat(6_000)}\r\n`)
+const BATCH_BYTES = 1024 ** 2
+const BATCH_MESSAGES = 8
+const ODD_BODIES: readonly string[] = [
+  `{"messages":[${'[],'.repeat(300_000)}[]]}`,
+  `{"messages":[${'{},'.repeat(300_000)}{}]}`,
+  `{${Array.from({ length: 80_000 }, (_, place) => `"k${place}":0`).join(',')}}`,
+  `{"messages":[${'1e300,'.repeat(160_000)}1]}`,
+  '['.repeat(1_000_000),
+]
+const BATCH = JSON.stringify({
+  messages: Array.from({ length: BATCH_MESSAGES }, () => ({
+    key: 'evil.batch',
+    payload: 'x'.repeat(BATCH_BYTES / BATCH_MESSAGES - 100),
+  })),
+})
+
+/** Plain HTTP and event streams. */
+export const httpCases: readonly AttackCase[] = [
+  {
+    name: 'health-flood',
+    does: 'asks for /health on five kept connections as fast as it is answered',
+    fills: [],
+    connections: SOCKETS,
+    attack: asking(SOCKETS, () => head('GET /health')),
+  },
+  {
+    name: 'pipelined-heads',
+    does: 'pipelines eight heads of 6 kB at once on each of five connections',
+    fills: [],
+    connections: SOCKETS,
+    attack: asking(SOCKETS, () => BIG_HEAD.repeat(PIPELINED), PIPELINED),
+  },
+  {
+    name: 'wrong-keys',
+    does: 'asks the HTTP API for the connections with API keys that it guesses',
+    fills: [],
+    connections: SOCKETS,
+    attack: asking(SOCKETS, (place) => head('GET /api/connections', `Authorization: Bearer guess-${place}\r\n`)),
+  },
+  {
+    name: 'big-batches',
+    does: 'publishes batches of 1 MiB over HTTP',
+    fills: ['body', 'log'],
+    attack: asking(1, () => post('/api/publish/batch', BATCH)),
+  },
+  {
+    name: 'odd-bodies',
+    does: 'posts batches of 1 MiB that are hundreds of thousands of lists, objects, members and numbers',
+    fills: ['body'],
+    attack: asking(1, (place) => post('/api/publish/batch', ODD_BODIES[place % ODD_BODIES.length] ?? '')),
+  },
+  {
+    name: 'stream-flood',
+    does: 'opens event streams, and resets them, again and again',
+    fills: [],
+    connections: SOCKETS,
+    attack: async (client) =>
+      await client.hold(SOCKETS, async () => {
+        const socket = await client.openSocket()
+        await ask(client, socket, head('GET /sse?listen=evil.%23&last=10'))
+        socket.destroy()
+      }),
+  },
+  {
+    name: 'unread-streams',
+    does: 'opens five event streams of a key that it publishes large messages to, and never reads them',
+    fills: ['inbox', 'outbox', 'message', 'log'],
+    connections: SOCKETS + 1,
+    attack: async (client) => {
+      const key = `evil.stream.${client.index}`
+      const reading = client.hold(SOCKETS, async () => {
+        const socket = await client.openSocket()
+        await ask(client, socket, head(`GET /sse?listen=${key}`))
+        socket.pause()
+        await socket.ended
+      })
+      const publishing = client.repeat(async () => {
+        const connection = await client.open()
+        const message = `publish - ${key}\n"${'x'.repeat(65_536)}"`
+        while (!connection.hasEnded) await client.send(connection, message)
+      })
+      await Promise.all([reading, publishing])
+    },
+  },
+]
+
+function head(line: string, headers = ''): string {
+  return `${line} HTTP/1.1\r\nHost: localhost\r\n${headers}\r\n`
+}
+
+function post(path: string, body: string): string {
+  return head(`POST ${path}`, `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`) + body
+}
+
+/** Asks on some connections, each time once all was answered, and does not wait as it is told to. */
+function asking(count: number, requestOf: (place: number) => string, answers = 1): (client: Attacker) => Promise<void> {
+  return async (client) =>
+    await client.hold(count, async () => {
+      const socket = await client.openSocket()
+      for (let place = 0; !socket.hasEnded; place++) await ask(client, socket, requestOf(place), answers)
+    })
+}
+
+/** Sends requests, and resolves with the heads of their answers or the end of the connection. */
+async function ask(client: Attacker, socket: RawSocket, request: string, answers = 1): Promise<void> {
+  const { onData } = socket
+  let missing = answers
+  const answered = new Promise<void>((resolve) => {
+    socket.onData = (chunk) => {
+      onData(chunk)
+      missing -= chunk.toString('latin1').match(/HTTP\/1\.1 \d/g)?.length ?? 0
+      if (missing <= 0) resolve()
+    }
+  })
+  await client.write(socket, request)
+  await Promise.race([answered, socket.ended])
+  socket.onData = onData
+}
