@@ -128,11 +128,7 @@ mod tests {
 
     #[test]
     fn a_client_without_an_address_is_not_the_proxy() {
-        for header in [
-            header(0x21, 0, &[]),
-            header(0x21, 0x12, INET_ADDRESSES),
-            header(0x21, 0x31, &[0; UNIX_BYTES]),
-        ] {
+        for header in [header(0x21, 0, &[]), header(0x21, 0x12, INET_ADDRESSES), header(0x21, 0x31, &[0; UNIX_BYTES])] {
             assert_eq!(client_of(&header).as_deref(), Some("0.0.0.0:0"));
         }
     }
