@@ -12,6 +12,8 @@ mod bridge;
 mod engine;
 mod error;
 mod fanout;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod id;
 mod inline;
 mod options;

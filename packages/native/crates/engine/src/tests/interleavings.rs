@@ -192,6 +192,11 @@ fn batches_keep_their_order_when_the_shard_changes_threads() {
                 while mailbox.is_inline() && rig.active_count.load(Ordering::SeqCst) > 0 {
                     yield_now();
                 }
+                if mailbox.is_inline() {
+                    let mut mails = VecDeque::new();
+                    mailbox.take(&mut mails);
+                    assert!(mails.is_empty(), "nobody takes the shard back");
+                }
                 // As a deadline does.
                 mailbox.wake();
                 continue;

@@ -15,4 +15,6 @@ mod session;
 
 pub use certificates::CertificatePem;
 pub(crate) use config::TlsConfig;
+#[cfg(fuzzing)]
+pub use session::fuzzing::{TlsServer, TlsSettings};
 pub(crate) use session::{Received, STAGING_BYTES, Session};

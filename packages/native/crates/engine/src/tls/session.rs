@@ -238,6 +238,10 @@ fn queue(output: &mut Vec<u8>, mut encode: impl FnMut(&mut [u8]) -> Result<usize
     encoded.map(drop).map_err(|error| Error::General(error.to_string()))
 }
 
+#[cfg(fuzzing)]
+#[path = "session_fuzzing.rs"]
+pub(crate) mod fuzzing;
+
 #[cfg(test)]
 #[path = "session_test.rs"]
 mod tests;
