@@ -163,6 +163,33 @@ describe('GET /api/info', () => {
   })
 })
 
+describe('GET /api/user', () => {
+  // Symptom: behind a balancer nobody could tell at which node a user is. Cause: each node listed its own connections alone.
+  it('says at which nodes a user is, however many ask at once', async () => {
+    const [one, other, third] = [await start(), await start(), await start()]
+    const ann = [await connect(one, await tokenOf('ann')), await connect(other, await tokenOf('ann'))]
+    await connect(third, await tokenOf('bob'))
+    const placesOf = async (user: string) => {
+      const { json } = await one.ask(`/api/user?user=${user}`)
+      const found = json.nodes as { node: string; connections: number; sessions: string[] }[]
+      return {
+        silent: json.silentCount,
+        found: found.flatMap(({ sessions }) => sessions).toSorted(),
+        count: found.length,
+      }
+    }
+    const sessions = ann.map((client) => client.received('welcome')[0]?.session).toSorted()
+    await vi.waitFor(async () => expect(await placesOf('ann')).toEqual({ silent: 0, found: sessions, count: 2 }))
+    const all = await Promise.all(['ann', 'bob', 'ann', 'nobody'].map(placesOf))
+    expect(all.map(({ silent, count }) => [silent, count])).toEqual([
+      [0, 2],
+      [0, 1],
+      [0, 2],
+      [0, 0],
+    ])
+  })
+})
+
 describe('messages of other nodes', () => {
   const publish = (topic: string, payload: Buffer) =>
     brokers[0]?.publish({ key: `$webmq.nodes.${topic}`, payload, isBinary: true })

@@ -46,11 +46,19 @@ export function decodeCoreMessage(data: WirePayload): CoreMessage | RawMessage {
     case 'ok':
       return decodeOk(first, fields.slice(1), body)
     case 'error': {
-      const error = decodeObject(verb, body)
-      const { message, retryable } = error
+      const { message, retryable, docs = '', retryAfterMs, pattern, key } = decodeObject(verb, body)
       if (second === '' || typeof message !== 'string') throw malformed(verb)
-      const id = first === '-' ? undefined : first
-      return { docs: '', ...error, verb, id, code: second, retryable: retryable === true } as From<'error'>
+      return {
+        verb,
+        id: first === '-' ? undefined : first,
+        code: second,
+        message,
+        retryable: retryable === true,
+        docs,
+        retryAfterMs,
+        pattern,
+        key,
+      } as From<'error'>
     }
     case 'welcome': {
       const welcome = decodeObject(verb, body)

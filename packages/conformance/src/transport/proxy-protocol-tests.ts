@@ -56,7 +56,7 @@ export function proxyProtocolTests(create: TestedTransport, isSecure = false): v
       ['version 2 with TLVs', v2(0x21, 0x11, Buffer.concat([V4_ADDRESSES, Buffer.from([4, 0, 1, 7])])), '192.0.2.2', 9],
       ['version 2 with IPv6', v2(0x21, 0x21, V6_ADDRESSES), '2001:db8::1', 7],
       ['a connection of the proxy itself', v2(0x20, 0), '127.0.0.1', undefined],
-      ['no address', Buffer.from('PROXY UNKNOWN\r\n'), '127.0.0.1', undefined],
+      ['no address', Buffer.from('PROXY UNKNOWN\r\n'), '0.0.0.0', undefined],
     ])('takes the client of an upgrade from %s', async (_what, header, address, port) => {
       const harness = await start(LOOPBACK)
       expect(await answer(harness, header, handshakeHead('/ws'))).toContain('HTTP/1.1 101 ')

@@ -153,6 +153,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
     takesPart: verifier !== undefined || options.apiKeys.length > 0,
     maxPayloadBytes,
     summary,
+    find: (user) => ender.find(user),
     disconnect: (target, code) => ender.disconnect(target, code),
     revoked: () => ender.revoked(cluster.revocations),
     logger,

@@ -11,7 +11,15 @@ export interface UpgradeFacts {
 }
 
 /** What an operator asks for over HTTP. */
-export type OperatorAction = 'connections' | 'patterns' | 'disconnect' | 'revoke' | 'info' | 'config' | 'openapi'
+export type OperatorAction =
+  | 'connections'
+  | 'user'
+  | 'patterns'
+  | 'disconnect'
+  | 'revoke'
+  | 'info'
+  | 'config'
+  | 'openapi'
 
 /** What was asked for. `connect`: a client's first token, or a connection. `message`: a message that could not be read. */
 export type ObservedAction = ClientVerb | 'connect' | 'message' | OperatorAction

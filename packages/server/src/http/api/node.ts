@@ -37,7 +37,7 @@ export interface LoggedMessages {
 /** What the API does with a running node. */
 export interface ApiNode {
   readonly name: string
-  readonly cluster: Pick<Cluster, 'disconnect' | 'revoke' | 'nodes' | 'revocations'>
+  readonly cluster: Pick<Cluster, 'disconnect' | 'revoke' | 'nodes' | 'find' | 'revocations'>
   readonly publisher: Pick<Publisher, 'publish' | 'publishAll'>
   /** A caller as a publisher, with its limits and what of it waits. */
   authorOf(actor: Actor): Author

@@ -1,4 +1,4 @@
-import { DISCONNECT_CODES } from '../operators/index.js'
+import { DISCONNECT_CODES, MAX_SHOWN_SESSIONS } from '../operators/index.js'
 import { route } from './route.js'
 import { amount, answer, anything, choice, flag, integer, list, object, oneOf, optional, text } from './schema.js'
 import { ADDRESS, EPHEMERAL, KEY, LOGGED_MESSAGE, MESSAGE, POSITION, SESSION, TOKEN_ID, UNTIL, USER } from './shapes.js'
@@ -187,6 +187,24 @@ export const ROUTES = {
         }),
       ),
       next: optional(integer({ ...COUNT, description: 'Absent on the last page.' })),
+    }),
+  }),
+  user: route({
+    method: 'GET',
+    path: '/api/user',
+    access: 'operator',
+    summary: 'Find a user on all nodes',
+    description: 'The nodes at which the user is connected, as far as they answer within half a second.',
+    parameters: { user: USER },
+    answer: answer({
+      nodes: list(
+        answer({
+          node: NAME('The name of the node.'),
+          connections: integer({ ...COUNT }),
+          sessions: list(SESSION, { description: `The first ${MAX_SHOWN_SESSIONS}.` }),
+        }),
+      ),
+      silentCount: integer({ ...COUNT, description: 'Nodes that did not answer in time.' }),
     }),
   }),
   patterns: route({

@@ -17,6 +17,8 @@ export type ApiPublished = Answer<'publish'>
 export type ApiHistoryQuery = Omit<QueryOf<Routes['history']>, 'key'>
 /** Connections of the node that answers. */
 export type ApiConnections = Answer<'connections'>
+/** At which nodes a user is. */
+export type ApiUserPlaces = Answer<'user'>
 /** The nodes. */
 export type ApiInfo = Answer<'info'>
 /** Which connections to end: of a `user`, of an `address`, or one `session`. */
@@ -107,6 +109,11 @@ export class WebMQApi {
   /** Lists connections of the node that answers. Needs an API key, as everything below. */
   async connections(query: QueryOf<Routes['connections']> = {}): Promise<ApiConnections> {
     return await this.#send<'connections'>('/api/connections', { query: { ...query } })
+  }
+
+  /** Finds a user: at which nodes, with how many connections. */
+  async user(user: string): Promise<ApiUserPlaces> {
+    return await this.#send<'user'>('/api/user', { query: { user } })
   }
 
   /** Ends connections on all nodes. */

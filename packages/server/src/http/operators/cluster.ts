@@ -9,6 +9,7 @@ import {
   type NodeSummary,
   type OperatorMessage,
   operatorMessageFrom,
+  type UserConnections,
 } from './operator-message.js'
 import { RevocationTable } from './revocation-table.js'
 
@@ -21,6 +22,7 @@ export interface ClusterContext {
   readonly maxPayloadBytes: number
   /** What this node tells of itself. */
   readonly summary: () => NodeSummary
+  readonly find: (user: string) => UserConnections
   /** Ends connections of this node, and returns their number. */
   readonly disconnect: (target: DisconnectTarget, code: DisconnectCode) => number
   /** Revocations were added: ends the connections of this node whose tokens they cover. */
@@ -43,6 +45,16 @@ export interface ClusterStats {
   readonly droppedCount: number
 }
 
+/** Where a user is. */
+interface UserPlaces {
+  /** At this node. */
+  readonly own: UserConnections
+  /** The other nodes at which the user is connected. */
+  readonly others: ReadonlyMap<string, UserConnections>
+  /** Other nodes that did not answer in time, or are of a version that cannot. */
+  readonly silentCount: number
+}
+
 /** Largest message to other nodes, so that control messages do not burden the broker. */
 const MAX_MESSAGE_BYTES = 65_536
 const TOPIC = 'operators'
@@ -57,6 +69,8 @@ export class Cluster {
   readonly #context: ClusterContext
   readonly #table: RevocationTable
   readonly #summaries = new Map<string, { readonly round: number; readonly summary: NodeSummary }>()
+  /** Answers to questions about a user, by round and node. */
+  readonly #searches = new Map<number, Map<string, UserConnections>>()
   #droppedCount = 0
   #roundNumber = 0
   #round: { readonly atMs: number; readonly answers: Promise<readonly NodeSummary[]> } | undefined
@@ -119,6 +133,24 @@ export class Cluster {
     return [this.#context.summary(), ...others]
   }
 
+  /** The connections of a user at all nodes. Every call asks anew. */
+  async find(user: string): Promise<UserPlaces> {
+    const { nodes, find } = this.#context
+    const others = new Map<string, UserConnections>()
+    if (!this.#takesPart) return { own: find(user), others, silentCount: 0 }
+    const round = ++this.#roundNumber
+    this.#searches.set(round, others)
+    try {
+      await this.#send({ kind: 'ask', round, user }).catch((error: unknown) => nodes.report(error, TOPIC))
+      await nodes.until(() => nodes.peers().every((node) => others.has(node)), SUMMARY_WAIT_MS)
+    } finally {
+      this.#searches.delete(round)
+    }
+    const silentCount = nodes.peers().filter((node) => !others.has(node)).length
+    for (const [node, { connections }] of others) if (connections === 0) others.delete(node)
+    return { own: find(user), others, silentCount }
+  }
+
   stats(): ClusterStats {
     const { droppedCount, ...peers } = this.#context.nodes.stats()
     return {
@@ -144,12 +176,17 @@ export class Cluster {
   }
 
   #receive(received: NodeMessage): boolean {
-    const { nodes, disconnect, summary } = this.#context
+    const { nodes, disconnect, summary, find } = this.#context
     const message = operatorMessageFrom(received)
     if (message?.kind === 'disconnect') disconnect(message.target, message.code)
     else if (message?.kind === 'ask') {
-      nodes.channel.tell(TOPIC, 'summary', { round: message.round, summary: summary() }, received.node)
-    } else if (message !== undefined && message.round <= this.#roundNumber) this.#summaries.set(received.node, message)
+      const { round, user } = message
+      const found = user === undefined ? {} : { found: find(user) }
+      nodes.channel.tell(TOPIC, 'summary', { round, summary: summary(), ...found }, received.node)
+    } else if (message !== undefined && message.round <= this.#roundNumber) {
+      this.#summaries.set(received.node, message)
+      if (message.found !== undefined) this.#searches.get(message.round)?.set(received.node, message.found)
+    }
     return message !== undefined
   }
 

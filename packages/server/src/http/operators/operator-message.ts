@@ -1,3 +1,4 @@
+import { defined } from '../../base/defined.js'
 import { type Fields, isCount, type NodeMessage } from '../../nodes/index.js'
 
 /** Which connections an operator ends: those of a user, of an address, or one session. */
@@ -28,20 +29,34 @@ export interface NodeSummary {
   readonly brokerStatus: string
 }
 
+/** The connections of a user at one node. */
+export interface UserConnections {
+  readonly connections: number
+  /** Ids of the first {@link MAX_SHOWN_SESSIONS}. */
+  readonly sessions: readonly string[]
+}
+
+export const MAX_SHOWN_SESSIONS = 16
+
 /** A message between nodes about what operators ask for. */
 export type OperatorMessage =
   /** To all: end these connections. */
   | { readonly kind: 'disconnect'; readonly target: DisconnectTarget; readonly code: DisconnectCode }
-  /** To all: tell of yourself. Every node answers with `summary`. */
-  | { readonly kind: 'ask'; readonly round: number }
-  /** To one node. */
-  | { readonly kind: 'summary'; readonly round: number; readonly summary: NodeSummary }
+  /** To all: tell of yourself, and of a user. Every node answers with `summary`. */
+  | { readonly kind: 'ask'; readonly round: number; readonly user?: string | undefined }
+  /** To one node. `found`: absent unless a user was asked for. */
+  | {
+      readonly kind: 'summary'
+      readonly round: number
+      readonly summary: NodeSummary
+      readonly found?: UserConnections | undefined
+    }
 
 const MAX_TEXT_CHARS = 1_024
 
 /** Reads a message; `undefined` when it is malformed. */
 export function operatorMessageFrom({ node, kind, fields }: NodeMessage): OperatorMessage | undefined {
-  const { target, code, round, summary } = fields
+  const { target, code, round, summary, user, found } = fields
   if (kind === 'disconnect') {
     const known = DISCONNECT_CODES.find((name) => name === code)
     const { by, value } = Object(target) as Fields
@@ -51,9 +66,14 @@ export function operatorMessageFrom({ node, kind, fields }: NodeMessage): Operat
       : undefined
   }
   if (!isCount(round)) return undefined
-  if (kind === 'ask') return { kind, round }
+  if (kind === 'ask') return { kind, round, ...(isText(user) ? { user } : {}) }
   const read = kind === 'summary' ? summaryFrom(Object(summary) as Fields, node) : undefined
-  return read && { kind: 'summary', round, summary: read }
+  return read && { kind: 'summary', round, summary: read, ...defined({ found: foundFrom(Object(found) as Fields) }) }
+}
+
+function foundFrom({ connections, sessions }: Fields): UserConnections | undefined {
+  if (!isCount(connections) || !Array.isArray(sessions) || !sessions.every(isText)) return undefined
+  return { connections, sessions: sessions.slice(0, MAX_SHOWN_SESSIONS) }
 }
 
 function summaryFrom(fields: Fields, node: string): NodeSummary | undefined {

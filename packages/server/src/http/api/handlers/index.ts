@@ -1,7 +1,7 @@
 import { openApiDocument } from '../openapi.js'
 import type { RouteName } from '../routes.js'
 import type { Handler } from './handler.js'
-import { config, connections, disconnect, info, patterns, revoke } from './operator.js'
+import { config, connections, disconnect, info, patterns, revoke, user } from './operator.js'
 import { publish, publishBatch } from './publish.js'
 import { history, presence } from './read.js'
 
@@ -14,6 +14,7 @@ export const handlers: { readonly [Name in RouteName]: Handler<Name> } = {
   history,
   presence,
   connections,
+  user,
   patterns,
   disconnect,
   revoke,

@@ -37,6 +37,13 @@ function rowOf(session: ListedSession) {
   }
 }
 
+/** Finds a user on all nodes. */
+export const user: Handler<'user'> = async ({ node }, { query }) => {
+  const { own, others, silentCount } = await node.cluster.find(query.user)
+  const places = own.connections > 0 ? [[node.name, own] as const, ...others] : [...others]
+  return { nodes: places.map(([name, at]) => ({ node: name, ...at })), silentCount }
+}
+
 /** Lists the patterns with the most listeners. */
 export const patterns: Handler<'patterns'> = ({ node }, { query: { limit = DEFAULT_PAGE_ROWS } }) => {
   const counts = new Map<string, number>()
