@@ -16,7 +16,7 @@ await runScript(async () => {
   const app = await Application.bootstrap({
     name: 'webmq-client',
     entryPoints: files.map((file) => path.join(CLIENT, sourceOf(file))),
-    tsconfig: path.join(CLIENT, 'tsconfig.json'),
+    tsconfig: path.join(CLIENT, 'tsconfig.docs.json'),
     readme: path.join(CLIENT, 'README.md'),
     excludeInternal: true,
     excludePrivate: true,
