@@ -7,7 +7,7 @@ import { OPTIONS } from '../options/table.js'
 import { exposedSecrets } from './exposed-secrets.js'
 import { addOptionFlags } from './option-flags.js'
 
-const SECRET = 'a secret of more than thirty-two bytes'
+const SECRET = 'a-secret-of-more-than-thirty-two-bytes'
 
 let folder: string
 beforeAll(() => {

@@ -149,6 +149,13 @@ const CASES: Readonly<Record<string, Case>> = {
     see: outcomeOf(() => hs256()),
     ...refusedAfter,
   },
+  'jwt.maxAgeS': {
+    from: { jwt: { secret: SECRET } },
+    to: { jwt: { secret: SECRET, maxAgeS: 60 } },
+    see: outcomeOf(() => hs256({ iat: NOW_S() - 600 })),
+    before: 'welcome',
+    after: 4009,
+  },
   'jwt.publicKey': {
     from: { jwt: { secret: SECRET } },
     to: { jwt: { secret: SECRET, publicKey: PEM } },
@@ -156,9 +163,21 @@ const CASES: Readonly<Record<string, Case>> = {
     before: 4501,
     after: 'welcome',
   },
+  'jwt.requireExp': {
+    from: { jwt: { secret: SECRET } },
+    to: { jwt: { secret: SECRET, requireExp: true } },
+    see: outcomeOf(() => hs256({ exp: undefined })),
+    ...refusedAfter,
+  },
   'jwt.secret': {
     from: { jwt: { secret: [SECRET, OTHER_SECRET] } },
     to: { jwt: { secret: OTHER_SECRET } },
+    see: outcomeOf(() => hs256()),
+    ...refusedAfter,
+  },
+  'jwt.type': {
+    from: { jwt: { secret: SECRET } },
+    to: { jwt: { secret: SECRET, type: 'at+jwt' } },
     see: outcomeOf(() => hs256()),
     ...refusedAfter,
   },
@@ -296,7 +315,7 @@ describe('server.reload', () => {
     const to = { port: 9_000, history: ['#=5'], jwt: { secret: SECRET } }
     expect(fake.server.reload(to)).toEqual({
       changed: ['origins'],
-      needRestart: ['port', 'history', 'jwt.secret', 'jwt.clockToleranceS', 'jwt.algorithms'],
+      needRestart: ['port', 'history', 'jwt.secret', 'jwt.clockToleranceS', 'jwt.requireExp', 'jwt.algorithms'],
     })
     expect((await fake.connect()).received('welcome')).toMatchObject([{ auth: 'none' }])
     expect(fake.log).toContainEqual({

@@ -88,6 +88,7 @@ describe('resolveOptions', () => {
     expect(resolveOptions({ jwt: { secret: SECRET } }).jwt).toEqual({
       secret: [SECRET],
       clockToleranceS: 5,
+      requireExp: false,
       algorithms: [],
     })
   })

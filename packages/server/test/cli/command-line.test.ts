@@ -159,6 +159,7 @@ describe('webmq-server config', () => {
       'jwt.issuer': 'me',
       'jwt.audience': 'webmq',
       'jwt.algorithms': 'ES256',
+      'jwt.type': 'at+jwt',
       'mesh.secret': SECRET,
       hooks: './hooks.js',
       trustedProxies: '10.0.0.0/8',
