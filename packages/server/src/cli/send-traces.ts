@@ -1,4 +1,5 @@
 import { invalidOption } from '../base/invalid-option.js'
+import { isNotInstalled } from '../base/is-not-installed.js'
 import { LogPace } from '../base/log-pace.js'
 import type { Logger } from '../base/logger.js'
 import { within } from '../base/within.js'
@@ -10,6 +11,7 @@ const INSTALL = [
   'npm install @opentelemetry/api@1.9 @opentelemetry/sdk-trace-node@2 @opentelemetry/resources@2',
   '@opentelemetry/exporter-trace-otlp-http@0.223',
 ].join(' ')
+const LIBRARIES = INSTALL.match(/@opentelemetry\/[\w-]+/g) ?? []
 /** For the last spans, when the process ends. A collector that does not answer must not delay it. */
 const FLUSH_LIMIT_MS = 1_000
 const WARNING_INTERVAL_MS = 60_000
@@ -48,8 +50,9 @@ export async function sendTraces(
   if (protocol === 'grpc')
     throw invalidOption(`${variable}: traces go over HTTP, not grpc; name the port for http/json`)
   const { api, sdk, resources, otlp } = await load().catch((cause: unknown) => {
-    const isMissing = cause instanceof Error && 'code' in cause && cause.code === 'ERR_MODULE_NOT_FOUND'
-    throw isMissing ? invalidOption(`${variable} needs libraries that are not installed: ${INSTALL}`) : cause
+    throw LIBRARIES.some((name) => isNotInstalled(cause, name))
+      ? invalidOption(`${variable} needs libraries that are not installed: ${INSTALL}`)
+      : cause
   })
   const pace = new LogPace(WARNING_INTERVAL_MS)
   const warn = (reason: string) => {

@@ -1,4 +1,5 @@
 import { WebMQError } from 'webmq-client/protocol'
+import { isNotInstalled } from '../../base/is-not-installed.js'
 
 /** npx installs into a folder of its own, where an `npm install` of the user adds nothing. */
 const IS_RUN_BY_NPX = /[\\/]_npx[\\/]/.test(import.meta.url)
@@ -17,7 +18,7 @@ export async function loadLibrary<Module>(
   try {
     return await importModule()
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') {
+    if (!isNotInstalled(cause, name)) {
       const reason = cause instanceof Error ? cause.message : String(cause)
       throw new WebMQError('E_BROKER_MISSING', { message: `${user} cannot load ${name}: ${reason}`, cause })
     }

@@ -1,4 +1,5 @@
 import type { Context, Span } from '@opentelemetry/api'
+import { isNotInstalled } from '../../base/is-not-installed.js'
 import { isPromise, type MaybePromise } from '../../base/maybe-promise.js'
 import type { Accepted, Broker, OutboundMessage } from '../../ports/broker.js'
 import { formatTraceparent, parseTraceparent } from './traceparent.js'
@@ -109,7 +110,7 @@ export async function loadTracer(version: string): Promise<Tracer | undefined> {
   try {
     return new Tracer(await import('@opentelemetry/api'), version)
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND') return undefined
+    if (isNotInstalled(error, '@opentelemetry/api')) return undefined
     throw error
   }
 }
