@@ -7,7 +7,7 @@ export interface CompileError {
   readonly text: string
 }
 
-/** What the compiler says of an app that has the package installed. */
+/** The compiler's answer for an app that has the package installed. */
 export interface Compiled {
   readonly errors: readonly CompileError[]
   readonly instantiations: number

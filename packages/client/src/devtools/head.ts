@@ -5,8 +5,8 @@ const MAX_HEAD_BYTES = 1_024
 
 /** Of a payload. */
 const SHOWN_CHARS = 200
-/** Their payload is a token. */
-const SECRET_VERBS = ['auth ']
+/** The payload is a token. */
+const AUTH = 'auth '
 
 /** What is shown of a frame: its first line, and the beginning of its payload. */
 export interface Shown {
@@ -24,7 +24,7 @@ export function shownOf(frame: Frame): Shown {
   const end = text.indexOf('\n')
   const head = end < 0 ? text : text.slice(0, end)
   const payload = end < 0 ? '' : text.slice(end + 1, end + 1 + SHOWN_CHARS)
-  const isHidden = payload.includes('\ufffd') || SECRET_VERBS.some((verb) => head.startsWith(verb))
+  const isHidden = payload.includes('\ufffd') || head.startsWith(AUTH)
   return { head, payload: isHidden ? '' : payload }
 }
 

@@ -4,6 +4,8 @@ import { run } from './run.js'
 
 /** What event streams need besides the path of WebSockets: `webmq-client/sse`. */
 const STREAM_PATHS = ['/sse', '/health', '/api/publish']
+/** The dev server then starts without it. */
+const START_LIMIT_MS = 20_000
 
 /** Options of {@link webmq}. */
 export interface WebMQPluginOptions {
@@ -69,7 +71,8 @@ export function webmq(options: WebMQPluginOptions = {}): WebMQPlugin {
       const args = [programOf(root), '--host', hostname, '--port', port || '80', '--path', socketPath, ...flags]
       const server = run(args, (code) => logger.error(`webmq-server has ended with ${code}; is port ${port} in use?`))
       httpServer?.once('close', server.release)
-      await server.answers(target)
+      if (await server.isSilent(target, START_LIMIT_MS))
+        logger.error(`webmq-server does not answer at ${target}; do its flags name another address?`)
     },
   }
 }

@@ -7,8 +7,8 @@ const RETRY_MS = 50
 export interface Running {
   /** Ends the process unless another dev server uses it. */
   readonly release: () => void
-  /** Resolves when the process answers at `url`, or has ended. */
-  answers(url: string): Promise<void>
+  /** Resolves when the process answers at `url`, has ended, or `limitMs` are over: to whether it is silent. */
+  isSilent(url: string, limitMs: number): Promise<boolean>
 }
 
 interface Shared {
@@ -43,14 +43,20 @@ export function run(args: readonly string[], onEnd: (code: number | string) => v
       running.delete(name)
       child.kill()
     },
-    async answers(url) {
+    async isSilent(url, limitMs) {
+      const endMs = performance.now() + limitMs
       const isRunning = () => child.exitCode === null && child.signalCode === null
-      const isSilent = () =>
-        fetch(url).then(
-          () => false,
+      const answers = () =>
+        fetch(url, { signal: AbortSignal.timeout(limitMs) }).then(
           () => true,
+          () => false,
         )
-      while (isRunning() && (await isSilent())) await setTimeout(RETRY_MS)
+      while (isRunning()) {
+        if (await answers()) return false
+        if (performance.now() >= endMs) return true
+        await setTimeout(RETRY_MS)
+      }
+      return false
     },
   }
 }

@@ -62,7 +62,7 @@ export class LogStream {
   readonly #subjects: NatsSubjects
   readonly #options: LogStreamOptions
   readonly #sign: RestartSign
-  /** A sign that the description is to name. */
+  /** A sign that the description will name. */
   #nextRun: string | undefined
 
   constructor(log: NatsLog) {
