@@ -27,7 +27,6 @@ export interface HookSource {
   readonly timeoutMs: number
 }
 
-/** What {@link HookCalls} work with. */
 export interface HookCallsContext {
   /** In the order in which they are asked. */
   readonly sources: readonly HookSource[]
@@ -99,7 +98,6 @@ export class HookCalls {
     return counts
   }
 
-  /** Passes the time of every question on. */
   measure(onTime: (name: HookName, durationMs: number) => void): void {
     for (const chain of Object.values(this.#chains)) if (chain !== undefined) chain.onTime = onTime
   }
