@@ -247,6 +247,16 @@ const MUTATIONS: Readonly<Record<string, Mutation>> = {
       return attempt !== undefined
     },
   },
+  'a message with noecho comes back': {
+    finds: ['echoed'],
+    apply: ({ publishers }, _, choose) => {
+      const publisher = choose(publishers)
+      const message = choose(publisher?.messages ?? [])
+      if (publisher === undefined || message === undefined) return false
+      publisher.messages.splice(publisher.messages.indexOf(message), 1, { ...message, isNoecho: true })
+      return publisher.echoes.push({ connection: message.attempts[0]?.connection ?? 0, atMs: 0, id: message.id }) > 0
+    },
+  },
   'the ok of a publish has no position': {
     finds: ['position-missing'],
     apply: ({ publishers }, _, choose) => {

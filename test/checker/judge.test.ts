@@ -640,6 +640,26 @@ describe('a read of the log', () => {
   })
 })
 
+describe('a message with noecho', () => {
+  const echoed = (isNoecho: boolean, ...connections: number[]) => {
+    const history = new HistoryBuilder()
+    const message = history.publish('a.x', 'e:2.AAAAB')
+    const [publisher] = history.record.publishers
+    publisher?.messages.splice(0, 1, { ...message, isNoecho })
+    for (const connection of connections) publisher?.echoes.push({ connection, atMs: history.step(), id: message.id })
+    return broken(history)
+  }
+
+  it('that comes back to its connection', () => {
+    expect(echoed(true, 0)).toEqual(['echoed'])
+  })
+
+  it('that comes to another connection of its publisher, or has no noecho', () => {
+    expect(echoed(true, 1)).toEqual([])
+    expect(echoed(false, 0)).toEqual([])
+  })
+})
+
 describe('a connection', () => {
   it.each([1002, 1007, 1009, 4011, 4500, 4501, 4008, 4012, 4001, 1006])('that the server closes with %d', (code) => {
     const history = new HistoryBuilder()

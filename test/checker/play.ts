@@ -11,6 +11,7 @@ import type { Route, Schedule } from './schedule.js'
 import { SeededRandom } from './seeded-random.js'
 import { whatIsMissing } from './settled.js'
 import type { Stage } from './stage.js'
+import { watchStandStill } from './stand-still.js'
 
 /** What a schedule has come to. */
 export interface Played {
@@ -79,6 +80,15 @@ class Play {
   }
 
   async run(): Promise<Played> {
+    const endWatch = watchStandStill(this.#record.faults, this.#nowMs)
+    try {
+      return await this.#run()
+    } finally {
+      endWatch()
+    }
+  }
+
+  async #run(): Promise<Played> {
     const schedule = this.#schedule
     const listeners = schedule.listeners.map(
       (plan, index) => new Listener({ ...this.#actor(`listener-${index}`, plan), ...plan }),
@@ -107,7 +117,7 @@ class Play {
     } finally {
       await Promise.all(actors.map((actor) => actor.stop()))
     }
-    const stops = await Promise.all(nodes.map((node) => stopNode(node, this.#nowMs)))
+    const stops = await Promise.all(nodes.map((node) => stopNode(node, cast)))
     return {
       schedule,
       record,

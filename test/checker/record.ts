@@ -65,6 +65,16 @@ export interface PublisherRecord {
   readonly name: string
   /** In the order of the first publish. */
   readonly messages: MessageRecord[]
+  /** Its own messages, live, on connections that publish with `noecho` and listen to its keys. */
+  readonly echoes: EchoRecord[]
+}
+
+export interface EchoRecord {
+  /** {@link ConnectionRecord.number} */
+  readonly connection: number
+  readonly atMs: number
+  /** {@link MessageRecord.id} */
+  readonly id: string
 }
 
 /** A message with an id of its own. Its payload is `{"id":…}` and padding. */

@@ -41,6 +41,7 @@ it('finds nothing wrong with a memory broker whose clients are cut, stall and re
         name: `p${number}`,
         keys: ['a.x', `a.${number}`, 'b.x', `b.${number}.z`],
         burstCount: 4,
+        noechoShare: 0.3,
         twinShare: 0.05,
         againShare: 0.05,
       }),
@@ -89,4 +90,6 @@ it('finds nothing wrong with a memory broker whose clients are cut, stall and re
     await server.kill('SIGKILL')
   }
   expect(judge(record, RULES)).toEqual([])
+  // Without `noecho` they come back.
+  expect(record.publishers.every(({ echoes }) => echoes.length > 0)).toBe(true)
 })

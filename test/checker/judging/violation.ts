@@ -27,6 +27,7 @@ export const RULES = {
   alien: 'a message was never published, or its payload has changed',
   'duplicate-untrue': '`duplicate` for the only publish of an id',
   'duplicate-untold': 'two publishes of an id were accepted as if each were the first',
+  echoed: 'a message with `noecho` came back to the connection that published it',
   refused: 'a request was refused for good, though nothing is wrong with it',
   'no-answer': 'a request was not answered, and its connection not ended, in time',
   'slow-answer': 'a request was answered too late',
