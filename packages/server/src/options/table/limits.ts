@@ -172,7 +172,7 @@ export const LIMITS_OPTIONS = {
       'Applies to the four rates above. With 10 publishes per second and `2s`, 20 may come at once. A client that reconnects publishes what it could not before.',
   }),
   /** Which messages a slow reader may miss, by pattern: `prices.#=latest`. Default: none; it is disconnected. */
-  slow: list({
+  overflow: list({
     separator: ';',
     placeholder: 'rule',
     defaultText: 'every listen is `disconnect`',
