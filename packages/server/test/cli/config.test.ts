@@ -200,7 +200,7 @@ describe('config explain', () => {
         'history   chat.1=5  (flag)',
         'retain    not retained  (no rule)',
         `meta      chat.#  (${path})`,
-        'slow      disconnect  (no rule)',
+        'overflow  disconnect  (no rule)',
         '',
       ],
     ])
