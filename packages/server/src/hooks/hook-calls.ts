@@ -29,7 +29,6 @@ export interface HookSource {
   readonly unitsPerQuestion?: number
 }
 
-/** What {@link HookCalls} work with. */
 export interface HookCallsContext {
   /** In the order in which they are asked. */
   readonly sources: readonly HookSource[]
@@ -101,7 +100,6 @@ export class HookCalls {
     return counts
   }
 
-  /** Passes the time of every question on. */
   measure(onTime: (name: HookName, durationMs: number) => void): void {
     for (const chain of Object.values(this.#chains)) if (chain !== undefined) chain.onTime = onTime
   }

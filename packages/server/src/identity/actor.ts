@@ -31,7 +31,6 @@ export function clientNameOf({ userId, address }: Pick<Actor, 'userId' | 'addres
   return userId === undefined ? `address ${countedAddress(address) ?? address}` : `user ${userId}`
 }
 
-/** Somebody with an API key. */
 export function operatorAt(address: string): Actor {
   return { ...PROCESS, door: 'operator', address }
 }

@@ -17,7 +17,6 @@ const IDLE_MS = 4_000
  */
 export type WebhookFault = 'unreachable' | 'silent' | 'unwell' | 'nonsense'
 
-/** Why a webhook gave no answer that counts. */
 export class WebhookError extends Error {
   override readonly name = 'WebhookError'
   readonly fault: WebhookFault

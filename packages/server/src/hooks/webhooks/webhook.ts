@@ -33,7 +33,6 @@ const DEFAULT_HEADERS: readonly string[] = ['cookie', 'authorization']
 const GRACE_MS = 1_000
 /** A request over HTTP and its answer. Measured: 200 us, with the system's part. */
 const QUESTION_UNITS = 200
-/** Losses are logged at most so often. */
 const LOG_INTERVAL_MS = 1_000
 
 /** Asks an address about what clients do, and tells it what they did. */
@@ -44,7 +43,6 @@ export class Webhook {
   readonly #breakers = new Map<string, BreakerState>()
   readonly #logger: Pick<Logger, 'warn' | 'info'>
   readonly #url: string
-  /** The hooks that ask it. */
   readonly source: HookSource
   /** Is told what sessions do; has only the methods of its events. */
   readonly observer: {
@@ -100,7 +98,6 @@ export class Webhook {
     }
   }
 
-  /** Signs with this secret from now on. */
   setSecret(secret: string | undefined): void {
     this.#client.signer = secret === undefined ? undefined : new Signer(secret)
   }
