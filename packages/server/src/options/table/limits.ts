@@ -151,7 +151,7 @@ export const LIMITS_OPTIONS = {
     detail:
       'Applies to the four rates above. With 10 publishes per second and `2s`, 20 may come at once. A client that reconnects publishes what it could not before.',
   }),
-  slow: list({
+  overflow: list({
     separator: ';',
     placeholder: 'rule',
     defaultText: 'every listen is `disconnect`',
