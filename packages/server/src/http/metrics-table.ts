@@ -88,6 +88,13 @@ export const METRICS: readonly MetricSpec[] = [
       'pauseCount: How often reading from a connection was paused, because it has caused too much work.',
     webmq_backlog_bytes: 'backlogBytes: Memory of messages that wait for the turn of their connection.',
   }),
+  ...metricsOf(({ streams }) => streams, {
+    webmq_streams:
+      'activeCount: Streams that have not ended and that this node watches, because somebody writes or reads them.',
+    webmq_stream_bytes: 'keptBytes: Estimated memory of them.',
+    webmq_stream_appends_total: 'appendCount: Appends to streams through this node.',
+    webmq_streams_lost_total: 'lostCount: Streams that this node has ended because their writer was silent.',
+  }),
   ...metricsOf(({ broker }) => broker, {
     'webmq_broker_status{status}': [
       '1 for the status of the broker, 0 for the others: up, blocked (accepts no messages at present), down.',
