@@ -29,7 +29,8 @@ const MODES = ['streams', 'messages'] as const
 
 const streams: TrialScenario<StreamsConfig> = {
   name: 'streams',
-  summary: 'many texts that are being written at once, each with its readers: what an append costs, and when readers have it',
+  summary:
+    'many texts that are being written at once, each with its readers: what an append costs, and when readers have it',
   examples: [
     ['--tiers 1000', '1,000 readers of 100 streams, 50 appends/s each'],
     ['--tiers 10000 --streams 100 --rate 50', '500,000 appends to readers per second'],
