@@ -194,7 +194,17 @@ export class Publishes {
     if (this.#pauseTimer !== undefined) return
     // At least half of the limit: an immediate attempt would be refused too.
     const waitMs = Math.max(retryAfterMs, this.#options.minMs / 2 + backoffMs(this.#pauses++, this.#options))
-    this.#pauseTimer = setTimeout(() => this.#flush(), Math.min(waitMs, MAX_TIMER_MS))
+    this.#pauseTimer = setTimeout(() => this.#endPause(), Math.min(waitMs, MAX_TIMER_MS))
+  }
+
+  /** What was sent before the pause and is not answered may be refused too. Later messages must not overtake it [P-10.7]. */
+  #endPause(): void {
+    for (const { isSent, whenOffline } of this.#pending.values()) {
+      if (!isSent || whenOffline !== 'queue') continue
+      this.#pauseTimer = setTimeout(() => this.#endPause(), this.#options.minMs / 2)
+      return
+    }
+    this.#flush()
   }
 
   #resume(): void {
