@@ -3,7 +3,7 @@ import { countedAddress, unmapped } from '../identity/client-address.js'
 import { type BudgetLimits, Budgets } from './budgets.js'
 import type { HttpConnections } from './connections.js'
 
-/** Of the work of one connection, what an address may cause per second: 1,000 requests, each about 60 us with the system's part. */
+/** Of a connection's work per second, what an address may cause: 1,000 requests, each about 60 us with the system's part. */
 const WORK_SHARE = 1 / 5
 /** What it may cause at once: hundreds of requests. */
 const BURST_SHARE = 1 / 20
