@@ -194,7 +194,17 @@ export class Publishes {
     if (this.#pauseTimer !== undefined) return
     // At least half of the limit: an immediate attempt would be refused too.
     const waitMs = Math.max(retryAfterMs, this.#options.minMs / 2 + backoffMs(this.#pauses++, this.#options))
-    this.#pauseTimer = setTimeout(() => this.#flush(), Math.min(waitMs, MAX_TIMER_MS))
+    this.#pauseTimer = setTimeout(() => this.#endPause(), Math.min(waitMs, MAX_TIMER_MS))
+  }
+
+  /** What was sent before the pause and is not answered may be refused too. Later messages must not overtake it [P-10.7]. */
+  #endPause(): void {
+    for (const { isSent, whenOffline } of this.#pending.values()) {
+      if (!isSent || whenOffline !== 'queue') continue
+      this.#pauseTimer = setTimeout(() => this.#endPause(), this.#options.minMs / 2)
+      return
+    }
+    this.#flush()
   }
 
   #resume(): void {
@@ -265,5 +275,5 @@ export class Publishes {
 /** A UTF-16 unit takes at most three bytes: bytes are counted only near the limit. */
 function tooLarge(code: ErrorCode, text: WirePayload, maxBytes = Infinity): WebMQError | undefined {
   const bytes = text.length * 3 > maxBytes ? wireBytes(text) : 0
-  return bytes > maxBytes ? new WebMQError(code, { detail: `${bytes} bytes, at most ${maxBytes}` }) : undefined
+  return bytes > maxBytes ? new WebMQError(code, { detail: explain(`${bytes} > ${maxBytes}`) }) : undefined
 }

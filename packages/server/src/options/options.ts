@@ -82,17 +82,8 @@ function rejectUnknownNames(input: ServerOptions): void {
   }
 }
 
-const METHODS = [
-  'start',
-  'bind',
-  'unbind',
-  'publish',
-  'read',
-  'position',
-  'stats',
-  'stop',
-] as const satisfies readonly (keyof Broker)[]
-const FLAGS = [
+const METHODS: readonly (keyof Broker)[] = ['start', 'bind', 'unbind', 'publish', 'read', 'position', 'stats', 'stop']
+const FLAGS: readonly (keyof Broker['capabilities'])[] = [
   'history',
   'retained',
   'ordered',
@@ -101,7 +92,7 @@ const FLAGS = [
   'queueGroups',
   'durable',
   'manyNodes',
-] as const satisfies readonly (keyof Broker['capabilities'])[]
+]
 
 /**
  * Checks that an object has all members of the broker port. The conformance suite checks its behaviour.
