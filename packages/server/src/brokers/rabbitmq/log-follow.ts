@@ -61,6 +61,8 @@ export class LogFollow implements LogSign {
   readonly #channel: Channel
   readonly sign: RestartSign
   readonly #rules: RulesSign
+  /** Not signed, as far as this node knows; another one may have begun the next epoch since. */
+  #askedEpoch = ''
   /** Epochs that this node has begun: no client has a position from before. */
   readonly #candidates = new Set<string>()
   /** The log is whole, as far as any node knows. */
@@ -147,7 +149,8 @@ export class LogFollow implements LogSign {
   }
 
   isSigned(): Promise<boolean> {
-    return this.#rules.isSet(this.#cursor.epoch)
+    this.#askedEpoch = this.#cursor.epoch
+    return this.#rules.isSet(this.#askedEpoch)
   }
 
   unsign(): Promise<void> {
@@ -155,7 +158,7 @@ export class LogFollow implements LogSign {
   }
 
   async begin(): Promise<void> {
-    await this.#beginAnother(this.#cursor.epoch)
+    await this.#beginAnother(this.#askedEpoch)
     await this.#confirm(false)
   }
 

@@ -56,6 +56,8 @@ export class LogReplica implements LogFollower {
   #behindCount = 0
   #lagMs = 0
   readonly #copies: RetainedCopies
+  /** A link reads what was logged before it. */
+  #isCatchingUp = false
   #isSigned = true
   /** No other node runs: the next link begins another epoch unless the log is signed. */
   #mustBegin = false
@@ -180,11 +182,16 @@ export class LogReplica implements LogFollower {
   async follow(link: Link): Promise<void> {
     const after = this.#hasBegun ? this.#log.position : undefined
     this.#link = link
+    this.#isCatchingUp = true
     await link.follow?.(after, this)
     await this.#readSign(link)
+    this.#isCatchingUp = false
     if (this.#state === 'copying') this.#state = 'complete'
     // Between the two, messages went into another log: another broker stood at the address.
-    if (this.#leftEpochs.delete(this.#log.epoch)) this.#log.doubt(this.#log.position)
+    if (this.#leftEpochs.delete(this.#log.epoch)) {
+      this.#log.doubt(this.#log.position)
+      await link.sign?.unsign()
+    }
     this.#copied.resolve()
   }
 
@@ -204,7 +211,8 @@ export class LogReplica implements LogFollower {
     const reason = isSameEpoch ? 'history-expired' : 'epoch-changed'
     const hadBegun = this.#hasBegun
     if (hadBegun && !isSameEpoch) this.#leftEpochs.add(this.#log.epoch)
-    if (this.#state === 'empty' || this.#state === 'complete') {
+    // An epoch that begins on a live link has no messages yet.
+    if (this.#isCatchingUp && (this.#state === 'empty' || this.#state === 'complete')) {
       this.#state = 'copying'
       this.#copied = deferred()
     }
