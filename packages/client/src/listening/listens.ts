@@ -114,7 +114,7 @@ export class Listens {
     const gone = receiving
       ? subscriptions.filter(({ receiver }) => receiver === receiving || receiver.handler === receiving).slice(-1)
       : subscriptions
-    await Promise.all(gone.map((subscription) => subscription.unlisten()))
+    await Promise.all(gone.map((subscription) => subscription.close()))
   }
 
   /** A connection is live: every subscription listens again, from where it stopped. */
@@ -168,8 +168,7 @@ export class Listens {
       this.#context.onError({ error: new WebMQError('E_PAYLOAD_INVALID', { detail: key, cause }), key })
       return
     }
-    const plain: Message<unknown> = { key, payload, position, replayed }
-    const message = meta ? { ...plain, ...meta } : plain
+    const message: Message<unknown> = { key, payload, position, replayed, ...meta }
     for (const target of targets) target.deliver(message, received.payload.length)
   }
 
@@ -206,7 +205,7 @@ export class Listens {
   #end(pattern: string, subscriptions: readonly LiveSubscription[], error: WebMQError): void {
     this.#context.onError({ error, pattern })
     for (const subscription of subscriptions) {
-      subscription.close(error, false)
+      subscription.finish(error, false)
       this.#forget(subscription)
     }
   }

@@ -214,7 +214,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
       groups,
       streams,
       delivery,
-      overflowRules: new OverflowRules(options.slow),
+      overflowRules: new OverflowRules(options.overflow),
       metaRules,
       presence,
       turns: dispatcher.turns,
