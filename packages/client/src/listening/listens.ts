@@ -168,8 +168,7 @@ export class Listens {
       this.#context.onError({ error: new WebMQError('E_PAYLOAD_INVALID', { detail: key, cause }), key })
       return
     }
-    const plain: Message<unknown> = { key, payload, position, replayed }
-    const message = meta ? { ...plain, ...meta } : plain
+    const message: Message<unknown> = { key, payload, position, replayed, ...meta }
     for (const target of targets) target.deliver(message, received.payload.length)
   }
 

@@ -91,15 +91,14 @@ function decodeMessage(header: string, payload: WirePayload | undefined): From<'
   const keyStart = verb.length + 1
   const keyEnd = header.indexOf(' ', keyStart)
   const positionEnd = header.indexOf(' ', keyEnd + 1)
-  const hasOptions = positionEnd > keyEnd
-  const position = header.slice(keyEnd + 1, hasOptions ? positionEnd : undefined)
-  const options = hasOptions ? header.slice(positionEnd + 1).split(' ') : undefined
+  const options = positionEnd > keyEnd ? header.slice(positionEnd + 1).split(' ') : undefined
+  const position = header.slice(keyEnd + 1, options && positionEnd)
   if (keyEnd < 0 || position === '' || payload === undefined) throw malformed(verb)
   return {
     verb,
     key: header.slice(keyStart, keyEnd),
     position: position === '-' ? undefined : position,
-    replayed: options?.includes('replay') ?? false,
+    replayed: !!options?.includes('replay'),
     meta: options && decodeMeta(options),
     payload,
   }

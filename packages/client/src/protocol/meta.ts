@@ -26,7 +26,7 @@ export function encodeMeta({ userId, timeMs, id, stream }: MessageMeta): string 
 export function decodeMeta(options: readonly string[]): MessageMeta | undefined {
   const { user, time, id, stream } = Object.fromEntries(options.map((option) => option.split('=')))
   try {
-    return (time || stream) && { userId: user && decodeURIComponent(user), timeMs: time && +time, id, stream }
+    return (stream || time) && { userId: user && decodeURIComponent(user), timeMs: time && +time, id, stream }
   } catch {
     // `decodeURIComponent` reports a bad encoding only by throwing.
     return undefined

@@ -77,6 +77,13 @@ describe('StreamFold', () => {
     )
   })
 
+  it('belongs to the first that began, until it has ended', () => {
+    const [first, second] = [streamOf('a', ['1', '2'], 'end'), streamOf('b', ['x'], undefined)]
+    const fold = folded([...first.slice(0, 2), ...second, ...first.slice(2)])
+    expect(shown(fold)).toMatchObject({ stream: 'a', whole: '12', status: 'end' })
+    expect(shown(folded(second, fold))).toMatchObject({ stream: 'b', whole: 'x', status: 'active' })
+  })
+
   it('says that the log was cut, and goes on with what it has', () => {
     const log = streamOf('s', ['a', 'b', 'c'], 'end')
     expect(shown(folded(log.slice(2)))).toMatchObject({ stream: 's', isCut: true, whole: 'bc', status: 'end' })
