@@ -206,6 +206,27 @@ describe('a server that wants no more for now', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
+  /**
+   * Under load publishes of one client arrived out of order. It was late: its pause ended before it had read the refusal of
+   * a second message, and what it had kept in the pause overtook that one.
+   */
+  it('gets nothing more while something that was sent before is unanswered', async () => {
+    const { client, server } = createTestClient({ ackTimeoutMs: 5_000 })
+    await client.connect()
+    server.refuse('publish', 'E_RATE_LIMIT')
+    server.ignore('publish')
+    const refused = client.publish('a', 1)
+    const unanswered = outcomeOf(client.publish('a', 2))
+    await settle()
+    const late = client.publish('a', 3)
+    await vi.advanceTimersByTimeAsync(4_900)
+    expect(published(server)).toEqual([1, 2])
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(await unanswered).toBe('E_TIMEOUT')
+    expect(await Promise.all([refused, late])).toMatchObject([{ duplicate: false }, { duplicate: false }])
+    expect(published(server)).toEqual([1, 2, 1, 3])
+  })
+
   it('is not waited for by messages that must not wait', async () => {
     const { client, server } = createTestClient()
     server.refuse('publish', 'E_RATE_LIMIT')

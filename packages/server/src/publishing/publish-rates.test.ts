@@ -77,6 +77,15 @@ it('lets the message pass first that a slow broker was too slow for, however lat
   expect(rates.isPausing).toBe(false)
 })
 
+it('waits anew for a message that is refused once more', () => {
+  const gate = new RateGate()
+  gate.close(1_000, 0, '1')
+  gate.close(11_000, 10_000, '1')
+  gate.close(11_000, 10_000, '2')
+  expect(gate.closedMs(UNLIMITED, 20_999, '2')).toBe(250)
+  expect(gate.closedMs(UNLIMITED, 20_999, '1')).toBe(0)
+})
+
 it('lets a message pass that is larger than a burst of bytes, and pays it off', () => {
   const gate = new RateGate()
   expect(burst(gate, BYTES, 0, 10_000)).toBe(1)

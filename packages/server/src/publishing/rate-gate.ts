@@ -56,9 +56,9 @@ export class RateGate {
    */
   close(opensAtMs: number, nowMs: number, messageId: string | undefined): void {
     this.#opensAtMs = Math.max(this.#opensAtMs, opensAtMs)
-    if (this.#awaited !== undefined && nowMs < this.#awaitedUntilMs) return
-    this.#awaited = messageId
-    this.#awaitedUntilMs = opensAtMs + MAX_AWAITED_MS
+    if (this.#awaited === undefined || nowMs >= this.#awaitedUntilMs) this.#awaited = messageId
+    // Refused once more: it is waited for anew.
+    if (this.#awaited === messageId) this.#awaitedUntilMs = opensAtMs + MAX_AWAITED_MS
   }
 
   /** Takes what messages cost that have passed. */
