@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Breakable, type Cast, type Mishap, stopNode, takeSteps } from './faults.js'
 import { judge, type Violation } from './judge.js'
 import { Listener } from './listener.js'
+import { Member } from './member.js'
 import type { Node } from './node.js'
 import { Publisher } from './publisher.js'
 import { Reader } from './reader.js'
@@ -99,13 +100,17 @@ class Play {
     const readers = schedule.readers.map(
       (plan, index) => new Reader({ ...this.#actor(`reader-${index}`, plan), ...plan }),
     )
-    const actors = [...listeners, ...publishers, ...readers]
+    const members = Array.from({ length: schedule.memberCount ?? 0 }, (_, index) => {
+      const actor = this.#actor(`member-${index}`, { nodes: [index], isSticky: false })
+      return new Member({ ...actor, group: 'members', pattern: '#' })
+    })
+    const actors = [...listeners, ...publishers, ...readers, ...members]
     const record = this.#record
     const { nodes, breakable, rules } = this.#site
     const cast: Cast = { breakable, nodes, publishers, listeners, record, nowMs: this.#nowMs }
     const mishaps: Mishap[] = []
     // Nodes of a mesh answer clients while they still look for each other, and say so by a gap when they have found one.
-    if (rules.log === 'per-node') {
+    if (breakable.peerLinks.length > 0) {
       record.faults.push({ name: 'the nodes begin', fromMs: 0, untilMs: 0, touches: ['peer-links'] })
     }
     try {

@@ -8,7 +8,7 @@ import { isTokenValid } from '../dist/targets/json-web-token.js'
 import { serveTarget, targetSettings } from '../dist/targets/serve-target.js'
 import { maxWaitingBytesOf } from '../dist/targets/target-server.js'
 
-const { jwtSecret, compression, tls } = targetSettings()
+const { jwtSecret, compression, tls, recovery } = targetSettings()
 let receivedCount = 0
 
 const http =
@@ -18,6 +18,7 @@ const http =
 const io = new Server(http, {
   transports: ['websocket'],
   perMessageDeflate: compression === true,
+  ...(recovery === true ? { connectionStateRecovery: {} } : {}),
   allowRequest: (request, done) => {
     const token = (request.headers.authorization ?? '').slice('Bearer '.length)
     done(null, jwtSecret === undefined || isTokenValid(jwtSecret, token, Date.now() / 1_000))
@@ -26,6 +27,10 @@ const io = new Server(http, {
 io.on('connection', (socket) => {
   socket.on('in', () => {
     receivedCount++
+  })
+  socket.on('join', (room) => {
+    socket.join(room)
+    socket.emit('joined')
   })
   socket.on('ping', () => {
     receivedCount++
@@ -37,8 +42,9 @@ await new Promise((resolve) => http.listen(0, '127.0.0.1', resolve))
 serveTarget({
   port: http.address().port,
   version: installedVersion('socket.io'),
-  publish(writer, seq, timeUs) {
-    io.emit('tick', writer.object(seq, timeUs))
+  publish(writer, seq, timeUs, room) {
+    const to = room === undefined ? io : io.to(room)
+    to.emit('tick', writer.object(seq, timeUs))
   },
   waitingBytes() {
     let most = 0

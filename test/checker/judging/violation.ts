@@ -28,6 +28,8 @@ export const RULES = {
   'duplicate-untrue': '`duplicate` for the only publish of an id',
   'duplicate-untold': 'two publishes of an id were accepted as if each were the first',
   echoed: 'a message with `noecho` came back to the connection that published it',
+  'task-lost': 'a message came to no member of a queue group',
+  'task-twice': 'a message came to two members of a queue group',
   refused: 'a request was refused for good, though nothing is wrong with it',
   'no-answer': 'a request was not answered, and its connection not ended, in time',
   'slow-answer': 'a request was answered too late',

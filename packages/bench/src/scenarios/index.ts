@@ -16,6 +16,7 @@ import { pingScenario } from './ping.js'
 import { replayScenario } from './replay.js'
 import { restartScenario } from './restart.js'
 import { stormScenario } from './storm.js'
+import { streamsScenario } from './streams.js'
 import { wildcardScenario } from './wildcard.js'
 
 /** Scenarios that start servers of their own, by name; the first is the default. */
@@ -28,6 +29,7 @@ export const scenarios: readonly Scenario[] = [
   replayScenario,
   fanOutScenario,
   pacedScenario,
+  streamsScenario,
   stormScenario,
   restartScenario,
   pingScenario,

@@ -33,6 +33,10 @@ export type TargetCommand =
       readonly isThrottled?: boolean
       /** Only for targets with patterns; absent: the key of all ticks. */
       readonly key?: string
+      /** Only for targets with rooms: each message goes to so many of them, `bench.room.0` and so on. */
+      readonly keyCount?: number
+      /** With `keyCount`: as an append to the stream of each. */
+      readonly isStream?: boolean
     }
   /** To this many keys without listeners, in turn: measures the cost of matching. */
   | { readonly cmd: 'publish-keys'; readonly count: number; readonly distinctKeys: number }
@@ -118,6 +122,8 @@ export interface TargetSettings {
   readonly maxOutboxBytes?: number
   /** Makes targets keep messages that they would silently drop. */
   readonly isLossless?: boolean
+  /** For socketio: it keeps messages for connections that come back. */
+  readonly recovery?: boolean
   /** With several nodes: options that connect this one with the others. */
   readonly broker?: string
   readonly brokerNamespace?: string

@@ -76,7 +76,8 @@ export class Publisher {
     return this.#answer(firstSeq, startUs, durationUs)
   }
 
-  async paced({ perSecond, durationMs, payloadBytes, isThrottled = true, key }: Paced): Promise<Published> {
+  async paced(paced: Paced): Promise<Published> {
+    const { perSecond, durationMs, payloadBytes, isThrottled = true } = paced
     const count = Math.max(1, Math.round((perSecond * durationMs) / 1_000))
     const intervalUs = 1_000_000 / perSecond
     const firstSeq = this.#nextSeq
@@ -85,7 +86,7 @@ export class Publisher {
     const pacer = new Pacer({ startUs, periodUs: Math.max(MIN_INTERVAL_US, intervalUs), phasesUs: [0] })
     await pacer.next()
     const giveUpUs = startUs + durationMs * 1_000 * GIVE_UP_FACTOR
-    const writer = new TickWriter(payloadBytes, startUs)
+    const publish = this.#pacedBy(paced, new TickWriter(payloadBytes, startUs))
     let published = 0
     while (published < count && nowUs() < giveUpUs) {
       if (isThrottled && this.#isFull()) {
@@ -97,7 +98,7 @@ export class Publisher {
       while (published < count) {
         const intendedUs = startUs + published * intervalUs
         if (intendedUs > atUs) break
-        accepted = this.#server.publish(writer, this.#nextSeq++, intendedUs, key)
+        accepted = publish(this.#nextSeq++, intendedUs)
         recordUs(late, atUs - intendedUs)
         published++
       }
@@ -126,6 +127,18 @@ export class Publisher {
     }
     const { user, system } = process.cpuUsage(start)
     return { event: 'keys-published', count, durationUs: nowUs() - startUs, cpuUs: user + system }
+  }
+
+  /** How one message of a paced load is published. */
+  #pacedBy({ key, keyCount, isStream }: Paced, writer: TickWriter): (seq: number, timeUs: number) => unknown {
+    const server = this.#server
+    if (keyCount === undefined) return (seq, timeUs) => server.publish(writer, seq, timeUs, key)
+    const keys = Array.from({ length: keyCount }, (_, index) => `bench.room.${index}`)
+    if (isStream !== true) {
+      return (seq, timeUs) => Promise.all(keys.map((key) => server.publish(writer, seq, timeUs, key)))
+    }
+    // Each stream has one append after the other: it keeps the order by itself.
+    return (seq, timeUs) => Promise.all(keys.map((key) => server.append?.(writer, seq, timeUs, key)))
   }
 
   async #publishAll(writers: readonly TickWriter[], timeUs: number): Promise<void> {

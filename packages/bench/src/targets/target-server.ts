@@ -12,6 +12,8 @@ export interface TargetServer {
    * @param key For targets with patterns: another key than that of all ticks.
    */
   publish(writer: TickWriter, seq: number, timeUs: number, key?: string): Promise<unknown> | undefined
+  /** Appends one tick to the stream of a key, which the first one begins; only for targets with streams. */
+  append?(writer: TickWriter, seq: number, timeUs: number, key: string): Promise<unknown>
   /**
    * Publishes one tick per writer, where that is cheaper than one by one; resolves when the server takes more. Absent:
    * one by one.

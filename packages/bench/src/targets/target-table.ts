@@ -20,6 +20,8 @@ export type TargetAbility =
   | 'slow-readers'
   /** Routes keys to patterns. */
   | 'patterns'
+  /** Publishes to some connections, which have asked for it. */
+  | 'rooms'
   /** Delivers messages published on another node. */
   | 'many-nodes'
   /** Serves TLS. */
@@ -30,6 +32,8 @@ export interface TargetWire {
   readonly connect: Pick<ConnectOptions, 'path' | 'subprotocol' | 'ready' | 'replies'>
   /** What a new connection sends to receive published messages, and the start of the answer; absent: nothing. */
   readonly listen?: { readonly texts: readonly string[]; readonly awaited: string }
+  /** What it sends then to receive what is published to a room, whose number stands for `$GROUP`. */
+  readonly room?: { readonly texts: readonly string[]; readonly awaited: string }
   readonly ping: { readonly text: string; readonly await: string }
   /** The message that publishes a payload. */
   inbound(payload: Uint8Array): Uint8Array
@@ -57,6 +61,7 @@ const plain: TargetWire = {
 export const webmq: TargetWire = {
   connect: { path: '/ws', subprotocol: 'webmq.v1', ready: 'welcome' },
   listen: { texts: ['listen 1 bench.tick'], awaited: 'ok 1' },
+  room: { texts: ['listen 2 bench.room.$GROUP'], awaited: 'ok 2' },
   ping: { text: 'ping', await: 'pong' },
   // A key without listeners, because only inbound messages are measured.
   inbound: (payload) => Buffer.concat([Buffer.from('publish - bench.in\n'), payload]),
@@ -66,13 +71,15 @@ const socketio: TargetWire = {
   // Engine.IO sends "open" (0) and pings (2); Socket.IO answers a CONNECT (40) with its own.
   connect: { path: '/socket.io/?EIO=4&transport=websocket', ready: 'text:0', replies: { 2: '3' } },
   listen: { texts: ['40'], awaited: '40' },
+  room: { texts: ['42["join","bench.room.$GROUP"]'], awaited: '42["joined"' },
   ping: { text: '42["ping"]', await: '42["pong"]' },
   inbound: (payload) => Buffer.concat([Buffer.from('42["in",'), payload, Buffer.from(']')]),
 }
 
-const socketioAbilities = ['fan-out', 'tokens', 'ping', 'inbound', 'compression', 'slow-readers', 'tls'] as const
-const serverAbilities = [...socketioAbilities, 'binary'] as const
-const webmqAbilities = [...serverAbilities, 'patterns', 'many-nodes'] as const
+const commonAbilities = ['fan-out', 'tokens', 'ping', 'inbound', 'compression', 'slow-readers', 'tls'] as const
+const socketioAbilities = [...commonAbilities, 'rooms'] as const
+const serverAbilities = [...commonAbilities, 'binary'] as const
+const webmqAbilities = [...serverAbilities, 'rooms', 'patterns', 'many-nodes'] as const
 
 /** What a server in production has: tokens, metrics, an audit log, and limits, which no load of the bench reaches. */
 const GUARDS = {

@@ -8,7 +8,7 @@ import type { LatencyMs } from '../results/result.js'
 import { signToken } from '../targets/json-web-token.js'
 import type { Published, TargetSample, TargetSettings } from '../targets/messages.js'
 import { lagMs, type PacedOptions, TargetProcess } from '../targets/target-process.js'
-import type { TargetChoice } from '../targets/target-table.js'
+import type { TargetChoice, TargetWire } from '../targets/target-table.js'
 import { SERVER_NAME } from './run-certificate.js'
 import type { Evidence } from './verdict.js'
 
@@ -159,15 +159,17 @@ export class Trial implements Subject {
     count: number,
     options: Omit<ConnectOptions, 'port' | 'count' | 'tls'> = {},
     loadgen = this.loadgen,
+    room?: TargetWire['room'],
   ): Promise<Connected> {
     const receiveBufferBytes = Math.min(MAX_RECEIVE_BUFFER_BYTES, Math.floor(MAX_RECEIVE_BUFFERS_BYTES / count))
     const connected = await this.tryConnect({ receiveBufferBytes, ...options, count }, { loadgen })
     if (connected.failed > 0)
       throw new RunError(`${connected.failed} of ${count} connections failed: ${reasons(connected)}`)
-    const { listen } = this.#options.choice.spec.wire
-    if (listen === undefined) return connected
-    const { failed } = await loadgen.send(listen.texts, listen.awaited)
-    if (failed > 0) throw new RunError(`${failed} connections got no answer to '${listen.texts.join(', ')}'`)
+    for (const step of [this.#options.choice.spec.wire.listen, room]) {
+      if (step === undefined) continue
+      const { failed } = await loadgen.send(step.texts, step.awaited)
+      if (failed > 0) throw new RunError(`${failed} connections got no answer to '${step.texts.join(', ')}'`)
+    }
     return connected
   }
 

@@ -1,4 +1,5 @@
 import type { MessageMeta } from './meta.js'
+import type { WriteKind } from './streams.js'
 
 /** Payload on the wire: a string for a text frame (JSON text), bytes for a binary frame. */
 export type WirePayload = string | Uint8Array
@@ -96,6 +97,24 @@ export type ClientMessage =
       readonly isError: boolean
       readonly payload: WirePayload
     }
+  | {
+      readonly verb: 'stream'
+      readonly id: string
+      readonly key: string
+      /** Id of the stream, chosen by its writer [P-18.2]. */
+      readonly stream: string
+      readonly sequence: number
+      readonly kind: WriteKind
+      readonly payload: WirePayload
+    }
+  | {
+      readonly verb: 'read'
+      readonly id: string
+      readonly key: string
+      /** What the reader has of `stream`, up to this position [P-18.5]. */
+      readonly since?: string | undefined
+      readonly stream?: string | undefined
+    }
   | { readonly verb: 'ping' }
 
 /** Values of `overflow` of a listen [P-6.12]. */
@@ -156,6 +175,10 @@ export interface SessionLimits {
    * [P-7.8].
    */
   readonly maxPendingPublishBytes: number
+  /** Silence after which the writer of a stream is given up [P-18.4]. */
+  readonly streamLeaseMs?: number | undefined
+  /** Bytes of one stream [P-18.2]. */
+  readonly maxStreamBytes?: number | undefined
   /** Work that this connection may cause per second, in units of about a microsecond [P-10.6]. */
   readonly workPerSecond: number
   /** Work that this connection may cause at once after it was idle [P-10.6]. */

@@ -1,4 +1,4 @@
-import { checkKey, checks } from '../checks.js'
+import { checkKey, checks, explain } from '../checks.js'
 import type { WhenOffline } from '../client-options.js'
 import { backoffMs } from '../connection/backoff.js'
 import { nowMs } from '../connection/clock.js'
@@ -185,7 +185,7 @@ export class Publishes {
   }
 
   #refuse(pending: Pending, limit: string): void {
-    pending.settle(new WebMQError('E_QUEUE_FULL', { detail: limit }))
+    pending.settle(new WebMQError('E_QUEUE_FULL', { detail: explain(limit, this.#pending.values()) }))
   }
 
   /** The server wants no more for now. Later messages wait behind it, so that the order is kept. */
@@ -267,7 +267,7 @@ export class Publishes {
     clearTimeout(pending.timer)
     pending.timer = setTimeout(
       () => {
-        const detail = `${pending.id} ${pending.isSent ? 'unanswered' : 'unsent'}`
+        const detail = explain(`${pending.id} ${pending.isSent ? 'unanswered' : 'unsent'}`)
         pending.settle(new WebMQError('E_TIMEOUT', { detail }))
       },
       Math.min(inMs, MAX_TIMER_MS),
@@ -278,5 +278,5 @@ export class Publishes {
 /** A UTF-16 unit takes at most three bytes: bytes are counted only near the limit. */
 function tooLarge(code: ErrorCode, text: WirePayload, maxBytes = Infinity): WebMQError | undefined {
   const bytes = text.length * 3 > maxBytes ? wireBytes(text) : 0
-  return bytes > maxBytes ? new WebMQError(code, { detail: `${bytes} bytes, at most ${maxBytes}` }) : undefined
+  return bytes > maxBytes ? new WebMQError(code, { detail: explain(`${bytes} > ${maxBytes}`) }) : undefined
 }

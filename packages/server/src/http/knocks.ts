@@ -7,6 +7,8 @@ import type { HttpConnections } from './connections.js'
 const WORK_SHARE = 1 / 5
 /** What it may cause at once: hundreds of requests. */
 const BURST_SHARE = 1 / 20
+/** A connection is not read for so much longer. To pause it after each request took half as much again as the requests. */
+const REST_MS = 20
 /** Paths of probes. */
 const PROBES: ReadonlySet<string> = new Set(['/health', '/ready'])
 
@@ -50,7 +52,7 @@ export class Knocks {
     const waitMs = this.#budgets.knock(address, headBytes)
     if (waitMs === 0) return 0
     // The connections of a trusted proxy carry requests of other clients too.
-    if (address === unmapped(socket.remoteAddress ?? '')) this.#connections.rest(socket, response, waitMs)
+    if (address === unmapped(socket.remoteAddress ?? '')) this.#connections.rest(socket, response, waitMs + REST_MS)
     if (PROBES.has(path) && countedAddress(address) === undefined) return 0
     this.#connections.countRefused()
     return waitMs

@@ -17,6 +17,8 @@ export interface Actor {
   readonly identity: Identity | undefined
   /** IP address; empty when it is not known. Cost: that of a session is put together at each call. */
   readonly address: string
+  /** Counts work that it has caused, beside that of its requests, in units of about a microsecond; absent: nobody counts. */
+  charge?: ((units: number) => void) | undefined
 }
 
 /** A client that sends a request over HTTP. */

@@ -1,4 +1,5 @@
 import { isErrorCode, type PresenceMember, WebMQError } from 'webmq-client/protocol'
+import { copyBytes } from '../base/copy-bytes.js'
 import { andThen, type MaybePromise } from '../base/maybe-promise.js'
 import { parseJson } from '../base/parse-json.js'
 import type { ApiNode } from '../http/api/node.js'
@@ -11,12 +12,15 @@ import type { BatchMessage, PublishOptions, PublishResult } from '../publishing/
 import { LocalMember, type SlotName } from '../queue-groups/index.js'
 import type { LocalHandler } from '../routing/in-process/listeners.js'
 import { type HistoryQuery, type HistoryResult, readHistory } from '../routing/in-process/read-history.js'
-import type { LocalListenOptions } from '../routing/in-process/subscription.js'
 import { MAX_WITHIN_MS } from '../session/handlers/request.js'
+import { ProcessWriter, type StreamWriter } from '../streams/writer.js'
 import type { Rooms } from './assemble.js'
 import type { ServerNodeParts } from './parts.js'
 import { ProcessDraft } from './process-draft.js'
+import type { StreamContent, StreamOptions } from './webmq-server.js'
 
+/** The group of those who write a stream [P-18.7]. */
+const WRITERS = 'stream'
 /** Time for a reply, unless the caller says another. */
 const DEFAULT_TIMEOUT_MS = 10_000
 
@@ -75,22 +79,29 @@ export class NodeApi {
     }
   }
 
+  /** See {@link WebMQServer.stream}. */
+  async stream(key: string, { meta }: StreamOptions): Promise<StreamWriter> {
+    const { streams, author } = this.#rooms
+    const { streamLeaseMs: leaseMs, maxPayloadBytes } = this.#parts.options
+    const writer = new ProcessWriter(key, { streams, author, leaseMs, maxPayloadBytes })
+    await writer.start(meta)
+    writer.leave = await this.join({ kind: 'respond', group: WRITERS, pattern: key }, (asked) => writer.asked(asked))
+    return writer
+  }
+
+  /** See {@link WebMQServer.readStream}. */
+  async readStream(key: string): Promise<StreamContent> {
+    assertKeyWords(key, this.#parts.options)
+    const { summary, whole, position } = await this.#rooms.streams.read(key)
+    const { stream: id, status, meta, result, isCut = false } = summary
+    const content = typeof whole === 'object' ? { bytes: copyBytes(whole) } : { text: whole ?? '' }
+    return { id, status, meta, result, isCut, position: formatPosition(position), ...content }
+  }
+
   #limitsOf(actor: Actor): AuthorLimits {
     return isTrusted(actor) || actor.identity === undefined
       ? this.#rooms.trusted
       : this.#rooms.limits.of(actor.identity)
-  }
-
-  /** Adds an in-process handler. Resolves, once it is live, to a function that removes it. */
-  async listen(pattern: string, handler: LocalHandler, { onGap }: LocalListenOptions): Promise<() => void> {
-    return await andThen(this.#rooms.interest.retain(pattern), ({ group }) => {
-      const listener = { pattern, group, handler, onGap }
-      this.#rooms.localListeners.add(listener)
-      return () => {
-        this.#rooms.localListeners.remove(listener)
-        this.#rooms.interest.release(pattern)
-      }
-    })
   }
 
   /**

@@ -1,0 +1,234 @@
+import { formatStreamPlace, refusalOf, type StreamSummary, type WriteKind } from 'webmq-client/protocol'
+import { copyBytes } from '../base/copy-bytes.js'
+import type { Logger } from '../base/logger.js'
+import { parseJson } from '../base/parse-json.js'
+import { assertMayPublish } from '../identity/access.js'
+import type { Accepted, Broker, Position, ReadResult } from '../ports/broker.js'
+import { isAfter } from '../ports/position.js'
+import { assertKeyWords } from '../ports/word-limits.js'
+import { type Author, assertRoom } from '../publishing/author.js'
+import { PENDING_OVERHEAD_BYTES } from '../publishing/draft.js'
+import type { Publisher } from '../publishing/publisher.js'
+import type { Piece, StreamFold } from './fold.js'
+import type { StreamWatch } from './watch.js'
+import { StreamWatches, type WatchesContext } from './watches.js'
+
+/** What {@link Streams} work with. */
+export interface StreamsContext extends WatchesContext {
+  readonly broker: Pick<Broker, 'capabilities' | 'read'>
+  readonly isLogged: (key: string) => boolean
+  readonly publisher: Pick<Publisher, 'publish'>
+  /** The node itself, which ends streams that are lost. */
+  readonly author: Author
+  readonly logger: Pick<Logger, 'debug'>
+}
+
+/** One message of a writer. */
+export interface StreamWrite {
+  readonly key: string
+  readonly stream: string
+  readonly sequence: number
+  readonly kind: WriteKind
+  /** Borrowed for the duration of the call. */
+  readonly payload: Uint8Array | string
+}
+
+/** The last stream of a key. */
+export interface StreamReading {
+  readonly summary: StreamSummary
+  /** The whole; `undefined` while nothing was appended. */
+  readonly whole: Piece | undefined
+  /** It has everything up to here. */
+  readonly position: Position
+  readonly gap: ReadResult['gap']
+}
+
+/** Counters since the start; `activeCount` now. */
+export interface StreamStats {
+  readonly activeCount: number
+  readonly keptBytes: number
+  readonly appendCount: number
+  readonly lostCount: number
+}
+
+/** Share of the outbox that the answer to a read may take. */
+const READ_SHARE = 1 / 2
+const NOTHING = new Uint8Array()
+
+/**
+ * The streams of a node: messages that grow by appends until they end. A stream consists of logged messages of its key, and
+ * what it is follows from their order in the log alone, so no nodes have to agree on anything. A node watches the keys
+ * where somebody writes or reads.
+ */
+export class Streams {
+  readonly #context: StreamsContext
+  readonly #watches: StreamWatches
+  #appendCount = 0
+  #lostCount = 0
+
+  constructor(context: StreamsContext) {
+    this.#context = context
+    this.#watches = new StreamWatches(context, (watch) => void this.#lost(watch))
+  }
+
+  /** The largest stream: one that fits into the answer to a read. */
+  get maxBytes(): number {
+    const { maxStreamBytes, maxOutboxBytes } = this.#context.limits
+    return Math.min(maxStreamBytes, maxOutboxBytes * READ_SHARE)
+  }
+
+  stats(): StreamStats {
+    const { activeCount, keptBytes } = this.#watches
+    return { activeCount, keptBytes, appendCount: this.#appendCount, lostCount: this.#lostCount }
+  }
+
+  /**
+   * Writes a message of a stream. Resolves once this node has seen it in the log, so that the answer is final.
+   * @throws {WebMQError} `E_UNSUPPORTED`, `E_PAYLOAD_INVALID`, `E_STREAM_BUSY` with `retryAfterMs`, `E_STREAM_ENDED`, `E_STREAM_SEQUENCE`,
+   *   `E_STREAM_LIMIT`, `E_NODE_BEHIND`, and the errors of {@link Publisher.publish}.
+   */
+  async write(author: Author, write: StreamWrite, isBinary: boolean): Promise<Accepted> {
+    const { key, sequence, kind } = write
+    this.#assertSupported(key)
+    assertKeyWords(key, author.limits, refusalOf)
+    assertMayPublish(author, key)
+    const payload = typeof write.payload === 'string' ? Buffer.from(write.payload) : copyBytes(write.payload)
+    assertPayload(kind, payload, isBinary)
+    if ((kind === 'start') !== (sequence === 0) && kind !== 'beat')
+      throw refusalOf('E_STREAM_SEQUENCE', { detail: `${kind} with the number ${sequence}` })
+    const byteCount = payload.length + PENDING_OVERHEAD_BYTES
+    assertRoom(author, byteCount)
+    author.pendingBytes += byteCount
+    const written = this.#watches.use(key, async (watch) => {
+      const known = this.#judge(watch, write)
+      if (known !== undefined) return known
+      if (kind === 'append') this.#assertSize(watch.fold, payload.length)
+      const isOwner = kind === 'start' && this.#watches.take(watch, author)
+      try {
+        return await this.#published(watch, author, { ...write, payload }, isBinary)
+      } catch (error) {
+        if (isOwner && watch.fold.stream !== write.stream) this.#watches.release(watch)
+        throw error
+      }
+    })
+    return await written.finally(() => {
+      author.pendingBytes -= byteCount
+    })
+  }
+
+  /**
+   * Reads the last stream of a key.
+   * @throws {WebMQError} `E_UNSUPPORTED`, `E_STREAM_LIMIT` when this node has no room, and the errors of {@link Broker.read}.
+   */
+  async read(key: string): Promise<StreamReading> {
+    this.#assertSupported(key)
+    return await this.#watches.use(key, async (watch) => {
+      await watch.follow()
+      const { fold, position, gap } = watch
+      if (position === undefined) throw refusalOf('E_NODE_BEHIND')
+      const { whole } = fold
+      return { summary: summaryOf(fold), whole, position, gap }
+    })
+  }
+
+  /** Ends all watches. Streams go on: another node may have their writers next. */
+  stop(): void {
+    this.#watches.stop()
+  }
+
+  #assertSupported(key: string): void {
+    const { broker, isLogged } = this.#context
+    if (!broker.capabilities.sharedLog) throw refusalOf('E_UNSUPPORTED', { detail: 'streams: the nodes share no log' })
+    if (!isLogged(key)) throw refusalOf('E_UNSUPPORTED', { detail: `streams: ${key} is not logged (history)` })
+  }
+
+  /** What is known before the message is written: `undefined` when it may be. */
+  #judge(watch: StreamWatch, { stream, sequence, kind }: StreamWrite): Accepted | undefined {
+    const { fold } = watch
+    if (fold.stream !== stream) {
+      if (kind === 'start' && fold.isActive) throw this.#busy(watch)
+      // It may have begun where this node has not come to yet: the log will tell.
+      return undefined
+    }
+    if (kind === 'beat' && fold.isActive) return undefined
+    const isSame = sequence < fold.sequence || (sequence === fold.sequence && (fold.isActive || fold.status === kind))
+    if (isSame && kind !== 'beat') return { isDuplicate: true }
+    if (!fold.isActive) throw refusalOf('E_STREAM_ENDED', { detail: fold.status })
+    return undefined
+  }
+
+  async #published(watch: StreamWatch, author: Author, write: StreamWrite, isBinary: boolean): Promise<Accepted> {
+    const { publisher } = this.#context
+    const { key, stream, sequence, kind, payload } = write
+    const place = formatStreamPlace({ stream, sequence, kind })
+    const isBeat = kind === 'beat'
+    const messageId = isBeat ? undefined : `${stream}:${sequence}`
+    const accepted = await publisher.publish(author, { key, payload, messageId, place, ephemeral: isBeat }, isBinary)
+    if (isBeat) return accepted
+    const isSeen = await watch.until(() => {
+      const { fold, position } = watch
+      if (fold.stream === stream && fold.sequence >= sequence) return true
+      return accepted.position !== undefined && position !== undefined && !isAfter(accepted.position, position)
+    })
+    if (!isSeen) throw refusalOf('E_NODE_BEHIND')
+    if (kind === 'append') this.#appendCount++
+    const outcome = this.#judge(watch, write)
+    if (outcome !== undefined) return accepted
+    // Its writer was given up, and another stream came.
+    throw refusalOf('E_STREAM_ENDED', { detail: `${watch.fold.stream ?? 'none'} is the stream of this key` })
+  }
+
+  #busy(watch: StreamWatch): Error {
+    const retryAfterMs = Math.ceil(watch.leftMs)
+    return Object.assign(refusalOf('E_STREAM_BUSY', { detail: watch.key }), { retryAfterMs })
+  }
+
+  #assertSize({ byteCount, appendCount }: StreamFold, addedBytes: number): void {
+    const { maxStreamAppends } = this.#context.limits
+    if (byteCount + addedBytes > this.maxBytes)
+      throw refusalOf('E_STREAM_LIMIT', { detail: `${this.maxBytes} bytes (maxStreamBytes)` })
+    if (appendCount >= maxStreamAppends)
+      throw refusalOf('E_STREAM_LIMIT', { detail: `${maxStreamAppends} appends (maxStreamAppends)` })
+  }
+
+  /** Its writer was silent for too long. Several nodes may find that, and one message tells all. */
+  async #lost(watch: StreamWatch): Promise<void> {
+    const { publisher, author, logger } = this.#context
+    const { key, fold } = watch
+    // If this fails, the next lease tries again.
+    watch.renew()
+    const { stream = '', sequence } = fold
+    try {
+      const place = formatStreamPlace({ stream, sequence: sequence + 1, kind: 'lost' })
+      const messageId = `${stream}:${sequence + 1}`
+      const accepted = await publisher.publish(author, { key, payload: NOTHING, messageId, place }, false)
+      if (!accepted.isDuplicate) this.#lostCount++
+    } catch (err) {
+      logger.debug({ err, key }, 'a stream without its writer could not be ended yet')
+    }
+  }
+}
+
+function summaryOf({ stream, sequence, status, meta, result, isCut }: StreamFold): StreamSummary {
+  if (stream === undefined) return {}
+  return {
+    stream,
+    sequence,
+    status,
+    ...(meta === undefined ? undefined : { meta }),
+    ...(result === undefined ? undefined : { result }),
+    ...(isCut ? { isCut } : undefined),
+  }
+}
+
+/** What every reader can read. @throws {WebMQError} `E_PAYLOAD_INVALID`. */
+function assertPayload(kind: WriteKind, payload: Uint8Array, isBinary: boolean): void {
+  if (kind === 'append') {
+    if (isBinary || typeof parseJson(payload) === 'string') return
+  } else if (payload.length === 0) return
+  else if (kind !== 'stop' && kind !== 'beat' && !isBinary) {
+    parseJson(payload)
+    return
+  }
+  throw refusalOf('E_PAYLOAD_INVALID', { detail: `no payload of ${kind}` })
+}
