@@ -17,6 +17,7 @@ const KUBERNETES_VALIDATE = 'kubernetes-validate==1.37.0'
 const KUBERNETES_VERSIONS = ['1.34', '1.37']
 const COMPOSE = 'github.com/compose-spec/compose-go/v2/cmd@v2.16.2'
 const KUSTOMIZE = 'sigs.k8s.io/kustomize/kustomize/v5@v5.7.1'
+const HELM = 'helm.sh/helm/v3/cmd/helm@v3.18.6'
 const GO_ENV = { ...process.env, GOFLAGS: '-mod=mod' }
 
 const CACHE = path.join(ROOT, '.cache', 'containers')
@@ -51,14 +52,21 @@ async function compose(profiles) {
   return await must(`Compose does not read compose.yaml, profile ${profiles}.`, 'go', args, { env, log: 'compose' })
 }
 
-/** Checks them as `kubectl apply --kustomize` would send them. */
+/** Checks them as `kubectl apply --kustomize` and `helm install` would send them. */
 async function checkManifests() {
   const validate = await python('kubernetes-validate', KUBERNETES_VALIDATE)
   const built = path.join(CACHE, 'kubernetes.yaml')
   const build = ['run', KUSTOMIZE, 'build', 'deploy/kubernetes', '--output', built]
   await must('kustomize does not read deploy/kubernetes.', 'go', build, { env: GO_ENV, log: 'kustomize' })
+  const charted = path.join(CACHE, 'helm.yaml')
+  // Not the PodMonitor: Kubernetes itself has no schema of it.
+  const values = ['existingSecret=webmq', 'ingress.enabled=true', 'autoscaler.enabled=true', 'history={chat.#=1000}']
+  const render = ['run', HELM, 'template', 'webmq', 'deploy/helm', ...values.flatMap((value) => ['--set', value])]
+  const output = await must('helm does not read deploy/helm.', 'go', render, { env: GO_ENV, log: 'helm' })
+  // Go tells of its downloads first.
+  writeFileSync(charted, output.slice(output.indexOf('---\n')))
   for (const version of KUBERNETES_VERSIONS) {
-    const args = ['--kubernetes-version', version, '--strict', built]
+    const args = ['--kubernetes-version', version, '--strict', built, charted]
     await must(`The manifests do not fit Kubernetes ${version}.`, validate, args, { log: 'kubernetes-validate' })
     print(`  they fit Kubernetes ${version}`)
   }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { parse as parseYaml } from 'yaml'
+import { parseAllDocuments, parse as parseYaml } from 'yaml'
 
 /** The repository, with a slash at its end. */
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url))
@@ -10,7 +10,7 @@ export function readText(file: string): string {
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: the tests read files of many shapes, and fail where they are not as expected
-type Tree = any
+export type Tree = any
 
 export function readJson(file: string): Tree {
   return JSON.parse(readText(file))
@@ -19,4 +19,9 @@ export function readJson(file: string): Tree {
 /** Reads YAML 1.2 with merge keys, as Compose does. */
 export function readYaml(file: string): Tree {
   return parseYaml(readText(file), { merge: true })
+}
+
+/** All documents of a stream, as `kubectl` reads it. */
+export function parseDocuments(text: string): Tree[] {
+  return parseAllDocuments(text).flatMap((document) => document.toJS() ?? [])
 }

@@ -5,16 +5,11 @@ import path from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { obtainBalancer } from 'webmq-services'
-import { readConfigFile } from '../../packages/server/src/cli/config-file.js'
 import { readEnvironment, unknownVariables } from '../../packages/server/src/cli/environment.js'
-import { resolveOptions } from '../../packages/server/src/options/options.js'
 import { ROOT, readText, readYaml } from './files.js'
+import { DRAIN_S, STOP_S, testKubernetes } from './kubernetes.js'
 
 const run = promisify(execFile)
-
-/** From the signal to the exit a server takes as long as its drain, and at most this. */
-const STOP_S = 2
-const DRAIN_S = resolveOptions({}).drainTimeoutMs / 1_000
 
 describe('compose.yaml', () => {
   const { services } = readYaml('compose.yaml')
@@ -72,10 +67,8 @@ describe('deploy/nginx.conf', () => {
 
 describe('deploy/kubernetes', () => {
   const kustomization = readYaml('deploy/kubernetes/kustomization.yaml')
-  const read = (name: string) => readYaml(`deploy/kubernetes/${name}.yaml`)
-  const deployment = read('deployment')
-  const pod = deployment.spec.template
-  const [container] = pod.spec.containers
+  const files: string[] = [...kustomization.resources, '../prometheus/pod-monitor.yaml']
+  const objects = files.map((file) => readYaml(`deploy/kubernetes/${file}`))
 
   it('is complete: the kustomization names every file', () => {
     const files = readdirSync(`${ROOT}deploy/kubernetes`).filter((file) => file !== 'kustomization.yaml')
@@ -83,56 +76,7 @@ describe('deploy/kubernetes', () => {
     expect(files.toSorted()).toEqual(named.toSorted())
   })
 
-  it('selects the pods of WebMQ and no others', () => {
-    const { labels } = pod.metadata
-    expect(Object.keys(labels)).toHaveLength(1)
-    expect(deployment.spec.selector.matchLabels).toEqual(labels)
-    expect(read('service').spec.selector).toEqual(labels)
-    expect(read('disruption-budget').spec.selector.matchLabels).toEqual(labels)
-    expect(read('network-policy').spec.podSelector.matchLabels).toEqual(labels)
-    expect(read('autoscaler').spec.scaleTargetRef).toMatchObject({ kind: 'Deployment', name: deployment.metadata.name })
-  })
-
-  it('leaves balancers the time to notice that a pod leaves, and the time for the whole drain', () => {
-    const { terminationGracePeriodSeconds, enableServiceLinks } = pod.spec
-    const { drainDelayMs } = Object.fromEntries(readConfigFile(`${ROOT}deploy/kubernetes/webmq.json`))
-    const delayS = Number(drainDelayMs) / 1_000
-    const { periodSeconds, failureThreshold } = container.readinessProbe
-    expect(delayS).toBeGreaterThan(periodSeconds * failureThreshold)
-    expect(terminationGracePeriodSeconds).toBeGreaterThan(delayS + DRAIN_S + STOP_S)
-    // The variables of a service named webmq begin with WEBMQ_.
-    expect(enableServiceLinks).toBe(false)
-  })
-
-  it('probes the admin port, which the config file opens, and restarts nothing when a broker is away', () => {
-    const { adminHost } = Object.fromEntries(readConfigFile(`${ROOT}deploy/kubernetes/webmq.json`))
-    expect(adminHost).toBe('0.0.0.0')
-    for (const probe of ['startupProbe', 'livenessProbe', 'readinessProbe']) {
-      const path = probe === 'readinessProbe' ? '/ready' : '/health'
-      expect(container[probe].httpGet).toEqual({ path, port: 'admin' })
-    }
-    expect(read('service').spec.ports.map(({ targetPort }: { targetPort: string }) => targetPort)).toEqual(['http'])
-  })
-
-  it('has options that the server knows, at the paths of the image', () => {
-    const names: string[] = container.env.map(({ name }: { name: string }) => name)
-    expect(names).toContain('WEBMQ_JWT_SECRET_FILE')
-    expect(unknownVariables(Object.fromEntries(names.map((name) => [name, 'x'])))).toEqual([])
-    const [config] = container.volumeMounts
-    expect(readText('Dockerfile')).toContain(`WEBMQ_CONFIG=${config.mountPath}/webmq.json`)
-  })
-})
-
-describe('deploy/prometheus/pod-monitor.yaml', () => {
-  it('asks the admin port of the pods', () => {
-    const { spec } = readYaml('deploy/prometheus/pod-monitor.yaml')
-    const pod = readYaml('deploy/kubernetes/deployment.yaml').spec.template
-    const [container] = pod.spec.containers
-    const [{ port, path: page }] = spec.podMetricsEndpoints
-    expect(spec.selector.matchLabels).toEqual(pod.metadata.labels)
-    expect(container.ports.map(({ name }: { name: string }) => name)).toContain(port)
-    expect([port, page]).toEqual(['admin', '/metrics'])
-  })
+  testKubernetes(() => ({ objects, configFile: `${ROOT}deploy/kubernetes/webmq.json` }))
 })
 
 describe('deploy/systemd', () => {

@@ -15,7 +15,7 @@ const KEY = 'k'.repeat(32)
 /** Commands that are not run here, and why. All other commands of a block are. */
 const NOT_HERE: readonly (readonly [begins: RegExp, why: string])[] = [
   [/^(\w+=\S+ )?docker /, 'there may be no container engine; npm run test:containers plays the stages of the image'],
-  [/^kubectl /, 'there is no cluster; npm run test:containers validates the manifests'],
+  [/^(kubectl|helm) /, 'there is no cluster; npm run test:containers validates the manifests'],
   [/^systemctl /, 'it changes the machine; test/deploy/manifests.test.ts verifies the unit'],
   [
     /^npm install (--global )?webmq-server /,

@@ -194,17 +194,20 @@ export class Publishes {
     if (this.#pauseTimer !== undefined) return
     // At least half of the limit: an immediate attempt would be refused too.
     const waitMs = Math.max(retryAfterMs, this.#options.minMs / 2 + backoffMs(this.#pauses++, this.#options))
-    this.#pauseTimer = setTimeout(() => this.#endPause(), Math.min(waitMs, MAX_TIMER_MS))
+    this.#flushIn(waitMs)
   }
 
   /** What was sent before the pause and is not answered may be refused too. Later messages must not overtake it [P-10.7]. */
-  #endPause(): void {
-    for (const { isSent, whenOffline } of this.#pending.values()) {
-      if (!isSent || whenOffline !== 'queue') continue
-      this.#pauseTimer = setTimeout(() => this.#endPause(), this.#options.minMs / 2)
-      return
-    }
-    this.#flush()
+  #flushIn(ms: number): void {
+    this.#pauseTimer = setTimeout(
+      () => {
+        for (const pending of this.#pending.values()) {
+          if (pending.isSent && pending.whenOffline === 'queue') return this.#flushIn(this.#options.minMs)
+        }
+        this.#flush()
+      },
+      Math.min(ms, MAX_TIMER_MS),
+    )
   }
 
   #resume(): void {
