@@ -1,5 +1,5 @@
 import { decodeClientMessage } from '../protocol/decode-client.js'
-import { encodeMessageFrame } from '../protocol/encode-message.js'
+import { encodeMessageFrame, messageHeader } from '../protocol/encode-message.js'
 import { encodeServerMessage, type TextServerMessage } from '../protocol/encode-server.js'
 import { ERRORS, type ErrorCode, WebMQError } from '../protocol/errors.js'
 import { matches } from '../protocol/matching.js'
@@ -8,6 +8,7 @@ import { encodeMeta } from '../protocol/meta.js'
 import type { TestGroups, TestMember } from './test-groups.js'
 import type { Replayed, SentMessage, TestLog } from './test-log.js'
 import type { TestPresence, TestWatcher } from './test-presence.js'
+import type { StreamMessage, TestStreams } from './test-streams.js'
 import type { ServerEnd, ServerSide } from './test-websocket.js'
 
 type From<V extends ClientVerb> = Extract<ClientMessage, { verb: V }>
@@ -29,6 +30,13 @@ export interface TestSessionContext {
     message: From<'publish'>,
     from: TestSession,
   ): { readonly position?: string | undefined; readonly duplicate: boolean }
+  /** Takes a message of a stream. */
+  stream(message: StreamMessage): {
+    readonly position?: string | undefined
+    readonly duplicate: boolean
+    readonly refusal?: ErrorCode
+  }
+  readonly streams: TestStreams
   isRevoked(pattern: string): boolean
   /** Whether the last messages of these keys are kept. */
   isRetained(pattern: string): boolean
@@ -100,6 +108,7 @@ export class TestSession implements ServerSide, TestWatcher, TestMember {
 
   onReceive(data: Uint8Array, isBinary: boolean): void {
     try {
+      if (this.#takeStream(data, isBinary)) return
       const message = decodeClientMessage(data, isBinary)
       const id = 'id' in message ? message.id : undefined
       const decision = this.#context.intercept(message)
@@ -146,6 +155,35 @@ export class TestSession implements ServerSide, TestWatcher, TestMember {
     const wire = 'payload' in message ? { ...message, payload: payloadOf(message, isBinary) } : message
     const handle = this.#handlers[wire.verb] as (message: ClientMessage) => void
     handle(wire)
+  }
+
+  #takeStream(data: Uint8Array, isBinary: boolean): boolean {
+    const newline = data.indexOf(0x0a)
+    const header = new TextDecoder().decode(newline < 0 ? data : data.subarray(0, newline))
+    const [verb, id = '', key = '', ...options] = header.split(' ')
+    if (verb !== 'stream' && verb !== 'read') return false
+    const { of = '', seq, kind = '' } = Object.fromEntries(options.map((option) => option.split('=')))
+    const payload = payloadOf({ payload: data.slice(newline + 1) }, isBinary)
+    const message = { verb, id, key, of, n: Number(seq), kind, payload }
+    const decision = this.#context.intercept(message as never)
+    if (decision === 'ignore') return true
+    this.#isMute = decision === 'handle-unanswered'
+    if (decision !== 'handle' && decision !== 'handle-unanswered') this.#refuse(id, decision)
+    else if (this.#context.isRevoked(key)) this.#refuse(id, 'E_FORBIDDEN')
+    else if (verb === 'read') this.#read(id, key)
+    else {
+      const { refusal, ...answer } = this.#context.stream(message)
+      if (refusal) this.#refuse(id, refusal)
+      else this.send({ verb: 'ok', id, ...answer })
+    }
+    return true
+  }
+
+  #read(id: string, key: string): void {
+    const { streams, log } = this.#context
+    const { result, pieces, stamp: stream } = streams.read(key)
+    this.send({ verb: 'ok', id, position: log.position(), replayed: pieces.length || undefined, result })
+    for (const payload of pieces) this.#send({ key, payload, stream }, true, false)
   }
 
   #join({ id, pattern, since, last, rewindMs, overflow, respond }: From<'listen'>, group: string): void {
@@ -263,26 +301,27 @@ export class TestSession implements ServerSide, TestWatcher, TestMember {
     for (const message of messages) this.#send(message, true, hasMeta)
   }
 
-  #send({ key, payload, offset, meta: stamp }: SentMessage, replayed: boolean, hasMeta: boolean | undefined): void {
+  #send(message: SentMessage, replayed: boolean, hasMeta: boolean | undefined): void {
+    const { key, payload, offset, meta: stamp, stream } = message
     const { log } = this.#context
-    const meta = hasMeta ? stamp : undefined
+    const options = (hasMeta && stamp ? encodeMeta(stamp) : '') + (stream ? ` stream=${stream}` : '')
     const text = offset === undefined ? undefined : log.position(offset)
     if (typeof payload === 'string') {
-      this.send({ verb: 'message', key, replayed, meta, payload, position: text })
+      this.#socket.send(messageHeader(key, text, replayed, options) + payload)
       return
     }
     const position = offset === undefined || text === undefined ? undefined : log.place(offset)
-    this.#socket.send(encodeMessageFrame(key, position, replayed, payload, meta && encodeMeta(meta)))
+    this.#socket.send(encodeMessageFrame(key, position, replayed, payload, options))
   }
 
   #refuse(
     id: string | undefined,
     code: ErrorCode,
-    message: string = ERRORS[code].message,
+    message: string | undefined = ERRORS[code]?.message,
     names: { readonly pattern?: string; readonly key?: string } = {},
   ): void {
     const { retryable, docs } = new WebMQError(code)
-    this.send({ verb: 'error', code, message, retryable, docs, id, ...names })
+    this.send({ verb: 'error', code, message: message ?? code, retryable, docs, id, ...names })
   }
 }
 
