@@ -6,6 +6,7 @@ import { MAX_HEADER_BYTES, MAX_TOKEN_BYTES } from './limits.js'
 import type { ClientMessage, ClientVerb, ListenOverflow, PresenceOp } from './messages.js'
 import { ownText } from './own-text.js'
 import { refusalOf } from './refusal.js'
+import type { WriteKind } from './streams.js'
 import { decodeUtf8 } from './utf8.js'
 
 const NEWLINE = 0x0a
@@ -162,6 +163,25 @@ const decoders: { readonly [V in ClientVerb]: Decoder<V> } = {
     if (raw.body === undefined) throw refusal(raw, 'E_MESSAGE_INVALID', 'reply needs a payload')
     return { verb: 'reply', id, isError, payload: raw.body }
   },
+  stream(raw) {
+    const [id, key] = [requireId(raw), requireKey(raw)]
+    const options = readOptions(raw, 3)
+    const sequence = readCount(raw, options, 'seq')
+    const kind = WRITE_KINDS.find((known) => known === options.get('kind'))
+    if (sequence === undefined) throw refusal(raw, 'E_MESSAGE_INVALID', 'seq')
+    if (kind === undefined) throw refusal(raw, 'E_MESSAGE_INVALID', 'kind')
+    if (raw.body === undefined) throw refusal(raw, 'E_MESSAGE_INVALID', 'stream needs a payload')
+    return { verb: 'stream', id, key, stream: requireStream(raw, options), sequence, kind, payload: raw.body }
+  },
+  read(raw) {
+    const [id, key] = [requireId(raw), requireKey(raw)]
+    const options = readOptions(raw, 3)
+    const stream = options.has('of') ? requireStream(raw, options) : undefined
+    const { since } = readRange(raw, options)
+    if ((since === undefined) !== (stream === undefined))
+      throw refusal(raw, 'E_MESSAGE_INVALID', 'since and of need each other')
+    return { verb: 'read', id, key, ...(since === undefined ? {} : { since, stream }) }
+  },
   ping(raw) {
     readOptions(raw, 1)
     return { verb: 'ping' }
@@ -255,6 +275,13 @@ function readMembership(raw: RawMessage, options: Options): { readonly group?: s
   return { group: ownText(group), ...(isResponder ? { respond: true } : {}) }
 }
 
+/** The id of a stream [P-18.2]. */
+function requireStream(raw: RawMessage, options: Options): string {
+  const stream = options.get('of')
+  if (stream === undefined || !isId(stream)) throw refusal(raw, 'E_MESSAGE_INVALID', 'of')
+  return ownText(stream)
+}
+
 /** A value of a later version is as absent [P-6.12]. */
 function readOverflow(options: Options): { readonly overflow?: ListenOverflow } {
   const overflow = OVERFLOWS.find((known) => known === options.get('overflow'))
@@ -281,6 +308,8 @@ function assertAtMostOne(raw: RawMessage, options: Options, ...names: readonly s
 }
 
 const OVERFLOWS = ['disconnect', 'drop-oldest', 'latest', 'latest-told'] as const satisfies ListenOverflow[]
+
+const WRITE_KINDS = ['start', 'append', 'beat', 'end', 'fail', 'stop'] as const satisfies WriteKind[]
 
 const PRESENCE_OPS: readonly (string | undefined)[] = ['leave', 'get', 'watch', 'unwatch'] satisfies PresenceOp[]
 

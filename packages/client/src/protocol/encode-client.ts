@@ -1,6 +1,7 @@
 import { invalidField, option, withPayload } from './encode-field.js'
 import { isId } from './fields.js'
 import type { ClientMessage, ClientVerb } from './messages.js'
+import { encodeRead, encodeStream } from './streams.js'
 import { encodeReply, encodeRequest, membership } from './tasks.js'
 
 type From<V extends ClientVerb> = Extract<ClientMessage, { verb: V }>
@@ -39,6 +40,10 @@ export function encodeClientMessage(message: ClientMessage): string | Uint8Array
       return encodeHistory(message)
     case 'presence':
       return encodePresence(message)
+    case 'stream':
+      return encodeStream(message)
+    case 'read':
+      return encodeRead(message)
   }
 }
 

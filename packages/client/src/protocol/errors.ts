@@ -40,7 +40,7 @@ export const CLOSE_CODES: Readonly<Record<string, number>> = {
 
 /** Codes of the other retryable errors that a client raises or receives. */
 export const RETRYABLE =
-  /^E_(TIMEOUT|DISCONNECTED|OFFLINE|QUEUE_FULL|CONNECT_FAILED|TOKEN_UNAVAILABLE|RATE_LIMIT|NO_RESPONDERS|(PRESENCE|STATE)_LIMIT|BROKER_UNAVAILABLE)$/
+  /^E_(TIMEOUT|DISCONNECTED|OFFLINE|QUEUE_FULL|CONNECT_FAILED|TOKEN_UNAVAILABLE|RATE_LIMIT|NO_RESPONDERS|STREAM_BUSY|(PRESENCE|STATE)_LIMIT|BROKER_UNAVAILABLE)$/
 
 /** The rows for lookups at run time: in a bundle for browsers, none. */
 let table: Readonly<Record<string, ErrorSpec>> = {}
@@ -65,6 +65,10 @@ export const ERRORS = /* @__PURE__ */ complete({
   E_LISTEN_LIMIT: { message: 'too many listens on this connection', source: 'client', retryable: false },
   E_NOT_LISTENING: { message: 'connection does not listen with this pattern', source: 'client', retryable: false },
   E_STATE_LIMIT: { message: 'too many keys are retained', source: 'client', retryable: true },
+  E_STREAM_BUSY: { message: 'another stream of the key has not ended', source: 'client', retryable: true },
+  E_STREAM_ENDED: { message: 'the stream has ended', source: 'client', retryable: false },
+  E_STREAM_SEQUENCE: { message: 'not the next message of the stream', source: 'client', retryable: false },
+  E_STREAM_LIMIT: { message: 'stream limit exceeded', source: 'client', retryable: false },
   E_NO_RESPONDERS: { message: 'nobody responds to this key', source: 'client', retryable: true },
   E_RESPONSE: { message: 'the responder failed', source: 'client', retryable: false },
   E_PRESENCE_LIMIT: { message: 'presence limit exceeded', source: 'client', retryable: true },

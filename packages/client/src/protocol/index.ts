@@ -35,6 +35,17 @@ export { formatFingerprint, formatPosition, type MessagePosition, parsePosition 
 export { decodeObject, type RawMessage } from './raw-message.js'
 export { refusalOf } from './refusal.js'
 export {
+  encodeRead,
+  encodeStream,
+  formatStreamPlace,
+  parseStreamPlace,
+  type StreamKind,
+  type StreamPlace,
+  type StreamStatus,
+  type StreamSummary,
+  type WriteKind,
+} from './streams.js'
+export {
   decodeEnded,
   decodeReply,
   decodeTask,

@@ -1,4 +1,5 @@
 import type { MessageMeta } from './meta.js'
+import type { WriteKind } from './streams.js'
 
 /** Payload on the wire: a string for a text frame (JSON text), bytes for a binary frame. */
 export type WirePayload = string | Uint8Array
@@ -95,6 +96,24 @@ export type ClientMessage =
       /** The payload is the JSON `{ code, message }` [P-16.8]. */
       readonly isError: boolean
       readonly payload: WirePayload
+    }
+  | {
+      readonly verb: 'stream'
+      readonly id: string
+      readonly key: string
+      /** Id of the stream, chosen by its writer [P-18.2]. */
+      readonly stream: string
+      readonly sequence: number
+      readonly kind: WriteKind
+      readonly payload: WirePayload
+    }
+  | {
+      readonly verb: 'read'
+      readonly id: string
+      readonly key: string
+      /** What the reader has of `stream`, up to this position [P-18.5]. */
+      readonly since?: string | undefined
+      readonly stream?: string | undefined
     }
   | { readonly verb: 'ping' }
 

@@ -6,14 +6,17 @@ export interface MessageMeta {
   readonly timeMs?: number | undefined
   /** Names the message: the same for all who get it. */
   readonly id?: string | undefined
+  /** Its place in a stream [P-18.1], with or without the rest. */
+  readonly stream?: string | undefined
 }
 
 /** The options of a `message`, each with a space before it; empty when the server has not stamped it. ASCII. */
-export function encodeMeta({ userId, timeMs, id }: MessageMeta): string {
-  if (timeMs === undefined) return ''
+export function encodeMeta({ userId, timeMs, id, stream }: MessageMeta): string {
+  const place = stream === undefined ? '' : ` stream=${stream}`
+  if (timeMs === undefined) return place
   // A user id is any text, and an option has visible ASCII alone.
   const user = userId === undefined ? '' : ` user=${encodeURIComponent(userId)}`
-  return `${user} time=${timeMs}${id === undefined ? '' : ` id=${id}`}`
+  return `${user} time=${timeMs}${id === undefined ? '' : ` id=${id}`}${place}`
 }
 
 /**
@@ -21,9 +24,9 @@ export function encodeMeta({ userId, timeMs, id }: MessageMeta): string {
  * message must still arrive, and without its user it would look like one of an anonymous client [P-15.2].
  */
 export function decodeMeta(options: readonly string[]): MessageMeta | undefined {
-  const { user, time, id } = Object.fromEntries(options.map((option) => option.split('=')))
+  const { user, time, id, stream } = Object.fromEntries(options.map((option) => option.split('=')))
   try {
-    return time && { userId: user && decodeURIComponent(user), timeMs: +time, id }
+    return (time || stream) && { userId: user && decodeURIComponent(user), timeMs: time && +time, id, stream }
   } catch {
     // `decodeURIComponent` reports a bad encoding only by throwing.
     return undefined

@@ -80,6 +80,8 @@ export class TestSession implements ServerSide, TestWatcher, TestMember {
     reply: (message) => {
       if (!this.#context.groups.reply(this, message)) this.#refuse(message.id, 'E_TIMEOUT')
     },
+    stream: ({ id }) => this.#refuse(id, 'E_UNSUPPORTED'),
+    read: ({ id }) => this.#refuse(id, 'E_UNSUPPORTED'),
   }
 
   constructor(context: TestSessionContext, socket: ServerEnd) {

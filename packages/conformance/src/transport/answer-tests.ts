@@ -6,6 +6,8 @@ import { type CreateTransport, DEFAULT_OPTIONS, group, Harness } from './harness
 
 /** Longer than a test. */
 const VALID_MS = 60_000
+/** Time for a transport's own thread to read or write. Too little hides a defect, and fails no test. */
+const OTHER_THREAD_MS = 50
 
 /** Answers that the owner of a transport has prepared. */
 export function answerTests(create: CreateTransport, expected: TransportCapabilities): void {
@@ -57,5 +59,26 @@ export function answerTests(create: CreateTransport, expected: TransportCapabili
       first.send('time?')
       await eventually(() => expect(first.texts).toEqual(['answer 1', 'news', 'answer 2']))
     })
+
+    it.each([
+      ['one large message', [200_000]],
+      ['many messages', new Array<number>(200).fill(1_000)],
+    ])('do not come between %s and what the same turn sends after', async (_, lengths) => {
+      const { harness, first, connection } = await start(VALID_MS)
+      for (const length of lengths) harness.transport.send(connection, 'x'.repeat(length), false)
+      standStill()
+      first.send('time?')
+      standStill()
+      harness.transport.send(connection, 'end', false)
+      const sent = [...lengths, 'end']
+      const received = () => first.texts.slice(1).map((text) => (text.startsWith('x') ? text.length : text))
+      await eventually(() => expect(received()).toEqual([...sent, 'answer 2']))
+    })
   })
+}
+
+/** Keeps the event loop busy. */
+function standStill(): void {
+  const end = performance.now() + OTHER_THREAD_MS
+  while (performance.now() < end);
 }

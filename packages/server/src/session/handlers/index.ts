@@ -8,6 +8,7 @@ import { presence } from './presence.js'
 import { publish } from './publish.js'
 import { reply, request } from './request.js'
 import { sendingOn } from './sending-on.js'
+import { read, stream } from './stream.js'
 import { unlisten } from './unlisten.js'
 
 /** Every verb's handler; a missing verb does not compile. */
@@ -20,5 +21,7 @@ export const handlers: { readonly [V in ClientVerb]: Handler<V> } = {
   presence,
   request,
   reply,
+  stream,
+  read,
   ping,
 }

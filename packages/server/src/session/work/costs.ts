@@ -27,6 +27,10 @@ const VERB_UNITS: { readonly [V in ClientMessage['verb']]: number } = {
   listen: 10,
   unlisten: 6,
   publish: 1,
+  // The number of the message is compared with the state of its stream.
+  stream: 4,
+  // A text is copied, or folded from the log first.
+  read: 15,
   // A number, a deadline, and two frames between nodes.
   request: 15,
   reply: 10,
@@ -57,6 +61,7 @@ export function decodingUnits(message: ClientMessage, byteCount: number): number
     case 'ping':
       return 0
     case 'publish':
+    case 'stream':
     case 'request':
     case 'reply':
       return Math.max(0, byteCount - message.payload.length - PLAIN_HEADER_BYTES) / HEADER_BYTES_PER_UNIT

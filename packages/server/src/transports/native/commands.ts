@@ -95,11 +95,11 @@ export class NativeCommands {
 
   send(connection: ConnectionId, data: FrameData, isBinary: boolean): void {
     const isLone = sizeOf(data) >= LONE_PAYLOAD_BYTES
-    if (isLone) this.flush()
+    if (isLone) this.#flushPart()
     const start = this.#begin(SEND, isBinary && typeof data !== 'string' ? FLAG_BINARY : 0, 0, connection)
     this.#payload(data)
     this.#end(start)
-    if (isLone) this.flush()
+    if (isLone) this.#flushPart()
   }
 
   multicast(
@@ -110,7 +110,7 @@ export class NativeCommands {
     topic?: number,
   ): void {
     const isLone = sizeOf(data) >= LONE_PAYLOAD_BYTES
-    if (isLone) this.flush()
+    if (isLone) this.#flushPart()
     const binaryFlag = isBinary && typeof data !== 'string' ? FLAG_BINARY : 0
     const exceptFlag = except === undefined ? 0 : FLAG_EXCEPT
     const topicFlag = topic === undefined ? 0 : FLAG_TOPIC
@@ -209,8 +209,18 @@ export class NativeCommands {
 
   #end(start: number): void {
     this.#view.setUint32(start + 4, this.#length - start, true)
-    if (this.#length >= MAX_WAITING_BYTES) this.flush()
+    if (this.#length >= MAX_WAITING_BYTES) this.#flushPart()
     else this.#schedule()
+  }
+
+  /** Submits what the turn has so far. No prepared answer comes between that and the rest: the part withdraws it. */
+  #flushPart(): void {
+    if (this.#length === 0) return
+    const start = this.#begin(ANSWER, 0, 0, 0)
+    this.#uint32(0)
+    this.#payload('')
+    this.#view.setUint32(start + 4, this.#length - start, true)
+    this.flush()
   }
 
   /** Submits after the microtasks of the turn, so that handlers that awaited a settled promise share the batch. */
