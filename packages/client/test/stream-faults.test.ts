@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { WebMQClient, type WebSocketConstructor } from '../src/index.js'
 import { openStream, readStream, type StreamReader } from '../src/stream/index.js'
-import { createTestClient, createTestServer } from '../src/testing/index.js'
+import { createTestServer } from '../src/testing/index.js'
 import { seededRandom } from './seeded-random.js'
 
 beforeEach(() => {
@@ -15,6 +16,41 @@ const KEY = 'answer'
 /** With halves of surrogate pairs, which appends may tear apart. */
 const UNITS = ['a', 'é', '漢', '\ud83d', '\ude00', '👩‍👩‍👧', '\n', '"', '\\', '\u0000', '\u2028', 'xyz'.repeat(30)]
 
+/** Loses live messages of the stream, brings them twice, or after the next one. */
+function faulty(WebSocket: WebSocketConstructor, random: () => number): WebSocketConstructor {
+  return class {
+    constructor(url: string, protocols: string[]) {
+      const socket = new WebSocket(url, protocols)
+      let handle: ((event: never) => void) | null = null
+      let late: unknown
+      const deliver = (event: unknown) => handle?.(event as never)
+      const receive = (event: { readonly data: string | ArrayBuffer }) => {
+        const { data } = event
+        const header = (typeof data === 'string' ? data : new TextDecoder().decode(data)).split('\n', 1).join()
+        const isLive = header.startsWith(`message ${KEY} `) && !header.includes(' replay')
+        const fault = isLive ? random() : 1
+        if (fault < 0.03) return
+        if (fault < 0.06 && late === undefined) {
+          late = event
+          return
+        }
+        deliver(event)
+        if (fault < 0.1) deliver(event)
+        if (late !== undefined) deliver(late)
+        late = undefined
+      }
+      Object.defineProperty(socket, 'onmessage', {
+        get: () => handle && receive,
+        set: (handler) => {
+          handle = handler
+        },
+      })
+      // biome-ignore lint/correctness/noConstructorReturn: the socket itself, with one property replaced
+      return socket as never
+    }
+  } as unknown as WebSocketConstructor
+}
+
 it.each(Array.from({ length: RUNS }, (_, seed) => seed))(
   'whatever is cut, late, double or lost: every reader has what was acknowledged (seed %i)',
   async (seed) => {
@@ -22,7 +58,16 @@ it.each(Array.from({ length: RUNS }, (_, seed) => seed))(
     const pick = <T>(items: readonly T[]) => items[Math.floor(random() * items.length)] as T
     const isBinary = seed % 4 === 0
     const server = createTestServer({ replayPageMessages: 3, historyMaxMessages: 60 })
-    const clients = Array.from({ length: 3 }, () => createTestClient({ server, random, ackTimeoutMs: 3_000 }).client)
+    const clients = Array.from(
+      { length: 3 },
+      () =>
+        new WebMQClient({
+          url: server.url,
+          WebSocket: faulty(server.WebSocket, random),
+          random,
+          ackTimeoutMs: 3_000,
+        }),
+    )
     for (const client of clients) client.on('error', () => undefined)
     const [writing, ...reading] = clients
     const read = (): { reader: StreamReader; shown: { text: string } } => {
@@ -48,10 +93,10 @@ it.each(Array.from({ length: RUNS }, (_, seed) => seed))(
       acks.push(writer.append(content))
       const fault = random()
       if (fault < 0.08) server.drop()
-      else if (fault < 0.12) server.loseAnswer('stream' as never)
-      else if (fault < 0.16) server.ignore('stream' as never)
-      else if (fault < 0.2) server.refuse('stream' as never, 'E_BROKER_UNAVAILABLE')
-      else if (fault < 0.24) server.ignore(pick(['read' as never, 'listen']))
+      else if (fault < 0.12) server.loseAnswer('stream')
+      else if (fault < 0.16) server.ignore('stream')
+      else if (fault < 0.2) server.refuse('stream', 'E_BROKER_UNAVAILABLE')
+      else if (fault < 0.24) server.ignore(pick(['read', 'listen']))
       else if (fault < 0.28) server.gap(KEY)
       else if (fault < 0.31) server.expireHistory()
       else if (fault < 0.36) readers.push(read())

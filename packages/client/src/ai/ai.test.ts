@@ -8,7 +8,7 @@ import {
   type UIMessage,
 } from 'ai'
 import { MockLanguageModelV3 } from 'ai/test'
-import { afterEach, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { WebMQClient } from '../index.js'
 import { respond } from '../requests/index.js'
 import { openStream } from '../stream/index.js'
@@ -109,57 +109,59 @@ const textOf = ({ messages }: State) =>
     .flatMap(({ parts }) => parts.map((part) => (part.type === 'text' ? part.text : '')))
     .join('')
 
-it('brings the answer of a model', async () => {
-  const { device } = await start()
-  const { chat, state } = device()
-  await chat.sendMessage({ text: 'Hi' })
-  expect([state.error, state.status, textOf(state)]).toEqual([undefined, 'ready', 'Hello, 🌍'])
-})
+describe('the transport of the AI SDK', () => {
+  it('brings the answer of a model', async () => {
+    const { device } = await start()
+    const { chat, state } = device()
+    await chat.sendMessage({ text: 'Hi' })
+    expect([state.error, state.status, textOf(state)]).toEqual([undefined, 'ready', 'Hello, 🌍'])
+  })
 
-it('resumes an answer on another device, or after a reload, and stops it there: the writer learns of it once', async () => {
-  const { device, stopCount, server } = await start({ isEndless: true })
-  const first = device()
-  const second = device()
-  const sent = first.chat.sendMessage({ text: 'Hi' })
-  await vi.waitFor(() => expect(textOf(first.state)).toBe('Hello, 🌍'))
-  server.drop()
-  const resumed = second.chat.resumeStream()
-  await vi.waitFor(() => expect(textOf(second.state)).toBe('Hello, 🌍'))
-  expect(stopCount()).toBe(0)
-  await second.chat.stop()
-  await Promise.all([sent, resumed])
-  expect([stopCount(), first.state.status, textOf(first.state)]).toEqual([1, 'ready', 'Hello, 🌍'])
-  // Nothing is being written now.
-  const third = device()
-  await third.chat.resumeStream()
-  expect([third.state.status, third.state.messages]).toEqual(['ready', []])
-})
+  it('resumes an answer on another device, or after a reload, and stops it there: the writer learns of it once', async () => {
+    const { device, stopCount, server } = await start({ isEndless: true })
+    const first = device()
+    const second = device()
+    const sent = first.chat.sendMessage({ text: 'Hi' })
+    await vi.waitFor(() => expect(textOf(first.state)).toBe('Hello, 🌍'))
+    server.drop()
+    const resumed = second.chat.resumeStream()
+    await vi.waitFor(() => expect(textOf(second.state)).toBe('Hello, 🌍'))
+    expect(stopCount()).toBe(0)
+    await second.chat.stop()
+    await Promise.all([sent, resumed])
+    expect([stopCount(), first.state.status, textOf(first.state)]).toEqual([1, 'ready', 'Hello, 🌍'])
+    // Nothing is being written now.
+    const third = device()
+    await third.chat.resumeStream()
+    expect([third.state.status, third.state.messages]).toEqual(['ready', []])
+  })
 
-it('does not stop an answer when the SDK resumes it twice', async () => {
-  const { device, stopCount } = await start({ isEndless: true })
-  const first = device()
-  const sent = first.chat.sendMessage({ text: 'Hi' })
-  await vi.waitFor(() => expect(textOf(first.state)).toBe('Hello, 🌍'))
-  const second = device()
-  const resumes = [second.chat.resumeStream()]
-  await vi.waitFor(() => expect(textOf(second.state)).toBe('Hello, 🌍'))
-  resumes.push(second.chat.resumeStream())
-  await new Promise((resolve) => setTimeout(resolve, 50))
-  expect(stopCount()).toBe(0)
-  await first.chat.stop()
-  await Promise.all([sent, ...resumes])
-  expect(stopCount()).toBe(1)
-})
+  it('does not stop an answer when the SDK resumes it twice', async () => {
+    const { device, stopCount } = await start({ isEndless: true })
+    const first = device()
+    const sent = first.chat.sendMessage({ text: 'Hi' })
+    await vi.waitFor(() => expect(textOf(first.state)).toBe('Hello, 🌍'))
+    const second = device()
+    const resumes = [second.chat.resumeStream()]
+    await vi.waitFor(() => expect(textOf(second.state)).toBe('Hello, 🌍'))
+    resumes.push(second.chat.resumeStream())
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    expect(stopCount()).toBe(0)
+    await first.chat.stop()
+    await Promise.all([sent, ...resumes])
+    expect(stopCount()).toBe(1)
+  })
 
-it('shows why there is no answer', async () => {
-  const { device, server } = await start({ isEndless: true })
-  const { chat, state } = device()
-  server.refuse('request', 'E_FORBIDDEN')
-  await chat.sendMessage({ text: 'Hi' })
-  expect([state.status, state.error]).toMatchObject(['error', { code: 'E_FORBIDDEN' }])
-  const sent = chat.sendMessage({ text: 'Hi' })
-  await vi.waitFor(() => expect(textOf(state)).toBe('Hello, 🌍'))
-  server.loseStream('chat.1')
-  await sent
-  expect([state.status, state.error]).toMatchObject(['error', { code: 'E_STREAM_ENDED' }])
+  it('shows why there is no answer', async () => {
+    const { device, server } = await start({ isEndless: true })
+    const { chat, state } = device()
+    server.refuse('request', 'E_FORBIDDEN')
+    await chat.sendMessage({ text: 'Hi' })
+    expect([state.status, state.error]).toMatchObject(['error', { code: 'E_FORBIDDEN' }])
+    const sent = chat.sendMessage({ text: 'Hi' })
+    await vi.waitFor(() => expect(textOf(state)).toBe('Hello, 🌍'))
+    server.loseStream('chat.1')
+    await sent
+    expect([state.status, state.error]).toMatchObject(['error', { code: 'E_STREAM_ENDED' }])
+  })
 })

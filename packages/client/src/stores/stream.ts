@@ -1,6 +1,6 @@
 import { clientOf, type GivenClient, scopeOf } from '../of-client.js'
 import { WebMQError } from '../protocol/errors.js'
-import { readStream, type StreamReader, type StreamStatus } from '../stream/index.js'
+import { type ReadStatus, readStream, type StreamReader } from '../stream/index.js'
 import { constantStore, type Store, sharedStore } from './store.js'
 
 /** Options of a stream that components share. */
@@ -17,7 +17,7 @@ export interface StreamSnapshot extends Pick<StreamReader, 'id' | 'isCut' | 'met
   readonly text: string
   /** The same of a stream of bytes. */
   readonly bytes: Uint8Array | undefined
-  readonly status: StreamStatus
+  readonly status: ReadStatus
   /** Asks the writer to stop. Resolves when it knows, or there is no writer. */
   stop(reason?: string): Promise<void>
   /** Sends data to the writer. Resolves with its reply. */

@@ -4,21 +4,11 @@ import { readsOf } from '../history/reads.js'
 import type { Receiver, ReceiverContext } from '../listening/receiver.js'
 import { type LoadedReceiver, loaded } from '../load/index.js'
 import { WebMQError } from '../protocol/errors.js'
+import { encodeRead, parseStreamPlace, type StreamPlace, type StreamSummary } from '../protocol/streams.js'
 import type { Message, Subscription } from '../types.js'
 import { ask, leaseMsOf } from './asking.js'
 import { Cursor, Story } from './story.js'
-import type { ReadStreamOptions, StreamPart, StreamReader, StreamStatus } from './types.js'
-import { encodeRead, type StreamStamp, stampOf } from './wire.js'
-
-/** The JSON of the answer to a `read`. */
-interface Answer {
-  readonly stream?: string
-  readonly seq?: number
-  readonly status?: StreamStatus
-  readonly meta?: unknown
-  readonly result?: unknown
-  readonly cut?: boolean
-}
+import type { ReadStatus, ReadStreamOptions, StreamPart, StreamReader } from './types.js'
 
 /** Implements {@link StreamReader}: a listen whose state is loaded by `read`. */
 export class LiveReader implements StreamReader {
@@ -35,8 +25,8 @@ export class LiveReader implements StreamReader {
   /** Nothing came for too long: the node may not know that it should watch the writer. */
   #watchdog: ReturnType<typeof setTimeout> | undefined
   #isOverdue = false
-  /** The stream that was read again because numbers were missing. */
-  #mended: Story | undefined
+  /** A message that came without those before it. What is read has to include it. */
+  #awaited: StreamPlace | undefined
   #isSilent = false
 
   constructor(client: WebMQClient, key: string, { id, signal }: ReadStreamOptions) {
@@ -62,7 +52,7 @@ export class LiveReader implements StreamReader {
   get id(): string | undefined {
     return this.#story.id
   }
-  get status(): StreamStatus {
+  get status(): ReadStatus {
     return this.#story.status
   }
   get content(): string | Uint8Array {
@@ -162,8 +152,8 @@ export class LiveReader implements StreamReader {
   }
 
   #deliver(message: Message<unknown>): void {
-    const stamp = stampOf(message)
-    if (stamp && this.#take(stamp, message.payload)) this.#changed()
+    const place = parseStreamPlace(message.stream ?? '')
+    if (place && this.#take(place, message.payload)) this.#changed()
   }
 
   /** The subscription has ended, or the client is closed. */
@@ -173,8 +163,8 @@ export class LiveReader implements StreamReader {
     this.#notify()
   }
 
-  #take(stamp: StreamStamp, payload: unknown): boolean {
-    const { id, n, kind } = stamp
+  #take(place: StreamPlace, payload: unknown): boolean {
+    const { stream: id, sequence, kind } = place
     if (this.#id !== undefined && id !== this.#id) return false
     const now = this.#story
     const isHere = id === now.id
@@ -182,28 +172,27 @@ export class LiveReader implements StreamReader {
       if (isHere) this.#watch()
       return false
     }
-    if (isHere ? now.status !== 'active' || n <= now.n : now.status === 'active') return false
+    if (isHere ? now.status !== 'active' || sequence <= now.sequence : now.status === 'active') return false
     const story = isHere ? now : new Story(id, 'active')
-    const isMissing = n !== story.n + 1
-    story.isCut ||= isMissing
-    story.take(stamp, payload)
-    this.#story = story
-    // The log may have what did not come.
-    if (isMissing && this.#mended !== story) {
-      this.#mended = story
+    // What did not come may be in the log.
+    if (sequence !== story.sequence + 1) {
+      this.#awaited = place
       this.#again()
+      return false
     }
+    story.take(place, payload)
+    this.#story = story
     return true
   }
 
   async #load(signal: AbortSignal): Promise<string | undefined> {
     try {
       const { messages, position, result } = await readsOf(this.#client).ask(`read ${this.key}`, (id) =>
-        encodeRead(id, this.key),
+        encodeRead({ id, key: this.key }),
       )
       if (signal.aborted) return undefined
       this.#loaded(
-        Object(result) as Answer,
+        Object(result) as StreamSummary,
         messages.map(({ payload }) => payload),
       )
       this.#changed()
@@ -215,7 +204,10 @@ export class LiveReader implements StreamReader {
     }
   }
 
-  #loaded({ stream, seq = 0, status = 'active', meta, result, cut = false }: Answer, pieces: readonly unknown[]): void {
+  #loaded(
+    { stream, sequence = 0, status = 'active', meta, result, isCut }: StreamSummary,
+    pieces: readonly unknown[],
+  ): void {
     const now = this.#story
     const isOverdue = this.#isOverdue
     this.#isOverdue = false
@@ -226,15 +218,16 @@ export class LiveReader implements StreamReader {
       return
     }
     const isHere = stream === now.id
-    // This reader has more, and all of it.
-    if (isHere && (now.isEnded || (seq <= now.n && status === 'active' && !now.isCut))) return
-    if (isHere && seq < now.n) throw new WebMQError('E_NODE_BEHIND')
+    const awaited = this.#awaited?.stream === stream ? this.#awaited.sequence : 0
+    if (sequence < awaited || (isHere && now.isCut && sequence < now.sequence)) throw new WebMQError('E_NODE_BEHIND')
+    this.#awaited = undefined
+    // This reader has as much, and all of it.
+    if (isHere && !now.isCut && (now.isEnded || (sequence <= now.sequence && status === 'active'))) return
     if (!isHere && now.status === 'active') now.end('lost')
     const story = isHere ? now : new Story(stream, 'active')
-    story.n = seq
+    story.sequence = sequence
     story.meta = meta
-    story.isCut = cut
-    if (cut) this.#mended = story
+    story.isCut = isCut === true
     story.replace(pieces)
     if (status !== 'active') story.end(status, result)
     this.#story = story

@@ -1,6 +1,6 @@
 import { type ErrorCode, WebMQError } from '../protocol/errors.js'
-import type { StreamPart, StreamStatus } from './types.js'
-import type { StreamStamp } from './wire.js'
+import type { StreamPlace } from '../protocol/streams.js'
+import type { ReadStatus, StreamPart } from './types.js'
 
 const NO_BYTES = new Uint8Array(0)
 
@@ -8,8 +8,8 @@ const NO_BYTES = new Uint8Array(0)
 export class Story {
   readonly id: string | undefined
   /** Number of the last message. */
-  n = -1
-  status: StreamStatus
+  sequence = -1
+  status: ReadStatus
   isCut = false
   meta: unknown
   result: unknown
@@ -20,7 +20,7 @@ export class Story {
   #bytes = NO_BYTES
   #byteLength: number | undefined
 
-  constructor(id: string | undefined, status: StreamStatus) {
+  constructor(id: string | undefined, status: ReadStatus) {
     this.id = id
     this.status = status
   }
@@ -42,20 +42,20 @@ export class Story {
   }
 
   /** Takes the next message. @throws {WebMQError} `E_PAYLOAD_INVALID`. */
-  take({ n, kind }: StreamStamp, payload: unknown): void {
-    this.n = n
+  take({ sequence, kind }: StreamPlace, payload: unknown): void {
+    this.sequence = sequence
     if (kind === 'start') this.meta = payload
     else if (kind === 'append') this.#add(payload)
-    else this.end(kind as StreamStatus, payload)
+    else this.end(kind as ReadStatus, payload)
   }
 
-  end(status: StreamStatus, payload?: unknown): void {
+  end(status: ReadStatus, payload?: unknown): void {
     this.status = status
     if (status === 'fail') {
       const { code, message } = Object(payload)
       const name = /^E_[A-Z\d_]{1,40}$/.test(code) ? (code as ErrorCode) : 'E_RESPONSE'
       this.error = new WebMQError(name, typeof message === 'string' ? { message: message.slice(0, 512) } : {})
-    } else if (status === 'lost') this.error = new WebMQError('E_STREAM_ENDED' as ErrorCode, { detail: 'lost' })
+    } else if (status === 'lost') this.error = new WebMQError('E_STREAM_ENDED', { detail: 'lost' })
     else this.result = payload
   }
 

@@ -1,11 +1,13 @@
 /// <reference lib="esnext.disposable" preserve="true" />
+
 import type { WebMQError } from '../protocol/errors.js'
+import type { StreamStatus } from '../protocol/streams.js'
 
 /**
  * How far a stream is. `loading`: not known yet. `none`: the key has no stream. `active`: it is being written. `end`: complete.
  * `fail`: its writer has failed. `stop`: it ended because somebody asked. `lost`: its writer is gone, or its end is not known.
  */
-export type StreamStatus = 'loading' | 'none' | 'active' | 'end' | 'fail' | 'stop' | 'lost'
+export type ReadStatus = 'loading' | 'none' | StreamStatus
 
 /** What a reader gets: of a stream of text its `text`, of one of bytes its `bytes`, which are read-only. */
 export type StreamPart =
@@ -28,7 +30,7 @@ export interface StreamReader extends AsyncIterable<StreamPart>, Disposable {
   readonly key: string
   /** Name of the stream; absent while there is none. */
   readonly id: string | undefined
-  readonly status: StreamStatus
+  readonly status: ReadStatus
   /** What was written so far; `''` while there is nothing. */
   readonly content: string | Uint8Array
   /** Whether something is missing at the beginning or between, because the log does not have it any more. */

@@ -1,13 +1,13 @@
 import type { WebMQClient } from '../client.js'
 import type { ClientCore, ClientPart } from '../client-part.js'
 import { backoffMs } from '../connection/backoff.js'
-import { type ErrorCode, WebMQError } from '../protocol/errors.js'
+import { WebMQError } from '../protocol/errors.js'
 import type { WirePayload } from '../protocol/messages.js'
+import { encodeStream, type WriteKind } from '../protocol/streams.js'
 import { groupsOf } from '../requests/group-client.js'
 import type { Membership } from '../requests/types.js'
 import { leaseMsOf, WRITERS } from './asking.js'
 import type { StreamWriter } from './types.js'
-import { encodeStream, type StreamKind } from './wire.js'
 
 /** Default of the server. */
 const MAX_PAYLOAD_BYTES = 262_144
@@ -22,15 +22,15 @@ interface Waiter {
 
 /** One message of the stream, as it is sent and sent again. */
 interface Batch {
-  readonly kind: StreamKind
-  readonly n: number
+  readonly kind: WriteKind
+  readonly sequence: number
   readonly payload: WirePayload
   readonly waiters: readonly Waiter[]
 }
 
 /** An append that waits, or an end. */
 interface Piece extends Waiter {
-  readonly kind: StreamKind
+  readonly kind: WriteKind
   readonly content: string | Uint8Array
 }
 
@@ -142,7 +142,9 @@ export class LiveWriter implements StreamWriter {
   up(): void {
     clearTimeout(this.#timer)
     if (this.#batch) this.#send(this.#batch)
-    else this.#pump()
+    else if (this.#pieces.length > 0) this.#pump()
+    // The lease may end soon, and its node may be another one.
+    else if (!this.#isEnding) this.#beat()
   }
 
   /** It goes on no longer. */
@@ -161,7 +163,7 @@ export class LiveWriter implements StreamWriter {
     return this.#put(this.#isStopped ? 'stop' : kind, this.#isStopped && kind === 'fail' ? '' : payload)
   }
 
-  #put(kind: StreamKind, content: string | Uint8Array): Promise<void> {
+  #put(kind: WriteKind, content: string | Uint8Array): Promise<void> {
     return new Promise((resolve, reject) => {
       if (this.#error) {
         reject(this.#error)
@@ -179,7 +181,7 @@ export class LiveWriter implements StreamWriter {
     if (this.#batch || this.#error || !this.#writers.core.sender.isLive) return
     if (first) {
       const { payload, waiters } = first.kind === 'append' ? this.#merge() : this.#single()
-      this.#batch = { kind: first.kind, n: this.#next++, payload, waiters }
+      this.#batch = { kind: first.kind, sequence: this.#next++, payload, waiters }
       this.#send(this.#batch)
     } else this.#rest()
   }
@@ -212,7 +214,7 @@ export class LiveWriter implements StreamWriter {
   #send(batch: Batch): void {
     const { core } = this.#writers
     core.requests.send(
-      (id) => encodeStream(id, this.key, { ...batch, id: this.id }, batch.payload),
+      (id) => encodeStream({ id, key: this.key, stream: this.id, ...batch }),
       (answer) => {
         if (batch !== this.#batch) return
         if (!(answer instanceof WebMQError)) {
@@ -222,26 +224,27 @@ export class LiveWriter implements StreamWriter {
           for (const { resolve } of batch.waiters) resolve()
           this.#pump()
         } else if (answer.code === 'E_DISCONNECTED') return
-        else if (answer.retryable && answer.code !== ('E_STREAM_BUSY' as ErrorCode)) {
+        else if (answer.retryable && answer.code !== 'E_STREAM_BUSY') {
           this.#after(backoffMs(this.#attempt++, core.options), () => this.#send(batch))
         } else this.broken(answer)
       },
     )
   }
 
-  /** Nothing waits: it only says, from time to time, that its writer is there. */
+  /** Nothing waits: from time to time it says that its writer is there. */
   #rest(): void {
-    if (this.#isEnding) return
-    this.#after(leaseMsOf(this.#client) / 3, () => {
-      const stamp = { id: this.id, n: this.#next - 1, kind: 'beat' } as const
-      this.#writers.core.requests.send(
-        (id) => encodeStream(id, this.key, stamp, ''),
-        (answer) => {
-          if (answer instanceof WebMQError && !answer.retryable) this.broken(answer)
-        },
-      )
-      this.#rest()
-    })
+    if (!this.#isEnding) this.#after(leaseMsOf(this.#client) / 3, () => this.#beat())
+  }
+
+  #beat(): void {
+    const beat = { key: this.key, stream: this.id, sequence: this.#next - 1, kind: 'beat', payload: '' } as const
+    this.#writers.core.requests.send(
+      (id) => encodeStream({ id, ...beat }),
+      (answer) => {
+        if (answer instanceof WebMQError && !answer.retryable) this.broken(answer)
+      },
+    )
+    this.#rest()
   }
 
   #after(ms: number, act: () => void): void {
@@ -268,7 +271,7 @@ export class LiveWriter implements StreamWriter {
       for (const handler of this.#handlers) reply = await handler(data)
       return reply
     }
-    throw new WebMQError(type === 'stop' ? ('E_STREAM_ENDED' as ErrorCode) : 'E_UNSUPPORTED')
+    throw new WebMQError(type === 'stop' ? 'E_STREAM_ENDED' : 'E_UNSUPPORTED')
   }
 }
 

@@ -13,6 +13,8 @@ const LASTS = {
   presence: 'some',
   request: 'never',
   reply: 'never',
+  stream: 'never',
+  read: 'never',
   ping: 'never',
 } as const satisfies Record<ClientVerb, 'always' | 'some' | 'never'>
 

@@ -11,8 +11,6 @@ export interface SentMessage {
   readonly offset?: number
   /** For connections that ask for it. */
   readonly meta?: MessageMeta
-  /** Of a message of a stream, its place in it. */
-  readonly stream?: string | undefined
 }
 
 /** A message that was published to the test server. */
@@ -73,8 +71,8 @@ export class TestLog {
     return { epoch: this.epoch, offset, fingerprint: 0 }
   }
 
-  append(key: string, payload: WirePayload, meta?: MessageMeta, stream?: string): LoggedMessage {
-    const message = { key, payload, ...(meta && { meta }), stream, offset: ++this.#offset, timeMs: Date.now() }
+  append(key: string, payload: WirePayload, meta?: MessageMeta): LoggedMessage {
+    const message = { key, payload, ...(meta && { meta }), offset: ++this.#offset, timeMs: Date.now() }
     this.#messages.push(message)
     this.#messages.splice(0, this.#messages.length - this.#maxMessages)
     this.#last.delete(key)

@@ -2,6 +2,7 @@ import type { WebSocketConstructor } from '../client-options.js'
 import { contains } from '../protocol/containment.js'
 import type { ErrorCode } from '../protocol/errors.js'
 import type { ClientMessage, GapReason, SessionLimits, WirePayload } from '../protocol/messages.js'
+import { formatStreamPlace } from '../protocol/streams.js'
 import { TestGroups } from './test-groups.js'
 import { TestLog } from './test-log.js'
 import { TestPresence } from './test-presence.js'
@@ -154,7 +155,7 @@ export class TestServer {
   }
 
   /** Answers the next message of that verb with an error; calls add up. */
-  refuse(verb: 'auth' | 'listen' | 'unlisten' | 'publish' | 'history' | 'presence' | 'request', code: ErrorCode): void {
+  refuse(verb: Exclude<ClientMessage['verb'], 'reply' | 'ping'>, code: ErrorCode): void {
     this.#decide(verb, code)
   }
 
@@ -233,13 +234,13 @@ export class TestServer {
   }
 
   #stream(message: StreamMessage) {
-    const { key, of, n, kind } = message
+    const { key, kind } = message
     const payload = copyOf(message.payload)
     const refusal = this.#log.position() === undefined ? 'E_UNSUPPORTED' : this.#streams.check(message)
     if (refusal === 'duplicate') return { duplicate: true }
     if (refusal !== undefined) return { refusal, duplicate: false }
-    const stream = `${of}:${n}:${kind}`
-    const sent = kind === 'beat' ? { key, payload, stream } : this.#log.append(key, payload, undefined, stream)
+    const stream = formatStreamPlace(message)
+    const sent = kind === 'beat' ? { key, payload, meta: { stream } } : this.#log.append(key, payload, { stream })
     const position = 'offset' in sent ? this.#log.position(sent.offset) : undefined
     if (kind !== 'beat') this.#streams.take({ ...message, payload }, position)
     for (const session of this.#sessions) session.deliver(sent)

@@ -1,5 +1,5 @@
 import { decodeClientMessage } from '../protocol/decode-client.js'
-import { encodeMessageFrame, messageHeader } from '../protocol/encode-message.js'
+import { encodeMessageFrame } from '../protocol/encode-message.js'
 import { encodeServerMessage, type TextServerMessage } from '../protocol/encode-server.js'
 import { ERRORS, type ErrorCode, WebMQError } from '../protocol/errors.js'
 import { matches } from '../protocol/matching.js'
@@ -80,8 +80,8 @@ export class TestSession implements ServerSide, TestWatcher, TestMember {
     reply: (message) => {
       if (!this.#context.groups.reply(this, message)) this.#refuse(message.id, 'E_TIMEOUT')
     },
-    stream: ({ id }) => this.#refuse(id, 'E_UNSUPPORTED'),
-    read: ({ id }) => this.#refuse(id, 'E_UNSUPPORTED'),
+    stream: (message) => this.#stream(message),
+    read: (message) => this.#read(message),
   }
 
   constructor(context: TestSessionContext, socket: ServerEnd) {
@@ -110,7 +110,6 @@ export class TestSession implements ServerSide, TestWatcher, TestMember {
 
   onReceive(data: Uint8Array, isBinary: boolean): void {
     try {
-      if (this.#takeStream(data, isBinary)) return
       const message = decodeClientMessage(data, isBinary)
       const id = 'id' in message ? message.id : undefined
       const decision = this.#context.intercept(message)
@@ -159,33 +158,24 @@ export class TestSession implements ServerSide, TestWatcher, TestMember {
     handle(wire)
   }
 
-  #takeStream(data: Uint8Array, isBinary: boolean): boolean {
-    const newline = data.indexOf(0x0a)
-    const header = new TextDecoder().decode(newline < 0 ? data : data.subarray(0, newline))
-    const [verb, id = '', key = '', ...options] = header.split(' ')
-    if (verb !== 'stream' && verb !== 'read') return false
-    const { of = '', seq, kind = '' } = Object.fromEntries(options.map((option) => option.split('=')))
-    const payload = payloadOf({ payload: data.slice(newline + 1) }, isBinary)
-    const message = { verb, id, key, of, n: Number(seq), kind, payload }
-    const decision = this.#context.intercept(message as never)
-    if (decision === 'ignore') return true
-    this.#isMute = decision === 'handle-unanswered'
-    if (decision !== 'handle' && decision !== 'handle-unanswered') this.#refuse(id, decision)
-    else if (this.#context.isRevoked(key)) this.#refuse(id, 'E_FORBIDDEN')
-    else if (verb === 'read') this.#read(id, key)
-    else {
-      const { refusal, ...answer } = this.#context.stream(message)
-      if (refusal) this.#refuse(id, refusal)
-      else this.send({ verb: 'ok', id, ...answer })
-    }
-    return true
+  #stream(message: From<'stream'>): void {
+    const { id, key } = message
+    const { isRevoked, stream } = this.#context
+    const { refusal, ...answer } = isRevoked(key) ? { refusal: 'E_FORBIDDEN' as const } : stream(message)
+    if (refusal) this.#refuse(id, refusal)
+    else this.send({ verb: 'ok', id, ...answer })
   }
 
-  #read(id: string, key: string): void {
-    const { streams, log } = this.#context
-    const { result, pieces, stamp: stream } = streams.read(key)
-    this.send({ verb: 'ok', id, position: log.position(), replayed: pieces.length || undefined, result })
-    for (const payload of pieces) this.#send({ key, payload, stream }, true, false)
+  #read({ id, key }: From<'read'>): void {
+    const { streams, log, isRevoked } = this.#context
+    const position = log.position()
+    if (isRevoked(key) || position === undefined) {
+      this.#refuse(id, position ? 'E_FORBIDDEN' : 'E_UNSUPPORTED')
+      return
+    }
+    const { summary, pieces, place } = streams.read(key)
+    this.send({ verb: 'ok', id, position, replayed: pieces.length || undefined, result: summary })
+    for (const payload of pieces) this.#send({ key, payload, meta: { stream: place } }, true, false)
   }
 
   #join({ id, pattern, since, last, rewindMs, overflow, respond }: From<'listen'>, group: string): void {
@@ -303,27 +293,27 @@ export class TestSession implements ServerSide, TestWatcher, TestMember {
     for (const message of messages) this.#send(message, true, hasMeta)
   }
 
-  #send(message: SentMessage, replayed: boolean, hasMeta: boolean | undefined): void {
-    const { key, payload, offset, meta: stamp, stream } = message
+  #send({ key, payload, offset, meta: stamp }: SentMessage, replayed: boolean, hasMeta: boolean | undefined): void {
     const { log } = this.#context
-    const options = (hasMeta && stamp ? encodeMeta(stamp) : '') + (stream ? ` stream=${stream}` : '')
+    // Its place in a stream comes unasked.
+    const meta = hasMeta ? stamp : stamp?.stream === undefined ? undefined : { stream: stamp.stream }
     const text = offset === undefined ? undefined : log.position(offset)
     if (typeof payload === 'string') {
-      this.#socket.send(messageHeader(key, text, replayed, options) + payload)
+      this.send({ verb: 'message', key, replayed, meta, payload, position: text })
       return
     }
     const position = offset === undefined || text === undefined ? undefined : log.place(offset)
-    this.#socket.send(encodeMessageFrame(key, position, replayed, payload, options))
+    this.#socket.send(encodeMessageFrame(key, position, replayed, payload, meta && encodeMeta(meta)))
   }
 
   #refuse(
     id: string | undefined,
     code: ErrorCode,
-    message: string | undefined = ERRORS[code]?.message,
+    message: string = ERRORS[code].message,
     names: { readonly pattern?: string; readonly key?: string } = {},
   ): void {
     const { retryable, docs } = new WebMQError(code)
-    this.send({ verb: 'error', code, message: message ?? code, retryable, docs, id, ...names })
+    this.send({ verb: 'error', code, message, retryable, docs, id, ...names })
   }
 }
 
