@@ -129,7 +129,7 @@ describe('useStream', () => {
     expect(writer.signal.aborted).toBe(true)
     await act(() => writer.end(2))
     await frame()
-    expect(box.textContent).toBe('stop abc [1,2]')
+    expect(box.textContent).toBe('stop abc [1,null]')
     pattern = null
     await render(Answer)
     expect(box.textContent).toBe('none  [null,null]')

@@ -83,7 +83,7 @@ export interface StreamWriter extends AsyncDisposable {
    * `E_FORBIDDEN`, `E_CLOSED`; retryable: `E_QUEUE_FULL`, too much waits.
    */
   append(content: string | Uint8Array): Promise<void>
-  /** Ends the stream; after a stop, it counts as stopped. Resolves when the log has it and all appends. */
+  /** Ends the stream; after a stop it counts as stopped, and has no result. Resolves when the log has it and all appends. */
   end(result?: unknown): Promise<void>
   /** Ends the stream as failed; after a stop, as stopped. Readers get the code and the message of a `WebMQError` alone. */
   fail(error: unknown): Promise<void>

@@ -160,7 +160,7 @@ export class LiveWriter implements StreamWriter {
   #finish(kind: 'end' | 'fail', payload: string): Promise<void> {
     if (this.#isEnding) return Promise.reject(new WebMQError('E_CLOSED', { detail: `stream ${this.key}` }))
     this.#isEnding = true
-    return this.#put(this.#isStopped ? 'stop' : kind, this.#isStopped && kind === 'fail' ? '' : payload)
+    return this.#isStopped ? this.#put('stop', '') : this.#put(kind, payload)
   }
 
   #put(kind: WriteKind, content: string | Uint8Array): Promise<void> {
