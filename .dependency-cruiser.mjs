@@ -17,7 +17,7 @@ const FLOORS = {
   client: [
     ['development', 'schema'],
     ['index', 'testing'],
-    ['react', 'svelte', 'vite', 'vue'],
+    ['parts', 'react', 'svelte', 'vite', 'vue'],
     ['ai', 'stores', 'yjs'],
     ['stream'],
     [

@@ -1,7 +1,7 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { WebMQClient } from 'webmq-client'
-import { presence } from 'webmq-client/presence'
+import { presence } from 'webmq-client/parts'
 import { createServer, type WebMQServer } from 'webmq-server'
 import { WebSocket } from 'ws'
 import { expectAccessible } from './accessible.js'

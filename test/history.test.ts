@@ -1,8 +1,14 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { type HistoryOptions, type HistoryResult, history } from 'webmq-client/history'
-import { iterate } from 'webmq-client/iterate'
-import { type LoadRequest, loaded } from 'webmq-client/load'
-import { type PositionStore, savedPositions } from 'webmq-client/resume'
+import {
+  type HistoryOptions,
+  type HistoryResult,
+  history,
+  iterate,
+  type LoadRequest,
+  loaded,
+  type PositionStore,
+  savedPositions,
+} from 'webmq-client/parts'
 import { startClient, startServer } from './live.js'
 
 const WAIT = { timeout: 20_000, interval: 20 }

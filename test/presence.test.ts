@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest'
-import { type Presence, presence } from 'webmq-client/presence'
+import { type Presence, presence } from 'webmq-client/parts'
 import { startClient, startServer } from './live.js'
 import { signedToken, TOKEN_SECRET } from './signed-token.js'
 

@@ -1,6 +1,6 @@
 import { expect, it, vi } from 'vitest'
 import { WebMQError } from 'webmq-client'
-import { request, respond, work } from 'webmq-client/requests'
+import { request, respond, work } from 'webmq-client/parts'
 import { freePort } from 'webmq-services'
 import { startClient, startServer } from './live.js'
 

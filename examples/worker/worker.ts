@@ -1,5 +1,5 @@
 import { setup, WebMQError } from 'webmq-client'
-import { respond } from 'webmq-client/requests'
+import { respond } from 'webmq-client/parts'
 import WebSocket from 'ws'
 import { type Count, countPrimes, MAX_BELOW } from './src/primes'
 

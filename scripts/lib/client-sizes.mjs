@@ -13,8 +13,21 @@ const CLIENT = path.join(ROOT, 'packages/client')
 const PEERS = ['react', 'react-dom', 'vue', 'svelte', 'yjs', 'y-protocols', 'lib0', 'msgpackr']
 /** Built on other parts: their own bytes are those beyond all others. */
 const UPPER = ['./react', './vue', './svelte', './yjs']
-/** Not for apps: tests, and the whole protocol. */
-const NOT_IN_APPS = ['.', './package.json', './testing', './protocol', './vite']
+/** Not measured as a whole: tests, the whole protocol, and what is measured by its names. */
+const NOT_IN_APPS = ['.', './package.json', './parts', './testing', './protocol', './vite']
+
+/** Of `webmq-client/parts`, by the name of each in docs/client.md: an app has those that it imports. */
+const PARTS = {
+  concurrently: ['concurrently'],
+  history: ['history'],
+  iterate: ['iterate'],
+  latest: ['latest'],
+  loaded: ['loaded'],
+  presence: ['presence'],
+  request: ['request', 'respond', 'work'],
+  savedPositions: ['savedPositions'],
+  state: ['state', 'remove'],
+}
 
 /** A page that listens and publishes. */
 export const PAGE = `
@@ -142,14 +155,18 @@ async function bundledBytes(code, external) {
 
 /**
  * The sizes of the built client: what a page with its core loads in Vite, and what each part adds to the core.
- * @returns {Promise<{ name: string, bytes: number }[]>} `name` as it is imported.
+ * @returns {Promise<{ name: string, bytes: number }[]>} `name` of the entry, or of what `webmq-client/parts` exports.
  */
 export async function clientSizes() {
   const { exports } = JSON.parse(readFileSync(path.join(CLIENT, 'package.json'), 'utf8'))
   const external = PEERS.flatMap((name) => [name, `${name}/*`])
   const core = "export * from 'webmq-client'"
   const coreBytes = await bundledBytes(core, external)
-  const parts = []
+  const parts = Object.entries(PARTS).map(([name, names]) => ({
+    name,
+    code: `export { ${names.join(', ')} } from 'webmq-client/parts'`,
+    isUpper: false,
+  }))
   for (const entry of Object.keys(exports).filter((entry) => !NOT_IN_APPS.includes(entry))) {
     const name = `webmq-client/${entry.slice(2)}`
     const { metafile } = await bundle(`export * from '${name}'`, external)

@@ -25,6 +25,7 @@ const IN_TURNS = [
   ['lost-end-nats-cluster', 'lost-end-rabbitmq', 'lost-end-redis-cluster', 'redis-lost-end'].map(
     (name) => `packages/server/test/brokers/${name}.test.ts`,
   ),
+  ['other-broker', 'redis-promotion'].map((name) => `packages/server/test/brokers/${name}.test.ts`),
   ['mesh', 'rabbitmq'].map((name) => `packages/server/test/brokers/${name}-faults.test.ts`),
   ['nats', 'redis'].map((name) => `packages/server/test/brokers/${name}-faults.test.ts`),
   ['native-threads', 'ten-thousand'].map((name) => `packages/server/test/transports/${name}.test.ts`),

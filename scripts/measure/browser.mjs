@@ -16,7 +16,7 @@ const BENCH = fileURLToPath(new URL('../../packages/bench/', import.meta.url))
 const [perSecond = '10000', seconds = '5', ...names] = process.argv.slice(2)
 /** Messages are sent in ticks: timers are no finer. */
 const TICK_MS = 10
-const CLIENTS = ['bare', 'webmq', 'webmq latest', 'webmq latestBatch', 'socket.io', 'centrifuge', 'anycable']
+const CLIENTS = ['bare', 'webmq', 'webmq latest', 'webmq latest batch', 'socket.io', 'centrifuge', 'anycable']
 
 async function startSite() {
   const { outputFiles } = await build({

@@ -31,7 +31,7 @@ async function openSlowReader(port) {
 
 let otherBytes = 0
 const result = await measure({
-  options: { slow: [`measure.#=${overflow}`] },
+  options: { overflow: [`measure.#=${overflow}`] },
   publishing: { perSecond: 10_000, seconds: Number(seconds), payloadBytes: 60, keys: 100, settleMs: 4_000 },
   clients: [
     ...Array(Number(others)).fill((port) => openWebSocket(port, { first: 'listen 1 measure.#' })),

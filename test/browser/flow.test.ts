@@ -193,7 +193,7 @@ describe('an outbox', () => {
     const { server: next } = await startServer(port)
     const got: unknown[] = []
     const subscription = next.listen('u.#', (payload) => got.push(payload))
-    onTestFinished(() => subscription.unlisten())
+    onTestFinished(() => subscription.close())
     // Both tabs have the outbox; one of them sends.
     const pages = [await openBox(context, url), await openBox(context, url)]
     await expect.poll(() => got, WAIT).toEqual([1, 2, 3])
@@ -256,7 +256,7 @@ describe('latest', () => {
         counts.handled += messages.length
         for (const { key, payload } of messages) values[key] = payload
       }
-      await client.listen('p.*', webmq.latestBatch(handler, { every: 'frame' })).ready
+      await client.listen('p.*', webmq.latest(handler, { every: 'frame', batch: true })).ready
     }, url)
     const keys = Array.from({ length: 200 }, (_, n) => `p.${n}`)
     const startMs = performance.now()

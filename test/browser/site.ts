@@ -3,21 +3,14 @@ import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import type * as client from 'webmq-client'
-import type * as concurrency from 'webmq-client/concurrency'
-import type * as history from 'webmq-client/history'
-import type * as latest from 'webmq-client/latest'
 import type * as outbox from 'webmq-client/outbox'
+import type * as parts from 'webmq-client/parts'
 import type * as tabs from 'webmq-client/tabs'
 
 /** What the pages of the site have as `webmq`. */
-export type PageModules = typeof client &
-  typeof concurrency &
-  typeof history &
-  typeof latest &
-  typeof outbox &
-  typeof tabs
+export type PageModules = typeof client & typeof outbox & typeof parts & typeof tabs
 
-const MODULES = ['', '/concurrency', '/history', '/latest', '/outbox', '/tabs']
+const MODULES = ['', '/outbox', '/parts', '/tabs']
 const APP = [
   ...MODULES.map((name, index) => `import * as m${index} from 'webmq-client${name}'`),
   `globalThis.webmq = { ${MODULES.map((_, index) => `...m${index}`)} }`,

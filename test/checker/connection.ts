@@ -28,6 +28,8 @@ export interface ConnectionHandlers {
   readonly opened: () => void
   /** A live message. */
   readonly message?: (message: Received) => void
+  /** @param group Its name and its pattern. */
+  readonly task?: (group: string, message: Received) => void
   readonly gap?: (pattern: string, reason: string) => void
   readonly pong?: (position: string | undefined) => void
   /** Called once. What waits for an answer will get none. */
@@ -179,6 +181,16 @@ export class Connection {
         }
         if (isReplay) this.#replayed(received)
         else this.#options.handlers.message?.(received)
+        break
+      }
+      case 'task': {
+        const { group, key, payload } = message
+        this.#options.handlers.task?.(group, {
+          key,
+          position: '-',
+          id: idIn(payload),
+          payloadBytes: Buffer.byteLength(payload),
+        })
         break
       }
       case 'gap':

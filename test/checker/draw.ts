@@ -119,6 +119,8 @@ function draw(setting: Setting, seed: number, lengthMs: number): Schedule {
     })),
     readers:
       logged === 'none' || random.chance(0.4) ? [] : [{ keys: readKeys(random, logged), everyMs: 400, ...route() }],
+    // A chance of its own: seeds keep what they were.
+    memberCount: broker === 'given' ? 0 : new SeededRandom(broker, seed, 'members').pick([0, 0, 2, 3]),
     steps: [...theme.steps(scene), ...drawActorSteps(scene, random.integer(0, 3))].sort(
       (first, second) => first.atMs - second.atMs,
     ),

@@ -6,6 +6,7 @@ import type { Publisher } from './publisher.js'
 import type { FaultRecord, RunRecord, Touched } from './record.js'
 import type { BrokerStep, Schedule, Step } from './schedule.js'
 import { DRAIN_TIMEOUT_MS, type Stage } from './stage.js'
+import { stoodStillMs } from './stand-still.js'
 
 /** Links and broker programs, which steps break. A step that names a missing one does nothing. */
 export type Breakable = Pick<Stage, 'parts' | 'clientLinks' | 'brokerLinks' | 'peerLinks'>
@@ -99,10 +100,10 @@ async function take(step: Step, cast: Cast, mishaps: Mishap[]): Promise<void> {
 
 async function takeNodeStep(
   step: Extract<Step, { what: 'kill-node' | 'stop-node' | 'freeze-node' }>,
-  { nodes, nowMs }: Cast,
+  cast: Cast,
   mishaps: Mishap[],
 ): Promise<void> {
-  const node = nodes[step.node]
+  const node = cast.nodes[step.node]
   if (node === undefined) return
   if (step.what === 'freeze-node') {
     await node.freeze()
@@ -111,12 +112,12 @@ async function takeNodeStep(
     return
   }
   if (step.what === 'kill-node') await node.kill()
-  else mishaps.push(...(await stopNode(node, nowMs)))
+  else mishaps.push(...(await stopNode(node, cast)))
   await sleep(step.forMs)
   try {
     await node.start()
   } catch (error) {
-    mishaps.push({ rule: 'start', atMs: nowMs(), owner: node.name, text: String(error) })
+    mishaps.push({ rule: 'start', atMs: cast.nowMs(), owner: node.name, text: String(error) })
   }
 }
 
@@ -136,8 +137,10 @@ async function takeBrokerStep({ what, forMs }: Step & BrokerStep, part: Service)
 }
 
 /** Stops a node, and says so if that took too long. */
-export async function stopNode(node: Node, nowMs: () => number): Promise<Mishap[]> {
-  const { tookMs, exitCode, output } = await node.stop()
+export async function stopNode(node: Node, { nowMs, record }: Pick<Cast, 'nowMs' | 'record'>): Promise<Mishap[]> {
+  const beganAtMs = nowMs()
+  const { exitCode, output, ...took } = await node.stop()
+  const tookMs = took.tookMs - stoodStillMs(record.faults, beganAtMs)
   const boundMs = DRAIN_TIMEOUT_MS + STOP_GRACE_MS
   const mishap = { rule: 'stop', atMs: nowMs(), owner: node.name } as const
   if (exitCode !== 0) return [{ ...mishap, text: `SIGTERM ended it with exit code ${exitCode}\n${output}` }]

@@ -43,7 +43,7 @@ export class HistoryBuilder {
   publish(key: string, position?: string, publisher = 'p'): MessageRecord {
     let record = this.record.publishers.find(({ name }) => name === publisher)
     if (record === undefined) {
-      record = { name: publisher, messages: [] }
+      record = { name: publisher, messages: [], echoes: [] }
       this.record.publishers.push(record)
     }
     const sequence = record.messages.length

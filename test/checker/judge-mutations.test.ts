@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { HistoryBuilder, type ListenerBuilder, RULES } from './history-builder.js'
 import { judge, type RuleName } from './judge.js'
 import { isAfter, placeOf } from './place.js'
-import type { ListenerEvent, MessageRecord, RunRecord } from './record.js'
+import type { ListenerEvent, MemberRecord, MessageRecord, RunRecord } from './record.js'
 import { TrackedListen } from './tracked-listen.js'
 
 const PATTERNS = ['a.x', 'a.*']
@@ -27,10 +27,19 @@ class RightRun {
   readonly #log: { readonly message: MessageRecord; readonly position: string }[] = []
   readonly #listener: ListenerBuilder = this.history.listener('l', ...PATTERNS, 'b.#')
   readonly #tracked = [...PATTERNS, 'b.#'].map((pattern) => new TrackedListen(pattern))
+  readonly #members: MemberRecord[] = ['m', 'n'].map((name) => ({
+    name,
+    group: 'g',
+    pattern: '#',
+    memberships: [{ fromMs: 0 }],
+    tasks: [],
+  }))
   #isConnected = false
 
   play(all: readonly Step[]): RunRecord {
+    for (const member of this.#members) this.history.record.members.push(member)
     this.#resume()
+    this.history.step(RULES.settleMs + 1)
     for (const step of all) {
       if (step === 'cut') this.#cut()
       else if (step === 'resume') this.#resume()
@@ -53,6 +62,7 @@ class RightRun {
       isLogged ? `e:${(this.#log.length + 1).toString(36)}.AAAAB` : undefined,
       publisher,
     )
+    this.#members[message.sequence % 2]?.tasks.push({ atMs: this.history.nowMs, id: message.id, key })
     if (isLogged) this.#log.push({ message, position: `e:${(this.#log.length + 1).toString(36)}.AAAAB` })
     if (!this.#isConnected) return
     const position = isLogged ? this.#end : '-'
@@ -245,6 +255,30 @@ const MUTATIONS: Readonly<Record<string, Mutation>> = {
       const attempt = choose(publishers.flatMap(({ messages }) => messages))?.attempts[0]
       if (attempt !== undefined) attempt.isDuplicate = true
       return attempt !== undefined
+    },
+  },
+  'a message with noecho comes back': {
+    finds: ['echoed'],
+    apply: ({ publishers }, _, choose) => {
+      const publisher = choose(publishers)
+      const message = choose(publisher?.messages ?? [])
+      if (publisher === undefined || message === undefined) return false
+      publisher.messages.splice(publisher.messages.indexOf(message), 1, { ...message, isNoecho: true })
+      return publisher.echoes.push({ connection: message.attempts[0]?.connection ?? 0, atMs: 0, id: message.id }) > 0
+    },
+  },
+  'a task comes to no member': {
+    finds: ['task-lost'],
+    apply: ({ members: [member] }, _, choose) => {
+      const task = choose(member?.tasks ?? [])
+      return task !== undefined && (member?.tasks.splice(member.tasks.indexOf(task), 1).length ?? 0) > 0
+    },
+  },
+  'a task comes to two members': {
+    finds: ['task-twice'],
+    apply: ({ members: [one, other] }, _, choose) => {
+      const task = choose(one?.tasks ?? [])
+      return task !== undefined && (other?.tasks.push(task) ?? 0) > 0
     },
   },
   'the ok of a publish has no position': {

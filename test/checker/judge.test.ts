@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { HistoryBuilder, RULES } from './history-builder.js'
 import { judge, RULES as PROMISES, type RuleName } from './judge.js'
-import type { FaultRecord, Touched } from './record.js'
+import type { FaultRecord, MemberRecord, Touched } from './record.js'
 import type { Rules } from './rules.js'
 
 const fault = (fromMs: number, ...touches: Touched[]): FaultRecord => ({
@@ -637,6 +637,71 @@ describe('a read of the log', () => {
       [last, 'e:4.AAAAB'],
     ])
     expect(broken(history)).toEqual(['before-since'])
+  })
+})
+
+describe('a queue group', () => {
+  const member = (name: string, ...ids: string[]) => ({
+    name,
+    group: 'g',
+    pattern: 'a.*',
+    memberships: [{ fromMs: 0 }],
+    tasks: ids.map((id) => ({ atMs: 1, id, key: 'a.x' })),
+  })
+  const played = (members: (id: string) => MemberRecord[]) => {
+    const history = new HistoryBuilder()
+    history.step(RULES.settleMs + 1)
+    const message = history.publish('a.x', 'e:2.AAAAB')
+    history.record.members.push(...members(message.id))
+    return history
+  }
+
+  it('of which one member gets each message', () => {
+    expect(broken(played((id) => [member('m', id), member('n')]))).toEqual([])
+  })
+
+  it('whose message comes to nobody, or to two', () => {
+    expect(broken(played(() => [member('m'), member('n')]))).toEqual(['task-lost'])
+    expect(broken(played((id) => [member('m', id), member('n', id)]))).toEqual(['task-twice'])
+  })
+
+  it('whose members get what was never published, or with another key', () => {
+    expect(broken(played((id) => [member('m', id, 'other')]))).toEqual(['alien'])
+    const other = { ...member('m'), tasks: [{ atMs: 1, id: 'p-0', key: 'a.y' }] }
+    expect(broken(played(() => [other]))).toEqual(['wrong-key'])
+  })
+
+  it('is owed nothing while a member goes, or during a fault, or when a message is published again', () => {
+    expect(
+      broken(played(() => [{ ...member('m'), memberships: [{ fromMs: 0, untilMs: RULES.settleMs + 5 }] }])),
+    ).toEqual([])
+    const upset = played(() => [member('m')])
+    upset.record.faults.push(fault(upset.nowMs, 'node'))
+    expect(broken(upset)).toEqual([])
+    const again = played(() => [member('m')])
+    const [first] = again.record.publishers[0]?.messages ?? []
+    if (first !== undefined) again.attempt(first, { outcome: 'ok', isDuplicate: true, position: 'e:2.AAAAB' })
+    expect(broken(again)).toEqual([])
+  })
+})
+
+describe('a message with noecho', () => {
+  const echoed = (isNoecho: boolean, ...connections: number[]) => {
+    const history = new HistoryBuilder()
+    const message = history.publish('a.x', 'e:2.AAAAB')
+    const [publisher] = history.record.publishers
+    publisher?.messages.splice(0, 1, { ...message, isNoecho })
+    for (const connection of connections) publisher?.echoes.push({ connection, atMs: history.step(), id: message.id })
+    return broken(history)
+  }
+
+  it('that comes back to its connection', () => {
+    expect(echoed(true, 0)).toEqual(['echoed'])
+  })
+
+  it('that comes to another connection of its publisher, or has no noecho', () => {
+    expect(echoed(true, 1)).toEqual([])
+    expect(echoed(false, 0)).toEqual([])
   })
 })
 

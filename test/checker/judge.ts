@@ -1,5 +1,6 @@
 import { examineAcks } from './judging/acks.js'
 import { examineConnections } from './judging/connections.js'
+import { examineGroups } from './judging/groups.js'
 import { Knowledge } from './judging/known.js'
 import { examineListener } from './judging/listens.js'
 import { examineRead } from './judging/reads.js'
@@ -25,6 +26,7 @@ export function judge(record: RunRecord, rules: Rules): Violation[] {
   examineConnections(knowledge, report)
   examineAcks(knowledge, report)
   for (const listener of record.listeners) examineListener(listener, knowledge, report)
+  examineGroups(knowledge, report)
   for (const read of record.reads) examineRead(read, knowledge, report)
   return violations.sort((one, other) => one.atMs - other.atMs)
 }

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Breakable, type Cast, type Mishap, stopNode, takeSteps } from './faults.js'
 import { judge, type Violation } from './judge.js'
 import { Listener } from './listener.js'
+import { Member } from './member.js'
 import type { Node } from './node.js'
 import { Publisher } from './publisher.js'
 import { Reader } from './reader.js'
@@ -11,6 +12,7 @@ import type { Route, Schedule } from './schedule.js'
 import { SeededRandom } from './seeded-random.js'
 import { whatIsMissing } from './settled.js'
 import type { Stage } from './stage.js'
+import { watchStandStill } from './stand-still.js'
 
 /** What a schedule has come to. */
 export interface Played {
@@ -79,6 +81,15 @@ class Play {
   }
 
   async run(): Promise<Played> {
+    const endWatch = watchStandStill(this.#record.faults, this.#nowMs)
+    try {
+      return await this.#run()
+    } finally {
+      endWatch()
+    }
+  }
+
+  async #run(): Promise<Played> {
     const schedule = this.#schedule
     const listeners = schedule.listeners.map(
       (plan, index) => new Listener({ ...this.#actor(`listener-${index}`, plan), ...plan }),
@@ -89,7 +100,11 @@ class Play {
     const readers = schedule.readers.map(
       (plan, index) => new Reader({ ...this.#actor(`reader-${index}`, plan), ...plan }),
     )
-    const actors = [...listeners, ...publishers, ...readers]
+    const members = Array.from({ length: schedule.memberCount ?? 0 }, (_, index) => {
+      const actor = this.#actor(`member-${index}`, { nodes: [index], isSticky: false })
+      return new Member({ ...actor, group: 'members', pattern: '#' })
+    })
+    const actors = [...listeners, ...publishers, ...readers, ...members]
     const record = this.#record
     const { nodes, breakable, rules } = this.#site
     const cast: Cast = { breakable, nodes, publishers, listeners, record, nowMs: this.#nowMs }
@@ -107,7 +122,7 @@ class Play {
     } finally {
       await Promise.all(actors.map((actor) => actor.stop()))
     }
-    const stops = await Promise.all(nodes.map((node) => stopNode(node, this.#nowMs)))
+    const stops = await Promise.all(nodes.map((node) => stopNode(node, cast)))
     return {
       schedule,
       record,

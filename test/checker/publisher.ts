@@ -1,6 +1,6 @@
 import { type ActorOptions, Reconnecting } from './actor.js'
 import type { Connection } from './connection.js'
-import type { AttemptRecord, MessageRecord, PublisherRecord } from './record.js'
+import type { AttemptRecord, MessageRecord, PublisherRecord, Received } from './record.js'
 
 export interface PublisherOptions extends ActorOptions {
   /** It publishes to one after the other, in order; logged and unlogged ones alike. */
@@ -59,14 +59,21 @@ export class Publisher {
     const defaults = { maxInFlight: 32, burstCount: 1, everyMs: 10, payloadBytes: [100, 100] as const }
     const shares = { noechoShare: 0, twinShare: 0, againShare: 0, againAfterMs: [0, 0] as const }
     this.#options = { ...defaults, ...shares, answerTimeoutMs: 10_000, ...options }
-    this.record = { name: options.name, messages: [] }
+    this.record = { name: options.name, messages: [], echoes: [] }
     options.record.publishers.push(this.record)
     const patience = {
       pingIntervalMs: PING_INTERVAL_MS,
       pongTimeoutMs: PONG_TIMEOUT_MS,
       answerTimeoutMs: this.#options.answerTimeoutMs,
     }
-    const onMain = { opened: () => this.#send(), ended: () => this.#mainEnded() }
+    const onMain = {
+      opened: () => {
+        this.#listen()
+        this.#send()
+      },
+      message: ({ id }: Received) => this.#received(id),
+      ended: () => this.#mainEnded(),
+    }
     this.#main = new Reconnecting(this.#options, patience, onMain)
     const chooseNode = () => options.chooseNode(this.#mainNode)
     const onSecond = { opened: () => this.#send(), ended: () => this.#secondEnded() }
@@ -118,6 +125,19 @@ export class Publisher {
     return this.#main.open?.record.node
   }
 
+  /** What `noecho` leaves out, somebody must have asked for. */
+  #listen(): void {
+    const { noechoShare, keys } = this.#options
+    // A listen that is refused shows nothing.
+    const handlers = { ok: () => undefined, refused: () => undefined }
+    if (noechoShare > 0) for (const key of keys) this.#main.open?.request('listen', key, handlers)
+  }
+
+  #received(id: string): void {
+    const { name, nowMs } = this.#options
+    if (id.startsWith(`${idOf(name)}-`)) this.record.echoes.push({ connection: this.#main.number, atMs: nowMs(), id })
+  }
+
   #burst(): void {
     const { maxInFlight, burstCount } = this.#options
     for (let count = 0; count < burstCount; count++) {
@@ -131,7 +151,7 @@ export class Publisher {
     const { keys, name, payloadBytes, noechoShare, random } = this.#options
     const sequence = this.record.messages.length
     const [min, max] = payloadBytes
-    const id = `${name.replace(/[^A-Za-z0-9_-]/g, '_')}-${sequence}`
+    const id = `${idOf(name)}-${sequence}`
     const message: MessageRecord = {
       id,
       sequence,
@@ -272,4 +292,9 @@ export class Publisher {
     this.#endTwin()
     this.#send()
   }
+}
+
+/** What the ids of a publisher begin with. */
+function idOf(name: string): string {
+  return name.replace(/[^A-Za-z0-9_-]/g, '_')
 }

@@ -9,6 +9,7 @@ export interface RunRecord {
   readonly publishers: PublisherRecord[]
   readonly listeners: ListenerRecord[]
   readonly reads: ReadRecord[]
+  readonly members: MemberRecord[]
   readonly faults: FaultRecord[]
   /** When the publishers had stopped and the listeners were given no more time. */
   endedAtMs: number
@@ -65,6 +66,16 @@ export interface PublisherRecord {
   readonly name: string
   /** In the order of the first publish. */
   readonly messages: MessageRecord[]
+  /** Its own messages, live, on connections that publish with `noecho` and listen to its keys. */
+  readonly echoes: EchoRecord[]
+}
+
+export interface EchoRecord {
+  /** {@link ConnectionRecord.number} */
+  readonly connection: number
+  readonly atMs: number
+  /** {@link MessageRecord.id} */
+  readonly id: string
 }
 
 /** A message with an id of its own. Its payload is `{"id":…}` and padding. */
@@ -182,6 +193,17 @@ export interface PageRecord {
   readonly messages: Received[]
 }
 
+/** A member of a queue group with all that it was handed. */
+export interface MemberRecord {
+  readonly name: string
+  readonly group: string
+  readonly pattern: string
+  /** From the `ok` to the end of the connection. */
+  readonly memberships: Span[]
+  /** `id` as of {@link Received}; empty for a task of another group. */
+  readonly tasks: { readonly atMs: number; readonly id: string; readonly key: string }[]
+}
+
 /** What a fault may have been felt by. */
 export type Touched = 'client-links' | 'broker-links' | 'peer-links' | 'node' | 'broker' | 'broker-data'
 
@@ -199,5 +221,13 @@ export interface FaultRecord {
 
 /** A record of which nothing is known yet. */
 export function createRunRecord(): RunRecord {
-  return { connections: [], publishers: [], listeners: [], reads: [], faults: [], endedAtMs: Number.POSITIVE_INFINITY }
+  return {
+    connections: [],
+    publishers: [],
+    listeners: [],
+    reads: [],
+    members: [],
+    faults: [],
+    endedAtMs: Number.POSITIVE_INFINITY,
+  }
 }

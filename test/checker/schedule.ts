@@ -20,6 +20,8 @@ export interface Schedule {
   readonly publishers: readonly PublisherPlan[]
   readonly listeners: readonly ListenerPlan[]
   readonly readers: readonly ReaderPlan[]
+  /** Of one queue group, which gets every message. Default 0. */
+  readonly memberCount?: number
   readonly steps: readonly Step[]
 }
 

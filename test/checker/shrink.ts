@@ -34,13 +34,14 @@ export async function shrink(schedule: Schedule, { fails, maxTries, maxMs }: Shr
 
 /** Schedules that lack something, those that lack most first. */
 export function* smallerThan(schedule: Schedule): Generator<Schedule> {
-  const { steps, listeners, publishers, readers, lengthMs } = schedule
+  const { steps, listeners, publishers, readers, memberCount = 0, lengthMs } = schedule
   const middle = Math.ceil(steps.length / 2)
   if (steps.length > 1) {
     yield { ...schedule, steps: steps.slice(0, middle) }
     yield { ...schedule, steps: steps.slice(middle) }
   }
   if (readers.length > 0) yield { ...schedule, readers: [] }
+  if (memberCount > 0) yield { ...schedule, memberCount: 0 }
   for (const index of steps.keys()) yield { ...schedule, steps: without(steps, index) }
   if (listeners.length > 1) {
     for (const index of listeners.keys()) {

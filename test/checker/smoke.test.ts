@@ -3,6 +3,7 @@ import { freePort } from 'webmq-services'
 import { startServerProcess } from '../server-process.js'
 import { judge } from './judge.js'
 import { Listener } from './listener.js'
+import { Member } from './member.js'
 import { Publisher } from './publisher.js'
 import { Reader } from './reader.js'
 import { createRunRecord } from './record.js'
@@ -41,6 +42,7 @@ it('finds nothing wrong with a memory broker whose clients are cut, stall and re
         name: `p${number}`,
         keys: ['a.x', `a.${number}`, 'b.x', `b.${number}.z`],
         burstCount: 4,
+        noechoShare: 0.3,
         twinShare: 0.05,
         againShare: 0.05,
       }),
@@ -58,7 +60,8 @@ it('finds nothing wrong with a memory broker whose clients are cut, stall and re
       }),
   )
   const reader = new Reader({ ...shared, name: 'r', keys: ['a.x', 'a.0'], everyMs: 50 })
-  const actors = [...publishers, ...listeners, reader]
+  const members = [0, 1].map((number) => new Member({ ...shared, name: `m${number}`, group: 'g', pattern: '#' }))
+  const actors = [...publishers, ...listeners, reader, ...members]
   try {
     for (const actor of actors) actor.start()
     let turn = 0
@@ -89,4 +92,7 @@ it('finds nothing wrong with a memory broker whose clients are cut, stall and re
     await server.kill('SIGKILL')
   }
   expect(judge(record, RULES)).toEqual([])
+  expect(record.members.every(({ tasks }) => tasks.length > 0)).toBe(true)
+  // Without `noecho` they come back.
+  expect(record.publishers.every(({ echoes }) => echoes.length > 0)).toBe(true)
 })

@@ -12,6 +12,8 @@ export type ServerMessage =
       readonly isReplay: boolean
       readonly payload: string
     }
+  /** `group`: its name and its pattern. */
+  | { readonly verb: 'task'; readonly group: string; readonly key: string; readonly payload: string }
   | { readonly verb: 'gap'; readonly pattern: string; readonly reason: string }
   | { readonly verb: 'pong'; readonly position: string | undefined }
   | { readonly verb: 'bye'; readonly code: number; readonly retryAfterMs: number | undefined }
@@ -32,6 +34,7 @@ const FORMS: Readonly<Record<ServerMessage['verb'], Form>> = {
   ok: { fields: [1, 1], options: OK_OPTIONS, hasBody: 'maybe' },
   error: { fields: [2, 2], options: {}, hasBody: true },
   message: { fields: [2, 2], options: { replay: false }, hasBody: true },
+  task: { fields: [3, 3], options: {}, hasBody: true },
   gap: { fields: [2, 2], options: {}, hasBody: false },
   pong: { fields: [0, 0], options: { position: true }, hasBody: false },
   bye: { fields: [1, 2], options: {}, hasBody: false },
@@ -54,11 +57,11 @@ export function parse(text: string, isBinary: boolean): ServerMessage {
   const [verb = '', ...words] = header.split(' ')
   if (!isVerb(verb)) throw new Breach(`unexpected verb: ${header}`)
   if (words.includes('')) throw new Breach(`empty field: ${header}`)
-  if (isBinary && verb !== 'message') throw new Breach(`${verb} in a binary frame`)
+  if (isBinary && verb !== 'message' && verb !== 'task') throw new Breach(`${verb} in a binary frame`)
   const form = FORMS[verb]
   if (form.hasBody !== 'maybe' && form.hasBody !== (body !== undefined)) throw new Breach(`body of ${header}`)
   const { fields, options } = split(header, words, form)
-  const [first = '', second = ''] = fields
+  const [first = '', second = '', third = ''] = fields
   switch (verb) {
     case 'welcome':
       return { verb, node: textIn(json(body), 'node') }
@@ -73,6 +76,8 @@ export function parse(text: string, isBinary: boolean): ServerMessage {
     }
     case 'message':
       return { verb, key: first, position: second, isReplay: options.has('replay'), payload: body ?? '' }
+    case 'task':
+      return { verb, group: `${first} ${second}`, key: third, payload: body ?? '' }
     case 'gap':
       if (!REASON.test(second)) throw new Breach(`reason: ${header}`)
       return { verb, pattern: first, reason: second }

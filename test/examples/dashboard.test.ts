@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { WebMQClient } from 'webmq-client'
-import { state } from 'webmq-client/state'
+import { state } from 'webmq-client/parts'
 import { WebSocket } from 'ws'
 import { expectAccessible } from '../accessible.js'
 import { useExample } from './harness.js'

@@ -15,14 +15,14 @@ interface Price {
 }
 
 /** A listener behind a link that stands still while messages are published, and another one that reads. */
-async function startSlow(slow: readonly string[], options: ListenOptions = {}) {
+async function startSlow(overflow: readonly string[], options: ListenOptions = {}) {
   const server = createServer({
     port: 0,
     logLevel: 'silent',
     maxPayloadBytes: 8_000,
     maxOutboxBytes: 256 * 1_024,
     historyMaxBytes: 64 * 1_048_576,
-    slow,
+    overflow,
   })
   const { url, port } = await server.start()
   onTestFinished(() => server.stop({ drainMs: 0 }))
@@ -36,7 +36,8 @@ async function startSlow(slow: readonly string[], options: ListenOptions = {}) {
   const seenByWitness: number[] = []
   listener.on('gap', ({ reason }) => seen.push(reason))
   await listener.listen('prices.#', (price) => seen.push((price as Price).number), options).ready
-  await witness.listen('prices.#', (price) => seenByWitness.push((price as Price).number), { slow: 'disconnect' }).ready
+  await witness.listen('prices.#', (price) => seenByWitness.push((price as Price).number), { overflow: 'disconnect' })
+    .ready
   const flood = async () => {
     relay.inflict('stall')
     for (let number = 0; number < COUNT; number++) {
@@ -80,7 +81,7 @@ describe('readers that are slow', () => {
   })
 
   it('are told where messages are missing, if they ask', async () => {
-    const { relay, seen, flood, untilLast } = await startSlow(['#=latest'], { slow: 'latest-told' })
+    const { relay, seen, flood, untilLast } = await startSlow(['#=latest'], { overflow: 'latest-told' })
     await flood()
     relay.resume()
     await untilLast()
@@ -88,7 +89,7 @@ describe('readers that are slow', () => {
   })
 
   it('get the newest messages behind a gap that is told in its place, if their listen asks for it', async () => {
-    const { relay, server, seen, flood, untilLast } = await startSlow(['prices.#=latest'], { slow: 'drop-oldest' })
+    const { relay, server, seen, flood, untilLast } = await startSlow(['prices.#=latest'], { overflow: 'drop-oldest' })
     await flood()
     relay.resume()
     await untilLast()
@@ -111,7 +112,7 @@ describe('readers that are slow', () => {
   it('are closed with 4008 if no rule contains their pattern, or if they ask for it', async () => {
     for (const [rule, options] of [
       ['prices.1=latest', {}],
-      ['#=latest', { slow: 'disconnect' }],
+      ['#=latest', { overflow: 'disconnect' }],
     ] as const) {
       const { relay, server, seen, flood, untilLast } = await startSlow([rule], options)
       await flood()

@@ -5,7 +5,7 @@ import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { type HistoryResult, history } from 'webmq-client/history'
+import { type HistoryResult, history } from 'webmq-client/parts'
 import {
   freePort,
   type LoadBalancer,

@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import { loaded } from 'webmq-client/load'
+import { loaded } from 'webmq-client/parts'
 import { useTopic } from 'webmq-client/react'
 import type { ItemOpened } from './events'
 import { openItems } from './gateway'

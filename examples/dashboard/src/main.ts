@@ -1,5 +1,5 @@
 import { publish, setup } from 'webmq-client'
-import { state } from 'webmq-client/state'
+import { state } from 'webmq-client/parts'
 import { Board } from './board'
 import { FrameTimes } from './frame-times'
 

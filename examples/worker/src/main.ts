@@ -1,5 +1,5 @@
 import { setup, WebMQError } from 'webmq-client'
-import { request } from 'webmq-client/requests'
+import { request } from 'webmq-client/parts'
 import type { Count } from './primes'
 
 setup({ url: '/ws' })

@@ -4,7 +4,7 @@ import { createCable } from '@anycable/web'
 import { Centrifuge } from 'centrifuge'
 import { io } from 'socket.io-client'
 import { setup } from 'webmq-client'
-import { latest, latestBatch } from 'webmq-client/latest'
+import { latest } from 'webmq-client/parts'
 
 export const CLIENTS = {
   bare: (url, show) =>
@@ -22,11 +22,11 @@ export const CLIENTS = {
       'p.*',
       latest((payload, { key }) => show(key, payload)),
     ).ready,
-  'webmq latestBatch': (url, show) => {
+  'webmq latest batch': (url, show) => {
     const handler = (messages) => {
       for (const { key, payload } of messages) show(key, payload)
     }
-    return setup({ url }).listen('p.*', latestBatch(handler)).ready
+    return setup({ url }).listen('p.*', latest(handler, { batch: true })).ready
   },
   'socket.io': (url, show) =>
     new Promise((resolve) => {

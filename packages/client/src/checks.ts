@@ -21,6 +21,8 @@ export interface Checks {
   patternDefect(pattern: string): string | undefined
   /** Why the app's value cannot be a token. */
   tokenDefect(token: unknown): string
+  /** The sentence of a short detail. @param waiting The publishes that wait, oldest first, if they are too many. */
+  explain(detail: string, waiting?: Iterable<{ readonly createdAtMs: number }>): string
   /** Explains refused upgrades of a client. @param onFound Gets an explained error that came before its explanation. */
   refusals(onFound: (error: WebMQError) => void): Refusals
 }
@@ -48,6 +50,11 @@ export let checks: Partial<Checks> = {}
 /** Sets the checks of all clients. */
 export function setChecks(all: Partial<Checks>): void {
   checks = all
+}
+
+/** A detail of an error as this build tells it. */
+export function explain(detail: string, waiting?: Iterable<{ readonly createdAtMs: number }>): string {
+  return checks.explain?.(detail, waiting) ?? detail
 }
 
 /** @throws {WebMQError} `E_KEY_INVALID` */

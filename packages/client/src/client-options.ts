@@ -74,7 +74,7 @@ export interface WebSocketLike {
 /** Constructor of a WebSocket. */
 export type WebSocketConstructor = new (url: string, protocols: string[]) => WebSocketLike
 
-/** Positions that survive a reload; see `savedPositions` of `webmq-client/resume`. */
+/** Positions that survive a reload; see `savedPositions` of `webmq-client/parts`. */
 export interface Positions {
   /** Position at which the previous page stopped. */
   get(pattern: string): string | undefined
@@ -110,7 +110,7 @@ export interface ClientOptions {
   /** Default `queue`. */
   readonly whenOffline?: WhenOffline
   readonly offlineQueue?: OfflineQueueOptions
-  /** Continues listens after a reload of the page: `savedPositions()` of `webmq-client/resume`. Default: does not. */
+  /** Continues listens after a reload of the page: `savedPositions()` of `webmq-client/parts`. Default: does not. */
   readonly resume?: Resume | undefined
   /** From the request for a token to the live connection; default 10,000. */
   readonly connectTimeoutMs?: number

@@ -1,4 +1,5 @@
 import { setChecks } from './checks.js'
+import { explain } from './development/explain.js'
 import { checkOptions } from './development/options.js'
 import { checkPublish, checkRange } from './development/range.js'
 import { SearchedRefusals } from './development/refusals.js'
@@ -16,6 +17,7 @@ setChecks({
   keyDefect,
   patternDefect,
   tokenDefect,
+  explain,
   refusals: (onFound) => new SearchedRefusals(onFound),
 })
 

@@ -52,7 +52,7 @@ export interface ListenOptions {
    *
    * Subscriptions of a pattern that differ get every message, as with `disconnect`.
    */
-  readonly slow?: ListenOverflow
+  readonly overflow?: ListenOverflow
   /**
    * Messages come with `userId`, `timeMs` and `id`, which the server has stamped: nobody can forge them. They are absent for
    * keys that the server's option `meta` does not name; if it names none of the pattern, the listen is refused with
@@ -79,7 +79,7 @@ export interface SubscriptionEvents {
   closed: undefined
 }
 
-/** Passes the messages of a pattern to a handler or receiver, until it is disposed of. */
+/** Passes the messages of a pattern to a handler or receiver, until it is closed. */
 export interface Subscription extends Disposable {
   readonly pattern: string
   /** `pending` until the server has accepted the listen, and again while reconnecting. */
@@ -94,7 +94,7 @@ export interface Subscription extends Disposable {
    * Ends the subscription: no message is handled after the call. Resolves when the server has confirmed it, or the
    * connection is lost.
    */
-  unlisten(): Promise<void>
+  close(): Promise<void>
 }
 
 /** Options of `publish`. */

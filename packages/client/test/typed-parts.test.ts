@@ -14,9 +14,10 @@ const KINDS = {
 const PARTS = {
   listen: 'client.listen(PATTERN, (payload) => is(payload))',
   publish: 'void client.publish(KEY, BODY)',
-  concurrently: 'client.listen(PATTERN, concurrently(async (payload) => is(payload), { limit: 2 }))',
+  concurrently: 'client.listen(PATTERN, concurrently(async (payload) => is(payload), { concurrency: 2 }))',
   latest: 'client.listen(PATTERN, latest((payload) => is(payload)))',
-  latestBatch: 'client.listen(PATTERN, latestBatch((messages) => messages.map(({ payload }) => is(payload))))',
+  'latest, a batch':
+    'client.listen(PATTERN, latest((messages) => messages.map(({ payload }) => is(payload)), { batch: true }))',
   loaded: 'client.listen(PATTERN, loaded((payload) => is(payload), () => undefined))',
   history: 'for (const { payload } of (await history(KEY, { client, limit: 1 })).messages) is(payload)',
   iterate: 'for await (const { payload } of iterate(PATTERN, { client, last: 1 })) is(payload)',
@@ -72,18 +73,11 @@ function hooks(framework: string, read: string): Record<string, string> {
 }
 
 const HEAD = `import { type AnyClient, setup, type WebMQClient } from 'webmq-client'
-import { concurrently } from 'webmq-client/concurrency'
+import { concurrently, history, iterate, latest, loaded, presence, remove, request, respond, state, work } from 'webmq-client/parts'
 import { devtools } from 'webmq-client/devtools'
-import { history } from 'webmq-client/history'
-import { iterate } from 'webmq-client/iterate'
-import { latest, latestBatch } from 'webmq-client/latest'
-import { loaded } from 'webmq-client/load'
 import { outbox } from 'webmq-client/outbox'
-import { presence } from 'webmq-client/presence'
 import * as react from 'webmq-client/react'
-import { request, respond, work } from 'webmq-client/requests'
 import { setup as checked, typed } from 'webmq-client/schema'
-import { remove, state } from 'webmq-client/state'
 import * as svelte from 'webmq-client/svelte'
 import * as vue from 'webmq-client/vue'
 import { YjsProvider } from 'webmq-client/yjs'

@@ -110,7 +110,7 @@ it('listens, gets text and bytes, publishes text and bytes, unlistens', async ()
     message: 'not granted to this identity: publish chat.1',
   })
 
-  const gone = subscription.unlisten()
+  const gone = subscription.close()
   expect(await received(peers, 0, 3)).toBe('unlisten l2 chat.*')
   peer?.socket.send('error l2 E_NOT_LISTENING\n{"message":"connection does not listen with this pattern"}')
   await gone

@@ -75,7 +75,7 @@ export function createPane({ title, url, token, patterns, key }) {
     const { chip, subscription } = listens.get(pattern)
     listens.delete(pattern)
     chip.remove()
-    if (client !== undefined) subscription.unlisten().catch(showError)
+    if (client !== undefined) subscription.close().catch(showError)
   }
 
   function showState({ state, retryInMs, reason }) {

@@ -204,6 +204,23 @@ describe('a body', () => {
     const many = await api.ask('/api/publish/batch', { body: { messages: messages.slice(1) } })
     expect(many.json.results).toHaveLength(1_000)
   })
+
+  // Symptom: batches of 300,000 lists or objects delayed all others by 160 ms. Cause: parsed before anything but their depth was looked at.
+  it.each(['[],', '{},', '0,', '{"a":0},'])('of a batch has a bounded number of %s', async (part) => {
+    const parts = part.repeat(66_000)
+    const answer = await api.ask('/api/publish/batch', {
+      body: Buffer.from(`{"messages":[${parts.slice(0, -1)}]}`),
+      headers: { 'content-type': 'application/json' },
+    })
+    expect(answer).toMatchObject({ status: 400, json: { code: 'E_REQUEST_INVALID' } })
+    expect(answer.json.message).toContain('more than 65536 members and values')
+  })
+
+  it('of a batch has room for 30 members in each of 1,000 messages', async () => {
+    const payload = Object.fromEntries(Array.from({ length: 30 }, (_, place) => [`name${place}`, place]))
+    const messages = Array.from({ length: 1_000 }, () => ({ key: 'a', payload }))
+    expect(await api.ask('/api/publish/batch', { body: { messages } })).toMatchObject({ status: 200 })
+  })
 })
 
 describe('an answer', () => {

@@ -172,10 +172,10 @@ it('counts each pattern that resumes, as recovered or with a gap', async () => {
 
 // The notices of patterns that drop messages are those of WebSockets. A stream that lags is closed instead, and resumes.
 it.each(['native', 'ws'] as const)(
-  'gets no notice of dropped messages, whatever `slow` says (%s)',
+  'gets no notice of dropped messages, whatever `overflow` says (%s)',
   async (transport) => {
-    const slow = ['a=drop-oldest', 'b=latest']
-    const { server, port, url } = await start({ transport, slow, history: ['#=10,1h'] })
+    const overflow = ['a=drop-oldest', 'b=latest']
+    const { server, port, url } = await start({ transport, overflow, history: ['#=10,1h'] })
     const reader = await SseReader.open(port, 'listen=a&listen=b')
     const client = await WebSocketClient.open(url)
     onTestFinished(() => client.destroy())

@@ -13,7 +13,19 @@ export function examineAcks(knowledge: Knowledge, report: Report): void {
         report('refused', settledAtMs, message.publisher, `${message.id}: ${code}`)
     }
   }
+  examineEchoes(knowledge, report)
   for (const epoch of knowledge.logs.keys()) examineOrder(epoch, knowledge, report)
+}
+
+/** [P-7.5]. A message that was published again on another connection may come to either. */
+function examineEchoes({ record, messages }: Knowledge, report: Report): void {
+  for (const { name, echoes } of record.publishers) {
+    for (const { connection, atMs, id } of echoes) {
+      const message = messages.get(id)
+      if (message?.isNoecho && message.attempts.every((attempt) => attempt.connection === connection))
+        report('echoed', atMs, name, `${id}, on connection ${connection}`)
+    }
+  }
 }
 
 function examinePositions({ id, key, publisher, attempts }: Known, knowledge: Knowledge, report: Report): void {

@@ -14,6 +14,7 @@ const ODD_BODIES: readonly string[] = [
   `{${Array.from({ length: 80_000 }, (_, place) => `"k${place}":0`).join(',')}}`,
   `{"messages":[${'1e300,'.repeat(160_000)}1]}`,
   '['.repeat(1_000_000),
+  `{"messages":[${Array.from({ length: 21_000 }, (_, place) => `{"k${place}":0}`).join(',')}]}`,
 ]
 const BATCH = JSON.stringify({
   messages: Array.from({ length: BATCH_MESSAGES }, () => ({

@@ -40,7 +40,7 @@ const settle = async () => {
 describe('one at a time', () => {
   it('awaits the handler before the next message', async () => {
     const { begun, handler, finish } = slowHandler()
-    const { server } = await setUp(concurrently(handler, { limit: 1 }))
+    const { server } = await setUp(concurrently(handler, { concurrency: 1 }))
     for (let n = 0; n < 3; n++) server.publish('a', n)
     await settle()
     expect(begun).toEqual([0])
@@ -54,7 +54,7 @@ describe('one at a time', () => {
 
   it('runs as many as allowed, and its position waits for the oldest', async () => {
     const { begun, handler, waiting } = slowHandler()
-    const receiver = concurrently(handler, { limit: 2 })
+    const receiver = concurrently(handler, { concurrency: 2 })
     const { server } = await setUp(receiver)
     for (let n = 0; n < 4; n++) server.publish('a', n)
     await settle()
@@ -70,7 +70,9 @@ describe('one at a time', () => {
 
   it('asks again for what it could not keep, and handles each message once', async () => {
     const { begun, handler, finish } = slowHandler()
-    const { server, gaps } = await setUp(concurrently(handler, { limit: 1, maxMessages: 3 }), { replayPageMessages: 4 })
+    const { server, gaps } = await setUp(concurrently(handler, { concurrency: 1, maxMessages: 3 }), {
+      replayPageMessages: 4,
+    })
     const all = Array.from({ length: 20 }, (_, n) => n)
     for (const n of all) server.publish('a', n)
     await settle()
@@ -83,7 +85,7 @@ describe('one at a time', () => {
 
   it('asks again with the next connection when the present one is lost', async () => {
     const { begun, handler, finish } = slowHandler()
-    const { server, gaps } = await setUp(concurrently(handler, { limit: 1, maxMessages: 2 }))
+    const { server, gaps } = await setUp(concurrently(handler, { concurrency: 1, maxMessages: 2 }))
     const all = Array.from({ length: 8 }, (_, n) => n)
     for (const n of all.slice(0, 6)) server.publish('a', n)
     await settle()
@@ -96,7 +98,7 @@ describe('one at a time', () => {
 
   it('goes on after the client was closed and opened', async () => {
     const { begun, handler, finish } = slowHandler()
-    const { client, server } = await setUp(concurrently(handler, { limit: 1, maxMessages: 2 }))
+    const { client, server } = await setUp(concurrently(handler, { concurrency: 1, maxMessages: 2 }))
     const all = Array.from({ length: 6 }, (_, n) => n)
     for (const n of all) server.publish('a', n)
     await settle()
@@ -111,7 +113,7 @@ describe('one at a time', () => {
 
   it('tells a gap when it loses messages that no log has', async () => {
     const { begun, handler, finish } = slowHandler()
-    const { server, gaps } = await setUp(concurrently(handler, { limit: 1, maxMessages: 1 }))
+    const { server, gaps } = await setUp(concurrently(handler, { concurrency: 1, maxMessages: 1 }))
     for (let n = 0; n < 4; n++) server.publishUnlogged('a', n)
     await settle()
     await finish()
@@ -129,7 +131,7 @@ describe('one at a time', () => {
           seen.push(payload)
           throw new Error('no')
         },
-        { limit: 1 },
+        { concurrency: 1 },
       ),
     )
     const errors: unknown[] = []
@@ -142,20 +144,20 @@ describe('one at a time', () => {
     ])
   })
 
-  it('handles nothing after `unlisten`', async () => {
+  it('handles nothing after `close`', async () => {
     const { begun, handler, finish } = slowHandler()
-    const { server, subscription } = await setUp(concurrently(handler, { limit: 1 }))
+    const { server, subscription } = await setUp(concurrently(handler, { concurrency: 1 }))
     for (const n of [1, 2]) server.publish('a', n)
     await settle()
-    await subscription.unlisten()
+    await subscription.close()
     await finish()
     await settle()
     expect(begun).toEqual([1])
   })
 
   it.each([
-    [{ limit: 0 }, 'limit'],
-    [{ limit: 1, maxMessages: 0 }, 'maxMessages'],
+    [{ concurrency: 0 }, 'concurrency'],
+    [{ concurrency: 1, maxMessages: 0 }, 'maxMessages'],
   ])('refuses %j', (options, name) => {
     expect(() => concurrently(() => undefined, options)).toThrow(name)
   })

@@ -12,7 +12,7 @@ const MAX_MESSAGES = 1_024
 /** Options of {@link concurrently}. */
 export interface ConcurrentlyOptions {
   /** Messages that are handled at the same time, at least 1. With 1, each begins after the end of the previous one. */
-  readonly limit: number
+  readonly concurrency: number
   /**
    * Live messages that wait for the handler; default 1,024. Limits memory. Beyond it, the client stops taking messages, and
    * asks for them again once those that wait are handled. Messages that are not logged are lost then, with a gap (`limit`).
@@ -21,7 +21,7 @@ export interface ConcurrentlyOptions {
 }
 
 /**
- * Awaits an async handler, for up to `limit` messages at a time: `listen('jobs', concurrently(async (job) => …, { limit: 1 }))`.
+ * Awaits an async handler, for up to `concurrency` messages at a time: `listen('jobs', concurrently(async (job) => …, { concurrency: 1 }))`.
  * They begin in order. The position from which a reloaded page resumes passes a message once it and all earlier ones were
  * handled.
  *
@@ -38,7 +38,7 @@ interface Running {
 }
 
 class Concurrent<P> extends Wrapper<P> {
-  readonly #limit: number
+  readonly #concurrency: number
   readonly #maxMessages: number
   #queue: Message<P>[] = []
   /** In the order in which they began. */
@@ -56,11 +56,11 @@ class Concurrent<P> extends Wrapper<P> {
   #isClosed = false
   #waiting: (() => void)[] = []
 
-  constructor(receiving: Receiving<P>, { limit, maxMessages = MAX_MESSAGES }: ConcurrentlyOptions) {
+  constructor(receiving: Receiving<P>, { concurrency, maxMessages = MAX_MESSAGES }: ConcurrentlyOptions) {
     super(receiving)
-    if (!(limit >= 1)) throw invalid('limit')
+    if (!(concurrency >= 1)) throw invalid('concurrency')
     if (!(maxMessages >= 1)) throw invalid('maxMessages')
-    this.#limit = limit
+    this.#concurrency = concurrency
     this.#maxMessages = maxMessages
   }
 
@@ -114,7 +114,7 @@ class Concurrent<P> extends Wrapper<P> {
   }
 
   #pump(): void {
-    while (this.#runningCount < this.#limit && this.#queue.length > 0 && !this.#isClosed) {
+    while (this.#runningCount < this.#concurrency && this.#queue.length > 0 && !this.#isClosed) {
       const message = this.#queue.shift() as Message<P>
       void this.#run(message)
     }

@@ -1,4 +1,4 @@
-import { checks } from '../checks.js'
+import { checks, explain } from '../checks.js'
 import type { TokenCause } from '../client-options.js'
 import type { ClientStatus, State } from '../events/events.js'
 import { MAX_TIMER_MS, type ResolvedOptions, socketClassOf, webSocketUrl } from '../options.js'
@@ -155,7 +155,7 @@ export class Connection implements Sender {
     const { signal } = lifetime
     this.#lifetime = lifetime
     this.#wait(connectTimeoutMs, () =>
-      this.#fail(new WebMQError('E_CONNECT_FAILED', { detail: `connectTimeoutMs ${connectTimeoutMs}` })),
+      this.#fail(new WebMQError('E_CONNECT_FAILED', { detail: explain(`connectTimeoutMs ${connectTimeoutMs}`) })),
     )
     this.#open(signal).catch((cause: unknown) => {
       if (signal.aborted) return
@@ -212,7 +212,7 @@ export class Connection implements Sender {
       onTimeout: () => this.#fail(new WebMQError('E_HEARTBEAT_TIMEOUT')),
     })
     if (live.token === undefined && welcome.auth === 'required') {
-      const error = new WebMQError('E_UNAUTHENTICATED', { detail: 'set the option `token`' })
+      const error = new WebMQError('E_UNAUTHENTICATED', { detail: explain('token') })
       this.#closed({ code: 1000, error, isFinal: true })
     } else this.#goLive(live)
   }
@@ -336,7 +336,7 @@ export class Connection implements Sender {
   }
 
   #restore(): void {
-    if (this.#live) this.#fail(new WebMQError('E_DISCONNECTED', { detail: 'pageshow' }))
+    if (this.#live) this.#fail(new WebMQError('E_DISCONNECTED', { detail: explain('pageshow') }))
     else this.#wake()
   }
 

@@ -65,7 +65,7 @@ describe('open', () => {
     await client.close()
     await settle()
     expect(kept.state).toBe('closed')
-    await ended.unlisten()
+    await ended.close()
     controller.abort()
     server.publish('a', 1)
     await client.open()

@@ -98,7 +98,7 @@ describe('reconnecting', () => {
     expect(changes.at(-1)).toMatchObject({
       state: 'reconnecting',
       code: 1006,
-      error: expect.objectContaining({ message: 'could not connect: connectTimeoutMs 2000' }),
+      error: expect.objectContaining({ message: 'could not connect: not within 2000 ms (connectTimeoutMs)' }),
     })
     server.isSilent = false
     await vi.advanceTimersByTimeAsync(250)

@@ -170,7 +170,7 @@ describe('close', () => {
     const subscription = client.listen('b', () => undefined)
     await subscription.ready
     server.ignore('unlisten')
-    const gone = subscription.unlisten()
+    const gone = subscription.close()
     await client.close()
     await Promise.all([ready, gone])
     expect(vi.getTimerCount()).toBe(0)

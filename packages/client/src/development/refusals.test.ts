@@ -46,6 +46,8 @@ describe('a refused upgrade', () => {
     ],
     ['foreign', () => new Response('<html>'), 'not a WebMQ server: http://foreign:1/ws is answered by something else'],
     ['json', () => Response.json([]), 'not a WebMQ server'],
+    ['older', endpoint({ server: undefined }), 'http://older:1/ws takes upgrades, but does not say that it is WebMQ'],
+    ['other', () => new Response('Upgrade Required', { status: 426 }), 'http://other:1/ws takes upgrades'],
     ['opaque', (mode) => (mode === 'cors' ? nothing() : new Response('')), 'not a WebMQ server'],
     ['nobody', nothing, 'nothing answers at nobody:1: is the server running?'],
     ['rewritten', endpoint({ path: '/inner', originAllowed: false }), 'origin not allowed'],

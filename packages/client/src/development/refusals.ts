@@ -154,6 +154,10 @@ function foreign({ href, origin, pathname }: URL, status = 0): Finding {
   if (status >= 500) {
     return { reason: `${href} answers ${status}: is the server behind this proxy running?`, isPassing: true }
   }
+  if (status === 426) {
+    const reason = `${href} takes upgrades, but does not say that it is WebMQ: another program, or a server older than this client`
+    return { reason, isPassing: false }
+  }
   const reason =
     origin === globalThis.location?.origin
       ? `${href} is answered by the page's own server, which must pass ${pathname} on to WebMQ: ${DOCS_URL}client/proxy.md`

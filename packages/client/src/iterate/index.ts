@@ -10,21 +10,21 @@ import { MessageBuffer } from './message-buffer.js'
 const BUFFER_MAX_MESSAGES = 16_384
 
 /** What happens to a message when the buffer is full. */
-export type Overflow = 'close' | 'drop-oldest' | 'drop-newest'
+export type BufferOverflow = 'close' | 'drop-oldest' | 'drop-newest'
 
 /** Options of {@link iterate}: those of `listen`, and of the buffer. */
 export interface IterateOptions extends ListenOptions {
   /** Limit of the messages that wait for the loop; default 16,384. Limits memory when it is slower than the messages. */
   readonly bufferMaxMessages?: number
   /** Default `close`: the loop throws `E_BUFFER_OVERFLOW`, so no message is lost silently. */
-  readonly overflow?: Overflow
+  readonly bufferOverflow?: BufferOverflow
 }
 
 /** The messages of a pattern, for `for await`. */
 export interface Iteration<M extends Message<unknown> = Message<unknown>> extends AsyncIterable<M> {
   /** Ends, like the loop, when the client closes. */
   readonly subscription: Subscription
-  /** Messages dropped because of `overflow`. */
+  /** Messages dropped because of `bufferOverflow`. */
   readonly droppedCount: number
   /** Iterates over the messages; each goes to one reader. Leaving the loop ends the listen. */
   [Symbol.asyncIterator](): AsyncIterator<M, undefined>
@@ -39,10 +39,10 @@ export function iterate<const K extends string, T = Topics>(
   pattern: ListenTopic<T, K>,
   options: IterateOptions & ClientOption<T> = {},
 ): Iteration<TopicMessage<T, K>> {
-  const { client, bufferMaxMessages = BUFFER_MAX_MESSAGES, overflow = 'close', ...listenOptions } = options
+  const { client, bufferMaxMessages = BUFFER_MAX_MESSAGES, bufferOverflow = 'close', ...listenOptions } = options
   if (!(bufferMaxMessages >= 1)) throw invalid('bufferMaxMessages')
-  if (!/^(close|drop-(old|new)est)$/.test(overflow)) throw invalid('overflow')
-  const buffering = new Buffering(new MessageBuffer(bufferMaxMessages, overflow))
+  if (!/^(close|drop-(old|new)est)$/.test(bufferOverflow)) throw invalid('bufferOverflow')
+  const buffering = new Buffering(new MessageBuffer(bufferMaxMessages, bufferOverflow))
   clientOf(client).listen(pattern as string, buffering, listenOptions)
   return buffering as unknown as Iteration<TopicMessage<T, K>>
 }
@@ -95,7 +95,7 @@ class Buffering implements Receiver, Iteration {
     return {
       next: () => this.#buffer.next(),
       return: async () => {
-        await this.subscription.unlisten()
+        await this.subscription.close()
         return { done: true, value: undefined }
       },
     }

@@ -78,9 +78,9 @@ describe('iteration', () => {
   it.each([
     ['drop-oldest', [3, 4]],
     ['drop-newest', [1, 2]],
-  ] as const)('keeps a limited number of messages with %s, and counts the others', async (overflow, kept) => {
+  ] as const)('keeps a limited number of messages with %s, and counts the others', async (bufferOverflow, kept) => {
     const { client, server } = createTestClient()
-    const iteration = iterate('a', { client, bufferMaxMessages: 2, overflow })
+    const iteration = iterate('a', { client, bufferMaxMessages: 2, bufferOverflow })
     await iteration.subscription.ready
     for (let n = 1; n <= 4; n++) server.publish('a', n)
     await settle()
@@ -92,7 +92,7 @@ describe('iteration', () => {
 
   it.each([
     [{ bufferMaxMessages: 0 }, 'E_OPTION_INVALID', 'bufferMaxMessages'],
-    [{ overflow: 'drop' as never }, 'E_OPTION_INVALID', 'overflow'],
+    [{ bufferOverflow: 'drop' as never }, 'E_OPTION_INVALID', 'bufferOverflow'],
     [{ last: -1 }, 'E_OPTION_INVALID', 'last'],
   ])('refuses invalid options: %j', (options, code, name) => {
     const { client, server } = createTestClient()

@@ -1,4 +1,4 @@
-import type { Overflow } from './index.js'
+import type { BufferOverflow } from './index.js'
 
 type Result<T> = IteratorResult<T, undefined>
 
@@ -12,7 +12,7 @@ const DONE = { done: true, value: undefined } as const
 /** A bounded queue between arriving messages and a loop that takes them one by one. */
 export class MessageBuffer<T> {
   readonly #maxMessages: number
-  readonly #overflow: Overflow
+  readonly #overflow: BufferOverflow
   readonly #items: T[] = []
   readonly #readers: Reader<T>[] = []
   /** Called when every message was taken. */
@@ -22,7 +22,7 @@ export class MessageBuffer<T> {
   #ended = false
   #error: unknown
 
-  constructor(maxMessages: number, overflow: Overflow) {
+  constructor(maxMessages: number, overflow: BufferOverflow) {
     this.#maxMessages = maxMessages
     this.#overflow = overflow
   }

@@ -19,29 +19,27 @@ export interface LatestOptions {
    * their time: nothing is lost, but a frame takes longer.
    */
   readonly maxKeys?: number
+  /** `true`: the handler gets a list, once for all keys that have changed; default `false`. */
+  readonly batch?: boolean
 }
 
+/** Gets the newest messages of all keys that have changed, in the order in which they first did so. */
+export type BatchHandler<P> = (messages: readonly Message<P>[]) => unknown
+
+/** One call of the handler for all keys that have changed, instead of one for each. */
+export function latest<P>(handler: BatchHandler<P>, options: LatestOptions & { readonly batch: true }): Receiver<P>
 /**
  * Hands over the newest message of each key, once per animation frame or interval: `listen('prices.*', latest(handler))`.
- * Older ones are left out, here and, with a server that can do so, already there (`slow: 'latest'`). Every key ends at its
- * last message. In a hidden page, which has no frames, messages are handed over once per second.
+ * Older ones are left out, here and, with a server that can do so, already there (`overflow: 'latest'`). Every key ends at
+ * its last message. In a hidden page, which has no frames, messages are handed over once per second.
  *
  * @throws {WebMQError} `E_OPTION_INVALID`, naming the option.
  */
-export function latest<P>(receiving: Receiving<P>, options?: LatestOptions): Receiver<P> {
-  return new Latest(receiving, options)
-}
-
-/**
- * The same with one call for all keys that have changed since the last one, in the order in which they first did so.
- *
- * @throws {WebMQError} `E_OPTION_INVALID`, naming the option.
- */
-export function latestBatch<P>(
-  handler: (messages: readonly Message<P>[]) => unknown,
-  options?: LatestOptions,
-): Receiver<P> {
-  return new LatestBatch(handler, options)
+export function latest<P>(receiving: Receiving<P>, options?: LatestOptions): Receiver<P>
+export function latest<P>(receiving: Receiving<P> | BatchHandler<P>, options: LatestOptions = {}): Receiver<P> {
+  return options.batch
+    ? new LatestBatch(receiving as BatchHandler<P>, options)
+    : new Latest(receiving as Receiving<P>, options)
 }
 
 class Latest<P> extends Wrapper<P> {
@@ -54,7 +52,7 @@ class Latest<P> extends Wrapper<P> {
   #onFlush: (() => void)[] = []
   #cancel: (() => void) | undefined
 
-  constructor(receiving: Receiving<P>, { every = 'frame', maxKeys = MAX_KEYS }: LatestOptions = {}) {
+  constructor(receiving: Receiving<P>, { every = 'frame', maxKeys = MAX_KEYS }: LatestOptions) {
     super(receiving)
     if (!(maxKeys >= 1)) throw invalid('maxKeys')
     this.#later = scheduleOf(every)
@@ -62,7 +60,7 @@ class Latest<P> extends Wrapper<P> {
   }
 
   override get options(): ListenOptions {
-    return { slow: 'latest', ...super.options }
+    return { overflow: 'latest', ...super.options }
   }
 
   override deliver(message: Message<P>): void {
@@ -126,9 +124,9 @@ class Latest<P> extends Wrapper<P> {
 }
 
 class LatestBatch<P> extends Latest<P> {
-  readonly #handler: (messages: readonly Message<P>[]) => unknown
+  readonly #handler: BatchHandler<P>
 
-  constructor(handler: (messages: readonly Message<P>[]) => unknown, options?: LatestOptions) {
+  constructor(handler: BatchHandler<P>, options: LatestOptions) {
     super({ handler, deliver: () => undefined }, options)
     this.#handler = handler
   }

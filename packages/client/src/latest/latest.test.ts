@@ -3,7 +3,7 @@ import type { Gap } from '../events/events.js'
 import { loaded } from '../load/index.js'
 import { createTestClient, type TestClientOptions } from '../testing/index.js'
 import type { Message } from '../types.js'
-import { type LatestOptions, latest, latestBatch } from './index.js'
+import { type LatestOptions, latest } from './index.js'
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -102,11 +102,11 @@ describe('latest', () => {
     expect(seen).toEqual(['p.a=1', 'p.b=1', 'p.c=1'])
   })
 
-  it('hands over nothing after `unlisten`', async () => {
+  it('hands over nothing after `close`', async () => {
     const { server, seen, pass, subscription } = await setUp()
     server.publish('p.a', 1)
     await pass(0)
-    void subscription.unlisten()
+    void subscription.close()
     await pass()
     expect(seen).toEqual([])
     expect(vi.getTimerCount()).toBe(1)
@@ -129,7 +129,7 @@ describe('latest', () => {
     const batches: number[] = []
     client.listen(
       'p.*',
-      latestBatch((messages) => batches.push(messages.length), { every: 100 }),
+      latest((messages) => batches.push(messages.length), { every: 100, batch: true }),
       { last: 10 },
     )
     await vi.advanceTimersByTimeAsync(1_000)

@@ -76,7 +76,7 @@ export class Asking {
   ask(listen: Listen, targets: LiveSubscription[]): void {
     const { pattern } = listen
     const start = targets[0]?.start ?? {}
-    const overflow = isMixed(listen) ? 'disconnect' : listen.subscriptions[0]?.options.slow
+    const overflow = isMixed(listen) ? 'disconnect' : listen.subscriptions[0]?.options.overflow
     if (isLive(start)) listen.joinable = targets
     this.#context.requests.send(
       (id) => encodeListen({ id, pattern, ...start, overflow, meta: hasMeta(listen) || undefined }),

@@ -14,7 +14,7 @@ export interface Listen {
 
 /** Whether its subscriptions differ in what they may miss. On the wire they are one listen: none misses more than it allows. */
 export function isMixed({ subscriptions }: Listen): boolean {
-  return subscriptions.some(({ options }) => options.slow !== subscriptions[0]?.options.slow)
+  return subscriptions.some(({ options }) => options.overflow !== subscriptions[0]?.options.overflow)
 }
 
 /** Whether some subscription wants meta. */

@@ -55,11 +55,11 @@ describe('listen', () => {
     await second.ready
     const third = client.listen('a', () => 3)
     expect(await third.ready).toEqual({ recovered: false, replayed: 0, position: 'epoch1:0.AAAAA' })
-    await first.unlisten()
+    await first.close()
     third[Symbol.dispose]()
     await settle()
     expect(listensSent(server)).toEqual([{ verb: 'listen', id: 'l1', pattern: 'a' }])
-    await second.unlisten()
+    await second.close()
     expect(listensSent(server)).toHaveLength(2)
     expect(server.patterns).toEqual([])
   })
@@ -81,7 +81,7 @@ describe('listen', () => {
     const second = client.listen('a', handler)
     expect(second).not.toBe(first)
     await second.ready
-    await first.unlisten()
+    await first.close()
     expect([first.state, second.state]).toEqual(['closed', 'active'])
     server.publish('a', 1)
     await settle()
@@ -100,7 +100,7 @@ describe('listen', () => {
     const subscription = client.listen('a', handler)
     await subscription.ready
     server.publish('a', 1)
-    const gone = subscription.unlisten()
+    const gone = subscription.close()
     await gone
     await settle()
     expect(handler).not.toHaveBeenCalled()
@@ -162,7 +162,7 @@ describe('listen', () => {
     const outer = client.listen('a', () => {
       calls.push('outer')
       client.listen('a', inner)
-      void outer.unlisten()
+      void outer.close()
     })
     await outer.ready
     server.publish('a', 1)
@@ -334,9 +334,9 @@ it('lets no subscription miss what only another one of its pattern may miss', as
   // Symptom: a plain handler lost messages on a slow connection. Cause: the first subscription of a pattern chose `slow`
   // for all.
   const { client, server } = createTestClient()
-  await client.listen('a', () => 1, { slow: 'latest' }).ready
+  await client.listen('a', () => 1, { overflow: 'latest' }).ready
   await client.listen('a', () => 2).ready
-  await client.listen('a', () => 3, { slow: 'latest' }).ready
+  await client.listen('a', () => 3, { overflow: 'latest' }).ready
   expect(listensSent(server)).toMatchObject([{ overflow: 'latest' }, { overflow: 'disconnect' }, {}])
   server.drop()
   await vi.advanceTimersByTimeAsync(1_000)

@@ -114,7 +114,7 @@ export class Listens {
     const gone = receiving
       ? subscriptions.filter(({ receiver }) => receiver === receiving || receiver.handler === receiving).slice(-1)
       : subscriptions
-    await Promise.all(gone.map((subscription) => subscription.unlisten()))
+    await Promise.all(gone.map((subscription) => subscription.close()))
   }
 
   /** A connection is live: every subscription listens again, from where it stopped. */
@@ -207,7 +207,7 @@ export class Listens {
   #end(pattern: string, subscriptions: readonly LiveSubscription[], error: WebMQError): void {
     this.#context.onError({ error, pattern })
     for (const subscription of subscriptions) {
-      subscription.close(error, false)
+      subscription.finish(error, false)
       this.#forget(subscription)
     }
   }

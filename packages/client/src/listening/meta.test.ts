@@ -92,7 +92,7 @@ describe('a listen that does not recover', () => {
     expect(payloads()).toEqual([1, 3])
     expect(recovered).toEqual([1, 2, 3])
     expect(gaps).toEqual([])
-    await chat.unlisten()
+    await chat.close()
     await settled()
     server.restartHistory()
     server.drop()

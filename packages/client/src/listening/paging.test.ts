@@ -180,7 +180,7 @@ describe('a replay in pages [P-6.9]', () => {
       'a',
       (payload) => {
         handled.push(payload)
-        if (payload === 3) void subscription.unlisten()
+        if (payload === 3) void subscription.close()
       },
       { last: 6 },
     )

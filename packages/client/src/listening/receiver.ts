@@ -14,11 +14,11 @@ import type { ListenOptions, Message, MessageHandler, Subscription } from '../ty
 export interface Receiver<P = unknown> {
   /** The app's handler: `unlisten(pattern, handler)` ends the subscription by it, or by the receiver itself. */
   readonly handler?: unknown
-  /** Options of `listen` that the receiver needs, such as `{ slow: 'latest' }`. Those that the app gives count more. */
+  /** Options of `listen` that the receiver needs, such as `{ overflow: 'latest' }`. Those that the app gives count more. */
   readonly options?: ListenOptions | undefined
   /** Whether the client ends the subscription when it closes. Otherwise `open` continues it. Default `false`. */
   readonly isSingleUse?: boolean
-  /** Whether the replay has the last message of each key, instead of all messages: see `webmq-client/state`. */
+  /** Whether the replay has the last message of each key, instead of all messages: see `state` of `webmq-client/parts`. */
   readonly wantsState?: true | undefined
   /** Called once, before everything else. */
   attach?(context: ReceiverContext): void

@@ -205,7 +205,7 @@ describe('after a reconnect', () => {
     await subscription.ready
     server.drop()
     await settle()
-    await subscription.unlisten()
+    await subscription.close()
     client.listen('b', () => undefined)
     await reconnect()
     expect(server.patterns).toEqual(['b'])

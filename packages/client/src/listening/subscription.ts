@@ -77,7 +77,7 @@ export class LiveSubscription implements Subscription {
       skip: (position) => this.resume.catchUp(position),
     })
     const { signal } = this.options
-    if (signal?.aborted) this.close(new WebMQError('E_ABORTED'), true)
+    if (signal?.aborted) this.finish(new WebMQError('E_ABORTED'), true)
     else signal?.addEventListener('abort', this.#onAbort)
   }
 
@@ -98,13 +98,13 @@ export class LiveSubscription implements Subscription {
     return this.#emitter.on(event, handler)
   }
 
-  unlisten(): Promise<void> {
+  close(): Promise<void> {
     return this.#quit(new WebMQError('E_CLOSED', { detail: this.pattern }), true)
   }
 
   // In runtimes without `Symbol.dispose`, this is a method named "undefined" that nobody calls.
   [Symbol.dispose](): void {
-    void this.unlisten()
+    void this.close()
   }
 
   /**
@@ -205,13 +205,13 @@ export class LiveSubscription implements Subscription {
   }
 
   /** Ends the subscription. `isWanted`: the app itself has ended it. */
-  close(error: WebMQError, isWanted: boolean): void {
+  finish(error: WebMQError, isWanted: boolean): void {
     this.options.signal?.removeEventListener('abort', this.#onAbort)
     if (this.state !== 'closed') this.#end(error, isWanted, (tell) => tell())
   }
 
   #quit(error: WebMQError, isWanted: boolean): Promise<void> {
-    this.close(error, isWanted)
+    this.finish(error, isWanted)
     return this.context.remove(this)
   }
 

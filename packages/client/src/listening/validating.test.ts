@@ -80,7 +80,7 @@ describe('a listen for which the server has no room', () => {
     server.drop()
     await vi.advanceTimersByTimeAsync(600)
     expect(errors).toEqual([['E_LISTEN_LIMIT', 'b']])
-    await first.unlisten()
+    await first.close()
     await second.ready
     server.publish('b', 1)
     await vi.advanceTimersByTimeAsync(0)
@@ -98,11 +98,11 @@ describe('a listen for which the server has no room', () => {
     await first.ready
     const ended = client.listen('b', () => undefined)
     const waiting = client.listen('c', () => undefined)
-    void ended.unlisten()
+    void ended.close()
     await vi.advanceTimersByTimeAsync(0)
     expect(ended.state).toBe('closed')
     expect(errors).toHaveLength(1)
-    await first.unlisten()
+    await first.close()
     await waiting.ready
     expect([ended.state, waiting.state, server.patterns]).toEqual(['closed', 'active', ['c']])
   })

@@ -196,7 +196,7 @@ describe('load', () => {
     expect(handled).toEqual([1, 2])
     server.gap('a')
     await settle()
-    await subscription.unlisten()
+    await subscription.close()
     expect(requests[1]?.signal.aborted).toBe(true)
     answers[1]?.resolve()
     await retry()

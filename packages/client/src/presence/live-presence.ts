@@ -60,11 +60,16 @@ export class LivePresence implements Presence, Watcher {
     return this.#emitter.on(event, handler)
   }
 
-  [Symbol.dispose](): void {
-    void this.leave()
+  close(): Promise<void> {
+    const left = this.leave()
     this.#room.unwatch(this)
     this.isTold = false
     this.#emitter = new Emitter(this.#report)
+    return left
+  }
+
+  [Symbol.dispose](): void {
+    void this.close()
   }
 
   tell([event, value]: PresenceEvent): void {

@@ -73,6 +73,6 @@ export interface Presence<D = unknown> extends Disposable {
    * key.
    */
   on<E extends keyof PresenceEvents<D>>(event: E, handler: (event: PresenceEvents<D>[E]) => unknown): () => void
-  /** Leaves, and removes all handlers. */
-  [Symbol.dispose](): void
+  /** Leaves, and removes all handlers; the handle can be used again. Resolves as `leave` does. */
+  close(): Promise<void>
 }

@@ -1,4 +1,4 @@
-import { checkKey, checks } from '../checks.js'
+import { checkKey, checks, explain } from '../checks.js'
 import type { WhenOffline } from '../client-options.js'
 import { backoffMs } from '../connection/backoff.js'
 import { nowMs } from '../connection/clock.js'
@@ -185,7 +185,7 @@ export class Publishes {
   }
 
   #refuse(pending: Pending, limit: string): void {
-    pending.settle(new WebMQError('E_QUEUE_FULL', { detail: limit }))
+    pending.settle(new WebMQError('E_QUEUE_FULL', { detail: explain(limit, this.#pending.values()) }))
   }
 
   /** The server wants no more for now. Later messages wait behind it, so that the order is kept. */
@@ -254,7 +254,7 @@ export class Publishes {
     clearTimeout(pending.timer)
     pending.timer = setTimeout(
       () => {
-        const detail = `${pending.id} ${pending.isSent ? 'unanswered' : 'unsent'}`
+        const detail = explain(`${pending.id} ${pending.isSent ? 'unanswered' : 'unsent'}`)
         pending.settle(new WebMQError('E_TIMEOUT', { detail }))
       },
       Math.min(inMs, MAX_TIMER_MS),

@@ -152,7 +152,7 @@ describe('resume', () => {
     await subscription.ready
     await written()
     expect(store.items.size).toBe(1)
-    await subscription.unlisten()
+    await subscription.close()
     await written()
     expect(store.items.size).toBe(0)
   })
@@ -164,7 +164,7 @@ describe('resume', () => {
     store.setItem('webmq:ws://test.invalid/ws', '{"a":"epoch1:0.AAAAA"}')
     server.publish('a', 1)
     const { client } = openPage(server, store)
-    void client.listen('a', () => undefined).unlisten()
+    void client.listen('a', () => undefined).close()
     expect(await client.listen('a', () => undefined).ready).toMatchObject({ recovered: true, replayed: 1 })
   })
 

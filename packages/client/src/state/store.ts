@@ -107,7 +107,7 @@ export class LiveStateStore<P> implements StateStore<P> {
 
   close(): void {
     this.#end(undefined)
-    void this.#subscription?.unlisten()
+    void this.#subscription?.close()
   }
 
   // In runtimes without `Symbol.dispose`, this is a method named "undefined" that nobody calls.
@@ -118,7 +118,7 @@ export class LiveStateStore<P> implements StateStore<P> {
   #listen(): void {
     const receiver: Receiver<P> = {
       // The server may leave out a value that a newer one replaces: the state is the same.
-      options: { slow: 'latest' },
+      options: { overflow: 'latest' },
       wantsState: true,
       attach: (context) => {
         this.#report = context.report
@@ -141,7 +141,7 @@ export class LiveStateStore<P> implements StateStore<P> {
     queueMicrotask(() => {
       if (this.#isClosed || this.#subscription !== lost) return
       this.#subscription = undefined
-      void lost?.unlisten()
+      void lost?.close()
       this.#isFilling = true
       this.#values = new Map()
       this.#bytes = 0
@@ -165,7 +165,7 @@ export class LiveStateStore<P> implements StateStore<P> {
       const error = new WebMQError('E_STATE_LIMIT', { detail: `${this.pattern}: more than ${limit}` })
       this.#report(error)
       this.#end(error)
-      void this.#subscription?.unlisten()
+      void this.#subscription?.close()
       return
     }
     if (this.#values.has(key) || this.#shown.has(key)) this.#changed.add(key)

@@ -94,7 +94,7 @@ export class Following {
     this.#end = () => {
       isCurrent = false
       endPrevious()
-      void subscription.unlisten()
+      void subscription.close()
     }
   }
 

@@ -41,7 +41,7 @@ export function latestStore(
     const following = new Following(
       client,
       pattern,
-      { slow: 'latest', ...start },
+      { overflow: 'latest', ...start },
       {
         changed,
         deliver(message) {

@@ -43,7 +43,7 @@ export function presenceStore(client: GivenClient, key: string | null, graceMs?:
       error = reason
       changed()
     })
-    return { close: () => room[Symbol.dispose](), read: () => ({ members: [...members.values()], isStale, error }) }
+    return { close: () => void room.close(), read: () => ({ members: [...members.values()], isStale, error }) }
   }
   return sharedStore<Present<unknown>>(scopeOf(client), `presence ${key}`, EMPTY, open, graceMs)
 }
@@ -55,7 +55,7 @@ export function presenceStore(client: GivenClient, key: string | null, graceMs?:
 export function enter(owner: object, client: GivenClient, key: string, data: unknown, graceMs?: number): () => void {
   const open = () => {
     const room = presence(key, { client })
-    return { room, close: () => room[Symbol.dispose]() }
+    return { room, close: () => void room.close() }
   }
   const [{ room }, release] = acquire(owner, `enter ${key}`, open, graceMs)
   // A refusal goes to those who watch the key, and to the `error` event.

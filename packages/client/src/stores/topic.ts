@@ -39,7 +39,7 @@ class Topic {
   constructor(client: GivenClient, pattern: string, { receiver, ...options }: TopicOptions) {
     const handle = (payload: unknown, message: Message<unknown>) => this.handler?.(payload, message)
     const subscription = clientOf(client).listen(pattern, receiver?.(handle) ?? handle, options)
-    this.#end = () => void subscription.unlisten()
+    this.#end = () => void subscription.close()
   }
 
   close(): void {

@@ -136,7 +136,7 @@ describe('tabs with one hub', () => {
     const [one, two] = [tab(), tab()]
     const a = await listening(one, 'a')
     const b = await listening(two, 'a')
-    await a.subscription.unlisten()
+    await a.subscription.close()
     expect(requests(server, 'unlisten')).toEqual([])
     server.publish('a', 1)
     await vi.waitFor(() => expect(b.payloads()).toEqual([1]))
@@ -317,9 +317,9 @@ describe('tabs with one hub', () => {
 
   it('miss no message that only another tab allows to miss', async () => {
     const { server, tab } = setUp()
-    await listening(tab(), 'a', { slow: 'latest' })
+    await listening(tab(), 'a', { overflow: 'latest' })
     await listening(tab(), 'a')
-    await listening(tab(), 'a', { slow: 'latest' })
+    await listening(tab(), 'a', { overflow: 'latest' })
     expect(requests(server, 'listen')).toMatchObject([
       { overflow: 'latest' },
       { overflow: 'disconnect' },

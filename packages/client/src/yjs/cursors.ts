@@ -78,7 +78,7 @@ export class Cursors {
     clearTimeout(this.#publishTimer)
     clearTimeout(this.#presenceTimer)
     awareness.off('update', this.#onUpdate)
-    this.#presence[Symbol.dispose]()
+    void this.#presence.close()
     const others = [...awareness.getStates().keys()].filter((id) => id !== awareness.clientID)
     removeAwarenessStates(awareness, others, origin)
   }

@@ -101,7 +101,7 @@ export class LogReader {
 
   stop(): Promise<void> {
     this.#readCount++
-    return this.#subscription.unlisten()
+    return this.#subscription.close()
   }
 
   #gap(): void {

@@ -169,7 +169,7 @@ export class YjsProvider {
     this.#snapshots.stop()
     this.#exchange.stop()
     this.#cursors.stop()
-    await Promise.all([this.#reader.stop(), this.#live.unlisten(), this.#outgoing.finish()])
+    await Promise.all([this.#reader.stop(), this.#live.close(), this.#outgoing.finish()])
   }
 
   readonly #onUpdate = (update: Uint8Array, origin: unknown): void => {

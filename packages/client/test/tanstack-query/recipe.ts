@@ -1,7 +1,6 @@
 import { experimental_streamedQuery as streamedQuery, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect } from 'react'
-import { iterate } from '../../src/iterate/index.js'
-import { loaded } from '../../src/load/index.js'
+import { iterate, loaded } from '../../src/parts/index.js'
 import { useClient, useTopic } from '../../src/react/index.js'
 
 interface Order {

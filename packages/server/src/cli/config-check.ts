@@ -15,7 +15,6 @@ import { note, printable, type Terminal, warn } from './terminal.js'
 /** How the result is written, and what fails. */
 export interface CheckFlags {
   readonly json?: boolean
-  /** Warnings fail too. */
   readonly strict?: boolean
 }
 

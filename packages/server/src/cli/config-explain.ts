@@ -16,7 +16,7 @@ import { printable, type Terminal } from './terminal.js'
 export function configExplain(key: string, sources: readonly NamedSource[], isJson: boolean, terminal: Terminal): void {
   if (!isKey(key) || isReserved(key)) throw invalidOption(`${key}: not a key of messages, such as chat.42.message`)
   const options = resolveOptions(mergeSources(sources.map(({ values }) => values)))
-  const { history, retain, meta, slow } = options
+  const { history, retain, meta, overflow } = options
   const logged = historyRulesOf(options, options.broker === 'memory').ruleOf(key)
   const unlisted = logged === undefined ? 'not logged' : `logged, as ${logged.pattern}=${logged.maxMessages}`
   const first = (rules: readonly string[], patternOf: (rule: string) => string | undefined = (rule) => rule) =>
@@ -25,7 +25,7 @@ export function configExplain(key: string, sources: readonly NamedSource[], isJs
     { name: 'history', rule: first(history, (rule) => parseHistoryRule(rule)?.pattern), otherwise: unlisted },
     { name: 'retain', rule: first(retain), otherwise: 'not retained' },
     { name: 'meta', rule: first(meta), otherwise: 'tells no publisher' },
-    { name: 'slow', rule: first(slow, (rule) => parseOverflowRule(rule)?.pattern), otherwise: 'disconnect' },
+    { name: 'overflow', rule: first(overflow, (rule) => parseOverflowRule(rule)?.pattern), otherwise: 'disconnect' },
   ].map(({ name, rule, otherwise }) => ({
     name,
     rule: rule ?? null,

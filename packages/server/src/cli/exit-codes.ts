@@ -19,7 +19,6 @@ export const EXIT = {
 /** Errors of the command line; all other errors happen at run time. */
 const USAGE_ERRORS: readonly ErrorCode[] = ['E_OPTION_INVALID', 'E_INSECURE']
 
-/** Exit code of a command that failed with this error. */
 export function exitCodeOf(code: ErrorCode): number {
   return USAGE_ERRORS.includes(code) ? EXIT.USAGE : EXIT.FAILED
 }

@@ -13,7 +13,6 @@ import {
 import { OPTIONS } from '../options/table.js'
 import { parseOption, validateOption } from '../options/values.js'
 
-/** Values of one source, by option name. */
 export type OptionValues = ReadonlyMap<string, OptionValue>
 
 /** Gets the name of each option that was read from a file of its own, and the path of the file. */
@@ -35,7 +34,6 @@ export function mergeSources(sources: readonly OptionValues[]): ServerOptions {
 
 /** A value in one or several texts, and its source. */
 export interface TextSource {
-  /** The source's name for the option, for errors. */
   readonly label: string
   readonly text: string | readonly string[]
   /** The texts are names of files with the value. */

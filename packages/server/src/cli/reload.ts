@@ -8,7 +8,6 @@ import type { ServerOptions } from '../options/server-options.js'
 import { optionValue, setOption } from '../options/spec.js'
 import type { FileRecorder } from './option-sources.js'
 
-/** What gets the changes. */
 interface ReloadTarget {
   readonly server: Pick<WebMQServer, 'reload'>
   readonly logger: Logger

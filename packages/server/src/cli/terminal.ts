@@ -24,7 +24,6 @@ function usesColor(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv): boolean 
   return stream.isTTY === true && (env.NO_COLOR ?? '') === '' && env.TERM !== 'dumb'
 }
 
-/** Writes a warning to standard error. */
 export function warn(message: string, { stderr, env }: Terminal): void {
   stderr.write(`${paint('warning:', 'yellow', stderr, env)} ${message}\n`)
 }

@@ -35,10 +35,8 @@ interface Question {
   readonly subject: string
 }
 
-/** Result of the verification. */
 interface Verdict {
   readonly status: 'verified' | 'not-verified' | 'refused'
-  /** Why it is refused. */
   readonly error?: WebMQError
 }
 

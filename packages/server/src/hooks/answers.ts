@@ -87,7 +87,6 @@ function grantsIn(grants: unknown, limits: WordLimits): readonly Grant[] {
   }
 }
 
-/** The key that an answer gives. */
 export function keyIn(key: unknown): string {
   if (typeof key === 'string' && isKey(key)) return key
   throw new NonsenseError('key is not a valid key')
@@ -105,7 +104,6 @@ export function payloadIn(payload: unknown): EncodedPayload {
   return { payload: Buffer.from(jsonIn(payload, 'payload')), isBinary: false }
 }
 
-/** A value of an answer as JSON text. */
 export function jsonIn(value: unknown, name: string): string {
   try {
     return encodeJson(value)

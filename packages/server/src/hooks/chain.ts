@@ -7,7 +7,6 @@ import { NonsenseError } from './answers.js'
 import type { HookName } from './hooks.js'
 import { HookRefusal } from './refusal.js'
 
-/** One function of a chain. */
 export interface Link<Request> {
   /** Where it comes from, for the log. */
   readonly source: string
@@ -16,10 +15,8 @@ export interface Link<Request> {
   readonly call: (request: Request) => unknown
 }
 
-/** How the calls of a hook ended. */
 export type HookOutcome = 'ok' | 'refused' | 'failed'
 
-/** What a {@link Chain} works with. */
 export interface ChainContext<Request> {
   readonly name: HookName
   readonly links: readonly Link<Request>[]

@@ -25,9 +25,10 @@ export interface HookSource {
   readonly hooks: Hooks
   /** Time for a promise of one of them. */
   readonly timeoutMs: number
+  /** What a question costs the server, in units of the client's work; absent: its functions are the application's own. */
+  readonly unitsPerQuestion?: number
 }
 
-/** What {@link HookCalls} work with. */
 export interface HookCallsContext {
   /** In the order in which they are asked. */
   readonly sources: readonly HookSource[]
@@ -99,7 +100,6 @@ export class HookCalls {
     return counts
   }
 
-  /** Passes the time of every question on. */
   measure(onTime: (name: HookName, durationMs: number) => void): void {
     for (const chain of Object.values(this.#chains)) if (chain !== undefined) chain.onTime = onTime
   }
@@ -111,6 +111,7 @@ export class HookCalls {
    */
   connect(caller: Actor, identity: Identity, facts: ConnectFacts | undefined): MaybePromise<Identity> {
     if (this.#chains.connect === undefined) return identity
+    this.#charge(caller, 'connect')
     const { limits, now } = this.#context
     const request = new AskedConnect(caller, identity, facts, limits, now())
     return andThen(this.#chains.connect.ask(request), () => AskedConnect.identityOf(request))
@@ -122,6 +123,7 @@ export class HookCalls {
    */
   listen(caller: Actor, op: 'listen' | 'history', pattern: string, isReplay: boolean): MaybePromise<void> {
     if (this.#chains.listen === undefined || isTrusted(caller)) return
+    this.#charge(caller, 'listen')
     return this.#chains.listen.ask(Object.assign(new Asked(caller), { op, pattern, isReplay }))
   }
 
@@ -139,6 +141,7 @@ export class HookCalls {
     isEphemeral: boolean,
   ): MaybePromise<PublishChange | undefined> {
     if (this.#chains.publish === undefined) return undefined
+    this.#charge(caller, 'publish')
     const request = new AskedPublish(caller, key, payload, isBinary, isEphemeral)
     const asked = this.#chains.publish.ask(request)
     return isPromise(asked) ? asked.then(() => AskedPublish.changeOf(request)) : AskedPublish.changeOf(request)
@@ -157,6 +160,7 @@ export class HookCalls {
     data: string | undefined,
   ): MaybePromise<string | undefined> {
     if (this.#chains.presence === undefined || isTrusted(caller)) return undefined
+    this.#charge(caller, 'presence')
     const request = new AskedPresence(caller, op, key, data)
     return andThen(this.#chains.presence.ask(request), () => AskedPresence.changeOf(request))
   }
@@ -182,6 +186,11 @@ export class HookCalls {
     } catch {
       // Logged by the chain.
     }
+  }
+
+  #charge(caller: Actor, name: HookName): void {
+    for (const { hooks, unitsPerQuestion } of this.#context.sources)
+      if (unitsPerQuestion !== undefined && hooks[name] !== undefined) caller.charge?.(unitsPerQuestion)
   }
 
   #chain<Request extends object>(

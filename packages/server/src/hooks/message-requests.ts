@@ -85,14 +85,12 @@ class Borrowed {
   }
 }
 
-/** What hooks have changed of a message. */
 export interface PublishChange {
   readonly key: string
   /** `undefined`: the payload is as it was. */
   readonly content: EncodedPayload | undefined
 }
 
-/** A publish. */
 export class AskedPublish extends Asked implements PublishRequest, HookMessage {
   readonly isEphemeral: boolean
   #key: string
@@ -143,7 +141,6 @@ export class AskedPublish extends Asked implements PublishRequest, HookMessage {
   }
 }
 
-/** A message for the listeners of this node. */
 export class AskedDeliver implements DeliverRequest {
   readonly #message: InboundMessage
   readonly #payload: Borrowed

@@ -5,7 +5,6 @@ import { identityIn, jsonIn, readAnswer } from './answers.js'
 import type { ConnectRequest, PresenceRequest } from './hooks.js'
 import { Asked, parsed } from './message-requests.js'
 
-/** What hooks see of an upgrade request. */
 export interface ConnectFacts {
   readonly path: string
   readonly query: string
@@ -15,7 +14,6 @@ export interface ConnectFacts {
 /** For a renewal: the head of the upgrade request is not kept. */
 const NO_FACTS: ConnectFacts = { path: '', query: '', headers: Object.freeze({}) }
 
-/** A connection that asks for an identity. */
 export class AskedConnect extends Asked implements ConnectRequest {
   readonly #facts: ConnectFacts
   readonly #limits: WordLimits
@@ -66,7 +64,6 @@ export class AskedConnect extends Asked implements ConnectRequest {
   }
 }
 
-/** A presence request. */
 export class AskedPresence extends Asked implements PresenceRequest {
   readonly op: 'enter' | 'get' | 'watch'
   readonly key: string

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { WebMQError } from 'webmq-client/protocol'
 
 /** Bounds of the bodies of requests. */
@@ -9,10 +10,15 @@ export interface BodyLimits {
   readonly maxTotalBytes: number
 }
 
+/** A larger body is used in a turn of the event loop of its own: it may take milliseconds, and others come between. */
+const SHARED_TURN_BYTES = 16_384
+
 /** Reads the bodies of requests within bounds of size, time and memory. */
 export class Bodies {
   readonly #limits: BodyLimits
   #totalBytes = 0
+  /** Resolves in the turn of the last large body. */
+  #lastTurn = Promise.resolve()
 
   constructor(limits: BodyLimits) {
     this.#limits = limits
@@ -40,6 +46,10 @@ export class Bodies {
       if (announced > maxBytes) throw tooLarge(maxBytes)
       if (request.headers.expect !== undefined) response.writeContinue()
       const body = await this.#collect(request, maxBytes, held)
+      if (body.length > SHARED_TURN_BYTES) {
+        this.#lastTurn = this.#lastTurn.then(() => nextTurn())
+        await this.#lastTurn
+      }
       return await use(body)
     } catch (error) {
       // The rest of the body is not read.

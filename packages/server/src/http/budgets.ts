@@ -56,6 +56,11 @@ export class Budgets {
     this.#budgetOf(caller).units -= byteCount / BYTES_PER_UNIT
   }
 
+  /** Charges for other work, in units. */
+  chargeUnits(caller: Actor, units: number): void {
+    this.#budgetOf(caller).units -= units
+  }
+
   /** Charges for messages that one request publishes. */
   chargeMessages(caller: Actor, messageCount: number): void {
     this.#budgetOf(caller).units -= messageCount * MESSAGE_UNITS

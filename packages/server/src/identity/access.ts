@@ -5,7 +5,6 @@ import { mayEnter, mayListen, mayPublish } from './grants.js'
 
 // The grants of every door. Keys that begin with $ belong to the servers: nobody else publishes, listens or is present there.
 
-/** An actor whose rights are asked for. */
 type Asker = Pick<Actor, 'door' | 'identity'>
 
 /** Whether an actor may listen to a pattern. Whoever may listen to a key may read its history and see who is there. */

@@ -17,6 +17,8 @@ export interface Actor {
   readonly identity: Identity | undefined
   /** IP address; empty when it is not known. Cost: that of a session is put together at each call. */
   readonly address: string
+  /** Counts work that it has caused, beside that of its requests, in units of about a microsecond; absent: nobody counts. */
+  charge?: ((units: number) => void) | undefined
 }
 
 /** A client that sends a request over HTTP. */
@@ -29,7 +31,6 @@ export function clientNameOf({ userId, address }: Pick<Actor, 'userId' | 'addres
   return userId === undefined ? `address ${countedAddress(address) ?? address}` : `user ${userId}`
 }
 
-/** Somebody with an API key. */
 export function operatorAt(address: string): Actor {
   return { ...PROCESS, door: 'operator', address }
 }

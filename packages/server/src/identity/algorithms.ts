@@ -1,6 +1,5 @@
 import type { KeyObject } from 'node:crypto'
 
-/** Algorithms for shared secrets. */
 export const HMAC_ALGORITHMS = ['HS256', 'HS384', 'HS512'] as const
 const RSA_ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'] as const
 const RSA_PSS_ALGORITHMS = ['PS256', 'PS384', 'PS512'] as const
@@ -9,7 +8,6 @@ const ED25519_ALGORITHMS = ['EdDSA', 'Ed25519'] as const
 /** RFC 7518 §3.4: each ES algorithm uses one curve. */
 const EC_ALGORITHMS: Readonly<Record<string, string>> = { prime256v1: 'ES256', secp384r1: 'ES384', secp521r1: 'ES512' }
 
-/** Algorithms for public keys. */
 export const PUBLIC_KEY_ALGORITHMS: readonly string[] = [
   ...RSA_ALGORITHMS,
   ...Object.values(EC_ALGORITHMS),
@@ -21,7 +19,6 @@ export function isAlgorithm(name: string): boolean {
   return PUBLIC_KEY_ALGORITHMS.includes(name) || HMAC_ALGORITHMS.some((algorithm) => algorithm === name)
 }
 
-/** Describes the algorithms that {@link isAlgorithm} accepts. */
 export function describeAllowedAlgorithms(): string {
   return [...HMAC_ALGORITHMS, ...PUBLIC_KEY_ALGORITHMS].join(', ')
 }

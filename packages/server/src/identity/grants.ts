@@ -11,7 +11,6 @@ const MAX_GRANTED_PATTERNS = 1000
 /** Cached answers per identity; publishers use few keys again and again. */
 const MAX_CACHED_KEYS = 256
 
-/** Publish grants of one identity, in a form that is fast to check for every message. */
 interface CompiledGrants {
   readonly publish: readonly string[]
   readonly publishesEverything: boolean

@@ -18,9 +18,7 @@ const MAX_SET_BYTES = 1024 * 1024
 /** The code of jose's error. */
 const NO_MATCHING_KEY = 'ERR_JWKS_NO_MATCHING_KEY'
 
-/** Options of {@link RemoteJwks}; all are optional. */
 export interface JwksOptions {
-  /** Gets a warning when the set cannot be fetched. */
   readonly logger?: Logger | undefined
   /** The clock, Unix time in milliseconds. */
   readonly now?: (() => number) | undefined

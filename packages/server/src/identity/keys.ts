@@ -43,7 +43,6 @@ function keysOf(jwt: JwtOptions, keySet: JWTVerifyGetKey | undefined): readonly 
   return keys
 }
 
-/** The shared secrets, one or several. */
 export function secretsOf({ secret }: JwtOptions): readonly string[] {
   return secret === undefined ? [] : [secret].flat()
 }

@@ -12,10 +12,8 @@ export const OVERRIDABLE_LIMITS = {
   maxPublishBytesPerSecondPerUser: [1, 1_000_000_000_000],
 } as const
 
-/** Names of {@link OVERRIDABLE_LIMITS}. */
 export type LimitName = keyof typeof OVERRIDABLE_LIMITS
 
-/** Limits of one token. */
 export type LimitOverrides = { readonly [Name in LimitName]?: number }
 
 /**

@@ -19,12 +19,10 @@ interface OriginParts {
   readonly port: string
 }
 
-/** Whether a text is a valid entry of the allowed origins. */
 export function isOriginPattern(text: string): boolean {
   return text === '*' || text === 'null' || ORIGIN_PATTERN.test(text.toLowerCase())
 }
 
-/** Describes the texts that {@link isOriginPattern} accepts. */
 export function describeAllowedOrigin(): string {
   return "'*', 'null', or scheme://host[:port] without a path, such as https://app.example.com, https://*.example.com or http://localhost:*"
 }

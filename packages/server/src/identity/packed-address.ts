@@ -15,7 +15,6 @@ export function packAddress(remoteAddress: string): PackedAddress {
   return bytes === undefined ? Buffer.from(address).toString() : bytes | 0
 }
 
-/** The address as text. */
 export function unpackAddress(packed: PackedAddress): string {
   return typeof packed === 'string' ? packed : ipv4Text(packed)
 }

@@ -5,7 +5,6 @@ import { isObject } from '../base/is-object.js'
 import { allowedAlgorithms, secretsOf } from './keys.js'
 import type { JwtOptions } from './token-verifier.js'
 
-/** Rules for the claims of a token. */
 export interface ClaimRules extends Pick<JwtOptions, 'issuer' | 'audience' | 'requireExp' | 'maxAgeS' | 'type'> {
   readonly clockToleranceS: number
 }

@@ -16,7 +16,6 @@ type RevocationText =
 /** The year 9999: the end of what dates can say. */
 export const MAX_UNIX_S = 253_402_300_799
 
-/** The short form of a revocation. */
 export function revocationText(revocation: Revocation): RevocationText {
   const { by, value, until } = revocation
   return by === 'token' ? ['t', value, until] : ['u', value, until, revocation.issuedUntil]
@@ -59,7 +58,6 @@ export class Revocations {
   readonly #now: () => number
   readonly #max: number
   #sweptAtMs = Number.NEGATIVE_INFINITY
-  /** Until something changes. */
   #digest: RevocationDigest | undefined
 
   /** @param now Unix time in milliseconds. */
@@ -72,7 +70,6 @@ export class Revocations {
     return this.#kept.token.size + this.#kept.user.size
   }
 
-  /** Whether the token of an identity is revoked. */
   covers({ userId, tokenId, issuedAtS }: Identity): boolean {
     if (this.size === 0) return false
     const nowS = this.#now() / 1_000

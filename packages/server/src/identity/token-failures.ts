@@ -1,7 +1,6 @@
 import { WebMQError } from 'webmq-client/protocol'
 import { Counts } from '../base/counts.js'
 
-/** Why a verifier refused a token. */
 export const TOKEN_FAILURES = [
   'algorithm',
   'claim',
@@ -14,13 +13,11 @@ export const TOKEN_FAILURES = [
   'too-many',
 ] as const
 
-/** One of {@link TOKEN_FAILURES}. */
 export type TokenFailure = (typeof TOKEN_FAILURES)[number]
 
 /** The counts of a server that verifies no tokens. */
 export const NO_TOKEN_FAILURES = new Counts(TOKEN_FAILURES).stats()
 
-/** By code of a refusal. */
 const BY_CODE: Readonly<Record<string, TokenFailure>> = {
   E_TOKEN_EXPIRED: 'expired',
   E_TOKEN_REVOKED: 'revoked',
@@ -38,7 +35,6 @@ const BY_CAUSE: Readonly<Record<string, TokenFailure>> = {
   ERR_JWT_CLAIM_VALIDATION_FAILED: 'claim',
 }
 
-/** The reason that counts for this error of a verifier. */
 export function tokenFailureOf(error: unknown): TokenFailure {
   if (!(error instanceof WebMQError)) return 'keys-unavailable'
   const known = BY_CODE[error.code]

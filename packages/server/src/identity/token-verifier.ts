@@ -155,7 +155,6 @@ function endOf({ exp, iat }: JWTPayload, maxAgeS: number | undefined): number | 
   return Math.min(exp ?? Number.POSITIVE_INFINITY, iat + maxAgeS)
 }
 
-/** The identity in a verified token. */
 function identityOf(
   payload: JWTPayload,
   exp: number | undefined,

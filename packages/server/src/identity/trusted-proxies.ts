@@ -62,7 +62,6 @@ export class TrustedProxies {
   }
 }
 
-/** Longest text of an address with a port, in brackets. */
 const MAX_HOP_CHARS = 64
 
 /** Some proxies add the port: `203.0.113.7:1234`, `[2001:db8::1]:1234`. */

@@ -38,7 +38,6 @@ export class VerifiedTokens {
     this.#maxKeptBytes = maxKeptBytes
   }
 
-  /** Bytes by its own count. */
   get keptBytes(): number {
     return this.#younger.keptBytes + this.#older.keptBytes
   }

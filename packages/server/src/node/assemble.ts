@@ -198,7 +198,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
       drains,
       groups,
       delivery,
-      overflowRules: new OverflowRules(options.slow),
+      overflowRules: new OverflowRules(options.overflow),
       metaRules,
       presence,
       turns: dispatcher.turns,

@@ -15,14 +15,14 @@ export class LateSubscription implements LocalSubscription {
     this.ready.catch(() => undefined)
   }
 
-  unlisten(): void {
+  close(): void {
     this.#isWanted = false
     this.#end?.()
     this.#end = undefined
   }
 
   [Symbol.dispose](): void {
-    this.unlisten()
+    this.close()
   }
 
   async #begin(begin: () => Promise<() => void>): Promise<void> {

@@ -183,8 +183,8 @@ describe('server.publish and server.listen', () => {
         ['to.server.bytes', Uint8Array.of(1, 2), 'string'],
       ]),
     )
-    subscription.unlisten()
-    subscription.unlisten()
+    subscription.close()
+    subscription.close()
     expect(fake.server.stats().patternCount).toBe(1)
   })
 
@@ -193,7 +193,7 @@ describe('server.publish and server.listen', () => {
     const received: unknown[] = []
     fake.server.listen('k', (payload) => received.push(payload))
     const unwanted = fake.server.listen('unwanted', () => received.push('unwanted'))
-    unwanted.unlisten()
+    unwanted.close()
     await fake.server.start()
     await fake.server.publish('k', 1)
     await fake.server.publish('unwanted', 2)
@@ -213,7 +213,7 @@ describe('server.publish and server.listen', () => {
     const client = await fake.connect()
     expect(client.received('welcome')).toHaveLength(1)
     await vi.waitFor(() => expect(rounds).toBeGreaterThan(3))
-    subscription.unlisten()
+    subscription.close()
   })
 
   it('log what a handler throws and what it cannot read, and go on', async () => {

@@ -29,7 +29,6 @@ export class Conditions {
     })
   }
 
-  /** Something has changed. */
   look(): void {
     for (const look of [...this.#looks]) look()
   }

@@ -18,7 +18,6 @@ export class Differences {
     this.#logger.warn({ peer, ...fields }, 'another node has other options, or is of another version')
   }
 
-  /** The node is gone. */
   forget(peer: string): void {
     this.#told.delete(peer)
   }

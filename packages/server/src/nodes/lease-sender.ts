@@ -26,7 +26,6 @@ export class LeaseSender {
     this.#schedule()
   }
 
-  /** To a node that has asked. */
   to(node: string): void {
     this.#askers.add(node)
     this.#schedule()

@@ -1,7 +1,6 @@
 import type { LogPlace, SharedLog } from '../ports/broker.js'
 import { isCount } from './node-message.js'
 
-/** What {@link LogAgreement} works with. */
 export interface LogAgreementContext {
   /** A hash of the keys that this node logs. */
   readonly loggedKeys: string
@@ -41,12 +40,10 @@ export class LogAgreement {
     this.#schedule = schedule
   }
 
-  /** Other nodes that log other keys. */
   get differentCount(): number {
     return this.#others.size
   }
 
-  /** What a lease says. */
   fields(): object {
     const { loggedKeys, log } = this.#context
     const doubt = log.doubtedUpTo
@@ -73,7 +70,6 @@ export class LogAgreement {
     return isDifferent
   }
 
-  /** The node has gone. */
   gone(node: string): void {
     if (!this.#others.delete(node)) return
     const turn = ++this.#turn

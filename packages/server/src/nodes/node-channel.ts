@@ -27,7 +27,6 @@ export interface NodeChannelContext {
   /** Name of this node, new with every start: 1 to 36 characters of `[A-Za-z0-9_-]`. */
   readonly node: string
   readonly broker: Pick<Broker, 'bind' | 'publish'>
-  /** Largest message that other nodes accept. */
   readonly maxPayloadBytes: number
   /** Called with every message of another node. MUST NOT call the broker from within this call. */
   readonly onMessage: (message: NodeMessage) => void
@@ -55,7 +54,6 @@ export class NodeChannel {
     this.#context = context
   }
 
-  /** Publishes that the broker has not answered. */
   get pendingCount(): number {
     return this.#pendingCount
   }
@@ -124,12 +122,10 @@ export class NodeChannel {
     return true
   }
 
-  /** The sender is gone. */
   forget(node: string): void {
     this.#partials.delete(node)
   }
 
-  /** Sends and takes nothing more. */
   close(): void {
     this.#isClosed = true
     this.#partials.clear()

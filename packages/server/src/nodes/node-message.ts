@@ -33,7 +33,6 @@ const INDEX_AT = 3
 const NEWLINE = 0x0a
 const MORE = 1
 
-/** Bytes of a part before its content. */
 export function partHeadBytes(node: string): number {
   return HEAD_BYTES + node.length
 }

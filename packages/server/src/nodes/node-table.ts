@@ -1,8 +1,6 @@
 import type { NodeMessage } from './node-message.js'
 
-/** A table that nodes share. */
 export interface NodeTable {
-  /** Topic of its messages. */
   readonly name: string
   /** Tells other nodes, in each lease, what this node has: a version, or a digest. */
   readonly mark: number | string

@@ -28,7 +28,6 @@ export class Nodes {
   readonly #conditions: Conditions
   readonly #tables = new Map<string, NodeTable>()
   readonly #handlers = new Map<string, (message: NodeMessage) => boolean>()
-  /** Topics whose messages arrive, or will. */
   readonly #topics = new Map<string, { readonly bound: Promise<void>; isBound: boolean }>()
   readonly #begun = deferred()
   readonly #goneListeners: ((node: string) => void)[] = []
@@ -156,7 +155,6 @@ export class Nodes {
     if (isUp) this.gap()
   }
 
-  /** Messages of other nodes may be missing. */
   gap(): void {
     if (this.#state !== 'open') return
     this.#log?.cutOff()

@@ -5,7 +5,6 @@ import type { LogAgreementContext } from './log-agreement.js'
 export interface NodesContext {
   /** Name of this node, new with every start: 1 to 36 characters of `[A-Za-z0-9_-]`. */
   readonly node: string
-  /** Of the software. */
   readonly version: string
   /** A hash of the options that all nodes must share. */
   readonly fingerprint: string

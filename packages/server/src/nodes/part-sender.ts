@@ -1,8 +1,6 @@
 import type { Nodes } from './nodes.js'
 
-/** A table whose entries are sent. */
 export interface PartSource {
-  /** Topic of its messages. */
   readonly name: string
   /** Ids of the entries; a live view that may change during the walk. */
   readonly ids: () => Iterable<string>
@@ -23,7 +21,6 @@ export class PartSender {
   readonly #maxMessageBytes: number
   /** Nodes that asked for a full copy, with the number of their request. */
   readonly #askers = new Map<string, number>()
-  /** Nodes that are being sent a full copy. */
   readonly #served = new Set<string>()
 
   constructor(source: PartSource, nodes: Nodes, maxMessageBytes: number) {

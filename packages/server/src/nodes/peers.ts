@@ -1,7 +1,6 @@
 import type { Deadline, Deadlines } from '../base/deadlines.js'
 import type { NodesContext } from './options.js'
 
-/** Another node, as far as this one knows it. */
 export interface Peer {
   /** Absent while this node is cut off. */
   expiry: Deadline | undefined
@@ -75,7 +74,6 @@ export class Peers {
     return peer
   }
 
-  /** A lease of the node has arrived. */
   renew(name: string, peer: Peer, validMs = this.validMs): void {
     if (peer.expiry !== undefined) this.#deadlines.clear(peer.expiry)
     peer.expiry = undefined

@@ -15,7 +15,6 @@ export interface TableEntries<Change extends TableChange> {
   removalText(id: string, note: number): string
   /** Reads an entry or a removal of another node; `undefined` when it is malformed. */
   decode(item: unknown, node: string): Change | undefined
-  /** Applies an entry or a removal of another node. */
   apply(change: Change): void
   /** Ids of the entries that this node holds of another. */
   idsOf(node: string): Iterable<string>
@@ -76,7 +75,6 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
     nodes.add(this)
   }
 
-  /** Version of this node's entries. */
   get mark(): number {
     return this.#version
   }
@@ -176,7 +174,6 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
     if (this.#pending.size > 0) this.#schedule()
   }
 
-  /** Sends the last changes; ends everything else. */
   stop(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined

@@ -1,14 +1,11 @@
 import type { TableEntries } from './shared-table.js'
 
-/** A change of an entry of another node. */
 export interface TableChange {
   readonly id: string
 }
 
-/** A full copy in progress. */
 interface Transfer {
   readonly round: number
-  /** Index of the next part. */
   nextIndex: number
   /** Ids of known entries that have not been sent again yet. */
   readonly unseen: Set<string>

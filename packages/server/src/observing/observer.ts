@@ -4,13 +4,11 @@ import { isPromise, type MaybePromise } from '../base/maybe-promise.js'
 import type { Actor } from '../identity/actor.js'
 import type { Accepted, OutboundMessage } from '../ports/broker.js'
 
-/** What an observer sees of an upgrade that was refused. */
 export interface UpgradeFacts {
   readonly address: string
   readonly origin: string | undefined
 }
 
-/** What an operator asks for over HTTP. */
 export type OperatorAction =
   | 'connections'
   | 'user'
@@ -79,7 +77,6 @@ const METHODS = Object.keys({
   operated: true,
 } satisfies Record<keyof Observer, true>) as readonly (keyof Observer)[]
 
-/** Tells the observer of a message once the broker has accepted it. */
 export function observePublish(
   observer: Observer | undefined,
   actor: Actor,

@@ -2,7 +2,6 @@ import { webhookEventsOf } from '../hooks/index.js'
 import type { OwnHosts } from '../identity/origin.js'
 import type { ResolvedOptions } from './options.js'
 
-/** Which pages may connect. */
 export interface OriginPolicy {
   /** Origins that may connect in addition to the server's own. */
   readonly origins: readonly string[]
@@ -33,7 +32,6 @@ export function isForThisMachineOnly(options: IdentityOptions): boolean {
   return !isIdentifying(options) && !options.insecure
 }
 
-/** The pages that these options let in. */
 export function originPolicyOf(options: IdentityOptions & Pick<ResolvedOptions, 'origins' | 'tls'>): OriginPolicy {
   const { origins, tls } = options
   if (!isForThisMachineOnly(options)) return { origins, ownHosts: 'all' }

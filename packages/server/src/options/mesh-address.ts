@@ -6,7 +6,6 @@ const MESH_DEFAULT_PORT = 7400
 /** {@link MESH_DEFAULT_PORT} on loopback, which other machines cannot reach. */
 export const MESH_DEFAULT_LISTEN = `127.0.0.1:${MESH_DEFAULT_PORT}`
 
-/** A network address. */
 export interface HostAndPort {
   /** An IP address or a name, without the brackets of an IPv6 address in a URL. */
   readonly host: string

@@ -11,7 +11,6 @@ import { defaultOf, type OptionSpec, setOption, splitName } from './spec.js'
 import { OPTIONS } from './table.js'
 import { validateOption } from './values.js'
 
-/** Options that may stay absent. */
 type AbsentOption =
   | 'hooks'
   | 'jwt'

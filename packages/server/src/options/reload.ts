@@ -5,7 +5,6 @@ import type { ServerOptions } from './server-options.js'
 import { optionValue, setOption } from './spec.js'
 import { OPTIONS, type OptionName } from './table.js'
 
-/** What other options change in a server that runs. */
 export interface ReloadPlan {
   /** The present options with the new values of `changed`. */
   readonly options: ResolvedOptions

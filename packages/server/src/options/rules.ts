@@ -8,7 +8,6 @@ import { meshPlacesOf } from './mesh-address.js'
 import type { ResolvedOptions } from './options.js'
 import type { ServerOptions, TlsFiles } from './server-options.js'
 
-/** Rules that hold between options. */
 export function checkTogether(input: ServerOptions, options: ResolvedOptions): void {
   const { host, insecure, jwt, maxOutboxBytes, maxPayloadBytes, tls } = options
   // The largest message must fit with its frame and header. Otherwise it would close every receiver as a slow consumer.

@@ -18,7 +18,6 @@ interface OptionBase {
 export interface IntegerOption extends OptionBase {
   readonly type: 'integer'
   readonly unit?: 'bytes' | 'ms' | 's'
-  /** The least and the largest value. */
   readonly range: readonly [min: number, max: number]
   /** Absent: without a value, the option is off. */
   readonly default?: number | (() => number)

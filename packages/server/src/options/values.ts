@@ -94,7 +94,6 @@ export function describeRange({ range: [min, max], unit }: IntegerOption): strin
   return unit === undefined ? range : `${range} (plain numbers are ${UNIT_NAMES[unit]})`
 }
 
-/** Units in words. */
 const UNIT_NAMES = { bytes: 'bytes', ms: 'milliseconds', s: 'seconds' } as const
 
 /** Suffixes that a text may have, in lower case; the empty one is for plain numbers. `k`, `kb` and `KiB` are 1,024 bytes. */

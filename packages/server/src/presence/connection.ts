@@ -6,7 +6,6 @@ import type { Presence } from './presence.js'
 
 /** Options of the server that limit presence. Read on each use: a reload changes them. */
 export interface PresenceLimits {
-  /** Bytes of a member's data. */
   readonly presenceMaxDataBytes: number
   readonly presenceMaxMembersPerKey: number
   /** Keys that a connection may enter; it may watch the same number of keys. */
@@ -21,7 +20,6 @@ export interface PresenceLimits {
   readonly maxOutboxBytes: number
 }
 
-/** The members and the watches of one connection. */
 export class ConnectionPresence implements Holder {
   readonly #connection: ConnectionId
   readonly #presence: Presence

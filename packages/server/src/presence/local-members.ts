@@ -3,7 +3,6 @@ import type { Member } from './member.js'
 import { addressOf, type Entry, isNewer } from './members.js'
 import type { Presence } from './presence.js'
 
-/** The connection that holds a member. */
 export interface Holder {
   /** Another connection or node has taken over or ended the member. */
   lost(key: string, id: string): void
@@ -22,7 +21,6 @@ interface Held {
 export class LocalMembers {
   readonly #presence: Presence
   readonly #byAddress = new Map<string, Held>()
-  /** Number of members by user. */
   readonly #countByUser = new Map<string, number>()
   /** Lamport clock: later than every stamp that this node has written or seen. */
   #clock = 0

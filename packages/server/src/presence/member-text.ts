@@ -20,12 +20,10 @@ export interface MemberChange extends TableChange {
 
 const MAX_MEMBER_ID_CHARS = 64
 
-/** The text of an entry between nodes. */
 export function entryText({ key, stamp, member }: Entry): string {
   return `[${JSON.stringify(key)},${stamp},${member.json}]`
 }
 
-/** The text of a departure between nodes. */
 export function departureText({ key, id, stamp }: Departure): string {
   return `[${JSON.stringify(key)},${stamp},${JSON.stringify(id)}]`
 }

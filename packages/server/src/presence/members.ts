@@ -1,6 +1,5 @@
 import type { Member } from './member.js'
 
-/** A member, as one node holds it. */
 export interface Entry {
   readonly key: string
   readonly member: Member
@@ -45,17 +44,14 @@ export class Members {
     return this.#entryCount
   }
 
-  /** Bytes of the members of all entries. */
   get byteLength(): number {
     return this.#byteLength
   }
 
-  /** Number of keys with a member. */
   get keyCount(): number {
     return this.#byKey.size
   }
 
-  /** Number of members of a key. */
   sizeOf(key: string): number {
     return this.#byKey.get(key)?.entries.size ?? 0
   }
@@ -119,7 +115,6 @@ export class Members {
     for (const entry of known) if (entry.stamp < stamp) this.remove(entry.node, key, id)
   }
 
-  /** Removes all entries of a node. */
   removeNode(node: string): void {
     for (const { key, member } of [...this.entriesOf(node).values()]) this.remove(node, key, member.id)
   }
@@ -155,7 +150,6 @@ export function addressOf(key: string, id: string): string {
   return `${key} ${id}`
 }
 
-/** The key and the id that an address names. */
 export function partsOf(address: string): { readonly key: string; readonly id: string } {
   const space = address.indexOf(' ')
   return { key: address.slice(0, space), id: address.slice(space + 1) }

@@ -8,16 +8,13 @@ import { departureText, entryText, type MemberChange, memberChangeFrom } from '.
 import { addressOf, type Entry, Members, partsOf } from './members.js'
 import { BATCH_MS, Watchers } from './watchers.js'
 
-/** Settings of {@link Presence}. */
 export interface PresenceContext {
   /** Name of this node, new with every start: 1 to 36 characters of `[A-Za-z0-9_-]`. */
   readonly node: string
   readonly nodes: Nodes
   readonly transport: Pick<Transport, 'join' | 'leave' | 'multicast'>
   readonly limits: PresenceLimits
-  /** Time that a member stays after its connection was lost. */
   readonly lingerMs: number
-  /** Largest message that other nodes accept. */
   readonly maxPayloadBytes: number
   readonly logger: Pick<Logger, 'warn'>
   /** A monotonic clock, in milliseconds. */
@@ -32,7 +29,6 @@ export interface PresenceStats {
   readonly ownMemberCount: number
   /** Keys that this node's connections watch. */
   readonly watchedKeyCount: number
-  /** Other nodes. */
   readonly peerCount: number
   /** Members of other nodes above the limit. */
   readonly droppedCount: number
@@ -53,7 +49,6 @@ export class Presence {
   readonly now: () => number
   readonly deadlines: Deadlines
   readonly watchers: Watchers
-  /** Those of all nodes. */
   readonly members: Members
   readonly localMembers: LocalMembers
   readonly table: SharedTable<MemberChange>
@@ -100,7 +95,6 @@ export class Presence {
     this.localMembers = new LocalMembers(this)
   }
 
-  /** Creates the presence of one connection. */
   of(connection: ConnectionId): ConnectionPresence {
     return new ConnectionPresence(connection, this)
   }

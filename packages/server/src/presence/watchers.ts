@@ -3,7 +3,6 @@ import type { Member } from './member.js'
 /** Changes within this time go out together, so that a crowd that arrives at once costs few messages. */
 export const BATCH_MS = 20
 
-/** What {@link Watchers} works with. */
 export interface WatchersContext {
   readonly transport: Pick<Transport, 'multicast'>
   readonly find: (key: string, id: string) => Member | undefined
@@ -47,7 +46,6 @@ export class Watchers {
   /** Keys whose changes are told as soon as there is time. */
   readonly #due = new Map<string, Watch>()
   readonly #freeGroups: GroupId[] = []
-  /** Keys with changes. */
   #waitingCount = 0
   #groupCount = 0
   #timer: NodeJS.Timeout | undefined
@@ -57,7 +55,6 @@ export class Watchers {
     this.#context = context
   }
 
-  /** Number of keys with a watcher. */
   get keyCount(): number {
     return this.#watches.size
   }
@@ -79,7 +76,6 @@ export class Watchers {
     return group
   }
 
-  /** The group of a watched key. */
   groupOf(key: string): GroupId | undefined {
     return this.#watches.get(key)?.group
   }
@@ -90,7 +86,6 @@ export class Watchers {
     return watch?.queue === undefined ? 0 : this.#send(key, watch)
   }
 
-  /** Removes a watcher. */
   unwatch(key: string): void {
     const watch = this.#watches.get(key)
     if (watch === undefined || --watch.watcherCount > 0) return
@@ -117,7 +112,6 @@ export class Watchers {
     this.#arm()
   }
 
-  /** Sends nothing more. */
   stop(): void {
     clearTimeout(this.#timer)
     clearImmediate(this.#immediate)

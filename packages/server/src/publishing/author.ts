@@ -54,6 +54,7 @@ export class RequestAuthor implements Author {
   readonly identity: Actor['identity']
   readonly address: string
   readonly limits: AuthorLimits
+  readonly charge: Actor['charge']
   readonly isClosed = false
   readonly #pending: PendingByCaller
   readonly #name: string
@@ -64,6 +65,7 @@ export class RequestAuthor implements Author {
     this.claims = actor.claims
     this.identity = actor.identity
     this.address = actor.address
+    this.charge = actor.charge
     this.limits = limits
     this.#pending = pending
     this.#name = clientNameOf(actor)

@@ -26,7 +26,6 @@ export interface ConnectionGroupsContext {
 const LAG_BYTES = 65_536
 const LAG_REQUESTS = 64
 
-/** The memberships of one connection in queue groups. */
 export class ConnectionGroups implements GroupMember {
   readonly #connection: ConnectionId
   readonly #context: ConnectionGroupsContext
@@ -95,7 +94,6 @@ export class ConnectionGroups implements GroupMember {
     return [...this.#names.values()].filter((name) => !isGranted(name.pattern) && this.leave(name))
   }
 
-  /** Sends a message to the client. */
   take({ kind, group, pattern }: SlotName, message: GroupMessage, ticket: RequestTicket | undefined): boolean {
     if (this.#isClosed) return false
     const { key, payload, isBinary } = message
@@ -104,12 +102,10 @@ export class ConnectionGroups implements GroupMember {
     return true
   }
 
-  /** Sends the reply to a request of the client. */
   reply(id: string, { payload, isBinary, isError }: Reply): void {
     if (!this.#isClosed) this.#send(replyHeader({ id, isError }), payload, isBinary)
   }
 
-  /** The connection is gone. */
   close(): void {
     this.#isClosed = true
     for (const name of this.#names.values()) this.#context.groups.leave(name, this)

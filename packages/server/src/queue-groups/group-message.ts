@@ -10,7 +10,6 @@ export interface SlotName {
   readonly pattern: string
 }
 
-/** A message for one member of a queue group. */
 export interface GroupMessage {
   readonly key: string
   /** Valid until the member has returned. */
@@ -18,7 +17,6 @@ export interface GroupMessage {
   readonly isBinary: boolean
 }
 
-/** A message with what its hand-over needs. */
 export interface HandOverMessage extends GroupMessage {
   readonly messageId?: string | undefined
 }
@@ -37,7 +35,6 @@ export interface RequestTicket {
   readonly withinMs: number
 }
 
-/** The answer of a responder. */
 export interface Reply {
   /** Valid until the receiver has returned. */
   readonly payload: Uint8Array

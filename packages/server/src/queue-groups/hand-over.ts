@@ -55,7 +55,6 @@ export class HandOvers {
     }
   }
 
-  /** A number for a request of this node. */
   nextNumber(): number {
     return ++this.#lastNumber
   }
@@ -260,5 +259,4 @@ export class HandOvers {
 const NOBODY: ReadonlySet<string> = new Set()
 /** A deadline that is late by more than this share of its time says nothing about the other node. */
 const LATE_SHARE = 1 / 4
-/** Numbers of one message. */
 const MAX_ANSWERS = 1_000

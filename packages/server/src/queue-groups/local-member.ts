@@ -10,7 +10,6 @@ type Handle = (payload: unknown, message: { readonly key: string }) => unknown
 
 /** Bytes that may wait for the handler; a member with more takes nothing. */
 const MAX_WAITING_BYTES = 64 * 1_048_576
-/** Memory of a message beside its payload. */
 const OVERHEAD_BYTES = 256
 /** A handler with this many promises that have not settled gets less while others have less. */
 const LAG_COUNT = 64
@@ -54,7 +53,6 @@ export class LocalMember implements GroupMember {
     return true
   }
 
-  /** It takes nothing more. */
   close(): void {
     this.#isClosed = true
   }
@@ -87,5 +85,4 @@ function refusalFrom(error: unknown): Reply {
   return errorReply(isErrorCode(code) ? code : 'E_RESPONSE', message.slice(0, MAX_REASON_CHARS))
 }
 
-/** Longest reason of a responder. */
 const MAX_REASON_CHARS = 512

@@ -1,7 +1,5 @@
-/** A node that has members of a queue group. */
 export interface Candidate {
   readonly node: string
-  /** Its number of members. */
   readonly count: number
 }
 

@@ -11,13 +11,11 @@ import { GroupRequests, type TakenRequest } from './requests.js'
 import { type SlotChange, Slots } from './slots.js'
 import { type TaskMessage, taskFields, taskMessageFrom } from './task-message.js'
 
-/** What {@link QueueGroups} work with. */
 export interface QueueGroupsContext {
   /** Name of this node, new with every start: 1 to 36 characters of `[A-Za-z0-9_-]`. */
   readonly node: string
   readonly nodes: Nodes
   readonly broker: Pick<Broker, 'capabilities'>
-  /** Largest message that other nodes accept. */
   readonly maxPayloadBytes: number
   /** Memory of messages that wait for the answers of other nodes. */
   readonly maxPendingBytes: number
@@ -36,9 +34,7 @@ export interface QueueGroupsContext {
 export interface QueueGroupStats {
   /** Queue groups of all nodes that this node knows, those of responders included. */
   readonly groupCount: number
-  /** Members on this node. */
   readonly memberCount: number
-  /** Other nodes. */
   readonly peerCount: number
   /** Messages and requests that members of this node have got. */
   readonly handedCount: number
@@ -73,7 +69,6 @@ const MIN_PAYLOAD_BYTES = 1_024
  * each group has its message. Without a member, a group misses the message.
  */
 export class QueueGroups {
-  /** Whether this node has them. */
   readonly isSupported: boolean
   readonly context: QueueGroupsContext & typeof DEFAULTS
   readonly slots = new Slots()

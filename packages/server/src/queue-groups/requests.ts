@@ -26,7 +26,6 @@ interface Served {
   readonly deadline: Deadline
 }
 
-/** A request that a responder has. */
 export interface TakenRequest {
   /** Never rejects: without a reply in time, or when the responder is gone, it is an error. */
   readonly reply: Promise<Reply>
@@ -44,7 +43,6 @@ export class GroupRequests {
     this.#groups = groups
   }
 
-  /** Requests of this node without a reply. */
   get waitingCount(): number {
     return this.#waiting.size
   }
@@ -54,7 +52,6 @@ export class GroupRequests {
     return this.#served.size
   }
 
-  /** Requests that this member has not replied to. */
   countOf(member: GroupMember): number {
     return this.#byMember.get(member)?.size ?? 0
   }
@@ -129,7 +126,6 @@ export class GroupRequests {
     }
   }
 
-  /** A reply of another node. */
   receive({ number, payload, isBinary, isError }: TaskMessageOf<'reply'>, node: string): void {
     const waiting = this.#waiting.get(number)
     if (waiting === undefined) return
@@ -145,7 +141,6 @@ export class GroupRequests {
     }
   }
 
-  /** The node stops. */
   stop(): void {
     for (const number of [...this.#waiting.keys()]) this.#fail(number, 'E_RESPONSE', 'the server stops')
     for (const id of [...this.#served.keys()]) this.forget(id)

@@ -11,7 +11,6 @@ export class Slot {
   readonly id: string
   /** Number of its pattern in the table of patterns. */
   readonly route: GroupId
-  /** Members on this node. */
   readonly members: GroupMember[] = []
   /** Members of other nodes, by node. */
   readonly remote = new Map<string, number>()
@@ -42,7 +41,6 @@ export class Slot {
 /** Queue groups of all nodes that a node knows at most: entries of other nodes are not trusted to be few. */
 const MAX_SLOTS = 65_536
 
-/** What another node says of one queue group. */
 export interface SlotChange extends TableChange {
   readonly node: string
   readonly name: SlotName

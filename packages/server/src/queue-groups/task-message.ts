@@ -28,12 +28,10 @@ export type TaskMessage =
       readonly payload: Uint8Array
     }
 
-/** One kind of {@link TaskMessage}. */
 export type TaskMessageOf<K extends TaskMessage['kind']> = Extract<TaskMessage, { kind: K }>
 
 const MAX_NUMBERS = 4_096
 
-/** JSON of a message, without its payload. */
 export function taskFields(message: TaskMessage): string {
   switch (message.kind) {
     case 'task': {
@@ -74,7 +72,6 @@ export function taskMessageFrom({ kind, fields, payload }: NodeMessage): TaskMes
   }
 }
 
-/** The form of a queue group's name between nodes. */
 export function nameItem({ kind, group, pattern }: SlotName): readonly [string, string, string] {
   return [kind, group, pattern]
 }

@@ -54,7 +54,7 @@ describe('a message that only listeners in the process hear', () => {
   it('reaches connections as before when no listener in the process is left', async () => {
     const { fake, publish, subscription } = await start()
     const client = await fake.listener('#')
-    subscription.unlisten()
+    subscription.close()
     await publish('a', 1)
     expect(client.received('message')).toHaveLength(1)
   })
@@ -97,14 +97,14 @@ it('every connection gets what it listens for, however connections and listeners
   const clients = await Promise.all(
     [1, 2, 3].map(async () => ({ client: await fake.connect(), listens: new Set<string>(), expected: [] as string[] })),
   )
-  const local = new Map<string, { unlisten(): void }>()
+  const local = new Map<string, { close(): void }>()
   for (let step = 0; step < 400; step++) {
     const pattern = pick(patterns)
     const action = pick(['publish', 'publish', 'listen', 'unlisten', 'local'])
     const { client, listens } = pick(clients)
     if (action === 'local') {
       const known = local.get(pattern)
-      known?.unlisten()
+      known?.close()
       if (known === undefined)
         local.set(
           pattern,

@@ -154,8 +154,12 @@ export class Session implements Author {
     this.services.hold(this, decided)
   }
 
+  charge(units: number): void {
+    this.meter.charge(units)
+  }
+
   matched(stepCount: number): void {
-    if (stepCount > 0) this.meter.charge(matchingUnits(stepCount))
+    if (stepCount > 0) this.charge(matchingUnits(stepCount))
   }
 
   reply(message: TextServerMessage): void {

@@ -27,9 +27,7 @@ export abstract class Connection<Frame, Piece = Frame> {
     this.upgrade = upgrade
   }
 
-  /** Bytes that wait for the peer. */
   abstract readonly outboxBytes: number
-  /** Bytes received of an incomplete message. */
   abstract readonly partialBytes: number
   /** `false` once this side closes it: nothing more is sent. */
   abstract readonly isOpen: boolean

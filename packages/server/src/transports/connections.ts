@@ -49,13 +49,11 @@ export class Connections<Member extends Connection<never, unknown>> {
     this.groups.leaveAll(connection)
   }
 
-  /** The socket of a connection has closed. */
   forget(connection: Member): void {
     this.#open.delete(connection)
     if (this.#open.size === 0) this.#whenEmpty?.()
   }
 
-  /** Resolves when all sockets have closed. */
   empty(): Promise<void> {
     return new Promise((resolve) => {
       this.#whenEmpty = resolve

@@ -27,7 +27,6 @@ import { rejectionOf } from './upgrade/rejection.js'
 /** RFC 6455 §7.4.1: an endpoint goes away. */
 const GOING_AWAY = 1001
 
-/** What an outbox has counted. */
 type Sent = Pick<TransportStats, 'deliveredCount' | 'sentByteCount' | 'conflatedCount' | 'droppedCount'>
 
 /**
@@ -49,7 +48,6 @@ export abstract class EventLoopTransport<Frame, Member extends Connection<Frame,
     this.#maxConnections = connectionLimit(options.maxConnections)
   }
 
-  /** Binds the own port. */
   protected abstract listen(calls: SinkCalls): Promise<TransportAddress>
   /** Copies `data`; the caller may reuse the bytes afterwards. */
   protected abstract createFrame(data: FrameData, isBinary: boolean): Frame
@@ -174,7 +172,6 @@ export abstract class EventLoopTransport<Frame, Member extends Connection<Frame,
     this.connections.multicast(groups, except, topic, (connection, droppable) => connection.send(frame, droppable))
   }
 
-  /** Takes the sink. */
   protected run(sink: TransportSink): SinkCalls {
     if (this.isStopped) throw new WebMQError('E_NOT_RUNNING')
     if (this.calls !== undefined && !this.calls.isOf(sink)) {

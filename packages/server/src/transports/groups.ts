@@ -1,7 +1,6 @@
 import type { GroupId } from '../ports/transport.js'
 import type { Connection } from './connection.js'
 
-/** The connections of each group. */
 export class Groups<Member extends Connection<never, unknown>> {
   readonly #members = new Map<GroupId, Set<Member>>()
   #multicastCount = 0

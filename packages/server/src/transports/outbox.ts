@@ -69,7 +69,6 @@ export abstract class Outbox<Member extends Connection<never, Piece>, Piece> {
     else this.#markDirty(connection)
   }
 
-  /** Writes the collected frames of one connection. */
   flush(connection: Member): void {
     if (this.write(connection) && connection.outboxBytes > this.maxOutboxBytes) this.events.overflow(connection)
   }

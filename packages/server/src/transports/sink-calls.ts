@@ -93,7 +93,6 @@ export class SinkCalls {
     this.failed(isKnown ? cause : new WebMQError('E_TRANSPORT_FAILED', { detail, cause }))
   }
 
-  /** The transport itself has failed at something. */
   failed(error: Error): void {
     this.#later(() => this.#sink.failed(error))
   }

@@ -48,6 +48,8 @@ export function hostsOf(urls: readonly string[]): string {
 }
 
 export const RECOVERY = { timeout: 60_000, interval: 100 }
+/** How often the data of a broker is put back. In a soak: 100 times with `WEBMQ_TEST_RUNS=100`. */
+const RESTORE_COUNT = Number(process.env.WEBMQ_TEST_RUNS ?? 1)
 const NOWHERE: Position = { epoch: 'nowhere', offset: 0, fingerprint: 0 }
 
 /** Starts nodes of one namespace, which run until the end of the test. */
@@ -89,41 +91,52 @@ async function service({ start }: Kind): Promise<Keeping> {
   return service
 }
 
+async function loseEnd(kind: Kind, broken: Keeping): Promise<void> {
+  const startNode = nodesOf(kind, broken)
+  const first = await startNode()
+  const kept = await publish(first, 1, 51)
+  await first.stop()
+  await broken.keepData?.()
+  const second = await startNode()
+  const lost = await publish(second, 51, 101)
+  const { messages, gap } = await second.read({ since: lost[39] ?? NOWHERE }, ['#'])
+  expect([messages.length, gap]).toEqual([10, undefined])
+  await second.stop()
+  await broken.restoreData?.()
+  const third = await startNode()
+  await publish(third, 101, 181)
+  const fourth = await startNode()
+  for (const broker of [third, fourth]) {
+    for (const since of [kept[0], kept[48], kept[49], lost[0], lost[9], lost[48], lost[49]]) {
+      const position = parsePosition(formatPosition(since ?? NOWHERE))
+      for (const pattern of ['busy.one', 'quiet.#', '#']) {
+        const page = await broker.read({ since: position, limit: 5 }, [pattern])
+        expect([position.offset, pattern, page.gap]).toEqual([position.offset, pattern, expect.any(String)])
+      }
+    }
+    // Of an earlier server.
+    const { epoch, offset } = (await broker.position()) ?? NOWHERE
+    const old = parsePosition(`${epoch}:${offset.toString(36)}`)
+    expect((await broker.read({ since: old }, ['#'])).gap).toEqual(expect.any(String))
+    await broker.stop()
+  }
+}
+
 /** A log that has lost its end, or all of it, is never taken for the one before. */
 export function lostEndSuite(kind: Kind): void {
   describe(`a log at ${kind.name}`, () => {
     // Symptom: a client resumed as `recovered`, though the log had lost what it had seen and had given the same offsets to
     // other messages. Cause: only a node that was alive could know what had stood there. The same with a position that the
     // log still had, before what it had lost: RabbitMQ and clusters of NATS do not tell that they were restarted.
-    it('whose data is put back with no node alive is a gap for everybody, from the first page on', async () => {
-      const broken = await service(kind)
-      const startNode = nodesOf(kind, broken)
-      const first = await startNode()
-      const kept = await publish(first, 1, 51)
-      await first.stop()
-      await broken.keepData?.()
-      const second = await startNode()
-      const lost = await publish(second, 51, 101)
-      const { messages, gap } = await second.read({ since: lost[39] ?? NOWHERE }, ['#'])
-      expect([messages.length, gap]).toEqual([10, undefined])
-      await second.stop()
-      await broken.restoreData?.()
-      const third = await startNode()
-      await publish(third, 101, 181)
-      for (const broker of [third, await startNode()]) {
-        for (const since of [kept[0], kept[48], kept[49], lost[0], lost[9], lost[48], lost[49]]) {
-          const position = parsePosition(formatPosition(since ?? NOWHERE))
-          for (const pattern of ['busy.one', 'quiet.#', '#']) {
-            const page = await broker.read({ since: position, limit: 5 }, [pattern])
-            expect([position.offset, pattern, page.gap]).toEqual([position.offset, pattern, expect.any(String)])
-          }
-        }
-        // Of an earlier server.
-        const { epoch, offset } = (await broker.position()) ?? NOWHERE
-        const old = parsePosition(`${epoch}:${offset.toString(36)}`)
-        expect((await broker.read({ since: old }, ['#'])).gap).toEqual(expect.any(String))
-      }
-    }, 180_000)
+    it(
+      'whose data is put back with no node alive is a gap for everybody, from the first page on',
+      async () => {
+        const broken = await service(kind)
+        for (let run = 1; run <= RESTORE_COUNT; run++) await loseEnd(kind, broken)
+        console.info(`${kind.name}: data put back ${RESTORE_COUNT} times, a gap each time`)
+      },
+      RESTORE_COUNT * 180_000,
+    )
 
     it('that is empty when a node comes, and then has its earlier data, is never taken for the other one', async () => {
       const broken = await service(kind)

@@ -1,43 +1,11 @@
 import { setTimeout } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { historyOf } from 'webmq-conformance'
-import { freePort, startFaultProxy, startRedis, startRedisCluster, startRedisSentinel } from 'webmq-services'
-import type { RedisBrokerOptions } from '../../src/brokers/redis/broker.js'
+import { startFaultProxy, startRedis } from 'webmq-services'
 import type { Position } from '../../src/ports/broker.js'
-import { freshNamespace, OPTIONS, startNode, text } from './redis-node.js'
+import { allAreUp, freshNamespace, type Node, publish, RECOVERY, readTexts, startLogging } from './redis-node.js'
 
-const RECOVERY = { timeout: 20_000 }
 const DURABLE = ['--appendonly', 'yes', '--appendfsync', 'always']
-const NONE: Position = { epoch: 'none', offset: 0, fingerprint: 0 }
-
-type Node = Awaited<ReturnType<typeof startNode>>
-
-async function startLogging(broker: string, options: Partial<RedisBrokerOptions> = {}): Promise<Node> {
-  const node = await startNode({ ...OPTIONS, ...historyOf('#=1000'), ...options, broker })
-  await node.broker.bind('#')
-  return node
-}
-
-/** Publishes numbers, and gives their positions. */
-async function publish({ broker }: Node, from: number, to: number): Promise<Position[]> {
-  const positions: Position[] = []
-  for (let number = from; number < to; number++)
-    positions.push((await broker.publish(text('a', `${number}`))).position ?? NONE)
-  return positions
-}
-
-async function readTexts({ broker }: Node, since: Position | undefined = NONE) {
-  const { messages, gap } = await broker.read({ since }, ['#'])
-  return { texts: messages.map(({ payload }) => Buffer.from(payload).toString()), gap }
-}
-
-function allAreUp(...nodes: readonly Node[]) {
-  return vi.waitFor(
-    () => expect(nodes.map(({ sink }) => sink.statuses.at(-1))).toEqual(nodes.map(() => 'up')),
-    RECOVERY,
-  )
-}
 
 describe('a log of a redis that loses its end', () => {
   it('is told to all nodes, whatever stands at its offsets afterwards', async () => {
@@ -182,95 +150,6 @@ describe('a log of a redis that loses its end', () => {
     const after = await startLogging(service.url, { brokerNamespace })
     expect(await readTexts(after, first)).toEqual({ texts: ['1', '2'], gap: undefined })
   })
-})
-
-describe('a log of a redis behind sentinels', () => {
-  it.each([
-    ['all, tells none', false],
-    ['not the end, tells a gap', true],
-  ])(
-    'after a failover to a replica that has %s',
-    async (_, isEndLost) => {
-      const set = await startRedisSentinel()
-      onTestFinished(() => set.stop())
-      const address = `redis+sentinel://${new URL(set.sentinel.url).host}/${set.masterName}`
-      const brokerNamespace = freshNamespace()
-      const a = await startLogging(address, { brokerNamespace })
-      const b = await startLogging(address, { brokerNamespace })
-      const [first] = await publish(a, 0, 5)
-      const replica = new Redis(set.replica.url)
-      onTestFinished(() => replica.disconnect())
-      // Its first copy of the master may take seconds.
-      await vi.waitFor(async () => expect(await replica.xlen(`${brokerNamespace}/log`)).toBe(5), RECOVERY)
-      // It stands still, and does not take in what is published until it is the master.
-      if (isEndLost) await replica.call('REPLICAOF', '127.0.0.1', '1')
-      if (isEndLost) await publish(a, 5, 10)
-      const count = isEndLost ? 10 : 5
-      await vi.waitFor(() => expect(b.sink.messages).toHaveLength(count), RECOVERY)
-      await set.master.kill()
-      if (isEndLost) await replica.call('REPLICAOF', '127.0.0.1', new URL(set.master.url).port)
-      for (const { broker } of [a, b])
-        await vi.waitFor(() => expect(broker.stats().lostCount).toBeGreaterThan(0), RECOVERY)
-      await allAreUp(a, b)
-      await publish(b, 10, 12)
-      await vi.waitFor(() => expect(a.sink.messages).toHaveLength(count + 2), RECOVERY)
-      for (const { sink } of [a, b]) expect(sink.gaps.length > 0).toBe(isEndLost)
-      const texts = isEndLost ? ['10', '11'] : ['1', '2', '3', '4', '10', '11']
-      expect(await readTexts(a, first)).toEqual({ texts, gap: isEndLost ? 'epoch-changed' : undefined })
-    },
-    120_000,
-  )
-})
-
-describe('a log of a redis cluster', () => {
-  it('after a replica without its end has taken over, tells a gap', async () => {
-    const cluster = await startRedisCluster()
-    onTestFinished(() => cluster.stop())
-    const args = ['--cluster-enabled', 'yes', '--cluster-port', `${await freePort()}`, '--cluster-node-timeout', '2000']
-    const service = await startRedis({ args })
-    onTestFinished(() => service.stop())
-    const replica = new Redis(service.url)
-    onTestFinished(() => replica.disconnect())
-    const brokerNamespace = freshNamespace()
-    const slot = Number(await replica.call('CLUSTER', 'KEYSLOT', `{${brokerNamespace}}`))
-    const master = cluster.nodes[Math.floor((slot * cluster.nodes.length) / 16_384)]
-    if (master === undefined) throw new Error(`no master of slot ${slot}`)
-    const admin = new Redis(master.url)
-    onTestFinished(() => admin.disconnect())
-    const [, busPort] = (await admin.config('GET', 'cluster-port')) as string[]
-    await replica.call('CLUSTER', 'MEET', '127.0.0.1', new URL(master.url).port, busPort ?? '')
-    const masterId = await admin.call('CLUSTER', 'MYID')
-    await vi.waitFor(() => replica.call('CLUSTER', 'REPLICATE', masterId as string), RECOVERY)
-    await vi.waitFor(async () => expect(await replica.info('replication')).toContain('master_link_status:up'), RECOVERY)
-
-    const hosts = [...cluster.urls, service.url].map((url) => new URL(url).host).join()
-    const nodes = [
-      await startLogging(`redis+cluster://${hosts}`, { brokerNamespace }),
-      await startLogging(`redis+cluster://${hosts}`, { brokerNamespace }),
-    ]
-    const [a, b] = nodes as [Node, Node]
-    const kept = await publish(a, 0, 5)
-    expect(await admin.wait(1, 5_000)).toBe(1)
-    // It no longer takes in what is published.
-    await replica.config('SET', 'masteruser', 'nobody')
-    await replica.config('SET', 'masterauth', 'wrong')
-    await replica.call('CLIENT', 'KILL', 'TYPE', 'master')
-    await vi.waitFor(async () => expect(await replica.info('replication')).toContain('link_status:down'), RECOVERY)
-    const lost = await publish(a, 5, 10)
-    await vi.waitFor(() => expect(b.sink.messages).toHaveLength(10), RECOVERY)
-    admin.disconnect()
-    await master.kill()
-    await replica.call('CLUSTER', 'FAILOVER', 'TAKEOVER')
-    await vi.waitFor(() => {
-      for (const { sink } of nodes) expect(sink.gaps).not.toEqual([])
-    }, RECOVERY)
-    await allAreUp(a, b)
-    await publish(b, 10, 12)
-    await vi.waitFor(() => expect(a.sink.messages).toHaveLength(12), RECOVERY)
-    for (const node of nodes)
-      for (const since of [kept[2], kept.at(-1), ...lost])
-        expect(await readTexts(node, since)).toEqual({ texts: ['10', '11'], gap: 'epoch-changed' })
-  }, 120_000)
 })
 
 async function startPrivate() {

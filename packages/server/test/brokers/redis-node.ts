@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { onTestFinished } from 'vitest'
+import { expect, onTestFinished, vi } from 'vitest'
 import { historyOf } from 'webmq-conformance'
 import { createRedisBroker, type RedisBrokerOptions } from '../../src/brokers/redis/broker.js'
 import type { BrokerSink, BrokerStatus, OutboundMessage, Position, RefusedMessage } from '../../src/ports/broker.js'
@@ -65,4 +65,37 @@ export async function startNode(
 
 export function text(key: string, payload: string, more: Partial<OutboundMessage> = {}): OutboundMessage {
   return { key, payload: Buffer.from(payload), isBinary: false, ...more }
+}
+
+export const RECOVERY = { timeout: 20_000 }
+
+export type Node = Awaited<ReturnType<typeof startNode>>
+
+/** A node that logs every key. */
+export async function startLogging(broker: string, options: Partial<RedisBrokerOptions> = {}): Promise<Node> {
+  const node = await startNode({ ...OPTIONS, ...historyOf('#=1000'), ...options, broker })
+  await node.broker.bind('#')
+  return node
+}
+
+/** Publishes numbers, and gives their positions. */
+export async function publish({ broker }: Node, from: number, to: number): Promise<Position[]> {
+  const positions: Position[] = []
+  for (let number = from; number < to; number++)
+    positions.push((await broker.publish(text('a', `${number}`))).position ?? NONE)
+  return positions
+}
+
+const NONE: Position = { epoch: 'none', offset: 0, fingerprint: 0 }
+
+export async function readTexts({ broker }: Node, since: Position | undefined = NONE) {
+  const { messages, gap } = await broker.read({ since }, ['#'])
+  return { texts: messages.map(({ payload }) => Buffer.from(payload).toString()), gap }
+}
+
+export function allAreUp(...nodes: readonly Node[]) {
+  return vi.waitFor(
+    () => expect(nodes.map(({ sink }) => sink.statuses.at(-1))).toEqual(nodes.map(() => 'up')),
+    RECOVERY,
+  )
 }

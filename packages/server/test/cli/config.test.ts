@@ -191,7 +191,7 @@ describe('config explain', () => {
     runInProcess(['config', 'explain', key, '--broker', 'redis://127.0.0.1', ...flags])
 
   it('names the first rule of each option that fits the key, and its source', async () => {
-    const path = fileWith('rules.json', { slow: ['prices.#=latest'], meta: ['chat.#'] })
+    const path = fileWith('rules.json', { overflow: ['prices.#=latest'], meta: ['chat.#'] })
     const rules = ['--config', path, '--history', 'chat.1=5', '--history', 'chat.#=100,10m', '--retain', 'prices.#']
     const { exitCode, stdout } = await explain('chat.1', ...rules)
     expect([exitCode, stdout.split('\n')]).toEqual([
@@ -200,7 +200,7 @@ describe('config explain', () => {
         'history   chat.1=5  (flag)',
         'retain    not retained  (no rule)',
         `meta      chat.#  (${path})`,
-        'slow      disconnect  (no rule)',
+        'overflow  disconnect  (no rule)',
         '',
       ],
     ])

@@ -255,6 +255,32 @@ it('stops asking a backend that fails for several clients, tries again, and asks
   expect(lines).toEqual(['warn', 'info'])
 })
 
+// Symptom: hostile publishers made a node ask its webhook with half of a core. Cause: a question was charged as nothing.
+it('charges its questions to the client that caused them', async () => {
+  await using backend = await Backend.start()
+  backend.answer = () => undefined
+  const limits = { workPerSecond: 1_000, workBurst: 1_000 }
+  await using serving = await serve(backend, { events: ['publish'] }, limits)
+  const client = await serving.connect()
+  const send = () => client.send({ verb: 'publish', key: 'a', echo: true, payload: '1' })
+  for (let n = 0; n < 50; n++) send()
+  const pauses = () => {
+    send()
+    expect(serving.server.stats().work.pauseCount).toBeGreaterThan(0)
+  }
+  await vi.waitFor(pauses, { timeout: 10_000 })
+
+  await using another = await serve(backend, { events: ['publish'] }, limits)
+  const batch = { messages: Array.from({ length: 100 }, () => ({ key: 'a', payload: 1 })) }
+  const post = () =>
+    fetch(`${another.url.replace('ws:', 'http:').replace('/ws', '')}/api/publish/batch`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(batch),
+    })
+  expect([(await post()).status, (await post()).status]).toEqual([200, 429])
+})
+
 it('asks about what a client may do only', async () => {
   await using backend = await Backend.start()
   backend.answer = ({ json }) => (json.event === 'connect' ? { user: 'bob', grants: [] } : undefined)

@@ -38,7 +38,6 @@ export class DuplicateFilter {
     if (messageId !== undefined) this.#ids.remember(messageId, position, nowMs)
   }
 
-  /** The position that was noted with this id. */
   positionOf(messageId: string): Position | undefined {
     return this.#ids.positionOf(messageId)
   }
@@ -94,7 +93,6 @@ function bitOf(sequence: number): number {
   return 1 << (sequence % WORD_BITS)
 }
 
-/** Finds duplicate messages by their node and sequence. */
 export class SequenceWindows {
   readonly #byNode = new Map<string, SequenceWindow>()
   /** Cached: most messages come from the same node as the one before. */

@@ -142,7 +142,6 @@ export class Dialers {
     this.#node = node
   }
 
-  /** Whether every address was tried. */
   get areTried(): boolean {
     return this.#isResolved && [...this.#dialers.values()].every(({ isTried }) => isTried)
   }

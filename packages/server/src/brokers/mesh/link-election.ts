@@ -55,7 +55,6 @@ export class LinkElection {
     else this.#follow(wire, hello)
   }
 
-  /** Closes connections that are not links yet. */
   stop(): void {
     for (const abandon of [...this.#underWay]) abandon()
   }

@@ -13,7 +13,6 @@ const MAX_STRANGERS = 64
 /** At most one warning about strangers per interval, so that repeated attempts do not fill the log. */
 const WARN_INTERVAL_MS = 10_000
 
-/** Accepts connections from other nodes. */
 export class Listener {
   readonly #node: MeshNode
   readonly #server = createServer((socket) => this.#accept(socket))

@@ -13,7 +13,6 @@ import { Peers, patienceMs } from './peers.js'
 import { Standstill } from './standstill.js'
 
 export interface MeshNodeEvents {
-  /** Patterns of the messages that this node wants. */
   wantedPatterns(): Iterable<string>
   /** Whether this node has accepted a message since its start. */
   hasPublished(): boolean
@@ -98,7 +97,6 @@ export class MeshNode {
     this.changed()
   }
 
-  /** The peer has lost its link. */
   unlinked({ nodeId }: Peer): void {
     this.#dialers.unlinked(nodeId)
     this.changed()
@@ -109,7 +107,6 @@ export class MeshNode {
     for (const look of this.#waiting) look()
   }
 
-  /** Resolves when the condition holds, or after the time. */
   async #until(condition: () => boolean, timeoutMs: number): Promise<void> {
     if (condition()) return
     const isMet = deferred()

@@ -107,7 +107,6 @@ export class Outbox {
     chunk.lastSequence = ++this.#lastSequence
   }
 
-  /** Adds a frame of any other type. */
   add(type: number, body: Uint8Array): void {
     const chunk = this.#room(FRAME_HEAD_BYTES + body.length)
     const at = writeHead(chunk.bytes, chunk.length, type, body.length)

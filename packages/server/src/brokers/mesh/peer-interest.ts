@@ -12,7 +12,6 @@ const MAX_KNOWN_SETS = 4_096
 /** Finds the peers that want a key. The router holds each pattern once for all peers that sent it. */
 export class PeerInterest<Peer extends Named> {
   readonly #router = new Router()
-  /** Peers by the group of their pattern. */
   readonly #members = new Map<GroupId, readonly Peer[]>()
   /** Peers by the router's own array of groups. */
   #unions = new WeakMap<readonly GroupId[], readonly Peer[]>()
@@ -24,7 +23,6 @@ export class PeerInterest<Peer extends Named> {
     return this.#router.patternCount
   }
 
-  /** The peer wants messages of a new pattern. */
   add(pattern: string, peer: Peer): void {
     const { group } = this.#router.add(pattern)
     this.#members.set(group, this.#setOf([...(this.#members.get(group) ?? []), peer]))

@@ -10,7 +10,6 @@ const MAX_PATTERNS = 1_000_000
 /** Checks of the oldest unacknowledged frame per timeout. */
 export const LOOKS_PER_TIMEOUT = 4
 
-/** A group that waits for this peer. */
 interface Pending {
   readonly group: AckGroup
   /** Sequence of the last frame it waits for. */
@@ -24,9 +23,7 @@ interface Pending {
  */
 export class Peer {
   readonly nodeId: string
-  /** See {@link Hello.listenPort}. */
   readonly listenPort: number
-  /** See {@link Start.streamId}. */
   readonly streamId: string
   readonly outbox = new Outbox()
   readonly #interest: PeerInterest<Peer>
@@ -35,7 +32,6 @@ export class Peer {
   relinkTimer: NodeJS.Timeout | undefined
   /** Generation of the last link; see {@link Start.generation}. */
   generation = 0
-  /** Number of counted frames received. */
   receivedSequence = 0
   /** Whether it has frames to send at the end of this turn. */
   isDirty = false
@@ -64,7 +60,6 @@ export class Peer {
     return this.#isReady && this.#isLive
   }
 
-  /** Bytes of messages that it has not acknowledged. */
   get pendingBytes(): number {
     return this.#pendingBytes
   }

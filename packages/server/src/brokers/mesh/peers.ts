@@ -60,7 +60,6 @@ export class Peers {
     return this.#peers.get(nodeId)?.link !== undefined
   }
 
-  /** Starts to check for peers that do not answer. */
   start(): void {
     this.#lookTimer = setInterval(() => this.#giveUpOverdue(), this.#node.options.brokerTimeoutMs / LOOKS_PER_TIMEOUT)
   }
@@ -121,7 +120,6 @@ export class Peers {
     for (const peer of [...this.#peers.values()]) this.#end(peer)
   }
 
-  /** The peer has sent all its patterns. */
   ready(peer: Peer): void {
     peer.ready(this.#node.events.hasPublished())
     if (peer.isSettled) this.#node.settled(peer)

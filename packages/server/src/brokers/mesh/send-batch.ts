@@ -12,7 +12,6 @@ export const ACCEPTED: Accepted = Object.freeze({ isDuplicate: false })
  */
 export class AckGroup {
   readonly #answer = deferred<Accepted>()
-  /** Nodes that have not answered yet. */
   waitingCount = 0
   /** Publishes among the calls. */
   messageCount = 0
@@ -26,18 +25,15 @@ export class AckGroup {
     this.#onSettled = onSettled
   }
 
-  /** Resolves when all nodes have answered. */
   get promise(): Promise<Accepted> {
     return this.#answer.promise
   }
 
-  /** No more calls join the group. */
   close(): void {
     this.#isOpen = false
     this.#settle()
   }
 
-  /** A node has acknowledged all calls, or was given up. */
   answered(): void {
     this.waitingCount--
     this.#settle()
@@ -103,7 +99,6 @@ export class SendBatch {
     await this.#telling.promise
   }
 
-  /** The peer has frames to send. */
   add(peer: Peer): void {
     if (peer.isDirty) return
     peer.isDirty = true
@@ -111,7 +106,6 @@ export class SendBatch {
     this.#immediate ??= setImmediate(() => this.end())
   }
 
-  /** Sends everything and begins the next turn. */
   end(): void {
     clearImmediate(this.#immediate)
     this.#immediate = undefined
@@ -127,7 +121,6 @@ export class SendBatch {
     }
   }
 
-  /** Resolves when nothing is pending, or after the time. */
   async drained(timeoutMs: number): Promise<void> {
     if (this.#unsettled.size === 0) return
     this.#drained = deferred()

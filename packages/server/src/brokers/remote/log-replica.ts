@@ -51,6 +51,8 @@ export class LogReplica implements LogFollower {
   #formerDuplicates: DuplicateFilter | undefined
   #link: Link | undefined
   #state: ReplicaState = 'empty'
+  /** Epochs of the logs that it has followed before this one. */
+  readonly #leftEpochs = new Set<string>()
   #behindCount = 0
   #lagMs = 0
   readonly #copies: RetainedCopies
@@ -160,6 +162,8 @@ export class LogReplica implements LogFollower {
     this.#link = link
     await link.follow?.(after, this)
     if (this.#state === 'copying') this.#state = 'complete'
+    // Between the two, messages went into another log: another broker stood at the address.
+    if (this.#leftEpochs.delete(this.#log.epoch)) this.#log.doubt(this.#log.position)
     this.#copied.resolve()
   }
 
@@ -168,6 +172,7 @@ export class LogReplica implements LogFollower {
     const isSameEpoch = start.epoch === this.#log.epoch
     const reason = isSameEpoch ? 'history-expired' : 'epoch-changed'
     const hadBegun = this.#hasBegun
+    if (hadBegun && !isSameEpoch) this.#leftEpochs.add(this.#log.epoch)
     if (this.#state === 'empty' || this.#state === 'complete') {
       this.#state = 'copying'
       this.#copied = deferred()

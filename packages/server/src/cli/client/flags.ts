@@ -68,7 +68,6 @@ export function parseTimeMs(text: string): number {
   throw new InvalidArgumentError('It must be a time such as 10s, above 0 and below 24 days.')
 }
 
-/** Reads the count of a flag. */
 export function parseCount(text: string): number {
   const count = Number(text)
   if (/^\d+$/.test(text) && Number.isSafeInteger(count) && count > 0) return count

@@ -16,7 +16,6 @@ export interface SubscribeFlags extends Pick<ListenOptions, 'last' | 'since' | '
   readonly json?: true
   /** Begins with the last message of each key. */
   readonly state?: true
-  /** Messages after which the command ends. */
   readonly count?: number
   /** Time after which the command ends, in milliseconds. */
   readonly timeout?: number

@@ -1,7 +1,6 @@
 /** `skip`: not checked, for the reason in `text`. */
 export type FindingStatus = 'ok' | 'warn' | 'fail' | 'skip'
 
-/** What one check has found. */
 export interface Finding {
   readonly check: string
   readonly status: FindingStatus
@@ -11,7 +10,6 @@ export interface Finding {
   readonly advice?: string
 }
 
-/** A finding that needs no advice. */
 export function ok(check: string, text: string): Finding {
   return { check, status: 'ok', text }
 }

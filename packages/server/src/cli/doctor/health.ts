@@ -10,7 +10,6 @@ import { type DoctorTarget, tlsOptionsOf, whyOf } from './target.js'
 export interface Answer {
   readonly status: number
   readonly headers: IncomingHttpHeaders
-  /** The beginning of the body. */
   readonly body: string
 }
 

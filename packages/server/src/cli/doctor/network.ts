@@ -9,7 +9,6 @@ import { type DoctorTarget, elapsedMs, inTime, whyOf } from './target.js'
 /** Addresses that are tried; a name with more is a large service. */
 const MAX_ADDRESSES = 8
 
-/** Finds the addresses of the host. */
 export async function checkName({ host, timeoutMs }: DoctorTarget): Promise<readonly [Finding, readonly string[]]> {
   if (isIP(host) !== 0) return [skipped('dns', `${host} is an address`), [host]]
   const startedMs = performance.now()
@@ -23,13 +22,11 @@ export async function checkName({ host, timeoutMs }: DoctorTarget): Promise<read
   }
 }
 
-/** Whether these addresses are of this machine. */
 export function isHere(addresses: readonly string[]): boolean {
   const own = Object.values(networkInterfaces()).flatMap((entries) => entries?.map(({ address }) => address) ?? [])
   return addresses.length > 0 && addresses.every((address) => isLoopback(address) || own.includes(address))
 }
 
-/** Connects to each address. */
 export async function checkPort(target: DoctorTarget, addresses: readonly string[]): Promise<Finding> {
   const { port, host } = target
   const startedMs = performance.now()

@@ -12,7 +12,6 @@ import { WebSocket } from 'ws'
 import { type Answer, answerOf } from './health.js'
 import { type DoctorTarget, inTime, tlsOptionsOf } from './target.js'
 
-/** How a connection ended. */
 export interface Closure {
   readonly code: number
   readonly reason: string

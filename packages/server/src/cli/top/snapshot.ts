@@ -4,10 +4,8 @@ import type { ROUTES } from '../../http/api/routes.js'
 import type { ApiInfo } from '../../http/client/webmq-api.js'
 import type { ApiSource } from './source.js'
 
-/** Patterns with their listeners. */
 type Patterns = AnswerOf<(typeof ROUTES)['patterns']>
 
-/** One look at a server. */
 export interface Snapshot extends Pick<Patterns, 'patternCount' | 'patterns'> {
   readonly at: string
   /** The node that has answered; patterns and output are its own. */
@@ -17,7 +15,6 @@ export interface Snapshot extends Pick<Patterns, 'patternCount' | 'patterns'> {
   readonly output?: { readonly slowConsumers: number; readonly waitingBytes: number }
 }
 
-/** Asks for everything at once. */
 export async function lookAt(source: ApiSource, patternCount: number): Promise<Snapshot> {
   const [info, patterns, output] = await Promise.all([
     json<ApiInfo>(source, '/api/info'),
@@ -55,7 +52,6 @@ async function outputOf(source: ApiSource): Promise<Snapshot['output']> {
   return slowConsumers === undefined || waitingBytes === undefined ? undefined : { slowConsumers, waitingBytes }
 }
 
-/** The sum of all series of a metric. */
 function sumOf(text: string, name: string): number | undefined {
   const values = [...text.matchAll(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)`, 'gm'))].map(([, value]) =>
     Number(value),

@@ -9,7 +9,6 @@ const TIMEOUT_MS = 5_000
 /** A page of 1,000 patterns has a tenth of it. */
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024
 
-/** Reads the HTTP API of a server. */
 export interface ApiSource {
   readonly url: URL
   /** @throws {WebMQError} `E_CONNECT_FAILED`, or the error of the server. */

@@ -8,9 +8,7 @@ import type { ApiSource } from './source.js'
 
 /** How often to look, and how to show it. */
 export interface WatchFlags {
-  /** In milliseconds. */
   readonly interval: number
-  /** Number of patterns to show. */
   readonly patterns: number
   readonly once?: true
   readonly json?: true

@@ -27,7 +27,6 @@ export class CircuitBreaker {
     return this.#state
   }
 
-  /** Why it is open. */
   get lastFailure(): unknown {
     return this.#lastFailure
   }

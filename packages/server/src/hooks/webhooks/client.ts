@@ -6,6 +6,8 @@ import { limitedBytes } from '../../base/limited-bytes.js'
 const MAX_ANSWER_BYTES = 262_144
 /** Requests that wait for a connection, per connection. */
 const MAX_WAITING_SHARE = 16
+/** Characters of the requests that wait for an answer. */
+const MAX_WAITING_CHARS = 64 * 1024 ** 2
 /** A connection that is not used for this time is closed, before most servers and balancers do. */
 const IDLE_MS = 4_000
 
@@ -15,7 +17,6 @@ const IDLE_MS = 4_000
  */
 export type WebhookFault = 'unreachable' | 'silent' | 'unwell' | 'nonsense'
 
-/** Why a webhook gave no answer that counts. */
 export class WebhookError extends Error {
   override readonly name = 'WebhookError'
   readonly fault: WebhookFault
@@ -36,6 +37,7 @@ export class WebhookClient {
   readonly #http: Pick<typeof import('node:http'), 'Agent' | 'request'>
   readonly #agent: Agent
   #count = 0
+  #charCount = 0
 
   /**
    * @param concurrency Requests at the same time, each over a connection of its own.
@@ -64,7 +66,11 @@ export class WebhookClient {
     if (this.#count >= this.#concurrency * (1 + MAX_WAITING_SHARE)) {
       throw new WebhookError(`${this.#count} questions wait for an answer already`, 'silent')
     }
+    if (this.#charCount > 0 && this.#charCount + body.length > MAX_WAITING_CHARS) {
+      throw new WebhookError(`questions of ${this.#charCount} characters wait for an answer already`, 'silent')
+    }
     this.#count++
+    this.#charCount += body.length
     const endMs = performance.now() + this.#timeoutMs
     try {
       return await this.#attempt(body, headers, endMs)
@@ -74,6 +80,7 @@ export class WebhookClient {
       return await this.#attempt(body, headers, endMs)
     } finally {
       this.#count--
+      this.#charCount -= body.length
     }
   }
 

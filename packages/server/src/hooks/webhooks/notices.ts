@@ -3,12 +3,10 @@ import type { WebhookClient } from './client.js'
 /** Notices were dropped: there was no room, or the webhook did not take them. */
 type OnDropped = (count: number, reason: 'full' | 'failed', error?: unknown) => void
 
-/** Notices of one request. */
 const MAX_BATCH_COUNT = 100
 const MAX_BATCH_BYTES = 262_144
 /** A notice waits this long for others. */
 const BATCH_MS = 50
-/** Notices that wait. */
 const MAX_WAITING_COUNT = 10_000
 const MAX_WAITING_BYTES = 8_388_608
 /** A batch is sent so often, over about half a minute, then dropped. */
@@ -27,7 +25,6 @@ export class Notices {
   #isClosed = false
   /** Present while there is something to send. */
   #sending: Promise<void> | undefined
-  /** Ends a wait early. */
   #wake: (() => void) | undefined
 
   constructor(client: Pick<WebhookClient, 'post'>, onDropped: OnDropped) {

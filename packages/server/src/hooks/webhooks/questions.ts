@@ -7,7 +7,6 @@ import { type WebhookClient, WebhookError, type WebhookFault } from './client.js
 import { dataMember, eventJson, payloadMembers } from './event-json.js'
 import { isForwardable, type WebhookFailure } from './options.js'
 
-/** What {@link webhookHooks} work with. */
 export interface QuestionsContext {
   readonly client: Pick<WebhookClient, 'post'>
   readonly onBreaker: (event: string, state: BreakerState, failure: unknown) => void

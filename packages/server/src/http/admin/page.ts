@@ -7,7 +7,6 @@ import { sendError, sendFile } from '../responses.js'
 import { findStaticFile } from '../static-files.js'
 import { type ListenLocally, Tails } from './tail.js'
 
-/** The page's files. */
 const FOLDER = fileURLToPath(new URL('../../../admin', import.meta.url))
 const TAIL_PATH = '/admin/tail'
 /** Statuses of errors that no route of the API has. */

@@ -7,7 +7,7 @@ export type ListenLocally = (
   pattern: string,
   handler: LocalHandler,
   options: { readonly onGap: (gap: LocalGap) => unknown },
-) => { readonly ready: Promise<void>; unlisten(): void }
+) => { readonly ready: Promise<void>; close(): void }
 
 /** Each costs a listener; operators have few windows. */
 const MAX_TAILS = 8
@@ -54,7 +54,7 @@ export class Tails {
     response.once('close', () => {
       this.#count--
       clearInterval(heartbeat)
-      subscription.unlisten()
+      subscription.close()
     })
     await subscription.ready
     if (response.destroyed) return

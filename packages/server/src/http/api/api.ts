@@ -113,7 +113,7 @@ export class HttpApi {
 
   async #callerOf(request: IncomingMessage, { access }: Route, asked: Asked): Promise<Actor | undefined> {
     if (access === 'everybody') return undefined
-    const caller = await this.#context.callers.callerOf(request)
+    const caller = this.#charged(await this.#context.callers.callerOf(request))
     asked.caller = caller
     if (access === 'operator' && !isTrusted(caller)) {
       if (caller.identity === ANONYMOUS) {
@@ -128,8 +128,13 @@ export class HttpApi {
     const { identity: shown = UNIDENTIFIED } = caller
     const known = shown === ANONYMOUS && !options.insecure ? UNIDENTIFIED : shown
     const identity = await hooks.connect(caller, known, connectFactsOf(request))
-    asked.caller = clientOverHttp(identity, caller.address)
+    asked.caller = this.#charged(clientOverHttp(identity, caller.address))
     return asked.caller
+  }
+
+  /** A caller whose budget pays for what it makes hooks do. */
+  #charged(caller: Actor): Actor {
+    return isTrusted(caller) ? caller : { ...caller, charge: (units) => this.#budgets.chargeUnits(caller, units) }
   }
 
   #call(

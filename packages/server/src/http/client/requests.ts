@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { ERRORS, type ErrorCode, WebMQError } from 'webmq-client/protocol'
 
-/** How requests are sent. */
 export interface RequestOptions {
   /** Address of a server, `https://example.com:8080`; a path in it is kept. */
   readonly url: string
@@ -15,7 +14,6 @@ export interface RequestOptions {
   readonly fetch?: typeof fetch | undefined
 }
 
-/** One request, beside its path. */
 export interface ApiRequest {
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>
   /** Bytes are sent unchanged, anything else as JSON. Absent: a GET. */

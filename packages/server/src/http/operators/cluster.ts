@@ -13,14 +13,11 @@ import {
 } from './operator-message.js'
 import { RevocationTable } from './revocation-table.js'
 
-/** Settings of a {@link Cluster}. */
 export interface ClusterContext {
   readonly nodes: Nodes
   /** Whether this node has anything to tell or to hear: it takes tokens or has an HTTP API for operators. */
   readonly takesPart: boolean
-  /** Largest message that other nodes accept. */
   readonly maxPayloadBytes: number
-  /** What this node tells of itself. */
   readonly summary: () => NodeSummary
   readonly find: (user: string) => UserConnections
   /** Ends connections of this node, and returns their number. */
@@ -34,7 +31,6 @@ export interface ClusterContext {
 
 /** Counters since the start; gauges at the time of the call. */
 export interface ClusterStats {
-  /** Other nodes. */
   readonly peerCount: number
   /** Those with other options, or of another version. */
   readonly differentCount: number
@@ -45,9 +41,7 @@ export interface ClusterStats {
   readonly droppedCount: number
 }
 
-/** Where a user is. */
 interface UserPlaces {
-  /** At this node. */
   readonly own: UserConnections
   /** The other nodes at which the user is connected. */
   readonly others: ReadonlyMap<string, UserConnections>

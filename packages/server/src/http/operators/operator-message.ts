@@ -10,7 +10,6 @@ export type DisconnectTarget =
 /** Codes that an operator may end connections with. After the first, clients do not come back by themselves. */
 export const DISCONNECT_CODES = ['E_DISCONNECTED_BY_OPERATOR', 'E_TOKEN_EXPIRED', 'E_DRAIN'] as const
 
-/** One of {@link DISCONNECT_CODES}. */
 export type DisconnectCode = (typeof DISCONNECT_CODES)[number]
 
 /** What a node tells of itself. Rates are per second, since the last summary or, without one, since the start. */
@@ -29,7 +28,6 @@ export interface NodeSummary {
   readonly brokerStatus: string
 }
 
-/** The connections of a user at one node. */
 export interface UserConnections {
   readonly connections: number
   /** Ids of the first {@link MAX_SHOWN_SESSIONS}. */

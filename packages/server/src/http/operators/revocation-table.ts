@@ -4,7 +4,6 @@ import { isCount, listOf, type NodeMessage, type Nodes, type NodeTable, PartSend
 
 /** A node that sends no part for this long is left, and the next one is asked. */
 const SILENCE_MS = 5_000
-/** Most revocations of a message. */
 const MAX_ITEMS = 65_536
 
 /**
@@ -118,7 +117,6 @@ export class RevocationTable implements NodeTable {
   }
 }
 
-/** The mark of a node without revocations. */
 const NOTHING = '0 0'
 
 function markOf(revocations: Revocations): string {

@@ -6,15 +6,12 @@ import { stat } from 'node:fs/promises'
  */
 const CHECK_INTERVAL_MS = 5_000
 
-/** What a {@link FileWatch} works with. */
 export interface FileWatchContext {
-  /** Paths of the files. */
   readonly paths: () => readonly string[]
   /** Uses the changed files; when it throws, the old contents stay in use. */
   readonly use: () => Promise<void> | void
   /** The changed files could not be used, twice. */
   readonly refused: (error: unknown) => void
-  /** Called before each look. */
   readonly looked?: () => void
   /** Default: 5 s. */
   readonly checkIntervalMs?: number | undefined

@@ -41,7 +41,6 @@ export function certificateWarnings(certificate: ReadCertificate, nowMs: number)
   return warnings
 }
 
-/** What a log line says about a certificate. */
 export function describeCertificate({ certFile, chain: [server] }: ReadCertificate): object {
   return {
     certFile,

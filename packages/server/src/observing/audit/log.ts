@@ -9,7 +9,6 @@ import type { Actor } from '../../identity/actor.js'
 import { AUDIT_LEVELS, type AuditLevel } from '../../ports/audit-levels.js'
 import type { Observer } from '../observer.js'
 
-/** Options of an {@link AuditLog}. */
 export interface AuditLogOptions {
   /** `stderr`, or the name of a file, which is created readable by its owner alone. */
   readonly target: string
@@ -91,7 +90,6 @@ export class AuditLog {
     this.#options.logger.error('the last lines of the audit log could not be written in time')
   }
 
-  /** Is told of the sessions. */
   observer(): Observer {
     const level = AUDIT_LEVELS.indexOf(this.#options.level)
     return {
@@ -192,7 +190,6 @@ class RefusalBudget {
     this.#now = now
   }
 
-  /** Whether this refusal gets a line. */
   take(source: Source): boolean {
     if (this.#now() - this.#startedMs >= PERIOD_MS) this.flush()
     const name = source.session ?? `address ${source.address}`

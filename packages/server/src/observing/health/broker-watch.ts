@@ -3,13 +3,11 @@ import { defined } from '../../base/defined.js'
 import type { Logger } from '../../base/logger.js'
 import type { Broker, BrokerStatus } from '../../ports/broker.js'
 
-/** The state of a broker. */
 export interface BrokerReport {
   readonly name: string
   readonly status: BrokerStatus
   /** Why it is not `up`, if known; without secrets. */
   readonly reason?: string
-  /** Time since the last change of its status. */
   readonly sinceMs: number
 }
 
@@ -23,7 +21,6 @@ export interface BrokerChange {
   readonly cause?: Error
 }
 
-/** What a {@link BrokerWatch} works with. */
 export interface BrokerWatchContext {
   readonly broker: Pick<Broker, 'name' | 'stats'>
   /** Without passwords; absent for the embedded broker. */
@@ -86,7 +83,6 @@ export class BrokerWatch {
     return { name, status: this.#status, ...defined({ reason: this.#reason }), sinceMs }
   }
 
-  /** The broker reports its status. */
   change(status: BrokerStatus, cause?: Error): void {
     const previous = this.#status
     if (this.#isStopped) return

@@ -3,7 +3,6 @@ import type { Logger } from '../../base/logger.js'
 import type { TransportStats } from '../../ports/transport.js'
 import type { Observer } from '../observer.js'
 
-/** What a {@link FullWatch} works with. */
 export interface FullWatchContext {
   /** Counters of the transport. Reading them may cost O(connections). */
   readonly stats: () => Pick<TransportStats, 'fullCount' | 'connectionLimit'>

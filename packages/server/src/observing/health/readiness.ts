@@ -7,7 +7,6 @@ export type NodeStatus = 'starting' | 'ok' | 'draining' | 'stopped'
 interface DifferingPeers {
   /** With other options that all must share, or of another version. */
   readonly differentPeers?: number | undefined
-  /** That log other keys. */
   readonly otherLogPeers?: number | undefined
 }
 

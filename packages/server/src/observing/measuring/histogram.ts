@@ -3,7 +3,6 @@ export const DURATION_BOUNDS = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ] as const
 
-/** A histogram at the time of the call. */
 export interface HistogramStats {
   /** Durations up to each of {@link DURATION_BOUNDS}, those of smaller bounds included; the last one counts all. */
   readonly cumulativeCounts: readonly number[]

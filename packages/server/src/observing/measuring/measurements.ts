@@ -6,13 +6,11 @@ import { PublishTimings, type PublishTimingsContext } from './publish-timings.js
 /** How a listen with `since` ended: all messages came; some may be missing; another node has to serve it. */
 export const RESUME_OUTCOMES = ['recovered', 'gap', 'sent-on'] as const
 
-/** One of {@link RESUME_OUTCOMES}. */
 export type ResumeOutcome = (typeof RESUME_OUTCOMES)[number]
 
 /** Hooks whose time is measured. */
 export const HOOK_NAMES = ['connect', 'listen', 'publish', 'deliver', 'presence', 'disconnect'] as const
 
-/** One of {@link HOOK_NAMES}. */
 export type HookName = (typeof HOOK_NAMES)[number]
 
 /** All error codes, for labels. */
@@ -34,7 +32,6 @@ export interface TimingStats {
   readonly hooks: Readonly<Record<HookName, HistogramStats>>
 }
 
-/** Counts and durations since the start. */
 export interface MeasurementStats {
   /** Upgrades that were refused, by error code. */
   readonly refusedUpgradeCounts: Readonly<Record<ErrorCode, number>>
@@ -63,7 +60,6 @@ export class Measurements {
     this.publishes = new PublishTimings(context)
   }
 
-  /** A connection has closed. */
   closed(code: number): void {
     const name = String(code)
     this.#closes.add(this.#closes.has(name) ? name : 'other')

@@ -11,20 +11,16 @@ const MAX_LAG_MS = 5_000
 /** A larger payload is not copied to find the message again. */
 const MAX_COMPARED_BYTES = 4_096
 
-/** A publish that is measured. */
 export interface PublishTiming {
-  /** The broker has accepted it. */
   accepted(): void
 }
 
-/** A message that was published, and whose delivery is awaited. */
 interface Awaited {
   readonly key: string
   readonly payload: Uint8Array
   readonly sentMs: number
 }
 
-/** What {@link PublishTimings} work with. */
 export interface PublishTimingsContext {
   /** Whether anyone on this node listens to the key. */
   readonly hasListeners: (key: string) => boolean
@@ -57,7 +53,6 @@ export class PublishTimings {
     this.#now = now
   }
 
-  /** Whether the delivery of a message is awaited. */
   get isAwaiting(): boolean {
     return this.#awaited !== undefined
   }
@@ -78,7 +73,6 @@ export class PublishTimings {
     this.#leftCount = 0
   }
 
-  /** A message was passed to its listeners. */
   delivered({ key, payload }: InboundMessage): void {
     const awaited = this.#awaited
     if (awaited === undefined || awaited.key !== key || Buffer.compare(awaited.payload, payload) !== 0) return

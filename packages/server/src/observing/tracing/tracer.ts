@@ -6,7 +6,6 @@ import { formatTraceparent, parseTraceparent } from './traceparent.js'
 
 type Api = typeof import('@opentelemetry/api')
 
-/** A publish that is traced. */
 export interface PublishSpan {
   /** Of the span: deliveries are its children. */
   readonly traceparent: string

@@ -3,7 +3,6 @@ import { checkFileName, checkHost } from './checks.js'
 
 /** Where the server listens, and what it serves there. */
 export const ADDRESS_OPTIONS = {
-  /** Address to bind; default `127.0.0.1`. */
   host: text({
     placeholder: 'address',
     default: '127.0.0.1',
@@ -11,7 +10,6 @@ export const ADDRESS_OPTIONS = {
     help: 'Address to bind; `0.0.0.0` or `::` binds every address.',
     detail: 'The default accepts connections from this machine only, so a first try exposes nothing.',
   }),
-  /** Port to bind, 0 for a free one; default 8080. */
   port: integer({
     shortFlag: 'p',
     range: [0, 65_535],
@@ -19,14 +17,12 @@ export const ADDRESS_OPTIONS = {
     help: 'Port to bind; `0` picks a free one.',
     detail: 'Without flag, `WEBMQ_PORT` and config file, the variable `PORT` of hosting platforms is used.',
   }),
-  /** Path of the WebSocket endpoint; default `/ws`. */
   path: text({
     placeholder: 'path',
     default: '/ws',
     check: (value) => (/^\/[^\s?#]*$/.test(value) ? undefined : 'a path that starts with / and has no query'),
     help: 'Path of the WebSocket endpoint; upgrades to other paths get a 404.',
   }),
-  /** Second port, for `/health`, `/ready` and `/metrics` alone, 0 for a free one; default off. */
   adminPort: integer({
     range: [0, 65_535],
     defaultText: 'off',
@@ -34,7 +30,6 @@ export const ADDRESS_OPTIONS = {
     detail:
       'With it, the routes of operators and the admin page are there alone. It has sockets and limits of its own, so clients cannot keep probes out, and it answers while the server waits for its broker and while it drains. The public port then serves no `/metrics`, and only the short form of `/health` and `/ready`.',
   }),
-  /** Address to bind `adminPort` to; default `127.0.0.1`. */
   adminHost: text({
     placeholder: 'address',
     default: '127.0.0.1',
@@ -43,7 +38,6 @@ export const ADDRESS_OPTIONS = {
     detail:
       'Everyone who can reach an address beyond loopback may read the metrics there, unless `metrics` is `off`, and try keys at the HTTP API.',
   }),
-  /** Serves the demo page at `/`; default false. */
   demo: toggle({
     help: 'Serve the demo page at `/`.',
     detail: 'Off by default, so that production servers show no unexpected page.',
@@ -65,7 +59,6 @@ export const ADDRESS_OPTIONS = {
     help: 'PEM file with the private key of the certificate; with several certificates, one for each, in the same order.',
     detail: 'Without a passphrase. The files are read as the user of the process, at the start and at every renewal.',
   }),
-  /** Whether event streams are served; default `on`. */
   sse: choice({
     choices: ['on', 'off'],
     default: 'on',
@@ -73,7 +66,6 @@ export const ADDRESS_OPTIONS = {
     detail:
       'The same rules hold for them as for WebSockets: tokens, origins and limits. [sse.md](sse.md) has the events. The transports `native` and `ws` serve them, on their own port only.',
   }),
-  /** Path of event streams; default `/sse`. */
   ssePath: text({
     placeholder: 'path',
     default: '/sse',

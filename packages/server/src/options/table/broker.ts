@@ -16,7 +16,6 @@ export const BROKER_OPTIONS = {
     detail:
       '`memory` is embedded: it needs no installation, serves one node, and loses its history at exit. [docs/brokers.md](brokers.md) helps you choose. Keep an address with a password in a file, because every user of the machine can see flags. A reload changes the user and the password alone. The password is never printed or logged. `createServer` also accepts an object that implements the `Broker` port.',
   }),
-  /** Name that all nodes of one system share at the broker; default `webmq`. */
   brokerNamespace: text({
     placeholder: 'name',
     default: 'webmq',
@@ -25,28 +24,24 @@ export const BROKER_OPTIONS = {
     detail:
       'Separates systems that share a broker. It is the name of the exchange (RabbitMQ), the first word of channels (Redis) and subjects (NATS), and must be equal on all nodes of a mesh.',
   }),
-  /** Time that a publish or a listen waits for the broker; default 5,000. */
   brokerTimeoutMs: integer({
     range: [10, MAX_TIMER_MS],
     default: 5000,
     help: 'Time that a publish or a listen waits for the broker, outages included; then `E_BROKER_UNAVAILABLE`.',
     detail: 'Publishers do not notice short outages and restarts of the broker, and get an error in long ones.',
   }),
-  /** Time that a starting server tries to reach the broker; default 30,000. */
   brokerStartTimeoutMs: integer({
     range: [10, MAX_TIMER_MS],
     default: 30_000,
     help: 'Time that a starting server tries to reach the broker before it gives up.',
     detail: 'You can start server and broker together. If the broker refuses the server, the start fails at once.',
   }),
-  /** Interval of heartbeats to the broker; default 5,000. */
   brokerHeartbeatMs: integer({
     range: [10, MAX_TIMER_MS],
     default: 5000,
     help: 'Interval of heartbeats to the broker; a connection that is silent for two intervals counts as lost.',
     detail: 'Detects connections that look healthy and deliver nothing. Missed messages are noticed only then.',
   }),
-  /** Bytes of messages that may wait for the broker; default 64 MiB. */
   brokerMaxPendingBytes: integer({
     range: [1024, 64 * GIB],
     default: 64 * MIB,

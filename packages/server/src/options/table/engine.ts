@@ -4,7 +4,6 @@ import { MIB } from './checks.js'
 
 /** The transport and its work. */
 export const ENGINE_OPTIONS = {
-  /** Transport that handles the sockets; default `auto`: native where it loads, otherwise `ws`. */
   transport: choice({
     choices: ['auto', 'native', 'ws', 'uws'],
     default: 'auto',
@@ -12,7 +11,6 @@ export const ENGINE_OPTIONS = {
     detail:
       '`auto` takes `native` where it loads, otherwise `ws`; one line of the log and `/health` say which, and why. `native` writes from several threads. `ws` runs on the event loop and delivers several times fewer messages per core. `uws` is the package `webmq-transport-uws` and needs uWebSockets.js; the error message says how to install both.',
   }),
-  /** I/O threads of the native transport; default one less than cores, at least 1. */
   threads: integer({
     range: [1, 256],
     default: () => Math.max(1, availableParallelism() - 1),
@@ -20,7 +18,6 @@ export const ENGINE_OPTIONS = {
     help: 'I/O threads of the native transport.',
     detail: 'One core stays free for JavaScript. With a thread on every core, routing waits for writing.',
   }),
-  /** Time that a busy I/O thread may delay messages to share writes; default 10, 0 disables it. */
   flushIntervalMs: integer({
     range: [0, 1_000],
     default: 10,
@@ -28,13 +25,11 @@ export const ENGINE_OPTIONS = {
     detail:
       'An idle thread always sends at once. Without the delay, 1,000 messages per second to 1,000 clients use a whole core; with 10 ms they use less than half of one. For the native transport.',
   }),
-  /** Compresses messages for clients that offer permessage-deflate; default false. */
   compression: toggle({
     help: 'Compress messages for clients that offer permessage-deflate (RFC 7692), as all browsers do.',
     detail:
       'Off by default: small messages hardly shrink, and every client pays for decompression. A message to many receivers is compressed once per process (`uws`: once per receiver). There is no context takeover, so connections need no extra memory and messages reveal nothing about each other. Leave it off if one message mixes a secret with text of other users, because its size then reveals the secret. Clients that ask for a `server_max_window_bits` below 15 get no compression.',
   }),
-  /** Smallest message to compress, including its header; default 1,024. */
   compressionThresholdBytes: integer({
     range: [0, 64 * MIB],
     default: 1024,

@@ -5,10 +5,6 @@ import { GIB, MAX_TIMER_MS, MIB } from './checks.js'
 
 /** What is logged, and for how long; message ids; what messages say about themselves; the last message of each key. */
 export const HISTORY_OPTIONS = {
-  /**
-   * Keys to log, and how much of each: `chat.#=100,10m` keeps the newest 100 messages of each key for ten minutes.
-   * Default: all keys with the memory broker, otherwise none.
-   */
   history: list({
     separator: ';',
     placeholder: 'rule',
@@ -18,21 +14,18 @@ export const HISTORY_OPTIONS = {
     detail:
       'The first rule whose pattern matches a key applies to it. Messages of keys without a rule are not logged. `messages` limits how many of the newest messages a request by number or time gets, `age` how old they may be. Every node keeps a copy of the log, limited by the next two options. All nodes of a system must have the same rules. In one text, as in the environment variable, separate rules with `;`.',
   }),
-  /** Messages that a node and its broker keep in the log; default 10,000. */
   historyMaxMessages: integer({
     range: [0, 100_000_000],
     default: 10_000,
     help: 'Messages that a node and its broker keep in the log, over all keys; the oldest are dropped first.',
     detail: '`0` keeps none; every reconnect is then a gap.',
   }),
-  /** Bytes that a node and its broker keep in the log; default 16 MiB. */
   historyMaxBytes: integer({
     flag: 'history-max-bytes',
     range: [0, 64 * GIB],
     default: 16 * MIB,
     help: 'Bytes that a node and its broker keep in the log; the oldest messages are dropped first.',
   }),
-  /** Time that message ids are remembered to find duplicates; default 120,000. */
   dedupeWindowMs: integer({
     range: [0, MAX_TIMER_MS],
     default: 120_000,
@@ -40,14 +33,12 @@ export const HISTORY_OPTIONS = {
     detail:
       'After a reconnect, clients publish unanswered messages again. Without the window, some would be delivered twice.',
   }),
-  /** Most message ids that are remembered; default 100,000. */
   dedupeMaxIds: integer({
     range: [0, 10_000_000],
     default: 100_000,
     help: 'Most message ids that are remembered; the oldest are dropped first.',
     detail: 'The stream of NATS holds at least so many messages, within `historyMaxBytes`.',
   }),
-  /** Patterns of the keys whose messages say who published them, and when. Default: none. */
   meta: list({
     separator: ';',
     placeholder: 'pattern',
@@ -56,7 +47,6 @@ export const HISTORY_OPTIONS = {
     detail:
       'The server stamps each message of these keys with the user of the publisher, its own time, and an id. Whoever may listen to a key may ask for them, so name no keys whose publishers must stay unknown. All nodes of a system must have the same patterns. In one text, as in the environment variable, separate patterns with `;`. [docs/protocol.md](protocol.md#15-messages-that-say-who-and-when) has the details.',
   }),
-  /** Patterns of the keys whose last message is kept, for state topics: `prices.#`. Default: none. */
   retain: list({
     separator: ';',
     placeholder: 'pattern',
@@ -66,7 +56,6 @@ export const HISTORY_OPTIONS = {
     detail:
       'The last message of such a key stays readable when the log has dropped it. An empty payload removes the key. Retained keys are logged, also without a rule of `history`. All nodes of a system must have the same patterns. Not with a mesh. In one text, as in the environment variable, separate patterns with `;`.',
   }),
-  /** Most keys that are retained; default 2,000. */
   retainMaxKeys: integer({
     range: [1, 10_000_000],
     default: 2_000,
@@ -74,7 +63,6 @@ export const HISTORY_OPTIONS = {
     detail:
       'At most a quarter of `historyMaxMessages`, except with the memory broker: the log of a broker between machines also carries the retained messages.',
   }),
-  /** Most bytes of retained keys and payloads; default 4 MiB. */
   retainMaxBytes: integer({
     flag: 'retain-max-bytes',
     range: [1, 16 * GIB],

@@ -14,7 +14,6 @@ export const HOOKS_OPTIONS = {
     detail:
       'Relative to the working directory. Its default export is an object with functions; without one, its named exports count. In a program, `hooks` is that object. [hooks.md](hooks.md) describes the functions.',
   }),
-  /** Time in which a hook answers; default 5,000. */
   hookTimeoutMs: integer({
     range: [50, MAX_TIMER_MS],
     default: 5000,

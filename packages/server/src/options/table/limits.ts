@@ -5,7 +5,6 @@ import { GIB, MIB } from './checks.js'
 
 /** Bounds of connections, messages and patterns; how fast clients may publish; what readers that lag get. */
 export const LIMITS_OPTIONS = {
-  /** Largest payload; default 256 KiB. */
   maxPayloadBytes: integer({
     range: [1, 64 * MIB],
     default: 256 * 1024,
@@ -13,7 +12,6 @@ export const LIMITS_OPTIONS = {
     detail:
       'A much larger message closes the connection with 1009. Without the limit, one publisher could fill the memory of all nodes and clients.',
   }),
-  /** Bytes that may wait for one connection, at least `maxPayloadBytes` + 4,096; default 1 MiB. */
   maxOutboxBytes: integer({
     range: [8192, GIB],
     default: MIB,
@@ -21,21 +19,18 @@ export const LIMITS_OPTIONS = {
     detail:
       'Without the limit, one slow client grows the memory of the server until it crashes. At least `maxPayloadBytes` + 4,096. Replays use half of it, and a single message all of it. Answers keep their place behind replayed messages: a slow client gets the `ok` of a publish once it has read those, at most half of this limit.',
   }),
-  /** Largest request head; default 8 KiB. */
   maxHeaderBytes: integer({
     range: [1024, MIB],
     default: 8192,
     help: 'Largest request head; larger ones get a 431.',
     detail: 'A request that never ends uses no more memory than this.',
   }),
-  /** Most open connections, 0 for as many as the descriptor limit allows; default 0. */
   maxConnections: integer({
     range: [0, 10_000_000],
     default: 0,
     help: 'Most open connections; further ones get a 503.',
     detail: '`0` allows as many as the descriptor limit does. A lower limit keeps descriptors free for health checks.',
   }),
-  /** Open connections and handshakes of one address that is neither loopback nor private; default 1,000. */
   maxConnectionsPerAddress: integer({
     reloadable: true,
     range: [1, 10_000_000],
@@ -44,7 +39,6 @@ export const LIMITS_OPTIONS = {
     detail:
       'Otherwise one machine could take all connections. An IPv6 address counts as its /64. Loopback and private addresses are not counted, because behind them is usually a proxy; count there instead. Raise it if your proxy has a public address.',
   }),
-  /** Open connections of one user to this node; default 100. */
   maxConnectionsPerUser: integer({
     reloadable: true,
     range: [1, 10_000_000],
@@ -52,7 +46,6 @@ export const LIMITS_OPTIONS = {
     help: 'Open connections of one user (`sub` of the token) to this node; further ones are closed with 4013.',
     detail: 'Otherwise one user, or a bug in a page, could take all connections. Anonymous clients are not counted.',
   }),
-  /** Patterns per connection; default 128. */
   maxListensPerConnection: integer({
     flag: 'max-listens',
     reloadable: true,
@@ -61,7 +54,6 @@ export const LIMITS_OPTIONS = {
     help: 'Patterns that one connection may listen to; further ones are refused with `E_LISTEN_LIMIT`.',
     detail: 'Prevents one client from filling the routing table.',
   }),
-  /** Patterns per connection with a `#` before their last word; default 16. */
   maxSearchListensPerConnection: integer({
     flag: 'max-search-listens',
     reloadable: true,
@@ -71,7 +63,6 @@ export const LIMITS_OPTIONS = {
     detail:
       'Such patterns (`#.error`, `a.#.b`) have to be searched in every key, so they are the dearest to match. Further ones are refused with `E_LISTEN_LIMIT`. Listeners in the process do not count.',
   }),
-  /** Requests of a connection that may wait for a reply; default 256. */
   maxRequestsPerConnection: integer({
     flag: 'max-requests',
     reloadable: true,
@@ -80,7 +71,6 @@ export const LIMITS_OPTIONS = {
     help: 'Requests of one connection that may wait for a reply; further ones are refused with `E_RATE_LIMIT`.',
     detail: 'A request that waits takes memory on two nodes. A node holds at most 65,536.',
   }),
-  /** Words of a key, and of a pattern of a client; default 32. */
   maxWords: integer({
     reloadable: true,
     range: [1, 128],
@@ -89,7 +79,6 @@ export const LIMITS_OPTIONS = {
     detail:
       'Matching costs time for each word. Longer keys are refused with `E_KEY_INVALID`, longer patterns with `E_PATTERN_INVALID`; a token with a longer pattern is refused with `E_TOKEN_INVALID`. Messages from other programs at the broker may have more words.',
   }),
-  /** `#` in a pattern of a client; default 3. */
   maxHashes: integer({
     reloadable: true,
     range: [1, 128],
@@ -97,7 +86,6 @@ export const LIMITS_OPTIONS = {
     help: 'Most `#` in a pattern of a client or a token.',
     detail: 'Every `#` multiplies the places where the rest of a pattern may begin. Refused as longer patterns are.',
   }),
-  /** Work that one connection may cause per second, in units of about a microsecond; default 500,000. */
   workPerSecond: integer({
     reloadable: true,
     range: [1000, 1_000_000_000],
@@ -106,7 +94,6 @@ export const LIMITS_OPTIONS = {
     detail:
       'Each request costs units by its size and kind: a publish one or two, a read of the log one per few messages. A connection that has used up its work is not read until it has some again, so one client cannot take the whole event loop from the others. With the `uws` transport, which cannot stop reading, its messages are then refused with `E_RATE_LIMIT`.',
   }),
-  /** Work that one connection may cause at once after it was idle; default 500,000. */
   workBurst: integer({
     reloadable: true,
     range: [1000, 1_000_000_000],
@@ -114,7 +101,6 @@ export const LIMITS_OPTIONS = {
     help: 'Units of work that one connection may cause at once after it was idle.',
     detail: 'Clients send much when they connect: their listens, replays, and what they could not publish before.',
   }),
-  /** Estimated memory of the patterns that a node routes; default 1 GiB. */
   maxPatternBytes: integer({
     flag: 'max-pattern-memory',
     range: [65_536, 64 * GIB],
@@ -123,7 +109,6 @@ export const LIMITS_OPTIONS = {
     detail:
       'Listeners of one pattern share its memory. A million patterns such as `orders.4711.status` count as 660 MiB. Without the limit, many connections with long patterns could fill the memory of the node.',
   }),
-  /** Listens of one user to this node; default unlimited. */
   maxListensPerUser: integer({
     defaultText: 'unlimited',
     range: OVERRIDABLE_LIMITS.maxListensPerUser,
@@ -131,7 +116,6 @@ export const LIMITS_OPTIONS = {
     detail:
       'The user is the `sub` of the token; anonymous clients are not counted. A token may replace this limit, and those below, with the claim `webmq.limits`.',
   }),
-  /** Publishes of one connection per second; default unlimited. */
   maxPublishesPerSecond: integer({
     defaultText: 'unlimited',
     range: OVERRIDABLE_LIMITS.maxPublishesPerSecond,
@@ -139,7 +123,6 @@ export const LIMITS_OPTIONS = {
     detail:
       'Without it, `workPerSecond` alone limits a connection. A refused publish says when to try again; the client library sends it again by itself, in order.',
   }),
-  /** Bytes of payload that one connection may publish per second; default unlimited. */
   maxPublishBytesPerSecond: integer({
     unit: 'bytes',
     defaultText: 'unlimited',
@@ -148,14 +131,12 @@ export const LIMITS_OPTIONS = {
     detail:
       'A payload larger than the burst passes too. Further publishes are refused for the time that it takes at the rate.',
   }),
-  /** Publishes of one user to this node per second; default unlimited. */
   maxPublishesPerSecondPerUser: integer({
     defaultText: 'unlimited',
     range: OVERRIDABLE_LIMITS.maxPublishesPerSecondPerUser,
     help: 'Publishes of all connections of one user to this node per second, those over HTTP included.',
     detail: 'Otherwise a user could open connections until none of them reaches its own limit.',
   }),
-  /** Bytes of payload that one user may publish to this node per second; default unlimited. */
   maxPublishBytesPerSecondPerUser: integer({
     unit: 'bytes',
     defaultText: 'unlimited',
@@ -163,7 +144,6 @@ export const LIMITS_OPTIONS = {
     help: 'Bytes of payload that all connections of one user to this node may publish per second.',
     detail: 'As above, for bytes.',
   }),
-  /** What may come at once after a rest, as the time in which it would come at these rates; default 2,000. */
   publishBurstMs: integer({
     range: [1, 3_600_000],
     default: 2_000,
@@ -171,8 +151,7 @@ export const LIMITS_OPTIONS = {
     detail:
       'Applies to the four rates above. With 10 publishes per second and `2s`, 20 may come at once. A client that reconnects publishes what it could not before.',
   }),
-  /** Which messages a slow reader may miss, by pattern: `prices.#=latest`. Default: none; it is disconnected. */
-  slow: list({
+  overflow: list({
     separator: ';',
     placeholder: 'rule',
     defaultText: 'every listen is `disconnect`',

@@ -5,20 +5,19 @@ import { checkFileName } from './checks.js'
 
 /** Logs and metrics, and who did what. */
 export const OBSERVING_OPTIONS = {
-  /** Lowest level to log; default `info`. Ignored with a `logger`. */
   logLevel: choice({
     reloadable: true,
     choices: LOG_LEVELS,
     default: 'info',
     help: 'Lowest level to log, to standard error.',
+    detail: 'Ignored with a `logger`, which `createServer` takes.',
   }),
-  /** Format of log lines; default `auto`. Ignored with a `logger`. */
   logFormat: choice({
     choices: ['auto', 'pretty', 'json'],
     default: 'auto',
     help: 'Format of log lines: `auto` is `pretty` on a terminal, otherwise one JSON object per line.',
+    detail: 'Ignored with a `logger`, which `createServer` takes.',
   }),
-  /** Who may read `/metrics`: `local` (this machine), `all` or `off` (nobody). Default `local`. */
   metrics: choice({
     reloadable: true,
     choices: ['local', 'all', 'off'],
@@ -27,7 +26,6 @@ export const OBSERVING_OPTIONS = {
     detail:
       'The port is public, but load and broker addresses should not be. `local` accepts requests from a loopback address, to a name such as `localhost`, without headers of a proxy. A proxy that adds no such header must not forward `/metrics`. If Prometheus runs on another machine, use `all` and block the path at the proxy. [docs/operations.md](operations.md) lists the metrics.',
   }),
-  /** Where the audit log goes: `off`, `stderr`, or the name of a file; default `off`. */
   auditLog: text({
     default: 'off',
     placeholder: 'off|stderr|file',
@@ -36,7 +34,6 @@ export const OBSERVING_OPTIONS = {
     detail:
       'A file is created for its owner alone, appended to, and opened again on SIGHUP. Lines hold no tokens and no payloads; [docs/security.md](security.md#audit-log) lists their members. A disk that is too slow or full delays nobody: `webmq_audit_lines_total{outcome="dropped"}` counts the lost lines.',
   }),
-  /** What the audit log has; default `listens`, which is everything. */
   auditLevel: choice({
     choices: AUDIT_LEVELS,
     default: 'listens',

@@ -3,7 +3,6 @@ import { GIB, MAX_TIMER_MS, MIB } from './checks.js'
 
 /** Bounds of presence. */
 export const PRESENCE_OPTIONS = {
-  /** Time until the members of a crashed node are removed on the others; default 15,000. */
   presenceTtlMs: integer({
     range: [500, MAX_TIMER_MS],
     default: 15_000,
@@ -11,7 +10,6 @@ export const PRESENCE_OPTIONS = {
     detail:
       'A node renews its lease three times within this time. A shorter time detects crashes sooner, but may mistake a busy node for a dead one.',
   }),
-  /** Time that a member stays after its connection was lost; default 5,000. */
   presenceLingerMs: integer({
     range: [0, MAX_TIMER_MS],
     default: 5000,
@@ -19,7 +17,6 @@ export const PRESENCE_OPTIONS = {
     detail:
       'So other clients see no leave when a client reconnects to any node or a page is reloaded. A member that leaves, or whose client closes, is removed at once.',
   }),
-  /** Largest data of one presence member; default 4 KiB. */
   presenceMaxDataBytes: integer({
     reloadable: true,
     range: [0, 65_536],
@@ -27,7 +24,6 @@ export const PRESENCE_OPTIONS = {
     help: 'Largest data of one member; larger data is refused with `E_PAYLOAD_TOO_LARGE`.',
     detail: 'Every node keeps the data of all members in memory and sends it to all watchers.',
   }),
-  /** Members of one key; default 1,000. */
   presenceMaxMembersPerKey: integer({
     flag: 'presence-max-per-key',
     reloadable: true,
@@ -37,7 +33,6 @@ export const PRESENCE_OPTIONS = {
     detail:
       'When n members watch each other come and go, n × n messages are sent; count large crowds instead. All members of a key are sent at once, so together they may use half of `maxOutboxBytes`.',
   }),
-  /** Keys that a connection may enter, and may watch; default 128. */
   presenceMaxKeysPerConnection: integer({
     flag: 'presence-max-keys',
     reloadable: true,
@@ -46,7 +41,6 @@ export const PRESENCE_OPTIONS = {
     help: 'Keys that one connection may enter, and may watch; further ones are refused with `E_PRESENCE_LIMIT`.',
     detail: '`0` disables presence.',
   }),
-  /** Members of one user on this node; default 1,000. */
   presenceMaxMembersPerUser: integer({
     reloadable: true,
     range: [0, 100_000_000],
@@ -55,7 +49,6 @@ export const PRESENCE_OPTIONS = {
     detail:
       'So no user can fill `presenceMaxMembers`. Members that stay after a lost connection count. Anonymous clients have no user; for them the limit per connection applies.',
   }),
-  /** Members of all keys and nodes; default 100,000. */
   presenceMaxMembers: integer({
     reloadable: true,
     range: [0, 100_000_000],
@@ -64,7 +57,6 @@ export const PRESENCE_OPTIONS = {
     detail:
       'Every participating node keeps all members in memory. Members that enter on several nodes at once may exceed the limit; a node never keeps more than twice as many.',
   }),
-  /** Bytes of the members of all keys and nodes; default 256 MiB. */
   presenceMaxBytes: integer({
     flag: 'presence-max-bytes',
     reloadable: true,

@@ -5,7 +5,6 @@ import { longEnough } from './checks.js'
 
 /** Who may connect at all, and who may use the HTTP API. */
 export const SECURITY_OPTIONS = {
-  /** Cookie that may hold the token; default none. */
   tokenCookie: text({
     placeholder: 'name',
     check: (value) => (/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(value) ? undefined : 'the name of a cookie'),
@@ -13,7 +12,6 @@ export const SECURITY_OPTIONS = {
     detail:
       'For `EventSource`, which cannot set headers. Browsers send a cookie with the requests of every page, so a token in a cookie counts only for pages of this server and of the origins that `origins` names; `*` and `null` do not count. Make the cookie `HttpOnly`, `Secure` and `SameSite=Lax` or stricter.',
   }),
-  /** Origins whose pages may connect in addition to the server's own; default none. */
   origins: list({
     flag: 'origin',
     reloadable: true,
@@ -24,13 +22,11 @@ export const SECURITY_OPTIONS = {
     detail:
       'Without this check, any page that a user visits could act in the name of that user. Pages of the server itself are always allowed. An anonymous server on loopback allows `http://localhost`, `http://127.0.0.1` and `http://[::1]` on every port, for development servers, but no other name of its own, because any page can point its own name at this machine. Clients other than browsers send no `Origin` and are always allowed. `https://*.example.com` allows one or more labels before `example.com`, but not `example.com` itself; `http://localhost:*` allows any port; `null` allows sandboxed frames and files.',
   }),
-  /** Allows anonymous access beyond loopback; default false. */
   insecure: toggle({
     help: 'Allow anonymous access beyond this machine.',
     detail:
       'Everyone who can reach the address may then listen and publish anything. Also allows a key set over plain `http://`, where an attacker on the network could insert keys.',
   }),
-  /** Keys of the HTTP API, at least 16 bytes each; default none. */
   apiKeys: list({
     flag: 'api-key',
     placeholder: 'key',
@@ -46,7 +42,6 @@ export const SECURITY_OPTIONS = {
     detail:
       'Several keys let you replace one without an interruption. A file has one key per line. Prefer the file, because every user of the machine can see flags. `openssl rand -base64 32` creates a key. Without a key, nobody may list or end connections, or revoke tokens. [http-api.md](http-api.md) has the routes.',
   }),
-  /** Addresses of proxies that are believed when they name the client; default none. */
   trustedProxies: list({
     flag: 'trusted-proxy',
     placeholder: 'range',
@@ -56,7 +51,6 @@ export const SECURITY_OPTIONS = {
     detail:
       'An address, a range (`10.0.0.0/8`, `fd00::/8`), `loopback` or `private`. Without it, limits and logs see the address of the proxy instead of the client. Name only addresses that clients cannot have: everyone there can claim any address. The header is read from the right, and addresses of your own proxies are skipped. `Forwarded` and `X-Real-IP` are not read.',
   }),
-  /** Expects the PROXY protocol from these proxies; default false. */
   proxyProtocol: toggle({
     help: 'Expect the PROXY protocol (version 1 or 2) on the port from all `trustedProxies`.',
     detail:

@@ -3,14 +3,12 @@ import { MAX_TIMER_MS } from './checks.js'
 
 /** Time limits of connections. */
 export const TIME_LIMITS_OPTIONS = {
-  /** Time from accept to the end of the handshake; default 5,000. */
   handshakeTimeoutMs: integer({
     range: [10, MAX_TIMER_MS],
     default: 5000,
     help: 'Time from accept to the end of the WebSocket handshake.',
     detail: 'Frees the sockets of clients that connect and send nothing.',
   }),
-  /** Time for a client to send a required token; default 10,000. */
   authTimeoutMs: integer({
     range: [10, MAX_TIMER_MS],
     reloadable: true,
@@ -18,14 +16,12 @@ export const TIME_LIMITS_OPTIONS = {
     help: 'Time for a client to send a required token; then the connection is closed with 4002.',
     detail: 'Prevents clients without a token from occupying connections.',
   }),
-  /** Time from the first byte of a message to its last; default 30,000. */
   messageTimeoutMs: integer({
     range: [100, MAX_TIMER_MS],
     default: 30_000,
     help: 'Time from the first byte of a message to its last; then the connection is closed with 4004.',
     detail: 'Frees the memory of messages that are begun and never ended. The uws transport ignores it.',
   }),
-  /** Silence after which a ping is sent; default 25,000. */
   pingIntervalMs: integer({
     range: [10, MAX_TIMER_MS],
     default: 25_000,
@@ -33,20 +29,17 @@ export const TIME_LIMITS_OPTIONS = {
     detail:
       'Clients use the same value as their heartbeat interval. Keep it below 60 s, after which most proxies cut idle connections.',
   }),
-  /** Silence after a ping until the connection is closed; default 10,000. */
   pingTimeoutMs: integer({
     range: [10, MAX_TIMER_MS],
     default: 10_000,
     help: 'Silence after a ping until the connection is closed with 4003.',
     detail: 'Detects half-open connections after a network loss.',
   }),
-  /** Time for a client to answer a close frame; default 5,000. */
   closeTimeoutMs: integer({
     range: [10, MAX_TIMER_MS],
     default: 5000,
     help: 'Time for a client to answer a close frame; then its socket is destroyed.',
   }),
-  /** Longest time over which connections are closed when the server stops; default 25,000. */
   drainTimeoutMs: integer({
     range: [0, MAX_TIMER_MS],
     reloadable: true,
@@ -55,7 +48,6 @@ export const TIME_LIMITS_OPTIONS = {
     detail:
       'Spreading the closes protects the other nodes from a stampede. The process ends at most 2 s later, so the default is below the 30 s after which Kubernetes kills it.',
   }),
-  /** Time from the stop until the drain begins; `/ready` says 503 meanwhile, and clients may still connect. Default 0. */
   drainDelayMs: integer({
     range: [0, MAX_TIMER_MS],
     reloadable: true,
@@ -64,7 +56,6 @@ export const TIME_LIMITS_OPTIONS = {
     detail:
       'For load balancers and Kubernetes, which need a few seconds to notice that a node leaves. Without it, they still send it clients, which get a 503 and come again. It adds to `drainTimeoutMs`.',
   }),
-  /** Connections that are closed per second while the server drains; default 100. */
   drainPerSecond: integer({
     reloadable: true,
     range: [1, 1_000_000],

@@ -17,5 +17,5 @@ export interface LocalSubscription extends Disposable {
   /** Resolves once the handler gets messages. Rejects with `E_BROKER_UNAVAILABLE`, or `E_NOT_RUNNING` when the server stops first. */
   readonly ready: Promise<void>
   /** Ends the subscription; the handler gets no message after the call. */
-  unlisten(): void
+  close(): void
 }

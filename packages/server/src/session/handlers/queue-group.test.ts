@@ -251,7 +251,7 @@ describe('the process of the server', () => {
       message: 'the responder failed',
     })
     await expect(server.request('other', 1)).rejects.toMatchObject({ code: 'E_NO_RESPONDERS' })
-    sum.unlisten()
+    sum.close()
     await expect(server.request('sum.x', [])).rejects.toMatchObject({ code: 'E_NO_RESPONDERS' })
     expect(fake.log.filter(({ level }) => level === 'error')).toMatchObject([{ fields: { key: 'fails' } }])
   })

@@ -3,7 +3,6 @@ import { type Deferred, deferred } from '../../base/deferred.js'
 /** After this time the engine is asked again. Its `backpressure.rs` has the rules and limits. */
 const ASK_AGAIN_MS = 1_000
 
-/** Tells publishers when to wait for the engine. */
 export class NativeBackpressure {
   readonly #isWritable: () => boolean
   #writable: Deferred<void> | undefined

@@ -5,7 +5,6 @@ import type { EventPortion } from './events.js'
 const BUFFER_BYTES = 128 * 1024
 /** Buffers that may be held at once for messages that wait. Beyond that messages are copied. */
 const MAX_HELD_BYTES = 8 * 1024 * 1024
-/** Free buffers to keep. */
 const MAX_FREE_BUFFERS = 8
 
 /** A buffer of packed events. It is filled again when all its events are handled and nobody holds its messages. */

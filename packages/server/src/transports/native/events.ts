@@ -23,7 +23,6 @@ const LINE_END = 10
  */
 const WORK = { [UPGRADE]: 8_192, [MESSAGES]: 128, [CLOSED]: 4_096, [HTTP]: 512 } as const
 
-/** Handles the events of the engine. */
 export interface NativeEventHandlers {
   upgrade(request: UpgradeRequest): void
   messageRun(connection: ConnectionId, run: MessageRun): void
@@ -42,11 +41,9 @@ export interface NativeEventHandlers {
   ended(thread: number): void
 }
 
-/** Client of an HTTP request. */
 export interface HttpPeer {
   readonly address: string
   readonly port: number
-  /** Whether it speaks TLS. */
   readonly isEncrypted: boolean
 }
 

@@ -16,7 +16,6 @@ interface Waiting {
   readonly read: Buffer
 }
 
-/** Sockets of plain HTTP requests on the engine's port. */
 export class NativeHttp {
   readonly #server: Server
   readonly #takeSocket: (token: number) => number

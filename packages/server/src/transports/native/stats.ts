@@ -1,7 +1,6 @@
 import type { NativeEngine } from 'webmq-native'
 import type { TransportStats } from '../../ports/transport.js'
 
-/** Counters of an engine that was not started. */
 export const NO_STATS: TransportStats = {
   connections: 0,
   acceptedCount: 0,

@@ -15,7 +15,6 @@ export class ThreadCountdown {
     if (this.#count === 0) this.#over.resolve()
   }
 
-  /** Resolves when no thread is left. */
   async over(): Promise<void> {
     if (this.#count > 0) await this.#over.promise
   }

@@ -31,7 +31,6 @@ import { ThreadCountdown } from './threads.js'
 
 /** Work to do before other work of the event loop: about 2 ms, see `WORK` in `events.ts`. */
 const MAX_TURN_WORK = 192 * 1024
-/** Size of the buffer in inline mode. */
 const INLINE_BUFFER_BYTES = 64 * 1024
 
 /**
@@ -261,7 +260,6 @@ class NativeTransport implements Transport {
     return this.#engine
   }
 
-  /** The sink threw on an event of the connection. */
   readonly #closeBroken = (connection: ConnectionId): void => {
     this.#commands.close(connection, ERRORS.E_INTERNAL.closeCode, 'E_INTERNAL')
   }

@@ -35,7 +35,6 @@ type StreamConnections = Pick<
   'add' | 'remove' | 'forget' | 'leaveGroups' | 'acceptedCount' | 'slowConsumerCount'
 >
 
-/** Whether this id is of an event stream, or of a request for one. */
 export function isStreamId(id: number): boolean {
   return id >= FIRST_ID
 }
@@ -147,7 +146,6 @@ export class EventStreams implements StreamOwner {
     stream.socket.once('finish', () => this.#destroyLater(stream, LINGER_MS))
   }
 
-  /** Closes a stream whose sink threw. */
   fail(stream: EventStream): void {
     this.close(stream, ERRORS.E_INTERNAL.closeCode, 'E_INTERNAL')
   }

@@ -7,7 +7,6 @@ export interface StreamFrame {
   readonly payload: Uint8Array
 }
 
-/** What acts for a stream; see {@link EventStream}. */
 export interface StreamOwner {
   push(stream: EventStream, bytes: Uint8Array): void
   await(stream: EventStream, level: OutboxLevel): void
@@ -15,7 +14,6 @@ export interface StreamOwner {
   fail(stream: EventStream): void
 }
 
-/** State of one accepted event stream. */
 export class EventStream extends Connection<StreamFrame, Uint8Array> {
   readonly #owner: StreamOwner
   /** The body of the response ends with it, so events are written to it directly. */

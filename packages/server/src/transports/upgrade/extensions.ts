@@ -4,10 +4,8 @@ const NAME = 'permessage-deflate'
 /** RFC 7692 §7.1.2: a decimal number from 8 to 15, which may be quoted (RFC 6455 §9.1). */
 const WINDOW_BITS = /^(?:[89]|1[0-5]|"(?:[89]|1[0-5])")$/
 
-/** The window of zlib. */
 const SERVER_WINDOW = 'server_max_window_bits=15'
 
-/** What the library of a transport can answer. */
 export interface ExtensionAnswers {
   /** It can name the window that a client asks for, if it is 15. */
   readonly namesServerWindow: boolean

@@ -28,7 +28,6 @@ export const UPGRADE_REQUIRED: HandshakeFault = {
   headers: { upgrade: 'websocket' },
 }
 
-/** Whether this text is a valid name of a subprotocol. */
 export function isToken(text: string): boolean {
   return TOKEN.test(text)
 }

@@ -19,17 +19,14 @@ export interface UpgradeHandling<Held> {
   readonly requests?: {
     readonly kind: UpgradeKind
     readonly firstId: number
-    /** Why the transport refuses a request itself. */
     findFault(head: RequestHead): HandshakeFault | undefined
   }
 }
 
 type UpgradeLimits = Pick<TransportOptions, 'handshakeTimeoutMs' | 'maxHeaderBytes'>
 
-/** Requests for WebSockets. */
 const WEBSOCKETS = { kind: 'websocket', firstId: 1, findFault: findHandshakeFault } as const
 
-/** Refused requests, as in {@link TransportStats}. */
 export type RefusedCounts = Pick<TransportStats, 'refusedCount' | 'fullCount'>
 
 export function sumOfRefused(one: RefusedCounts, other: RefusedCounts): RefusedCounts {
@@ -98,7 +95,6 @@ export class PendingUpgrades<Held> {
     if (held !== undefined) this.#answer(held, checked)
   }
 
-  /** Refuses all pending upgrades. */
   rejectAll(rejection: Rejection): void {
     for (const id of this.#waiting.keys()) this.reject(id, rejection)
   }
@@ -122,7 +118,6 @@ export class PendingUpgrades<Held> {
     this.#handling.answer(held, rejection)
   }
 
-  /** Removes an upgrade and its timer. */
   #take(id: UpgradeId): Held | undefined {
     const waiting = this.#waiting.get(id)
     clearTimeout(waiting?.timer)

@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { UpgradeId, UpgradeKind, UpgradeRequest } from '../../ports/transport.js'
 
-/** A request head. */
 export interface RequestHead {
   readonly method: string
   readonly path: string
@@ -15,7 +14,6 @@ export interface RequestHead {
   readonly remotePort: number
 }
 
-/** Values of every header with this name. */
 export function valuesOf(head: RequestHead, name: string): string[] {
   return head.headers.filter(([other]) => other === name).map(([, value]) => value)
 }
@@ -40,7 +38,6 @@ export function headBytes({ method, path, query, headers }: Omit<RequestHead, 'b
 /** RFC 4291 §2.5.5.2: IPv4 as a socket for both families reports it. */
 const MAPPED_IPV4 = /^::ffff:(?=\d+\.)/
 
-/** The head of a request that Node has parsed. */
 export function headOf({ method = 'GET', url = '/', rawHeaders, socket }: IncomingMessage): RequestHead {
   const queryAt = url.indexOf('?')
   const headers: (readonly [string, string])[] = []
@@ -58,7 +55,6 @@ export function headOf({ method = 'GET', url = '/', rawHeaders, socket }: Incomi
   return { ...head, bytes: headBytes(head) }
 }
 
-/** Converts the request to the type of the port. */
 export function upgradeRequest(id: UpgradeId, head: RequestHead, kind: UpgradeKind = 'websocket'): UpgradeRequest {
   return new HeadUpgradeRequest(id, kind, head)
 }

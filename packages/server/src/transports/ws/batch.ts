@@ -19,13 +19,11 @@ export class Batch {
     this.count = 1 + (before?.count ?? 0)
   }
 
-  /** This batch with one more frame. */
   with(frame: Buffer): Batch {
     if (this.#longer === undefined || this.#longer.#last !== frame) this.#longer = new Batch(frame, this)
     return this.#longer
   }
 
-  /** All frames in one buffer. */
   get bytes(): Buffer {
     if (this.#before === undefined) return this.#last
     this.#bytes ??= this.#join()

@@ -8,7 +8,6 @@ import type { WsFrame } from './frame.js'
 import { FrameBoundaries } from './frame-boundaries.js'
 import type { WebSockets } from './websockets.js'
 
-/** State of one accepted WebSocket. */
 export class WsConnection extends Connection<WsFrame, Buffer> {
   readonly #owner: WebSockets
   readonly websocket: WebSocket
@@ -30,9 +29,7 @@ export class WsConnection extends Connection<WsFrame, Buffer> {
   readonly boundaries = new FrameBoundaries()
   /** Tick of `WsReading` of the first byte of the incomplete message; 0: none. */
   messageTick = 0
-  /** Bytes received in this turn. */
   turnBytes = 0
-  /** The owner has paused it. */
   isPaused = false
   /** Code of the close frame that this side sent first. */
   closeCode: number | undefined

@@ -29,7 +29,6 @@ export class FrameBoundaries {
     return this.#partialBytes
   }
 
-  /** Whether a close frame has arrived. */
   get hasClosed(): boolean {
     return this.#hasClosed
   }

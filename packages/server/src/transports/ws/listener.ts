@@ -101,7 +101,6 @@ export class WsListener {
     this.#certificates.replace(certificates, this.#tlsServer)
   }
 
-  /** Closes the port. Connections go on. */
   close(): void {
     if (this.#server.listening) this.#server.close()
   }

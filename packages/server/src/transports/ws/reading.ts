@@ -44,7 +44,6 @@ export class WsReading {
     this.#timer = undefined
   }
 
-  /** Bytes have arrived. */
   received(connection: WsConnection, chunk: Uint8Array): void {
     const hasEnded = connection.boundaries.read(chunk)
     if (connection.boundaries.partialBytes === 0) connection.messageTick = 0

@@ -2,7 +2,6 @@ import type { Socket } from 'node:net'
 
 const HEAD_END = '\r\n\r\n'
 
-/** Limits of {@link readRequestHead}. */
 export interface HeadLimits {
   readonly maxHeaderBytes: number
   readonly timeoutMs: number

@@ -172,7 +172,6 @@ class WsTransport extends EventLoopTransport<WsFrame, Member> {
     this.#listener?.destroyConnections()
   }
 
-  /** Takes the sink, and starts the timers on the first call. */
   protected override run(sink: TransportSink): SinkCalls {
     const calls = super.run(sink)
     this.#websockets.start()

@@ -23,7 +23,6 @@ type OwnReason = 'E_SLOW_CONSUMER' | 'E_HEARTBEAT_TIMEOUT' | 'E_MESSAGE_TIMEOUT'
 export interface UpgradeSocket {
   readonly request: IncomingMessage
   readonly socket: Socket
-  /** Bytes after the head. */
   readonly rest: Buffer
 }
 
@@ -68,7 +67,6 @@ export class WebSockets {
     )
   }
 
-  /** Starts the timers. */
   start(): void {
     this.#keepalive.start()
     this.#reading.start()

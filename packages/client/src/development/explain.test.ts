@@ -1,0 +1,31 @@
+import { expect, it, vi } from 'vitest'
+import { createTestServer } from '../testing/index.js'
+import { explain } from './explain.js'
+
+/** A page for production has them short. */
+it.each([
+  ['connectTimeoutMs 2000', 'not within 2000 ms (connectTimeoutMs)'],
+  ['pageshow', 'page was restored from the back/forward cache, and browsers end its connection'],
+  ['token', 'set the option `token`'],
+  ['16384 in flight', '16384 publishes wait for answers: await some before you publish more'],
+  ['bufferedAmount 9', '9 bytes wait for the network: await publishes before you send more'],
+  ['a-1 unsent', 'a-1 was not sent, because there was no connection in time (offlineQueue.maxAgeMs)'],
+  ['another', 'another'],
+])('makes a sentence of "%s"', (detail, sentence) => {
+  expect(explain(detail)).toBe(sentence)
+})
+
+it('says how long the first publish of a full queue has waited', async () => {
+  vi.resetModules()
+  const { WebMQClient } = await import('../development.js')
+  const server = createTestServer()
+  server.isUp = false
+  const offlineQueue = { maxMessages: 2 }
+  const client = new WebMQClient({ url: 'ws://full.invalid/ws', WebSocket: server.WebSocket, offlineQueue })
+  const waiting = [1, 2].map((payload) => client.publish('a', payload).catch(() => undefined))
+  await expect(client.publish('a', 3)).rejects.toThrow(
+    'offline queue is full: maxMessages 2, the first has waited for 0 s',
+  )
+  await client.close()
+  await Promise.all(waiting)
+})
