@@ -1,5 +1,5 @@
 import { publish, setup } from 'webmq-client'
-import { respond } from 'webmq-client/requests'
+import { respond } from 'webmq-client/parts'
 import { openStream, type StreamWriter } from 'webmq-client/stream'
 import WebSocket from 'ws'
 import { words } from './src/model'

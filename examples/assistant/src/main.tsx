@@ -1,8 +1,8 @@
 import { type FormEvent, StrictMode, useState } from 'react'
 import { createRoot } from 'react-dom/client'
 import { setup, WebMQError } from 'webmq-client'
+import { request } from 'webmq-client/parts'
 import { useMessages, useStatus, useStream } from 'webmq-client/react'
-import { request } from 'webmq-client/requests'
 import type { Question } from './topics'
 
 setup({ url: '/ws' })

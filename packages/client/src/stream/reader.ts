@@ -144,7 +144,7 @@ export class LiveReader implements StreamReader {
 
   close(): void {
     this.#isSilent = true
-    void this.#subscription.unlisten()
+    void this.#subscription.close()
   }
 
   [Symbol.dispose](): void {
