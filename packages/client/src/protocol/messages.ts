@@ -175,6 +175,10 @@ export interface SessionLimits {
    * [P-7.8].
    */
   readonly maxPendingPublishBytes: number
+  /** Silence after which the writer of a stream is given up [P-18.4]. */
+  readonly streamLeaseMs?: number | undefined
+  /** Bytes of one stream [P-18.2]. */
+  readonly maxStreamBytes?: number | undefined
   /** Work that this connection may cause per second, in units of about a microsecond [P-10.6]. */
   readonly workPerSecond: number
   /** Work that this connection may cause at once after it was idle [P-10.6]. */

@@ -12,7 +12,7 @@ const PAUSE_MS = 250
 
 /** Silence after which the server gives a writer up. */
 export function leaseMsOf(client: WebMQClient): number {
-  return (client.status.limits as { readonly streamLeaseMs?: number } | undefined)?.streamLeaseMs ?? LEASE_MS
+  return client.status.limits?.streamLeaseMs ?? LEASE_MS
 }
 
 /**

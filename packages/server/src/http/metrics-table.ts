@@ -108,6 +108,15 @@ export const METRICS: readonly MetricSpec[] = [
     ],
     webmq_backlog_bytes: ['Memory of messages that wait for the turn of their connection.', 'backlogBytes'],
   }),
+  ...metricsOf(({ streams }) => streams, {
+    webmq_streams: [
+      'Streams that have not ended and that this node watches, because somebody writes or reads them.',
+      'activeCount',
+    ],
+    webmq_stream_bytes: ['Estimated memory of them.', 'keptBytes'],
+    webmq_stream_appends_total: ['Appends to streams through this node.', 'appendCount'],
+    webmq_streams_lost_total: ['Streams that this node has ended because their writer was silent.', 'lostCount'],
+  }),
   ...metricsOf(({ broker }) => broker, {
     'webmq_broker_status{status}': [
       '1 for the status of the broker, 0 for the others: up, blocked (accepts no messages at present), down.',

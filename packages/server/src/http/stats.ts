@@ -9,6 +9,7 @@ import type { TransportStats } from '../ports/transport.js'
 import type { WorkStats } from '../ports/work-meter.js'
 import type { PresenceStats } from '../presence/index.js'
 import type { QueueGroupStats } from '../queue-groups/index.js'
+import type { StreamStats } from '../streams/streams.js'
 import type { ClusterStats } from './operators/index.js'
 
 /** Counters of a node's broker, its status and its downtime. */
@@ -68,6 +69,7 @@ export interface ServerStats extends MeasurementStats {
   /** Messages between nodes about connections and revoked tokens. */
   readonly cluster: ClusterStats
   readonly work: WorkStats
+  readonly streams: StreamStats
   readonly broker: ServerBrokerStats
   readonly transport: TransportStats
   /** Plain HTTP connections on the public port. */

@@ -11,7 +11,6 @@ import type { BatchMessage, PublishOptions, PublishResult } from '../publishing/
 import { LocalMember, type SlotName } from '../queue-groups/index.js'
 import type { LocalHandler } from '../routing/in-process/listeners.js'
 import { type HistoryQuery, type HistoryResult, readHistory } from '../routing/in-process/read-history.js'
-import type { LocalListenOptions } from '../routing/in-process/subscription.js'
 import { MAX_WITHIN_MS } from '../session/handlers/request.js'
 import type { Rooms } from './assemble.js'
 import type { ServerNodeParts } from './parts.js'
@@ -79,18 +78,6 @@ export class NodeApi {
     return isTrusted(actor) || actor.identity === undefined
       ? this.#rooms.trusted
       : this.#rooms.limits.of(actor.identity)
-  }
-
-  /** Adds an in-process handler. Resolves, once it is live, to a function that removes it. */
-  async listen(pattern: string, handler: LocalHandler, { onGap }: LocalListenOptions): Promise<() => void> {
-    return await andThen(this.#rooms.interest.retain(pattern), ({ group }) => {
-      const listener = { pattern, group, handler, onGap }
-      this.#rooms.localListeners.add(listener)
-      return () => {
-        this.#rooms.localListeners.remove(listener)
-        this.#rooms.interest.release(pattern)
-      }
-    })
   }
 
   /**

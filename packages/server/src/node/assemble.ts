@@ -1,5 +1,6 @@
 import { MESSAGE_OVERHEAD_BYTES } from 'webmq-client/protocol'
 import { Deadlines } from '../base/deadlines.js'
+import { andThen } from '../base/maybe-promise.js'
 import { DeliveringBroker } from '../hooks/index.js'
 import { Cluster, type NodeSummary } from '../http/operators/index.js'
 import { PROCESS } from '../identity/actor.js'
@@ -29,7 +30,8 @@ import { GroupedBroker, QueueGroups } from '../queue-groups/index.js'
 import { Drains } from '../replay/drains.js'
 import { ReplaySender } from '../replay/sender.js'
 import { Delivery } from '../routing/delivery.js'
-import { LocalListeners } from '../routing/in-process/listeners.js'
+import { type LocalHandler, LocalListeners } from '../routing/in-process/listeners.js'
+import type { LocalListenOptions } from '../routing/in-process/subscription.js'
 import { Interest } from '../routing/interest.js'
 import { LiveBuffers } from '../routing/live-buffers.js'
 import { RefusedMessages } from '../routing/refused-messages.js'
@@ -39,6 +41,7 @@ import { EffectiveLimits } from '../session/effective-limits.js'
 import { Gateway } from '../session/gateway/gateway.js'
 import { SessionTable } from '../session/table.js'
 import { UserListens } from '../session/user-listens.js'
+import { Streams } from '../streams/streams.js'
 import { configuredLimitsOf } from './limits.js'
 import type { NodePhase, ServerNodeParts } from './parts.js'
 import { SessionEnder } from './session-ender.js'
@@ -112,6 +115,18 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
     tracer,
     observer,
   })
+  /** Adds an in-process handler. Resolves, once it is live, to a function that removes it. */
+  const listen = async (pattern: string, handler: LocalHandler, { onGap }: LocalListenOptions): Promise<() => void> =>
+    await andThen(interest.retain(pattern), ({ group }) => {
+      const listener = { pattern, group, handler, onGap }
+      localListeners.add(listener)
+      return () => {
+        localListeners.remove(listener)
+        interest.release(pattern)
+      }
+    })
+  const isLogged = isLoggedBy(broker, options)
+  const streams = new Streams({ broker, isLogged, publisher, author, listen, deadlines, limits: options, logger })
   hooks?.measure((name, durationMs) => hookTimes[name].observe(durationMs))
   const delivery = new Delivery({ router, transport, liveBuffers, localListeners, publishes })
   const missed = () => {
@@ -197,6 +212,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
       replays,
       drains,
       groups,
+      streams,
       delivery,
       overflowRules: new OverflowRules(options.overflow),
       metaRules,
@@ -217,7 +233,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
       userListens,
       listensChanged: (connection, by) => userListens.add(sessions.get(connection)?.userId, by),
       limits,
-      isLogged: isLoggedBy(broker, options),
+      isLogged,
       logger,
       now: Date.now,
     },
@@ -236,6 +252,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
     groups,
     interest,
     limits,
+    listen,
     localListeners,
     measurements,
     nodes,
@@ -247,6 +264,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
     refused,
     router,
     sessions,
+    streams,
     trusted,
     users,
     watch,

@@ -23,6 +23,8 @@ export function configuredLimitsOf(options: ResolvedOptions): ConfiguredLimits {
     maxWords: options.maxWords,
     maxHashes: options.maxHashes,
     maxPendingPublishBytes: Math.max(Math.floor(options.brokerMaxPendingBytes * PENDING_SHARE), maxMessageBytes),
+    streamLeaseMs: options.streamLeaseMs,
+    maxStreamBytes: Math.min(options.maxStreamBytes, options.maxOutboxBytes / 2),
     authTimeoutMs: options.authTimeoutMs,
     workPerSecond: options.workPerSecond,
     workBurst: options.workBurst,

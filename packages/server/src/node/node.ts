@@ -66,6 +66,11 @@ export class ServerNode {
     return transport.attach(server, this.sink, options.path)
   }
 
+  /** Adds an in-process handler, see {@link assemble}. */
+  get listen(): Rooms['listen'] {
+    return this.#rooms.listen
+  }
+
   /** Takes the events of the transport. */
   get sink(): TransportSink {
     return this.#rooms.gateway
@@ -172,7 +177,7 @@ export class ServerNode {
 
   /** In the reverse order of {@link assemble}. */
   async #stopRooms(): Promise<void> {
-    const { nodes, groups, deadlines, delivery, dispatcher, presence, ender, full } = this.#rooms
+    const { nodes, groups, deadlines, delivery, dispatcher, presence, streams, ender, full } = this.#rooms
     const stops = new StopList(this.#parts.logger)
     stops.add({ name: 'full watch', stop: () => full.stop() })
     stops.add({ name: 'delivery', stop: () => delivery.stop() })
@@ -181,6 +186,7 @@ export class ServerNode {
     stops.add({ name: 'operators', stop: () => ender.stop() })
     stops.add({ name: 'nodes', stop: () => nodes.stop() })
     stops.add({ name: 'queue groups', stop: () => groups.stop() })
+    stops.add({ name: 'streams', stop: () => streams.stop() })
     stops.add({ name: 'presence', stop: () => presence.stop() })
     await stops.stop()
   }

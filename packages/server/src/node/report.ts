@@ -113,6 +113,7 @@ export class NodeReport {
       presence: this.#rooms.presence.stats(),
       cluster: this.#rooms.cluster.stats(),
       queueGroups: this.#rooms.groups.stats(),
+      streams: this.#rooms.streams.stats(),
       work: dispatcher.turns.stats(),
       broker: { ...broker.stats(), status, awayMs, lastAwayMs },
       transport: ofTransport,

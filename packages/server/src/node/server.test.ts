@@ -20,6 +20,8 @@ describe('a connection', () => {
       maxPayloadBytes: 1_000,
       maxListensPerConnection: 7,
       maxSearchListensPerConnection: 3,
+      streamLeaseMs: 9_000,
+      maxStreamBytes: 5_000,
       maxRequestsPerConnection: 5,
       maxWords: 20,
       maxHashes: 2,
@@ -156,8 +158,10 @@ describe('the table of handlers', () => {
       'ping',
       'presence',
       'publish',
+      'read',
       'reply',
       'request',
+      'stream',
       'unlisten',
     ])
   })

@@ -146,7 +146,7 @@ export class Server implements WebMQServer {
   listen(pattern: string, handler: LocalHandler, options: LocalListenOptions = {}): LocalSubscription {
     assertLocalPattern(pattern)
     const { group } = options
-    if (group === undefined) return this.#subscribe(pattern, (node) => node.api.listen(pattern, handler, options))
+    if (group === undefined) return this.#subscribe(pattern, (node) => node.listen(pattern, handler, options))
     assertGroup(group)
     return this.#subscribe(pattern, (node) => node.api.join({ kind: 'listen', group, pattern }, handler))
   }

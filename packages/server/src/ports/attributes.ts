@@ -21,9 +21,11 @@ export interface MessageAttributes {
   readonly copyOf?: number
   /** Fingerprint of that message. */
   readonly copyFingerprint?: number
+  /** Its place in a stream, as it is on the wire: `formatStreamPlace`. */
+  readonly stream?: string
 }
 
-type TextName = 'userId' | 'id' | 'traceparent' | 'key'
+type TextName = 'userId' | 'id' | 'traceparent' | 'key' | 'stream'
 
 /*
  * byte 0        version (high four bits) and flags
@@ -38,7 +40,7 @@ const TIME_TAG = 1
 /** An unsigned number, big-endian: enough until the year 10889. */
 const TIME_BYTES = 6
 const TIME_HIGH = 2 ** 32
-const TAGS = { userId: 2, id: 3, traceparent: 4, key: 5 } as const satisfies Record<TextName, number>
+const TAGS = { userId: 2, id: 3, traceparent: 4, key: 5, stream: 8 } as const satisfies Record<TextName, number>
 const TEXT_NAMES = new Map<number, TextName>(Object.entries(TAGS).map(([name, tag]) => [tag, name as TextName]))
 /** Up to this length a loop copies faster than a call. */
 const MAX_LOOPED_CHARS = 48
@@ -89,6 +91,7 @@ export function encodeAttributes(attributes: MessageAttributes): Buffer {
   at = writeText(at, TAGS.id, attributes.id)
   at = writeText(at, TAGS.traceparent, attributes.traceparent)
   at = writeText(at, TAGS.key, attributes.key)
+  at = writeText(at, TAGS.stream, attributes.stream)
   const bytes = Buffer.allocUnsafe(at)
   bytes.set(scratch.subarray(0, at))
   return bytes

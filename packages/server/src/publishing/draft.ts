@@ -16,6 +16,8 @@ export interface Draft {
   readonly trace?: string | undefined
   /** `false`: not for the connection that publishes it. */
   readonly echo?: boolean | undefined
+  /** Its place in a stream. The message id is then that of the stream, whoever writes it. */
+  readonly place?: string | undefined
 }
 
 /** One of several. */

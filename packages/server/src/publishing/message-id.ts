@@ -1,7 +1,7 @@
 import * as crypto from 'node:crypto'
 
-/** Whose message ids they are: two owners never suppress each other's messages [P-7.3]. */
-export type MessageOwner = 'server' | 'anonymous' | `user ${string}`
+/** Whose message ids they are: two owners never suppress each other's messages [P-7.3]. `stream`: of whoever writes one. */
+export type MessageOwner = 'server' | 'anonymous' | 'stream' | `user ${string}`
 
 /**
  * The owner of a client's message ids.

@@ -191,14 +191,15 @@ export class Publisher {
   }
 
   #outgoing(author: Author, draft: Draft, isBinary: boolean): OutboundMessage {
-    const { key, messageId: id, trace, echo } = draft
+    const { key, messageId: id, trace, echo, place } = draft
     const { userId } = author
-    const owner = isTrusted(author) ? 'server' : clientOwner(userId)
+    const owner = place !== undefined ? 'stream' : isTrusted(author) ? 'server' : clientOwner(userId)
     const messageId = id === undefined ? undefined : brokerMessageId(owner, key, id)
     const publisher = echo === false ? author.connection : undefined
     const connection = author.connection === undefined ? undefined : author
     const plain = outboundOf(key, bytesOf(draft), isBinary, messageId, publisher, connection)
-    const attributes = this.#context.stamps.of({ key, userId, messageId, isEphemeral: draft.ephemeral === true })
+    const stamped = this.#context.stamps.of({ key, userId, messageId, isEphemeral: draft.ephemeral === true })
+    const attributes = place === undefined ? stamped : { ...stamped, stream: place }
     const message = attributes === undefined ? plain : { ...plain, attributes }
     const parent = trace === undefined ? undefined : parseTraceparent(trace)
     return parent === undefined ? message : withTraceparent(message, formatTraceparent(parent))

@@ -174,8 +174,9 @@ export class ReplaySender {
   }
 }
 
-function replayFrame({ key, position, payload, isBinary }: InboundMessage): ReplayFrame {
-  return { data: encodeMessageFrame(key, position, true, payload), isBinary }
+export function replayFrame({ key, position, payload, isBinary, attributes }: InboundMessage): ReplayFrame {
+  const place = attributes?.stream === undefined ? '' : encodeMeta({ stream: attributes.stream })
+  return { data: encodeMessageFrame(key, position, true, payload, place), isBinary }
 }
 
 function metaFrame({ key, position, payload, isBinary, attributes = {} }: InboundMessage): ReplayFrame {

@@ -79,14 +79,16 @@ export class Delivery {
   #deliverToConnections(groups: readonly GroupId[], message: InboundMessage): void {
     const { router } = this.#context
     const receivers = router.routeCountOf('sse') === 0 ? groups : this.#deliverToStreams(groups, message)
-    const meta = message.attributes !== undefined && router.hasMeta ? encodeMeta(message.attributes) : ''
-    if (meta === '') {
-      this.#multicast(receivers, message, '')
+    const { attributes } = message
+    const place = attributes?.stream === undefined ? '' : encodeMeta({ stream: attributes.stream })
+    const meta = attributes !== undefined && router.hasMeta ? encodeMeta(attributes) : place
+    if (meta === place) {
+      this.#multicast(receivers, message, place)
       return
     }
     // A connection is in groups of one kind alone, so it gets one of the two frames.
     const isPlain = (group: GroupId) => !getsMeta(group)
-    this.#multicast(receivers.filter(isPlain), message, '')
+    this.#multicast(receivers.filter(isPlain), message, place)
     this.#multicast(receivers.filter(getsMeta), message, meta)
   }
 

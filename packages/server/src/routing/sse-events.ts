@@ -39,7 +39,8 @@ export function encodeSseMessage(
   const id = position === undefined ? '' : `id: ${formatPosition(position)}\n`
   const replay = isReplayed ? ',"replay":true' : ''
   const meta = hasMeta && attributes !== undefined ? metaMembers(attributes) : ''
-  return `${id}data: {"key":${JSON.stringify(key)}${replay}${meta},${payloadMember(payload, isBinary)}}\n\n`
+  const place = attributes?.stream === undefined ? '' : `,"stream":"${attributes.stream}"`
+  return `${id}data: {"key":${JSON.stringify(key)}${replay}${meta}${place},${payloadMember(payload, isBinary)}}\n\n`
 }
 
 /** Begin with a comma. */

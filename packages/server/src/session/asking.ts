@@ -23,6 +23,7 @@ export function askAbout(
       assertMayBegin(session, session.services, message)
       return unchanged(hooks.listen(session, 'listen', message.pattern, isRangeAsked(message)))
     case 'history':
+    case 'read':
       assertMayRead(session, session.services, message)
       return unchanged(hooks.listen(session, 'history', message.key, true))
     case 'presence': {

@@ -253,7 +253,7 @@ export class Dispatcher {
 
 /** Later messages do not wait for one that is published. */
 function isPublish(message: ClientMessage): boolean {
-  return message.verb === 'publish' || message.verb === 'request'
+  return message.verb === 'publish' || message.verb === 'request' || message.verb === 'stream'
 }
 
 function targetOf(message: ClientMessage): string | undefined {

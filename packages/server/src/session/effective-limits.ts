@@ -17,6 +17,8 @@ export interface SessionLimits extends AuthorLimits, WordLimits, WorkLimits {
   readonly maxConnectionsPerUser: number
   /** Of all connections of one user to this node; absent: any. */
   readonly maxListensPerUser: number | undefined
+  readonly streamLeaseMs: number
+  readonly maxStreamBytes: number
 }
 
 /** The limits that the options say, of which tokens may replace some. */

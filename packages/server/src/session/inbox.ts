@@ -196,7 +196,7 @@ function beforeWildcard(pattern: string): string {
 
 /** Whether a message asks for a replay. */
 function isReplay(message: ClientMessage): boolean {
-  return message.verb === 'history' || (message.verb === 'listen' && isRangeAsked(message))
+  return message.verb === 'history' || message.verb === 'read' || (message.verb === 'listen' && isRangeAsked(message))
 }
 
 /** The pattern or key whose requests keep their order. */
@@ -206,6 +206,7 @@ function nameOf(message: ClientMessage): string | undefined {
     case 'unlisten':
       return message.pattern
     case 'history':
+    case 'read':
       return message.key
     default:
       return undefined

@@ -17,6 +17,7 @@ import type { Drains } from '../replay/drains.js'
 import type { ReplaySender } from '../replay/sender.js'
 import type { Delivery } from '../routing/delivery.js'
 import type { ListensContext } from '../routing/listens.js'
+import type { Streams } from '../streams/streams.js'
 import type { ConnectionCounts } from './connection-counts.js'
 import type { EffectiveLimits } from './effective-limits.js'
 import type { Session } from './session.js'
@@ -33,6 +34,7 @@ export interface SessionServices extends ListensContext, ConnectionGroupsContext
   readonly metaRules: MetaRules
   readonly presence: Presence
   readonly groups: QueueGroups
+  readonly streams: Pick<Streams, 'write' | 'read'>
   readonly drains: Pick<Drains, 'await' | 'drained' | 'release'>
   readonly turns: Pick<Turns<Session>, 'queueOf' | 'release'>
   readonly verifier: TokenVerifier | undefined

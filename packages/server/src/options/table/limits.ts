@@ -151,6 +151,37 @@ export const LIMITS_OPTIONS = {
     detail:
       'Applies to the four rates above. With 10 publishes per second and `2s`, 20 may come at once. A client that reconnects publishes what it could not before.',
   }),
+  streamLeaseMs: integer({
+    range: [1_000, 3_600_000],
+    default: 10_000,
+    help: 'Silence after which the writer of a stream is given up: its readers are told `lost`.',
+    detail: 'A writer that has nothing to append says every third of this time that it is alive.',
+  }),
+  maxStreamBytes: integer({
+    range: [1_024, 64 * MIB],
+    default: 512 * 1024,
+    help: 'Bytes of one stream, as JSON; further appends are refused with `E_STREAM_LIMIT`.',
+    detail: 'A stream is read as one message. So at most half of `maxOutboxBytes` counts, whatever this says.',
+  }),
+  maxStreamAppends: integer({
+    range: [1, 100_000_000],
+    default: 100_000,
+    help: 'Appends of one stream; further ones are refused with `E_STREAM_LIMIT`.',
+    detail: 'Each is a message of the log.',
+  }),
+  maxStreamsPerUser: integer({
+    range: [1, 10_000_000],
+    default: 16,
+    help: 'Streams that one user, or one address of anonymous clients, writes at the same time through this node.',
+    detail: 'Otherwise a user could begin streams and leave them until the node has no room for others.',
+  }),
+  maxStreamsPerNode: integer({
+    range: [1, 10_000_000],
+    default: 10_000,
+    help: 'Keys whose streams a node watches, because somebody writes or reads them; further ones are refused with `E_STREAM_LIMIT`.',
+    detail:
+      'Their texts take at most 64 MiB together; those that were asked for the longest ago are read from the log again.',
+  }),
   overflow: list({
     separator: ';',
     placeholder: 'rule',

@@ -20,6 +20,8 @@ export interface LocalMessage {
   readonly id?: string
   /** The trace that the message belongs to, as `traceparent` of W3C Trace Context. The handler runs in a span of it. */
   readonly traceparent?: string
+  /** Its place in a stream, see {@link WebMQServer.stream}: `<id>:<number>:<kind>`. */
+  readonly stream?: string
 }
 
 /**
@@ -130,7 +132,7 @@ export class LocalListeners {
         ...(position === undefined ? undefined : { position: formatPosition(position) }),
         ...(attributes === undefined ? undefined : shownAttributes(attributes)),
       }
-      const handle = () => listener.handler(typeof content === 'string' ? parseJson(content) : content, message)
+      const handle = () => listener.handler(typeof content === 'string' ? parsed(content) : content, message)
       const tracer = this.#tracer
       const isTraced = tracer !== undefined && traceparent !== undefined
       this.#call(isTraced ? () => tracer.handle(listener.pattern, key, traceparent, handle) : handle, { key })
@@ -186,12 +188,18 @@ export class LocalListeners {
   }
 }
 
+/** Some messages of streams are empty. */
+function parsed(text: string): unknown {
+  return text === '' ? undefined : parseJson(text)
+}
+
 /** What a handler sees of the attributes. */
-export function shownAttributes({ userId, timeMs, id, traceparent }: MessageAttributes): Partial<LocalMessage> {
+export function shownAttributes({ userId, timeMs, id, traceparent, stream }: MessageAttributes): Partial<LocalMessage> {
   return {
     ...(userId === undefined ? undefined : { userId }),
     ...(timeMs === undefined ? undefined : { timeMs }),
     ...(id === undefined ? undefined : { id }),
     ...(traceparent === undefined ? undefined : { traceparent }),
+    ...(stream === undefined ? undefined : { stream }),
   }
 }

@@ -77,7 +77,7 @@ export function readHistory(
 function historyMessage({ key, payload, isBinary, position, attributes }: InboundMessage): HistoryMessage {
   return {
     key,
-    payload: isBinary ? copyBytes(payload) : parseJson(payload),
+    payload: isBinary ? copyBytes(payload) : payload.length === 0 ? undefined : parseJson(payload),
     ...(position === undefined ? undefined : { position: formatPosition(position) }),
     ...(attributes === undefined ? undefined : shownAttributes(attributes)),
   }

@@ -20,6 +20,8 @@ export function welcomeLimits(limits: SessionLimits): Omit<Welcome['limits'], 'd
     maxPublishBytesPerSecondPerUser: ofUser?.bytesPerSecond,
     publishBurstMs: ofConnection?.burstMs,
     maxPendingPublishBytes: limits.maxPendingPublishBytes,
+    streamLeaseMs: limits.streamLeaseMs,
+    maxStreamBytes: limits.maxStreamBytes,
     workPerSecond: limits.workPerSecond,
     workBurst: limits.workBurst,
   }

@@ -45,7 +45,7 @@ function toldCut({ last, limit }: MessageOf<'history'>, page: Replay): Replay {
 export function assertMayRead(
   session: Session,
   { broker, metaRules }: SessionServices,
-  { key, meta }: Pick<MessageOf<'history'>, 'key' | 'meta'>,
+  { key, meta }: Pick<MessageOf<'history'>, 'key'> & { readonly meta?: true | undefined },
 ): void {
   if (!broker.capabilities.history) throw refusalOf('E_UNSUPPORTED', { detail: 'history' })
   assertKeyWords(key, session.limits, refusalOf)

@@ -1,10 +1,51 @@
-import { refusalOf } from 'webmq-client/protocol'
+import { encodeJson, formatStreamPlace } from 'webmq-client/protocol'
+import type { InboundMessage } from '../../ports/broker.js'
+import { formatPosition } from '../../ports/position.js'
+import { replayFrame } from '../../replay/sender.js'
+import type { StreamReading } from '../../streams/streams.js'
 import type { Handler } from './handler.js'
+import { assertMayRead } from './history.js'
+import { acknowledge } from './publish.js'
 
-export const stream: Handler<'stream'> = () => {
-  throw refusalOf('E_UNSUPPORTED', { detail: 'stream' })
+/** Writes a message of a stream. */
+export const stream: Handler<'stream'> = async (session, { streams }, message, isBinary) => {
+  const accepted = await streams.write(session, message, isBinary)
+  if (!session.isClosed) acknowledge(session, message.id, accepted)
 }
 
-export const read: Handler<'read'> = () => {
-  throw refusalOf('E_UNSUPPORTED', { detail: 'read' })
+/** Sends the last stream of a key as one message. */
+export const read: Handler<'read'> = (session, services, message) => {
+  const { replays, streams } = services
+  const { id, key } = message
+  assertMayRead(session, services, message)
+  let reading: StreamReading | undefined
+  const readPage = async () => {
+    reading = await streams.read(key)
+    return { messages: messagesOf(key, reading), hasMore: false }
+  }
+  return replays.read(session.connection, readPage, (page) => {
+    if (session.isClosed || reading === undefined) return
+    // A new token may have come while the request waited.
+    assertMayRead(session, services, message)
+    const { summary, position, gap } = reading
+    const { messages } = replays.take(session, page)
+    session.reply({
+      verb: 'ok',
+      id,
+      position: formatPosition(position),
+      ...(gap === undefined ? undefined : { gap }),
+      replayed: messages.length,
+      result: summary,
+    })
+    replays.deliver(session, messages, replayFrame)
+  })
+}
+
+function messagesOf(key: string, { summary, whole, position }: StreamReading): readonly InboundMessage[] {
+  const { stream, sequence = 0 } = summary
+  if (whole === undefined || stream === undefined) return []
+  const isBinary = typeof whole !== 'string'
+  const payload = isBinary ? whole : Buffer.from(encodeJson(whole))
+  const attributes = { stream: formatStreamPlace({ stream, sequence, kind: 'text' }) }
+  return [{ key, payload, isBinary, position, attributes }]
 }

@@ -1,0 +1,362 @@
+import { formatStreamPlace, refusalOf, type StreamSummary, type WriteKind } from 'webmq-client/protocol'
+import { copyBytes } from '../base/copy-bytes.js'
+import type { Deadlines } from '../base/deadlines.js'
+import type { Logger } from '../base/logger.js'
+import { parseJson } from '../base/parse-json.js'
+import { assertMayPublish } from '../identity/access.js'
+import { clientNameOf, isTrusted } from '../identity/actor.js'
+import type { Accepted, Broker, Position, ReadResult } from '../ports/broker.js'
+import { isAfter } from '../ports/position.js'
+import { assertKeyWords } from '../ports/word-limits.js'
+import { type Author, assertRoom } from '../publishing/author.js'
+import { PENDING_OVERHEAD_BYTES } from '../publishing/draft.js'
+import type { Publisher } from '../publishing/publisher.js'
+import type { LocalHandler } from '../routing/in-process/listeners.js'
+import type { LocalListenOptions } from '../routing/in-process/subscription.js'
+import type { Piece, StreamFold } from './fold.js'
+import { StreamWatch } from './watch.js'
+
+/** Limits of streams, by their options. */
+export interface StreamLimits {
+  readonly streamLeaseMs: number
+  readonly maxStreamBytes: number
+  readonly maxStreamAppends: number
+  readonly maxStreamsPerUser: number
+  readonly maxStreamsPerNode: number
+  /** A stream is read as one message. */
+  readonly maxOutboxBytes: number
+}
+
+/** What {@link Streams} work with. */
+export interface StreamsContext {
+  readonly broker: Pick<Broker, 'capabilities' | 'read'>
+  readonly isLogged: (key: string) => boolean
+  readonly publisher: Pick<Publisher, 'publish'>
+  /** The node itself, which ends streams that are lost. */
+  readonly author: Author
+  readonly listen: (pattern: string, handler: LocalHandler, options: LocalListenOptions) => Promise<() => void>
+  readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
+  readonly limits: StreamLimits
+  readonly logger: Pick<Logger, 'warn' | 'debug'>
+}
+
+/** One message of a writer. */
+export interface StreamWrite {
+  readonly key: string
+  readonly stream: string
+  readonly sequence: number
+  readonly kind: WriteKind
+  /** Borrowed for the duration of the call. */
+  readonly payload: Uint8Array | string
+}
+
+/** The last stream of a key. */
+export interface StreamReading {
+  readonly summary: StreamSummary
+  /** The whole; `undefined` while nothing was appended. */
+  readonly whole: Piece | undefined
+  /** It has everything up to here. */
+  readonly position: Position
+  readonly gap: ReadResult['gap']
+}
+
+/** Counters since the start; `activeCount` now. */
+export interface StreamStats {
+  readonly activeCount: number
+  readonly keptBytes: number
+  readonly appendCount: number
+  readonly lostCount: number
+}
+
+/** Memory of all streams that a node keeps; beyond it, those that were asked for the longest ago are forgotten. */
+const MAX_KEPT_BYTES = 64 * 1_048_576
+/** Share of the outbox that the answer to a read may take. */
+const READ_SHARE = 1 / 2
+/** Watches that are looked at for one that may end. */
+const MAX_LOOKED_AT = 64
+const NOTHING = new Uint8Array()
+
+/**
+ * The streams of a node: messages that grow by appends until they end. A stream consists of logged messages of its key, and
+ * what it is follows from their order in the log alone, so no nodes have to agree on anything. A node watches the keys
+ * where somebody writes or reads.
+ */
+export class Streams {
+  readonly #context: StreamsContext
+  /** Those that were asked for the longest ago come first. */
+  readonly #watches = new Map<string, StreamWatch>()
+  readonly #byOwner = new Map<string, number>()
+  #keptBytes = 0
+  #appendCount = 0
+  #lostCount = 0
+
+  constructor(context: StreamsContext) {
+    this.#context = context
+  }
+
+  /** The largest stream: one that fits into the answer to a read. */
+  get maxBytes(): number {
+    const { maxStreamBytes, maxOutboxBytes } = this.#context.limits
+    return Math.min(maxStreamBytes, maxOutboxBytes * READ_SHARE)
+  }
+
+  stats(): StreamStats {
+    let activeCount = 0
+    for (const { fold } of this.#watches.values()) if (fold.isActive) activeCount++
+    return { activeCount, keptBytes: this.#keptBytes, appendCount: this.#appendCount, lostCount: this.#lostCount }
+  }
+
+  /**
+   * Writes a message of a stream. Resolves once this node has seen it in the log, so that the answer is final.
+   * @throws {WebMQError} `E_UNSUPPORTED`, `E_PAYLOAD_INVALID`, `E_STREAM_BUSY` with `retryAfterMs`, `E_STREAM_ENDED`, `E_STREAM_SEQUENCE`,
+   *   `E_STREAM_LIMIT`, `E_NODE_BEHIND`, and the errors of {@link Publisher.publish}.
+   */
+  async write(author: Author, write: StreamWrite, isBinary: boolean): Promise<Accepted> {
+    const { key, sequence, kind } = write
+    this.#assertSupported(key)
+    assertKeyWords(key, author.limits, refusalOf)
+    assertMayPublish(author, key)
+    const payload = typeof write.payload === 'string' ? Buffer.from(write.payload) : copyBytes(write.payload)
+    assertPayload(kind, payload, isBinary)
+    if ((kind === 'start') !== (sequence === 0) && kind !== 'beat')
+      throw refusalOf('E_STREAM_SEQUENCE', { detail: `${kind} with the number ${sequence}` })
+    const byteCount = payload.length + PENDING_OVERHEAD_BYTES
+    assertRoom(author, byteCount)
+    author.pendingBytes += byteCount
+    const written = this.#use(key, async (watch) => {
+      const known = this.#judge(watch, write)
+      if (known !== undefined) return known
+      if (kind === 'append') this.#assertSize(watch.fold, payload.length)
+      const isOwner = kind === 'start' && this.#take(watch, author)
+      try {
+        return await this.#published(watch, author, { ...write, payload }, isBinary)
+      } catch (error) {
+        if (isOwner && watch.fold.stream !== write.stream) this.#release(watch)
+        throw error
+      }
+    })
+    return await written.finally(() => {
+      author.pendingBytes -= byteCount
+    })
+  }
+
+  /**
+   * Reads the last stream of a key.
+   * @throws {WebMQError} `E_UNSUPPORTED`, `E_STREAM_LIMIT` when this node has no room, and the errors of {@link Broker.read}.
+   */
+  async read(key: string): Promise<StreamReading> {
+    this.#assertSupported(key)
+    return await this.#use(key, async (watch) => {
+      await watch.follow()
+      const { fold, position, gap } = watch
+      if (position === undefined) throw refusalOf('E_NODE_BEHIND')
+      const { whole } = fold
+      return { summary: summaryOf(fold), whole, position, gap }
+    })
+  }
+
+  /** Ends all watches. Streams go on: another node may have their writers next. */
+  stop(): void {
+    for (const watch of this.#watches.values()) watch.close()
+    this.#watches.clear()
+  }
+
+  #assertSupported(key: string): void {
+    const { broker, isLogged } = this.#context
+    if (!broker.capabilities.sharedLog) throw refusalOf('E_UNSUPPORTED', { detail: 'streams: the nodes share no log' })
+    if (!isLogged(key)) throw refusalOf('E_UNSUPPORTED', { detail: `streams: ${key} is not logged (history)` })
+  }
+
+  /** Passes the watch of a key, which has read the log. */
+  async #use<T>(key: string, use: (watch: StreamWatch) => Promise<T>): Promise<T> {
+    const known = this.#watches.get(key)
+    const watch = known ?? this.#open(key)
+    // It is the last one now that room is made of.
+    this.#watches.delete(key)
+    this.#watches.set(key, watch)
+    watch.userCount++
+    try {
+      if (known === undefined) {
+        const { listen } = this.#context
+        const deliver: LocalHandler = (payload, message) => watch.deliver(payload, message)
+        watch.opened = listen(key, deliver, { onGap: () => watch.gapped() }).then(async (unlisten) => {
+          watch.unlisten = unlisten
+          await watch.follow()
+        })
+      }
+      await watch.opened
+      return await use(watch)
+    } catch (error) {
+      if (watch.position === undefined) this.#close(watch)
+      throw error
+    } finally {
+      watch.userCount--
+      this.#changed(watch)
+    }
+  }
+
+  #open(key: string): StreamWatch {
+    const { broker, deadlines, limits } = this.#context
+    if (this.#watches.size >= limits.maxStreamsPerNode) {
+      const idle = this.#idle()
+      if (idle === undefined)
+        throw refusalOf('E_STREAM_LIMIT', {
+          detail: `${limits.maxStreamsPerNode} streams of this node (maxStreamsPerNode)`,
+        })
+      this.#close(idle)
+    }
+    return new StreamWatch(key, {
+      broker,
+      deadlines,
+      leaseMs: limits.streamLeaseMs,
+      silent: (watch) => void this.#lost(watch),
+      changed: (watch) => this.#changed(watch),
+    })
+  }
+
+  /** One that nobody of this node writes. Few are looked at: requests in vain cost little. */
+  #idle(): StreamWatch | undefined {
+    let count = 0
+    for (const watch of this.#watches.values()) {
+      if (watch.userCount === 0 && watch.owner === undefined) return watch
+      if (++count === MAX_LOOKED_AT) return undefined
+    }
+    return undefined
+  }
+
+  /** What is known before the message is written: `undefined` when it may be. */
+  #judge(watch: StreamWatch, { stream, sequence, kind }: StreamWrite): Accepted | undefined {
+    const { fold } = watch
+    if (fold.stream !== stream) {
+      if (kind === 'start' && fold.isActive) throw this.#busy(watch)
+      // It may have begun where this node has not come to yet: the log will tell.
+      return undefined
+    }
+    if (kind === 'beat' && fold.isActive) return undefined
+    const isSame = sequence < fold.sequence || (sequence === fold.sequence && (fold.isActive || fold.status === kind))
+    if (isSame && kind !== 'beat') return { isDuplicate: true }
+    if (!fold.isActive) throw refusalOf('E_STREAM_ENDED', { detail: fold.status })
+    return undefined
+  }
+
+  async #published(watch: StreamWatch, author: Author, write: StreamWrite, isBinary: boolean): Promise<Accepted> {
+    const { publisher } = this.#context
+    const { key, stream, sequence, kind, payload } = write
+    const place = formatStreamPlace({ stream, sequence, kind })
+    const isBeat = kind === 'beat'
+    const messageId = isBeat ? undefined : `${stream}:${sequence}`
+    const accepted = await publisher.publish(author, { key, payload, messageId, place, ephemeral: isBeat }, isBinary)
+    if (isBeat) return accepted
+    const isSeen = await watch.until(() => {
+      const { fold, position } = watch
+      if (fold.stream === stream && fold.sequence >= sequence) return true
+      return accepted.position !== undefined && position !== undefined && !isAfter(accepted.position, position)
+    })
+    if (!isSeen) throw refusalOf('E_NODE_BEHIND')
+    if (kind === 'append') this.#appendCount++
+    const outcome = this.#judge(watch, write)
+    if (outcome !== undefined) return accepted
+    // Its writer was given up, and another stream came.
+    throw refusalOf('E_STREAM_ENDED', { detail: `${watch.fold.stream ?? 'none'} is the stream of this key` })
+  }
+
+  #busy(watch: StreamWatch): Error {
+    const retryAfterMs = Math.ceil(watch.leftMs)
+    return Object.assign(refusalOf('E_STREAM_BUSY', { detail: watch.key }), { retryAfterMs })
+  }
+
+  #assertSize({ byteCount, appendCount }: StreamFold, addedBytes: number): void {
+    const { maxStreamAppends } = this.#context.limits
+    if (byteCount + addedBytes > this.maxBytes)
+      throw refusalOf('E_STREAM_LIMIT', { detail: `${this.maxBytes} bytes (maxStreamBytes)` })
+    if (appendCount >= maxStreamAppends)
+      throw refusalOf('E_STREAM_LIMIT', { detail: `${maxStreamAppends} appends (maxStreamAppends)` })
+  }
+
+  /** Counts the stream as one of its author. @returns Whether it was no other's. */
+  #take(watch: StreamWatch, author: Author): boolean {
+    if (watch.owner !== undefined) return false
+    const owner = isTrusted(author) ? '' : clientNameOf(author)
+    const count = this.#byOwner.get(owner) ?? 0
+    const { maxStreamsPerUser } = this.#context.limits
+    if (owner !== '' && count >= maxStreamsPerUser)
+      throw refusalOf('E_STREAM_LIMIT', { detail: `${maxStreamsPerUser} streams of this user (maxStreamsPerUser)` })
+    this.#byOwner.set(owner, count + 1)
+    watch.owner = owner
+    return true
+  }
+
+  #release(watch: StreamWatch): void {
+    const { owner } = watch
+    if (owner === undefined) return
+    watch.owner = undefined
+    const count = (this.#byOwner.get(owner) ?? 0) - 1
+    if (count > 0) this.#byOwner.set(owner, count)
+    else this.#byOwner.delete(owner)
+  }
+
+  #changed(watch: StreamWatch): void {
+    if (this.#watches.get(watch.key) !== watch) return
+    const { isActive, keptBytes } = watch.fold
+    if (!isActive && watch.userCount === 0) {
+      this.#close(watch)
+      return
+    }
+    this.#keptBytes += keptBytes - watch.countedBytes
+    watch.countedBytes = keptBytes
+    for (const other of this.#watches.values()) {
+      if (this.#keptBytes <= MAX_KEPT_BYTES) return
+      // Its next writer or reader folds it again.
+      if (other.userCount === 0) this.#close(other)
+    }
+  }
+
+  #close(watch: StreamWatch): void {
+    this.#release(watch)
+    watch.close()
+    if (this.#watches.get(watch.key) === watch) this.#watches.delete(watch.key)
+    this.#keptBytes -= watch.countedBytes
+    watch.countedBytes = 0
+  }
+
+  /** Its writer was silent for too long. Several nodes may find that, and one message tells all. */
+  async #lost(watch: StreamWatch): Promise<void> {
+    const { publisher, author, logger } = this.#context
+    const { key, fold } = watch
+    // If this fails, the next lease tries again.
+    watch.renew()
+    const { stream = '', sequence } = fold
+    try {
+      const place = formatStreamPlace({ stream, sequence: sequence + 1, kind: 'lost' })
+      const messageId = `${stream}:${sequence + 1}`
+      const accepted = await publisher.publish(author, { key, payload: NOTHING, messageId, place }, false)
+      if (!accepted.isDuplicate) this.#lostCount++
+    } catch (err) {
+      logger.debug({ err, key }, 'a stream without its writer could not be ended yet')
+    }
+  }
+}
+
+function summaryOf({ stream, sequence, status, meta, result, isCut }: StreamFold): StreamSummary {
+  if (stream === undefined) return {}
+  return {
+    stream,
+    sequence,
+    status,
+    ...(meta === undefined ? undefined : { meta }),
+    ...(result === undefined ? undefined : { result }),
+    ...(isCut ? { isCut } : undefined),
+  }
+}
+
+/** What every reader can read. @throws {WebMQError} `E_PAYLOAD_INVALID`. */
+function assertPayload(kind: WriteKind, payload: Uint8Array, isBinary: boolean): void {
+  if (kind === 'append') {
+    if (isBinary || typeof parseJson(payload) === 'string') return
+  } else if (payload.length === 0) return
+  else if (kind !== 'stop' && kind !== 'beat' && !isBinary) {
+    parseJson(payload)
+    return
+  }
+  throw refusalOf('E_PAYLOAD_INVALID', { detail: `no payload of ${kind}` })
+}

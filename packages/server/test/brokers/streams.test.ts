@@ -1,0 +1,243 @@
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import type { StreamSummary, WirePayload, WriteKind } from 'webmq-client/protocol'
+import { freePort, type ServiceKind, sharedService } from 'webmq-services'
+import { createServer } from '../../src/create-server.js'
+import type { WebMQServer } from '../../src/node/webmq-server.js'
+import type { ServerOptions } from '../../src/options/server-options.js'
+import { ProtocolClient } from '../protocol-client.js'
+
+const LEASE_MS = 4_000
+const KEY = 'answer.7'
+
+const servers: WebMQServer[] = []
+const clients: ProtocolClient[] = []
+let namespaceCount = 0
+
+afterEach(async () => {
+  for (const client of clients.splice(0)) client.close()
+  await Promise.all(servers.splice(0).map((server) => server.stop({ drainMs: 0 })))
+})
+
+async function startNode(options: ServerOptions): Promise<string> {
+  const server = createServer({
+    port: 0,
+    logLevel: 'fatal',
+    history: ['#=10000'],
+    streamLeaseMs: LEASE_MS,
+    maxStreamBytes: 20_000,
+    ...options,
+  })
+  servers.push(server)
+  return (await server.start()).url
+}
+
+/** Two nodes; of the memory broker, one. */
+async function startNodes(kind: ServiceKind | 'memory', options: ServerOptions = {}): Promise<[string, string]> {
+  if (kind === 'memory') {
+    const url = await startNode(options)
+    return [url, url]
+  }
+  const { url: broker } = await sharedService(kind)
+  const shared = { broker, brokerNamespace: `streams-${process.pid}-${++namespaceCount}`, ...options }
+  return [await startNode(shared), await startNode(shared)]
+}
+
+async function connect(url: string): Promise<ProtocolClient> {
+  const client = await ProtocolClient.open(url)
+  clients.push(client)
+  return client
+}
+
+/** Writes as a client does: one message after the other. */
+class Writer {
+  client: ProtocolClient
+  readonly #stream: string
+  #sequence = -1
+
+  constructor(client: ProtocolClient, stream: string) {
+    this.client = client
+    this.#stream = stream
+  }
+
+  async send(kind: WriteKind, payload: WirePayload = '', sequence = ++this.#sequence) {
+    const [stream, key] = [this.#stream, KEY]
+    const answer = await this.client.request((id) => ({ verb: 'stream', id, key, stream, sequence, kind, payload }))
+    return answer.verb === 'ok' ? 'ok' : answer.code
+  }
+
+  append(text: string) {
+    return this.send('append', JSON.stringify(text))
+  }
+
+  again(kind: WriteKind, payload: WirePayload) {
+    return this.send(kind, payload, this.#sequence)
+  }
+}
+
+interface Shown extends StreamSummary {
+  readonly text: unknown
+  readonly position: string | undefined
+}
+
+async function readAt(client: ProtocolClient): Promise<Shown> {
+  const count = client.received('message').filter(({ meta }) => meta?.stream?.endsWith(':text')).length
+  const answer = await client.request((id) => ({ verb: 'read', id, key: KEY }))
+  if (answer.verb === 'error') throw new Error(answer.code)
+  const wholes = client.received('message').filter(({ meta }) => meta?.stream?.endsWith(':text'))
+  if (answer.replayed === 0) return { ...(answer.result as object), text: undefined, position: answer.position }
+  await client.until(
+    () => client.received('message').filter(({ meta }) => meta?.stream?.endsWith(':text')).length > count,
+  )
+  const { payload } =
+    client.received('message').filter(({ meta }) => meta?.stream?.endsWith(':text'))[count] ?? wholes[0] ?? {}
+  const text = typeof payload === 'string' ? JSON.parse(payload) : payload
+  return { ...(answer.result as object), text, position: answer.position }
+}
+
+async function readFrom(url: string): Promise<Shown> {
+  return await readAt(await connect(url))
+}
+
+/** The kinds that a listener got, in order. */
+function kindsAt(client: ProtocolClient): string[] {
+  return client
+    .received('message')
+    .map(({ meta }) => meta?.stream?.split(':').at(-1) ?? '')
+    .filter((kind) => kind !== 'beat' && kind !== 'text')
+}
+
+describe.each(['memory', 'redis', 'nats', 'rabbitmq'] as const)('streams with %s', (kind) => {
+  it('are the same text on every node, for those who come early, late, and after the end', async () => {
+    const [here, there] = await startNodes(kind)
+    const listener = await connect(there)
+    await listener.request((id) => ({ verb: 'listen', id, pattern: KEY }))
+    const writer = new Writer(await connect(here), 'one')
+    expect(await writer.send('start', '{"model":"m"}')).toBe('ok')
+    const texts = ['Once ', 'upon \ud83d', '\ude42', '"\\\u0007', ' a time']
+    for (const text of texts) expect(await writer.append(text)).toBe('ok')
+    for (const url of [here, there]) {
+      await vi.waitFor(async () =>
+        expect(await readFrom(url)).toMatchObject({
+          stream: 'one',
+          sequence: 5,
+          status: 'active',
+          text: texts.join(''),
+        }),
+      )
+    }
+    // Who goes on from there has no hole, and nothing twice.
+    const late = await connect(there)
+    const { position = '', sequence } = await readAt(late)
+    expect(await writer.append('.')).toBe('ok')
+    await late.request((id) => ({ verb: 'listen', id, pattern: KEY, since: position }))
+    expect(await writer.append('.')).toBe('ok')
+    expect(await writer.send('end', '{"tokens":7}')).toBe('ok')
+    await late.until(() => kindsAt(late).at(-1) === 'end')
+    expect(kindsAt(late)).toEqual(['append', 'append', 'end'])
+    expect(sequence).toBe(5)
+    await listener.until(() => kindsAt(listener).length === 9)
+    const ended = { status: 'end', text: `${texts.join('')}..`, meta: { model: 'm' }, result: { tokens: 7 } }
+    for (const url of [here, there]) await vi.waitFor(async () => expect(await readFrom(url)).toMatchObject(ended))
+    expect(await writer.append('late')).toBe('E_STREAM_ENDED')
+  })
+
+  it('have one writer: of two that begin at once on any nodes, the log decides', async () => {
+    const [here, there] = await startNodes(kind)
+    const writers = [new Writer(await connect(here), 'one'), new Writer(await connect(there), 'two')] as const
+    const answers = await Promise.all(writers.map((writer) => writer.send('start')))
+    expect([...answers].sort()).toEqual(['E_STREAM_BUSY', 'ok'])
+    const [winner, loser] = answers[0] === 'ok' ? writers : [writers[1], writers[0]]
+    expect(await winner.append('won')).toBe('ok')
+    expect(await new Writer(loser.client, 'three').send('start')).toBe('E_STREAM_BUSY')
+    expect(await winner.send('end')).toBe('ok')
+    await vi.waitFor(async () => expect(await new Writer(loser.client, 'three').send('start')).toBe('ok'))
+    await vi.waitFor(async () => expect(await readFrom(here)).toMatchObject({ stream: 'three', text: undefined }))
+  })
+
+  it('go on when their writer moves to another node, which sends again what was not answered', async () => {
+    const [here, there] = await startNodes(kind)
+    const writer = new Writer(await connect(here), 'one')
+    const bytes = Uint8Array.of(0, 255, 10)
+    await writer.send('start')
+    expect(await writer.send('append', bytes)).toBe('ok')
+    writer.client = await connect(there)
+    expect(await writer.again('append', bytes)).toBe('ok')
+    expect(await writer.send('append', Uint8Array.of(7))).toBe('ok')
+    expect(await writer.send('stop')).toBe('ok')
+    await vi.waitFor(async () =>
+      expect(await readFrom(here)).toMatchObject({ status: 'stop', text: Uint8Array.of(0, 255, 10, 7) }),
+    )
+  })
+
+  it('are lost once when their writer dies, and not while it says that it is alive', async () => {
+    const [here, there] = await startNodes(kind)
+    const listeners = [await connect(here), await connect(there)]
+    for (const client of listeners) await client.request((id) => ({ verb: 'listen', id, pattern: KEY }))
+    const writer = new Writer(await connect(here), 'one')
+    await writer.send('start')
+    await writer.append('so far')
+    for (const client of listeners) expect((await readAt(client)).status).toBe('active')
+    const beginMs = performance.now()
+    while (performance.now() - beginMs < 1.5 * LEASE_MS) {
+      expect(await writer.again('beat', '')).toBe('ok')
+      await new Promise((resolve) => setTimeout(resolve, LEASE_MS / 6))
+    }
+    expect((await readFrom(there)).status).toBe('active')
+    writer.client.socket.terminate()
+    for (const client of listeners) await client.until(() => kindsAt(client).at(-1) === 'lost')
+    await new Promise((resolve) => setTimeout(resolve, LEASE_MS / 2))
+    for (const client of listeners) expect(kindsAt(client)).toEqual(['start', 'append', 'lost'])
+    expect(await readFrom(there)).toMatchObject({ status: 'lost', text: 'so far' })
+    writer.client = await connect(there)
+    expect(await writer.append('back')).toBe('E_STREAM_ENDED')
+    expect(await new Writer(writer.client, 'two').send('start')).toBe('ok')
+  })
+
+  it('are bounded, and refuse what is none', async () => {
+    const [here] = await startNodes(kind, { maxStreamAppends: 5, maxStreamsPerUser: 1 })
+    const client = await connect(here)
+    const writer = new Writer(client, 'one')
+    expect(await writer.send('append', '"x"', 0)).toBe('E_STREAM_SEQUENCE')
+    expect(await writer.send('start', 'no JSON', 0)).toBe('E_PAYLOAD_INVALID')
+    expect(await writer.send('start')).toBe('ok')
+    expect(await writer.again('start', '')).toBe('ok')
+    const other = await client.request((id) => {
+      return { verb: 'stream', id, key: 'another', stream: 'two', sequence: 0, kind: 'start', payload: '' }
+    })
+    expect(other).toMatchObject({ code: 'E_STREAM_LIMIT' })
+    expect(await writer.send('append', '1', 1)).toBe('E_PAYLOAD_INVALID')
+    expect(await writer.send('append', JSON.stringify('x'.repeat(20_001)), 1)).toBe('E_STREAM_LIMIT')
+    for (let index = 0; index < 5; index++) expect(await writer.append('x')).toBe('ok')
+    expect(await writer.send('append', '"x"', 6)).toBe('E_STREAM_LIMIT')
+    expect(await writer.send('end')).toBe('ok')
+    expect(await readAt(client)).toMatchObject({ status: 'end', text: 'xxxxx' })
+  })
+})
+
+describe('streams', () => {
+  it('need a log that all nodes share', async () => {
+    const place = `127.0.0.1:${await freePort()}`
+    const mesh = await startNode({ broker: `mesh://${place}`, mesh: { listen: place } })
+    const plain = await startNode({ history: ['other=10'] })
+    for (const url of [mesh, plain]) {
+      const client = await connect(url)
+      expect(await new Writer(client, 'one').send('start')).toBe('E_UNSUPPORTED')
+      await expect(readAt(client)).rejects.toThrow('E_UNSUPPORTED')
+    }
+  })
+
+  it('are read whole after a gap: the log no longer has what came before', async () => {
+    const url = await startNode({ historyMaxMessages: 20 })
+    const client = await connect(url)
+    const writer = new Writer(client, 'one')
+    await writer.send('start')
+    for (let index = 0; index < 30; index++) expect(await writer.append(`${index} `)).toBe('ok')
+    // The node has watched it from the start.
+    const whole = Array.from({ length: 30 }, (_, index) => `${index} `).join('')
+    expect(await readAt(client)).toMatchObject({ text: whole, status: 'active' })
+    expect(await writer.send('end')).toBe('ok')
+    const cut = await readAt(client)
+    expect(cut).toMatchObject({ isCut: true, status: 'end' })
+    expect(whole.endsWith(cut.text as string)).toBe(true)
+  })
+})
