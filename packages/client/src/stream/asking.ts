@@ -17,7 +17,7 @@ export function leaseMsOf(client: WebMQClient): number {
 
 /**
  * Sends a request to the writer of a key. JSON also with a codec: the writer may be a server.
- * @param isOver Given for what may be sent twice: it is sent again while the writer is not found or the connection is lost, until
+ * @param isOver Given for what may be sent twice: it is sent again while the writer is not found, or either connection is lost, until
  *   this returns `true`, or for 10 seconds.
  */
 export async function ask(client: WebMQClient, key: string, body: unknown, isOver?: () => boolean): Promise<unknown> {
@@ -28,7 +28,8 @@ export async function ask(client: WebMQClient, key: string, body: unknown, isOve
       return await groupsOf(client).ask(key, body, { timeoutMs: Math.max(1, endMs - Date.now()) }, null)
     } catch (error) {
       if (isOver?.()) return undefined
-      const isLost = error instanceof WebMQError && /^E_(NO_RESPONDERS|DISCONNECTED|RATE_LIMIT)$/.test(error.code)
+      const isLost =
+        error instanceof WebMQError && /^E_(NO_RESPONDERS|DISCONNECTED|RESPONSE|RATE_LIMIT)$/.test(error.code)
       if (!isOver || !isLost || Date.now() + PAUSE_MS >= endMs) throw error
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
     }
