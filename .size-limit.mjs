@@ -12,7 +12,7 @@ const CORE_BYTES = 11_584
 
 /** What each part adds. */
 const PART_BYTES = {
-  ai: 6_144,
+  ai: 6_656,
   concurrency: 1_024,
   history: 1_024,
   iterate: 1_024,
@@ -23,9 +23,9 @@ const PART_BYTES = {
   requests: 2_688,
   resume: 1_024,
   schema: 2_048,
-  sse: 8_064,
+  sse: 8_192,
   state: 1_792,
-  stream: 6_656,
+  stream: 7_296,
   tabs: 6_656,
 }
 
@@ -37,7 +37,7 @@ const HOOK_BYTES = {
   useStateTopic: 1_280,
   usePresence: 1_536,
   useLatest: 1_792,
-  useStream: 1_280,
+  useStream: 1_344,
   // With the list that joins history, live messages and optimistic ones.
   useMessages: 3_072,
 }
