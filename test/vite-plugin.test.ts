@@ -1,4 +1,4 @@
-import { mkdtemp, rm, symlink } from 'node:fs/promises'
+import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -9,6 +9,7 @@ import { eventStreams } from 'webmq-client/sse'
 import { type WebMQPluginOptions, webmq } from 'webmq-client/vite'
 import { freePort } from 'webmq-services'
 import { WebSocket } from 'ws'
+import { startChromium } from './chromium.js'
 
 let root: string
 let vite: ViteDevServer | undefined
@@ -38,7 +39,9 @@ async function serve(options: WebMQPluginOptions): Promise<string> {
     root,
     logLevel: 'silent',
     plugins: [webmq({ target, ...options })],
-    server: { port: await freePort(), host: '127.0.0.1' },
+    // The packages are linked, and two tests must not share a cache.
+    cacheDir: path.join(root, '.vite'),
+    server: { port: await freePort(), host: '127.0.0.1', fs: { strict: false } },
   })
   await vite.listen()
   return vite.resolvedUrls?.local[0] ?? ''
@@ -65,6 +68,26 @@ it('starts webmq-server with the dev server, passes /ws on, and ends it with the
   expect(await client.publish('log.1', 'again')).toMatchObject({ position: expect.stringContaining(':2.') })
   await vite?.close()
   await expect.poll(isUp).toBe(false)
+})
+
+it('serves a page that listens and publishes in Chromium', async () => {
+  await install()
+  await writeFile(path.join(root, 'index.html'), '<!doctype html><script type="module" src="/main.js"></script>')
+  await writeFile(
+    path.join(root, 'main.js'),
+    `import { listen, publish, setup } from 'webmq-client'
+    setup({ url: '/ws' })
+    listen('chat.*', ({ text }) => { document.title = text })
+    publish('chat.1', { text: 'arrived' })`,
+  )
+  const [url, browser] = await Promise.all([serve({ start: ['--log-level', 'error'] }), startChromium()])
+  try {
+    const page = await browser.newPage()
+    await page.goto(url)
+    await page.waitForFunction(() => document.title === 'arrived')
+  } finally {
+    await browser.close()
+  }
 })
 
 it('passes event streams on', async () => {

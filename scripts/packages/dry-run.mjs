@@ -11,6 +11,7 @@ import { clientChecks } from './checks/client.mjs'
 import { fastChecks } from './checks/fast.mjs'
 import { managerChecks } from './checks/managers.mjs'
 import { moduleChecks } from './checks/modules.mjs'
+import { proxyChecks } from './checks/proxies.mjs'
 import { releaseChecks } from './checks/release.mjs'
 import { serverChecks, startServer } from './checks/server.mjs'
 import { nodeOf, readJson, systemPrograms } from './programs.mjs'
@@ -103,6 +104,7 @@ const allChecks = (nodes) => [
   ...clientChecks(nodes),
   ...moduleChecks(nodes),
   ...bundleChecks,
+  ...proxyChecks,
   ...managerChecks,
   ...benchChecks,
 ]

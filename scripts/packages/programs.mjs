@@ -32,6 +32,9 @@ export const TOOL_VERSIONS = {
   vite: '8.3.8',
   webpack: '5.112.2',
   'webpack-cli': '6.0.1',
+  'webpack-dev-server': '5.2.7',
+  next: '16.4.6',
+  ws: '8.23.0',
   bun: '1.4.5',
   deno: '2.9.6',
 }

@@ -110,7 +110,7 @@ class Play {
     const cast: Cast = { breakable, nodes, publishers, listeners, record, nowMs: this.#nowMs }
     const mishaps: Mishap[] = []
     // Nodes of a mesh answer clients while they still look for each other, and say so by a gap when they have found one.
-    if (rules.log === 'per-node') {
+    if (breakable.peerLinks.length > 0) {
       record.faults.push({ name: 'the nodes begin', fromMs: 0, untilMs: 0, touches: ['peer-links'] })
     }
     try {

@@ -8,8 +8,8 @@ import type { RawMessage } from './protocol/raw-message.js'
 import type { Message } from './types.js'
 
 /**
- * An extension of the client in a module of its own, such as `presence` of `webmq-client/parts`, with verbs or events of its own.
- * Apps that do not import it do not pay for it. A part that only handles messages differently is a `Receiver` instead.
+ * An extension of the client in a module of its own, such as `presence`, with verbs or events of its own. Apps that do
+ * not import it do not pay for it. A part that only handles messages differently is a `Receiver` instead.
  *
  * `client.add((core) => new Rooms(core))` makes it; see `partOf`. A part encodes its requests itself, for example
  * `core.requests.send((id) => encodePresence({ verb: 'presence', id, … }), onReply)`, and decodes what it receives.

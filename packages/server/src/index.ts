@@ -23,7 +23,14 @@ export type {
 export type { ServerBrokerStats, ServerStats } from './http/stats.js'
 export type { CertificateStats } from './identity/certificates/store.js'
 export type { Claims, Grant, Identity, JwtOptions } from './identity/index.js'
-export type { ReloadResult, ServerAddress, ServerEvents, WebMQServer } from './node/webmq-server.js'
+export type {
+  ReloadResult,
+  ServerAddress,
+  ServerEvents,
+  StreamContent,
+  StreamOptions,
+  WebMQServer,
+} from './node/webmq-server.js'
 export type { BrokerChange } from './observing/health/broker-watch.js'
 export type { MetricsAudience, ServerOptions } from './options/server-options.js'
 export type {
@@ -45,3 +52,5 @@ export type { BatchMessage, PublishOptions, PublishResult } from './publishing/p
 export type { LocalGap, LocalHandler, LocalMessage } from './routing/in-process/listeners.js'
 export type { HistoryMessage, HistoryQuery, HistoryResult } from './routing/in-process/read-history.js'
 export type { LocalListenOptions, LocalSubscription } from './routing/in-process/subscription.js'
+export type { StreamStats } from './streams/streams.js'
+export type { StreamWriter } from './streams/writer.js'

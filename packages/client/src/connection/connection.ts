@@ -138,7 +138,7 @@ export class Connection implements Sender {
   closedError(): WebMQError {
     const { error, code } = this.#closure ?? {}
     const why = error ? `${code} ${error.code}, ${error.message}` : 'by close()'
-    return new WebMQError('E_CLOSED', { detail: `${why}; open() opens it again`, cause: error })
+    return new WebMQError('E_CLOSED', { detail: explain(why), cause: error })
   }
 
   /** Makes the next attempt soon, if it waits for one; not before the server allows it. */

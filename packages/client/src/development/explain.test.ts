@@ -10,6 +10,9 @@ it.each([
   ['16384 in flight', '16384 publishes wait for answers: await some before you publish more'],
   ['bufferedAmount 9', '9 bytes wait for the network: await publishes before you send more'],
   ['a-1 unsent', 'a-1 was not sent, because there was no connection in time (offlineQueue.maxAgeMs)'],
+  ['101 > 100', '101 bytes, at most 100'],
+  ['by close()', 'by close(); open() opens it again'],
+  ['4501 E_TOKEN_INVALID, not valid', '4501 E_TOKEN_INVALID, not valid; open() opens it again'],
   ['another', 'another'],
 ])('makes a sentence of "%s"', (detail, sentence) => {
   expect(explain(detail)).toBe(sentence)

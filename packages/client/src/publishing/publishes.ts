@@ -265,5 +265,5 @@ export class Publishes {
 /** A UTF-16 unit takes at most three bytes: bytes are counted only near the limit. */
 function tooLarge(code: ErrorCode, text: WirePayload, maxBytes = Infinity): WebMQError | undefined {
   const bytes = text.length * 3 > maxBytes ? wireBytes(text) : 0
-  return bytes > maxBytes ? new WebMQError(code, { detail: `${bytes} bytes, at most ${maxBytes}` }) : undefined
+  return bytes > maxBytes ? new WebMQError(code, { detail: explain(`${bytes} > ${maxBytes}`) }) : undefined
 }

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import type { Command } from 'commander'
-import { environmentNameOf, type OptionSpec } from '../options/spec.js'
+import { environmentNameOf, type OptionSpec, shownValue } from '../options/spec.js'
 import { readNamedSources } from './option-flags.js'
 import { hasFileVariant } from './option-sources.js'
 
@@ -39,10 +39,7 @@ export function exposedSecrets(
 
 /** Whether a value, or without one any value, is a secret. */
 function holdsSecret(spec: OptionSpec, value: unknown): boolean {
-  if (spec.type !== 'text' && spec.type !== 'list') return false
-  if (spec.isSecret === true) return true
-  if (spec.type !== 'text' || spec.shown === undefined) return false
-  return typeof value !== 'string' || spec.shown(value) !== value
+  return value === undefined ? 'shown' in spec || 'isSecret' in spec : shownValue(spec, value) !== value
 }
 
 function otherWayOf(spec: OptionSpec): string {

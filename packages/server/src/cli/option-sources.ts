@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { invalidOption } from '../base/invalid-option.js'
+import { listParts } from '../base/list-parts.js'
 import { codeOf } from '../base/reason.js'
 import type { ServerOptions } from '../options/server-options.js'
 import {
@@ -49,7 +50,7 @@ export interface TextSource {
 export function readOption(spec: OptionSpec, source: TextSource): OptionValue {
   const { label, text } = source
   if (spec.type === 'list' && (spec.fromFile === 'pem' || source.isFile === true)) {
-    const entries = [text].flat().flatMap((entry) => (isPem(entry) ? [entry] : namesIn(entry)))
+    const entries = [text].flat().flatMap((entry) => (isPem(entry) ? [entry] : listParts(entry)))
     return validateOption(
       spec,
       entries.flatMap((entry) => entriesIn(spec, readEntry(spec, entry, source))),
@@ -74,25 +75,11 @@ function readEntry(spec: OptionSpec, text: string, { label, record, isFile }: Te
 
 /** A secret and PEM text may contain any character; other files have an entry per line. */
 function entriesIn(spec: ListOption, content: string): readonly string[] {
-  return spec.fromFile === 'pem' || spec.separator === 'none' ? [content] : linesOf(content)
+  return spec.fromFile === 'pem' || spec.separator === 'none' ? [content] : listParts(content, '\n')
 }
 
 function isPem(text: string): boolean {
   return text.trimStart().startsWith('-----BEGIN')
-}
-
-function namesIn(text: string): readonly string[] {
-  return text
-    .split(',')
-    .map((name) => name.trim())
-    .filter((name) => name !== '')
-}
-
-function linesOf(text: string): readonly string[] {
-  return text
-    .split('\n')
-    .map((line) => line.trim())
-    .filter((line) => line !== '')
 }
 
 /**

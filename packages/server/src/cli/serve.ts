@@ -9,7 +9,7 @@ import type { TransportAddress } from '../ports/transport.js'
 import { unknownVariables } from './environment.js'
 import { EXIT } from './exit-codes.js'
 import type { FileRecorder } from './option-sources.js'
-import { PidFile } from './pid-file.js'
+import { writePidFile } from './pid-file.js'
 import { Reload } from './reload.js'
 import { sendTraces } from './send-traces.js'
 import { describeStart } from './start-message.js'
@@ -67,7 +67,7 @@ export async function serve(
   const address = await starting.catch((error: unknown) => {
     throw withHint(error, resolved)
   })
-  using _pidFile = pidFile === undefined ? undefined : new PidFile(pidFile, logger)
+  using _pidFile = pidFile === undefined ? undefined : writePidFile(pidFile, logger)
   const { adminAddress } = server
   const adminUrl = adminAddress === undefined ? undefined : httpUrlOf(adminAddress)
   terminal.stdout.write(describeStart(address.url, resolved, terminal, adminUrl))

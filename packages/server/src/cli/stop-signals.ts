@@ -1,5 +1,6 @@
 import { closeSync, openSync } from 'node:fs'
 import { constants } from 'node:os'
+import { deferred } from '../base/deferred.js'
 import { EXIT } from './exit-codes.js'
 
 /** Ctrl-C, the signal of supervisors, and a closed terminal. */
@@ -14,18 +15,15 @@ export type StopSignal = (typeof SIGNALS)[number]
  * it stops too: nobody would see a server that goes on.
  */
 export class StopSignals {
-  /** Resolves to the first signal that stops. */
-  readonly first: Promise<StopSignal>
   /** Called for a SIGHUP that does not stop. */
   onReload: () => void = () => undefined
   readonly #hadTerminal = hasTerminal()
-  #received = 0
-  #resolve: (signal: StopSignal) => void = () => undefined
+  readonly #stop = deferred<StopSignal>()
+  /** Resolves to the first signal that stops. */
+  readonly first = this.#stop.promise
+  #isStopping = false
 
   constructor() {
-    this.first = new Promise((resolve) => {
-      this.#resolve = resolve
-    })
     for (const signal of SIGNALS) process.on(signal, () => this.#receive(signal))
   }
 
@@ -34,9 +32,9 @@ export class StopSignals {
       this.onReload()
       return
     }
-    this.#received += 1
-    if (this.#received === 1) this.#resolve(signal)
-    else process.exit(EXIT.SIGNALED + constants.signals[signal])
+    if (this.#isStopping) process.exit(EXIT.SIGNALED + constants.signals[signal])
+    this.#isStopping = true
+    this.#stop.resolve(signal)
   }
 
   /** On Windows the signal always means that. */

@@ -35,12 +35,14 @@ type Single = number | HistogramStats
 
 type Readable<Part> = { [Name in keyof Part]-?: Part[Name] extends Reading ? Name : never }[keyof Part]
 
-/** The help, the member that holds the value or a function that reads it, and all values of the label if it may lack some. */
-type MetricRow<Part> = readonly [
-  help: string,
-  value: Readable<Part> | ((part: Part) => Reading),
-  values?: readonly string[],
-]
+/** The member that holds the value, and the help. */
+type MemberRow<Part> = `${Readable<Part> & string}: ${string}`
+
+/** The same, with all values of the label if the member may lack some; or the help, and a function that reads the value. */
+type MetricRow<Part> =
+  | MemberRow<Part>
+  | readonly [row: MemberRow<Part>, values: readonly string[]]
+  | readonly [help: string, read: (part: Part) => Reading]
 
 /**
  * Metrics of one part of the stats. They are absent while the part is.
@@ -52,8 +54,14 @@ export function metricsOf<Part extends object>(
   rows: Readonly<Record<string, MetricRow<Part>>>,
   type?: 'histogram',
 ): readonly MetricSpec[] {
-  return Object.entries(rows).map(([key, [help, value, values = []]]) => {
+  return Object.entries(rows).map(([key, row]) => {
     const [name = '', label] = key.split(/[{}]/)
+    const [text, more] = typeof row === 'string' ? [row, []] : row
+    const [, member, ofMember = ''] = /^(\w+): (.*)$/.exec(text) ?? []
+    const [help, read, values] =
+      typeof more === 'function'
+        ? [text, more, []]
+        : [ofMember, (part: Part) => part[member as keyof Part] as Reading, more]
     return {
       name,
       type: type ?? (name.endsWith('_total') ? 'counter' : 'gauge'),
@@ -62,8 +70,7 @@ export function metricsOf<Part extends object>(
       values,
       read: ({ stats }) => {
         const part = partOf(stats)
-        if (part === undefined) return []
-        return samplesOf(typeof value === 'function' ? value(part) : (part[value] as Reading), label, values)
+        return part === undefined ? [] : samplesOf(read(part), label, values)
       },
     }
   })

@@ -1,8 +1,9 @@
-import { contains, matches, validatePattern, WebMQError } from 'webmq-client/protocol'
+import { contains, matches, validatePattern } from 'webmq-client/protocol'
 import { isObject } from '../base/is-object.js'
 import { reasonOf } from '../base/reason.js'
 import { patternWordsDefect, type WordLimits } from '../ports/word-limits.js'
 import { ACTIONS, type Action, ANONYMOUS, type Grant, type Identity } from './identity.js'
+import { invalidToken } from './invalid-token.js'
 
 /** The defaults of the options. */
 const DEFAULT_WORD_LIMITS: WordLimits = { maxWords: 32, maxHashes: 3 }
@@ -117,7 +118,7 @@ export function parseGrants(claim: unknown, limits: WordLimits = DEFAULT_WORD_LI
   )
   const patternCount = parsed.reduce((count, grant) => count + grant.keys.length, 0)
   if (patternCount > MAX_GRANTED_PATTERNS) {
-    throw malformed(`webmq.grants contains ${patternCount} patterns, more than ${MAX_GRANTED_PATTERNS}`)
+    throw invalidToken(`webmq.grants contains ${patternCount} patterns, more than ${MAX_GRANTED_PATTERNS}`)
   }
   return parsed
 }
@@ -131,33 +132,29 @@ function parseGrant(value: unknown, where: string, limits: WordLimits): Grant {
 }
 
 function parsePattern(value: unknown, where: string, limits: WordLimits): string {
-  if (typeof value !== 'string') throw malformed(`${where} is not a text`)
+  if (typeof value !== 'string') throw invalidToken(`${where} is not a text`)
   try {
     validatePattern(value)
   } catch (cause) {
-    throw malformed(`${where}: ${reasonOf(cause)}`, cause)
+    throw invalidToken(`${where}: ${reasonOf(cause)}`, cause)
   }
   const defect = patternWordsDefect(value, limits)
-  if (defect !== undefined) throw malformed(`${where}: ${defect}`)
+  if (defect !== undefined) throw invalidToken(`${where}: ${defect}`)
   return value
 }
 
 function parseAction(value: unknown, where: string): Action {
   const action = ACTIONS.find((name) => name === value)
-  if (action === undefined) throw malformed(`${where} is not one of ${ACTIONS.join(', ')}`)
+  if (action === undefined) throw invalidToken(`${where} is not one of ${ACTIONS.join(', ')}`)
   return action
 }
 
 function asObject(value: unknown, where: string): Record<string, unknown> {
-  if (!isObject(value)) throw malformed(`${where} is not an object`)
+  if (!isObject(value)) throw invalidToken(`${where} is not an object`)
   return value
 }
 
 function asArray(value: unknown, where: string): readonly unknown[] {
-  if (!Array.isArray(value)) throw malformed(`${where} is not a list`)
+  if (!Array.isArray(value)) throw invalidToken(`${where} is not a list`)
   return value
-}
-
-function malformed(detail: string, cause?: unknown): WebMQError {
-  return new WebMQError('E_TOKEN_INVALID', { detail, cause })
 }

@@ -39,6 +39,8 @@ function isTime(value: unknown): value is number {
 export const MAX_REVOCATIONS = 100_000
 /** Other nodes may take some at the same time, so up to this factor is kept of theirs. */
 const OVERSHOOT = 2
+/** The largest `clockToleranceS`: so long after its end a token is accepted, or by a node whose clock is behind. */
+const TOLERANCE_S = 300
 /** What is over is removed at most this often. */
 const SWEEP_MS = 1_000
 
@@ -72,11 +74,10 @@ export class Revocations {
 
   covers({ userId, tokenId, issuedAtS }: Identity): boolean {
     if (this.size === 0) return false
-    const nowS = this.#now() / 1_000
     const token = tokenId === undefined ? undefined : this.#kept.token.get(tokenId)
-    if (token !== undefined && token.until > nowS) return true
+    if (token !== undefined && !this.#isOver(token)) return true
     const user = userId === undefined ? undefined : this.#kept.user.get(userId)
-    if (user === undefined || user.until <= nowS) return false
+    if (user === undefined || this.#isOver(user)) return false
     // A token that does not tell its age counts as old.
     return issuedAtS === undefined || Math.floor(issuedAtS) <= issuedUntilOf(user)
   }
@@ -87,7 +88,7 @@ export class Revocations {
    */
   add(revocation: Revocation, isForeign = false): AddedRevocation {
     const { by, value, until } = revocation
-    if (until * 1_000 <= this.#now()) return 'over'
+    if (this.#isOver(revocation)) return 'over'
     const kept = this.#kept[by]
     const known = kept.get(value)
     if (known === undefined && this.#isFull(isForeign)) return 'full'
@@ -113,6 +114,10 @@ export class Revocations {
     return this.#digest
   }
 
+  #isOver({ until }: Revocation): boolean {
+    return (until + TOLERANCE_S) * 1_000 <= this.#now()
+  }
+
   #isFull(isForeign: boolean): boolean {
     const max = isForeign ? this.#max * OVERSHOOT : this.#max
     if (this.size >= max) this.#sweep()
@@ -124,7 +129,7 @@ export class Revocations {
     if (nowMs - this.#sweptAtMs < SWEEP_MS) return
     this.#sweptAtMs = nowMs
     const countBefore = this.size
-    for (const { by, value, until } of this) if (until * 1_000 <= nowMs) this.#kept[by].delete(value)
+    for (const revocation of this) if (this.#isOver(revocation)) this.#kept[revocation.by].delete(revocation.value)
     if (this.size !== countBefore) this.#digest = undefined
   }
 }

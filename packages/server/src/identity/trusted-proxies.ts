@@ -12,16 +12,12 @@ const MALFORMED = Symbol('malformed')
  */
 export class TrustedProxies {
   readonly #networks: Networks
-  #malformedCount = 0
+  /** Headers of trusted proxies that were ignored, because a part of them that counts was no address. */
+  malformedCount = 0
 
   /** @param networks Ranges of addresses, without a `networkDefect`. */
   constructor(networks: readonly string[]) {
     this.#networks = new Networks(networks)
-  }
-
-  /** Headers of trusted proxies that were ignored, because a part of them that counts was no address. */
-  get malformedCount(): number {
-    return this.#malformedCount
   }
 
   /**
@@ -34,7 +30,7 @@ export class TrustedProxies {
    */
   clientAddress(remoteAddress: string, header: (name: string) => string | undefined): string {
     const client = this.#read(remoteAddress, header)
-    if (client === MALFORMED) this.#malformedCount++
+    if (client === MALFORMED) this.malformedCount++
     return client === undefined || client === MALFORMED ? remoteAddress : client
   }
 

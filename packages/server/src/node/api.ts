@@ -1,4 +1,5 @@
 import { isErrorCode, type PresenceMember, WebMQError } from 'webmq-client/protocol'
+import { copyBytes } from '../base/copy-bytes.js'
 import { andThen, type MaybePromise } from '../base/maybe-promise.js'
 import { parseJson } from '../base/parse-json.js'
 import type { ApiNode } from '../http/api/node.js'
@@ -12,10 +13,14 @@ import { LocalMember, type SlotName } from '../queue-groups/index.js'
 import type { LocalHandler } from '../routing/in-process/listeners.js'
 import { type HistoryQuery, type HistoryResult, readHistory } from '../routing/in-process/read-history.js'
 import { MAX_WITHIN_MS } from '../session/handlers/request.js'
+import { ProcessWriter, type StreamWriter } from '../streams/writer.js'
 import type { Rooms } from './assemble.js'
 import type { ServerNodeParts } from './parts.js'
 import { ProcessDraft } from './process-draft.js'
+import type { StreamContent, StreamOptions } from './webmq-server.js'
 
+/** The group of those who write a stream [P-18.7]. */
+const WRITERS = 'stream'
 /** Time for a reply, unless the caller says another. */
 const DEFAULT_TIMEOUT_MS = 10_000
 
@@ -72,6 +77,25 @@ export class NodeApi {
       sessions: () => sessions,
       patterns: () => router.routes(),
     }
+  }
+
+  /** See {@link WebMQServer.stream}. */
+  async stream(key: string, { meta }: StreamOptions): Promise<StreamWriter> {
+    const { streams, author } = this.#rooms
+    const { streamLeaseMs: leaseMs, maxPayloadBytes } = this.#parts.options
+    const writer = new ProcessWriter(key, { streams, author, leaseMs, maxPayloadBytes })
+    await writer.start(meta)
+    writer.leave = await this.join({ kind: 'respond', group: WRITERS, pattern: key }, (asked) => writer.asked(asked))
+    return writer
+  }
+
+  /** See {@link WebMQServer.readStream}. */
+  async readStream(key: string): Promise<StreamContent> {
+    assertKeyWords(key, this.#parts.options)
+    const { summary, whole, position } = await this.#rooms.streams.read(key)
+    const { stream: id, status, meta, result, isCut = false } = summary
+    const content = typeof whole === 'object' ? { bytes: copyBytes(whole) } : { text: whole ?? '' }
+    return { id, status, meta, result, isCut, position: formatPosition(position), ...content }
   }
 
   #limitsOf(actor: Actor): AuthorLimits {

@@ -5,8 +5,7 @@ import { defined } from '../base/defined.js'
 import type { ServerHttp } from '../http/create-http.js'
 import type { CertificateStore } from '../identity/certificates/store.js'
 import type { TrustedProxies } from '../identity/trusted-proxies.js'
-import type { Health } from '../observing/health/readiness.js'
-import { describeTransport } from '../observing/health/readiness.js'
+import { describeTransport, type Health } from '../observing/health/readiness.js'
 import { combineObservers } from '../observing/observer.js'
 import { loadTracer } from '../observing/tracing/tracer.js'
 import type { ResolvedOptions } from '../options/options.js'
@@ -65,8 +64,8 @@ export class Lifecycle {
   #state: State = { name: 'idle' }
   /** Of the server's own port, which `start` opens once. */
   #listening: Promise<ServerAddress> | undefined
-  #address: ServerAddress | undefined
-  #adminAddress: TransportAddress | undefined
+  address: ServerAddress | undefined
+  adminAddress: TransportAddress | undefined
   /** Known before the node waits for its broker. */
   #transport: ChosenTransport | undefined
   /** Known once the port is open. */
@@ -107,14 +106,6 @@ export class Lifecycle {
 
   get isStopping(): boolean {
     return 'stopped' in this.#state
-  }
-
-  get address(): ServerAddress | undefined {
-    return this.#address
-  }
-
-  get adminAddress(): TransportAddress | undefined {
-    return this.#adminAddress
   }
 
   /** See {@link Transport.takeStream}; `undefined` while there is no transport that serves event streams. */
@@ -165,14 +156,8 @@ export class Lifecycle {
     const { name, parts } = this.#context
     const waiting = this.nodeInSight?.report.health().broker
     const broker = waiting ?? { name: brokerNameIn(parts.options), status: 'down', sinceMs: 0 }
-    return {
-      status: this.isStopping ? 'stopped' : 'starting',
-      node: name,
-      version: VERSION,
-      uptimeMs: 0,
-      connections: 0,
-      broker,
-    }
+    const status = this.isStopping ? 'stopped' : 'starting'
+    return { status, node: name, version: VERSION, uptimeMs: 0, connections: 0, broker }
   }
 
   async #listen(): Promise<ServerAddress> {
@@ -182,14 +167,14 @@ export class Lifecycle {
       const { host, port } = await transport.start(node.sink)
       this.#connectionLimit ??= roomFor(transport, options, logger)
       this.#context.certificates?.watch(transport)
-      this.#address = { host, port, url: endpointUrl(host, port, options) }
+      this.address = { host, port, url: endpointUrl(host, port, options) }
     } catch (error) {
       // A stop that runs already waits for this start.
       if (this.#state.name === 'running') await this.#leave(AT_ONCE)
       throw error
     }
-    logger.info({ ...this.#address, node: this.#context.name, version: VERSION }, 'listening')
-    return this.#address
+    logger.info({ ...this.address, node: this.#context.name, version: VERSION }, 'listening')
+    return this.address
   }
 
   /** Starts everything but the port, once. */
@@ -257,9 +242,9 @@ export class Lifecycle {
     const { admin } = http
     const { adminPort, adminHost } = parts.options
     if (admin === undefined || adminPort === undefined) return
-    this.#adminAddress = await admin.listen(adminPort, adminHost)
+    this.adminAddress = await admin.listen(adminPort, adminHost)
     this.#stops.add({ name: 'admin port', stop: () => admin.close() })
-    parts.logger.info({ ...this.#adminAddress }, 'the admin port listens')
+    parts.logger.info({ ...this.adminAddress }, 'the admin port listens')
   }
 
   async #createTransport(attachTo: NodeHttpServer | undefined): Promise<Transport> {
@@ -287,8 +272,8 @@ export class Lifecycle {
     await before
     this.#becameRunning.reject(notRunning())
     await this.#stops.stop()
-    this.#address = undefined
-    this.#adminAddress = undefined
+    this.address = undefined
+    this.adminAddress = undefined
     if (this.#state.name === 'stopping') this.#state = { name: 'stopped', stopped: this.#state.stopped }
     this.#context.parts.logger.info({ node: this.#context.name }, 'stopped')
   }

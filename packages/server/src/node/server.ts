@@ -17,6 +17,7 @@ import type { BatchMessage, PublishOptions, PublishResult } from '../publishing/
 import type { LocalHandler } from '../routing/in-process/listeners.js'
 import type { HistoryQuery, HistoryResult } from '../routing/in-process/read-history.js'
 import type { LocalListenOptions, LocalSubscription } from '../routing/in-process/subscription.js'
+import type { StreamWriter } from '../streams/writer.js'
 import { Emitter } from './emitter.js'
 import { LateSubscription } from './late-subscription.js'
 import { Lifecycle, notRunning } from './lifecycle.js'
@@ -29,6 +30,8 @@ import type {
   RespondOptions,
   ServerAddress,
   ServerEvents,
+  StreamContent,
+  StreamOptions,
   WebMQServer,
 } from './webmq-server.js'
 
@@ -160,6 +163,14 @@ export class Server implements WebMQServer {
 
   async request(key: string, payload: unknown, { timeoutMs }: RequestOptions = {}): Promise<unknown> {
     return this.#assertRunning().api.request(key, payload, timeoutMs)
+  }
+
+  async stream(key: string, options: StreamOptions = {}): Promise<StreamWriter> {
+    return this.#assertRunning().api.stream(key, options)
+  }
+
+  async readStream(key: string): Promise<StreamContent> {
+    return this.#assertRunning().api.readStream(key)
   }
 
   #subscribe(pattern: string, begin: (node: ServerNode) => Promise<() => void>): LocalSubscription {

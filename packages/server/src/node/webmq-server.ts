@@ -1,5 +1,5 @@
 import type { IncomingMessage, Server as NodeHttpServer, ServerResponse } from 'node:http'
-import type { GapReason, PresenceMember } from 'webmq-client/protocol'
+import type { GapReason, PresenceMember, StreamStatus } from 'webmq-client/protocol'
 import type { ServerStats } from '../http/stats.js'
 import type { BrokerChange } from '../observing/health/broker-watch.js'
 import type { ServerOptions } from '../options/server-options.js'
@@ -8,6 +8,7 @@ import type { BatchMessage, PublishOptions, PublishResult } from '../publishing/
 import type { LocalHandler } from '../routing/in-process/listeners.js'
 import type { HistoryQuery, HistoryResult } from '../routing/in-process/read-history.js'
 import type { LocalListenOptions, LocalSubscription } from '../routing/in-process/subscription.js'
+import type { StreamWriter } from '../streams/writer.js'
 
 /** The address of a listening server. */
 export interface ServerAddress {
@@ -27,6 +28,27 @@ export interface RespondOptions {
 export interface RequestOptions {
   /** Time for the reply in milliseconds; default 10,000, at most 300,000. */
   readonly timeoutMs?: number | undefined
+}
+
+/** Options of {@link WebMQServer.stream}. */
+export interface StreamOptions {
+  /** A JSON value that readers get with the stream. */
+  readonly meta?: unknown
+}
+
+/** The last stream of a key. Of a stream of bytes it has `bytes`, of any other `text`. */
+export interface StreamContent {
+  readonly text?: string
+  readonly bytes?: Uint8Array
+  /** `undefined`: the key has no stream. */
+  readonly id: string | undefined
+  readonly status: StreamStatus | undefined
+  readonly meta: unknown
+  readonly result: unknown
+  /** The log has no longer got all of it. */
+  readonly isCut: boolean
+  /** It has everything up to here. */
+  readonly position: string
 }
 
 /** Events of a server. */
@@ -131,6 +153,18 @@ export interface WebMQServer {
    *   `E_UNSUPPORTED` (the broker keeps no log), `E_NOT_RUNNING`.
    */
   history(key: string, query?: HistoryQuery): Promise<HistoryResult>
+  /**
+   * Begins a stream: a message that grows by appends until it ends. Who listens to the key gets each append; who comes
+   * late reads the whole. Responds to requests at the key in the group `stream`.
+   * @throws {WebMQError} `E_STREAM_BUSY`: another stream of the key has not ended; `E_UNSUPPORTED`: the key is not logged, or
+   *   nodes share no log; `E_STREAM_LIMIT`, `E_KEY_INVALID`, `E_BROKER_UNAVAILABLE`, `E_NOT_RUNNING`.
+   */
+  stream(key: string, options?: StreamOptions): Promise<StreamWriter>
+  /**
+   * Reads the last stream of a key, as far as it was written.
+   * @throws {WebMQError} `E_UNSUPPORTED`, `E_STREAM_LIMIT`, `E_KEY_INVALID`, `E_NOT_RUNNING`.
+   */
+  readStream(key: string): Promise<StreamContent>
   /**
    * Calls a handler for every event of a kind, in order, in a later turn of the event loop. Errors of the handler are
    * logged. You may call this before `start`.

@@ -8,7 +8,14 @@ function agreement() {
   const doubts: LogPlace[] = []
   const log = {
     doubtedUpTo: undefined as LogPlace | undefined,
-    dispute: (isDisputed: boolean) => said.push(isDisputed ? 'disputed' : 'agreed'),
+    isSigned: true,
+    begin: async () => {
+      said.push('begun')
+      log.isSigned = true
+    },
+    dispute: async (isDisputed: boolean) => {
+      said.push(isDisputed ? 'disputed' : 'agreed')
+    },
     doubt: (upTo: LogPlace) => doubts.push(upTo) === 1,
   }
   const context = { loggedKeys: 'own', log, missed: () => said.push('missed') }
@@ -91,4 +98,28 @@ it('tells other nodes up to where the log is in doubt, and takes a place from th
   expect(doubts).toEqual([doubt])
   log.doubtedUpTo = doubt
   expect(nodes.fields()).toEqual({ loggedKeys: 'own', doubt })
+})
+
+it('begins another epoch where the log is not signed and no node serves that knows what it lacks', async () => {
+  for (const [lease, said] of [
+    [undefined, ['begun']],
+    [{ loggedKeys: 'own', starts: true }, ['begun']],
+    [{ loggedKeys: 'own' }, []],
+    [{ loggedKeys: 'other' }, ['disputed']],
+    [{ loggedKeys: 'other', starts: true }, ['begun', 'disputed']],
+  ] as const) {
+    const { nodes, log, take, taken } = agreement()
+    log.isSigned = false
+    if (lease !== undefined) take('a', lease, false)
+    taken()
+    await nodes.settle()
+    expect(taken()).toEqual(said)
+  }
+  const { nodes, log, take, taken } = agreement()
+  await nodes.settle()
+  expect(taken()).toEqual([])
+  log.isSigned = false
+  take('a', { loggedKeys: 'own' })
+  nodes.gone('a')
+  expect(nodes.isKnown).toBe(false)
 })

@@ -4,7 +4,7 @@ import { isCount } from './node-message.js'
 export interface LogAgreementContext {
   /** A hash of the keys that this node logs. */
   readonly loggedKeys: string
-  readonly log: Pick<SharedLog, 'dispute' | 'doubt' | 'doubtedUpTo'>
+  readonly log: Pick<SharedLog, 'dispute' | 'doubt' | 'doubtedUpTo' | 'isSigned' | 'begin'>
   /** Messages of any key may have been missed until now: the listeners of this node are told. */
   readonly missed: () => void
 }
@@ -30,6 +30,8 @@ export class LogAgreement {
   readonly #context: LogAgreementContext
   readonly #schedule: (call: () => void) => void
   readonly #others = new Set<string>()
+  /** Other nodes that serve clients, and so know where the log may lack messages. */
+  readonly #serving = new Set<string>()
   /** A scheduled call does nothing when this number has changed. */
   #turn = 0
   #wasCutOff = false
@@ -50,6 +52,21 @@ export class LogAgreement {
     return { loggedKeys, ...(doubt === undefined ? {} : { doubt }) }
   }
 
+  /** Whether the log is signed, or other nodes know what it lacks. */
+  get isKnown(): boolean {
+    return this.#context.log.isSigned || this.#serving.size > 0
+  }
+
+  /**
+   * Other nodes have had time to answer, and this one serves nobody yet. Where nobody knows what the log lacks, another
+   * epoch of it begins (ADR 53).
+   */
+  async settle(): Promise<void> {
+    const { log } = this.#context
+    if (!this.isKnown) await log.begin()
+    if (this.#others.size > 0) await log.dispute(true)
+  }
+
   /**
    * A lease of another node. One that does not tell which keys it logs is of an earlier version: nothing is known of it.
    * @param hasListeners Whether this node has served anybody.
@@ -59,11 +76,12 @@ export class LogAgreement {
     const { log, missed, loggedKeys: own } = this.#context
     const isDifferent = typeof loggedKeys === 'string' && loggedKeys !== own
     // It came and went while this node was cut off, or has published before this node knew of it.
+    if (starts !== true) this.#serving.add(node)
     let hasMissed = isPlace(doubt) && log.doubt(doubt) && this.#wasCutOff
-    if (!isDifferent) this.gone(node)
+    if (!isDifferent) this.#agrees(node)
     else if (!this.#others.has(node)) {
       this.#others.add(node)
-      log.dispute(true)
+      void log.dispute(true)
       hasMissed ||= starts !== true
     }
     if (hasMissed && hasListeners) missed()
@@ -71,10 +89,15 @@ export class LogAgreement {
   }
 
   gone(node: string): void {
+    this.#serving.delete(node)
+    this.#agrees(node)
+  }
+
+  #agrees(node: string): void {
     if (!this.#others.delete(node)) return
     const turn = ++this.#turn
     this.#schedule(() => {
-      if (turn === this.#turn && this.#others.size === 0) this.#context.log.dispute(false)
+      if (turn === this.#turn && this.#others.size === 0) void this.#context.log.dispute(false)
     })
   }
 

@@ -47,20 +47,12 @@ export class NodeChannel {
   readonly #context: NodeChannelContext
   readonly #partials = new Map<string, Partial>()
   #isClosed = false
-  #pendingCount = 0
-  #malformedCount = 0
+  pendingCount = 0
+  /** Messages that could not be read: malformed, or of another format. */
+  malformedCount = 0
 
   constructor(context: NodeChannelContext) {
     this.#context = context
-  }
-
-  get pendingCount(): number {
-    return this.#pendingCount
-  }
-
-  /** Messages that could not be read: malformed, or of another format. */
-  get malformedCount(): number {
-    return this.#malformedCount
   }
 
   /** Messages to this node alone arrive once it resolves. Tries again until it succeeds or the channel is closed. */
@@ -90,11 +82,11 @@ export class NodeChannel {
       const part = encodePart(node, content.subarray(start, end), end < content.length, start / roomBytes)
       accepted.push(broker.publish({ key, payload: part, isBinary: true }))
     }
-    this.#pendingCount += accepted.length
+    this.pendingCount += accepted.length
     try {
       await Promise.all(accepted)
     } finally {
-      this.#pendingCount -= accepted.length
+      this.pendingCount -= accepted.length
     }
   }
 
@@ -117,7 +109,7 @@ export class NodeChannel {
     const content = part === undefined ? undefined : this.#complete(part)
     if (content === 'incomplete') return true
     const message = part === undefined || content === undefined ? undefined : decodeContent(part.node, content)
-    if (message === undefined) this.#malformedCount++
+    if (message === undefined) this.malformedCount++
     else onMessage(message)
     return true
   }
@@ -153,7 +145,7 @@ export class NodeChannel {
     // A part is missing: what has begun is lost, and no two messages are joined.
     if (begun !== undefined && known === undefined) {
       this.#partials.delete(node)
-      this.#malformedCount++
+      this.malformedCount++
     }
     if (known === undefined && index > 0) return undefined
     if (known === undefined && !hasMore) return content

@@ -15,6 +15,9 @@ import { MAX_PEERS, type Peer, Peers } from './peers.js'
 /** A node that starts is alone if no other node has answered by then; and later it knows all of them. */
 const GREETING_MS = 250
 const WAIT_MS = 1_000
+/** Time for a node that serves clients to answer, before another epoch of the log begins. */
+const LOG_WAIT_MS = 2_000
+
 /**
  * Who is there. Each node tells the others at intervals that it is alive, and what it has of each shared table. When its
  * lease ends, or it says good-bye, it is gone, and with it what it shared. No lease ends while this node is cut off.
@@ -142,6 +145,11 @@ export class Nodes {
   async begin(): Promise<void> {
     this.#hasBroker = true
     if (this.#topics.size > 0) await this.#join()
+    const log = this.#log
+    if (log !== undefined) {
+      await this.until(() => log.isKnown, LOG_WAIT_MS)
+      if (this.#state === 'open') await log.settle()
+    }
     this.#hasJoined = true
   }
 

@@ -58,7 +58,8 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
   #isScheduled = false
   #timer: NodeJS.Timeout | undefined
   #flushed = deferred<number>()
-  #version = 0
+  /** Version of the entries of this node. */
+  mark = 0
 
   constructor(nodes: Nodes, entries: TableEntries<Change>, options: SharedTableOptions) {
     this.name = options.name
@@ -69,14 +70,10 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
       name: options.name,
       ids: () => entries.ids(),
       textOf: (id: string) => entries.entryText(id),
-      version: () => this.#version,
+      version: () => this.mark,
     }
     this.#parts = new PartSender(source, nodes, options.maxMessageBytes)
     nodes.add(this)
-  }
-
-  get mark(): number {
-    return this.#version
   }
 
   /** Begins to take part: idempotent. Resolves once changes of other nodes arrive. */
@@ -98,7 +95,7 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
     if (this.#pending.size > MAX_PENDING) {
       this.#pending.clear()
       // Skips a version: the next lease shows the other nodes that they have missed changes.
-      this.#version++
+      this.mark++
       this.#nodes.lease()
     }
     this.#schedule()
@@ -179,7 +176,7 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
     this.#timer = undefined
     if (this.#nodes.isUp) this.#flush()
     this.#parts.stop()
-    this.#flushed.resolve(this.#version)
+    this.#flushed.resolve(this.mark)
   }
 
   #schedule(): void {
@@ -202,7 +199,7 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
     let byteCount = ENVELOPE_BYTES
     const send = () => {
       if (texts.length === 0) return
-      const fields = `{"version":${++this.#version},"entries":[${texts.join()}]}`
+      const fields = `{"version":${++this.mark},"entries":[${texts.join()}]}`
       sent.push(this.#nodes.channel.send(this.name, 'changes', fields))
       texts = []
       byteCount = ENVELOPE_BYTES
@@ -218,7 +215,7 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
     this.#pending.clear()
     const { promise, resolve, reject } = this.#flushed
     this.#flushed = deferred()
-    const version = this.#version
+    const version = this.mark
     // Other nodes notice a lost message by its missing version; somebody may be waiting all the same.
     promise.catch((error: unknown) => this.#nodes.report(error, this.name))
     Promise.all(sent).then(() => resolve(version), reject)

@@ -50,32 +50,18 @@ export interface Observer {
   operated?(actor: Actor, action: OperatorAction, target: string): void
 }
 
-/** One observer that tells all of them, in order; it has only the methods that some of them have. */
+/** One observer that tells all of them, in order; it has only the methods that some of them have as their own. */
 export function combineObservers(observers: readonly Observer[]): Observer | undefined {
   if (observers.length < 2) return observers[0]
   const combined: { -readonly [Method in keyof Observer]: Observer[Method] } = {}
-  for (const method of METHODS) {
+  for (const method of new Set(observers.flatMap((observer) => Object.keys(observer) as (keyof Observer)[]))) {
     const listening = observers.filter((observer) => observer[method] !== undefined)
-    if (listening.length === 0) continue
     combined[method] = (...args: unknown[]) => {
       for (const observer of listening) (observer[method] as (...args: unknown[]) => void)(...args)
     }
   }
   return combined
 }
-
-/** Every method; a missing one does not compile. */
-const METHODS = Object.keys({
-  connected: true,
-  disconnected: true,
-  listened: true,
-  unlistened: true,
-  published: true,
-  refused: true,
-  upgradeRefused: true,
-  turnedAway: true,
-  operated: true,
-} satisfies Record<keyof Observer, true>) as readonly (keyof Observer)[]
 
 export function observePublish(
   observer: Observer | undefined,

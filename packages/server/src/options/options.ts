@@ -1,9 +1,8 @@
-import { createHash } from 'node:crypto'
 import { invalidOption } from '../base/invalid-option.js'
 import { isObject } from '../base/is-object.js'
 import { hooksDefect } from '../hooks/index.js'
 import type { Broker } from '../ports/broker.js'
-import { historyRulesOf } from '../ports/history-rules.js'
+import { fingerprintOf, HistoryRules, historyRulesOf } from '../ports/history-rules.js'
 import { didYouMean } from './closest-name.js'
 import { checkTogether } from './rules.js'
 import type { ServerOptions } from './server-options.js'
@@ -83,17 +82,8 @@ function rejectUnknownNames(input: ServerOptions): void {
   }
 }
 
-const METHODS = [
-  'start',
-  'bind',
-  'unbind',
-  'publish',
-  'read',
-  'position',
-  'stats',
-  'stop',
-] as const satisfies readonly (keyof Broker)[]
-const FLAGS = [
+const METHODS: readonly (keyof Broker)[] = ['start', 'bind', 'unbind', 'publish', 'read', 'position', 'stats', 'stop']
+const FLAGS: readonly (keyof Broker['capabilities'])[] = [
   'history',
   'retained',
   'ordered',
@@ -102,7 +92,7 @@ const FLAGS = [
   'queueGroups',
   'durable',
   'manyNodes',
-] as const satisfies readonly (keyof Broker['capabilities'])[]
+]
 
 /**
  * Checks that an object has all members of the broker port. The conformance suite checks its behaviour.
@@ -126,8 +116,6 @@ function missingOf(value: object): string[] {
   ]
 }
 
-const FINGERPRINT_CHARS = 12
-
 /**
  * A hash of the options that all nodes of one system must share: with others, a node logs, remembers or accepts something
  * else, and its clients miss messages that those of other nodes get. It reveals no value.
@@ -142,9 +130,5 @@ export function sharedOptionsFingerprint(options: ResolvedOptions): string {
 /** The same of the keys alone that are logged, whatever the bounds of their rules: with others, messages go another way. */
 export function loggedKeysFingerprint(options: ResolvedOptions): string {
   const isOn = options.historyMaxMessages > 0 && options.historyMaxBytes > 0
-  return fingerprintOf(isOn ? [...new Set(historyRulesOf(options, false).patterns)].sort() : [])
-}
-
-function fingerprintOf(value: object): string {
-  return createHash('sha256').update(JSON.stringify(value)).digest('base64url').slice(0, FINGERPRINT_CHARS)
+  return (isOn ? historyRulesOf(options, false) : new HistoryRules([])).fingerprint
 }

@@ -84,10 +84,15 @@ function checkRetain(options: ResolvedOptions): void {
 function checkWebhook({ webhook, insecure }: ResolvedOptions): void {
   // An empty one usually means an unset variable. It must not open the server to everyone.
   if (webhook?.url === undefined) throw invalidOption('webhook: needs webhook.url (--webhook)')
-  const { protocol, hostname } = new URL(webhook.url)
-  if (protocol !== 'http:' || insecure || isLoopback(hostname)) return
+  if (!insecure) assertEncrypted('webhook.url', webhook.url, 'give the answers')
+}
+
+/** @throws {WebMQError} `E_INSECURE`: the address is plain `http://` beyond this machine. */
+function assertEncrypted(name: string, url: string, harm: string): void {
+  const { protocol, hostname } = new URL(url)
+  if (protocol !== 'http:' || isLoopback(hostname)) return
   throw insecureOption(
-    `webhook.url: an attacker between this machine and ${hostname} could give the answers; use https://, or allow it with insecure (--insecure)`,
+    `${name}: an attacker between this machine and ${hostname} could ${harm}; use https://, or allow it with insecure (--insecure)`,
   )
 }
 
@@ -100,13 +105,7 @@ function checkTokens(jwt: JwtOptions, insecure: boolean): void {
     )
   }
   allowedAlgorithms(jwt)
-  if (jwt.jwksUrl === undefined || insecure) return
-  const { protocol, hostname } = new URL(jwt.jwksUrl)
-  if (protocol === 'http:' && !isLoopback(hostname)) {
-    throw insecureOption(
-      `jwt.jwksUrl: an attacker between this machine and ${hostname} could insert keys; use https://, or allow it with insecure (--insecure)`,
-    )
-  }
+  if (jwt.jwksUrl !== undefined && !insecure) assertEncrypted('jwt.jwksUrl', jwt.jwksUrl, 'insert keys')
 }
 
 /** The options open the server to everyone, or to an attacker on the network. */

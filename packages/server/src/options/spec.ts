@@ -140,6 +140,12 @@ export function setOption(options: Record<string, unknown>, name: string, value:
   options[group] = member === undefined ? value : { ...(options[group] as object | undefined), [member]: value }
 }
 
+/** What may be shown of a value; `undefined` when it is secret as a whole. */
+export function shownValue(spec: OptionSpec, value: unknown): unknown {
+  if ('isSecret' in spec && spec.isSecret === true) return undefined
+  return typeof value === 'string' && spec.type === 'text' && spec.shown !== undefined ? spec.shown(value) : value
+}
+
 /** Environment variable of an option: `--max-payload` is `WEBMQ_MAX_PAYLOAD`. */
 export function environmentNameOf(spec: OptionSpec): string {
   return `WEBMQ_${spec.flag.toUpperCase().replaceAll('-', '_')}`

@@ -1,4 +1,5 @@
 import { invalidOption } from '../base/invalid-option.js'
+import { listParts } from '../base/list-parts.js'
 import { didYouMean } from './closest-name.js'
 import {
   formatQuantity,
@@ -7,7 +8,7 @@ import {
   type OptionSpec,
   type OptionValue,
   SCALES,
-  type TextOption,
+  shownValue,
 } from './spec.js'
 
 /**
@@ -20,19 +21,9 @@ export function validateOption(spec: OptionSpec, value: unknown, label: string =
   const given = spec.type === 'list' && spec.takesText === true && typeof value === 'string' ? [value] : value
   const bad = findBad(spec, given)
   if (bad === undefined) return given as OptionValue
-  const shown = isTextual(spec) ? shownText(spec, bad.value) : bad.value
+  const shown = shownValue(spec, bad.value)
   const subject = shown === undefined ? 'not' : `${show(shown)} is not`
   throw invalidOption(`${label}: ${subject} ${bad.allowed}`)
-}
-
-/** The part of a value that may be shown; `undefined` when it is secret. */
-function shownText(spec: TextOption | ListOption, value: unknown): unknown {
-  if (spec.isSecret === true) return undefined
-  return typeof value === 'string' && spec.type === 'text' && spec.shown !== undefined ? spec.shown(value) : value
-}
-
-function isTextual(spec: OptionSpec): spec is TextOption | ListOption {
-  return spec.type === 'text' || spec.type === 'list'
 }
 
 /** A value, or one entry of a list, that is not allowed, and a description of the allowed ones. */
@@ -130,20 +121,13 @@ export const SWITCH_WORDS: Readonly<Record<string, boolean>> = {
   0: false,
 }
 
-/** See {@link ListOption.separator}. */
-const NO_SEPARATOR = 'none'
-
 /** Returns texts that cannot be converted unchanged, because validation then reports the allowed values. */
 function convert(spec: OptionSpec, text: string): unknown {
   switch (spec.type) {
     case 'integer':
       return parseQuantity(text, spec.unit) ?? text
     case 'list':
-      if (spec.separator === NO_SEPARATOR) return [text]
-      return text
-        .split(spec.separator ?? ',')
-        .map((entry) => entry.trim())
-        .filter((entry) => entry !== '')
+      return spec.separator === 'none' ? [text] : listParts(text, spec.separator)
     case 'switch':
       return SWITCH_WORDS[text.trim().toLowerCase()] ?? text
     default:

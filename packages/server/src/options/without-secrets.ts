@@ -1,5 +1,5 @@
 import type { ResolvedOptions } from './options.js'
-import { type ListOption, type OptionSpec, optionValue, setOption, type TextOption } from './spec.js'
+import { optionValue, setOption, shownValue } from './spec.js'
 import { OPTIONS } from './table.js'
 
 /** Replaces the value of a secret. */
@@ -11,19 +11,10 @@ export function withoutSecrets(options: ResolvedOptions): Readonly<Record<string
   const shown: Record<string, unknown> = { ...rest }
   if (typeof options.broker !== 'string') shown.broker = options.broker.name
   for (const spec of OPTIONS) {
-    if (!hasSecret(spec)) continue
     const value = optionValue(shown, spec.name)
-    if (value !== undefined) setOption(shown, spec.name, withoutSecret(spec, value))
+    const visible = shownValue(spec, value)
+    if (visible === value) continue
+    setOption(shown, spec.name, visible ?? (Array.isArray(value) ? value.map(() => HIDDEN) : HIDDEN))
   }
   return shown
-}
-
-function hasSecret(spec: OptionSpec): spec is TextOption | ListOption {
-  if (spec.type === 'list') return spec.isSecret === true
-  return spec.type === 'text' && (spec.isSecret === true || spec.shown !== undefined)
-}
-
-function withoutSecret(spec: TextOption | ListOption, value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(() => HIDDEN)
-  return typeof value === 'string' && spec.type === 'text' && spec.shown !== undefined ? spec.shown(value) : HIDDEN
 }

@@ -220,8 +220,16 @@ export interface SharedLog {
   /**
    * Other nodes log other keys: what they publish may be missing in the log, from now on until a call with `false`. Until
    * then all reads have a gap (`broker-lost`), and afterwards those from where the log ended at that call, or before.
+   * The log is no longer signed. Resolves when the broker knows that, or when it is not reached: it is told later.
    */
-  dispute(isDisputed: boolean): void
+  dispute(isDisputed: boolean): Promise<void>
+  /**
+   * Whether the log is signed with the rules of this node: since its epoch began, all nodes have logged these keys. `true`
+   * when this node has no log, or cannot know.
+   */
+  readonly isSigned: boolean
+  /** Begins another epoch of the log, signed with the rules of this node. Resolves when this node follows it, or stops. */
+  begin(): Promise<void>
   /**
    * The same was so up to this place, as another node says. Ignored when the log has another epoch.
    * @returns Whether this node did not know that.

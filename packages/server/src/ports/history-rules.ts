@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { contains, isPattern, matches } from 'webmq-client/protocol'
 import { isReserved } from './reserved-keys.js'
 import type { RetainRules } from './retain-rules.js'
@@ -41,6 +42,11 @@ export class HistoryRules {
     return this.#rules.map(({ pattern }) => pattern)
   }
 
+  /** A hash of the keys that are logged, whatever the bounds of their rules. It reveals no key. */
+  get fingerprint(): string {
+    return fingerprintOf([...new Set(this.patterns)].sort())
+  }
+
   /** Whether some rule has an age, so that a read must check each message. */
   get hasAges(): boolean {
     return this.#rules.some(({ maxAgeMs }) => maxAgeMs !== undefined)
@@ -63,6 +69,13 @@ export class HistoryRules {
     if (isReserved(pattern)) return false
     return this.#rules.some((rule) => contains(rule.pattern, pattern))
   }
+}
+
+const FINGERPRINT_CHARS = 12
+
+/** A hash of values. */
+export function fingerprintOf(value: object): string {
+  return createHash('sha256').update(JSON.stringify(value)).digest('base64url').slice(0, FINGERPRINT_CHARS)
 }
 
 /** What {@link parseHistoryRule} takes. */

@@ -32,20 +32,12 @@ export class Members {
   readonly #onChange: OnMemberChange
   readonly #byKey = new Map<string, KeyMembers>()
   readonly #byNode = new Map<string, Map<string, Entry>>()
-  #entryCount = 0
-  #byteLength = 0
+  /** Entries of all nodes. A member that two nodes hold counts twice. */
+  entryCount = 0
+  byteLength = 0
 
   constructor(onChange: OnMemberChange) {
     this.#onChange = onChange
-  }
-
-  /** Entries of all nodes. A member that two nodes hold counts twice. */
-  get entryCount(): number {
-    return this.#entryCount
-  }
-
-  get byteLength(): number {
-    return this.#byteLength
   }
 
   get keyCount(): number {
@@ -89,8 +81,8 @@ export class Members {
     const address = addressOf(key, member.id)
     const ofNode = this.#byNode.get(node) ?? new Map<string, Entry>()
     const known = ofNode.get(address)
-    if (known === undefined) this.#entryCount++
-    this.#byteLength += member.byteLength - (known?.member.byteLength ?? 0)
+    if (known === undefined) this.entryCount++
+    this.byteLength += member.byteLength - (known?.member.byteLength ?? 0)
     ofNode.set(address, entry)
     this.#byNode.set(node, ofNode)
     this.#replace(key, member.id, node, entry)
@@ -103,8 +95,8 @@ export class Members {
     const known = ofNode?.get(address)
     if (ofNode === undefined || known === undefined) return
     ofNode.delete(address)
-    this.#entryCount--
-    this.#byteLength -= known.member.byteLength
+    this.entryCount--
+    this.byteLength -= known.member.byteLength
     if (ofNode.size === 0) this.#byNode.delete(node)
     this.#replace(key, id, node, undefined)
   }

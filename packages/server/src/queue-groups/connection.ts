@@ -30,7 +30,8 @@ export class ConnectionGroups implements GroupMember {
   readonly #connection: ConnectionId
   readonly #context: ConnectionGroupsContext
   readonly #names = new Map<string, SlotName>()
-  #searchCount = 0
+  /** Patterns with a `#` before their last word. */
+  searchCount = 0
   /** Bytes that may not have been written to the socket yet. */
   #unwrittenBytes = 0
   #isWatched = false
@@ -43,11 +44,6 @@ export class ConnectionGroups implements GroupMember {
 
   get size(): number {
     return this.#names.size
-  }
-
-  /** Patterns with a `#` before their last word. */
-  get searchCount(): number {
-    return this.#searchCount
   }
 
   get isLagging(): boolean {
@@ -67,7 +63,7 @@ export class ConnectionGroups implements GroupMember {
     if (this.#names.has(id)) return undefined
     const { groups, listensChanged } = this.#context
     this.#names.set(id, name)
-    if (isSearch(name.pattern)) this.#searchCount++
+    if (isSearch(name.pattern)) this.searchCount++
     const joined = () => {
       if (!this.#isClosed) listensChanged(this.#connection, 1)
     }
@@ -133,7 +129,7 @@ export class ConnectionGroups implements GroupMember {
 
   #remove(id: string, name: SlotName): boolean {
     if (!this.#names.delete(id)) return false
-    if (isSearch(name.pattern)) this.#searchCount--
+    if (isSearch(name.pattern)) this.searchCount--
     return true
   }
 }

@@ -56,12 +56,8 @@ export class Slots implements TableEntries<SlotChange> {
   readonly #router = new Router()
   readonly #byId = new Map<string, Slot>()
   readonly #byRoute = new Map<GroupId, Slot[]>()
-  #droppedCount = 0
-
   /** Queue groups of other nodes above the limit. */
-  get droppedCount(): number {
-    return this.#droppedCount
-  }
+  droppedCount = 0
 
   get size(): number {
     return this.#byId.size
@@ -131,15 +127,12 @@ export class Slots implements TableEntries<SlotChange> {
   }
 
   apply({ node, name, id, count }: SlotChange): void {
-    if (count === 0) {
-      this.remove(node, id)
-      return
-    }
     try {
-      this.obtain(name).remote.set(node, count)
+      if (count === 0) this.remove(node, id)
+      else this.obtain(name).remote.set(node, count)
     } catch {
       // Too many: counted and shown.
-      this.#droppedCount++
+      this.droppedCount++
     }
   }
 

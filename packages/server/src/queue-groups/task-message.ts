@@ -33,18 +33,8 @@ export type TaskMessageOf<K extends TaskMessage['kind']> = Extract<TaskMessage, 
 const MAX_NUMBERS = 4_096
 
 export function taskFields(message: TaskMessage): string {
-  switch (message.kind) {
-    case 'task': {
-      const { kind, payload, name, ...fields } = message
-      return JSON.stringify({ ...fields, name: nameItem(name) })
-    }
-    case 'reply': {
-      const { kind, payload, ...fields } = message
-      return JSON.stringify(fields)
-    }
-    case 'taken':
-      return JSON.stringify({ taken: message.taken, refused: message.refused })
-  }
+  const name = message.kind === 'task' ? nameItem(message.name) : undefined
+  return JSON.stringify({ ...message, kind: undefined, payload: undefined, name })
 }
 
 /** Reads a message; `undefined` when it is malformed. Its payload is a view. */

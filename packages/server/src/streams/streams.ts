@@ -1,43 +1,26 @@
 import { formatStreamPlace, refusalOf, type StreamSummary, type WriteKind } from 'webmq-client/protocol'
 import { copyBytes } from '../base/copy-bytes.js'
-import type { Deadlines } from '../base/deadlines.js'
 import type { Logger } from '../base/logger.js'
 import { parseJson } from '../base/parse-json.js'
 import { assertMayPublish } from '../identity/access.js'
-import { clientNameOf, isTrusted } from '../identity/actor.js'
 import type { Accepted, Broker, Position, ReadResult } from '../ports/broker.js'
 import { isAfter } from '../ports/position.js'
 import { assertKeyWords } from '../ports/word-limits.js'
 import { type Author, assertRoom } from '../publishing/author.js'
 import { PENDING_OVERHEAD_BYTES } from '../publishing/draft.js'
 import type { Publisher } from '../publishing/publisher.js'
-import type { LocalHandler } from '../routing/in-process/listeners.js'
-import type { LocalListenOptions } from '../routing/in-process/subscription.js'
 import type { Piece, StreamFold } from './fold.js'
-import { StreamWatch } from './watch.js'
-
-/** Limits of streams, by their options. */
-export interface StreamLimits {
-  readonly streamLeaseMs: number
-  readonly maxStreamBytes: number
-  readonly maxStreamAppends: number
-  readonly maxStreamsPerUser: number
-  readonly maxStreamsPerNode: number
-  /** A stream is read as one message. */
-  readonly maxOutboxBytes: number
-}
+import type { StreamWatch } from './watch.js'
+import { StreamWatches, type WatchesContext } from './watches.js'
 
 /** What {@link Streams} work with. */
-export interface StreamsContext {
+export interface StreamsContext extends WatchesContext {
   readonly broker: Pick<Broker, 'capabilities' | 'read'>
   readonly isLogged: (key: string) => boolean
   readonly publisher: Pick<Publisher, 'publish'>
   /** The node itself, which ends streams that are lost. */
   readonly author: Author
-  readonly listen: (pattern: string, handler: LocalHandler, options: LocalListenOptions) => Promise<() => void>
-  readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
-  readonly limits: StreamLimits
-  readonly logger: Pick<Logger, 'warn' | 'debug'>
+  readonly logger: Pick<Logger, 'debug'>
 }
 
 /** One message of a writer. */
@@ -68,12 +51,8 @@ export interface StreamStats {
   readonly lostCount: number
 }
 
-/** Memory of all streams that a node keeps; beyond it, those that were asked for the longest ago are forgotten. */
-const MAX_KEPT_BYTES = 64 * 1_048_576
 /** Share of the outbox that the answer to a read may take. */
 const READ_SHARE = 1 / 2
-/** Watches that are looked at for one that may end. */
-const MAX_LOOKED_AT = 64
 const NOTHING = new Uint8Array()
 
 /**
@@ -83,15 +62,13 @@ const NOTHING = new Uint8Array()
  */
 export class Streams {
   readonly #context: StreamsContext
-  /** Those that were asked for the longest ago come first. */
-  readonly #watches = new Map<string, StreamWatch>()
-  readonly #byOwner = new Map<string, number>()
-  #keptBytes = 0
+  readonly #watches: StreamWatches
   #appendCount = 0
   #lostCount = 0
 
   constructor(context: StreamsContext) {
     this.#context = context
+    this.#watches = new StreamWatches(context, (watch) => void this.#lost(watch))
   }
 
   /** The largest stream: one that fits into the answer to a read. */
@@ -101,9 +78,8 @@ export class Streams {
   }
 
   stats(): StreamStats {
-    let activeCount = 0
-    for (const { fold } of this.#watches.values()) if (fold.isActive) activeCount++
-    return { activeCount, keptBytes: this.#keptBytes, appendCount: this.#appendCount, lostCount: this.#lostCount }
+    const { activeCount, keptBytes } = this.#watches
+    return { activeCount, keptBytes, appendCount: this.#appendCount, lostCount: this.#lostCount }
   }
 
   /**
@@ -123,15 +99,15 @@ export class Streams {
     const byteCount = payload.length + PENDING_OVERHEAD_BYTES
     assertRoom(author, byteCount)
     author.pendingBytes += byteCount
-    const written = this.#use(key, async (watch) => {
+    const written = this.#watches.use(key, async (watch) => {
       const known = this.#judge(watch, write)
       if (known !== undefined) return known
       if (kind === 'append') this.#assertSize(watch.fold, payload.length)
-      const isOwner = kind === 'start' && this.#take(watch, author)
+      const isOwner = kind === 'start' && this.#watches.take(watch, author)
       try {
         return await this.#published(watch, author, { ...write, payload }, isBinary)
       } catch (error) {
-        if (isOwner && watch.fold.stream !== write.stream) this.#release(watch)
+        if (isOwner && watch.fold.stream !== write.stream) this.#watches.release(watch)
         throw error
       }
     })
@@ -146,7 +122,7 @@ export class Streams {
    */
   async read(key: string): Promise<StreamReading> {
     this.#assertSupported(key)
-    return await this.#use(key, async (watch) => {
+    return await this.#watches.use(key, async (watch) => {
       await watch.follow()
       const { fold, position, gap } = watch
       if (position === undefined) throw refusalOf('E_NODE_BEHIND')
@@ -157,71 +133,13 @@ export class Streams {
 
   /** Ends all watches. Streams go on: another node may have their writers next. */
   stop(): void {
-    for (const watch of this.#watches.values()) watch.close()
-    this.#watches.clear()
+    this.#watches.stop()
   }
 
   #assertSupported(key: string): void {
     const { broker, isLogged } = this.#context
     if (!broker.capabilities.sharedLog) throw refusalOf('E_UNSUPPORTED', { detail: 'streams: the nodes share no log' })
     if (!isLogged(key)) throw refusalOf('E_UNSUPPORTED', { detail: `streams: ${key} is not logged (history)` })
-  }
-
-  /** Passes the watch of a key, which has read the log. */
-  async #use<T>(key: string, use: (watch: StreamWatch) => Promise<T>): Promise<T> {
-    const known = this.#watches.get(key)
-    const watch = known ?? this.#open(key)
-    // It is the last one now that room is made of.
-    this.#watches.delete(key)
-    this.#watches.set(key, watch)
-    watch.userCount++
-    try {
-      if (known === undefined) {
-        const { listen } = this.#context
-        const deliver: LocalHandler = (payload, message) => watch.deliver(payload, message)
-        watch.opened = listen(key, deliver, { onGap: () => watch.gapped() }).then(async (unlisten) => {
-          watch.unlisten = unlisten
-          await watch.follow()
-        })
-      }
-      await watch.opened
-      return await use(watch)
-    } catch (error) {
-      if (watch.position === undefined) this.#close(watch)
-      throw error
-    } finally {
-      watch.userCount--
-      this.#changed(watch)
-    }
-  }
-
-  #open(key: string): StreamWatch {
-    const { broker, deadlines, limits } = this.#context
-    if (this.#watches.size >= limits.maxStreamsPerNode) {
-      const idle = this.#idle()
-      if (idle === undefined)
-        throw refusalOf('E_STREAM_LIMIT', {
-          detail: `${limits.maxStreamsPerNode} streams of this node (maxStreamsPerNode)`,
-        })
-      this.#close(idle)
-    }
-    return new StreamWatch(key, {
-      broker,
-      deadlines,
-      leaseMs: limits.streamLeaseMs,
-      silent: (watch) => void this.#lost(watch),
-      changed: (watch) => this.#changed(watch),
-    })
-  }
-
-  /** One that nobody of this node writes. Few are looked at: requests in vain cost little. */
-  #idle(): StreamWatch | undefined {
-    let count = 0
-    for (const watch of this.#watches.values()) {
-      if (watch.userCount === 0 && watch.owner === undefined) return watch
-      if (++count === MAX_LOOKED_AT) return undefined
-    }
-    return undefined
   }
 
   /** What is known before the message is written: `undefined` when it may be. */
@@ -271,52 +189,6 @@ export class Streams {
       throw refusalOf('E_STREAM_LIMIT', { detail: `${this.maxBytes} bytes (maxStreamBytes)` })
     if (appendCount >= maxStreamAppends)
       throw refusalOf('E_STREAM_LIMIT', { detail: `${maxStreamAppends} appends (maxStreamAppends)` })
-  }
-
-  /** Counts the stream as one of its author. @returns Whether it was no other's. */
-  #take(watch: StreamWatch, author: Author): boolean {
-    if (watch.owner !== undefined) return false
-    const owner = isTrusted(author) ? '' : clientNameOf(author)
-    const count = this.#byOwner.get(owner) ?? 0
-    const { maxStreamsPerUser } = this.#context.limits
-    if (owner !== '' && count >= maxStreamsPerUser)
-      throw refusalOf('E_STREAM_LIMIT', { detail: `${maxStreamsPerUser} streams of this user (maxStreamsPerUser)` })
-    this.#byOwner.set(owner, count + 1)
-    watch.owner = owner
-    return true
-  }
-
-  #release(watch: StreamWatch): void {
-    const { owner } = watch
-    if (owner === undefined) return
-    watch.owner = undefined
-    const count = (this.#byOwner.get(owner) ?? 0) - 1
-    if (count > 0) this.#byOwner.set(owner, count)
-    else this.#byOwner.delete(owner)
-  }
-
-  #changed(watch: StreamWatch): void {
-    if (this.#watches.get(watch.key) !== watch) return
-    const { isActive, keptBytes } = watch.fold
-    if (!isActive && watch.userCount === 0) {
-      this.#close(watch)
-      return
-    }
-    this.#keptBytes += keptBytes - watch.countedBytes
-    watch.countedBytes = keptBytes
-    for (const other of this.#watches.values()) {
-      if (this.#keptBytes <= MAX_KEPT_BYTES) return
-      // Its next writer or reader folds it again.
-      if (other.userCount === 0) this.#close(other)
-    }
-  }
-
-  #close(watch: StreamWatch): void {
-    this.#release(watch)
-    watch.close()
-    if (this.#watches.get(watch.key) === watch) this.#watches.delete(watch.key)
-    this.#keptBytes -= watch.countedBytes
-    watch.countedBytes = 0
   }
 
   /** Its writer was silent for too long. Several nodes may find that, and one message tells all. */

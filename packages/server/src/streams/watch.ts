@@ -37,6 +37,7 @@ export class StreamWatch {
   readonly key: string
   /** Who began its stream on this node. */
   owner: string | undefined
+  isClosed = false
   /** Its memory, as it was counted last. */
   countedBytes = 0
   /** Requests that use it now. */
@@ -143,6 +144,9 @@ export class StreamWatch {
   }
 
   close(): void {
+    // Its pattern is released once.
+    if (this.isClosed) return
+    this.isClosed = true
     if (this.#lease !== undefined) this.#context.deadlines.clear(this.#lease)
     this.#lease = undefined
     this.unlisten()

@@ -36,7 +36,7 @@ export class Backlog<Frame> {
   #oldestIndex = 0
   #oldestBytes = 0
   #leftOutCount = 0
-  #byteLength = 0
+  byteLength = 0
 
   /** @param leftOut Counts what is left out. */
   constructor(maxOutboxBytes: number, leftOut: LeftOut) {
@@ -44,15 +44,11 @@ export class Backlog<Frame> {
     this.#leftOut = leftOut
   }
 
-  get byteLength(): number {
-    return this.#byteLength
-  }
-
   /** @param droppable Absent: the message is never left out. */
   push(frame: Frame, byteLength: number, droppable: Droppable | undefined): void {
     const entry = { frame, byteLength, droppable }
     this.#entries.push(entry)
-    this.#byteLength += byteLength
+    this.byteLength += byteLength
     if (droppable === undefined) return
     if (droppable.policy === 'latest') this.#replace(entry, droppable.topic)
     else this.#dropOldest(entry)
@@ -101,7 +97,7 @@ export class Backlog<Frame> {
 
   #leave(entry: Entry<Frame>): void {
     entry.frame = undefined
-    this.#byteLength -= entry.byteLength
+    this.byteLength -= entry.byteLength
     this.#leftOutCount++
   }
 

@@ -7,18 +7,13 @@ import { type Droppable, Overflows } from './overflows.js'
 export class Connections<Member extends Connection<never, unknown>> {
   readonly groups = new Groups<Member>()
   readonly #byId = new Map<ConnectionId, Member>()
-  /** Those, and the ones that still send what is queued or wait for the peer. */
-  readonly #open = new Set<Member>()
+  /** Connections that have a socket, whether the sink knows them or not. */
+  readonly open = new Set<Member>()
   readonly #overflows = new Overflows()
   #whenEmpty: (() => void) | undefined
   acceptedCount = 0
   closedCount = 0
   slowConsumerCount = 0
-
-  /** Connections that have a socket, whether the sink knows them or not. */
-  get open(): ReadonlySet<Member> {
-    return this.#open
-  }
 
   /** `undefined` once the sink knows that it is gone. */
   get(id: ConnectionId): Member | undefined {
@@ -31,7 +26,7 @@ export class Connections<Member extends Connection<never, unknown>> {
 
   add(connection: Member): void {
     this.#byId.set(connection.id, connection)
-    this.#open.add(connection)
+    this.open.add(connection)
   }
 
   /**
@@ -50,14 +45,14 @@ export class Connections<Member extends Connection<never, unknown>> {
   }
 
   forget(connection: Member): void {
-    this.#open.delete(connection)
-    if (this.#open.size === 0) this.#whenEmpty?.()
+    this.open.delete(connection)
+    if (this.open.size === 0) this.#whenEmpty?.()
   }
 
   empty(): Promise<void> {
     return new Promise((resolve) => {
       this.#whenEmpty = resolve
-      if (this.#open.size === 0) resolve()
+      if (this.open.size === 0) resolve()
     })
   }
 
@@ -90,7 +85,7 @@ export class Connections<Member extends Connection<never, unknown>> {
   /** Cost: O(connections). Bytes that several connections wait for count once per receiver. */
   stats() {
     let [outboxBytes, partialBytes] = [0, 0]
-    for (const connection of this.#open) {
+    for (const connection of this.open) {
       outboxBytes += connection.outboxBytes
       partialBytes += connection.partialBytes
     }

@@ -12,8 +12,8 @@ export class SinkCalls {
   readonly #sink: TransportSink
   readonly #later: (call: () => void) => void
   readonly #onThrow: (connection: ConnectionId) => void
-  #messageCount = 0
-  #byteCount = 0
+  messageCount = 0
+  byteCount = 0
 
   /**
    * @param onThrow Called when the sink threw on an event of a connection; the caller closes it.
@@ -33,14 +33,6 @@ export class SinkCalls {
     return this.#sink === sink
   }
 
-  get messageCount(): number {
-    return this.#messageCount
-  }
-
-  get byteCount(): number {
-    return this.#byteCount
-  }
-
   /** @returns Whether the sink accepted it without an error. */
   upgrade(request: UpgradeRequest): boolean {
     try {
@@ -57,8 +49,8 @@ export class SinkCalls {
   }
 
   message(connection: ConnectionId, data: Uint8Array, isBinary: boolean): void {
-    this.#messageCount++
-    this.#byteCount += data.byteLength
+    this.messageCount++
+    this.byteCount += data.byteLength
     // Not through `#guard`, to avoid a closure per message.
     try {
       this.#sink.message(connection, data, isBinary)

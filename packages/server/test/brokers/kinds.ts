@@ -1,5 +1,13 @@
 import { setTimeout } from 'node:timers/promises'
-import { freePort, type ServiceOptions, startNats, startRabbitmq, startRedis, startRedisCluster } from 'webmq-services'
+import {
+  freePort,
+  type Service,
+  type ServiceOptions,
+  startNats,
+  startRabbitmq,
+  startRedis,
+  startRedisCluster,
+} from 'webmq-services'
 import { createNatsBroker } from '../../src/brokers/nats/broker.js'
 import { createRabbitmqBroker } from '../../src/brokers/rabbitmq/broker.js'
 import { createRedisBroker } from '../../src/brokers/redis/broker.js'
@@ -34,12 +42,20 @@ async function redisCluster(options?: ServiceOptions): Promise<Keeping> {
 }
 
 async function natsCluster(options?: ServiceOptions): Promise<Keeping> {
+  const servers = await startNatsServers(options)
+  return together(natsUrlOf(servers), servers)
+}
+
+/** The address of a NATS cluster of three whose log is on each server. */
+export function natsUrlOf(servers: readonly Service[]): string {
+  return `nats://${hostsOf(servers.map(({ url }) => url))}?replicas=3`
+}
+
+/** A NATS cluster of three. */
+export async function startNatsServers(options?: ServiceOptions): Promise<Service[]> {
   const ports = await Promise.all([freePort(), freePort(), freePort()])
   const routes = ports.map((port) => `nats-route://127.0.0.1:${port}`).join()
   const configOf = (port: number) =>
     `server_name: s${port}\ncluster { name: c, listen: "127.0.0.1:${port}", routes: [${routes}] }`
-  const servers = await Promise.all(
-    ports.map((port) => startNats({ ...options, hasJetStream: true, config: configOf(port) })),
-  )
-  return together(`nats://${hostsOf(servers.map(({ url }) => url))}?replicas=3`, servers)
+  return await Promise.all(ports.map((port) => startNats({ ...options, hasJetStream: true, config: configOf(port) })))
 }

@@ -77,6 +77,16 @@ describe('a node with a log in Redis', () => {
   })
 })
 
+it('a node without history says so when it may not tell at Redis that it logs nothing', async () => {
+  const url = await privateRedis()
+  const admin = new Redis(url)
+  await admin.acl('SETUSER', 'node', 'on', '>secret', '~*', '&*', '+@all', '-hdel')
+  admin.disconnect()
+  const address = Object.assign(new URL(url), { username: 'node', password: 'secret' })
+  const said = await saidOf(await redisAt(address.href, historyOf()))
+  expect(said).toEqual([expect.stringContaining('this node logs nothing and cannot note that there')])
+})
+
 describe('a node with a log in NATS', () => {
   const start = async (history = LOGGED) => {
     const { url } = await sharedService('nats')

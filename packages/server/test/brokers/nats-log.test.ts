@@ -265,6 +265,11 @@ describe('log of nats, with others', () => {
     for (const { sink } of [older, newer])
       await vi.waitFor(() => expect(sink.texts).toEqual(['one', 'two', 'three', 'four']))
     expect(older.sink.messages).toEqual(newer.sink.messages)
+    // Symptom: who came back was told nothing, and missed what a node without history had bundled. Cause: it has one place.
+    const { position: since } = await newer.broker.publish(text('a.3', 'here'))
+    await older.broker.publishBatch?.(['five', 'six'].map((body) => text('a.2', body)))
+    await newer.broker.publish(text('a.3', 'seven'))
+    expect(await newer.broker.read({ ...(since && { since }) }, ['a.#'])).toMatchObject({ gap: 'refused' })
   })
 })
 

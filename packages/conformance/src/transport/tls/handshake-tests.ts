@@ -63,6 +63,19 @@ export function handshakeTests(
     })
 
     it.each([
+      ['5,000 names', Array.from({ length: 5_000 }, (_, place) => `name-${place}`)],
+      ['5,000 names and the right one', [...Array.from({ length: 5_000 }, (_, place) => `name-${place}`), 'http/1.1']],
+      ['the right one 5,000 times', Array<string>(5_000).fill('http/1.1')],
+      ['a name of 255 bytes', ['x'.repeat(255)]],
+      ['almost the right one', ['HTTP/1.1', 'http/1.1\0', 'http/1.10', 'http/1.']],
+    ])('chooses http/1.1 or nothing of a client that offers %s, and serves the others', async (_title, names) => {
+      const harness = await start(SERVER_NAME)
+      const client = await harness.connectSocket({ ALPNProtocols: names }).catch(() => undefined)
+      expect(names.includes('http/1.1') ? ['http/1.1', false] : [false]).toContain(client?.tls.alpnProtocol ?? false)
+      await harness.expectToServe()
+    })
+
+    it.each([
       [undefined, 'default.example.com'],
       ['default.example.com', 'default.example.com'],
       ['unknown.example.org', 'default.example.com'],

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import type { Transport, TransportCapabilities } from 'webmq-server/ports'
 import { eventually } from '../eventually.js'
@@ -7,6 +8,9 @@ import { serverNamesOf } from './handshake-tests.js'
 
 /** For clients that look at the certificate themselves. */
 const ANY = { rejectUnauthorized: false }
+
+/** A record of a handshake that promises 512 bytes, and has 16. */
+const HALF_RECORD = Buffer.concat([Buffer.from([22, 3, 1, 2, 0]), Buffer.alloc(16)])
 
 /** Other certificates while the transport runs. */
 export function reloadTests(
@@ -95,6 +99,23 @@ export function reloadTests(
         harness.transport.send(connection, 'hello', false)
         await eventually(() => expect(client.texts).toEqual(['hello']))
       }
+    })
+
+    it('takes many while hostile peers connect, and members go on', { timeout: 60_000 }, async () => {
+      const harness = await Harness.start(create, { handshakeTimeoutMs: 1_000 })
+      const member = await harness.connect()
+      const { ca, certificates } = await folder().signed(5, SERVER_NAME)
+      for (const certificate of certificates) {
+        const crowd = await Promise.all(Array.from({ length: 40 }, () => harness.connectTcp()))
+        for (const [place, client] of crowd.entries()) client.write(place % 2 === 0 ? randomBytes(200) : HALF_RECORD)
+        harness.transport.setCertificates?.([certificate])
+        for (const client of crowd.slice(0, 10)) client.destroy()
+        const { client, connection } = await harness.connectRaw({}, { ca })
+        harness.transport.send(connection, 'hello', false)
+        await eventually(() => expect(client.texts).toEqual(['hello']))
+      }
+      harness.transport.send(member.connection, 'down', false)
+      await eventually(() => expect(member.client.messages).toEqual(['down']))
     })
   })
 }

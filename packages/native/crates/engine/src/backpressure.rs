@@ -23,7 +23,7 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 /// Bytes of commands that may wait for a shard before `submit` blocks. Only publishers that do not await get this far.
 pub(crate) const MAX_POSTED_BYTES: usize = 64 << 20;
 /// Bytes of commands that may wait for a shard before JavaScript gets no more events.
-const PAUSE_DRAIN_BYTES: usize = if cfg!(all(test, shuttle)) { 50 } else { 8 << 20 };
+const PAUSE_DRAIN_BYTES: usize = if cfg!(all(test, shuttle)) { 20 } else { 8 << 20 };
 /// Share of an outbox that may wait for a shard as commands. By then as much may wait in the outboxes, and JavaScript has
 /// more under way: all that must fit into an outbox.
 const POSTED_SHARE: usize = 4;

@@ -23,7 +23,8 @@ export class Dialer {
   #failedCount = 0
   #hasEnded = false
   #isSelf = false
-  #nodeId: string | undefined
+  /** Id of the node that answered last at this address. */
+  nodeId: string | undefined
   #lastFailure: string | undefined
 
   constructor(address: MeshAddress, node: MeshNode) {
@@ -32,14 +33,9 @@ export class Dialer {
     this.#node = node
   }
 
-  /** Id of the node that answered last at this address. */
-  get nodeId(): string | undefined {
-    return this.#nodeId
-  }
-
   /** Whether an attempt has ended, and the node is either linked in both directions or not linked at all. */
   get isTried(): boolean {
-    const peer = this.#nodeId === undefined ? undefined : this.#node.peers.get(this.#nodeId)
+    const peer = this.nodeId === undefined ? undefined : this.#node.peers.get(this.nodeId)
     return peer?.isSettled === true || (this.#hasEnded && peer?.link === undefined)
   }
 
@@ -57,7 +53,7 @@ export class Dialer {
     wire.onEnd = () => this.#ended()
     new Handshake(wire, 'dialer', this.#node.identity, HANDSHAKE_TIMEOUT_MS, {
       isWanted: ({ nodeId }) => {
-        this.#nodeId = nodeId
+        this.nodeId = nodeId
         return !this.#isLinked
       },
       authenticated: (wire, hello) => this.#authenticated(wire, hello),
@@ -70,7 +66,7 @@ export class Dialer {
 
   /** A node has lost its link: dials soon if it is the node at this address. */
   unlinked(nodeId: string): void {
-    if (nodeId !== this.#nodeId || this.#wire !== undefined) return
+    if (nodeId !== this.nodeId || this.#wire !== undefined) return
     this.#failedCount = 0
     this.#wait(fullJitterMs(1, BACKOFF))
   }
@@ -83,11 +79,11 @@ export class Dialer {
   }
 
   get #isLinked(): boolean {
-    return this.#nodeId !== undefined && this.#node.peers.isLinked(this.#nodeId)
+    return this.nodeId !== undefined && this.#node.peers.isLinked(this.nodeId)
   }
 
   #authenticated(wire: Wire, hello: Hello): void {
-    this.#nodeId = hello.nodeId
+    this.nodeId = hello.nodeId
     this.#lastFailure = undefined
     this.#isHandedOver = true
     this.#node.election.admit(wire, hello, true)
@@ -101,7 +97,7 @@ export class Dialer {
     this.#lastFailure = cause.message
     options.logger[level]({ address: this.#name, err: cause }, 'mesh peer cannot be linked')
     const isRefused = 'code' in cause && cause.code === 'ECONNREFUSED'
-    if (isRefused && this.#nodeId !== undefined) peers.ended(this.#nodeId, this.#address.port)
+    if (isRefused && this.nodeId !== undefined) peers.ended(this.nodeId, this.#address.port)
   }
 
   #ended(): void {

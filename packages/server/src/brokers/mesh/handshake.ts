@@ -76,23 +76,14 @@ export type Role = 'dialer' | 'acceptor'
  * one connection. It covers the role, so it cannot be reflected to its sender.
  */
 function proofOf(secret: string, role: Role, dialerHello: Uint8Array, acceptorHello: Uint8Array): Buffer {
+  const length = Buffer.alloc(4)
+  length.writeUInt32LE(dialerHello.length)
   return createHmac('sha256', secret)
     .update(`webmq.mesh ${role}\n`)
-    .update(lengthOf(dialerHello))
+    .update(length)
     .update(dialerHello)
     .update(acceptorHello)
     .digest()
-}
-
-/** Compares in constant time. */
-function isProof(given: Uint8Array, expected: Buffer): boolean {
-  return given.length === expected.length && timingSafeEqual(given, expected)
-}
-
-function lengthOf(bytes: Uint8Array): Buffer {
-  const length = Buffer.alloc(4)
-  length.writeUInt32LE(bytes.length)
-  return length
 }
 
 /** From the first packet until the other node is authenticated; and from then until it is linked. */
@@ -140,9 +131,8 @@ export class Handshake implements WireHandler {
     this.#identity = identity
     this.#events = events
     this.#hello = encodeHello(identity, randomBytes(NONCE_BYTES))
-    this.#timer = setTimeout(() => wire.fail(new Error(`no handshake within ${timeoutMs} ms`)), timeoutMs)
     // A wire that is destroyed does not tell, and must not keep the process alive.
-    this.#timer.unref()
+    this.#timer = setTimeout(() => wire.fail(new Error(`no handshake within ${timeoutMs} ms`)), timeoutMs).unref()
     wire.handler = this
     if (role === 'dialer') wire.write(encodeFrame(FRAME.hello, this.#hello))
   }
@@ -162,22 +152,14 @@ export class Handshake implements WireHandler {
 
   #onHello(body: Buffer): void {
     const hello = decodeHello(body)
-    if (hello === undefined) {
-      this.#wire.fail(new Error('it does not speak the mesh protocol'))
-      return
-    }
-    if (hello === 'version') {
-      this.#refuse('version')
-      return
-    }
-    if (hello.namespace !== this.#identity.namespace) {
-      this.#refuse('namespace')
-      return
-    }
-    if (hello.nodeId === this.#identity.nodeId) {
-      this.#refuse('self')
-      return
-    }
+    if (hello === undefined) this.#wire.fail(new Error('it does not speak the mesh protocol'))
+    else if (hello === 'version') this.#refuse('version')
+    else if (hello.namespace !== this.#identity.namespace) this.#refuse('namespace')
+    else if (hello.nodeId === this.#identity.nodeId) this.#refuse('self')
+    else this.#take(body, hello)
+  }
+
+  #take(body: Buffer, hello: Hello): void {
     this.#theirHello = body
     this.#theirs = hello
     if (this.#role === 'acceptor') this.#wire.write(encodeFrame(FRAME.hello, this.#hello))
@@ -188,7 +170,9 @@ export class Handshake implements WireHandler {
   }
 
   #onProof(proof: Uint8Array, theirs: Hello): void {
-    if (!isProof(proof, this.#proofBy(this.#role === 'dialer' ? 'acceptor' : 'dialer'))) {
+    const expected = this.#proofBy(this.#role === 'dialer' ? 'acceptor' : 'dialer')
+    // In constant time.
+    if (proof.length !== expected.length || !timingSafeEqual(proof, expected)) {
       this.#refuse('secret')
       return
     }

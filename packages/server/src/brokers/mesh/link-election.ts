@@ -12,8 +12,7 @@ import {
   STREAM_ID_BYTES,
   type Start,
 } from './frames.js'
-import type { Hello } from './handshake.js'
-import { HANDSHAKE_TIMEOUT_MS } from './handshake.js'
+import { HANDSHAKE_TIMEOUT_MS, type Hello } from './handshake.js'
 import type { MeshNode } from './node.js'
 import { MAX_PEERS } from './peers.js'
 import type { Wire } from './wire.js'

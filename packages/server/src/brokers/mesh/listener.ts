@@ -1,6 +1,7 @@
 import { createServer, type Socket } from 'node:net'
 import { WebMQError } from 'webmq-client/protocol'
 import { deferred } from '../../base/deferred.js'
+import { LogPace } from '../../base/log-pace.js'
 import { nameOf } from './dialers.js'
 import type { Refusal } from './frames.js'
 import { HANDSHAKE_TIMEOUT_MS, Handshake, MAX_HANDSHAKE_FRAME_BYTES } from './handshake.js'
@@ -17,8 +18,7 @@ export class Listener {
   readonly #node: MeshNode
   readonly #server = createServer((socket) => this.#accept(socket))
   readonly #strangers = new Set<Wire>()
-  #warnedAtMs = Number.NEGATIVE_INFINITY
-  #unsaidCount = 0
+  readonly #pace = new LogPace(WARN_INTERVAL_MS)
 
   constructor(node: MeshNode) {
     this.#node = node
@@ -73,16 +73,9 @@ export class Listener {
   }
 
   #warn(wire: Wire, cause: Error, refusal: Refusal | undefined): void {
-    const nowMs = performance.now()
-    const { logger } = this.#node.options
-    const fields = { address: wire.remote, err: cause, refusal, unsaidCount: this.#unsaidCount }
-    if (nowMs - this.#warnedAtMs < WARN_INTERVAL_MS) {
-      this.#unsaidCount++
-      logger.debug(fields, 'mesh connection refused')
-      return
-    }
-    this.#warnedAtMs = nowMs
-    this.#unsaidCount = 0
-    logger.warn(fields, 'mesh connection refused')
+    const unsaidCount = this.#pace.take()
+    const level = unsaidCount === undefined ? 'debug' : 'warn'
+    const fields = { address: wire.remote, err: cause, refusal, unsaidCount }
+    this.#node.options.logger[level](fields, 'mesh connection refused')
   }
 }

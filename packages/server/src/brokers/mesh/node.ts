@@ -2,8 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { deferred } from '../../base/deferred.js'
 import { within } from '../../base/within.js'
 import { Dialers } from './dialers.js'
-import type { Identity } from './handshake.js'
-import { NODE_ID_CHARS, rulesHashOf } from './handshake.js'
+import { type Identity, NODE_ID_CHARS, rulesHashOf } from './handshake.js'
 import type { PeerMessage } from './link.js'
 import { LinkElection } from './link-election.js'
 import { Listener } from './listener.js'
@@ -38,7 +37,7 @@ export class MeshNode {
   readonly election = new LinkElection(this)
   readonly #listener = new Listener(this)
   readonly #dialers = new Dialers(this)
-  #address: MeshAddress | undefined
+  address: MeshAddress | undefined
   #isStopping = false
   /** Called on every change that `#until` may wait for. */
   readonly #waiting = new Set<() => void>()
@@ -47,20 +46,16 @@ export class MeshNode {
     this.options = options
     this.events = events
     this.standstill = new Standstill(patienceMs(options), () => events.gap())
-    const listenPort = () => this.#address?.port ?? 0
+    const node = this
     this.identity = {
       nodeId: randomBytes(NODE_ID_CHARS / 2).toString('hex'),
       namespace: options.brokerNamespace,
       secret: options.secret ?? '',
       rulesHash: rulesHashOf(options),
       get listenPort() {
-        return listenPort()
+        return node.address?.port ?? 0
       },
     }
-  }
-
-  get address(): MeshAddress | undefined {
-    return this.#address
   }
 
   /**
@@ -69,8 +64,8 @@ export class MeshNode {
    */
   async start(): Promise<void> {
     const { listen, logger, brokerStartTimeoutMs } = this.options
-    this.#address = await this.#listener.start(listen)
-    logger.info({ ...this.#address }, 'mesh is listening')
+    this.address = await this.#listener.start(listen)
+    logger.info({ ...this.address }, 'mesh is listening')
     this.peers.start()
     this.standstill.start()
     this.#dialers.start()
@@ -88,7 +83,7 @@ export class MeshNode {
     this.peers.leave()
     await this.#until(() => [...this.peers.all()].every(({ link }) => link === undefined), limitMs)
     this.peers.clear()
-    this.#address = undefined
+    this.address = undefined
   }
 
   /** This node and the peer know each other's patterns. */

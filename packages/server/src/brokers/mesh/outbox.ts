@@ -2,8 +2,6 @@ import { FRAME, FRAME_HEAD_BYTES, isCounted } from './frames.js'
 
 /** Large enough for hundreds of small messages per write, small enough for a core's cache. */
 const CHUNK_BYTES = 64 * 1024
-/** A key or message id: one byte for the length, then at most 255 bytes. */
-const MAX_TEXT_BYTES = 1 + 255
 const ATTRIBUTES_LENGTH_BYTES = 2
 const MAX_SPARE_CHUNKS = 4
 const NO_TEXT = new Uint8Array(0)
@@ -28,22 +26,14 @@ export class Outbox {
   /** In order. New frames go into the last one. */
   readonly #chunks: Chunk[] = []
   readonly #spares: Buffer[] = []
-  #lastSequence = 0
-  #ackedSequence = 0
+  /** Sequence of the last counted frame. */
+  lastSequence = 0
+  ackedSequence = 0
   /** The next bytes to send: index of the chunk, and offset in it. */
   #cursorChunk = 0
   #cursorAt = 0
   /** Whether a range from `next` is still being written. */
   #isLent = false
-
-  /** Sequence of the last counted frame. */
-  get lastSequence(): number {
-    return this.#lastSequence
-  }
-
-  get ackedSequence(): number {
-    return this.#ackedSequence
-  }
 
   get keptBytes(): number {
     return this.#chunks.reduce((sum, { bytes }) => sum + bytes.length, 0)
@@ -56,8 +46,8 @@ export class Outbox {
   }
 
   /**
-   * Adds a message.
-   * @param key At most 255 bytes.
+   * Adds a message: length of the attributes and the attributes, message id, key, payload.
+   * @param key At most 255 bytes, as the message id.
    * @param payload Copied.
    * @param messageId As in {@link OutboundMessage}, in ASCII.
    * @param attributes Encoded.
@@ -69,42 +59,23 @@ export class Outbox {
     messageId?: Uint8Array,
     attributes?: Uint8Array,
   ): void {
+    const idBytes = messageId === undefined && attributes === undefined ? 0 : 1 + (messageId?.length ?? 0)
+    const attributeBytes = attributes === undefined ? 0 : ATTRIBUTES_LENGTH_BYTES + attributes.length
+    const bodyBytes = attributeBytes + idBytes + 1 + key.length + payload.length
+    const chunk = this.#room(FRAME_HEAD_BYTES + bodyBytes)
+    const { bytes } = chunk
+    let at = writeHead(bytes, chunk.length, messageType(isBinary, idBytes > 0, attributes !== undefined), bodyBytes)
     if (attributes !== undefined) {
-      this.#addWithAttributes(key, payload, isBinary, messageId ?? NO_TEXT, attributes)
-      return
+      at = bytes.writeUInt16LE(attributes.length, at)
+      bytes.set(attributes, at)
+      at += attributes.length
     }
-    const chunk = this.#room(FRAME_HEAD_BYTES + 2 * MAX_TEXT_BYTES + payload.length)
-    const { bytes } = chunk
-    const idBytes = messageId === undefined ? 0 : 1 + messageId.length
-    const bodyBytes = idBytes + 1 + key.length + payload.length
-    let at = writeHead(bytes, chunk.length, messageType(isBinary, messageId !== undefined), bodyBytes)
-    if (messageId !== undefined) at = writeText(bytes, at, messageId)
+    // After attributes it may be empty: there is none.
+    if (idBytes > 0) at = writeText(bytes, at, messageId ?? NO_TEXT)
     at = writeText(bytes, at, key)
     bytes.set(payload, at)
     chunk.length = at + payload.length
-    chunk.lastSequence = ++this.#lastSequence
-  }
-
-  /** Length of the attributes, the attributes, message id (empty for none), key, payload. */
-  #addWithAttributes(
-    key: Uint8Array,
-    payload: Uint8Array,
-    isBinary: boolean,
-    messageId: Uint8Array,
-    attributes: Uint8Array,
-  ): void {
-    const headBytes = ATTRIBUTES_LENGTH_BYTES + attributes.length + 2 + messageId.length + key.length
-    const chunk = this.#room(FRAME_HEAD_BYTES + headBytes + payload.length)
-    const { bytes } = chunk
-    const type = isBinary ? FRAME.binaryWithAttributes : FRAME.textWithAttributes
-    let at = writeHead(bytes, chunk.length, type, headBytes + payload.length)
-    at = bytes.writeUInt16LE(attributes.length, at)
-    bytes.set(attributes, at)
-    at = writeText(bytes, at + attributes.length, messageId)
-    at = writeText(bytes, at, key)
-    bytes.set(payload, at)
-    chunk.length = at + payload.length
-    chunk.lastSequence = ++this.#lastSequence
+    chunk.lastSequence = ++this.lastSequence
   }
 
   add(type: number, body: Uint8Array): void {
@@ -112,7 +83,7 @@ export class Outbox {
     const at = writeHead(chunk.bytes, chunk.length, type, body.length)
     chunk.bytes.set(body, at)
     chunk.length = at + body.length
-    if (isCounted(type)) chunk.lastSequence = ++this.#lastSequence
+    if (isCounted(type)) chunk.lastSequence = ++this.lastSequence
   }
 
   /** The next range to write; do not reuse it before `wrote`. `undefined` if there is none. */
@@ -140,9 +111,9 @@ export class Outbox {
 
   /** The other node acknowledges all frames up to this one. Returns `false` if it was never sent. */
   acked(sequence: number): boolean {
-    if (sequence > this.#lastSequence) return false
-    if (sequence > this.#ackedSequence) {
-      this.#ackedSequence = sequence
+    if (sequence > this.lastSequence) return false
+    if (sequence > this.ackedSequence) {
+      this.ackedSequence = sequence
       this.#free()
     }
     return true
@@ -164,7 +135,7 @@ export class Outbox {
     const last = this.#chunks[this.#chunks.length - 1]
     if (last !== undefined && last.length + size <= last.bytes.length) return last
     const bytes = size > CHUNK_BYTES ? Buffer.allocUnsafeSlow(size) : (this.#spares.pop() ?? newChunk())
-    const chunk = { bytes, length: 0, firstSequence: this.#lastSequence + 1, lastSequence: this.#lastSequence }
+    const chunk = { bytes, length: 0, firstSequence: this.lastSequence + 1, lastSequence: this.lastSequence }
     this.#chunks.push(chunk)
     return chunk
   }
@@ -174,7 +145,7 @@ export class Outbox {
     if (this.#isLent) return
     for (;;) {
       const chunk = this.#chunks[0]
-      if (chunk === undefined || chunk.lastSequence > this.#ackedSequence) return
+      if (chunk === undefined || chunk.lastSequence > this.ackedSequence) return
       if (this.#cursorChunk === 0 && this.#cursorAt < chunk.length) return
       this.#chunks.shift()
       if (this.#cursorChunk > 0) this.#cursorChunk--
@@ -188,7 +159,8 @@ function newChunk(): Buffer {
   return Buffer.allocUnsafeSlow(CHUNK_BYTES)
 }
 
-function messageType(isBinary: boolean, hasId: boolean): number {
+function messageType(isBinary: boolean, hasId: boolean, hasAttributes: boolean): number {
+  if (hasAttributes) return isBinary ? FRAME.binaryWithAttributes : FRAME.textWithAttributes
   if (hasId) return isBinary ? FRAME.binaryWithId : FRAME.textWithId
   return isBinary ? FRAME.binary : FRAME.text
 }

@@ -36,10 +36,12 @@ export class Peer {
   /** Whether it has frames to send at the end of this turn. */
   isDirty = false
   #patterns = new Set<string>()
-  #isReady = false
-  #isLive = false
+  /** The patterns of the peer are known: it is sent matching messages. */
+  isReady = false
+  /** The peer knows the patterns of this node. */
+  isLive = false
   readonly #pending: Pending[] = []
-  #pendingBytes = 0
+  pendingBytes = 0
   #oldestGroup: AckGroup | undefined
   #looksAtOldest = 0
 
@@ -50,18 +52,9 @@ export class Peer {
     this.#interest = interest
   }
 
-  /** The patterns of the peer are known: it is sent matching messages. */
-  get isReady(): boolean {
-    return this.#isReady
-  }
-
   /** Each node knows the other's patterns. */
   get isSettled(): boolean {
-    return this.#isReady && this.#isLive
-  }
-
-  get pendingBytes(): number {
-    return this.#pendingBytes
+    return this.isReady && this.isLive
   }
 
   /**
@@ -91,7 +84,7 @@ export class Peer {
   /** The group waits until the peer has acknowledged everything that is in the outbox now. */
   expect(group: AckGroup, bytes: number): void {
     const last = this.#pending[this.#pending.length - 1]
-    this.#pendingBytes += bytes
+    this.pendingBytes += bytes
     if (last?.group === group) {
       last.sequence = this.outbox.lastSequence
       last.bytes += bytes
@@ -104,12 +97,7 @@ export class Peer {
   /** The peer acknowledges all frames up to this one. Returns `false` if it was never sent. */
   acked(sequence: number): boolean {
     if (!this.outbox.acked(sequence)) return false
-    for (
-      let pending = this.#pending[0];
-      pending !== undefined && pending.sequence <= sequence;
-      pending = this.#pending[0]
-    )
-      this.#answer()
+    while ((this.#pending[0]?.sequence ?? Number.POSITIVE_INFINITY) <= sequence) this.#answer()
     return true
   }
 
@@ -118,12 +106,12 @@ export class Peer {
     if (this.#patterns.has(pattern)) return true
     if (this.#patterns.size >= MAX_PATTERNS) return false
     this.#patterns.add(pattern)
-    if (this.#isReady) this.#interest.add(pattern, this)
+    if (this.isReady) this.#interest.add(pattern, this)
     return true
   }
 
   remove(pattern: string): void {
-    if (this.#patterns.delete(pattern) && this.#isReady) this.#interest.remove(pattern, this)
+    if (this.#patterns.delete(pattern) && this.isReady) this.#interest.remove(pattern, this)
   }
 
   /**
@@ -131,29 +119,24 @@ export class Peer {
    * some.
    */
   ready(mayHaveMissed: boolean): void {
-    if (this.#isReady) return
-    this.#isReady = true
+    if (this.isReady) return
+    this.isReady = true
     for (const pattern of this.#patterns) this.#interest.add(pattern, this)
     this.outbox.add(FRAME.live, Uint8Array.of(mayHaveMissed ? 1 : 0))
   }
 
-  /** The peer knows the patterns of this node. */
-  live(): void {
-    this.#isLive = true
-  }
-
   /** The streams end: nothing more is sent, and pending groups no longer wait for the peer. */
   end(): void {
-    if (this.#isReady) for (const pattern of this.#patterns) this.#interest.remove(pattern, this)
+    if (this.isReady) for (const pattern of this.#patterns) this.#interest.remove(pattern, this)
     this.#patterns = new Set()
-    this.#isReady = false
+    this.isReady = false
     while (this.#pending.length > 0) this.#answer()
   }
 
   #answer(): void {
     const pending = this.#pending.shift()
     if (pending === undefined) return
-    this.#pendingBytes -= pending.bytes
+    this.pendingBytes -= pending.bytes
     pending.group.answered()
   }
 }

@@ -17,11 +17,8 @@ const MAX_FRAME_BYTES = 64 * 1024 * 1024 + 1_024
 const DEFAULT_RELINK_MS = 1_000
 
 /** No node gives up another one that stands still, and whose link is not cut, within less. */
-export function patienceMs({
-  brokerTimeoutMs,
-  brokerHeartbeatMs,
-  relinkMs = DEFAULT_RELINK_MS,
-}: MeshBrokerOptions): number {
+export function patienceMs(options: MeshBrokerOptions): number {
+  const { brokerTimeoutMs, brokerHeartbeatMs, relinkMs = DEFAULT_RELINK_MS } = options
   return Math.min(brokerTimeoutMs, MIN_SILENT_INTERVALS * brokerHeartbeatMs + relinkMs)
 }
 
@@ -30,18 +27,14 @@ export class Peers {
   readonly interest = new PeerInterest<Peer>()
   readonly #node: MeshNode
   readonly #peers = new Map<string, Peer>()
-  #lostCount = 0
+  /** Number of links that were lost without a goodbye. */
+  lostCount = 0
   #isWarned = false
   #isLeaving = false
   #lookTimer: NodeJS.Timeout | undefined
 
   constructor(node: MeshNode) {
     this.#node = node
-  }
-
-  /** Number of links that were lost without a goodbye. */
-  get lostCount(): number {
-    return this.#lostCount
   }
 
   get size(): number {
@@ -101,7 +94,7 @@ export class Peers {
     if (!peer.acked(received)) return false
     clearTimeout(peer.relinkTimer)
     peer.outbox.rewind(received)
-    wire.maxFrameBytes = FRAME_HEAD_BYTES + MAX_FRAME_BYTES
+    wire.reader.maxFrameBytes = FRAME_HEAD_BYTES + MAX_FRAME_BYTES
     peer.link = new Link(wire, peer, this.#node)
     this.#node.options.logger.info({ peer: peer.nodeId, address: wire.remote }, 'mesh link is up')
     peer.link.flush()
@@ -127,7 +120,7 @@ export class Peers {
 
   /** The peer knows the patterns of this node. @param mayHaveMissed It accepted messages before that. */
   live(peer: Peer, mayHaveMissed: boolean): void {
-    peer.live()
+    peer.isLive = true
     if (mayHaveMissed) this.#node.events.gap()
     if (peer.isSettled) this.#node.settled(peer)
   }
@@ -145,7 +138,7 @@ export class Peers {
   lost(peer: Peer, cause: Error): void {
     this.#unlink(peer)
     if (!this.#isLeaving) {
-      this.#lostCount++
+      this.lostCount++
       this.#node.options.logger.warn({ peer: peer.nodeId, err: cause }, 'mesh link is lost')
     }
     this.#node.unlinked(peer)

@@ -77,7 +77,7 @@ async function openPeer(port: number): Promise<Socket> {
           frame: (type, bytes, start, end) => {
             if (type !== FRAME.start) return
             expect(decodeStart(bytes.subarray(start, end)).isResumed).toBe(false)
-            wire.maxFrameBytes = 1_000_000
+            wire.reader.maxFrameBytes = 1_000_000
             wire.write(encodeFrame(FRAME.started, encodeStarted({ isResumed: false, received: 0 })))
             resolve()
           },

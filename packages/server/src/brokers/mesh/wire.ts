@@ -21,10 +21,11 @@ export class ClosedError extends Error {
 /** A TCP connection as frames. The handler changes: first the handshake, then a link. */
 export class Wire {
   readonly #socket: Socket
-  readonly #reader: FrameReader
-  #handler: WireHandler | undefined
+  readonly reader: FrameReader
+  handler: WireHandler | undefined
   #error: Error | undefined
-  #onEnd: (() => void) | undefined
+  /** Called once when the socket has closed, whichever side closed it. */
+  onEnd: (() => void) | undefined
   /** The other end, for the server's log. */
   readonly remote: string
 
@@ -32,8 +33,8 @@ export class Wire {
   constructor(socket: Socket, maxFrameBytes: number, remote?: string) {
     this.#socket = socket
     this.remote = remote ?? `${socket.remoteAddress ?? 'unknown'}:${socket.remotePort ?? 0}`
-    this.#reader = new FrameReader(maxFrameBytes, (type, bytes, start, end) =>
-      this.#handler?.frame(type, bytes, start, end),
+    this.reader = new FrameReader(maxFrameBytes, (type, bytes, start, end) =>
+      this.handler?.frame(type, bytes, start, end),
     )
     socket.setNoDelay(true)
     socket.on('data', (chunk: Buffer) => this.#read(chunk))
@@ -42,25 +43,12 @@ export class Wire {
     })
     socket.on('close', () => {
       this.#lost(this.#error ?? new ClosedError())
-      this.#onEnd?.()
+      this.onEnd?.()
     })
   }
 
   get isClosed(): boolean {
     return this.#socket.destroyed
-  }
-
-  set handler(handler: WireHandler | undefined) {
-    this.#handler = handler
-  }
-
-  set maxFrameBytes(bytes: number) {
-    this.#reader.maxFrameBytes = bytes
-  }
-
-  /** Called once when the socket has closed, whichever side closed it. */
-  set onEnd(onEnd: () => void) {
-    this.#onEnd = onEnd
   }
 
   /** @param written Called when the memory may be reused; never if the socket closes first. */
@@ -74,19 +62,20 @@ export class Wire {
 
   /** Sends what was written, within a time limit, then closes. Does not call the handler. */
   end(): void {
-    this.#detach()
+    this.mute()
     this.#socket.setTimeout(MAX_END_MS, () => this.#socket.destroy())
     this.#socket.destroySoon()
   }
 
   /** Ignores all further input and removes the handler. The caller closes the wire. */
   mute(): void {
-    this.#detach()
+    this.handler = undefined
+    this.reader.stop()
   }
 
   /** Closes at once. Does not call the handler. */
   destroy(): void {
-    this.#detach()
+    this.mute()
     this.#socket.destroy()
   }
 
@@ -97,22 +86,17 @@ export class Wire {
   }
 
   #read(chunk: Buffer): void {
-    this.#handler?.received?.()
+    this.handler?.received?.()
     try {
-      this.#reader.push(chunk)
+      this.reader.push(chunk)
     } catch (error) {
       this.fail(error instanceof Error ? error : new Error(String(error)))
     }
   }
 
   #lost(cause: Error): void {
-    const handler = this.#handler
-    this.#detach()
+    const { handler } = this
+    this.mute()
     handler?.closed(cause)
-  }
-
-  #detach(): void {
-    this.#handler = undefined
-    this.#reader.stop()
   }
 }

@@ -1,5 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Position } from '../../ports/broker.js'
+import type { LogSign } from '../remote/link.js'
 import type { NatsLog } from './log.js'
 import type { LogState } from './log-stream.js'
 import type { StreamMessage } from './stream-message.js'
@@ -53,7 +54,7 @@ export interface LogStart {
  * Detects that a stream has lost its end: a server that restarts without its newest messages reuses their sequences.
  * The guard then begins another generation, which every node takes for another log.
  */
-export class GenerationGuard {
+export class GenerationGuard implements LogSign {
   readonly #log: NatsLog
 
   constructor(log: NatsLog) {
@@ -101,10 +102,29 @@ export class GenerationGuard {
     if (await stream.isNewRun(await stream.state())) await stream.confirmRun()
   }
 
-  /** Begins another generation; resolves to the reason to give up the link. */
-  async end({ generation }: LogState): Promise<Error> {
+  async isSigned(): Promise<boolean> {
+    const { stream, rules } = this.#log
+    return (await stream.state()).rules === rules
+  }
+
+  unsign(): Promise<void> {
+    return this.#log.stream.unsign()
+  }
+
+  /** All links are lost by it. */
+  async begin(): Promise<never> {
+    const { stream, rules } = this.#log
+    const state = await stream.state()
+    throw state.rules === rules ? new Error('another node has begun the log') : await this.end(state, rules)
+  }
+
+  /**
+   * Begins another generation; resolves to the reason to give up the link.
+   * @param rules Signs the log with them; default: its sign stays.
+   */
+  async end({ generation }: LogState, rules?: string): Promise<Error> {
     const { link, stream } = this.#log
-    await stream.beginGeneration(generation + 1)
+    await stream.beginGeneration(generation + 1, rules)
     // Tells all nodes.
     link.connection.publish(link.subjects.ofLog, String(generation + 1))
     return new Error('the log has lost its end, and begins anew')

@@ -3,7 +3,7 @@ import { WebMQError } from 'webmq-client/protocol'
 import { deferred } from '../../base/deferred.js'
 import type { LogPlace, Position } from '../../ports/broker.js'
 import { decodeEnvelope } from '../remote/envelope.js'
-import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower } from '../remote/link.js'
+import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower, LogSign } from '../remote/link.js'
 import { Liveness } from '../remote/liveness.js'
 import type { OpenedConnection } from './connect.js'
 import { NatsLog, type NatsLogContext } from './log.js'
@@ -113,6 +113,10 @@ export class NatsLink implements Link {
 
   async logRisk(): Promise<string | undefined> {
     return await this.log?.stream.risk()
+  }
+
+  get sign(): LogSign | undefined {
+    return this.log?.guard
   }
 
   publish(message: LinkMessage): void {

@@ -124,8 +124,10 @@ export class LogFollow {
     if (delivery === undefined && isLogged) this.#follower?.malformed(sequence, fingerprint, defect, key)
     else if (delivery === undefined) events.malformed(defect, key)
     // A bundle comes from a node that does not log this key. It has one offset for all its messages.
-    else if (!isLogged || delivery.source?.isBundle === true) events.deliver(delivery)
-    else this.#follower?.message(logged(delivery, sequence, fingerprint, storedAtMs(message)))
+    else if (!isLogged || delivery.source?.isBundle === true) {
+      events.deliver(delivery)
+      if (isLogged) this.#follower?.unlogged(sequence, fingerprint, key)
+    } else this.#follower?.message(logged(delivery, sequence, fingerprint, storedAtMs(message)))
   }
 
   /** @param offset The next message follows it. */

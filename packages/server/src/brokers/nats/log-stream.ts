@@ -24,6 +24,8 @@ export interface LogState {
   readonly generation: number
   /** The run of the server in which a node has last said that the stream is whole; '' when none has. */
   readonly run: string
+  /** Sign of the log: a hash of the rules that all nodes have had since the epoch began; '' when nobody knows. */
+  readonly rules: string
   /** Sequence of the oldest message; `lastSequence + 1` if there is none. */
   readonly firstSequence: number
   readonly lastSequence: number
@@ -43,6 +45,7 @@ const LOG = /, log ([\w-]+)/
 const GENERATION = /, generation (\d+)(\.[\w-]+)?/
 /** Of the run in which a generation began: a stream that loses its end twice in one way counts to the same number. */
 const RUN_TAG_CHARS = 4
+const RULES = /, rules ([\w-]+)/
 const RUN = /, run (\w+)$/
 /** With a majority of them, the others keep what one server has lost. */
 const MIN_SAFE_REPLICAS = 3
@@ -124,9 +127,23 @@ export class LogStream {
   }
 
   /** Begins another epoch, so that old positions are not mistaken for new ones. */
-  async beginGeneration(generation: number): Promise<void> {
+  async beginGeneration(generation: number, rules?: string): Promise<void> {
     const nameIn = (run: string) => `, generation ${generation}.${epochOfText(run).slice(0, RUN_TAG_CHARS)}`
-    await this.#describe((found, run) => (generationOf(found) < generation ? nameIn(run) : generationNameOf(found)))
+    await this.#describe(
+      (found, run) => (generationOf(found) < generation ? nameIn(run) : generationNameOf(found)),
+      rules,
+    )
+  }
+
+  /** As {@link LogSign.unsign}. */
+  async unsign(): Promise<void> {
+    try {
+      const { description = '' } = (await this.#find())?.config ?? {}
+      if (!RULES.test(description)) return
+      await this.#log.context.manager.streams.update(this.name, { description: description.replace(RULES, '') })
+    } catch (cause) {
+      throw this.#log.explained(cause)
+    }
   }
 
   /** A node has seen that the stream is as it was. */
@@ -134,13 +151,14 @@ export class LogStream {
     await this.#describe(generationNameOf)
   }
 
-  async #describe(generationName: (found: StreamConfig, run: string) => string): Promise<void> {
+  async #describe(generationName: (found: StreamConfig, run: string) => string, rules?: string): Promise<void> {
     try {
       const run = this.#serverRun ?? this.#nextRun ?? (await this.#sign.set())
       this.#nextRun = undefined
       const found = await this.#find()
       if (found === undefined) return
-      const description = this.#description(nameOf(found), generationName(found.config, run), run)
+      const name = generationName(found.config, run)
+      const description = this.#description(nameOf(found), name, rules ?? rulesOf(found.config), run)
       if (description === found.config.description) return
       await this.#log.context.manager.streams.update(this.name, { description })
       const former = runOf(found.config)
@@ -169,9 +187,10 @@ export class LogStream {
   }
 
   /** @param name Of the log: the first part of its epoch. */
-  #description(name: string, generationName: string, run: string): string {
+  #description(name: string, generationName: string, rules: string, run: string): string {
     const about = `WebMQ: what was published under ${this.#subjects.prefix}, log ${name}`
-    return about + generationName + (run === '' ? '' : `, run ${run}`)
+    const signed = about + generationName + (rules === '' ? '' : `, rules ${rules}`)
+    return signed + (run === '' ? '' : `, run ${run}`)
   }
 
   async #find(): Promise<StreamInfo | undefined> {
@@ -187,7 +206,7 @@ export class LogStream {
     const { RetentionPolicy, StorageType } = this.#log.context.jetStream
     return {
       name: this.name,
-      description: this.#description(newEpoch(), '', this.#serverRun ?? ''),
+      description: this.#description(newEpoch(), '', this.#log.rules, this.#serverRun ?? ''),
       subjects: this.#wantedSubjects([]),
       retention: RetentionPolicy.Limits,
       storage: StorageType.File,
@@ -258,6 +277,7 @@ function stateOf(info: StreamInfo, details?: StreamInfo): LogState {
     epoch: epochOf(info),
     generation: generationOf(config),
     run: runOf(config),
+    rules: rulesOf(config),
     firstSequence: state.messages === 0 ? state.last_seq + 1 : state.first_seq,
     lastSequence: state.last_seq,
     lastFingerprint: lastTime === undefined ? 0 : fingerprintOfStored(lastTime),
@@ -286,6 +306,10 @@ function epochOf(info: StreamInfo): string {
 
 function generationOf({ description }: StreamConfig): number {
   return Number(GENERATION.exec(description ?? '')?.[1] ?? 0)
+}
+
+function rulesOf({ description }: StreamConfig): string {
+  return RULES.exec(description ?? '')?.[1] ?? ''
 }
 
 function runOf({ description }: StreamConfig): string {

@@ -77,6 +77,11 @@ export class NatsLog {
     return { epoch, offset: lastSequence }
   }
 
+  /** A hash of the keys that are logged. */
+  get rules(): string {
+    return this.context.options.history.fingerprint
+  }
+
   logs(key: string): boolean {
     return this.context.options.history.ruleOf(key) !== undefined
   }

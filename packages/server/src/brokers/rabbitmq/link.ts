@@ -2,7 +2,7 @@ import { WebMQError } from 'webmq-client/protocol'
 import type { LogPlace, Position } from '../../ports/broker.js'
 import type { HistoryOptions, HistoryRules } from '../../ports/history-rules.js'
 import { hasHistory } from '../log/history-log.js'
-import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower } from '../remote/link.js'
+import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower, LogSign } from '../remote/link.js'
 import type { RabbitmqAddress, RabbitmqHost } from './address.js'
 import { AmqpConnection } from './connection.js'
 import { Consumer } from './consumer.js'
@@ -91,6 +91,10 @@ export class RabbitmqLink implements Link {
 
   async unbind(pattern: string): Promise<void> {
     await this.#consumer?.unbind(pattern)
+  }
+
+  get sign(): LogSign | undefined {
+    return this.#follow
   }
 
   publish(message: LinkMessage): void {

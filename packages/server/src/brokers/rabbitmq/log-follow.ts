@@ -6,7 +6,7 @@ import { isReserved } from '../../ports/reserved-keys.js'
 import { newEpoch } from '../log/epoch.js'
 import { logged } from '../remote/envelope.js'
 import { EPHEMERAL_KEY } from '../remote/ephemeral.js'
-import type { LinkDelivery, LogFollower } from '../remote/link.js'
+import type { LinkDelivery, LogFollower, LogSign } from '../remote/link.js'
 import { type AmqpConnection, watchChannel } from './connection.js'
 import type { RabbitmqLink } from './link.js'
 import { firstRecord, LogConsumer, type LogReadOptions, readLog, scanLog } from './log-consumer.js'
@@ -16,6 +16,7 @@ import { declareLog, logQueueOf } from './log-queue.js'
 import type { LogRecord } from './log-record.js'
 import { EPOCH_RECORD_PROPERTIES, type EpochRecord, encodeEpochRecord } from './log-record.js'
 import { RestartSign } from './restart-sign.js'
+import { RulesSign } from './rules-sign.js'
 
 /**
  * - `scanning`: looks for the epoch and for where to begin; nothing is consumed yet.
@@ -52,13 +53,14 @@ type EpochStatement = Pick<EpochRecord, 'epoch' | 'candidate' | 'denies' | 'asks
  * A queue that was deleted or has lost its end uses offsets again. So a node that comes back first checks that the
  * record it remembers is still where it was (ADR 18).
  */
-export class LogFollow {
+export class LogFollow implements LogSign {
   readonly #link: RabbitmqLink
   readonly #cursor: LogCursor
   readonly #log: LogReadOptions
   /** For epoch records. */
   readonly #channel: Channel
   readonly sign: RestartSign
+  readonly #rules: RulesSign
   /** Epochs that this node has begun: no client has a position from before. */
   readonly #candidates = new Set<string>()
   /** The log is whole, as far as any node knows. */
@@ -77,16 +79,18 @@ export class LogFollow {
     const queue = logQueueOf(context.namespace)
     const channel = await publishing.openChannel()
     const log = { connection: consuming, queue, lost: link.events.lost }
-    return new LogFollow(link, log, channel, new RestartSign(publishing, context.namespace))
+    return new LogFollow(link, log, channel, publishing)
   }
 
-  private constructor(link: RabbitmqLink, log: LogReadOptions, channel: Channel, sign: RestartSign) {
+  private constructor(link: RabbitmqLink, log: LogReadOptions, channel: Channel, publishing: AmqpConnection) {
     const { events } = link
     this.#link = link
     this.#cursor = link.options.cursor
     this.#log = log
     this.#channel = channel
-    this.sign = sign
+    const { context, history } = link.options
+    this.sign = new RestartSign(publishing, context.namespace)
+    this.#rules = new RulesSign(publishing, context.namespace, history.history)
     watchChannel(channel, events.lost)
     channel.on('return', () => events.lost(new Error('the log is gone')))
   }
@@ -121,20 +125,38 @@ export class LogFollow {
     const cursor = this.#cursor
     while (!this.#isStopped()) {
       const { epoch } = cursor
+      if (this.#candidates.has(epoch)) await this.#rules.set(epoch)
       if (isContinued || this.#candidates.has(epoch)) await sign.set(epoch)
       else if (!(await sign.isSet(epoch))) {
         this.#record({ asks: epoch })
         if (!(await sign.isSetInTime(epoch))) {
-          const untilOffset = await this.#recordAndLocate({ candidate: this.#candidate(), denies: epoch })
-          const continued = this.#continueTo(untilOffset)
-          if (cursor.seenOffset < untilOffset) await continued
-          await sign.remove(epoch)
+          await this.#beginAnother(epoch)
           continue
         }
       }
       this.#isConfirmed = true
       return
     }
+  }
+
+  async #beginAnother(epoch: string): Promise<void> {
+    const untilOffset = await this.#recordAndLocate({ candidate: this.#candidate(), denies: epoch })
+    const continued = this.#continueTo(untilOffset)
+    if (this.#cursor.seenOffset < untilOffset) await continued
+    await this.sign.remove(epoch)
+  }
+
+  isSigned(): Promise<boolean> {
+    return this.#rules.isSet(this.#cursor.epoch)
+  }
+
+  unsign(): Promise<void> {
+    return this.#rules.remove()
+  }
+
+  async begin(): Promise<void> {
+    await this.#beginAnother(this.#cursor.epoch)
+    await this.#confirm(false)
   }
 
   /** Resolves when everything up to this record has arrived. */

@@ -5,6 +5,8 @@ import { type AmqpConnection, closeChannel } from './connection.js'
 import { replyCodeOf } from './errors.js'
 
 const PRECONDITION_FAILED = 406
+/** Also of a queue on a server that is down. */
+export const NOT_FOUND = 404
 /** Estimate of what RabbitMQ stores for a message besides its payload: key, properties, its own annotations. */
 const MESSAGE_OVERHEAD_BYTES = 512
 /** A stream drops whole segments, the oldest first. It has this many, and one more. */

@@ -1,10 +1,8 @@
 import { setTimeout } from 'node:timers/promises'
 import type { AmqpConnection } from './connection.js'
 import { REFUSALS, replyCodeOf } from './errors.js'
-import { logQueueOf, onChannel } from './log-queue.js'
+import { logQueueOf, NOT_FOUND, onChannel } from './log-queue.js'
 
-/** RabbitMQ is not able to use a queue while the server that holds it is down. */
-const NOT_FOUND = 404
 /** Time that a node gives others to set the sign, when it may not set it itself. */
 const MAX_WAIT_MS = 2_000
 const POLL_MS = 100

@@ -2,7 +2,7 @@ import { isKey } from 'webmq-client/protocol'
 import type { LogPlace, Position } from '../../ports/broker.js'
 import { SubscriptionCover } from '../remote/cover.js'
 import { decodeEnvelope } from '../remote/envelope.js'
-import type { Link, LinkEvents, LinkMessage, LogFollower } from '../remote/link.js'
+import type { Link, LinkEvents, LinkMessage, LogFollower, LogSign } from '../remote/link.js'
 import { bucketChannel, bucketOf, bucketsOf, type ClusterMaster, mastersOf } from './cluster-slots.js'
 import { RedisConnection, type RedisLinkOptions } from './connection.js'
 import { redisError } from './error.js'
@@ -66,6 +66,10 @@ export class ClusterLink implements Link {
 
   async logRisk(): Promise<string | undefined> {
     return await this.#log?.risk()
+  }
+
+  get sign(): LogSign | undefined {
+    return this.#log
   }
 
   publish(message: LinkMessage): void {

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { isKey } from 'webmq-client/protocol'
 import type { LogPlace, Position } from '../../ports/broker.js'
 import { decodeEnvelope } from '../remote/envelope.js'
-import type { Link, LinkDelivery, LinkEvents, LinkMessage, LogFollower } from '../remote/link.js'
+import type { Link, LinkDelivery, LinkEvents, LinkMessage, LogFollower, LogSign } from '../remote/link.js'
 import type { RedisLinkOptions } from './connection.js'
 import type { RedisLog } from './log.js'
 import { RedisPair } from './pair.js'
@@ -58,6 +58,10 @@ export class RedisLink implements Link {
 
   async logRisk(): Promise<string | undefined> {
     return await this.#pair?.log?.risk()
+  }
+
+  get sign(): LogSign | undefined {
+    return this.#pair?.log
   }
 
   publish(message: LinkMessage): void {

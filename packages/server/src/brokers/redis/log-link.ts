@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises'
 import { WebMQError } from 'webmq-client/protocol'
 import type { LogPlace, Position, SharedLog } from '../../ports/broker.js'
 import { decodeEnvelope } from '../remote/envelope.js'
-import type { LinkEvents, LinkMessage, LogFollower } from '../remote/link.js'
+import type { LinkEvents, LinkMessage, LogFollower, LogSign } from '../remote/link.js'
 import { refusesWrites } from './error.js'
 import { appendScript, openScript, type RedisLog } from './log.js'
 import { decodeLogBatch, envelopesOf, type LogBatch, LogReader, type LogStart } from './log-reader.js'
@@ -17,13 +17,15 @@ const VOUCH_POLL_MS = 50
 const WRITABLE_POLL_MS = 1_000
 
 /** The log over one link: it appends messages, and follows the log. */
-export class LogLink {
+export class LogLink implements LogSign {
   readonly #log: RedisLog
   readonly #pair: RedisPair
   readonly #events: LinkEvents
   readonly #channel: Buffer
   #reader: LogReader | undefined
   #isOverhearing = false
+  /** Why the server does not let a node without history remove the sign of the log. */
+  #signRefusal: string | undefined
   /** Makes an empty call; `undefined` until the log is open. */
   #createCall: (() => LogCall) | undefined
   /** Runs while the server refuses writes. */
@@ -52,6 +54,29 @@ export class LogLink {
     if (this.#log.isFollowed) return
     await this.#subscribe()
     this.#isOverhearing = true
+    // What this node publishes is not logged.
+    await this.#pair
+      .ask((redis) => redis.hdel(this.#log.state, 'rules'))
+      .catch((cause: Error) => {
+        if (!(cause instanceof WebMQError) && !refusesWrites(cause)) throw cause
+        this.#signRefusal = cause.message
+      })
+  }
+
+  async isSigned(): Promise<boolean> {
+    return (await this.#pair.ask((redis) => redis.hget(this.#log.state, 'rules'))) === this.#log.rules
+  }
+
+  async unsign(): Promise<void> {
+    await this.#pair.ask((redis) => redis.hset(this.#log.state, 'rules', ''))
+  }
+
+  /** All links are lost by it. */
+  async begin(): Promise<never> {
+    const { keys, leadArguments, publishScript, rules } = this.#log
+    const call = [...keys, ...leadArguments, '', '0', '', '', '2', publishScript, rules]
+    await this.#pair.ask((redis) => redis.evalsha(openScript.sha, keys.length, ...call))
+    throw new Error('another epoch of the log has begun')
   }
 
   /** The link is over. */
@@ -94,6 +119,10 @@ export class LogLink {
 
   /** As {@link SharedLog.risk}. A user who may not ask for the configuration is told of `appendonly` alone. */
   async risk(): Promise<string | undefined> {
+    if (!this.#log.isFollowed) {
+      if (this.#signRefusal === undefined) return undefined
+      return `this node logs nothing and cannot note that there, so who comes back to another one may miss in silence what it published: ${this.#signRefusal}`
+    }
     const info = await this.#pair.ask((redis) => redis.info('persistence'))
     if (/^aof_enabled:0/m.test(info)) {
       return 'appendonly is no: a Redis that is killed, or whose machine fails, loses what it took after its last snapshot'
@@ -151,12 +180,12 @@ async function openLog(
   await Promise.all([assertRunId(pair), subscribed, ...scripts])
   const position = [after?.epoch ?? '', String(after?.offset ?? 0), log.timeAt(after?.offset)]
   const lead = [...log.keys, ...log.leadArguments, ...position]
-  const { publishScript, followedUntilMs } = log
+  const { publishScript, rules, followedUntilMs } = log
   const awayMs = () => (followedUntilMs === undefined ? '' : Math.ceil(performance.now() - followedUntilMs))
   for (let leftMs = MAX_VOUCH_MS; ; leftMs -= VOUCH_POLL_MS) {
     const isLastCall = leftMs <= 0 ? '1' : '0'
     const reply = await pair.ask((redis) =>
-      redis.evalsha(openScript.sha, log.keys.length, ...lead, awayMs(), isLastCall, publishScript),
+      redis.evalsha(openScript.sha, log.keys.length, ...lead, awayMs(), isLastCall, publishScript, rules),
     )
     const [epoch, offset, isContinued, reign, began] = Array.isArray(reply) ? reply.map(String) : []
     if (epoch !== undefined && reign !== undefined)

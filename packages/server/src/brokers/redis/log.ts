@@ -65,6 +65,11 @@ export class RedisLog {
     return publishScriptOf(this.channel, this.#publishCommand, bounds)
   }
 
+  /** A hash of the keys that are logged. */
+  get rules(): string {
+    return this.#options.history.fingerprint
+  }
+
   /** A link of this node has read this entry. */
   noteRead(offset: number, timeMs: number): void {
     this.#last.offset = offset

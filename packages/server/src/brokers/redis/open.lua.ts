@@ -16,15 +16,17 @@ local NODE_OFFSET = ARGV[5]
 local NODE_TIME = ARGV[6]
 -- For so long the node has not followed the log, in ms; '' when it never has.
 local NODE_AWAY_MS = tonumber(ARGV[7])
--- '1' when the node has let others come first.
+-- '1' when the node has let others come first; '2' to begin another epoch unless the log is signed with the rules.
 local IS_LAST_CALL = ARGV[8]
 -- The script for other programs.
 local PUBLISH_SCRIPT = ARGV[9]
+-- A hash of the rules of the node.
+local RULES = ARGV[10]
 
 -- A server that is killed may have logged messages that it has sent to no node.
 local MAX_UNSENT_MS = 1000
 
-local state = redis.call('HMGET', STATE, 'epoch', 'end', 'reign', 'publish', 'began')
+local state = redis.call('HMGET', STATE, 'epoch', 'end', 'reign', 'publish', 'began', 'rules')
 local epoch, last, knownReign, began = state[1], tonumber(state[2]), state[3], state[5]
 local reign = currentReign(knownReign)
 
@@ -35,6 +37,7 @@ end
 -- A log of an earlier version, which may have fences, does not say where its epoch began.
 if not epoch or not began then
   epoch, last, knownReign, began = beginLog(reign), 0, reign, '0'
+  redis.call('HSET', STATE, 'rules', RULES)
   tellEpoch()
 end
 
@@ -71,7 +74,11 @@ local function hasSeenEnd()
   return tonumber(string.match(newest[1], '%d+$')) <= nowMs() - NODE_AWAY_MS + MAX_UNSENT_MS
 end
 
-if isEndLost then
+if IS_LAST_CALL == '2' then
+  if state[6] == RULES then return {} end
+  beginAnother()
+  redis.call('HSET', STATE, 'rules', RULES)
+elseif isEndLost then
   beginAnother()
 elseif knownReign ~= reign then
   if isContinued and hasSeenEnd() then

@@ -8,7 +8,8 @@ export const PRELUDE = /* lua */ `
 -- The stream: one entry per message. Its id is <offset>-<Unix time in ms>, its field m the envelope.
 local STREAM = KEYS[1]
 -- A hash: epoch, began (the offset before it), end (the last offset), bytes (of all envelopes so far), reign (see below), publish (the script for
--- other programs), ids (when the ids were begun), checkpoint and checkpointTime (bytes and time at the last checkpoint).
+-- other programs), rules (of
+-- all nodes since the epoch began, a hash; '' or absent: nobody knows), ids (when the ids were begun), checkpoint and checkpointTime (bytes and time at the last checkpoint).
 local STATE = KEYS[2]
 -- Two hashes that map message ids to offsets; they take turns.
 local IDS = KEYS[3]

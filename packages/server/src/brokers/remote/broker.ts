@@ -84,8 +84,21 @@ export class RemoteBroker implements Broker {
     this.#bindings.keep(EPHEMERAL_KEY)
     const log = this.#log
     this.log = {
-      risk: async () => (log === undefined ? undefined : await this.#link?.logRisk?.()),
-      dispute: (isDisputed) => log?.dispute(isDisputed),
+      risk: async () => await this.#link?.logRisk?.(),
+      dispute: async (isDisputed) => {
+        log?.dispute(isDisputed)
+        // The next link does it again.
+        if (isDisputed && log !== undefined)
+          await this.#link?.sign?.unsign().catch((cause) => this.#keeper?.replace(cause))
+      },
+      get isSigned() {
+        return log?.isSigned !== false
+      },
+      begin: async () => {
+        const begun = log?.begin()
+        this.#keeper?.replace(new Error('no node was left that knows which keys were logged: the log begins anew'))
+        await begun
+      },
       doubt: (upTo) => log?.doubt(upTo) === true,
       get doubtedUpTo() {
         return log?.doubtedUpTo

@@ -64,6 +64,11 @@ export class LinkKeeper {
     throw new Error('stopped')
   }
 
+  /** Ends the current link, if there is one, as if it was lost: another one follows. */
+  replace(cause: unknown): void {
+    this.#managed?.lose(asError(cause))
+  }
+
   /** Makes no more links, and ends the last one: in order within the limit, else by force. */
   async stop(limitMs: number): Promise<void> {
     const managed = this.#managed

@@ -64,6 +64,8 @@ export interface LogFollower {
    * @param key Its key; `undefined` when it does not tell one, so that it may be of any key.
    */
   malformed(offset: number, fingerprint: number, detail: string, key?: string): void
+  /** In place of {@link message}: messages of this key that were delivered and cannot be replayed. */
+  unlogged(offset: number, fingerprint: number, key: string): void
   /** The epoch began here: messages before are left of earlier epochs. */
   began(offset: number): void
   /**
@@ -153,6 +155,8 @@ export interface Link {
    * `undefined` when it does not know. Rejects, or stays unanswered, when the link is lost. Only after `follow`.
    */
   logEnd?(): Promise<LogPlace | undefined>
+  /** Only after `follow`. */
+  readonly sign?: LogSign | undefined
   /** As {@link SharedLog.risk}. Rejects, or stays unanswered, when the link is lost. Only after `follow`. */
   logRisk?(): Promise<string | undefined>
   /** Sends a message; messages of one turn may share a write. `confirmed` or `refused` answers. Does not throw. */
@@ -164,6 +168,21 @@ export interface Link {
   close(): Promise<void>
   /** Ends the link at once; the broker finds that its connections have ended. Idempotent, also after `close`. */
   destroy(): void
+}
+
+/**
+ * A durable hash of the rules that all nodes have had since the epoch of the log began (ADR 53). A node that begins a log sets
+ * it. Calls reject, or stay unanswered, when the link is lost.
+ */
+export interface LogSign {
+  /** Whether it is there, and of the rules of this node. */
+  isSigned(): Promise<boolean>
+  /** Removes it, whatever its rules. */
+  unsign(): Promise<void>
+  /**
+   * Begins another epoch that is signed, unless the log is signed by now. It MAY reject when that is done, and end the link.
+   */
+  begin(): Promise<void>
 }
 
 /** Makes links to one kind of broker. {@link RemoteBroker} does everything else. */

@@ -56,6 +56,11 @@ export class LogReplica implements LogFollower {
   #behindCount = 0
   #lagMs = 0
   readonly #copies: RetainedCopies
+  #isSigned = true
+  /** No other node runs: the next link begins another epoch unless the log is signed. */
+  #mustBegin = false
+  /** Settles when the log is signed, after {@link begin}. */
+  #signed = deferred()
   /** Settles when the state is no longer `copying`. */
   #copied = deferred()
 
@@ -144,9 +149,23 @@ export class LogReplica implements LogFollower {
     return this.#hasBegun ? this.#log.doubtedUpTo : undefined
   }
 
+  /** As {@link SharedLog.isSigned}. */
+  get isSigned(): boolean {
+    return this.#isSigned
+  }
+
+  /** As {@link SharedLog.begin}: the next link does it. */
+  begin(): Promise<void> {
+    this.#mustBegin = true
+    this.#signed = deferred()
+    return this.#signed.promise
+  }
+
   /** The node starts: the next `follow` does not continue from before the last stop. */
   start(): void {
     this.#state = 'empty'
+    this.#isSigned = true
+    this.#mustBegin = false
   }
 
   /** Releases all waiting reads. */
@@ -154,6 +173,7 @@ export class LogReplica implements LogFollower {
     this.#state = 'former'
     this.#arrivals.giveUp()
     this.#copied.resolve()
+    this.#signed.resolve()
   }
 
   /** Follows the log over this link, from the end of the replica on. Resolves when the replica is complete. */
@@ -161,10 +181,21 @@ export class LogReplica implements LogFollower {
     const after = this.#hasBegun ? this.#log.position : undefined
     this.#link = link
     await link.follow?.(after, this)
+    await this.#readSign(link)
     if (this.#state === 'copying') this.#state = 'complete'
     // Between the two, messages went into another log: another broker stood at the address.
     if (this.#leftEpochs.delete(this.#log.epoch)) this.#log.doubt(this.#log.position)
     this.#copied.resolve()
+  }
+
+  async #readSign(link: Link): Promise<void> {
+    if (this.#log.isDisputed && !this.#mustBegin) await link.sign?.unsign()
+    this.#isSigned = (await link.sign?.isSigned()) !== false
+    if (!this.#mustBegin) return
+    if (!this.#isSigned) await link.sign?.begin()
+    this.#isSigned = true
+    this.#mustBegin = false
+    this.#signed.resolve()
   }
 
   begins(start: Position, isContinued: boolean): void {
@@ -244,6 +275,11 @@ export class LogReplica implements LogFollower {
   malformed(offset: number, fingerprint: number, detail: string, key?: string): void {
     const position = { epoch: this.#log.epoch, offset, fingerprint }
     this.#refuse({ reason: 'malformed', pattern: key ?? '#', detail }, position, undefined)
+  }
+
+  unlogged(offset: number, fingerprint: number, key: string): void {
+    this.#log.refuse(offset, fingerprint, key)
+    this.#arrivals.arrived(offset)
   }
 
   skipped(offset: number, fingerprint: number): void {

@@ -12,29 +12,21 @@ const MAX_OPEN_MS = 30_000
 /** Spares a service that fails: while it is open, nobody waits for an answer that will not come. */
 export class CircuitBreaker {
   readonly #onChange: (state: BreakerState, failure: unknown) => void
-  #state: BreakerState = 'closed'
+  state: BreakerState = 'closed'
   #failureCount = 0
   #openMs = MIN_OPEN_MS
   #openUntilMs = 0
   readonly #clients = new Set<string>()
-  #lastFailure: unknown
+  lastFailure: unknown
 
   constructor(onChange: (state: BreakerState, failure: unknown) => void) {
     this.#onChange = onChange
   }
 
-  get state(): BreakerState {
-    return this.#state
-  }
-
-  get lastFailure(): unknown {
-    return this.#lastFailure
-  }
-
   /** Whether a question may be asked now. After a `true`, report the outcome. */
   mayAsk(): boolean {
-    if (this.#state === 'closed') return true
-    if (this.#state === 'half-open' || performance.now() < this.#openUntilMs) return false
+    if (this.state === 'closed') return true
+    if (this.state === 'half-open' || performance.now() < this.#openUntilMs) return false
     this.#become('half-open', undefined)
     return true
   }
@@ -42,7 +34,7 @@ export class CircuitBreaker {
   succeeded(): void {
     this.#failureCount = 0
     this.#clients.clear()
-    if (this.#state === 'closed') return
+    if (this.state === 'closed') return
     this.#openMs = MIN_OPEN_MS
     this.#become('closed', undefined)
   }
@@ -52,16 +44,16 @@ export class CircuitBreaker {
     this.#failureCount++
     if (client !== undefined && this.#clients.size < MIN_CLIENTS) this.#clients.add(client)
     // Answers to questions that were asked before it opened.
-    if (this.#state === 'open') return
-    if (this.#state === 'half-open') this.#openMs = Math.min(MAX_OPEN_MS, 2 * this.#openMs)
+    if (this.state === 'open') return
+    if (this.state === 'half-open') this.#openMs = Math.min(MAX_OPEN_MS, 2 * this.#openMs)
     else if (this.#failureCount < MAX_FAILURES || (client !== undefined && this.#clients.size < MIN_CLIENTS)) return
-    this.#lastFailure = failure
+    this.lastFailure = failure
     this.#openUntilMs = performance.now() + this.#openMs
     this.#become('open', failure)
   }
 
   #become(state: BreakerState, failure: unknown): void {
-    this.#state = state
+    this.state = state
     this.#onChange(state, failure)
   }
 }

@@ -87,10 +87,7 @@ export class Notices {
         this.#sentCount += batch.length
         return
       } catch (error) {
-        if (attempt >= MAX_ATTEMPTS || this.#isClosed) {
-          this.#drop(batch.length, 'failed', error)
-          return
-        }
+        if (attempt >= MAX_ATTEMPTS || this.#isClosed) return this.#drop(batch.length, 'failed', error)
       }
       await this.#wait((0.5 + Math.random() / 2) * Math.min(MAX_RETRY_MS, MIN_RETRY_MS * 2 ** attempt))
     }

@@ -20,7 +20,6 @@ export interface QuestionsContext {
 
 /** The hooks that ask a webhook: those of its events. */
 export function webhookHooks(context: QuestionsContext): Hooks {
-  const asks = (event: string) => context.events.includes(event)
   const breakers = new Map(
     context.events.map((event) => [
       event,
@@ -32,38 +31,28 @@ export function webhookHooks(context: QuestionsContext): Hooks {
     askWebhook(context, breakers.get(event) as CircuitBreaker, event, client, body, headers) as Promise<
       Refusal | undefined
     >
-  return {
-    ...(asks('connect') && {
-      connect: (request) => {
-        const { claims, path, query, isRenewal } = request
-        const body = eventJson({ event: 'connect', ...who(request), claims, path, query, isRenewal })
-        return ask('connect', request, body, forwarded(request.headers, context.headers))
-      },
-    }),
-    ...(asks('listen') && {
-      listen: (request) => {
-        const { op, pattern, isReplay } = request
-        return ask('listen', request, eventJson({ event: 'listen', ...who(request), op, pattern, isReplay }))
-      },
-    }),
-    ...(asks('publish') && {
-      publish: (request) => {
-        const { key, payload, isBinary, isEphemeral } = request
-        const members = { event: 'publish', ...who(request), key, isEphemeral }
-        return ask('publish', request, eventJson(members, payloadMembers(payload, isBinary))).then(withBytes)
-      },
-    }),
-    ...(asks('presence') && {
-      presence: (request) => {
-        const { op, key } = request
-        return ask(
-          'presence',
-          request,
-          eventJson({ event: 'presence', ...who(request), op, key }, dataMember(request.dataText)),
-        )
-      },
-    }),
+  const hooks: Hooks = {
+    connect: (request) => {
+      const { claims, path, query, isRenewal } = request
+      const body = eventJson({ event: 'connect', ...who(request), claims, path, query, isRenewal })
+      return ask('connect', request, body, forwarded(request.headers, context.headers))
+    },
+    listen: (request) => {
+      const { op, pattern, isReplay } = request
+      return ask('listen', request, eventJson({ event: 'listen', ...who(request), op, pattern, isReplay }))
+    },
+    publish: (request) => {
+      const { key, payload, isBinary, isEphemeral } = request
+      const members = { event: 'publish', ...who(request), key, isEphemeral }
+      return ask('publish', request, eventJson(members, payloadMembers(payload, isBinary))).then(withBytes)
+    },
+    presence: (request) => {
+      const { op, key, dataText } = request
+      const members = { event: 'presence', ...who(request), op, key }
+      return ask('presence', request, eventJson(members, dataMember(dataText)))
+    },
   }
+  return Object.fromEntries(Object.entries(hooks).filter(([event]) => context.events.includes(event)))
 }
 
 function who({ session, user, address }: HookClient): object {

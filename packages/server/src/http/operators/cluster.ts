@@ -1,7 +1,6 @@
 import { WebMQError } from 'webmq-client/protocol'
 import type { Logger } from '../../base/logger.js'
-import type { Revocation } from '../../identity/revocations.js'
-import { type AddedRevocation, MAX_REVOCATIONS, Revocations } from '../../identity/revocations.js'
+import { type AddedRevocation, MAX_REVOCATIONS, type Revocation, Revocations } from '../../identity/revocations.js'
 import type { NodeMessage, Nodes } from '../../nodes/index.js'
 import {
   type DisconnectCode,
@@ -62,9 +61,10 @@ export class Cluster {
   readonly revocations: Revocations
   readonly #context: ClusterContext
   readonly #table: RevocationTable
-  readonly #summaries = new Map<string, { readonly round: number; readonly summary: NodeSummary }>()
-  /** Answers to questions about a user, by round and node. */
-  readonly #searches = new Map<number, Map<string, UserConnections>>()
+  /** The last one of each node. */
+  readonly #summaries = new Map<string, NodeSummary>()
+  /** Answers to the questions that wait for them, by round and node. */
+  readonly #answers = new Map<number, Map<string, UserConnections | undefined>>()
   #droppedCount = 0
   #roundNumber = 0
   #round: { readonly atMs: number; readonly answers: Promise<readonly NodeSummary[]> } | undefined
@@ -132,16 +132,9 @@ export class Cluster {
     const { nodes, find } = this.#context
     const others = new Map<string, UserConnections>()
     if (!this.#takesPart) return { own: find(user), others, silentCount: 0 }
-    const round = ++this.#roundNumber
-    this.#searches.set(round, others)
-    try {
-      await this.#send({ kind: 'ask', round, user }).catch((error: unknown) => nodes.report(error, TOPIC))
-      await nodes.until(() => nodes.peers().every((node) => others.has(node)), SUMMARY_WAIT_MS)
-    } finally {
-      this.#searches.delete(round)
-    }
-    const silentCount = nodes.peers().filter((node) => !others.has(node)).length
-    for (const [node, { connections }] of others) if (connections === 0) others.delete(node)
+    const answers = await this.#ask(user)
+    for (const [node, found] of answers) if ((found?.connections ?? 0) > 0) others.set(node, found as UserConnections)
+    const silentCount = nodes.peers().filter((node) => answers.get(node) === undefined).length
     return { own: find(user), others, silentCount }
   }
 
@@ -159,14 +152,20 @@ export class Cluster {
   }
 
   async #askAll(): Promise<readonly NodeSummary[]> {
+    if (this.#takesPart) await this.#ask()
+    return [...this.#summaries.values()]
+  }
+
+  /** Asks all nodes. Resolves to the answers that come in time: what each found of the user. */
+  async #ask(user?: string): Promise<ReadonlyMap<string, UserConnections | undefined>> {
     const { nodes } = this.#context
     const round = ++this.#roundNumber
-    if (this.#takesPart) {
-      await this.#send({ kind: 'ask', round }).catch((error: unknown) => nodes.report(error, TOPIC))
-      const isAnswered = (node: string) => (this.#summaries.get(node)?.round ?? 0) >= round
-      await nodes.until(() => nodes.peers().every(isAnswered), SUMMARY_WAIT_MS)
-    }
-    return Array.from(this.#summaries.values(), ({ summary }) => summary)
+    const answers = new Map<string, UserConnections | undefined>()
+    this.#answers.set(round, answers)
+    await this.#send({ kind: 'ask', round, user }).catch((error: unknown) => nodes.report(error, TOPIC))
+    await nodes.until(() => nodes.peers().every((node) => answers.has(node)), SUMMARY_WAIT_MS)
+    this.#answers.delete(round)
+    return answers
   }
 
   #receive(received: NodeMessage): boolean {
@@ -178,8 +177,8 @@ export class Cluster {
       const found = user === undefined ? {} : { found: find(user) }
       nodes.channel.tell(TOPIC, 'summary', { round, summary: summary(), ...found }, received.node)
     } else if (message !== undefined && message.round <= this.#roundNumber) {
-      this.#summaries.set(received.node, message)
-      if (message.found !== undefined) this.#searches.get(message.round)?.set(received.node, message.found)
+      this.#summaries.set(received.node, message.summary)
+      this.#answers.get(message.round)?.set(received.node, message.found)
     }
     return message !== undefined
   }

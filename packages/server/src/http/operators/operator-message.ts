@@ -2,10 +2,10 @@ import { defined } from '../../base/defined.js'
 import { type Fields, isCount, type NodeMessage } from '../../nodes/index.js'
 
 /** Which connections an operator ends: those of a user, of an address, or one session. */
-export type DisconnectTarget =
-  | { readonly by: 'user'; readonly value: string }
-  | { readonly by: 'session'; readonly value: string }
-  | { readonly by: 'address'; readonly value: string }
+export interface DisconnectTarget {
+  readonly by: 'user' | 'session' | 'address'
+  readonly value: string
+}
 
 /** Codes that an operator may end connections with. After the first, clients do not come back by themselves. */
 export const DISCONNECT_CODES = ['E_DISCONNECTED_BY_OPERATOR', 'E_TOKEN_EXPIRED', 'E_DRAIN'] as const

@@ -18,7 +18,7 @@ export class CertificateStore {
   readonly #files: readonly CertificateFiles[]
   readonly #logger: Logger
   readonly #watch: FileWatch
-  #certificates: readonly ReadCertificate[] = []
+  certificates: readonly ReadCertificate[] = []
   #transport: Transport | undefined
   #hasSaidExpired = false
   #reloadCount = 0
@@ -38,10 +38,6 @@ export class CertificateStore {
       },
       checkIntervalMs,
     })
-  }
-
-  get certificates(): readonly ReadCertificate[] {
-    return this.#certificates
   }
 
   /**
@@ -70,7 +66,7 @@ export class CertificateStore {
 
   stats(): CertificateStats {
     return {
-      firstExpiryMs: Math.min(...this.#certificates.map(({ chain: [server] }) => validToMs(server))),
+      firstExpiryMs: Math.min(...this.certificates.map(({ chain: [server] }) => validToMs(server))),
       reloadCount: this.#reloadCount,
       failedReloadCount: this.#failedReloadCount,
     }
@@ -81,7 +77,7 @@ export class CertificateStore {
     const transport = this.#transport
     const certificates = await this.#read()
     // The server may have stopped while the files were read.
-    if (!this.#watch.isRunning || transport === undefined || isSame(certificates, this.#certificates)) return
+    if (!this.#watch.isRunning || transport === undefined || isSame(certificates, this.certificates)) return
     if (transport.setCertificates === undefined) {
       logger.warn(
         { transport: transport.name },
@@ -101,7 +97,7 @@ export class CertificateStore {
   }
 
   #use(certificates: readonly ReadCertificate[]): void {
-    this.#certificates = certificates
+    this.certificates = certificates
     for (const certificate of certificates) {
       for (const warning of certificateWarnings(certificate, Date.now())) this.#logger.warn(warning)
     }

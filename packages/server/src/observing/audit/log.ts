@@ -93,14 +93,8 @@ export class AuditLog {
   observer(): Observer {
     const level = AUDIT_LEVELS.indexOf(this.#options.level)
     return {
-      ...this.#refusals(),
       ...(level >= AUDIT_LEVELS.indexOf('connections') ? this.#connections() : undefined),
       ...(level >= AUDIT_LEVELS.indexOf('listens') ? this.#listens() : undefined),
-    }
-  }
-
-  #refusals(): Observer {
-    return {
       refused: (actor, action, code, target) => {
         const { id: session, address } = actor
         if (!this.#budget.take(session === '' ? { address } : { session })) return

@@ -40,13 +40,14 @@ const LOG_PAUSE_MS = 10_000
 export class BrokerWatch {
   readonly #context: BrokerWatchContext
   readonly #now: () => number
-  #status: BrokerStatus = 'down'
+  status: BrokerStatus = 'down'
   #reason: string | undefined
   #sinceMs: number
   /** When it was last `up`; `undefined` while it is, and before it first was. */
   #awaySinceMs: number | undefined
   #awayMs = 0
-  #lastAwayMs = 0
+  /** Duration of the last outage that is over; 0 without one. */
+  lastAwayMs = 0
   #wasUp = false
   #isStopped = false
   /** Whether the current loss was logged. */
@@ -63,28 +64,19 @@ export class BrokerWatch {
     this.#sinceMs = this.#now()
   }
 
-  get status(): BrokerStatus {
-    return this.#status
-  }
-
   /** Time since the start in which it was not `up`. */
   get awayMs(): number {
     return this.#awayMs + (this.#awaySinceMs === undefined ? 0 : this.#now() - this.#awaySinceMs)
   }
 
-  /** Duration of the last outage that is over; 0 without one. */
-  get lastAwayMs(): number {
-    return this.#lastAwayMs
-  }
-
   report(): BrokerReport {
     const { name } = this.#context.broker
     const sinceMs = Math.round(this.#now() - this.#sinceMs)
-    return { name, status: this.#status, ...defined({ reason: this.#reason }), sinceMs }
+    return { name, status: this.status, ...defined({ reason: this.#reason }), sinceMs }
   }
 
   change(status: BrokerStatus, cause?: Error): void {
-    const previous = this.#status
+    const previous = this.status
     if (this.#isStopped) return
     this.#reason = status === 'up' || cause === undefined ? undefined : this.#context.hideSecrets(cause.message)
     this.#tellOfRefusal(cause)
@@ -92,7 +84,7 @@ export class BrokerWatch {
       this.#tellOfFirstAttempt()
       return
     }
-    this.#status = status
+    this.status = status
     this.#sinceMs = this.#now()
     if (status === 'up') this.#becomeUp()
     else this.#becomeAway()
@@ -135,7 +127,7 @@ export class BrokerWatch {
     }
     const awayMs = nowMs - this.#awaySinceMs
     this.#awayMs += awayMs
-    this.#lastAwayMs = awayMs
+    this.lastAwayMs = awayMs
     this.#awaySinceMs = undefined
     if (!this.#isLossLogged) return
     this.#isLossLogged = false
@@ -155,7 +147,7 @@ export class BrokerWatch {
   }
 
   #logLoss(nowMs: number): void {
-    const what = this.#status === 'down' ? 'the broker is lost' : 'the broker takes no messages for now'
+    const what = this.status === 'down' ? 'the broker is lost' : 'the broker takes no messages for now'
     this.#context.logger.warn(this.#fields(), `${what}; publishes wait`)
     this.#isLossLogged = true
     this.#quietUntilMs = nowMs + LOG_PAUSE_MS
@@ -163,10 +155,10 @@ export class BrokerWatch {
 
   #logUntold(): void {
     this.#timer = undefined
-    const fields = { ...this.#fields(), status: this.#status, moreLosses: this.#untoldLossCount }
+    const fields = { ...this.#fields(), status: this.status, moreLosses: this.#untoldLossCount }
     this.#context.logger.warn(fields, 'the broker comes and goes')
     this.#untoldLossCount = 0
-    this.#isLossLogged = this.#status !== 'up'
+    this.#isLossLogged = this.status !== 'up'
     this.#quietUntilMs = this.#now() + LOG_PAUSE_MS
   }
 

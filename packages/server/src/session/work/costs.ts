@@ -27,8 +27,8 @@ const VERB_UNITS: { readonly [V in ClientMessage['verb']]: number } = {
   listen: 10,
   unlisten: 6,
   publish: 1,
-  // The number of the message is compared with the state of its stream.
-  stream: 4,
+  // The state of its stream may have to be folded from the log first, and a pattern be bound.
+  stream: 15,
   // A text is copied, or folded from the log first.
   read: 15,
   // A number, a deadline, and two frames between nodes.

@@ -242,7 +242,9 @@ class NativeTransport implements Transport {
     this.#engine = createEngine(this.#options, this.#drain)
     this.#running.begin(this.#options.threads)
     // An event of the engine is no call to the transport: what it causes is told at once.
-    const calls = new SinkCalls(sink, this.#closeBroken, (call) => call())
+    const failed = (connection: ConnectionId) =>
+      this.#commands.close(connection, ERRORS.E_INTERNAL.closeCode, 'E_INTERNAL')
+    const calls = new SinkCalls(sink, failed, (call) => call())
     const openings = new NativeOpenings(calls, this.#commands)
     this.#calls = calls
     this.#openings = openings
@@ -258,10 +260,6 @@ class NativeTransport implements Transport {
     }
     if (this.#isInline) this.#engine.enableInline(this.#inlineEvents, this.#commands.home, this.#turn)
     return this.#engine
-  }
-
-  readonly #closeBroken = (connection: ConnectionId): void => {
-    this.#commands.close(connection, ERRORS.E_INTERNAL.closeCode, 'E_INTERNAL')
   }
 
   /** Handles events in inline mode. The engine takes the commands from the start of `home`. */

@@ -1,3 +1,4 @@
+import { listParts } from '../../base/list-parts.js'
 import type { UpgradeId, UpgradeKind, UpgradeRequest } from '../../ports/transport.js'
 
 /** How the lines of headers begin that are looked up for every connection. */
@@ -49,7 +50,7 @@ export class NativeUpgradeRequest implements UpgradeRequest {
   }
 
   get subprotocols(): readonly string[] {
-    return splitList(this.header('sec-websocket-protocol'))
+    return listParts(this.header('sec-websocket-protocol') ?? '')
   }
 
   header(name: string): string | undefined {
@@ -63,14 +64,4 @@ export class NativeUpgradeRequest implements UpgradeRequest {
     }
     return joined
   }
-}
-
-/** Elements of a comma-separated list (RFC 9110 §5.6.1). */
-function splitList(value: string | undefined): readonly string[] {
-  if (value === undefined) return []
-  if (!value.includes(',')) return value === '' ? [] : [value]
-  return value
-    .split(',')
-    .map((element) => element.trim())
-    .filter((element) => element !== '')
 }

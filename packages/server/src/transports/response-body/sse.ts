@@ -3,13 +3,12 @@ import { ERRORS, WebMQError } from 'webmq-client/protocol'
 import type { AcceptOptions, ConnectionId, OutboxLevel, Rejection, UpgradeId } from '../../ports/transport.js'
 import type { TransportOptions } from '../../ports/transport-options.js'
 import type { Connections } from '../connections.js'
-import type { SinkCalls } from '../sink-calls.js'
 import { findStreamFault } from '../upgrade/handshake.js'
-import { PendingUpgrades, type RefusedCounts } from '../upgrade/pending.js'
+import { PendingUpgrades, type RefusedCounts, type UpgradeHandling } from '../upgrade/pending.js'
 import { answerWith } from '../upgrade/rejection.js'
 import { headOf } from '../upgrade/request-head.js'
 import { StreamOutbox } from './outbox.js'
-import { EventStream, type StreamOwner } from './stream.js'
+import { EventStream } from './stream.js'
 
 /** A comment (WHATWG HTML §9.2.6). */
 const HEARTBEAT = Buffer.from(':\n\n')
@@ -39,17 +38,13 @@ export function isStreamId(id: number): boolean {
   return id >= FIRST_ID
 }
 
-export interface EventStreamsContext {
-  readonly calls: () => SinkCalls | undefined
-  /** Whether another connection exceeds the limit of the transport. */
-  isFull(pendingCount: number): boolean
-}
+type EventStreamsContext = Pick<UpgradeHandling<ServerResponse>, 'calls' | 'isFull'>
 
 /**
  * Event streams of a transport that runs on the event loop: each is the response of a Node `http` server. A peer that vanishes
  * without a word is noticed when the socket of its stream is full, or by the system, after about a quarter of an hour on Linux.
  */
-export class EventStreams implements StreamOwner {
+export class EventStreams {
   readonly #options: StreamOptions
   readonly #context: EventStreamsContext
   readonly #requests: PendingUpgrades<ServerResponse>

@@ -1,21 +1,15 @@
 import type { Duplex } from 'node:stream'
 import type { ConnectionId, OutboxLevel, UpgradeId } from '../../ports/transport.js'
 import { Connection } from '../connection.js'
+import type { EventStreams } from './sse.js'
 
 /** A message that a stream gets as it is. */
 export interface StreamFrame {
   readonly payload: Uint8Array
 }
 
-export interface StreamOwner {
-  push(stream: EventStream, bytes: Uint8Array): void
-  await(stream: EventStream, level: OutboxLevel): void
-  close(stream: EventStream, code: number, reason: string): void
-  fail(stream: EventStream): void
-}
-
 export class EventStream extends Connection<StreamFrame, Uint8Array> {
-  readonly #owner: StreamOwner
+  readonly #owner: EventStreams
   /** The body of the response ends with it, so events are written to it directly. */
   readonly socket: Duplex
   /** A stream receives nothing. */
@@ -31,7 +25,7 @@ export class EventStream extends Connection<StreamFrame, Uint8Array> {
   /** The sink knows that it is gone. */
   isClosed = false
 
-  constructor(owner: StreamOwner, id: ConnectionId, upgrade: UpgradeId, socket: Duplex) {
+  constructor(owner: EventStreams, id: ConnectionId, upgrade: UpgradeId, socket: Duplex) {
     super(id, upgrade)
     this.#owner = owner
     this.socket = socket

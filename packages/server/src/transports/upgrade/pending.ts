@@ -45,17 +45,13 @@ export class PendingUpgrades<Held> {
   readonly #requests: NonNullable<UpgradeHandling<Held>['requests']>
   readonly #waiting = new Map<UpgradeId, Waiting<Held>>()
   #nextId: number
-  readonly #refused = { refusedCount: 0, fullCount: 0 }
+  readonly refused = { refusedCount: 0, fullCount: 0 }
 
   constructor(limits: UpgradeLimits, handling: UpgradeHandling<Held>) {
     this.#limits = limits
     this.#handling = handling
     this.#requests = handling.requests ?? WEBSOCKETS
     this.#nextId = this.#requests.firstId
-  }
-
-  get refused(): RefusedCounts {
-    return this.#refused
   }
 
   /** Tells the sink of an upgrade, unless it is refused at once. */
@@ -101,7 +97,7 @@ export class PendingUpgrades<Held> {
 
   /** Counts a request that is refused elsewhere. */
   countRefusal(): void {
-    this.#refused.refusedCount++
+    this.refused.refusedCount++
   }
 
   #refusalOf(head: RequestHead): Required<Rejection> | undefined {
@@ -109,12 +105,12 @@ export class PendingUpgrades<Held> {
     const fault = this.#requests.findFault(head)
     if (fault !== undefined) return rejectionOf('E_HANDSHAKE_INVALID', fault)
     if (!this.#handling.isFull(this.#waiting.size)) return undefined
-    this.#refused.fullCount++
+    this.refused.fullCount++
     return rejectionOf('E_CONNECTION_LIMIT')
   }
 
   #answer(held: Held, rejection: Required<Rejection>): void {
-    this.#refused.refusedCount++
+    this.refused.refusedCount++
     this.#handling.answer(held, rejection)
   }
 

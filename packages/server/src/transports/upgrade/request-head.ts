@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { listParts } from '../../base/list-parts.js'
 import type { UpgradeId, UpgradeKind, UpgradeRequest } from '../../ports/transport.js'
 
 export interface RequestHead {
@@ -20,8 +21,7 @@ export function valuesOf(head: RequestHead, name: string): string[] {
 
 /** Non-empty elements of the comma-separated lists under this name. */
 export function listOf(head: RequestHead, name: string): string[] {
-  const elements = valuesOf(head, name).flatMap((value) => value.split(','))
-  return elements.map((element) => element.trim()).filter((element) => element !== '')
+  return listParts(valuesOf(head, name).join())
 }
 
 /** Whether the lists under this name contain `token`; ignores case (RFC 9110 §5.6.1). */
@@ -63,28 +63,20 @@ export function upgradeRequest(id: UpgradeId, head: RequestHead, kind: UpgradeKi
 class HeadUpgradeRequest implements UpgradeRequest {
   readonly id: UpgradeId
   readonly kind: UpgradeKind
+  readonly path: string
+  readonly query: string
+  readonly remoteAddress: string
+  readonly remotePort: number
   readonly #head: RequestHead
 
   constructor(id: UpgradeId, kind: UpgradeKind, head: RequestHead) {
     this.id = id
     this.kind = kind
+    this.path = head.path
+    this.query = head.query
+    this.remoteAddress = head.remoteAddress
+    this.remotePort = head.remotePort
     this.#head = head
-  }
-
-  get path(): string {
-    return this.#head.path
-  }
-
-  get query(): string {
-    return this.#head.query
-  }
-
-  get remoteAddress(): string {
-    return this.#head.remoteAddress
-  }
-
-  get remotePort(): number {
-    return this.#head.remotePort
   }
 
   get subprotocols(): readonly string[] {

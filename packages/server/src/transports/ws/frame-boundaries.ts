@@ -21,17 +21,9 @@ export class FrameBoundaries {
   #leftBytes = 0
   /** A message has begun whose last fragment is still to come. */
   #isFragmented = false
-  #partialBytes = 0
-  #hasClosed = false
-
   /** Received bytes of the incomplete message; 0 between messages. */
-  get partialBytes(): number {
-    return this.#partialBytes
-  }
-
-  get hasClosed(): boolean {
-    return this.#hasClosed
-  }
+  partialBytes = 0
+  hasClosed = false
 
   /** Takes received bytes. Returns whether a message has ended in them. */
   read(chunk: Uint8Array): boolean {
@@ -44,7 +36,7 @@ export class FrameBoundaries {
       } else this.#readHeader(chunk[at++] ?? 0)
       if (this.#leftBytes === 0 && this.#headerBytes === 0 && this.#endsMessage()) endedAt = at
     }
-    this.#partialBytes = endedAt < 0 ? this.#partialBytes + chunk.length : chunk.length - endedAt
+    this.partialBytes = endedAt < 0 ? this.partialBytes + chunk.length : chunk.length - endedAt
     return endedAt >= 0
   }
 
@@ -70,7 +62,7 @@ export class FrameBoundaries {
   #endsMessage(): boolean {
     const opcode = this.#firstByte & OPCODE
     if (opcode < FIRST_CONTROL_OPCODE) this.#isFragmented = (this.#firstByte & FINAL) === 0
-    else if (opcode === CLOSE) this.#hasClosed = true
+    else if (opcode === CLOSE) this.hasClosed = true
     return !this.#isFragmented
   }
 }

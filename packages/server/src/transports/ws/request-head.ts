@@ -2,18 +2,13 @@ import type { Socket } from 'node:net'
 
 const HEAD_END = '\r\n\r\n'
 
-export interface HeadLimits {
-  readonly maxHeaderBytes: number
-  readonly timeoutMs: number
-}
-
 /**
  * Reads from a new connection until its first request head is complete. A connection that takes too long is destroyed.
  * @param done Gets all bytes that were read, once. Whoever takes the connection MUST do so within the call.
  */
 export function readRequestHead(
   socket: Socket,
-  { maxHeaderBytes, timeoutMs }: HeadLimits,
+  { maxHeaderBytes, timeoutMs }: { readonly maxHeaderBytes: number; readonly timeoutMs: number },
   done: (read: Buffer | 'too large' | 'closed') => void,
 ): void {
   let read: Buffer | undefined

@@ -1,0 +1,221 @@
+import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { encodeJson, WebMQError, type WriteKind } from 'webmq-client/protocol'
+import type { Author } from '../publishing/author.js'
+import type { Piece } from './fold.js'
+import type { Streams } from './streams.js'
+
+/** Writes a stream. What is appended while the broker has not answered goes into one message. */
+export interface StreamWriter extends AsyncDisposable {
+  readonly key: string
+  /** Id of the stream. */
+  readonly id: string
+  /** Aborted once, when somebody asks the stream to stop, or it cannot go on. Its `reason` is a `WebMQError`. */
+  readonly signal: AbortSignal
+  /**
+   * Adds text or bytes: a stream has one or the other. Resolves when the log has it.
+   * @throws {WebMQError} `E_STREAM_ENDED`: the stream was given up; `E_STREAM_LIMIT`, `E_PAYLOAD_INVALID`, `E_BROKER_UNAVAILABLE`.
+   */
+  append(piece: string | Uint8Array): Promise<void>
+  /** Ends the stream; after a stop it counts as stopped. @param result A JSON value for its readers. */
+  end(result?: unknown): Promise<void>
+  /** Ends the stream as failed; after a stop, as stopped. Readers get the code and message of a `WebMQError` alone. */
+  fail(error: unknown): Promise<void>
+  /** Answers what readers send. */
+  onMessage(handler: (data: unknown) => unknown): void
+}
+
+/** What a {@link ProcessWriter} works with. */
+export interface WriterContext {
+  readonly streams: Pick<Streams, 'write'>
+  readonly author: Author
+  readonly leaseMs: number
+  readonly maxPayloadBytes: number
+}
+
+interface Waiting {
+  readonly piece: Piece
+  readonly resolve: () => void
+  readonly reject: (error: unknown) => void
+}
+
+const ID_BYTES = 16
+const PAUSE_MS = 200
+const BEATS_PER_LEASE = 3
+/** JSON of one UTF-16 unit has at most 6 bytes, as in `\ud83d`. */
+const MAX_BYTES_PER_UNIT = 6
+const PASSING = new Set(['E_NODE_BEHIND', 'E_BROKER_UNAVAILABLE', 'E_TIMEOUT'])
+
+/** Writes a stream from the process of a server. One message at a time: so the log has no holes. */
+export class ProcessWriter implements StreamWriter {
+  readonly key: string
+  readonly id = randomBytes(ID_BYTES).toString('base64url')
+  readonly #context: WriterContext
+  readonly #abort = new AbortController()
+  readonly #waiting: Waiting[] = []
+  #handler: ((data: unknown) => unknown) | undefined
+  #sequence = -1
+  #last: Promise<unknown> = Promise.resolve()
+  #isPumping = false
+  #isStopped = false
+  #isOver = false
+  #beats: NodeJS.Timeout | undefined
+  /** Ends its membership in the group of writers. */
+  leave: () => void = () => undefined
+
+  constructor(key: string, context: WriterContext) {
+    this.key = key
+    this.#context = context
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal
+  }
+
+  /** Begins the stream. @throws {WebMQError} As {@link Streams.write}. */
+  async start(meta: unknown): Promise<void> {
+    await this.#write('start', jsonOf(meta))
+    const beat = () => void this.#write('beat', '').catch(() => undefined)
+    this.#beats = setInterval(beat, this.#context.leaseMs / BEATS_PER_LEASE).unref()
+  }
+
+  append(piece: string | Uint8Array): Promise<void> {
+    if (this.#isOver) return Promise.reject(new WebMQError('E_STREAM_ENDED', { detail: this.key }))
+    if (piece.length === 0) return Promise.resolve()
+    return new Promise((resolve, reject) => {
+      const parts = partsOf(piece, this.#context.maxPayloadBytes)
+      parts.forEach((part, index) => {
+        this.#waiting.push({ piece: part, resolve: index === parts.length - 1 ? resolve : () => undefined, reject })
+      })
+      if (!this.#isPumping) void this.#pump()
+    })
+  }
+
+  end(result?: unknown): Promise<void> {
+    return this.#finish('end', jsonOf(result))
+  }
+
+  fail(error: unknown): Promise<void> {
+    const isTold = error instanceof WebMQError
+    const shown = isTold ? { message: error.message, code: error.code } : { message: 'the writer has failed' }
+    return this.#finish('fail', jsonOf(shown))
+  }
+
+  onMessage(handler: (data: unknown) => unknown): void {
+    this.#handler = handler
+  }
+
+  /** A request at the key. */
+  async asked(request: unknown): Promise<unknown> {
+    const { type, stream, reason, data } = Object(request) as Readonly<Record<string, unknown>>
+    if (type === 'message' && this.#handler !== undefined) return await this.#handler(data)
+    if (type !== 'stop') throw new WebMQError('E_UNSUPPORTED', { detail: 'no message is expected' })
+    if (stream !== undefined && stream !== this.id) throw new WebMQError('E_STREAM_ENDED', { detail: String(stream) })
+    this.#isStopped = true
+    this.#abort.abort(new WebMQError('E_ABORTED', { detail: typeof reason === 'string' ? reason : 'stopped' }))
+    return null
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (!this.#isOver) await this.fail(undefined)
+  }
+
+  async #finish(kind: WriteKind, payload: string): Promise<void> {
+    if (this.#isOver) throw new WebMQError('E_STREAM_ENDED', { detail: this.key })
+    this.#isOver = true
+    while (this.#isPumping) await this.#last.catch(() => undefined)
+    try {
+      await (this.#isStopped ? this.#write('stop', '') : this.#write(kind, payload))
+    } finally {
+      this.#close()
+    }
+  }
+
+  async #pump(): Promise<void> {
+    this.#isPumping = true
+    // Appends of one turn are one message.
+    await undefined
+    while (this.#waiting.length > 0) {
+      const batch = this.#batch()
+      const pieces = batch.map(({ piece }) => piece)
+      const payload =
+        typeof pieces[0] === 'string' ? encodeJson(pieces.join('')) : Buffer.concat(pieces as Uint8Array[])
+      try {
+        await this.#write('append', payload)
+        for (const { resolve } of batch) resolve()
+      } catch (error) {
+        for (const { reject } of [...batch, ...this.#waiting.splice(0)]) reject(error)
+        this.#broken(error)
+      }
+    }
+    this.#isPumping = false
+  }
+
+  /** What fits into one message, all of one kind. */
+  #batch(): Waiting[] {
+    const [first] = this.#waiting
+    const maxLength = maxLengthOf(first?.piece ?? '', this.#context.maxPayloadBytes)
+    let length = 0
+    let count = 0
+    for (const { piece } of this.#waiting) {
+      length += piece.length
+      if (count > 0 && (length > maxLength || typeof piece !== typeof first?.piece)) break
+      count++
+    }
+    return this.#waiting.splice(0, count)
+  }
+
+  /** One after the other, and each again while the broker is away. */
+  #write(kind: WriteKind, payload: string | Uint8Array): Promise<void> {
+    const { streams, author, leaseMs } = this.#context
+    const written = this.#last
+      .catch(() => undefined)
+      .then(async () => {
+        const sequence = kind === 'beat' ? this.#sequence : ++this.#sequence
+        const write = { key: this.key, stream: this.id, sequence, kind, payload }
+        const endMs = performance.now() + leaseMs
+        for (;;) {
+          try {
+            await streams.write(author, write, typeof payload !== 'string')
+            return
+          } catch (error) {
+            const isPassing = error instanceof WebMQError && PASSING.has(error.code)
+            if (!isPassing || kind === 'beat' || performance.now() > endMs) throw error
+            await sleep(PAUSE_MS)
+          }
+        }
+      })
+    this.#last = written
+    return written
+  }
+
+  #broken(error: unknown): void {
+    this.#isOver = true
+    this.#close()
+    this.#abort.abort(error)
+  }
+
+  #close(): void {
+    clearInterval(this.#beats)
+    this.leave()
+  }
+}
+
+function jsonOf(value: unknown): string {
+  return value === undefined ? '' : encodeJson(value)
+}
+
+function maxLengthOf(piece: Piece, maxPayloadBytes: number): number {
+  return typeof piece === 'string'
+    ? Math.max(1, Math.floor((maxPayloadBytes - 2) / MAX_BYTES_PER_UNIT))
+    : maxPayloadBytes
+}
+
+/** Each fits into one message. */
+function partsOf(piece: Piece, maxPayloadBytes: number): Piece[] {
+  const maxLength = maxLengthOf(piece, maxPayloadBytes)
+  const parts: Piece[] = []
+  // Bytes are copied: the caller may change them.
+  for (let at = 0; at < piece.length; at += maxLength) parts.push(piece.slice(at, at + maxLength))
+  return parts
+}

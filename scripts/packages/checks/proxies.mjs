@@ -1,0 +1,94 @@
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import path from 'node:path'
+import { ROOT } from '../../lib/steps.mjs'
+import { TOOL_VERSIONS } from '../programs.mjs'
+import { expectHello } from './client.mjs'
+
+const PAGE = readFileSync(path.join(ROOT, 'docs', 'client', 'proxy.md'), 'utf8')
+const DOCUMENTED_TARGET = 'http://127.0.0.1:8080'
+
+/** A message through the proxy, with the `Origin` that a page of the dev server has: webpack's refuses others. */
+const TRIAL = `
+import { WebMQClient } from 'webmq-client'
+import { WebSocket } from 'ws'
+
+const origin = process.argv[2]
+const client = new WebMQClient({
+  url: origin.replace('http', 'ws') + '/ws',
+  WebSocket: class extends WebSocket {
+    constructor(url, protocols) {
+      super(url, protocols, { origin })
+    }
+  },
+})
+const heard = new Promise((resolve) => client.listen('trial.1', resolve))
+await client.publish('trial.1', { text: 'hello' })
+console.log('heard ' + (await heard).text)
+await client.close()
+`
+
+/** Projects with the lines of docs/client/proxy.md. `serve` starts the dev server at a port; `ready` is what it prints. */
+const DEV_SERVERS = [
+  {
+    name: 'Next',
+    packages: ['next'],
+    others: ['react@19', 'react-dom@19'],
+    config: 'next.config.ts',
+    written: 'next.config.mjs',
+    files: {
+      'app/layout.jsx': 'export default ({ children }) => <html><body>{children}</body></html>',
+      'app/page.jsx': 'export default () => <p>page</p>',
+    },
+    ready: /Ready in/,
+    serve: (port) => ['next', 'dev', '--port', port],
+  },
+  {
+    name: 'webpack',
+    packages: ['webpack-dev-server', 'webpack', 'webpack-cli'],
+    others: [],
+    config: 'webpack.config.ts',
+    written: 'webpack.config.js',
+    files: { 'src/index.js': 'document.title = "page"' },
+    ready: /compiled successfully/,
+    serve: (port) => ['webpack', 'serve', '--mode', 'development', '--port', port],
+  },
+]
+
+/** The block of docs/client/proxy.md that begins with the name of a file, for another target. */
+function configOf(file, target) {
+  const [, block] = PAGE.match(new RegExp(`\`\`\`ts\n// ${file}\n([^]*?)\`\`\``)) ?? []
+  if (block === undefined || !block.includes(DOCUMENTED_TARGET)) throw new Error(`docs/client/proxy.md has no ${file}`)
+  return block.replaceAll(DOCUMENTED_TARGET, target)
+}
+
+function freePort() {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address()
+      server.close(() => resolve(String(port)))
+    })
+  })
+}
+
+/** @type {import('../check.mjs').Check[]} */
+export const proxyChecks = DEV_SERVERS.map(({ name, packages, others, config, written, files, ready, serve }) => ({
+  name: `${name} ${TOOL_VERSIONS[packages[0]]} passes /ws on`,
+  limitMs: 300_000,
+  async run({ newProject, newestNode, server }) {
+    const project = await newProject(`proxy-${packages[0]}`, { node: newestNode })
+    const versions = [...packages, 'ws'].map((tool) => `${tool}@${TOOL_VERSIONS[tool]}`)
+    await project.run('npm', 'install', 'webmq-client', ...versions, ...others)
+    const target = new URL(server.url.replace('ws', 'http')).origin
+    project.write({ ...files, [written]: configOf(config, target), 'trial.js': TRIAL })
+    const port = await freePort()
+    const running = await project.start(ready, 'npx', ...serve(port))
+    try {
+      await expectHello(await project.run('node', 'trial.js', `http://localhost:${port}`))
+    } finally {
+      await running.stop()
+    }
+  },
+}))
