@@ -18,7 +18,8 @@ const FLOORS = {
     ['development', 'schema'],
     ['index', 'testing'],
     ['parts', 'react', 'svelte', 'vite', 'vue'],
-    ['stores', 'yjs'],
+    ['ai', 'stores', 'yjs'],
+    ['stream'],
     [
       ...[
         'concurrency',
@@ -109,7 +110,7 @@ export default {
       severity: 'error',
       from: {
         path: '^packages/client/src/',
-        pathNot: `^packages/client/src/(msgpack|react|svelte|vite|vue|yjs)/|${TESTS}`,
+        pathNot: `^packages/client/src/(ai|msgpack|react|svelte|vite|vue|yjs)/|${TESTS}`,
       },
       to: { pathNot: '^packages/client/src/' },
     },

@@ -12,6 +12,7 @@ const CORE_BYTES = 11_584
 
 /** What each part adds. */
 const PART_BYTES = {
+  ai: 6_656,
   concurrency: 1_024,
   history: 1_024,
   iterate: 1_024,
@@ -22,8 +23,9 @@ const PART_BYTES = {
   requests: 2_688,
   resume: 1_024,
   schema: 2_048,
-  sse: 8_064,
+  sse: 8_192,
   state: 1_792,
+  stream: 7_296,
   tabs: 6_656,
 }
 
@@ -35,11 +37,12 @@ const HOOK_BYTES = {
   useStateTopic: 1_280,
   usePresence: 1_536,
   useLatest: 1_792,
+  useStream: 1_344,
   // With the list that joins history, live messages and optimistic ones.
   useMessages: 3_072,
 }
 const FRAMEWORKS = ['react', 'svelte', 'vue']
-const SHOWN_PARTS = ['history', 'presence', 'state']
+const SHOWN_PARTS = ['history', 'presence', 'state', 'stream']
 
 const fileOf = (module) => fileURLToPath(new URL(`packages/client/dist/${module}.js`, import.meta.url))
 

@@ -22,6 +22,7 @@ const ONLY_ALL = [
 /** Of each list, `npm test` runs one file. */
 const IN_TURNS = [
   ['memory', 'mesh', 'nats', 'rabbitmq', 'redis'].map((name) => `test/history/${name}.test.ts`),
+  ['memory', 'nats', 'rabbitmq', 'redis'].map((name) => `test/streams/${name}.test.ts`),
   ['lost-end-nats-cluster', 'lost-end-rabbitmq', 'lost-end-redis-cluster', 'redis-lost-end'].map(
     (name) => `packages/server/test/brokers/${name}.test.ts`,
   ),
@@ -38,7 +39,7 @@ const IN_TURNS = [
   ['test/model/model.test.ts', 'test/seeded/seeded.test.ts'],
   ['test/checker/judge-mutations.test.ts', 'test/release.test.ts'],
   ['test/demo.test.ts', 'test/tls.test.ts'],
-  ['auction', 'chat', 'dashboard', 'whiteboard', 'worker'].map((name) => `test/examples/${name}.test.ts`),
+  ['assistant', 'auction', 'chat', 'dashboard', 'whiteboard', 'worker'].map((name) => `test/examples/${name}.test.ts`),
 ]
 
 /** @returns {number} The same for every run on one commit. */

@@ -85,5 +85,5 @@ export function modulesOf(blocks: readonly CodeBlock[]): BlockModule[] {
 /** Where the packages are installed that a page imports. */
 function folderOf(page: string): string {
   if (page.startsWith('packages/')) return join(ROOT, dirname(page))
-  return page.startsWith('docs/client') ? join(ROOT, 'packages/client') : ROOT
+  return /^docs.(client|streams)/.test(page) ? join(ROOT, 'packages/client') : ROOT
 }

@@ -80,6 +80,7 @@ const FLAGS: Readonly<Record<string, string>> = {
   pingIntervalMs: 'ping-interval',
   pingTimeoutMs: 'ping-timeout',
   closeTimeoutMs: 'close-timeout',
+  streamLeaseMs: 'stream-lease',
   drainTimeoutMs: 'drain-timeout',
   broker: 'broker',
   brokerNamespace: 'broker-namespace',

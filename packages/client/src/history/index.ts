@@ -1,11 +1,9 @@
-import { type ClientOption, clientOf, partOf } from '../of-client.js'
+import { type ClientOption, clientOf } from '../of-client.js'
 import type { KnownKey, Payload, Topics } from '../topics.js'
-import { HistoryReads } from './reads.js'
+import { readsOf } from './reads.js'
 import type { HistoryOptions, HistoryResult } from './types.js'
 
 export type * from './types.js'
-
-const readsOf = partOf((core) => new HistoryReads(core))
 
 /**
  * Reads the messages of a key from the broker's log, without listening: the newest `limit` messages (default 100),

@@ -2,6 +2,7 @@ import { checkKey } from '../checks.js'
 import type { ClientCore, ClientPart } from '../client-part.js'
 import { callSafely } from '../events/call-safely.js'
 import { isCount, rangeOf } from '../listening/range.js'
+import { partOf } from '../of-client.js'
 import { invalid } from '../options.js'
 import { encodeHistory } from '../protocol/encode-client.js'
 import { WebMQError } from '../protocol/errors.js'
@@ -10,7 +11,12 @@ import type { HistoryOptions, HistoryResult } from './types.js'
 
 interface Read {
   encode(id: string): string
-  settle(result: HistoryResult<unknown> | WebMQError): void
+  settle(answer: Answer | WebMQError): void
+}
+
+/** The answer to a read, with the JSON that the server may have added. */
+interface Answer extends HistoryResult<unknown> {
+  readonly result: unknown
 }
 
 /** Reads of the log by key. After a lost connection a read is sent again, until its time is over. */
@@ -24,11 +30,16 @@ export class HistoryReads implements ClientPart {
 
   /** Implements `history`. */
   async read(key: string, options: HistoryOptions = {}): Promise<HistoryResult<unknown>> {
+    const { result: _, ...read } = await this.ask(`history ${key}`, encoderOf(key, options))
+    return read
+  }
+
+  /** Asks for messages of the log. @param what It is named in the error of a read without an answer. */
+  async ask(what: string, encode: Read['encode']): Promise<Answer> {
     const { sender, options: clientOptions } = this.#core
     const { ackTimeoutMs, maxMessages } = clientOptions
     const closedBy = this.#core.closedBy()
     if (closedBy) throw closedBy
-    const encode = encoderOf(key, options)
     if (this.#reads.size >= maxMessages) {
       throw new WebMQError('E_QUEUE_FULL', { detail: `${maxMessages} history reads wait` })
     }
@@ -42,10 +53,7 @@ export class HistoryReads implements ClientPart {
           else resolve(result)
         },
       }
-      const timer = setTimeout(
-        () => read.settle(new WebMQError('E_TIMEOUT', { detail: `history ${key}` })),
-        ackTimeoutMs,
-      )
+      const timer = setTimeout(() => read.settle(new WebMQError('E_TIMEOUT', { detail: what })), ackTimeoutMs)
       this.#reads.add(read)
       if (sender.isLive) this.#ask(read)
     })
@@ -67,9 +75,9 @@ export class HistoryReads implements ClientPart {
         return
       }
       const messages: Message<unknown>[] = []
-      const { position, gap, more = false } = answer
+      const { position, gap, more = false, result } = answer
       replays.expect(answer, [{ deliver: (message) => this.#keep(message, messages) }], () =>
-        read.settle({ messages, position, more, gap }),
+        read.settle({ messages, position, more, gap, result }),
       )
     })
   }
@@ -77,11 +85,13 @@ export class HistoryReads implements ClientPart {
   #keep(message: Message<unknown>, messages: Message<unknown>[]): void {
     const { key } = message
     callSafely(
-      () => messages.push(this.#core.accept?.(message) ?? message),
+      () => messages.push((!message.stream && this.#core.accept?.(message)) || message),
       (error) => this.#core.report({ error, key }),
     )
   }
 }
+
+export const readsOf = partOf((core) => new HistoryReads(core))
 
 function encoderOf(key: string, options: HistoryOptions): Read['encode'] {
   const { limit = 100, since, before, rewind, reverse, meta } = options

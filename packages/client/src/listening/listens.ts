@@ -163,7 +163,8 @@ export class Listens {
     const { key, position, replayed, meta } = received
     let payload: unknown
     try {
-      payload = decodePayload(received.payload, this.#context.options.codec)
+      // A stream of bytes has no codec.
+      payload = decodePayload(received.payload, meta?.stream ? undefined : this.#context.options.codec)
     } catch (cause) {
       this.#context.onError({ error: new WebMQError('E_PAYLOAD_INVALID', { detail: key, cause }), key })
       return

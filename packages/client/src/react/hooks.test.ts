@@ -4,6 +4,7 @@ import { createRoot, hydrateRoot, type Root } from 'react-dom/client'
 import { renderToString } from 'react-dom/server'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { setup, type WebMQClient } from '../index.js'
+import { openStream } from '../stream/index.js'
 import { createTestClient, createTestServer, type TestServer } from '../testing/index.js'
 import {
   type ListedMessage,
@@ -14,6 +15,7 @@ import {
   usePublish,
   useStateTopic,
   useStatus,
+  useStream,
   useTopic,
   WebMQProvider,
 } from './index.js'
@@ -84,7 +86,15 @@ function States() {
   const { entries, isStale } = useStateTopic('prices.*')
   return `${[...entries].map(([key, payload]) => `${key}=${payload}`)}${isStale ? ' stale' : ''}`
 }
+let stop: () => Promise<void> = async () => undefined
+function Answer() {
+  renderCount++
+  const { text, status, meta, result, stop: stopIt } = useStream(pattern)
+  stop = stopIt
+  return `${status} ${text} ${JSON.stringify([meta, result])}`
+}
 function Page() {
+  useStream('a')
   usePublish('a')
   usePresence('a', { name: 'Ada' })
   useLatest('a')
@@ -104,6 +114,28 @@ const inClient = (component: () => ReactElement | string | null) =>
 const frame = () => act(() => vi.advanceTimersByTimeAsync(20))
 const wait = (ms: number) => act(() => vi.advanceTimersByTimeAsync(ms))
 const verbs = () => server.received.map(({ verb }) => verb)
+
+describe('useStream', () => {
+  it('shows a stream while it is written, once per frame, and stops it', async () => {
+    pattern = 'answer'
+    const writer = await openStream('answer', { client: createTestClient({ server }).client, meta: 1 })
+    await render(Answer)
+    expect(box.textContent).toBe('active  [1,null]')
+    renderCount = 0
+    for (const text of ['a', 'b', 'c']) await act(() => writer.append(text))
+    await frame()
+    expect([box.textContent, renderCount]).toEqual(['active abc [1,null]', 2])
+    await act(() => stop())
+    expect(writer.signal.aborted).toBe(true)
+    await act(() => writer.end(2))
+    await frame()
+    expect(box.textContent).toBe('stop abc [1,null]')
+    pattern = null
+    await render(Answer)
+    expect(box.textContent).toBe('none  [null,null]')
+    pattern = 'a'
+  })
+})
 
 describe('useStatus', () => {
   it('shows the state, and connects nobody', async () => {

@@ -11,6 +11,7 @@ import { enter, type Present, presenceStore } from '../stores/presence.js'
 import { type PublisherOptions, type PublishToAny, type PublishToKey, publisher } from '../stores/publish.js'
 import { type StateTopicOptions, stateStore } from '../stores/state.js'
 import { statusStore } from '../stores/status.js'
+import { type StreamOptions, type StreamSnapshot, streamStore } from '../stores/stream.js'
 import { type TopicOptions, topic } from '../stores/topic.js'
 import type { KnownKey, KnownTopic, ListenTopic, Payload, TopicHandler, Topics } from '../topics.js'
 import type { Message } from '../types.js'
@@ -80,6 +81,12 @@ export interface Hooks<D = Topics> {
   ): Messages<Payload<T, K>>
 
   /**
+   * The last stream of `key`: its text so far, how far it is, and functions to stop and to steer it; none if it is `null`.
+   * However fast it is written, the component renders at most once per frame.
+   */
+  useStream(key: string | null, options?: StreamOptions & { readonly client?: GivenClient }): StreamSnapshot
+
+  /**
    * Who is present at `key`; nobody if it is `null`. With `me`, a JSON value, this client is present too, while the
    * component is mounted.
    */
@@ -144,6 +151,12 @@ export const useMessages: Hooks['useMessages'] = (pattern, { client: given, susp
   return snapshot as Messages<never>
 }
 
+/** {@link Hooks.useStream} */
+export const useStream: Hooks['useStream'] = (key, { client: given, ...options } = {}) => {
+  const name = `${key} ${JSON.stringify(options)}`
+  return useSnapshot(useStore(name, (client) => streamStore(client, key, options), given))
+}
+
 /** {@link Hooks.usePresence} */
 export const usePresence = ((
   key: string | null,
@@ -160,7 +173,17 @@ export const usePresence = ((
   return useSnapshot(useStore(key, (client) => presenceStore(client, key, graceMs), given))
 }) as Hooks['usePresence']
 
-const HOOKS = { useClient, useStatus, useTopic, usePublish, useLatest, useStateTopic, useMessages, usePresence }
+const HOOKS = {
+  useClient,
+  useStatus,
+  useTopic,
+  usePublish,
+  useLatest,
+  useStateTopic,
+  useMessages,
+  useStream,
+  usePresence,
+}
 
 /**
  * The hooks for the topics of `client`, once for an app: `export const { useTopic } = createHooks(client)`. They use this

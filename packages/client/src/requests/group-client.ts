@@ -1,5 +1,6 @@
 import { checkKey, checkPattern } from '../checks.js'
 import type { ClientCore, ClientPart } from '../client-part.js'
+import { partOf } from '../of-client.js'
 import { invalid } from '../options.js'
 import { type ErrorCode, WebMQError } from '../protocol/errors.js'
 import { isGroup } from '../protocol/fields.js'
@@ -58,13 +59,13 @@ export class GroupClient implements ClientPart {
     return member
   }
 
-  /** Implements `request`. */
-  async ask(key: string, value: unknown, options: RequestOptions = {}): Promise<unknown> {
+  /** Implements `request`. @param codec `null`: the payload is JSON, whatever the client's codec. */
+  async ask(key: string, value: unknown, options: RequestOptions = {}, codec?: null): Promise<unknown> {
     const { sender, options: clientOptions } = this.#core
     const { timeoutMs = DEFAULT_TIMEOUT_MS, signal } = options
     checkKey(key)
     if (!(timeoutMs >= 1 && timeoutMs <= MAX_TIMEOUT_MS)) throw invalid(`timeoutMs ${timeoutMs}`)
-    const payload = encodePayload(value, clientOptions.codec)
+    const payload = encodePayload(value, codec === null ? undefined : clientOptions.codec)
     const closedBy = signal?.aborted ? aborted(signal) : this.#core.closedBy()
     if (closedBy) throw closedBy
     if (this.#asking.size >= clientOptions.maxMessages) {
@@ -153,6 +154,8 @@ export class GroupClient implements ClientPart {
     )
   }
 }
+
+export const groupsOf = partOf((core) => new GroupClient(core))
 
 function idOf(group: string, pattern: string, isResponder: boolean): string {
   return `${isResponder} ${group} ${pattern}`

@@ -1,13 +1,11 @@
 import type { WebMQClient } from '../client.js'
-import { type ClientOption, clientOf, partOf } from '../of-client.js'
+import { type ClientOption, clientOf } from '../of-client.js'
 import type { KnownKey, KnownTopic, Payload, PayloadInput, Topics } from '../topics.js'
-import { GroupClient } from './group-client.js'
+import { groupsOf } from './group-client.js'
 import type { Handler } from './joined-group.js'
 import type { Membership, RequestOptions, Responder, RespondOptions, TaskHandler, WorkOptions } from './types.js'
 
 export type * from './types.js'
-
-const groupsOf = partOf((core) => new GroupClient(core))
 
 /** The group of responders that give no name: those of one pattern share its requests. */
 const RESPONDERS = 'responders'

@@ -9,6 +9,7 @@ const OPTIONS_AT: Readonly<Record<string, number>> = {
   useLatest: 1,
   useStateTopic: 1,
   useMessages: 1,
+  useStream: 1,
   usePresence: 2,
 }
 

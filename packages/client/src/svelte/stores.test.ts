@@ -6,9 +6,10 @@ import { compile } from 'svelte/compiler'
 import { get, writable } from 'svelte/store'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { WebMQClient } from '../index.js'
+import { openStream } from '../stream/index.js'
 import { createTestClient, createTestServer, type TestServer } from '../testing/index.js'
 import * as hooks from './index.js'
-import { useMessages, usePublish, useStateTopic, useStatus } from './index.js'
+import { useMessages, usePublish, useStateTopic, useStatus, useStream } from './index.js'
 
 const { resolve } = createRequire(import.meta.url)
 
@@ -124,6 +125,22 @@ describe('stores of Svelte', () => {
     server.publish('prices.a', 2)
     await frame()
     expect(seen).toEqual([[], [1], [2]])
+    end()
+  })
+
+  it('show a stream while it is written', async () => {
+    const writer = await openStream('answer', { client: createTestClient({ server }).client })
+    await writer.append('a')
+    const seen: unknown[] = []
+    const end = useStream('answer', { client }).subscribe(({ status, text }) => seen.push([status, text]))
+    await frame()
+    await Promise.all([writer.append('b'), writer.end()])
+    await frame()
+    expect(seen).toEqual([
+      ['loading', ''],
+      ['active', 'a'],
+      ['end', 'ab'],
+    ])
     end()
   })
 

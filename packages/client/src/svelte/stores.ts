@@ -11,6 +11,7 @@ import { enter, type Present, presenceStore } from '../stores/presence.js'
 import { type PublisherOptions, type PublishToAny, type PublishToKey, publisher } from '../stores/publish.js'
 import { type StateTopicOptions, stateStore } from '../stores/state.js'
 import { statusStore } from '../stores/status.js'
+import { type StreamOptions, type StreamSnapshot, streamStore } from '../stores/stream.js'
 import { type TopicOptions, topic } from '../stores/topic.js'
 import type { KnownKey, KnownTopic, ListenTopic, Payload, TopicHandler, Topics } from '../topics.js'
 import type { MessageHandler } from '../types.js'
@@ -59,6 +60,15 @@ export interface Hooks<D = Topics> {
     pattern: MaybeReadable<KnownTopic<T, K> | null>,
     options?: MessagesOptions<Payload<T, K>> & ClientOption<T>,
   ): Readable<Messages<Payload<T, K>>>
+
+  /**
+   * The last stream of `key`: its text so far, how far it is, and functions to stop and to steer it; none while it is `null`.
+   * However fast it is written, it changes at most once per frame.
+   */
+  useStream(
+    key: MaybeReadable<string | null>,
+    options?: StreamOptions & { readonly client?: GivenClient },
+  ): Readable<StreamSnapshot>
 
   /**
    * Who is present at `key`; nobody while it is `null`. With `me`, a JSON value, this client is present too, while the
@@ -111,6 +121,12 @@ export const useMessages: Hooks['useMessages'] = (pattern, { client: given, ...o
   return readable(pattern as MaybeReadable<string | null>, make) as Readable<Messages<never>>
 }
 
+/** {@link Hooks.useStream} */
+export const useStream: Hooks['useStream'] = (key, { client: given, ...options } = {}) => {
+  const client = givenClient(given)
+  return readable(key, (value) => streamStore(client, value, options))
+}
+
 /** {@link Hooks.usePresence} */
 export const usePresence = ((
   key: MaybeReadable<string | null>,
@@ -129,7 +145,7 @@ export const usePresence = ((
   return readable(key, (key) => presenceStore(client, key, graceMs))
 }) as Hooks['usePresence']
 
-const HOOKS = { useStatus, useTopic, usePublish, useLatest, useStateTopic, useMessages, usePresence }
+const HOOKS = { useStatus, useTopic, usePublish, useLatest, useStateTopic, useMessages, useStream, usePresence }
 
 /**
  * The functions for the topics of `client`, once for an app: `export const { useTopic } = createHooks(client)`. They use

@@ -2,10 +2,12 @@ import type { WebSocketConstructor } from '../client-options.js'
 import { contains } from '../protocol/containment.js'
 import type { ErrorCode } from '../protocol/errors.js'
 import type { ClientMessage, GapReason, SessionLimits, WirePayload } from '../protocol/messages.js'
+import { formatStreamPlace } from '../protocol/streams.js'
 import { TestGroups } from './test-groups.js'
 import { TestLog } from './test-log.js'
 import { TestPresence } from './test-presence.js'
 import { TestSession } from './test-session.js'
+import { type StreamMessage, TestStreams } from './test-streams.js'
 import { createTestWebSocket } from './test-websocket.js'
 
 /** Options of {@link createTestServer}. */
@@ -68,6 +70,7 @@ export class TestServer {
   readonly presence = new TestPresence()
   readonly #sessions = new Set<TestSession>()
   readonly #groups = new TestGroups()
+  readonly #streams = new TestStreams()
   readonly #log: TestLog
   readonly #positions = new Map<string, string | undefined>()
   #messageCount = 0
@@ -90,6 +93,8 @@ export class TestServer {
           verifyToken,
           intercept: (message) => this.#intercept(message),
           publish: (message, from) => this.#publish(message, from),
+          stream: (message) => this.#stream(message),
+          streams: this.#streams,
           isRevoked: (pattern) => this.#revoked.has(pattern),
           isRetained: (pattern) => retain.some((rule) => contains(rule, pattern)),
           presence: this.presence,
@@ -150,7 +155,7 @@ export class TestServer {
   }
 
   /** Answers the next message of that verb with an error; calls add up. */
-  refuse(verb: 'auth' | 'listen' | 'unlisten' | 'publish' | 'history' | 'presence' | 'request', code: ErrorCode): void {
+  refuse(verb: Exclude<ClientMessage['verb'], 'reply' | 'ping'>, code: ErrorCode): void {
     this.#decide(verb, code)
   }
 
@@ -183,6 +188,13 @@ export class TestServer {
   /** Replaces the log: the next reconnect gets the gap `epoch-changed`. */
   restartHistory(): void {
     this.#log.restart()
+    this.#streams.clear()
+  }
+
+  /** Gives up the writer of this key, as if it had been silent for too long: its stream ends as `lost`. */
+  loseStream(key: string): void {
+    const next = this.#streams.active(key)
+    if (next) this.#stream({ ...next, key, kind: 'lost', payload: '' })
   }
 
   /** Tells all clients that their tokens expire. */
@@ -219,6 +231,20 @@ export class TestServer {
     for (const session of this.#sessions) if (echo || session !== from) session.deliver(sent)
     this.#groups.publish(key, sent.payload)
     return { position, duplicate: false }
+  }
+
+  #stream(message: StreamMessage) {
+    const { key, kind } = message
+    const payload = copyOf(message.payload)
+    const refusal = this.#log.position() === undefined ? 'E_UNSUPPORTED' : this.#streams.check(message)
+    if (refusal === 'duplicate') return { duplicate: true }
+    if (refusal !== undefined) return { refusal, duplicate: false }
+    const stream = formatStreamPlace(message)
+    const sent = kind === 'beat' ? { key, payload, meta: { stream } } : this.#log.append(key, payload, { stream })
+    const position = 'offset' in sent ? this.#log.position(sent.offset) : undefined
+    if (kind !== 'beat') this.#streams.take({ ...message, payload }, position)
+    for (const session of this.#sessions) session.deliver(sent)
+    return { duplicate: false, position }
   }
 }
 

@@ -8,6 +8,7 @@ import { encodeMeta } from '../protocol/meta.js'
 import type { TestGroups, TestMember } from './test-groups.js'
 import type { Replayed, SentMessage, TestLog } from './test-log.js'
 import type { TestPresence, TestWatcher } from './test-presence.js'
+import type { StreamMessage, TestStreams } from './test-streams.js'
 import type { ServerEnd, ServerSide } from './test-websocket.js'
 
 type From<V extends ClientVerb> = Extract<ClientMessage, { verb: V }>
@@ -29,6 +30,13 @@ export interface TestSessionContext {
     message: From<'publish'>,
     from: TestSession,
   ): { readonly position?: string | undefined; readonly duplicate: boolean }
+  /** Takes a message of a stream. */
+  stream(message: StreamMessage): {
+    readonly position?: string | undefined
+    readonly duplicate: boolean
+    readonly refusal?: ErrorCode
+  }
+  readonly streams: TestStreams
   isRevoked(pattern: string): boolean
   /** Whether the last messages of these keys are kept. */
   isRetained(pattern: string): boolean
@@ -72,8 +80,8 @@ export class TestSession implements ServerSide, TestWatcher, TestMember {
     reply: (message) => {
       if (!this.#context.groups.reply(this, message)) this.#refuse(message.id, 'E_TIMEOUT')
     },
-    stream: ({ id }) => this.#refuse(id, 'E_UNSUPPORTED'),
-    read: ({ id }) => this.#refuse(id, 'E_UNSUPPORTED'),
+    stream: (message) => this.#stream(message),
+    read: (message) => this.#read(message),
   }
 
   constructor(context: TestSessionContext, socket: ServerEnd) {
@@ -148,6 +156,26 @@ export class TestSession implements ServerSide, TestWatcher, TestMember {
     const wire = 'payload' in message ? { ...message, payload: payloadOf(message, isBinary) } : message
     const handle = this.#handlers[wire.verb] as (message: ClientMessage) => void
     handle(wire)
+  }
+
+  #stream(message: From<'stream'>): void {
+    const { id, key } = message
+    const { isRevoked, stream } = this.#context
+    const { refusal, ...answer } = isRevoked(key) ? { refusal: 'E_FORBIDDEN' as const } : stream(message)
+    if (refusal) this.#refuse(id, refusal)
+    else this.send({ verb: 'ok', id, ...answer })
+  }
+
+  #read({ id, key }: From<'read'>): void {
+    const { streams, log, isRevoked } = this.#context
+    const position = log.position()
+    if (isRevoked(key) || position === undefined) {
+      this.#refuse(id, position ? 'E_FORBIDDEN' : 'E_UNSUPPORTED')
+      return
+    }
+    const { summary, pieces, place } = streams.read(key)
+    this.send({ verb: 'ok', id, position, replayed: pieces.length || undefined, result: summary })
+    for (const payload of pieces) this.#send({ key, payload, meta: { stream: place } }, true, false)
   }
 
   #join({ id, pattern, since, last, rewindMs, overflow, respond }: From<'listen'>, group: string): void {
@@ -267,7 +295,8 @@ export class TestSession implements ServerSide, TestWatcher, TestMember {
 
   #send({ key, payload, offset, meta: stamp }: SentMessage, replayed: boolean, hasMeta: boolean | undefined): void {
     const { log } = this.#context
-    const meta = hasMeta ? stamp : undefined
+    // Its place in a stream comes unasked.
+    const meta = hasMeta ? stamp : stamp?.stream === undefined ? undefined : { stream: stamp.stream }
     const text = offset === undefined ? undefined : log.position(offset)
     if (typeof payload === 'string') {
       this.send({ verb: 'message', key, replayed, meta, payload, position: text })

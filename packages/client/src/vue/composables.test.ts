@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type App, createApp, createSSRApp, effectScope, nextTick, ref } from 'vue'
 import { renderToString } from 'vue/server-renderer'
 import type { WebMQClient } from '../index.js'
+import { openStream } from '../stream/index.js'
 import { createTestClient, createTestServer, type TestServer } from '../testing/index.js'
 import {
   clientKey,
@@ -12,6 +13,7 @@ import {
   usePublish,
   useStateTopic,
   useStatus,
+  useStream,
   useTopic,
 } from './index.js'
 
@@ -79,6 +81,23 @@ describe('composables of Vue', () => {
     expect(box.textContent).toBe('[]')
     await vi.advanceTimersByTimeAsync(1_100)
     expect(verbs()).toEqual(['listen', 'listen', 'unlisten', 'unlisten'])
+  })
+
+  it('show a stream while it is written, and stop it', async () => {
+    const writer = await openStream('answer', { client: createTestClient({ server }).client })
+    await writer.append('a')
+    let stop: () => Promise<void> = async () => undefined
+    await mount('{{ status }} {{ text }}', () => {
+      const stream = useStream('answer')
+      stop = stream.stop
+      return stream
+    })
+    expect(box.textContent).toBe('active a')
+    await writer.append('b')
+    await stop()
+    await writer.end()
+    await frame()
+    expect([box.textContent, writer.signal.aborted]).toEqual(['stop ab', true])
   })
 
   it('load older messages', async () => {

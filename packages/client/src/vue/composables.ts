@@ -10,6 +10,7 @@ import { enter, type Present, presenceStore } from '../stores/presence.js'
 import { type PublisherOptions, type PublishToAny, type PublishToKey, publisher } from '../stores/publish.js'
 import { type StateTopicOptions, stateStore } from '../stores/state.js'
 import { statusStore } from '../stores/status.js'
+import { type StreamOptions, type StreamSnapshot, streamStore } from '../stores/stream.js'
 import { type TopicOptions, topic } from '../stores/topic.js'
 import type { KnownKey, KnownTopic, ListenTopic, Payload, TopicHandler, Topics } from '../topics.js'
 import type { MessageHandler } from '../types.js'
@@ -18,6 +19,9 @@ import { useSnapshot, whileMounted } from './use-snapshot.js'
 
 /** What {@link useMessages} returns: refs, and a function. */
 export type UsedMessages<P> = Omit<ToRefs<Messages<P>>, 'loadOlder'> & Pick<Messages<P>, 'loadOlder'>
+
+/** What {@link useStream} returns: refs, and functions. */
+export type UsedStream = Omit<ToRefs<StreamSnapshot>, 'stop' | 'send'> & Pick<StreamSnapshot, 'stop' | 'send'>
 
 /** The composables, for keys and payloads of the topics `D`, or of the client that is given in their options. */
 export interface Hooks<D = Topics> {
@@ -64,6 +68,15 @@ export interface Hooks<D = Topics> {
     pattern: MaybeRefOrGetter<KnownTopic<T, K> | null>,
     options?: MessagesOptions<Payload<T, K>> & ClientOption<T>,
   ): UsedMessages<Payload<T, K>>
+
+  /**
+   * The last stream of `key`: its text so far, how far it is, and functions to stop and to steer it; none while it is `null`.
+   * However fast it is written, it changes at most once per frame.
+   */
+  useStream(
+    key: MaybeRefOrGetter<string | null>,
+    options?: StreamOptions & { readonly client?: GivenClient },
+  ): UsedStream
 
   /**
    * Who is present at `key`; nobody while it is `null`. With `me`, a JSON value, this client is present too, while the
@@ -128,6 +141,13 @@ export const useMessages: Hooks['useMessages'] = (pattern, { client: given, ...o
   return { ...refs, loadOlder: () => loadOlder.value() } as UsedMessages<never>
 }
 
+/** {@link Hooks.useStream} */
+export const useStream: Hooks['useStream'] = (key, { client: given, ...options } = {}) => {
+  const client = useGivenClient(given)
+  const { stop, send, ...refs } = useSnapshot(() => streamStore(client, toValue(key), options))
+  return { ...refs, stop: (reason) => stop.value(reason), send: (data) => send.value(data) }
+}
+
 /** {@link Hooks.usePresence} */
 export const usePresence = ((
   key: MaybeRefOrGetter<string | null>,
@@ -144,7 +164,17 @@ export const usePresence = ((
   return useSnapshot(() => presenceStore(client, toValue(key), graceMs))
 }) as Hooks['usePresence']
 
-const HOOKS = { useClient, useStatus, useTopic, usePublish, useLatest, useStateTopic, useMessages, usePresence }
+const HOOKS = {
+  useClient,
+  useStatus,
+  useTopic,
+  usePublish,
+  useLatest,
+  useStateTopic,
+  useMessages,
+  useStream,
+  usePresence,
+}
 
 /**
  * The composables for the topics of `client`, once for an app: `export const { useTopic } = createHooks(client)`. They use

@@ -1,0 +1,56 @@
+import { checkKey } from '../checks.js'
+import { type ClientOption, clientOf, partOf } from '../of-client.js'
+import { invalid } from '../options.js'
+import { randomName } from '../publishing/random-name.js'
+import { ask } from './asking.js'
+import { LiveReader } from './reader.js'
+import type { OpenStreamOptions, ReadStreamOptions, StreamReader, StreamWriter } from './types.js'
+import { LiveWriter, Writers } from './writer.js'
+
+export type * from './types.js'
+
+const writersOf = partOf((core) => new Writers(core))
+
+/**
+ * Begins a stream: a message that grows until it ends. Resolves when the server has accepted it. Needs the grants to publish
+ * and to listen at the key; without the latter nobody can stop it.
+ * @throws {WebMQError} `E_STREAM_BUSY`: another stream of the key has not ended; `E_UNSUPPORTED`: the key is not logged;
+ * `E_STREAM_LIMIT`, `E_KEY_INVALID`, `E_OPTION_INVALID`, `E_FORBIDDEN`, `E_CLOSED`.
+ */
+export async function openStream(
+  key: string,
+  { client: given, meta, id = randomName() }: OpenStreamOptions & ClientOption = {},
+): Promise<StreamWriter> {
+  checkKey(key)
+  if (!/^[\w-]{1,36}$/.test(id)) throw invalid(`id ${id}`)
+  const client = clientOf(given)
+  const writers = writersOf(client)
+  const closedBy = writers.core.closedBy()
+  if (closedBy) throw closedBy
+  client.connect().catch(() => undefined)
+  const writer = new LiveWriter(writers, client, key, id)
+  await writer.start(meta)
+  return writer
+}
+
+/**
+ * Reads the stream of a key: what was written so far, and then what is being written, across reconnects. If the key has no
+ * stream, it waits for one. Needs the grant to listen.
+ * @throws {WebMQError} `E_KEY_INVALID`.
+ */
+export function readStream(key: string, { client, ...options }: ReadStreamOptions & ClientOption = {}): StreamReader {
+  checkKey(key)
+  return new LiveReader(clientOf(client), key, options)
+}
+
+/**
+ * Asks the writer of a key to stop. Resolves when it knows. Needs the grant to publish.
+ * @throws {WebMQError} `E_NO_RESPONDERS`: nobody writes; otherwise as `request`.
+ */
+export async function stopStream(
+  key: string,
+  { client, reason }: { readonly reason?: string } & ClientOption = {},
+): Promise<void> {
+  checkKey(key)
+  await ask(clientOf(client), key, { type: 'stop', ...(reason !== undefined && { reason }) })
+}

@@ -1,0 +1,4 @@
+import { nats } from '../history/brokers.js'
+import { randomStreams } from './random-streams.js'
+
+randomStreams(nats)

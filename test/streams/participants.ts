@@ -1,0 +1,147 @@
+import { WebMQClient } from 'webmq-client'
+import { openStream, readStream, type StreamReader, type StreamWriter } from 'webmq-client/stream'
+import { WebSocket } from 'ws'
+import { type LinkFault, Relay } from '../history/relay.js'
+
+/** Half-open connections are found after this and the node's interval. */
+const HEARTBEAT_TIMEOUT_MS = 200
+const CONNECT_TIMEOUT_MS = 1_000
+
+/** Someone with a client, and a network of their own. */
+class Participant {
+  readonly #relay: Relay
+  client: WebMQClient
+
+  protected constructor(relay: Relay) {
+    this.#relay = relay
+    this.client = this.newClient()
+  }
+
+  inflict(fault: LinkFault): void {
+    this.#relay.inflict(fault)
+  }
+
+  resume(): void {
+    this.#relay.resume()
+  }
+
+  async stop(): Promise<void> {
+    await this.client.close({ flushMs: 0 })
+    await this.#relay.stop()
+  }
+
+  protected newClient(): WebMQClient {
+    const client = new WebMQClient({
+      url: this.#relay.url,
+      WebSocket,
+      reconnect: { minMs: 2, maxMs: 100 },
+      heartbeatTimeoutMs: HEARTBEAT_TIMEOUT_MS,
+      connectTimeoutMs: CONNECT_TIMEOUT_MS,
+    })
+    // What is lost on the way is tried again; what a reader shows in the end is examined.
+    client.on('error', () => undefined)
+    return client
+  }
+}
+
+/** Units that an append may tear apart: several bytes, and halves of surrogate pairs. */
+const UNITS = ['a', 'é', '漢', '\ud83d', '\ude00', '👩‍👩‍👧', '\n', '"', '\\', '\u0000', ' words', 'x'.repeat(300)]
+
+/** Writes a stream, and remembers what it was told. */
+export class Writing extends Participant {
+  readonly key: string
+  /** All that it has appended. */
+  text = ''
+  /** How much of it the log has. */
+  acknowledgedLength = 0
+  stopCount = 0
+  isEnded = false
+  /** Why it could not go on. */
+  error: unknown
+  #writer: StreamWriter | undefined
+
+  static async start(key: string, target: () => number | undefined): Promise<Writing> {
+    return new Writing(key, await Relay.start(target))
+  }
+
+  private constructor(key: string, relay: Relay) {
+    super(relay)
+    this.key = key
+  }
+
+  async open(): Promise<void> {
+    this.#writer = await openStream(this.key, { client: this.client, meta: { key: this.key } })
+    this.#writer.signal.addEventListener('abort', () => {
+      if (!this.error) this.stopCount++
+    })
+  }
+
+  append(random: () => number): void {
+    let more = ''
+    for (let count = 1 + Math.floor(random() * 4); count > 0; count--)
+      more += UNITS[Math.floor(random() * UNITS.length)]
+    this.text += more
+    const { length } = this.text
+    this.#writer?.append(more).then(
+      () => {
+        this.acknowledgedLength = Math.max(this.acknowledgedLength, length)
+      },
+      (error: unknown) => {
+        this.error ??= error
+      },
+    )
+  }
+
+  async end(): Promise<void> {
+    try {
+      await this.#writer?.end({ length: this.text.length })
+      this.isEnded = true
+    } catch (error) {
+      this.error ??= error
+    }
+  }
+
+  /** Dies without a word. */
+  async kill(): Promise<void> {
+    this.error = 'killed'
+    await this.client.close({ flushMs: 0 })
+  }
+}
+
+/** Reads a stream, and shows it as a page does, part by part. */
+export class Reading extends Participant {
+  readonly key: string
+  shown = ''
+  reader: StreamReader
+
+  static async start(key: string, target: () => number | undefined): Promise<Reading> {
+    return new Reading(key, await Relay.start(target))
+  }
+
+  private constructor(key: string, relay: Relay) {
+    super(relay)
+    this.key = key
+    this.reader = this.#read()
+  }
+
+  /** Begins anew with another client, as a page that is loaded again. */
+  async reload(): Promise<void> {
+    const { client } = this
+    this.client = this.newClient()
+    this.shown = ''
+    this.reader = this.#read()
+    await client.close({ flushMs: 0 })
+  }
+
+  get isOver(): boolean {
+    return !/loading|none|active/.test(this.reader.status)
+  }
+
+  #read(): StreamReader {
+    const reader = readStream(this.key, { client: this.client })
+    reader.onText(({ text = '', isWhole }) => {
+      if (reader === this.reader || this.reader === undefined) this.shown = isWhole ? text : this.shown + text
+    })
+    return reader
+  }
+}
