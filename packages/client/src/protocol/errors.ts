@@ -40,7 +40,7 @@ export const CLOSE_CODES: Readonly<Record<string, number>> = {
 
 /** Codes of the other retryable errors that a client raises or receives. */
 export const RETRYABLE =
-  /^E_(TIMEOUT|DISCONNECTED|OFFLINE|QUEUE_FULL|CONNECT_FAILED|TOKEN_UNAVAILABLE|RATE_LIMIT|NO_RESPONDERS|(PRESENCE|STATE)_LIMIT|BROKER_UNAVAILABLE)$/
+  /^E_(TIMEOUT|DISCONNECTED|OFFLINE|QUEUE_FULL|CONNECT_FAILED|NO_RESPONDERS|STREAM_BUSY|(RATE|PRESENCE|STATE)_LIMIT|(TOKEN|BROKER)_UNAVAILABLE)$/
 
 /** The rows for lookups at run time: in a bundle for browsers, none. */
 let table: Readonly<Record<string, ErrorSpec>> = {}
