@@ -47,6 +47,18 @@ describe('server.stream', () => {
     expect((await server.readStream('a')).text).toBe('\u0007'.repeat(200))
   })
 
+  it('keeps no more than 4 MiB that wait', async () => {
+    const server = await start()
+    const stream = await server.stream('a')
+    await expect(stream.append(new Uint8Array(5 * 1_048_576))).rejects.toMatchObject({ code: 'E_QUEUE_FULL' })
+    const texts = Array.from({ length: 20_000 }, () => stream.append('x'))
+    const refused = (await Promise.allSettled(texts)).filter(({ status }) => status === 'rejected')
+    expect(refused).toHaveLength(20_000 - Math.ceil((4 * 1_048_576) / 257))
+    await stream.append('y')
+    await stream.end()
+    expect((await server.readStream('a')).text).toBe(`${'x'.repeat(20_000 - refused.length)}y`)
+  })
+
   it('is stopped by a request, and answers messages', async () => {
     const server = await start()
     const stream = await server.stream('a')

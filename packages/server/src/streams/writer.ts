@@ -14,7 +14,8 @@ export interface StreamWriter extends AsyncDisposable {
   readonly signal: AbortSignal
   /**
    * Adds text or bytes: a stream has one or the other. Resolves when the log has it.
-   * @throws {WebMQError} `E_STREAM_ENDED`: the stream was given up; `E_STREAM_LIMIT`, `E_PAYLOAD_INVALID`, `E_BROKER_UNAVAILABLE`.
+   * @throws {WebMQError} `E_STREAM_ENDED`: the stream was given up; `E_QUEUE_FULL`: more than 4 MiB wait, await an append now and
+   *   then; `E_STREAM_LIMIT`, `E_PAYLOAD_INVALID`, `E_BROKER_UNAVAILABLE`.
    */
   append(piece: string | Uint8Array): Promise<void>
   /** Ends the stream; after a stop it counts as stopped. @param result A JSON value for its readers. */
@@ -41,6 +42,9 @@ interface Waiting {
 
 const ID_BYTES = 16
 const PAUSE_MS = 200
+/** What waits while the broker does not answer; each piece counts its length and an overhead. */
+const MAX_WAITING_BYTES = 4 * 1_048_576
+const WAITING_OVERHEAD_BYTES = 256
 const BEATS_PER_LEASE = 3
 /** JSON of one UTF-16 unit has at most 6 bytes, as in `\ud83d`. */
 const MAX_BYTES_PER_UNIT = 6
@@ -53,6 +57,7 @@ export class ProcessWriter implements StreamWriter {
   readonly #context: WriterContext
   readonly #abort = new AbortController()
   readonly #waiting: Waiting[] = []
+  #waitingBytes = 0
   #handler: ((data: unknown) => unknown) | undefined
   #sequence = -1
   #last: Promise<unknown> = Promise.resolve()
@@ -82,8 +87,11 @@ export class ProcessWriter implements StreamWriter {
   append(piece: string | Uint8Array): Promise<void> {
     if (this.#isOver) return Promise.reject(new WebMQError('E_STREAM_ENDED', { detail: this.key }))
     if (piece.length === 0) return Promise.resolve()
+    if (this.#waitingBytes + piece.length > MAX_WAITING_BYTES)
+      return Promise.reject(new WebMQError('E_QUEUE_FULL', { detail: `${MAX_WAITING_BYTES} bytes wait` }))
     return new Promise((resolve, reject) => {
       const parts = partsOf(piece, this.#context.maxPayloadBytes)
+      this.#waitingBytes += piece.length + parts.length * WAITING_OVERHEAD_BYTES
       parts.forEach((part, index) => {
         this.#waiting.push({ piece: part, resolve: index === parts.length - 1 ? resolve : () => undefined, reject })
       })
@@ -162,7 +170,9 @@ export class ProcessWriter implements StreamWriter {
       if (count > 0 && (length > maxLength || typeof piece !== typeof first?.piece)) break
       count++
     }
-    return this.#waiting.splice(0, count)
+    const batch = this.#waiting.splice(0, count)
+    for (const { piece } of batch) this.#waitingBytes -= piece.length + WAITING_OVERHEAD_BYTES
+    return batch
   }
 
   /** One after the other, and each again while the broker is away. */
