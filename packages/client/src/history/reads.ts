@@ -20,7 +20,7 @@ interface Answer extends HistoryResult<unknown> {
 }
 
 /** Reads of the log by key. After a lost connection a read is sent again, until its time is over. */
-export class HistoryReads implements ClientPart {
+class HistoryReads implements ClientPart {
   readonly #core: ClientCore
   readonly #reads = new Set<Read>()
 

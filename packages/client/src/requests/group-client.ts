@@ -26,7 +26,7 @@ const DEFAULT_TIMEOUT_MS = 10_000
 const MAX_TIMEOUT_MS = 300_000
 
 /** The queue groups and requests of one client. */
-export class GroupClient implements ClientPart {
+class GroupClient implements ClientPart {
   readonly #core: ClientCore
   readonly #joined = new Map<string, JoinedGroup>()
   readonly #asking = new Set<Asking>()

@@ -197,7 +197,8 @@ describe('a node of a mesh', () => {
     await publish(a, 'unread')
     const waitedMs = performance.now() - startedMs
     expect(waitedMs).toBeGreaterThan(490)
-    expect(a.told).toEqual(['unread', 'gap'])
+    // A second gap may follow: that no new link came in time.
+    expect(a.told.slice(0, 2)).toEqual(['unread', 'gap'])
     await publish(a, 'without it')
     peer.child.kill('SIGCONT')
     await areLinked(a)
