@@ -57,6 +57,33 @@ describe('a scenario of targets and tiers', { timeout: RUN_TIMEOUT_MS }, () => {
     }
   })
 
+  it('appends to streams, and publishes the same to rooms', async () => {
+    const load = [
+      '--tiers',
+      '10',
+      '--streams',
+      '3',
+      '--duration',
+      '0.5',
+      '--warmup',
+      '0.1',
+      '--rate',
+      '50',
+      '--repeat',
+      '1',
+    ]
+    const rows = await rowsOf('streams', ...load)
+    expect(rows.map(({ target, mode }) => `${target} ${mode}`).toSorted()).toEqual([
+      'socketio messages',
+      'webmq-native messages',
+      'webmq-native streams',
+    ])
+    for (const row of rows) {
+      expect(row).toMatchObject({ subscribers: 10, gapCount: 0, duplicateCount: 0 })
+      expect(Number(row.deliveriesPerServerCpuSecond) * Number(row.serverCpuSeconds)).toBeGreaterThan(50)
+    }
+  })
+
   it('counts connections that bring a token, pings and what is processed', async () => {
     const storm = await rowsOf('storm', '--tiers', '50', '--target', 'webmq-native,uws,ws')
     for (const row of storm) {

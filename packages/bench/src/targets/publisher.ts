@@ -137,8 +137,12 @@ export class Publisher {
     if (isStream !== true) {
       return (seq, timeUs) => Promise.all(keys.map((key) => server.publish(writer, seq, timeUs, key)))
     }
-    // Each stream has one append after the other: it keeps the order by itself.
-    return (seq, timeUs) => Promise.all(keys.map((key) => server.append?.(writer, seq, timeUs, key)))
+    // One after the other: a writer merges what it is given while it waits, and readers would miss the number of the second.
+    let last: Promise<unknown> = Promise.resolve()
+    return (seq, timeUs) => {
+      last = last.then(() => Promise.all(keys.map((key) => server.append?.(writer, seq, timeUs, key))))
+      return last
+    }
   }
 
   async #publishAll(writers: readonly TickWriter[], timeUs: number): Promise<void> {
