@@ -9,8 +9,8 @@ function agreement() {
   const log = {
     doubtedUpTo: undefined as LogPlace | undefined,
     isSigned: true,
-    begin: async () => {
-      said.push('begun')
+    reopen: async (isKnown: boolean) => {
+      said.push(isKnown ? 'reopened' : 'begun')
       log.isSigned = true
     },
     dispute: async (isDisputed: boolean) => {
@@ -104,8 +104,8 @@ it('begins another epoch where the log is not signed and no node serves that kno
   for (const [lease, said] of [
     [undefined, ['begun']],
     [{ loggedKeys: 'own', starts: true }, ['begun']],
-    [{ loggedKeys: 'own' }, []],
-    [{ loggedKeys: 'other' }, ['disputed']],
+    [{ loggedKeys: 'own' }, ['reopened']],
+    [{ loggedKeys: 'other' }, ['reopened', 'disputed']],
     [{ loggedKeys: 'other', starts: true }, ['begun', 'disputed']],
   ] as const) {
     const { nodes, log, take, taken } = agreement()

@@ -4,7 +4,7 @@ import { isCount } from './node-message.js'
 export interface LogAgreementContext {
   /** A hash of the keys that this node logs. */
   readonly loggedKeys: string
-  readonly log: Pick<SharedLog, 'dispute' | 'doubt' | 'doubtedUpTo' | 'isSigned' | 'begin'>
+  readonly log: Pick<SharedLog, 'dispute' | 'doubt' | 'doubtedUpTo' | 'isSigned' | 'reopen'>
   /** Messages of any key may have been missed until now: the listeners of this node are told. */
   readonly missed: () => void
 }
@@ -63,7 +63,8 @@ export class LogAgreement {
    */
   async settle(): Promise<void> {
     const { log } = this.#context
-    if (!this.isKnown) await log.begin()
+    // Also where another node serves: it may have begun the epoch since this one looked.
+    if (!log.isSigned) await log.reopen(this.isKnown)
     if (this.#others.size > 0) await log.dispute(true)
   }
 

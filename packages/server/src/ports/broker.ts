@@ -228,8 +228,12 @@ export interface SharedLog {
    * when this node has no log, or cannot know.
    */
   readonly isSigned: boolean
-  /** Begins another epoch of the log, signed with the rules of this node. Resolves when this node follows it, or stops. */
-  begin(): Promise<void>
+  /**
+   * Looks again whether the log is signed: another node may have begun it anew. If it is not, and no other node knows what it
+   * lacks, another epoch of it begins, signed with the rules of this node. Resolves when this node follows the log as it is
+   * then, or stops.
+   */
+  reopen(isKnown: boolean): Promise<void>
   /**
    * The same was so up to this place, as another node says. Ignored when the log has another epoch.
    * @returns Whether this node did not know that.

@@ -94,10 +94,13 @@ export class RemoteBroker implements Broker {
       get isSigned() {
         return log?.isSigned !== false
       },
-      begin: async () => {
-        const begun = log?.begin()
-        this.#keeper?.replace(new Error('no node was left that knows which keys were logged: the log begins anew'))
-        await begun
+      reopen: async (isKnown) => {
+        // A link that is lost meanwhile may be so because another node has begun the log anew.
+        if (isKnown && !(await this.#link?.sign?.isSigned().catch(() => true))) return
+        const opened = log?.reopen(isKnown)
+        const why = isKnown ? 'another node may have begun it anew' : 'no node is left that knows which keys were logged'
+        this.#keeper?.replace(new Error(`the log is opened again: ${why}`))
+        await opened
       },
       doubt: (upTo) => log?.doubt(upTo) === true,
       get doubtedUpTo() {

@@ -61,8 +61,8 @@ export class LogReplica implements LogFollower {
   #isSigned = true
   /** No other node runs: the next link begins another epoch unless the log is signed. */
   #mustBegin = false
-  /** Settles when the log is signed, after {@link begin}. */
-  #signed = deferred()
+  /** Settles when the log is open again, after {@link reopen}. */
+  #reopened = deferred()
   /** Settles when the state is no longer `copying`. */
   #copied = deferred()
 
@@ -156,11 +156,11 @@ export class LogReplica implements LogFollower {
     return this.#isSigned
   }
 
-  /** As {@link SharedLog.begin}: the next link does it. */
-  begin(): Promise<void> {
-    this.#mustBegin = true
-    this.#signed = deferred()
-    return this.#signed.promise
+  /** As {@link SharedLog.reopen}: the next link does it. */
+  reopen(isKnown: boolean): Promise<void> {
+    this.#mustBegin = !isKnown
+    this.#reopened = deferred()
+    return this.#reopened.promise
   }
 
   /** The node starts: the next `follow` does not continue from before the last stop. */
@@ -175,7 +175,7 @@ export class LogReplica implements LogFollower {
     this.#state = 'former'
     this.#arrivals.giveUp()
     this.#copied.resolve()
-    this.#signed.resolve()
+    this.#reopened.resolve()
   }
 
   /** Follows the log over this link, from the end of the replica on. Resolves when the replica is complete. */
@@ -198,11 +198,12 @@ export class LogReplica implements LogFollower {
   async #readSign(link: Link): Promise<void> {
     if (this.#log.isDisputed && !this.#mustBegin) await link.sign?.unsign()
     this.#isSigned = (await link.sign?.isSigned()) !== false
-    if (!this.#mustBegin) return
-    if (!this.#isSigned) await link.sign?.begin()
-    this.#isSigned = true
-    this.#mustBegin = false
-    this.#signed.resolve()
+    if (this.#mustBegin) {
+      if (!this.#isSigned) await link.sign?.begin()
+      this.#isSigned = true
+      this.#mustBegin = false
+    }
+    this.#reopened.resolve()
   }
 
   begins(start: Position, isContinued: boolean): void {
