@@ -98,7 +98,9 @@ export class RemoteBroker implements Broker {
         // A link that is lost meanwhile may be so because another node has begun the log anew.
         if (isKnown && !(await this.#link?.sign?.isSigned().catch(() => true))) return
         const opened = log?.reopen(isKnown)
-        const why = isKnown ? 'another node may have begun it anew' : 'no node is left that knows which keys were logged'
+        const why = isKnown
+          ? 'another node may have begun it anew'
+          : 'no node is left that knows which keys were logged'
         this.#keeper?.replace(new Error(`the log is opened again: ${why}`))
         await opened
       },
