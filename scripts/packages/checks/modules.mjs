@@ -85,7 +85,8 @@ export const moduleChecks = (nodes) => [
     async run({ newProject }) {
       const project = await newProject('types')
       const { typescript } = TOOL_VERSIONS
-      const tools = [`typescript@${typescript}`, '@types/node@20']
+      // The types of `ai` need those of json-schema, and do not bring them.
+      const tools = [`typescript@${typescript}`, '@types/node@20', '@types/json-schema@7']
       await project.run('npm', 'install', 'webmq-client', 'webmq-server', ...tools, ...PEERS)
       project.write({ 'main.ts': TYPED })
       for (const name of Object.keys(RESOLUTIONS)) {
