@@ -26,6 +26,9 @@ import type { PendingPublishes } from './pending-publishes.js'
 import type { Receiver } from './receiver.js'
 import { RetainedCopies } from './retained-copies.js'
 
+/** Logs that are remembered when another broker stood at the address; the oldest goes first. */
+const MAX_LEFT_EPOCHS = 1_000
+
 /**
  * `empty`: it has not followed the log since the node started. `copying`: messages that were logged before it began are
  * missing. `complete`: it has them all. `former`: the node has stopped.
@@ -211,7 +214,11 @@ export class LogReplica implements LogFollower {
     const isSameEpoch = start.epoch === this.#log.epoch
     const reason = isSameEpoch ? 'history-expired' : 'epoch-changed'
     const hadBegun = this.#hasBegun
-    if (hadBegun && !isSameEpoch) this.#leftEpochs.add(this.#log.epoch)
+    if (hadBegun && !isSameEpoch) {
+      this.#leftEpochs.add(this.#log.epoch)
+      const [oldest = ''] = this.#leftEpochs
+      if (this.#leftEpochs.size > MAX_LEFT_EPOCHS) this.#leftEpochs.delete(oldest)
+    }
     // An epoch that begins on a live link has no messages yet.
     if (this.#isCatchingUp && (this.#state === 'empty' || this.#state === 'complete')) {
       this.#state = 'copying'
