@@ -32,7 +32,7 @@ const NOT_FORWARDED = new Set([
 const MAX_EXCHANGES = 1_024
 
 /** Options of the bridge. */
-export interface UwsHttpOptions extends Pick<TransportOptions, 'maxHeaderBytes'> {
+export interface UwsHttpOptions extends Pick<TransportOptions, 'host' | 'maxHeaderBytes'> {
   readonly httpServer: Server | undefined
   readonly isEncrypted: boolean
 }
@@ -52,7 +52,7 @@ export class UwsHttp {
 
   /** Handles one request. */
   handle(response: UwsResponse, request: UwsRequest): void {
-    const head = readHead(request, response)
+    const head = readHead(request, response, this.#options.host)
     const { httpServer } = this.#options
     const refusal = this.#refusalOf(head)
     if (refusal !== undefined) writeError(response, ...refusal)
