@@ -7,17 +7,6 @@ import type { Author } from '../../publishing/author.js'
 import type { Publisher } from '../../publishing/publisher.js'
 import type { Cluster } from '../operators/index.js'
 
-/** What the API needs to know of a session. */
-export interface ListedSession {
-  readonly connection: number
-  readonly id: string
-  readonly userId: string | undefined
-  readonly address: string
-  readonly openedAtMs: number
-  readonly listenCount: number
-  patterns(): readonly string[]
-}
-
 /** A pattern and the number of those who listen with it. */
 export interface ListedPattern {
   readonly pattern: string
@@ -37,7 +26,7 @@ export interface LoggedMessages {
 /** What the API does with a running node. */
 export interface ApiNode {
   readonly name: string
-  readonly cluster: Pick<Cluster, 'disconnect' | 'revoke' | 'nodes' | 'find' | 'revocations'>
+  readonly cluster: Pick<Cluster, 'disconnect' | 'revoke' | 'nodes' | 'connections' | 'revocations'>
   readonly publisher: Pick<Publisher, 'publish' | 'publishAll'>
   /** A caller as a publisher, with its limits and what of it waits. */
   authorOf(actor: Actor): Author
@@ -47,7 +36,6 @@ export interface ApiNode {
   operated(actor: Actor, action: OperatorAction, target: string): void
   read(range: ReadRange, key: string): MaybePromise<LoggedMessages>
   presence(key: string): MaybePromise<readonly PresenceMember[]>
-  sessions(): Iterable<ListedSession>
   /** A row for each pattern and variant. */
   patterns(): Iterable<ListedPattern>
 }
