@@ -8,8 +8,8 @@ export function createOverview(onNodes) {
 
   return {
     async refresh() {
-      const [{ nodes }, slow] = await Promise.all([askJson('/api/info'), slowConsumers()])
-      onNodes(nodes.map(({ node }) => node))
+      const [{ nodes, missing }, slow] = await Promise.all([askJson('/api/info'), slowConsumers()])
+      onNodes([...nodes.map(({ node }) => node), ...missing])
       const total = (name) => nodes.reduce((sum, node) => sum + node[name], 0)
       const rates = [total('receivedPerSecond'), total('sentPerSecond')]
       for (const [index, plot] of plots.entries()) plot.add(rates[index])
@@ -28,17 +28,19 @@ export function createOverview(onNodes) {
       fillTable(
         document.querySelector('#nodes table'),
         ['node', 'version', 'status', 'up', 'connections', 'patterns', 'received/s', 'sent/s', 'broker'],
-        nodes.map((node) => [
-          node.node,
-          node.version,
-          node.status,
-          `${count(node.uptimeMs / 60_000)} min`,
-          count(node.connections),
-          count(node.patterns),
-          count(node.receivedPerSecond),
-          count(node.sentPerSecond),
-          `${node.broker} ${node.brokerStatus}`,
-        ]),
+        nodes
+          .map((node) => [
+            node.node,
+            node.version,
+            node.status,
+            `${count(node.uptimeMs / 60_000)} min`,
+            count(node.connections),
+            count(node.patterns),
+            count(node.receivedPerSecond),
+            count(node.sentPerSecond),
+            `${node.broker} ${node.brokerStatus}`,
+          ])
+          .concat(missing.map((name) => [name, '', 'does not answer'])),
       )
     },
   }

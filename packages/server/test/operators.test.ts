@@ -279,6 +279,8 @@ describe('GET /api/connections', () => {
     expect(page.connections.map(({ node }) => node)).toEqual([third])
     expect((await list(one, `node=${silent}`, [silent])).connections).toEqual([])
     expect((await list(one, 'node=nobody', ['nobody'])).connections).toEqual([])
+    const told = { nodes: [{ node: page.node }, { node: third }], missing: [silent] }
+    await vi.waitFor(async () => expect((await one.ask('/api/info')).json).toMatchObject(told))
     const found = { nodes: [{ node: third, connections: 1 }], missing: [silent] }
     await vi.waitFor(async () => expect((await one.ask('/api/user?user=ann')).json).toMatchObject(found))
   })

@@ -286,7 +286,7 @@ export const ROUTES = {
     summary: 'Describe the nodes',
     description: 'This node, and all nodes that answer within half a second.',
     parameters: {},
-    answer: answer({ node: NAME('The node that answers.'), nodes: list(SUMMARY) }),
+    answer: answer({ node: NAME('The node that answers.'), nodes: list(SUMMARY), missing: MISSING }),
   }),
   config: route({
     method: 'GET',

@@ -3,11 +3,12 @@ import type { Logger } from '../../base/logger.js'
 import { type AddedRevocation, MAX_REVOCATIONS, type Revocation, Revocations } from '../../identity/revocations.js'
 import type { NodeMessage, Nodes } from '../../nodes/index.js'
 import { ConnectionList } from './connection-list.js'
-import { type ConnectionRows, type ListedSession, type RowsQuery, rowsOf } from './connection-rows.js'
+import { type ListedSession, type RowsQuery, rowsOf } from './connection-rows.js'
 import {
   type DisconnectCode,
   type DisconnectTarget,
   type NodeSummary,
+  type OperatorAnswer,
   type OperatorMessage,
   operatorMessageFrom,
 } from './operator-message.js'
@@ -59,14 +60,12 @@ export class Cluster {
   readonly connections: ConnectionList
   readonly #context: ClusterContext
   readonly #table: RevocationTable
-  /** The last one of each node. */
-  readonly #summaries = new Map<string, NodeSummary>()
-  /** Answers to the questions that wait for them, by round and node: rows, if these were asked for. */
-  readonly #answers = new Map<number, Map<string, ConnectionRows | undefined>>()
+  /** Answers to the questions that wait for them, by round and node. */
+  readonly #answers = new Map<number, Map<string, OperatorAnswer>>()
   readonly #maxMessageBytes: number
   #droppedCount = 0
   #roundNumber = 0
-  #round: { readonly atMs: number; readonly answers: Promise<readonly NodeSummary[]> } | undefined
+  #round: { readonly atMs: number; readonly answers: Promise<ReadonlyMap<string, OperatorAnswer>> } | undefined
 
   constructor(context: ClusterContext) {
     this.#context = context
@@ -82,7 +81,6 @@ export class Cluster {
     this.#table = new RevocationTable(nodes, this.revocations, this.#maxMessageBytes, (revocations) =>
       this.#take(revocations),
     )
-    nodes.onGone((node) => this.#summaries.delete(node))
     if (!takesPart || !nodes.hasOthers) return
     nodes.handle(TOPIC, (message) => this.#receive(message))
     void nodes.openTopic(TOPIC)
@@ -122,14 +120,20 @@ export class Cluster {
     return added
   }
 
-  /** This node and the others, as far as they answer in time. */
-  async nodes(): Promise<readonly NodeSummary[]> {
+  /** This node and the others, as far as they answer in time, and the names of those that do not. */
+  async nodes(): Promise<{ readonly nodes: readonly NodeSummary[]; readonly missing: readonly string[] }> {
+    const { nodes, summary } = this.#context
     const nowMs = performance.now()
     if (this.#round === undefined || nowMs - this.#round.atMs >= SUMMARY_SHARED_MS) {
-      this.#round = { atMs: nowMs, answers: this.#askAll() }
+      this.#round = { atMs: nowMs, answers: this.#ask({ kind: 'ask' }) }
     }
-    const others = await this.#round.answers
-    return [this.#context.summary(), ...others]
+    const answers = await this.#round.answers
+    const others = nodes.peers().toSorted()
+    const summaries = others.map((node) => answers.get(node)).filter((answer) => answer?.kind === 'summary')
+    return {
+      nodes: [summary(), ...summaries.map((answer) => answer.summary)],
+      missing: others.filter((node) => !answers.has(node)),
+    }
   }
 
   stats(): ClusterStats {
@@ -145,19 +149,14 @@ export class Cluster {
     return this.#context.takesPart && this.#context.nodes.hasOthers
   }
 
-  async #askAll(): Promise<readonly NodeSummary[]> {
-    if (this.#takesPart) await this.#ask({ kind: 'ask' })
-    return [...this.#summaries.values()]
-  }
-
   /** Asks one node or all. Resolves to the answers that come in time. */
   async #ask(
     question: { readonly kind: 'ask' } | { readonly kind: 'list'; readonly query: RowsQuery },
     to?: string,
-  ): Promise<ReadonlyMap<string, ConnectionRows | undefined>> {
+  ): Promise<ReadonlyMap<string, OperatorAnswer>> {
     const { nodes } = this.#context
     const round = ++this.#roundNumber
-    const answers = new Map<string, ConnectionRows | undefined>()
+    const answers = new Map<string, OperatorAnswer>()
     this.#answers.set(round, answers)
     // Not waited for: a broker that is silent confirms it much later.
     this.#send({ ...question, round }, to).catch((error: unknown) => nodes.report(error, TOPIC))
@@ -176,10 +175,7 @@ export class Cluster {
     else if (message?.kind === 'ask') answer('summary', message.round, { summary: summary() })
     else if (message?.kind === 'list') {
       answer('rows', message.round, rowsOf(sessions, message.query, this.#maxMessageBytes - ENVELOPE_BYTES))
-    } else if (message !== undefined && message.round <= this.#roundNumber) {
-      if (message.kind === 'summary') this.#summaries.set(received.node, message.summary)
-      this.#answers.get(message.round)?.set(received.node, message.kind === 'rows' ? message.found : undefined)
-    }
+    } else if (message !== undefined) this.#answers.get(message.round)?.set(received.node, message)
     return message !== undefined
   }
 

@@ -1,5 +1,6 @@
 import { WebMQError } from 'webmq-client/protocol'
 import type { ConnectionRow, ConnectionRows, RowsQuery } from './connection-rows.js'
+import type { OperatorAnswer } from './operator-message.js'
 
 export interface ConnectionListContext {
   /** Name of this node. */
@@ -9,7 +10,7 @@ export interface ConnectionListContext {
   /** The connections of this node. */
   readonly list: (query: RowsQuery) => ConnectionRows
   /** Asks one node or all others. Resolves to the answers that come in time. */
-  readonly ask: (query: RowsQuery, to?: string) => Promise<ReadonlyMap<string, ConnectionRows | undefined>>
+  readonly ask: (query: RowsQuery, to?: string) => Promise<ReadonlyMap<string, OperatorAnswer>>
 }
 
 /** Where a page ends. */
@@ -74,7 +75,8 @@ export class ConnectionList {
   async #find(query: RowsQuery): Promise<Found> {
     const { node, list, ask, peers } = this.#context
     const found = new Map([[node, list(query)]])
-    if (peers().length > 0) for (const [name, rows] of await ask(query)) if (rows !== undefined) found.set(name, rows)
+    const answers = peers().length > 0 ? await ask(query) : []
+    for (const [name, answer] of answers) if (answer.kind === 'rows') found.set(name, answer.found)
     return { found, missing: peers().filter((name) => !found.has(name)) }
   }
 
@@ -119,7 +121,9 @@ export class ConnectionList {
 
   async #rowsOf(name: string, query: RowsQuery): Promise<ConnectionRows | undefined> {
     const { node, list, ask } = this.#context
-    return name === node ? list(query) : (await ask(query, name)).get(name)
+    if (name === node) return list(query)
+    const answer = (await ask(query, name)).get(name)
+    return answer?.kind === 'rows' ? answer.found : undefined
   }
 
   async #bounded<T>(request: () => Promise<T>): Promise<T> {

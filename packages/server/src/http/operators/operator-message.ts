@@ -39,6 +39,8 @@ export type OperatorMessage =
   | { readonly kind: 'list'; readonly round: number; readonly query: RowsQuery }
   | { readonly kind: 'rows'; readonly round: number; readonly found: ConnectionRows }
 
+export type OperatorAnswer = Extract<OperatorMessage, { kind: 'summary' | 'rows' }>
+
 /** Reads a message; `undefined` when it is malformed. */
 export function operatorMessageFrom({ node, kind, fields }: NodeMessage): OperatorMessage | undefined {
   const { target, code, round, summary, query } = fields

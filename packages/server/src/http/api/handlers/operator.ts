@@ -60,7 +60,7 @@ export const revoke: Handler<'revoke'> = async ({ node }, { caller, body }) => {
 }
 
 /** Describes this node and the others. */
-export const info: Handler<'info'> = async ({ node }) => ({ node: node.name, nodes: await node.cluster.nodes() })
+export const info: Handler<'info'> = async ({ node }) => ({ node: node.name, ...(await node.cluster.nodes()) })
 
 /** Shows the options with all secrets hidden. */
 export const config: Handler<'config'> = ({ node, options }) => ({
