@@ -5,6 +5,8 @@ import type { ObservedAction, OperatorAction } from '../../observing/observer.js
 import type { InboundMessage, ReadRange } from '../../ports/broker.js'
 import type { Author } from '../../publishing/author.js'
 import type { Publisher } from '../../publishing/publisher.js'
+import type { Streams } from '../../streams/streams.js'
+import type { ProcessWriter } from '../../streams/writer.js'
 import type { Cluster } from '../operators/index.js'
 
 /** A pattern and the number of those who listen with it. */
@@ -34,6 +36,12 @@ export interface ApiNode {
   refused(actor: Actor, action: ObservedAction, code: ErrorCode, target: string | undefined): void
   /** See {@link Observer.operated}. */
   operated(actor: Actor, action: OperatorAction, target: string): void
+  readonly streams: Pick<Streams, 'write' | 'read'>
+  /**
+   * Begins a stream as its writer.
+   * @param isStoppable It answers requests at the key [P-18.7].
+   */
+  stream(author: Author, key: string, meta: unknown, isStoppable: boolean): Promise<ProcessWriter>
   read(range: ReadRange, key: string): MaybePromise<LoggedMessages>
   presence(key: string): MaybePromise<readonly PresenceMember[]>
   /** A row for each pattern and variant. */

@@ -2,6 +2,7 @@ import { ALL, DISCONNECT_CODES, MAX_PAGE_ROWS, MAX_SHOWN_LISTENS } from '../oper
 import { route } from './route.js'
 import { amount, answer, anything, choice, flag, integer, list, object, oneOf, optional, text } from './schema.js'
 import { ADDRESS, EPHEMERAL, KEY, LOGGED_MESSAGE, MESSAGE, POSITION, SESSION, TOKEN_ID, UNTIL, USER } from './shapes.js'
+import { STREAM_ROUTES } from './stream-routes.js'
 
 /** Messages of one answer. */
 const MAX_HISTORY_MESSAGES = 1_000
@@ -149,6 +150,7 @@ export const ROUTES = {
     }),
     errors: ['E_KEY_INVALID', 'E_POSITION_INVALID', 'E_UNSUPPORTED', 'E_NODE_BEHIND', 'E_BROKER_UNAVAILABLE'],
   }),
+  ...STREAM_ROUTES,
   presence: route({
     method: 'GET',
     path: '/api/presence',
