@@ -38,7 +38,7 @@ const MAX_EXCHANGES = 1_024
 const RENEWAL_MS = 4_000
 
 /** Options of the bridge. */
-export interface UwsHttpOptions extends Pick<TransportOptions, 'maxHeaderBytes'> {
+export interface UwsHttpOptions extends Pick<TransportOptions, 'host' | 'maxHeaderBytes'> {
   readonly httpServer: Server | undefined
   readonly isEncrypted: boolean
 }
@@ -58,7 +58,7 @@ export class UwsHttp {
 
   /** Handles one request. */
   handle(response: UwsResponse, request: UwsRequest): void {
-    const head = readHead(request, response)
+    const head = readHead(request, response, this.#options.host)
     const { httpServer } = this.#options
     const refusal = this.#refusalOf(head)
     if (refusal !== undefined) writeError(response, ...refusal)

@@ -60,7 +60,7 @@ export class NodeApi {
 
   /** What the HTTP API does with this node. */
   get http(): ApiNode {
-    const [router, sessions] = [this.#rooms.router, this.#rooms.sessions]
+    const { router } = this.#rooms
     return {
       name: this.#parts.name,
       cluster: this.#rooms.cluster,
@@ -76,7 +76,6 @@ export class NodeApi {
           position: formatPosition(position),
         })),
       presence: (key) => this.presence(key),
-      sessions: () => sessions,
       patterns: () => router.routes(),
     }
   }

@@ -15,7 +15,7 @@ export type WebMQApiOptions = RequestOptions
 export type ApiPublished = Answer<'publish'>
 /** Which messages of a key to read. */
 export type ApiHistoryQuery = Omit<QueryOf<Routes['history']>, 'key'>
-/** Connections of the node that answers. */
+/** Connections of one node or of all. */
 export type ApiConnections = Answer<'connections'>
 /** At which nodes a user is. */
 export type ApiUserPlaces = Answer<'user'>
@@ -42,6 +42,8 @@ export interface ApiHistoryMessage {
   readonly position?: string
   /** The JSON value of a text message, the bytes of a binary one, or a text that is no JSON. */
   readonly payload: unknown
+  /** Its place in a stream. */
+  readonly stream?: Answer<'history'>['messages'][number]['stream']
 }
 
 /** Messages of a key. */
@@ -92,9 +94,10 @@ export class WebMQApi {
   /** Reads messages of a key from the log. */
   async history(key: string, query: ApiHistoryQuery = {}): Promise<ApiHistory> {
     const page = await this.#send<'history'>('/api/history', { query: { key, ...query } })
-    const messages = page.messages.map(({ key, position, payload, text, base64 }) => ({
+    const messages = page.messages.map(({ key, position, payload, text, base64, stream }) => ({
       key,
       ...(position === undefined ? undefined : { position }),
+      ...(stream === undefined ? undefined : { stream }),
       payload: base64 === undefined ? (text ?? payload) : new Uint8Array(Buffer.from(base64, 'base64')),
     }))
     return { ...page, messages }
@@ -106,7 +109,7 @@ export class WebMQApi {
     return members
   }
 
-  /** Lists connections of the node that answers. Needs an API key, as everything below. */
+  /** Lists connections: of the node that answers, another one or all. Needs an API key, as everything below. */
   async connections(query: QueryOf<Routes['connections']> = {}): Promise<ApiConnections> {
     return await this.#send<'connections'>('/api/connections', { query: { ...query } })
   }

@@ -186,7 +186,7 @@ export const LIMITS_OPTIONS = {
     default: 10_000,
     help: 'Keys whose streams a node watches, because somebody writes or reads them; further ones are refused with `E_STREAM_LIMIT`.',
     detail:
-      'Their texts take at most 64 MiB together; those that were asked for the longest ago are read from the log again.',
+      'Their texts take at most 64 MiB together; those that were asked for the longest ago are read from the log again. None is given up for another: each has the lease that tells its readers of a lost writer.',
   }),
   overflow: list({
     separator: ';',

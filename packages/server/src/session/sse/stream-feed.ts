@@ -41,6 +41,7 @@ export class StreamFeed {
   readonly #transport: StreamFeedsContext['transport']
   readonly #group: GroupId
   #watch: StreamWatch | undefined
+  #emptied: () => void = () => undefined
   /** What all have who have begun. */
   #seen: Seen | undefined
 
@@ -63,6 +64,7 @@ export class StreamFeed {
 
   leave(connection: ConnectionId): void {
     this.#readers.delete(connection)
+    if (!this.hasReaders) this.#emptied()
   }
 
   /** Sends what comes, until it has no readers or the watch is closed. */
@@ -71,7 +73,10 @@ export class StreamFeed {
     this.#seen = this.#now
     this.opened.resolve()
     while (this.hasReaders && !watch.isClosed) {
-      await watch.until(() => this.#isBehind)
+      const emptied = new Promise<void>((resolve) => {
+        this.#emptied = resolve
+      })
+      await Promise.race([watch.until(() => this.#isBehind), emptied])
       this.#flush()
     }
   }
@@ -129,7 +134,7 @@ export class StreamFeed {
   }
 
   #close(connection: ConnectionId, code = NORMAL_CLOSURE, reason = 'the stream has ended'): void {
-    this.#readers.delete(connection)
+    this.leave(connection)
     this.#transport.close(connection, code, reason)
   }
 
