@@ -311,6 +311,24 @@ describe('a stream over HTTP', () => {
     expect((await read(api)).text).toBe(Array.from({ length: 100 }, (_, index) => `${index} `).join(''))
   }, 60_000)
 
+  it('is answered when another request has ended its stream, and its connection counts until then', async () => {
+    const api = await start({ jwt: { secret: SECRET }, maxStreamsPerUser: 1, streamLeaseMs: 18_000 })
+    const bearer = await tokenOf('ann')
+    const senders = []
+    for (const key of ['a', 'b', 'c']) {
+      const sender = new Sender(api.port, `/api/streams?key=${key}`, { authorization: `Bearer ${bearer}` })
+      senders.push(sender)
+      if (key === 'c') break
+      sender.write('x')
+      await untilText(api, 'x', key)
+      const { stream } = await read(api, key)
+      const end = { key, stream, sequence: 2, kind: 'end' }
+      expect((await api.ask('/api/streams', { bearer, body: end })).status).toBe(200)
+    }
+    const answers = (await Promise.all(senders.map(({ answer }) => answer))).map(({ json }) => json.code)
+    expect(answers).toEqual(['E_STREAM_ENDED', 'E_STREAM_ENDED', 'E_STREAM_LIMIT'])
+  })
+
   it('does not hold up a server that stops', async () => {
     const api = await start()
     const sender = new Sender(api.port)

@@ -39,6 +39,7 @@ import { ConnectionCounts } from '../session/connection-counts.js'
 import { Dispatcher } from '../session/dispatcher.js'
 import { EffectiveLimits } from '../session/effective-limits.js'
 import { Gateway } from '../session/gateway/gateway.js'
+import { StreamFeeds } from '../session/sse/stream-feed.js'
 import { SessionTable } from '../session/table.js'
 import { UserListens } from '../session/user-listens.js'
 import { Streams } from '../streams/streams.js'
@@ -214,6 +215,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
       drains,
       groups,
       streams,
+      feeds: new StreamFeeds({ streams, transport, logger }),
       delivery,
       overflowRules: new OverflowRules(options.overflow),
       metaRules,

@@ -47,6 +47,23 @@ export class StreamFold {
     return this.#pieces[0]
   }
 
+  /** Length of the whole: of a text in UTF-16 units. */
+  get length(): number {
+    return this.#pieces.reduce((length, piece) => length + piece.length, 0)
+  }
+
+  /** What follows the first so many units or bytes. Cost: O(pieces), and of what it gives. */
+  after(length: number): Piece | undefined {
+    const later: Piece[] = []
+    let restLength = this.length - length
+    for (const piece of this.#pieces.toReversed()) {
+      if (restLength <= 0) break
+      later.unshift(piece.slice(-restLength))
+      restLength -= piece.length
+    }
+    return later.length === 0 ? undefined : joined(later)
+  }
+
   /**
    * Takes the next message of the log.
    * @param payload Parsed JSON, or bytes that stay; `undefined` for an empty one.

@@ -98,7 +98,7 @@ export class Streams {
    */
   async write(author: Author, write: StreamWrite, isBinary: boolean): Promise<Accepted> {
     const { key, sequence, kind } = write
-    this.#assertSupported(key)
+    this.assertSupported(key)
     assertKeyWords(key, author.limits, refusalOf)
     assertMayPublish(author, key)
     const payload = typeof write.payload === 'string' ? Buffer.from(write.payload) : copyBytes(write.payload)
@@ -129,14 +129,24 @@ export class Streams {
    * @throws {WebMQError} `E_UNSUPPORTED`, `E_STREAM_LIMIT` when this node has no room, and the errors of {@link Broker.read}.
    */
   async read(key: string): Promise<StreamReading> {
-    this.#assertSupported(key)
-    return await this.#watches.use(key, async (watch) => {
-      await watch.follow()
-      while (watch.fold.isForgotten) await watch.follow(true)
+    return await this.use(key, async (watch) => {
       const { fold, position, gap } = watch
       if (position === undefined) throw refusalOf('E_NODE_BEHIND')
       const { whole } = fold
       return { summary: summaryOf(fold), whole, position, gap }
+    })
+  }
+
+  /**
+   * Passes the watch of a key, which has everything that the log had.
+   * @throws {WebMQError} As {@link read}.
+   */
+  async use<T>(key: string, use: (watch: StreamWatch) => Promise<T>): Promise<T> {
+    this.assertSupported(key)
+    return await this.#watches.use(key, async (watch) => {
+      await watch.follow()
+      while (watch.fold.isForgotten) await watch.follow(true)
+      return await use(watch)
     })
   }
 
@@ -145,7 +155,8 @@ export class Streams {
     this.#watches.stop()
   }
 
-  #assertSupported(key: string): void {
+  /** @throws {WebMQError} `E_UNSUPPORTED`. */
+  assertSupported(key: string): void {
     const { broker, isLogged } = this.#context
     if (!broker.capabilities.sharedLog) throw refusalOf('E_UNSUPPORTED', { detail: 'streams: the nodes share no log' })
     if (!isLogged(key)) throw refusalOf('E_UNSUPPORTED', { detail: `streams: ${key} is not logged (history)` })

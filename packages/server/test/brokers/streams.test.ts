@@ -5,6 +5,7 @@ import { createServer } from '../../src/create-server.js'
 import type { WebMQServer } from '../../src/node/webmq-server.js'
 import type { ServerOptions } from '../../src/options/server-options.js'
 import { ProtocolClient } from '../protocol-client.js'
+import { SseReader } from '../sse-reader.js'
 
 const LEASE_MS = 4_000
 const KEY = 'answer.7'
@@ -191,6 +192,48 @@ describe.each(['memory', 'redis', 'nats', 'rabbitmq'] as const)('streams with %s
     writer.client = await connect(there)
     expect(await writer.append('back')).toBe('E_STREAM_ENDED')
     expect(await new Writer(writer.client, 'two').send('start')).toBe('ok')
+  })
+
+  it('are written and read over HTTP on any node, and followed by event streams', async () => {
+    const [here, there] = (await startNodes(kind)).map((url) => url.replace(/^ws(.*)\/ws$/, 'http$1'))
+    const reader = new SseReader(Number(new URL(there ?? '').port), `stream=${KEY}`)
+    await reader.next('whole')
+    const post = async (at: string | undefined, body: BodyInit, contentType: string) => {
+      const request = { method: 'POST', body, headers: { 'content-type': contentType }, duplex: 'half' }
+      return (await fetch(`${at}/api/streams?key=${KEY}`, request as RequestInit)).json() as Promise<object>
+    }
+    const read = async (at: string | undefined) =>
+      (await fetch(`${at}/api/streams?key=${KEY}`)).json() as Promise<Record<string, unknown>>
+    // Torn characters, one piece at a time.
+    const text = 'Once \u{1f642} upon\na time '.repeat(40)
+    const bytes = Buffer.from(text)
+    const pieces = Array.from({ length: Math.ceil(bytes.length / 7) }, (_, index) =>
+      bytes.subarray(7 * index, 7 * index + 7),
+    )
+    const body = async function* () {
+      for (const piece of pieces) {
+        await new Promise((resolve) => setImmediate(resolve))
+        yield piece
+      }
+    }
+    expect(await post(here, body() as unknown as BodyInit, 'text/plain')).toMatchObject({ status: 'end' })
+    for (const at of [here, there])
+      await vi.waitFor(async () => expect(await read(at)).toMatchObject({ text, status: 'end' }))
+    await reader.next('end')
+    const appended = reader.named('append').map(({ data }) => data.text)
+    expect(`${reader.named('whole').at(-1)?.data.text}${appended.join('')}`).toBe(text)
+    // A retry goes to another node.
+    const writes = [
+      [here, { sequence: 0, kind: 'start' }],
+      [there, { sequence: 1, kind: 'append', payload: 'There was' }],
+      [here, { sequence: 1, kind: 'append', payload: 'There was' }],
+      [here, { sequence: 2, kind: 'end' }],
+    ] as const
+    const answers = []
+    for (const [at, write] of writes)
+      answers.push(await post(at, JSON.stringify({ key: KEY, stream: 'two', ...write }), 'application/json'))
+    expect(answers).toMatchObject([false, false, true, false].map((duplicate) => ({ stream: 'two', duplicate })))
+    await vi.waitFor(async () => expect(await read(there)).toMatchObject({ text: 'There was', status: 'end' }))
   })
 
   it('are bounded, and refuse what is none', async () => {
