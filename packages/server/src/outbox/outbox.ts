@@ -158,7 +158,7 @@ export class DatabaseOutbox {
     this.#counts.failedCount += failures.length
     for (const { row, error } of failures)
       this.#warn({ id: row.id, error }, 'a row of the database cannot be published')
-    if (cause !== undefined) this.#warn({ err: cause }, 'rows of the database wait')
+    if (cause !== undefined) this.#warn({ reason: reasonOf(cause) }, 'rows of the database wait')
     return cause === undefined ? 0 : RETRY_MS
   }
 

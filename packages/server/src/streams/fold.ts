@@ -27,6 +27,8 @@ export class StreamFold {
   appendCount = 0
   /** Bytes that the text takes as a payload, at most. */
   byteCount = 0
+  /** Its text was freed: the log has it. */
+  isForgotten = false
   #pieces: Piece[] = []
   #otherBytes = 0
 
@@ -36,7 +38,7 @@ export class StreamFold {
 
   /** Estimated memory. */
   get keptBytes(): number {
-    return 2 * this.byteCount + this.#otherBytes + OVERHEAD_BYTES
+    return (this.isForgotten ? 0 : 2 * this.byteCount) + this.#otherBytes + OVERHEAD_BYTES
   }
 
   /** The whole: a text, or bytes; `undefined` while nothing was appended. Shared: nobody may change it. */
@@ -76,6 +78,14 @@ export class StreamFold {
     return true
   }
 
+  /** Frees the text and `meta`; all that decides about messages stays. */
+  forget(): void {
+    this.isForgotten = true
+    this.meta = undefined
+    this.#pieces = []
+    this.#otherBytes = 0
+  }
+
   #begin(stream: string, sequence: number): void {
     this.stream = stream
     this.sequence = sequence
@@ -85,6 +95,7 @@ export class StreamFold {
     this.isCut = false
     this.appendCount = 0
     this.byteCount = 0
+    this.isForgotten = false
     this.#pieces = []
     this.#otherBytes = 0
   }
@@ -99,6 +110,7 @@ export class StreamFold {
       return
     }
     this.byteCount += typeof payload === 'string' ? jsonBytes(payload) : payload.length
+    if (this.isForgotten) return
     this.#pieces.push(payload)
     if (this.#pieces.length >= MAX_PIECES) this.#pieces = [joined(this.#pieces)]
   }
