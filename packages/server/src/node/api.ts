@@ -69,7 +69,7 @@ export class NodeApi {
       refused: (actor, action, code, target) => this.#rooms.refusals.add(actor, action, code, target),
       operated: (actor, action, target) => this.#parts.observer?.operated?.(actor, action, target),
       read: (range, key) =>
-        andThen(this.#rooms.broker.read(range, [key]), ({ position, ...read }) => ({
+        andThen(this.#rooms.broker.read({ ...range, view: 'texts' }, [key]), ({ position, ...read }) => ({
           ...read,
           position: formatPosition(position),
         })),

@@ -10,6 +10,7 @@ import { type Author, assertRoom } from '../publishing/author.js'
 import { PENDING_OVERHEAD_BYTES } from '../publishing/draft.js'
 import type { Publisher } from '../publishing/publisher.js'
 import type { Piece, StreamFold } from './fold.js'
+import { RollUps } from './roll-ups.js'
 import type { StreamWatch } from './watch.js'
 import { StreamWatches, type WatchesContext } from './watches.js'
 
@@ -63,12 +64,14 @@ const NOTHING = new Uint8Array()
 export class Streams {
   readonly #context: StreamsContext
   readonly #watches: StreamWatches
+  readonly #rollUps: RollUps
   #appendCount = 0
   #lostCount = 0
 
   constructor(context: StreamsContext) {
     this.#context = context
     this.#watches = new StreamWatches(context, (watch) => void this.#lost(watch))
+    this.#rollUps = new RollUps(context)
   }
 
   /** The largest stream: one that fits into the answer to a read. */
@@ -105,7 +108,9 @@ export class Streams {
       if (kind === 'append') this.#assertSize(watch.fold, payload.length)
       const isOwner = kind === 'start' && this.#watches.take(watch, author)
       try {
-        return await this.#published(watch, author, { ...write, payload }, isBinary)
+        const accepted = await this.#published(watch, author, { ...write, payload }, isBinary)
+        void this.#rollUps.update(watch, true)
+        return accepted
       } catch (error) {
         if (isOwner && watch.fold.stream !== write.stream) this.#watches.release(watch)
         throw error
@@ -126,6 +131,7 @@ export class Streams {
       await watch.follow()
       const { fold, position, gap } = watch
       if (position === undefined) throw refusalOf('E_NODE_BEHIND')
+      void this.#rollUps.update(watch, false)
       const { whole } = fold
       return { summary: summaryOf(fold), whole, position, gap }
     })
@@ -203,6 +209,7 @@ export class Streams {
       const messageId = `${stream}:${sequence + 1}`
       const accepted = await publisher.publish(author, { key, payload: NOTHING, messageId, place }, false)
       if (!accepted.isDuplicate) this.#lostCount++
+      if (await watch.until(() => !watch.fold.isActive)) void this.#rollUps.update(watch, true)
     } catch (err) {
       logger.debug({ err, key }, 'a stream without its writer could not be ended yet')
     }

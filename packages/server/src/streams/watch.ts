@@ -4,12 +4,16 @@ import type { Deadline, Deadlines } from '../base/deadlines.js'
 import { parseJson } from '../base/parse-json.js'
 import type { Broker, InboundMessage, Position, ReadResult } from '../ports/broker.js'
 import { isAfter, parsePosition } from '../ports/position.js'
+import { isRollUp } from '../ports/roll-up.js'
 import type { LocalMessage } from '../routing/in-process/listeners.js'
 import { StreamFold } from './fold.js'
+import { decodeRollUp } from './roll-ups.js'
 
 /** What a {@link StreamWatch} works with. */
 export interface WatchContext {
   readonly broker: Pick<Broker, 'read'>
+  /** Whether the last message of a key is kept, however old it is. */
+  readonly isRetained: (key: string) => boolean
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
   /** Silence after which a writer is given up, in milliseconds. */
   readonly leaseMs: number
@@ -166,7 +170,8 @@ export class StreamWatch {
         isAnew = false
       }
       const since = this.#position
-      const range = { limit: PAGE_MESSAGES, ...(since === undefined ? undefined : { since }) }
+      if (since === undefined) await this.#takeRetained()
+      const range = { view: 'log' as const, limit: PAGE_MESSAGES, ...(since === undefined ? undefined : { since }) }
       const read = await this.#context.broker.read(range, [this.key])
       this.#gap = read.gap
       isPartial = read.isPartial
@@ -174,12 +179,30 @@ export class StreamWatch {
         isAnew = true
         continue
       }
-      for (const message of read.messages) this.#take(message.attributes?.stream, payloadOf(message))
+      for (const message of read.messages) this.#takeLogged(message)
       this.#position = read.position
     } while (isAnew || isPartial || this.#hasMissed)
     this.#isStale = false
     if (this.#lease === undefined || !this.#fold.isActive) this.renew()
     this.#told()
+  }
+
+  /** The log may no longer have it. If it does, the same comes again. */
+  async #takeRetained(): Promise<void> {
+    const { broker, isRetained } = this.#context
+    if (!isRetained(this.key)) return
+    const { messages } = await broker.read({ view: 'log', isState: true }, [this.key])
+    for (const message of messages) this.#takeLogged(message)
+  }
+
+  #takeLogged(message: InboundMessage): void {
+    const { attributes, payload, isBinary } = message
+    if (!isRollUp(attributes)) this.#take(attributes?.stream, payloadOf(message))
+    else {
+      const { stream = '', sequence = 0 } = parseStreamPlace(attributes?.stream ?? '') ?? {}
+      const rollUp = decodeRollUp(payload, isBinary)
+      if (rollUp !== undefined) this.#fold.takeRollUp(stream, sequence, rollUp)
+    }
   }
 
   #take(stream: string | undefined, payload: unknown): boolean {
