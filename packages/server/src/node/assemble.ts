@@ -177,11 +177,12 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
     logger,
   })
   const cluster = new Cluster({
+    node: name,
     nodes,
     takesPart: verifier !== undefined || options.apiKeys.length > 0,
     maxPayloadBytes,
     summary,
-    find: (user) => ender.find(user),
+    sessions,
     disconnect: (target, code) => ender.disconnect(target, code),
     revoked: () => ender.revoked(cluster.revocations),
     logger,

@@ -3,6 +3,7 @@ import { invalidOption } from '../base/invalid-option.js'
 import { allowedAlgorithms, type JwtOptions, secretsOf } from '../identity/index.js'
 import { isLoopback } from '../identity/loopback.js'
 import { brokerNameOf } from '../ports/broker-address.js'
+import { unixPathOf } from '../ports/unix-socket.js'
 import { isIdentifying } from './access.js'
 import { meshPlacesOf } from './mesh-address.js'
 import type { ResolvedOptions } from './options.js'
@@ -18,10 +19,13 @@ export function checkTogether(input: ServerOptions, options: ResolvedOptions): v
     )
   }
   if (input.tls !== undefined) checkTls(tls)
+  const isUnix = unixPathOf(host) !== undefined
+  if (options.proxyProtocol && isUnix)
+    throw invalidOption('proxyProtocol: not over a Unix socket; let the proxy send X-Forwarded-For')
   if (options.proxyProtocol && options.trustedProxies.length === 0) {
     throw invalidOption('proxyProtocol: name the proxies that speak it (trustedProxies; --trusted-proxy)')
   }
-  if (options.adminPort === options.port && options.port !== 0)
+  if (options.adminPort === options.port && options.port !== 0 && !isUnix)
     throw invalidOption(`adminPort: ${options.port} is the port of the server; give it another (--admin-port)`)
   if (input.webhook !== undefined) checkWebhook(options)
   checkRetain(options)

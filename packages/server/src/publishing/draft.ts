@@ -20,6 +20,8 @@ export interface Draft {
   readonly place?: string | undefined
   /** As in {@link MessageAttributes}. */
   readonly isInterim?: boolean | undefined
+  /** Throws when it may not be what a hook has made of it. */
+  readonly assertChange?: ((changed: Pick<Draft, 'key' | 'payload'>, isBinary: boolean) => void) | undefined
 }
 
 /** One of several. */

@@ -38,6 +38,8 @@ export class StreamFold {
   byteCount = 0
   /** What the log has as a roll-up of it. */
   rolledUp = NOT_ROLLED_UP
+  /** Its text was freed: the log has it. */
+  isForgotten = false
   #pieces: Piece[] = []
   /** Number of the last message in each piece. Each piece but the first is one message. */
   #ends: number[] = []
@@ -55,7 +57,7 @@ export class StreamFold {
 
   /** Estimated memory. */
   get keptBytes(): number {
-    return 2 * this.byteCount + this.#otherBytes + OVERHEAD_BYTES
+    return (this.isForgotten ? 0 : 2 * this.byteCount) + this.#otherBytes + OVERHEAD_BYTES
   }
 
   /** The whole: a text, or bytes; `undefined` while nothing was appended. Shared: nobody may change it. */
@@ -115,7 +117,8 @@ export class StreamFold {
     const isNewer = sequence > this.sequence
     // What came behind it stays, if it is whole and apart from the rest.
     const isApart = this.#first > sequence || (this.#ends[0] ?? 0) <= sequence
-    if (!isNewer && !(this.isCut && sequence >= this.#isWholeFrom - 1 && isApart)) return false
+    const mends = this.isCut && !this.isForgotten && sequence >= this.#isWholeFrom - 1 && isApart
+    if (!isNewer && !mends) return false
     const from = this.#ends.findIndex((end) => end > sequence)
     const later = from === -1 ? [] : this.#pieces.slice(from)
     const ends = from === -1 ? [] : this.#ends.slice(from)
@@ -130,6 +133,7 @@ export class StreamFold {
     }
     this.meta = meta
     this.isCut = false
+    this.isForgotten = false
     this.byteCount = later.reduce((sum, piece) => sum + pieceBytes(piece), rollUp.byteCount)
     this.#pieces = whole === undefined ? later : [whole, ...later]
     this.#ends = whole === undefined ? ends : [sequence, ...ends]
@@ -144,6 +148,15 @@ export class StreamFold {
     return { status, meta, result, appendCount, byteCount, whole, upTo }
   }
 
+  /** Frees the text and `meta`; all that decides about messages stays. */
+  forget(): void {
+    this.isForgotten = true
+    this.meta = undefined
+    this.#pieces = []
+    this.#ends = []
+    this.#otherBytes = 0
+  }
+
   #begin(stream: string, sequence: number): void {
     this.stream = stream
     this.sequence = sequence
@@ -156,6 +169,7 @@ export class StreamFold {
     this.rolledUp = NOT_ROLLED_UP
     this.#begunBy = undefined
     this.#isWholeFrom = sequence + 1
+    this.isForgotten = false
     this.#pieces = []
     this.#ends = []
     this.#otherBytes = 0
@@ -172,6 +186,7 @@ export class StreamFold {
       return
     }
     this.byteCount += pieceBytes(payload)
+    if (this.isForgotten) return
     if (first === undefined) this.#first = this.sequence
     this.#pieces.push(payload)
     this.#ends.push(this.sequence)

@@ -29,7 +29,7 @@ export class RollUps {
   async update({ key, fold, position }: StreamWatch, isWriter: boolean): Promise<void> {
     const { publisher, author, logger } = this.#context
     const { stream, sequence, isActive: isInterim, isCut, byteCount, rolledUp } = fold
-    if (stream === undefined || isCut || sequence <= rolledUp.sequence) return
+    if (stream === undefined || isCut || fold.isForgotten || sequence <= rolledUp.sequence) return
     if (isInterim && !(isWriter && byteCount >= Math.max(MIN_INTERIM_BYTES, 2 * rolledUp.byteCount))) return
     const next = { sequence, byteCount }
     fold.rolledUp = next

@@ -7,7 +7,7 @@ import type { Accepted, Broker, Position, ReadResult } from '../ports/broker.js'
 import { isAfter } from '../ports/position.js'
 import { assertKeyWords } from '../ports/word-limits.js'
 import { type Author, assertRoom } from '../publishing/author.js'
-import { PENDING_OVERHEAD_BYTES } from '../publishing/draft.js'
+import { type Draft, PENDING_OVERHEAD_BYTES } from '../publishing/draft.js'
 import type { Publisher } from '../publishing/publisher.js'
 import type { Piece, StreamFold } from './fold.js'
 import { RollUps } from './roll-ups.js'
@@ -21,7 +21,7 @@ export interface StreamsContext extends WatchesContext {
   readonly publisher: Pick<Publisher, 'publish'>
   /** The node itself, which ends streams that are lost. */
   readonly author: Author
-  readonly logger: Pick<Logger, 'debug'>
+  readonly logger: Pick<Logger, 'debug' | 'warn'>
 }
 
 /** One message of a writer. */
@@ -50,6 +50,7 @@ export interface StreamStats {
   readonly keptBytes: number
   readonly appendCount: number
   readonly lostCount: number
+  readonly lostFailedCount: number
 }
 
 /** Share of the outbox that the answer to a read may take. */
@@ -67,6 +68,8 @@ export class Streams {
   readonly #rollUps: RollUps
   #appendCount = 0
   #lostCount = 0
+  #lostFailedCount = 0
+  #hasWarned = false
 
   constructor(context: StreamsContext) {
     this.#context = context
@@ -82,7 +85,13 @@ export class Streams {
 
   stats(): StreamStats {
     const { activeCount, keptBytes } = this.#watches
-    return { activeCount, keptBytes, appendCount: this.#appendCount, lostCount: this.#lostCount }
+    return {
+      activeCount,
+      keptBytes,
+      appendCount: this.#appendCount,
+      lostCount: this.#lostCount,
+      lostFailedCount: this.#lostFailedCount,
+    }
   }
 
   /**
@@ -104,16 +113,14 @@ export class Streams {
     author.pendingBytes += byteCount
     const written = this.#watches.use(key, async (watch) => {
       const known = this.#judge(watch, write)
-      if (known !== undefined) return known
+      if (known !== undefined && (kind !== 'start' || watch.owner?.stream === write.stream)) return known
       if (kind === 'append') this.#assertSize(watch.fold, payload.length)
-      const isOwner = kind === 'start' && this.#watches.take(watch, author)
+      const owner = kind === 'start' ? this.#watches.begin(write.stream, author) : undefined
       try {
-        const accepted = await this.#published(watch, author, { ...write, payload }, isBinary)
-        void this.#rollUps.update(watch, true)
-        return accepted
-      } catch (error) {
-        if (isOwner && watch.fold.stream !== write.stream) this.#watches.release(watch)
-        throw error
+        return known ?? (await this.#published(watch, author, { ...write, payload }, isBinary))
+      } finally {
+        if (owner !== undefined) this.#watches.begun(watch, owner)
+        if (kind !== 'start' && kind !== 'beat') void this.#rollUps.update(watch, true)
       }
     })
     return await written.finally(() => {
@@ -129,6 +136,7 @@ export class Streams {
     this.#assertSupported(key)
     return await this.#watches.use(key, async (watch) => {
       await watch.follow()
+      while (watch.fold.isForgotten) await watch.follow(true)
       const { fold, position, gap } = watch
       if (position === undefined) throw refusalOf('E_NODE_BEHIND')
       void this.#rollUps.update(watch, false)
@@ -169,14 +177,18 @@ export class Streams {
     const place = formatStreamPlace({ stream, sequence, kind })
     const isBeat = kind === 'beat'
     const messageId = isBeat ? undefined : `${stream}:${sequence}`
-    const accepted = await publisher.publish(author, { key, payload, messageId, place, ephemeral: isBeat }, isBinary)
+    const draft = { key, payload, messageId, place, ephemeral: isBeat, assertChange: this.#assertChange(watch, kind) }
+    const accepted = await publisher.publish(author, draft, isBinary)
     if (isBeat) return accepted
     const isSeen = await watch.until(() => {
       const { fold, position } = watch
       if (fold.stream === stream && fold.sequence >= sequence) return true
       return accepted.position !== undefined && position !== undefined && !isAfter(accepted.position, position)
     })
-    if (!isSeen) throw refusalOf('E_NODE_BEHIND')
+    if (!isSeen) {
+      watch.gapped()
+      throw refusalOf('E_NODE_BEHIND')
+    }
     if (kind === 'append') this.#appendCount++
     const outcome = this.#judge(watch, write)
     if (outcome !== undefined) return accepted
@@ -197,21 +209,40 @@ export class Streams {
       throw refusalOf('E_STREAM_LIMIT', { detail: `${maxStreamAppends} appends (maxStreamAppends)` })
   }
 
-  /** Its writer was silent for too long. Several nodes may find that, and one message tells all. */
+  /** A hook may change what is appended: neither its key nor its kind. */
+  #assertChange(watch: StreamWatch, kind: WriteKind): Draft['assertChange'] {
+    return ({ key, payload }, isBinary) => {
+      if (key !== watch.key) throw refusalOf('E_HOOK_FAILED', { detail: 'a stream keeps its key' })
+      const bytes = typeof payload === 'string' ? Buffer.from(payload) : payload
+      assertPayload(kind, bytes, isBinary)
+      if (kind === 'append') this.#assertSize(watch.fold, bytes.length)
+    }
+  }
+
+  /**
+   * Its writer was silent for too long. Several nodes may find that, and one message tells all. The log is asked first: this
+   * node may have stood still. If it fails, the next lease tries again.
+   */
   async #lost(watch: StreamWatch): Promise<void> {
     const { publisher, author, logger } = this.#context
-    const { key, fold } = watch
-    // If this fails, the next lease tries again.
+    const { key } = watch
     watch.renew()
-    const { stream = '', sequence } = fold
+    const { lease } = watch
     try {
+      await watch.follow()
+      const { stream = '', sequence, isActive } = watch.fold
+      if (!isActive || watch.lease !== lease) return
       const place = formatStreamPlace({ stream, sequence: sequence + 1, kind: 'lost' })
       const messageId = `${stream}:${sequence + 1}`
       const accepted = await publisher.publish(author, { key, payload: NOTHING, messageId, place }, false)
       if (!accepted.isDuplicate) this.#lostCount++
+      this.#hasWarned = false
       if (await watch.until(() => !watch.fold.isActive)) void this.#rollUps.update(watch, true)
     } catch (err) {
-      logger.debug({ err, key }, 'a stream without its writer could not be ended yet')
+      this.#lostFailedCount++
+      if (this.#hasWarned) return
+      this.#hasWarned = true
+      logger.warn({ err, key }, 'streams without their writers could not be ended; each is tried again after its lease')
     }
   }
 }

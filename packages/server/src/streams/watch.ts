@@ -27,6 +27,14 @@ export interface WatchContext {
 const PAGE_MESSAGES = 500
 /** Time for a message that the broker has accepted to come to this node. */
 const SEEN_MS = 2_000
+/** Pause after a read that has failed; then twice as long each time, up to the lease. */
+const FIRST_PAUSE_MS = 250
+
+/** Whose stream it is, for the limit of streams per user. */
+export interface StreamOwner {
+  readonly stream: string
+  readonly name: string
+}
 
 interface Waiting {
   readonly isOver: () => boolean
@@ -40,7 +48,7 @@ interface Waiting {
 export class StreamWatch {
   readonly key: string
   /** Who began its stream on this node. */
-  owner: string | undefined
+  owner: StreamOwner | undefined
   isClosed = false
   /** Its memory, as it was counted last. */
   countedBytes = 0
@@ -56,9 +64,12 @@ export class StreamWatch {
   #position: Position | undefined
   #gap: ReadResult['gap']
   #following: Promise<void> | undefined
+  /** The log could not be read: no more messages are taken until it was. */
+  #isStale = true
   /** Messages came while the log was read. */
   #hasMissed = false
-  #isStale = true
+  #pauseMs = FIRST_PAUSE_MS
+  #retry: Deadline | undefined
   #lease: Deadline | undefined
   #silentAtMs = 0
   readonly #waiting = new Set<Waiting>()
@@ -86,35 +97,58 @@ export class StreamWatch {
     return this.#lease === undefined ? 0 : Math.max(0, this.#silentAtMs - Date.now())
   }
 
-  /** Reads what the log has more than the fold. */
-  async follow(): Promise<void> {
-    this.#following ??= this.#follow().finally(() => {
-      this.#following = undefined
-    })
+  /** The lease that runs; another one whenever its writer is heard. */
+  get lease(): unknown {
+    return this.#lease
+  }
+
+  /** The log could not be read when it had to be. */
+  get isStale(): boolean {
+    return this.#isStale
+  }
+
+  /**
+   * Reads what the log has more than the fold. When that fails, it is tried again until it succeeds.
+   * @param needsText All is read anew if the text was forgotten.
+   */
+  async follow(needsText = false): Promise<void> {
+    this.#following ??= this.#follow(needsText)
+      .catch((error: unknown) => {
+        this.#isStale = true
+        this.#retryLater()
+        throw error
+      })
+      .finally(() => {
+        this.#following = undefined
+      })
     await this.#following
   }
 
-  /** Messages may be missing: the log is asked. An error stays for the next request. */
+  /** Messages may be missing: the log is read. */
   gapped(): void {
     this.#hasMissed = true
-    this.follow().catch(() => {
-      this.#isStale = true
-    })
+    // It tries again by itself.
+    this.follow().catch(() => undefined)
+  }
+
+  /** Frees the text. Stream, owner and lease stay. */
+  forget(): void {
+    this.#fold.forget()
   }
 
   /** A message of the key. */
   deliver(payload: unknown, { position, stream }: LocalMessage): void {
-    if (this.#following !== undefined) {
-      this.#hasMissed = true
-      return
-    }
     if (position === undefined) {
       this.#beat(stream)
       return
     }
+    if (this.#following !== undefined || this.#isStale) {
+      this.#hasMissed = true
+      return
+    }
     const at = parsePosition(position)
     if (this.#position !== undefined && !isAfter(at, this.#position)) return
-    const isChanged = this.#take(stream, payload)
+    const isChanged = takeInto(this.#fold, stream, payload)
     this.#position = at
     if (isChanged) this.renew()
     this.#told()
@@ -151,63 +185,63 @@ export class StreamWatch {
     // Its pattern is released once.
     if (this.isClosed) return
     this.isClosed = true
-    if (this.#lease !== undefined) this.#context.deadlines.clear(this.#lease)
+    const { deadlines } = this.#context
+    for (const deadline of [this.#lease, this.#retry]) if (deadline !== undefined) deadlines.clear(deadline)
     this.#lease = undefined
+    this.#retry = undefined
     this.unlisten()
     for (const waiting of this.#waiting) waiting.settle(false)
   }
 
-  async #follow(): Promise<void> {
-    let isAnew = this.#isStale
-    let mayBeginAnew = true
+  async #follow(needsText: boolean): Promise<void> {
+    const before = this.#fold
+    const { stream, sequence } = before
+    // What is folded anew takes the place of the fold when it is complete.
+    let fold = needsText && before.isForgotten ? new StreamFold() : before
+    let since = fold === before ? this.#position : undefined
     let isPartial: boolean
     do {
       this.#hasMissed = false
-      if (isAnew) {
-        this.#fold = new StreamFold()
-        this.#position = undefined
-        mayBeginAnew = false
-        isAnew = false
-      }
-      const since = this.#position
-      if (since === undefined) await this.#takeRetained()
+      if (since === undefined) await this.#takeRetained(fold)
       const range = { view: 'log' as const, limit: PAGE_MESSAGES, ...(since === undefined ? undefined : { since }) }
       const read = await this.#context.broker.read(range, [this.key])
       this.#gap = read.gap
       isPartial = read.isPartial
-      if (read.gap !== undefined && since !== undefined && mayBeginAnew) {
-        isAnew = true
+      if (read.gap !== undefined && since !== undefined && fold === before) {
+        fold = new StreamFold()
+        since = undefined
+        isPartial = true
         continue
       }
-      for (const message of read.messages) this.#takeLogged(message)
-      this.#position = read.position
-    } while (isAnew || isPartial || this.#hasMissed)
+      for (const message of read.messages) takeLogged(fold, message)
+      since = read.position
+      if (fold === before) this.#position = since
+    } while (isPartial || this.#hasMissed)
+    this.#fold = fold
+    this.#position = since
     this.#isStale = false
-    if (this.#lease === undefined || !this.#fold.isActive) this.renew()
+    this.#pauseMs = FIRST_PAUSE_MS
+    const isSame = fold.stream === stream && fold.sequence === sequence && fold.isActive
+    if (this.#lease === undefined || !isSame) this.renew()
     this.#told()
   }
 
   /** The log may no longer have it. If it does, the same comes again. */
-  async #takeRetained(): Promise<void> {
+  async #takeRetained(fold: StreamFold): Promise<void> {
     const { broker, isRetained } = this.#context
     if (!isRetained(this.key)) return
     const { messages } = await broker.read({ view: 'log', isState: true }, [this.key])
-    for (const message of messages) this.#takeLogged(message)
+    for (const message of messages) takeLogged(fold, message)
   }
 
-  #takeLogged(message: InboundMessage): void {
-    const { attributes, payload, isBinary } = message
-    if (!isRollUp(attributes)) this.#take(attributes?.stream, payloadOf(message))
-    else {
-      const { stream = '', sequence = 0 } = parseStreamPlace(attributes?.stream ?? '') ?? {}
-      const rollUp = decodeRollUp(payload, isBinary)
-      if (rollUp !== undefined) this.#fold.takeRollUp(stream, sequence, rollUp)
-    }
-  }
-
-  #take(stream: string | undefined, payload: unknown): boolean {
-    const place = stream === undefined ? undefined : parseStreamPlace(stream)
-    return place !== undefined && this.#fold.take(place, payload)
+  #retryLater(): void {
+    if (this.isClosed || this.#retry !== undefined) return
+    const { deadlines, leaseMs } = this.#context
+    this.#retry = deadlines.set(Date.now() + this.#pauseMs, () => {
+      this.#retry = undefined
+      if (this.#isStale) this.gapped()
+    })
+    this.#pauseMs = Math.min(leaseMs, 2 * this.#pauseMs)
   }
 
   #beat(stream: string | undefined): void {
@@ -219,6 +253,23 @@ export class StreamWatch {
     for (const waiting of this.#waiting) if (waiting.isOver()) waiting.settle(true)
     this.#context.changed(this)
   }
+}
+
+/** @returns Whether it has changed the stream. */
+function takeInto(fold: StreamFold, stream: string | undefined, payload: unknown): boolean {
+  const place = stream === undefined ? undefined : parseStreamPlace(stream)
+  return place !== undefined && fold.take(place, payload)
+}
+
+function takeLogged(fold: StreamFold, message: InboundMessage): void {
+  const { attributes, payload, isBinary } = message
+  if (!isRollUp(attributes)) {
+    takeInto(fold, attributes?.stream, payloadOf(message))
+    return
+  }
+  const place = parseStreamPlace(attributes?.stream ?? '')
+  const rollUp = decodeRollUp(payload, isBinary)
+  if (place !== undefined && rollUp !== undefined) fold.takeRollUp(place.stream, place.sequence, rollUp)
 }
 
 /** What another program has written may be anything. */
