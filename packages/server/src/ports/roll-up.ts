@@ -1,3 +1,4 @@
+import { parseJson } from '../base/parse-json.js'
 import type { MessageAttributes } from './attributes.js'
 
 // A roll-up is a message of the log that has a stream as one text [P-18.8]: its place is `<stream>:<sequence>:text`. It
@@ -9,15 +10,18 @@ export type StreamView =
   | 'messages'
   /** A stream that has ended, and is rolled up, is one message with its whole text. */
   | 'texts'
-  /** What the log has: messages and roll-ups, these with what they say about the stream. No number bounds the read. */
+  /**
+   * Messages and roll-ups, these with what they say about the stream. No number bounds the read. A read of one key without a
+   * start begins where its last roll-up of a stream that has ended stood.
+   */
   | 'log'
 
-const TEXT = ':text'
+const TEXT_PLACE = /^[^:]+:\d+:text$/
 const NEWLINE = 0x0a
 
 /** Whether the message has a stream as one text. */
 export function isRollUp(attributes: MessageAttributes | undefined): boolean {
-  return attributes?.stream?.endsWith(TEXT) === true
+  return attributes?.stream !== undefined && TEXT_PLACE.test(attributes.stream)
 }
 
 /** Whether it has a stream that has ended. */
@@ -39,4 +43,14 @@ export function isState(attributes: MessageAttributes | undefined): boolean {
 export function partsOfRollUp(payload: Uint8Array): { readonly head: Uint8Array; readonly text: Uint8Array } {
   const at = payload.indexOf(NEWLINE)
   return { head: payload.subarray(0, Math.max(0, at)), text: payload.subarray(at + 1) }
+}
+
+/** Offset of the log at which the stream stood so; 0 if another program has written the roll-up. */
+export function upToOf(payload: Uint8Array): number {
+  try {
+    const { upTo } = parseJson(partsOfRollUp(payload).head) as { readonly upTo?: unknown }
+    return typeof upTo === 'number' ? upTo : 0
+  } catch {
+    return 0
+  }
 }

@@ -195,7 +195,8 @@ export class HistoryLog {
   ): void {
     const bytes = attributes === undefined ? undefined : encodeAttributes(attributes)
     this.#messages.append(offset, fingerprint, key, payload, isBinary, timeMs, bytes)
-    if (attributes?.stream !== undefined) this.#rolledUp.note(key, attributes, offset, this.#messages.heldAfter)
+    if (attributes?.stream !== undefined)
+      this.#rolledUp.note(key, payload, attributes, offset, this.#messages.heldAfter)
     this.#retained?.note({ key, payload, isBinary, offset, fingerprint, attributes })
   }
 
@@ -259,6 +260,7 @@ export class HistoryLog {
     let start = log.heldAfter
     let gap = since === undefined ? undefined : gaps.gapOf(since, start)
     if (since !== undefined) start = Math.max(start, since.epoch === gaps.epoch ? since.offset : gaps.epochBeganAt)
+    if (view === 'log' && since === undefined) start = Math.max(start, this.#rolledUp.endedAt(onlyKeyOf(patterns)))
     // What stood before a position of another epoch was never in this log.
     const isForeign = before !== undefined && before.epoch !== gaps.epoch
     if (isForeign) gap = 'epoch-changed'
