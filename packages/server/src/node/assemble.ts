@@ -126,7 +126,11 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
       }
     })
   const isLogged = isLoggedBy(broker, options)
-  const streams = new Streams({ broker, isLogged, publisher, author, listen, deadlines, limits: options, logger })
+  const hasCopies = parts.broker.log !== undefined
+  const streams = new Streams({
+    ...{ broker, hasCopies, isLogged, publisher, author, listen, deadlines, logger },
+    limits: options,
+  })
   hooks?.measure((name, durationMs) => hookTimes[name].observe(durationMs))
   const delivery = new Delivery({ router, transport, liveBuffers, localListeners, publishes })
   const missed = () => {

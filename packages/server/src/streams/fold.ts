@@ -1,9 +1,12 @@
+import { crc32 } from 'node:zlib'
 import type { StreamPlace, StreamStatus } from 'webmq-client/protocol'
+import { type SharedState, sharedStateOf, tookMark } from './shared-state.js'
 
 /** Pieces that are kept apart before they become one: many small ones would take more memory than their text. */
 const MAX_PIECES = 512
 /** Memory of a fold beside its text. */
 const OVERHEAD_BYTES = 1_024
+const PRODUCER_BYTES = 256
 
 /** What was appended at once. */
 export type Piece = string | Uint8Array
@@ -17,7 +20,8 @@ export class StreamFold {
   stream: string | undefined
   /** Number of its last message. */
   sequence = -1
-  status: StreamStatus = 'end'
+  /** `delete`: it has no content any more, and counts as none. */
+  status: StreamStatus | 'delete' = 'end'
   /** As given to its start. */
   meta: unknown
   /** As given to its end. */
@@ -27,6 +31,8 @@ export class StreamFold {
   appendCount = 0
   /** Bytes that the text takes as a payload, at most. */
   byteCount = 0
+  /** Of a stream with many writers and without a lease. */
+  shared: SharedState | undefined
   #pieces: Piece[] = []
   #otherBytes = 0
 
@@ -36,7 +42,8 @@ export class StreamFold {
 
   /** Estimated memory. */
   get keptBytes(): number {
-    return 2 * this.byteCount + this.#otherBytes + OVERHEAD_BYTES
+    const sharedBytes = this.shared === undefined ? 0 : this.shared.producerCount * PRODUCER_BYTES
+    return 2 * this.byteCount + this.#otherBytes + sharedBytes + OVERHEAD_BYTES
   }
 
   /** The whole: a text, or bytes; `undefined` while nothing was appended. Shared: nobody may change it. */
@@ -50,25 +57,34 @@ export class StreamFold {
    * @param payload Parsed JSON, or bytes that stay; `undefined` for an empty one.
    * @returns Whether it changed the stream.
    */
-  take({ stream, sequence, kind }: StreamPlace, payload: unknown): boolean {
+  take({ stream, sequence, kind, mark }: StreamPlace, payload: unknown): boolean {
+    if (kind === 'beat' && stream === this.stream) tookMark(this.shared, undefined, mark)
     if (kind === 'beat' || kind === 'text') return false
     if (kind === 'start') {
       if (this.isActive || stream === this.stream) return false
-      this.#begin(stream, sequence)
+      this.#begin(stream, sequence, mark)
       this.meta = payload
       this.#otherBytes = jsonBytes(payload)
       return true
     }
     if (this.stream === undefined) {
       // The log begins within it.
-      this.#begin(stream, sequence - 1)
+      this.#begin(stream, sequence - 1, mark)
       this.isCut = true
     }
-    if (stream !== this.stream || !this.isActive || sequence <= this.sequence) return false
+    if (stream !== this.stream || sequence <= this.sequence) return false
+    if (!this.isActive && (kind !== 'delete' || this.status === 'delete')) return false
     this.isCut ||= sequence > this.sequence + 1
     this.sequence = sequence
+    tookMark(this.shared, { sequence, isEnd: kind !== 'append' }, mark)
     if (kind === 'append') this.#append(payload)
-    else {
+    else if (kind === 'close') {
+      if (payload !== undefined) this.#append(payload)
+      this.status = 'end'
+    } else if (kind === 'delete') {
+      this.#begin(stream, sequence, undefined)
+      this.status = 'delete'
+    } else {
       this.status = kind
       this.result = payload
       this.#otherBytes += jsonBytes(payload)
@@ -76,7 +92,7 @@ export class StreamFold {
     return true
   }
 
-  #begin(stream: string, sequence: number): void {
+  #begin(stream: string, sequence: number, mark: string | undefined): void {
     this.stream = stream
     this.sequence = sequence
     this.status = 'active'
@@ -85,6 +101,7 @@ export class StreamFold {
     this.isCut = false
     this.appendCount = 0
     this.byteCount = 0
+    this.shared = sharedStateOf(sequence, mark)
     this.#pieces = []
     this.#otherBytes = 0
   }
@@ -99,6 +116,7 @@ export class StreamFold {
       return
     }
     this.byteCount += typeof payload === 'string' ? jsonBytes(payload) : payload.length
+    if (this.shared !== undefined) this.shared.checksum = crc32(payload, this.shared.checksum)
     this.#pieces.push(payload)
     if (this.#pieces.length >= MAX_PIECES) this.#pieces = [joined(this.#pieces)]
   }

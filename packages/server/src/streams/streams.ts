@@ -9,6 +9,7 @@ import { assertKeyWords } from '../ports/word-limits.js'
 import { type Author, assertRoom } from '../publishing/author.js'
 import { PENDING_OVERHEAD_BYTES } from '../publishing/draft.js'
 import type { Publisher } from '../publishing/publisher.js'
+import { compete, type Decide, placeOf } from './compete.js'
 import type { Piece, StreamFold } from './fold.js'
 import type { StreamWatch } from './watch.js'
 import { StreamWatches, type WatchesContext } from './watches.js'
@@ -16,6 +17,8 @@ import { StreamWatches, type WatchesContext } from './watches.js'
 /** What {@link Streams} work with. */
 export interface StreamsContext extends WatchesContext {
   readonly broker: Pick<Broker, 'capabilities' | 'read'>
+  /** Each node has a copy of the log. */
+  readonly hasCopies: boolean
   readonly isLogged: (key: string) => boolean
   readonly publisher: Pick<Publisher, 'publish'>
   /** The node itself, which ends streams that are lost. */
@@ -53,6 +56,8 @@ export interface StreamStats {
 
 /** Share of the outbox that the answer to a read may take. */
 const READ_SHARE = 1 / 2
+/** More than the copies of the log differ by, while all is well. */
+const EXPECTED_MS = 500
 const NOTHING = new Uint8Array()
 
 /**
@@ -121,14 +126,49 @@ export class Streams {
    * @throws {WebMQError} `E_UNSUPPORTED`, `E_STREAM_LIMIT` when this node has no room, and the errors of {@link Broker.read}.
    */
   async read(key: string): Promise<StreamReading> {
-    this.#assertSupported(key)
-    return await this.#watches.use(key, async (watch) => {
-      await watch.follow()
+    return await this.use(key, async (watch) => {
       const { fold, position, gap } = watch
       if (position === undefined) throw refusalOf('E_NODE_BEHIND')
       const { whole } = fold
       return { summary: summaryOf(fold), whole, position, gap }
     })
+  }
+
+  /**
+   * Passes the watch of a key, which has everything that the log had.
+   * @throws {WebMQError} As {@link read}.
+   */
+  async use<T>(key: string, use: (watch: StreamWatch) => Promise<T>): Promise<T> {
+    this.#assertSupported(key)
+    return await this.#watches.use(key, async (watch) => {
+      await watch.follow()
+      return await use(watch)
+    })
+  }
+
+  /**
+   * Writes to a stream with many writers, see {@link compete}.
+   * @param isExpected It should be there.
+   * @throws {WebMQError} `E_UNSUPPORTED`, `E_STREAM_LIMIT`, `E_NODE_BEHIND`, what `decide` throws, and the errors of {@link Publisher.publish}.
+   */
+  async compete(author: Author, key: string, isExpected: boolean, decide: Decide): Promise<void> {
+    assertKeyWords(key, author.limits, refusalOf)
+    assertMayPublish(author, key)
+    await this.use(key, async (watch) => {
+      if (isExpected) await this.expect(watch, () => summaryOf(watch.fold).stream !== undefined)
+      this.#appendCount += await compete(this.#context.publisher, author, watch, decide)
+    })
+  }
+
+  /** What another node has answered may be on its way to this one. Waits a moment for what should be there. */
+  async expect(watch: StreamWatch, isThere: () => boolean): Promise<void> {
+    if (this.#context.hasCopies) await watch.until(isThere, EXPECTED_MS)
+  }
+
+  /** Somebody reads a stream with a time to live: the node notes it in the log. */
+  async touch(key: string, { stream = '', sequence }: StreamFold): Promise<void> {
+    const { place } = placeOf({ stream, sequence, kind: 'beat' }, { atMs: Date.now() })
+    await this.#context.publisher.publish(this.#context.author, { key, payload: NOTHING, place }, false)
   }
 
   /** Ends all watches. Streams go on: another node may have their writers next. */
@@ -145,6 +185,8 @@ export class Streams {
   /** What is known before the message is written: `undefined` when it may be. */
   #judge(watch: StreamWatch, { stream, sequence, kind }: StreamWrite): Accepted | undefined {
     const { fold } = watch
+    if (fold.shared !== undefined && fold.stream === stream)
+      throw refusalOf('E_UNSUPPORTED', { detail: 'this stream has many writers: append over HTTP' })
     if (fold.stream !== stream) {
       if (kind === 'start' && fold.isActive) throw this.#busy(watch)
       // It may have begun where this node has not come to yet: the log will tell.
@@ -210,7 +252,7 @@ export class Streams {
 }
 
 function summaryOf({ stream, sequence, status, meta, result, isCut }: StreamFold): StreamSummary {
-  if (stream === undefined) return {}
+  if (stream === undefined || status === 'delete') return {}
   return {
     stream,
     sequence,

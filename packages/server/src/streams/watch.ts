@@ -42,6 +42,8 @@ export class StreamWatch {
   countedBytes = 0
   /** Requests that use it now. */
   userCount = 0
+  /** Writes of a stream with many writers come one after the other: settles with the last of them. */
+  turn: Promise<unknown> = Promise.resolve()
   /** It listens, and has read the log. */
   opened: Promise<void> = Promise.resolve()
   /** Ends the listen of this node. */
@@ -110,25 +112,29 @@ export class StreamWatch {
     }
     const at = parsePosition(position)
     if (this.#position !== undefined && !isAfter(at, this.#position)) return
-    const isChanged = this.#take(stream, payload)
+    const isChanged = take(this.#fold, stream, payload)
     this.#position = at
     if (isChanged) this.renew()
     this.#told()
   }
 
-  /** Resolves once `isOver`, with `false` when the node does not get so far in time. */
-  until(isOver: () => boolean): Promise<boolean> {
+  /** Resolves once `isOver`, with `false` when that takes longer, when the watch is closed, or with the signal. */
+  until(isOver: () => boolean, withinMs = SEEN_MS, signal?: AbortSignal): Promise<boolean> {
     if (isOver()) return Promise.resolve(true)
+    if (this.isClosed || signal?.aborted === true) return Promise.resolve(false)
     return new Promise((resolve) => {
       const waiting = {
         isOver,
         settle: (isSeen: boolean) => {
           clearTimeout(timer)
+          signal?.removeEventListener('abort', giveUp)
           this.#waiting.delete(waiting)
           resolve(isSeen)
         },
       }
-      const timer = setTimeout(() => waiting.settle(false), SEEN_MS)
+      const giveUp = () => waiting.settle(false)
+      const timer = setTimeout(giveUp, withinMs)
+      signal?.addEventListener('abort', giveUp)
       this.#waiting.add(waiting)
     })
   }
@@ -138,7 +144,7 @@ export class StreamWatch {
     const { deadlines, leaseMs } = this.#context
     if (this.#lease !== undefined) deadlines.clear(this.#lease)
     this.#lease = undefined
-    if (!this.#fold.isActive) return
+    if (!this.#fold.isActive || this.#fold.shared !== undefined) return
     this.#silentAtMs = Date.now() + leaseMs
     this.#lease = deadlines.set(this.#silentAtMs, () => this.#context.silent(this))
   }
@@ -157,15 +163,18 @@ export class StreamWatch {
     let isAnew = this.#isStale
     let mayBeginAnew = true
     let isPartial: boolean
+    let fold = this.#fold
+    let position = this.#position
     do {
       this.#hasMissed = false
       if (isAnew) {
-        this.#fold = new StreamFold()
-        this.#position = undefined
+        // Nobody sees it before it is complete.
+        fold = new StreamFold()
+        position = undefined
         mayBeginAnew = false
         isAnew = false
       }
-      const since = this.#position
+      const since = position
       const range = { limit: PAGE_MESSAGES, ...(since === undefined ? undefined : { since }) }
       const read = await this.#context.broker.read(range, [this.key])
       this.#gap = read.gap
@@ -174,17 +183,15 @@ export class StreamWatch {
         isAnew = true
         continue
       }
-      for (const message of read.messages) this.#take(message.attributes?.stream, payloadOf(message))
-      this.#position = read.position
+      for (const message of read.messages) take(fold, message.attributes?.stream, payloadOf(message))
+      position = read.position
+      if (fold === this.#fold) this.#position = position
     } while (isAnew || isPartial || this.#hasMissed)
+    this.#fold = fold
+    this.#position = position
     this.#isStale = false
     if (this.#lease === undefined || !this.#fold.isActive) this.renew()
     this.#told()
-  }
-
-  #take(stream: string | undefined, payload: unknown): boolean {
-    const place = stream === undefined ? undefined : parseStreamPlace(stream)
-    return place !== undefined && this.#fold.take(place, payload)
   }
 
   #beat(stream: string | undefined): void {
@@ -196,6 +203,11 @@ export class StreamWatch {
     for (const waiting of this.#waiting) if (waiting.isOver()) waiting.settle(true)
     this.#context.changed(this)
   }
+}
+
+function take(fold: StreamFold, stream: string | undefined, payload: unknown): boolean {
+  const place = stream === undefined ? undefined : parseStreamPlace(stream)
+  return place !== undefined && fold.take(place, payload)
 }
 
 /** What another program has written may be anything. */

@@ -83,6 +83,9 @@ export class HttpApi {
     const { callers } = this.#context
     const url = request.url ?? '/'
     const [path = '/'] = url.split('?')
+    const { streamsPath } = this.#context.options
+    if (path.startsWith(`${streamsPath}/`))
+      return await this.#respondStream(request, response, path.slice(streamsPath.length + 1), asked)
     const methods = TABLE.get(path)
     const [any] = methods?.values() ?? []
     if (methods === undefined || any === undefined) {
@@ -107,11 +110,30 @@ export class HttpApi {
     this.#charge(caller, Number(response.getHeader('content-length')))
   }
 
+  /** A stream as clients of Durable Streams see it. */
+  async #respondStream(request: IncomingMessage, response: ServerResponse, key: string, asked: Asked): Promise<void> {
+    asked.action = request.method === 'GET' || request.method === 'HEAD' ? 'history' : 'publish'
+    asked.target = key
+    this.#context.callers.assertOrigin(request)
+    const { answerStreamPreflight, respondStream } = await import('../durable/respond.js')
+    if (request.method === 'OPTIONS') return answerStreamPreflight(request, response)
+    allowOrigin(request, response)
+    const caller = (await this.#callerOf(request, { access: 'client' }, asked)) as Actor
+    const node = this.#context.node()
+    if (node === undefined) throw new WebMQError('E_NOT_RUNNING')
+    const charge = (byteCount: number) => this.#charge(caller, byteCount)
+    await respondStream({ ...this.#context, node, bodies: this.#bodies, charge }, request, response, caller, key)
+  }
+
   #charge(caller: Actor | undefined, byteCount: number): void {
     if (caller?.door === 'http') this.#budgets.charge(caller, byteCount)
   }
 
-  async #callerOf(request: IncomingMessage, { access }: Route, asked: Asked): Promise<Actor | undefined> {
+  async #callerOf(
+    request: IncomingMessage,
+    { access }: Pick<Route, 'access'>,
+    asked: Asked,
+  ): Promise<Actor | undefined> {
     if (access === 'everybody') return undefined
     const caller = this.#charged(await this.#context.callers.callerOf(request))
     asked.caller = caller

@@ -5,6 +5,7 @@ import type { ObservedAction, OperatorAction } from '../../observing/observer.js
 import type { InboundMessage, ReadRange } from '../../ports/broker.js'
 import type { Author } from '../../publishing/author.js'
 import type { Publisher } from '../../publishing/publisher.js'
+import type { Streams } from '../../streams/streams.js'
 import type { Cluster } from '../operators/index.js'
 
 /** What the API needs to know of a session. */
@@ -39,6 +40,7 @@ export interface ApiNode {
   readonly name: string
   readonly cluster: Pick<Cluster, 'disconnect' | 'revoke' | 'nodes' | 'find' | 'revocations'>
   readonly publisher: Pick<Publisher, 'publish' | 'publishAll'>
+  readonly streams: Pick<Streams, 'use' | 'expect' | 'compete' | 'touch' | 'maxBytes'>
   /** A caller as a publisher, with its limits and what of it waits. */
   authorOf(actor: Actor): Author
   /** See {@link Refusals.add}. */
