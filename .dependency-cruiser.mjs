@@ -215,7 +215,7 @@ export default {
       name: 'the-suites-know-only-the-ports',
       comment: 'A broker or a transport of somebody else passes the same suites.',
       severity: 'error',
-      from: { path: '^packages/conformance/src/', pathNot: TESTS },
+      from: { path: '^packages/conformance/src/', pathNot: `${TESTS}|^packages/conformance/src/client/` },
       to: {
         path: '^packages/',
         pathNot: '^packages/conformance/|^packages/(server/(src|dist)/ports|client/(src|dist)/protocol)/',

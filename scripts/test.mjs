@@ -7,7 +7,8 @@ import { findServices } from './lib/services.mjs'
 import { print, runScript, sideBySide, step } from './lib/steps.mjs'
 import { shortScope } from './lib/test-scope.mjs'
 
-const scope = process.argv.includes('--all') ? { left: [], chosen: [] } : shortScope()
+const isAll = process.argv.includes('--all')
+const scope = isAll ? { left: [], chosen: [] } : shortScope()
 if (scope.left.length > 0) {
   print(
     `${scope.left.length} long files run with npm run test:all; of those that take turns: ${scope.chosen.join(' ')}`,
@@ -31,6 +32,7 @@ await runScript(async () => {
           ...TEST_PROGRAMS,
           WEBMQ_TEST_CHROMIUM: chromium,
           WEBMQ_TEST_LEFT: scope.left.join(),
+          ...(isAll ? { WEBMQ_TEST_READERS: '1000' } : undefined),
         }),
       ),
     ),

@@ -1,11 +1,13 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Browser, Locator, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { WebMQClient } from 'webmq-client'
 import { presence } from 'webmq-client/parts'
 import { createServer, type WebMQServer } from 'webmq-server'
+import { freePort } from 'webmq-services'
 import { WebSocket } from 'ws'
 import { expectAccessible } from './accessible.js'
 import { startChromium } from './chromium.js'
+import { startServerProcess } from './server-process.js'
 
 const API_KEY = 'api-key-of-32-bytes-for-the-tests'
 const SCRIPT = '<img src=x onerror="document.title=1">'
@@ -40,13 +42,13 @@ describe('the admin page', () => {
     await server?.stop({ drainMs: 0 })
   })
 
-  async function openPage(): Promise<Page> {
+  async function openPage(at = url): Promise<Page> {
     const page = await browser.newPage({ viewport: { width: 1400, height: 900 } })
     page.on('pageerror', (error) => problems.push(error.message))
     page.on('request', (request) => {
-      if (!request.url().startsWith(`${url}/`)) foreignRequests.push(request.url())
+      if (!request.url().startsWith(`${at}/`)) foreignRequests.push(request.url())
     })
-    await page.goto(`${url}/admin`)
+    await page.goto(`${at}/admin`)
     return page
   }
 
@@ -55,8 +57,8 @@ describe('the admin page', () => {
     await page.locator('#login button').click()
   }
 
-  async function openedPage(): Promise<Page> {
-    const page = await openPage()
+  async function openedPage(at = url): Promise<Page> {
+    const page = await openPage(at)
     await login(page, API_KEY)
     await page.locator('#main').waitFor()
     return page
@@ -130,7 +132,7 @@ describe('the admin page', () => {
     const page = await openedPage()
     const ended = new Promise<unknown>((resolve) => client.on('status', ({ code }) => code && resolve(code)))
     const search = async (by: string, value: string) => {
-      await page.locator('#connections select').selectOption(by)
+      await page.locator('#connections [name=by]').selectOption(by)
       await submit(page, 'connections', { value })
     }
     await search('user', 'nobody')
@@ -139,6 +141,45 @@ describe('the admin page', () => {
     await page.locator('#connections').getByRole('button', { name: 'Disconnect' }).click()
     expect(await ended).toBe(4503)
     await page.locator('#connections td', { hasText: 'ended' }).waitFor()
+    await page.close()
+  })
+
+  it('lists the connections of all nodes, or of one, and names a node that does not answer', async () => {
+    const places = [`127.0.0.1:${await freePort()}`, `127.0.0.1:${await freePort()}`]
+    const broker = `mesh://${places.join()}`
+    const flags = ['--broker', broker, '--mesh-listen', String(places[1]), '--api-key', API_KEY]
+    const other = await startServerProcess(0, flags)
+    const mesh = { listen: String(places[0]) }
+    const first = createServer({ port: 0, adminPort: 0, apiKeys: [API_KEY], logLevel: 'silent', broker, mesh })
+    const guest = new WebMQClient({ url: `${other.url.replace('http', 'ws')}/ws`, WebSocket })
+    onTestFinished(async () => {
+      await guest.close({ flushMs: 0 })
+      await first.stop({ drainMs: 0 })
+      await other.kill('SIGKILL')
+    })
+    await first.start()
+    await guest.connect()
+    const page = await openedPage(`http://127.0.0.1:${first.adminAddress?.port}`)
+    const table = page.locator('#connections table')
+    const node = page.locator('#connections [name=node]')
+    /** Asks again until it shows: on a busy machine a node may answer too late. */
+    const shows = async (name: string, what: Locator) => {
+      const look = async () => {
+        await node.selectOption(name)
+        await submit(page, 'connections', {})
+        return await what.isVisible()
+      }
+      await expect.poll(look, { interval: 200 }).toBe(true)
+    }
+    await expect.poll(() => node.locator('option').count()).toBe(3)
+    const [, own = '', far = ''] = await node.locator('option').allTextContents()
+    await shows('all', table.locator('tr', { hasText: far }).getByText(String(guest.status.connection?.session)))
+    await shows(own, table.locator('.none'))
+    await shows(far, table.getByText(far))
+    expect(await page.locator('#connections .missing').isVisible()).toBe(false)
+    await expectAccessible(page)
+    await other.kill('SIGKILL')
+    await shows('all', page.locator('#connections .missing', { hasText: far }))
     await page.close()
   })
 

@@ -20,16 +20,16 @@ export interface ServerProcess {
 
 /**
  * Starts `webmq-server` on loopback and resolves when it says that it listens.
- * @param program Its file in `bin`; by default that of this checkout.
+ * @param start `program`: its file in `bin`; by default that of this checkout. `env`: beside that of this process.
  * @throws {Error} with the server's output when it does not come up in time.
  */
 export async function startServerProcess(
   port: number,
   flags: readonly string[] = [],
-  program = BIN,
+  { program = BIN, env = {} }: { readonly program?: string; readonly env?: NodeJS.ProcessEnv } = {},
 ): Promise<ServerProcess> {
   const args = [program, '--port', String(port), ...flags]
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } })
   let output = ''
   const url = await new Promise<string>((resolve, reject) => {
     const fail = () => {

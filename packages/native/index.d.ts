@@ -84,6 +84,8 @@ export interface NativeEngine {
   enableInline(events: Buffer, commands: Buffer, turn: (length: number) => number): boolean
   /** Binds an IP address and accepts connections on it. Port 0 takes a free one. */
   listen(host: string, port: number): NativeAddress
+  /** Accepts connections on a Unix socket. The file must not exist, and stays when the engine ends. */
+  listenUnix(path: string): void
   /**
    * Serves these certificates to all handshakes that begin from now on. Throws `E_OPTION_INVALID` if one cannot be used, or
    * the engine was started without `tls`; all old ones stay then.

@@ -5,7 +5,7 @@ import { ROOT } from './steps.mjs'
 
 /**
  * Only with `npm run test:all`: plays of the bench but two, most damages of logs, the packages as users install them, two
- * versions side by side, the checker's long play.
+ * versions side by side, the checker's long play, the checks of the Python package.
  */
 const ONLY_ALL = [
   ...['auction', 'benchmark', 'deployment', 'fleet', 'history', 'played-clients', 'scenarios'].map(
@@ -15,6 +15,7 @@ const ONLY_ALL = [
     (name) => `packages/server/test/brokers/damaged-log-${name}.test.ts`,
   ),
   'test/packages.test.ts',
+  'test/clients/python-package.test.ts',
   'test/checker/checker.test.ts',
   'test/skew/skew.test.ts',
 ]

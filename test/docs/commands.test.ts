@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { get } from 'node:http'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
@@ -27,7 +28,7 @@ const NOT_HERE: readonly (readonly [begins: RegExp, why: string])[] = [
 
 /** Which test runs the block: one below, or one of `npm run test:packages`, which has the registry that it needs. */
 const PLAYED = {
-  'operations.md': ['admin-port', 'admin-page', 'reload-signal', 'traces', 'systemd'],
+  'operations.md': ['admin-port', 'unix-socket', 'admin-page', 'reload-signal', 'traces', 'systemd'],
   'releasing.md': ['undo'],
 }
 
@@ -61,6 +62,22 @@ it.each(['admin-port', 'admin-page'])('%s serves what it says, started in an emp
   expect(await Promise.all([get(port, '/metrics'), get(adminPort, '/metrics')])).toEqual([404, 200])
   expect(await get(adminPort, '/admin')).toBe(name === 'admin-page' ? 200 : 404)
   expect(await server.stop(), server.output()).toBe(0)
+})
+
+it('unix-socket serves what it says, and its file goes with it', async () => {
+  const adminPort = await freePort()
+  const place = new Place()
+  place.write({ 'etc/webmq/jwt-secret': KEY })
+  const { code } = exampleOf('operations.md', 'unix-socket')
+  mkdirSync(path.join(place.folder, 'run/webmq'), { recursive: true })
+  const server = place.start(code.replaceAll('--admin-port 9090', `--admin-port ${adminPort}`))
+  const file = path.join(place.folder, 'run/webmq/webmq.sock')
+  await expect.poll(() => server.output(), START).toContain(`listens on ws+unix:${file}:/ws`)
+  const [response] = await once(get({ socketPath: file, path: '/ready', headers: { host: 'localhost' } }), 'response')
+  expect(response.resume().statusCode).toBe(200)
+  expect((await fetch(`http://127.0.0.1:${adminPort}/metrics`)).status).toBe(200)
+  expect(await server.stop(), server.output()).toBe(0)
+  expect(existsSync(file)).toBe(false)
 })
 
 it('reload-signal makes a server read its config file again', async () => {

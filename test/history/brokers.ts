@@ -28,7 +28,7 @@ export interface BrokerRow {
   /** A system with a broker that works. */
   start(place: NodePlace, options?: ServerOptions): Promise<TestSystem>
   /** One whose broker can be broken, its data being kept; absent when there is no broker but the nodes. */
-  startFaulty?(): Promise<TestSystem>
+  startFaulty?(place?: NodePlace, options?: ServerOptions): Promise<TestSystem>
 }
 
 /** Found dead after this and the timeout of the client's heartbeat. */
@@ -91,12 +91,12 @@ function rowOf(name: ServiceKind, startPrivate: () => Promise<Service>): BrokerR
       const shared = { broker, brokerNamespace: freshNamespace(), ...options }
       return await startNodes(place, Array(NODE_COUNT).fill(shared), () => Promise.resolve())
     },
-    async startFaulty() {
+    async startFaulty(place = 'in-process', own = {}) {
       const service = await startPrivate()
       const proxies = await Promise.all(Array.from({ length: NODE_COUNT }, () => startFaultProxy(service)))
       const brokerNamespace = freshNamespace()
-      const options = proxies.map(({ url: broker }) => ({ broker, brokerNamespace }))
-      const system = await startNodes('in-process', options, async () => {
+      const options = proxies.map(({ url: broker }) => ({ broker, brokerNamespace, ...own }))
+      const system = await startNodes(place, options, async () => {
         await Promise.all(proxies.map((proxy) => proxy.stop()))
         await service.stop()
       })

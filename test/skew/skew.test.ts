@@ -141,7 +141,7 @@ class Fleet {
 
   async #run(node: number, program: string): Promise<void> {
     const flags = [...FLAGS, ...DRAIN, ...(this.#place.flags[node] ?? []), '--broker-namespace', this.#namespace]
-    this.#nodes[node] = await startServerProcess(this.#ports[node] ?? 0, flags, program)
+    this.#nodes[node] = await startServerProcess(this.#ports[node] ?? 0, flags, { program })
   }
 }
 

@@ -1,4 +1,6 @@
 import { memory } from '../history/brokers.js'
+import { crowdOfReaders } from './crowd.js'
 import { randomStreams } from './random-streams.js'
 
 randomStreams(memory)
+crowdOfReaders(memory)

@@ -3,17 +3,21 @@ import { openStream, readStream, type StreamReader, type StreamWriter } from 'we
 import { WebSocket } from 'ws'
 import { type LinkFault, Relay } from '../history/relay.js'
 
-/** Half-open connections are found after this and the node's interval. */
-const HEARTBEAT_TIMEOUT_MS = 200
-const CONNECT_TIMEOUT_MS = 1_000
+/** How long a client waits for what may never come. */
+export interface Patience {
+  readonly heartbeatTimeoutMs: number
+  readonly connectTimeoutMs: number
+}
 
 /** Someone with a client, and a network of their own. */
 class Participant {
   readonly #relay: Relay
+  readonly #patience: Patience
   client: WebMQClient
 
-  protected constructor(relay: Relay) {
+  protected constructor(relay: Relay, patience: Patience) {
     this.#relay = relay
+    this.#patience = patience
     this.client = this.newClient()
   }
 
@@ -35,8 +39,7 @@ class Participant {
       url: this.#relay.url,
       WebSocket,
       reconnect: { minMs: 2, maxMs: 100 },
-      heartbeatTimeoutMs: HEARTBEAT_TIMEOUT_MS,
-      connectTimeoutMs: CONNECT_TIMEOUT_MS,
+      ...this.#patience,
     })
     // What is lost on the way is tried again; what a reader shows in the end is examined.
     client.on('error', () => undefined)
@@ -60,12 +63,12 @@ export class Writing extends Participant {
   error: unknown
   #writer: StreamWriter | undefined
 
-  static async start(key: string, target: () => number | undefined): Promise<Writing> {
-    return new Writing(key, await Relay.start(target))
+  static async start(key: string, target: () => number | undefined, patience: Patience): Promise<Writing> {
+    return new Writing(key, await Relay.start(target), patience)
   }
 
-  private constructor(key: string, relay: Relay) {
-    super(relay)
+  private constructor(key: string, relay: Relay, patience: Patience) {
+    super(relay, patience)
     this.key = key
   }
 
@@ -114,12 +117,12 @@ export class Reading extends Participant {
   shown = ''
   reader: StreamReader
 
-  static async start(key: string, target: () => number | undefined): Promise<Reading> {
-    return new Reading(key, await Relay.start(target))
+  static async start(key: string, target: () => number | undefined, patience: Patience): Promise<Reading> {
+    return new Reading(key, await Relay.start(target), patience)
   }
 
-  private constructor(key: string, relay: Relay) {
-    super(relay)
+  private constructor(key: string, relay: Relay, patience: Patience) {
+    super(relay, patience)
     this.key = key
     this.reader = this.#read()
   }

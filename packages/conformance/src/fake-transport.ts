@@ -45,6 +45,7 @@ export class FakeTransport implements Transport {
     sse: true,
     proxyProtocol: false,
     overflow: false,
+    unixSocket: false,
     answers: false,
   }
   readonly #upgrades = new Map<UpgradeId, { client: FakeClient; connection: FakeConnection | undefined }>()

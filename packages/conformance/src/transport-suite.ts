@@ -17,6 +17,7 @@ import { sseTests } from './transport/sse-tests.js'
 import type { MakeCertificate } from './transport/tls/certificates.js'
 import { tlsTests } from './transport/tls/suite.js'
 import { STRICT_TRAITS, type TransportTraits } from './transport/traits.js'
+import { unixSocketTests } from './transport/unix-socket-tests.js'
 import { upgradeTests } from './transport/upgrade-tests.js'
 
 export type { CreateTransport } from './transport/harness.js'
@@ -60,6 +61,7 @@ export function transportSuite(name: string, create: CreateTransport, expected: 
     if (expected.capabilities.sse) sseTests(create)
     capabilityTests(create, expected.capabilities)
     if (expected.capabilities.proxyProtocol) proxyProtocolTests(create)
+    if (expected.capabilities.unixSocket) unixSocketTests(create, expected.capabilities)
     tlsTests(create, expected, traits)
     if (expected.capabilities.compression) compressionTests(create, traits)
   })

@@ -28,8 +28,8 @@ async function guard(action, isRefresh = false) {
   }
 }
 
-const overview = createOverview()
 const connections = createConnections(guard)
+const overview = createOverview(connections.offer)
 const tail = createTail(guard)
 createLookups(guard)
 // A wide table scrolls in its section: also with keys.

@@ -1,18 +1,20 @@
 import { askJson } from './api.js'
 import { count, element, fillTable } from './elements.js'
 
-/** Connections of the node that answers: search, pages, and a way to end one. */
+/** Connections of a node or of all: search, pages, and a way to end one. */
 export function createConnections(guard) {
   const section = document.querySelector('#connections')
   const form = section.querySelector('form')
   const next = section.querySelector('.next')
+  const missing = section.querySelector('.missing')
   let after
 
   async function show() {
-    const { by, value } = Object.fromEntries(new FormData(form))
-    const query = { limit: 50, after, ...(by === '' || value === '' ? {} : { [by]: value }) }
+    const { node, by, value } = Object.fromEntries(new FormData(form))
+    const query = { node, limit: 50, after, ...(by === '' || value === '' ? {} : { [by]: value }) }
     const page = await askJson('/api/connections', { query })
     const rows = page.connections.map((connection) => [
+      connection.node,
       connection.session,
       connection.user,
       connection.address,
@@ -20,7 +22,9 @@ export function createConnections(guard) {
       `${count(connection.listenCount)}: ${connection.listens.join(' ')}`,
       disconnectButton(connection.session),
     ])
-    fillTable(section.querySelector('table'), ['session', 'user', 'address', 'since', 'listens', ''], rows)
+    fillTable(section.querySelector('table'), ['node', 'session', 'user', 'address', 'since', 'listens', ''], rows)
+    missing.hidden = page.missing.length === 0
+    missing.textContent = `Without those of nodes that did not answer: ${page.missing.join(' ')}`
     next.hidden = page.next === undefined
     next.onclick = () => {
       after = page.next
@@ -42,10 +46,20 @@ export function createConnections(guard) {
     return button
   }
 
+  /** The nodes to choose from. The chosen one stays chosen while it is there. */
+  function offer(names) {
+    const { node } = form.elements
+    const options = ['all', ...names]
+    if (Array.from(node.options, ({ value }) => value).join() === options.join()) return
+    const chosen = node.value
+    node.replaceChildren(...options.map((name) => new Option(name)))
+    if (options.includes(chosen)) node.value = chosen
+  }
+
   form.onsubmit = (event) => {
     event.preventDefault()
     after = undefined
     guard(show)
   }
-  return { show }
+  return { show, offer }
 }

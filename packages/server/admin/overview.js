@@ -2,13 +2,14 @@ import { ask, askJson } from './api.js'
 import { count, element, fillTable } from './elements.js'
 import { Plot } from './plot.js'
 
-/** Rates and nodes. */
-export function createOverview() {
+/** Rates and nodes. @param onNodes Gets the names of the nodes. */
+export function createOverview(onNodes) {
   const plots = ['received', 'sent'].map((name) => new Plot(document.querySelector(`#${name}`)))
 
   return {
     async refresh() {
-      const [{ nodes }, slow] = await Promise.all([askJson('/api/info'), slowConsumers()])
+      const [{ nodes, missing }, slow] = await Promise.all([askJson('/api/info'), slowConsumers()])
+      onNodes([...nodes.map(({ node }) => node), ...missing])
       const total = (name) => nodes.reduce((sum, node) => sum + node[name], 0)
       const rates = [total('receivedPerSecond'), total('sentPerSecond')]
       for (const [index, plot] of plots.entries()) plot.add(rates[index])
@@ -27,17 +28,19 @@ export function createOverview() {
       fillTable(
         document.querySelector('#nodes table'),
         ['node', 'version', 'status', 'up', 'connections', 'patterns', 'received/s', 'sent/s', 'broker'],
-        nodes.map((node) => [
-          node.node,
-          node.version,
-          node.status,
-          `${count(node.uptimeMs / 60_000)} min`,
-          count(node.connections),
-          count(node.patterns),
-          count(node.receivedPerSecond),
-          count(node.sentPerSecond),
-          `${node.broker} ${node.brokerStatus}`,
-        ]),
+        nodes
+          .map((node) => [
+            node.node,
+            node.version,
+            node.status,
+            `${count(node.uptimeMs / 60_000)} min`,
+            count(node.connections),
+            count(node.patterns),
+            count(node.receivedPerSecond),
+            count(node.sentPerSecond),
+            `${node.broker} ${node.brokerStatus}`,
+          ])
+          .concat(missing.map((name) => [name, '', 'does not answer'])),
       )
     },
   }

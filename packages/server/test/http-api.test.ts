@@ -114,7 +114,7 @@ describe('a client with a token', () => {
       }),
       await ask('/api/history?key=other'),
       await ask('/api/presence?key=other'),
-      await ask('/api/connections'),
+      await ask('/api/connections?node=all'),
       await ask('/api/info'),
     ].map(codeOf)
     expect(codes).toEqual([...Array(3).fill('200 ok'), ...Array(6).fill('403 E_FORBIDDEN')])

@@ -173,21 +173,162 @@ describe('GET /api/user', () => {
       const { json } = await one.ask(`/api/user?user=${user}`)
       const found = json.nodes as { node: string; connections: number; sessions: string[] }[]
       return {
-        silent: json.silentCount,
+        missing: json.missing,
         found: found.flatMap(({ sessions }) => sessions).toSorted(),
         count: found.length,
       }
     }
     const sessions = ann.map((client) => client.received('welcome')[0]?.session).toSorted()
-    await vi.waitFor(async () => expect(await placesOf('ann')).toEqual({ silent: 0, found: sessions, count: 2 }))
+    await vi.waitFor(async () => expect(await placesOf('ann')).toEqual({ missing: [], found: sessions, count: 2 }))
     const all = await Promise.all(['ann', 'bob', 'ann', 'nobody'].map(placesOf))
-    expect(all.map(({ silent, count }) => [silent, count])).toEqual([
-      [0, 2],
-      [0, 1],
-      [0, 2],
-      [0, 0],
+    expect(all.map(({ missing, count }) => [missing, count])).toEqual([
+      [[], 2],
+      [[], 1],
+      [[], 2],
+      [[], 0],
     ])
   })
+})
+
+describe('GET /api/connections', () => {
+  interface Row {
+    readonly node: string
+    readonly session: string
+    readonly user: string
+    readonly listens: readonly string[]
+  }
+
+  interface Page {
+    readonly node: string
+    readonly connections: readonly Row[]
+    readonly missing: readonly string[]
+    readonly next?: string
+  }
+
+  /** Asks until no others than these are missing: on a busy machine a node may answer too late. */
+  const list = async (node: ApiServer, query: string, missing: readonly string[] = []) =>
+    await vi.waitFor(async () => {
+      const { json } = await node.ask(`/api/connections?${query}`)
+      expect(json).toMatchObject({ missing })
+      return json as unknown as Page
+    })
+
+  /** The names of the nodes, in the order of their start, once all know each other. */
+  async function namesOf(): Promise<readonly string[]> {
+    await vi.waitFor(() =>
+      expect(nodes.map(({ server }) => server.stats().cluster.peerCount)).toEqual(nodes.map(() => nodes.length - 1)),
+    )
+    return await Promise.all(nodes.map(async (node) => (await list(node, '')).node))
+  }
+
+  const connectMany = async (node: ApiServer, user: string, count: number) => {
+    const token = await tokenOf(user)
+    return await Promise.all(Array.from({ length: count }, () => connect(node, token)))
+  }
+
+  const sessionOf = (client: ProtocolClient) => client.received('welcome')[0]?.session
+
+  it('lists those of all nodes in pages, each with its node, whichever node is asked for a page', async () => {
+    await Promise.all([start(), start(), start()])
+    const names = await namesOf()
+    const clients = await Promise.all(nodes.map((node, index) => connectMany(node, `user-${index}`, 3 * (index + 1))))
+    const expected = clients.flatMap((some, index) =>
+      some.map((client) => `${names[index]} user-${index} ${sessionOf(client)}`),
+    )
+    await vi.waitFor(async () => expect((await list(nodes[0] as ApiServer, 'node=all')).connections).toHaveLength(18))
+    for (const limit of [1, 4, 18]) {
+      const rows: Row[] = []
+      let query = `node=all&limit=${limit}`
+      for (let asked = 0; ; asked++) {
+        const page = await list(nodes[asked % 3] as ApiServer, query)
+        expect(page.connections.length).toBeLessThanOrEqual(limit)
+        rows.push(...page.connections)
+        if (page.next === undefined) break
+        query = `node=all&limit=${limit}&after=${page.next}`
+      }
+      expect(rows.map(({ node, user, session }) => `${node} ${user} ${session}`).toSorted()).toEqual(
+        expected.toSorted(),
+      )
+    }
+    const { connections } = await list(nodes[0] as ApiServer, 'node=all&user=user-2')
+    expect(new Set(connections.map(({ node }) => node))).toEqual(new Set([names[2]]))
+    expect(connections).toHaveLength(9)
+  })
+
+  it('lists those of one node by its name, and pages on there', async () => {
+    const [one, other] = [await start(), await start()]
+    const [, name] = await namesOf()
+    await connectMany(one, 'bob', 1)
+    await connectMany(other, 'ann', 3)
+    const first = await list(one, `node=${name}&limit=2`)
+    expect(first.connections.map(({ node, user }) => [node, user])).toEqual(Array(2).fill([name, 'ann']))
+    const last = await list(one, `limit=2&after=${first.next}`)
+    expect(last.connections.map(({ node, user }) => [node, user])).toEqual([[name, 'ann']])
+    expect(last.next).toBeUndefined()
+    expect((await list(one, '')).connections.map(({ user }) => user)).toEqual(['bob'])
+  })
+
+  // Symptom: a count of nodes that did not answer said nothing of which they were.
+  it('names the nodes that do not answer', async () => {
+    const [one, other] = [await start(), await start(), await start()]
+    const [, silent = '', third] = await namesOf()
+    await connectMany(other, 'ann', 1)
+    await connectMany(nodes[2] as ApiServer, 'ann', 1)
+    brokers[1]?.cut()
+    const page = await list(one, 'node=all', [silent])
+    expect(page.connections.map(({ node }) => node)).toEqual([third])
+    expect((await list(one, `node=${silent}`, [silent])).connections).toEqual([])
+    expect((await list(one, 'node=nobody', ['nobody'])).connections).toEqual([])
+    const told = { nodes: [{ node: page.node }, { node: third }], missing: [silent] }
+    await vi.waitFor(async () => expect((await one.ask('/api/info')).json).toMatchObject(told))
+    const found = { nodes: [{ node: third, connections: 1 }], missing: [silent] }
+    await vi.waitFor(async () => expect((await one.ask('/api/user?user=ann')).json).toMatchObject(found))
+  })
+
+  it('has no more rows of another node than a message between nodes may carry', async () => {
+    const options = { maxPayloadBytes: 4_096, maxOutboxBytes: 65_536 }
+    const [one, other] = [await start(options), await start(options)]
+    const [, name = ''] = await namesOf()
+    const clients = await connectMany(other, 'ann', 6)
+    for (const client of clients) {
+      for (let index = 0; index < 10; index++) {
+        await client.request((id) => ({ verb: 'listen', id, pattern: `${'x'.repeat(120)}.${index}` }))
+      }
+    }
+    for (const query of ['node=all', `node=${name}`]) {
+      const sessions: string[] = []
+      for (let end = ''; ; ) {
+        const page = await list(one, `${query}${end}`)
+        expect(Buffer.byteLength(JSON.stringify(page.connections))).toBeLessThan(4_096 + 256)
+        expect(page.connections[0]?.listens).toHaveLength(10)
+        sessions.push(...page.connections.map(({ session }) => session))
+        if (page.next === undefined) break
+        end = `&after=${page.next}`
+      }
+      expect(sessions.toSorted()).toEqual(clients.map(sessionOf).toSorted())
+    }
+    expect((await one.ask('/api/user?user=ann')).json.nodes).toMatchObject([{ node: name, connections: 6 }])
+  })
+
+  it('is refused while too many requests wait for other nodes', async () => {
+    const [one] = [await start(), await start()]
+    const [, silent = ''] = await namesOf()
+    brokers[1]?.cut()
+    const answers = await Promise.all(Array.from({ length: 200 }, () => one.ask('/api/connections?node=all')))
+    const refused = answers.filter(({ status }) => status !== 200)
+    expect(refused.length).toBeGreaterThan(0)
+    expect(refused.length).toBeLessThan(200)
+    for (const { status, json } of refused) expect([status, json.code]).toEqual([429, 'E_RATE_LIMIT'])
+    await list(one, 'node=all', [silent])
+  })
+
+  it.each(['after=1', 'after=a:b', 'after=a:-1', `node=${'x'.repeat(37)}`, 'node='])(
+    'is refused with %s',
+    async (query) => {
+      const node = await start()
+      expect((await node.ask(`/api/connections?${query}`)).json.code).toBe('E_REQUEST_INVALID')
+    },
+  )
 })
 
 describe('messages of other nodes', () => {
@@ -195,6 +336,8 @@ describe('messages of other nodes', () => {
     brokers[0]?.publish({ key: `$webmq.nodes.${topic}`, payload, isBinary: true })
   const user = '{"entries":[["u","\\u0000",9,9]]}'
   const code = '{"target":{"by":"user","value":"a"},"code":"E_X"}'
+  const rows = '{"round":0,"count":1,"rows":[{"connection":1,"session":7}],"hasMore":false}'
+  const query = '{"round":0,"query":{"match":{"user":7},"after":-1,"limit":1}}'
 
   it.each([
     ['no part', Buffer.from('x')],
@@ -205,6 +348,8 @@ describe('messages of other nodes', () => {
     ['an unknown kind', encodePart('a', encodeContent('nodes', 'constructor', '{}'), false)],
     ['a user that no token can have', encodePart('a', encodeContent('revocations', 'changes', user), false)],
     ['a foreign code', encodePart('a', encodeContent('operators', 'disconnect', code), false)],
+    ['rows that are none', encodePart('a', encodeContent('operators', 'rows', rows), false)],
+    ['a question that is none', encodePart('a', encodeContent('operators', 'list', query), false)],
   ])('are counted and ignored: %s', async (_, payload) => {
     const node = await start()
     await publish('nodes', payload)

@@ -25,6 +25,8 @@ export interface LoadBalancer extends AsyncDisposable {
 export interface LoadBalancerOptions {
   /** Ports of the nodes on 127.0.0.1. A node gets connections once it listens. */
   readonly ports: readonly number[]
+  /** Paths of the Unix sockets of further nodes. */
+  readonly sockets?: readonly string[]
   /** Default `haproxy`. nginx checks no nodes by itself: it asks the next one when one refuses or answers 503. */
   readonly program?: BalancerName
   /** Connections at once; each takes two of 20,000 descriptors. Default and most: 9,900. */
@@ -90,9 +92,13 @@ async function start(command: string, options: LoadBalancerOptions): Promise<Loa
   }
 }
 
+function placesOf({ ports, sockets = [] }: LoadBalancerOptions, scheme: string): readonly string[] {
+  return [...ports.map((port) => `${HOST}:${port}`), ...sockets.map((path) => scheme + path)]
+}
+
 /** Like `deploy/haproxy.cfg`, except for its container names and the times of checks. */
 function haproxyConfig(port: number, options: LoadBalancerOptions): string {
-  const { ports, maxConnections = MAX_CONNECTIONS, proxyProtocol = false } = options
+  const { maxConnections = MAX_CONNECTIONS, proxyProtocol = false } = options
   const { checkTimeoutMs = CHECK_TIMEOUT_MS } = options
   return `global
   maxconn ${Math.min(MAX_CONNECTIONS, maxConnections)}
@@ -119,12 +125,15 @@ backend nodes
   option httpchk GET /ready
   http-check expect error-status L7OKC status 200
   default-server check inter ${CHECK_INTERVAL_MS}ms fall 2 rise 1 on-marked-down shutdown-sessions${proxyProtocol ? ' send-proxy-v2 check-send-proxy' : ''}
-${ports.map((nodePort, index) => `  server node${index} ${HOST}:${nodePort}`).join('\n')}
+${placesOf(options, 'unix@')
+  .map((place, index) => `  server node${index} ${place}`)
+  .join('\n')}
 `
 }
 
 /** Like `deploy/nginx.conf`, except for the names of its nodes and where it writes. */
-function nginxConfig(port: number, { ports, maxConnections = MAX_CONNECTIONS }: LoadBalancerOptions): string {
+function nginxConfig(port: number, options: LoadBalancerOptions): string {
+  const { maxConnections = MAX_CONNECTIONS } = options
   return `daemon off;
 ${process.getuid?.() === 0 ? 'user root;' : ''}
 pid nginx.pid;
@@ -141,7 +150,9 @@ http {
   }
   upstream nodes {
     least_conn;
-${ports.map((nodePort) => `    server ${HOST}:${nodePort} max_fails=0;`).join('\n')}
+${placesOf(options, 'unix:')
+  .map((place) => `    server ${place} max_fails=0;`)
+  .join('\n')}
   }
   server {
     listen ${HOST}:${port};

@@ -53,7 +53,7 @@ export function uwsBehavior(
     compression: options.compression === undefined ? 0 : SHARED_COMPRESSOR | SHARED_DECOMPRESSOR,
     sendPingsAutomatically: false,
     upgrade: (response, request, context) => {
-      const head = readHead(request, response)
+      const head = readHead(request, response, options.host)
       // A key alone brings a request here; all other headers are checked together later.
       if (asksForWebSocket(head)) events.upgrade(head, response, context)
       else request.setYield(true)

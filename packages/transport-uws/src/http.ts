@@ -31,8 +31,14 @@ const NOT_FORWARDED = new Set([
 /** Most concurrent requests; further ones get 503. Each uses a few buffers of 16 KiB, for bodies of any size. */
 const MAX_EXCHANGES = 1_024
 
+/**
+ * uWebSockets.js ends a body of which less than 160 KiB come in 10 s. Each `resume` begins this time anew: the server has
+ * limits of its own for slow bodies.
+ */
+const RENEWAL_MS = 4_000
+
 /** Options of the bridge. */
-export interface UwsHttpOptions extends Pick<TransportOptions, 'maxHeaderBytes'> {
+export interface UwsHttpOptions extends Pick<TransportOptions, 'host' | 'maxHeaderBytes'> {
   readonly httpServer: Server | undefined
   readonly isEncrypted: boolean
 }
@@ -52,7 +58,7 @@ export class UwsHttp {
 
   /** Handles one request. */
   handle(response: UwsResponse, request: UwsRequest): void {
-    const head = readHead(request, response)
+    const head = readHead(request, response, this.#options.host)
     const { httpServer } = this.#options
     const refusal = this.#refusalOf(head)
     if (refusal !== undefined) writeError(response, ...refusal)
@@ -124,13 +130,26 @@ function forwardBody(
     outgoing.end()
     return
   }
+  // The answer may come before the body.
+  outgoing.flushHeaders()
+  let isPaused = false
+  const renewal = setInterval(() => {
+    if (exchange.isOver || isPaused) return
+    response.pause()
+    response.resume()
+  }, RENEWAL_MS)
+  outgoing.once('close', () => clearInterval(renewal))
   response.onData((chunk, isLast) => {
     // The chunk is valid only during this call.
     const isTaken = outgoing.write(Buffer.from(new Uint8Array(chunk)))
-    if (isLast) outgoing.end()
-    else if (!isTaken && !exchange.isOver) {
+    if (isLast) {
+      clearInterval(renewal)
+      outgoing.end()
+    } else if (!isTaken && !isPaused && !exchange.isOver) {
+      isPaused = true
       response.pause()
       outgoing.once('drain', () => {
+        isPaused = false
         if (!exchange.isOver) response.resume()
       })
     }

@@ -93,6 +93,7 @@ export interface UwsApp {
   /** Routes that follow are for this server name, which has been added. */
   domain(name: string): UwsApp
   listen(host: string, port: number, options: number, done: (socket: UwsListenSocket | false) => void): UwsApp
+  listen_unix(done: (socket: UwsListenSocket | false) => void, path: string): UwsApp
 }
 
 /** The part of uWebSockets.js that we use, with the names of its own releases. */

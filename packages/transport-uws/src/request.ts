@@ -1,14 +1,19 @@
+import { UNIX_PEER, unixPathOf } from 'webmq-server/ports'
 import { headBytes, type RequestHead } from 'webmq-server/transports'
 import type { UwsRequest, UwsResponse } from './module.js'
 
-/** Copies all data of a request, which is valid only until its handler returns. */
-export function readHead(request: UwsRequest, response: UwsResponse): RequestHead {
+/**
+ * Copies all data of a request, which is valid only until its handler returns.
+ * @param host That the transport listens on.
+ */
+export function readHead(request: UwsRequest, response: UwsResponse, host: string): RequestHead {
   const method = request.getCaseSensitiveMethod?.() ?? request.getMethod().toUpperCase()
   const path = request.getUrl()
   const query = request.getQuery() ?? ''
   const headers: (readonly [string, string])[] = []
   request.forEachHeader((name, value) => void headers.push([name, value]))
-  const remoteAddress = addressText(new Uint8Array(response.getRemoteAddress()))
+  const isUnix = unixPathOf(host) !== undefined
+  const remoteAddress = isUnix ? UNIX_PEER : addressText(new Uint8Array(response.getRemoteAddress()))
   const head = { method, path, query, headers, remoteAddress, remotePort: response.getRemotePort?.() ?? 0 }
   return { ...head, bytes: headBytes(head) }
 }

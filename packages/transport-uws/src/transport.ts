@@ -75,6 +75,7 @@ class UwsTransport extends EventLoopTransport<UwsFrame, UwsConnection> {
     sse: false,
     proxyProtocol: false,
     overflow: true,
+    unixSocket: true,
     answers: false,
   }
 
@@ -87,7 +88,7 @@ class UwsTransport extends EventLoopTransport<UwsFrame, UwsConnection> {
 
   constructor(options: TransportOptions, load: () => Promise<UwsModule>, topicMembers: number) {
     super(options)
-    const { maxHeaderBytes, httpServer, tls } = options
+    const { host, maxHeaderBytes, httpServer, tls } = options
     const calls = () => this.calls
     this.#load = load
     this.#websockets = new UwsWebSockets(options, this.connections, calls, topicMembers)
@@ -97,7 +98,7 @@ class UwsTransport extends EventLoopTransport<UwsFrame, UwsConnection> {
       answer: ({ response }, rejection) => writeRejection(response, rejection),
       waits: ({ response }, gone) => void response.onAborted(gone),
     })
-    this.#http = new UwsHttp({ maxHeaderBytes, httpServer, isEncrypted: tls !== undefined })
+    this.#http = new UwsHttp({ host, maxHeaderBytes, httpServer, isEncrypted: tls !== undefined })
   }
 
   attach(_server: Server, _sink: TransportSink): () => void {

@@ -16,6 +16,7 @@ transportSuite('uws', (options) => createUwsTransport(options, undefined, TOPIC_
     pause: false,
     overflow: true,
     answers: false,
+    unixSocket: true,
     proxyProtocol: false,
     sse: false,
   },

@@ -1,13 +1,14 @@
 import type { RequestOptions } from 'node:https'
 import type { ConnectionOptions } from 'node:tls'
 import { expect, onTestFinished } from 'vitest'
-import type {
-  ConnectionId,
-  GroupId,
-  TlsCertificate,
-  Transport,
-  TransportAddress,
-  TransportOptions,
+import {
+  type ConnectionId,
+  type GroupId,
+  type TlsCertificate,
+  type Transport,
+  type TransportAddress,
+  type TransportOptions,
+  unixPathOf,
 } from 'webmq-server/ports'
 import type { ClientOptions } from 'ws'
 import { eventually } from './eventually.js'
@@ -108,6 +109,8 @@ export class Harness {
   }
 
   get url(): string {
+    const path = unixPathOf(this.address.host)
+    if (path !== undefined) return `ws+unix:${path}:`
     return `${this.#tls === undefined ? 'ws' : 'wss'}://127.0.0.1:${this.port}`
   }
 

@@ -2,7 +2,8 @@ import { Command, Help, type HelpConfiguration } from 'commander'
 import { DOCS_URL } from 'webmq-client/protocol'
 import { invalidOption } from '../base/invalid-option.js'
 import { VERSION } from '../node/version.js'
-import { didYouMean } from '../options/closest-name.js'
+import { closestName, didYouMean } from '../options/closest-name.js'
+import type { OptionSpec } from '../options/spec.js'
 import { OPTIONS } from '../options/table.js'
 import { addFlagsOfOptions, configCommands } from './config.js'
 import { doctorCommand } from './doctor.js'
@@ -80,6 +81,7 @@ export function createProgram(terminal: Terminal, exit: (code: number) => void):
       const exposed = () => exposedSecrets(command, OPTIONS, env)
       exit(await serve((record) => readSources(command, OPTIONS, env, record), terminal, pidFile, exposed))
     })
+    .configureOutput({ ...program.configureOutput(), outputError: (text, write) => write(withFlagOfOption(text)) })
   addOptionFlags(serveCommand, OPTIONS)
   program.addHelpText('before', EXAMPLES).addHelpText('after', MORE)
   serveCommand.addHelpText('before', EXAMPLES).addHelpText('after', MORE)
@@ -108,6 +110,21 @@ export function createProgram(terminal: Terminal, exit: (code: number) => void):
 
 function inherit(command: Command, parent: Command): Command {
   return command.copyInheritedSettings(parent)
+}
+
+/** Suggests the flag of an option for its name: `--max-payload` for `--max-payload-bytes`. Otherwise commander's own comes first. */
+function withFlagOfOption(text: string): string {
+  const [, given] = /unknown option '--([^'=]+)/.exec(text) ?? []
+  if (given === undefined) return text
+  const isNamed = ({ name }: OptionSpec) => name.replace(/\.|(?=[A-Z])/g, '-').toLowerCase() === given
+  const closest = text.includes('Did you mean')
+    ? undefined
+    : closestName(
+        given,
+        OPTIONS.flatMap(({ name, flag }) => [flag, name]),
+      )
+  const spec = OPTIONS.find(isNamed) ?? OPTIONS.find(({ name, flag }) => name === closest || flag === closest)
+  return spec === undefined ? text : `error: unknown option '--${given}'\n(Did you mean --${spec.flag}?)\n`
 }
 
 /** Unknown commands reach `serve` as arguments. */

@@ -6,6 +6,7 @@ import type { ResolvedOptions } from '../options/options.js'
 import { warningsOf } from '../options/rules.js'
 import type { ServerOptions } from '../options/server-options.js'
 import type { TransportAddress } from '../ports/transport.js'
+import { unixPathOf } from '../ports/unix-socket.js'
 import { unknownVariables } from './environment.js'
 import { EXIT } from './exit-codes.js'
 import type { FileRecorder } from './option-sources.js'
@@ -102,8 +103,8 @@ async function stop(server: WebMQServer, times: { drainMs: number; delayMs: numb
 /** Adds advice to the most common start error. */
 function withHint(error: unknown, { host, port }: ResolvedOptions): unknown {
   if (!(error instanceof WebMQError) || error.code !== 'E_ADDRESS_IN_USE') return error
-  // Another port of this server is taken, and the error names it.
-  if (error.message.includes('adminPort')) return error
+  // Another port of this server is taken, or a Unix socket, and the error names it.
+  if (error.message.includes('adminPort') || unixPathOf(host) !== undefined) return error
   const other = port < 65_535 ? port + 1 : port - 1
   return new WebMQError('E_ADDRESS_IN_USE', {
     detail: `another process listens on port ${port} of ${host}; stop it, or use another port: --port ${other}, or --port 0 for any free one`,

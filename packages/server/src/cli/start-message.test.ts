@@ -24,6 +24,14 @@ describe('describeStart', () => {
     expect(demo.replace(line, '')).toBe('Demo page: http://127.0.0.1:8080/\n')
   })
 
+  it('gives the command that asks a Unix socket', () => {
+    const options = resolveOptions({ host: 'unix:/run/webmq.sock', demo: true, insecure: true })
+    const text = describeStart('ws+unix:/run/webmq.sock:/ws', options, terminalWith(true, { NO_COLOR: '1' }))
+    expect(text).toContain('ws+unix:/run/webmq.sock:/ws\n')
+    expect(text).toContain('curl --unix-socket /run/webmq.sock http://localhost/health\n')
+    expect(text).not.toContain('Demo')
+  })
+
   it('tells people where the demo page is, and who may come in', () => {
     const text = describeStart(URL_TEXT, resolveOptions({ demo: true }), terminalWith(true, { NO_COLOR: '1' }))
     expect(text).toContain('http://127.0.0.1:8080/\n')

@@ -3,6 +3,7 @@ import { VERSION } from '../node/version.js'
 import { isForThisMachineOnly, isIdentifying } from '../options/access.js'
 import type { ResolvedOptions } from '../options/options.js'
 import { brokerNameOf, withoutPasswords } from '../ports/broker-address.js'
+import { unixPathOf } from '../ports/unix-socket.js'
 import { paint, type Terminal } from './terminal.js'
 
 /**
@@ -18,8 +19,10 @@ export function describeStart(
   { stdout, env }: Terminal,
   adminUrl?: string,
 ): string {
-  const httpUrl = new URL(url.replace(/^ws/, 'http'))
-  const demoUrl = options.demo ? new URL('/', httpUrl).href : undefined
+  const socket = unixPathOf(options.host)
+  const httpUrl = socket === undefined ? new URL(url.replace(/^ws/, 'http')) : undefined
+  const demoUrl = options.demo && httpUrl !== undefined ? new URL('/', httpUrl).href : undefined
+  const healthUrl = new URL('/health', adminUrl ?? httpUrl ?? 'http://localhost').href
   if (stdout.isTTY !== true) {
     const broker = options.broker === 'memory' ? '' : `Broker: ${describeBroker(options)}\n`
     const access = isForThisMachineOnly(options) ? `Access: ${describeAccess(options)}\n` : ''
@@ -29,7 +32,10 @@ export function describeStart(
   const lines: readonly (readonly [string, string])[] = [
     ['WebSocket', paint(url, 'cyan', stdout, env)],
     ...(demoUrl === undefined ? [] : [['Demo', paint(demoUrl, 'cyan', stdout, env)] as const]),
-    ['Health', new URL('/health', adminUrl ?? httpUrl).href],
+    [
+      'Health',
+      adminUrl === undefined && socket !== undefined ? `curl --unix-socket ${socket} ${healthUrl}` : healthUrl,
+    ],
     ['Broker', describeBroker(options)],
     ['Access', describeAccess(options)],
     ['Pages', describeOrigins(options)],

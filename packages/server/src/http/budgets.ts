@@ -56,6 +56,11 @@ export class Budgets {
     this.#budgetOf(caller).units -= byteCount / BYTES_PER_UNIT
   }
 
+  /** Time until a client has paid what it has overdrawn, in milliseconds. */
+  debtMs(caller: Actor): number {
+    return Math.max(0, -this.#budgetOf(caller).units / this.#limits.workPerSecond) * 1_000
+  }
+
   /** Charges for other work, in units. */
   chargeUnits(caller: Actor, units: number): void {
     this.#budgetOf(caller).units -= units

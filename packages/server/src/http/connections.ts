@@ -61,6 +61,8 @@ export class HttpConnections {
   readonly #tracked = new Map<Duplex, Tracked>()
   readonly #strangers = new Pool()
   readonly #local = new Pool()
+  /** Those that bodies keep open, which other limits bound. */
+  readonly #held = new Set<Duplex>()
   readonly #byAddress = new Map<string, Set<Tracked>>()
   readonly #droppedCounts: { [Reason in HttpDropReason]?: number } = {}
   #sweeper: NodeJS.Timeout | undefined
@@ -70,7 +72,7 @@ export class HttpConnections {
   }
 
   stats(): HttpStats {
-    return { connectionCount: this.#tracked.size, droppedCounts: { ...this.#droppedCounts } }
+    return { connectionCount: this.#tracked.size + this.#held.size, droppedCounts: { ...this.#droppedCounts } }
   }
 
   /** Takes a connection in, or destroys it. */
@@ -128,6 +130,14 @@ export class HttpConnections {
     if (tracked !== undefined) this.#forget(tracked)
   }
 
+  /** No limit of time or number holds for the connection any more. */
+  hold(socket: Duplex): void {
+    if (!this.#tracked.has(socket)) return
+    this.release(socket)
+    this.#held.add(socket)
+    socket.once('close', () => this.#held.delete(socket))
+  }
+
   /** A request begins. Returns whether to answer it; otherwise its connection is destroyed. */
   begin(socket: Duplex, response: ServerResponse): boolean {
     const tracked = this.#tracked.get(socket)
@@ -170,7 +180,7 @@ export class HttpConnections {
 
   /** Destroys all connections. */
   close(): void {
-    for (const socket of this.#tracked.keys()) socket.destroy()
+    for (const socket of [...this.#tracked.keys(), ...this.#held]) socket.destroy()
   }
 
   #makeRoom(isLocal: boolean): boolean {

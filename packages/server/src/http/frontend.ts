@@ -76,7 +76,7 @@ export class HttpFrontend {
     this.#context = context
     this.#connections = new HttpConnections(context.limits)
     this.#knocks = new Knocks(context, this.#connections)
-    this.server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) =>
+    this.server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS, requestTimeout: 0 }, (request, response) =>
       this.handle(request, response),
     )
     // Without a `100 Continue`, the client does not send the body.
@@ -135,7 +135,7 @@ export class HttpFrontend {
     }
     // The endpoint may have a path below `/api`.
     if (api !== undefined && (isStream || isBelow(path, '/api')) && path !== endpoint) {
-      await api.respond(request, response, api.scope)
+      await api.respond(request, response, api.scope, () => this.#connections.hold(request.socket))
       // Guesses at tokens, keys and paths; what is left of a budget says nothing about those who may ask.
       if (response.statusCode >= BAD_REQUEST) this.#knocks.charge(request, response, path)
       return

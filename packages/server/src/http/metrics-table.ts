@@ -94,6 +94,8 @@ export const METRICS: readonly MetricSpec[] = [
     webmq_stream_bytes: 'keptBytes: Estimated memory of them.',
     webmq_stream_appends_total: 'appendCount: Appends to streams through this node.',
     webmq_streams_lost_total: 'lostCount: Streams that this node has ended because their writer was silent.',
+    webmq_streams_lost_failed_total:
+      'lostFailedCount: Attempts to end such a stream that have failed; each is tried again after `streamLeaseMs`.',
   }),
   ...metricsOf(({ broker }) => broker, {
     'webmq_broker_status{status}': [

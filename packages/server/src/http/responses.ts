@@ -56,7 +56,7 @@ export function sendText(
   request: IncomingMessage,
   status: number,
   contentType: string,
-  body: string,
+  body: string | Uint8Array,
 ): void {
   response.writeHead(status, {
     ...COMMON_HEADERS,
@@ -70,13 +70,16 @@ export function sendText(
 /** Time for which a browser keeps the answer to a preflight request. */
 const PREFLIGHT_MAX_AGE_S = 600
 
+/** What an answer without JSON says about its stream. */
+export const STREAM_HEADERS = ['webmq-stream', 'webmq-status', 'webmq-position', 'webmq-cut'] as const
+
 /** Lets the page that asked read the answer. Call it only for an allowed origin. */
 export function allowOrigin(request: IncomingMessage, response: ServerResponse): void {
   const { origin } = request.headers
   response.setHeader('vary', 'origin')
   if (origin === undefined) return
   response.setHeader('access-control-allow-origin', origin)
-  response.setHeader('access-control-expose-headers', 'retry-after')
+  response.setHeader('access-control-expose-headers', `retry-after, ${STREAM_HEADERS.join(', ')}`)
 }
 
 /** Answers the question of a browser whether a page may send a request with these methods. Call it only for an allowed origin. */

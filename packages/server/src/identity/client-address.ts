@@ -1,4 +1,5 @@
 import { ipv4Of, ipv4Text } from '../base/ipv4.js'
+import { UNIX_PEER } from '../ports/unix-socket.js'
 
 // Runs for every connection, on addresses as sockets report them. `BlockList` of Node takes six times as long.
 
@@ -10,10 +11,10 @@ export function unmapped(address: string): string {
   return address.startsWith(':') && /^::ffff:[\d.]+$/i.test(address) ? address.slice('::ffff:'.length) : address
 }
 
-/** Whether the address of a socket is a loopback address. */
+/** Whether the address of a socket is of this machine: a loopback address, or none, for a Unix socket. */
 export function isLoopbackAddress(remoteAddress: string): boolean {
   const address = unmapped(remoteAddress)
-  return address.startsWith('127.') || address === '::1'
+  return address.startsWith('127.') || address === '::1' || address === UNIX_PEER
 }
 
 /**

@@ -20,6 +20,11 @@ it.each([
     'of a page with an origin, which is checked by itself',
     source({ ...HOST, 'sec-fetch-site': 'cross-site', origin: 'http://127.0.0.1:5173' }),
   ],
+  ['over a Unix socket', source(HOST, { remoteAddress: 'unix' })],
+  [
+    'of a client on this machine, through a proxy on a Unix socket',
+    source({ ...HOST, 'x-forwarded-for': '::1' }, { remoteAddress: 'unix', clientAddress: '::1' }),
+  ],
   [
     'of a client on this machine, through a trusted proxy',
     source({ ...HOST, 'x-forwarded-for': '127.0.0.1', via: '1.1 dev' }, { clientAddress: '127.0.0.1' }),
@@ -39,6 +44,13 @@ it.each([
     'through a trusted proxy elsewhere, from that machine',
     source(HOST, { remoteAddress: '192.0.2.7', clientAddress: '127.0.0.1' }),
   ],
+  [
+    'through a Unix socket, from another machine',
+    source({ ...HOST, 'x-forwarded-for': '192.0.2.7' }, { remoteAddress: 'unix', clientAddress: '192.0.2.7' }),
+  ],
+  ['through a Unix socket, with Forwarded', source({ ...HOST, forwarded: 'for=::1' }, { remoteAddress: 'unix' })],
+  ['through a Unix socket, for another name', source({ host: 'app.example' }, { remoteAddress: 'unix' })],
+  ['over a socket that is gone', source(HOST, { remoteAddress: '' })],
   ['with Forwarded', source({ ...HOST, forwarded: 'for=127.0.0.1' })],
   ['with X-Forwarded-For', source({ ...HOST, 'x-forwarded-for': '127.0.0.1' })],
   ['with X-Real-IP', source({ ...HOST, 'x-real-ip': '127.0.0.1' })],

@@ -17,7 +17,7 @@ const FORWARDING_HEADERS = ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via'] 
 /**
  * Whether a request comes from this machine, for every door of the server:
  *
- * - The peer has a loopback address, and so has the client that a trusted proxy names.
+ * - The peer has a loopback address or comes over a Unix socket; and the client that a trusted proxy names has a loopback address.
  * - No other proxy has passed it on: those that say so send a forwarding header.
  * - `Host` names this machine. A page whose own name points at this machine (DNS rebinding) sends that name, and needs no
  *   `Origin` to read an event stream.

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { Networks } from '../base/networks.js'
+import { UNIX_PEER } from '../ports/unix-socket.js'
 
 /** Hops of one header that are looked at. Each one before the last is a proxy of the operator. */
 const MAX_HOPS = 32
@@ -8,7 +9,8 @@ const MALFORMED = Symbol('malformed')
 
 /**
  * Finds out which client a request is from, when the operator's proxies pass it on and name the client in
- * `X-Forwarded-For`. Nobody else is believed: everyone can send the header.
+ * `X-Forwarded-For`. Whoever may open the Unix socket of the server counts as one. Nobody else is believed: everyone can
+ * send the header.
  */
 export class TrustedProxies {
   readonly #networks: Networks
@@ -41,7 +43,7 @@ export class TrustedProxies {
   }
 
   #read(remoteAddress: string, header: (name: string) => string | undefined): string | typeof MALFORMED | undefined {
-    if (!this.#networks.contains(remoteAddress)) return undefined
+    if (remoteAddress !== UNIX_PEER && !this.#networks.contains(remoteAddress)) return undefined
     const hops = header('x-forwarded-for')
     if (hops === undefined) return undefined
     let client = remoteAddress

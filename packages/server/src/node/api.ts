@@ -7,7 +7,7 @@ import { type Actor, isTrusted } from '../identity/actor.js'
 import type { Accepted } from '../ports/broker.js'
 import { formatPosition } from '../ports/position.js'
 import { assertKeyWords } from '../ports/word-limits.js'
-import { type AuthorLimits, RequestAuthor } from '../publishing/author.js'
+import { type Author, type AuthorLimits, RequestAuthor } from '../publishing/author.js'
 import type { BatchMessage, PublishOptions, PublishResult } from '../publishing/publish-options.js'
 import { LocalMember, type SlotName } from '../queue-groups/index.js'
 import type { LocalHandler } from '../routing/in-process/listeners.js'
@@ -60,33 +60,45 @@ export class NodeApi {
 
   /** What the HTTP API does with this node. */
   get http(): ApiNode {
-    const [router, sessions] = [this.#rooms.router, this.#rooms.sessions]
+    const { router } = this.#rooms
     return {
       name: this.#parts.name,
       cluster: this.#rooms.cluster,
       publisher: this.#rooms.publisher,
-      streams: this.#rooms.streams,
+      sharedStreams: this.#rooms.sharedStreams,
       authorOf: (actor) => new RequestAuthor(actor, this.#limitsOf(actor), this.#rooms.pendingByCaller),
       refused: (actor, action, code, target) => this.#rooms.refusals.add(actor, action, code, target),
       operated: (actor, action, target) => this.#parts.observer?.operated?.(actor, action, target),
+      streams: this.#rooms.streams,
+      stream: (author, key, meta, isStoppable) => this.#begin(author, key, meta, isStoppable),
       read: (range, key) =>
         andThen(this.#rooms.broker.read(range, [key]), ({ position, ...read }) => ({
           ...read,
           position: formatPosition(position),
         })),
       presence: (key) => this.presence(key),
-      sessions: () => sessions,
       patterns: () => router.routes(),
     }
   }
 
   /** See {@link WebMQServer.stream}. */
-  async stream(key: string, { meta }: StreamOptions): Promise<StreamWriter> {
-    const { streams, author } = this.#rooms
-    const { streamLeaseMs: leaseMs, maxPayloadBytes } = this.#parts.options
-    const writer = new ProcessWriter(key, { streams, author, leaseMs, maxPayloadBytes })
+  stream(key: string, { meta }: StreamOptions): Promise<StreamWriter> {
+    return this.#begin(this.#rooms.author, key, meta, true)
+  }
+
+  async #begin(author: Author, key: string, meta: unknown, isStoppable: boolean): Promise<ProcessWriter> {
+    const { streamLeaseMs: leaseMs } = this.#parts.options
+    const { maxPayloadBytes } = author.limits
+    const writer = new ProcessWriter(key, { streams: this.#rooms.streams, author, leaseMs, maxPayloadBytes })
     await writer.start(meta)
-    writer.leave = await this.join({ kind: 'respond', group: WRITERS, pattern: key }, (asked) => writer.asked(asked))
+    if (!isStoppable) return writer
+    const name = { kind: 'respond', group: WRITERS, pattern: key } as const
+    try {
+      writer.leave = await this.join(name, (asked) => writer.asked(asked))
+    } catch (error) {
+      await writer.fail(error)
+      throw error
+    }
     return writer
   }
 

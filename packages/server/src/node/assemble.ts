@@ -41,6 +41,7 @@ import { EffectiveLimits } from '../session/effective-limits.js'
 import { Gateway } from '../session/gateway/gateway.js'
 import { SessionTable } from '../session/table.js'
 import { UserListens } from '../session/user-listens.js'
+import { SharedStreams } from '../streams/shared-streams.js'
 import { Streams } from '../streams/streams.js'
 import { configuredLimitsOf } from './limits.js'
 import type { NodePhase, ServerNodeParts } from './parts.js'
@@ -126,11 +127,9 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
       }
     })
   const isLogged = isLoggedBy(broker, options)
+  const streams = new Streams({ broker, isLogged, publisher, author, listen, deadlines, limits: options, logger })
   const hasCopies = parts.broker.log !== undefined
-  const streams = new Streams({
-    ...{ broker, hasCopies, isLogged, publisher, author, listen, deadlines, logger },
-    limits: options,
-  })
+  const sharedStreams = new SharedStreams({ streams, publisher, author, hasCopies })
   hooks?.measure((name, durationMs) => hookTimes[name].observe(durationMs))
   const delivery = new Delivery({ router, transport, liveBuffers, localListeners, publishes })
   const missed = () => {
@@ -168,11 +167,12 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
     logger,
   })
   const cluster = new Cluster({
+    node: name,
     nodes,
     takesPart: verifier !== undefined || options.apiKeys.length > 0,
     maxPayloadBytes,
     summary,
-    find: (user) => ender.find(user),
+    sessions,
     disconnect: (target, code) => ender.disconnect(target, code),
     revoked: () => ender.revoked(cluster.revocations),
     logger,
@@ -268,6 +268,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
     refused,
     router,
     sessions,
+    sharedStreams,
     streams,
     trusted,
     users,

@@ -2,6 +2,7 @@ import { WebMQError } from 'webmq-client/protocol'
 import type { Logger } from '../base/logger.js'
 import type { ResolvedOptions } from '../options/options.js'
 import type { Transport } from '../ports/transport.js'
+import { unixPathOf } from '../ports/unix-socket.js'
 
 /** @throws {WebMQError} `E_OPTION_INVALID`: the transport cannot do what an option asks for. */
 export function assertCapable({ name, capabilities }: Transport, options: ResolvedOptions, isAttached: boolean): void {
@@ -9,6 +10,8 @@ export function assertCapable({ name, capabilities }: Transport, options: Resolv
     throw new WebMQError('E_OPTION_INVALID', { detail })
   }
   if (options.tls !== undefined && !capabilities.tls) refuse(`tls: the ${name} transport has no TLS`)
+  if (unixPathOf(options.host) !== undefined && !isAttached && !capabilities.unixSocket)
+    refuse(`host: the ${name} transport has no Unix sockets; use another one (--transport), or an address`)
   if (!options.proxyProtocol) return
   if (!capabilities.proxyProtocol) {
     refuse(`proxyProtocol: the ${name} transport does not read it; the native transport does (--transport native)`)
@@ -40,8 +43,10 @@ export function roomFor(
   return connectionLimit
 }
 
-/** A server on all addresses is reached from this machine as `localhost`. */
+/** A server on all addresses is reached from this machine as `localhost`; one on a Unix socket, as the library `ws` writes it. */
 export function endpointUrl(host: string, port: number, { tls, path }: ResolvedOptions): string {
+  const socket = unixPathOf(host)
+  if (socket !== undefined) return `${tls === undefined ? 'ws' : 'wss'}+unix:${socket}:${path}`
   const isAny = host === '0.0.0.0' || host === '::'
   const name = isAny ? 'localhost' : host.includes(':') ? `[${host}]` : host
   return `${tls === undefined ? 'ws' : 'wss'}://${name}:${port}${path}`

@@ -16,6 +16,7 @@ import type { Emitter } from './emitter.js'
 import { assertCapable, endpointUrl, roomFor } from './endpoint.js'
 import { ServerNode } from './node.js'
 import type { ChosenTransport, ServerNodeParts, ServerParts } from './parts.js'
+import { SocketFile } from './socket-file.js'
 import { NOTICES_STOP_MS } from './stop-limits.js'
 import { StopList } from './stop-list.js'
 import { VERSION } from './version.js'
@@ -71,14 +72,17 @@ export class Lifecycle {
   /** Known once the port is open. */
   #connectionLimit: number | undefined
   #stopTimes = AT_ONCE
+  readonly #socketFile: SocketFile | undefined
 
   constructor(context: LifecycleContext) {
     this.#context = context
     // It rejects when the server stops, also when nobody waits for it.
     this.#becameRunning.promise.catch(() => undefined)
     const { parts, events, http } = context
-    const { logger, verifier, audit, webhook } = parts
+    const { logger, verifier, audit, webhook, options } = parts
+    this.#socketFile = SocketFile.of(options.host)
     this.#stops = new StopList(logger)
+    this.#stops.add({ name: 'socket file', stop: () => this.#socketFile?.remove() })
     this.#stops.add({ name: 'events', stop: () => events.close() })
     this.#stops.add({ name: 'http', stop: () => http.frontend.close() })
     this.#stops.add({ name: 'verifier', stop: () => verifier?.close() })
@@ -164,7 +168,9 @@ export class Lifecycle {
     const { options, logger } = this.#context.parts
     const { node, transport } = await this.#run()
     try {
+      await this.#socketFile?.clear()
       const { host, port } = await transport.start(node.sink)
+      this.#socketFile?.bound(options.socketMode)
       this.#connectionLimit ??= roomFor(transport, options, logger)
       this.#context.certificates?.watch(transport)
       this.address = { host, port, url: endpointUrl(host, port, options) }

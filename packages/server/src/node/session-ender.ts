@@ -1,9 +1,4 @@
-import {
-  type DisconnectCode,
-  type DisconnectTarget,
-  MAX_SHOWN_SESSIONS,
-  type UserConnections,
-} from '../http/operators/index.js'
+import type { DisconnectCode, DisconnectTarget } from '../http/operators/index.js'
 import type { Revocations } from '../identity/revocations.js'
 import type { Session } from '../session/session.js'
 import type { SessionTable } from '../session/table.js'
@@ -11,7 +6,7 @@ import type { SessionTable } from '../session/table.js'
 /** Revocations within this time share one walk over the sessions, so that thousands of them cost few walks. */
 const WALK_INTERVAL_MS = 20
 
-/** Finds and ends sessions of this node because an operator asked for it. */
+/** Ends sessions of this node because an operator asked for it. */
 export class SessionEnder {
   readonly #sessions: SessionTable
   #timer: NodeJS.Timeout | undefined
@@ -29,18 +24,6 @@ export class SessionEnder {
       count++
     }
     return count
-  }
-
-  /** The sessions of a user. Cost: O(sessions), cheap for each. */
-  find(user: string): UserConnections {
-    const sessions: string[] = []
-    let connections = 0
-    for (const { userId, isClosed, id } of this.#sessions) {
-      if (userId !== user || isClosed) continue
-      connections++
-      if (sessions.length < MAX_SHOWN_SESSIONS) sessions.push(id)
-    }
-    return { connections, sessions }
   }
 
   /** Soon ends the sessions whose tokens are revoked. */

@@ -12,6 +12,7 @@ import type { StreamWriter } from '../streams/writer.js'
 
 /** The address of a listening server. */
 export interface ServerAddress {
+  /** `unix:` and the path of a Unix socket; the port is 0 then. */
   readonly host: string
   readonly port: number
   /** Address of the WebSocket endpoint: `ws://127.0.0.1:8080/ws`. */

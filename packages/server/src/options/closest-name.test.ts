@@ -12,6 +12,7 @@ describe('closestName', () => {
     ['max_payload_bytes', 'maxPayloadBytes'],
     ['max-outbox-bytes', 'maxOutboxBytes'],
     ['jwtSecret', 'jwt.secret'],
+    ['maxBytes', 'maxPayloadBytes'],
   ])('finds what %s meant', (name, meant) => {
     expect(closestName(name, NAMES)).toBe(meant)
   })

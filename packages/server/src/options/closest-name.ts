@@ -12,7 +12,22 @@ export function closestName(name: string, candidates: Iterable<string>): string 
     if (distance > Math.max(1, Math.floor(candidate.length / 3))) continue
     if (best === undefined || distance < best.distance) best = { candidate, distance }
   }
-  return best?.candidate
+  return best?.candidate ?? withWordsOf(name, candidates)
+}
+
+/** The first candidate with all words of a name in their order, so `maxPerAddress` finds `maxConnectionsPerAddress`. */
+function withWordsOf(name: string, candidates: Iterable<string>): string | undefined {
+  const words = name.slice(0, 64).split(/[-_.]|(?=[A-Z])/)
+  if (words.length < 2) return undefined
+  return [...candidates].find((candidate) => {
+    const text = normalize(candidate)
+    let at = 0
+    return words.map(normalize).every((word) => {
+      const found = text.indexOf(word, at)
+      at = found + word.length
+      return found >= 0
+    })
+  })
 }
 
 /** `, did you mean x?`, to append to an unknown name; empty when no candidate is close. */

@@ -316,7 +316,10 @@ describe('warningsOf', () => {
     expect(warningsOf(resolveOptions({ mesh: { listen: '127.0.0.1:7400' } }))).toEqual([
       expect.stringContaining('--broker mesh://'),
     ])
-    expect(warningsOf(resolveOptions({ drainTimeoutMs: 5 }))).toEqual([expect.stringContaining('5s are 5 seconds')])
+    for (const name of ['drainTimeoutMs', 'drainDelayMs', 'pingIntervalMs'])
+      expect(warningsOf(resolveOptions({ [name]: 50 }))).toEqual([
+        expect.stringMatching(`^${name} .*50s are 50 seconds`),
+      ])
     expect(warningsOf(resolveOptions({ drainTimeoutMs: 0 }))).toEqual([])
   })
 

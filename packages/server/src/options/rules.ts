@@ -3,6 +3,7 @@ import { invalidOption } from '../base/invalid-option.js'
 import { allowedAlgorithms, type JwtOptions, secretsOf } from '../identity/index.js'
 import { isLoopback } from '../identity/loopback.js'
 import { brokerNameOf } from '../ports/broker-address.js'
+import { unixPathOf } from '../ports/unix-socket.js'
 import { isIdentifying } from './access.js'
 import { meshPlacesOf } from './mesh-address.js'
 import type { ResolvedOptions } from './options.js'
@@ -18,10 +19,13 @@ export function checkTogether(input: ServerOptions, options: ResolvedOptions): v
     )
   }
   if (input.tls !== undefined) checkTls(tls)
+  const isUnix = unixPathOf(host) !== undefined
+  if (options.proxyProtocol && isUnix)
+    throw invalidOption('proxyProtocol: not over a Unix socket; let the proxy send X-Forwarded-For')
   if (options.proxyProtocol && options.trustedProxies.length === 0) {
     throw invalidOption('proxyProtocol: name the proxies that speak it (trustedProxies; --trusted-proxy)')
   }
-  if (options.adminPort === options.port && options.port !== 0)
+  if (options.adminPort === options.port && options.port !== 0 && !isUnix)
     throw invalidOption(`adminPort: ${options.port} is the port of the server; give it another (--admin-port)`)
   if (input.webhook !== undefined) checkWebhook(options)
   checkRetain(options)
@@ -115,8 +119,13 @@ function insecureOption(detail: string): WebMQError {
 
 /** RFC 7518 §3.2: an HS256 key is at least as long as its hash. */
 const GOOD_SECRET_BYTES = 32
-/** A shorter drain spreads nothing. Most often the unit was left out. */
-const SHORT_DRAIN_MS = 1_000
+/** Most often the unit was left out. */
+const SHORT_MS = 1_000
+const HARM_OF_SHORT_TIMES = {
+  drainTimeoutMs: 'all clients come back to the other nodes at once',
+  drainDelayMs: 'no balancer notices it',
+  pingIntervalMs: 'silent clients are pinged that often',
+} as const
 
 /** Warnings about risky but allowed options; one sentence each. */
 export function warningsOf(options: ResolvedOptions): readonly string[] {
@@ -135,11 +144,9 @@ export function warningsOf(options: ResolvedOptions): readonly string[] {
   if (mesh !== undefined && typeof options.broker === 'string' && brokerNameOf(options.broker) !== 'mesh') {
     warnings.push('mesh.listen and mesh.secret do nothing with this broker: they are for --broker mesh://…')
   }
-  if (options.drainTimeoutMs > 0 && options.drainTimeoutMs < SHORT_DRAIN_MS) {
-    const ms = options.drainTimeoutMs
-    warnings.push(
-      `drainTimeoutMs is ${ms} ms: all clients come back to the other nodes at once; ${ms}s are ${ms} seconds`,
-    )
+  for (const [name, harm] of Object.entries(HARM_OF_SHORT_TIMES)) {
+    const ms = options[name as keyof typeof HARM_OF_SHORT_TIMES]
+    if (ms > 0 && ms < SHORT_MS) warnings.push(`${name} is ${ms} ms: ${harm}; ${ms}s are ${ms} seconds`)
   }
   if (options.trustedProxies.some((range) => range.endsWith('/0'))) {
     warnings.push('trustedProxies contains all addresses: every client can claim any address')

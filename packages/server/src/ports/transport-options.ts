@@ -21,9 +21,12 @@ export interface TlsCertificate {
 
 /** Options common to all transports. Every queue, timer and input has its limit here. */
 export interface TransportOptions {
-  /** Address to bind. */
+  /**
+   * Address to bind; or `unix:` and the path of a Unix socket, with the `unixSocket` capability. The file does not exist, and
+   * the transport MAY leave it when it stops.
+   */
   readonly host: string
-  /** Port to bind; 0 takes a free one. */
+  /** Port to bind; 0 takes a free one. Ignored for a Unix socket. */
   readonly port: number
   /** I/O threads; ignored without the `threads` capability. */
   readonly threads: number

@@ -54,6 +54,8 @@ export interface TransportCapabilities {
   readonly proxyProtocol: boolean
   /** Leaves messages out for members that lag, see {@link Transport.setOverflow}. */
   readonly overflow: boolean
+  /** Listens on a Unix socket, see `TransportOptions.host`. */
+  readonly unixSocket: boolean
   /** Gives prepared answers, see {@link Transport.prepareAnswer}. */
   readonly answers: boolean
 }
@@ -78,6 +80,7 @@ export interface UpgradeRequest {
   header(name: string): string | undefined
   /** Values of `sec-websocket-protocol`, in order. */
   readonly subprotocols: readonly string[]
+  /** Of the peer, or {@link UNIX_PEER}. */
   readonly remoteAddress: string
   readonly remotePort: number
 }

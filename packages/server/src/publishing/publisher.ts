@@ -154,7 +154,9 @@ export class Publisher {
       const { key, content } = change
       const changed = { ...draft, key, payload: content?.payload ?? draft.payload }
       this.#check(author, changed)
-      return go(author, changed, content?.isBinary ?? isBinary)
+      const isChangedBinary = content?.isBinary ?? isBinary
+      draft.assertChange?.(changed, isChangedBinary)
+      return go(author, changed, isChangedBinary)
     }
     return isPromise(asked) ? this.#whenDecided(author, draft, asked, goOn) : goOn(asked, draft)
   }

@@ -33,6 +33,8 @@ export class StreamFold {
   byteCount = 0
   /** Of a stream with many writers and without a lease. */
   shared: SharedState | undefined
+  /** Its text was freed: the log has it. */
+  isForgotten = false
   #pieces: Piece[] = []
   #otherBytes = 0
 
@@ -43,7 +45,7 @@ export class StreamFold {
   /** Estimated memory. */
   get keptBytes(): number {
     const sharedBytes = this.shared === undefined ? 0 : this.shared.producerCount * PRODUCER_BYTES
-    return 2 * this.byteCount + this.#otherBytes + sharedBytes + OVERHEAD_BYTES
+    return (this.isForgotten ? 0 : 2 * this.byteCount) + this.#otherBytes + sharedBytes + OVERHEAD_BYTES
   }
 
   /** The whole: a text, or bytes; `undefined` while nothing was appended. Shared: nobody may change it. */
@@ -92,6 +94,14 @@ export class StreamFold {
     return true
   }
 
+  /** Frees the text and `meta`; all that decides about messages stays. */
+  forget(): void {
+    this.isForgotten = true
+    this.meta = undefined
+    this.#pieces = []
+    this.#otherBytes = 0
+  }
+
   #begin(stream: string, sequence: number, mark: string | undefined): void {
     this.stream = stream
     this.sequence = sequence
@@ -102,6 +112,7 @@ export class StreamFold {
     this.appendCount = 0
     this.byteCount = 0
     this.shared = sharedStateOf(sequence, mark)
+    this.isForgotten = false
     this.#pieces = []
     this.#otherBytes = 0
   }
@@ -117,6 +128,7 @@ export class StreamFold {
     }
     this.byteCount += typeof payload === 'string' ? jsonBytes(payload) : payload.length
     if (this.shared !== undefined) this.shared.checksum = crc32(payload, this.shared.checksum)
+    if (this.isForgotten) return
     this.#pieces.push(payload)
     if (this.#pieces.length >= MAX_PIECES) this.#pieces = [joined(this.#pieces)]
   }

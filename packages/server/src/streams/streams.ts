@@ -7,9 +7,8 @@ import type { Accepted, Broker, Position, ReadResult } from '../ports/broker.js'
 import { isAfter } from '../ports/position.js'
 import { assertKeyWords } from '../ports/word-limits.js'
 import { type Author, assertRoom } from '../publishing/author.js'
-import { PENDING_OVERHEAD_BYTES } from '../publishing/draft.js'
+import { type Draft, PENDING_OVERHEAD_BYTES } from '../publishing/draft.js'
 import type { Publisher } from '../publishing/publisher.js'
-import { compete, type Decide, placeOf } from './compete.js'
 import type { Piece, StreamFold } from './fold.js'
 import type { StreamWatch } from './watch.js'
 import { StreamWatches, type WatchesContext } from './watches.js'
@@ -17,13 +16,11 @@ import { StreamWatches, type WatchesContext } from './watches.js'
 /** What {@link Streams} work with. */
 export interface StreamsContext extends WatchesContext {
   readonly broker: Pick<Broker, 'capabilities' | 'read'>
-  /** Each node has a copy of the log. */
-  readonly hasCopies: boolean
   readonly isLogged: (key: string) => boolean
   readonly publisher: Pick<Publisher, 'publish'>
   /** The node itself, which ends streams that are lost. */
   readonly author: Author
-  readonly logger: Pick<Logger, 'debug'>
+  readonly logger: Pick<Logger, 'warn'>
 }
 
 /** One message of a writer. */
@@ -52,12 +49,11 @@ export interface StreamStats {
   readonly keptBytes: number
   readonly appendCount: number
   readonly lostCount: number
+  readonly lostFailedCount: number
 }
 
 /** Share of the outbox that the answer to a read may take. */
 const READ_SHARE = 1 / 2
-/** More than the copies of the log differ by, while all is well. */
-const EXPECTED_MS = 500
 const NOTHING = new Uint8Array()
 
 /**
@@ -70,6 +66,8 @@ export class Streams {
   readonly #watches: StreamWatches
   #appendCount = 0
   #lostCount = 0
+  #lostFailedCount = 0
+  #hasWarned = false
 
   constructor(context: StreamsContext) {
     this.#context = context
@@ -84,7 +82,13 @@ export class Streams {
 
   stats(): StreamStats {
     const { activeCount, keptBytes } = this.#watches
-    return { activeCount, keptBytes, appendCount: this.#appendCount, lostCount: this.#lostCount }
+    return {
+      activeCount,
+      keptBytes,
+      appendCount: this.#appendCount,
+      lostCount: this.#lostCount,
+      lostFailedCount: this.#lostFailedCount,
+    }
   }
 
   /**
@@ -106,14 +110,13 @@ export class Streams {
     author.pendingBytes += byteCount
     const written = this.#watches.use(key, async (watch) => {
       const known = this.#judge(watch, write)
-      if (known !== undefined) return known
+      if (known !== undefined && (kind !== 'start' || watch.owner?.stream === write.stream)) return known
       if (kind === 'append') this.#assertSize(watch.fold, payload.length)
-      const isOwner = kind === 'start' && this.#watches.take(watch, author)
+      const owner = kind === 'start' ? this.#watches.begin(write.stream, author) : undefined
       try {
-        return await this.#published(watch, author, { ...write, payload }, isBinary)
-      } catch (error) {
-        if (isOwner && watch.fold.stream !== write.stream) this.#watches.release(watch)
-        throw error
+        return known ?? (await this.#published(watch, author, { ...write, payload }, isBinary))
+      } finally {
+        if (owner !== undefined) this.#watches.begun(watch, owner)
       }
     })
     return await written.finally(() => {
@@ -142,33 +145,14 @@ export class Streams {
     this.#assertSupported(key)
     return await this.#watches.use(key, async (watch) => {
       await watch.follow()
+      while (watch.fold.isForgotten) await watch.follow(true)
       return await use(watch)
     })
   }
 
-  /**
-   * Writes to a stream with many writers, see {@link compete}.
-   * @param isExpected It should be there.
-   * @throws {WebMQError} `E_UNSUPPORTED`, `E_STREAM_LIMIT`, `E_NODE_BEHIND`, what `decide` throws, and the errors of {@link Publisher.publish}.
-   */
-  async compete(author: Author, key: string, isExpected: boolean, decide: Decide): Promise<void> {
-    assertKeyWords(key, author.limits, refusalOf)
-    assertMayPublish(author, key)
-    await this.use(key, async (watch) => {
-      if (isExpected) await this.expect(watch, () => summaryOf(watch.fold).stream !== undefined)
-      this.#appendCount += await compete(this.#context.publisher, author, watch, decide)
-    })
-  }
-
-  /** What another node has answered may be on its way to this one. Waits a moment for what should be there. */
-  async expect(watch: StreamWatch, isThere: () => boolean): Promise<void> {
-    if (this.#context.hasCopies) await watch.until(isThere, EXPECTED_MS)
-  }
-
-  /** Somebody reads a stream with a time to live: the node notes it in the log. */
-  async touch(key: string, { stream = '', sequence }: StreamFold): Promise<void> {
-    const { place } = placeOf({ stream, sequence, kind: 'beat' }, { atMs: Date.now() })
-    await this.#context.publisher.publish(this.#context.author, { key, payload: NOTHING, place }, false)
+  /** So many more appends were taken, of streams with many writers. */
+  countAppends(count: number): void {
+    this.#appendCount += count
   }
 
   /** Ends all watches. Streams go on: another node may have their writers next. */
@@ -205,14 +189,18 @@ export class Streams {
     const place = formatStreamPlace({ stream, sequence, kind })
     const isBeat = kind === 'beat'
     const messageId = isBeat ? undefined : `${stream}:${sequence}`
-    const accepted = await publisher.publish(author, { key, payload, messageId, place, ephemeral: isBeat }, isBinary)
+    const draft = { key, payload, messageId, place, ephemeral: isBeat, assertChange: this.#assertChange(watch, kind) }
+    const accepted = await publisher.publish(author, draft, isBinary)
     if (isBeat) return accepted
     const isSeen = await watch.until(() => {
       const { fold, position } = watch
       if (fold.stream === stream && fold.sequence >= sequence) return true
       return accepted.position !== undefined && position !== undefined && !isAfter(accepted.position, position)
     })
-    if (!isSeen) throw refusalOf('E_NODE_BEHIND')
+    if (!isSeen) {
+      watch.gapped()
+      throw refusalOf('E_NODE_BEHIND')
+    }
     if (kind === 'append') this.#appendCount++
     const outcome = this.#judge(watch, write)
     if (outcome !== undefined) return accepted
@@ -233,20 +221,39 @@ export class Streams {
       throw refusalOf('E_STREAM_LIMIT', { detail: `${maxStreamAppends} appends (maxStreamAppends)` })
   }
 
-  /** Its writer was silent for too long. Several nodes may find that, and one message tells all. */
+  /** A hook may change what is appended: neither its key nor its kind. */
+  #assertChange(watch: StreamWatch, kind: WriteKind): Draft['assertChange'] {
+    return ({ key, payload }, isBinary) => {
+      if (key !== watch.key) throw refusalOf('E_HOOK_FAILED', { detail: 'a stream keeps its key' })
+      const bytes = typeof payload === 'string' ? Buffer.from(payload) : payload
+      assertPayload(kind, bytes, isBinary)
+      if (kind === 'append') this.#assertSize(watch.fold, bytes.length)
+    }
+  }
+
+  /**
+   * Its writer was silent for too long. Several nodes may find that, and one message tells all. The log is asked first: this
+   * node may have stood still. If it fails, the next lease tries again.
+   */
   async #lost(watch: StreamWatch): Promise<void> {
     const { publisher, author, logger } = this.#context
-    const { key, fold } = watch
-    // If this fails, the next lease tries again.
+    const { key } = watch
     watch.renew()
-    const { stream = '', sequence } = fold
+    const { lease } = watch
     try {
+      await watch.follow()
+      const { stream = '', sequence, isActive } = watch.fold
+      if (!isActive || watch.lease !== lease) return
       const place = formatStreamPlace({ stream, sequence: sequence + 1, kind: 'lost' })
       const messageId = `${stream}:${sequence + 1}`
       const accepted = await publisher.publish(author, { key, payload: NOTHING, messageId, place }, false)
       if (!accepted.isDuplicate) this.#lostCount++
+      this.#hasWarned = false
     } catch (err) {
-      logger.debug({ err, key }, 'a stream without its writer could not be ended yet')
+      this.#lostFailedCount++
+      if (this.#hasWarned) return
+      this.#hasWarned = true
+      logger.warn({ err, key }, 'streams without their writers could not be ended; each is tried again after its lease')
     }
   }
 }

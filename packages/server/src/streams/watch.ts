@@ -23,6 +23,14 @@ export interface WatchContext {
 const PAGE_MESSAGES = 500
 /** Time for a message that the broker has accepted to come to this node. */
 const SEEN_MS = 2_000
+/** Pause after a read that has failed; then twice as long each time, up to the lease. */
+const FIRST_PAUSE_MS = 250
+
+/** Whose stream it is, for the limit of streams per user. */
+export interface StreamOwner {
+  readonly stream: string
+  readonly name: string
+}
 
 interface Waiting {
   readonly isOver: () => boolean
@@ -36,7 +44,7 @@ interface Waiting {
 export class StreamWatch {
   readonly key: string
   /** Who began its stream on this node. */
-  owner: string | undefined
+  owner: StreamOwner | undefined
   isClosed = false
   /** Its memory, as it was counted last. */
   countedBytes = 0
@@ -54,9 +62,12 @@ export class StreamWatch {
   #position: Position | undefined
   #gap: ReadResult['gap']
   #following: Promise<void> | undefined
+  /** The log could not be read: no more messages are taken until it was. */
+  #isStale = true
   /** Messages came while the log was read. */
   #hasMissed = false
-  #isStale = true
+  #pauseMs = FIRST_PAUSE_MS
+  #retry: Deadline | undefined
   #lease: Deadline | undefined
   #silentAtMs = 0
   readonly #waiting = new Set<Waiting>()
@@ -84,35 +95,58 @@ export class StreamWatch {
     return this.#lease === undefined ? 0 : Math.max(0, this.#silentAtMs - Date.now())
   }
 
-  /** Reads what the log has more than the fold. */
-  async follow(): Promise<void> {
-    this.#following ??= this.#follow().finally(() => {
-      this.#following = undefined
-    })
+  /** The lease that runs; another one whenever its writer is heard. */
+  get lease(): unknown {
+    return this.#lease
+  }
+
+  /** The log could not be read when it had to be. */
+  get isStale(): boolean {
+    return this.#isStale
+  }
+
+  /**
+   * Reads what the log has more than the fold. When that fails, it is tried again until it succeeds.
+   * @param needsText All is read anew if the text was forgotten.
+   */
+  async follow(needsText = false): Promise<void> {
+    this.#following ??= this.#follow(needsText)
+      .catch((error: unknown) => {
+        this.#isStale = true
+        this.#retryLater()
+        throw error
+      })
+      .finally(() => {
+        this.#following = undefined
+      })
     await this.#following
   }
 
-  /** Messages may be missing: the log is asked. An error stays for the next request. */
+  /** Messages may be missing: the log is read. */
   gapped(): void {
     this.#hasMissed = true
-    this.follow().catch(() => {
-      this.#isStale = true
-    })
+    // It tries again by itself.
+    this.follow().catch(() => undefined)
+  }
+
+  /** Frees the text. Stream, owner and lease stay. */
+  forget(): void {
+    this.#fold.forget()
   }
 
   /** A message of the key. */
   deliver(payload: unknown, { position, stream }: LocalMessage): void {
-    if (this.#following !== undefined) {
-      this.#hasMissed = true
-      return
-    }
     if (position === undefined) {
       this.#beat(stream)
       return
     }
+    if (this.#following !== undefined || this.#isStale) {
+      this.#hasMissed = true
+      return
+    }
     const at = parsePosition(position)
     if (this.#position !== undefined && !isAfter(at, this.#position)) return
-    const isChanged = take(this.#fold, stream, payload)
+    const isChanged = takeInto(this.#fold, stream, payload)
     this.#position = at
     if (isChanged) this.renew()
     this.#told()
@@ -153,45 +187,54 @@ export class StreamWatch {
     // Its pattern is released once.
     if (this.isClosed) return
     this.isClosed = true
-    if (this.#lease !== undefined) this.#context.deadlines.clear(this.#lease)
+    const { deadlines } = this.#context
+    for (const deadline of [this.#lease, this.#retry]) if (deadline !== undefined) deadlines.clear(deadline)
     this.#lease = undefined
+    this.#retry = undefined
     this.unlisten()
     for (const waiting of this.#waiting) waiting.settle(false)
   }
 
-  async #follow(): Promise<void> {
-    let isAnew = this.#isStale
-    let mayBeginAnew = true
+  async #follow(needsText: boolean): Promise<void> {
+    const before = this.#fold
+    const { stream, sequence } = before
+    // What is folded anew takes the place of the fold when it is complete.
+    let fold = needsText && before.isForgotten ? new StreamFold() : before
+    let since = fold === before ? this.#position : undefined
     let isPartial: boolean
-    let fold = this.#fold
-    let position = this.#position
     do {
       this.#hasMissed = false
-      if (isAnew) {
-        // Nobody sees it before it is complete.
-        fold = new StreamFold()
-        position = undefined
-        mayBeginAnew = false
-        isAnew = false
-      }
-      const since = position
       const range = { limit: PAGE_MESSAGES, ...(since === undefined ? undefined : { since }) }
       const read = await this.#context.broker.read(range, [this.key])
       this.#gap = read.gap
       isPartial = read.isPartial
-      if (read.gap !== undefined && since !== undefined && mayBeginAnew) {
-        isAnew = true
+      if (read.gap !== undefined && since !== undefined && fold === before) {
+        fold = new StreamFold()
+        since = undefined
+        isPartial = true
         continue
       }
-      for (const message of read.messages) take(fold, message.attributes?.stream, payloadOf(message))
-      position = read.position
-      if (fold === this.#fold) this.#position = position
-    } while (isAnew || isPartial || this.#hasMissed)
+      for (const message of read.messages) takeInto(fold, message.attributes?.stream, payloadOf(message))
+      since = read.position
+      if (fold === before) this.#position = since
+    } while (isPartial || this.#hasMissed)
     this.#fold = fold
-    this.#position = position
+    this.#position = since
     this.#isStale = false
-    if (this.#lease === undefined || !this.#fold.isActive) this.renew()
+    this.#pauseMs = FIRST_PAUSE_MS
+    const isSame = fold.stream === stream && fold.sequence === sequence && fold.isActive
+    if (this.#lease === undefined || !isSame) this.renew()
     this.#told()
+  }
+
+  #retryLater(): void {
+    if (this.isClosed || this.#retry !== undefined) return
+    const { deadlines, leaseMs } = this.#context
+    this.#retry = deadlines.set(Date.now() + this.#pauseMs, () => {
+      this.#retry = undefined
+      if (this.#isStale) this.gapped()
+    })
+    this.#pauseMs = Math.min(leaseMs, 2 * this.#pauseMs)
   }
 
   #beat(stream: string | undefined): void {
@@ -205,7 +248,8 @@ export class StreamWatch {
   }
 }
 
-function take(fold: StreamFold, stream: string | undefined, payload: unknown): boolean {
+/** @returns Whether it has changed the stream. */
+function takeInto(fold: StreamFold, stream: string | undefined, payload: unknown): boolean {
   const place = stream === undefined ? undefined : parseStreamPlace(stream)
   return place !== undefined && fold.take(place, payload)
 }

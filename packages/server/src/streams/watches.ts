@@ -5,7 +5,7 @@ import type { Broker } from '../ports/broker.js'
 import type { Author } from '../publishing/author.js'
 import type { LocalHandler } from '../routing/in-process/listeners.js'
 import type { LocalListenOptions } from '../routing/in-process/subscription.js'
-import { StreamWatch } from './watch.js'
+import { type StreamOwner, StreamWatch } from './watch.js'
 
 /** Limits of streams, by their options. */
 export interface StreamLimits {
@@ -26,17 +26,18 @@ export interface WatchesContext {
   readonly limits: StreamLimits
 }
 
-/** Memory of all streams that a node keeps; beyond it, those that were asked for the longest ago are forgotten. */
+/** Memory of all streams that a node keeps; beyond it, the texts that were asked for the longest ago are forgotten. */
 const MAX_KEPT_BYTES = 64 * 1_048_576
-/** Watches that are looked at for one that may end. */
-const MAX_LOOKED_AT = 64
 
 /** The keys whose streams a node watches. All that they keep is counted, and bounded. */
 export class StreamWatches {
   readonly #context: WatchesContext
   readonly #silent: (watch: StreamWatch) => void
-  /** Those that were asked for the longest ago come first. */
   readonly #byKey = new Map<string, StreamWatch>()
+  /** Those with a text; that which was asked for the longest ago comes first. */
+  readonly #withText = new Set<StreamWatch>()
+  /** Those without a lease that nobody uses; that which was used the longest ago comes first. */
+  readonly #idle = new Set<StreamWatch>()
   readonly #byOwner = new Map<string, number>()
   #keptBytes = 0
 
@@ -68,9 +69,10 @@ export class StreamWatches {
   async use<T>(key: string, use: (watch: StreamWatch) => Promise<T>): Promise<T> {
     const known = this.#byKey.get(key)
     const watch = known ?? this.#open(key)
-    // It is the last one now that room is made of.
-    this.#byKey.delete(key)
     this.#byKey.set(key, watch)
+    // It is the last one now whose text is forgotten.
+    this.#withText.delete(watch)
+    this.#idle.delete(watch)
     watch.userCount++
     try {
       if (known === undefined) {
@@ -83,6 +85,7 @@ export class StreamWatches {
         })
       }
       await watch.opened
+      if (watch.isStale) await watch.follow()
       return await use(watch)
     } catch (error) {
       if (watch.position === undefined) this.#close(watch)
@@ -95,14 +98,13 @@ export class StreamWatches {
 
   #open(key: string): StreamWatch {
     const { broker, deadlines, limits } = this.#context
-    if (this.#byKey.size >= limits.maxStreamsPerNode) {
-      const idle = this.#idle()
-      if (idle === undefined)
-        throw refusalOf('E_STREAM_LIMIT', {
-          detail: `${limits.maxStreamsPerNode} streams of this node (maxStreamsPerNode)`,
-        })
-      this.#close(idle)
-    }
+    const [idle] = this.#idle
+    if (this.#byKey.size >= limits.maxStreamsPerNode && idle !== undefined) this.#close(idle)
+    // None of the others is given up for it: each has the lease that ends a stream without its writer.
+    if (this.#byKey.size >= limits.maxStreamsPerNode)
+      throw refusalOf('E_STREAM_LIMIT', {
+        detail: `${limits.maxStreamsPerNode} streams of this node (maxStreamsPerNode)`,
+      })
     return new StreamWatch(key, {
       broker,
       deadlines,
@@ -112,59 +114,74 @@ export class StreamWatches {
     })
   }
 
-  /** One that nobody of this node writes. Few are looked at: requests in vain cost little. */
-  #idle(): StreamWatch | undefined {
-    let count = 0
-    for (const watch of this.#byKey.values()) {
-      if (watch.userCount === 0 && watch.owner === undefined) return watch
-      if (++count === MAX_LOOKED_AT) return undefined
-    }
-    return undefined
-  }
-
-  /** Counts the stream as one of its author. @returns Whether it was no other's. */
-  take(watch: StreamWatch, author: Author): boolean {
-    if (watch.owner !== undefined) return false
-    const owner = isTrusted(author) ? '' : clientNameOf(author)
-    const count = this.#byOwner.get(owner) ?? 0
+  /**
+   * Counts a stream that begins as one of its author, until {@link begun}.
+   * @throws {WebMQError} `E_STREAM_LIMIT`.
+   */
+  begin(stream: string, author: Author): StreamOwner {
+    const name = isTrusted(author) ? '' : clientNameOf(author)
+    const count = this.#byOwner.get(name) ?? 0
     const { maxStreamsPerUser } = this.#context.limits
-    if (owner !== '' && count >= maxStreamsPerUser)
+    if (name !== '' && count >= maxStreamsPerUser)
       throw refusalOf('E_STREAM_LIMIT', { detail: `${maxStreamsPerUser} streams of this user (maxStreamsPerUser)` })
-    this.#byOwner.set(owner, count + 1)
-    watch.owner = owner
-    return true
+    this.#byOwner.set(name, count + 1)
+    return { stream, name }
   }
 
-  /** It has ended, or never begun. */
-  release(watch: StreamWatch): void {
-    const { owner } = watch
+  /** The log has decided: it is the stream of its key and counts until it ends, or it is none. */
+  begun(watch: StreamWatch, owner: StreamOwner): void {
+    const { isActive, stream } = watch.fold
+    if (watch.isClosed || !isActive || stream !== owner.stream || watch.owner?.stream === stream) this.#release(owner)
+    else {
+      this.#release(watch.owner)
+      watch.owner = owner
+    }
+  }
+
+  #release(owner: StreamOwner | undefined): void {
     if (owner === undefined) return
-    watch.owner = undefined
-    const count = (this.#byOwner.get(owner) ?? 0) - 1
-    if (count > 0) this.#byOwner.set(owner, count)
-    else this.#byOwner.delete(owner)
+    const count = (this.#byOwner.get(owner.name) ?? 0) - 1
+    if (count > 0) this.#byOwner.set(owner.name, count)
+    else this.#byOwner.delete(owner.name)
   }
 
   #changed(watch: StreamWatch): void {
     if (this.#byKey.get(watch.key) !== watch) return
-    const { isActive, keptBytes } = watch.fold
+    const { isActive, stream } = watch.fold
+    if (watch.owner !== undefined && (!isActive || stream !== watch.owner.stream)) {
+      this.#release(watch.owner)
+      watch.owner = undefined
+    }
     if (!isActive && watch.userCount === 0) {
       this.#close(watch)
       return
     }
-    this.#keptBytes += keptBytes - watch.countedBytes
-    watch.countedBytes = keptBytes
-    for (const other of this.#byKey.values()) {
+    if (watch.fold.shared !== undefined && watch.userCount === 0) this.#idle.add(watch)
+    this.#count(watch)
+    for (const other of this.#withText) {
       if (this.#keptBytes <= MAX_KEPT_BYTES) return
-      // Its next writer or reader folds it again.
-      if (other.userCount === 0) this.#close(other)
+      // Its next reader folds it again.
+      if (other.userCount > 0) continue
+      other.forget()
+      this.#count(other)
     }
   }
 
+  #count(watch: StreamWatch): void {
+    const { keptBytes, isForgotten } = watch.fold
+    if (isForgotten) this.#withText.delete(watch)
+    else this.#withText.add(watch)
+    this.#keptBytes += keptBytes - watch.countedBytes
+    watch.countedBytes = keptBytes
+  }
+
   #close(watch: StreamWatch): void {
-    this.release(watch)
+    this.#release(watch.owner)
+    watch.owner = undefined
     watch.close()
     if (this.#byKey.get(watch.key) === watch) this.#byKey.delete(watch.key)
+    this.#withText.delete(watch)
+    this.#idle.delete(watch)
     this.#keptBytes -= watch.countedBytes
     watch.countedBytes = 0
   }

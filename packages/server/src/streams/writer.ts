@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { encodeJson, WebMQError, type WriteKind } from 'webmq-client/protocol'
+import type { Position } from '../ports/broker.js'
 import type { Author } from '../publishing/author.js'
 import type { Piece } from './fold.js'
 import type { Streams } from './streams.js'
@@ -58,6 +59,7 @@ export class ProcessWriter implements StreamWriter {
   readonly #abort = new AbortController()
   readonly #waiting: Waiting[] = []
   #waitingBytes = 0
+  #position: Position | undefined
   #handler: ((data: unknown) => unknown) | undefined
   #sequence = -1
   #last: Promise<unknown> = Promise.resolve()
@@ -75,6 +77,16 @@ export class ProcessWriter implements StreamWriter {
 
   get signal(): AbortSignal {
     return this.#abort.signal
+  }
+
+  /** Of its last message in the log, as far as the broker has told it. */
+  get position(): Position | undefined {
+    return this.#position
+  }
+
+  /** Somebody has asked it to stop. */
+  get isStopped(): boolean {
+    return this.#isStopped
   }
 
   /** Begins the stream. @throws {WebMQError} As {@link Streams.write}. */
@@ -104,9 +116,7 @@ export class ProcessWriter implements StreamWriter {
   }
 
   fail(error: unknown): Promise<void> {
-    const isTold = error instanceof WebMQError
-    const shown = isTold ? { message: error.message, code: error.code } : { message: 'the writer has failed' }
-    return this.#finish('fail', jsonOf(shown))
+    return this.#finish('fail', failureOf(error))
   }
 
   onMessage(handler: (data: unknown) => unknown): void {
@@ -152,8 +162,8 @@ export class ProcessWriter implements StreamWriter {
         await this.#write('append', payload)
         for (const { resolve } of batch) resolve()
       } catch (error) {
+        await this.#broken(error)
         for (const { reject } of [...batch, ...this.#waiting.splice(0)]) reject(error)
-        this.#broken(error)
       }
     }
     this.#isPumping = false
@@ -186,12 +196,12 @@ export class ProcessWriter implements StreamWriter {
         const endMs = performance.now() + leaseMs
         for (;;) {
           try {
-            await streams.write(author, write, typeof payload !== 'string')
+            const { position } = await streams.write(author, write, typeof payload !== 'string')
+            this.#position = position ?? this.#position
             return
           } catch (error) {
-            const isPassing = error instanceof WebMQError && PASSING.has(error.code)
-            if (!isPassing || kind === 'beat' || performance.now() > endMs) throw error
-            await sleep(PAUSE_MS)
+            if (kind === 'beat' || !isPassing(error, kind) || performance.now() > endMs) throw error
+            await sleep('retryAfterMs' in error ? Math.max(PAUSE_MS, Number(error.retryAfterMs)) : PAUSE_MS)
           }
         }
       })
@@ -199,9 +209,14 @@ export class ProcessWriter implements StreamWriter {
     return written
   }
 
-  #broken(error: unknown): void {
+  async #broken(error: unknown): Promise<void> {
     this.#isOver = true
     this.#close()
+    // What is refused for good is not in the log, so its number is free: readers need not wait for the lease.
+    if (error instanceof WebMQError && !error.retryable && error.code !== 'E_STREAM_ENDED') {
+      this.#sequence--
+      await this.#write('fail', failureOf(error)).catch(() => undefined) // Then the lease tells them.
+    }
     this.#abort.abort(error)
   }
 
@@ -209,6 +224,18 @@ export class ProcessWriter implements StreamWriter {
     clearInterval(this.#beats)
     this.leave()
   }
+}
+
+/** Whether the same message may be accepted later. A start that comes too fast is refused at once. */
+function isPassing(error: unknown, kind: WriteKind): error is WebMQError {
+  if (!(error instanceof WebMQError)) return false
+  return PASSING.has(error.code) || (error.code === 'E_RATE_LIMIT' && kind !== 'start')
+}
+
+/** What readers get: nothing of an error that is none of the table. */
+function failureOf(error: unknown): string {
+  const isTold = error instanceof WebMQError
+  return jsonOf(isTold ? { message: error.message, code: error.code } : { message: 'the writer has failed' })
 }
 
 function jsonOf(value: unknown): string {

@@ -1,4 +1,5 @@
 import { WebMQError } from 'webmq-client/protocol'
+import { unixPathOf } from '../ports/unix-socket.js'
 
 /** @throws {WebMQError} `E_OPTION_INVALID`. */
 export function checkPort(port: number): void {
@@ -10,5 +11,5 @@ export function checkPort(port: number): void {
 /** Why an address could not be bound. */
 export function bindError(host: string, port: number, cause: NodeJS.ErrnoException | undefined): WebMQError {
   const code = cause?.code === 'EADDRINUSE' ? 'E_ADDRESS_IN_USE' : 'E_ADDRESS_UNAVAILABLE'
-  return new WebMQError(code, { detail: `${host}:${port}`, cause })
+  return new WebMQError(code, { detail: unixPathOf(host) ?? `${host}:${port}`, cause })
 }

@@ -94,6 +94,10 @@ describe('a command line', () => {
 
   it.each([
     [['--prot', '1'], "unknown option '--prot'\n(Did you mean --port?)"],
+    // Names of options, whose flags are shorter.
+    [['--tls-key-file', 'x'], '(Did you mean --tls-key?)'],
+    [['--max-payload-bytes', '1'], '(Did you mean --max-payload?)'],
+    [['--max-per-address', '1'], '(Did you mean --max-connections-per-address?)'],
     [['serv'], 'serv: unknown command, did you mean serve?'],
     [['tokne', 'create'], 'tokne: unknown command, did you mean token?'],
     [['serve', 'extra'], 'extra: unknown command'],

@@ -101,6 +101,25 @@ describe.each(['sync', 'async'] as const)('a hook that answers %s', (way) => {
   })
 })
 
+it('publish may change what a stream says, and neither its key nor its kind', async () => {
+  const answers = new Map<unknown, object>([
+    ['move', { key: 'b' }],
+    ['spoil', { payload: 7 }],
+    ['word', { payload: 'WORD' }],
+  ])
+  const hooks: Hooks = { publish: ({ json, payload }) => answers.get(payload.length > 0 ? json() : '') }
+  await using serving = await Serving.start({ hooks, history: ['#=100'] })
+  const client = await serving.connect()
+  const write = (sequence: number, kind: 'start' | 'append', payload: string) =>
+    client.request((id) => ({ verb: 'stream', id, key: 'a', stream: 'one', sequence, kind, payload }))
+  expect(await write(0, 'start', '')).toMatchObject({ verb: 'ok' })
+  expect(await write(1, 'append', '"move"')).toMatchObject({ code: 'E_HOOK_FAILED' })
+  expect(await write(1, 'append', '"spoil"')).toMatchObject({ code: 'E_PAYLOAD_INVALID' })
+  expect(await write(1, 'append', '"word"')).toMatchObject({ verb: 'ok' })
+  expect(await serving.server.readStream('a')).toMatchObject({ text: 'WORD', isCut: false })
+  expect(await serving.server.readStream('b')).toMatchObject({ id: undefined })
+})
+
 const publish = (client: ProtocolClient, key: string, payload = '1') =>
   client.request((id) => ({ verb: 'publish', id, key, echo: true, payload }))
 const listen = (client: ProtocolClient, pattern: string) => client.request((id) => ({ verb: 'listen', id, pattern }))

@@ -8,6 +8,7 @@ export const capabilities = {
   pause: true,
   overflow: true,
   answers: true,
+  unixSocket: true,
   proxyProtocol: true,
   sse: true,
 }

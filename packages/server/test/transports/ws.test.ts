@@ -12,6 +12,7 @@ transportSuite('ws', createWsTransport, {
     pause: true,
     overflow: true,
     answers: false,
+    unixSocket: true,
     proxyProtocol: false,
     sse: true,
   },

@@ -11,6 +11,7 @@ import { readingTests } from '../reading-tests.js'
 import { RecordingSink } from '../recording-sink.js'
 import { sseTests } from '../sse-tests.js'
 import type { TransportTraits } from '../traits.js'
+import { unixSocketTests } from '../unix-socket-tests.js'
 import { upgradeTests } from '../upgrade-tests.js'
 import { CertificateFolder } from './certificates.js'
 import { disturbanceTests } from './disturbance-tests.js'
@@ -48,6 +49,7 @@ export function tlsTests(
     disturbanceTests(secure, traits)
     if (!repeatsOverTls) return
     if (expected.proxyProtocol) proxyProtocolTests(secure, true)
+    if (expected.unixSocket) unixSocketTests(secure, expected)
     upgradeTests(secure, traits)
     messageTests(secure)
     multicastTests(secure)

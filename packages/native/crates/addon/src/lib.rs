@@ -11,6 +11,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{BorrowedFd, IntoRawFd};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -100,6 +101,12 @@ impl NativeEngine {
             host.parse().map_err(|_| Error::new("E_ADDRESS_UNAVAILABLE", format!("{host} is not an IP address")))?;
         let bound = self.engine.listen(SocketAddr::new(ip, port)).map_err(|error| to_js(&error))?;
         Ok(NativeAddress { host: bound.ip().to_string(), port: bound.port() })
+    }
+
+    /// Accepts connections on a Unix socket. The file must not exist, and stays when the engine ends.
+    #[napi(catch_unwind)]
+    pub fn listen_unix(&self, path: String) -> Result<(), ErrorCode> {
+        self.engine.listen_unix(Path::new(&path)).map_err(|error| to_js(&error))
     }
 
     /// Serves these certificates to all handshakes that begin from now on. If one cannot be used, all old ones stay.

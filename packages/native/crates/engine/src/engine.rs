@@ -1,5 +1,6 @@
 use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -89,6 +90,15 @@ impl Engine {
         let bound = socket::local_address(&socket)?;
         self.post_all(|| Mail::Listen(Arc::clone(&socket)))?;
         Ok(bound)
+    }
+
+    /// As [`listen`](Self::listen), on a Unix socket. The caller removes the file, before and afterwards.
+    ///
+    /// # Errors
+    /// `E_ADDRESS_IN_USE`: the file exists; `E_ADDRESS_UNAVAILABLE`.
+    pub fn listen_unix(&self, path: &Path) -> Result<(), EngineError> {
+        let socket = Arc::new(socket::listen_unix(path)?);
+        self.post_all(|| Mail::Listen(Arc::clone(&socket)))
     }
 
     /// Serves these certificates to all handshakes that begin from now on; open connections go on.

@@ -1,5 +1,3 @@
-use std::net::SocketAddr;
-
 use crate::bridge::command::MalformedBatch;
 
 /// Why a call into the engine failed. Nothing was changed.
@@ -8,10 +6,10 @@ use crate::bridge::command::MalformedBatch;
 pub enum EngineError {
     /// Somebody else listens there.
     #[error("{0} is in use")]
-    AddressInUse(SocketAddr, #[source] std::io::Error),
+    AddressInUse(String, #[source] std::io::Error),
     /// The system refused to bind: no such address, or no permission.
     #[error("cannot listen on {0}")]
-    AddressUnavailable(SocketAddr, #[source] std::io::Error),
+    AddressUnavailable(String, #[source] std::io::Error),
     /// An option is out of its range.
     #[error("{0}")]
     OptionInvalid(String),

@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::sockopt::{set_socket_reuseaddr, set_tcp_nodelay};
-use rustix::net::{AddressFamily, RecvFlags};
+use rustix::net::{AddressFamily, RecvFlags, SocketAddrUnix};
 
 use crate::error::EngineError;
 
@@ -20,26 +21,55 @@ const TCP_NOTSENT_LOWAT: libc::c_int = libc::TCP_NOTSENT_LOWAT;
 #[cfg(target_os = "macos")]
 const TCP_NOTSENT_LOWAT: libc::c_int = 0x201;
 
+/// Who is at the other end of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Peer {
+    At(SocketAddr),
+    /// Whoever may open the file of the Unix socket.
+    Unix,
+}
+
 pub(crate) fn listen(address: SocketAddr) -> Result<OwnedFd, EngineError> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = system::open(family)?;
     set_socket_reuseaddr(&socket, true)?;
     tune(&socket)?;
-    rustix::net::bind(&socket, &address).and_then(|()| rustix::net::listen(&socket, BACKLOG)).map_err(|errno| {
-        match errno {
-            Errno::ADDRINUSE => EngineError::AddressInUse(address, errno.into()),
-            _ => EngineError::AddressUnavailable(address, errno.into()),
-        }
-    })?;
+    rustix::net::bind(&socket, &address)
+        .and_then(|()| rustix::net::listen(&socket, BACKLOG))
+        .map_err(|errno| unbound(address.to_string(), errno))?;
     Ok(socket)
 }
 
-/// Small frames leave at once, and a peer that does not read costs the kernel little.
+/// As [`listen`], on a Unix socket. The file MUST NOT exist, and stays when the socket is closed.
+pub(crate) fn listen_unix(path: &Path) -> Result<OwnedFd, EngineError> {
+    let socket = system::open(AddressFamily::UNIX)?;
+    SocketAddrUnix::new(path)
+        .and_then(|address| rustix::net::bind(&socket, &address))
+        .and_then(|()| rustix::net::listen(&socket, BACKLOG))
+        .map_err(|errno| unbound(path.display().to_string(), errno))?;
+    Ok(socket)
+}
+
+fn unbound(place: String, errno: Errno) -> EngineError {
+    match errno {
+        Errno::ADDRINUSE => EngineError::AddressInUse(place, errno.into()),
+        _ => EngineError::AddressUnavailable(place, errno.into()),
+    }
+}
+
+/// Small frames leave at once, and a peer that does not read costs the kernel little. A Unix socket does both by itself.
 pub(crate) fn tune(socket: &OwnedFd) -> Result<(), Errno> {
-    set_tcp_nodelay(socket, true)?;
     #[cfg(target_os = "macos")]
     rustix::net::sockopt::set_socket_nosigpipe(socket, true)?;
+    if is_unix(socket) {
+        return Ok(());
+    }
+    set_tcp_nodelay(socket, true)?;
     limit_unsent(socket, MAX_UNSENT_BYTES)
+}
+
+fn is_unix(socket: &OwnedFd) -> bool {
+    rustix::net::getsockname(socket).is_ok_and(|address| address.address_family() == AddressFamily::UNIX)
 }
 
 /// The kernel takes no more than about so many bytes before it has sent them.
@@ -60,8 +90,11 @@ pub(crate) fn limit_unsent(socket: &OwnedFd, max_bytes: usize) -> Result<(), Err
 }
 
 /// Ends the connection when the peer has not acknowledged output for this long, or takes none. Otherwise the system tries for
-/// about a quarter of an hour. macOS has no such option.
+/// about a quarter of an hour. macOS and Unix sockets have no such option.
 pub(crate) fn set_user_timeout(socket: &OwnedFd, timeout: Duration) -> Result<(), Errno> {
+    if is_unix(socket) {
+        return Ok(());
+    }
     #[cfg(target_os = "linux")]
     rustix::net::sockopt::set_tcp_user_timeout(socket, u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX))?;
     #[cfg(not(target_os = "linux"))]
@@ -80,8 +113,12 @@ pub(crate) fn local_address(socket: &OwnedFd) -> Result<SocketAddr, Errno> {
 }
 
 /// Who is at the other end; `None` when nobody is any more.
-pub(crate) fn peer_address(socket: &OwnedFd) -> Option<SocketAddr> {
-    rustix::net::getpeername(socket).ok().flatten()?.try_into().ok()
+pub(crate) fn peer(socket: &OwnedFd) -> Option<Peer> {
+    let address = rustix::net::getpeername(socket).ok()??;
+    if address.address_family() == AddressFamily::UNIX {
+        return Some(Peer::Unix);
+    }
+    address.try_into().ok().map(Peer::At)
 }
 
 /// The next connection that waits, [tuned](tune).

@@ -23,6 +23,11 @@ export interface DoctorTarget {
 
 /** @throws {WebMQError} `E_OPTION_INVALID`: not a URL of a server. */
 export function parseServerUrl(text: string): Pick<DoctorTarget, 'url' | 'host' | 'port' | 'isSecure'> {
+  if (/^(wss?\+)?unix:/i.test(text)) {
+    throw invalidOption(
+      'doctor goes the way of clients, so give it the URL of the proxy; a socket itself answers curl --unix-socket FILE http://localhost/health',
+    )
+  }
   const full = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `ws://${text}`
   const url = URL.canParse(full) ? new URL(full.replace(/^http/i, 'ws')) : undefined
   if (url === undefined || !/^wss?:$/.test(url.protocol) || url.hostname === '') {

@@ -11,6 +11,8 @@ export interface Snapshot extends Pick<Patterns, 'patternCount' | 'patterns'> {
   /** The node that has answered; patterns and output are its own. */
   readonly node: string
   readonly nodes: ApiInfo['nodes']
+  /** Names of nodes that did not answer. */
+  readonly missing: readonly string[]
   /** Of the metrics of the node; absent where this machine may not read them. */
   readonly output?: { readonly slowConsumers: number; readonly waitingBytes: number }
 }
@@ -25,6 +27,7 @@ export async function lookAt(source: ApiSource, patternCount: number): Promise<S
     at: new Date().toISOString(),
     node: info.node,
     nodes: info.nodes,
+    missing: info.missing,
     patternCount: patterns.patternCount,
     patterns: patterns.patterns,
     ...(output === undefined ? {} : { output }),

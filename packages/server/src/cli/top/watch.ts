@@ -56,7 +56,7 @@ const PATTERN_CHARS = 56
 
 /** A snapshot as text. Names of nodes and patterns come from others, so they are escaped. */
 function screenOf(snapshot: Snapshot, previous: Snapshot | undefined): string {
-  const { nodes, patterns, patternCount, node, output } = snapshot
+  const { nodes, missing, patterns, patternCount, node, output } = snapshot
   const total = (pick: (row: (typeof nodes)[number]) => number) => count(nodes.reduce((sum, row) => sum + pick(row), 0))
   const head = [
     `${nodes.length} ${nodes.length === 1 ? 'node' : 'nodes'}`,
@@ -80,6 +80,7 @@ function screenOf(snapshot: Snapshot, previous: Snapshot | undefined): string {
     '',
     `${'node'.padEnd(NODE_CHARS)}${'status'.padEnd(9)}${'uptime'.padEnd(9)}${columns}  broker`,
     ...table,
+    ...missing.map((silent) => `${name(silent, NODE_CHARS)}does not answer`),
     '',
     `busiest of ${count(patternCount)} patterns of node ${printable(node)}`,
     ...patterns.map(({ pattern, listeners }) => `${name(pattern, PATTERN_CHARS)}${cell(count(listeners))} listeners`),

@@ -1,15 +1,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { WebMQError } from 'webmq-client/protocol'
 import { type ConnectFacts, HookRefusal } from '../../hooks/index.js'
 import { type Actor, clientOverHttp, isTrusted } from '../../identity/actor.js'
 import { ANONYMOUS, UNIDENTIFIED } from '../../identity/index.js'
 import type { ObservedAction } from '../../observing/observer.js'
 import { Bodies, hasBody } from '../body.js'
+import { BodyFlow } from '../body-flow.js'
 import { Budgets } from '../budgets.js'
 import type { Callers } from '../caller.js'
 import type { HttpContext } from '../create-http.js'
-import { allowOrigin, answerPreflight, sendError, sendJson } from '../responses.js'
-import { type Call, type Handler, handlers } from './handlers/index.js'
+import { allowOrigin, answerPreflight, sendError, sendJson, sendText } from '../responses.js'
+import { type Call, type Handler, handlers, RawAnswer } from './handlers/index.js'
 import { bodyFormatOf, RequestRefusal, readIdempotencyKey, readJson, readQuery } from './read-call.js'
 import type { BodySize, Route } from './route.js'
 import { ROUTES, type RouteName } from './routes.js'
@@ -32,6 +34,8 @@ const SMALL_BYTES = 8_192
 const TOTAL_BYTES = 64 * 1024 ** 2
 /** Callers with a retryable error may try again after this. */
 const RETRY_AFTER_S = 1
+/** A client that has overdrawn its budget is not read for at most so long at once. */
+const MAX_PAUSE_MS = 1_000
 const METHOD_NOT_ALLOWED = 405
 const FORBIDDEN = 403
 
@@ -48,6 +52,15 @@ interface Asked {
   caller?: Actor | undefined
   /** The key. */
   target?: string | undefined
+  /** Its body is used while it arrives. */
+  flow?: BodyFlow
+}
+
+/** Of routes that are no requests of WebSockets under the same name. */
+const ACTIONS: { readonly [Name in RouteName]?: ObservedAction } = {
+  publishBatch: 'publish',
+  writeStream: 'stream',
+  readStream: 'read',
 }
 
 /** The routes by path and method. */
@@ -69,23 +82,34 @@ export class HttpApi {
     this.#bodies = new Bodies({ timeoutMs: context.options.messageTimeoutMs, maxTotalBytes: TOTAL_BYTES })
   }
 
-  /** Answers one request. */
-  async respond(request: IncomingMessage, response: ServerResponse, scope: ApiScope): Promise<void> {
+  /** Answers one request. @param hold Exempts its connection from the limits of short requests. */
+  async respond(request: IncomingMessage, response: ServerResponse, scope: ApiScope, hold: () => void): Promise<void> {
     const asked: Asked = {}
     try {
-      await this.#respond(request, response, scope, asked)
+      await this.#respond(request, response, scope, asked, hold)
     } catch (error) {
       this.#refuse(request, response, error, asked)
     }
   }
 
-  async #respond(request: IncomingMessage, response: ServerResponse, scope: ApiScope, asked: Asked): Promise<void> {
+  async #respond(
+    request: IncomingMessage,
+    response: ServerResponse,
+    scope: ApiScope,
+    asked: Asked,
+    hold: () => void,
+  ): Promise<void> {
     const { callers } = this.#context
     const url = request.url ?? '/'
     const [path = '/'] = url.split('?')
     const { streamsPath } = this.#context.options
-    if (path.startsWith(`${streamsPath}/`))
-      return await this.#respondStream(request, response, path.slice(streamsPath.length + 1), asked)
+    if (path.startsWith(`${streamsPath}/`)) {
+      const { respondStream } = await import('../durable/respond.js')
+      const callerOf = async () => (await this.#callerOf(request, { access: 'client' }, asked)) as Actor
+      const charge = (caller: Actor, byteCount: number) => this.#charge(caller, byteCount)
+      const context = { ...this.#context, bodies: this.#bodies, callerOf, charge }
+      return await respondStream(context, request, response, path.slice(streamsPath.length + 1), asked)
+    }
     const methods = TABLE.get(path)
     const [any] = methods?.values() ?? []
     if (methods === undefined || any === undefined) {
@@ -95,7 +119,7 @@ export class HttpApi {
       throw new WebMQError('E_PATH_NOT_FOUND', { message: 'this route is on the admin port' })
     }
     const found = methods.get(request.method === 'HEAD' ? 'GET' : (request.method ?? ''))
-    if (found !== undefined) asked.action = found.name === 'publishBatch' ? 'publish' : found.name
+    if (found !== undefined) asked.action = ACTIONS[found.name] ?? (found.name as ObservedAction)
     callers.assertOrigin(request)
     allowOrigin(request, response)
     const allowed = [...methods.keys(), ...(methods.has('GET') ? ['HEAD'] : []), 'OPTIONS']
@@ -106,23 +130,13 @@ export class HttpApi {
     }
     asked.target = new URLSearchParams(url.split('?')[1]).get('key') ?? undefined
     const caller = await this.#callerOf(request, found.route, asked)
-    sendJson(response, request, 200, (await this.#call(request, response, found, url, caller, asked)) as object)
+    const answer = await this.#call(request, response, found, url, caller, asked, hold)
+    asked.flow?.close()
+    if (answer instanceof RawAnswer) {
+      for (const [name, value] of Object.entries(answer.headers)) response.setHeader(name, value)
+      sendText(response, request, 200, answer.contentType, answer.body)
+    } else sendJson(response, request, 200, answer as object)
     this.#charge(caller, Number(response.getHeader('content-length')))
-  }
-
-  /** A stream as clients of Durable Streams see it. */
-  async #respondStream(request: IncomingMessage, response: ServerResponse, key: string, asked: Asked): Promise<void> {
-    asked.action = request.method === 'GET' || request.method === 'HEAD' ? 'history' : 'publish'
-    asked.target = key
-    this.#context.callers.assertOrigin(request)
-    const { answerStreamPreflight, respondStream } = await import('../durable/respond.js')
-    if (request.method === 'OPTIONS') return answerStreamPreflight(request, response)
-    allowOrigin(request, response)
-    const caller = (await this.#callerOf(request, { access: 'client' }, asked)) as Actor
-    const node = this.#context.node()
-    if (node === undefined) throw new WebMQError('E_NOT_RUNNING')
-    const charge = (byteCount: number) => this.#charge(caller, byteCount)
-    await respondStream({ ...this.#context, node, bodies: this.#bodies, charge }, request, response, caller, key)
   }
 
   #charge(caller: Actor | undefined, byteCount: number): void {
@@ -166,10 +180,11 @@ export class HttpApi {
     url: string,
     caller: Actor | undefined,
     asked: Asked,
+    hold: () => void,
   ): unknown {
     const query = readQuery(url, route)
     const idempotencyKey = readIdempotencyKey(request, route)
-    const { traceparent } = request.headers
+    const { accept, traceparent } = request.headers
     const handle = async (body: unknown) => {
       const node = this.#context.node()
       if (node === undefined) throw new WebMQError('E_NOT_RUNNING')
@@ -180,7 +195,15 @@ export class HttpApi {
         query,
         body,
         idempotencyKey,
+        accept: route.answersRaw === true ? accept : undefined,
         traceparent,
+        pay: async (byteCount) => {
+          if (caller?.door !== 'http') return
+          this.#budgets.charge(caller, byteCount)
+          this.#budgets.chargeMessages(caller, 1)
+          const debtMs = this.#budgets.debtMs(caller)
+          if (debtMs > 0) await sleep(Math.min(MAX_PAUSE_MS, debtMs))
+        },
         spend: (messageCount) => {
           if (caller?.door === 'http') this.#budgets.chargeMessages(caller, messageCount)
         },
@@ -192,6 +215,10 @@ export class HttpApi {
       return handle(undefined)
     }
     const format = bodyFormatOf(request, route)
+    if (route.takesFlow === true && format !== 'json') {
+      asked.flow = new BodyFlow(request, response, format === 'text', hold)
+      return handle(asked.flow)
+    }
     const maxBytes = format === 'bytes' ? this.#context.options.maxPayloadBytes : this.#maxBytesOf(route.body.size)
     return this.#bodies.read(request, response, maxBytes, (bytes) => {
       this.#charge(caller, bytes.length)
@@ -210,8 +237,9 @@ export class HttpApi {
   #refuse(request: IncomingMessage, response: ServerResponse, error: unknown, asked: Asked): void {
     if (response.headersSent) throw error
     if (response.destroyed) return
+    if (asked.flow !== undefined) asked.flow.close()
     // What is left of a body is not waited for.
-    if (!request.complete) response.shouldKeepAlive = false
+    else if (!request.complete) response.shouldKeepAlive = false
     const shown = this.#shown(error, request)
     this.#tell(request, asked, shown)
     const status = statusOfRefusal(shown)

@@ -5,19 +5,10 @@ import type { ObservedAction, OperatorAction } from '../../observing/observer.js
 import type { InboundMessage, ReadRange } from '../../ports/broker.js'
 import type { Author } from '../../publishing/author.js'
 import type { Publisher } from '../../publishing/publisher.js'
+import type { SharedStreams } from '../../streams/shared-streams.js'
 import type { Streams } from '../../streams/streams.js'
+import type { ProcessWriter } from '../../streams/writer.js'
 import type { Cluster } from '../operators/index.js'
-
-/** What the API needs to know of a session. */
-export interface ListedSession {
-  readonly connection: number
-  readonly id: string
-  readonly userId: string | undefined
-  readonly address: string
-  readonly openedAtMs: number
-  readonly listenCount: number
-  patterns(): readonly string[]
-}
 
 /** A pattern and the number of those who listen with it. */
 export interface ListedPattern {
@@ -38,18 +29,24 @@ export interface LoggedMessages {
 /** What the API does with a running node. */
 export interface ApiNode {
   readonly name: string
-  readonly cluster: Pick<Cluster, 'disconnect' | 'revoke' | 'nodes' | 'find' | 'revocations'>
+  readonly cluster: Pick<Cluster, 'disconnect' | 'revoke' | 'nodes' | 'connections' | 'revocations'>
   readonly publisher: Pick<Publisher, 'publish' | 'publishAll'>
-  readonly streams: Pick<Streams, 'use' | 'expect' | 'compete' | 'touch' | 'maxBytes'>
+  /** Streams with many writers, and all streams for those who read them as bytes. */
+  readonly sharedStreams: SharedStreams
   /** A caller as a publisher, with its limits and what of it waits. */
   authorOf(actor: Actor): Author
   /** See {@link Refusals.add}. */
   refused(actor: Actor, action: ObservedAction, code: ErrorCode, target: string | undefined): void
   /** See {@link Observer.operated}. */
   operated(actor: Actor, action: OperatorAction, target: string): void
+  readonly streams: Pick<Streams, 'write' | 'read'>
+  /**
+   * Begins a stream as its writer.
+   * @param isStoppable It answers requests at the key [P-18.7].
+   */
+  stream(author: Author, key: string, meta: unknown, isStoppable: boolean): Promise<ProcessWriter>
   read(range: ReadRange, key: string): MaybePromise<LoggedMessages>
   presence(key: string): MaybePromise<readonly PresenceMember[]>
-  sessions(): Iterable<ListedSession>
   /** A row for each pattern and variant. */
   patterns(): Iterable<ListedPattern>
 }

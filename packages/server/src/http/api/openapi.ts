@@ -27,6 +27,7 @@ const CALLER_ERRORS: readonly ApiErrorCode[] = [
 const BODY_ERRORS: readonly ApiErrorCode[] = ['E_MESSAGE_TIMEOUT', 'E_PAYLOAD_TOO_LARGE']
 /** Statuses that no error of the table has of its own. */
 const METHOD_NOT_ALLOWED = 405
+const NOT_ACCEPTABLE = 406
 const UNSUPPORTED_MEDIA_TYPE = 415
 
 /** The OpenAPI 3.1 document of the API. */
@@ -96,11 +97,12 @@ function parametersOf({ parameters, takesIdempotencyKey }: Route): readonly obje
   return [...inQuery, header]
 }
 
-function contentOf({ body, takesBytes }: Route): JsonSchema {
+function contentOf({ body, takesBytes, takesFlow }: Route): JsonSchema {
   const examples = Object.entries(body?.examples ?? {}).map(([name, value]) => [name, { value }])
   return {
     'application/json': { schema: body?.shape.json, examples: Object.fromEntries(examples) },
-    ...(takesBytes === true ? { 'application/octet-stream': { schema: {} } } : undefined),
+    ...(takesBytes === true || takesFlow === true ? { 'application/octet-stream': { schema: {} } } : undefined),
+    ...(takesFlow === true ? { 'text/plain': { schema: { type: 'string' } } } : undefined),
   }
 }
 
@@ -111,13 +113,22 @@ function responsesOf(row: Route): JsonSchema {
     codesByStatus.set(status, [...(codesByStatus.get(status) ?? []), code])
   }
   codesByStatus.set(METHOD_NOT_ALLOWED, ['E_REQUEST_INVALID'])
+  if (row.answersRaw === true) codesByStatus.set(NOT_ACCEPTABLE, ['E_REQUEST_INVALID'])
   if (row.body !== undefined) codesByStatus.set(UNSUPPORTED_MEDIA_TYPE, ['E_REQUEST_INVALID'])
   const problem = { 'application/json': { schema: { $ref: '#/components/schemas/Problem' } } }
   const failures = [...codesByStatus]
     .sort(([one], [other]) => one - other)
     .map(([status, codes]) => [`${status}`, { description: codes.join(', '), content: problem }])
   return {
-    200: { description: 'Done.', content: { 'application/json': { schema: row.answer.json } } },
+    200: {
+      description: 'Done.',
+      content: {
+        'application/json': { schema: row.answer.json },
+        ...(row.answersRaw === true
+          ? { 'text/plain': { schema: { type: 'string' } }, 'application/octet-stream': { schema: {} } }
+          : undefined),
+      },
+    },
     ...Object.fromEntries(failures),
   }
 }

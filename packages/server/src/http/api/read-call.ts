@@ -53,15 +53,22 @@ export function readIdempotencyKey({ headers }: IncomingMessage, { takesIdempote
  * What the body of a request is, by its headers.
  * @throws {RequestRefusal} 415 when the route does not take it.
  */
-export function bodyFormatOf({ headers }: IncomingMessage, { takesBytes }: Route): 'json' | 'bytes' {
+export function bodyFormatOf(
+  { headers }: IncomingMessage,
+  { takesBytes, takesFlow }: Route,
+): 'json' | 'bytes' | 'text' {
   const encoding = headers['content-encoding']
   if (encoding !== undefined && encoding !== 'identity') {
     throw new RequestRefusal('a body is sent without content-encoding', UNSUPPORTED_MEDIA_TYPE)
   }
-  const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase()
+  const [type = '', ...parameters] = (headers['content-type'] ?? '').split(';').map((part) => part.trim().toLowerCase())
+  const hasBytes = takesBytes === true || takesFlow === true
   if (type === 'application/json') return 'json'
-  if (type === 'application/octet-stream' && takesBytes === true) return 'bytes'
-  const allowed = takesBytes === true ? 'application/json or application/octet-stream' : 'application/json'
+  if (type === 'application/octet-stream' && hasBytes) return 'bytes'
+  const isUtf8 = parameters.every((parameter) => !/^charset=/.test(parameter) || /^charset="?utf-?8"?$/.test(parameter))
+  if (type === 'text/plain' && takesFlow === true && isUtf8) return 'text'
+  const others = [...(hasBytes ? ['application/octet-stream'] : []), ...(takesFlow ? ['text/plain in UTF-8'] : [])]
+  const allowed = ['application/json', ...others].join(' or ')
   throw new RequestRefusal(`the header content-type is not ${allowed}`, UNSUPPORTED_MEDIA_TYPE)
 }
 

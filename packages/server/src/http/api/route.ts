@@ -25,6 +25,10 @@ export interface Route<Q extends Members = Members, B = unknown, A = unknown> {
   readonly body?: { readonly shape: Shape<B>; readonly size: BodySize; readonly examples: Readonly<Record<string, B>> }
   /** The body may be bytes too: `application/octet-stream`. */
   readonly takesBytes?: boolean
+  /** A body that is no JSON is used while it arrives: bytes, or `text/plain`. */
+  readonly takesFlow?: boolean
+  /** The answer may be text or bytes, as the header `Accept` says. */
+  readonly answersRaw?: boolean
   /** The header `Idempotency-Key` names the message. */
   readonly takesIdempotencyKey?: boolean
   readonly answer: Shape<A>

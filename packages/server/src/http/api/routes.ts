@@ -1,20 +1,23 @@
-import { DISCONNECT_CODES, MAX_SHOWN_SESSIONS } from '../operators/index.js'
+import { ALL, DISCONNECT_CODES, MAX_PAGE_ROWS, MAX_SHOWN_LISTENS } from '../operators/index.js'
 import { route } from './route.js'
 import { amount, answer, anything, choice, flag, integer, list, object, oneOf, optional, text } from './schema.js'
 import { ADDRESS, EPHEMERAL, KEY, LOGGED_MESSAGE, MESSAGE, POSITION, SESSION, TOKEN_ID, UNTIL, USER } from './shapes.js'
+import { STREAM_ROUTES } from './stream-routes.js'
 
 /** Messages of one answer. */
 const MAX_HISTORY_MESSAGES = 1_000
 export const DEFAULT_HISTORY_MESSAGES = 100
 const MAX_BATCH_MESSAGES = 1_000
-/** Rows of one page of a listing. */
-const MAX_PAGE_ROWS = 1_000
 export const DEFAULT_PAGE_ROWS = 100
-/** Patterns of a connection in a listing. The number of all is beside them. */
-export const MAX_SHOWN_LISTENS = 16
+/** Sessions of a user at a node. The number of all is beside them. */
+export const MAX_SHOWN_SESSIONS = 16
 
 const COUNT = { minimum: 0, maximum: Number.MAX_SAFE_INTEGER }
 const NAME = (description: string) => text({ maxLength: 1_024, description })
+
+const MISSING = list(NAME('The name of a node.'), {
+  description: 'Nodes of which nothing is in this answer: they did not answer in time, or cannot.',
+})
 
 const PUBLISHED = answer({
   duplicate: flag({ description: 'A message with the same id was accepted before; this one was not delivered again.' }),
@@ -32,6 +35,12 @@ const SUMMARY = answer({
   sentPerSecond: amount({ description: 'Messages to clients, since the last request or the start.' }),
   broker: NAME('The name of the broker.'),
   brokerStatus: NAME('`up`, `blocked` or `down`.'),
+})
+
+const NEXT = text({
+  maxLength: 64,
+  pattern: '^[A-Za-z0-9_-]{1,36}:\\d{1,16}$',
+  description: '`next` of a page, absent on the last one. A page may be shorter than `limit` and have it.',
 })
 
 const CODE = optional(
@@ -141,6 +150,7 @@ export const ROUTES = {
     }),
     errors: ['E_KEY_INVALID', 'E_POSITION_INVALID', 'E_UNSUPPORTED', 'E_NODE_BEHIND', 'E_BROKER_UNAVAILABLE'],
   }),
+  ...STREAM_ROUTES,
   presence: route({
     method: 'GET',
     path: '/api/presence',
@@ -163,21 +173,28 @@ export const ROUTES = {
     method: 'GET',
     path: '/api/connections',
     access: 'operator',
-    summary: 'List the connections of this node',
+    summary: 'List connections',
     description:
-      'Every node answers for itself; `node` says which one it was. A page ends with `next`: give it as `after` for the ' +
-      'next page.',
+      'Those of the node that answers, of another one, or of all. A page ends with `next`: give it as `after` for the ' +
+      'next page, to any node.',
     parameters: {
+      node: optional(
+        text({
+          maxLength: 36,
+          description: `The name of a node, or \`${ALL}\`. Default: the node at which the page before ended, or the one that answers.`,
+        }),
+      ),
       user: optional(USER),
       address: optional(ADDRESS),
       session: optional(SESSION),
-      after: optional(integer({ minimum: -1, maximum: Number.MAX_SAFE_INTEGER, description: '`next` of a page.' })),
+      after: optional(NEXT),
       limit: LIMIT('connections', MAX_PAGE_ROWS, DEFAULT_PAGE_ROWS),
     },
     answer: answer({
       node: NAME('The node that answers.'),
       connections: list(
         answer({
+          node: NAME('The node that has the connection.'),
           session: SESSION,
           user: optional(USER),
           address: text({ minLength: 0, maxLength: 1_024, description: 'The IP address; empty if it is not known.' }),
@@ -186,7 +203,8 @@ export const ROUTES = {
           listens: list(NAME('A pattern.'), { description: `The first ${MAX_SHOWN_LISTENS}.` }),
         }),
       ),
-      next: optional(integer({ ...COUNT, description: 'Absent on the last page.' })),
+      missing: MISSING,
+      next: optional(NEXT),
     }),
   }),
   user: route({
@@ -204,7 +222,7 @@ export const ROUTES = {
           sessions: list(SESSION, { description: `The first ${MAX_SHOWN_SESSIONS}.` }),
         }),
       ),
-      silentCount: integer({ ...COUNT, description: 'Nodes that did not answer in time.' }),
+      missing: MISSING,
     }),
   }),
   patterns: route({
@@ -270,7 +288,7 @@ export const ROUTES = {
     summary: 'Describe the nodes',
     description: 'This node, and all nodes that answer within half a second.',
     parameters: {},
-    answer: answer({ node: NAME('The node that answers.'), nodes: list(SUMMARY) }),
+    answer: answer({ node: NAME('The node that answers.'), nodes: list(SUMMARY), missing: MISSING }),
   }),
   config: route({
     method: 'GET',

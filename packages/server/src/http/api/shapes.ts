@@ -1,6 +1,6 @@
-import { MAX_KEY_BYTES, MAX_MESSAGE_ID_CHARS, MAX_POSITION_CHARS } from 'webmq-client/protocol'
+import { MAX_KEY_BYTES, MAX_MESSAGE_ID_CHARS, MAX_POSITION_CHARS, type WriteKind } from 'webmq-client/protocol'
 import { MAX_UNIX_S } from '../../identity/revocations.js'
-import { answer, anything, flag, integer, object, oneOf, optional, text } from './schema.js'
+import { answer, anything, choice, flag, integer, object, oneOf, optional, text } from './schema.js'
 
 /** Bytes of the `sub` or the `jti` of a token that the server accepts. */
 const MAX_CLAIM_CHARS = 255
@@ -84,6 +84,37 @@ export const MESSAGE = oneOf([
   object({ key: KEY, base64: BASE64, id: optional(MESSAGE_ID), ephemeral: optional(EPHEMERAL) }),
 ])
 
+const WRITE_KINDS = ['start', 'append', 'beat', 'end', 'fail', 'stop'] as const satisfies WriteKind[]
+const MAX_STREAM_ID_CHARS = 36
+export const MAX_META_CHARS = 4_096
+
+export const STREAM_ID = text({
+  maxLength: MAX_STREAM_ID_CHARS,
+  pattern: '^[A-Za-z0-9_-]+$',
+  description: 'The id of a stream.',
+  examples: ['Zx0aB3kQ9mT1uVwY'],
+})
+
+const WRITE = {
+  key: KEY,
+  stream: STREAM_ID,
+  sequence: integer({
+    minimum: 0,
+    maximum: Number.MAX_SAFE_INTEGER,
+    description: '0 for `start`; each later message has the next number, a `beat` that of the last one.',
+  }),
+  kind: choice(WRITE_KINDS, { description: 'What the message is; `beat`: the writer is alive.' }),
+}
+
+/** One message of a stream. */
+export const STREAM_WRITE = oneOf([
+  object({
+    ...WRITE,
+    payload: optional(anything({ description: 'For `append` a text; for `start` and the ends any JSON value.' })),
+  }),
+  object({ ...WRITE, base64: BASE64 }),
+])
+
 /** A message of the log. */
 export const LOGGED_MESSAGE = answer({
   key: KEY,
@@ -93,6 +124,13 @@ export const LOGGED_MESSAGE = answer({
     integer({ minimum: 0, maximum: MAX_TIME_MS, description: 'When the server took it, Unix time in milliseconds.' }),
   ),
   id: optional(text({ maxLength: MAX_MESSAGE_ID_CHARS, description: 'Names the message for all who get it.' })),
+  stream: optional(
+    answer({
+      id: STREAM_ID,
+      sequence: integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
+      kind: text({ maxLength: 16, description: 'What the message is in its stream.' }),
+    }),
+  ),
   payload: optional(anything({ description: 'The JSON value of a text message.' })),
   text: optional(text({ minLength: 0, maxLength: MAX_BASE64_CHARS, description: 'A text message that is no JSON.' })),
   base64: optional(text({ minLength: 0, maxLength: MAX_BASE64_CHARS, description: 'A binary message.' })),

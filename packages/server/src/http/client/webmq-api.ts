@@ -15,7 +15,7 @@ export type WebMQApiOptions = RequestOptions
 export type ApiPublished = Answer<'publish'>
 /** Which messages of a key to read. */
 export type ApiHistoryQuery = Omit<QueryOf<Routes['history']>, 'key'>
-/** Connections of the node that answers. */
+/** Connections of one node or of all. */
 export type ApiConnections = Answer<'connections'>
 /** At which nodes a user is. */
 export type ApiUserPlaces = Answer<'user'>
@@ -106,7 +106,7 @@ export class WebMQApi {
     return members
   }
 
-  /** Lists connections of the node that answers. Needs an API key, as everything below. */
+  /** Lists connections: of the node that answers, another one or all. Needs an API key, as everything below. */
   async connections(query: QueryOf<Routes['connections']> = {}): Promise<ApiConnections> {
     return await this.#send<'connections'>('/api/connections', { query: { ...query } })
   }

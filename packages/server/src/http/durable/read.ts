@@ -22,9 +22,9 @@ export async function readStream(call: StreamCall): Promise<void> {
   const isHead = request.method === 'HEAD'
   const query = isHead ? undefined : queryOf(request.url ?? '')
   await hooks?.listen(caller, 'history', key, true)
-  await node.streams.use(key, async (watch) => {
+  await node.sharedStreams.use(key, async (watch) => {
     if (query === undefined) return sendHead(call, viewOf(watch.fold, Date.now()))
-    await node.streams.expect(watch, () => isReached(query.offset, presentOf(watch.fold)))
+    await node.sharedStreams.expect(watch, () => isReached(query.offset, presentOf(watch.fold)))
     assertKnown(query.offset, watch.fold)
     await touch(call, watch)
     const view = viewOf(watch.fold, Date.now())
@@ -55,7 +55,7 @@ async function touch({ node, key }: StreamCall, { fold }: StreamWatch): Promise<
   const { ttlSeconds } = viewOf(fold, Date.now()).config
   if (ttlSeconds === undefined || fold.shared === undefined || !fold.isActive) return
   const dueMs = fold.shared.touchedMs + (ttlSeconds * 1_000) / TOUCHES_PER_TTL
-  if (Date.now() >= dueMs) await node.streams.touch(key, fold)
+  if (Date.now() >= dueMs) await node.sharedStreams.touch(key, fold)
 }
 
 function sendHead({ response }: StreamCall, view: StreamView): void {

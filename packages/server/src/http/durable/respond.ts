@@ -1,10 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { validateKey } from 'webmq-client/protocol'
+import { validateKey, WebMQError } from 'webmq-client/protocol'
 import type { Actor } from '../../identity/actor.js'
+import type { ObservedAction } from '../../observing/observer.js'
 import { assertKeyWords } from '../../ports/word-limits.js'
 import { RequestRefusal } from '../api/read-call.js'
-import { hasBody } from '../body.js'
-import { answerPreflight } from '../responses.js'
+import { type Bodies, hasBody } from '../body.js'
+import type { Callers } from '../caller.js'
+import type { HttpContext } from '../create-http.js'
+import { allowOrigin, answerPreflight } from '../responses.js'
 import type { StreamCall } from './call.js'
 import { readStream } from './read.js'
 import { appendToStream, createStream, deleteStream } from './write.js'
@@ -21,25 +24,41 @@ const READ = [
   ...['stream-sse-data-encoding', 'stream-status', 'stream-ttl', 'stream-up-to-date'],
 ].join(', ')
 
-/** Answers the question of a browser whether a page may write and read streams. */
-export function answerStreamPreflight(request: IncomingMessage, response: ServerResponse): void {
-  answerPreflight(request, response, METHODS, SENT)
+/** What the HTTP API has for it. */
+type RespondContext = Pick<HttpContext, 'options' | 'hooks' | 'node'> & {
+  readonly bodies: Bodies
+  readonly callers: Callers
+  readonly callerOf: () => Promise<Actor>
+  readonly charge: (caller: Actor, byteCount: number) => void
 }
 
-/** Answers a request of the protocol Durable Streams 1.0. @param path The key, as it is in the address. */
+/**
+ * Answers a request of the protocol Durable Streams 1.0.
+ * @param path The key, as it is in the address.
+ * @param asked What observers are told of a refusal.
+ */
 export async function respondStream(
-  context: Pick<StreamCall, 'node' | 'options' | 'hooks' | 'bodies' | 'charge'>,
+  context: RespondContext,
   request: IncomingMessage,
   response: ServerResponse,
-  caller: Actor,
   path: string,
+  asked: { action?: ObservedAction; target?: string | undefined },
 ): Promise<void> {
-  if (response.hasHeader('access-control-allow-origin')) response.setHeader('access-control-expose-headers', READ)
+  const { method = '' } = request
+  asked.action = method === 'GET' || method === 'HEAD' ? 'read' : 'stream'
+  asked.target = path
+  context.callers.assertOrigin(request)
   response.setHeader('cross-origin-resource-policy', 'cross-origin')
+  if (method === 'OPTIONS') return answerPreflight(request, response, METHODS, SENT)
+  allowOrigin(request, response)
+  if (response.hasHeader('access-control-allow-origin')) response.setHeader('access-control-expose-headers', READ)
+  const caller = await context.callerOf()
+  const node = context.node()
+  if (node === undefined) throw new WebMQError('E_NOT_RUNNING')
   const key = keyOf(path)
   assertKeyWords(key, context.options)
-  const call: StreamCall = { ...context, request, response, caller, key }
-  const { method = '' } = request
+  const charge = (byteCount: number) => context.charge(caller, byteCount)
+  const call: StreamCall = { ...context, node, charge, request, response, caller, key }
   // No body is wanted, so none is waited for.
   if (method !== 'PUT' && method !== 'POST' && hasBody(request)) response.shouldKeepAlive = false
   if (method === 'GET' || method === 'HEAD') return await readStream(call)

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import type { SharedWrite } from '../../streams/compete.js'
 import type { StreamFold } from '../../streams/fold.js'
 import type { Mark, Producer } from '../../streams/shared-state.js'
+import type { SharedWrite } from '../../streams/shared-streams.js'
 import { RequestRefusal } from '../api/read-call.js'
 import { STREAM_HEADERS, type StreamCall, standOf } from './call.js'
 import { appendHeadOf, configOf, isSameConfig } from './heads.js'
-import { linesOf } from './json-values.js'
+import { linesOf, listOf } from './json-values.js'
 import { isNew, producerHeaders, refuseOwned } from './judge.js'
 import { essenceOf, notFound, phaseOf, type StreamConfig, type StreamView, viewOf } from './view.js'
 
@@ -31,7 +31,7 @@ export async function createStream(call: StreamCall): Promise<void> {
     const meta = Buffer.from(JSON.stringify({ ...config, ...(isPending ? { isPending } : undefined) }))
     let id = ''
     let found: StreamView | undefined
-    await node.streams.compete(node.authorOf(caller), key, false, (fold) => {
+    await node.sharedStreams.compete(node.authorOf(caller), key, false, (fold) => {
       const nowMs = Date.now()
       const phase = phaseOf(fold, nowMs)
       if (fold.stream === id && phase === 'pending') {
@@ -69,7 +69,7 @@ export async function appendToStream(call: StreamCall): Promise<void> {
     let status = 204
     let headers: Record<string, string> = {}
     let lines: Buffer | undefined
-    await node.streams.compete(node.authorOf(caller), key, true, (fold, isTaken) => {
+    await node.sharedStreams.compete(node.authorOf(caller), key, true, (fold, isTaken) => {
       const view = viewOf(fold, Date.now())
       if (isTaken || !isNew(response, fold, view, head, body.length === 0)) {
         // The status tells a producer whether its data are new.
@@ -82,7 +82,14 @@ export async function appendToStream(call: StreamCall): Promise<void> {
       if (payload.length === 0 && body.length > 0) throw new RequestRefusal('the list is empty', BAD_REQUEST)
       const { producer, streamSeq } = head
       assertFits(call, payload.length, fold, producer)
-      return next(fold, { kind: head.isClosed ? 'close' : 'append', payload, mark: { producer, streamSeq } })
+      const assertChange = (bytes: Uint8Array) => {
+        assertFits(call, bytes.length, fold, producer)
+        if (view.isJson) linesOf(Buffer.from(listOf(Buffer.from(bytes))))
+      }
+      return next(fold, {
+        ...{ kind: head.isClosed ? 'close' : 'append', payload, assertChange },
+        mark: { producer, streamSeq },
+      })
     })
     response.writeHead(status, { ...STREAM_HEADERS, ...headers, 'cache-control': 'no-store' }).end()
   })
@@ -91,7 +98,7 @@ export async function appendToStream(call: StreamCall): Promise<void> {
 /** Answers DELETE: the stream has no content any more. */
 export async function deleteStream({ node, caller, key, response }: StreamCall): Promise<void> {
   let isDone = false
-  await node.streams.compete(node.authorOf(caller), key, true, (fold) => {
+  await node.sharedStreams.compete(node.authorOf(caller), key, true, (fold) => {
     if (isDone && fold.status === 'delete') return undefined
     const phase = phaseOf(fold, Date.now())
     if (phase === 'none' || (phase !== 'present' && !fold.isCut)) throw notFound()
@@ -115,7 +122,7 @@ function assertSame(fold: StreamFold, found: StreamView, config: StreamConfig, i
 /** A body that would be too much for a stream is one that is too large: nobody should send it again. */
 function assertFits({ node, options }: StreamCall, addedBytes: number, fold?: StreamFold, producer?: Producer): void {
   const { byteCount = 0, appendCount = 0, shared } = fold ?? {}
-  const { maxBytes } = node.streams
+  const { maxBytes } = node.sharedStreams
   const { maxStreamAppends } = options
   if (byteCount + addedBytes > maxBytes) throw full(`${maxBytes} bytes (maxStreamBytes)`)
   if (addedBytes > 0 && appendCount >= maxStreamAppends) throw full(`${maxStreamAppends} appends (maxStreamAppends)`)

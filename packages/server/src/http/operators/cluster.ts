@@ -2,23 +2,27 @@ import { WebMQError } from 'webmq-client/protocol'
 import type { Logger } from '../../base/logger.js'
 import { type AddedRevocation, MAX_REVOCATIONS, type Revocation, Revocations } from '../../identity/revocations.js'
 import type { NodeMessage, Nodes } from '../../nodes/index.js'
+import { ConnectionList } from './connection-list.js'
+import { type ListedSession, type RowsQuery, rowsOf } from './connection-rows.js'
 import {
   type DisconnectCode,
   type DisconnectTarget,
   type NodeSummary,
+  type OperatorAnswer,
   type OperatorMessage,
   operatorMessageFrom,
-  type UserConnections,
 } from './operator-message.js'
 import { RevocationTable } from './revocation-table.js'
 
 export interface ClusterContext {
+  readonly node: string
   readonly nodes: Nodes
   /** Whether this node has anything to tell or to hear: it takes tokens or has an HTTP API for operators. */
   readonly takesPart: boolean
   readonly maxPayloadBytes: number
   readonly summary: () => NodeSummary
-  readonly find: (user: string) => UserConnections
+  /** Those of this node. */
+  readonly sessions: Iterable<ListedSession>
   /** Ends connections of this node, and returns their number. */
   readonly disconnect: (target: DisconnectTarget, code: DisconnectCode) => number
   /** Revocations were added: ends the connections of this node whose tokens they cover. */
@@ -40,44 +44,43 @@ export interface ClusterStats {
   readonly droppedCount: number
 }
 
-interface UserPlaces {
-  readonly own: UserConnections
-  /** The other nodes at which the user is connected. */
-  readonly others: ReadonlyMap<string, UserConnections>
-  /** Other nodes that did not answer in time, or are of a version that cannot. */
-  readonly silentCount: number
-}
-
 /** Largest message to other nodes, so that control messages do not burden the broker. */
 const MAX_MESSAGE_BYTES = 65_536
+/** Bytes of a message beside rows of a listing. */
+const ENVELOPE_BYTES = 256
 const TOPIC = 'operators'
-/** The answer to a list of nodes waits no longer for those that are silent. */
-const SUMMARY_WAIT_MS = 500
+/** Nobody waits longer for nodes that are silent. */
+const ANSWER_WAIT_MS = 500
 /** Those who ask within this time share one round. */
 const SUMMARY_SHARED_MS = 500
 
 /** What operators ask of all nodes at once: to end connections, to revoke tokens, to tell how they are. */
 export class Cluster {
   readonly revocations: Revocations
+  readonly connections: ConnectionList
   readonly #context: ClusterContext
   readonly #table: RevocationTable
-  /** The last one of each node. */
-  readonly #summaries = new Map<string, NodeSummary>()
   /** Answers to the questions that wait for them, by round and node. */
-  readonly #answers = new Map<number, Map<string, UserConnections | undefined>>()
+  readonly #answers = new Map<number, Map<string, OperatorAnswer>>()
+  readonly #maxMessageBytes: number
   #droppedCount = 0
   #roundNumber = 0
-  #round: { readonly atMs: number; readonly answers: Promise<readonly NodeSummary[]> } | undefined
+  #round: { readonly atMs: number; readonly answers: Promise<ReadonlyMap<string, OperatorAnswer>> } | undefined
 
   constructor(context: ClusterContext) {
     this.#context = context
-    const { nodes, takesPart, maxPayloadBytes, now } = context
+    const { node, nodes, sessions, takesPart, maxPayloadBytes, now } = context
     this.revocations = new Revocations(now)
-    const maxMessageBytes = Math.min(MAX_MESSAGE_BYTES, maxPayloadBytes)
-    this.#table = new RevocationTable(nodes, this.revocations, maxMessageBytes, (revocations) =>
+    this.connections = new ConnectionList({
+      node,
+      peers: () => nodes.peers(),
+      list: (query) => rowsOf(sessions, query),
+      ask: (query, to) => this.#ask({ kind: 'list', query }, to),
+    })
+    this.#maxMessageBytes = Math.min(MAX_MESSAGE_BYTES, maxPayloadBytes)
+    this.#table = new RevocationTable(nodes, this.revocations, this.#maxMessageBytes, (revocations) =>
       this.#take(revocations),
     )
-    nodes.onGone((node) => this.#summaries.delete(node))
     if (!takesPart || !nodes.hasOthers) return
     nodes.handle(TOPIC, (message) => this.#receive(message))
     void nodes.openTopic(TOPIC)
@@ -117,25 +120,20 @@ export class Cluster {
     return added
   }
 
-  /** This node and the others, as far as they answer in time. */
-  async nodes(): Promise<readonly NodeSummary[]> {
+  /** This node and the others, as far as they answer in time, and the names of those that do not. */
+  async nodes(): Promise<{ readonly nodes: readonly NodeSummary[]; readonly missing: readonly string[] }> {
+    const { nodes, summary } = this.#context
     const nowMs = performance.now()
     if (this.#round === undefined || nowMs - this.#round.atMs >= SUMMARY_SHARED_MS) {
-      this.#round = { atMs: nowMs, answers: this.#askAll() }
+      this.#round = { atMs: nowMs, answers: this.#ask({ kind: 'ask' }) }
     }
-    const others = await this.#round.answers
-    return [this.#context.summary(), ...others]
-  }
-
-  /** The connections of a user at all nodes. Every call asks anew. */
-  async find(user: string): Promise<UserPlaces> {
-    const { nodes, find } = this.#context
-    const others = new Map<string, UserConnections>()
-    if (!this.#takesPart) return { own: find(user), others, silentCount: 0 }
-    const answers = await this.#ask(user)
-    for (const [node, found] of answers) if ((found?.connections ?? 0) > 0) others.set(node, found as UserConnections)
-    const silentCount = nodes.peers().filter((node) => answers.get(node) === undefined).length
-    return { own: find(user), others, silentCount }
+    const answers = await this.#round.answers
+    const others = nodes.peers().toSorted()
+    const summaries = others.map((node) => answers.get(node)).filter((answer) => answer?.kind === 'summary')
+    return {
+      nodes: [summary(), ...summaries.map((answer) => answer.summary)],
+      missing: others.filter((node) => !answers.has(node)),
+    }
   }
 
   stats(): ClusterStats {
@@ -151,40 +149,38 @@ export class Cluster {
     return this.#context.takesPart && this.#context.nodes.hasOthers
   }
 
-  async #askAll(): Promise<readonly NodeSummary[]> {
-    if (this.#takesPart) await this.#ask()
-    return [...this.#summaries.values()]
-  }
-
-  /** Asks all nodes. Resolves to the answers that come in time: what each found of the user. */
-  async #ask(user?: string): Promise<ReadonlyMap<string, UserConnections | undefined>> {
+  /** Asks one node or all. Resolves to the answers that come in time. */
+  async #ask(
+    question: { readonly kind: 'ask' } | { readonly kind: 'list'; readonly query: RowsQuery },
+    to?: string,
+  ): Promise<ReadonlyMap<string, OperatorAnswer>> {
     const { nodes } = this.#context
     const round = ++this.#roundNumber
-    const answers = new Map<string, UserConnections | undefined>()
+    const answers = new Map<string, OperatorAnswer>()
     this.#answers.set(round, answers)
-    await this.#send({ kind: 'ask', round, user }).catch((error: unknown) => nodes.report(error, TOPIC))
-    await nodes.until(() => nodes.peers().every((node) => answers.has(node)), SUMMARY_WAIT_MS)
+    // Not waited for: a broker that is silent confirms it much later.
+    this.#send({ ...question, round }, to).catch((error: unknown) => nodes.report(error, TOPIC))
+    const asked = () => nodes.peers().filter((node) => to === undefined || node === to)
+    await nodes.until(() => asked().every((node) => answers.has(node)), ANSWER_WAIT_MS)
     this.#answers.delete(round)
     return answers
   }
 
   #receive(received: NodeMessage): boolean {
-    const { nodes, disconnect, summary, find } = this.#context
+    const { nodes, disconnect, summary, sessions } = this.#context
     const message = operatorMessageFrom(received)
+    const answer = (kind: string, round: number, fields: object) =>
+      nodes.channel.tell(TOPIC, kind, { round, ...fields }, received.node)
     if (message?.kind === 'disconnect') disconnect(message.target, message.code)
-    else if (message?.kind === 'ask') {
-      const { round, user } = message
-      const found = user === undefined ? {} : { found: find(user) }
-      nodes.channel.tell(TOPIC, 'summary', { round, summary: summary(), ...found }, received.node)
-    } else if (message !== undefined && message.round <= this.#roundNumber) {
-      this.#summaries.set(received.node, message.summary)
-      this.#answers.get(message.round)?.set(received.node, message.found)
-    }
+    else if (message?.kind === 'ask') answer('summary', message.round, { summary: summary() })
+    else if (message?.kind === 'list') {
+      answer('rows', message.round, rowsOf(sessions, message.query, this.#maxMessageBytes - ENVELOPE_BYTES))
+    } else if (message !== undefined) this.#answers.get(message.round)?.set(received.node, message)
     return message !== undefined
   }
 
-  async #send({ kind, ...fields }: OperatorMessage): Promise<void> {
-    if (this.#takesPart) await this.#context.nodes.channel.send(TOPIC, kind, JSON.stringify(fields))
+  async #send({ kind, ...fields }: OperatorMessage, to?: string): Promise<void> {
+    if (this.#takesPart) await this.#context.nodes.channel.send(TOPIC, kind, JSON.stringify(fields), to)
   }
 
   #take(revocations: readonly Revocation[]): void {

@@ -1,9 +1,4 @@
 export { Cluster, type ClusterStats } from './cluster.js'
-export {
-  DISCONNECT_CODES,
-  type DisconnectCode,
-  type DisconnectTarget,
-  MAX_SHOWN_SESSIONS,
-  type NodeSummary,
-  type UserConnections,
-} from './operator-message.js'
+export { ALL } from './connection-list.js'
+export { MAX_PAGE_ROWS, MAX_SHOWN_LISTENS } from './connection-rows.js'
+export { DISCONNECT_CODES, type DisconnectCode, type DisconnectTarget, type NodeSummary } from './operator-message.js'

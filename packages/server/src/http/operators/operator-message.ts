@@ -1,5 +1,5 @@
-import { defined } from '../../base/defined.js'
 import { type Fields, isCount, type NodeMessage } from '../../nodes/index.js'
+import { type ConnectionRows, connectionRowsFrom, isText, type RowsQuery, rowsQueryFrom } from './connection-rows.js'
 
 /** Which connections an operator ends: those of a user, of an address, or one session. */
 export interface DisconnectTarget {
@@ -28,33 +28,22 @@ export interface NodeSummary {
   readonly brokerStatus: string
 }
 
-export interface UserConnections {
-  readonly connections: number
-  /** Ids of the first {@link MAX_SHOWN_SESSIONS}. */
-  readonly sessions: readonly string[]
-}
-
-export const MAX_SHOWN_SESSIONS = 16
-
 /** A message between nodes about what operators ask for. */
 export type OperatorMessage =
   /** To all: end these connections. */
   | { readonly kind: 'disconnect'; readonly target: DisconnectTarget; readonly code: DisconnectCode }
-  /** To all: tell of yourself, and of a user. Every node answers with `summary`. */
-  | { readonly kind: 'ask'; readonly round: number; readonly user?: string | undefined }
-  /** To one node. `found`: absent unless a user was asked for. */
-  | {
-      readonly kind: 'summary'
-      readonly round: number
-      readonly summary: NodeSummary
-      readonly found?: UserConnections | undefined
-    }
+  /** To all: tell of yourself. Every node answers with `summary`. */
+  | { readonly kind: 'ask'; readonly round: number }
+  | { readonly kind: 'summary'; readonly round: number; readonly summary: NodeSummary }
+  /** To one node or all: list connections. Each node answers with `rows`. */
+  | { readonly kind: 'list'; readonly round: number; readonly query: RowsQuery }
+  | { readonly kind: 'rows'; readonly round: number; readonly found: ConnectionRows }
 
-const MAX_TEXT_CHARS = 1_024
+export type OperatorAnswer = Extract<OperatorMessage, { kind: 'summary' | 'rows' }>
 
 /** Reads a message; `undefined` when it is malformed. */
 export function operatorMessageFrom({ node, kind, fields }: NodeMessage): OperatorMessage | undefined {
-  const { target, code, round, summary, user, found } = fields
+  const { target, code, round, summary, query } = fields
   if (kind === 'disconnect') {
     const known = DISCONNECT_CODES.find((name) => name === code)
     const { by, value } = Object(target) as Fields
@@ -64,14 +53,17 @@ export function operatorMessageFrom({ node, kind, fields }: NodeMessage): Operat
       : undefined
   }
   if (!isCount(round)) return undefined
-  if (kind === 'ask') return { kind, round, ...(isText(user) ? { user } : {}) }
+  if (kind === 'ask') return { kind, round }
+  if (kind === 'list') {
+    const asked = rowsQueryFrom(Object(query) as Fields)
+    return asked && { kind, round, query: asked }
+  }
+  if (kind === 'rows') {
+    const found = connectionRowsFrom(fields)
+    return found && { kind, round, found }
+  }
   const read = kind === 'summary' ? summaryFrom(Object(summary) as Fields, node) : undefined
-  return read && { kind: 'summary', round, summary: read, ...defined({ found: foundFrom(Object(found) as Fields) }) }
-}
-
-function foundFrom({ connections, sessions }: Fields): UserConnections | undefined {
-  if (!isCount(connections) || !Array.isArray(sessions) || !sessions.every(isText)) return undefined
-  return { connections, sessions: sessions.slice(0, MAX_SHOWN_SESSIONS) }
+  return read && { kind: 'summary', round, summary: read }
 }
 
 function summaryFrom(fields: Fields, node: string): NodeSummary | undefined {
@@ -82,10 +74,6 @@ function summaryFrom(fields: Fields, node: string): NodeSummary | undefined {
   if (!isAmount(receivedPerSecond) || !isAmount(sentPerSecond)) return undefined
   const counts = { uptimeMs, connections, patterns, receivedPerSecond, sentPerSecond }
   return { node, version, status, ...counts, broker, brokerStatus }
-}
-
-function isText(value: unknown): value is string {
-  return typeof value === 'string' && value !== '' && value.length <= MAX_TEXT_CHARS
 }
 
 function isAmount(value: unknown): value is number {

@@ -1,14 +1,22 @@
 import { choice, integer, list, text, toggle } from '../spec.js'
-import { checkFileName, checkHost } from './checks.js'
+import { checkFileName, checkHost, checkHostOrSocket } from './checks.js'
 
 /** Where the server listens, and what it serves there. */
 export const ADDRESS_OPTIONS = {
   host: text({
     placeholder: 'address',
     default: '127.0.0.1',
-    check: checkHost,
-    help: 'Address to bind; `0.0.0.0` or `::` binds every address.',
-    detail: 'The default accepts connections from this machine only, so a first try exposes nothing.',
+    check: checkHostOrSocket,
+    help: 'Address to bind; `0.0.0.0` or `::` binds every address, `unix:/run/webmq/webmq.sock` a Unix socket.',
+    detail:
+      'The default accepts connections from this machine only, so a first try exposes nothing. A Unix socket is for a proxy on this machine: it has no port, and who opens it is believed about the client, as `trustedProxies` are. [operations.md](operations.md#a-unix-socket) has more.',
+  }),
+  socketMode: text({
+    placeholder: 'mode',
+    default: '660',
+    check: (value) => (/^[0-7]{3}$/.test(value) ? undefined : 'three octal digits, as 660'),
+    help: 'Who may connect to the Unix socket of `host`: the mode of its file. `660` is its user and group.',
+    detail: 'On Linux, writing is what counts. The user of your proxy needs it, and nobody else should have it.',
   }),
   port: integer({
     shortFlag: 'p',

@@ -1,7 +1,7 @@
 import { OVERRIDABLE_LIMITS } from '../../identity/limit-overrides.js'
 import { OVERFLOW_RULE_FORM, parseOverflowRule } from '../../ports/overflow-rules.js'
 import { integer, list } from '../spec.js'
-import { GIB, MIB } from './checks.js'
+import { GIB, MAX_TIMER_MS, MIB } from './checks.js'
 
 /** Bounds of connections, messages and patterns; how fast clients may publish; what readers that lag get. */
 export const LIMITS_OPTIONS = {
@@ -157,6 +157,12 @@ export const LIMITS_OPTIONS = {
     help: 'Silence after which the writer of a stream is given up: its readers are told `lost`.',
     detail: 'A writer that has nothing to append says every third of this time that it is alive.',
   }),
+  streamBodyTimeoutMs: integer({
+    range: [100, MAX_TIMER_MS],
+    default: 300_000,
+    help: 'Time for which a request that writes a stream by its body may send nothing; then the stream fails.',
+    detail: 'Meanwhile the server says for it that it is alive. The system finds out whether its client has vanished.',
+  }),
   maxStreamBytes: integer({
     range: [1_024, 64 * MIB],
     default: 512 * 1024,
@@ -180,7 +186,7 @@ export const LIMITS_OPTIONS = {
     default: 10_000,
     help: 'Keys whose streams a node watches, because somebody writes or reads them; further ones are refused with `E_STREAM_LIMIT`.',
     detail:
-      'Their texts take at most 64 MiB together; those that were asked for the longest ago are read from the log again.',
+      'Their texts take at most 64 MiB together; those that were asked for the longest ago are read from the log again. None is given up for another: each has the lease that tells its readers of a lost writer.',
   }),
   overflow: list({
     separator: ';',

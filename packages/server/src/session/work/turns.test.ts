@@ -33,6 +33,7 @@ function start({ workPerSecond = 500_000, workBurst = 500_000, pause = true, uni
         sse: false,
         overflow: false,
         answers: false,
+        unixSocket: true,
       },
       pause: (connection) => calls.push(`pause ${connection}`),
       resume: (connection) => calls.push(`resume ${connection}`),

@@ -2,7 +2,9 @@ import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { ERRORS, type ErrorCode, WebMQError } from 'webmq-client/protocol'
 import { loadNativeEngine, type NativeCertificate, type NativeEngine } from 'webmq-native'
+import type { TransportAddress } from '../../ports/transport.js'
 import type { TlsCertificate, TransportOptions } from '../../ports/transport-options.js'
+import { unixPathOf } from '../../ports/unix-socket.js'
 import { checkPort } from '../addresses.js'
 
 /**
@@ -57,11 +59,23 @@ function certificateOf({ cert, key }: TlsCertificate): NativeCertificate {
 }
 
 /**
- * The IP address of a host, as a server binds it.
+ * What makes an engine listen; host names are looked up before.
  * @throws {WebMQError} `E_OPTION_INVALID`, `E_ADDRESS_UNAVAILABLE`.
  */
-export async function resolveAddress(host: string, port: number): Promise<string> {
+export async function listenerOn(host: string, port: number): Promise<(engine: NativeEngine) => TransportAddress> {
   checkPort(port)
+  const path = unixPathOf(host)
+  if (path === undefined) {
+    const address = await resolveAddress(host)
+    return (engine) => engine.listen(address, port)
+  }
+  return (engine) => {
+    engine.listenUnix(path)
+    return { host, port: 0 }
+  }
+}
+
+async function resolveAddress(host: string): Promise<string> {
   if (isIP(host) !== 0) return host
   try {
     return (await lookup(host)).address

@@ -30,7 +30,7 @@ export interface NativeEventHandlers {
   /** Once per upgrade that was not rejected, accepted or not. A connection has the number of its upgrade. */
   closed(connection: ConnectionId, code: number, reason: string): void
   /**
-   * @param peer The client, if the socket does not tell of it: a proxy has, or the socket relays plaintext.
+   * @param peer The client, if the socket does not tell of it: a proxy has, or it is a Unix socket, or relays plaintext.
    * @param read Borrowed: the bytes that were read from the socket.
    */
   http(token: number, peer: HttpPeer | undefined, read: Buffer): void

@@ -2,6 +2,7 @@ import type { IncomingMessage, Server } from 'node:http'
 import { isIPv6, Socket } from 'node:net'
 import type { NativeEngine } from 'webmq-native'
 import { TurnQueue } from '../../base/turn-queue.js'
+import { UNIX_PEER } from '../../ports/unix-socket.js'
 import { handOver } from './attach.js'
 import type { HttpPeer } from './events.js'
 
@@ -81,7 +82,7 @@ export class NativeHttp {
     const socket = new Socket({ fd, readable: true, writable: true, allowHalfOpen: true })
     if (peer !== undefined) {
       describe(socket, peer)
-      this.#described.add(socket)
+      if (peer.isEncrypted || peer.address !== UNIX_PEER) this.#described.add(socket)
     }
     this.#sockets.add(socket)
     socket.once('close', () => this.#sockets.delete(socket))

@@ -21,7 +21,7 @@ import { SinkCalls } from '../sink-calls.js'
 import { attachEngine } from './attach.js'
 import { NativeBackpressure } from './backpressure.js'
 import { NativeCommands } from './commands.js'
-import { createEngine, errorOf, resolveAddress, setCertificates } from './engine.js'
+import { createEngine, errorOf, listenerOn, setCertificates } from './engine.js'
 import { EventBuffers } from './event-buffers.js'
 import { type NativeEventHandlers, readEvents } from './events.js'
 import { NativeHttp } from './http.js'
@@ -62,6 +62,7 @@ class NativeTransport implements Transport {
     sse: true,
     proxyProtocol: true,
     overflow: true,
+    unixSocket: true,
     answers: true,
   }
 
@@ -104,8 +105,8 @@ class NativeTransport implements Transport {
     this.#isStarted = true
     try {
       const { host, port, threads } = this.#options
-      const address = await resolveAddress(host, port)
-      const bound = this.#run(sink).listen(address, port)
+      const listen = await listenerOn(host, port)
+      const bound = listen(this.#run(sink))
       this.#accepting.begin(threads)
       return bound
     } catch (error) {

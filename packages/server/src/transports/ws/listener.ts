@@ -4,6 +4,7 @@ import { createServer as createTlsServer, type Server as TlsServer } from 'node:
 import { WebMQError } from 'webmq-client/protocol'
 import type { TransportAddress } from '../../ports/transport.js'
 import type { TlsCertificate, TransportOptions } from '../../ports/transport-options.js'
+import { UNIX_PEER, unixPathOf } from '../../ports/unix-socket.js'
 import { bindError } from '../addresses.js'
 import { connectionLimit } from '../connection-limit.js'
 import { rejectionOf } from '../upgrade/rejection.js'
@@ -52,6 +53,7 @@ export class WsListener {
   readonly #sockets = new Set<Socket>()
   /** Connections whose head is not complete, the oldest first. */
   readonly #heads = new Set<Socket>()
+  #isUnix = false
   readonly #maxHeads = Math.min(MAX_HEADS, connectionLimit(0) * MAX_SHARE_OF_DESCRIPTORS)
 
   /** @throws {WebMQError} `E_OPTION_INVALID` when a certificate does not work. */
@@ -83,12 +85,15 @@ export class WsListener {
   /** @throws {WebMQError} `E_ADDRESS_IN_USE`, `E_ADDRESS_UNAVAILABLE`. */
   async listen(host: string, port: number): Promise<TransportAddress> {
     const server = this.#server
+    const path = unixPathOf(host)
     await new Promise<void>((resolve, reject) => {
       server.once('error', (cause) => reject(bindError(host, port, cause)))
-      server.listen({ host, port }, resolve)
+      server.listen(path === undefined ? { host, port } : { path }, resolve)
     })
     server.removeAllListeners('error')
     server.on('error', (error) => this.#events.failed(error))
+    this.#isUnix = path !== undefined
+    if (path !== undefined) return { host, port: 0 }
     const { address, port: boundPort } = server.address() as AddressInfo
     return { host: address, port: boundPort }
   }
@@ -121,6 +126,7 @@ export class WsListener {
   }
 
   #open(socket: Socket): void {
+    if (this.#isUnix) Object.defineProperty(socket, 'remoteAddress', { value: UNIX_PEER })
     if (this.#heads.size >= this.#maxHeads) {
       const [oldest] = this.#heads
       oldest?.destroy()

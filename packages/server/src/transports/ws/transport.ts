@@ -56,6 +56,7 @@ class WsTransport extends EventLoopTransport<WsFrame, Member> {
     sse: true,
     proxyProtocol: false,
     overflow: true,
+    unixSocket: true,
     answers: false,
   }
 

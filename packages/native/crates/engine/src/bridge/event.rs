@@ -6,8 +6,8 @@
 //! 2  u16  close code; index of the shard for quiet and ended; count of messages
 //! 4  u32  bytes of the event, these 16 included
 //! 8  f64  connection
-//! 16      upgrade    u32 port; then, in Latin-1, a line each for address, path and query, and for every header
-//!                    its name in lower case, `:`, and its value
+//! 16      upgrade    u32 port; then, in Latin-1, a line each for address (`unix`: a Unix socket), path and query, and
+//!                    for every header its name in lower case, `:`, and its value
 //!         messages   per message u32 of twice its bytes, and one more if it is binary; payload. Consecutive messages of a
 //!                    connection share an event up to `RUN_BYTES`
 //!         closed     reason; comes once for every upgrade that JavaScript has not rejected, accepted or not
@@ -20,11 +20,10 @@
 //!         drained    nothing: no more waits for the connection than `notify` asked for
 //! ```
 
-use std::net::SocketAddr;
-
 use webmq_websocket::handshake::RequestHead;
 
 use crate::id::{ConnectionId, ShardId};
+use crate::socket::Peer;
 
 const FLAG_ENCRYPTED: u8 = 2;
 const FLAG_STREAM: u8 = 4;
@@ -42,6 +41,14 @@ const DRAINED: u8 = 8;
 pub(crate) const CUT_BYTES: usize = 32 << 10;
 /// An event of messages of this size takes no more of them: several fit into the buffer that JavaScript reads with.
 const RUN_BYTES: usize = 32 << 10;
+
+/// Address and port of a peer.
+fn described(peer: Peer) -> (String, u32) {
+    match peer {
+        Peer::At(address) => (address.ip().to_canonical().to_string(), u32::from(address.port())),
+        Peer::Unix => ("unix".to_owned(), 0),
+    }
+}
 
 /// Events one after the other.
 #[derive(Default)]
@@ -72,10 +79,10 @@ impl Events {
         self.published_bytes + self.block.bytes.len() as u64
     }
 
-    pub(crate) fn upgrade(&mut self, id: ConnectionId, peer: SocketAddr, head: &RequestHead<'_>, is_stream: bool) {
-        let address = peer.ip().to_canonical().to_string();
+    pub(crate) fn upgrade(&mut self, id: ConnectionId, peer: Peer, head: &RequestHead<'_>, is_stream: bool) {
+        let (address, port) = described(peer);
         let start = self.begin(UPGRADE, if is_stream { FLAG_STREAM } else { 0 }, 0, Some(id));
-        self.u32(u32::from(peer.port()));
+        self.u32(port);
         // No line end is in any of them: the parser has seen to that.
         for text in [&address, head.path(), head.query()] {
             self.block.bytes.extend_from_slice(text.as_bytes());
@@ -126,13 +133,12 @@ impl Events {
         self.end(start);
     }
 
-    pub(crate) fn http(&mut self, token: u32, peer: Option<SocketAddr>, is_encrypted: bool, read: &[u8]) {
+    pub(crate) fn http(&mut self, token: u32, peer: Option<Peer>, is_encrypted: bool, read: &[u8]) {
         let start = self.begin(HTTP, if is_encrypted { FLAG_ENCRYPTED } else { 0 }, 0, None);
         self.u32(token);
-        self.u32(peer.map_or(0, |peer| u32::from(peer.port())));
-        if let Some(peer) = peer {
-            self.block.bytes.extend_from_slice(peer.ip().to_canonical().to_string().as_bytes());
-        }
+        let (address, port) = peer.map(described).unwrap_or_default();
+        self.u32(port);
+        self.block.bytes.extend_from_slice(address.as_bytes());
         self.block.bytes.push(b'\n');
         self.block.bytes.extend_from_slice(read);
         self.end(start);

@@ -5,7 +5,7 @@ use webmq_websocket::handshake::{AcceptKey, AcceptedDeflate};
 use webmq_websocket::{CloseCode, Decoder, Role};
 
 use crate::shard::relay::Relay;
-use crate::socket;
+use crate::socket::{self, Peer};
 use crate::tls::Session;
 
 /// RFC 6455 §7.1.5: no close frame arrived.
@@ -148,9 +148,9 @@ impl Connection {
     }
 
     /// Until the connection is open: the client that a proxy told of, or who is at the other end. `None`: nobody is any more.
-    pub(crate) fn client_address(&self) -> Option<SocketAddr> {
+    pub(crate) fn client(&self) -> Option<Peer> {
         let told = self.opening.as_ref().and_then(|opening| opening.client);
-        told.or_else(|| socket::peer_address(&self.socket))
+        told.map(Peer::At).or_else(|| socket::peer(&self.socket))
     }
 
     /// Heap memory for input that is not complete or not decoded.

@@ -8,7 +8,7 @@ use super::ending::report_closed;
 use crate::bridge::command::Headers;
 use crate::id::Slot;
 use crate::shard::connection::{Opening, Phase};
-use crate::socket;
+use crate::socket::{self, Peer};
 
 /// What a head that is complete asks for.
 enum Verdict {
@@ -97,8 +97,8 @@ impl Shard {
 
     /// Asks JavaScript about an upgrade or an event stream, if there is room for it.
     fn ask(&mut self, slot: Slot, head: &RequestHead<'_>, opening: &Opening) -> Verdict {
-        let end = || self.table.get(slot).and_then(|connection| socket::peer_address(&connection.socket));
-        let Some(peer) = opening.client.or_else(end) else { return Verdict::Gone };
+        let end = || self.table.get(slot).and_then(|connection| socket::peer(&connection.socket));
+        let Some(peer) = opening.client.map(Peer::At).or_else(end) else { return Verdict::Gone };
         if !self.shared.admit() {
             return Verdict::NoRoom;
         }
@@ -200,7 +200,9 @@ impl Shard {
         self.stats.partial_bytes -= connection.partial_bytes as u64;
         let removed = self.poller.remove_connection(&connection.socket);
         self.report_refusal(removed);
-        let client = connection.opening.and_then(|opening| opening.client);
+        let told = connection.opening.and_then(|opening| opening.client).map(Peer::At);
+        // Node finds other addresses by itself.
+        let client = told.or_else(|| socket::peer(&connection.socket).filter(|peer| *peer == Peer::Unix));
         let (token, has_closed_oldest) = self.shared.http_sockets.put(connection.socket);
         self.stats.refused_count += u64::from(has_closed_oldest);
         self.events.http(token, client, false, read);

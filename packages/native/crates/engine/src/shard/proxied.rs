@@ -1,5 +1,6 @@
 //! Connections whose first bytes are a proxy's: a header of the PROXY protocol.
 
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
@@ -8,7 +9,7 @@ use super::Shard;
 use crate::id::Slot;
 use crate::proxy_protocol::{self, Header, Malformed};
 use crate::shard::connection::Connection;
-use crate::socket;
+use crate::socket::{self, Peer};
 
 /// Refused headers are reported this often at most.
 const REPORT_INTERVAL_MS: u64 = 10_000;
@@ -24,8 +25,7 @@ impl Shard {
     pub(super) fn expects_proxy_header(&self, socket: &OwnedFd) -> bool {
         let networks = &self.shared.options.proxy_protocol_from;
         // A peer that is gone is found to be so when it is read from.
-        !networks.is_empty()
-            && socket::peer_address(socket).is_some_and(|peer| networks.iter().any(|it| it.contains(peer.ip())))
+        !networks.is_empty() && ip_of_peer(socket).is_some_and(|ip| networks.iter().any(|it| it.contains(ip)))
     }
 
     /// Takes the header off the start of a connection. `false`: it has not come yet, or the connection is gone.
@@ -70,11 +70,18 @@ impl Shard {
         let reported_at_ms = &mut self.proxies.reported_at_ms;
         if reported_at_ms.is_none_or(|at_ms| self.now_ms - at_ms >= REPORT_INTERVAL_MS) {
             *reported_at_ms = Some(self.now_ms);
-            let peer = self.table.get(slot).and_then(|connection| socket::peer_address(&connection.socket));
-            let proxy = peer.map_or_else(String::new, |peer| format!(" {}", peer.ip().to_canonical()));
+            let ip = self.table.get(slot).and_then(|connection| ip_of_peer(&connection.socket));
+            let proxy = ip.map_or_else(String::new, |ip| format!(" {}", ip.to_canonical()));
             self.events.failed(&format!("a connection of the trusted proxy{proxy} was closed: {error}"));
         }
         self.drop_connection(slot);
+    }
+}
+
+fn ip_of_peer(socket: &OwnedFd) -> Option<IpAddr> {
+    match socket::peer(socket) {
+        Some(Peer::At(address)) => Some(address.ip()),
+        Some(Peer::Unix) | None => None,
     }
 }
 

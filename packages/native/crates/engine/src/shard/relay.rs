@@ -78,7 +78,7 @@ impl Shard {
     pub(super) fn begin_relay(&mut self, slot: Slot, read: &[u8]) {
         let id = self.table.id(slot);
         let Some(connection) = self.table.get_mut(slot) else { return };
-        let Some(peer) = connection.client_address() else { return self.drop_connection(slot) };
+        let Some(peer) = connection.client() else { return self.drop_connection(slot) };
         let pair = socket::pair().and_then(|(pair, of_node)| {
             self.poller.add_relay(&pair, id)?;
             Ok((pair, of_node))

@@ -1,47 +1,26 @@
-import { defined } from '../../../base/defined.js'
 import { claimDefect } from '../../../identity/index.js'
 import type { Revocation } from '../../../identity/revocations.js'
 import { withoutSecrets } from '../../../options/without-secrets.js'
 import type { DisconnectTarget } from '../../operators/index.js'
-import type { ListedSession } from '../node.js'
-import { DEFAULT_PAGE_ROWS, MAX_SHOWN_LISTENS } from '../routes.js'
+import { DEFAULT_PAGE_ROWS, MAX_SHOWN_SESSIONS } from '../routes.js'
 import type { Handler } from './handler.js'
 
-/** Lists the connections of this node in the order of their numbers, so that a page needs no memory of the one before. */
-export const connections: Handler<'connections'> = ({ node }, { query }) => {
-  const { user, address, session, after = -1, limit = DEFAULT_PAGE_ROWS } = query
-  const found: ListedSession[] = []
-  for (const one of node.sessions()) {
-    if (one.connection <= after) continue
-    if (user !== undefined && one.userId !== user) continue
-    if (session !== undefined && one.id !== session) continue
-    if (address !== undefined && one.address !== address) continue
-    found.push(one)
-  }
-  found.sort((one, other) => one.connection - other.connection)
-  const page = found.slice(0, limit)
-  const next = found.length > limit ? page.at(-1)?.connection : undefined
-  const rows = page.map(rowOf)
-  return next === undefined ? { node: node.name, connections: rows } : { node: node.name, connections: rows, next }
-}
-
-function rowOf(session: ListedSession) {
-  const { id, userId, address, openedAtMs, listenCount } = session
-  return {
-    session: id,
-    ...defined({ user: userId }),
-    address,
-    openedAt: new Date(openedAtMs).toISOString(),
-    listenCount,
-    listens: session.patterns().slice(0, MAX_SHOWN_LISTENS),
-  }
+/** Lists connections of one node or all. */
+export const connections: Handler<'connections'> = async ({ node }, { query }) => {
+  const { node: named, after, limit = DEFAULT_PAGE_ROWS, ...match } = query
+  return { node: node.name, ...(await node.cluster.connections.page({ node: named, after, limit, match })) }
 }
 
 /** Finds a user on all nodes. */
 export const user: Handler<'user'> = async ({ node }, { query }) => {
-  const { own, others, silentCount } = await node.cluster.find(query.user)
-  const places = own.connections > 0 ? [[node.name, own] as const, ...others] : [...others]
-  return { nodes: places.map(([name, at]) => ({ node: name, ...at })), silentCount }
+  const asked = { match: { user: query.user }, after: -1, limit: MAX_SHOWN_SESSIONS }
+  const { found, missing } = await node.cluster.connections.find(asked)
+  const places = Array.from(found, ([name, { count, rows }]) => ({
+    node: name,
+    connections: count,
+    sessions: rows.map(({ session }) => session),
+  }))
+  return { nodes: places.filter(({ connections }) => connections > 0), missing }
 }
 
 /** Lists the patterns with the most listeners. */
@@ -81,7 +60,7 @@ export const revoke: Handler<'revoke'> = async ({ node }, { caller, body }) => {
 }
 
 /** Describes this node and the others. */
-export const info: Handler<'info'> = async ({ node }) => ({ node: node.name, nodes: await node.cluster.nodes() })
+export const info: Handler<'info'> = async ({ node }) => ({ node: node.name, ...(await node.cluster.nodes()) })
 
 /** Shows the options with all secrets hidden. */
 export const config: Handler<'config'> = ({ node, options }) => ({

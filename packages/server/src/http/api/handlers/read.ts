@@ -1,4 +1,4 @@
-import { validateKey, WebMQError } from 'webmq-client/protocol'
+import { parseStreamPlace, validateKey, WebMQError } from 'webmq-client/protocol'
 import { defined } from '../../../base/defined.js'
 import { andThen, type MaybePromise } from '../../../base/maybe-promise.js'
 import { assertMayListen } from '../../../identity/access.js'
@@ -67,7 +67,10 @@ export const presence: Handler<'presence'> = (context, call) => {
   )
 }
 
-function checkedKey({ options }: HandlerContext, { caller, query: { key } }: Call<'history' | 'presence'>): string {
+export function checkedKey(
+  { options }: Pick<HandlerContext, 'options'>,
+  { caller, query: { key } }: Pick<Call<'history' | 'presence' | 'readStream'>, 'caller' | 'query'>,
+): string {
   validateKey(key)
   assertKeyWords(key, options)
   assertMayListen(caller, key)
@@ -115,13 +118,17 @@ function shownMessage({
   attributes,
 }: InboundMessage): ValueOf<typeof LOGGED_MESSAGE> {
   const bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
-  const { userId, timeMs, id } = attributes ?? {}
+  const { userId, timeMs, id, stream: placeText } = attributes ?? {}
+  const place = placeText === undefined ? undefined : parseStreamPlace(placeText)
+  const stream = place && { id: place.stream, sequence: place.sequence, kind: place.kind }
   const head = {
     key,
-    ...defined({ position: position && formatPosition(position), userId, timeMs, id }),
+    ...defined({ position: position && formatPosition(position), userId, timeMs, id, stream }),
   }
   if (isBinary) return { ...head, base64: bytes.toString('base64') }
   const text = bytes.toString()
+  // Some messages of streams are empty.
+  if (text === '' && stream !== undefined) return head
   try {
     return { ...head, payload: JSON.parse(text) as unknown }
   } catch {

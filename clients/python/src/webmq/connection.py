@@ -1,0 +1,265 @@
+"""One connection to a server at a time, and the next one after it: sections 1, 5, 9 and 10 of the protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
+from websockets.typing import Subprotocol
+
+from .errors import WebMQError, error_of
+from .wire import ServerMessage, Unreadable, decode, encode
+
+log = logging.getLogger("webmq")
+
+Token = str | Callable[[], str | Awaitable[str]]
+"""A token, or a function that gives the present one; it is asked again when a token expires."""
+
+FINAL_CODES = frozenset((1002, 1003, 1007, 1009, 1010))
+HEARTBEAT_ANSWER_S = 10
+OPEN_TIMEOUT_S = 10
+CLOSE_TIMEOUT_S = 2
+BACKOFF_MIN_S = 0.5
+BACKOFF_MAX_S = 20.0
+MAX_FRAME_BYTES = 64 * 1024 * 1024
+
+_TOKEN_CODES = {4009: "E_TOKEN_EXPIRED", 4501: "E_TOKEN_INVALID"}
+_FINAL_ERRORS = {
+    4500: "E_PROTOCOL_VIOLATION",
+    4502: "E_TOKEN_REVOKED",
+    4503: "E_DISCONNECTED_BY_OPERATOR",
+    4504: "E_CONNECTION_REFUSED",
+}
+
+
+class Events(Protocol):
+    """Who is told what happens on a connection. No call may block."""
+
+    def opened(self) -> None: ...
+    def received(self, message: ServerMessage) -> None: ...
+    def lost(self) -> None: ...
+    def failed(self, error: WebMQError) -> None: ...
+
+
+class Connection:
+    """Connects, logs in, keeps the connection alive, and connects again until it is closed or refused for good."""
+
+    def __init__(self, url: str, token: Token | None, events: Events) -> None:
+        self._url = url
+        self._token = token
+        self._events = events
+        self._socket: ClientConnection | None = None
+        self._outgoing: asyncio.Queue[str | bytes] = asyncio.Queue()
+        self._heartbeat_s = 0.0
+        self._received_at = self._sent_at = 0.0
+        self._login_id = "login"
+        self._needs_login = False
+        self._is_welcome = False
+        self._is_closing = False
+        self._reason: WebMQError | None = None
+        self._retry_after_s = 0.0
+        self._task: asyncio.Task[None] | None = None
+        self._renewal: asyncio.Task[None] | None = None
+        self.welcome: dict[str, Any] = {}
+        self.is_live = False
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name=f"webmq {self._url}")
+
+    def send(self, message: str | bytes) -> None:
+        """Sends on the present connection. Only while it is live."""
+        self._outgoing.put_nowait(message)
+
+    async def close(self) -> None:
+        """Closes with 1000, after what was sent before."""
+        self._is_closing = True
+        if self._renewal is not None:
+            self._renewal.cancel()
+        if self._socket is not None:
+            await self._flush(self._socket)
+            await self._socket.close(1000)
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        attempt = 0
+        token_tries = 0
+        while not self._is_closing:
+            self._retry_after_s = 0.0
+            self._reason = None
+            was_live = False
+            try:
+                code = await self._session()
+                was_live = self.is_live
+            except WebMQError as error:
+                self._events.failed(error)
+                return
+            except Exception as error:
+                log.exception("the client has failed")
+                self._events.failed(WebMQError("E_INTERNAL", f"the client has failed: {error!r}"))
+                return
+            finally:
+                if self.is_live:
+                    self.is_live = False
+                    self._events.lost()
+            attempt = 0 if was_live else attempt + 1
+            token_tries = 0 if was_live else token_tries
+            if code in _TOKEN_CODES and callable(self._token) and token_tries == 0:
+                token_tries += 1
+                continue
+            if code in _TOKEN_CODES or code in FINAL_CODES or 4500 <= code < 5000:
+                name = _TOKEN_CODES.get(code) or _FINAL_ERRORS.get(code, "E_PROTOCOL_VIOLATION")
+                self._events.failed(self._reason or WebMQError(name, f"the server closed with {code}"))
+                return
+            # Full jitter: it spreads the clients of a restarted server.
+            limit = min(BACKOFF_MAX_S, BACKOFF_MIN_S * 2.0 ** min(attempt, 10))
+            await asyncio.sleep(self._retry_after_s + random.random() * limit)
+
+    async def _session(self) -> int:
+        """One connection, until its end. Returns its close code.
+
+        Raises:
+            WebMQError: no further attempt can help.
+        """
+        self._outgoing = asyncio.Queue()
+        self._is_welcome = False
+        try:
+            async with connect(
+                self._url,
+                subprotocols=[Subprotocol("webmq.v1")],
+                open_timeout=OPEN_TIMEOUT_S,
+                close_timeout=CLOSE_TIMEOUT_S,
+                ping_interval=None,
+                max_size=MAX_FRAME_BYTES,
+            ) as socket:
+                return await self._talk(socket)
+        except InvalidStatus as error:
+            status = error.response.status_code
+            if 400 <= status < 500 and status not in (408, 429):
+                raise WebMQError("E_HANDSHAKE_INVALID", f"the server answered with {status}") from error
+            log.debug("%s answered with %d", self._url, status)
+        except InvalidURI as error:
+            raise WebMQError("E_OPTION_INVALID", f"url: {error}") from error
+        except (OSError, InvalidHandshake, TimeoutError) as error:
+            log.debug("%s: %r", self._url, error)
+        except ConnectionClosed as error:
+            return error.rcvd.code if error.rcvd is not None else 1006
+        return 1006
+
+    async def _talk(self, socket: ClientConnection) -> int:
+        self._socket = socket
+        self._received_at = self._sent_at = time.monotonic()
+        token = await self._present_token()
+        self._needs_login = token is not None
+        if token is not None:
+            await socket.send(encode("auth", self._login_id, payload=token))
+        helpers = [asyncio.create_task(self._write(socket)), asyncio.create_task(self._beat(socket))]
+        try:
+            async for data in socket:
+                self._received_at = time.monotonic()
+                try:
+                    message = decode(data)
+                except Unreadable as error:
+                    if error.code != "E_VERB_UNKNOWN":
+                        log.warning("unreadable message of the server: %s", error)
+                    continue
+                self._take(message)
+            return 1000
+        except ConnectionClosed as error:
+            return error.rcvd.code if error.rcvd is not None else 1006
+        finally:
+            self._socket = None
+            for helper in helpers:
+                helper.cancel()
+            await asyncio.gather(*helpers, return_exceptions=True)
+
+    def _take(self, message: ServerMessage) -> None:
+        verb = message.verb
+        if verb == "welcome":
+            self.welcome = message.body
+            self._heartbeat_s = float(message.body.get("heartbeatMs") or 0) / 1000
+            if message.body["auth"] == "required" and not self._needs_login:
+                raise WebMQError("E_UNAUTHENTICATED", "the server asks for a token: pass `token`")
+            self._is_welcome = True
+            self._open_if_ready()
+        elif verb in ("ok", "error") and message.fields[0] == self._login_id:
+            self._take_login(message)
+        elif verb == "expiring":
+            if callable(self._token):
+                self._renewal = asyncio.create_task(self._renew())
+        elif verb == "bye":
+            after = message.fields[1] if len(message.fields) > 1 else "0"
+            self._retry_after_s = min(int(after), 600_000) / 1000
+        else:
+            if verb == "error" and message.fields[0] == "-":
+                self._reason = error_of(message.fields[1], message.body)
+            self._events.received(message)
+
+    def _take_login(self, message: ServerMessage) -> None:
+        if message.verb == "ok":
+            self._needs_login = False
+            self._open_if_ready()
+        else:
+            self._reason = error_of(message.fields[1], message.body)
+            if self.is_live:
+                log.warning("the new token was refused: %s", self._reason)
+
+    def _open_if_ready(self) -> None:
+        if self._is_welcome and not self._needs_login and not self.is_live:
+            self.is_live = True
+            self._events.opened()
+
+    async def _present_token(self) -> str | None:
+        if not callable(self._token):
+            return self._token
+        try:
+            token = self._token()
+            return await token if inspect.isawaitable(token) else token
+        except Exception as error:
+            raise WebMQError("E_TOKEN_UNAVAILABLE", f"the function `token` failed: {error!r}") from error
+
+    async def _renew(self) -> None:
+        try:
+            token = await self._present_token()
+        except WebMQError as error:
+            # The present token still holds; the server says when it does no longer.
+            log.warning("%s", error)
+            return
+        if token is not None and self.is_live:
+            self.send(encode("auth", self._login_id, payload=token))
+
+    async def _write(self, socket: ClientConnection) -> None:
+        while True:
+            message = await self._outgoing.get()
+            await socket.send(message)
+            self._sent_at = time.monotonic()
+
+    async def _flush(self, socket: ClientConnection) -> None:
+        try:
+            while not self._outgoing.empty():
+                await socket.send(self._outgoing.get_nowait())
+        except ConnectionClosed:
+            log.debug("the connection was lost while it was being closed")
+
+    async def _beat(self, socket: ClientConnection) -> None:
+        """[P-9.2]"""
+        while True:
+            await asyncio.sleep(max(self._heartbeat_s / 4, 1))
+            now = time.monotonic()
+            quiet_s = now - min(self._received_at, self._sent_at)
+            if self._heartbeat_s == 0 or quiet_s < self._heartbeat_s:
+                continue
+            await socket.send("ping")
+            self._sent_at = asked_at = time.monotonic()
+            await asyncio.sleep(HEARTBEAT_ANSWER_S)
+            if self._received_at < asked_at:
+                await socket.close(4003)
+                return

@@ -1,0 +1,171 @@
+"""Queue groups, and requests to whoever responds: section 16 of the protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from .errors import WebMQError, error_of
+from .wire import Options, Payload, ServerMessage, encode, payload_of, value_of
+
+if TYPE_CHECKING:
+    from .requests import Reply, Requests
+
+log = logging.getLogger("webmq")
+
+Handler = Callable[[Any, str], Any | Awaitable[Any]]
+"""Gets the payload and the key. What it returns is the reply of a request."""
+
+MAX_RUNNING = 256
+"""Handlers of a membership that run at the same time. Further requests are refused."""
+
+
+class Membership:
+    """A membership in a queue group. It continues after a reconnect, until it is closed."""
+
+    def __init__(
+        self,
+        requests: Requests,
+        send: Callable[[str | bytes], None],
+        pattern: str,
+        group: str,
+        handler: Handler,
+        responds: bool,
+    ) -> None:
+        self.pattern = pattern
+        self.group = group
+        self.responds = responds
+        self.error: WebMQError | None = None
+        self._requests = requests
+        self._send = send
+        self._handler = handler
+        self._running: set[asyncio.Task[None]] = set()
+        self.is_closed = False
+        self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.ready.add_done_callback(lambda ready: ready.cancelled() or ready.exception())
+
+    def opened(self) -> None:
+        self._requests.ask(
+            "listen",
+            self.pattern,
+            on_reply=self._joined,
+            options={"group": self.group, "respond": self.responds},
+        )
+
+    def _joined(self, reply: Reply) -> None:
+        if self.is_closed or (reply.error is not None and reply.error.code == "E_DISCONNECTED"):
+            return
+        if reply.error is None:
+            if not self.ready.done():
+                self.ready.set_result(None)
+        elif reply.error.retryable:
+            asyncio.get_running_loop().call_later(
+                (reply.error.retry_after_ms or 1_000) / 1_000,
+                lambda: self.opened() if self._requests.is_live and not self.is_closed else None,
+            )
+        else:
+            self.failed(reply.error)
+
+    def failed(self, error: WebMQError) -> None:
+        self.is_closed = True
+        self.error = error
+        if not self.ready.done():
+            self.ready.set_exception(error)
+
+    def take(self, task: ServerMessage) -> None:
+        """A message, or a request, for this member."""
+        request = task.options.get("request")
+        if len(self._running) >= MAX_RUNNING:
+            log.warning("%s: more than %d messages are being handled", self.pattern, MAX_RUNNING)
+            if request is not None:
+                self._refuse(request, WebMQError("E_RATE_LIMIT", "the responder is busy"))
+            return
+        running = asyncio.create_task(self._handle(task, request))
+        self._running.add(running)
+        running.add_done_callback(self._running.discard)
+
+    async def _handle(self, task: ServerMessage, request: str | None) -> None:
+        try:
+            result = self._handler(value_of(task.payload), task.fields[2])
+            if inspect.isawaitable(result):
+                result = await result
+            if request is not None and self._requests.is_live:
+                self._send(encode("reply", request, payload=payload_of(result)))
+        except WebMQError as error:
+            if request is None:
+                log.exception("the handler of %s failed", self.pattern)
+            self._refuse(request, error)
+        except Exception:
+            log.exception("the handler of %s failed", self.pattern)
+            self._refuse(request, WebMQError("E_RESPONSE", "the responder has failed"))
+
+    def _refuse(self, request: str | None, error: WebMQError) -> None:
+        if request is None or not self._requests.is_live:
+            return
+        body = json.dumps({"code": error.code, "message": error.message[:500]})
+        self._send(encode("reply", request, payload=body, options={"error": True}))
+
+    async def close(self) -> None:
+        """Ends the membership. Handlers that run may finish."""
+        if self.is_closed:
+            return
+        self.is_closed = True
+        if self._requests.is_live:
+            options: Options = {"group": self.group, "respond": self.responds}
+            try:
+                await self._requests.call("unlisten", self.pattern, is_resent=False, options=options)
+            except WebMQError as error:
+                # The connection is lost, or the membership has ended: it is over either way.
+                log.debug("%s: %s", self.pattern, error)
+
+
+class Asked:
+    """Requests of this client that wait for their reply."""
+
+    def __init__(self, requests: Requests) -> None:
+        self._requests = requests
+        self._waiting: dict[str, asyncio.Future[Any]] = {}
+
+    async def ask(self, key: str, payload: Payload, timeout_s: float) -> Any:
+        reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        reply.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+        def answered(answer: Reply) -> None:
+            if answer.error is not None and not reply.done():
+                reply.set_exception(answer.error)
+
+        within_ms = max(1, min(int(timeout_s * 1_000), 300_000))
+        id = self._requests.ask("request", key, on_reply=answered, payload=payload, options={"within": within_ms})
+        self._waiting[id] = reply
+        try:
+            # The server answers at the end of its time; this is for a connection that hangs.
+            return await asyncio.wait_for(reply, timeout_s + 2)
+        except TimeoutError as error:
+            raise WebMQError("E_TIMEOUT", "no reply in time", retryable=True) from error
+        finally:
+            self._waiting.pop(id, None)
+
+    def take(self, message: ServerMessage) -> None:
+        reply = self._waiting.get(message.fields[0])
+        if reply is None or reply.done():
+            return
+        try:
+            value = value_of(message.payload)
+        except ValueError:
+            reply.set_exception(WebMQError("E_RESPONSE", "the reply is not JSON"))
+            return
+        if "error" in message.options:
+            code = value.get("code") if isinstance(value, dict) else None
+            reply.set_exception(error_of(code if isinstance(code, str) else "E_RESPONSE", value))
+        else:
+            reply.set_result(value)
+
+    def lost(self) -> None:
+        error = WebMQError("E_DISCONNECTED", "the connection was lost: the request may have been handled")
+        for reply in self._waiting.values():
+            if not reply.done():
+                reply.set_exception(error)

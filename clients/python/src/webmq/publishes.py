@@ -1,0 +1,129 @@
+"""Publishes that wait for their answer: sent again after a lost connection, and in their order: section 7."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from .errors import WebMQError, error_of
+from .wire import Options, ServerMessage, encode
+
+OVERHEAD_BYTES = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The broker has the message."""
+
+    position: str | None
+    """Its place in the log, if there is one."""
+    is_duplicate: bool
+    """A message with this id was accepted before; this one was not delivered again."""
+
+
+@dataclass(slots=True, eq=False)
+class _Publish:
+    id: str
+    data: str | bytes
+    done: asyncio.Future[Accepted] = field(repr=False)
+
+    @property
+    def cost_bytes(self) -> int:
+        return len(self.data) + OVERHEAD_BYTES
+
+
+class Publishes:
+    """The queue of publishes. Those refused by `E_RATE_LIMIT` are sent again before any other [P-10.7]."""
+
+    def __init__(self, send: Callable[[str | bytes], None], max_bytes: int) -> None:
+        self._send = send
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._waiting: deque[_Publish] = deque()
+        self._sent: dict[str, _Publish] = {}
+        self._refused: list[_Publish] = []
+        self._retry_after_s = 0.0
+        self._retry: asyncio.TimerHandle | None = None
+        self._is_live = False
+
+    async def publish(self, id: str, key: str, payload: str | bytes, options: Options) -> Accepted:
+        done: asyncio.Future[Accepted] = asyncio.get_running_loop().create_future()
+        publish = _Publish(id, encode("publish", id, key, payload=payload, options=options), done)
+        if self._bytes + publish.cost_bytes > self._max_bytes:
+            raise WebMQError(
+                "E_QUEUE_FULL",
+                f"{len(self._waiting) + len(self._sent)} publishes wait for their answer; "
+                f"together they may have {self._max_bytes} bytes (max_pending_bytes)",
+                retryable=True,
+            )
+        self._bytes += publish.cost_bytes
+        self._waiting.append(publish)
+        self._flush()
+        try:
+            return await done
+        finally:
+            self._bytes -= publish.cost_bytes
+            # Cancelled before it was sent: nobody wants it any more.
+            if publish in self._waiting:
+                self._waiting.remove(publish)
+
+    def opened(self) -> None:
+        self._is_live = True
+        self._flush()
+
+    def lost(self) -> None:
+        """What had no answer goes first on the next connection, as it was."""
+        self._is_live = False
+        self._take_back([*self._refused, *self._sent.values()])
+        self._sent.clear()
+
+    def failed(self, error: WebMQError) -> None:
+        for publish in (*self._sent.values(), *self._refused, *self._waiting):
+            if not publish.done.done():
+                publish.done.set_exception(error)
+        if self._retry is not None:
+            self._retry.cancel()
+
+    def take(self, message: ServerMessage) -> bool:
+        """Takes an answer. Returns whether it was one of these."""
+        publish = self._sent.pop(message.fields[0], None)
+        if publish is None:
+            return False
+        if message.verb == "ok":
+            if not publish.done.done():
+                publish.done.set_result(Accepted(message.options.get("position"), "duplicate" in message.options))
+        else:
+            error = error_of(message.fields[1], message.body)
+            if error.code == "E_RATE_LIMIT":
+                self._refused.append(publish)
+                self._retry_after_s = max(self._retry_after_s, (error.retry_after_ms or 250) / 1000)
+            elif not publish.done.done():
+                publish.done.set_exception(error)
+        if self._refused and not self._sent and self._retry is None:
+            loop = asyncio.get_running_loop()
+            self._retry = loop.call_later(self._retry_after_s, self._try_again)
+        return True
+
+    def _try_again(self) -> None:
+        self._take_back(self._refused)
+        self._flush()
+
+    def _take_back(self, publishes: list[_Publish]) -> None:
+        if self._retry is not None:
+            self._retry.cancel()
+        self._retry = None
+        self._retry_after_s = 0.0
+        self._refused = []
+        # Ids grow, so this is the order of the calls.
+        again = sorted((p for p in publishes if not p.done.done()), key=lambda p: (len(p.id), p.id))
+        self._waiting.extendleft(reversed(again))
+
+    def _flush(self) -> None:
+        while self._is_live and not self._refused and self._waiting:
+            publish = self._waiting.popleft()
+            if publish.done.done():
+                continue
+            self._sent[publish.id] = publish
+            self._send(publish.data)

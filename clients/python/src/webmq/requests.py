@@ -1,0 +1,167 @@
+"""Requests to the server that are answered once, with the messages that follow the answer: section 4."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from .errors import WebMQError, error_of
+from .listening import Item, message_of
+from .wire import Options, Payload, ServerMessage, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .listening import Listener
+
+RETRY_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer. `messages` are those of its replay."""
+
+    id: str
+    options: Mapping[str, str]
+    messages: tuple[Item, ...] = ()
+    result: Any = None
+    error: WebMQError | None = None
+
+
+@dataclass(slots=True)
+class _Pending:
+    id: str
+    data: str | bytes
+    on_reply: Callable[[Reply], None]
+    is_resent: bool
+
+
+@dataclass(slots=True)
+class _Replay:
+    pending: _Pending
+    ok: ServerMessage
+    messages: list[Item] = field(default_factory=list)
+
+
+class Requests:
+    def __init__(self, send: Callable[[str | bytes], None]) -> None:
+        self._send = send
+        self._pending: dict[str, _Pending] = {}
+        self._count = 0
+        self._replay: _Replay | None = None
+        self.is_live = False
+        self.leave: Callable[[Listener], Any]
+        """Ends a listen; set by the client, which knows the others of its pattern."""
+
+    def next_id(self) -> str:
+        self._count += 1
+        return f"{self._count:x}"
+
+    def ask(
+        self,
+        verb: str,
+        *fields: str,
+        on_reply: Callable[[Reply], None],
+        payload: Payload | None = None,
+        is_resent: bool = False,
+        options: Options | None = None,
+    ) -> str:
+        """Sends a request; `on_reply` is called within the turn of its last message. Returns its id.
+
+        With `is_resent` it waits for a connection, and is sent again on the next one if the answer did not come. Others
+        are forgotten with their connection.
+        """
+        id = self.next_id()
+        pending = _Pending(id, encode(verb, id, *fields, payload=payload, options=options), on_reply, is_resent)
+        if not self.is_live and not is_resent:
+            on_reply(Reply(id, {}, error=WebMQError("E_OFFLINE", "not connected", retryable=True)))
+            return id
+        self._pending[id] = pending
+        if self.is_live:
+            self._send(pending.data)
+        return id
+
+    async def call(
+        self,
+        verb: str,
+        *fields: str,
+        payload: Payload | None = None,
+        is_resent: bool = True,
+        options: Options | None = None,
+    ) -> Reply:
+        """Sends a request and waits for its answer.
+
+        Raises:
+            WebMQError: the server has refused it, or the client is closed.
+        """
+        done: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+
+        def take(reply: Reply) -> None:
+            if not done.done():
+                done.set_result(reply)
+
+        id = self.ask(verb, *fields, on_reply=take, payload=payload, is_resent=is_resent, options=options)
+        try:
+            reply = await done
+        finally:
+            self._pending.pop(id, None)
+        if reply.error is not None:
+            raise reply.error
+        return reply
+
+    def later(self, listener: Listener, retry_after_ms: int | None) -> None:
+        """Lets a listener ask again."""
+        delay_s = RETRY_S if retry_after_ms is None else retry_after_ms / 1000
+        asyncio.get_running_loop().call_later(delay_s, lambda: listener.again() if self.is_live else None)
+
+    def opened(self) -> None:
+        self.is_live = True
+        for pending in self._pending.values():
+            self._send(pending.data)
+
+    def lost(self) -> None:
+        self.is_live = False
+        self._replay = None
+        for pending in [*self._pending.values()]:
+            if not pending.is_resent:
+                del self._pending[pending.id]
+                error = WebMQError("E_DISCONNECTED", "the connection was lost before the answer", retryable=True)
+                pending.on_reply(Reply(pending.id, {}, error=error))
+
+    def failed(self, error: WebMQError) -> None:
+        self.is_live = False
+        for pending in [*self._pending.values()]:
+            pending.on_reply(Reply(pending.id, {}, error=error))
+        self._pending.clear()
+
+    def take(self, message: ServerMessage) -> bool:
+        """Takes an answer, or a message of a replay. Returns whether it was one."""
+        if self._replay is not None and message.verb == "message":
+            self._replay.messages.append(message_of(message))
+            if len(self._replay.messages) == self._replay.ok.number("replayed"):
+                self._replayed(self._replay)
+            return True
+        if message.verb == "message":
+            # Of a replay that nobody waits for any more.
+            return "replay" in message.options
+        if message.verb not in ("ok", "error"):
+            return False
+        pending = self._pending.get(message.fields[0])
+        if pending is None:
+            return False
+        if message.verb == "ok" and message.number("replayed") > 0:
+            self._replay = _Replay(pending, message)
+            return True
+        del self._pending[pending.id]
+        if message.verb == "ok":
+            pending.on_reply(Reply(pending.id, message.options, (), message.body))
+        else:
+            pending.on_reply(Reply(pending.id, {}, error=error_of(message.fields[1], message.body)))
+        return True
+
+    def _replayed(self, replay: _Replay) -> None:
+        self._replay = None
+        self._pending.pop(replay.pending.id, None)
+        replay.pending.on_reply(Reply(replay.pending.id, replay.ok.options, tuple(replay.messages), replay.ok.body))

@@ -1,0 +1,407 @@
+"""Streams: messages that grow by appends until they end: section 18 of the protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from .errors import WebMQError, error_of
+from .listening import Message
+from .wire import Payload, payload_of
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from .client import Client
+    from .groups import Membership
+    from .requests import Reply
+
+log = logging.getLogger("webmq")
+
+StreamStatus = Literal["none", "active", "end", "fail", "stop", "lost"]
+
+DEFAULT_LEASE_MS = 10_000
+DEFAULT_MAX_PAYLOAD_BYTES = 262_144
+MAX_WAITING_BYTES = 4 * 1024 * 1024
+RETRY_S = 0.5
+STOP_S = 10
+STOP_ATTEMPT_S = 2.5
+
+
+@dataclass(slots=True, eq=False)
+class _Piece:
+    kind: str
+    content: str | bytes
+    done: asyncio.Future[None] = field(repr=False)
+
+
+class StreamWriter:
+    """Writes a stream. One message is on its way at a time; what is appended meanwhile goes with the next one."""
+
+    def __init__(self, client: Client, key: str, id: str) -> None:
+        self.key = key
+        self.id = id
+        self.stopped = asyncio.Event()
+        """Set once somebody has stopped the stream, or it can go on no longer."""
+        self._client = client
+        self._pieces: deque[_Piece] = deque()
+        self._bytes = 0
+        self._next = 0
+        self._type: type | None = None
+        self._is_ending = False
+        self._is_stopped = False
+        self._error: WebMQError | None = None
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._member: Membership | None = None
+        self._on_message: Callable[[Any], Any] | None = None
+
+    async def start(self, meta: Any) -> None:
+        self._task = asyncio.create_task(self._run(), name=f"stream {self.key}")
+        await self._put("start", "" if meta is None else str(payload_of(meta)))
+        try:
+            self._member = await self._client.respond(self.key, self._asked, group="stream")
+        except WebMQError as error:
+            # It can be written all the same, and not be stopped.
+            log.warning("the stream %s cannot be stopped by others: %s", self.key, error)
+
+    async def append(self, content: str | bytes) -> None:
+        """Adds to the stream, which has either text or bytes. Resolves when the log has it; to await it is not needed.
+
+        Raises:
+            WebMQError: `E_STREAM_ENDED`, `E_STREAM_LIMIT`, `E_QUEUE_FULL`, `E_CLOSED` and others.
+        """
+        await self.put(content)
+
+    def put(self, content: str | bytes) -> asyncio.Future[None]:
+        """As `append`, without waiting."""
+        kind = str if isinstance(content, str) else bytes
+        self._type = self._type or kind
+        if self._is_ending:
+            raise WebMQError("E_CLOSED", f"stream {self.key}")
+        if kind is not self._type:
+            raise WebMQError("E_PAYLOAD_INVALID", "a stream has either text or bytes")
+        if self._bytes + len(content) > MAX_WAITING_BYTES:
+            raise WebMQError("E_QUEUE_FULL", f"stream {self.key}", retryable=True)
+        if not content:
+            done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            done.set_result(None)
+            return done
+        return self._put("append", content)
+
+    async def end(self, result: Any = None) -> None:
+        """Ends the stream; readers get the result."""
+        await self._finish("end", "" if result is None else str(payload_of(result)))
+
+    async def fail(self, error: BaseException | None = None) -> None:
+        """Ends it as failed. Readers get the code and the text of a `WebMQError`, and of other errors nothing."""
+        told = error if isinstance(error, WebMQError) else None
+        body = {"message": told.message[:512], "code": told.code} if told else {"message": "the writer has failed"}
+        await self._finish("fail", json.dumps(body))
+
+    def on_message(self, handler: Callable[[Any], Any]) -> None:
+        """Answers what readers send. May be a coroutine function."""
+        self._on_message = handler
+
+    async def close(self) -> None:
+        """Fails the stream, unless it has ended."""
+        if not self._is_ending and self._error is None:
+            await self.fail()
+
+    async def __aenter__(self) -> StreamWriter:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._is_ending and self._error is None:
+            await self.fail(error)
+
+    async def _finish(self, kind: str, payload: str) -> None:
+        if self._is_ending:
+            raise WebMQError("E_CLOSED", f"stream {self.key}")
+        self._is_ending = True
+        await (self._put("stop", "") if self._is_stopped else self._put(kind, payload))
+
+    def _put(self, kind: str, content: str | bytes) -> asyncio.Future[None]:
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        # Whoever does not await it learns by the next call.
+        done.add_done_callback(lambda put: put.cancelled() or put.exception())
+        if self._error is not None:
+            done.set_exception(self._error)
+            return done
+        self._bytes += len(content)
+        self._pieces.append(_Piece(kind, content, done))
+        self._wake.set()
+        return done
+
+    async def _run(self) -> None:
+        lease_s = float(self._client.limits.get("streamLeaseMs") or DEFAULT_LEASE_MS) / 1_000
+        pieces: list[_Piece] = []
+        try:
+            while True:
+                self._wake.clear()
+                if not self._pieces:
+                    try:
+                        await asyncio.wait_for(self._wake.wait(), lease_s / 3)
+                    except TimeoutError:
+                        await self._write("beat", self._next - 1, "")
+                    continue
+                pieces, payload = self._take()
+                await self._write(pieces[0].kind, self._next, payload)
+                self._next += 1
+                for piece in pieces:
+                    if not piece.done.done():
+                        piece.done.set_result(None)
+                if pieces[0].kind not in ("start", "append"):
+                    break
+        except WebMQError as error:
+            self._error = error
+            for piece in (*pieces, *self._pieces):
+                if not piece.done.done():
+                    piece.done.set_exception(error)
+            self._pieces.clear()
+        finally:
+            self._is_ending = self._is_ending or self._error is not None
+            self.stopped.set()
+            if self._member is not None:
+                await self._member.close()
+
+    def _take(self) -> tuple[list[_Piece], Payload]:
+        """The next piece, with the appends behind it that fit into the same message."""
+        first = self._pieces.popleft()
+        pieces = [first]
+        if first.kind != "append":
+            self._bytes -= len(first.content)
+            return pieces, first.content
+        # JSON of a character has at most 12 bytes, as in \\ud83d\\ude00.
+        limit = int(self._client.limits.get("maxPayloadBytes") or DEFAULT_MAX_PAYLOAD_BYTES)
+        limit = limit if isinstance(first.content, bytes) else (limit - 2) // 12
+        length = len(first.content)
+        if length > limit:
+            rest = _Piece("append", first.content[limit:], first.done)
+            self._pieces.appendleft(rest)
+            self._bytes -= limit
+            cut = _Piece("append", first.content[:limit], asyncio.get_running_loop().create_future())
+            return [cut], _content([cut])
+        while self._pieces and self._pieces[0].kind == "append" and length + len(self._pieces[0].content) <= limit:
+            piece = self._pieces.popleft()
+            length += len(piece.content)
+            pieces.append(piece)
+        self._bytes -= length
+        return pieces, _content(pieces)
+
+    async def _write(self, kind: str, sequence: int, payload: Payload) -> None:
+        while True:
+            try:
+                await self._client._requests.call(
+                    "stream",
+                    self.key,
+                    payload=payload,
+                    options={"of": self.id, "seq": sequence, "kind": kind},
+                )
+                return
+            except WebMQError as error:
+                if not error.retryable or error.code == "E_STREAM_BUSY":
+                    raise
+                await asyncio.sleep((error.retry_after_ms or RETRY_S * 1_000) / 1_000)
+
+    async def _asked(self, body: Any, key: str) -> Any:
+        asked = body if isinstance(body, dict) else {}
+        if asked.get("type") == "stop":
+            if asked.get("stream") in (None, self.id):
+                self._is_stopped = True
+                self.stopped.set()
+            return None
+        if self._on_message is None:
+            raise WebMQError("E_NO_RESPONDERS", "this writer takes no messages")
+        answer = self._on_message(asked.get("data"))
+        return await answer if asyncio.iscoroutine(answer) else answer
+
+
+def _content(pieces: list[_Piece]) -> Payload:
+    if isinstance(pieces[0].content, bytes):
+        return b"".join(piece.content for piece in pieces if isinstance(piece.content, bytes))
+    return payload_of("".join(piece.content for piece in pieces if isinstance(piece.content, str)))
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPart:
+    """What came: text, or bytes. `is_whole`: it replaces everything before."""
+
+    content: str | bytes
+    is_whole: bool
+
+
+class StreamReader:
+    """Reads the last stream of a key. Iterate for its parts, until it ends."""
+
+    def __init__(self, client: Client, key: str) -> None:
+        self.key = key
+        self.id: str | None = None
+        self.status: StreamStatus = "none"
+        self.meta: Any = None
+        self.result: Any = None
+        self.error: WebMQError | None = None
+        self.is_cut = False
+        """The log no longer has the beginning."""
+        self._client = client
+        self._sequence = -1
+
+    def __aiter__(self) -> AsyncIterator[StreamPart]:
+        return self._parts()
+
+    async def content(self) -> str | bytes:
+        """The whole, once it has ended.
+
+        Raises:
+            WebMQError: the stream failed, or was lost.
+        """
+        parts: list[str | bytes] = []
+        async for part in self:
+            if part.is_whole:
+                parts.clear()
+            parts.append(part.content)
+        if self.error is not None:
+            raise self.error
+        return _joined(parts)
+
+    async def stop(self, reason: str | None = None) -> None:
+        """Asks the writer to end. Returns when the writer knows, or the stream has ended.
+
+        Raises:
+            WebMQError: `E_NO_RESPONDERS` if nobody writes.
+        """
+        body = {"type": "stop"}
+        if self.id is not None:
+            body["stream"] = self.id
+        if reason is not None:
+            body["reason"] = reason
+        end_at = time.monotonic() + STOP_S
+        while True:
+            try:
+                await self._client.request(self.key, body, timeout_s=STOP_ATTEMPT_S)
+                return
+            except WebMQError as error:
+                if self.status not in ("none", "active"):
+                    return
+                may_pass = error.code in ("E_NO_RESPONDERS", "E_RESPONSE", "E_DISCONNECTED", "E_TIMEOUT", "E_OFFLINE")
+                if not may_pass or time.monotonic() > end_at:
+                    raise
+                await asyncio.sleep(RETRY_S / 2)
+
+    async def send(self, data: Any) -> Any:
+        """Sends a message to the writer, and returns its answer."""
+        return await self._client.request(self.key, {"type": "message", "data": data})
+
+    async def _parts(self) -> AsyncIterator[StreamPart]:
+        has_more = True
+        while has_more:
+            reply = await self._read()
+            whole = self._load(reply)
+            if whole is not None:
+                yield whole
+            if self.status not in ("none", "active"):
+                return
+            has_more = False
+            async with self._client.listen(self.key, since=reply.options.get("position")) as listener:
+                while True:
+                    try:
+                        # The node may not know that it should watch the writer: to read again tells it.
+                        async with asyncio.timeout(self._patience_s if self.status == "active" else None):
+                            item = await anext(listener)
+                    except TimeoutError:
+                        has_more = True
+                        break
+                    except StopAsyncIteration:
+                        return
+                    if not isinstance(item, Message):
+                        has_more = True
+                        break
+                    part = self._take(item)
+                    if part is _AGAIN:
+                        has_more = True
+                        break
+                    if part is not None:
+                        yield part
+                    if self.status not in ("none", "active"):
+                        return
+
+    @property
+    def _patience_s(self) -> float:
+        return 2 * float(self._client.limits.get("streamLeaseMs") or DEFAULT_LEASE_MS) / 1_000
+
+    async def _read(self) -> Reply:
+        while True:
+            try:
+                return await self._client._requests.call("read", self.key)
+            except WebMQError as error:
+                if not error.retryable:
+                    raise
+                await asyncio.sleep((error.retry_after_ms or RETRY_S * 1_000) / 1_000)
+
+    def _load(self, reply: Reply) -> StreamPart | None:
+        summary = reply.result if isinstance(reply.result, dict) else {}
+        id = summary.get("stream")
+        if id is None:
+            if self.status == "active":
+                self._end("lost", None)
+            return None
+        self.id = id
+        self._sequence = summary.get("sequence", 0)
+        self.meta = summary.get("meta")
+        self.is_cut = summary.get("isCut") is True
+        content = _joined([message.payload for message in reply.messages if isinstance(message, Message)])
+        self.status = "active"
+        status = summary.get("status", "active")
+        if status != "active":
+            self._end(status, summary.get("result"))
+        return StreamPart(content, True)
+
+    def _take(self, message: Message) -> StreamPart | None:
+        id, _, rest = (message.stream or "").partition(":")
+        number, _, kind = rest.partition(":")
+        if not number.isdecimal() or kind == "beat":
+            return None
+        sequence = int(number)
+        if id != self.id:
+            if kind != "start" or self.status == "active":
+                return None
+            self.id, self._sequence, self.meta, self.status = id, sequence, message.payload, "active"
+            return StreamPart("", True)
+        if sequence <= self._sequence:
+            return None
+        if sequence > self._sequence + 1:
+            return _AGAIN
+        self._sequence = sequence
+        if kind != "append":
+            self._end(kind, message.payload)
+            return None
+        return StreamPart(message.payload, False)
+
+    def _end(self, status: str, result: Any) -> None:
+        known: dict[str, StreamStatus] = {"end": "end", "fail": "fail", "stop": "stop", "lost": "lost"}
+        self.status = known.get(status, "lost")
+        if self.status == "fail":
+            code = result.get("code") if isinstance(result, dict) else None
+            self.error = error_of(code if isinstance(code, str) else "E_RESPONSE", result)
+        elif self.status == "lost":
+            self.error = WebMQError("E_STREAM_ENDED", "the stream has lost its writer")
+        else:
+            self.result = result
+
+
+_AGAIN = StreamPart("", True)
+"""Something is missing: the reader reads again."""
+
+
+def _joined(parts: list[Any]) -> str | bytes:
+    if any(isinstance(part, bytes) for part in parts):
+        return b"".join(part for part in parts if isinstance(part, bytes))
+    return "".join(part for part in parts if isinstance(part, str))

@@ -1,0 +1,175 @@
+// Drives `webmq-client` for `webmq-conformance client`, and is the example of an adapter.
+import { createInterface } from 'node:readline'
+import { WebMQClient, WebMQError } from 'webmq-client'
+import { history, request, respond, state } from 'webmq-client/parts'
+import { openStream, readStream } from 'webmq-client/stream'
+import WebSocket from 'ws'
+
+let clients = new Map()
+let listeners = new Map()
+let writers = new Map()
+let readers = new Map()
+
+/** What comes, and who waits for it. */
+class Queue {
+  #items = []
+  #waiter
+
+  put(item) {
+    this.#items.push(item)
+    this.#waiter?.()
+  }
+
+  async next() {
+    while (this.#items.length === 0) {
+      await new Promise((resolve) => {
+        this.#waiter = resolve
+      })
+    }
+    const item = this.#items.shift()
+    if (item instanceof Error) throw item
+    return item
+  }
+}
+
+const shown = (payload) =>
+  payload instanceof Uint8Array ? { base64: Buffer.from(payload).toString('base64') } : { payload: payload ?? null }
+
+const commands = {
+  async connect({ client: name, url, tokens }) {
+    const rest = [...(tokens ?? [])]
+    const client = new WebMQClient({
+      url,
+      WebSocket,
+      ...(tokens && { token: () => (rest.length > 1 ? rest.shift() : rest[0]) }),
+    })
+    // What belongs to no command; a listener's own come by `next`.
+    client.on('error', () => undefined)
+    clients.set(name, client)
+    await client.connect()
+  },
+  async waitStatus({ client: name, status }) {
+    const client = clients.get(name)
+    const isSo = () => (client.status.state === 'connected') === (status === 'connected')
+    while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 5))
+  },
+  async publish({ client, key, payload, base64, messageId, noEcho, ephemeral }) {
+    const { position = null, duplicate } = await clients
+      .get(client)
+      .publish(key, base64 === undefined ? payload : Buffer.from(base64, 'base64'), {
+        ...(messageId && { id: messageId }),
+        ...(noEcho && { echo: false }),
+        ...(ephemeral && { ephemeral }),
+      })
+    return { position, duplicate }
+  },
+  async publishMany({ client, key, count }) {
+    await Promise.all(Array.from({ length: count }, (_, n) => clients.get(client).publish(key, n)))
+  },
+  async publishSize({ client, key, characters }) {
+    await clients.get(client).publish(key, 'x'.repeat(characters))
+  },
+  async listen({ client, listener, pattern, since, last }) {
+    const queue = new Queue()
+    const subscription = clients.get(client).listen(
+      pattern,
+      (payload, { key, position = null, replayed }) => {
+        queue.put({ key, position, isReplay: replayed, ...shown(payload) })
+      },
+      { ...(since && { since }), ...(last && { last }) },
+    )
+    subscription.on('gap', ({ reason }) => queue.put({ gap: reason }))
+    subscription.on('error', (error) => queue.put(error))
+    listeners.set(listener, { queue, close: () => subscription.close() })
+    await subscription.ready
+  },
+  async unlisten({ listener }) {
+    const { queue, close } = listeners.get(listener)
+    await close()
+    queue.put({ ended: true })
+  },
+  next: ({ listener }) => listeners.get(listener).queue.next(),
+  async nextMany({ listener, count }) {
+    const numbers = []
+    let gaps = 0
+    while (numbers.length < count) {
+      const item = await listeners.get(listener).queue.next()
+      if (item.gap) gaps++
+      else numbers.push(item.payload.n)
+    }
+    const ascending = numbers.every((number, index) => index === 0 || number > numbers[index - 1])
+    return { gaps, first: numbers[0], last: numbers.at(-1), ascending }
+  },
+  isGap({ item }) {
+    if (typeof item !== 'string') throw new Error('no gap was told')
+  },
+  async history({ client, key, last, before }) {
+    const { messages, gap = null } = await history(key, {
+      client: clients.get(client),
+      ...(last && { limit: last }),
+      ...(before && { before }),
+    })
+    return { payloads: messages.map(({ payload }) => payload), firstPosition: messages[0]?.position ?? null, gap }
+  },
+  async state({ client, listener, pattern }) {
+    const queue = new Queue()
+    const store = state(pattern, { client: clients.get(client) })
+    const tell = () => queue.put({ values: Object.fromEntries(store.entries()) })
+    store.subscribe(tell)
+    listeners.set(listener, { queue, close: () => store.close() })
+    await store.ready
+    tell()
+  },
+  async respond({ client, pattern, replies }) {
+    const answer = (payload) => {
+      if (replies.error) throw new WebMQError(replies.error)
+      return payload
+    }
+    await respond(pattern, answer, { client: clients.get(client) }).ready
+  },
+  request: async ({ client, key, payload }) => ({
+    payload: await request(key, payload, { client: clients.get(client) }),
+  }),
+  async openStream({ client, writer, key, meta }) {
+    writers.set(writer, await openStream(key, { client: clients.get(client), meta }))
+  },
+  append: ({ writer, content }) => writers.get(writer).append(content),
+  endStream: ({ writer, result }) => writers.get(writer).end(result),
+  async waitStopped({ writer }) {
+    const { signal } = writers.get(writer)
+    if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve))
+  },
+  readStream({ client, reader, key }) {
+    const stream = readStream(key, { client: clients.get(client) })
+    readers.set(reader, { stream, parts: stream[Symbol.asyncIterator]() })
+  },
+  async streamNext({ reader }) {
+    const { stream, parts } = readers.get(reader)
+    const { done, value } = await parts.next()
+    return done
+      ? { status: stream.status, result: stream.result ?? null }
+      : { content: value.text, isWhole: value.isWhole }
+  },
+  stopStream: ({ reader }) => readers.get(reader).stream.stop(),
+  close: ({ client }) => clients.get(client).close(),
+  async reset() {
+    await Promise.all([...clients.values()].map((client) => client.close()))
+    clients = new Map()
+    listeners = new Map()
+    writers = new Map()
+    readers = new Map()
+  },
+}
+
+const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`)
+say({ hello: { name: 'webmq-client', can: ['history', 'requests', 'state', 'streams'] } })
+for await (const line of createInterface({ input: process.stdin })) {
+  const { id, do: name, ...command } = JSON.parse(line)
+  Promise.resolve()
+    .then(() => commands[name](command))
+    .then(
+      (ok) => say({ id, ok: ok ?? {} }),
+      (error) => say({ id, error: { code: error.code ?? error.name, message: error.message } }),
+    )
+}
+process.exit(0)

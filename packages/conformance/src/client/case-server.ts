@@ -1,0 +1,91 @@
+import { createHmac } from 'node:crypto'
+import { createServer, type WebMQServer } from 'webmq-server'
+import type { ServerSetup } from './case.js'
+import { FaultProxy } from './fault-proxy.js'
+
+const SECRET = 'a secret of 32 bytes or more, as HS256 wants it'
+const SHORT_S = 4
+const LONG_S = 3_600
+
+/** Which keys the server of every case logs and retains. */
+const OPTIONS = {
+  history: ['log.#=1000,1h', 'streams.#=1000,1h'],
+  retain: ['state.#'],
+} as const
+
+/** The server of one case, in this process, behind a proxy that the case can cut. */
+export class CaseServer {
+  readonly #setup: ServerSetup
+  readonly #proxy: FaultProxy
+  #server: WebMQServer | undefined
+
+  private constructor(setup: ServerSetup, proxy: FaultProxy) {
+    this.#setup = setup
+    this.#proxy = proxy
+  }
+
+  static async start(setup: ServerSetup): Promise<CaseServer> {
+    const server = new CaseServer(setup, await FaultProxy.start())
+    await server.#start()
+    return server
+  }
+
+  get url(): string {
+    return `ws://127.0.0.1:${this.#proxy.port}/ws`
+  }
+
+  get server(): WebMQServer {
+    if (this.#server === undefined) throw new Error('the server does not run')
+    return this.#server
+  }
+
+  async fault(name: 'cut' | 'hold' | 'release' | 'restart'): Promise<void> {
+    if (name !== 'restart') {
+      this.#proxy[name]()
+      return
+    }
+    this.#proxy.hold()
+    await this.server.stop({ drainMs: 0 })
+    await this.#start()
+    this.#proxy.release()
+  }
+
+  async stop(): Promise<void> {
+    await this.#proxy.stop()
+    await this.#server?.stop({ drainMs: 0 })
+  }
+
+  async #start(): Promise<void> {
+    const { tokens = false, options } = this.#setup
+    this.#server = createServer({
+      host: '127.0.0.1',
+      port: 0,
+      logLevel: 'silent',
+      ...OPTIONS,
+      ...(tokens && { jwt: { secret: SECRET } }),
+      ...options,
+    })
+    this.#proxy.pointTo((await this.#server.start()).port)
+  }
+}
+
+/**
+ * The token that a case names: `ada` has all grants, `ada:short` for four seconds, `ada:chat.#` those of a pattern, `bad` is
+ * signed with another secret.
+ */
+export function tokenNamed(name: string): string {
+  const [user = '', detail = '#'] = name.split(':')
+  const nowS = Date.now() / 1_000
+  const claims = {
+    sub: user,
+    exp: nowS + (detail === 'short' ? SHORT_S : LONG_S),
+    webmq: { grants: [{ keys: [detail === 'short' ? '#' : detail], allow: ['listen', 'publish'] }] },
+  }
+  const signed = `${base64url({ alg: 'HS256', typ: 'JWT' })}.${base64url(claims)}`
+  const secret = user === 'bad' ? `${SECRET}, another one` : SECRET
+  return `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`
+}
+
+function base64url(value: unknown): string {
+  return Buffer.from(JSON.stringify(value)).toString('base64url')
+}

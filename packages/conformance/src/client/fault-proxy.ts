@@ -1,0 +1,72 @@
+import type { AddressInfo } from 'node:net'
+import { connect, createServer, type Server, type Socket } from 'node:net'
+
+/** A TCP proxy between the client and the server. It has one address for the whole of a case, and cuts what it is told to. */
+export class FaultProxy {
+  readonly #server: Server
+  readonly #sockets = new Set<Socket>()
+  #target = 0
+  #isHeld = false
+
+  private constructor() {
+    this.#server = createServer((inner) => this.#accept(inner))
+  }
+
+  static async start(): Promise<FaultProxy> {
+    const proxy = new FaultProxy()
+    await new Promise<void>((resolve, reject) => {
+      proxy.#server.once('error', reject)
+      proxy.#server.listen(0, '127.0.0.1', resolve)
+    })
+    return proxy
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port
+  }
+
+  /** Connections go to this port from now on. */
+  pointTo(port: number): void {
+    this.#target = port
+  }
+
+  /** Ends all connections, without a word. */
+  cut(): void {
+    for (const socket of this.#sockets) socket.destroy()
+  }
+
+  hold(): void {
+    this.#isHeld = true
+    this.cut()
+  }
+
+  release(): void {
+    this.#isHeld = false
+  }
+
+  async stop(): Promise<void> {
+    this.cut()
+    await new Promise((resolve) => this.#server.close(resolve))
+  }
+
+  #accept(inner: Socket): void {
+    if (this.#isHeld) {
+      inner.destroy()
+      return
+    }
+    const outer = connect(this.#target, '127.0.0.1')
+    for (const [from, to] of [
+      [inner, outer],
+      [outer, inner],
+    ] as const) {
+      this.#sockets.add(from)
+      // Either end may break at any time: that is what it is for.
+      from.on('error', () => to.destroy())
+      from.on('close', () => {
+        this.#sockets.delete(from)
+        to.destroy()
+      })
+      from.pipe(to)
+    }
+  }
+}

@@ -1,0 +1,84 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { WebMQError } from 'webmq-client/protocol'
+
+/** Time in which a client whose request was answered early may go on sending. What it sends is dropped. */
+const LINGER_MS = 2_000
+/** Idle time after which the system asks a peer whether it is still there. */
+const KEEP_ALIVE_MS = 15_000
+
+/** The body of a request, used while it arrives. What is not taken stays in the socket, so its sender waits. */
+export class BodyFlow {
+  /** It is UTF-8 text; otherwise bytes. */
+  readonly isText: boolean
+  readonly #request: IncomingMessage
+  readonly #response: ServerResponse
+  readonly #hold: () => void
+  #wake: () => void = () => undefined
+  #lastMs = performance.now()
+
+  /** @param hold Exempts the connection from the limits of short requests. */
+  constructor(request: IncomingMessage, response: ServerResponse, isText: boolean, hold: () => void) {
+    this.isText = isText
+    this.#request = request
+    this.#response = response
+    this.#hold = hold
+    for (const event of ['readable', 'end', 'close', 'error']) request.on(event, this.#changed)
+  }
+
+  /** Time since something came, in milliseconds. */
+  get silentMs(): number {
+    return performance.now() - this.#lastMs
+  }
+
+  /** The body is wanted: asks for it, and keeps the connection however long it takes. */
+  open(): void {
+    this.#hold()
+    this.#request.socket.setKeepAlive(true, KEEP_ALIVE_MS)
+    if (this.#request.headers.expect !== undefined) this.#response.writeContinue()
+  }
+
+  /**
+   * What has arrived since the last call, as one piece; `undefined` after the last one.
+   * @throws {WebMQError} `E_DISCONNECTED`, and the reason of the signal.
+   */
+  async next(signal: AbortSignal): Promise<Buffer | undefined> {
+    const request = this.#request
+    signal.addEventListener('abort', this.#changed)
+    try {
+      for (;;) {
+        signal.throwIfAborted()
+        const chunk = request.read() as Buffer | null
+        if (chunk !== null) {
+          this.#lastMs = performance.now()
+          return chunk
+        }
+        if (request.readableEnded) return undefined
+        if (request.destroyed) throw new WebMQError('E_DISCONNECTED', { detail: 'before the body was complete' })
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve
+        })
+      }
+    } finally {
+      signal.removeEventListener('abort', this.#changed)
+    }
+  }
+
+  /**
+   * The answer is next. Its connection ends afterwards: after a complete body at once. Otherwise the rest of the body is
+   * dropped for a while, because a client that cannot send may lose the answer.
+   */
+  close(): void {
+    const request = this.#request
+    const { socket } = request
+    request.off('readable', this.#changed)
+    if (request.complete) {
+      this.#response.shouldKeepAlive = false
+      return
+    }
+    request.once('end', () => socket.end()).resume()
+    const timer = setTimeout(() => socket.destroy(), LINGER_MS)
+    socket.once('close', () => clearTimeout(timer))
+  }
+
+  readonly #changed = (): void => this.#wake()
+}

@@ -1,0 +1,172 @@
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { WebMQError, type WirePayload, type WriteKind } from 'webmq-client/protocol'
+import type { FakeClient } from 'webmq-conformance'
+import { FakeServer } from '../../test/fake-server.js'
+import { memoryOptions } from '../../test/memory-options.js'
+import { MemoryBroker } from '../brokers/memory/broker.js'
+import type { ServerOptions } from '../options/server-options.js'
+import type { BrokerSink, OutboundMessage } from '../ports/broker.js'
+import { BrokerFilter } from '../ports/broker-filter.js'
+
+/** A broker whose parts a test breaks, and mends again. */
+class BrokenBroker extends BrokerFilter {
+  /** The node does not get what is published. */
+  isDeaf = false
+  /** What {@link read} throws. */
+  readError: WebMQError | undefined
+  /** Is called before each message. */
+  beforePublish: (message: OutboundMessage) => Promise<void> | undefined = () => undefined
+  sink: BrokerSink | undefined
+
+  override start(sink: BrokerSink): Promise<void> {
+    this.sink = { ...sink, deliver: (message) => this.isDeaf || sink.deliver(message) }
+    return super.start(this.sink)
+  }
+
+  override read(...args: Parameters<BrokerFilter['read']>): ReturnType<BrokerFilter['read']> {
+    if (this.readError !== undefined) throw this.readError
+    return super.read(...args)
+  }
+
+  override publish(message: OutboundMessage): ReturnType<BrokerFilter['publish']> {
+    const own = { ...message, payload: new Uint8Array(message.payload) }
+    const before = this.beforePublish(own)
+    return before === undefined ? super.publish(own) : before.then(() => super.publish(own))
+  }
+}
+
+const fakes: FakeServer[] = []
+let sentCount = 0
+
+afterEach(async () => {
+  await Promise.all(fakes.splice(0).map((fake) => fake.server.stop({ drainMs: 0 })))
+})
+
+async function start(options: ServerOptions = {}): Promise<{ fake: FakeServer; broker: BrokenBroker }> {
+  const all = { history: ['#=100000'], ...options }
+  const broker = new BrokenBroker(new MemoryBroker(memoryOptions(all)))
+  const fake = await FakeServer.start(all, { broker })
+  fakes.push(fake)
+  return { fake, broker }
+}
+
+/** Writes a message of the stream `of-<key>`. @returns A function that waits for the answer: `ok`, or the code of the error. */
+function send(client: FakeClient, key: string, sequence: number, kind: WriteKind, payload: WirePayload = '', of = '') {
+  const id = `m${++sentCount}`
+  client.send({ verb: 'stream', id, key, stream: `of-${key}${of}`, sequence, kind, payload })
+  return () =>
+    vi.waitFor(() => {
+      const answer = client.messages.find((message) => 'id' in message && message.id === id)
+      if (answer === undefined) throw new Error('no answer')
+      return answer.verb === 'error' ? answer.code : answer.verb
+    })
+}
+
+describe('a watch', () => {
+  it('folds the log by itself after a gap at which the log could not be read', async () => {
+    const { fake, broker } = await start()
+    const writer = await fake.server.stream('a')
+    await writer.append('one ')
+    broker.readError = new WebMQError('E_BROKER_UNAVAILABLE')
+    broker.isDeaf = true
+    const second = writer.append('two ')
+    broker.sink?.gap('broker-lost')
+    await vi.waitFor(async () => expect((await broker.position())?.offset).toBeGreaterThanOrEqual(3))
+    broker.isDeaf = false
+    broker.readError = undefined
+    await second
+    await writer.append('three')
+    expect(fake.server.stats().streams.keptBytes).toBeGreaterThan(2 * 'one two three'.length)
+    await writer.end()
+    expect(await fake.server.readStream('a')).toMatchObject({ text: 'one two three', isCut: false, status: 'end' })
+  })
+
+  it('does so though nobody writes or reads', async () => {
+    const { fake, broker } = await start()
+    const client = await fake.connect()
+    await send(client, 'a', 0, 'start')()
+    const { keptBytes } = fake.server.stats().streams
+    broker.readError = new WebMQError('E_BROKER_UNAVAILABLE')
+    broker.isDeaf = true
+    const payload = Buffer.from(JSON.stringify('x'.repeat(1_000)))
+    await broker.publish({ key: 'a', payload, isBinary: false, attributes: { stream: 'of-a:1:append' } })
+    broker.sink?.gap('broker-lost')
+    broker.isDeaf = false
+    await fake.settled()
+    expect(fake.server.stats().streams.keptBytes).toBe(keptBytes)
+    broker.readError = undefined
+    await vi.waitFor(() => expect(fake.server.stats().streams.keptBytes).toBeGreaterThan(keptBytes + 1_000))
+  })
+
+  it('ends a stream that has lost its writer once the broker takes the end, warns once and counts', async () => {
+    const { fake, broker } = await start({ streamLeaseMs: 1_000 })
+    const client = await fake.connect()
+    for (const key of ['a', 'b']) expect(await send(client, key, 0, 'start')()).toBe('ok')
+    broker.beforePublish = () => Promise.reject(new WebMQError('E_BROKER_UNAVAILABLE'))
+    await vi.waitFor(() => expect(fake.server.stats().streams.lostFailedCount).toBeGreaterThanOrEqual(4))
+    expect(fake.log.filter(({ message }) => message?.includes('could not be ended'))).toMatchObject([{ level: 'warn' }])
+    broker.beforePublish = () => undefined
+    await vi.waitFor(() => expect(fake.server.stats().streams).toMatchObject({ activeCount: 0, lostCount: 2 }))
+  })
+
+  it('keeps lease and owner of a stream whose text takes too much memory', async () => {
+    const large = 40 * 1_048_576
+    const { fake } = await start({
+      streamLeaseMs: 2_000,
+      maxStreamsPerUser: 2,
+      maxStreamBytes: large,
+      maxOutboxBytes: 2 * large,
+      maxPayloadBytes: large,
+      historyMaxBytes: 8 * large,
+    })
+    const client = await fake.connect()
+    const text = JSON.stringify('x'.repeat(large / 2))
+    for (const key of ['a', 'b']) {
+      expect(await send(client, key, 0, 'start', '{"of":1}')()).toBe('ok')
+      expect(await send(client, key, 1, 'append', text)()).toBe('ok')
+    }
+    expect(fake.server.stats().streams).toMatchObject({ activeCount: 2 })
+    expect(fake.server.stats().streams.keptBytes).toBeLessThan(64 * 1_048_576)
+    expect(await send(client, 'c', 0, 'start')()).toBe('E_STREAM_LIMIT')
+    // It goes on, and whoever reads it has all of it.
+    expect(await send(client, 'a', 2, 'append', '"."')()).toBe('ok')
+    const read = await fake.server.readStream('a')
+    expect(read).toMatchObject({ isCut: false, meta: { of: 1 } })
+    expect(read.text === `${'x'.repeat(large / 2)}.`).toBe(true)
+    await vi.waitFor(() => expect(fake.server.stats().streams).toMatchObject({ activeCount: 0, lostCount: 2 }))
+    expect(await send(client, 'c', 0, 'start')()).toBe('ok')
+  })
+
+  it('counts the stream that wins a key as one of its user, and the loser not', async () => {
+    const { fake, broker } = await start({ maxStreamsPerUser: 1, insecure: true })
+    const [first, second] = [
+      await fake.connect({ remoteAddress: '192.0.2.1' }),
+      await fake.connect({ remoteAddress: '192.0.2.2' }),
+    ]
+    let release: (() => void) | undefined
+    broker.beforePublish = () =>
+      new Promise((resolve) => {
+        release = resolve
+      })
+    const lost = send(first, 'a', 0, 'start', '', '1')
+    await vi.waitFor(() => expect(release).toBeDefined())
+    broker.beforePublish = () => undefined
+    expect(await send(second, 'a', 0, 'start', '', '2')()).toBe('ok')
+    release?.()
+    expect(await lost()).toBe('E_STREAM_BUSY')
+    expect(await send(second, 'b', 0, 'start')()).toBe('E_STREAM_LIMIT')
+    expect(await send(second, 'a', 0, 'start', '', '2')()).toBe('ok')
+    expect(await send(first, 'b', 0, 'start')()).toBe('ok')
+    expect(await send(second, 'a', 1, 'end', '', '2')()).toBe('ok')
+    expect(await send(second, 'c', 0, 'start')()).toBe('ok')
+  })
+
+  it('is refused beyond the limit of a node, whoever asks: none that has a lease is given up', async () => {
+    const { fake } = await start({ maxStreamsPerNode: 1 })
+    const client = await fake.connect()
+    expect(await send(client, 'a', 0, 'start')()).toBe('ok')
+    await expect(fake.server.readStream('b')).rejects.toMatchObject({ code: 'E_STREAM_LIMIT' })
+    expect(await send(client, 'a', 1, 'end')()).toBe('ok')
+    expect(await fake.server.readStream('b')).toMatchObject({ id: undefined })
+  })
+})
