@@ -65,13 +65,14 @@ export class NodeApi {
       name: this.#parts.name,
       cluster: this.#rooms.cluster,
       publisher: this.#rooms.publisher,
+      sharedStreams: this.#rooms.sharedStreams,
       authorOf: (actor) => new RequestAuthor(actor, this.#limitsOf(actor), this.#rooms.pendingByCaller),
       refused: (actor, action, code, target) => this.#rooms.refusals.add(actor, action, code, target),
       operated: (actor, action, target) => this.#parts.observer?.operated?.(actor, action, target),
       streams: this.#rooms.streams,
       stream: (author, key, meta, isStoppable) => this.#begin(author, key, meta, isStoppable),
       read: (range, key) =>
-        andThen(this.#rooms.broker.read(range, [key]), ({ position, ...read }) => ({
+        andThen(this.#rooms.broker.read({ ...range, view: 'texts' }, [key]), ({ position, ...read }) => ({
           ...read,
           position: formatPosition(position),
         })),
