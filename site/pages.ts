@@ -40,7 +40,7 @@ const GROUPS: readonly Group[] = [
     text: 'Server',
     files: [
       'packages/server/README.md',
-      ...named('configuration', 'brokers', 'database-outbox', 'hooks', 'http-api', 'database-outbox', 'cli'),
+      ...named('configuration', 'brokers', 'database-outbox', 'hooks', 'http-api', 'cli'),
     ],
   },
   { text: 'Operate', files: named('operations', 'security', 'tls', 'scaling', 'benchmarks') },
