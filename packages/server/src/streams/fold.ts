@@ -1,5 +1,6 @@
 import { crc32 } from 'node:zlib'
 import type { StreamPlace, StreamStatus } from 'webmq-client/protocol'
+import { grownBytes } from '../base/grown-bytes.js'
 import { type SharedState, sharedStateOf, tookMark } from './shared-state.js'
 
 /** Pieces that are kept apart before they become one: many small ones would take more memory than their text. */
@@ -7,6 +8,7 @@ const MAX_PIECES = 512
 /** Memory of a fold beside its text. */
 const OVERHEAD_BYTES = 1_024
 const PRODUCER_BYTES = 256
+const NO_BYTES = Buffer.alloc(0)
 
 /** What was appended at once. */
 export type Piece = string | Uint8Array
@@ -35,7 +37,9 @@ export class StreamFold {
   shared: SharedState | undefined
   /** Its text was freed: the log has it. */
   isForgotten = false
-  #pieces: Piece[] = []
+  #texts: string[] = []
+  /** Its first `byteCount` bytes, if it is a stream of bytes. */
+  #bytes: Buffer | undefined
   #otherBytes = 0
 
   get isActive(): boolean {
@@ -50,8 +54,9 @@ export class StreamFold {
 
   /** The whole: a text, or bytes; `undefined` while nothing was appended. Shared: nobody may change it. */
   get whole(): Piece | undefined {
-    if (this.#pieces.length > 1) this.#pieces = [joined(this.#pieces)]
-    return this.#pieces[0]
+    if (this.#bytes !== undefined) return this.#bytes.subarray(0, this.byteCount)
+    if (this.#texts.length > 1) this.#texts = [this.#texts.join('')]
+    return this.#texts[0]
   }
 
   /**
@@ -98,7 +103,8 @@ export class StreamFold {
   forget(): void {
     this.isForgotten = true
     this.meta = undefined
-    this.#pieces = []
+    this.#texts = []
+    this.#bytes = undefined
     this.#otherBytes = 0
   }
 
@@ -113,30 +119,31 @@ export class StreamFold {
     this.byteCount = 0
     this.shared = sharedStateOf(sequence, mark)
     this.isForgotten = false
-    this.#pieces = []
+    this.#texts = []
+    this.#bytes = undefined
     this.#otherBytes = 0
   }
 
   #append(payload: unknown): void {
     this.appendCount++
-    const [first] = this.#pieces
-    const isPiece = typeof payload === 'string' || payload instanceof Uint8Array
+    const isBytes = payload instanceof Uint8Array
+    const isOther = isBytes ? this.#texts.length > 0 : this.#bytes !== undefined
     // Another program may have written it.
-    if (!isPiece || (first !== undefined && typeof first !== typeof payload)) {
+    if (isOther || !(isBytes || typeof payload === 'string')) {
       this.isCut = true
       return
     }
-    this.byteCount += typeof payload === 'string' ? jsonBytes(payload) : payload.length
-    if (this.shared !== undefined) this.shared.checksum = crc32(payload, this.shared.checksum)
+    if (isBytes) {
+      if (this.shared !== undefined) this.shared.checksum = crc32(payload, this.shared.checksum)
+      if (!this.isForgotten) this.#bytes = grownBytes(this.#bytes ?? NO_BYTES, this.byteCount, payload)
+      this.byteCount += payload.length
+      return
+    }
+    this.byteCount += jsonBytes(payload)
     if (this.isForgotten) return
-    this.#pieces.push(payload)
-    if (this.#pieces.length >= MAX_PIECES) this.#pieces = [joined(this.#pieces)]
+    this.#texts.push(payload)
+    if (this.#texts.length >= MAX_PIECES) this.#texts = [this.#texts.join('')]
   }
-}
-
-/** All of one kind. */
-function joined(pieces: readonly Piece[]): Piece {
-  return typeof pieces[0] === 'string' ? pieces.join('') : Buffer.concat(pieces as Uint8Array[])
 }
 
 function jsonBytes(value: unknown): number {

@@ -182,4 +182,35 @@ describe('streams at /streams', () => {
     expect((await fetch(own, { method: 'PUT', headers: TEXT })).status).toBe(201)
     await expect(openStream('own', { client })).rejects.toMatchObject({ code: 'E_STREAM_BUSY' })
   })
+
+  it('are as many as there are: a node forgets those that nobody uses', async () => {
+    const api = await start({ maxStreamsPerNode: 2 })
+    const urls = ['a', 'b', 'c', 'd'].map((key) => `${api.url}/streams/${key}`)
+    for (const url of urls) expect((await fetch(url, { method: 'PUT', headers: TEXT, body: url })).status).toBe(201)
+    for (const url of urls) expect(await (await fetch(url)).text()).toBe(url)
+    const live = urls.slice(0, 2).map((url) => fetch(`${url}?offset=now&live=sse`))
+    const answers = await Promise.all(live)
+    expect(await codeOf(await fetch(urls[2] ?? ''))).toBe('507 E_STREAM_LIMIT')
+    for (const answer of answers) await answer.body?.cancel()
+    await expect.poll(async () => (await fetch(urls[2] ?? '')).status).toBe(200)
+  })
+
+  it('have appends that hooks have changed, with the same key and still JSON', async () => {
+    const changes: Record<string, object> = {
+      '1\n': { payload: Buffer.from('[1]\n') },
+      '2\n': { payload: Buffer.from('2,') },
+      '3\n': { key: 'other' },
+    }
+    const api = await start({
+      hooks: { publish: ({ payload }) => changes[Buffer.from(payload as Uint8Array).toString()] },
+    })
+    const url = `${api.url}/streams/a`
+    const headers = { 'content-type': 'application/json' }
+    await fetch(url, { method: 'PUT', headers })
+    const statuses: number[] = []
+    for (const body of ['0', '1', '2', '3', '4'])
+      statuses.push((await fetch(url, { method: 'POST', headers, body })).status)
+    expect(statuses).toEqual([204, 204, 503, 503, 204])
+    expect(await (await fetch(url)).json()).toEqual([0, [1], 4])
+  })
 })

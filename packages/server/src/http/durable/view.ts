@@ -1,4 +1,5 @@
 import { crc32 } from 'node:zlib'
+import { grownBytes } from '../../base/grown-bytes.js'
 import type { StreamFold } from '../../streams/fold.js'
 import { RequestRefusal } from '../api/read-call.js'
 
@@ -106,27 +107,43 @@ interface Encoded {
   readonly stream: string | undefined
   readonly sequence: number
   readonly bytes: Buffer
+  /** Of the text, if it is one, so many UTF-16 units are encoded, into the first bytes of the buffer. */
+  readonly unitCount: number
+  readonly buffer: Buffer
   readonly at: number
   readonly checksum: number
 }
 
-/** Readers of one stream share what it is as bytes. */
+const NO_BYTES = Buffer.alloc(0)
+const NOTHING: Encoded = {
+  ...{ stream: undefined, sequence: -1, unitCount: 0, at: 0, checksum: 0 },
+  ...{ bytes: NO_BYTES, buffer: NO_BYTES },
+}
+
+/** Readers of one stream share what it is as bytes. What was added is encoded, not the whole. */
 const encodings = new WeakMap<StreamFold, Encoded>()
 
 function encodedOf(fold: StreamFold): Encoded {
-  const { stream, sequence } = fold
-  const known = encodings.get(fold)
-  if (known !== undefined && known.stream === stream && known.sequence === sequence) return known
-  const bytes = encode(fold)
-  const { at, checksum } = known !== undefined && known.stream === stream ? known : { at: 0, checksum: 0 }
-  const encoded = { stream, sequence, bytes, at: bytes.length, checksum: crc32(bytes.subarray(at), checksum) }
-  encodings.set(fold, encoded)
-  return encoded
+  const { stream, sequence, whole = '' } = fold
+  const last = encodings.get(fold)
+  const known = last !== undefined && last.stream === stream ? last : NOTHING
+  if (known.sequence === sequence) return known
+  const encoded = typeof whole === 'string' ? encode(known, whole, fold.isActive) : { bytes: viewOfBytes(whole) }
+  const { bytes } = encoded
+  const checksum = crc32(bytes.subarray(known.at), known.checksum)
+  const next = { ...NOTHING, ...encoded, stream, sequence, at: bytes.length, checksum }
+  encodings.set(fold, next)
+  return next
 }
 
-function encode({ whole, isActive }: StreamFold): Buffer {
-  if (whole === undefined) return Buffer.alloc(0)
-  if (typeof whole !== 'string') return Buffer.from(whole.buffer, whole.byteOffset, whole.byteLength)
+function encode({ unitCount, buffer, at }: Encoded, whole: string, isActive: boolean) {
   // The other half of a character may follow, and bytes that were read never change.
-  return Buffer.from(isActive ? whole.replace(/[\ud800-\udbff]$/, '') : whole)
+  const added = isActive ? whole.slice(unitCount).replace(/[\ud800-\udbff]$/, '') : whole.slice(unitCount)
+  const piece = Buffer.from(added)
+  const grown = grownBytes(buffer, at, piece)
+  return { bytes: grown.subarray(0, at + piece.length), unitCount: unitCount + added.length, buffer: grown }
+}
+
+function viewOfBytes(whole: Uint8Array): Buffer {
+  return Buffer.from(whole.buffer, whole.byteOffset, whole.byteLength)
 }

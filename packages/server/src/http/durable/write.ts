@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
+import { refusalOf } from 'webmq-client/protocol'
 import type { StreamFold } from '../../streams/fold.js'
 import type { Mark, Producer } from '../../streams/shared-state.js'
 import type { SharedWrite } from '../../streams/shared-streams.js'
 import { RequestRefusal } from '../api/read-call.js'
 import { STREAM_HEADERS, type StreamCall, standOf } from './call.js'
 import { appendHeadOf, configOf, isSameConfig } from './heads.js'
-import { linesOf, listOf } from './json-values.js'
+import { areLines, linesOf } from './json-values.js'
 import { isNew, producerHeaders, refuseOwned } from './judge.js'
 import { essenceOf, notFound, phaseOf, type StreamConfig, type StreamView, viewOf } from './view.js'
 
@@ -84,7 +85,8 @@ export async function appendToStream(call: StreamCall): Promise<void> {
       assertFits(call, payload.length, fold, producer)
       const assertChange = (bytes: Uint8Array) => {
         assertFits(call, bytes.length, fold, producer)
-        if (view.isJson) linesOf(Buffer.from(listOf(Buffer.from(bytes))))
+        if (view.isJson && !areLines(Buffer.from(bytes)))
+          throw refusalOf('E_HOOK_FAILED', { detail: 'JSON values of a stream are lines' })
       }
       return next(fold, {
         ...{ kind: head.isClosed ? 'close' : 'append', payload, assertChange },
