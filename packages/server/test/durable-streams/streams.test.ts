@@ -82,6 +82,15 @@ describe.each(['native', 'ws', 'uws'] as const)('streams at /streams over %s', (
 })
 
 describe('streams at /streams', () => {
+  it('tell a client that its body is too large, after it has sent all of it', async () => {
+    const api = await start()
+    const url = `${api.url}/streams/a`
+    await fetch(url, { method: 'PUT', headers: TEXT })
+    const body = new Uint8Array(8 * 1_048_576)
+    for (let round = 0; round < 20; round++)
+      expect(await codeOf(await fetch(url, { method: 'POST', headers: TEXT, body }))).toBe('413 E_PAYLOAD_TOO_LARGE')
+  })
+
   it('tell that a writer was lost', async () => {
     const api = await start({ streamLeaseMs: 1_000 })
     const client = new WebMQClient({ url: api.webSocketUrl, WebSocket })
