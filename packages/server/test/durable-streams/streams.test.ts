@@ -1,3 +1,5 @@
+import { connect as connectTo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { DurableStream, stream } from '@durable-streams/client'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { WebMQClient } from 'webmq-client'
@@ -86,9 +88,24 @@ describe('streams at /streams', () => {
     const api = await start()
     const url = `${api.url}/streams/a`
     await fetch(url, { method: 'PUT', headers: TEXT })
-    const body = new Uint8Array(8 * 1_048_576)
-    for (let round = 0; round < 20; round++)
-      expect(await codeOf(await fetch(url, { method: 'POST', headers: TEXT, body }))).toBe('413 E_PAYLOAD_TOO_LARGE')
+    const part = Buffer.alloc(1_048_576)
+    const socket = connectTo(api.port, '127.0.0.1')
+    onTestFinished(() => void socket.destroy())
+    let answer = ''
+    socket.on('data', (chunk) => {
+      answer += chunk
+    })
+    socket.write(
+      `POST /streams/a HTTP/1.1\r\nhost: 127.0.0.1:${api.port}\r\ncontent-type: text/plain\r\ncontent-length: ${3 * part.length}\r\n\r\n`,
+    )
+    for (let sent = 0; sent < 3; sent++) {
+      // An answer before the end would be lost with the connection.
+      await sleep(100)
+      expect(answer).toBe('')
+      socket.write(part)
+    }
+    await expect.poll(() => answer).toContain('E_PAYLOAD_TOO_LARGE')
+    expect(answer).toMatch(/^HTTP\/1.1 413 /)
   })
 
   it('tell that a writer was lost', async () => {
