@@ -1,3 +1,5 @@
+import { crc32 } from 'node:zlib'
+
 /** What a server notes with each message of a stream with many writers [P-18.8]. */
 export interface Mark {
   /** Of this message alone: its server knows by it which of two messages with one number was taken. */
@@ -70,6 +72,29 @@ export function tookMark(
     if (taken.isEnd) state.closedBy = producer
   }
   state.streamSeq = streamSeq ?? state.streamSeq
+}
+
+/**
+ * A state, which is not changed, and then what is known of the messages behind this number.
+ * @param pieces Their content.
+ */
+export function sharedAfter(
+  state: SharedState,
+  number = 0,
+  later?: SharedState,
+  pieces: readonly (string | Uint8Array)[] = [],
+): SharedState {
+  const producers = Object.assign(Object.create(null) as SharedState['producers'], state.producers, later?.producers)
+  const recent = later?.recent.filter((each) => Number.parseInt(each, 10) > number) ?? []
+  return {
+    producers,
+    producerCount: Object.keys(producers).length,
+    streamSeq: later?.streamSeq ?? state.streamSeq,
+    closedBy: later?.closedBy ?? state.closedBy,
+    checksum: pieces.reduce((checksum, piece) => crc32(piece, checksum), state.checksum),
+    touchedMs: Math.max(state.touchedMs, later?.touchedMs ?? 0),
+    recent: [...state.recent, ...recent].slice(-MAX_RECENT),
+  }
 }
 
 /** Encodes a mark: fields with commas between. */

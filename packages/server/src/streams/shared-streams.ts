@@ -78,13 +78,17 @@ export class SharedStreams {
     assertKeyWords(key, author.limits, refusalOf)
     assertMayPublish(author, key)
     const { streams } = this.#context
-    await streams.use(key, async (watch) => {
-      const isThere = () => watch.fold.stream !== undefined && watch.fold.status !== 'delete'
-      if (isExpected) await this.expect(watch, isThere)
-      const written = watch.turn.then(() => this.#written(author, watch, decide))
-      watch.turn = written.catch(() => undefined)
-      streams.countAppends(await written)
-    })
+    await streams.use(
+      key,
+      async (watch) => {
+        const isThere = () => watch.fold.stream !== undefined && watch.fold.status !== 'delete'
+        if (isExpected) await this.expect(watch, isThere)
+        const written = watch.turn.then(() => this.#written(author, watch, decide))
+        watch.turn = written.catch(() => undefined)
+        streams.countAppends(await written)
+      },
+      true,
+    )
   }
 
   /** Somebody reads a stream with a time to live: the node notes it in the log. */

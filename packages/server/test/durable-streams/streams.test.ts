@@ -122,7 +122,8 @@ describe('streams at /streams', () => {
   })
 
   it('are refused when the log no longer has their beginning, whoever asks', async () => {
-    const api = await start({ history: ['#=3,1d'] })
+    // Too large to be one message.
+    const api = await start({ historyMaxMessages: 3, maxPayloadBytes: 100 })
     const url = `${api.url}/streams/a`
     await fetch(url, { method: 'PUT', headers: TEXT })
     const offset = (await fetch(url, { method: 'HEAD' })).headers.get('stream-next-offset')
@@ -137,6 +138,38 @@ describe('streams at /streams', () => {
     expect((await fetch(url, { method: 'PUT', headers: TEXT })).status).toBe(201)
     expect(await codeOf(await fetch(`${url}?offset=${offset}`))).toBe('410 E_STREAM_GONE')
     expect(await codeOf(await fetch(`${api.url}/streams/forgotten?offset=${offset}`))).toBe('410 E_STREAM_GONE')
+  })
+
+  it('keep content and producers when the log has dropped their first messages, and leave nothing when they are deleted', async () => {
+    const api = await start({ historyMaxMessages: 40, retain: ['a'], retainMaxKeys: 5 })
+    const url = `${api.url}/streams/a`
+    const append = (sequence: number, length: number, close = {}) => {
+      const producer = { 'producer-id': 'p', 'producer-epoch': '1', 'producer-seq': `${sequence}` }
+      const body = `${sequence}`.padEnd(length, '.')
+      return fetch(url, { method: 'POST', headers: { ...TEXT, ...producer, ...close }, body })
+    }
+    await fetch(url, { method: 'PUT', headers: TEXT })
+    for (let sequence = 0; sequence < 60; sequence++) expect((await append(sequence, 1_500)).ok).toBe(true)
+    const fill = async () => {
+      for (let index = 0; index < 30; index++) await api.server.publish('other', index)
+    }
+    await fill()
+    const whole = Array.from({ length: 60 }, (_, sequence) => `${sequence}`.padEnd(1_500, '.')).join('')
+    expect(await (await fetch(`${url}?offset=-1`)).text()).toBe(whole)
+    expect((await append(60, 3, { 'stream-closed': 'true' })).ok).toBe(true)
+    const shown = async () => (await api.server.history('a')).messages.map(({ stream }) => stream?.split(':')[2])
+    await vi.waitFor(async () => expect(await shown()).toEqual(['text']))
+    await fill()
+    await fill()
+    expect(await (await fetch(`${url}?offset=-1`)).text()).toBe(`${whole}60.`)
+    // A retry of the last one.
+    expect((await append(60, 3, { 'stream-closed': 'true' })).status).toBe(204)
+    expect((await fetch(url, { method: 'DELETE' })).status).toBe(204)
+    expect(await shown()).toEqual([])
+    expect((await fetch(`${url}?offset=-1`)).status).toBe(404)
+    await fill()
+    await fill()
+    expect((await fetch(`${url}?offset=-1`)).status).toBe(404)
   })
 
   it('know what a reader has read', async () => {

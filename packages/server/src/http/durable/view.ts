@@ -91,9 +91,13 @@ export function gone(detail: string): RequestRefusal {
 }
 
 /** Another program may have written it. Streams of WebMQ's own writers have none. */
-function configOf({ meta, shared, whole }: StreamFold): StreamConfig {
+function configOf(fold: StreamFold): StreamConfig {
+  const { meta, shared } = fold
   if (shared === undefined)
-    return { contentType: typeof whole === 'object' ? 'application/octet-stream' : 'text/plain; charset=utf-8' }
+    return {
+      contentType:
+        typeof fold.after(fold.length - 1) === 'object' ? 'application/octet-stream' : 'text/plain; charset=utf-8',
+    }
   const { contentType, ttlSeconds, expiresAt, isPending } = Object(meta) as Readonly<Record<string, unknown>>
   return {
     contentType: typeof contentType === 'string' ? contentType : 'application/octet-stream',
@@ -107,8 +111,9 @@ interface Encoded {
   readonly stream: string | undefined
   readonly sequence: number
   readonly bytes: Buffer
-  /** Of the text, if it is one, so many UTF-16 units are encoded, into the first bytes of the buffer. */
-  readonly unitCount: number
+  /** What of the content is encoded: bytes, or UTF-16 units of a text. */
+  readonly length: number
+  /** Its first bytes are those. */
   readonly buffer: Buffer
   readonly at: number
   readonly checksum: number
@@ -116,34 +121,45 @@ interface Encoded {
 
 const NO_BYTES = Buffer.alloc(0)
 const NOTHING: Encoded = {
-  ...{ stream: undefined, sequence: -1, unitCount: 0, at: 0, checksum: 0 },
+  ...{ stream: undefined, sequence: -1, length: 0, at: 0, checksum: 0 },
   ...{ bytes: NO_BYTES, buffer: NO_BYTES },
 }
+/** Of all streams that are read. */
+const MAX_ENCODED_BYTES = 32 * 1_048_576
 
-/** Readers of one stream share what it is as bytes. What was added is encoded, not the whole. */
-const encodings = new WeakMap<StreamFold, Encoded>()
+/** Readers of one stream share what it is as bytes. What was added is encoded, not the whole. The last one was used last. */
+const encodings = new Map<StreamFold, Encoded>()
+let encodedBytes = 0
 
 function encodedOf(fold: StreamFold): Encoded {
-  const { stream, sequence, whole = '' } = fold
+  const { stream, sequence } = fold
   const last = encodings.get(fold)
   const known = last !== undefined && last.stream === stream ? last : NOTHING
-  if (known.sequence === sequence) return known
-  const encoded = typeof whole === 'string' ? encode(known, whole, fold.isActive) : { bytes: viewOfBytes(whole) }
-  const { bytes } = encoded
-  const checksum = crc32(bytes.subarray(known.at), known.checksum)
-  const next = { ...NOTHING, ...encoded, stream, sequence, at: bytes.length, checksum }
+  if (last !== undefined && known.sequence === sequence) return known
+  const next = { ...encode(known, fold), stream, sequence }
+  encodings.delete(fold)
   encodings.set(fold, next)
+  encodedBytes += next.buffer.length - (last?.buffer.length ?? 0)
+  for (const [other, { buffer }] of encodings) {
+    if (encodedBytes <= MAX_ENCODED_BYTES) break
+    encodings.delete(other)
+    encodedBytes -= buffer.length
+  }
   return next
 }
 
-function encode({ unitCount, buffer, at }: Encoded, whole: string, isActive: boolean) {
+function encode({ length, buffer, at, checksum }: Encoded, fold: StreamFold): Omit<Encoded, 'stream' | 'sequence'> {
+  const added = fold.after(length) ?? ''
   // The other half of a character may follow, and bytes that were read never change.
-  const added = isActive ? whole.slice(unitCount).replace(/[\ud800-\udbff]$/, '') : whole.slice(unitCount)
-  const piece = Buffer.from(added)
+  const given = typeof added === 'string' && fold.isActive ? added.replace(/[\ud800-\udbff]$/, '') : added
+  const piece = typeof given === 'string' ? Buffer.from(given) : given
   const grown = grownBytes(buffer, at, piece)
-  return { bytes: grown.subarray(0, at + piece.length), unitCount: unitCount + added.length, buffer: grown }
-}
-
-function viewOfBytes(whole: Uint8Array): Buffer {
-  return Buffer.from(whole.buffer, whole.byteOffset, whole.byteLength)
+  const end = at + piece.length
+  return {
+    bytes: grown.subarray(0, end),
+    length: length + given.length,
+    buffer: grown,
+    at: end,
+    checksum: crc32(piece, checksum),
+  }
 }
