@@ -172,6 +172,25 @@ describe('streams at /streams', () => {
     expect((await fetch(`${url}?offset=-1`)).status).toBe(404)
   })
 
+  it('outlive their first messages: offsets, producers and bytes are those from before', async () => {
+    const api = await start({ history: ['#=100,1d'], maxStreamsPerNode: 1 })
+    const url = `${api.url}/streams/a`
+    await fetch(url, { method: 'PUT', headers: TEXT })
+    const producer = (seq: number) => ({ 'producer-id': 'p', 'producer-epoch': '0', 'producer-seq': `${seq}` })
+    const post = (seq: number, body: string) =>
+      fetch(url, { method: 'POST', headers: { ...TEXT, ...producer(seq) }, body })
+    const parts = Array.from({ length: 150 }, (_, seq) => `${seq};`.padEnd(1_000, '.'))
+    const offsets: (string | null)[] = []
+    for (const [seq, part] of parts.entries()) offsets.push((await post(seq, part)).headers.get('stream-next-offset'))
+    // The node forgets it, and folds the log again.
+    await fetch(`${api.url}/streams/b`, { method: 'PUT' })
+    expect(await (await fetch(url)).text()).toBe(parts.join(''))
+    for (const at of [0, 20, 100, 148])
+      expect(await (await fetch(`${url}?offset=${offsets[at]}`)).text()).toBe(parts.slice(at + 1).join(''))
+    expect((await post(149, 'again')).status).toBe(204)
+    expect((await post(150, 'more')).status).toBe(200)
+  })
+
   it('know what a reader has read', async () => {
     const api = await start()
     const url = `${api.url}/streams/a`
