@@ -161,6 +161,22 @@ describe('a watch', () => {
     expect(await send(second, 'c', 0, 'start')()).toBe('ok')
   })
 
+  it('takes 64 messages that wait, and refuses more until they are answered', async () => {
+    const { fake, broker } = await start()
+    const client = await fake.connect()
+    expect(await send(client, 'a', 0, 'start')()).toBe('ok')
+    const releases: (() => void)[] = []
+    broker.beforePublish = () => new Promise((resolve) => releases.push(resolve))
+    const answers = Array.from({ length: 100 }, (_, index) => send(client, 'a', index + 1, 'append', '"x"'))
+    await vi.waitFor(() => expect(releases).toHaveLength(64))
+    expect(await answers[99]?.()).toBe('E_RATE_LIMIT')
+    for (const release of releases) release()
+    broker.beforePublish = () => undefined
+    expect(await answers[63]?.()).toBe('ok')
+    expect(await send(client, 'a', 65, 'append', '"."')()).toBe('ok')
+    expect(await fake.server.readStream('a')).toMatchObject({ text: `${'x'.repeat(64)}.`, isCut: false })
+  })
+
   it('is refused beyond the limit of a node, whoever asks: none that has a lease is given up', async () => {
     const { fake } = await start({ maxStreamsPerNode: 1 })
     const client = await fake.connect()

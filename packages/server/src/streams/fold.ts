@@ -1,4 +1,4 @@
-import type { StreamPlace, StreamStatus } from 'webmq-client/protocol'
+import { encodeJson, type StreamPlace, type StreamStatus } from 'webmq-client/protocol'
 
 /** Pieces that are kept apart before they become one: many small ones would take more memory than their text. */
 const MAX_PIECES = 512
@@ -31,6 +31,7 @@ export class StreamFold {
   isForgotten = false
   #pieces: Piece[] = []
   #otherBytes = 0
+  #payload: Uint8Array | undefined
 
   get isActive(): boolean {
     return this.stream !== undefined && this.status === 'active'
@@ -38,13 +39,22 @@ export class StreamFold {
 
   /** Estimated memory. */
   get keptBytes(): number {
-    return (this.isForgotten ? 0 : 2 * this.byteCount) + this.#otherBytes + OVERHEAD_BYTES
+    return (
+      (this.isForgotten ? 0 : 2 * this.byteCount) + (this.#payload?.length ?? 0) + this.#otherBytes + OVERHEAD_BYTES
+    )
   }
 
   /** The whole: a text, or bytes; `undefined` while nothing was appended. Shared: nobody may change it. */
   get whole(): Piece | undefined {
     if (this.#pieces.length > 1) this.#pieces = [joined(this.#pieces)]
     return this.#pieces[0]
+  }
+
+  /** The whole as the payload of one message: encoded once for all who read it. Shared. */
+  get payload(): Uint8Array | undefined {
+    const { whole } = this
+    this.#payload ??= typeof whole === 'string' ? Buffer.from(encodeJson(whole)) : whole
+    return this.#payload
   }
 
   /**
@@ -83,6 +93,7 @@ export class StreamFold {
     this.isForgotten = true
     this.meta = undefined
     this.#pieces = []
+    this.#payload = undefined
     this.#otherBytes = 0
   }
 
@@ -97,6 +108,7 @@ export class StreamFold {
     this.byteCount = 0
     this.isForgotten = false
     this.#pieces = []
+    this.#payload = undefined
     this.#otherBytes = 0
   }
 
@@ -111,6 +123,7 @@ export class StreamFold {
     }
     this.byteCount += typeof payload === 'string' ? jsonBytes(payload) : payload.length
     if (this.isForgotten) return
+    this.#payload = undefined
     this.#pieces.push(payload)
     if (this.#pieces.length >= MAX_PIECES) this.#pieces = [joined(this.#pieces)]
   }

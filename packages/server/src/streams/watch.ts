@@ -50,6 +50,8 @@ export class StreamWatch {
   countedBytes = 0
   /** Requests that use it now. */
   userCount = 0
+  /** Of these, writes. */
+  writeCount = 0
   /** It listens, and has read the log. */
   opened: Promise<void> = Promise.resolve()
   /** Ends the listen of this node. */

@@ -5,6 +5,7 @@ import type { Broker } from '../ports/broker.js'
 import type { Author } from '../publishing/author.js'
 import type { LocalHandler } from '../routing/in-process/listeners.js'
 import type { LocalListenOptions } from '../routing/in-process/subscription.js'
+import type { StreamWrite } from './streams.js'
 import { type StreamOwner, StreamWatch } from './watch.js'
 
 /** Limits of streams, by their options. */
@@ -110,10 +111,12 @@ export class StreamWatches {
   }
 
   /**
-   * Counts a stream that begins as one of its author, until {@link begun}.
+   * Counts a stream that begins as one of its author, until {@link begun}: before anything is done for it.
+   * @returns `undefined` when it is one already.
    * @throws {WebMQError} `E_STREAM_LIMIT`.
    */
-  begin(stream: string, author: Author): StreamOwner {
+  begin({ key, stream }: Pick<StreamWrite, 'key' | 'stream'>, author: Author): StreamOwner | undefined {
+    if (this.#byKey.get(key)?.owner?.stream === stream) return undefined
     const name = isTrusted(author) ? '' : clientNameOf(author)
     const count = this.#byOwner.get(name) ?? 0
     const { maxStreamsPerUser } = this.#context.limits
@@ -124,9 +127,10 @@ export class StreamWatches {
   }
 
   /** The log has decided: it is the stream of its key and counts until it ends, or it is none. */
-  begun(watch: StreamWatch, owner: StreamOwner): void {
-    const { isActive, stream } = watch.fold
-    if (watch.isClosed || !isActive || stream !== owner.stream || watch.owner?.stream === stream) this.#release(owner)
+  begun(key: string, owner: StreamOwner): void {
+    const watch = this.#byKey.get(key)
+    const isBegun = watch?.fold.isActive === true && watch.fold.stream === owner.stream
+    if (!isBegun || watch.owner?.stream === owner.stream) this.#release(owner)
     else {
       this.#release(watch.owner)
       watch.owner = owner
