@@ -139,10 +139,7 @@ export class Streams {
    */
   async read(key: string, needsPayload = false): Promise<StreamReading> {
     this.#assertSupported(key)
-    return await this.#watches.use(key, async (watch) => {
-      await watch.follow()
-      while (watch.fold.isForgotten) await watch.follow(true)
-      const { fold, position, gap } = watch
+    return await this.#watches.look(key, ({ fold, position, gap }) => {
       if (position === undefined) throw refusalOf('E_NODE_BEHIND')
       const { whole } = fold
       return { summary: summaryOf(fold), whole, position, gap, payload: needsPayload ? fold.payload : undefined }

@@ -94,13 +94,39 @@ export class StreamWatches {
     }
   }
 
+  /**
+   * Passes a watch of a key that has all of the log, text included. A key without an active stream is read and not watched.
+   * @throws {WebMQError} As {@link use}.
+   */
+  async look<T>(key: string, use: (watch: StreamWatch) => T): Promise<T> {
+    if (!this.#byKey.has(key)) {
+      const watch = this.#create(key)
+      try {
+        await watch.follow()
+        if (!watch.fold.isActive) return use(watch)
+      } finally {
+        watch.close()
+      }
+    }
+    return await this.use(key, async (watch) => {
+      await watch.follow()
+      while (watch.fold.isForgotten) await watch.follow(true)
+      return use(watch)
+    })
+  }
+
   #open(key: string): StreamWatch {
-    const { broker, deadlines, limits } = this.#context
+    const { limits } = this.#context
     // None is given up for it: each has the lease that ends a stream without its writer.
     if (this.#byKey.size >= limits.maxStreamsPerNode)
       throw refusalOf('E_STREAM_LIMIT', {
         detail: `${limits.maxStreamsPerNode} streams of this node (maxStreamsPerNode)`,
       })
+    return this.#create(key)
+  }
+
+  #create(key: string): StreamWatch {
+    const { broker, deadlines, limits } = this.#context
     return new StreamWatch(key, {
       broker,
       deadlines,
