@@ -38,7 +38,10 @@ const GROUPS: readonly Group[] = [
   { text: 'Parts', files: ['docs/streams.md', 'docs/presence.md', 'docs/sse.md', 'docs/client/'] },
   {
     text: 'Server',
-    files: ['packages/server/README.md', ...named('configuration', 'brokers', 'hooks', 'http-api', 'cli')],
+    files: [
+      'packages/server/README.md',
+      ...named('configuration', 'brokers', 'database-outbox', 'hooks', 'http-api', 'cli'),
+    ],
   },
   { text: 'Operate', files: named('operations', 'security', 'tls', 'scaling', 'benchmarks') },
   {

@@ -24,7 +24,14 @@ const hasCurl = await run('curl', ['--version']).then(
   () => true,
   () => false,
 )
-if (!hasCurl) console.log('The examples of docs/http-api.md are skipped: they need curl.')
+if (!hasCurl) console.log('The examples of docs/http-api.md and docs/sse.md are skipped: they need curl.')
+
+describe('docs/sse.md', () => {
+  it.runIf(hasCurl).each(examplesOf('sse.md', 'sh'))('$name works as it is written', async ({ code }) => {
+    const { stdout } = await run('sh', ['-ec', code], { env })
+    expect(stdout).toContain('event: end')
+  })
+})
 
 describe('docs/http-api.md', () => {
   it.runIf(hasCurl).each(examplesOf('http-api.md', 'sh'))('$name works as it is written', async ({ code }) => {

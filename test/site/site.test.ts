@@ -195,6 +195,13 @@ describe('the playground', () => {
     await log(other, 'log', 'shared ✓')
     await other.close()
 
+    const example = await open('guarantees.html')
+    await example.getByLabel('A page that listens').fill("console.log('changed')")
+    await example.getByText('Open in the playground').click()
+    await example.getByText('This code came with the link.').waitFor()
+    expect(await example.getByLabel('A page that listens').inputValue()).toBe("console.log('changed')")
+    await example.close()
+
     const cut = await open(name.slice(0, -5))
     await cut.getByText('The link has no code that can be read').waitFor()
     await cut.close()

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import { WebMQError } from 'webmq-client/protocol'
 
 /** Time in which a client whose request was answered early may go on sending. What it sends is dropped. */
@@ -81,4 +82,24 @@ export class BodyFlow {
   }
 
   readonly #changed = (): void => this.#wake()
+}
+
+/** Counts the connections that bodies keep open: a stream may end by another request while its connection stays. */
+export class HeldConnections {
+  readonly #counts = new Map<string, number>()
+
+  /**
+   * Counts a connection of a client until it closes.
+   * @throws {WebMQError} `E_STREAM_LIMIT`.
+   */
+  add(client: string, maxCount: number, socket: Socket): void {
+    const count = this.#counts.get(client) ?? 0
+    if (count >= maxCount) throw new WebMQError('E_STREAM_LIMIT', { detail: `${maxCount} connections that write` })
+    this.#counts.set(client, count + 1)
+    socket.once('close', () => {
+      const left = (this.#counts.get(client) ?? 0) - 1
+      if (left > 0) this.#counts.set(client, left)
+      else this.#counts.delete(client)
+    })
+  }
 }

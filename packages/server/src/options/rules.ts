@@ -29,6 +29,9 @@ export function checkTogether(input: ServerOptions, options: ResolvedOptions): v
   if (options.adminPort === options.port && options.port !== 0 && !isUnix)
     throw invalidOption(`adminPort: ${options.port} is the port of the server; give it another (--admin-port)`)
   if (input.webhook !== undefined) checkWebhook(options)
+  // An empty one usually means an unset variable.
+  if (input.outbox !== undefined && options.outbox?.url === undefined)
+    throw invalidOption('outbox: needs outbox.url (--outbox)')
   const defect = historyDefect(options)
   if (defect !== undefined) throw invalidOption(defect)
   checkRetain(options)

@@ -21,6 +21,7 @@ import type { Streams } from '../streams/streams.js'
 import type { ConnectionCounts } from './connection-counts.js'
 import type { EffectiveLimits } from './effective-limits.js'
 import type { Session } from './session.js'
+import type { StreamFeeds } from './sse/stream-feed.js'
 import type { UserListens } from './user-listens.js'
 import type { Turns } from './work/turns.js'
 
@@ -34,7 +35,8 @@ export interface SessionServices extends ListensContext, ConnectionGroupsContext
   readonly metaRules: MetaRules
   readonly presence: Presence
   readonly groups: QueueGroups
-  readonly streams: Pick<Streams, 'write' | 'read'>
+  readonly streams: Pick<Streams, 'write' | 'read' | 'assertSupported'>
+  readonly feeds: Pick<StreamFeeds, 'enter' | 'release'>
   readonly drains: Pick<Drains, 'await' | 'drained' | 'release'>
   readonly turns: Pick<Turns<Session>, 'queueOf' | 'release'>
   readonly verifier: TokenVerifier | undefined

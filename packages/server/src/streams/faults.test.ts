@@ -3,6 +3,7 @@ import { WebMQError, type WirePayload, type WriteKind } from 'webmq-client/proto
 import type { FakeClient } from 'webmq-conformance'
 import { FakeServer } from '../../test/fake-server.js'
 import { memoryOptions } from '../../test/memory-options.js'
+import { useOwnClock } from '../../test/own-clock.js'
 import { MemoryBroker } from '../brokers/memory/broker.js'
 import type { ServerOptions } from '../options/server-options.js'
 import type { BrokerSink, OutboundMessage } from '../ports/broker.js'
@@ -34,6 +35,9 @@ class BrokenBroker extends BrokerFilter {
     return before === undefined ? super.publish(own) : before.then(() => super.publish(own))
   }
 }
+
+/** Longer than any machine takes for the rest of a test. */
+const LONG_LEASE_MS = 600_000
 
 const fakes: FakeServer[] = []
 let sentCount = 0
@@ -110,9 +114,10 @@ describe('a watch', () => {
   })
 
   it('keeps lease and owner of a stream whose text takes too much memory', async () => {
+    const clock = useOwnClock()
     const large = 40 * 1_048_576
     const { fake } = await start({
-      streamLeaseMs: 2_000,
+      streamLeaseMs: LONG_LEASE_MS,
       maxStreamsPerUser: 2,
       maxStreamBytes: large,
       maxOutboxBytes: 2 * large,
@@ -133,6 +138,7 @@ describe('a watch', () => {
     const read = await fake.server.readStream('a')
     expect(read).toMatchObject({ isCut: false, meta: { of: 1 } })
     expect(read.text === `${'x'.repeat(large / 2)}.`).toBe(true)
+    clock.putForward(LONG_LEASE_MS + 1_000)
     await vi.waitFor(() => expect(fake.server.stats().streams).toMatchObject({ activeCount: 0, lostCount: 2 }))
     expect(await send(client, 'c', 0, 'start')()).toBe('ok')
   })

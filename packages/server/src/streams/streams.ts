@@ -10,6 +10,7 @@ import { type Author, assertRoom } from '../publishing/author.js'
 import { type Draft, PENDING_OVERHEAD_BYTES } from '../publishing/draft.js'
 import type { Publisher } from '../publishing/publisher.js'
 import type { Piece, StreamFold } from './fold.js'
+import { RollUps } from './roll-ups.js'
 import type { StreamWatch } from './watch.js'
 import { StreamWatches, type WatchesContext } from './watches.js'
 
@@ -20,7 +21,7 @@ export interface StreamsContext extends WatchesContext {
   readonly publisher: Pick<Publisher, 'publish'>
   /** The node itself, which ends streams that are lost. */
   readonly author: Author
-  readonly logger: Pick<Logger, 'warn'>
+  readonly logger: Pick<Logger, 'debug' | 'warn'>
 }
 
 /** One message of a writer. */
@@ -68,6 +69,7 @@ const NOTHING = new Uint8Array()
 export class Streams {
   readonly #context: StreamsContext
   readonly #watches: StreamWatches
+  readonly #rollUps: RollUps
   #appendCount = 0
   #lostCount = 0
   #lostFailedCount = 0
@@ -76,6 +78,7 @@ export class Streams {
   constructor(context: StreamsContext) {
     this.#context = context
     this.#watches = new StreamWatches(context, (watch) => void this.#lost(watch))
+    this.#rollUps = new RollUps(context)
   }
 
   /** The largest stream: one that fits into the answer to a read. */
@@ -102,7 +105,7 @@ export class Streams {
    */
   async write(author: Author, write: StreamWrite, isBinary: boolean): Promise<Accepted> {
     const { key, sequence, kind } = write
-    this.#assertSupported(key)
+    this.assertSupported(key)
     assertKeyWords(key, author.limits, refusalOf)
     assertMayPublish(author, key)
     const payload = typeof write.payload === 'string' ? Buffer.from(write.payload) : copyBytes(write.payload)
@@ -124,6 +127,7 @@ export class Streams {
         return await this.#published(watch, author, { ...write, payload }, isBinary)
       } finally {
         watch.writeCount--
+        if (kind !== 'start' && kind !== 'beat') void this.#rollUps.update(watch, true)
       }
     })
     return await written.finally(() => {
@@ -138,11 +142,25 @@ export class Streams {
    * @throws {WebMQError} `E_UNSUPPORTED`, `E_STREAM_LIMIT` when this node has no room, and the errors of {@link Broker.read}.
    */
   async read(key: string, needsPayload = false): Promise<StreamReading> {
-    this.#assertSupported(key)
-    return await this.#watches.look(key, ({ fold, position, gap }) => {
+    this.assertSupported(key)
+    return await this.#watches.look(key, (watch) => {
+      const { fold, position, gap } = watch
       if (position === undefined) throw refusalOf('E_NODE_BEHIND')
+      void this.#rollUps.update(watch, false)
       const { whole } = fold
       return { summary: summaryOf(fold), whole, position, gap, payload: needsPayload ? fold.payload : undefined }
+    })
+  }
+
+  /**
+   * Passes the watch of a key, which has everything that the log had, and goes on with it.
+   * @throws {WebMQError} As {@link read}.
+   */
+  async use<T>(key: string, use: (watch: StreamWatch) => Promise<T>): Promise<T> {
+    this.assertSupported(key)
+    return await this.#watches.use(key, async (watch) => {
+      await watch.followAll()
+      return await use(watch)
     })
   }
 
@@ -151,7 +169,8 @@ export class Streams {
     this.#watches.stop()
   }
 
-  #assertSupported(key: string): void {
+  /** @throws {WebMQError} `E_UNSUPPORTED`. */
+  assertSupported(key: string): void {
     const { broker, isLogged } = this.#context
     if (!broker.capabilities.sharedLog) throw refusalOf('E_UNSUPPORTED', { detail: 'streams: the nodes share no log' })
     if (!isLogged(key)) throw refusalOf('E_UNSUPPORTED', { detail: `streams: ${key} is not logged (history)` })
@@ -238,6 +257,7 @@ export class Streams {
       const accepted = await publisher.publish(author, { key, payload: NOTHING, messageId, place }, false)
       if (!accepted.isDuplicate) this.#lostCount++
       this.#hasWarned = false
+      if (await watch.until(() => !watch.fold.isActive)) void this.#rollUps.update(watch, true)
     } catch (err) {
       this.#lostFailedCount++
       if (this.#hasWarned) return

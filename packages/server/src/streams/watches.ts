@@ -22,6 +22,7 @@ export interface StreamLimits {
 /** What {@link StreamWatches} work with. */
 export interface WatchesContext {
   readonly broker: Pick<Broker, 'read'>
+  readonly isRetained: (key: string) => boolean
   readonly listen: (pattern: string, handler: LocalHandler, options: LocalListenOptions) => Promise<() => void>
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
   readonly limits: StreamLimits
@@ -109,8 +110,7 @@ export class StreamWatches {
       }
     }
     return await this.use(key, async (watch) => {
-      await watch.follow()
-      while (watch.fold.isForgotten) await watch.follow(true)
+      await watch.followAll()
       return use(watch)
     })
   }
@@ -126,9 +126,10 @@ export class StreamWatches {
   }
 
   #create(key: string): StreamWatch {
-    const { broker, deadlines, limits } = this.#context
+    const { broker, isRetained, deadlines, limits } = this.#context
     return new StreamWatch(key, {
       broker,
+      isRetained,
       deadlines,
       leaseMs: limits.streamLeaseMs,
       silent: (watch) => this.#silent(watch),

@@ -92,7 +92,12 @@ export class ProcessWriter implements StreamWriter {
   /** Begins the stream. @throws {WebMQError} As {@link Streams.write}. */
   async start(meta: unknown): Promise<void> {
     await this.#write('start', jsonOf(meta))
-    const beat = () => void this.#write('beat', '').catch(() => undefined)
+    // A beat that fails for another reason is followed by the next one.
+    const beat = () => {
+      this.#write('beat', '').catch((error) => {
+        if (!this.#isOver && isEnded(error)) void this.#broken(error)
+      })
+    }
     this.#beats = setInterval(beat, this.#context.leaseMs / BEATS_PER_LEASE).unref()
   }
 
@@ -213,7 +218,7 @@ export class ProcessWriter implements StreamWriter {
     this.#isOver = true
     this.#close()
     // What is refused for good is not in the log, so its number is free: readers need not wait for the lease.
-    if (error instanceof WebMQError && !error.retryable && error.code !== 'E_STREAM_ENDED') {
+    if (error instanceof WebMQError && !error.retryable && !isEnded(error)) {
       this.#sequence--
       await this.#write('fail', failureOf(error)).catch(() => undefined) // Then the lease tells them.
     }
@@ -230,6 +235,10 @@ export class ProcessWriter implements StreamWriter {
 function isPassing(error: unknown, kind: WriteKind): error is WebMQError {
   if (!(error instanceof WebMQError)) return false
   return PASSING.has(error.code) || (error.code === 'E_RATE_LIMIT' && kind !== 'start')
+}
+
+function isEnded(error: unknown): boolean {
+  return error instanceof WebMQError && error.code === 'E_STREAM_ENDED'
 }
 
 /** What readers get: nothing of an error that is none of the table. */

@@ -2,11 +2,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { WebMQError } from 'webmq-client/protocol'
 import { type ConnectFacts, HookRefusal } from '../../hooks/index.js'
-import { type Actor, clientOverHttp, isTrusted } from '../../identity/actor.js'
+import { type Actor, clientNameOf, clientOverHttp, isTrusted } from '../../identity/actor.js'
 import { ANONYMOUS, UNIDENTIFIED } from '../../identity/index.js'
 import type { ObservedAction } from '../../observing/observer.js'
 import { Bodies, hasBody } from '../body.js'
-import { BodyFlow } from '../body-flow.js'
+import { BodyFlow, HeldConnections } from '../body-flow.js'
 import { Budgets } from '../budgets.js'
 import type { Callers } from '../caller.js'
 import type { HttpContext } from '../create-http.js'
@@ -34,6 +34,8 @@ const SMALL_BYTES = 8_192
 const TOTAL_BYTES = 64 * 1024 ** 2
 /** Callers with a retryable error may try again after this. */
 const RETRY_AFTER_S = 1
+/** Connections of a client that write, for each stream that it may have: some have been answered and close. */
+const HELD_PER_STREAM = 2
 /** A client that has overdrawn its budget is not read for at most so long at once. */
 const MAX_PAUSE_MS = 1_000
 const METHOD_NOT_ALLOWED = 405
@@ -75,6 +77,7 @@ export class HttpApi {
   readonly #context: HttpApiContext
   readonly #bodies: Bodies
   readonly #budgets: Budgets
+  readonly #held = new HeldConnections()
 
   constructor(context: HttpApiContext) {
     this.#context = context
@@ -204,7 +207,7 @@ export class HttpApi {
     }
     const format = bodyFormatOf(request, route)
     if (route.takesFlow === true && format !== 'json') {
-      asked.flow = new BodyFlow(request, response, format === 'text', hold)
+      asked.flow = new BodyFlow(request, response, format === 'text', () => this.#hold(request, caller, hold))
       return handle(asked.flow)
     }
     const maxBytes = format === 'bytes' ? this.#context.options.maxPayloadBytes : this.#maxBytesOf(route.body.size)
@@ -214,6 +217,12 @@ export class HttpApi {
       asked.target ??= keyIn(body)
       return handle(body)
     })
+  }
+
+  #hold({ socket }: IncomingMessage, caller: Actor | undefined, hold: () => void): void {
+    const { maxStreamsPerUser } = this.#context.options
+    if (caller?.door === 'http') this.#held.add(clientNameOf(caller), HELD_PER_STREAM * maxStreamsPerUser, socket)
+    hold()
   }
 
   #maxBytesOf(size: BodySize): number {

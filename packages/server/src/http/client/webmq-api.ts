@@ -42,6 +42,8 @@ export interface ApiHistoryMessage {
   readonly position?: string
   /** The JSON value of a text message, the bytes of a binary one, or a text that is no JSON. */
   readonly payload: unknown
+  /** Its place in a stream. */
+  readonly stream?: Answer<'history'>['messages'][number]['stream']
 }
 
 /** Messages of a key. */
@@ -92,9 +94,10 @@ export class WebMQApi {
   /** Reads messages of a key from the log. */
   async history(key: string, query: ApiHistoryQuery = {}): Promise<ApiHistory> {
     const page = await this.#send<'history'>('/api/history', { query: { key, ...query } })
-    const messages = page.messages.map(({ key, position, payload, text, base64 }) => ({
+    const messages = page.messages.map(({ key, position, payload, text, base64, stream }) => ({
       key,
       ...(position === undefined ? undefined : { position }),
+      ...(stream === undefined ? undefined : { stream }),
       payload: base64 === undefined ? (text ?? payload) : new Uint8Array(Buffer.from(base64, 'base64')),
     }))
     return { ...page, messages }

@@ -12,6 +12,7 @@ import type { Dispatcher } from '../dispatcher.js'
 import { refuseToken } from '../refuse-token.js'
 import type { SessionServices } from '../services.js'
 import { Session } from '../session.js'
+import { followStream } from '../sse/follow.js'
 import { StreamListens } from '../sse/listens.js'
 import { readStreamRequest, type StreamRequest } from '../sse/request.js'
 import type { SessionTable } from '../table.js'
@@ -91,6 +92,7 @@ export class Gateway implements TransportSink {
       if (isStream && verifier !== undefined && token === undefined) {
         throw new WebMQError('E_UNAUTHENTICATED', { detail: 'send a token in the Authorization header' })
       }
+      if (stream !== undefined && verifier === undefined) this.#assertFollowable(stream)
       this.#admissions.add(request, address, stream)
       if (verifier === undefined) this.#accept(request, admissible, this.#anonymous(), undefined)
       else if (token === undefined) this.#accept(request, admissible, undefined, undefined)
@@ -150,6 +152,7 @@ export class Gateway implements TransportSink {
     const session = this.#context.sessions.remove(connection, code === NORMAL_CLOSURE)
     const { hooks, logger, measurements, now, observer } = this.#context.services
     measurements.closed(code)
+    this.#context.services.feeds.release(connection)
     if (session === undefined) {
       logger.debug({ code, reason }, 'connection closed')
       return
@@ -188,6 +191,7 @@ export class Gateway implements TransportSink {
     const accept = (identity: Identity) => {
       if (this.#context.services.revocations.covers(identity)) throw new WebMQError('E_TOKEN_REVOKED')
       this.#assertMayListen(identity, stream)
+      this.#assertFollowable(stream)
       this.#accept(request, admissible, identity, undefined)
     }
     verified.then(accept).catch((error: unknown) => {
@@ -204,6 +208,11 @@ export class Gateway implements TransportSink {
   #assertMayListen(identity: Identity, { patterns }: StreamRequest): void {
     if (this.#context.services.hooks?.hasConnect === true) return
     for (const pattern of patterns) assertMayListen({ door: 'sse', identity }, pattern)
+  }
+
+  /** @throws {WebMQError} `E_UNSUPPORTED`. */
+  #assertFollowable({ follows, patterns: [key = ''] }: StreamRequest): void {
+    if (follows !== undefined) this.#context.services.streams.assertSupported(key)
   }
 
   #accept(
@@ -238,7 +247,11 @@ export class Gateway implements TransportSink {
   }
 
   #beginStream(session: Session, request: StreamRequest): void {
-    new StreamListens(session, request).begin().catch((error: unknown) => {
+    const { follows, patterns } = request
+    const [key = ''] = patterns
+    const begun =
+      follows === undefined ? new StreamListens(session, request).begin() : followStream(session, key, follows.cursor)
+    begun.catch((error: unknown) => {
       if (session.isClosed) return
       const { code } = session.refuse(error, undefined)
       this.#context.refusals.add(session, 'listen', code, undefined)

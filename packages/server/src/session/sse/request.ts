@@ -1,8 +1,8 @@
-import { isPosition, ownText, validatePattern, WebMQError } from 'webmq-client/protocol'
+import { isPosition, ownText, refusalOf, validateKey, validatePattern, WebMQError } from 'webmq-client/protocol'
 import { parsePosition } from '../../ports/position.js'
 import { isReserved } from '../../ports/reserved-keys.js'
 import type { UpgradeRequest } from '../../ports/transport.js'
-import { assertPatternWords, isSearch, type WordLimits } from '../../ports/word-limits.js'
+import { assertKeyWords, assertPatternWords, isSearch, type WordLimits } from '../../ports/word-limits.js'
 import type { RangeOptions } from '../../replay/replay.js'
 
 /** What a client asks for with an event stream. */
@@ -12,6 +12,16 @@ export interface StreamRequest {
   readonly range: RangeOptions
   /** Its messages come with who published them, and when. */
   readonly meta: boolean
+  /** Present: it follows the stream of the only pattern, a key. */
+  readonly follows?: { readonly cursor: StreamCursor | undefined }
+}
+
+/** What a reader has of a stream, by the id of its last event. */
+export interface StreamCursor {
+  readonly stream: string
+  readonly sequence: number
+  /** In UTF-16 units of a text, or bytes. */
+  readonly length: number
 }
 
 /** Limits of {@link readStreamRequest}. */
@@ -21,12 +31,13 @@ export interface StreamLimits extends WordLimits {
 }
 
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-const PARAMETERS: ReadonlySet<string> = new Set(['listen', 'since', 'last', 'rewind', 'meta'])
+const PARAMETERS: ReadonlySet<string> = new Set(['listen', 'since', 'last', 'rewind', 'meta', 'stream'])
 
 /**
  * Reads `listen`, `since`, `last`, `rewind` and `meta` of the query, and `Last-Event-ID`, which wins: a browser repeats the query of
  * its first request when it reconnects. Parameters of others are ignored.
- * @throws {WebMQError} `E_MESSAGE_INVALID`, `E_PATTERN_INVALID`, `E_POSITION_INVALID`, `E_LISTEN_LIMIT`, `E_FORBIDDEN`.
+ * @throws {WebMQError} `E_MESSAGE_INVALID`, `E_PATTERN_INVALID`, `E_KEY_INVALID`, `E_POSITION_INVALID`, `E_LISTEN_LIMIT`, `E_FORBIDDEN`,
+ *   `E_STREAM_ENDED`.
  */
 export function readStreamRequest(
   request: Pick<UpgradeRequest, 'query' | 'header'>,
@@ -35,6 +46,11 @@ export function readStreamRequest(
   const parameters = new URLSearchParams(request.query)
   for (const name of PARAMETERS) {
     if (name !== 'listen' && parameters.getAll(name).length > 1) throw invalid(`${name} is given twice`)
+  }
+  const key = parameters.get('stream')
+  if (key !== null) {
+    if (parameters.has('listen')) throw invalid('stream and listen exclude each other')
+    return followRequest(ownText(key), request.header('last-event-id'), limits)
   }
   const patterns = [...new Set(parameters.getAll('listen'))].map((pattern) => ownText(pattern))
   if (patterns.length === 0) throw invalid('name at least one pattern, as in ?listen=chat.%23')
@@ -53,6 +69,17 @@ export function readStreamRequest(
   }
   const meta = parameters.has('meta')
   return { patterns, range: readRange(parameters, request.header('last-event-id')), meta }
+}
+
+/** @throws {WebMQError} `E_STREAM_ENDED` for a reader that has its end: a browser then asks no more. */
+function followRequest(key: string, lastEventId: string | undefined, limits: StreamLimits): StreamRequest {
+  validateKey(key)
+  assertKeyWords(key, limits, refusalOf)
+  if (isReserved(key)) throw new WebMQError('E_FORBIDDEN', { detail: `listen ${key}` })
+  const [, stream, sequence, length, end] = /^([\w-]{1,36}):(\d{1,15}):(\d{1,15})(:end)?$/.exec(lastEventId ?? '') ?? []
+  if (end !== undefined) throw new WebMQError('E_STREAM_ENDED')
+  const cursor = stream === undefined ? undefined : { stream, sequence: Number(sequence), length: Number(length) }
+  return { patterns: [key], range: {}, meta: false, follows: { cursor } }
 }
 
 function readRange(parameters: URLSearchParams, lastEventId: string | undefined): RangeOptions {

@@ -1,0 +1,31 @@
+import { assertMayListen } from '../../identity/access.js'
+import type { Replay } from '../../replay/replay.js'
+import type { Session } from '../session.js'
+import type { StreamCursor } from './request.js'
+
+/**
+ * Begins an event stream that follows the stream of a key. Its reader gets the whole of it, or what it does not have, then what
+ * comes, then the end. Resolves when it has begun, or the session has ended.
+ * @throws {WebMQError} `E_FORBIDDEN`, those of a hook, and of {@link Streams.read}.
+ */
+export async function followStream(session: Session, key: string, cursor: StreamCursor | undefined): Promise<void> {
+  const { connection, services } = session
+  const { feeds, hooks, observer, replays } = services
+  assertMayListen(session, key)
+  await hooks?.listen(session, 'listen', key, true)
+  if (session.isClosed) return
+  const feed = await feeds.enter(connection, key)
+  // At once: what comes between the events and the beginning would be missing.
+  const readPage = (): Replay => {
+    const payload = Buffer.from(feed.eventsFor(cursor))
+    return { messages: payload.length === 0 ? [] : [{ key, payload, isBinary: false }], hasMore: false }
+  }
+  await replays.read(connection, readPage, (page) => {
+    if (session.isClosed) return
+    assertMayListen(session, key)
+    const { messages } = replays.take(session, page)
+    replays.deliver(session, messages, ({ payload }) => ({ data: payload, isBinary: false }))
+    observer?.listened?.(session, key)
+    feed.begin(connection)
+  })
+}

@@ -1,0 +1,227 @@
+import { ERRORS, type ErrorCode, WebMQError } from 'webmq-client/protocol'
+import { type Deferred, deferred } from '../../base/deferred.js'
+import type { Logger } from '../../base/logger.js'
+import { formatPosition } from '../../ports/position.js'
+import type { ConnectionId, GroupId, Transport } from '../../ports/transport.js'
+import { encodeSseEvent } from '../../routing/sse-events.js'
+import type { Piece } from '../../streams/fold.js'
+import type { Streams } from '../../streams/streams.js'
+import type { StreamWatch } from '../../streams/watch.js'
+import type { StreamCursor } from './request.js'
+
+/** What {@link StreamFeeds} work with. */
+export interface StreamFeedsContext {
+  readonly streams: Pick<Streams, 'use'>
+  readonly transport: Pick<Transport, 'multicast' | 'join' | 'close'>
+  readonly logger: Pick<Logger, 'error'>
+}
+
+/** What somebody has of a stream; a cursor is one. */
+interface Seen extends Pick<StreamCursor, 'sequence' | 'length'> {
+  readonly stream: string | undefined
+  readonly isCut?: boolean
+  readonly isActive?: boolean
+}
+
+/** Groups of patterns count up from 0, those of presence from 2^31, and these from here. */
+const FIRST_GROUP = 2 ** 31 + 2 ** 30
+const MAX_GROUPS = 2 ** 30
+/** RFC 6455 §7.4.1. */
+const NORMAL_CLOSURE = 1000
+
+/**
+ * One stream as events for its readers on this node. Readers who have begun are a group of the transport: what comes is encoded
+ * once for all of them, after each turn of the event loop. It follows the fold, so they get what the log has decided.
+ */
+export class StreamFeed {
+  /** Settles when it can be read. */
+  readonly opened: Deferred<void> = deferred()
+  /** Whether they have begun. */
+  readonly #readers = new Map<ConnectionId, boolean>()
+  readonly #transport: StreamFeedsContext['transport']
+  readonly #group: GroupId
+  #watch: StreamWatch | undefined
+  #emptied: () => void = () => undefined
+  /** What all have who have begun. */
+  #seen: Seen | undefined
+
+  constructor(transport: StreamFeedsContext['transport'], group: GroupId) {
+    this.#transport = transport
+    this.#group = group
+  }
+
+  get isOpen(): boolean {
+    return this.#watch !== undefined
+  }
+
+  get hasReaders(): boolean {
+    return this.#readers.size > 0
+  }
+
+  enter(connection: ConnectionId): void {
+    this.#readers.set(connection, false)
+  }
+
+  leave(connection: ConnectionId): void {
+    this.#readers.delete(connection)
+    if (!this.hasReaders) this.#emptied()
+  }
+
+  /** Sends what comes, until it has no readers or the watch is closed. */
+  async run(watch: StreamWatch): Promise<void> {
+    this.#watch = watch
+    this.#seen = this.#now
+    this.opened.resolve()
+    while (this.hasReaders && !watch.isClosed) {
+      const emptied = new Promise<void>((resolve) => {
+        this.#emptied = resolve
+      })
+      await Promise.race([watch.until(() => this.#isBehind), emptied])
+      this.#flush()
+    }
+  }
+
+  /** No more comes: readers come back, and begin anew. */
+  end(code: Extract<ErrorCode, 'E_NODE_BEHIND' | 'E_INTERNAL'>): void {
+    for (const connection of this.#readers.keys()) this.#close(connection, ERRORS[code].closeCode, code)
+  }
+
+  /**
+   * The events with which a reader begins, who has what the cursor says. Whoever sends them MUST call {@link begin} in the same
+   * turn.
+   */
+  eventsFor(cursor: StreamCursor | undefined): string {
+    this.#flush()
+    return this.#eventsAfter(cursor)
+  }
+
+  /** The reader has everything up to now: what comes is sent to it, too. */
+  begin(connection: ConnectionId): void {
+    if (!this.#readers.has(connection)) return
+    if (this.#isOver) this.#close(connection)
+    else {
+      this.#readers.set(connection, true)
+      this.#transport.join(connection, this.#group)
+    }
+  }
+
+  get #fold(): StreamWatch['fold'] {
+    if (this.#watch === undefined) throw new WebMQError('E_NODE_BEHIND')
+    return this.#watch.fold
+  }
+
+  get #now(): Seen {
+    const { stream, sequence, length, isCut, isActive } = this.#fold
+    return { stream, sequence, length, isCut, isActive }
+  }
+
+  get #isOver(): boolean {
+    return this.#fold.stream !== undefined && !this.#fold.isActive
+  }
+
+  get #isBehind(): boolean {
+    const { stream, sequence, isCut } = this.#fold
+    return stream !== this.#seen?.stream || sequence !== this.#seen?.sequence || isCut !== this.#seen.isCut
+  }
+
+  #flush(): void {
+    if (!this.#isBehind) return
+    const events = this.#eventsAfter(this.#seen)
+    this.#seen = this.#now
+    if (events !== '') this.#transport.multicast([this.#group], events, false)
+    if (!this.#isOver) return
+    for (const [connection, hasBegun] of this.#readers) if (hasBegun) this.#close(connection)
+  }
+
+  #close(connection: ConnectionId, code = NORMAL_CLOSURE, reason = 'the stream has ended'): void {
+    this.leave(connection)
+    this.#transport.close(connection, code, reason)
+  }
+
+  #eventsAfter(seen: Seen | undefined): string {
+    const fold = this.#fold
+    const { stream, sequence, length, isCut, status, result } = fold
+    const { isCut: wasCut = false, isActive: wasActive = true } = seen ?? {}
+    const goesOn =
+      seen !== undefined &&
+      seen.stream === stream &&
+      wasCut === isCut &&
+      seen.sequence <= sequence &&
+      seen.length <= length
+    const id = stream === undefined ? {} : { id: `${stream}:${sequence}:${length}` }
+    const rest = goesOn ? fold.after(seen.length) : undefined
+    let events = ''
+    if (!goesOn) events = encodeSseEvent({ name: 'whole', ...id, data: this.#whole() })
+    else if (rest !== undefined)
+      events = encodeSseEvent({ name: 'append', ...id, data: { sequence, ...contentOf(rest) } })
+    if (!this.#isOver || (goesOn && !wasActive)) return events
+    const data = { sequence, status, ...(result === undefined ? undefined : { result }) }
+    return `${events}${encodeSseEvent({ name: 'end', id: `${id.id}:end`, data })}`
+  }
+
+  #whole(): object {
+    const { stream, sequence, status, meta, isCut, whole } = this.#fold
+    const position = this.#watch?.position
+    return {
+      ...(stream === undefined ? { status: 'none' } : { stream, sequence, status }),
+      ...(meta === undefined ? undefined : { meta }),
+      ...(isCut ? { isCut } : undefined),
+      ...(position === undefined ? undefined : { position: formatPosition(position) }),
+      ...contentOf(whole ?? ''),
+    }
+  }
+}
+
+/** The streams that event streams of this node follow. */
+export class StreamFeeds {
+  readonly #context: StreamFeedsContext
+  readonly #byKey = new Map<string, StreamFeed>()
+  readonly #byConnection = new Map<ConnectionId, StreamFeed>()
+  #groupCount = 0
+
+  constructor(context: StreamFeedsContext) {
+    this.#context = context
+  }
+
+  /**
+   * Adds a reader, until {@link release}. Resolves when the stream can be read.
+   * @throws {WebMQError} As {@link Streams.read}.
+   */
+  async enter(connection: ConnectionId, key: string): Promise<StreamFeed> {
+    const feed = this.#byKey.get(key) ?? this.#open(key)
+    feed.enter(connection)
+    this.#byConnection.set(connection, feed)
+    await feed.opened.promise
+    return feed
+  }
+
+  /** The connection has closed. */
+  release(connection: ConnectionId): void {
+    this.#byConnection.get(connection)?.leave(connection)
+    this.#byConnection.delete(connection)
+  }
+
+  #open(key: string): StreamFeed {
+    const { logger, streams, transport } = this.#context
+    const feed = new StreamFeed(transport, (FIRST_GROUP + (this.#groupCount++ % MAX_GROUPS)) as GroupId)
+    this.#byKey.set(key, feed)
+    const ran = streams.use(key, async (watch) => {
+      await feed.run(watch)
+      // In this turn: nobody enters one that is over.
+      this.#byKey.delete(key)
+      feed.end('E_NODE_BEHIND')
+    })
+    ran.catch((err: unknown) => {
+      this.#byKey.delete(key)
+      if (!feed.isOpen) return feed.opened.reject(err)
+      logger.error({ err, key }, 'a stream can no longer be followed')
+      feed.end('E_INTERNAL')
+    })
+    return feed
+  }
+}
+
+function contentOf(piece: Piece): { readonly text: string } | { readonly base64: string } {
+  if (typeof piece === 'string') return { text: piece }
+  return { base64: Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength).toString('base64') }
+}

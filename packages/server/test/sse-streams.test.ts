@@ -1,0 +1,187 @@
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { eventually } from 'webmq-conformance'
+import { createServer, type ServerOptions } from '../src/index.js'
+import { SECRET, tokenOf } from './api-server.js'
+import { type ReadEvent, SseReader } from './sse-reader.js'
+
+const KEY = 'answer.7'
+const QUERY = `stream=${KEY}`
+
+async function start(options: ServerOptions = {}) {
+  const server = createServer({ port: 0, logLevel: 'silent', history: ['answer.#=100000'], ...options })
+  onTestFinished(() => server.stop({ drainMs: 0 }))
+  const { port } = await server.start()
+  return { server, port }
+}
+
+/** What a reader has, as a page puts it together. */
+function shownOf(events: readonly ReadEvent[], before = '') {
+  let text = before
+  let status: unknown
+  for (const { name, data } of events) {
+    if (name === 'whole') [text, status] = [data.text, data.status]
+    if (name === 'append') text += data.text
+    if (name === 'end') status = data.status
+  }
+  return { text, status }
+}
+
+const textOf = (reader: SseReader, before = '') => shownOf(reader.events, before).text
+
+async function ended(reader: SseReader): Promise<void> {
+  await eventually(() => {
+    if (!reader.client.isEnded) throw new Error('the response has not ended')
+  })
+}
+
+describe.each(['native', 'ws'] as const)('an event stream that follows a stream, on the %s transport', (transport) => {
+  it('brings the whole, what is appended, and the end, and ends with it', async () => {
+    const { server, port } = await start({ transport })
+    const stream = await server.stream(KEY, { meta: { of: 'm' } })
+    await stream.append('Once ')
+    const readers = [new SseReader(port, QUERY), new SseReader(port, QUERY)] as const
+    await Promise.all(readers.map((reader) => reader.next('whole')))
+    await stream.append('upon \u{1f642}\n')
+    await eventually(() =>
+      expect(readers.map((reader) => textOf(reader))).toEqual(Array(2).fill('Once upon \u{1f642}\n')),
+    )
+    await stream.append('a time')
+    await stream.end({ words: 4 })
+    for (const reader of readers) {
+      await ended(reader)
+      const [welcome, whole, ...later] = reader.events
+      expect(welcome?.name).toBe('welcome')
+      expect(whole).toMatchObject({ name: 'whole', id: `${stream.id}:1:5`, data: { meta: { of: 'm' }, text: 'Once ' } })
+      expect(later.at(-1)).toMatchObject({ name: 'end', data: { status: 'end', result: { words: 4 } } })
+      expect(shownOf(reader.events)).toEqual({ text: 'Once upon \u{1f642}\na time', status: 'end' })
+    }
+    const late = new SseReader(port, QUERY)
+    await ended(late)
+    expect(late.events.map(({ name }) => name)).toEqual(['welcome', 'whole', 'end'])
+    expect(shownOf(late.events)).toEqual({ text: 'Once upon \u{1f642}\na time', status: 'end' })
+    await vi.waitFor(() => expect(server.stats().streams).toMatchObject({ activeCount: 0, keptBytes: 0 }), 5_000)
+  })
+
+  it('goes on behind `Last-Event-ID`, and is refused once its reader has the end', async () => {
+    const { server, port } = await start({ transport })
+    const stream = await server.stream(KEY)
+    await stream.append('Once ')
+    const first = new SseReader(port, QUERY)
+    await first.next('whole')
+    const { lastEventId = '' } = first
+    const again = () => new SseReader(port, QUERY, { 'last-event-id': lastEventId })
+    const idle = again()
+    first.client.destroy()
+    await stream.append('upon ')
+    await eventually(() => expect(textOf(idle, 'Once ')).toBe('Once upon '))
+    const behind = again()
+    await eventually(() => expect(textOf(behind, 'Once ')).toBe('Once upon '))
+    await stream.append('a time')
+    await stream.end()
+    for (const reader of [idle, behind, again()]) {
+      await ended(reader)
+      expect(reader.named('whole')).toEqual([])
+      expect(shownOf(reader.events, 'Once ')).toEqual({ text: 'Once upon a time', status: 'end' })
+    }
+    const { lastEventId: end = '' } = behind
+    const refused = await new SseReader(port, QUERY, { 'last-event-id': end }).refusal()
+    expect([refused.status, refused.code]).toEqual([409, 'E_STREAM_ENDED'])
+    // Of another stream: all of it.
+    const next = await server.stream(KEY)
+    await next.append('There was')
+    const moved = again()
+    expect((await moved.next('whole')).data).toMatchObject({ stream: next.id, text: 'There was' })
+  })
+
+  it('waits for a stream, and brings bytes', async () => {
+    const { server, port } = await start({ transport })
+    const reader = new SseReader(port, QUERY)
+    expect((await reader.next('whole')).data).toMatchObject({ status: 'none', text: '' })
+    const stream = await server.stream(KEY)
+    await eventually(() => expect(reader.named('whole')[1]?.data).toMatchObject({ stream: stream.id, text: '' }))
+    await stream.append(Uint8Array.of(0, 255))
+    await stream.append(Uint8Array.of(10))
+    await stream.fail(new Error('secret'))
+    await ended(reader)
+    const bytes = reader.named('append').map(({ data }) => Buffer.from(data.base64, 'base64'))
+    expect(Buffer.concat(bytes)).toEqual(Buffer.of(0, 255, 10))
+    expect(reader.named('end')[0]?.data).toMatchObject({ status: 'fail', result: { message: 'the writer has failed' } })
+  })
+
+  it('loses and doubles nothing of a fast writer, while readers come and come back', async () => {
+    const { server, port } = await start({ transport })
+    const stream = await server.stream(KEY)
+    let text = ''
+    const write = async () => {
+      for (let index = 0; index < 2_000; index++) {
+        const piece = `${index}\u{1f642} `
+        text += piece
+        const appended = stream.append(piece)
+        if (index % 7 === 0) await appended
+      }
+      await stream.end()
+    }
+    const read = async (count: number) => {
+      let shown = ''
+      let lastEventId = ''
+      for (;;) {
+        const reader = new SseReader(port, QUERY, lastEventId === '' ? {} : { 'last-event-id': lastEventId })
+        await eventually(() => {
+          if (!reader.client.isEnded && reader.named('append').length < count) throw new Error('too few')
+        })
+        const { events, lastEventId: id = lastEventId } = reader
+        reader.client.destroy()
+        const { text, status } = shownOf(events, shown)
+        shown = text
+        lastEventId = id
+        if (status !== undefined && status !== 'active') return text
+      }
+    }
+    const [, ...shown] = await Promise.all([write(), ...[1, 2, 5, 20, 20, 10_000].map(read)])
+    expect(shown.map((one) => one === text)).toEqual(Array(6).fill(true))
+  }, 60_000)
+})
+
+it('an event stream of a stream is refused for what it is', async () => {
+  const { port } = await start({ jwt: { secret: SECRET } })
+  const authorization = `Bearer ${await tokenOf('ann', ['answer.mine', 'other'])}`
+  const codes = []
+  for (const query of [
+    'stream=answer.7',
+    'stream=a b',
+    'stream=answer.*',
+    'stream=other',
+    'stream=answer.mine&listen=a',
+    'stream=$x',
+  ]) {
+    const { status, code } = await new SseReader(port, encodeURI(query), { authorization }).refusal()
+    codes.push(`${status} ${code}`)
+  }
+  expect(codes).toEqual([
+    '403 E_FORBIDDEN',
+    '400 E_KEY_INVALID',
+    '400 E_KEY_INVALID',
+    '501 E_UNSUPPORTED',
+    '400 E_MESSAGE_INVALID',
+    '403 E_FORBIDDEN',
+  ])
+})
+
+it('a reader whose stream the log has lost the beginning of gets the whole anew, and is told', async () => {
+  const { server, port } = await start({ historyMaxMessages: 20 })
+  const stream = await server.stream(KEY)
+  await stream.append('first ')
+  const reader = new SseReader(port, QUERY)
+  await reader.next('whole')
+  const { lastEventId = '' } = reader
+  for (let index = 0; index < 40; index++) await stream.append(`${index} `)
+  await stream.end()
+  await ended(reader)
+  const text = `first ${Array.from({ length: 40 }, (_, index) => `${index} `).join('')}`
+  expect(textOf(reader)).toBe(text)
+  await vi.waitFor(() => expect(server.stats().streams.keptBytes).toBe(0), 5_000)
+  const late = new SseReader(port, QUERY, { 'last-event-id': lastEventId })
+  await ended(late)
+  const { isCut, text: rest } = (await late.next('whole')).data
+  expect([isCut, text.endsWith(rest)]).toEqual([true, true])
+})
