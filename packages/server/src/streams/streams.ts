@@ -147,21 +147,29 @@ export class Streams {
       const { fold, position, gap } = watch
       if (position === undefined) throw refusalOf('E_NODE_BEHIND')
       void this.#rollUps.update(watch, false)
-      const { whole } = fold
-      return { summary: summaryOf(fold), whole, position, gap, payload: needsPayload ? fold.payload : undefined }
+      const payload = needsPayload ? fold.payload : undefined
+      return { summary: summaryOf(fold), whole: fold.whole, position, gap, payload }
     })
   }
 
   /**
    * Passes the watch of a key, which has everything that the log had, and goes on with it.
+   * @param isWriter It may grow.
    * @throws {WebMQError} As {@link read}.
    */
-  async use<T>(key: string, use: (watch: StreamWatch) => Promise<T>): Promise<T> {
+  async use<T>(key: string, use: (watch: StreamWatch) => Promise<T>, isWriter = false): Promise<T> {
     this.assertSupported(key)
     return await this.#watches.use(key, async (watch) => {
       await watch.followAll()
-      return await use(watch)
+      const used = await use(watch)
+      void this.#rollUps.update(watch, isWriter)
+      return used
     })
+  }
+
+  /** So many more appends were taken, of streams with many writers. */
+  countAppends(count: number): void {
+    this.#appendCount += count
   }
 
   /** Ends all watches. Streams go on: another node may have their writers next. */
@@ -179,6 +187,8 @@ export class Streams {
   /** What is known before the message is written: `undefined` when it may be. */
   #judge(watch: StreamWatch, { stream, sequence, kind }: StreamWrite): Accepted | undefined {
     const { fold } = watch
+    if (fold.shared !== undefined && fold.stream === stream)
+      throw refusalOf('E_UNSUPPORTED', { detail: 'this stream has many writers: append over HTTP' })
     if (fold.stream !== stream) {
       if (kind === 'start' && fold.isActive) throw this.#busy(watch)
       // It may have begun where this node has not come to yet: the log will tell.
@@ -210,15 +220,13 @@ export class Streams {
       throw refusalOf('E_NODE_BEHIND')
     }
     if (kind === 'append') this.#appendCount++
-    const outcome = this.#judge(watch, write)
-    if (outcome !== undefined) return accepted
+    if (this.#judge(watch, write) !== undefined) return accepted
     // Its writer was given up, and another stream came.
     throw refusalOf('E_STREAM_ENDED', { detail: `${watch.fold.stream ?? 'none'} is the stream of this key` })
   }
 
   #busy(watch: StreamWatch): Error {
-    const retryAfterMs = Math.ceil(watch.leftMs)
-    return Object.assign(refusalOf('E_STREAM_BUSY', { detail: watch.key }), { retryAfterMs })
+    return Object.assign(refusalOf('E_STREAM_BUSY', { detail: watch.key }), { retryAfterMs: Math.ceil(watch.leftMs) })
   }
 
   #assertSize({ byteCount, appendCount }: StreamFold, addedBytes: number): void {
@@ -239,10 +247,8 @@ export class Streams {
     }
   }
 
-  /**
-   * Its writer was silent for too long. Several nodes may find that, and one message tells all. The log is asked first: this
-   * node may have stood still. If it fails, the next lease tries again.
-   */
+  // The log is asked first: this node may have stood still. If it fails, the next lease tries again.
+  /** Its writer was silent for too long. Several nodes may find that, and one message tells all. */
   async #lost(watch: StreamWatch): Promise<void> {
     const { publisher, author, logger } = this.#context
     const { key } = watch
@@ -268,7 +274,7 @@ export class Streams {
 }
 
 function summaryOf({ stream, sequence, status, meta, result, isCut }: StreamFold): StreamSummary {
-  if (stream === undefined) return {}
+  if (stream === undefined || status === 'delete') return {}
   return {
     stream,
     sequence,
