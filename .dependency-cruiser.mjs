@@ -10,7 +10,7 @@ const FLOORS = {
     ['http', 'session'],
     ['options', 'publishing'],
     ['brokers', 'hooks', 'observing', 'presence', 'queue-groups', 'routing'],
-    ['identity', 'nodes', 'patterns', 'replay', 'transports'],
+    ['identity', 'nodes', 'outbox', 'patterns', 'replay', 'transports'],
     ['ports'],
     ['base'],
   ],

@@ -4,7 +4,7 @@
 FROM node:22-bookworm-slim AS node
 
 # The engine, for the libc of the final image. Only a change of packages/native builds it again.
-FROM rust:1-slim-bookworm AS engine
+FROM rust:1.95.0-slim-bookworm AS engine
 COPY --from=node /usr/local/bin/node /usr/local/bin/node
 WORKDIR /src/packages/native
 COPY packages/native ./

@@ -147,7 +147,16 @@ describe('the admin page', () => {
   it('lists the connections of all nodes, or of one, and names a node that does not answer', async () => {
     const places = [`127.0.0.1:${await freePort()}`, `127.0.0.1:${await freePort()}`]
     const broker = `mesh://${places.join()}`
-    const flags = ['--broker', broker, '--mesh-listen', String(places[1]), '--api-key', API_KEY]
+    const flags = [
+      '--broker',
+      broker,
+      '--mesh-listen',
+      String(places[1]),
+      '--api-key',
+      API_KEY,
+      '--max-payload',
+      '1KiB',
+    ]
     const other = await startServerProcess(0, flags)
     const mesh = { listen: String(places[0]) }
     const first = createServer({ port: 0, adminPort: 0, apiKeys: [API_KEY], logLevel: 'silent', broker, mesh })
@@ -177,6 +186,8 @@ describe('the admin page', () => {
     await shows(own, table.locator('.none'))
     await shows(far, table.getByText(far))
     expect(await page.locator('#connections .missing').isVisible()).toBe(false)
+    // It takes other payloads.
+    await page.locator('#totals', { hasText: 'nodes with other options1' }).waitFor()
     await expectAccessible(page)
     await other.kill('SIGKILL')
     await shows('all', page.locator('#connections .missing', { hasText: far }))

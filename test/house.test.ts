@@ -103,7 +103,9 @@ function codeMap(text: string): string[] {
 /** Paths from the repository's root in a cell; `{a,b}` is expanded, and `<name>` stands for anything. */
 function pathsOf(cell: string): string[] {
   const names = [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name)
-  return names.filter((name) => /^(packages|clients|docs|examples|scripts|test|deploy)(\/|$)/.test(name)).flatMap(expand)
+  return names
+    .filter((name) => /^(packages|clients|docs|examples|scripts|test|deploy)(\/|$)/.test(name))
+    .flatMap(expand)
 }
 
 function expand(path: string): string[] {

@@ -3,6 +3,9 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { DOCS_URL, REPOSITORY_URL, WebMQError } from 'webmq-client/protocol'
+import { defectOf, linksOf, repositoryLink } from '../site/links.ts'
+import { type SitePage, sitePages } from '../site/pages.ts'
+import { sourceOf, twinOf } from '../site/render.ts'
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url))
 const readText = (file: string) => readFileSync(ROOT + file, 'utf8')
@@ -24,31 +27,13 @@ const SAY_IT = [
   'packages/client/vectors/server-messages.json',
 ]
 
-/** Targets of inline links and of link definitions, without code. */
-function linksOf(markdown: string): string[] {
-  const text = markdown.replaceAll(/```.*?```/gs, '').replaceAll(/`[^`\n]*`/g, 'code')
-  return [...text.matchAll(/\]\(([^)\s]+)\)|^\[[^\]]+\]: (\S+)$/gm)].map(
-    ([, inline, defined]) => inline ?? defined ?? '',
-  )
-}
-
-/** Anchors of the headings, as GitHub makes them. */
-function anchorsOf(file: string): string[] {
-  return [...readText(file).matchAll(/^#{1,6} (.+)$/gm)].map(([, heading = '']) =>
-    heading
-      .toLowerCase()
-      .replaceAll(/[^\w\s-]/g, '')
-      .replaceAll(/\s/g, '-'),
-  )
-}
-
-/** Why nobody gets there from a link into the repository; `undefined` when it works. */
-function defectOf(link: string): string | undefined {
-  const [, kind, path = '', anchor] = /\/(blob|tree)\/main\/([^#]+)(?:#(.+))?$/.exec(link) ?? []
-  if (!existsSync(ROOT + path)) return `${link}: no such file`
-  if (statSync(ROOT + path).isDirectory() !== (kind === 'tree')) return `${link}: blob is for files, tree for folders`
-  if (anchor !== undefined && !anchorsOf(path).includes(anchor)) return `${link}: no such heading`
-  return undefined
+/** Why nobody gets there from a link into the repository, also on npm; `undefined` when it works. */
+function defectOnGitHub(link: string): string | undefined {
+  const target = repositoryLink('', link)
+  const defect = target && defectOf(ROOT, target)
+  if (target === undefined || defect !== undefined) return `${link}: ${defect ?? 'no file of the repository'}`
+  const isFolder = statSync(ROOT + target.path).isDirectory()
+  return isFolder === link.includes('/tree/main/') ? undefined : `${link}: blob is for files, tree for folders`
 }
 
 describe('links', () => {
@@ -57,16 +42,36 @@ describe('links', () => {
     const all = readmes.flatMap((file) => linksOf(readText(file)).map((link) => ({ file, link })))
     expect(all.length).toBeGreaterThan(20)
     expect(all.filter(({ link }) => !/^(https:\/\/|#)/.test(link))).toEqual([])
-    const within = all.filter(({ link }) => link.startsWith('#'))
-    expect(within.filter(({ file, link }) => !anchorsOf(file).includes(link.slice(1)))).toEqual([])
     const ours = all.map(({ link }) => link).filter((link) => link.startsWith(REPOSITORY_URL))
-    expect(ours.flatMap((link) => defectOf(link) ?? [])).toEqual([])
+    expect(ours.flatMap((link) => defectOnGitHub(link) ?? [])).toEqual([])
+  })
+
+  it('lead somewhere from every page of the site, and from its Markdown', () => {
+    const site = { pages: sitePages(), ref: 'main' }
+    expect(site.pages.length).toBeGreaterThan(90)
+    for (const page of site.pages) {
+      expect(sourceOf(site, page)).not.toBe('')
+      expect(twinOf(site, page)).toMatch(/^# /)
+    }
+  })
+
+  it.each([
+    ['client.md', 'docs/adr/client.md: no such file'],
+    ['../client.md#nowhere', 'docs/client.md#nowhere: no such heading'],
+    [`${REPOSITORY_URL}/blob/main/docs/nowhere.md`, 'docs/nowhere.md: no such file'],
+    ['#nowhere', 'docs/adr/README.md#nowhere: no such heading'],
+  ])('that are dead end the build of the site: %s', (target, defect) => {
+    const site = { pages: sitePages(), ref: 'main' }
+    const page = site.pages.find(({ file }) => file === 'docs/adr/README.md') as SitePage
+    expect(() => sourceOf(site, page, `[there](${target} "a title")`)).toThrow(`has a dead link: ${defect}`)
+    expect(() => sourceOf(site, page, `[there]: ${target}`)).toThrow(defect)
+    expect(sourceOf(site, page, `\`[there](${target})\``)).toContain(target)
   })
 
   it('lead from an error to its section', () => {
     const { docs } = new WebMQError('E_ORIGIN_FORBIDDEN')
     expect(docs.startsWith(DOCS_URL)).toBe(true)
-    expect(defectOf(docs)).toBeUndefined()
+    expect(defectOnGitHub(docs)).toBeUndefined()
     expect(readText('packages/native/crates/websocket/src/handshake/response.rs')).toContain(
       `const ERRORS_PAGE: &str = "${docs.split('#')[0]}";`,
     )

@@ -12,7 +12,6 @@ const WITHOUT_CARGO = `There is no working cargo: the server takes an engine tha
 
 /** Installs what is missing and builds every package; without cargo, all but the engine. Cheap when nothing has changed. */
 export async function build() {
-  checkNode()
   const hasCargo = await findCargo()
   await installPackages()
   if (!hasCargo) print(WITHOUT_CARGO)
@@ -35,7 +34,6 @@ export const TEST_PROGRAMS = {
  * @returns {Promise<{ compiled: Promise<void>, built: Promise<unknown> }>} `compiled`: the TypeScript is. `built`: all is.
  */
 export async function beginBuildForTests(find) {
-  checkNode()
   if (!(await findCargo())) {
     throw new StepError(`The tests need Rust, but no working cargo was found: ${HOW_TO_GET_RUST}`)
   }
@@ -57,9 +55,17 @@ async function findCargo() {
   return exitCode === 0
 }
 
-async function installPackages() {
+/** Installs the npm packages, unless they are those of the lock file. */
+export async function installPackages() {
+  checkNode()
   const stamp = path.join(ROOT, 'node_modules', '.webmq-installed')
-  const wanted = hashOf(['pnpm-lock.yaml', 'pnpm-workspace.yaml', 'package.json', ...packageManifests()])
+  const wanted = hashOf([
+    'pnpm-lock.yaml',
+    'pnpm-workspace.yaml',
+    'package.json',
+    'site/package.json',
+    ...packageManifests(),
+  ])
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return
   await step('Installing npm packages', () =>
     must('The npm packages could not be installed.', 'npx', ['--yes', PNPM, 'install', '--frozen-lockfile'], {

@@ -30,6 +30,7 @@ const CHECKS = [
   ['format and lint of TypeScript', bin('biome'), ['check', '--error-on-warnings']],
   ['types of the tests', bin('tsc'), ['-p', 'tsconfig.test.json']],
   ['types of the examples', bin('tsc'), ['-p', 'examples']],
+  ['types of the site', bin('tsc'), ['-p', 'site']],
   ['dependency rule', bin('depcruise'), ['--config', '.dependency-cruiser.mjs', ...SOURCES]],
   [
     'files, exports and dependencies that nothing uses',

@@ -29,7 +29,13 @@ export interface ConnectionHandlers {
   /** A live message. */
   readonly message?: (message: Received) => void
   /** @param group Its name and its pattern. */
-  readonly task?: (group: string, message: Received) => void
+  readonly task?: (
+    group: string,
+    message: Received,
+    task: { readonly request?: string; readonly payload: string },
+  ) => void
+  /** A live message of a stream. */
+  readonly grown?: (stream: string, payload: string) => void
   readonly gap?: (pattern: string, reason: string) => void
   readonly pong?: (position: string | undefined) => void
   /** Called once. What waits for an answer will get none. */
@@ -37,9 +43,11 @@ export interface ConnectionHandlers {
 }
 
 export interface AnswerHandlers {
-  readonly ok: (answer: Answer, isDuplicate: boolean) => void
+  readonly ok: (answer: Answer, isDuplicate: boolean, result?: Readonly<Record<string, unknown>>) => void
   readonly refused: (code: string, isRetryable: boolean) => void
-  readonly replayed?: (message: Received) => void
+  readonly replayed?: (message: Received, payload: string) => void
+  /** Of a `request`, after its `ok`. */
+  readonly replied?: (isError: boolean) => void
   /** All replayed messages of the answer have come; after `ok` at once if there are none. */
   readonly complete?: (answer: Answer) => void
 }
@@ -55,6 +63,7 @@ export class Connection {
   readonly #options: ConnectionOptions
   readonly #socket: WebSocket
   readonly #waiting = new Map<string, Waiting>()
+  readonly #asked = new Map<string, AnswerHandlers>()
   readonly #pings: RequestRecord[] = []
   readonly #watch: NodeJS.Timeout
   #replay: { readonly handlers: AnswerHandlers; readonly answer: Answer; left: number } | undefined
@@ -96,12 +105,17 @@ export class Connection {
    * Sends a request.
    * @param rest What follows the id in the header, with the body.
    */
-  request(verb: 'listen' | 'unlisten' | 'publish' | 'history', rest: string, handlers: AnswerHandlers): void {
+  request(verb: Exclude<RequestRecord['verb'], 'ping'>, rest: string, handlers: AnswerHandlers): void {
     const id = String(++this.#lastId)
     const request: RequestRecord = { id, verb, sentAtMs: this.#options.nowMs() }
     this.record.requests.push(request)
     this.#waiting.set(id, { request, handlers })
     this.#socket.send(`${verb} ${id} ${rest}`)
+  }
+
+  /** Answers a request of another client. */
+  reply(request: string, payload: string): void {
+    this.#socket.send(`reply ${request}\n${payload}`)
   }
 
   /** Reads nothing until {@link resume}. */
@@ -166,7 +180,7 @@ export class Connection {
         this.#options.handlers.opened()
         break
       case 'ok':
-        this.#ok(message.id, message.answer, message.isDuplicate)
+        this.#ok(message)
         break
       case 'error':
         this.#take(message.id).handlers.refused(message.code, message.isRetryable)
@@ -179,18 +193,22 @@ export class Connection {
           id: idIn(payload),
           payloadBytes: Buffer.byteLength(payload),
         }
-        if (isReplay) this.#replayed(received)
+        if (isReplay) this.#replayed(received, payload)
+        else if (message.stream !== undefined) this.#options.handlers.grown?.(message.stream, payload)
         else this.#options.handlers.message?.(received)
         break
       }
       case 'task': {
         const { group, key, payload } = message
-        this.#options.handlers.task?.(group, {
-          key,
-          position: '-',
-          id: idIn(payload),
-          payloadBytes: Buffer.byteLength(payload),
-        })
+        const received = { key, position: '-', id: idIn(payload), payloadBytes: Buffer.byteLength(payload) }
+        this.#options.handlers.task?.(group, received, message)
+        break
+      }
+      case 'reply': {
+        const asked = this.#asked.get(message.id)
+        if (asked === undefined) throw new Breach(`reply to ${message.id}, which asked for none`)
+        this.#asked.delete(message.id)
+        asked.replied?.(message.isError)
         break
       }
       case 'gap':
@@ -208,19 +226,20 @@ export class Connection {
     }
   }
 
-  #ok(id: string, answer: Answer, isDuplicate: boolean): void {
+  #ok({ id, answer, isDuplicate, result }: Extract<ServerMessage, { verb: 'ok' }>): void {
     const { handlers } = this.#take(id)
-    handlers.ok(answer, isDuplicate)
+    if (handlers.replied !== undefined) this.#asked.set(id, handlers)
+    handlers.ok(answer, isDuplicate, result)
     if (answer.replayed > 0) this.#replay = { handlers, answer, left: answer.replayed }
     else handlers.complete?.(answer)
   }
 
-  #replayed(message: Received): void {
+  #replayed(message: Received, payload: string): void {
     const replay = this.#replay
     if (replay === undefined) throw new Breach(`replayed message that no answer has announced: ${message.position}`)
     replay.left--
     if (replay.left === 0) this.#replay = undefined
-    replay.handlers.replayed?.(message)
+    replay.handlers.replayed?.(message, payload)
     if (replay.left === 0 && !this.#isEnded) replay.handlers.complete?.(replay.answer)
   }
 

@@ -2,19 +2,23 @@ import { describe, expect, it } from 'vitest'
 import { BROKERS } from './brokers.js'
 import { drawSchedule, drawVisit, themesFor } from './draw.js'
 import { matches } from './keys.js'
-import type { BrokerName, Schedule } from './schedule.js'
+import { ACTORS_PER_STREAM, type BrokerName, type Schedule } from './schedule.js'
 import { scoped, scopeOf } from './scope.js'
 
 const LENGTHS_MS = [5_000, 20_000]
 const SEEDS = Array.from({ length: 60 }, (_, index) => index)
 
-function expectPlayable({ steps, lengthMs, listeners, publishers }: Schedule, nodeCount: number): void {
+function expectPlayable(schedule: Schedule, nodeCount: number): void {
+  const { steps, lengthMs, listeners, publishers, streamCount = 0 } = schedule
+
   for (const step of steps) {
     expect(step.atMs).toBeGreaterThanOrEqual(0)
     expect(step.atMs + step.forMs).toBeLessThanOrEqual(lengthMs)
     if ('node' in step) expect(step.node).toBeLessThan(nodeCount)
     if ('actor' in step) {
-      expect(step.actor).toBeLessThan((step.what.includes('publisher') ? publishers : listeners).length)
+      const own = step.what.includes('publisher') ? publishers.length : listeners.length
+      const isOfStreams = /writer|viewer|stream/.test(step.what)
+      expect(step.actor).toBeLessThan(isOfStreams ? ACTORS_PER_STREAM * streamCount : own)
     }
   }
 }

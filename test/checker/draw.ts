@@ -24,6 +24,7 @@ export interface Wishes {
   readonly publisher?: Partial<PublisherPlan>
   /** Listens of each listener. */
   readonly listenCount?: readonly [min: number, max: number]
+  readonly streamCount?: number
 }
 
 /** Faults begin after this, when the first messages have come. */
@@ -37,6 +38,9 @@ const MESSAGES_PER_SECOND = 60
 const LISTEN_COUNT = [1, 4] as const
 const LOG_MESSAGES = 10_000
 
+/** Those that match no stream: its messages are looked at by its viewers. */
+const NARROW = PATTERNS.filter((pattern) => pattern !== '#')
+
 /** What is played on. */
 interface Setting extends Pick<Scene, 'broker' | 'nodeCount' | 'partCount' | 'hasBrokerLinks'> {
   readonly themes: readonly Theme[]
@@ -44,13 +48,16 @@ interface Setting extends Pick<Scene, 'broker' | 'nodeCount' | 'partCount' | 'ha
   readonly logged?: Logged
 }
 
-/** The schedule of a seed. */
-export function drawSchedule(broker: BrokerName, seed: number, lengthMs: number): Schedule {
+/**
+ * The schedule of a seed.
+ * @param theme A part of its name; default: the seed says which.
+ */
+export function drawSchedule(broker: BrokerName, seed: number, lengthMs: number, theme = ''): Schedule {
   const { nodeCount, log, startService } = BROKERS[broker]
   const setting: Setting = {
     broker,
     nodeCount,
-    themes: themesFor(broker),
+    themes: themesFor(broker).filter(({ name }) => name.includes(theme)),
     partCount: broker === 'redis-cluster' ? 3 : startService === undefined ? 0 : 1,
     hasBrokerLinks: startService !== undefined && broker !== 'redis-cluster',
     ...(log === false ? { logged: 'none' } : {}),
@@ -85,6 +92,7 @@ function draw(setting: Setting, seed: number, lengthMs: number): Schedule {
   const logged = setting.logged ?? wishes.logged ?? random.pick(['all', 'half', 'half', 'none'] as const)
   const publisherCount = random.integer(1, MAX_PUBLISHERS)
   const listenerCount = random.integer(2, MAX_LISTENERS)
+  const { streamCount = 0 } = wishes
   const scene: Scene = {
     random,
     broker,
@@ -93,6 +101,7 @@ function draw(setting: Setting, seed: number, lengthMs: number): Schedule {
     hasBrokerLinks,
     publisherCount,
     listenerCount,
+    streamCount,
     fromMs: LEAD_MS,
     untilMs: Math.max(LEAD_MS + 1_000, lengthMs * FAULT_SHARE),
   }
@@ -114,13 +123,15 @@ function draw(setting: Setting, seed: number, lengthMs: number): Schedule {
       ...route(),
     })),
     listeners: repeat(listenerCount, () => ({
-      ...drawListener(random, wishes.listenCount ?? LISTEN_COUNT),
+      ...drawListener(random, wishes.listenCount ?? LISTEN_COUNT, streamCount > 0 ? NARROW : PATTERNS),
       ...route(),
     })),
     readers:
       logged === 'none' || random.chance(0.4) ? [] : [{ keys: readKeys(random, logged), everyMs: 400, ...route() }],
     // A chance of its own: seeds keep what they were.
-    memberCount: broker === 'given' ? 0 : new SeededRandom(broker, seed, 'members').pick([0, 0, 2, 3]),
+    memberCount:
+      broker === 'given' || streamCount > 0 ? 0 : new SeededRandom(broker, seed, 'members').pick([0, 0, 2, 3]),
+    ...(streamCount > 0 ? { streamCount } : {}),
     steps: [...theme.steps(scene), ...drawActorSteps(scene, random.integer(0, 3))].sort(
       (first, second) => first.atMs - second.atMs,
     ),
@@ -150,8 +161,12 @@ function drawPublisher(random: SeededRandom, publisherCount: number): Omit<Publi
   }
 }
 
-function drawListener(random: SeededRandom, [min, max]: readonly [number, number]): Omit<ListenerPlan, keyof Route> {
-  const patterns = random.sample(PATTERNS, random.integer(min, max))
+function drawListener(
+  random: SeededRandom,
+  [min, max]: readonly [number, number],
+  among: readonly string[],
+): Omit<ListenerPlan, keyof Route> {
+  const patterns = random.sample(among, random.integer(min, max))
   return { listens: patterns.map((pattern) => ({ pattern, start: drawStart(random) })) }
 }
 

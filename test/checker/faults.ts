@@ -7,6 +7,8 @@ import type { FaultRecord, RunRecord, Touched } from './record.js'
 import type { BrokerStep, Schedule, Step } from './schedule.js'
 import { DRAIN_TIMEOUT_MS, type Stage } from './stage.js'
 import { stoodStillMs } from './stand-still.js'
+import type { StreamViewer } from './stream-viewer.js'
+import type { StreamWriter } from './stream-writer.js'
 
 /** Links and broker programs, which steps break. A step that names a missing one does nothing. */
 export type Breakable = Pick<Stage, 'parts' | 'clientLinks' | 'brokerLinks' | 'peerLinks'>
@@ -17,6 +19,8 @@ export interface Cast {
   readonly nodes: readonly Node[]
   readonly publishers: readonly Publisher[]
   readonly listeners: readonly Listener[]
+  readonly writers: readonly StreamWriter[]
+  readonly viewers: readonly StreamViewer[]
   readonly record: RunRecord
   readonly nowMs: () => number
 }
@@ -148,8 +152,10 @@ export async function stopNode(node: Node, { nowMs, record }: Pick<Cast, 'nowMs'
   return [{ ...mishap, text: `it took ${Math.round(tookMs)} ms from SIGTERM to its end, not ${boundMs}` }]
 }
 
-function takeActorStep(step: Extract<Step, { actor: number }>, { publishers, listeners }: Cast): void {
-  const [listener, publisher] = [listeners[step.actor], publishers[step.actor]]
+function takeActorStep(step: Extract<Step, { actor: number }>, cast: Cast): void {
+  const { actor } = step
+  const [listener, publisher] = [cast.listeners[actor], cast.publishers[actor]]
+  const [writer, viewer] = [cast.writers[actor], cast.viewers[actor]]
   switch (step.what) {
     case 'cut-listener':
       listener?.cut()
@@ -172,6 +178,21 @@ function takeActorStep(step: Extract<Step, { actor: number }>, { publishers, lis
       break
     case 'stall-publisher':
       publisher?.stall(step.forMs)
+      break
+    case 'cut-writer':
+      writer?.cut()
+      break
+    case 'silence-writer':
+      writer?.silence(step.forMs)
+      break
+    case 'cut-viewer':
+      viewer?.cut()
+      break
+    case 'stall-viewer':
+      viewer?.stall(step.forMs)
+      break
+    case 'stop-stream':
+      viewer?.askToStop()
   }
 }
 

@@ -22,6 +22,7 @@ export const RULES: Rules = {
   liveWithinMs: 2_000,
   deliverWithinMs: 500,
   settleMs: 100,
+  leaseMs: 300,
 }
 
 /** Time between two events, and before the end. */

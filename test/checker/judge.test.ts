@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { HistoryBuilder, RULES } from './history-builder.js'
 import { judge, RULES as PROMISES, type RuleName } from './judge.js'
-import type { FaultRecord, MemberRecord, Touched } from './record.js'
+import type { FaultRecord, MemberRecord, StreamWriteRecord, Touched, ViewRecord } from './record.js'
 import type { Rules } from './rules.js'
 
 const fault = (fromMs: number, ...touches: Touched[]): FaultRecord => ({
@@ -746,6 +746,90 @@ describe('a connection', () => {
     history.listener('l', 'a.x').listens('e:1.AAAAB')
     history.record.connections[0]?.breaches.push({ atMs: 1, text: 'pong without ping' })
     expect(broken(history)).toEqual(['breach'])
+  })
+})
+
+describe('a stream', () => {
+  const LEASE_MS = RULES.leaseMs
+  const write = (kind: StreamWriteRecord['kind'], sentAtMs: number, text = ''): StreamWriteRecord => {
+    return { kind, text, sentAtMs: [sentAtMs], ackedAtMs: sentAtMs + 1 }
+  }
+  const WRITES = [write('start', 1), write('append', 10, 'a'), write('append', 20, 'b'), write('end', 30)]
+  const ENDED = {
+    viewer: 'v',
+    atMs: 900,
+    key: 'a.s',
+    stream: 's',
+    sequence: 3,
+    status: 'end',
+    isCut: false,
+    text: 'ab',
+  }
+  /** What is broken when a viewer shows this. */
+  const shown = (view: Partial<ViewRecord>, writes = WRITES, rules: Partial<Rules> = {}) => {
+    const history = new HistoryBuilder()
+    history.record.streams.push({ id: 's', key: 'a.s', writer: 'w', writes })
+    history.record.views.push({ ...ENDED, isLast: false, ...view })
+    return broken(history, rules)
+  }
+
+  it('is shown as it was written, at each of its numbers', () => {
+    expect(shown({ isLast: true })).toEqual([])
+    expect(shown({ sequence: 1, status: 'active', text: 'a' })).toEqual([])
+    expect(shown({ sequence: 2, status: 'active', text: 'a' })).toEqual(['text-untrue'])
+    expect(shown({ text: 'ba' })).toEqual(['text-untrue'])
+    expect(shown({ sequence: 2, status: 'end' })).toEqual(['text-untrue', 'text-short'])
+    expect(shown({ status: 'stop' })).toEqual(['text-untrue'])
+    expect(shown({ stream: 'another' })).toEqual(['alien'])
+  })
+
+  it('has what was acknowledged, and is not cut', () => {
+    expect(shown({ isCut: true })).toEqual(['text-short'])
+    expect(shown({ isLast: true, sequence: 2, status: 'active' })).toEqual(['text-short'])
+    expect(shown({ isLast: true, sequence: 2, status: 'active', atMs: 40 })).toEqual([])
+    const none = {
+      viewer: 'v',
+      atMs: 900,
+      key: 'a.s',
+      sequence: -1,
+      status: 'none',
+      isCut: false,
+      text: '',
+      isLast: true,
+    }
+    const history = new HistoryBuilder()
+    history.record.streams.push({ id: 's', key: 'a.s', writer: 'w', writes: WRITES })
+    history.record.views.push(none)
+    expect(broken(history)).toEqual(['text-short'])
+  })
+
+  it('is lost a lease after its writer was heard, in the place of what came too late', () => {
+    const late: StreamWriteRecord = { kind: 'append', text: 'b', sentAtMs: [400], code: 'E_STREAM_ENDED' }
+    const writes = [...WRITES.slice(0, 2), late]
+    expect(shown({ sequence: 2, status: 'lost', text: 'a' }, writes)).toEqual([])
+    expect(shown({ sequence: 2, status: 'lost', text: 'ab' }, writes)).toEqual(['text-untrue'])
+    expect(shown({ sequence: 2, status: 'lost', text: 'a' })).toEqual(['text-short'])
+    expect(shown({ sequence: 2, status: 'lost', text: 'a', atMs: 9 + LEASE_MS }, writes)).toEqual(['stream-lost'])
+    expect(shown({}, [...WRITES, { ...late, code: 'E_STREAM_SEQUENCE' }])).toEqual(['refused'])
+  })
+
+  it('ends without its writer', () => {
+    const active = { isLast: true, sequence: 1, status: 'active', text: 'a' }
+    const atMs = 11 + 2 * LEASE_MS + RULES.answerWithinMs
+    expect(shown({ ...active, atMs }, WRITES.slice(0, 2))).toEqual(['stream-endless'])
+    expect(shown({ ...active, atMs: atMs - 2 }, WRITES.slice(0, 2))).toEqual([])
+  })
+
+  it('is stopped once', () => {
+    const history = new HistoryBuilder()
+    const stop = { token: 't', key: 'a.s', viewer: 'v', askedAtMs: 1, outcome: 'told', heardAtMs: [2] } as const
+    history.record.stops.push({ ...stop, heardAtMs: [2] }, { ...stop, outcome: 'unanswered', heardAtMs: [] })
+    expect(broken(history)).toEqual([])
+    for (const bad of [{ heardAtMs: [] }, { heardAtMs: [2, 3] }, { heardAtMs: [2, 3], outcome: 'refused' as const }]) {
+      const other = new HistoryBuilder()
+      other.record.stops.push({ ...stop, ...bad })
+      expect(broken(other)).toEqual(['stop-untrue'])
+    }
   })
 })
 

@@ -4,6 +4,7 @@ import { examineGroups } from './judging/groups.js'
 import { Knowledge } from './judging/known.js'
 import { examineListener } from './judging/listens.js'
 import { examineRead } from './judging/reads.js'
+import { examineTexts } from './judging/texts.js'
 import type { Report, RuleName, Violation } from './judging/violation.js'
 import type { RunRecord } from './record.js'
 import type { Rules } from './rules.js'
@@ -28,5 +29,6 @@ export function judge(record: RunRecord, rules: Rules): Violation[] {
   for (const listener of record.listeners) examineListener(listener, knowledge, report)
   examineGroups(knowledge, report)
   for (const read of record.reads) examineRead(read, knowledge, report)
+  examineTexts(knowledge, report)
   return violations.sort((one, other) => one.atMs - other.atMs)
 }

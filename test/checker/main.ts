@@ -20,6 +20,7 @@ const USAGE = `npm run check:outside -- [options]
   --schedules <number>  Schedules of each broker. Default: 10.
   --seconds <number>    Length of a schedule. Default: 20.
   --seed <number>       Seed of the first schedule; the next ones follow. Default: 1.
+  --theme <words>       Only schedules of themes with these words in their names, such as streams.
   --parallel <number>   Schedules that are played at the same time. Default: 4.
   --pinned              Play the schedules that have found a defect once, instead of random ones.
   --keep                Write the schedules and records of all runs to ${FOLDER}, not only of those that fail.
@@ -51,6 +52,7 @@ export async function main(args: readonly string[]): Promise<void> {
       schedules: { type: 'string', default: '10' },
       seconds: { type: 'string', default: '20' },
       seed: { type: 'string', default: '1' },
+      theme: { type: 'string', default: '' },
       parallel: { type: 'string', default: '4' },
       pinned: { type: 'boolean', default: false },
       keep: { type: 'boolean', default: false },
@@ -86,7 +88,8 @@ export async function main(args: readonly string[]): Promise<void> {
     return await check('given', (played) => visit(installation, { ...drawn, played }), { ...options, shrinks: false })
   }
   for (const broker of brokersOf(values.broker)) {
-    const drawn = () => Array.from({ length: count }, (_, index) => drawSchedule(broker, seed + index, seconds * 1_000))
+    const drawn = () =>
+      Array.from({ length: count }, (_, index) => drawSchedule(broker, seed + index, seconds * 1_000, values.theme))
     const schedules = values.pinned ? pinnedFor(broker) : drawn()
     await check(broker, (played) => playSeries({ broker, schedules, parallelCount, played }), options)
   }

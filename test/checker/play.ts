@@ -8,11 +8,13 @@ import { Publisher } from './publisher.js'
 import { Reader } from './reader.js'
 import { createRunRecord, type NodeAddress, type RunRecord } from './record.js'
 import { ANSWER_WITHIN_MS, DELIVER_WITHIN_MS, type Rules, rulesOf } from './rules.js'
-import type { Route, Schedule } from './schedule.js'
+import { ACTORS_PER_STREAM, type Route, type Schedule } from './schedule.js'
 import { SeededRandom } from './seeded-random.js'
 import { whatIsMissing } from './settled.js'
 import type { Stage } from './stage.js'
 import { watchStandStill } from './stand-still.js'
+import { StreamViewer } from './stream-viewer.js'
+import { StreamWriter } from './stream-writer.js'
 
 /** What a schedule has come to. */
 export interface Played {
@@ -104,10 +106,11 @@ class Play {
       const actor = this.#actor(`member-${index}`, { nodes: [index], isSticky: false })
       return new Member({ ...actor, group: 'members', pattern: '#' })
     })
-    const actors = [...listeners, ...publishers, ...readers, ...members]
+    const { writers, viewers } = this.#streams()
+    const actors = [...listeners, ...publishers, ...readers, ...members, ...writers, ...viewers]
     const record = this.#record
     const { nodes, breakable, rules } = this.#site
-    const cast: Cast = { breakable, nodes, publishers, listeners, record, nowMs: this.#nowMs }
+    const cast: Cast = { breakable, nodes, publishers, listeners, writers, viewers, record, nowMs: this.#nowMs }
     const mishaps: Mishap[] = []
     // Nodes of a mesh answer clients while they still look for each other, and say so by a gap when they have found one.
     if (breakable.peerLinks.length > 0) {
@@ -117,7 +120,8 @@ class Play {
       for (const actor of actors) actor.start()
       mishaps.push(...(await takeSteps(schedule, cast)))
       await sleep(Math.max(0, schedule.lengthMs - this.#nowMs()))
-      mishaps.push(...(await this.#settle(publishers, listeners)))
+      mishaps.push(...(await this.#settle([...publishers, ...writers], listeners, viewers)))
+      for (const viewer of viewers) viewer.show(true)
       record.endedAtMs = this.#nowMs()
     } finally {
       await Promise.all(actors.map((actor) => actor.stop()))
@@ -133,11 +137,16 @@ class Play {
   readonly #nowMs = (): number => performance.now() - this.#beganAtMs
 
   /** Waits until everybody is live and gets what is published from now on. */
-  async #settle(publishers: readonly Publisher[], listeners: readonly Listener[]): Promise<Mishap[]> {
+  async #settle(
+    publishers: readonly (Publisher | StreamWriter)[],
+    listeners: readonly Listener[],
+    viewers: readonly StreamViewer[],
+  ): Promise<Mishap[]> {
     const fromMs = this.#nowMs()
     const deadlineMs = fromMs + SETTLE_TIMEOUT_MS
     const missing = () => [
       ...listeners.filter(({ isLive }) => !isLive).map(({ record }) => ({ owner: record.name, text: 'is not live' })),
+      ...viewers.filter(({ isLive }) => !isLive).map(({ name }) => ({ owner: name, text: 'is not live' })),
       ...whatIsMissing(this.#record, fromMs),
     ]
     while (missing().length > 0 && this.#nowMs() < deadlineMs) await sleep(POLL_INTERVAL_MS)
@@ -162,6 +171,19 @@ class Play {
     return this.#site.nodes.flatMap(({ name, deaths }) =>
       deaths.map((text) => ({ rule: 'died' as const, atMs, owner: name, text: `it ended by itself: ${text}` })),
     )
+  }
+
+  #streams(): { readonly writers: StreamWriter[]; readonly viewers: StreamViewer[] } {
+    const count = ACTORS_PER_STREAM * (this.#schedule.streamCount ?? 0)
+    const plan = (name: string, index: number) => ({
+      ...this.#actor(`${name}-${index}`, { nodes: [index], isSticky: false }),
+      key: `stream.${index % (this.#schedule.streamCount ?? 1)}s`,
+    })
+    const each = Array.from({ length: count }, (_, index) => index)
+    return {
+      writers: each.map((index) => new StreamWriter(plan('writer', index))),
+      viewers: each.map((index) => new StreamViewer(plan('viewer', index))),
+    }
   }
 
   #actor(name: string, route: Route) {

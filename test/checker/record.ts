@@ -10,6 +10,9 @@ export interface RunRecord {
   readonly listeners: ListenerRecord[]
   readonly reads: ReadRecord[]
   readonly members: MemberRecord[]
+  readonly streams: StreamRecord[]
+  readonly views: ViewRecord[]
+  readonly stops: StopRecord[]
   readonly faults: FaultRecord[]
   /** When the publishers had stopped and the listeners were given no more time. */
   endedAtMs: number
@@ -50,7 +53,7 @@ export interface ConnectionRecord {
 
 export interface RequestRecord {
   readonly id: string
-  readonly verb: 'listen' | 'unlisten' | 'publish' | 'history' | 'ping'
+  readonly verb: 'listen' | 'unlisten' | 'publish' | 'history' | 'stream' | 'read' | 'request' | 'ping'
   readonly sentAtMs: number
   /** When `ok`, `error` or `pong` came. */
   answeredAtMs?: number
@@ -204,6 +207,52 @@ export interface MemberRecord {
   readonly tasks: { readonly atMs: number; readonly id: string; readonly key: string }[]
 }
 
+/** A stream with all that its writer has written, in order. */
+export interface StreamRecord {
+  readonly id: string
+  readonly key: string
+  readonly writer: string
+  readonly writes: StreamWriteRecord[]
+}
+
+/** Its number is its place in {@link StreamRecord.writes}. */
+export interface StreamWriteRecord {
+  readonly kind: 'start' | 'append' | 'end' | 'stop'
+  /** What an append adds. */
+  readonly text: string
+  readonly sentAtMs: number[]
+  ackedAtMs?: number
+  /** Of an error that is final. */
+  code?: string
+}
+
+/** What a reader of a stream has at a time. */
+export interface ViewRecord {
+  readonly viewer: string
+  readonly atMs: number
+  readonly key: string
+  /** Missing while the key has no stream. */
+  readonly stream?: string
+  readonly sequence: number
+  readonly status: string
+  readonly isCut: boolean
+  readonly text: string
+  /** What it had in the end. */
+  readonly isLast: boolean
+}
+
+/** A request to the writer of a key to stop. */
+export interface StopRecord {
+  readonly token: string
+  readonly key: string
+  readonly viewer: string
+  readonly askedAtMs: number
+  /** `told`: a writer has replied. */
+  outcome: 'pending' | 'told' | 'refused' | 'unanswered'
+  /** When a writer was handed it. */
+  readonly heardAtMs: number[]
+}
+
 /** What a fault may have been felt by. */
 export type Touched = 'client-links' | 'broker-links' | 'peer-links' | 'node' | 'broker' | 'broker-data'
 
@@ -227,6 +276,9 @@ export function createRunRecord(): RunRecord {
     listeners: [],
     reads: [],
     members: [],
+    streams: [],
+    views: [],
+    stops: [],
     faults: [],
     endedAtMs: Number.POSITIVE_INFINITY,
   }

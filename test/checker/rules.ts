@@ -28,6 +28,8 @@ export interface Rules {
   readonly deliverWithinMs: number
   /** What a fault has upset may take so long after it. */
   readonly settleMs: number
+  /** Silence after which the writer of a stream is given up. */
+  readonly leaseMs: number
 }
 
 /** The server's default: a publish and a listen wait so long for the broker. */
@@ -38,6 +40,7 @@ const MAX_RECONNECT_MS = 1_000
 const SLACK_MS = 3_000
 export const ANSWER_WITHIN_MS = BROKER_TIMEOUT_MS + SLACK_MS
 export const DELIVER_WITHIN_MS = 2_500
+export const STREAM_LEASE_MS = 3_000
 const LIVE_WITHIN_MS = 10_000
 /** The server's defaults. */
 const DEDUPE = { windowMs: 120_000, maxIds: 100_000, coversUnlogged: false }
@@ -65,5 +68,6 @@ export function rulesOfLog(log: Rules['log'], logged: readonly string[]): Rules 
     liveWithinMs: LIVE_WITHIN_MS,
     deliverWithinMs: DELIVER_WITHIN_MS,
     settleMs: SLACK_MS,
+    leaseMs: STREAM_LEASE_MS,
   }
 }

@@ -22,6 +22,8 @@ export interface Schedule {
   readonly readers: readonly ReaderPlan[]
   /** Of one queue group, which gets every message. Default 0. */
   readonly memberCount?: number
+  /** Keys of streams, each with two writers and two viewers. Default 0. */
+  readonly streamCount?: number
   readonly steps: readonly Step[]
 }
 
@@ -104,8 +106,16 @@ export interface ActorStep {
     | 'relisten'
     | 'cut-publisher'
     | 'stall-publisher'
+    | 'cut-writer'
+    | 'silence-writer'
+    | 'cut-viewer'
+    | 'stall-viewer'
+    | 'stop-stream'
   readonly actor: number
 }
+
+/** Writers of each stream's key, and viewers. */
+export const ACTORS_PER_STREAM = 2
 
 /** Keys with and without a rule, in the order in which a publisher takes them. */
 export const KEYS = ['log.a.0', 'live.a', 'log.a.1', 'log.b.deep.0', 'live.b.0', 'log', 'live.b.1.deep'] as const

@@ -1,4 +1,12 @@
-import type { ListenerPlan, PublisherPlan, ReaderPlan, Schedule, Step } from './schedule.js'
+import {
+  ACTORS_PER_STREAM,
+  type ActorStep,
+  type ListenerPlan,
+  type PublisherPlan,
+  type ReaderPlan,
+  type Schedule,
+  type Step,
+} from './schedule.js'
 
 export interface ShrinkOptions {
   /** Whether a smaller schedule fails in the same way. */
@@ -34,7 +42,7 @@ export async function shrink(schedule: Schedule, { fails, maxTries, maxMs }: Shr
 
 /** Schedules that lack something, those that lack most first. */
 export function* smallerThan(schedule: Schedule): Generator<Schedule> {
-  const { steps, listeners, publishers, readers, memberCount = 0, lengthMs } = schedule
+  const { steps, listeners, publishers, readers, memberCount = 0, streamCount = 0, lengthMs } = schedule
   const middle = Math.ceil(steps.length / 2)
   if (steps.length > 1) {
     yield { ...schedule, steps: steps.slice(0, middle) }
@@ -42,6 +50,12 @@ export function* smallerThan(schedule: Schedule): Generator<Schedule> {
   }
   if (readers.length > 0) yield { ...schedule, readers: [] }
   if (memberCount > 0) yield { ...schedule, memberCount: 0 }
+  if (streamCount > 1)
+    yield {
+      ...schedule,
+      streamCount: 1,
+      steps: steps.filter((step) => !isOfStreams(step) || step.actor < ACTORS_PER_STREAM),
+    }
   for (const index of steps.keys()) yield { ...schedule, steps: without(steps, index) }
   if (listeners.length > 1) {
     for (const index of listeners.keys()) {
@@ -88,4 +102,8 @@ function withoutActor(steps: readonly Step[], index: number, kind: 'listen' | 'p
     if (step.actor === index) return []
     return [{ ...step, actor: step.actor > index ? step.actor - 1 : step.actor }]
   })
+}
+
+function isOfStreams(step: Step): step is Step & ActorStep {
+  return /writer|viewer|stream/.test(step.what) && 'actor' in step
 }

@@ -24,6 +24,7 @@ const RULES: Rules = {
   liveWithinMs: 10_000,
   deliverWithinMs: 3_000,
   settleMs: 1_000,
+  leaseMs: 10_000,
 }
 
 it('finds nothing wrong with a memory broker whose clients are cut, stall and read history', async () => {

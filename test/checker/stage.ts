@@ -3,6 +3,7 @@ import { BROKERS, type BrokerRow, type BrokerService } from './brokers.js'
 import { Link } from './link.js'
 import { Node } from './node.js'
 import type { NodeAddress } from './record.js'
+import { STREAM_LEASE_MS } from './rules.js'
 import { type BrokerName, LOGGED_PATTERNS, type Logged, type Schedule } from './schedule.js'
 
 /** Nodes have so long to close their connections when they are stopped. */
@@ -69,7 +70,7 @@ export class Stage {
     const shared = [
       ...['--threads', '1', '--log-level', 'warn', '--broker-namespace', namespace],
       ...['--broker-heartbeat', `${server.brokerHeartbeatMs}ms`, '--drain-timeout', `${DRAIN_TIMEOUT_MS}ms`],
-      ...['--ping-interval', '2s', '--ping-timeout', '2s'],
+      ...['--ping-interval', '2s', '--ping-timeout', '2s', '--stream-lease', `${STREAM_LEASE_MS}ms`],
       ...this.#historyFlags(logged, server.historyMaxMessages),
       ...(server.maxPayloadBytes === undefined ? [] : ['--max-payload', String(server.maxPayloadBytes)]),
       ...(server.maxOutboxBytes === undefined ? [] : ['--max-outbox', String(server.maxOutboxBytes)]),

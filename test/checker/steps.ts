@@ -1,5 +1,13 @@
 import type { LinkFault, Stream } from './link.js'
-import type { ActorStep, BrokerStep, LinkStep, NodeStep, Schedule, Step } from './schedule.js'
+import {
+  ACTORS_PER_STREAM,
+  type ActorStep,
+  type BrokerStep,
+  type LinkStep,
+  type NodeStep,
+  type Schedule,
+  type Step,
+} from './schedule.js'
 import type { SeededRandom } from './seeded-random.js'
 
 /** What steps can be done to, and when. */
@@ -12,6 +20,8 @@ export interface Scene {
   readonly hasBrokerLinks: boolean
   readonly publisherCount: number
   readonly listenerCount: number
+  /** Keys of streams. */
+  readonly streamCount: number
   readonly fromMs: number
   readonly untilMs: number
 }
@@ -111,6 +121,18 @@ export function drawActorSteps(scene: Scene, count: number): (Span & ActorStep)[
     ] as const)
     const count = what.includes('publisher') ? publisherCount : listenerCount
     return { ...drawSpan(scene, MAX_STALL_MS), what, actor: random.integer(0, count - 1) }
+  })
+}
+
+/** What writers and viewers of streams do by themselves. */
+export function drawStreamSteps(scene: Scene, count: number): (Span & ActorStep)[] {
+  const { random, streamCount } = scene
+  return Array.from({ length: count }, () => {
+    const what = random.pick([
+      ...(['cut-writer', 'cut-writer', 'silence-writer', 'cut-viewer', 'cut-viewer', 'stall-viewer'] as const),
+      ...(['stop-stream', 'stop-stream', 'stop-stream'] as const),
+    ])
+    return { ...drawSpan(scene), what, actor: random.integer(0, streamCount * ACTORS_PER_STREAM - 1) }
   })
 }
 

@@ -11,6 +11,7 @@ import {
   drawNodeStep,
   drawPair,
   drawSpan,
+  drawStreamSteps,
   type Scene,
 } from './steps.js'
 
@@ -180,6 +181,16 @@ export const THEMES: readonly Theme[] = [
       const what = scene.hasBrokerLinks ? 'broker-link' : scene.broker === 'mesh' ? 'peer-link' : 'client-link'
       return [...each(scene.nodeCount, (link) => [{ ...span, what, link, ...fault } as Step]), ...moveAll(scene, span)]
     },
+  },
+  {
+    name: 'streams are written, read and stopped, and their writers fall silent',
+    needs: 'broker-log',
+    wishes: () => ({ logged: 'all', streamCount: 2, publisher: { burstCount: 1, everyMs: 500 } }),
+    steps: (scene) => [
+      ...drawStreamSteps(scene, scene.random.integer(8, 14)),
+      ...each(scene.random.integer(1, 3), () => [scene.random.chance(0.5) ? drawLinkStep(scene) : drawNodeStep(scene)]),
+      ...(scene.random.chance(0.6) ? [drawBrokerStep(scene)] : []),
+    ],
   },
   {
     name: 'anything, and much of it',

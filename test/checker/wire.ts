@@ -3,7 +3,14 @@ import type { Answer, Selection } from './record.js'
 /** What the server has sent, read strictly: the server of a run is of the same version as this document. */
 export type ServerMessage =
   | { readonly verb: 'welcome'; readonly node: string }
-  | { readonly verb: 'ok'; readonly id: string; readonly answer: Answer; readonly isDuplicate: boolean }
+  | {
+      readonly verb: 'ok'
+      readonly id: string
+      readonly answer: Answer
+      readonly isDuplicate: boolean
+      /** Its JSON. */
+      readonly result?: Readonly<Record<string, unknown>>
+    }
   | { readonly verb: 'error'; readonly id: string; readonly code: string; readonly isRetryable: boolean }
   | {
       readonly verb: 'message'
@@ -11,9 +18,18 @@ export type ServerMessage =
       readonly position: string
       readonly isReplay: boolean
       readonly payload: string
+      /** Its place in a stream. */
+      readonly stream?: string
     }
   /** `group`: its name and its pattern. */
-  | { readonly verb: 'task'; readonly group: string; readonly key: string; readonly payload: string }
+  | {
+      readonly verb: 'task'
+      readonly group: string
+      readonly key: string
+      readonly payload: string
+      readonly request?: string
+    }
+  | { readonly verb: 'reply'; readonly id: string; readonly isError: boolean }
   | { readonly verb: 'gap'; readonly pattern: string; readonly reason: string }
   | { readonly verb: 'pong'; readonly position: string | undefined }
   | { readonly verb: 'bye'; readonly code: number; readonly retryAfterMs: number | undefined }
@@ -33,8 +49,9 @@ const FORMS: Readonly<Record<ServerMessage['verb'], Form>> = {
   welcome: { fields: [0, 0], options: {}, hasBody: true },
   ok: { fields: [1, 1], options: OK_OPTIONS, hasBody: 'maybe' },
   error: { fields: [2, 2], options: {}, hasBody: true },
-  message: { fields: [2, 2], options: { replay: false }, hasBody: true },
-  task: { fields: [3, 3], options: {}, hasBody: true },
+  message: { fields: [2, 2], options: { replay: false, stream: true }, hasBody: true },
+  task: { fields: [3, 3], options: { request: true, within: true }, hasBody: true },
+  reply: { fields: [1, 1], options: { error: false }, hasBody: true },
   gap: { fields: [2, 2], options: {}, hasBody: false },
   pong: { fields: [0, 0], options: { position: true }, hasBody: false },
   bye: { fields: [1, 2], options: {}, hasBody: false },
@@ -66,8 +83,7 @@ export function parse(text: string, isBinary: boolean): ServerMessage {
     case 'welcome':
       return { verb, node: textIn(json(body), 'node') }
     case 'ok':
-      if (body !== undefined) json(body)
-      return { verb, id: first, ...answerOf(header, options) }
+      return { verb, id: first, ...answerOf(header, options), ...(body === undefined ? {} : { result: json(body) }) }
     case 'error': {
       if (!CODE.test(second)) throw new Breach(`code: ${header}`)
       const { retryable } = json(body)
@@ -75,9 +91,18 @@ export function parse(text: string, isBinary: boolean): ServerMessage {
       return { verb, id: first, code: second, isRetryable: retryable }
     }
     case 'message':
-      return { verb, key: first, position: second, isReplay: options.has('replay'), payload: body ?? '' }
+      return {
+        verb,
+        key: first,
+        position: second,
+        isReplay: options.has('replay'),
+        payload: body ?? '',
+        ...optional('stream', options),
+      }
     case 'task':
-      return { verb, group: `${first} ${second}`, key: third, payload: body ?? '' }
+      return { verb, group: `${first} ${second}`, key: third, payload: body ?? '', ...optional('request', options) }
+    case 'reply':
+      return { verb, id: first, isError: options.has('error') }
     case 'gap':
       if (!REASON.test(second)) throw new Breach(`reason: ${header}`)
       return { verb, pattern: first, reason: second }
@@ -93,6 +118,11 @@ export function selectionOptions({ since, rewindMs, last, limit, isReverse }: Se
   const values = { since, rewind: rewindMs, last, limit }
   const pairs = Object.entries(values).flatMap(([name, value]) => (value === undefined ? [] : [` ${name}=${value}`]))
   return `${pairs.join('')}${isReverse ? ' reverse' : ''}`
+}
+
+function optional<Name extends string>(name: Name, options: ReadonlyMap<string, string>): { [Key in Name]?: string } {
+  const value = options.get(name)
+  return value === undefined ? {} : ({ [name]: value } as { [Key in Name]: string })
 }
 
 function isVerb(verb: string): verb is ServerMessage['verb'] {

@@ -68,12 +68,12 @@ describe('the Dockerfile', () => {
     expect(Object.fromEntries(readConfigFile(`${ROOT}deploy/image/webmq.json`))).toEqual({})
   })
 
-  it('installs the libraries of all brokers and those that send traces, at the version that the tests use', () => {
+  it('installs the libraries of all brokers, of the database outbox and those that send traces, at the version that the tests use', () => {
     const { dependencies } = readJson('deploy/image/package.json')
     const { 'webmq-server': server, ...libraries } = dependencies
     expect(server).toBe('workspace:*')
     const sources = readdirSync(`${ROOT}packages/server/src/brokers`, { recursive: true, encoding: 'utf8' })
-    const imported = [...sources.map((file) => `brokers/${file}`), 'cli/send-traces.ts']
+    const imported = [...sources.map((file) => `brokers/${file}`), 'cli/send-traces.ts', 'outbox/session.ts']
       .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
       .flatMap((file) => [...readText(`packages/server/src/${file}`).matchAll(/(?:from|import\() ?'([@\w][^'\s]*)'/g)])
       .map(([, name = '']) => name)

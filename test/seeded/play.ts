@@ -25,6 +25,7 @@ const RULES: Rules = {
   liveWithinMs: 3_000,
   deliverWithinMs: 2_000,
   settleMs: 2_500,
+  leaseMs: 10_000,
 }
 const NODES = ['node-0', 'node-1']
 const OPTIONS = { history: ['#=1000'], historyMaxMessages: 1_000, brokerHeartbeatMs: 1_000, drainTimeoutMs: 100 }

@@ -8,7 +8,7 @@ export function createOverview(onNodes) {
 
   return {
     async refresh() {
-      const [{ nodes, missing }, slow] = await Promise.all([askJson('/api/info'), slowConsumers()])
+      const [{ nodes, missing }, metric] = await Promise.all([askJson('/api/info'), metrics()])
       onNodes([...nodes.map(({ node }) => node), ...missing])
       const total = (name) => nodes.reduce((sum, node) => sum + node[name], 0)
       const rates = [total('receivedPerSecond'), total('sentPerSecond')]
@@ -18,7 +18,8 @@ export function createOverview(onNodes) {
         connections: count(total('connections')),
         'received per s': count(rates[0]),
         'sent per s': count(rates[1]),
-        'slow consumers closed': slow,
+        'slow consumers closed': metric('webmq_transport_slow_consumers_total'),
+        'nodes with other options': metric('webmq_cluster_different_peers'),
       }
       document
         .querySelector('#totals')
@@ -46,12 +47,14 @@ export function createOverview(onNodes) {
   }
 }
 
-/** Of the node that answers, where this page may read its metrics. */
-async function slowConsumers() {
+/** Sums by name, of the node that answers, where this page may read its metrics. */
+async function metrics() {
   const text = await ask('/metrics').then(
     (response) => response.text(),
     () => '',
   )
-  const values = [...text.matchAll(/^webmq_transport_slow_consumers_total(?:\{[^}]*\})? (\S+)/gm)]
-  return values.length === 0 ? 'unknown' : count(values.reduce((sum, [, value]) => sum + Number(value), 0))
+  return (name) => {
+    const values = [...text.matchAll(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)`, 'gm'))]
+    return values.length === 0 ? 'unknown' : count(values.reduce((sum, [, value]) => sum + Number(value), 0))
+  }
 }

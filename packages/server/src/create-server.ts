@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
 import { Deadlines } from './base/deadlines.js'
+import { loadLibrary } from './base/load-library.js'
 import { createLogger, type Logger } from './base/logger.js'
 import { rangesOf } from './base/networks.js'
 import { HookCalls, type Hooks, Webhook } from './hooks/index.js'
@@ -14,6 +15,7 @@ import { AuditLog } from './observing/audit/log.js'
 import { meshPlacesOf } from './options/mesh-address.js'
 import { type ResolvedOptions, resolveOptions } from './options/options.js'
 import type { ServerOptions, TransportName } from './options/server-options.js'
+import type { DatabaseOutbox, OutboxContext } from './outbox/outbox.js'
 import type { Broker } from './ports/broker.js'
 import { brokerNameOf, withoutPasswords } from './ports/broker-address.js'
 import { historyRulesOf } from './ports/history-rules.js'
@@ -49,6 +51,7 @@ export function createServer(options: ServerOptions = {}): WebMQServer {
     demo: demo ? demoFolders() : undefined,
     createTransport,
     createBroker: (options) => createBroker(options, logger),
+    createOutbox: (options) => createOutbox(options, logger),
   })
 }
 
@@ -153,6 +156,15 @@ async function createBroker(options: ResolvedOptions, logger: Logger): Promise<B
     default:
       throw new WebMQError('E_OPTION_INVALID', { detail: `broker: ${withoutPasswords(address)}` })
   }
+}
+
+async function createOutbox(options: ResolvedOptions, logger: Logger): Promise<DatabaseOutbox | undefined> {
+  const { outbox, maxPayloadBytes } = options
+  if (outbox === undefined) return undefined
+  await loadLibrary('pg', 'the database outbox (--outbox)', () => import('pg'))
+  const { DatabaseOutbox } = await import('./outbox/outbox.js')
+  // The table of options has filled in the defaults.
+  return new DatabaseOutbox({ options: outbox as OutboxContext['options'], maxPayloadBytes, logger })
 }
 
 function transportOptionsOf(

@@ -33,6 +33,7 @@ export type {
 } from './node/webmq-server.js'
 export type { BrokerChange } from './observing/health/broker-watch.js'
 export type { MetricsAudience, ServerOptions } from './options/server-options.js'
+export type { OutboxOptions, OutboxStats } from './outbox/outbox.js'
 export type {
   Accepted,
   Broker,

@@ -85,7 +85,7 @@ describe.each(['native', 'ws', 'uws'] as const)('a stream that a body writes, on
       status: 'end',
       meta: { of: 'm' },
       text: `${text} a time`,
-      position: json.position,
+      position: expect.any(String),
     })
   })
 
@@ -223,12 +223,7 @@ describe('a stream over HTTP', () => {
     ])
     expect(await read(api)).toMatchObject({ stream: 'one', status: 'end', text: 'Once upon', result: 7 })
     const { json } = await api.ask(`/api/history?key=${KEY}`)
-    expect((json.messages as { stream: unknown; payload?: unknown }[]).map(({ stream }) => stream)).toEqual([
-      { id: 'one', sequence: 0, kind: 'start' },
-      { id: 'one', sequence: 1, kind: 'append' },
-      { id: 'one', sequence: 2, kind: 'append' },
-      { id: 'one', sequence: 3, kind: 'end' },
-    ])
+    expect(json.messages).toMatchObject([{ stream: { id: 'one', sequence: 3, kind: 'text' }, payload: 'Once upon' }])
   })
 
   it('is refused with the code of what is wrong', async () => {

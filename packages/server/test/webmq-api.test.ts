@@ -42,8 +42,12 @@ it('operates the server', async () => {
     headers: { authorization: `Bearer ${await tokenOf('ann')}` },
   })
   await client.request((id) => ({ verb: 'listen', id, pattern: 'chat.#' }))
-  const { connections } = await api.connections({ user: 'ann' })
+  const { node, connections, missing } = await api.connections({ node: 'all', user: 'ann' })
   expect(connections).toMatchObject([{ user: 'ann', address: '127.0.0.1', listenCount: 1, listens: ['chat.#'] }])
+  expect(connections[0]?.node).toBe(node)
+  expect(missing).toEqual([])
+  const sessions = [client.received('welcome')[0]?.session]
+  expect(await api.user('ann')).toEqual({ nodes: [{ node, connections: 1, sessions }], missing: [] })
   expect((await api.info()).nodes).toMatchObject([{ connections: 1, status: 'ok', brokerStatus: 'up' }])
   expect(await api.disconnect({ user: 'ann' })).toMatchObject({ disconnected: 1 })
   await client.until(() => client.closure !== undefined)

@@ -11,7 +11,7 @@ export interface ObtainedService {
   readonly place?: string
 }
 
-const KINDS: readonly ServiceKind[] = ['rabbitmq', 'redis', 'nats']
+const KINDS: readonly ServiceKind[] = ['rabbitmq', 'redis', 'nats', 'postgres']
 
 /**
  * Makes sure that all services, the fault proxy and the load balancers can start. Installs or builds missing programs,

@@ -1,3 +1,4 @@
+import { existsSync, readdirSync } from 'node:fs'
 import { canRunContainers } from './container/runtime.js'
 import { canInstallPackages, installPackage } from './debian-package.js'
 import { findProgram } from './find-program.js'
@@ -34,6 +35,21 @@ const KINDS: Readonly<Record<ServiceKind, KindSpec>> = {
     debianPackage: 'nats-server',
     variable: 'WEBMQ_TEST_NATS_URL',
   },
+  postgres: {
+    program: 'postgres',
+    get folders() {
+      return postgresFolders()
+    },
+    debianPackage: 'postgresql',
+    variable: 'WEBMQ_TEST_POSTGRES_URL',
+  },
+}
+
+/** Debian keeps each version in a folder of its own. The newest first. */
+function postgresFolders(): readonly string[] {
+  const root = '/usr/lib/postgresql'
+  const versions = existsSync(root) ? readdirSync(root).map(Number) : []
+  return versions.sort((one, other) => other - one).map((version) => `${root}/${version}/bin`)
 }
 
 /** One result per process, so that concurrent calls do not install twice. */
@@ -67,7 +83,7 @@ async function search(kind: ServiceKind): Promise<ServiceOrigin> {
   if (await canRunContainers()) return { source: 'container' }
   if (canInstallPackages()) {
     await installPackage(debianPackage)
-    const installed = findProgram(program, folders)
+    const installed = findProgram(program, KINDS[kind].folders)
     if (installed !== undefined) return { source: 'package', file: installed }
   }
   throw new ServiceError(

@@ -39,6 +39,17 @@ export async function pingRedis(port: number): Promise<void> {
   await ask(port, 'PING\r\n', (received) => received.startsWith('+PONG\r\n'))
 }
 
+/**
+ * Resolves when a PostgreSQL asks for the authentication of the user `postgres`: one that starts or ends answers with an
+ * error instead. The message is a length, protocol 3.0, and parameters.
+ */
+export async function pingPostgres(port: number): Promise<void> {
+  const parameters = 'user\0postgres\0\0'
+  await ask(port, `\0\0\0${String.fromCharCode(8 + parameters.length)}\0\x03\0\0${parameters}`, (received) =>
+    received.startsWith('R'),
+  )
+}
+
 /** Resolves when a NATS server sends its `INFO`: it then accepts clients, with any authentication. */
 export async function pingNats(port: number): Promise<void> {
   await ask(port, '', (received) => received.startsWith('INFO ') && received.endsWith('\r\n'))

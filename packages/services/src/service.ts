@@ -1,5 +1,5 @@
-/** A broker's server program that tests and the bench run against. */
-export type ServiceKind = 'rabbitmq' | 'redis' | 'nats'
+/** A server program that tests and the bench run against: brokers, and a database. */
+export type ServiceKind = 'rabbitmq' | 'redis' | 'nats' | 'postgres'
 
 /**
  * The source of a service: a given URL, an existing program, a container, or a program whose Debian package was
@@ -7,12 +7,12 @@ export type ServiceKind = 'rabbitmq' | 'redis' | 'nats'
  */
 export type ServiceSource = 'url' | 'binary' | 'container' | 'package'
 
-/** A real RabbitMQ, Redis or NATS on loopback. Unless given by URL it is private, with its own port and data folder. */
+/** A real RabbitMQ, Redis, NATS or PostgreSQL on loopback. Unless given by URL it is private, with its own port and data folder. */
 export interface Service extends AsyncDisposable {
   readonly kind: ServiceKind
   /**
-   * `amqp://guest:guest@127.0.0.1:PORT`, `redis://127.0.0.1:PORT` or `nats://127.0.0.1:PORT`; or the URL that was
-   * given.
+   * `amqp://guest:guest@127.0.0.1:PORT`, `redis://127.0.0.1:PORT`, `nats://127.0.0.1:PORT` or
+   * `postgres://postgres@127.0.0.1:PORT/postgres`; or the URL that was given.
    */
   readonly url: string
   readonly source: ServiceSource

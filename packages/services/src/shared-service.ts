@@ -16,7 +16,7 @@ export interface SharedRabbitmq extends SharedService {
 const ANSWER_TIMEOUT_MS = 600_000
 
 /**
- * The one RabbitMQ, Redis or NATS (with JetStream) of a test run: started when the first test asks, ended with the run.
+ * The one RabbitMQ, Redis, NATS (with JetStream) or PostgreSQL of a test run: started when the first test asks, ended with the run.
  * @throws {ServiceError} when it is not available, or the run has no coordinator.
  */
 export async function sharedService(kind: 'rabbitmq'): Promise<SharedRabbitmq>

@@ -1,4 +1,5 @@
 import { startNats } from './nats.js'
+import { startPostgres } from './postgres.js'
 import { startRabbitmq } from './rabbitmq.js'
 import { startRedis } from './redis.js'
 import type { Service, ServiceKind } from './service.js'
@@ -12,5 +13,7 @@ export async function startService(kind: ServiceKind): Promise<Service> {
       return await startRedis()
     case 'nats':
       return await startNats({ hasJetStream: true, isPrivate: false })
+    case 'postgres':
+      return await startPostgres()
   }
 }

@@ -13,6 +13,8 @@ export interface ProcessSpec {
   readonly args: readonly string[]
   /** The whole environment; default: only PATH, so that this process's variables do not change a service. */
   readonly env?: Readonly<Record<string, string>>
+  /** Asks it to end; default SIGTERM. */
+  readonly endSignal?: 'SIGINT'
   /** Removed when this process dies without stopping the program. */
   readonly folder?: string
 }
@@ -35,14 +37,17 @@ export class SupervisedProcess {
   /** Resolves when the program has ended or could not start; never rejects. */
   readonly exited: Promise<void>
   readonly #child: ChildProcess
+  readonly #endSignal: NodeJS.Signals
   #isRunning = true
   #exitCode: number | undefined
   #output = ''
   /** The last known value: `/proc` forgets a process that has ended. */
   #cpuSeconds: number | undefined
 
-  constructor({ title, command, args, env = { PATH: process.env.PATH ?? '' }, folder = '' }: ProcessSpec) {
+  constructor(spec: ProcessSpec) {
+    const { title, command, args, env = { PATH: process.env.PATH ?? '' }, folder = '', endSignal = 'SIGTERM' } = spec
     this.title = title
+    this.#endSignal = endSignal
     // Detached: its own session and group, so that Ctrl-C does not reach it and one signal ends all of it.
     const child = spawn('/bin/sh', ['-c', WATCHED, folder, command, ...args], {
       stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
@@ -126,7 +131,7 @@ export class SupervisedProcess {
     if (this.#isRunning) signal(this.pid, name)
   }
 
-  /** Sends SIGTERM, and SIGKILL after the timeout; resolves when all processes are gone. Idempotent. */
+  /** Asks it to end, and sends SIGKILL after the timeout; resolves when all processes are gone. Idempotent. */
   async end(timeoutMs: number): Promise<void> {
     if (this.#isRunning) {
       this.cpuSeconds()
@@ -135,7 +140,7 @@ export class SupervisedProcess {
       const timeout = new Promise<void>((resolve) => {
         timer = setTimeout(resolve, timeoutMs)
       })
-      signal(this.pid, 'SIGTERM')
+      signal(this.pid, this.#endSignal)
       await Promise.race([this.exited, timeout])
       clearTimeout(timer)
       await this.#sweep(tree)

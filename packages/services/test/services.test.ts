@@ -6,10 +6,11 @@ import {
   type RedisOptions,
   type Service,
   startNats,
+  startPostgres,
   startRabbitmq,
   startRedis,
 } from '../src/index.js'
-import { pingNats, pingRabbitmq, pingRedis } from '../src/ping.js'
+import { pingNats, pingPostgres, pingRabbitmq, pingRedis } from '../src/ping.js'
 import { dataFolderOf, processesOf } from './running-processes.js'
 
 interface Kind {
@@ -22,6 +23,7 @@ const KINDS: readonly Kind[] = [
   { kind: 'rabbitmq', start: startRabbitmq, ping: pingRabbitmq },
   { kind: 'redis', start: startRedis, ping: pingRedis },
   { kind: 'nats', start: startNats, ping: pingNats },
+  { kind: 'postgres', start: startPostgres, ping: pingPostgres },
 ]
 /** The start of a RabbitMQ is some 5 s of CPU, and this does three on a machine that may be busy. */
 const TIMEOUT_MS = 120_000

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { sharedService } from '../src/index.js'
-import { pingNats, pingRabbitmq, pingRedis } from '../src/ping.js'
+import { pingNats, pingPostgres, pingRabbitmq, pingRedis } from '../src/ping.js'
 
 /** The first to ask waits for the start: some 5 s of CPU for RabbitMQ on a machine that may be busy. */
 const TIMEOUT_MS = 120_000
-const PINGS = { rabbitmq: pingRabbitmq, redis: pingRedis, nats: pingNats }
+const PINGS = { rabbitmq: pingRabbitmq, redis: pingRedis, nats: pingNats, postgres: pingPostgres }
 
 describe('a shared service', () => {
-  it.each(['rabbitmq', 'redis', 'nats'] as const)(
+  it.each(['rabbitmq', 'redis', 'nats', 'postgres'] as const)(
     'is one %s for all who ask',
     { timeout: TIMEOUT_MS },
     async (kind) => {

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { openStream } from '../stream/index.js'
 import { createTestClient, createTestServer, type TestServerOptions } from '../testing/index.js'
 import { remove, type StateChanges, type StateStore, state } from './index.js'
 
@@ -173,6 +174,18 @@ describe('state', () => {
     expect(store.error).toMatchObject({ code: 'E_STATE_LIMIT', message: expect.stringContaining(reason) })
     expect([errors.length, store.isStale, store.getSnapshot().error]).toEqual([1, true, store.error])
     expect(server.patterns).toEqual([])
+  })
+
+  it('is not changed by the messages of a stream', async () => {
+    const { client, server } = create()
+    server.publish('prices.a', 1)
+    const store = state('prices.*', { client })
+    await store.ready
+    const writer = await openStream('prices.a', { client })
+    await writer.append('some text')
+    await writer.end()
+    await settle()
+    expect([...store.entries()]).toEqual([['prices.a', 1]])
   })
 
   it('rejects ready when the server does not retain the keys, or the user may not listen', async () => {

@@ -37,6 +37,7 @@ const SAMPLES: Readonly<Record<string, unknown>> = {
   'jwt.issuer': 'https://id.example.com/',
   'jwt.audience': 'webmq',
   'jwt.algorithms': ['HS256'],
+  'outbox.url': 'postgres://webmq@db.example/app',
   history: ['chat.#=100,10m'],
   origins: ['https://app.example.com'],
 }

@@ -11,6 +11,7 @@ import { explainCommand } from './explain.js'
 import { exposedSecrets } from './exposed-secrets.js'
 import { addOptionFlags, readSources } from './option-flags.js'
 import { optionsNamed } from './option-sources.js'
+import { outboxSchemaCommand } from './outbox-schema.js'
 import { pubCommand } from './pub.js'
 import { serve } from './serve.js'
 import { subCommand } from './sub.js'
@@ -90,6 +91,9 @@ export function createProgram(terminal: Terminal, exit: (code: number) => void):
   const token = program.command('token').description('Create and inspect tokens.').helpCommand(false)
   token.addCommand(inherit(tokenCreateCommand(terminal, optionsNamed('jwt.')), program))
   token.addCommand(inherit(tokenInspectCommand(terminal, optionsNamed('jwt.'), exit), program))
+
+  const outbox = program.command('outbox').description('Print what the database of --outbox needs.').helpCommand(false)
+  outbox.addCommand(inherit(outboxSchemaCommand(terminal), program))
 
   const others = [
     subCommand(terminal, exit),

@@ -1,11 +1,13 @@
 import type { GapReason } from 'webmq-client/protocol'
 import type { WebhookStats } from '../hooks/index.js'
 import { CLOSE_CODES, ERROR_CODES, HOOK_NAMES } from '../observing/measuring/measurements.js'
+import type { OutboxStatus } from '../outbox/outbox.js'
 import type { BrokerStatus } from '../ports/broker.js'
 import { flagged, type MetricSpec, metricsOf, namesOf } from './metric-spec.js'
 import type { HttpDropReason } from './stats.js'
 
 const BREAKER_STATES: readonly WebhookStats['breaker'][] = ['closed', 'open', 'half-open']
+const OUTBOX_STATUSES = namesOf<OutboxStatus>({ leading: true, waiting: true, down: true })
 const STATUSES: readonly BrokerStatus[] = ['up', 'blocked', 'down']
 
 /** All reasons; a missing one does not compile. */
@@ -96,6 +98,20 @@ export const METRICS: readonly MetricSpec[] = [
     webmq_streams_lost_total: 'lostCount: Streams that this node has ended because their writer was silent.',
     webmq_streams_lost_failed_total:
       'lostFailedCount: Attempts to end such a stream that have failed; each is tried again after `streamLeaseMs`.',
+  }),
+  ...metricsOf(({ outbox }) => outbox, {
+    'webmq_outbox_status{status}': [
+      '1 for the status of the database outbox, 0 for the others: leading (this node publishes its rows), waiting (another does), down (the database is away); absent without one.',
+      ({ status }) => flagged(OUTBOX_STATUSES, status),
+    ],
+    webmq_outbox_rows:
+      'rowCount: Rows that wait to be published, at most 100,000; with those that follow, of the leading node alone.',
+    webmq_outbox_lag_seconds: 'lagSeconds: Age of the oldest of them.',
+    webmq_outbox_failed_rows: 'failedRowCount: Rows with an error, which are not published, at most 100,000.',
+    webmq_outbox_published_total: 'publishedCount: Rows that this node has published.',
+    webmq_outbox_duplicates_total: 'duplicateCount: Of these, those that the broker had from another node.',
+    webmq_outbox_failed_total: 'failedCount: Rows that this node has given an error.',
+    webmq_outbox_lost_total: 'lostCount: Lost connections to the database.',
   }),
   ...metricsOf(({ broker }) => broker, {
     'webmq_broker_status{status}': [

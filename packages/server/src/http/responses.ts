@@ -71,7 +71,7 @@ export function sendText(
 const PREFLIGHT_MAX_AGE_S = 600
 
 /** What an answer without JSON says about its stream. */
-export const STREAM_HEADERS = ['webmq-stream', 'webmq-status', 'webmq-position', 'webmq-cut'] as const
+const STREAM_HEADERS = ['webmq-stream', 'webmq-status', 'webmq-position', 'webmq-cut'] as const
 
 /** Lets the page that asked read the answer. Call it only for an allowed origin. */
 export function allowOrigin(request: IncomingMessage, response: ServerResponse): void {

@@ -3,6 +3,7 @@ import type { HookCounts, WebhookStats } from '../hooks/index.js'
 import type { CertificateStats } from '../identity/certificates/store.js'
 import type { TokenFailure } from '../identity/token-failures.js'
 import type { MeasurementStats } from '../observing/measuring/measurements.js'
+import type { OutboxStats } from '../outbox/outbox.js'
 import type { BrokerStatus, RefusalReason } from '../ports/broker.js'
 import type { BrokerStats } from '../ports/broker-stats.js'
 import type { TransportStats } from '../ports/transport.js'
@@ -70,6 +71,8 @@ export interface ServerStats extends MeasurementStats {
   readonly cluster: ClusterStats
   readonly work: WorkStats
   readonly streams: StreamStats
+  /** Present with a database outbox. */
+  readonly outbox?: OutboxStats
   readonly broker: ServerBrokerStats
   readonly transport: TransportStats
   /** Plain HTTP connections on the public port. */

@@ -72,7 +72,7 @@ export class NodeApi {
       streams: this.#rooms.streams,
       stream: (author, key, meta, isStoppable) => this.#begin(author, key, meta, isStoppable),
       read: (range, key) =>
-        andThen(this.#rooms.broker.read(range, [key]), ({ position, ...read }) => ({
+        andThen(this.#rooms.broker.read({ ...range, view: 'texts' }, [key]), ({ position, ...read }) => ({
           ...read,
           position: formatPosition(position),
         })),

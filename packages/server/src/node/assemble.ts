@@ -18,6 +18,7 @@ import type { Broker } from '../ports/broker.js'
 import { brokerNameOf, withoutPasswords } from '../ports/broker-address.js'
 import { historyRulesOf } from '../ports/history-rules.js'
 import { OverflowRules } from '../ports/overflow-rules.js'
+import { retainRulesOf } from '../ports/retain-rules.js'
 import type { UpgradeRequest } from '../ports/transport.js'
 import { Presence } from '../presence/index.js'
 import { PendingByCaller, RequestAuthor, trustedLimits } from '../publishing/author.js'
@@ -127,7 +128,19 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
       }
     })
   const isLogged = isLoggedBy(broker, options)
-  const streams = new Streams({ broker, isLogged, publisher, author, listen, deadlines, limits: options, logger })
+  const retained = retainRulesOf(options)
+  const isRetained = (key: string) => broker.capabilities.retained && retained.has(key)
+  const streams = new Streams({
+    broker,
+    isLogged,
+    isRetained,
+    publisher,
+    author,
+    listen,
+    deadlines,
+    limits: options,
+    logger,
+  })
   hooks?.measure((name, durationMs) => hookTimes[name].observe(durationMs))
   const delivery = new Delivery({ router, transport, liveBuffers, localListeners, publishes })
   const missed = () => {

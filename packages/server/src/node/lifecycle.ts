@@ -194,18 +194,19 @@ export class Lifecycle {
   }
 
   async #bringUp(attachTo: NodeHttpServer | undefined): Promise<Running> {
-    const { options, audit, createBroker } = this.#context.parts
+    const { options, audit, createBroker, createOutbox } = this.#context.parts
     const stops = this.#stops
     try {
       // First, because its library may be missing. It connects when the node starts.
       const broker = await createBroker(options)
+      const outbox = await createOutbox?.(options)
       await this.#context.certificates?.load()
       audit?.open()
       const tracer = await loadTracer(VERSION)
       // Before the node, so that probes get `starting` while the server waits for its broker.
       await this.#listenForAdmins()
       const transport = await this.#createTransport(attachTo)
-      const node = this.#createNode({ broker, transport, tracer })
+      const node = this.#createNode({ broker, outbox, transport, tracer })
       if (this.#state.name === 'starting') this.#state = { ...this.#state, waiting: node }
       // `stop` was called while the broker was being created.
       else node.giveUp()
@@ -222,7 +223,7 @@ export class Lifecycle {
     }
   }
 
-  #createNode(started: Pick<ServerNodeParts, 'broker' | 'transport' | 'tracer'>): ServerNode {
+  #createNode(started: Pick<ServerNodeParts, 'broker' | 'outbox' | 'transport' | 'tracer'>): ServerNode {
     const { options, logger, verifier, hooks, webhook, observers = [], audit } = this.#context.parts
     const observer = combineObservers([
       incidentLog({ logger, now: Date.now }),

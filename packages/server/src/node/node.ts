@@ -116,6 +116,8 @@ export class ServerNode {
     await Promise.race([this.#givenUp.promise, this.#rooms.nodes.begin()])
     void this.#warnOfLog()
     this.#rooms.full.start()
+    const { author, publisher } = this.#rooms
+    this.#parts.outbox?.start((message) => publisher.publish(author, message, message.isBinary))
   }
 
   /** Says once what the settings of the broker may lose. A broker that does not tell delays and ends nothing. */
@@ -156,12 +158,15 @@ export class ServerNode {
     const endMs = startMs + spreadMs + NODE_STOP_MS
     const leftMs = (reservedMs: number) => Math.max(0, endMs - reservedMs - performance.now())
     this.#phase.drainEndMs = startMs + spreadMs
+    // Another node goes on with the rows.
+    const outboxStopped = this.#parts.outbox?.stop(leftMs(BROKER_SHARE_MS))
     // The port stays open: probes get answers, and upgrades a 503 with a reason.
     await drain({ sessions, logger }, spreadMs, leftMs(BROKER_SHARE_MS))
     await within(this.api.endStreams(), Math.min(STREAMS_SHARE_MS, leftMs(BROKER_SHARE_MS)))
     await transport.stopAccepting()
     const connections = sessions.size
     await transport.stop(leftMs(BROKER_SHARE_MS))
+    await outboxStopped
     // Before this node says good-bye to the others, which is no publish of a user.
     const pendingCount = broker.stats().pendingCount - this.#rooms.nodes.channel.pendingCount
     await this.#stopRooms()

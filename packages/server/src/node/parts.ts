@@ -9,6 +9,7 @@ import type { Observer } from '../observing/observer.js'
 import type { Tracer } from '../observing/tracing/tracer.js'
 import type { OriginPolicy } from '../options/access.js'
 import type { ResolvedOptions } from '../options/options.js'
+import type { DatabaseOutbox } from '../outbox/outbox.js'
 import type { Broker } from '../ports/broker.js'
 import type { Transport } from '../ports/transport.js'
 import type { TlsCertificate } from '../ports/transport-options.js'
@@ -47,12 +48,15 @@ export interface ServerParts {
   readonly demo: { readonly pageFolder: string; readonly clientFolder: string } | undefined
   createTransport(options: ResolvedOptions, request: TransportRequest): Promise<ChosenTransport>
   createBroker(options: ResolvedOptions): Promise<Broker>
+  /** Loads its library. Resolves to nothing without the option. */
+  createOutbox?(options: ResolvedOptions): Promise<DatabaseOutbox | undefined>
 }
 
 /** The parts of a node. */
 export interface ServerNodeParts extends Pick<ServerParts, 'options' | 'verifier' | 'hooks' | 'logger'> {
   readonly transport: Transport
   readonly broker: Broker
+  readonly outbox?: DatabaseOutbox | undefined
   readonly proxies: TrustedProxies
   /** Name of this node that clients see; it reveals nothing about the machine. */
   readonly name: string

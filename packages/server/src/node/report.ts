@@ -36,6 +36,7 @@ export class NodeReport {
       broker: this.#rooms.watch.report(),
       differentPeers: differentCount || undefined,
       otherLogPeers: otherLogCount || undefined,
+      outbox: this.#parts.outbox?.status,
     }
   }
 
@@ -77,7 +78,7 @@ export class NodeReport {
   }
 
   stats(): Omit<ServerStats, 'http' | 'hooks'> {
-    const { transport, verifier, proxies } = this.#parts
+    const { transport, verifier, proxies, outbox } = this.#parts
     const { broker, sessions, router, dispatcher, measurements, watch } = this.#rooms
     const { status, awayMs, lastAwayMs } = watch
     const ofTransport = transport.stats()
@@ -115,6 +116,7 @@ export class NodeReport {
       queueGroups: this.#rooms.groups.stats(),
       streams: this.#rooms.streams.stats(),
       work: dispatcher.turns.stats(),
+      ...(outbox && { outbox: outbox.stats() }),
       broker: { ...broker.stats(), status, awayMs, lastAwayMs },
       transport: ofTransport,
     }

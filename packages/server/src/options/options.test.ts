@@ -4,6 +4,7 @@ import { historyOf } from 'webmq-conformance'
 import { MemoryBroker } from '../brokers/memory/broker.js'
 import type { WebhookOptions } from '../hooks/index.js'
 import type { JwtOptions } from '../identity/index.js'
+import type { OutboxOptions } from '../outbox/outbox.js'
 import type { Broker } from '../ports/broker.js'
 import { type ResolvedOptions, resolveOptions } from './options.js'
 import { warningsOf } from './rules.js'
@@ -34,10 +35,11 @@ describe('the table of options', () => {
   it('has a row for every option, and no other', () => {
     type Nested<Group extends string, Members> = `${Group}.${Extract<keyof Members, string>}`
     type Declared =
-      | Exclude<keyof ServerOptions, 'jwt' | 'tls' | 'mesh' | 'webhook' | 'logger'>
+      | Exclude<keyof ServerOptions, 'jwt' | 'tls' | 'mesh' | 'outbox' | 'webhook' | 'logger'>
       | Nested<'jwt', JwtOptions>
       | Nested<'tls', TlsFiles>
       | Nested<'mesh', MeshOptions>
+      | Nested<'outbox', OutboxOptions>
       | Nested<'webhook', WebhookOptions>
     expectTypeOf<OptionName>().toEqualTypeOf<Declared>()
   })

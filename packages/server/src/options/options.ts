@@ -15,6 +15,7 @@ type AbsentOption =
   | 'jwt'
   | 'tls'
   | 'mesh'
+  | 'outbox'
   | 'logger'
   | 'adminPort'
   | 'tokenCookie'

@@ -5,6 +5,7 @@ import { isLoopback } from '../identity/loopback.js'
 import { brokerNameOf } from '../ports/broker-address.js'
 import { unixPathOf } from '../ports/unix-socket.js'
 import { isIdentifying } from './access.js'
+import { historyDefect } from './history-room.js'
 import { meshPlacesOf } from './mesh-address.js'
 import type { ResolvedOptions } from './options.js'
 import type { ServerOptions, TlsFiles } from './server-options.js'
@@ -28,6 +29,11 @@ export function checkTogether(input: ServerOptions, options: ResolvedOptions): v
   if (options.adminPort === options.port && options.port !== 0 && !isUnix)
     throw invalidOption(`adminPort: ${options.port} is the port of the server; give it another (--admin-port)`)
   if (input.webhook !== undefined) checkWebhook(options)
+  // An empty one usually means an unset variable.
+  if (input.outbox !== undefined && options.outbox?.url === undefined)
+    throw invalidOption('outbox: needs outbox.url (--outbox)')
+  const defect = historyDefect(options)
+  if (defect !== undefined) throw invalidOption(defect)
   checkRetain(options)
   if (typeof options.broker === 'string' && brokerNameOf(options.broker) === 'mesh') checkMesh(options.broker, options)
   if (jwt !== undefined) checkTokens(jwt, insecure)

@@ -1,6 +1,7 @@
 import type { Logger } from '../base/logger.js'
 import type { Hooks, WebhookOptions } from '../hooks/index.js'
 import type { JwtOptions } from '../identity/index.js'
+import type { OutboxOptions } from '../outbox/outbox.js'
 import type { Broker } from '../ports/broker.js'
 import type { TableOptions } from './table.js'
 
@@ -28,6 +29,8 @@ export interface ServerOptions extends Omit<TableOptions, 'broker' | 'hooks'> {
   readonly hooks?: Hooks | string | undefined
   /** An address that is asked about what clients do, and told what they did. */
   readonly webhook?: WebhookOptions | undefined
+  /** A database whose messages are published when their transaction commits. */
+  readonly outbox?: OutboxOptions | undefined
   /** Gets the log lines instead of standard error. A pino logger fits. */
   readonly logger?: Logger | undefined
 }

@@ -6,6 +6,7 @@ import { HISTORY_OPTIONS } from './table/history.js'
 import { HOOKS_OPTIONS } from './table/hooks.js'
 import { LIMITS_OPTIONS } from './table/limits.js'
 import { OBSERVING_OPTIONS } from './table/observing.js'
+import { OUTBOX_OPTIONS } from './table/outbox.js'
 import { PRESENCE_OPTIONS } from './table/presence.js'
 import { SECURITY_OPTIONS } from './table/security.js'
 import { TIME_LIMITS_OPTIONS } from './table/time-limits.js'
@@ -16,6 +17,7 @@ const SECTIONS = {
   Address: ADDRESS_OPTIONS,
   Engine: ENGINE_OPTIONS,
   Broker: BROKER_OPTIONS,
+  'Database outbox': OUTBOX_OPTIONS,
   Limits: LIMITS_OPTIONS,
   'Time limits': TIME_LIMITS_OPTIONS,
   History: HISTORY_OPTIONS,

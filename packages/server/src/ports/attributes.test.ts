@@ -9,6 +9,8 @@ const attributes: fc.Arbitrary<MessageAttributes> = fc.record(
     timeMs: fc.integer({ min: 0, max: 2 ** 48 - 1 }),
     id: text,
     isEphemeral: fc.constant(true as const),
+    isInterim: fc.constant(true as const),
+    stream: text,
     traceparent: text,
     copyOf: fc.maxSafeNat(),
     copyFingerprint: fc.nat(2 ** 30 - 1),
@@ -53,7 +55,7 @@ describe('attributes of a message', () => {
 
   it('skips what a later version may add', () => {
     const encoded = encodeAttributes({ userId: 'ada' })
-    const later = Buffer.concat([Uint8Array.of(0x1e, 200, 2, 1, 2), encoded.subarray(1)])
+    const later = Buffer.concat([Uint8Array.of(0x1c, 200, 2, 1, 2), encoded.subarray(1)])
     expect(decodeAttributes(later)).toEqual({ userId: 'ada' })
   })
 })

@@ -23,6 +23,8 @@ export interface MessageAttributes {
   readonly copyFingerprint?: number
   /** Its place in a stream, as it is on the wire: `formatStreamPlace`. */
   readonly stream?: string
+  /** It has a stream that goes on, as one text: see `roll-up.ts`. */
+  readonly isInterim?: true
 }
 
 type TextName = 'userId' | 'id' | 'traceparent' | 'key' | 'stream'
@@ -36,6 +38,7 @@ type TextName = 'userId' | 'id' | 'traceparent' | 'key' | 'stream'
 const VERSION = 0x10
 const VERSION_MASK = 0xf0
 const IS_EPHEMERAL = 1
+const IS_INTERIM = 2
 const TIME_TAG = 1
 /** An unsigned number, big-endian: enough until the year 10889. */
 const TIME_BYTES = 6
@@ -64,8 +67,8 @@ const scratch = Buffer.allocUnsafeSlow(MAX_ATTRIBUTES_BYTES)
  *   {@link MAX_ATTRIBUTES_BYTES} together.
  */
 export function encodeAttributes(attributes: MessageAttributes): Buffer {
-  const { timeMs, isEphemeral, copyOf, copyFingerprint } = attributes
-  scratch[0] = VERSION | (isEphemeral === true ? IS_EPHEMERAL : 0)
+  const { timeMs, isEphemeral, isInterim, copyOf, copyFingerprint } = attributes
+  scratch[0] = VERSION | (isEphemeral === true ? IS_EPHEMERAL : 0) | (isInterim === true ? IS_INTERIM : 0)
   let at = 1
   if (timeMs !== undefined) {
     scratch[at] = TIME_TAG
@@ -131,6 +134,7 @@ export function decodeAttributes(bytes: Uint8Array): MessageAttributes | undefin
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, length)
   const attributes: { -readonly [Name in keyof MessageAttributes]: MessageAttributes[Name] } = {}
   if ((first & IS_EPHEMERAL) !== 0) attributes.isEphemeral = true
+  if ((first & IS_INTERIM) !== 0) attributes.isInterim = true
   for (let at = 1; at < length; ) {
     const start = at + ENTRY_HEAD_BYTES
     const end = start + (buffer[at + 1] ?? length)

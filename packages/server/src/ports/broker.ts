@@ -1,6 +1,7 @@
 import type { GapReason } from 'webmq-client/protocol'
 import type { MessageAttributes } from './attributes.js'
 import type { BrokerStats } from './broker-stats.js'
+import type { StreamView } from './roll-up.js'
 import type { WorkMeter } from './work-meter.js'
 
 /**
@@ -121,6 +122,8 @@ export interface ReadRange {
   readonly last?: number
   /** At most so many per read, the oldest first; the result says where to read on. Default: all. */
   readonly limit?: number
+  /** How streams are given. Default `messages`. */
+  readonly view?: StreamView
 }
 
 /** Who reads, for reads that take long. */

@@ -18,6 +18,8 @@ export interface Draft {
   readonly echo?: boolean | undefined
   /** Its place in a stream. The message id is then that of the stream, whoever writes it. */
   readonly place?: string | undefined
+  /** As in {@link MessageAttributes}. */
+  readonly isInterim?: boolean | undefined
   /** Throws when it may not be what a hook has made of it. */
   readonly assertChange?: ((changed: Pick<Draft, 'key' | 'payload'>, isBinary: boolean) => void) | undefined
 }

@@ -193,7 +193,7 @@ export class Publisher {
   }
 
   #outgoing(author: Author, draft: Draft, isBinary: boolean): OutboundMessage {
-    const { key, messageId: id, trace, echo, place } = draft
+    const { key, messageId: id, trace, echo, place, isInterim } = draft
     const { userId } = author
     const owner = place !== undefined ? 'stream' : isTrusted(author) ? 'server' : clientOwner(userId)
     const messageId = id === undefined ? undefined : brokerMessageId(owner, key, id)
@@ -201,7 +201,8 @@ export class Publisher {
     const connection = author.connection === undefined ? undefined : author
     const plain = outboundOf(key, bytesOf(draft), isBinary, messageId, publisher, connection)
     const stamped = this.#context.stamps.of({ key, userId, messageId, isEphemeral: draft.ephemeral === true })
-    const attributes = place === undefined ? stamped : { ...stamped, stream: place }
+    const interim = isInterim === true ? { isInterim } : undefined
+    const attributes = place === undefined ? stamped : { ...stamped, stream: place, ...interim }
     const message = attributes === undefined ? plain : { ...plain, attributes }
     const parent = trace === undefined ? undefined : parseTraceparent(trace)
     return parent === undefined ? message : withTraceparent(message, formatTraceparent(parent))

@@ -2,6 +2,7 @@ import type { GapReason } from 'webmq-client/protocol'
 import { andThen, type MaybePromise } from '../base/maybe-promise.js'
 import type { Broker, InboundMessage, Position, Reader, ReadRange } from '../ports/broker.js'
 import { isAfter, parsePosition } from '../ports/position.js'
+import type { StreamView } from '../ports/roll-up.js'
 
 /** Which messages of the log a request asks for; none when all members are absent. */
 export interface RangeOptions {
@@ -13,6 +14,8 @@ export interface RangeOptions {
   readonly limit?: number | undefined
   /** The last message of each key [P-17.1]. */
   readonly state?: boolean | undefined
+  /** Default `messages`. */
+  readonly view?: StreamView | undefined
 }
 
 /** One page of the messages that a request asked for. */
@@ -115,8 +118,9 @@ function byteCountOf(message: InboundMessage | undefined): number {
   return (message?.payload.length ?? 0) + MESSAGE_OVERHEAD_BYTES
 }
 
-function rangeOf({ since, before, last, rewindMs, limit = MAX_PAGE_MESSAGES, state }: RangeOptions): ReadRange {
+function rangeOf({ since, before, last, rewindMs, limit = MAX_PAGE_MESSAGES, state, view }: RangeOptions): ReadRange {
   return {
+    ...(view === undefined ? undefined : { view }),
     ...(state === true ? { isState: true } : undefined),
     ...(since === undefined ? undefined : { since: parsePosition(since) }),
     ...(before === undefined ? undefined : { before: parsePosition(before) }),

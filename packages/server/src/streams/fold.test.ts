@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { StreamKind } from 'webmq-client/protocol'
-import { StreamFold } from './fold.js'
+import { type RollUp, StreamFold } from './fold.js'
 
 interface Logged {
   readonly stream: string
@@ -52,7 +52,74 @@ const logs = fc.tuple(streams, fc.infiniteStream(fc.nat({ max: 9 }))).map(([[fir
   return { log, streams: [first, second] }
 })
 
+interface LoggedRollUp {
+  readonly stream: string
+  readonly sequence: number
+  readonly rollUp: RollUp
+}
+
+/**
+ * Streams of one key, one after the other. Nodes have written roll-ups of them: each has what the stream was somewhere, and
+ * comes somewhere later, also within the next stream.
+ */
+const rolledUpLogs = fc
+  .tuple(streams, fc.array(fc.tuple(fc.nat(), fc.nat({ max: 4 })), { minLength: 1, maxLength: 4 }))
+  .map(([[first = [], second = []], places]) => {
+    // The second one begins when the first has ended.
+    const isEnded = first.length > 1 && first.at(-1)?.kind !== 'append'
+    const messages = isEnded ? [...first, ...second] : first
+    const log: (Logged | LoggedRollUp)[] = [...messages]
+    for (const [place, delay] of places) {
+      const upTo = (place % messages.length) + 1
+      const fold = folded(messages.slice(0, upTo))
+      const rolledUp = { stream: fold.stream ?? '', sequence: fold.sequence, rollUp: fold.rollUp(upTo) }
+      const at = log.indexOf(messages[upTo - 1] as Logged) + 1
+      log.splice(Math.min(log.length, at + delay), 0, rolledUp)
+    }
+    return { log, messages }
+  })
+
+function foldedLog(log: readonly (Logged | LoggedRollUp)[]): StreamFold {
+  const fold = new StreamFold()
+  for (const message of log) {
+    if ('rollUp' in message) fold.takeRollUp(message.stream, message.sequence, message.rollUp)
+    else fold.take(message, message.payload)
+  }
+  return fold
+}
+
 describe('StreamFold', () => {
+  it('is the same with roll-ups, wherever the log begins before what the last one has not', () => {
+    fc.assert(
+      fc.property(rolledUpLogs, fc.nat(), ({ log, messages }, cut) => {
+        const whole = shown(folded(messages))
+        expect(shown(foldedLog(log))).toEqual(whole)
+        const last = log.findLastIndex((message) => 'rollUp' in message && message.stream === whole.stream)
+        fc.pre(last !== -1)
+        // What came between the roll-up and its place in the log is there.
+        const next = (log[last]?.sequence ?? 0) + 1
+        const behind = log.findIndex(({ stream, sequence }) => stream === whole.stream && sequence === next)
+        const latest = behind === -1 ? last : Math.min(last, behind)
+        expect(shown(foldedLog(log.slice(cut % (latest + 1))))).toEqual(whole)
+      }),
+    )
+  })
+
+  it('puts what came meanwhile behind a roll-up, also after many appends', () => {
+    const texts = Array.from({ length: 2_000 }, (_, index) => `${index} `)
+    const log = streamOf('s', texts, undefined)
+    const rollUp = folded(log.slice(0, 1_801)).rollUp(1_801)
+    const fold = folded(log.slice(1_000, 1_900))
+    expect(fold.whole).toBe(texts.slice(999, 1_899).join(''))
+    expect(fold.takeRollUp('s', 1_800, rollUp)).toBe(true)
+    expect(shown(folded(log.slice(1_900), fold))).toEqual(shown(folded(log)))
+    // Its place is within what was joined: the next one will tell.
+    const other = folded(log.slice(1_000))
+    expect(other.takeRollUp('s', 1_100, folded(log.slice(0, 1_101)).rollUp(1_101))).toBe(false)
+    expect(other.takeRollUp('s', 1_990, folded(log.slice(0, 1_991)).rollUp(1_991))).toBe(true)
+    expect(shown(other)).toEqual(shown(folded(log)))
+  })
+
   it('gives every node the same, wherever it began to fold and with whatever copies', () => {
     fc.assert(
       fc.property(logs, fc.nat({ max: 20 }), ({ log }, at) => {

@@ -5,8 +5,17 @@ const MAX_PIECES = 512
 /** Memory of a fold beside its text. */
 const OVERHEAD_BYTES = 1_024
 
+const NOT_ROLLED_UP = { sequence: -1, byteCount: 0 }
+
 /** What was appended at once. */
 export type Piece = string | Uint8Array
+
+/** A stream up to some message, as the log has it in one. */
+export interface RollUp extends Readonly<Pick<StreamFold, 'status' | 'meta' | 'result' | 'appendCount' | 'byteCount'>> {
+  readonly whole: Piece | undefined
+  /** The stream stood so at this offset of the log. */
+  readonly upTo: number
+}
 
 /**
  * The last stream of a key, folded from the messages of the key in log order. It is pure: whoever folds the same messages
@@ -27,9 +36,19 @@ export class StreamFold {
   appendCount = 0
   /** Bytes that the text takes as a payload, at most. */
   byteCount = 0
+  /** What the log has as a roll-up of it. */
+  rolledUp = NOT_ROLLED_UP
   /** Its text was freed: the log has it. */
   isForgotten = false
   #pieces: Piece[] = []
+  /** Number of the last message in each piece. Each piece but the first is one message. */
+  #ends: number[] = []
+  /** Number of the first message in the first piece. */
+  #first = 0
+  /** A roll-up of this offset has begun it, and none of its messages came since: it may be over. */
+  #begunBy: number | undefined
+  /** No message is missing from this number on. */
+  #isWholeFrom = 0
   #otherBytes = 0
 
   get isActive(): boolean {
@@ -43,7 +62,10 @@ export class StreamFold {
 
   /** The whole: a text, or bytes; `undefined` while nothing was appended. Shared: nobody may change it. */
   get whole(): Piece | undefined {
-    if (this.#pieces.length > 1) this.#pieces = [joined(this.#pieces)]
+    if (this.#pieces.length === 0) return undefined
+    // A roll-up may still replace the first ones.
+    if (this.isCut) return joined(this.#pieces)
+    this.#join(this.#pieces.length)
     return this.#pieces[0]
   }
 
@@ -78,14 +100,18 @@ export class StreamFold {
       this.#otherBytes = jsonBytes(payload)
       return true
     }
-    if (this.stream === undefined) {
+    if (this.stream === undefined || (this.#begunBy !== undefined && stream !== this.stream)) {
       // The log begins within it.
       this.#begin(stream, sequence - 1)
       this.isCut = true
     }
     if (stream !== this.stream || !this.isActive || sequence <= this.sequence) return false
-    this.isCut ||= sequence > this.sequence + 1
+    if (sequence > this.sequence + 1) {
+      this.isCut = true
+      this.#isWholeFrom = sequence
+    }
     this.sequence = sequence
+    this.#begunBy = undefined
     if (kind === 'append') this.#append(payload)
     else {
       this.status = kind
@@ -95,11 +121,56 @@ export class StreamFold {
     return true
   }
 
+  /**
+   * Takes a roll-up of the log, in place of the messages up to this number.
+   * @returns Whether it changed the stream.
+   */
+  takeRollUp(stream: string, sequence: number, rollUp: RollUp): boolean {
+    const isFirst = this.stream === undefined || (this.#begunBy !== undefined && rollUp.upTo > this.#begunBy)
+    if (isFirst && stream !== this.stream) this.#begin(stream, -1)
+    if (stream !== this.stream) return false
+    if (isFirst) this.#begunBy = rollUp.upTo
+    if (sequence > this.rolledUp.sequence) this.rolledUp = { sequence, byteCount: rollUp.byteCount }
+    const isNewer = sequence > this.sequence
+    // What came behind it stays, if it is whole and apart from the rest.
+    const isApart = this.#first > sequence || (this.#ends[0] ?? 0) <= sequence
+    const mends = this.isCut && !this.isForgotten && sequence >= this.#isWholeFrom - 1 && isApart
+    if (!isNewer && !mends) return false
+    const from = this.#ends.findIndex((end) => end > sequence)
+    const later = from === -1 ? [] : this.#pieces.slice(from)
+    const ends = from === -1 ? [] : this.#ends.slice(from)
+    const first = from === 0 ? this.#first : (ends[0] ?? 0)
+    if (later.length > 0 && typeof later[0] !== typeof (rollUp.whole ?? later[0])) return false
+    const { meta, whole, appendCount } = rollUp
+    this.appendCount = appendCount + Math.max(0, this.sequence - sequence - (this.isActive ? 0 : 1))
+    if (isNewer || sequence === this.sequence) {
+      this.sequence = sequence
+      this.status = rollUp.status
+      this.result = rollUp.result
+    }
+    this.meta = meta
+    this.isCut = false
+    this.isForgotten = false
+    this.byteCount = later.reduce((sum, piece) => sum + pieceBytes(piece), rollUp.byteCount)
+    this.#pieces = whole === undefined ? later : [whole, ...later]
+    this.#ends = whole === undefined ? ends : [sequence, ...ends]
+    this.#first = whole === undefined ? first : 0
+    this.#otherBytes = jsonBytes(meta) + jsonBytes(this.result)
+    return true
+  }
+
+  /** All of it, to be kept in the log. @param upTo Offset of the log up to which it was folded. */
+  rollUp(upTo: number): RollUp {
+    const { status, meta, result, appendCount, byteCount, whole } = this
+    return { status, meta, result, appendCount, byteCount, whole, upTo }
+  }
+
   /** Frees the text and `meta`; all that decides about messages stays. */
   forget(): void {
     this.isForgotten = true
     this.meta = undefined
     this.#pieces = []
+    this.#ends = []
     this.#otherBytes = 0
   }
 
@@ -112,8 +183,12 @@ export class StreamFold {
     this.isCut = false
     this.appendCount = 0
     this.byteCount = 0
+    this.rolledUp = NOT_ROLLED_UP
+    this.#begunBy = undefined
+    this.#isWholeFrom = sequence + 1
     this.isForgotten = false
     this.#pieces = []
+    this.#ends = []
     this.#otherBytes = 0
   }
 
@@ -124,18 +199,32 @@ export class StreamFold {
     // Another program may have written it.
     if (!isPiece || (first !== undefined && typeof first !== typeof payload)) {
       this.isCut = true
+      this.#isWholeFrom = this.sequence + 1
       return
     }
-    this.byteCount += typeof payload === 'string' ? jsonBytes(payload) : payload.length
+    this.byteCount += pieceBytes(payload)
     if (this.isForgotten) return
+    if (first === undefined) this.#first = this.sequence
     this.#pieces.push(payload)
-    if (this.#pieces.length >= MAX_PIECES) this.#pieces = [joined(this.#pieces)]
+    this.#ends.push(this.sequence)
+    if (this.#pieces.length >= MAX_PIECES) this.#join(this.isCut ? MAX_PIECES / 2 : MAX_PIECES)
+  }
+
+  /** Makes one of the first pieces. */
+  #join(count: number): void {
+    if (count < 2) return
+    this.#pieces.splice(0, count, joined(this.#pieces.slice(0, count)))
+    this.#ends.splice(0, count - 1)
   }
 }
 
 /** All of one kind. */
 function joined(pieces: readonly Piece[]): Piece {
   return typeof pieces[0] === 'string' ? pieces.join('') : Buffer.concat(pieces as Uint8Array[])
+}
+
+function pieceBytes(piece: Piece): number {
+  return typeof piece === 'string' ? jsonBytes(piece) : piece.length
 }
 
 function jsonBytes(value: unknown): number {

@@ -10,6 +10,7 @@ import { type Author, assertRoom } from '../publishing/author.js'
 import { type Draft, PENDING_OVERHEAD_BYTES } from '../publishing/draft.js'
 import type { Publisher } from '../publishing/publisher.js'
 import type { Piece, StreamFold } from './fold.js'
+import { RollUps } from './roll-ups.js'
 import type { StreamWatch } from './watch.js'
 import { StreamWatches, type WatchesContext } from './watches.js'
 
@@ -20,7 +21,7 @@ export interface StreamsContext extends WatchesContext {
   readonly publisher: Pick<Publisher, 'publish'>
   /** The node itself, which ends streams that are lost. */
   readonly author: Author
-  readonly logger: Pick<Logger, 'warn'>
+  readonly logger: Pick<Logger, 'debug' | 'warn'>
 }
 
 /** One message of a writer. */
@@ -64,6 +65,7 @@ const NOTHING = new Uint8Array()
 export class Streams {
   readonly #context: StreamsContext
   readonly #watches: StreamWatches
+  readonly #rollUps: RollUps
   #appendCount = 0
   #lostCount = 0
   #lostFailedCount = 0
@@ -72,6 +74,7 @@ export class Streams {
   constructor(context: StreamsContext) {
     this.#context = context
     this.#watches = new StreamWatches(context, (watch) => void this.#lost(watch))
+    this.#rollUps = new RollUps(context)
   }
 
   /** The largest stream: one that fits into the answer to a read. */
@@ -117,6 +120,7 @@ export class Streams {
         return known ?? (await this.#published(watch, author, { ...write, payload }, isBinary))
       } finally {
         if (owner !== undefined) this.#watches.begun(watch, owner)
+        if (kind !== 'start' && kind !== 'beat') void this.#rollUps.update(watch, true)
       }
     })
     return await written.finally(() => {
@@ -132,6 +136,7 @@ export class Streams {
     return await this.use(key, async (watch) => {
       const { fold, position, gap } = watch
       if (position === undefined) throw refusalOf('E_NODE_BEHIND')
+      void this.#rollUps.update(watch, false)
       const { whole } = fold
       return { summary: summaryOf(fold), whole, position, gap }
     })
@@ -243,6 +248,7 @@ export class Streams {
       const accepted = await publisher.publish(author, { key, payload: NOTHING, messageId, place }, false)
       if (!accepted.isDuplicate) this.#lostCount++
       this.#hasWarned = false
+      if (await watch.until(() => !watch.fold.isActive)) void this.#rollUps.update(watch, true)
     } catch (err) {
       this.#lostFailedCount++
       if (this.#hasWarned) return

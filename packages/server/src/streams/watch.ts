@@ -4,12 +4,16 @@ import type { Deadline, Deadlines } from '../base/deadlines.js'
 import { parseJson } from '../base/parse-json.js'
 import type { Broker, InboundMessage, Position, ReadResult } from '../ports/broker.js'
 import { isAfter, parsePosition } from '../ports/position.js'
+import { isRollUp } from '../ports/roll-up.js'
 import type { LocalMessage } from '../routing/in-process/listeners.js'
 import { StreamFold } from './fold.js'
+import { decodeRollUp } from './roll-ups.js'
 
 /** What a {@link StreamWatch} works with. */
 export interface WatchContext {
   readonly broker: Pick<Broker, 'read'>
+  /** Whether the last message of a key is kept, however old it is. */
+  readonly isRetained: (key: string) => boolean
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
   /** Silence after which a writer is given up, in milliseconds. */
   readonly leaseMs: number
@@ -198,7 +202,8 @@ export class StreamWatch {
     let isPartial: boolean
     do {
       this.#hasMissed = false
-      const range = { limit: PAGE_MESSAGES, ...(since === undefined ? undefined : { since }) }
+      if (since === undefined) await this.#takeRetained(fold)
+      const range = { view: 'log' as const, limit: PAGE_MESSAGES, ...(since === undefined ? undefined : { since }) }
       const read = await this.#context.broker.read(range, [this.key])
       this.#gap = read.gap
       isPartial = read.isPartial
@@ -208,7 +213,7 @@ export class StreamWatch {
         isPartial = true
         continue
       }
-      for (const message of read.messages) takeInto(fold, message.attributes?.stream, payloadOf(message))
+      for (const message of read.messages) takeLogged(fold, message)
       since = read.position
       if (fold === before) this.#position = since
     } while (isPartial || this.#hasMissed)
@@ -219,6 +224,14 @@ export class StreamWatch {
     const isSame = fold.stream === stream && fold.sequence === sequence && fold.isActive
     if (this.#lease === undefined || !isSame) this.renew()
     this.#told()
+  }
+
+  /** The log may no longer have it. If it does, the same comes again. */
+  async #takeRetained(fold: StreamFold): Promise<void> {
+    const { broker, isRetained } = this.#context
+    if (!isRetained(this.key)) return
+    const { messages } = await broker.read({ view: 'log', isState: true }, [this.key])
+    for (const message of messages) takeLogged(fold, message)
   }
 
   #retryLater(): void {
@@ -246,6 +259,17 @@ export class StreamWatch {
 function takeInto(fold: StreamFold, stream: string | undefined, payload: unknown): boolean {
   const place = stream === undefined ? undefined : parseStreamPlace(stream)
   return place !== undefined && fold.take(place, payload)
+}
+
+function takeLogged(fold: StreamFold, message: InboundMessage): void {
+  const { attributes, payload, isBinary } = message
+  if (!isRollUp(attributes)) {
+    takeInto(fold, attributes?.stream, payloadOf(message))
+    return
+  }
+  const place = parseStreamPlace(attributes?.stream ?? '')
+  const rollUp = decodeRollUp(payload, isBinary)
+  if (place !== undefined && rollUp !== undefined) fold.takeRollUp(place.stream, place.sequence, rollUp)
 }
 
 /** What another program has written may be anything. */

@@ -21,6 +21,7 @@ export interface StreamLimits {
 /** What {@link StreamWatches} work with. */
 export interface WatchesContext {
   readonly broker: Pick<Broker, 'read'>
+  readonly isRetained: (key: string) => boolean
   readonly listen: (pattern: string, handler: LocalHandler, options: LocalListenOptions) => Promise<() => void>
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
   readonly limits: StreamLimits
@@ -94,7 +95,7 @@ export class StreamWatches {
   }
 
   #open(key: string): StreamWatch {
-    const { broker, deadlines, limits } = this.#context
+    const { broker, isRetained, deadlines, limits } = this.#context
     // None is given up for it: each has the lease that ends a stream without its writer.
     if (this.#byKey.size >= limits.maxStreamsPerNode)
       throw refusalOf('E_STREAM_LIMIT', {
@@ -102,6 +103,7 @@ export class StreamWatches {
       })
     return new StreamWatch(key, {
       broker,
+      isRetained,
       deadlines,
       leaseMs: limits.streamLeaseMs,
       silent: (watch) => this.#silent(watch),

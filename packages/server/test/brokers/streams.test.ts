@@ -11,6 +11,7 @@ const LEASE_MS = 4_000
 const KEY = 'answer.7'
 
 const servers: WebMQServer[] = []
+const serverAt = new Map<string, WebMQServer>()
 const clients: ProtocolClient[] = []
 let namespaceCount = 0
 
@@ -29,7 +30,9 @@ async function startNode(options: ServerOptions): Promise<string> {
     ...options,
   })
   servers.push(server)
-  return (await server.start()).url
+  const { url } = await server.start()
+  serverAt.set(url, server)
+  return url
 }
 
 /** Two nodes; of the memory broker, one. */
@@ -98,6 +101,22 @@ async function readAt(client: ProtocolClient): Promise<Shown> {
 async function readFrom(url: string): Promise<Shown> {
   return await readAt(await connect(url))
 }
+
+/** What the history of the key has: kinds and payloads. */
+async function historyAt(client: ProtocolClient, options: { since?: string; last?: number; limit?: number } = {}) {
+  const before = client.received('message').length
+  const answer = await client.request((id) => ({ verb: 'history', id, key: KEY, ...options }))
+  if (answer.verb === 'error') throw new Error(answer.code)
+  const count = answer.replayed ?? 0
+  await client.until(() => client.received('message').length === before + count)
+  return client
+    .received('message')
+    .slice(before)
+    .map(({ meta, payload, position }) => ({ place: meta?.stream, payload, position }))
+}
+
+/** Messages in the log of a node. */
+const countInLog = (url: string) => serverAt.get(url)?.stats().broker.log?.messageCount
 
 /** The kinds that a listener got, in order. */
 function kindsAt(client: ProtocolClient): string[] {
@@ -261,6 +280,123 @@ describe.each(['memory', 'redis', 'nats', 'rabbitmq'] as const)('streams with %s
     },
   )
 
+  it('are one message in the history once they have ended, and for resuming listeners what they were', async () => {
+    const [here, there] = await startNodes(kind)
+    const listener = await connect(there)
+    await listener.request((id) => ({ verb: 'listen', id, pattern: '#' }))
+    const writer = new Writer(await connect(here), 'one')
+    await writer.send('start', '{"model":"m"}')
+    for (const text of ['a', 'b', 'c']) await writer.append(text)
+    const { position: middle = '' } = await readFrom(here)
+    for (const text of ['d', 'e']) await writer.append(text)
+    await writer.send('end', '{"tokens":7}')
+    const next = new Writer(writer.client, 'two')
+    await next.send('start')
+    await next.append('of the next')
+    for (const url of [here, there]) {
+      await vi.waitFor(async () =>
+        expect(await historyAt(await connect(url))).toMatchObject([
+          { place: 'one:6:text', payload: '"abcde"' },
+          { place: 'two:0:start' },
+          { place: 'two:1:append', payload: '"of the next"' },
+        ]),
+      )
+      // Once in the log, however many nodes are asked.
+      await readFrom(url)
+      expect(countInLog(url)).toBe(10)
+      expect(await historyAt(await connect(url), { last: 1 })).toMatchObject([{ place: 'two:1:append' }])
+      const paging = await connect(url)
+      const [first] = await historyAt(paging, { since: middle, limit: 1 })
+      expect(first).toMatchObject({ place: 'one:6:text' })
+      expect(await historyAt(paging, { since: first?.position ?? '' })).toMatchObject([
+        { place: 'two:0:start' },
+        { place: 'two:1:append' },
+      ])
+      const late = await connect(url)
+      const answer = await late.request((id) => ({ verb: 'listen', id, pattern: KEY, since: middle }))
+      expect(answer).toMatchObject({ recovered: true, replayed: 5 })
+      await late.until(() => kindsAt(late).length === 5)
+      expect(kindsAt(late)).toEqual(['append', 'append', 'end', 'start', 'append'])
+      expect(late.payloads.slice(0, 2)).toEqual(['"d"', '"e"'])
+    }
+    await listener.until(() => kindsAt(listener).length === 9)
+    await next.append('.')
+    await listener.until(() => kindsAt(listener).length === 10)
+    expect(listener.received('message').filter(({ meta }) => meta?.stream?.endsWith(':text'))).toEqual([])
+  })
+
+  it('are rolled up when they are lost, and keep bytes as they are', async () => {
+    const [here, there] = await startNodes(kind, { streamLeaseMs: 1_000 })
+    const bytes = Uint8Array.of(0, 255, 10, 13, 10)
+    const writer = new Writer(await connect(here), 'one')
+    await writer.send('start')
+    await writer.send('append', bytes)
+    await writer.send('append', bytes)
+    await vi.waitFor(
+      async () =>
+        expect(await historyAt(await connect(there))).toMatchObject([
+          { place: 'one:3:text', payload: Uint8Array.of(...bytes, ...bytes) },
+        ]),
+      { timeout: 15_000 },
+    )
+    expect(await readFrom(there)).toMatchObject({ status: 'lost', text: Uint8Array.of(...bytes, ...bytes) })
+  })
+
+  it('keep their text when the log has dropped their first messages, while they grow and after the end', async () => {
+    const options = { history: ['#=10'], historyMaxMessages: 60, maxStreamBytes: 200_000 }
+    const [here, there] = await startNodes(kind, options)
+    const writer = new Writer(await connect(here), 'one')
+    await writer.send('start', '{"model":"m"}')
+    const texts = Array.from({ length: 90 }, (_, index) => `${index} `.padEnd(1_500, 'x'))
+    for (const text of texts) expect(await writer.append(text)).toBe('ok')
+    const active = { status: 'active', text: texts.join(''), meta: { model: 'm' } }
+    await vi.waitFor(async () => expect(await readFrom(there)).toMatchObject(active))
+    await writer.send('end')
+    const other = await connect(here)
+    const publish = (id: string) => ({ verb: 'publish', id, key: 'other', echo: true, payload: '1' }) as const
+    await vi.waitFor(async () => expect(await historyAt(other)).toMatchObject([{ place: 'one:91:text' }]))
+    for (let index = 0; index < 50; index++) await other.request(publish)
+    const ended = { ...active, status: 'end' }
+    for (const url of [here, there]) {
+      await vi.waitFor(async () => expect(await readFrom(url)).toMatchObject(ended))
+      expect(await historyAt(await connect(url))).toMatchObject([{ payload: JSON.stringify(texts.join('')) }])
+    }
+  })
+
+  it('are the state of their key, whole, for as long as it is retained', async () => {
+    const options = { historyMaxMessages: 200, retain: ['answer.#'], retainMaxKeys: 50 }
+    const [here, there] = await startNodes(kind, options)
+    const state = async (url: string) => {
+      const client = await connect(url)
+      const answer = await client.request((id) => ({ verb: 'listen', id, pattern: 'answer.*', state: true }))
+      await client.until(() => client.received('message').length === (answer.verb === 'ok' ? answer.replayed : 0))
+      return client.received('message').map(({ meta, payload }) => ({ place: meta?.stream, payload }))
+    }
+    const client = await connect(here)
+    const writer = new Writer(client, 'one')
+    await writer.send('start', '{"model":"m"}')
+    for (const text of ['a', 'b']) await writer.append(text)
+    expect(await state(here)).toEqual([])
+    await writer.send('end')
+    const next = new Writer(client, 'two')
+    await vi.waitFor(async () => expect(await next.send('start')).toBe('ok'))
+    const whole = [{ place: 'one:3:text', payload: '"ab"' }]
+    for (const url of [here, there]) await vi.waitFor(async () => expect(await state(url)).toEqual(whole))
+    await next.send('end')
+    await vi.waitFor(async () => expect(await state(there)).toEqual([{ place: 'two:1:text', payload: '""' }]))
+    const last = new Writer(client, 'last')
+    await last.send('start', '{"model":"m"}')
+    for (const text of ['a', 'b']) await last.append(text)
+    await last.send('end', '7')
+    const publish = (id: string) => ({ verb: 'publish', id, key: 'other', echo: true, payload: '1' }) as const
+    for (let index = 0; index < 450; index++) await client.request(publish)
+    const ended = { stream: 'last', status: 'end', text: 'ab', meta: { model: 'm' }, result: 7 }
+    for (const url of [here, there]) {
+      await vi.waitFor(async () => expect(await state(url)).toEqual([{ place: 'last:3:text', payload: '"ab"' }]))
+      expect(await readFrom(url)).toMatchObject(ended)
+    }
+  })
+
   it('are bounded, and refuse what is none', async () => {
     const [here] = await startNodes(kind, { maxStreamAppends: 5, maxStreamsPerUser: 1 })
     const client = await connect(here)
@@ -295,7 +431,8 @@ describe('streams', () => {
   })
 
   it('are read whole after a gap: the log no longer has what came before', async () => {
-    const url = await startNode({ historyMaxMessages: 20 })
+    // Too large to be one message.
+    const url = await startNode({ historyMaxMessages: 20, maxPayloadBytes: 60 })
     const client = await connect(url)
     const writer = new Writer(client, 'one')
     await writer.send('start')

@@ -8,6 +8,7 @@ import { readConfigFile, withoutComments } from '../../src/cli/config-file.js'
 import { defaultOf, type OptionSpec } from '../../src/options/spec.js'
 import { OPTIONS } from '../../src/options/table.js'
 import { runInProcess } from './in-process.js'
+import { runCli } from './process.js'
 
 const SECRET = 'a secret that must never be shown'
 
@@ -76,6 +77,13 @@ describe('a config file with comments', () => {
 })
 
 describe('config check', () => {
+  it('refuses a log that does not fit the heap', async () => {
+    const env = { NODE_OPTIONS: '--max-old-space-size=40' }
+    const { exitCode, stderr } = await runCli(['config', 'check', '--history-max-messages', '100000000'], { env })
+    expect(stderr).toContain('historyMaxMessages: the keys of 100000000 messages do not fit the heap')
+    expect(exitCode).toBe(2)
+  })
+
   const check = (args: string[], env: NodeJS.ProcessEnv = {}) =>
     runInProcess(['config', 'check', ...args], { env: { ...env } })
 

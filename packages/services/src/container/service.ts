@@ -12,6 +12,7 @@ export interface ContainerSpec {
   /** The port it listens on inside. */
   readonly port: number
   readonly command?: readonly string[]
+  readonly environment?: Readonly<Record<string, string>>
   /** Files to put inside: path and text. */
   readonly files?: Readonly<Record<string, string>>
   urlOf(port: number): string
@@ -135,6 +136,7 @@ async function createContainer(spec: ContainerSpec, port: number): Promise<Start
   const { GenericContainer, Wait } = await import('testcontainers')
   const container = new GenericContainer(spec.image)
     .withExposedPorts({ container: spec.port, host: port })
+    .withEnvironment({ ...spec.environment })
     .withWaitStrategy(Wait.forListeningPorts())
     .withStartupTimeout(CREATE_TIMEOUT_MS)
     .withCopyContentToContainer(Object.entries(spec.files ?? {}).map(([target, content]) => ({ target, content })))

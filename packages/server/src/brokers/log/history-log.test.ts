@@ -57,6 +57,40 @@ function longLog(count = LONG): HistoryLog {
 }
 
 describe('HistoryLog', () => {
+  it('gives streams as their messages, as their texts, or as a fold needs them', () => {
+    const log = logOf(['#=3'])
+    const part = (key: string, place: string, text = place, isInterim?: true) =>
+      log.append(key, Buffer.from(text), false, { stream: place, ...(isInterim && { isInterim }) }).offset
+    part('k', 'a:0:start')
+    part('k', 'a:1:append')
+    part('k', 'a:1:text', '{"upTo":2}\ninterim', true)
+    part('other', 'a:1:append')
+    const end = part('k', 'a:2:end')
+    part('k', 'b:0:start')
+    part('k', 'a:2:text', `{"upTo":${end}}\nfirst`)
+    part('k', 'a:2:text', `{"upTo":${end}}\nagain`)
+    append(log, 'k', 'plain')
+    part('k', 'b:1:append')
+    expect(read(log, { view: 'texts' }, ['k']).texts).toEqual(['first', 'plain', 'b:1:append'])
+    expect(read(log, { view: 'texts', last: 1, before: at(log, 9) }, ['k']).texts).toEqual(['first'])
+    expect(read(log, { view: 'texts' }, ['#']).texts).toEqual([
+      'a:1:append',
+      'b:0:start',
+      'first',
+      'plain',
+      'b:1:append',
+    ])
+    expect(read(log, {}, ['k']).texts).toEqual(['b:0:start', 'plain', 'b:1:append'])
+    expect(read(log, { since: at(log, 1) }, ['k'])).toMatchObject({
+      texts: ['a:1:append', 'a:2:end', 'b:0:start', 'plain', 'b:1:append'],
+      position: { offset: 10 },
+      isPartial: false,
+    })
+    const logged = ['b:0:start', `{"upTo":${end}}\nfirst`, `{"upTo":${end}}\nagain`, 'plain', 'b:1:append']
+    expect(read(log, { view: 'log' }, ['k']).texts).toEqual(logged)
+    expect(read(log, { view: 'log', since: at(log, 4) }, ['k']).texts).toEqual(['a:2:end', ...logged])
+  })
+
   it('says refused for reads across a refused message, to patterns that its key matches', () => {
     const log = logOf(['#=100'])
     for (const text of ['a', 'b']) append(log, 'k', text)

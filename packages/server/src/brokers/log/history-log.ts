@@ -10,6 +10,7 @@ import { fingerprintOfPlace } from './fingerprint.js'
 import { LogGaps } from './gaps.js'
 import { ReadTurns } from './read-turns.js'
 import { RetainedSet } from './retained-set.js'
+import { RolledUp, withTexts } from './rolled-up.js'
 import { SegmentedLog } from './segmented-log.js'
 import { SlicedRead } from './sliced-read.js'
 import { StateRead } from './state-read.js'
@@ -37,6 +38,7 @@ export class HistoryLog {
   readonly #doubt = new LogDoubt()
   #gaps = new LogGaps('', 0, () => 0, this.#doubt)
   #retained: RetainedSet | undefined
+  #rolledUp = new RolledUp()
 
   /** @param now Unix time in milliseconds. */
   constructor(options: HistoryOptions, now: () => number = Date.now) {
@@ -89,6 +91,7 @@ export class HistoryLog {
     const messages = this.#empty(offset, fingerprint)
     this.#messages = messages
     this.#retained = this.#noneRetained(offset)
+    this.#rolledUp = new RolledUp()
     this.#gaps = new LogGaps(epoch, offset, (at) => messages.fingerprintAt(at), this.#doubt)
   }
 
@@ -192,6 +195,8 @@ export class HistoryLog {
   ): void {
     const bytes = attributes === undefined ? undefined : encodeAttributes(attributes)
     this.#messages.append(offset, fingerprint, key, payload, isBinary, timeMs, bytes)
+    if (attributes?.stream !== undefined)
+      this.#rolledUp.note(key, payload, attributes, offset, this.#messages.heldAfter)
     this.#retained?.note({ key, payload, isBinary, offset, fingerprint, attributes })
   }
 
@@ -219,7 +224,8 @@ export class HistoryLog {
       }
       return read.advance(budget)
     }
-    return andThen(this.#turns.run(slice, reader), () => read.result())
+    const result = () => (range.view === 'log' ? read.result() : withTexts(read.result()))
+    return andThen(this.#turns.run(slice, reader), result)
   }
 
   #assertReached({ isState, since, before }: ReadRange, errorCode: 'E_POSITION_INVALID' | 'E_NODE_BEHIND'): void {
@@ -248,12 +254,13 @@ export class HistoryLog {
   }
 
   #begin(range: ReadRange, patterns: readonly string[]): SlicedRead {
-    const { since, before, rewindMs, last, limit = Number.POSITIVE_INFINITY } = range
+    const { since, before, rewindMs, last, limit = Number.POSITIVE_INFINITY, view = 'messages' } = range
     const log = this.#messages
     const gaps = this.#gaps
     let start = log.heldAfter
     let gap = since === undefined ? undefined : gaps.gapOf(since, start)
     if (since !== undefined) start = Math.max(start, since.epoch === gaps.epoch ? since.offset : gaps.epochBeganAt)
+    if (view === 'log' && since === undefined) start = Math.max(start, this.#rolledUp.endedAt(onlyKeyOf(patterns)))
     // What stood before a position of another epoch was never in this log.
     const isForeign = before !== undefined && before.epoch !== gaps.epoch
     if (isForeign) gap = 'epoch-changed'
@@ -265,7 +272,7 @@ export class HistoryLog {
       start = Math.max(start, log.offsetBefore(fromMs))
     }
     if (!patterns.every((pattern) => this.covers(pattern))) gap ??= 'no-history'
-    const isMatch = matchedBy(patterns)
+    const isMatch = this.#rolledUp.seen(view, matchedBy(patterns))
     const isBounded = since === undefined
     return new SlicedRead({
       log,
@@ -273,7 +280,7 @@ export class HistoryLog {
       start: isForeign ? log.lastOffset : start,
       before: isForeign ? undefined : before?.offset,
       newestCount: last,
-      maxCount: isBounded ? this.#expiry.ruleOf(patterns)?.maxMessages : undefined,
+      maxCount: isBounded && view !== 'log' ? this.#expiry.ruleOf(patterns)?.maxMessages : undefined,
       limit,
       key: onlyKeyOf(patterns),
       mayBeCut: () => this.#mayBeCut(patterns),

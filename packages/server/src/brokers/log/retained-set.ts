@@ -4,6 +4,7 @@ import type { StepBudget } from '../../patterns/pattern-matcher.js'
 import type { MessageAttributes } from '../../ports/attributes.js'
 import type { RetainedStats } from '../../ports/broker-stats.js'
 import type { RetainRules } from '../../ports/retain-rules.js'
+import { isState } from '../../ports/roll-up.js'
 import type { Wants } from './segmented-log.js'
 
 /** The last message of a key. Without a payload, the key was removed. */
@@ -83,8 +84,8 @@ export class RetainedSet {
    * @returns Call it once the message was added or was refused. `undefined`: nothing to call.
    * @throws {WebMQError} `E_STATE_LIMIT`
    */
-  reserve(key: string, payloadBytes: number): (() => void) | undefined {
-    if (payloadBytes === 0 || !this.#rules.has(key)) return undefined
+  reserve(key: string, payloadBytes: number, attributes?: MessageAttributes): (() => void) | undefined {
+    if (payloadBytes === 0 || !isState(attributes) || !this.#rules.has(key)) return undefined
     const { maxKeys, maxBytes } = this.#rules.limits
     const present = this.#byKey.get(key)
     const isNew = present === undefined || present.payload.length === 0
@@ -105,7 +106,7 @@ export class RetainedSet {
    * @returns Whether it is retained: the log must keep a copy of it.
    */
   note(message: RetainedMessage): boolean {
-    if (!this.#rules.has(message.key)) return false
+    if (!isState(message.attributes) || !this.#rules.has(message.key)) return false
     return this.#put(message, message.offset)
   }
 

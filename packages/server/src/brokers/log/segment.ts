@@ -126,8 +126,7 @@ export class Segment {
   messageAt(index: number): LoggedMessage {
     this.#wasSeen = true
     const end = this.#endOf(index)
-    const attributesLength = this.#attributesLengths?.[index] ?? 0
-    const payloadEnd = end - attributesLength
+    const payloadEnd = end - (this.#attributesLengths?.[index] ?? 0)
     return {
       offset: this.offsetAt(index),
       fingerprint: this.fingerprintAt(index),
@@ -135,8 +134,15 @@ export class Segment {
       payload: this.#bytes.subarray(this.#endOf(index - 1), payloadEnd),
       isBinary: this.#binary[index] === 1,
       timeMs: this.timeAt(index),
-      attributes: attributesLength === 0 ? undefined : this.#bytes.subarray(payloadEnd, end),
+      attributes: this.attributesAt(index),
     }
+  }
+
+  /** Encoded; a view that is valid until the segment is cleared. */
+  attributesAt(index: number): Uint8Array | undefined {
+    const length = this.#attributesLengths?.[index] ?? 0
+    const end = this.#endOf(index)
+    return length === 0 ? undefined : this.#bytes.subarray(end - length, end)
   }
 
   /** Index of the first message that `isIt` is true for. It MUST be true for all later messages too. */

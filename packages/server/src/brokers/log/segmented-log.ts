@@ -9,8 +9,11 @@ export interface SegmentedLogOptions {
   readonly maxBytes: number
 }
 
-/** Whether a read wants a message. To find out may take steps of the budget. */
-export type Wants = (key: string, timeMs: number, budget: StepBudget) => boolean
+/**
+ * Whether a read wants a message. To find out may take steps of the budget.
+ * @param segment Where the log has it, at `index`; absent when the log does not have it.
+ */
+export type Wants = (key: string, timeMs: number, budget: StepBudget, segment?: Segment, index?: number) => boolean
 
 /** What a read looks for. */
 export interface Search {
@@ -208,7 +211,7 @@ export class SegmentedLog {
         if (found.length >= limit || (budget.left <= 0 && end > after)) return end
         budget.left -= LOOK_STEPS
         end = offset
-        if (!wants(segment.keyAt(index), segment.timeAt(index), budget)) continue
+        if (!wants(segment.keyAt(index), segment.timeAt(index), budget, segment, index)) continue
         budget.left -= FOUND_STEPS
         found.push(segment.messageAt(index))
       }
@@ -241,7 +244,7 @@ export class SegmentedLog {
         if (budget.left <= 0 && lookedAfter < upTo) return { before, leftCount, lookedAfter }
         budget.left -= LOOK_STEPS
         lookedAfter = index === 0 ? this.#endOf(at - 1) : segment.offsetAt(index - 1)
-        if (!wants(segment.keyAt(index), segment.timeAt(index), budget)) continue
+        if (!wants(segment.keyAt(index), segment.timeAt(index), budget, segment, index)) continue
         before = lookedAfter
         leftCount--
       }

@@ -48,8 +48,8 @@ export class Expiry {
   wants(isMatch: Wants, onAged?: () => void): Wants {
     if (!this.#history.hasAges) return isMatch
     const nowMs = this.#now()
-    return (key, timeMs, budget) => {
-      if (!isMatch(key, timeMs, budget)) return false
+    return (key, timeMs, budget, segment, index) => {
+      if (!isMatch(key, timeMs, budget, segment, index)) return false
       const maxAgeMs = this.#history.ruleOf(key)?.maxAgeMs
       const isGiven = maxAgeMs === undefined || timeMs >= nowMs - maxAgeMs
       if (!isGiven) onAged?.()

@@ -17,6 +17,7 @@ import { DedupeWindow } from '../../ports/dedupe-window.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { assertMessageId } from '../../ports/message-id.js'
 import { accepted, inbound } from '../../ports/messages.js'
+import { isForLogAlone } from '../../ports/roll-up.js'
 import type { DuplicateFilterOptions } from '../dedupe/duplicate-filter.js'
 import { newEpoch } from '../log/epoch.js'
 import { HistoryLog, hasHistory, hasRetained } from '../log/history-log.js'
@@ -93,11 +94,11 @@ export class MemoryBroker implements Broker {
     }
     const isLogged = attributes?.isEphemeral !== true && this.#log.logs(key)
     // The message is logged at once: the reserved room is not held.
-    if (isLogged) this.#log.retained?.reserve(key, payload.length)?.()
+    if (isLogged) this.#log.retained?.reserve(key, payload.length, attributes)?.()
     const position = isLogged ? this.#log.append(key, payload, isBinary, attributes) : undefined
     this.#acceptedCount++
     if (messageId !== undefined) this.#dedupe.remember(messageId, position, nowMs)
-    this.#sink?.deliver(inbound(message, position, publisher))
+    if (!isForLogAlone(attributes)) this.#sink?.deliver(inbound(message, position, publisher))
     return accepted(position, false)
   }
 

@@ -1,4 +1,4 @@
-import { loadLibrary } from '../remote/library.js'
+import { loadLibrary } from '../../base/load-library.js'
 
 export type NatsCore = typeof import('@nats-io/transport-node')
 export type NatsJetStream = typeof import('@nats-io/jetstream')

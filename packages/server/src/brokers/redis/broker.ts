@@ -1,6 +1,6 @@
+import { loadLibrary } from '../../base/load-library.js'
 import type { Broker } from '../../ports/broker.js'
 import { RemoteBroker } from '../remote/broker.js'
-import { loadLibrary } from '../remote/library.js'
 import type { RemoteBrokerOptions } from '../remote/options.js'
 
 /** Options of the broker; as in {@link ServerOptions}. */

@@ -158,8 +158,7 @@ export class LogLink implements LogSign {
     for (const envelope of envelopesOf(batch)) {
       const delivery = decodeEnvelope(undefined, envelope)
       if (delivery === undefined) this.#events.malformed('an entry of the log that is no message', '#')
-      // A copy of a retained message is for those who keep the state.
-      else if (delivery.attributes?.copyOf === undefined) this.#events.deliver(delivery)
+      else this.#events.deliver(delivery)
     }
   }
 }

@@ -6,6 +6,7 @@ import type {
   Accepted,
   BrokerSink,
   LogPlace,
+  OutboundMessage,
   Position,
   Reader,
   ReadRange,
@@ -15,6 +16,7 @@ import type {
 import type { LogStats, RetainedStats } from '../../ports/broker-stats.js'
 import { inboundDefect, refusedMessage } from '../../ports/inbound-check.js'
 import { accepted } from '../../ports/messages.js'
+import { isRollUp } from '../../ports/roll-up.js'
 import { DuplicateFilter } from '../dedupe/duplicate-filter.js'
 import { HistoryLog } from '../log/history-log.js'
 import type { RetainedMessage } from '../log/retained-set.js'
@@ -108,8 +110,9 @@ export class LogReplica implements LogFollower {
     return this.#log.retained?.stats()
   }
 
-  reserve(key: string, payloadBytes: number): (() => void) | undefined {
-    return this.#log.retained?.reserve(key, payloadBytes)
+  /** As {@link RetainedSet.reserve}. */
+  reserve({ key, payload, attributes }: OutboundMessage): (() => void) | undefined {
+    return this.#log.retained?.reserve(key, payload.length, attributes)
   }
 
   logs(key: string): boolean {
@@ -266,6 +269,7 @@ export class LogReplica implements LogFollower {
     this.#receiver.countLogged(false)
     // Before the sender can send it again.
     this.#confirmOwn(source, { position, isDuplicate: false })
+    if (isRollUp(attributes)) return
     const wasDelivered = this.#formerDuplicates?.has(delivery, timeMs) === true
     if (!wasDelivered) this.#receiver.deliverLogged(delivery, position)
     // Sent again into this log. Listeners that have come since it began have not had it.

@@ -89,7 +89,7 @@ export class Publishes {
     const pending = this.#pending
     const isLogged = log?.logs(message.key) === true
     if (isLogged && message.attributes?.isEphemeral === true) return pending.send(besideTheLog(message), false)
-    const release = isLogged ? log?.reserve(message.key, message.payload.length) : undefined
+    const release = isLogged ? log?.reserve(message) : undefined
     if (release === undefined) return pending.send(message, isLogged)
     try {
       return pending.send(message, true).finally(release)

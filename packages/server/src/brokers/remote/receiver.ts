@@ -1,5 +1,6 @@
 import type { BrokerSink, Position, RefusedMessage } from '../../ports/broker.js'
 import { inbound } from '../../ports/messages.js'
+import { isForLogAlone } from '../../ports/roll-up.js'
 import { DuplicateFilter, type DuplicateFilterOptions } from '../dedupe/duplicate-filter.js'
 import { decodeBundle } from './bundle.js'
 import { EPHEMERAL_KEY, unwrapped } from './ephemeral.js'
@@ -44,6 +45,10 @@ export class Receiver {
     const { source, messageId } = delivery
     if (source?.isBundle === true) {
       this.#deliverBundle(delivery, source)
+      return
+    }
+    if (isForLogAlone(delivery.attributes)) {
+      this.surplus()
       return
     }
     this.counts.receivedCount++

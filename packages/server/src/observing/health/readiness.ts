@@ -1,17 +1,20 @@
+import type { OutboxStatus } from '../../outbox/outbox.js'
 import type { BrokerReport } from './broker-watch.js'
 
 /** What a node is doing. `stopped` is for good. */
 export type NodeStatus = 'starting' | 'ok' | 'draining' | 'stopped'
 
-/** How many other nodes do not agree with this one; absent while there are none. They leave it ready. */
-interface DifferingPeers {
+/** What leaves a node ready: how many other nodes do not agree with it, absent while there are none; its database. */
+interface Notices {
   /** With other options that all must share, or of another version. */
   readonly differentPeers?: number | undefined
   readonly otherLogPeers?: number | undefined
+  /** Absent without a database. */
+  readonly outbox?: OutboxStatus | undefined
 }
 
 /** The answer of `/health`. */
-export interface Health extends DifferingPeers {
+export interface Health extends Notices {
   /** Only `stopped` is answered with 503. */
   readonly status: NodeStatus
   readonly node: string
@@ -26,7 +29,7 @@ export interface Health extends DifferingPeers {
 }
 
 /** The answer of `/ready`: whether a load balancer should send connections here. */
-export interface Readiness extends DifferingPeers {
+export interface Readiness extends Notices {
   /** Everything but `ready` is answered with 503. */
   readonly status: 'ready' | Exclude<NodeStatus, 'ok'> | 'broker-down' | 'full'
   readonly broker: BrokerReport
@@ -38,9 +41,9 @@ export interface Readiness extends DifferingPeers {
  * @param tellsFull A node that holds as many connections as it may says `full`.
  */
 export function readinessOf(health: Health, tellsFull = false): Readiness {
-  const { status, broker, differentPeers, otherLogPeers, connections } = health
+  const { status, broker, differentPeers, otherLogPeers, outbox, connections } = health
   const { connectionLimit = Number.POSITIVE_INFINITY } = health
-  const known = { broker, differentPeers, otherLogPeers }
+  const known = { broker, differentPeers, otherLogPeers, outbox }
   if (status !== 'ok') return { status, ...known }
   if (broker.status === 'down') return { status: 'broker-down', ...known }
   return { status: tellsFull && connections >= connectionLimit ? 'full' : 'ready', ...known }

@@ -18,13 +18,15 @@ export const HISTORY_OPTIONS = {
     range: [0, 100_000_000],
     default: 10_000,
     help: 'Messages that a node and its broker keep in the log, over all keys; the oldest are dropped first.',
-    detail: '`0` keeps none; every reconnect is then a gap.',
+    detail:
+      '`0` keeps none; every reconnect is then a gap. The keys are in the heap of the process: a number whose shortest keys do not fit is refused.',
   }),
   historyMaxBytes: integer({
     flag: 'history-max-bytes',
     range: [0, 64 * GIB],
     default: 16 * MIB,
     help: 'Bytes that a node and its broker keep in the log; the oldest messages are dropped first.',
+    detail: 'More than the memory of the machine or container is refused.',
   }),
   dedupeWindowMs: integer({
     range: [0, MAX_TIMER_MS],

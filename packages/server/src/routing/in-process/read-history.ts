@@ -61,6 +61,7 @@ export function readHistory(
     ...(before === undefined ? undefined : { before: parsePosition(before) }),
     ...(rewindMs === undefined ? undefined : { rewindMs }),
     ...(isNewest ? { last: limit } : { limit }),
+    view: 'texts' as const,
   }
   return andThen(broker.read(range, [key]), ({ messages, position, isPartial, isCut, ...read }) => {
     const gap = read.gap ?? (isCut === true && query.limit !== undefined ? 'history-expired' : undefined)

@@ -67,7 +67,7 @@ function newestCountOf({ last, limit }: MessageOf<'history'>): number {
 function rangeOf(message: MessageOf<'history'>): RangeOptions {
   const { since, before, rewindMs, last, limit, reverse } = message
   if (reverse === true || before !== undefined)
-    return { since, before, rewindMs, last: Math.min(newestCountOf(message), MAX_PAGE_MESSAGES) }
+    return { since, before, rewindMs, last: Math.min(newestCountOf(message), MAX_PAGE_MESSAGES), view: 'texts' }
   const isOpen = since === undefined && rewindMs === undefined && limit === undefined
-  return { since, rewindMs, limit, last: last ?? (isOpen ? DEFAULT_LAST : undefined) }
+  return { since, rewindMs, limit, last: last ?? (isOpen ? DEFAULT_LAST : undefined), view: 'texts' }
 }

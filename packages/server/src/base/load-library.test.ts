@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { loadLibrary, wayToInstall } from './library.js'
+import { loadLibrary, wayToInstall } from './load-library.js'
 
 describe('the library of a broker', () => {
   it('is asked for in one sentence with its command when it is not installed', async () => {

@@ -1,11 +1,11 @@
 import { WebMQError } from 'webmq-client/protocol'
-import { isNotInstalled } from '../../base/is-not-installed.js'
+import { isNotInstalled } from './is-not-installed.js'
 
 /** npx installs into a folder of its own, where an `npm install` of the user adds nothing. */
 const IS_RUN_BY_NPX = /[\\/]_npx[\\/]/.test(import.meta.url)
 
 /**
- * Loads the library of a broker, an optional peer.
+ * Loads the library of a broker or a database, an optional peer.
  * @param name Its package.
  * @param user What needs it, for the error: `history with NATS (--broker nats://…)`.
  * @throws {WebMQError} `E_BROKER_MISSING`, with the command that installs it.

@@ -1,0 +1,209 @@
+import { validateKey, WebMQError } from 'webmq-client/protocol'
+import { LogPace } from '../base/log-pace.js'
+import type { Logger } from '../base/logger.js'
+import type { MaybePromise } from '../base/maybe-promise.js'
+import { reasonOf } from '../base/reason.js'
+import { within } from '../base/within.js'
+import type { Accepted } from '../ports/broker.js'
+import { secretHider } from '../ports/broker-address.js'
+import { type Backlog, deleteRows, failRows, measureRows, type OutboxRow, publishRows, readRows } from './rows.js'
+import { DatabaseSession } from './session.js'
+
+/** Options of the outbox. */
+export interface OutboxOptions {
+  /** `postgres://user:password@host:5432/database`. */
+  readonly url: string
+  /** Default 1,000. */
+  readonly pollMs?: number | undefined
+  /** Rows that are read and published at once; default 500. */
+  readonly maxBatchRows?: number | undefined
+  /** Bytes of their payloads; default 4 MiB. */
+  readonly maxBatchBytes?: number | undefined
+}
+
+/** `leading`: this node publishes the rows. `waiting`: another one does. `down`: the database is not reached, or has no table. */
+export type OutboxStatus = 'leading' | 'waiting' | 'down'
+
+/** Counters since the start. The backlog is known to the leading node alone. */
+export interface OutboxStats extends Partial<Backlog> {
+  readonly status: OutboxStatus
+  readonly publishedCount: number
+  /** Of these: the broker knew the message. A node ended before it could delete the row. */
+  readonly duplicateCount: number
+  readonly failedCount: number
+  /** How often the connection to the database was lost. */
+  readonly lostCount: number
+}
+
+/** A row as a message. */
+export interface OutboxMessage {
+  readonly key: string
+  readonly payload: Uint8Array
+  readonly isBinary: boolean
+  readonly messageId: string
+}
+
+/** What an outbox works with. */
+export interface OutboxContext {
+  readonly options: { readonly [Name in keyof OutboxOptions]-?: NonNullable<OutboxOptions[Name]> }
+  readonly maxPayloadBytes: number
+  readonly logger: Pick<Logger, 'info' | 'warn'>
+}
+
+const BEAT_MS = 5_000
+const RETRY_MS = 500
+const LOG_PAUSE_MS = 10_000
+
+/**
+ * Publishes the messages that applications insert into a table of PostgreSQL in their own transactions. Of all nodes, the
+ * one that holds the lock does. A message is deleted once the broker has accepted it.
+ */
+export class DatabaseOutbox {
+  readonly #context: OutboxContext
+  readonly #hideSecrets: (text: string) => string
+  readonly #counts = { publishedCount: 0, duplicateCount: 0, failedCount: 0, lostCount: 0 }
+  readonly #pace = new LogPace(LOG_PAUSE_MS)
+  #publish: (message: OutboxMessage) => MaybePromise<Accepted> = () => Promise.reject(new WebMQError('E_NOT_RUNNING'))
+  #status: OutboxStatus = 'down'
+  #backlog: Backlog | undefined
+  #session: DatabaseSession | undefined
+  #running: Promise<void> | undefined
+  #isStopping = false
+  #isWoken = false
+  #wake: () => void = () => undefined
+
+  constructor(context: OutboxContext) {
+    this.#context = context
+    this.#hideSecrets = secretHider(context.options.url)
+  }
+
+  get status(): OutboxStatus {
+    return this.#status
+  }
+
+  stats(): OutboxStats {
+    return { status: this.#status, ...this.#counts, ...this.#backlog }
+  }
+
+  /** Begins, and does not wait for the database. @param publish Throws errors of {@link Broker.publish} and others. */
+  start(publish: (message: OutboxMessage) => MaybePromise<Accepted>): void {
+    this.#publish = publish
+    this.#running = this.#run()
+  }
+
+  /** Waits for what the broker has not accepted yet, then another node leads. After the limit it ends by force. */
+  async stop(limitMs: number): Promise<void> {
+    this.#isStopping = true
+    this.#awake()
+    if (this.#running !== undefined && !(await within(this.#running, limitMs))) this.#session?.destroy()
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#isStopping) {
+      const session = new DatabaseSession(this.#context.options.url, () => this.#awake())
+      this.#session = session
+      try {
+        await session.connect()
+        await this.#takePart(session)
+      } catch (error) {
+        this.#down(error)
+      }
+      await session.close()
+      this.#isWoken = false
+      // Nodes that have lost the database at once come back one after the other.
+      await this.#pause(RETRY_MS * (1 + 2 * Math.random()))
+    }
+  }
+
+  /** Until the node stops. @throws when the database fails. */
+  async #takePart(session: DatabaseSession): Promise<void> {
+    const { options, logger } = this.#context
+    while (!(await session.lead())) {
+      this.#status = 'waiting'
+      await this.#pause(options.pollMs)
+      if (this.#isStopping) return
+    }
+    const measure = async () => {
+      this.#backlog = await measureRows(session)
+    }
+    await measure()
+    this.#status = 'leading'
+    logger.info('this node publishes the messages of the database')
+    // It also shows PostgreSQL, and this node, that the other one is there.
+    const beat = setInterval(() => void measure().catch(() => this.#awake()), BEAT_MS)
+    try {
+      while (!this.#isStopping) {
+        const delayMs = await this.#round(session)
+        if (delayMs > 0) await this.#pause(delayMs)
+      }
+    } finally {
+      clearInterval(beat)
+    }
+  }
+
+  /** Publishes a batch. Returns how long to wait for the next one. */
+  async #round(session: DatabaseSession): Promise<number> {
+    const { options, maxPayloadBytes } = this.#context
+    this.#isWoken = false
+    const rows = await readRows(session, {
+      maxRows: options.maxBatchRows,
+      maxBytes: options.maxBatchBytes,
+      maxPayloadBytes,
+    })
+    if (rows.length === 0) return options.pollMs
+    const mayGoOn = () => !this.#isStopping && session.isFresh
+    const { ids, failures, cause } = await publishRows(rows, (row) => this.#publishRow(row), mayGoOn)
+    await deleteRows(session, ids)
+    await failRows(session, failures)
+    this.#counts.failedCount += failures.length
+    for (const { row, error } of failures)
+      this.#warn({ id: row.id, error }, 'a row of the database cannot be published')
+    if (cause !== undefined) this.#warn({ reason: reasonOf(cause) }, 'rows of the database wait')
+    return cause === undefined ? 0 : RETRY_MS
+  }
+
+  async #publishRow({ key, messageId, json, bytes, byteCount }: OutboxRow): Promise<void> {
+    validateKey(key)
+    const payload = bytes ?? (json === null ? undefined : Buffer.from(json))
+    if (payload === undefined) {
+      const detail = `${byteCount} bytes, at most ${this.#context.maxPayloadBytes}`
+      throw new WebMQError('E_PAYLOAD_TOO_LARGE', { detail })
+    }
+    const { isDuplicate } = await this.#publish({ key, payload, isBinary: bytes !== null, messageId })
+    this.#counts.publishedCount++
+    if (isDuplicate) this.#counts.duplicateCount++
+  }
+
+  #down(error: unknown): void {
+    if (this.#status !== 'down') this.#counts.lostCount++
+    this.#status = 'down'
+    this.#backlog = undefined
+    if (this.#isStopping) return
+    const isMissing = error instanceof Error && 'code' in error && error.code === '42P01'
+    const reason = isMissing ? 'it has no table: run webmq-server outbox schema | psql' : reasonOf(error)
+    this.#warn({ reason: this.#hideSecrets(reason) }, 'the database of the outbox is away')
+  }
+
+  #warn(fields: object, message: string): void {
+    const leftOut = this.#pace.take()
+    if (leftOut !== undefined) this.#context.logger.warn({ ...fields, ...(leftOut > 0 && { leftOut }) }, message)
+  }
+
+  #awake(): void {
+    this.#isWoken = true
+    this.#wake()
+  }
+
+  /** Ends early when something may have been inserted, the session is lost, or the node stops. */
+  async #pause(delayMs: number): Promise<void> {
+    if (this.#isWoken || this.#isStopping) return
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, delayMs)
+      this.#wake = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+    this.#wake = () => undefined
+  }
+}
