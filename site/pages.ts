@@ -31,7 +31,8 @@ const GROUPS: readonly Group[] = [
     files: [
       'README.md',
       'site/playground.md',
-      ...['packages/client/README.md', 'clients/', 'docs/client/recipes.md', 'examples/', 'docs/client/from-'],
+      ...['packages/client/README.md', 'clients/', 'docs/client/recipes.md', 'examples/', 'docs/with/'],
+      'docs/client/from-',
     ],
   },
   { text: 'What is promised', files: ['docs/guarantees.md', 'docs/comparison.md', 'docs/client.md'] },

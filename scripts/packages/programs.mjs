@@ -95,7 +95,8 @@ export function denoProgram() {
   )
 }
 
-async function installedNode(major) {
+/** The program of the newest version of a major one. */
+export async function installedNode(major) {
   const name = `node-${process.platform}-${process.arch}`
   const output = await must(`${name} cannot be found.`, 'npm', ['view', name, 'versions', '--json'], {
     log: 'node-versions',

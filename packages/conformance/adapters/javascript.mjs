@@ -3,7 +3,9 @@ import { createInterface } from 'node:readline'
 import { WebMQClient, WebMQError } from 'webmq-client'
 import { history, request, respond, state } from 'webmq-client/parts'
 import { openStream, readStream } from 'webmq-client/stream'
-import WebSocket from 'ws'
+
+// Node 20 has none.
+const WebSocket = globalThis.WebSocket ?? (await import('ws')).default
 
 let clients = new Map()
 let listeners = new Map()

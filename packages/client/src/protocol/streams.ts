@@ -9,8 +9,11 @@ type From<V extends ClientVerb> = Extract<ClientMessage, { verb: V }>
 /** What a writer may say of its stream. `beat`: it is alive, and has nothing to append. */
 export type WriteKind = 'start' | 'append' | 'beat' | 'end' | 'fail' | 'stop'
 
-/** What a message of a stream is. `lost`: its server has ended it. `text`: a part of the whole, in the answer to `read`. */
-export type StreamKind = WriteKind | 'lost' | 'text'
+/**
+ * What a message of a stream is. `lost`: its server has ended it. `text`: a part of the whole, in the answer to `read`. `close`: the
+ * last append, and the end; `delete`: it is gone, both of streams with many writers [P-18.8].
+ */
+export type StreamKind = WriteKind | 'lost' | 'text' | 'close' | 'delete'
 
 /** How a stream stands. */
 export type StreamStatus = 'active' | 'end' | 'fail' | 'stop' | 'lost'
@@ -22,6 +25,8 @@ export interface StreamPlace {
   /** 0 for `start`; each later message has the next number, a `beat` that of the last one. */
   readonly sequence: number
   readonly kind: StreamKind
+  /** What servers note of a stream with many writers [P-18.8]. */
+  readonly mark?: string | undefined
 }
 
 /** The JSON in the answer to `read` [P-18.5]; without `stream`, the key has none. */
@@ -52,14 +57,15 @@ export function encodeRead({ id, key, since, stream }: Omit<From<'read'>, 'verb'
 }
 
 /** The text of a place, as `meta` of a message has it. */
-export function formatStreamPlace({ stream, sequence, kind }: StreamPlace): string {
-  return `${stream}:${sequence}:${kind}`
+export function formatStreamPlace({ stream, sequence, kind, mark }: StreamPlace): string {
+  return `${stream}:${sequence}:${kind}${mark === undefined ? '' : `:${mark}`}`
 }
 
 /** Reads the text of a place; `undefined` for one of a later version. */
 export function parseStreamPlace(text: string): StreamPlace | undefined {
-  const [, stream, number = '', kind] = /^([\w-]+):(\d+):(start|append|beat|end|fail|stop|lost|text)$/.exec(text) ?? []
+  const [, stream, number = '', kind, mark] =
+    /^([\w-]+):(\d+):(start|append|beat|end|fail|stop|lost|text|close|delete)(?::(.*))?$/.exec(text) ?? []
   const sequence = parseCount(number)
   if (stream === undefined || sequence === undefined) return undefined
-  return { stream, sequence, kind: kind as StreamKind }
+  return { stream, sequence, kind: kind as StreamKind, ...(mark === undefined ? undefined : { mark }) }
 }

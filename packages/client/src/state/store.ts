@@ -151,7 +151,7 @@ export class LiveStateStore<P> implements StateStore<P> {
 
   /** @param size Of the payload; 0 for a removal. */
   #receive({ key, payload, position, stream }: Message<P>, size: number): void {
-    // A message that is not logged is not part of the state; of a stream, only the whole text is [P-18.8].
+    // A message that is not logged is not part of the state; of a stream, only the whole text is [P-18.9].
     if (position === undefined || this.#isClosed || (stream && !stream.endsWith(':text'))) return
     const before = this.#values.get(key)
     if (before !== undefined) this.#bytes -= before.size

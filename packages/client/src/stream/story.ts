@@ -46,6 +46,10 @@ export class Story {
     this.sequence = sequence
     if (kind === 'start') this.meta = payload
     else if (kind === 'append') this.#add(payload)
+    else if (kind === 'close') {
+      if (payload !== undefined) this.#add(payload)
+      this.end('end')
+    } else if (kind === 'delete') this.end('lost')
     else this.end(kind as ReadStatus, payload)
   }
 

@@ -32,7 +32,7 @@ interface Tracked {
   readonly socket: Duplex
   readonly pool: Pool
   readonly neighbours: Set<Tracked> | undefined
-  readonly openedMs: number
+  openedMs: number
   idleSinceMs: number
   pendingCount: number
   /** Until it fires, nothing is read. */
@@ -116,6 +116,12 @@ export class HttpConnections {
   /** Requests of a connection that are not answered yet; `undefined`: it came to a server that the embedder owns. */
   pendingCountOf(socket: Duplex): number | undefined {
     return this.#tracked.get(socket)?.pendingCount
+  }
+
+  /** The next answer takes its time: the age of the connection counts from now. It should be the last one. */
+  prolong(socket: Duplex): void {
+    const tracked = this.#tracked.get(socket)
+    if (tracked !== undefined) tracked.openedMs = performance.now()
   }
 
   /** The connection is somebody else's from now on. */

@@ -91,6 +91,7 @@ export function createHttp(context: HttpContext): ServerHttp {
     },
     hasEndpoint: true,
     ...(options.sse === 'on' ? { ssePath: options.ssePath } : undefined),
+    streamsPath: options.streamsPath,
     takeStream,
     allowsCredentials: options.tokenCookie !== undefined,
     api: { respond, scope: admin === undefined ? 'all' : 'clients' },

@@ -23,6 +23,8 @@ export interface FrontendContext extends KnocksContext {
   readonly path: string
   /** Path of event streams; absent: there are none. */
   readonly ssePath?: string
+  /** Path below which streams have addresses; absent: they have none. */
+  readonly streamsPath?: string
   /** See {@link Transport.takeStream}; `undefined`: the transport serves no event streams. */
   readonly takeStream?: (request: IncomingMessage, response: ServerResponse) => boolean | undefined
   readonly health: () => Health
@@ -126,8 +128,13 @@ export class HttpFrontend {
     const endpoint = hasEndpoint ? wanted : undefined
     const [path = '/'] = (request.url ?? '/').split('?')
     const { api } = this.#context
+    const isStream = hasEndpoint && isBelow(path, this.#context.streamsPath ?? ' ')
+    if (isStream && /[?&]live=/.test(request.url ?? '')) {
+      this.#connections.prolong(request.socket)
+      response.shouldKeepAlive = false
+    }
     // The endpoint may have a path below `/api`.
-    if (api !== undefined && isOfApi(path) && path !== endpoint) {
+    if (api !== undefined && (isStream || isBelow(path, '/api')) && path !== endpoint) {
       await api.respond(request, response, api.scope, () => this.#connections.hold(request.socket))
       // Guesses at tokens, keys and paths; what is left of a budget says nothing about those who may ask.
       if (response.statusCode >= BAD_REQUEST) this.#knocks.charge(request, response, path)
@@ -252,8 +259,8 @@ export class HttpFrontend {
   }
 }
 
-function isOfApi(path: string): boolean {
-  return path === '/api' || path.startsWith('/api/')
+function isBelow(path: string, root: string): boolean {
+  return path.startsWith(root) && (path.length === root.length || path[root.length] === '/')
 }
 
 /**

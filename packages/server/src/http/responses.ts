@@ -14,7 +14,7 @@ const CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-const COMMON_HEADERS = { 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' }
+export const COMMON_HEADERS = { 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' }
 
 /** Sends a file, or 304 when the client has it. */
 export async function sendFile(response: ServerResponse, request: IncomingMessage, file: StaticFile): Promise<void> {
@@ -83,12 +83,17 @@ export function allowOrigin(request: IncomingMessage, response: ServerResponse):
 }
 
 /** Answers the question of a browser whether a page may send a request with these methods. Call it only for an allowed origin. */
-export function answerPreflight(request: IncomingMessage, response: ServerResponse, methods: readonly string[]): void {
+export function answerPreflight(
+  request: IncomingMessage,
+  response: ServerResponse,
+  methods: readonly string[],
+  headers = '',
+): void {
   allowOrigin(request, response)
   response.writeHead(204, {
     allow: methods.join(', '),
     'access-control-allow-methods': methods.join(', '),
-    'access-control-allow-headers': 'authorization, content-type, idempotency-key, last-event-id, traceparent',
+    'access-control-allow-headers': `authorization, content-type, idempotency-key, last-event-id, traceparent${headers}`,
     'access-control-max-age': `${PREFLIGHT_MAX_AGE_S}`,
   })
   response.end()

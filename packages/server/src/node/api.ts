@@ -66,6 +66,7 @@ export class NodeApi {
       name: this.#parts.name,
       cluster: this.#rooms.cluster,
       publisher: this.#rooms.publisher,
+      sharedStreams: this.#rooms.sharedStreams,
       authorOf: (actor) => new RequestAuthor(actor, this.#limitsOf(actor), this.#rooms.pendingByCaller),
       refused: (actor, action, code, target) => this.#rooms.refusals.add(actor, action, code, target),
       operated: (actor, action, target) => this.#parts.observer?.operated?.(actor, action, target),

@@ -43,6 +43,7 @@ import { Gateway } from '../session/gateway/gateway.js'
 import { StreamFeeds } from '../session/sse/stream-feed.js'
 import { SessionTable } from '../session/table.js'
 import { UserListens } from '../session/user-listens.js'
+import { SharedStreams } from '../streams/shared-streams.js'
 import { Streams } from '../streams/streams.js'
 import { configuredLimitsOf } from './limits.js'
 import type { NodePhase, ServerNodeParts } from './parts.js'
@@ -141,6 +142,8 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
     limits: options,
     logger,
   })
+  const hasCopies = parts.broker.log !== undefined
+  const sharedStreams = new SharedStreams({ streams, publisher, author, hasCopies })
   hooks?.measure((name, durationMs) => hookTimes[name].observe(durationMs))
   const delivery = new Delivery({ router, transport, liveBuffers, localListeners, publishes })
   const missed = () => {
@@ -280,6 +283,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
     refused,
     router,
     sessions,
+    sharedStreams,
     streams,
     trusted,
     users,

@@ -1,7 +1,7 @@
 import { parseJson } from '../base/parse-json.js'
 import type { MessageAttributes } from './attributes.js'
 
-// A roll-up is a message of the log that has a stream as one text [P-18.8]: its place is `<stream>:<sequence>:text`. It
+// A roll-up is a message of the log that has a stream as one text [P-18.9]: its place is `<stream>:<sequence>:text`. It
 // reaches no listener live. Its payload is `<JSON about the stream>\n<the text, as JSON, or the bytes>`.
 
 /** How a read gives the messages of streams. */
@@ -17,6 +17,7 @@ export type StreamView =
   | 'log'
 
 const TEXT_PLACE = /^[^:]+:\d+:text$/
+const DELETE_PLACE = /^[^:]+:\d+:delete(:|$)/
 const NEWLINE = 0x0a
 
 /** Whether the message has a stream as one text. */
@@ -29,14 +30,19 @@ export function isFinalRollUp(attributes: MessageAttributes | undefined): boolea
   return isRollUp(attributes) && attributes?.isInterim !== true
 }
 
+/** Whether it deletes a stream: all that the log has of it counts for nothing. */
+export function isDelete(attributes: MessageAttributes | undefined): boolean {
+  return attributes?.stream !== undefined && DELETE_PLACE.test(attributes.stream)
+}
+
 /** A message that is for the log alone: no listener gets it live. */
 export function isForLogAlone(attributes: MessageAttributes | undefined): boolean {
   return attributes?.copyOf !== undefined || isRollUp(attributes)
 }
 
-/** Whether it may be the retained message of its key: of a stream, only its end as one text. */
+/** Whether it may be the retained message of its key: of a stream, only its end as one text, and what deletes it. */
 export function isState(attributes: MessageAttributes | undefined): boolean {
-  return attributes?.stream === undefined || isFinalRollUp(attributes)
+  return attributes?.stream === undefined || isFinalRollUp(attributes) || isDelete(attributes)
 }
 
 /** Both are views. Without a line break, which another program may have left out, all of it is text. */

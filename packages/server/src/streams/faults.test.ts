@@ -112,7 +112,7 @@ describe('a watch', () => {
   it('keeps lease and owner of a stream whose text takes too much memory', async () => {
     const large = 40 * 1_048_576
     const { fake } = await start({
-      streamLeaseMs: 2_000,
+      streamLeaseMs: 10_000,
       maxStreamsPerUser: 2,
       maxStreamBytes: large,
       maxOutboxBytes: 2 * large,
@@ -133,9 +133,11 @@ describe('a watch', () => {
     const read = await fake.server.readStream('a')
     expect(read).toMatchObject({ isCut: false, meta: { of: 1 } })
     expect(read.text === `${'x'.repeat(large / 2)}.`).toBe(true)
-    await vi.waitFor(() => expect(fake.server.stats().streams).toMatchObject({ activeCount: 0, lostCount: 2 }))
+    await vi.waitFor(() => expect(fake.server.stats().streams).toMatchObject({ activeCount: 0, lostCount: 2 }), {
+      timeout: 40_000,
+    })
     expect(await send(client, 'c', 0, 'start')()).toBe('ok')
-  })
+  }, 60_000)
 
   it('counts the stream that wins a key as one of its user, and the loser not', async () => {
     const { fake, broker } = await start({ maxStreamsPerUser: 1, insecure: true })

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { StreamKind } from 'webmq-client/protocol'
 import { type RollUp, StreamFold } from './fold.js'
+import { formatMark } from './shared-state.js'
 
 interface Logged {
   readonly stream: string
@@ -103,6 +104,31 @@ describe('StreamFold', () => {
         expect(shown(foldedLog(log.slice(cut % (latest + 1))))).toEqual(whole)
       }),
     )
+  })
+
+  it('has the writers of a stream with many after a roll-up', () => {
+    const log = Array.from({ length: 12 }, (_, sequence) => {
+      const producer = { id: `p${sequence % 3}`, epoch: 1, sequence }
+      const mark = formatMark({ token: `t${sequence}`, atMs: 1_000 + sequence, producer, streamSeq: `s${sequence}` })
+      const kind: StreamKind = sequence === 0 ? 'start' : sequence === 11 ? 'close' : 'append'
+      return { place: { stream: 's', sequence, kind, mark }, payload: sequence === 0 ? {} : Uint8Array.of(sequence) }
+    })
+    const of = (from: number, to?: number, fold = new StreamFold()) => {
+      for (const { place, payload } of log.slice(from, to)) fold.take(place, payload)
+      return fold
+    }
+    const all = (fold: StreamFold) => ({ ...shown(fold), appendCount: 0, shared: fold.shared })
+    for (const [upTo, behind] of [
+      [5, 5],
+      [5, 8],
+      [11, 12],
+      [12, 12],
+    ] as const) {
+      const { whole, ...head } = of(0, upTo).rollUp(upTo)
+      const fold = of(Math.min(upTo, 4), behind)
+      fold.takeRollUp('s', upTo - 1, { ...JSON.parse(JSON.stringify(head)), whole })
+      expect(all(of(behind, undefined, fold))).toEqual(all(of(0)))
+    }
   })
 
   it('puts what came meanwhile behind a roll-up, also after many appends', () => {

@@ -1,9 +1,12 @@
+import { crc32 } from 'node:zlib'
 import type { StreamPlace, StreamStatus } from 'webmq-client/protocol'
+import { type SharedState, sharedAfter, sharedStateOf, tookMark } from './shared-state.js'
 
 /** Pieces that are kept apart before they become one: many small ones would take more memory than their text. */
 const MAX_PIECES = 512
 /** Memory of a fold beside its text. */
 const OVERHEAD_BYTES = 1_024
+const PRODUCER_BYTES = 256
 
 const NOT_ROLLED_UP = { sequence: -1, byteCount: 0 }
 
@@ -11,7 +14,8 @@ const NOT_ROLLED_UP = { sequence: -1, byteCount: 0 }
 export type Piece = string | Uint8Array
 
 /** A stream up to some message, as the log has it in one. */
-export interface RollUp extends Readonly<Pick<StreamFold, 'status' | 'meta' | 'result' | 'appendCount' | 'byteCount'>> {
+export interface RollUp
+  extends Readonly<Pick<StreamFold, 'status' | 'meta' | 'result' | 'appendCount' | 'byteCount' | 'shared'>> {
   readonly whole: Piece | undefined
   /** The stream stood so at this offset of the log. */
   readonly upTo: number
@@ -26,7 +30,8 @@ export class StreamFold {
   stream: string | undefined
   /** Number of its last message. */
   sequence = -1
-  status: StreamStatus = 'end'
+  /** `delete`: it has no content any more, and counts as none. */
+  status: StreamStatus | 'delete' = 'end'
   /** As given to its start. */
   meta: unknown
   /** As given to its end. */
@@ -38,6 +43,8 @@ export class StreamFold {
   byteCount = 0
   /** What the log has as a roll-up of it. */
   rolledUp = NOT_ROLLED_UP
+  /** Of a stream with many writers and without a lease. */
+  shared: SharedState | undefined
   /** Its text was freed: the log has it. */
   isForgotten = false
   #pieces: Piece[] = []
@@ -57,7 +64,8 @@ export class StreamFold {
 
   /** Estimated memory. */
   get keptBytes(): number {
-    return (this.isForgotten ? 0 : 2 * this.byteCount) + this.#otherBytes + OVERHEAD_BYTES
+    const sharedBytes = this.shared === undefined ? 0 : this.shared.producerCount * PRODUCER_BYTES
+    return (this.isForgotten ? 0 : 2 * this.byteCount) + this.#otherBytes + sharedBytes + OVERHEAD_BYTES
   }
 
   /** The whole: a text, or bytes; `undefined` while nothing was appended. Shared: nobody may change it. */
@@ -91,29 +99,38 @@ export class StreamFold {
    * @param payload Parsed JSON, or bytes that stay; `undefined` for an empty one.
    * @returns Whether it changed the stream.
    */
-  take({ stream, sequence, kind }: StreamPlace, payload: unknown): boolean {
+  take({ stream, sequence, kind, mark }: StreamPlace, payload: unknown): boolean {
+    if (kind === 'beat' && stream === this.stream) tookMark(this.shared, undefined, mark)
     if (kind === 'beat' || kind === 'text') return false
     if (kind === 'start') {
       if (this.isActive || stream === this.stream) return false
-      this.#begin(stream, sequence)
+      this.#begin(stream, sequence, mark)
       this.meta = payload
       this.#otherBytes = jsonBytes(payload)
       return true
     }
     if (this.stream === undefined || (this.#begunBy !== undefined && stream !== this.stream)) {
       // The log begins within it.
-      this.#begin(stream, sequence - 1)
+      this.#begin(stream, sequence - 1, mark)
       this.isCut = true
     }
-    if (stream !== this.stream || !this.isActive || sequence <= this.sequence) return false
+    if (stream !== this.stream || sequence <= this.sequence) return false
+    if (!this.isActive && (kind !== 'delete' || this.status === 'delete')) return false
     if (sequence > this.sequence + 1) {
       this.isCut = true
       this.#isWholeFrom = sequence
     }
     this.sequence = sequence
     this.#begunBy = undefined
+    tookMark(this.shared, { sequence, isEnd: kind !== 'append' }, mark)
     if (kind === 'append') this.#append(payload)
-    else {
+    else if (kind === 'close') {
+      if (payload !== undefined) this.#append(payload)
+      this.status = 'end'
+    } else if (kind === 'delete') {
+      this.#begin(stream, sequence, undefined)
+      this.status = 'delete'
+    } else {
       this.status = kind
       this.result = payload
       this.#otherBytes += jsonBytes(payload)
@@ -127,7 +144,7 @@ export class StreamFold {
    */
   takeRollUp(stream: string, sequence: number, rollUp: RollUp): boolean {
     const isFirst = this.stream === undefined || (this.#begunBy !== undefined && rollUp.upTo > this.#begunBy)
-    if (isFirst && stream !== this.stream) this.#begin(stream, -1)
+    if (isFirst && stream !== this.stream) this.#begin(stream, -1, undefined)
     if (stream !== this.stream) return false
     if (isFirst) this.#begunBy = rollUp.upTo
     if (sequence > this.rolledUp.sequence) this.rolledUp = { sequence, byteCount: rollUp.byteCount }
@@ -149,6 +166,7 @@ export class StreamFold {
       this.result = rollUp.result
     }
     this.meta = meta
+    this.shared = rollUp.shared && sharedAfter(rollUp.shared, sequence, isNewer ? undefined : this.shared, later)
     this.isCut = false
     this.isForgotten = false
     this.byteCount = later.reduce((sum, piece) => sum + pieceBytes(piece), rollUp.byteCount)
@@ -161,8 +179,8 @@ export class StreamFold {
 
   /** All of it, to be kept in the log. @param upTo Offset of the log up to which it was folded. */
   rollUp(upTo: number): RollUp {
-    const { status, meta, result, appendCount, byteCount, whole } = this
-    return { status, meta, result, appendCount, byteCount, whole, upTo }
+    const { status, meta, result, appendCount, byteCount, shared, whole } = this
+    return { status, meta, result, appendCount, byteCount, shared: shared && sharedAfter(shared), whole, upTo }
   }
 
   /** Frees the text and `meta`; all that decides about messages stays. */
@@ -174,7 +192,7 @@ export class StreamFold {
     this.#otherBytes = 0
   }
 
-  #begin(stream: string, sequence: number): void {
+  #begin(stream: string, sequence: number, mark: string | undefined): void {
     this.stream = stream
     this.sequence = sequence
     this.status = 'active'
@@ -186,6 +204,7 @@ export class StreamFold {
     this.rolledUp = NOT_ROLLED_UP
     this.#begunBy = undefined
     this.#isWholeFrom = sequence + 1
+    this.shared = sharedStateOf(sequence, mark)
     this.isForgotten = false
     this.#pieces = []
     this.#ends = []
@@ -203,6 +222,7 @@ export class StreamFold {
       return
     }
     this.byteCount += pieceBytes(payload)
+    if (this.shared !== undefined) this.shared.checksum = crc32(payload, this.shared.checksum)
     if (this.isForgotten) return
     if (first === undefined) this.#first = this.sequence
     this.#pieces.push(payload)

@@ -28,8 +28,9 @@ export class RollUps {
   /** Writes a roll-up if the stream has ended without one, or has grown by as much as the log has in one. */
   async update({ key, fold, position }: StreamWatch, isWriter: boolean): Promise<void> {
     const { publisher, author, logger } = this.#context
-    const { stream, sequence, isActive: isInterim, isCut, byteCount, rolledUp } = fold
-    if (stream === undefined || isCut || fold.isForgotten || sequence <= rolledUp.sequence) return
+    const { stream, sequence, status, isActive: isInterim, byteCount, rolledUp } = fold
+    if (stream === undefined || status === 'delete' || sequence <= rolledUp.sequence) return
+    if (fold.isCut || fold.isForgotten) return
     if (isInterim && !(isWriter && byteCount >= Math.max(MIN_INTERIM_BYTES, 2 * rolledUp.byteCount))) return
     const next = { sequence, byteCount }
     fold.rolledUp = next
@@ -57,9 +58,9 @@ function encodeRollUp({ whole = '', ...head }: RollUp): Buffer {
 export function decodeRollUp(payload: Uint8Array, isBinary: boolean): RollUp | undefined {
   const { head, text } = partsOfRollUp(payload)
   try {
-    const { status, meta, result, appendCount, byteCount, upTo } = parseJson(head) as RollUp
+    const { appendCount, ...rollUp } = parseJson(head) as RollUp
     const whole = isBinary ? Buffer.from(text) : (parseJson(text) as string)
-    return { status, meta, result, appendCount, byteCount, upTo, whole: appendCount === 0 ? undefined : whole }
+    return { ...rollUp, appendCount, whole: appendCount === 0 ? undefined : whole }
   } catch {
     // Another program has written it.
     return undefined

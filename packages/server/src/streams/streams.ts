@@ -136,7 +136,6 @@ export class Streams {
     return await this.use(key, async (watch) => {
       const { fold, position, gap } = watch
       if (position === undefined) throw refusalOf('E_NODE_BEHIND')
-      void this.#rollUps.update(watch, false)
       const { whole } = fold
       return { summary: summaryOf(fold), whole, position, gap }
     })
@@ -144,15 +143,23 @@ export class Streams {
 
   /**
    * Passes the watch of a key, which has everything that the log had.
+   * @param isWriter It may grow.
    * @throws {WebMQError} As {@link read}.
    */
-  async use<T>(key: string, use: (watch: StreamWatch) => Promise<T>): Promise<T> {
+  async use<T>(key: string, use: (watch: StreamWatch) => Promise<T>, isWriter = false): Promise<T> {
     this.assertSupported(key)
     return await this.#watches.use(key, async (watch) => {
       await watch.follow()
       while (watch.fold.isForgotten) await watch.follow(true)
-      return await use(watch)
+      const used = await use(watch)
+      void this.#rollUps.update(watch, isWriter)
+      return used
     })
+  }
+
+  /** So many more appends were taken, of streams with many writers. */
+  countAppends(count: number): void {
+    this.#appendCount += count
   }
 
   /** Ends all watches. Streams go on: another node may have their writers next. */
@@ -170,6 +177,8 @@ export class Streams {
   /** What is known before the message is written: `undefined` when it may be. */
   #judge(watch: StreamWatch, { stream, sequence, kind }: StreamWrite): Accepted | undefined {
     const { fold } = watch
+    if (fold.shared !== undefined && fold.stream === stream)
+      throw refusalOf('E_UNSUPPORTED', { detail: 'this stream has many writers: append over HTTP' })
     if (fold.stream !== stream) {
       if (kind === 'start' && fold.isActive) throw this.#busy(watch)
       // It may have begun where this node has not come to yet: the log will tell.
@@ -259,7 +268,7 @@ export class Streams {
 }
 
 function summaryOf({ stream, sequence, status, meta, result, isCut }: StreamFold): StreamSummary {
-  if (stream === undefined) return {}
+  if (stream === undefined || status === 'delete') return {}
   return {
     stream,
     sequence,

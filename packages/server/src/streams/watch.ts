@@ -54,6 +54,8 @@ export class StreamWatch {
   countedBytes = 0
   /** Requests that use it now. */
   userCount = 0
+  /** Writes of a stream with many writers come one after the other: settles with the last of them. */
+  turn: Promise<unknown> = Promise.resolve()
   /** It listens, and has read the log. */
   opened: Promise<void> = Promise.resolve()
   /** Ends the listen of this node. */
@@ -154,19 +156,23 @@ export class StreamWatch {
     this.#told()
   }
 
-  /** Resolves once `isOver`, with `false` when the node does not get so far in time. */
-  until(isOver: () => boolean): Promise<boolean> {
+  /** Resolves once `isOver`, with `false` when that takes longer, when the watch is closed, or with the signal. */
+  until(isOver: () => boolean, withinMs = SEEN_MS, signal?: AbortSignal): Promise<boolean> {
     if (isOver()) return Promise.resolve(true)
+    if (this.isClosed || signal?.aborted === true) return Promise.resolve(false)
     return new Promise((resolve) => {
       const waiting = {
         isOver,
         settle: (isSeen: boolean) => {
           clearTimeout(timer)
+          signal?.removeEventListener('abort', giveUp)
           this.#waiting.delete(waiting)
           resolve(isSeen)
         },
       }
-      const timer = setTimeout(() => waiting.settle(false), SEEN_MS)
+      const giveUp = () => waiting.settle(false)
+      const timer = setTimeout(giveUp, withinMs)
+      signal?.addEventListener('abort', giveUp)
       this.#waiting.add(waiting)
     })
   }
@@ -176,7 +182,7 @@ export class StreamWatch {
     const { deadlines, leaseMs } = this.#context
     if (this.#lease !== undefined) deadlines.clear(this.#lease)
     this.#lease = undefined
-    if (!this.#fold.isActive) return
+    if (!this.#fold.isActive || this.#fold.shared !== undefined) return
     this.#silentAtMs = Date.now() + leaseMs
     this.#lease = deadlines.set(this.#silentAtMs, () => this.#context.silent(this))
   }

@@ -37,6 +37,8 @@ export class StreamWatches {
   readonly #byKey = new Map<string, StreamWatch>()
   /** Those with a text; that which was asked for the longest ago comes first. */
   readonly #withText = new Set<StreamWatch>()
+  /** Those without a lease that nobody uses; that which was used the longest ago comes first. */
+  readonly #idle = new Set<StreamWatch>()
   readonly #byOwner = new Map<string, number>()
   #keptBytes = 0
 
@@ -71,6 +73,7 @@ export class StreamWatches {
     this.#byKey.set(key, watch)
     // It is the last one now whose text is forgotten.
     this.#withText.delete(watch)
+    this.#idle.delete(watch)
     watch.userCount++
     try {
       if (known === undefined) {
@@ -96,7 +99,9 @@ export class StreamWatches {
 
   #open(key: string): StreamWatch {
     const { broker, isRetained, deadlines, limits } = this.#context
-    // None is given up for it: each has the lease that ends a stream without its writer.
+    const [idle] = this.#idle
+    if (this.#byKey.size >= limits.maxStreamsPerNode && idle !== undefined) this.#close(idle)
+    // None of the others is given up for it: each has the lease that ends a stream without its writer.
     if (this.#byKey.size >= limits.maxStreamsPerNode)
       throw refusalOf('E_STREAM_LIMIT', {
         detail: `${limits.maxStreamsPerNode} streams of this node (maxStreamsPerNode)`,
@@ -153,6 +158,7 @@ export class StreamWatches {
       this.#close(watch)
       return
     }
+    if (watch.fold.shared !== undefined && watch.userCount === 0) this.#idle.add(watch)
     this.#count(watch)
     for (const other of this.#withText) {
       if (this.#keptBytes <= MAX_KEPT_BYTES) return
@@ -177,6 +183,7 @@ export class StreamWatches {
     watch.close()
     if (this.#byKey.get(watch.key) === watch) this.#byKey.delete(watch.key)
     this.#withText.delete(watch)
+    this.#idle.delete(watch)
     this.#keptBytes -= watch.countedBytes
     watch.countedBytes = 0
   }

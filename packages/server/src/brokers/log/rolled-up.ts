@@ -1,6 +1,6 @@
 import { decodeAttributes, type MessageAttributes } from '../../ports/attributes.js'
 import type { ReadResult } from '../../ports/broker.js'
-import { isFinalRollUp, isRollUp, partsOfRollUp, type StreamView, upToOf } from '../../ports/roll-up.js'
+import { isDelete, isFinalRollUp, isRollUp, partsOfRollUp, type StreamView, upToOf } from '../../ports/roll-up.js'
 import type { Wants } from './segmented-log.js'
 
 /** Steps to decode the place of a message in its stream. */
@@ -8,7 +8,10 @@ const DECODE_STEPS = 8
 
 /** The streams of a log that have ended and have a roll-up there, which stands for their messages. */
 export class RolledUp {
-  /** Offsets of the roll-ups, in their order, by stream and key. A stream has one; of more, the first counts. */
+  /**
+   * Offsets of the roll-ups, in their order, by stream and key. A stream has one; of more, the first counts. A stream that was
+   * deleted has none.
+   */
   readonly #offsets = new Map<string, number>()
   /** Where the stream of the last one of each key had ended. */
   readonly #ends = new Map<string, number>()
@@ -16,12 +19,15 @@ export class RolledUp {
 
   /** @param heldAfter The log has dropped what is before. */
   note(key: string, payload: Uint8Array, attributes: MessageAttributes, offset: number, heldAfter: number): void {
-    if (!isRollUp(attributes)) return
+    const isDeleted = isDelete(attributes)
+    if (!isDeleted && !isRollUp(attributes)) return
     this.#hasAny = true
     dropUpTo(this.#offsets, heldAfter)
     dropUpTo(this.#ends, heldAfter)
-    if (!isFinalRollUp(attributes)) return
     const id = idOf(key, attributes)
+    // No message is there.
+    if (isDeleted) this.#offsets.set(id, offset - 1 / 2)
+    if (!isFinalRollUp(attributes)) return
     if (!this.#offsets.has(id)) this.#offsets.set(id, offset)
     const end = Math.max(this.#ends.get(key) ?? 0, Math.min(upToOf(payload), offset - 1))
     this.#ends.delete(key)

@@ -105,6 +105,14 @@ export class HttpApi {
     const { callers } = this.#context
     const url = request.url ?? '/'
     const [path = '/'] = url.split('?')
+    const { streamsPath } = this.#context.options
+    if (path.startsWith(`${streamsPath}/`)) {
+      const { respondStream } = await import('../durable/respond.js')
+      const callerOf = async () => (await this.#callerOf(request, { access: 'client' }, asked)) as Actor
+      const charge = (caller: Actor, byteCount: number) => this.#charge(caller, byteCount)
+      const context = { ...this.#context, bodies: this.#bodies, callerOf, charge }
+      return await respondStream(context, request, response, path.slice(streamsPath.length + 1), asked)
+    }
     const methods = TABLE.get(path)
     const [any] = methods?.values() ?? []
     if (methods === undefined || any === undefined) {
@@ -138,7 +146,11 @@ export class HttpApi {
     if (caller?.door === 'http') this.#budgets.charge(caller, byteCount)
   }
 
-  async #callerOf(request: IncomingMessage, { access }: Route, asked: Asked): Promise<Actor | undefined> {
+  async #callerOf(
+    request: IncomingMessage,
+    { access }: Pick<Route, 'access'>,
+    asked: Asked,
+  ): Promise<Actor | undefined> {
     if (access === 'everybody') return undefined
     const caller = this.#charged(await this.#context.callers.callerOf(request))
     asked.caller = caller

@@ -5,6 +5,7 @@ import type { ObservedAction, OperatorAction } from '../../observing/observer.js
 import type { InboundMessage, ReadRange } from '../../ports/broker.js'
 import type { Author } from '../../publishing/author.js'
 import type { Publisher } from '../../publishing/publisher.js'
+import type { SharedStreams } from '../../streams/shared-streams.js'
 import type { Streams } from '../../streams/streams.js'
 import type { ProcessWriter } from '../../streams/writer.js'
 import type { Cluster } from '../operators/index.js'
@@ -30,6 +31,8 @@ export interface ApiNode {
   readonly name: string
   readonly cluster: Pick<Cluster, 'disconnect' | 'revoke' | 'nodes' | 'connections' | 'revocations'>
   readonly publisher: Pick<Publisher, 'publish' | 'publishAll'>
+  /** Streams with many writers, and all streams for those who read them as bytes. */
+  readonly sharedStreams: SharedStreams
   /** A caller as a publisher, with its limits and what of it waits. */
   authorOf(actor: Actor): Author
   /** See {@link Refusals.add}. */

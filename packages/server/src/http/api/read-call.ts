@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { WebMQError } from 'webmq-client/protocol'
+import { type ErrorCode, WebMQError } from 'webmq-client/protocol'
 import type { Route } from './route.js'
 import { MESSAGE_ID } from './shapes.js'
 
@@ -7,8 +7,8 @@ import { MESSAGE_ID } from './shapes.js'
 export class RequestRefusal extends WebMQError {
   readonly status: number
 
-  constructor(detail: string, status: number) {
-    super('E_REQUEST_INVALID', { detail })
+  constructor(detail: string, status: number, code: ErrorCode = 'E_REQUEST_INVALID') {
+    super(code, { detail })
     this.status = status
   }
 }

@@ -80,4 +80,12 @@ export const ADDRESS_OPTIONS = {
     check: (value) => (/^\/[^\s?#]*$/.test(value) ? undefined : 'a path that starts with / and has no query'),
     help: 'Path of event streams.',
   }),
+  streamsPath: text({
+    placeholder: 'path',
+    default: '/streams',
+    check: (value) =>
+      /^\/[^\s?#]*[^\s?#/]$/.test(value) ? undefined : 'a path that starts with /, ends without, and has no query',
+    help: 'Path below which streams have addresses for clients of Durable Streams.',
+    detail: 'The key follows it, as in `/streams/build.42`. [streams.md](streams.md#durable-streams) has the rules.',
+  }),
 }

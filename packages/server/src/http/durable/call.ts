@@ -1,0 +1,66 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { HookCalls } from '../../hooks/index.js'
+import type { Actor } from '../../identity/actor.js'
+import type { ResolvedOptions } from '../../options/options.js'
+import type { ApiNode } from '../api/node.js'
+import { RequestRefusal } from '../api/read-call.js'
+import type { Bodies } from '../body.js'
+import { COMMON_HEADERS } from '../responses.js'
+import { formatOffset, type ReadOffset } from './offsets.js'
+import type { StreamView } from './view.js'
+
+/** One request at the address of a stream. */
+export interface StreamCall {
+  readonly node: ApiNode
+  readonly options: ResolvedOptions
+  readonly hooks: HookCalls | undefined
+  readonly bodies: Bodies
+  /** Charges the caller for bytes. */
+  readonly charge: (byteCount: number) => void
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly caller: Actor
+  readonly key: string
+}
+
+/** What a reader asks for. */
+export interface ReadQuery {
+  readonly offset: ReadOffset
+  readonly live: 'long-poll' | 'sse' | undefined
+  /** As the reader had it last. */
+  readonly cursor: string | undefined
+}
+
+const BAD_REQUEST = 400
+
+/** What writers and pages put there must not run on this server's origin. */
+export const STREAM_HEADERS = {
+  ...COMMON_HEADERS,
+  'cross-origin-resource-policy': 'cross-origin',
+  'content-security-policy': "default-src 'none'; sandbox",
+}
+
+/** The header of a request that has one value, or none. @throws {RequestRefusal} 400 for a longer one. */
+export function headerOf({ headers }: IncomingMessage, name: string, maxChars: number): string | undefined {
+  const value = headers[name]
+  if (value === undefined) return undefined
+  const text = String(value)
+  if (text.length > maxChars) throw new RequestRefusal(`the header ${name} is too long`, BAD_REQUEST)
+  return text
+}
+
+/** Where the stream stands, for headers of an answer. */
+export function standOf({ id, end, isClosed, defect }: StreamView): Record<string, string> {
+  return {
+    'stream-next-offset': formatOffset(id, end),
+    ...(isClosed ? { 'stream-closed': 'true' } : undefined),
+    ...(defect === undefined ? undefined : { 'stream-status': defect }),
+  }
+}
+
+/** Aborted when the reader has gone. */
+export function goneOf(response: StreamCall['response']): AbortSignal {
+  const abort = new AbortController()
+  response.once('close', () => abort.abort())
+  return abort.signal
+}

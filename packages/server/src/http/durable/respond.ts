@@ -1,0 +1,81 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { validateKey, WebMQError } from 'webmq-client/protocol'
+import type { Actor } from '../../identity/actor.js'
+import type { ObservedAction } from '../../observing/observer.js'
+import { assertKeyWords } from '../../ports/word-limits.js'
+import { RequestRefusal } from '../api/read-call.js'
+import { type Bodies, hasBody } from '../body.js'
+import type { Callers } from '../caller.js'
+import type { HttpContext } from '../create-http.js'
+import { allowOrigin, answerPreflight } from '../responses.js'
+import type { StreamCall } from './call.js'
+import { readStream } from './read.js'
+import { appendToStream, createStream, deleteStream } from './write.js'
+
+const METHODS = ['GET', 'HEAD', 'PUT', 'POST', 'DELETE']
+const METHOD_NOT_ALLOWED = 405
+const BAD_REQUEST = 400
+/** What pages may send and read, beside what they may at other addresses. */
+const SENT =
+  ', if-none-match, producer-epoch, producer-id, producer-seq, stream-closed, stream-expires-at, stream-seq, stream-ttl'
+const READ = [
+  ...['etag', 'location', 'retry-after', 'producer-epoch', 'producer-expected-seq', 'producer-received-seq'],
+  ...['producer-seq', 'stream-closed', 'stream-cursor', 'stream-expires-at', 'stream-next-offset'],
+  ...['stream-sse-data-encoding', 'stream-status', 'stream-ttl', 'stream-up-to-date'],
+].join(', ')
+
+/** What the HTTP API has for it. */
+type RespondContext = Pick<HttpContext, 'options' | 'hooks' | 'node'> & {
+  readonly bodies: Bodies
+  readonly callers: Callers
+  readonly callerOf: () => Promise<Actor>
+  readonly charge: (caller: Actor, byteCount: number) => void
+}
+
+/**
+ * Answers a request of the protocol Durable Streams 1.0.
+ * @param path The key, as it is in the address.
+ * @param asked What observers are told of a refusal.
+ */
+export async function respondStream(
+  context: RespondContext,
+  request: IncomingMessage,
+  response: ServerResponse,
+  path: string,
+  asked: { action?: ObservedAction; target?: string | undefined },
+): Promise<void> {
+  const { method = '' } = request
+  asked.action = method === 'GET' || method === 'HEAD' ? 'read' : 'stream'
+  asked.target = path
+  context.callers.assertOrigin(request)
+  response.setHeader('cross-origin-resource-policy', 'cross-origin')
+  if (method === 'OPTIONS') return answerPreflight(request, response, METHODS, SENT)
+  allowOrigin(request, response)
+  if (response.hasHeader('access-control-allow-origin')) response.setHeader('access-control-expose-headers', READ)
+  const caller = await context.callerOf()
+  const node = context.node()
+  if (node === undefined) throw new WebMQError('E_NOT_RUNNING')
+  const key = keyOf(path)
+  assertKeyWords(key, context.options)
+  const charge = (byteCount: number) => context.charge(caller, byteCount)
+  const call: StreamCall = { ...context, node, charge, request, response, caller, key }
+  // No body is wanted, so none is waited for.
+  if (method !== 'PUT' && method !== 'POST' && hasBody(request)) response.shouldKeepAlive = false
+  if (method === 'GET' || method === 'HEAD') return await readStream(call)
+  if (method === 'PUT') return await createStream(call)
+  if (method === 'POST') return await appendToStream(call)
+  if (method === 'DELETE') return await deleteStream(call)
+  response.setHeader('allow', METHODS.join(', '))
+  throw new RequestRefusal(`the method of a stream is ${METHODS.join(', ')}`, METHOD_NOT_ALLOWED)
+}
+
+function keyOf(path: string): string {
+  try {
+    const key = decodeURIComponent(path)
+    validateKey(key)
+    return key
+  } catch (cause) {
+    if (!(cause instanceof URIError)) throw cause
+    throw new RequestRefusal('the path is no key', BAD_REQUEST)
+  }
+}

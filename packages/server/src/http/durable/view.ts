@@ -1,0 +1,132 @@
+import { crc32 } from 'node:zlib'
+import type { StreamFold } from '../../streams/fold.js'
+import { RequestRefusal } from '../api/read-call.js'
+
+/** What the start of a stream with many writers says. */
+export interface StreamConfig {
+  readonly contentType: string
+  /** The stream is gone when nobody has used it for so long. */
+  readonly ttlSeconds?: number
+  /** The stream is gone then. */
+  readonly expiresAt?: string
+  /** It is complete with its next message: its first content, or its end. */
+  readonly isPending?: true
+}
+
+/** A stream as clients of Durable Streams see it: bytes that are only added to. */
+export interface StreamView {
+  readonly id: string
+  readonly config: StreamConfig
+  readonly isJson: boolean
+  /** Whether event streams carry it as text. */
+  readonly isText: boolean
+  /** Its length in bytes, and their CRC-32. */
+  readonly end: { readonly at: number; readonly checksum: number }
+  /** All of it; JSON values have a newline behind each. Shared: nobody may change it. */
+  readonly bytes: Buffer
+  readonly isClosed: boolean
+  /** How it has ended, if not by its writer's will. */
+  readonly defect: 'fail' | 'stop' | 'lost' | undefined
+}
+
+export type StreamPhase = 'none' | 'pending' | 'expired' | 'present'
+
+const NOT_FOUND = 404
+const GONE = 410
+const PENDING_SEQUENCE = 0
+
+/** Media type without its parameters. */
+export function essenceOf(contentType: string): string {
+  return (contentType.split(';')[0] ?? '').trim().toLowerCase()
+}
+
+export function phaseOf(fold: StreamFold, nowMs: number): StreamPhase {
+  if (fold.stream === undefined || fold.status === 'delete') return 'none'
+  const { ttlSeconds, expiresAt, isPending } = configOf(fold)
+  if (isPending === true && fold.sequence <= PENDING_SEQUENCE) return 'pending'
+  const idleEndMs =
+    ttlSeconds === undefined ? Number.POSITIVE_INFINITY : (fold.shared?.touchedMs ?? 0) + ttlSeconds * 1_000
+  const endMs = expiresAt === undefined ? idleEndMs : Date.parse(expiresAt)
+  return nowMs < endMs ? 'present' : 'expired'
+}
+
+/** @throws {RequestRefusal} 404: there is none; 410: the log does not have all of it. */
+export function viewOf(fold: StreamFold, nowMs: number): StreamView {
+  if (phaseOf(fold, nowMs) !== 'present') throw notFound()
+  if (fold.isCut) throw gone('its beginning is missing; DELETE it to begin another one')
+  const { stream = '', status, shared } = fold
+  const config = configOf(fold)
+  const essence = essenceOf(config.contentType)
+  return {
+    id: stream,
+    config,
+    isJson: shared !== undefined && essence === 'application/json',
+    isText: essence.startsWith('text/') || essence === 'application/json',
+    // To write, nobody needs the bytes.
+    end: shared === undefined ? encodedOf(fold) : { at: fold.byteCount, checksum: shared.checksum },
+    get bytes() {
+      return encodedOf(fold).bytes
+    },
+    isClosed: !fold.isActive,
+    defect: status === 'fail' || status === 'stop' || status === 'lost' ? status : undefined,
+  }
+}
+
+/** @returns `undefined` where {@link viewOf} throws. */
+export function presentOf(fold: StreamFold): StreamView | undefined {
+  try {
+    return viewOf(fold, Date.now())
+  } catch {
+    return undefined
+  }
+}
+
+export function notFound(): RequestRefusal {
+  return new RequestRefusal('there is no stream at this key', NOT_FOUND, 'E_PATH_NOT_FOUND')
+}
+
+export function gone(detail: string): RequestRefusal {
+  return new RequestRefusal(detail, GONE, 'E_STREAM_GONE')
+}
+
+/** Another program may have written it. Streams of WebMQ's own writers have none. */
+function configOf({ meta, shared, whole }: StreamFold): StreamConfig {
+  if (shared === undefined)
+    return { contentType: typeof whole === 'object' ? 'application/octet-stream' : 'text/plain; charset=utf-8' }
+  const { contentType, ttlSeconds, expiresAt, isPending } = Object(meta) as Readonly<Record<string, unknown>>
+  return {
+    contentType: typeof contentType === 'string' ? contentType : 'application/octet-stream',
+    ...(typeof ttlSeconds === 'number' ? { ttlSeconds } : undefined),
+    ...(typeof expiresAt === 'string' && !Number.isNaN(Date.parse(expiresAt)) ? { expiresAt } : undefined),
+    ...(isPending === true ? { isPending } : undefined),
+  }
+}
+
+interface Encoded {
+  readonly stream: string | undefined
+  readonly sequence: number
+  readonly bytes: Buffer
+  readonly at: number
+  readonly checksum: number
+}
+
+/** Readers of one stream share what it is as bytes. */
+const encodings = new WeakMap<StreamFold, Encoded>()
+
+function encodedOf(fold: StreamFold): Encoded {
+  const { stream, sequence } = fold
+  const known = encodings.get(fold)
+  if (known !== undefined && known.stream === stream && known.sequence === sequence) return known
+  const bytes = encode(fold)
+  const { at, checksum } = known !== undefined && known.stream === stream ? known : { at: 0, checksum: 0 }
+  const encoded = { stream, sequence, bytes, at: bytes.length, checksum: crc32(bytes.subarray(at), checksum) }
+  encodings.set(fold, encoded)
+  return encoded
+}
+
+function encode({ whole, isActive }: StreamFold): Buffer {
+  if (whole === undefined) return Buffer.alloc(0)
+  if (typeof whole !== 'string') return Buffer.from(whole.buffer, whole.byteOffset, whole.byteLength)
+  // The other half of a character may follow, and bytes that were read never change.
+  return Buffer.from(isActive ? whole.replace(/[\ud800-\udbff]$/, '') : whole)
+}

@@ -1,0 +1,142 @@
+import { randomBytes } from 'node:crypto'
+import type { StreamFold } from '../../streams/fold.js'
+import type { Mark, Producer } from '../../streams/shared-state.js'
+import type { SharedWrite } from '../../streams/shared-streams.js'
+import { RequestRefusal } from '../api/read-call.js'
+import { STREAM_HEADERS, type StreamCall, standOf } from './call.js'
+import { appendHeadOf, configOf, isSameConfig } from './heads.js'
+import { linesOf, listOf } from './json-values.js'
+import { isNew, producerHeaders, refuseOwned } from './judge.js'
+import { essenceOf, notFound, phaseOf, type StreamConfig, type StreamView, viewOf } from './view.js'
+
+const ID_BYTES = 16
+const MAX_PRODUCERS = 1_000
+const NOTHING = new Uint8Array()
+const BAD_REQUEST = 400
+const CONFLICT = 409
+const TOO_LARGE = 413
+
+type Next = Omit<SharedWrite, 'stream' | 'sequence' | 'isBinary' | 'mark'> & { readonly mark?: Partial<Mark> }
+
+/** Answers PUT: there is such a stream afterwards. */
+export async function createStream(call: StreamCall): Promise<void> {
+  const { request, response, options, bodies, node, caller, key } = call
+  const { config, isClosed } = configOf(request)
+  await bodies.read(request, response, options.maxPayloadBytes, async (body) => {
+    call.charge(body.length)
+    const isJson = essenceOf(config.contentType) === 'application/json'
+    const content = isJson && body.length > 0 ? linesOf(body) : body
+    assertFits(call, content.length)
+    const isPending = content.length > 0 || isClosed
+    const meta = Buffer.from(JSON.stringify({ ...config, ...(isPending ? { isPending } : undefined) }))
+    let id = ''
+    let found: StreamView | undefined
+    await node.sharedStreams.compete(node.authorOf(caller), key, false, (fold) => {
+      const nowMs = Date.now()
+      const phase = phaseOf(fold, nowMs)
+      if (fold.stream === id && phase === 'pending') {
+        // It is there as a whole, or not at all.
+        const payload = content.length > 0 ? content : NOTHING
+        return next(fold, { kind: isClosed ? 'close' : 'append', payload })
+      }
+      if (phase === 'none') {
+        id = randomBytes(ID_BYTES).toString('base64url')
+        return { stream: id, sequence: 0, kind: 'start', payload: meta, isBinary: false, mark: { atMs: nowMs } }
+      }
+      if (phase !== 'present' && !fold.isCut) return next(fold, { kind: 'delete', payload: NOTHING })
+      found = viewOf(fold, nowMs)
+      if (found.id !== id) assertSame(fold, found, config, isClosed)
+      return undefined
+    })
+    if (found === undefined) throw notFound()
+    const isNew = found.id === id
+    response.writeHead(isNew ? 201 : 200, {
+      ...STREAM_HEADERS,
+      ...standOf(found),
+      'content-type': found.config.contentType,
+      ...(isNew ? { location: addressOf(call) } : undefined),
+    })
+    response.end()
+  })
+}
+
+/** Answers POST: appends, closes, or both at once. */
+export async function appendToStream(call: StreamCall): Promise<void> {
+  const { request, response, options, bodies, node, caller, key } = call
+  const head = appendHeadOf(request)
+  await bodies.read(request, response, options.maxPayloadBytes, async (body) => {
+    call.charge(body.length)
+    let status = 204
+    let headers: Record<string, string> = {}
+    let lines: Buffer | undefined
+    await node.sharedStreams.compete(node.authorOf(caller), key, true, (fold, isTaken) => {
+      const view = viewOf(fold, Date.now())
+      if (isTaken || !isNew(response, fold, view, head, body.length === 0)) {
+        // The status tells a producer whether its data are new.
+        status = isTaken && head.producer !== undefined && body.length > 0 ? 200 : 204
+        headers = { ...standOf(view), ...producerHeaders(fold, head.producer) }
+        return undefined
+      }
+      lines ??= view.isJson && body.length > 0 ? linesOf(body) : body
+      const payload = lines
+      if (payload.length === 0 && body.length > 0) throw new RequestRefusal('the list is empty', BAD_REQUEST)
+      const { producer, streamSeq } = head
+      assertFits(call, payload.length, fold, producer)
+      const assertChange = (bytes: Uint8Array) => {
+        assertFits(call, bytes.length, fold, producer)
+        if (view.isJson) linesOf(Buffer.from(listOf(Buffer.from(bytes))))
+      }
+      return next(fold, {
+        ...{ kind: head.isClosed ? 'close' : 'append', payload, assertChange },
+        mark: { producer, streamSeq },
+      })
+    })
+    response.writeHead(status, { ...STREAM_HEADERS, ...headers, 'cache-control': 'no-store' }).end()
+  })
+}
+
+/** Answers DELETE: the stream has no content any more. */
+export async function deleteStream({ node, caller, key, response }: StreamCall): Promise<void> {
+  let isDone = false
+  await node.sharedStreams.compete(node.authorOf(caller), key, true, (fold) => {
+    if (isDone && fold.status === 'delete') return undefined
+    const phase = phaseOf(fold, Date.now())
+    if (phase === 'none' || (phase !== 'present' && !fold.isCut)) throw notFound()
+    if (fold.shared === undefined && fold.isActive) throw refuseOwned(response)
+    isDone = true
+    return next(fold, { kind: 'delete', payload: NOTHING })
+  })
+  response.writeHead(204, STREAM_HEADERS).end()
+}
+
+function next({ stream = '', sequence }: StreamFold, { mark, ...write }: Next): SharedWrite {
+  const isBinary = write.payload.length > 0
+  return { stream, sequence: sequence + 1, isBinary, ...write, mark: { atMs: Date.now(), ...mark } }
+}
+
+function assertSame(fold: StreamFold, found: StreamView, config: StreamConfig, isClosed: boolean): void {
+  if (fold.shared !== undefined && found.isClosed === isClosed && isSameConfig(found.config, config)) return
+  throw new RequestRefusal('another stream is at this key', CONFLICT, 'E_STREAM_BUSY')
+}
+
+/** A body that would be too much for a stream is one that is too large: nobody should send it again. */
+function assertFits({ node, options }: StreamCall, addedBytes: number, fold?: StreamFold, producer?: Producer): void {
+  const { byteCount = 0, appendCount = 0, shared } = fold ?? {}
+  const { maxBytes } = node.sharedStreams
+  const { maxStreamAppends } = options
+  if (byteCount + addedBytes > maxBytes) throw full(`${maxBytes} bytes (maxStreamBytes)`)
+  if (addedBytes > 0 && appendCount >= maxStreamAppends) throw full(`${maxStreamAppends} appends (maxStreamAppends)`)
+  if (producer === undefined || shared === undefined || shared.producers[producer.id] !== undefined) return
+  if (shared.producerCount >= MAX_PRODUCERS) throw full(`${MAX_PRODUCERS} producers`)
+}
+
+function full(detail: string): RequestRefusal {
+  return new RequestRefusal(detail, TOO_LARGE, 'E_STREAM_LIMIT')
+}
+
+/** The address that was asked, as a whole. */
+function addressOf({ request, options, key }: StreamCall): string {
+  const { headers, socket } = request
+  const isEncrypted = 'encrypted' in socket || headers['x-forwarded-proto'] === 'https'
+  return `${isEncrypted ? 'https' : 'http'}://${headers.host}${options.streamsPath}/${encodeURIComponent(key)}`
+}

@@ -1,0 +1,150 @@
+import { randomBytes } from 'node:crypto'
+import { formatStreamPlace, refusalOf, type StreamPlace } from 'webmq-client/protocol'
+import { assertMayPublish } from '../identity/access.js'
+import { isAfter } from '../ports/position.js'
+import { assertKeyWords } from '../ports/word-limits.js'
+import type { Author } from '../publishing/author.js'
+import type { Publisher } from '../publishing/publisher.js'
+import type { StreamFold } from './fold.js'
+import { formatMark, type Mark } from './shared-state.js'
+import type { Streams } from './streams.js'
+import type { StreamWatch } from './watch.js'
+
+/** What {@link SharedStreams} work with. */
+export interface SharedStreamsContext {
+  readonly streams: Pick<Streams, 'use' | 'maxBytes' | 'countAppends'>
+  readonly publisher: Pick<Publisher, 'publish'>
+  /** The node itself, which notes that streams are read. */
+  readonly author: Author
+  /** Each node has a copy of the log, which may be a moment behind. */
+  readonly hasCopies: boolean
+}
+
+/** The next message of a stream with many writers. */
+export interface SharedWrite {
+  readonly stream: string
+  readonly sequence: number
+  readonly kind: 'start' | 'append' | 'close' | 'delete'
+  readonly payload: Uint8Array
+  readonly isBinary: boolean
+  readonly mark: Omit<Mark, 'token'>
+  /** Refuses what a hook has made of the payload. */
+  readonly assertChange?: ((payload: Uint8Array) => void) | undefined
+}
+
+/**
+ * What to write next; `undefined`: no more.
+ * @param isTaken The message that it returned last is part of the stream.
+ */
+export type Decide = (fold: StreamFold, isTaken: boolean) => SharedWrite | undefined
+
+/** Attempts of one message while writers on other nodes are faster. */
+const MAX_ATTEMPTS = 16
+const TOKEN_BYTES = 6
+/** More than the copies of the log differ by, while all is well. */
+const EXPECTED_MS = 500
+const NOTHING = new Uint8Array()
+
+/** Streams with many writers, which compete for the numbers of its messages. */
+export class SharedStreams {
+  readonly #context: SharedStreamsContext
+
+  constructor(context: SharedStreamsContext) {
+    this.#context = context
+  }
+
+  /** The largest stream. */
+  get maxBytes(): number {
+    return this.#context.streams.maxBytes
+  }
+
+  /** See {@link Streams.use}. */
+  use<T>(key: string, use: (watch: StreamWatch) => Promise<T>): Promise<T> {
+    return this.#context.streams.use(key, use)
+  }
+
+  /** What another node has answered may be on its way to this one. Waits a moment for what should be there. */
+  async expect(watch: StreamWatch, isThere: () => boolean): Promise<void> {
+    if (this.#context.hasCopies) await watch.until(isThere, EXPECTED_MS)
+  }
+
+  /**
+   * Writes to a stream. Each message is decided on what the stream is, and has the next number. If another one came to have that
+   * number, `decide` is asked again: so what it decided on is what the stream was when its message was taken.
+   * @param isExpected It should be there.
+   * @throws {WebMQError} `E_NODE_BEHIND`, what `decide` throws, and the errors of {@link Streams.use} and {@link Publisher.publish}.
+   */
+  async compete(author: Author, key: string, isExpected: boolean, decide: Decide): Promise<void> {
+    assertKeyWords(key, author.limits, refusalOf)
+    assertMayPublish(author, key)
+    const { streams } = this.#context
+    await streams.use(
+      key,
+      async (watch) => {
+        const isThere = () => watch.fold.stream !== undefined && watch.fold.status !== 'delete'
+        if (isExpected) await this.expect(watch, isThere)
+        const written = watch.turn.then(() => this.#written(author, watch, decide))
+        watch.turn = written.catch(() => undefined)
+        streams.countAppends(await written)
+      },
+      true,
+    )
+  }
+
+  /** Somebody reads a stream with a time to live: the node notes it in the log. */
+  async touch(key: string, { stream = '', sequence }: StreamFold): Promise<void> {
+    const { publisher, author } = this.#context
+    const { place } = placeOf({ stream, sequence, kind: 'beat' }, { atMs: Date.now() })
+    await publisher.publish(author, { key, payload: NOTHING, place }, false)
+  }
+
+  /** @returns How many messages were taken. */
+  async #written(author: Author, watch: StreamWatch, decide: Decide): Promise<number> {
+    let takenCount = 0
+    let isTaken = false
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+      const write = decide(watch.fold, isTaken)
+      if (write === undefined) return takenCount
+      isTaken = await this.#publish(author, watch, write)
+      if (!isTaken) continue
+      takenCount++
+      attempt = 0
+    }
+    throw refusalOf('E_NODE_BEHIND', { detail: 'too many write to this stream' })
+  }
+
+  /** @returns Whether the message was taken. */
+  async #publish(author: Author, watch: StreamWatch, write: SharedWrite): Promise<boolean> {
+    const { key } = watch
+    const { stream, sequence, payload, isBinary } = write
+    const { place, token } = placeOf(write, write.mark)
+    const draft = { key, payload, place, assertChange: changeCheckOf(key, write) }
+    const { position: at } = await this.#context.publisher.publish(author, draft, isBinary)
+    const isSeen = await watch.until(() => {
+      const { fold, position } = watch
+      if (fold.stream === stream && fold.sequence >= sequence) return true
+      return at !== undefined && position !== undefined && !isAfter(at, position)
+    })
+    if (!isSeen) {
+      watch.gapped()
+      throw refusalOf('E_NODE_BEHIND')
+    }
+    const { fold } = watch
+    return fold.stream === stream && fold.shared?.recent.includes(`${sequence}:${token}`) === true
+  }
+}
+
+/** A hook may change what is appended: neither its key nor its kind. */
+function changeCheckOf(key: string, { isBinary, assertChange }: SharedWrite) {
+  return (changed: { readonly key: string; readonly payload: Uint8Array | string }, isChangedBinary: boolean) => {
+    if (changed.key !== key || isChangedBinary !== isBinary)
+      throw refusalOf('E_HOOK_FAILED', { detail: 'a stream keeps its key, and bytes stay bytes' })
+    assertChange?.(typeof changed.payload === 'string' ? Buffer.from(changed.payload) : changed.payload)
+  }
+}
+
+/** The place of a message, with a mark of its own. */
+function placeOf(place: Omit<StreamPlace, 'mark'>, mark: Omit<Mark, 'token'>) {
+  const token = randomBytes(TOKEN_BYTES).toString('base64url')
+  return { place: formatStreamPlace({ ...place, mark: formatMark({ ...mark, token }) }), token }
+}
