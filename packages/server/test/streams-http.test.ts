@@ -306,6 +306,20 @@ describe('a stream over HTTP', () => {
     expect((await read(api)).text).toBe(Array.from({ length: 100 }, (_, index) => `${index} `).join(''))
   }, 60_000)
 
+  it('is read no faster than its client may cause work', async () => {
+    const api = await start({ workPerSecond: 1_000, workBurst: 1_000, jwt: { secret: SECRET } })
+    const authorization = `Bearer ${await tokenOf('ann')}`
+    const headers = { authorization, 'content-type': 'application/octet-stream' }
+    const beginMs = performance.now()
+    const sender = new Sender(api.port, undefined, headers)
+    const body = Buffer.alloc(400_000, 'x')
+    sender.request.end(body)
+    expect((await sender.answer).json).toMatchObject({ status: 'end' })
+    // 4,000 units for its bytes, and a burst of 1,000.
+    expect(performance.now() - beginMs).toBeGreaterThan(2_000)
+    expect(Buffer.from(String((await read(api)).base64), 'base64').equals(body)).toBe(true)
+  })
+
   it('is answered when another request has ended its stream, and its connection counts until then', async () => {
     const api = await start({ jwt: { secret: SECRET }, maxStreamsPerUser: 1, streamLeaseMs: 18_000 })
     const bearer = await tokenOf('ann')
@@ -330,6 +344,6 @@ describe('a stream over HTTP', () => {
     sender.write('Once')
     await untilText(api, 'Once')
     await api.server.stop({ drainMs: 0 })
-    await expect(sender.answer).rejects.toThrow()
+    expect((await sender.answer).status).toBe(503)
   })
 })

@@ -44,6 +44,21 @@ describe('HttpConnections', () => {
     expect(connections.stats()).toEqual({ connectionCount: 4, droppedCounts: { evicted: 1 } })
   })
 
+  it('leave those alone that are held, until all are closed', () => {
+    vi.useFakeTimers()
+    const connections = new HttpConnections(LIMITS)
+    const [held, other] = open(connections, 2, '203.0.113.1') as [Duplex, Duplex]
+    for (const socket of [held, other]) request(connections, socket)
+    connections.hold(held)
+    open(connections, 4)
+    open(connections, 3, '203.0.113.1')
+    vi.advanceTimersByTime(3_600_000)
+    expect(areOpen([held, other])).toEqual([true, false])
+    expect(connections.stats()).toMatchObject({ connectionCount: 1 })
+    connections.close()
+    expect(held.destroyed).toBe(true)
+  })
+
   it('close one with a request in progress only when none is idle', () => {
     const connections = new HttpConnections(LIMITS)
     const sockets = open(connections, 4)

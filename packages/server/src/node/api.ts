@@ -28,6 +28,7 @@ const DEFAULT_TIMEOUT_MS = 10_000
 export class NodeApi {
   readonly #parts: ServerNodeParts
   readonly #rooms: Rooms
+  readonly #writers = new Set<ProcessWriter>()
 
   constructor(parts: ServerNodeParts, rooms: Rooms) {
     this.#parts = parts
@@ -91,15 +92,27 @@ export class NodeApi {
     const { maxPayloadBytes } = author.limits
     const writer = new ProcessWriter(key, { streams: this.#rooms.streams, author, leaseMs, maxPayloadBytes })
     await writer.start(meta)
+    this.#writers.add(writer)
+    writer.leave = () => this.#writers.delete(writer)
     if (!isStoppable) return writer
     const name = { kind: 'respond', group: WRITERS, pattern: key } as const
     try {
-      writer.leave = await this.join(name, (asked) => writer.asked(asked))
+      const leave = await this.join(name, (asked) => writer.asked(asked))
+      writer.leave = () => {
+        this.#writers.delete(writer)
+        leave()
+      }
     } catch (error) {
       await writer.fail(error)
       throw error
     }
     return writer
+  }
+
+  /** Fails the streams that this process writes, for itself or for a request: their readers need not wait for the lease. */
+  async endStreams(): Promise<void> {
+    const error = new WebMQError('E_NOT_RUNNING')
+    await Promise.allSettled([...this.#writers].map((writer) => writer.giveUp(error)))
   }
 
   /** See {@link WebMQServer.readStream}. */

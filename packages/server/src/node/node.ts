@@ -13,7 +13,7 @@ import { drain, drainSpreadMs, wait } from './drain.js'
 import { configuredLimitsOf } from './limits.js'
 import type { NodePhase, ServerNodeParts } from './parts.js'
 import { NodeReport } from './report.js'
-import { BROKER_GRACE_MS, BROKER_SHARE_MS, NODE_STOP_MS, TIMERS_EARLY_MS } from './stop-limits.js'
+import { BROKER_GRACE_MS, BROKER_SHARE_MS, NODE_STOP_MS, STREAMS_SHARE_MS, TIMERS_EARLY_MS } from './stop-limits.js'
 import { StopList } from './stop-list.js'
 
 /** Connects a transport with a broker: one node, from its start to its end. */
@@ -162,6 +162,7 @@ export class ServerNode {
     const outboxStopped = this.#parts.outbox?.stop(leftMs(BROKER_SHARE_MS))
     // The port stays open: probes get answers, and upgrades a 503 with a reason.
     await drain({ sessions, logger }, spreadMs, leftMs(BROKER_SHARE_MS))
+    await within(this.api.endStreams(), Math.min(STREAMS_SHARE_MS, leftMs(BROKER_SHARE_MS)))
     await transport.stopAccepting()
     const connections = sessions.size
     await transport.stop(leftMs(BROKER_SHARE_MS))

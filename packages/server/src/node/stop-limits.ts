@@ -9,6 +9,8 @@ export const STOP_GRACE_MS = 2_000
 export const NODE_STOP_MS = 1_500
 /** Of that, so much is for the broker alone, after the last connection. */
 export const BROKER_SHARE_MS = 500
+/** Of that, so much is for the ends of streams that the process writes. */
+export const STREAMS_SHARE_MS = 500
 /** Of the broker's share: time to notice that the broker does not end within its own limit. */
 export const BROKER_GRACE_MS = 200
 /** A timer of Node fires up to 1 ms early, and a broker's stop has several: who ends that late ended by a timer. */

@@ -68,7 +68,7 @@ export class ProcessWriter implements StreamWriter {
   #isOver = false
   #beats: NodeJS.Timeout | undefined
   /** Ends its membership in the group of writers. */
-  leave: () => void = () => undefined
+  leave: () => unknown = () => undefined
 
   constructor(key: string, context: WriterContext) {
     this.key = key
@@ -122,6 +122,16 @@ export class ProcessWriter implements StreamWriter {
 
   fail(error: unknown): Promise<void> {
     return this.#finish('fail', failureOf(error))
+  }
+
+  /** Fails the stream, unless it has ended: its server stops. */
+  async giveUp(error: WebMQError): Promise<void> {
+    if (this.#isOver) return
+    try {
+      await this.fail(error)
+    } finally {
+      this.#abort.abort(error)
+    }
   }
 
   onMessage(handler: (data: unknown) => unknown): void {

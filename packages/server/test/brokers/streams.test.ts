@@ -255,6 +255,31 @@ describe.each(['memory', 'redis', 'nats', 'rabbitmq'] as const)('streams with %s
     await vi.waitFor(async () => expect(await read(there)).toMatchObject({ text: 'There was', status: 'end' }))
   })
 
+  it.runIf(kind !== 'memory')(
+    'fail at once when the node that writes them, for itself or over HTTP, stops',
+    async () => {
+      const [here, there] = await startNodes(kind, { streamLeaseMs: 600_000 })
+      const [server, other] = servers.slice(-2)
+      const writer = await server?.stream('own')
+      await writer?.append('Once')
+      const body = async function* () {
+        yield Buffer.from('Once')
+        await new Promise(() => undefined)
+      }
+      const path = `/api/streams?key=${KEY}`
+      const request = { method: 'POST', body: body(), headers: { 'content-type': 'text/plain' }, duplex: 'half' }
+      const answer = fetch(new URL(path, here.replace('ws', 'http')), request as unknown as RequestInit)
+      for (const key of [KEY, 'own'])
+        await vi.waitFor(async () => expect((await other?.readStream(key))?.text).toBe('Once'))
+      await server?.stop({ drainMs: 0 })
+      const failed = { status: 'fail', text: 'Once', result: { code: 'E_NOT_RUNNING' } }
+      for (const key of [KEY, 'own'])
+        await vi.waitFor(async () => expect(await other?.readStream(key)).toMatchObject(failed))
+      expect((await answer).status).toBe(503)
+      expect(there).not.toBe(here)
+    },
+  )
+
   it('are one message in the history once they have ended, and for resuming listeners what they were', async () => {
     const [here, there] = await startNodes(kind)
     const listener = await connect(there)

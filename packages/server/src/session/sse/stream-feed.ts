@@ -16,6 +16,8 @@ export interface StreamFeedsContext {
   readonly logger: Pick<Logger, 'error'>
 }
 
+type Watched = Pick<StreamWatch, 'fold' | 'position' | 'isClosed' | 'until'>
+
 /** What somebody has of a stream; a cursor is one. */
 interface Seen extends Pick<StreamCursor, 'sequence' | 'length'> {
   readonly stream: string | undefined
@@ -40,7 +42,7 @@ export class StreamFeed {
   readonly #readers = new Map<ConnectionId, boolean>()
   readonly #transport: StreamFeedsContext['transport']
   readonly #group: GroupId
-  #watch: StreamWatch | undefined
+  #watch: Watched | undefined
   #emptied: () => void = () => undefined
   /** What all have who have begun. */
   #seen: Seen | undefined
@@ -68,7 +70,7 @@ export class StreamFeed {
   }
 
   /** Sends what comes, until it has no readers or the watch is closed. */
-  async run(watch: StreamWatch): Promise<void> {
+  async run(watch: Watched): Promise<void> {
     this.#watch = watch
     this.#seen = this.#now
     this.opened.resolve()
