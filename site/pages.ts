@@ -31,7 +31,8 @@ const GROUPS: readonly Group[] = [
     files: [
       'README.md',
       'site/playground.md',
-      ...['packages/client/README.md', 'clients/', 'docs/client/recipes.md', 'examples/', 'docs/client/from-'],
+      ...['packages/client/README.md', 'clients/', 'docs/client/recipes.md', 'examples/', 'docs/with/'],
+      'docs/client/from-',
     ],
   },
   { text: 'What is promised', files: ['docs/guarantees.md', 'docs/comparison.md', 'docs/client.md'] },
@@ -62,9 +63,22 @@ function named(...names: readonly string[]): string[] {
 
 /** All pages: the Markdown files that are, or could be, in the repository. */
 export function sitePages(): SitePage[] {
-  const args = ['ls-files', '--cached', '--others', '--exclude-standard', '--', '*.md', ':!.changeset']
-  const files = execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).trim().split('\n')
+  const files = git('--cached', '--others', '--exclude-standard', '--', '*.md', `:!${NO_PAGES}`)
   return files.filter((file) => existsSync(path.join(ROOT, file))).map(pageOf)
+}
+
+/** Patterns of the files that are no pages: notes for the next release, and all that git ignores. */
+export function otherFiles(): string[] {
+  const ignored = git('--others', '--ignored', '--exclude-standard', '--directory')
+  return [`${NO_PAGES}/**`, ...ignored.map((name) => (name.endsWith('/') ? `${name}**` : name))]
+}
+
+const NO_PAGES = '.changeset'
+
+function git(...args: readonly string[]): string[] {
+  return execFileSync('git', ['ls-files', ...args], { cwd: ROOT, encoding: 'utf8' })
+    .trim()
+    .split('\n')
 }
 
 function pageOf(file: string): SitePage {

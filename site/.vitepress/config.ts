@@ -4,7 +4,7 @@ import { defineConfig } from 'vitepress'
 import { REPOSITORY_URL } from '../../packages/client/src/protocol/docs-url.ts'
 import { anchorOf } from '../links.ts'
 import { writeTexts } from '../llms.ts'
-import { groupsOf, ROOT, sitePages } from '../pages.ts'
+import { groupsOf, otherFiles, ROOT, sitePages } from '../pages.ts'
 import { playgroundFrame } from '../playground/bundle.ts'
 import { sourceOf } from '../render.ts'
 import { folderOf, releasesOf } from '../versions.ts'
@@ -21,8 +21,9 @@ export default defineConfig({
   title: home?.title ?? '',
   description: home?.summary ?? '',
   srcDir: ROOT,
-  // What is no page of the repository, such as a file that git ignores.
-  srcExclude: ['.changeset/**', '**/target/**', '**/.cache/**'],
+  srcExclude: otherFiles(),
+  // None: it would load every `config.ts` of the repository.
+  additionalConfig: {},
   rewrites: (file) => {
     const page = pages.find((each) => each.file === file)
     return page === undefined ? file : `${page.route}.md`

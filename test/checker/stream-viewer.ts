@@ -166,6 +166,8 @@ export class StreamViewer {
     else {
       this.#view = { ...view, sequence, status: kind }
       this.show()
+      // What the server has of it is looked at, too.
+      this.#read()
     }
   }
 }

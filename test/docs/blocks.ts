@@ -85,5 +85,7 @@ export function modulesOf(blocks: readonly CodeBlock[]): BlockModule[] {
 /** Where the packages are installed that a page imports. */
 function folderOf(page: string): string {
   if (page.startsWith('packages/')) return join(ROOT, dirname(page))
-  return /^docs.(client|streams)/.test(page) ? join(ROOT, 'packages/client') : ROOT
+  // The server's tests have Express and Fastify.
+  if (page === 'docs/with/javascript.md') return join(ROOT, 'packages/server')
+  return /^docs.(client|streams|with)/.test(page) ? join(ROOT, 'packages/client') : ROOT
 }

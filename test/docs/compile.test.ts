@@ -12,6 +12,8 @@ const OPTIONS: ts.CompilerOptions = {
   jsx: ts.JsxEmit.ReactJSX,
   strict: true,
   noEmit: true,
+  // Nest decorates parameters.
+  experimentalDecorators: true,
   skipLibCheck: true,
   types: ['node'],
 }

@@ -3,9 +3,52 @@
 declare module 'express' {
   import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 
-  type Handler = (request: IncomingMessage, response: ServerResponse) => unknown
+  interface Request extends IncomingMessage {
+    readonly params: Readonly<Record<string, string>>
+    readonly body: Readonly<Record<string, unknown>>
+  }
+  interface Response extends ServerResponse {
+    type(name: string): this
+    status(code: number): this
+    send(text: string): this
+    json(value: unknown): this
+  }
+  type Handler = (request: Request, response: Response) => unknown
+  type Route = (paths: string | readonly string[], handler: Handler) => void
+  interface Express extends RequestListener {
+    use(middleware: RequestListener): void
+    get: Route
+    post: Route
+    listen(port: string | number): void
+  }
+  const express: { (): Express; json(): RequestListener }
   // biome-ignore lint/style/noDefaultExport: express has one
-  export default function express(): RequestListener & { get(paths: readonly string[], handler: Handler): void }
+  export default express
+}
+
+declare module '@nestjs/common' {
+  type OfParameter = (target: object, name: string | symbol | undefined, index: number) => void
+  export const Controller: () => ClassDecorator
+  export const Get: (path: string) => MethodDecorator
+  export const Post: (path: string) => MethodDecorator
+  export const Req: () => OfParameter
+  export const Body: () => OfParameter
+  export const Param: (name: string, pipe: new () => ParseIntPipe) => OfParameter
+  export class ParseIntPipe {
+    transform(value: string): Promise<number>
+  }
+}
+
+/** The module of docs/with/javascript.md, and the one that the application has. */
+declare module '#webmq' {
+  import type { WebMQApi } from 'webmq-server/api'
+
+  export const webmq: WebMQApi
+  export function tokenFor(userId: string): Promise<string>
+}
+
+declare module '#session' {
+  export function userOf(request: unknown): Promise<string>
 }
 
 declare module 'cbor-x' {

@@ -1,7 +1,7 @@
 import type { Attacker } from './attacker.js'
 
 /** A part of the server's memory that has a bound of its own. */
-export type FilledPart = 'outbox' | 'inbox' | 'message' | 'presence' | 'body' | 'log' | 'messageIds'
+export type FilledPart = 'outbox' | 'inbox' | 'message' | 'presence' | 'body' | 'log' | 'messageIds' | 'streams'
 
 /** One way to misuse a server. */
 export interface AttackCase {

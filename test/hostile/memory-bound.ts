@@ -24,6 +24,8 @@ const NODE_BYTES: Partial<Readonly<Record<FilledPart, number>>> = {
   log: 2 * 16 * MIB,
   /** `dedupeMaxIds` of about 160 bytes. */
   messageIds: 16 * MIB,
+  /** Texts of streams, and a watch of four kilobytes for each of `maxStreamsPerNode`. */
+  streams: 64 * MIB + 10_000 * 4_096,
 }
 /** Garbage that V8 has not collected: its young generation at full size, and a step of the old one. */
 const GARBAGE_BYTES = 64 * MIB

@@ -24,6 +24,9 @@ const SHOWN: Readonly<Record<string, string | RegExp>> = {
   meta: /ada: message 1, \d{4}-/,
 }
 
+/** Eleven pages begin at once on a busy machine. */
+const WAIT_MS = 120_000
+
 const pages = sitePages()
 let site: Awaited<ReturnType<typeof buildAndServe>>
 let browser: Browser
@@ -43,6 +46,7 @@ const built = (name: string) => readFileSync(path.join(site.out, name), 'utf8')
 
 async function open(name: string, viewport = { width: 1280, height: 900 }): Promise<Page> {
   const page = await browser.newPage({ viewport })
+  page.setDefaultTimeout(WAIT_MS)
   page.on('pageerror', (error) => problems.push(`${name}: ${error.message}`))
   page.on('console', (message) => message.type() === 'error' && problems.push(`${name}: ${message.text()}`))
   page.on('request', (request) => {
@@ -132,7 +136,7 @@ describe('the site', () => {
 
 describe('the playground', () => {
   const log = (page: Page, kind: string, text: string | RegExp) =>
-    page.locator(`.events [data-kind="${kind}"]`, { hasText: text }).first().waitFor({ timeout: 60_000 })
+    page.locator(`.events [data-kind="${kind}"]`, { hasText: text }).first().waitFor()
   const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click()
 
   it.each(['', 'playground.html'])('recovers what was missed while the network was cut, at /%s', async (name) => {

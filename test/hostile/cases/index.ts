@@ -7,6 +7,7 @@ import { messageCases } from './messages.js'
 import { presenceCases } from './presence.js'
 import { publishCases } from './publishes.js'
 import { readCases } from './reads.js'
+import { streamCases } from './streams.js'
 import { tokenCases } from './tokens.js'
 import { webhookCases } from './webhooks.js'
 
@@ -19,6 +20,7 @@ export const hostileCases: readonly AttackCase[] = [
   ...publishCases,
   ...readCases,
   ...presenceCases,
+  ...streamCases,
   ...tokenCases,
   ...httpCases,
   ...webhookCases,

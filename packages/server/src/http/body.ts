@@ -13,6 +13,9 @@ export interface BodyLimits {
 /** A larger body is used in a turn of the event loop of its own: it may take milliseconds, and others come between. */
 const SHARED_TURN_BYTES = 16_384
 
+const MAX_DISCARDED_BYTES = 16 * 1_048_576
+const MAX_DISCARD_MS = 5_000
+
 /** Reads the bodies of requests within bounds of size, time and memory. */
 export class Bodies {
   readonly #limits: BodyLimits
@@ -87,6 +90,29 @@ export class Bodies {
       request.on('data', take).on('end', end).on('close', gone).on('error', gone)
     })
   }
+}
+
+/**
+ * Reads what is left of a body that was refused, within bounds: a connection that ends before its client has sent all takes the
+ * answer along.
+ */
+export function discardBody(request: IncomingMessage): Promise<void> {
+  // Its client waits to be told to send it.
+  if (request.complete || request.headers.expect !== undefined) return Promise.resolve()
+  return new Promise((resolve) => {
+    let byteCount = 0
+    const take = (chunk: Buffer) => {
+      byteCount += chunk.length
+      if (byteCount > MAX_DISCARDED_BYTES) done()
+    }
+    const done = () => {
+      clearTimeout(timer)
+      request.off('data', take).off('end', done).off('close', done)
+      resolve()
+    }
+    const timer = setTimeout(done, MAX_DISCARD_MS)
+    request.on('data', take).on('end', done).on('close', done).resume()
+  })
 }
 
 function tooLarge(maxBytes: number): WebMQError {

@@ -38,7 +38,8 @@ export class ReplayFlow {
   #awaited: OutboxLevel | undefined
   /** Replayed bytes that may still wait in the outbox. */
   #unreadBytes = 0
-  #isReleased = false
+  /** Its connection has closed: nothing waits, and nothing need be read. */
+  isReleased = false
 
   constructor(options: ReplayFlowOptions) {
     this.#options = options
@@ -49,7 +50,7 @@ export class ReplayFlow {
    * @param needsEmpty Waits until the outbox is empty, for a message that takes more than its share.
    */
   page<T>(send: () => MaybePromise<T>, needsEmpty = false): MaybePromise<T> {
-    if (this.#isReleased) return send()
+    if (this.isReleased) return send()
     const isFree = this.#waiting.length === 0 && !this.#isWaiting && this.#hasRoom(needsEmpty)
     if (isFree && this.#options.pacer.take()) return send()
     return new Promise((resolve, reject) => {
@@ -94,7 +95,7 @@ export class ReplayFlow {
 
   /** The connection has closed: nothing waits any more. */
   release(): void {
-    this.#isReleased = true
+    this.isReleased = true
     for (const page of this.#waiting.splice(0)) page.send()
   }
 

@@ -110,6 +110,19 @@ describe('ReplaySender', () => {
     expect(answers()).toEqual(['a', 'c', 'b', 'd'])
   })
 
+  it('reads nothing for requests that waited when their connection closed', async () => {
+    const { sender, ask } = createSender()
+    void ask(CONNECTION, 'a', replayOf(2))
+    let readCount = 0
+    const late = sender.read(
+      CONNECTION,
+      () => replayOf(++readCount),
+      ({ messages }) => messages.length,
+    )
+    sender.release(CONNECTION)
+    expect([await late, readCount]).toEqual([0, 0])
+  })
+
   it('holds nobody while the log is not there yet, and reads a page again that has to wait afterwards', async () => {
     const { sender, answers, ask, to, drained } = createSender()
     const arrival = deferred<Replay>()

@@ -59,6 +59,8 @@ export interface ReplayAnswer {
   readonly isNewestFirst?: boolean
 }
 
+const NOTHING: Replay = { messages: [], hasMore: false }
+
 /**
  * Answers requests for messages of the log; one per node.
  *
@@ -87,15 +89,17 @@ export class ReplaySender {
     { keepsNewest = false }: ReplayAnswer = {},
   ): MaybePromise<T> {
     const flow = this.#flowOf(connection)
+    // A connection may close while hundreds of its requests wait.
+    const readOpen = () => (flow.isReleased ? NOTHING : readPage())
     const inTurn = (page: Replay): MaybePromise<T> =>
-      flow.fits(firstByteCount(page, keepsNewest)) ? use(page) : flow.page(() => andThen(readPage(), use), true)
+      flow.fits(firstByteCount(page, keepsNewest)) ? use(page) : flow.page(() => andThen(readOpen(), use), true)
     return flow.page(() => {
-      const first = readPage()
+      const first = readOpen()
       if (!isPromise(first)) return inTurn(first)
       return first.then((page) => {
         // A page that waits holds no messages: there may be thousands when a log catches up.
         let held: Replay | undefined = page
-        const result = flow.page(() => (held === undefined ? andThen(readPage(), inTurn) : inTurn(held)))
+        const result = flow.page(() => (held === undefined ? andThen(readOpen(), inTurn) : inTurn(held)))
         if (page.messages.length > 0) held = undefined
         return result
       })

@@ -188,6 +188,12 @@ describe('StreamFold', () => {
     expect(fold.appendCount).toBe(100_000)
     expect(fold.whole).toBe('x'.repeat(100_000))
     expect(fold.keptBytes).toBeGreaterThan(200_000)
+    // It is encoded once, until more comes.
+    expect(fold.payload).toBe(fold.payload)
+    fold.take({ stream: 's', sequence: 100_001, kind: 'append' }, '!')
+    expect(fold.payload?.length).toBe(100_003)
+    fold.forget()
+    expect([fold.payload, fold.keptBytes]).toEqual([undefined, 1_024])
     const bytes = new StreamFold()
     folded([{ stream: 's', sequence: 0, kind: 'start', payload: undefined }], bytes)
     for (let index = 1; index <= 1_000; index++)

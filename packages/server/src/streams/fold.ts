@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib'
-import type { StreamPlace, StreamStatus } from 'webmq-client/protocol'
+import { encodeJson, type StreamPlace, type StreamStatus } from 'webmq-client/protocol'
 import { type SharedState, sharedAfter, sharedStateOf, tookMark } from './shared-state.js'
 
 /** Pieces that are kept apart before they become one: many small ones would take more memory than their text. */
@@ -57,6 +57,7 @@ export class StreamFold {
   /** No message is missing from this number on. */
   #isWholeFrom = 0
   #otherBytes = 0
+  #payload: Uint8Array | undefined
 
   get isActive(): boolean {
     return this.stream !== undefined && this.status === 'active'
@@ -65,7 +66,8 @@ export class StreamFold {
   /** Estimated memory. */
   get keptBytes(): number {
     const sharedBytes = this.shared === undefined ? 0 : this.shared.producerCount * PRODUCER_BYTES
-    return (this.isForgotten ? 0 : 2 * this.byteCount) + this.#otherBytes + sharedBytes + OVERHEAD_BYTES
+    const textBytes = (this.isForgotten ? 0 : 2 * this.byteCount) + (this.#payload?.length ?? 0)
+    return textBytes + this.#otherBytes + sharedBytes + OVERHEAD_BYTES
   }
 
   /** The whole: a text, or bytes; `undefined` while nothing was appended. Shared: nobody may change it. */
@@ -75,6 +77,13 @@ export class StreamFold {
     if (this.isCut) return joined(this.#pieces)
     this.#join(this.#pieces.length)
     return this.#pieces[0]
+  }
+
+  /** The whole as the payload of one message: encoded once for all who read it. Shared. */
+  get payload(): Uint8Array | undefined {
+    const { whole } = this
+    this.#payload ??= typeof whole === 'string' ? Buffer.from(encodeJson(whole)) : whole
+    return this.#payload
   }
 
   /** Length of the whole: of a text in UTF-16 units. */
@@ -158,6 +167,7 @@ export class StreamFold {
     const ends = from === -1 ? [] : this.#ends.slice(from)
     const first = from === 0 ? this.#first : (ends[0] ?? 0)
     if (later.length > 0 && typeof later[0] !== typeof (rollUp.whole ?? later[0])) return false
+    this.#payload = undefined
     const { meta, whole, appendCount } = rollUp
     this.appendCount = appendCount + Math.max(0, this.sequence - sequence - (this.isActive ? 0 : 1))
     if (isNewer || sequence === this.sequence) {
@@ -188,6 +198,7 @@ export class StreamFold {
     this.isForgotten = true
     this.meta = undefined
     this.#pieces = []
+    this.#payload = undefined
     this.#ends = []
     this.#otherBytes = 0
   }
@@ -207,6 +218,7 @@ export class StreamFold {
     this.shared = sharedStateOf(sequence, mark)
     this.isForgotten = false
     this.#pieces = []
+    this.#payload = undefined
     this.#ends = []
     this.#otherBytes = 0
   }
@@ -224,6 +236,7 @@ export class StreamFold {
     this.byteCount += pieceBytes(payload)
     if (this.shared !== undefined) this.shared.checksum = crc32(payload, this.shared.checksum)
     if (this.isForgotten) return
+    this.#payload = undefined
     if (first === undefined) this.#first = this.sequence
     this.#pieces.push(payload)
     this.#ends.push(this.sequence)

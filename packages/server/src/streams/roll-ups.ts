@@ -32,10 +32,11 @@ export class RollUps {
     if (stream === undefined || status === 'delete' || sequence <= rolledUp.sequence) return
     if (fold.isCut || fold.isForgotten) return
     if (isInterim && !(isWriter && byteCount >= Math.max(MIN_INTERIM_BYTES, 2 * rolledUp.byteCount))) return
+    // Larger ones stay as they are: a message of the log is limited.
+    if (byteCount > author.limits.maxPayloadBytes) return
     const next = { sequence, byteCount }
     fold.rolledUp = next
     const payload = encodeRollUp(fold.rollUp(position?.offset ?? 0))
-    // Larger ones stay as they are: a message of the log is limited.
     if (payload.length > author.limits.maxPayloadBytes) return
     const place = formatStreamPlace({ stream, sequence, kind: 'text' })
     // The same on every node: the log has it once.

@@ -39,6 +39,8 @@ export interface StreamReading {
   readonly summary: StreamSummary
   /** The whole; `undefined` while nothing was appended. */
   readonly whole: Piece | undefined
+  /** It as one message, if that was asked for. Shared. */
+  readonly payload: Uint8Array | undefined
   /** It has everything up to here. */
   readonly position: Position
   readonly gap: ReadResult['gap']
@@ -53,6 +55,8 @@ export interface StreamStats {
   readonly lostFailedCount: number
 }
 
+/** A writer has one message at a time on its way: all that wait are looked at with each message of the key. */
+const MAX_WRITES_AT_ONCE = 64
 /** Share of the outbox that the answer to a read may take. */
 const READ_SHARE = 1 / 2
 const NOTHING = new Uint8Array()
@@ -97,7 +101,7 @@ export class Streams {
   /**
    * Writes a message of a stream. Resolves once this node has seen it in the log, so that the answer is final.
    * @throws {WebMQError} `E_UNSUPPORTED`, `E_PAYLOAD_INVALID`, `E_STREAM_BUSY` with `retryAfterMs`, `E_STREAM_ENDED`, `E_STREAM_SEQUENCE`,
-   *   `E_STREAM_LIMIT`, `E_NODE_BEHIND`, and the errors of {@link Publisher.publish}.
+   *   `E_STREAM_LIMIT`, `E_RATE_LIMIT`, `E_NODE_BEHIND`, and the errors of {@link Publisher.publish}.
    */
   async write(author: Author, write: StreamWrite, isBinary: boolean): Promise<Accepted> {
     const { key, sequence, kind } = write
@@ -110,47 +114,53 @@ export class Streams {
       throw refusalOf('E_STREAM_SEQUENCE', { detail: `${kind} with the number ${sequence}` })
     const byteCount = payload.length + PENDING_OVERHEAD_BYTES
     assertRoom(author, byteCount)
+    const owner = kind === 'start' ? this.#watches.begin(write, author) : undefined
     author.pendingBytes += byteCount
     const written = this.#watches.use(key, async (watch) => {
       const known = this.#judge(watch, write)
-      if (known !== undefined && (kind !== 'start' || watch.owner?.stream === write.stream)) return known
+      if (known !== undefined) return known
       if (kind === 'append') this.#assertSize(watch.fold, payload.length)
-      const owner = kind === 'start' ? this.#watches.begin(write.stream, author) : undefined
+      if (watch.writeCount >= MAX_WRITES_AT_ONCE)
+        throw refusalOf('E_RATE_LIMIT', { detail: `${MAX_WRITES_AT_ONCE} messages of this stream wait` })
+      watch.writeCount++
       try {
-        return known ?? (await this.#published(watch, author, { ...write, payload }, isBinary))
+        return await this.#published(watch, author, { ...write, payload }, isBinary)
       } finally {
-        if (owner !== undefined) this.#watches.begun(watch, owner)
+        watch.writeCount--
         if (kind !== 'start' && kind !== 'beat') void this.#rollUps.update(watch, true)
       }
     })
     return await written.finally(() => {
       author.pendingBytes -= byteCount
+      if (owner !== undefined) this.#watches.begun(key, owner)
     })
   }
 
   /**
    * Reads the last stream of a key.
+   * @param needsPayload The whole is encoded, too: once for all who read it.
    * @throws {WebMQError} `E_UNSUPPORTED`, `E_STREAM_LIMIT` when this node has no room, and the errors of {@link Broker.read}.
    */
-  async read(key: string): Promise<StreamReading> {
-    return await this.use(key, async (watch) => {
+  async read(key: string, needsPayload = false): Promise<StreamReading> {
+    this.assertSupported(key)
+    return await this.#watches.look(key, (watch) => {
       const { fold, position, gap } = watch
       if (position === undefined) throw refusalOf('E_NODE_BEHIND')
-      const { whole } = fold
-      return { summary: summaryOf(fold), whole, position, gap }
+      void this.#rollUps.update(watch, false)
+      const payload = needsPayload ? fold.payload : undefined
+      return { summary: summaryOf(fold), whole: fold.whole, position, gap, payload }
     })
   }
 
   /**
-   * Passes the watch of a key, which has everything that the log had.
+   * Passes the watch of a key, which has everything that the log had, and goes on with it.
    * @param isWriter It may grow.
    * @throws {WebMQError} As {@link read}.
    */
   async use<T>(key: string, use: (watch: StreamWatch) => Promise<T>, isWriter = false): Promise<T> {
     this.assertSupported(key)
     return await this.#watches.use(key, async (watch) => {
-      await watch.follow()
-      while (watch.fold.isForgotten) await watch.follow(true)
+      await watch.followAll()
       const used = await use(watch)
       void this.#rollUps.update(watch, isWriter)
       return used
@@ -210,15 +220,13 @@ export class Streams {
       throw refusalOf('E_NODE_BEHIND')
     }
     if (kind === 'append') this.#appendCount++
-    const outcome = this.#judge(watch, write)
-    if (outcome !== undefined) return accepted
+    if (this.#judge(watch, write) !== undefined) return accepted
     // Its writer was given up, and another stream came.
     throw refusalOf('E_STREAM_ENDED', { detail: `${watch.fold.stream ?? 'none'} is the stream of this key` })
   }
 
   #busy(watch: StreamWatch): Error {
-    const retryAfterMs = Math.ceil(watch.leftMs)
-    return Object.assign(refusalOf('E_STREAM_BUSY', { detail: watch.key }), { retryAfterMs })
+    return Object.assign(refusalOf('E_STREAM_BUSY', { detail: watch.key }), { retryAfterMs: Math.ceil(watch.leftMs) })
   }
 
   #assertSize({ byteCount, appendCount }: StreamFold, addedBytes: number): void {
@@ -239,10 +247,8 @@ export class Streams {
     }
   }
 
-  /**
-   * Its writer was silent for too long. Several nodes may find that, and one message tells all. The log is asked first: this
-   * node may have stood still. If it fails, the next lease tries again.
-   */
+  // The log is asked first: this node may have stood still. If it fails, the next lease tries again.
+  /** Its writer was silent for too long. Several nodes may find that, and one message tells all. */
   async #lost(watch: StreamWatch): Promise<void> {
     const { publisher, author, logger } = this.#context
     const { key } = watch

@@ -54,6 +54,8 @@ export class StreamWatch {
   countedBytes = 0
   /** Requests that use it now. */
   userCount = 0
+  /** Of these, writes. */
+  writeCount = 0
   /** Writes of a stream with many writers come one after the other: settles with the last of them. */
   turn: Promise<unknown> = Promise.resolve()
   /** It listens, and has read the log. */
@@ -124,6 +126,12 @@ export class StreamWatch {
         this.#following = undefined
       })
     await this.#following
+  }
+
+  /** The same, with the text. */
+  async followAll(): Promise<void> {
+    await this.follow()
+    while (this.#fold.isForgotten) await this.follow(true)
   }
 
   /** Messages may be missing: the log is read. */

@@ -5,6 +5,7 @@ import type { Broker } from '../ports/broker.js'
 import type { Author } from '../publishing/author.js'
 import type { LocalHandler } from '../routing/in-process/listeners.js'
 import type { LocalListenOptions } from '../routing/in-process/subscription.js'
+import type { StreamWrite } from './streams.js'
 import { type StreamOwner, StreamWatch } from './watch.js'
 
 /** Limits of streams, by their options. */
@@ -97,8 +98,28 @@ export class StreamWatches {
     }
   }
 
+  /**
+   * Passes a watch of a key that has all of the log, text included. A key without an active stream is read and not watched.
+   * @throws {WebMQError} As {@link use}.
+   */
+  async look<T>(key: string, use: (watch: StreamWatch) => T): Promise<T> {
+    if (!this.#byKey.has(key)) {
+      const watch = this.#create(key)
+      try {
+        await watch.follow()
+        if (!watch.fold.isActive) return use(watch)
+      } finally {
+        watch.close()
+      }
+    }
+    return await this.use(key, async (watch) => {
+      await watch.followAll()
+      return use(watch)
+    })
+  }
+
   #open(key: string): StreamWatch {
-    const { broker, isRetained, deadlines, limits } = this.#context
+    const { limits } = this.#context
     const [idle] = this.#idle
     if (this.#byKey.size >= limits.maxStreamsPerNode && idle !== undefined) this.#close(idle)
     // None of the others is given up for it: each has the lease that ends a stream without its writer.
@@ -106,6 +127,11 @@ export class StreamWatches {
       throw refusalOf('E_STREAM_LIMIT', {
         detail: `${limits.maxStreamsPerNode} streams of this node (maxStreamsPerNode)`,
       })
+    return this.#create(key)
+  }
+
+  #create(key: string): StreamWatch {
+    const { broker, isRetained, deadlines, limits } = this.#context
     return new StreamWatch(key, {
       broker,
       isRetained,
@@ -117,10 +143,12 @@ export class StreamWatches {
   }
 
   /**
-   * Counts a stream that begins as one of its author, until {@link begun}.
+   * Counts a stream that begins as one of its author, until {@link begun}: before anything is done for it.
+   * @returns `undefined` when it is one already.
    * @throws {WebMQError} `E_STREAM_LIMIT`.
    */
-  begin(stream: string, author: Author): StreamOwner {
+  begin({ key, stream }: Pick<StreamWrite, 'key' | 'stream'>, author: Author): StreamOwner | undefined {
+    if (this.#byKey.get(key)?.owner?.stream === stream) return undefined
     const name = isTrusted(author) ? '' : clientNameOf(author)
     const count = this.#byOwner.get(name) ?? 0
     const { maxStreamsPerUser } = this.#context.limits
@@ -131,9 +159,10 @@ export class StreamWatches {
   }
 
   /** The log has decided: it is the stream of its key and counts until it ends, or it is none. */
-  begun(watch: StreamWatch, owner: StreamOwner): void {
-    const { isActive, stream } = watch.fold
-    if (watch.isClosed || !isActive || stream !== owner.stream || watch.owner?.stream === stream) this.#release(owner)
+  begun(key: string, owner: StreamOwner): void {
+    const watch = this.#byKey.get(key)
+    const isBegun = watch?.fold.isActive === true && watch.fold.stream === owner.stream
+    if (!isBegun || watch.owner?.stream === owner.stream) this.#release(owner)
     else {
       this.#release(watch.owner)
       watch.owner = owner

@@ -110,4 +110,30 @@ describe.each(['memory', 'redis', 'nats', 'rabbitmq'] as const)('Durable Streams
     expect(parts.join('')).toBe(text)
     expect(await read).toContain('"streamClosed":true')
   })
+
+  it.skipIf(kind === 'memory')(
+    'have each append once when a node stops and its writers go on with another',
+    async () => {
+      const [here, there] = await startNodes(kind)
+      await fetch(here, { method: 'PUT', headers: TYPE })
+      let count = 0
+      const produce = async (id: string) => {
+        let url = here
+        for (let seq = 0; seq < 30; ) {
+          // It may or may not be in the log when there is no answer.
+          const answer = await append(url, `${id}${seq};`, { id, seq }).catch(() => undefined)
+          if (answer?.status === 200 || answer?.status === 204) [seq, count] = [seq + 1, count + 1]
+          else url = there
+        }
+      }
+      const producers = ['a', 'b', 'c'].map(produce)
+      await expect.poll(() => count).toBeGreaterThan(10)
+      await servers.shift()?.stop({ drainMs: 0 })
+      await Promise.all(producers)
+      const text = await whole(there)
+      const expected = Array.from({ length: 30 }, (_, seq) => seq)
+      for (const id of ['a', 'b', 'c'])
+        expect(Array.from(text.matchAll(new RegExp(`${id}(\\d+);`, 'g')), ([, seq]) => Number(seq))).toEqual(expected)
+    },
+  )
 })

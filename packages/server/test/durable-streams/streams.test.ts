@@ -1,3 +1,5 @@
+import { connect as connectTo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { DurableStream, stream } from '@durable-streams/client'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { WebMQClient } from 'webmq-client'
@@ -82,6 +84,30 @@ describe.each(['native', 'ws', 'uws'] as const)('streams at /streams over %s', (
 })
 
 describe('streams at /streams', () => {
+  it('tell a client that its body is too large, after it has sent all of it', async () => {
+    const api = await start()
+    const url = `${api.url}/streams/a`
+    await fetch(url, { method: 'PUT', headers: TEXT })
+    const part = Buffer.alloc(1_048_576)
+    const socket = connectTo(api.port, '127.0.0.1')
+    onTestFinished(() => void socket.destroy())
+    let answer = ''
+    socket.on('data', (chunk) => {
+      answer += chunk
+    })
+    socket.write(
+      `POST /streams/a HTTP/1.1\r\nhost: 127.0.0.1:${api.port}\r\ncontent-type: text/plain\r\ncontent-length: ${3 * part.length}\r\n\r\n`,
+    )
+    for (let sent = 0; sent < 3; sent++) {
+      // An answer before the end would be lost with the connection.
+      await sleep(100)
+      expect(answer).toBe('')
+      socket.write(part)
+    }
+    await expect.poll(() => answer).toContain('E_PAYLOAD_TOO_LARGE')
+    expect(answer).toMatch(/^HTTP\/1.1 413 /)
+  })
+
   it('tell that a writer was lost', async () => {
     const api = await start({ streamLeaseMs: 1_000 })
     const client = new WebMQClient({ url: api.webSocketUrl, WebSocket })
@@ -144,6 +170,25 @@ describe('streams at /streams', () => {
     await fill()
     await fill()
     expect((await fetch(`${url}?offset=-1`)).status).toBe(404)
+  })
+
+  it('outlive their first messages: offsets, producers and bytes are those from before', async () => {
+    const api = await start({ history: ['#=100,1d'], maxStreamsPerNode: 1 })
+    const url = `${api.url}/streams/a`
+    await fetch(url, { method: 'PUT', headers: TEXT })
+    const producer = (seq: number) => ({ 'producer-id': 'p', 'producer-epoch': '0', 'producer-seq': `${seq}` })
+    const post = (seq: number, body: string) =>
+      fetch(url, { method: 'POST', headers: { ...TEXT, ...producer(seq) }, body })
+    const parts = Array.from({ length: 150 }, (_, seq) => `${seq};`.padEnd(1_000, '.'))
+    const offsets: (string | null)[] = []
+    for (const [seq, part] of parts.entries()) offsets.push((await post(seq, part)).headers.get('stream-next-offset'))
+    // The node forgets it, and folds the log again.
+    await fetch(`${api.url}/streams/b`, { method: 'PUT' })
+    expect(await (await fetch(url)).text()).toBe(parts.join(''))
+    for (const at of [0, 20, 100, 148])
+      expect(await (await fetch(`${url}?offset=${offsets[at]}`)).text()).toBe(parts.slice(at + 1).join(''))
+    expect((await post(149, 'again')).status).toBe(204)
+    expect((await post(150, 'more')).status).toBe(200)
   })
 
   it('know what a reader has read', async () => {
@@ -214,5 +259,36 @@ describe('streams at /streams', () => {
     expect((await fetch(own, { method: 'DELETE' })).status).toBe(204)
     expect((await fetch(own, { method: 'PUT', headers: TEXT })).status).toBe(201)
     await expect(openStream('own', { client })).rejects.toMatchObject({ code: 'E_STREAM_BUSY' })
+  })
+
+  it('are as many as there are: a node forgets those that nobody uses', async () => {
+    const api = await start({ maxStreamsPerNode: 2 })
+    const urls = ['a', 'b', 'c', 'd'].map((key) => `${api.url}/streams/${key}`)
+    for (const url of urls) expect((await fetch(url, { method: 'PUT', headers: TEXT, body: url })).status).toBe(201)
+    for (const url of urls) expect(await (await fetch(url)).text()).toBe(url)
+    const live = urls.slice(0, 2).map((url) => fetch(`${url}?offset=now&live=sse`))
+    const answers = await Promise.all(live)
+    expect(await codeOf(await fetch(urls[2] ?? ''))).toBe('507 E_STREAM_LIMIT')
+    for (const answer of answers) await answer.body?.cancel()
+    await expect.poll(async () => (await fetch(urls[2] ?? '')).status).toBe(200)
+  })
+
+  it('have appends that hooks have changed, with the same key and still JSON', async () => {
+    const changes: Record<string, object> = {
+      '1\n': { payload: Buffer.from('[1]\n') },
+      '2\n': { payload: Buffer.from('2,') },
+      '3\n': { key: 'other' },
+    }
+    const api = await start({
+      hooks: { publish: ({ payload }) => changes[Buffer.from(payload as Uint8Array).toString()] },
+    })
+    const url = `${api.url}/streams/a`
+    const headers = { 'content-type': 'application/json' }
+    await fetch(url, { method: 'PUT', headers })
+    const statuses: number[] = []
+    for (const body of ['0', '1', '2', '3', '4'])
+      statuses.push((await fetch(url, { method: 'POST', headers, body })).status)
+    expect(statuses).toEqual([204, 204, 503, 503, 204])
+    expect(await (await fetch(url)).json()).toEqual([0, [1], 4])
   })
 })

@@ -29,6 +29,15 @@ export function listOf(lines: Buffer): string {
   return lines.length === 0 ? '[]' : `[${lines.toString('utf8', 0, lines.length - 1).replaceAll('\n', ',')}]`
 }
 
+/** Whether these are such lines. */
+export function areLines(lines: Buffer): boolean {
+  try {
+    return linesOf(Buffer.from(listOf(lines))).equals(lines)
+  } catch {
+    return false
+  }
+}
+
 /** A newline in valid JSON is one between its parts. */
 function lineOf(text: string): string {
   return text.trim().replace(/[\r\n]+/g, ' ')

@@ -4,7 +4,7 @@ import type { StreamFold } from '../../streams/fold.js'
 import { RequestRefusal } from '../api/read-call.js'
 import { gone, type StreamView } from './view.js'
 
-export const START: Place = { at: 0, checksum: 0 }
+const START: Place = { at: 0, checksum: 0 }
 /** Offsets of one stream sort as text. */
 const DIGITS = 16
 const RADIX = 36

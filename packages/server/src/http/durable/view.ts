@@ -1,4 +1,5 @@
 import { crc32 } from 'node:zlib'
+import { grownBytes } from '../../base/grown-bytes.js'
 import type { StreamFold } from '../../streams/fold.js'
 import { RequestRefusal } from '../api/read-call.js'
 
@@ -90,9 +91,13 @@ export function gone(detail: string): RequestRefusal {
 }
 
 /** Another program may have written it. Streams of WebMQ's own writers have none. */
-function configOf({ meta, shared, whole }: StreamFold): StreamConfig {
+function configOf(fold: StreamFold): StreamConfig {
+  const { meta, shared } = fold
   if (shared === undefined)
-    return { contentType: typeof whole === 'object' ? 'application/octet-stream' : 'text/plain; charset=utf-8' }
+    return {
+      contentType:
+        typeof fold.after(fold.length - 1) === 'object' ? 'application/octet-stream' : 'text/plain; charset=utf-8',
+    }
   const { contentType, ttlSeconds, expiresAt, isPending } = Object(meta) as Readonly<Record<string, unknown>>
   return {
     contentType: typeof contentType === 'string' ? contentType : 'application/octet-stream',
@@ -106,27 +111,55 @@ interface Encoded {
   readonly stream: string | undefined
   readonly sequence: number
   readonly bytes: Buffer
+  /** What of the content is encoded: bytes, or UTF-16 units of a text. */
+  readonly length: number
+  /** Its first bytes are those. */
+  readonly buffer: Buffer
   readonly at: number
   readonly checksum: number
 }
 
-/** Readers of one stream share what it is as bytes. */
-const encodings = new WeakMap<StreamFold, Encoded>()
+const NO_BYTES = Buffer.alloc(0)
+const NOTHING: Encoded = {
+  ...{ stream: undefined, sequence: -1, length: 0, at: 0, checksum: 0 },
+  ...{ bytes: NO_BYTES, buffer: NO_BYTES },
+}
+/** Of all streams that are read. */
+const MAX_ENCODED_BYTES = 32 * 1_048_576
+
+/** Readers of one stream share what it is as bytes. What was added is encoded, not the whole. The last one was used last. */
+const encodings = new Map<StreamFold, Encoded>()
+let encodedBytes = 0
 
 function encodedOf(fold: StreamFold): Encoded {
   const { stream, sequence } = fold
-  const known = encodings.get(fold)
-  if (known !== undefined && known.stream === stream && known.sequence === sequence) return known
-  const bytes = encode(fold)
-  const { at, checksum } = known !== undefined && known.stream === stream ? known : { at: 0, checksum: 0 }
-  const encoded = { stream, sequence, bytes, at: bytes.length, checksum: crc32(bytes.subarray(at), checksum) }
-  encodings.set(fold, encoded)
-  return encoded
+  const last = encodings.get(fold)
+  const known = last !== undefined && last.stream === stream ? last : NOTHING
+  if (last !== undefined && known.sequence === sequence) return known
+  const next = { ...encode(known, fold), stream, sequence }
+  encodings.delete(fold)
+  encodings.set(fold, next)
+  encodedBytes += next.buffer.length - (last?.buffer.length ?? 0)
+  for (const [other, { buffer }] of encodings) {
+    if (encodedBytes <= MAX_ENCODED_BYTES) break
+    encodings.delete(other)
+    encodedBytes -= buffer.length
+  }
+  return next
 }
 
-function encode({ whole, isActive }: StreamFold): Buffer {
-  if (whole === undefined) return Buffer.alloc(0)
-  if (typeof whole !== 'string') return Buffer.from(whole.buffer, whole.byteOffset, whole.byteLength)
+function encode({ length, buffer, at, checksum }: Encoded, fold: StreamFold): Omit<Encoded, 'stream' | 'sequence'> {
+  const added = fold.after(length) ?? ''
   // The other half of a character may follow, and bytes that were read never change.
-  return Buffer.from(isActive ? whole.replace(/[\ud800-\udbff]$/, '') : whole)
+  const given = typeof added === 'string' && fold.isActive ? added.replace(/[\ud800-\udbff]$/, '') : added
+  const piece = typeof given === 'string' ? Buffer.from(given) : given
+  const grown = grownBytes(buffer, at, piece)
+  const end = at + piece.length
+  return {
+    bytes: grown.subarray(0, end),
+    length: length + given.length,
+    buffer: grown,
+    at: end,
+    checksum: crc32(piece, checksum),
+  }
 }

@@ -1,11 +1,13 @@
 import { randomBytes } from 'node:crypto'
+import { refusalOf, WebMQError } from 'webmq-client/protocol'
 import type { StreamFold } from '../../streams/fold.js'
 import type { Mark, Producer } from '../../streams/shared-state.js'
 import type { SharedWrite } from '../../streams/shared-streams.js'
 import { RequestRefusal } from '../api/read-call.js'
+import { discardBody } from '../body.js'
 import { STREAM_HEADERS, type StreamCall, standOf } from './call.js'
 import { appendHeadOf, configOf, isSameConfig } from './heads.js'
-import { linesOf, listOf } from './json-values.js'
+import { areLines, linesOf } from './json-values.js'
 import { isNew, producerHeaders, refuseOwned } from './judge.js'
 import { essenceOf, notFound, phaseOf, type StreamConfig, type StreamView, viewOf } from './view.js'
 
@@ -20,10 +22,9 @@ type Next = Omit<SharedWrite, 'stream' | 'sequence' | 'isBinary' | 'mark'> & { r
 
 /** Answers PUT: there is such a stream afterwards. */
 export async function createStream(call: StreamCall): Promise<void> {
-  const { request, response, options, bodies, node, caller, key } = call
+  const { request, response, node, caller, key } = call
   const { config, isClosed } = configOf(request)
-  await bodies.read(request, response, options.maxPayloadBytes, async (body) => {
-    call.charge(body.length)
+  await withBody(call, async (body) => {
     const isJson = essenceOf(config.contentType) === 'application/json'
     const content = isJson && body.length > 0 ? linesOf(body) : body
     assertFits(call, content.length)
@@ -62,10 +63,9 @@ export async function createStream(call: StreamCall): Promise<void> {
 
 /** Answers POST: appends, closes, or both at once. */
 export async function appendToStream(call: StreamCall): Promise<void> {
-  const { request, response, options, bodies, node, caller, key } = call
+  const { request, response, node, caller, key } = call
   const head = appendHeadOf(request)
-  await bodies.read(request, response, options.maxPayloadBytes, async (body) => {
-    call.charge(body.length)
+  await withBody(call, async (body) => {
     let status = 204
     let headers: Record<string, string> = {}
     let lines: Buffer | undefined
@@ -84,7 +84,8 @@ export async function appendToStream(call: StreamCall): Promise<void> {
       assertFits(call, payload.length, fold, producer)
       const assertChange = (bytes: Uint8Array) => {
         assertFits(call, bytes.length, fold, producer)
-        if (view.isJson) linesOf(Buffer.from(listOf(Buffer.from(bytes))))
+        if (view.isJson && !areLines(Buffer.from(bytes)))
+          throw refusalOf('E_HOOK_FAILED', { detail: 'JSON values of a stream are lines' })
       }
       return next(fold, {
         ...{ kind: head.isClosed ? 'close' : 'append', payload, assertChange },
@@ -107,6 +108,20 @@ export async function deleteStream({ node, caller, key, response }: StreamCall):
     return next(fold, { kind: 'delete', payload: NOTHING })
   })
   response.writeHead(204, STREAM_HEADERS).end()
+}
+
+async function withBody(call: StreamCall, use: (body: Buffer) => Promise<void>): Promise<void> {
+  const { request, response, options, bodies, charge } = call
+  try {
+    await bodies.read(request, response, options.maxPayloadBytes, (body) => {
+      charge(body.length)
+      return use(body)
+    })
+  } catch (error) {
+    // Other clients may be told in the midst of a body. These send it again when they are not.
+    if (error instanceof WebMQError && error.code === 'E_PAYLOAD_TOO_LARGE') await discardBody(request)
+    throw error
+  }
 }
 
 function next({ stream = '', sequence }: StreamFold, { mark, ...write }: Next): SharedWrite {

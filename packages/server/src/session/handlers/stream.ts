@@ -1,4 +1,4 @@
-import { encodeJson, formatStreamPlace } from 'webmq-client/protocol'
+import { formatStreamPlace } from 'webmq-client/protocol'
 import type { InboundMessage } from '../../ports/broker.js'
 import { formatPosition } from '../../ports/position.js'
 import { replayFrame } from '../../replay/sender.js'
@@ -6,6 +6,9 @@ import type { StreamReading } from '../../streams/streams.js'
 import type { Handler } from './handler.js'
 import { assertMayRead } from './history.js'
 import { acknowledge } from './publish.js'
+
+/** Bytes of a text that are folded from the log, or encoded, per unit of work. */
+const FOLDED_BYTES_PER_UNIT = 400
 
 /** Writes a message of a stream. */
 export const stream: Handler<'stream'> = async (session, { streams }, message, isBinary) => {
@@ -20,7 +23,8 @@ export const read: Handler<'read'> = (session, services, message) => {
   assertMayRead(session, services, message)
   let reading: StreamReading | undefined
   const readPage = async () => {
-    reading = await streams.read(key)
+    reading = await streams.read(key, true)
+    session.meter.charge((reading.payload?.length ?? 0) / FOLDED_BYTES_PER_UNIT)
     return { messages: messagesOf(key, reading), hasMore: false }
   }
   return replays.read(session.connection, readPage, (page) => {
@@ -41,11 +45,10 @@ export const read: Handler<'read'> = (session, services, message) => {
   })
 }
 
-function messagesOf(key: string, { summary, whole, position }: StreamReading): readonly InboundMessage[] {
+function messagesOf(key: string, { summary, whole, payload, position }: StreamReading): readonly InboundMessage[] {
   const { stream, sequence = 0 } = summary
-  if (whole === undefined || stream === undefined) return []
+  if (payload === undefined || stream === undefined) return []
   const isBinary = typeof whole !== 'string'
-  const payload = isBinary ? whole : Buffer.from(encodeJson(whole))
   const attributes = { stream: formatStreamPlace({ stream, sequence, kind: 'text' }) }
   return [{ key, payload, isBinary, position, attributes }]
 }

@@ -27,10 +27,10 @@ const VERB_UNITS: { readonly [V in ClientMessage['verb']]: number } = {
   listen: 10,
   unlisten: 6,
   publish: 1,
-  // The state of its stream may have to be folded from the log first, and a pattern be bound.
-  stream: 15,
-  // A text is copied, or folded from the log first.
-  read: 15,
+  // It is looked at in the log before the answer.
+  stream: 30,
+  // A pattern is bound, the log is read, and the pattern released.
+  read: 60,
   // A number, a deadline, and two frames between nodes.
   request: 15,
   reply: 10,
@@ -75,12 +75,17 @@ export function decodingUnits(message: ClientMessage, byteCount: number): number
   }
 }
 
+/** A stream at a key that nobody has used for a while costs what a `read` does. */
+const START_UNITS = 60
+
 /** Units of handling a message, without what its handler counts by itself. */
 export function handlingUnits(message: ClientMessage): number {
   const units = VERB_UNITS[message.verb]
   switch (message.verb) {
     case 'publish':
       return message.messageId === undefined ? units : units + MESSAGE_ID_UNITS
+    case 'stream':
+      return message.kind === 'start' ? units + START_UNITS : units
     case 'listen':
     case 'unlisten':
       return units + patternUnits(message.pattern)
