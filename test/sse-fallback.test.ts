@@ -137,6 +137,20 @@ it('resumes behind its last message when the stream is cut, and tells what it mi
   expect(gaps).toEqual([['volatile', 'no-history']])
 })
 
+it('answers a ping, but never while it is being sent', async () => {
+  const { url } = await start()
+  const socket = new (eventStreams({ WebSocket: null }))(url, [])
+  onTestFinished(() => socket.close())
+  const verbs: unknown[] = []
+  socket.onmessage = ({ data }: { data: string }) => void verbs.push(/^\w+/.exec(data)?.[0])
+  await eventually(() => expect(verbs).toEqual(['welcome']))
+  socket.send('listen 1 log.#' as never)
+  await eventually(() => expect(verbs).toEqual(['welcome', 'ok']))
+  socket.send('ping' as never)
+  expect(verbs).toEqual(['welcome', 'ok'])
+  await eventually(() => expect(verbs).toEqual(['welcome', 'ok', 'pong']))
+})
+
 it('tells a listen why it is refused, and goes on with the others', async () => {
   const { server, url } = await start({ maxListensPerConnection: 2 })
   const client = connect(url)

@@ -281,6 +281,7 @@ export const TABLES = {
     keys: [
       'target',
       'fault',
+      'listensBy',
       'expectedCount',
       'gapCount',
       'duplicateCount',

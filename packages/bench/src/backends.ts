@@ -14,8 +14,12 @@ export interface BackendSample {
   readonly eventLoopLagMs: LatencySummary
 }
 
-/** What the clients of a run need beyond the server's defaults. */
-export const BACKEND_LIMITS = { maxListensPerConnection: 128, maxPayloadBytes: 256 * 1_024 } as const
+/** What the clients of a run need beyond the server's defaults; the proxy is a load balancer on this machine. */
+export const BACKEND_LIMITS = {
+  maxListensPerConnection: 128,
+  maxPayloadBytes: 256 * 1_024,
+  trustedProxies: ['loopback'],
+} as const
 
 /** The servers under test, each in a process of its own. */
 export class Backends {

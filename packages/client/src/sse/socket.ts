@@ -181,9 +181,9 @@ export class SseSocket implements WebSocketLike {
   }
 
   async #ping(): Promise<void> {
-    if (!this.#listens.isOpen || performance.now() - this.#aliveAtMs > SILENT_MS) {
-      await request(besideWebSocket(this.#url, 'health'), undefined, { signal: this.#end.signal })
-    }
+    const isSilent = !this.#listens.isOpen || performance.now() - this.#aliveAtMs > SILENT_MS
+    // Never answered within `send`: the client would not know yet that it has sent, and ping again.
+    await (isSilent && request(besideWebSocket(this.#url, 'health'), undefined, { signal: this.#end.signal }))
     this.#tell({ verb: 'pong' })
   }
 

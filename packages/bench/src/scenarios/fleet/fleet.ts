@@ -22,6 +22,10 @@ export const fleetScenario = createRowScenario({
     ],
     ['--balancer haproxy,nginx --faults rolling,kill', 'the same behind both load balancers'],
     ['--faults rolling,kill --users 2000 --drain-per-second 200', 'a rolling restart and a crash, with more users'],
+    [
+      "--balancer nginx --event-streams 60 --assert 'reconnectMs.max@listensBy=SSE,fault=rolling < 2s'",
+      'event streams',
+    ],
     ["--assert gapCount=0 --assert toldGapCount=0 --assert 'reconnectMs.p99@300,fault=kill < 2s'", 'in CI'],
   ],
   help: `Faults:\n${faultsHelp()}`,

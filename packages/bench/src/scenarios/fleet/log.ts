@@ -19,6 +19,8 @@ export interface Delivery {
   readonly atUs: number
   /** From the intended time of its publish. */
   readonly latencyUs: number
+  /** To a user who listens by an event stream. */
+  readonly isStream: boolean
 }
 
 export interface PublishFailure {
@@ -26,9 +28,12 @@ export interface PublishFailure {
   readonly reason: string
 }
 
+/** The client library's word for the node of an event stream, which it does not know. */
+export const STREAM_NODE = 'sse'
+
 export interface ConnectionRecord {
   readonly client: string
-  /** As the node names itself; every start of a node is another name. */
+  /** As the node names itself; every start of a node is another name. Of an event stream: {@link STREAM_NODE}. */
   readonly node: string
   readonly openedUs: number
   /** `null`: it was open to the end. */
@@ -66,6 +71,8 @@ export interface Publication {
 /** What one user received. */
 export interface UserRecord {
   readonly client: string
+  /** It listens by an event stream. */
+  readonly isStream: boolean
   /** When its listen was accepted: it gets every message that is published later. */
   readonly readyUs: number
   /** Keys that its pattern matches. */

@@ -55,7 +55,11 @@ export function addFleetOptions(command: Command): void {
     .option('--balancer <list>', `load balancers in turn: ${BALANCERS.join(', ')}`, listOf(BALANCERS), ['haproxy'])
     .option('--backends <n>', 'nodes behind the load balancer', positiveInteger, 3)
     .option('--users <n>', 'clients that listen to one room each', positiveInteger, 300)
-    .option('--event-streams <n>', 'users that listen by event streams (default: a tenth)', nonNegativeInteger)
+    .option(
+      '--event-streams <n>',
+      'users that listen by event streams, in rows of their own (default: a tenth)',
+      nonNegativeInteger,
+    )
     .option('--publishers <n>', 'clients that publish to all rooms in turn', positiveInteger, 10)
     .option('--publish-rate <n>', 'messages per second and publisher', positiveNumber, 20)
     .option('--rooms <n>', 'rooms; a message goes to all users of one (default: users/10)', positiveInteger)

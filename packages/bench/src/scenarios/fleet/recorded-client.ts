@@ -2,7 +2,7 @@ import { WebMQClient } from 'webmq-client'
 import { eventStreams } from 'webmq-client/sse'
 import { plainWebSocket } from '../../generator/bench-client.js'
 import { nowUs } from '../../measure/clock.js'
-import type { ConnectionRecord } from './log.js'
+import { type ConnectionRecord, STREAM_NODE } from './log.js'
 
 export interface RecordedClientOptions {
   readonly name: string
@@ -20,10 +20,12 @@ export class RecordedClient {
   readonly library: WebMQClient
   /** In order; the last one is open if its `endedUs` is `null`. */
   readonly connections: Open[] = []
+  readonly isStream: boolean
   trouble: string | null = null
 
   constructor({ name, url, heartbeatTimeoutMs, isStream = false }: RecordedClientOptions) {
     this.name = name
+    this.isStream = isStream
     const WebSocket = isStream ? eventStreams({ WebSocket: null }) : plainWebSocket(undefined)
     this.library = new WebMQClient({ url, WebSocket, heartbeatTimeoutMs })
     this.library.on('status', ({ connection, lastError }, previous) => {
@@ -31,8 +33,7 @@ export class RecordedClient {
       if (connection === previous.connection) return
       const last = this.connections.at(-1)
       if (last !== undefined) last.endedUs ??= nowUs()
-      if (connection === undefined) return
-      this.connections.push({ client: name, node: connection.node, openedUs: nowUs(), endedUs: null, firstUs: null })
+      if (connection !== undefined && !isStream) this.#opened(connection.node)
     })
     this.library.on('error', ({ error }) => {
       this.trouble = String(error)
@@ -44,6 +45,11 @@ export class RecordedClient {
     return last?.endedUs === null ? last.node : undefined
   }
 
+  /** Its listen was accepted: only now an event stream is there. */
+  listens(): void {
+    if (this.isStream && this.node === undefined) this.#opened(STREAM_NODE)
+  }
+
   /** A message arrived, or a publish was accepted. */
   worked(atUs: number): void {
     const last = this.connections.at(-1)
@@ -52,5 +58,9 @@ export class RecordedClient {
 
   async close(): Promise<void> {
     await this.library.close({ flushMs: 0 })
+  }
+
+  #opened(node: string): void {
+    this.connections.push({ client: this.name, node, openedUs: nowUs(), endedUs: null, firstUs: null })
   }
 }

@@ -1,4 +1,4 @@
-import { byClient, type ConnectionRecord, type FleetLog } from './log.js'
+import { byClient, type ConnectionRecord, type FleetLog, STREAM_NODE } from './log.js'
 import type { FaultWindow } from './observation.js'
 
 /** A connection that ended in a window, and the next one of its client. */
@@ -22,21 +22,27 @@ export interface Recovery {
 
 /** The reconnects of a window, by client. */
 export function reconnectsOf(connections: readonly ConnectionRecord[], window: FaultWindow): Reconnect[] {
+  const wasBroken = brokenIn(window)
   return [...byClient(connections).values()].flatMap((own) =>
     own.flatMap((last, index): Reconnect[] => {
       const next = own[index + 1]
-      const { endedUs, node } = last
+      const { endedUs } = last
       if (next === undefined || endedUs === null || endedUs < window.startUs || endedUs >= window.endUs) return []
       // A node that was killed or stopped serves nobody from then on, whenever its clients notice.
-      const isDeaf = window.breaks === 'one-node' && window.brokenNodes.includes(node)
+      const isDeaf = window.breaks === 'one-node' && wasBroken(last)
       return [{ last, next, lostUs: isDeaf ? Math.max(window.startUs, last.openedUs) : endedUs }]
     }),
   )
 }
 
+/** Whether a connection that ended in the window was with a broken node: of an event stream, its end is all that tells. */
+function brokenIn({ brokenNodes }: FaultWindow): (connection: ConnectionRecord) => boolean {
+  return ({ node }) => node === STREAM_NODE || brokenNodes.includes(node)
+}
+
 /** When the clients of a window were served again. */
 export function recoveryOf(log: FleetLog, window: FaultWindow, reconnects: readonly Reconnect[]): Recovery {
-  const { breaks, brokenNodes, startUs, repairedUs, endUs } = window
+  const { breaks, startUs, repairedUs, endUs } = window
   if (breaks === null) return { deliveryMs: null, publishMs: null }
   if (breaks === 'broker') {
     const firstAfter = (times: readonly number[]) => {
@@ -46,9 +52,11 @@ export function recoveryOf(log: FleetLog, window: FaultWindow, reconnects: reado
     return { deliveryMs: firstAfter(log.deliveries.map(({ atUs }) => atUs)), publishMs: firstAfter(log.acceptedUs) }
   }
   const users = new Set(log.users.map(({ client }) => client))
+  const wasBroken = brokenIn(window)
+  const isElsewhere = ({ last, next }: Reconnect) => next.node === STREAM_NODE || next.node !== last.node
   const firstElsewhere = (isOne: (client: string) => boolean) => {
     const times = reconnects
-      .filter(({ last, next }) => isOne(last.client) && brokenNodes.includes(last.node) && next.node !== last.node)
+      .filter((one) => isOne(one.last.client) && wasBroken(one.last) && isElsewhere(one))
       .map(({ next }) => next.firstUs)
       .filter((firstUs) => firstUs !== null)
     return times.length === 0 ? null : (Math.min(...times) - startUs) / 1_000

@@ -5,12 +5,16 @@ import type { ResultColumn, ResultRow } from '../../results/result.js'
 import { NOT_MEASURED } from '../../trials/row-scenario.js'
 import { judge } from '../../trials/verdict.js'
 import type { FleetBrokerKind } from './durable-broker.js'
+import { LISTENS_BY, type ListensBy, seenBy } from './listens-by.js'
 import type { FaultWindow, FleetObservation } from './observation.js'
 import type { FleetConfig } from './options.js'
 import { type WindowFigures, windowFigures } from './window-figures.js'
 
 export interface FleetRow extends ResultRow, Omit<WindowFigures, 'latencyMs' | 'duplicateCount'> {
   readonly fault: FaultWindow['fault']
+  readonly listensBy: ListensBy
+  /** So many of the users. */
+  readonly listenerCount: number
 }
 
 const count = (key: string, title: string) => column(key, title, 'count')
@@ -20,6 +24,8 @@ export const FLEET_COLUMNS: readonly ResultColumn[] = [
   column('target', 'Target', 'text'),
   column('fault', 'Fault', 'text'),
   column('subscribers', 'Users', 'count'),
+  column('listensBy', 'Listen by', 'text'),
+  count('listenerCount', 'These'),
   count('publishedCount', 'Published'),
   count('expectedCount', 'Expected'),
   count('deliveredCount', 'Delivered'),
@@ -46,7 +52,7 @@ export const FLEET_COLUMNS: readonly ResultColumn[] = [
   VERDICT_COLUMN,
 ]
 
-export const FLEET_IDENTITY: readonly string[] = ['target', 'fault', 'subscribers']
+export const FLEET_IDENTITY: readonly string[] = ['target', 'fault', 'subscribers', 'listensBy']
 
 /** A broker, and the load balancer of its nodes. */
 export interface FleetPlace {
@@ -59,10 +65,13 @@ export function fleetTarget({ kind, balancer }: FleetPlace, { transport }: Pick<
   return `${clientsTarget(transport, kind)}${balancer === 'haproxy' ? '' : ` behind ${balancer}`}`
 }
 
-/** One row per fault, and one for the time before the first. */
+/** For each fault, and for the time before the first: a row of the users by WebSocket, and one of those by SSE. */
 export function fleetRows(place: FleetPlace, config: FleetConfig, observation: FleetObservation): FleetRow[] {
-  return observation.windows.map((window) => {
-    const { lostCount, nodeCpuSeconds, clientCpuSeconds, latencyMs, ...figures } = windowFigures(observation, window)
+  const kinds = LISTENS_BY.filter((listensBy) => listensBy === 'WebSocket' || config.eventStreams > 0)
+  const seen = kinds.map((listensBy) => ({ listensBy, own: seenBy(listensBy, observation) }))
+  const cases = observation.windows.flatMap((window) => seen.map((one) => ({ ...one, window })))
+  return cases.map(({ listensBy, own, window }) => {
+    const { lostCount, nodeCpuSeconds, clientCpuSeconds, latencyMs, ...figures } = windowFigures(own, window)
     const windowSeconds = (window.endUs - window.startUs) / 1_000_000
     const { duplicateCount, reorderedCount, toldGapCount, failedPublishCount } = figures
     const failures = [
@@ -76,6 +85,8 @@ export function fleetRows(place: FleetPlace, config: FleetConfig, observation: F
       mode: 'fleet',
       fault: window.fault,
       subscribers: config.users,
+      listensBy,
+      listenerCount: listensBy === 'SSE' ? config.eventStreams : config.users - config.eventStreams,
       publishedPerSecond: figures.publishedCount / windowSeconds,
       deliveriesPerSecond: figures.deliveredCount / windowSeconds,
       bytesPerSecond: (figures.deliveredCount * config.messageSize) / windowSeconds,

@@ -58,6 +58,8 @@ export async function observeFleet(kind: FleetBrokerKind, context: FleetContext)
 async function createNodes(config: FleetConfig, brokerUrl: string, parts: Parts): Promise<ServerNode[]> {
   const flags = [
     ...['--broker', brokerUrl, '--broker-namespace', `fleet-${randomBytes(NAMESPACE_BYTES).toString('hex')}`],
+    // Clients of this machine, whom the load balancer passes on.
+    ...['--trusted-proxy', 'loopback'],
     ...['--history', HISTORY_RULE, '--transport', config.transport, '--log-level', 'warn'],
     ...['--ping-interval', `${config.pingInterval * 1_000}ms`, '--ping-timeout', `${config.pingTimeout * 1_000}ms`],
     ...['--drain-delay', `${DRAIN_DELAY_MS}ms`, '--drain-per-second', String(config.drainPerSecond)],

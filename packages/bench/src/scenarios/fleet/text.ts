@@ -17,7 +17,7 @@ export function fleetHeading(config: FleetConfig): string {
 export function fleetText({ rows }: Rows, width: number | undefined): string {
   const problems = rows.filter(({ verdict }) => verdict !== 'ok')
   const lines = problems.flatMap((row) => [
-    `${row.target}, ${String(row.fault)}: ${row.verdict}, ${row.verdictReason}`,
+    `${[row.target, row.fault, row.listensBy ?? []].flat().join(', ')}: ${row.verdict}, ${row.verdictReason}`,
     ...examplesOf(row).map((example) => `  ${example}`),
   ])
   return [

@@ -33,6 +33,7 @@ export class User {
     const subscription = this.client.library.listen(pattern, (payload, { key }) => this.#receive(key, payload))
     subscription.on('ready', () => {
       this.#readyUs ??= nowUs()
+      this.client.listens()
     })
     subscription.on('gap', ({ reason }) => {
       this.#seen.gaps.push({ client: this.client.name, atUs: nowUs(), reason })
@@ -45,7 +46,13 @@ export class User {
     const received = new Map(
       [...this.#ledgers].map(([key, { first, next, holes }]) => [key, { first, next, holes: [...holes] }]),
     )
-    return { client: this.client.name, readyUs: this.#readyUs, keys: this.#keys, received }
+    return {
+      client: this.client.name,
+      isStream: this.client.isStream,
+      readyUs: this.#readyUs,
+      keys: this.#keys,
+      received,
+    }
   }
 
   #receive(key: string, payload: unknown): void {
@@ -63,6 +70,7 @@ export class User {
     if (arrival !== 'delivered') {
       this.#seen.irregularities.push({ kind: arrival, client: this.client.name, key, number, createdUs })
     }
-    if (arrival !== 'doubled') this.#seen.deliveries.push({ atUs, latencyUs: atUs - createdUs })
+    if (arrival === 'doubled') return
+    this.#seen.deliveries.push({ atUs, latencyUs: atUs - createdUs, isStream: this.client.isStream })
   }
 }

@@ -43,7 +43,13 @@ const TEN = new Map([
 ])
 
 function userOf(received: Received | undefined, readyUs = -1): UserRecord {
-  return { client: 'user-0', readyUs, keys: ['k'], received: new Map(received === undefined ? [] : [['k', received]]) }
+  return {
+    client: 'user-0',
+    isStream: false,
+    readyUs,
+    keys: ['k'],
+    received: new Map(received === undefined ? [] : [['k', received]]),
+  }
 }
 
 const HOLE = { from: 3, to: 6, beforeUs: 2.5 * S, afterUs: 6.5 * S }
@@ -159,7 +165,10 @@ describe('recovery', () => {
   })
 
   it('is counted from the repair when the way to the broker was broken', () => {
-    const log = { deliveries: [4, 5.2, 6].map((s) => ({ atUs: s * S, latencyUs: 1 })), acceptedUs: [4.9 * S, 5.1 * S] }
+    const log = {
+      deliveries: [4, 5.2, 6].map((s) => ({ atUs: s * S, latencyUs: 1, isStream: false })),
+      acceptedUs: [4.9 * S, 5.1 * S],
+    }
     const figures = figuresOf(log, { breaks: 'broker', brokenNodes: [] })
     expect(figures.deliveryMs).toBeCloseTo(200)
     expect(figures.publishMs).toBeCloseTo(100)
@@ -186,7 +195,7 @@ describe('the timeline', () => {
   const usage = [0, 5, 10].map((s) => ({ atUs: s * S, nodes: s / 2, broker: null, balancer: s, clients: s }))
   const log = {
     connections: [connection('user-0', 'a', [0.2, 2.1], null), connection('user-0', 'a2', [3, null], null)],
-    deliveries: [0.7, 0.8].map((s) => ({ atUs: s * S, latencyUs: s * 1_000 })),
+    deliveries: [0.7, 0.8].map((s) => ({ atUs: s * S, latencyUs: s * 1_000, isStream: false })),
     gaps: [{ client: 'user-0', atUs: 3 * S, reason: 'history-expired' }],
   }
   const none = { ...WHOLE, fault: 'none', breaks: null, endUs: 2 * S } as const
