@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { type ServiceKind, sharedService } from 'webmq-services'
 import { createServer } from '../../src/create-server.js'
 import type { WebMQServer } from '../../src/node/webmq-server.js'
@@ -52,8 +52,12 @@ describe.each(['memory', 'redis', 'nats', 'rabbitmq'] as const)('Durable Streams
     for (let round = 0; round < 10; round++) {
       const [one, other] = round % 2 === 0 ? [here, there] : [there, here]
       expect((await fetch(one, { method: 'PUT', headers: TYPE, body: `${round}` })).status).toBe(201)
-      const answer = await append(other, 'b')
-      expect(answer.status).toBe(204)
+      // It waits half a second for its copy of the log; a busy machine may take longer.
+      const answer = await vi.waitFor(async () => {
+        const answer = await append(other, 'b')
+        expect(answer.status).toBe(204)
+        return answer
+      })
       const offset = answer.headers.get('stream-next-offset')
       expect((await append(one, 'c')).status).toBe(204)
       expect(await whole(`${one}?offset=${offset}`)).toBe('c')
@@ -111,29 +115,28 @@ describe.each(['memory', 'redis', 'nats', 'rabbitmq'] as const)('Durable Streams
     expect(await read).toContain('"streamClosed":true')
   })
 
-  it.skipIf(kind === 'memory')(
-    'have each append once when a node stops and its writers go on with another',
-    async () => {
-      const [here, there] = await startNodes(kind)
-      await fetch(here, { method: 'PUT', headers: TYPE })
-      let count = 0
-      const produce = async (id: string) => {
-        let url = here
-        for (let seq = 0; seq < 30; ) {
-          // It may or may not be in the log when there is no answer.
-          const answer = await append(url, `${id}${seq};`, { id, seq }).catch(() => undefined)
-          if (answer?.status === 200 || answer?.status === 204) [seq, count] = [seq + 1, count + 1]
-          else url = there
-        }
+  // The embedded broker has one node.
+  const ofNodes = kind === 'memory' ? () => undefined : it
+  ofNodes('have each append once when a node stops and its writers go on with another', async () => {
+    const [here, there] = await startNodes(kind)
+    await fetch(here, { method: 'PUT', headers: TYPE })
+    let count = 0
+    const produce = async (id: string) => {
+      let url = here
+      for (let seq = 0; seq < 30; ) {
+        // It may or may not be in the log when there is no answer.
+        const answer = await append(url, `${id}${seq};`, { id, seq }).catch(() => undefined)
+        if (answer?.status === 200 || answer?.status === 204) [seq, count] = [seq + 1, count + 1]
+        else url = there
       }
-      const producers = ['a', 'b', 'c'].map(produce)
-      await expect.poll(() => count).toBeGreaterThan(10)
-      await servers.shift()?.stop({ drainMs: 0 })
-      await Promise.all(producers)
-      const text = await whole(there)
-      const expected = Array.from({ length: 30 }, (_, seq) => seq)
-      for (const id of ['a', 'b', 'c'])
-        expect(Array.from(text.matchAll(new RegExp(`${id}(\\d+);`, 'g')), ([, seq]) => Number(seq))).toEqual(expected)
-    },
-  )
+    }
+    const producers = ['a', 'b', 'c'].map(produce)
+    await expect.poll(() => count).toBeGreaterThan(10)
+    await servers.shift()?.stop({ drainMs: 0 })
+    await Promise.all(producers)
+    const text = await whole(there)
+    const expected = Array.from({ length: 30 }, (_, seq) => seq)
+    for (const id of ['a', 'b', 'c'])
+      expect(Array.from(text.matchAll(new RegExp(`${id}(\\d+);`, 'g')), ([, seq]) => Number(seq))).toEqual(expected)
+  })
 })
