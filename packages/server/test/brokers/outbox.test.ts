@@ -193,9 +193,15 @@ describe('the database outbox', () => {
     const proxy = await startFaultProxy({ url })
     onTestFinished(() => proxy.stop())
     const { promise, resolve } = deferred<void>()
-    const silent = startOutbox(proxy.url, (_, text) => (text === '1' ? promise : undefined))
+    const began = deferred<void>()
+    const silent = startOutbox(proxy.url, (_, text) => {
+      if (text !== '1') return undefined
+      began.resolve()
+      return promise
+    })
     await silent.becomes('leading')
     await client.query(`${insert('a', 1)}, ('a', '2')`)
+    await began.promise
     const other = startOutbox(url)
     await other.becomes('waiting')
     await proxy.swallow()
