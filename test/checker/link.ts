@@ -30,17 +30,18 @@ export class Link {
   readonly #pipes = new Set<Pipe>()
   #fault: LinkFault | undefined
 
-  private constructor(server: Server, targetPort: number) {
+  private constructor(server: Server, targetPort: () => number) {
     this.#server = server
     this.port = (server.address() as AddressInfo).port
-    server.on('connection', (near) => this.#connect(near, targetPort))
+    server.on('connection', (near) => this.#connect(near, targetPort()))
   }
 
-  static async start(targetPort: number): Promise<Link> {
+  /** @param target Its port; a function is asked for each connection, as a load balancer is. */
+  static async start(target: number | (() => number)): Promise<Link> {
     // Allowed to send after the other side has ended: each direction closes for itself.
     const server = createServer({ allowHalfOpen: true, noDelay: true }).listen(0, HOST)
     await once(server, 'listening')
-    return new Link(server, targetPort)
+    return new Link(server, typeof target === 'number' ? () => target : target)
   }
 
   break(fault: LinkFault): void {

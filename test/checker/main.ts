@@ -1,6 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { parseArgs } from 'node:util'
+import { judgeSystems } from '../elsewhere/series.js'
 import { BROKERS } from './brokers.js'
 import { drawSchedule } from './draw.js'
 import { pinnedFor } from './pinned.js'
@@ -28,6 +29,9 @@ const USAGE = `npm run check:outside -- [options]
   --play <file>         Play the schedule of a file that a failed run has written.
   --times <number>      With --play and --recover: so often. Default: 1; with --recover 5.
   --recover             Measure times to recover instead.
+
+  --judge <name,…>      webmq, socket.io, centrifugo, anycable: play cut, move, restart and deploy against other systems, too,
+                        with --schedules of each, --seconds, --seed, --theme, --parallel and --keep. Prints a table.
 
 An installation that is running already is checked as well. Clients are cut, stall and move; nodes and broker are left
 alone, and should be by others for that time. All keys contain a random word:
@@ -59,6 +63,7 @@ export async function main(args: readonly string[]): Promise<void> {
       'no-shrink': { type: 'boolean', default: false },
       play: { type: 'string' },
       times: { type: 'string' },
+      judge: { type: 'string' },
       recover: { type: 'boolean', default: false },
       url: { type: 'string', multiple: true, default: [] },
       log: { type: 'string', default: 'shared' },
@@ -81,15 +86,22 @@ export async function main(args: readonly string[]): Promise<void> {
   if (values.play !== undefined) return await playFile(values.play, numberOf(values.times ?? '1', 'times'))
   const [count, seconds] = [numberOf(values.schedules, 'schedules'), numberOf(values.seconds, 'seconds')]
   const [seed, parallelCount] = [numberOf(values.seed, 'seed'), numberOf(values.parallel, 'parallel')]
+  const lengthMs = seconds * 1_000
+  if (values.judge !== undefined) {
+    const drawn = { count, seed, lengthMs, theme: values.theme, parallelCount, keepsAll: values.keep }
+    const isRight = await judgeSystems(values.judge.split(','), { ...drawn, folder: FOLDER, say })
+    if (!isRight) process.exitCode = 1
+    return
+  }
   const urls = values.url.flatMap((text) => text.split(','))
   if (urls.length > 0) {
     const installation = { urls, log: logOf(values.log), logged: values.logged }
-    const drawn = { count, seed, lengthMs: seconds * 1_000 }
+    const drawn = { count, seed, lengthMs }
     return await check('given', (played) => visit(installation, { ...drawn, played }), { ...options, shrinks: false })
   }
   for (const broker of brokersOf(values.broker)) {
     const drawn = () =>
-      Array.from({ length: count }, (_, index) => drawSchedule(broker, seed + index, seconds * 1_000, values.theme))
+      Array.from({ length: count }, (_, index) => drawSchedule(broker, seed + index, lengthMs, values.theme))
     const schedules = values.pinned ? pinnedFor(broker) : drawn()
     await check(broker, (played) => playSeries({ broker, schedules, parallelCount, played }), options)
   }

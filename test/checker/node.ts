@@ -20,23 +20,34 @@ export interface StopReport {
   readonly output: string
 }
 
-/** A `webmq-server` in a process of its own, which takes signals. It ends with this process. */
+/** What a node runs. */
+export interface NodeProgram {
+  readonly command: string
+  readonly args: readonly string[]
+}
+
+/** A `webmq-server`. */
+export function webmqServer(port: number, flags: readonly string[]): NodeProgram {
+  return { command: process.execPath, args: [BIN, '--port', String(port), ...flags] }
+}
+
+/** A server in a process of its own, which takes signals and answers at `/health`. It ends with this process. */
 export class Node {
   readonly name: string
   readonly port: number
   /** What it wrote, each time that it ended by itself. */
   readonly deaths: string[] = []
-  readonly #flags: readonly string[]
+  readonly #program: NodeProgram
   #process: SupervisedProcess | undefined
   #isExpectedToRun = false
   #isUp = false
   #isFrozen = false
 
   /** @param port Its own, the same after every start. */
-  constructor(name: string, port: number, flags: readonly string[]) {
+  constructor(name: string, port: number, program: NodeProgram) {
     this.name = name
     this.port = port
-    this.#flags = flags
+    this.#program = program
   }
 
   /** Whether a load balancer would send clients to it. It does not see that a node is frozen. */
@@ -49,8 +60,7 @@ export class Node {
    * @throws {Error} with its output when that takes too long, or it ends.
    */
   async start(): Promise<void> {
-    const args = [BIN, '--port', String(this.port), ...this.#flags]
-    const started = new SupervisedProcess({ title: this.name, command: process.execPath, args })
+    const started = new SupervisedProcess({ title: this.name, ...this.#program })
     this.#process = started
     this.#isExpectedToRun = true
     this.#isFrozen = false

@@ -1,7 +1,7 @@
 import { freePort, type Service } from 'webmq-services'
 import { BROKERS, type BrokerRow, type BrokerService } from './brokers.js'
 import { Link } from './link.js'
-import { Node } from './node.js'
+import { Node, webmqServer } from './node.js'
 import type { NodeAddress } from './record.js'
 import { STREAM_LEASE_MS } from './rules.js'
 import { type BrokerName, LOGGED_PATTERNS, type Logged, type Schedule } from './schedule.js'
@@ -76,7 +76,7 @@ export class Stage {
       ...(server.maxOutboxBytes === undefined ? [] : ['--max-outbox', String(server.maxOutboxBytes)]),
     ]
     return this.#ports.nodes.map(
-      (port, index) => new Node(`node-${index}`, port, [...shared, ...this.#brokerFlags(index)]),
+      (port, index) => new Node(`node-${index}`, port, webmqServer(port, [...shared, ...this.#brokerFlags(index)])),
     )
   }
 
