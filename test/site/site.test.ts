@@ -119,8 +119,9 @@ describe('the site', () => {
     const page = await open('guarantees.html')
     await page.keyboard.press('Control+k')
     await page.locator('#localsearch-input').fill('savedPositions')
-    await page.locator('.results a', { hasText: 'Reloading' }).first().click()
-    await page.waitForURL(/packages\/client\.html#reloading/)
+    await page.locator('.results a').first().click()
+    await page.waitForURL((url) => !url.pathname.endsWith('guarantees.html'))
+    await page.locator('main', { hasText: 'savedPositions' }).waitFor()
     await page.close()
   })
 
