@@ -117,8 +117,14 @@ describe('the site', () => {
 
   it('finds what is searched for', async () => {
     const page = await open('guarantees.html')
-    await page.keyboard.press('Control+k')
-    await page.locator('#localsearch-input').fill('savedPositions')
+    const input = page.locator('#localsearch-input')
+    // The key works once the page's script has run.
+    const opened = async () => {
+      await page.keyboard.press('Control+k')
+      return input.count()
+    }
+    await expect.poll(opened).toBe(1)
+    await input.fill('savedPositions')
     await page.locator('.results a').first().click()
     await page.waitForURL((url) => !url.pathname.endsWith('guarantees.html'))
     await page.locator('main', { hasText: 'savedPositions' }).waitFor()
