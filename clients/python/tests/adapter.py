@@ -43,7 +43,10 @@ class Adapter:
         condition = self.status[name] = asyncio.Condition()
 
         async def token() -> str:
-            return tokens.pop(0) if len(tokens) > 1 else tokens[0]
+            given = tokens.pop(0) if len(tokens) > 1 else tokens[0]
+            if given == "throw":
+                raise RuntimeError("no token now")
+            return given
 
         async def tell() -> None:
             async with condition:

@@ -40,10 +40,15 @@ const shown = (payload) =>
 const commands = {
   async connect({ client: name, url, tokens }) {
     const rest = [...(tokens ?? [])]
+    const token = () => {
+      const given = rest.length > 1 ? rest.shift() : rest[0]
+      if (given === 'throw') throw new Error('no token now')
+      return given
+    }
     const client = new WebMQClient({
       url,
       WebSocket,
-      ...(tokens && { token: () => (rest.length > 1 ? rest.shift() : rest[0]) }),
+      ...(tokens && { token }),
     })
     // What belongs to no command; a listener's own come by `next`.
     client.on('error', () => undefined)

@@ -100,8 +100,11 @@ class Connection:
                 code = await self._session()
                 was_live = self.is_live
             except WebMQError as error:
-                self._events.failed(error)
-                return
+                if not error.retryable:
+                    self._events.failed(error)
+                    return
+                log.warning("%s", error)
+                code = 1006
             except Exception as error:
                 log.exception("the client has failed")
                 self._events.failed(WebMQError("E_INTERNAL", f"the client has failed: {error!r}"))
@@ -127,7 +130,7 @@ class Connection:
         """One connection, until its end. Returns its close code.
 
         Raises:
-            WebMQError: no further attempt can help.
+            WebMQError: there is no connection; unless it is retryable, no further attempt can help.
         """
         self._outgoing = asyncio.Queue()
         self._is_welcome = False
@@ -224,7 +227,9 @@ class Connection:
             token = self._token()
             return await token if inspect.isawaitable(token) else token
         except Exception as error:
-            raise WebMQError("E_TOKEN_UNAVAILABLE", f"the function `token` failed: {error!r}") from error
+            raise WebMQError(
+                "E_TOKEN_UNAVAILABLE", f"the function `token` failed: {error!r}", retryable=True
+            ) from error
 
     async def _renew(self) -> None:
         try:

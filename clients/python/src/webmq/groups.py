@@ -21,7 +21,7 @@ Handler = Callable[[Any, str], Any | Awaitable[Any]]
 """Gets the payload and the key. What it returns is the reply of a request."""
 
 MAX_RUNNING = 256
-"""Handlers of a membership that run at the same time. Further requests are refused."""
+"""Handlers of a membership that run at the same time. Further requests are refused, messages dropped and counted."""
 
 
 class Membership:
@@ -40,6 +40,8 @@ class Membership:
         self.group = group
         self.responds = responds
         self.error: WebMQError | None = None
+        self.dropped_count = 0
+        """Messages that came while as many handlers ran as may. They are lost, as those of a member that is gone."""
         self._requests = requests
         self._send = send
         self._handler = handler
@@ -81,7 +83,9 @@ class Membership:
         request = task.options.get("request")
         if len(self._running) >= MAX_RUNNING:
             log.warning("%s: more than %d messages are being handled", self.pattern, MAX_RUNNING)
-            if request is not None:
+            if request is None:
+                self.dropped_count += 1
+            else:
                 self._refuse(request, WebMQError("E_RATE_LIMIT", "the responder is busy"))
             return
         running = asyncio.create_task(self._handle(task, request))
