@@ -1,4 +1,8 @@
-import { describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { findPython } from '../clients/python.js'
+import { ROOT } from '../deploy/files.js'
+import { Troupe } from './clients/troupe.js'
+import type { Company } from './company.js'
 import { drawSchedule } from './draw.js'
 import { pinnedFor } from './pinned.js'
 import { lineOf, violationsOf } from './report.js'
@@ -33,12 +37,35 @@ describe.each(BROKERS)('%s, seen from outside', (broker) => {
   })
 })
 
-async function failuresOf(broker: BrokerName, schedules: Parameters<typeof playSeries>[0]['schedules']) {
+const python = await findPython()
+
+describe.skipIf(python.program === undefined)('the client for Python, seen from outside', () => {
+  let troupe: Troupe
+
+  beforeAll(async () => {
+    const { program = '', env } = python as { program?: string; env?: NodeJS.ProcessEnv }
+    const command = [program, `${ROOT}clients/python/tests/adapter.py`]
+    troupe = await Troupe.start('python', { command, ...(env && { env }) })
+  })
+  afterAll(() => troupe.stop())
+
+  it.each(BROKERS)('keeps its promises with %s', { timeout }, async (broker) => {
+    const schedules = Array.from({ length: count }, (_, index) => drawSchedule(broker, firstSeed + index, lengthMs))
+    expect(await failuresOf(broker, schedules, () => troupe.company())).toEqual([])
+  })
+})
+
+async function failuresOf(
+  broker: BrokerName,
+  schedules: Parameters<typeof playSeries>[0]['schedules'],
+  company?: () => Company,
+) {
   const failures: string[] = []
   await playSeries({
     broker,
     schedules,
     parallelCount: PARALLEL_COUNT,
+    ...(company && { company }),
     played: (played, tookMs) => {
       const line = lineOf(played, tookMs)
       console.log(line)

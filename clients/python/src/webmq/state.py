@@ -83,6 +83,9 @@ class State(Listener):
         else:
             super().opened()
 
+    def _restart(self, reason: str) -> None:
+        self._ask_whole()
+
     def _ask_whole(self) -> None:
         self._asks_whole = self._tells_whole = True
         self._next_page = None
@@ -109,8 +112,6 @@ class State(Listener):
         self._wake.set()
 
     def _put(self, item: Item) -> None:
-        if isinstance(item, Gap):
-            # Only `position-invalid` and what is not JSON come here: the state is taken anew.
-            self._asks_whole = self._tells_whole = True
-            return
-        super()._put(item)
+        # Another gap is one that `opened` asks the whole for; this is of a value that is not JSON, which the log names.
+        if not isinstance(item, Gap):
+            super()._put(item)
