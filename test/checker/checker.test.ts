@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { findGo } from '../clients/go.js'
 import { findPython } from '../clients/python.js'
 import { ROOT } from '../deploy/files.js'
-import { Troupe } from './clients/troupe.js'
+import { type Program, Troupe } from './clients/troupe.js'
 import type { Company } from './company.js'
 import { drawSchedule } from './draw.js'
 import { pinnedFor } from './pinned.js'
@@ -37,15 +38,18 @@ describe.each(BROKERS)('%s, seen from outside', (broker) => {
   })
 })
 
-const python = await findPython()
+const [python, go] = [await findPython(), await findGo()]
+const clients: [string, Program][] = []
+if (python.program) {
+  clients.push(['Python', { command: [python.program, `${ROOT}clients/python/tests/adapter.py`], env: python.env }])
+}
+if (go.adapter) clients.push(['Go', { command: [go.adapter] }])
 
-describe.skipIf(python.program === undefined)('the client for Python, seen from outside', () => {
+describe.each(clients)('the client for %s, seen from outside', (name, program) => {
   let troupe: Troupe
 
   beforeAll(async () => {
-    const { program = '', env } = python as { program?: string; env?: NodeJS.ProcessEnv }
-    const command = [program, `${ROOT}clients/python/tests/adapter.py`]
-    troupe = await Troupe.start('python', { command, ...(env && { env }) })
+    troupe = await Troupe.start(name, program)
   })
   afterAll(() => troupe.stop())
 

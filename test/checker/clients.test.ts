@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { findGo } from '../clients/go.js'
 import { findPython } from '../clients/python.js'
 import { ROOT } from '../deploy/files.js'
 import { type Program, Troupe } from './clients/troupe.js'
@@ -11,17 +12,16 @@ const LENGTH_MS = 3_000
 /** Start, recovery, the last deliveries, and a machine that does other things. */
 const MAX_PLAY_MS = 90_000
 
-const python = await findPython()
+const [python, go] = [await findPython(), await findGo()]
 const adapterOf = (program: string, file: string, env = process.env): Program => ({
   command: [program, `${ROOT}${file}`],
   env,
 })
 const CLIENTS: [string, Program][] = [
   ['javascript', adapterOf(process.execPath, 'packages/conformance/adapters/javascript.mjs')],
-  ...(python.program === undefined
-    ? []
-    : [['python', adapterOf(python.program, 'clients/python/tests/adapter.py', python.env)] as [string, Program]]),
 ]
+if (python.program) CLIENTS.push(['python', adapterOf(python.program, 'clients/python/tests/adapter.py', python.env)])
+if (go.adapter) CLIENTS.push(['go', { command: [go.adapter] }])
 
 describe.each(CLIENTS)('the client %s, played by the checker', (name, program) => {
   let troupe: Troupe

@@ -26,7 +26,7 @@ const KNOWN: Readonly<Record<string, () => Program>> = {
     const env = { ...process.env, PYTHONPATH: [path.resolve('clients/python/src'), PYTHONPATH].join(path.delimiter) }
     return { command: [WEBMQ_TEST_PYTHON, path.resolve('clients/python/tests/adapter.py')], env }
   },
-  go: () => ({ command: ['go', 'run', './adapter'], cwd: path.resolve('clients/go') }),
+  go: () => ({ command: ['go', 'run', './internal/adapter'], cwd: path.resolve('clients/go') }),
 }
 
 /** The clients of all plays, in one process: an adapter of packages/conformance. */

@@ -196,11 +196,11 @@ class Listener:
 
     def deliver(self, message: Message | Gap, key: str, position: str | None) -> None:
         """A live message of the connection."""
-        if not self._is_live or self._is_behind or not matches(self.pattern, key):
+        if not self._is_live or not matches(self.pattern, key):
             return
         if position is None:
             self._deliver_unlogged(message)
-        elif self._cursor is None or is_after(position, self._cursor):
+        elif not self._is_behind and (self._cursor is None or is_after(position, self._cursor)):
             if len(self._queue) >= self._max_waiting:
                 self._is_behind = True
                 return
@@ -253,6 +253,9 @@ class Listener:
             return
         gap = options.get("gap", self._due_gap)
         self._due_gap = None
+        # Without `recovered` and without a gap, the messages in between count as lost.
+        if gap is None and continues and "recovered" not in options:
+            gap = "no-history"
         if gap is not None:
             self._put(Gap(gap))
         for message in reply.messages:
@@ -282,7 +285,7 @@ class Listener:
             return
         if not self._is_live:
             self.opened()
-        elif self._is_behind and not self._queue:
+        elif not self._queue:
             self._drained()
 
     def _drained(self) -> None:
@@ -296,7 +299,8 @@ class Listener:
             self._ask({"since": self._cursor})
 
     def _deliver_unlogged(self, message: Message | Gap) -> None:
-        if len(self._queue) >= self._max_waiting:
+        # The log will not have it: while it is read, too, a gap tells of it.
+        if self._is_behind or len(self._queue) >= self._max_waiting:
             if not self._is_dropping:
                 self._put(Gap("slow-consumer"))
             self._is_dropping = True
