@@ -12,6 +12,7 @@ const OPTIONS: ts.CompilerOptions = {
   jsx: ts.JsxEmit.ReactJSX,
   strict: true,
   noEmit: true,
+  allowImportingTsExtensions: true,
   // Nest decorates parameters.
   experimentalDecorators: true,
   skipLibCheck: true,
