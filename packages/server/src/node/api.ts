@@ -7,7 +7,7 @@ import { type Actor, isTrusted } from '../identity/actor.js'
 import type { Accepted } from '../ports/broker.js'
 import { formatPosition } from '../ports/position.js'
 import { assertKeyWords } from '../ports/word-limits.js'
-import { type Author, type AuthorLimits, RequestAuthor } from '../publishing/author.js'
+import { type Author, type AuthorLimits, requestAuthor } from '../publishing/author.js'
 import type { BatchMessage, PublishOptions, PublishResult } from '../publishing/publish-options.js'
 import { LocalMember, type SlotName } from '../queue-groups/index.js'
 import type { LocalHandler } from '../routing/in-process/listeners.js'
@@ -67,7 +67,7 @@ export class NodeApi {
       cluster: this.#rooms.cluster,
       publisher: this.#rooms.publisher,
       sharedStreams: this.#rooms.sharedStreams,
-      authorOf: (actor) => new RequestAuthor(actor, this.#limitsOf(actor), this.#rooms.pendingByCaller),
+      authorOf: (actor) => requestAuthor(actor, this.#limitsOf(actor), this.#rooms.pendingByCaller),
       refused: (actor, action, code, target) => this.#rooms.refusals.add(actor, action, code, target),
       operated: (actor, action, target) => this.#parts.observer?.operated?.(actor, action, target),
       streams: this.#rooms.streams,

@@ -87,6 +87,11 @@ export class Streams {
     return Math.min(maxStreamBytes, maxOutboxBytes * READ_SHARE)
   }
 
+  /** Otherwise a message of this key is dear: the log is read for it. */
+  watches(key: string): boolean {
+    return this.#watches.has(key)
+  }
+
   stats(): StreamStats {
     const { activeCount, keptBytes } = this.#watches
     return {
@@ -148,7 +153,7 @@ export class Streams {
       if (position === undefined) throw refusalOf('E_NODE_BEHIND')
       void this.#rollUps.update(watch, false)
       const payload = needsPayload ? fold.payload : undefined
-      return { summary: summaryOf(fold), whole: fold.whole, position, gap, payload }
+      return { summary: fold.summary, whole: fold.whole, position, gap, payload }
     })
   }
 
@@ -270,18 +275,6 @@ export class Streams {
       this.#hasWarned = true
       logger.warn({ err, key }, 'streams without their writers could not be ended; each is tried again after its lease')
     }
-  }
-}
-
-function summaryOf({ stream, sequence, status, meta, result, isCut }: StreamFold): StreamSummary {
-  if (stream === undefined || status === 'delete') return {}
-  return {
-    stream,
-    sequence,
-    status,
-    ...(meta === undefined ? undefined : { meta }),
-    ...(result === undefined ? undefined : { result }),
-    ...(isCut ? { isCut } : undefined),
   }
 }
 

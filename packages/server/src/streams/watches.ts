@@ -60,6 +60,10 @@ export class StreamWatches {
     return count
   }
 
+  has(key: string): boolean {
+    return this.#byKey.has(key)
+  }
+
   stop(): void {
     for (const watch of [...this.#byKey.values()]) this.#close(watch)
   }
