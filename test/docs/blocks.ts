@@ -46,7 +46,7 @@ export function modulesOf(blocks: readonly Block[]): BlockModule[] {
   })
 }
 
-function fileOf({ page, line, language }: CodeBlock): string {
+function fileOf({ page, line, language }: Block): string {
   return `docs-${page.replace(/\W/g, '-')}-${line}.${language}`
 }
 

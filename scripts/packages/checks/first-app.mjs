@@ -1,11 +1,11 @@
-import { chmodSync, mkdirSync, readFileSync } from 'node:fs'
+import { chmodSync, mkdirSync } from 'node:fs'
 import path from 'node:path'
-import { ROOT } from '../../lib/steps.mjs'
+import { readerOf } from '../../lib/docs-readers.mjs'
 import { visitBuilt, visitDev } from '../chat-visit.mjs'
 import { TOOL_VERSIONS } from '../programs.mjs'
 
 const PAGE = 'docs/first-app.md'
-const BLOCK = /^<!-- run: ([\w-]+) -->\n+```\w+\n([\s\S]*?)\n```$/gm
+const BLOCKS = readerOf('scripts/packages/checks/first-app.mjs').examplesOf(PAGE)
 /** Blocks that are files name them first. */
 const FILE_NAME = /^(?:\/\/|#) ([\w./-]+\.\w+)\n/
 /** Ports that the page names, or that the programs take. */
@@ -37,8 +37,7 @@ export const firstAppChecks = [
 
 /** The blocks of the page by name, for other ports and folders. */
 function blocksFor(folder, ports, redisUrl) {
-  const text = readFileSync(path.join(ROOT, PAGE), 'utf8')
-  const replaced = [
+  const replaced = new Map([
     ['vite@latest', `vite@${TOOL_VERSIONS['create-vite']}`],
     ["'10m'", `'${LIFETIME}'`],
     ['redis://127.0.0.1:6379', redisUrl],
@@ -48,16 +47,13 @@ function blocksFor(folder, ports, redisUrl) {
     ['webmq({ start', `webmq({ target: 'http://127.0.0.1:${ports[8080]}', start`],
     ['npm run dev', `npm run dev -- --strictPort --host 127.0.0.1 --port ${ports[5173]}`],
     ...['8081', '8082', '3000'].map((port) => [port, ports[port]]),
-  ]
-  const blocks = new Map()
-  for (const [, name, code] of text.matchAll(BLOCK)) {
-    blocks.set(
-      name,
-      replaced.reduce((changed, [from, to]) => changed.replaceAll(from, to), code),
-    )
+  ])
+  for (const from of replaced.keys()) {
+    if (!BLOCKS.some(({ code }) => code.includes(from))) throw new Error(`${PAGE} has no ${from} any more`)
   }
-  for (const [from] of replaced) if (!text.includes(from)) throw new Error(`${PAGE} has no ${from} any more`)
-  return blocks
+  // At once: a number or folder that was put in may look like another one.
+  const all = new RegExp([...replaced.keys()].map((from) => from.replaceAll(/[()]/g, '\\$&')).join('|'), 'g')
+  return new Map(BLOCKS.map(({ name, code }) => [name, code.replaceAll(all, (from) => replaced.get(from))]))
 }
 
 /** What a machine with nginx has, below the folder of the project, and programs by the names that the page uses. */
