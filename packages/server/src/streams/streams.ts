@@ -53,6 +53,8 @@ export interface StreamStats {
   readonly appendCount: number
   readonly lostCount: number
   readonly lostFailedCount: number
+  /** Ended streams that could not be made one message of the log. */
+  readonly rollUpFailedCount: number
 }
 
 /** A writer has one message at a time on its way: all that wait are looked at with each message of the key. */
@@ -67,8 +69,8 @@ const NOTHING = new Uint8Array()
  * where somebody writes or reads.
  */
 export class Streams {
+  readonly watches: StreamWatches
   readonly #context: StreamsContext
-  readonly #watches: StreamWatches
   readonly #rollUps: RollUps
   #appendCount = 0
   #lostCount = 0
@@ -77,7 +79,7 @@ export class Streams {
 
   constructor(context: StreamsContext) {
     this.#context = context
-    this.#watches = new StreamWatches(context, (watch) => void this.#lost(watch))
+    this.watches = new StreamWatches(context, (watch) => void this.#lost(watch))
     this.#rollUps = new RollUps(context)
   }
 
@@ -87,19 +89,15 @@ export class Streams {
     return Math.min(maxStreamBytes, maxOutboxBytes * READ_SHARE)
   }
 
-  /** Otherwise a message of this key is dear: the log is read for it. */
-  watches(key: string): boolean {
-    return this.#watches.has(key)
-  }
-
   stats(): StreamStats {
-    const { activeCount, keptBytes } = this.#watches
+    const { activeCount, keptBytes } = this.watches
     return {
       activeCount,
       keptBytes,
       appendCount: this.#appendCount,
       lostCount: this.#lostCount,
       lostFailedCount: this.#lostFailedCount,
+      rollUpFailedCount: this.#rollUps.failedCount,
     }
   }
 
@@ -119,9 +117,9 @@ export class Streams {
       throw refusalOf('E_STREAM_SEQUENCE', { detail: `${kind} with the number ${sequence}` })
     const byteCount = payload.length + PENDING_OVERHEAD_BYTES
     assertRoom(author, byteCount)
-    const owner = kind === 'start' ? this.#watches.begin(write, author) : undefined
+    const owner = kind === 'start' ? this.watches.begin(write, author) : undefined
     author.pendingBytes += byteCount
-    const written = this.#watches.use(key, async (watch) => {
+    const written = this.watches.use(key, async (watch) => {
       const known = this.#judge(watch, write)
       if (known !== undefined) return known
       if (kind === 'append') this.#assertSize(watch.fold, payload.length)
@@ -137,7 +135,7 @@ export class Streams {
     })
     return await written.finally(() => {
       author.pendingBytes -= byteCount
-      if (owner !== undefined) this.#watches.begun(key, owner)
+      if (owner !== undefined) this.watches.begun(key, owner)
     })
   }
 
@@ -148,7 +146,7 @@ export class Streams {
    */
   async read(key: string, needsPayload = false): Promise<StreamReading> {
     this.assertSupported(key)
-    return await this.#watches.look(key, (watch) => {
+    return await this.watches.look(key, (watch) => {
       const { fold, position, gap } = watch
       if (position === undefined) throw refusalOf('E_NODE_BEHIND')
       void this.#rollUps.update(watch, false)
@@ -164,7 +162,7 @@ export class Streams {
    */
   async use<T>(key: string, use: (watch: StreamWatch) => Promise<T>, isWriter = false): Promise<T> {
     this.assertSupported(key)
-    return await this.#watches.use(key, async (watch) => {
+    return await this.watches.use(key, async (watch) => {
       await watch.followAll()
       const used = await use(watch)
       void this.#rollUps.update(watch, isWriter)
@@ -179,7 +177,7 @@ export class Streams {
 
   /** Ends all watches. Streams go on: another node may have their writers next. */
   stop(): void {
-    this.#watches.stop()
+    this.watches.stop()
   }
 
   /** @throws {WebMQError} `E_UNSUPPORTED`. */

@@ -15,7 +15,7 @@ const WATCH_UNITS = 60
 
 /** Writes a message of a stream. */
 export const stream: Handler<'stream'> = async (session, { streams }, message, isBinary) => {
-  if (!streams.watches(message.key)) session.meter.charge(WATCH_UNITS)
+  if (!streams.watches.has(message.key)) session.meter.charge(WATCH_UNITS)
   const accepted = await streams.write(session, message, isBinary)
   if (!session.isClosed) acknowledge(session, message.id, accepted)
 }
