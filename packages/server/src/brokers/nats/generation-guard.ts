@@ -1,6 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Position } from '../../ports/broker.js'
-import type { LogSign } from '../remote/link.js'
 import type { NatsLog } from './log.js'
 import type { LogState } from './log-stream.js'
 import type { StreamMessage } from './stream-message.js'
@@ -54,7 +53,7 @@ export interface LogStart {
  * Detects that a stream has lost its end: a server that restarts without its newest messages reuses their sequences.
  * The guard then begins another generation, which every node takes for another log.
  */
-export class GenerationGuard implements LogSign {
+export class GenerationGuard {
   readonly #log: NatsLog
 
   constructor(log: NatsLog) {
@@ -100,15 +99,6 @@ export class GenerationGuard implements LogSign {
   async vouch(): Promise<void> {
     const { stream } = this.#log
     if (await stream.isNewRun(await stream.state())) await stream.confirmRun()
-  }
-
-  async isSigned(): Promise<boolean> {
-    const { stream, rules } = this.#log
-    return (await stream.state()).rules === rules
-  }
-
-  unsign(): Promise<void> {
-    return this.#log.stream.unsign()
   }
 
   /** All links are lost by it. */

@@ -144,21 +144,8 @@ export interface Link {
   bind(pattern: string): Promise<void>
   /** Ends interest in a pattern. May be called before the bind has resolved. */
   unbind(pattern: string): Promise<void>
-  /**
-   * Follows the log until the link is lost: from after this position, or from the beginning without one. A hole in the
-   * log ends the link. Resolves when everything that was logged before the call has arrived. Called at most once, after
-   * all binds, and only for drivers with history.
-   */
-  follow?(after: Position | undefined, follower: LogFollower): Promise<void>
-  /**
-   * The end of the log, as the broker knows it: at or after every position that any node gave out before the call.
-   * `undefined` when it does not know. Rejects, or stays unanswered, when the link is lost. Only after `follow`.
-   */
-  logEnd?(): Promise<LogPlace | undefined>
-  /** Only after `follow`. */
-  readonly sign?: LogSign | undefined
-  /** As {@link SharedLog.risk}. Rejects, or stays unanswered, when the link is lost. Only after `follow`. */
-  logRisk?(): Promise<string | undefined>
+  /** Only of drivers with history; without it, to ask for its `risk`. */
+  readonly log?: LinkLog | undefined
   /** Sends a message; messages of one turn may share a write. `confirmed` or `refused` answers. Does not throw. */
   publish(message: LinkMessage): void
   /**
@@ -171,13 +158,29 @@ export interface Link {
 }
 
 /**
- * A durable hash of the rules that all nodes have had since the epoch of the log began (ADR 53). A node that begins a log sets
- * it. Calls reject, or stay unanswered, when the link is lost.
+ * The log over one link. Calls reject, or stay unanswered, when the link is lost. All but `follow` and `risk` are called after
+ * `follow` alone.
+ *
+ * Its sign is a durable hash of the rules that all nodes have had since the epoch of the log began (ADR 53). A node that begins
+ * a log sets it.
  */
-export interface LogSign {
-  /** Whether it is there, and of the rules of this node. */
+export interface LinkLog {
+  /**
+   * Follows the log until the link is lost: from after this position, or from the beginning without one. A hole in the
+   * log ends the link. Resolves when everything that was logged before the call has arrived. Called at most once, after
+   * all binds.
+   */
+  follow(after: Position | undefined, follower: LogFollower): Promise<void>
+  /**
+   * The end of the log, as the broker knows it: at or after every position that any node gave out before the call.
+   * `undefined` when it does not know.
+   */
+  end(): Promise<LogPlace | undefined>
+  /** As {@link SharedLog.risk}. */
+  risk(): Promise<string | undefined>
+  /** Whether the sign is there, and of the rules of this node. */
   isSigned(): Promise<boolean>
-  /** Removes it, whatever its rules. */
+  /** Removes the sign, whatever its rules. */
   unsign(): Promise<void>
   /**
    * Begins another epoch that is signed, unless the log is signed by now. It MAY reject when that is done, and end the link.

@@ -1,3 +1,4 @@
+import type { GapReason } from 'webmq-client/protocol'
 import type { BrokerSink, Position, RefusedMessage } from '../../ports/broker.js'
 import { inbound } from '../../ports/messages.js'
 import { isForLogAlone } from '../../ports/roll-up.js'
@@ -75,6 +76,11 @@ export class Receiver {
 
   malformed(detail: string, pattern?: string): void {
     this.refused({ reason: 'malformed', pattern, detail })
+  }
+
+  /** As {@link BrokerSink.gap}. */
+  gap(reason: GapReason, isAffected?: (pattern: string) => boolean): void {
+    this.#sink?.gap(reason, isAffected)
   }
 
   /** A message arrived that no listener may get. */
