@@ -74,11 +74,6 @@ export class RetainedSet {
     return { keyCount: this.#keyCount, byteCount: this.#byteCount, droppedCount: this.#droppedCount }
   }
 
-  /** Whether the last message of the key is retained. */
-  covers(key: string): boolean {
-    return this.#rules.has(key)
-  }
-
   /**
    * Makes room for a message that is about to be published.
    * @returns Call it once the message was added or was refused. `undefined`: nothing to call.

@@ -1,3 +1,4 @@
+import { addAbortListener } from 'node:events'
 import { WebMQError } from 'webmq-client/protocol'
 import type { HistoryOptions, HistoryRules } from '../../ports/history-rules.js'
 import { hasHistory } from '../log/history-log.js'
@@ -41,8 +42,7 @@ export class RabbitmqLink implements Link {
   /** Connects to one host, and declares what a node needs. */
   static async open(options: RabbitmqLinkOptions, events: LinkEvents, signal: AbortSignal): Promise<RabbitmqLink> {
     const link = new RabbitmqLink(options, events)
-    const abort = () => link.#abort()
-    signal.addEventListener('abort', abort, { once: true })
+    using _listener = addAbortListener(signal, () => link.#abort())
     try {
       await link.#open(signal)
       if (link.#lostCause !== undefined) throw link.#lostCause
@@ -53,8 +53,6 @@ export class RabbitmqLink implements Link {
       link.destroy()
       // Pending calls only report that no answer will come.
       throw link.#lostCause ?? error
-    } finally {
-      signal.removeEventListener('abort', abort)
     }
   }
 
