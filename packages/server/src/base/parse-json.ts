@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { WebMQError } from 'webmq-client/protocol'
 
 const UTF8 = new TextDecoder()
@@ -16,5 +17,17 @@ export function parseJson(payload: Uint8Array | string): unknown {
     return JSON.parse(typeof payload === 'string' ? payload : textOf(payload))
   } catch (cause) {
     throw new WebMQError('E_PAYLOAD_INVALID', { detail: 'a text message is not JSON', cause })
+  }
+}
+
+/** Whether a text, or the text in these bytes, is JSON. */
+export function isJson(content: string | Buffer): boolean {
+  if (typeof content !== 'string' && !isUtf8(content)) return false
+  try {
+    JSON.parse(content.toString())
+    return true
+  } catch {
+    // The parser throws for everything that is not JSON.
+    return false
   }
 }

@@ -1,4 +1,4 @@
-import type { LogPlace } from '../../ports/broker.js'
+import type { LogPlace } from '../../ports/shared-log.js'
 
 /**
  * Where a log may lack what nodes with other rules have published: it is in no log, and has no offset. Outlives the

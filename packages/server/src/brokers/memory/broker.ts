@@ -86,7 +86,7 @@ export class MemoryBroker implements Broker {
 
   publish(message: OutboundMessage): Accepted {
     this.#assertStarted()
-    const { key, payload, isBinary, messageId, publisher, attributes } = message
+    const { key, payload, messageId, publisher, attributes } = message
     if (messageId !== undefined) assertMessageId(messageId)
     const nowMs = messageId === undefined ? 0 : this.#now()
     if (messageId !== undefined && this.#dedupe.has(messageId, nowMs)) {
@@ -95,7 +95,7 @@ export class MemoryBroker implements Broker {
     const isLogged = attributes?.isEphemeral !== true && this.#log.logs(key)
     // The message is logged at once: the reserved room is not held.
     if (isLogged) this.#log.retained?.reserve(key, payload.length, attributes)?.()
-    const position = isLogged ? this.#log.append(key, payload, isBinary, attributes) : undefined
+    const position = isLogged ? this.#log.append(message) : undefined
     this.#acceptedCount++
     if (messageId !== undefined) this.#dedupe.remember(messageId, position, nowMs)
     if (!isForLogAlone(attributes)) this.#sink?.deliver(inbound(message, position, publisher))

@@ -45,8 +45,7 @@ export class NodeLog {
 
   /** Logs a new message, if its key is logged, and remembers its id. */
   record(message: OutboundMessage | PeerMessage, messageId: string | undefined, nowMs: number): Position | undefined {
-    const { key, payload, isBinary, attributes } = message
-    const position = this.#isLogged(message) ? this.#log.append(key, payload, isBinary, attributes) : undefined
+    const position = this.#isLogged(message) ? this.#log.append(message) : undefined
     if (messageId !== undefined) this.#knownIds.remember(messageId, position, nowMs)
     return position
   }

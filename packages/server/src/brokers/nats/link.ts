@@ -185,7 +185,7 @@ export class NatsLink implements Link {
     if (complaint === undefined) return false
     if (complaint.kind === 'too-many-subscriptions')
       return this.#fail(
-        this.sender.rounds.takeOldestWaiters(),
+        this.sender.takeOldestWaiters(),
         `${text}; max_subscriptions of the NATS server bounds the patterns of a node`,
       )
     const { kind, subject } = complaint
@@ -201,7 +201,7 @@ export class NatsLink implements Link {
   }
 
   #refuse(subject: string, text: string): boolean {
-    const message = this.sender.rounds.take(({ key }) => this.subjects.ofKey(key) === subject)
+    const message = this.sender.take(({ key }) => this.subjects.ofKey(key) === subject)
     if (message !== undefined) this.events.refused(message.sequence, new Error(text))
     return message !== undefined
   }

@@ -1,6 +1,7 @@
 import type { JetStreamManager } from '@nats-io/jetstream'
 import type { Msg, PublishOptions } from '@nats-io/transport-node'
-import type { LogPlace, Position } from '../../ports/broker.js'
+import type { Position } from '../../ports/broker.js'
+import type { LogPlace } from '../../ports/shared-log.js'
 import type { LinkLog, LinkMessage, LogFollower } from '../remote/link.js'
 import { GenerationGuard, type LastSeen } from './generation-guard.js'
 import { explained } from './jetstream-errors.js'

@@ -1,6 +1,7 @@
 import { deferred } from '../../base/deferred.js'
-import type { LogPlace, Position } from '../../ports/broker.js'
+import type { Position } from '../../ports/broker.js'
 import { isReserved } from '../../ports/reserved-keys.js'
+import type { LogPlace } from '../../ports/shared-log.js'
 import { logged } from '../remote/envelope.js'
 import { EPHEMERAL_KEY } from '../remote/ephemeral.js'
 import type { LinkDelivery, LinkLog, LogFollower } from '../remote/link.js'

@@ -1,6 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { WebMQError } from 'webmq-client/protocol'
-import type { LogPlace, Position, SharedLog } from '../../ports/broker.js'
+import type { Position } from '../../ports/broker.js'
+import type { LogPlace, SharedLog } from '../../ports/shared-log.js'
 import { decodeEnvelope } from '../remote/envelope.js'
 import type { LinkEvents, LinkLog, LinkMessage, LogFollower } from '../remote/link.js'
 import { refusesWrites } from './error.js'

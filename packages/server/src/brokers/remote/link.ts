@@ -1,5 +1,6 @@
 import type { MessageAttributes } from '../../ports/attributes.js'
-import type { BrokerCapabilities, LogPlace, Position } from '../../ports/broker.js'
+import type { BrokerCapabilities, Position } from '../../ports/broker.js'
+import type { LogPlace } from '../../ports/shared-log.js'
 
 /** A message that the broker has not accepted yet, as a {@link Link} gets it. */
 export interface LinkMessage {

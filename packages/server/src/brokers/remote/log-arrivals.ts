@@ -1,7 +1,7 @@
 import { WebMQError } from 'webmq-client/protocol'
 import { type Deferred, deferred } from '../../base/deferred.js'
 import { within } from '../../base/within.js'
-import type { LogPlace } from '../../ports/broker.js'
+import type { LogPlace } from '../../ports/shared-log.js'
 
 /** Time that a read waits for the replica to reach the position it asks for. Then the client is sent to another node. */
 const MAX_ARRIVAL_MS = 2_000

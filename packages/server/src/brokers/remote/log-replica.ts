@@ -4,7 +4,6 @@ import type { MaybePromise } from '../../base/maybe-promise.js'
 import { within } from '../../base/within.js'
 import type {
   Accepted,
-  LogPlace,
   OutboundMessage,
   Position,
   Reader,
@@ -15,6 +14,7 @@ import type {
 import { inboundDefect, refusedMessage } from '../../ports/inbound-check.js'
 import { accepted } from '../../ports/messages.js'
 import { isRollUp } from '../../ports/roll-up.js'
+import type { LogPlace } from '../../ports/shared-log.js'
 import { DuplicateFilter } from '../dedupe/duplicate-filter.js'
 import type { HistoryLog } from '../log/history-log.js'
 import { matchedBy } from '../log/wants.js'
@@ -153,7 +153,7 @@ export class LogReplica implements LogFollower {
   }
 
   message(delivery: LoggedDelivery): void {
-    const { key, payload, isBinary, source, messageId, offset, fingerprint, timeMs, attributes } = delivery
+    const { key, payload, source, messageId, offset, fingerprint, timeMs, attributes } = delivery
     if (this.#duplicates.has(delivery, timeMs)) {
       // To a node that never had the first copy, this is a message with a position.
       this.#skipTo(offset, fingerprint)
@@ -176,7 +176,7 @@ export class LogReplica implements LogFollower {
       this.#noteCopy(delivery, copyOf, position)
       return
     }
-    this.#log.follow(offset, fingerprint, key, payload, isBinary, timeMs, attributes)
+    this.#log.follow(delivery)
     this.#copies.logged(key, payload.length, offset)
     // Clocks differ: a message from the future has no lag.
     this.lagMs = Math.max(0, Date.now() - timeMs)

@@ -1,5 +1,5 @@
 import { deferred } from '../../base/deferred.js'
-import type { LogPlace, SharedLog } from '../../ports/broker.js'
+import type { LogPlace, SharedLog } from '../../ports/shared-log.js'
 import type { HistoryLog } from '../log/history-log.js'
 import type { LinkLog } from './link.js'
 
