@@ -55,7 +55,7 @@ export class NatsLog implements LinkLog {
   /** The error for a failed request to JetStream. */
   explained(cause: unknown): Error {
     const { connection, subjects } = this.link
-    return explained(cause, { jetStream: this.context.jetStream, info: connection.info, prefix: subjects.prefix })
+    return explained(cause, this.context.jetStream, connection.info, subjects.prefix)
   }
 
   async open(): Promise<void> {

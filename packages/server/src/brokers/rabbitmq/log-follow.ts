@@ -230,7 +230,7 @@ export class LogFollow implements LinkLog {
     if (epochRecord !== undefined) {
       this.#epoch.recorded(epochRecord, offset)
       if (this.#epoch.name !== this.#cursor.epoch) this.#beginAt(offset + 1, fingerprint)
-      this.#cursor.sawEpochRecord(offset, epochRecord.nonce)
+      this.#cursor.saw(offset, epochRecord.nonce)
       if (this.#isConfirmed && epochRecord.asks === this.#cursor.epoch)
         this.#sign.set(epochRecord.asks).catch(this.#log.lost)
     } else if (delivery !== undefined) this.#deliver(delivery, record)
@@ -254,8 +254,7 @@ export class LogFollow implements LinkLog {
 
   #deliver(delivery: LinkDelivery, { offset, fingerprint, timeMs = this.#estimatedTimeMs() }: LogRecord): void {
     const { key, source } = delivery
-    if (source === undefined) this.#cursor.saw(offset)
-    else this.#cursor.sawMessage(offset, source)
+    this.#cursor.saw(offset, source)
     if (this.#link.logged?.ruleOf(key) === undefined) this.#passOn(delivery)
     else this.#follower?.message(logged(delivery, offset + 1, fingerprint, timeMs))
   }

@@ -14,11 +14,11 @@ export interface LinkMessage {
   readonly payload: Uint8Array
   readonly isBinary: boolean
   /** The publishing connection; see {@link OutboundMessage.publisher}. Other nodes ignore it. */
-  readonly publisher: number | undefined
+  readonly publisher?: number | undefined
   /** The payload holds several messages (`bundle.ts`). Only for drivers that take bundles. */
   readonly isBundle?: boolean
   /** As in {@link OutboundMessage}. Receivers drop a second message with the same id. */
-  readonly messageId: string | undefined
+  readonly messageId?: string | undefined
   /** As in {@link OutboundMessage}. */
   readonly attributes?: MessageAttributes | undefined
   /** The message goes into the log. Only for drivers with `history`. */

@@ -3,6 +3,7 @@ import { type Deferred, deferred } from '../../base/deferred.js'
 import type { Accepted, OutboundMessage, PublishingConnection } from '../../ports/broker.js'
 import { MAX_PENDING_MESSAGES } from '../dedupe/duplicate-filter.js'
 import type { Link, LinkMessage } from './link.js'
+import { NumberedQueue } from './numbered-queue.js'
 import type { RemoteBrokerOptions } from './options.js'
 import { PayloadCopier } from './payload-copier.js'
 import { type Paced, PublishPace } from './publish-pace.js'
@@ -38,11 +39,9 @@ export class PendingPublishes {
   readonly #timeoutMs: number
   readonly #reason: () => string
   readonly #authorOf: (messageId: string) => PublishingConnection | undefined
-  /** From the oldest pending one, at `#head`. Settled entries are `undefined`. */
-  #entries: (Pending | undefined)[] = []
+  /** By their sequences. */
+  readonly #entries = new NumberedQueue<Pending>()
   readonly #payloads = new PayloadCopier()
-  #head = 0
-  #headSequence = 1
   #timer: NodeJS.Timeout | undefined
   #timerDueMs = 0
   #hasReadFirst = false
@@ -109,16 +108,8 @@ export class PendingPublishes {
 
   /** As {@link send}, for several messages of one key. @param payload A bundle: kept, not copied. */
   sendBundle(key: string, payload: Uint8Array, messageCount: number): Promise<Accepted> {
-    const message = {
-      sequence: this.#nextSequence(payload.length),
-      key,
-      payload,
-      isBinary: true,
-      publisher: undefined,
-      isBundle: true,
-      messageId: undefined,
-      isLogged: false,
-    }
+    const sequence = this.#nextSequence(payload.length)
+    const message = { sequence, key, payload, isBinary: true, isBundle: true, isLogged: false }
     return this.#add(message, messageCount)
   }
 
@@ -140,15 +131,15 @@ export class PendingPublishes {
   }
 
   #nextSequence(payloadBytes: number): number {
-    const span = this.#entries.length - this.#head
     const { counts } = this
+    const { span, firstNumber } = this.#entries
     const isFull = counts.pendingBytes + payloadBytes + MESSAGE_OVERHEAD_BYTES > this.#maxBytes
     // The first message may have any size: a limit below the largest message must not stop everything.
     if (span >= MAX_PENDING_MESSAGES || (counts.pendingCount > 0 && isFull)) {
       counts.rejectedCount++
       throw this.#unavailable(`${counts.pendingCount} messages, ${counts.pendingBytes} bytes wait for it`)
     }
-    return this.#headSequence + span
+    return firstNumber + span
   }
 
   #add(message: LinkMessage, messageCount: number): Promise<Accepted> {
@@ -156,7 +147,7 @@ export class PendingPublishes {
     const nowMs = performance.now()
     const taker = this.#taker
     const acceptedBefore = this.counts.acceptedCount
-    const oldest = taker && this.#entries[this.#head]
+    const oldest = taker && this.#entries.first
     if (oldest !== undefined) this.#pace.waits(oldest, acceptedBefore, nowMs)
     const deadlineMs = nowMs + this.#timeoutMs
     const accepted = new Promise<Accepted>((resolve, reject) => {
@@ -174,11 +165,12 @@ export class PendingPublishes {
    * wait for their position in the log.
    */
   confirm(sequence: number, isCumulative: boolean, accepted?: Accepted): void {
-    const first = isCumulative ? this.#headSequence : sequence
+    const first = isCumulative ? this.#entries.firstNumber : sequence
     const { isSlow } = this.#pace
     const nowMs = isSlow ? performance.now() : 0
     for (let at = first; at <= sequence; at++) {
-      const pending = accepted === undefined && this.#waitsForPosition(at) ? undefined : this.#take(at)
+      const pending =
+        accepted === undefined && this.#entries.get(at)?.message.isLogged === true ? undefined : this.#take(at)
       if (pending === undefined) continue
       this.counts.acceptedCount += pending.messageCount
       if (isSlow) this.#pace.accepted(pending, this.counts.acceptedCount, nowMs)
@@ -200,14 +192,14 @@ export class PendingPublishes {
   }
 
   refuseAll(detail: string): void {
-    for (const pending of this.#waiting()) this.refuse(pending.message.sequence, this.#unavailable(detail))
+    for (const pending of this.#entries.all()) this.refuse(pending.message.sequence, this.#unavailable(detail))
     clearTimeout(this.#timer)
     this.#timer = undefined
   }
 
   /** Pending messages after this sequence, in order. */
   *messagesAfter(sequence: number): Generator<LinkMessage> {
-    for (const { message } of this.#waiting()) if (message.sequence > sequence) yield message
+    for (const { message } of this.#entries.all()) if (message.sequence > sequence) yield message
   }
 
   idle(): Promise<void> {
@@ -240,35 +232,15 @@ export class PendingPublishes {
     }
   }
 
-  #waiting(): Pending[] {
-    return this.#entries.slice(this.#head).filter((pending) => pending !== undefined)
-  }
-
-  #waitsForPosition(sequence: number): boolean {
-    const at = sequence - this.#headSequence + this.#head
-    return at >= this.#head && this.#entries[at]?.message.isLogged === true
-  }
-
   #take(sequence: number): Pending | undefined {
-    const at = sequence - this.#headSequence + this.#head
-    const pending = at < this.#head ? undefined : this.#entries[at]
+    const pending = this.#entries.take(sequence)
     if (pending === undefined) return undefined
-    this.#entries[at] = undefined
     this.counts.pendingCount -= pending.messageCount
     this.counts.pendingBytes -= pending.byteCount
     return pending
   }
 
-  /** Drops settled entries at the front; cuts the array when half of it is settled. Amortised O(1). */
   #settled(): void {
-    while (this.#head < this.#entries.length && this.#entries[this.#head] === undefined) {
-      this.#head++
-      this.#headSequence++
-    }
-    if (this.#head * 2 >= this.#entries.length) {
-      this.#entries = this.#entries.slice(this.#head)
-      this.#head = 0
-    }
     if (this.counts.pendingCount > 0 || this.#idle === undefined) return
     this.#idle.resolve()
     this.#idle = undefined
@@ -293,7 +265,7 @@ export class PendingPublishes {
     }
     const givenUp = new Map<PublishingConnection, Set<string>>()
     let nextMs: number | undefined
-    for (const { message, deadlineMs } of this.#waiting()) {
+    for (const { message, deadlineMs } of this.#entries.all()) {
       const { key, sequence } = message
       const isExpired = deadlineMs <= nowMs
       if (!isExpired && givenUp.size === 0) {
