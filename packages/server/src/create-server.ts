@@ -145,9 +145,9 @@ async function createBroker(options: ResolvedOptions, logger: Logger): Promise<B
       return await createNatsBroker(shared)
     }
     case 'mesh': {
-      const { createMeshBroker } = await import('./brokers/mesh/broker.js')
+      const { MeshBroker } = await import('./brokers/mesh/broker.js')
       const { peers, listen } = meshPlacesOf(address, options.mesh?.listen)
-      return createMeshBroker({ ...shared, peers, listen, secret: options.mesh?.secret, logger })
+      return new MeshBroker({ ...shared, peers, listen, secret: options.mesh?.secret, logger })
     }
     case 'rabbitmq': {
       const { createRabbitmqBroker } = await import('./brokers/rabbitmq/broker.js')

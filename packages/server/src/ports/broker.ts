@@ -112,19 +112,19 @@ export interface ReadRange {
    * The last message of each key, instead of all; a removed key has an empty payload. With `since`, those of keys that
    * changed after it; with a gap, none. The keys of all patterns must be retained. Not with `rewindMs` and `last`.
    */
-  readonly isState?: boolean
+  readonly isState?: boolean | undefined
   /** Messages after this position. */
-  readonly since?: Position
+  readonly since?: Position | undefined
   /** Messages before this position. Without `last`, the oldest of them. */
-  readonly before?: Position
+  readonly before?: Position | undefined
   /** Messages that were logged within this time before now. */
-  readonly rewindMs?: number
+  readonly rewindMs?: number | undefined
   /** At most so many, the newest. */
-  readonly last?: number
+  readonly last?: number | undefined
   /** At most so many per read, the oldest first; the result says where to read on. Default: all. */
   readonly limit?: number
   /** How streams are given. Default `messages`. */
-  readonly view?: StreamView
+  readonly view?: StreamView | undefined
 }
 
 /** Who reads, for reads that take long. */

@@ -272,7 +272,3 @@ export class MeshBroker implements Broker {
     if (this.#patterns.size > 0) this.#sink?.gap('broker-lost')
   }
 }
-
-export function createMeshBroker(options: MeshBrokerOptions): MeshBroker {
-  return new MeshBroker(options)
-}

@@ -10,16 +10,12 @@ import type { StreamMessage } from './stream-message.js'
  */
 export class LastSeen {
   #epoch = ''
-  #sequence = 0
+  sequence = 0
   #time = ''
-
-  get sequence(): number {
-    return this.#sequence
-  }
 
   note(epoch: string, { sequence, time }: StreamMessage): void {
     this.#epoch = epoch
-    this.#sequence = sequence
+    this.sequence = sequence
     this.#time = time
   }
 
@@ -29,7 +25,7 @@ export class LastSeen {
   }
 
   is({ sequence, time }: StreamMessage): boolean {
-    return sequence === this.#sequence && time === this.#time
+    return sequence === this.sequence && time === this.#time
   }
 }
 

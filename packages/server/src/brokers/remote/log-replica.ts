@@ -91,7 +91,8 @@ export class LogReplica implements LogFollower {
   positionOf(messageId: string): Position | undefined {
     const nowMs = Date.now()
     const position =
-      this.#duplicates.positionWithin(messageId, nowMs) ?? this.#formerDuplicates?.positionWithin(messageId, nowMs)
+      this.#duplicates.ids.positionWithin(messageId, nowMs) ??
+      this.#formerDuplicates?.ids.positionWithin(messageId, nowMs)
     return position?.epoch === this.#log.epoch ? position : undefined
   }
 
@@ -156,10 +157,10 @@ export class LogReplica implements LogFollower {
     const { key, payload, source, messageId, offset, fingerprint, timeMs, attributes } = delivery
     if (this.#duplicates.has(delivery, timeMs)) {
       // To a node that never had the first copy, this is a message with a position.
-      this.#skipTo(offset, fingerprint)
+      this.skipped(offset, fingerprint)
       this.#receiver.countLogged(true)
       // The same message, resent, or another message with its id.
-      const first = messageId === undefined ? undefined : this.#duplicates.positionOf(messageId)
+      const first = messageId === undefined ? undefined : this.#duplicates.ids.positionOf(messageId)
       this.#confirmOwn(source, accepted(first, true))
       return
     }
@@ -186,7 +187,7 @@ export class LogReplica implements LogFollower {
     this.#confirmOwn(source, { position, isDuplicate: false })
     if (isRollUp(attributes)) return
     const wasDelivered = this.#formerDuplicates?.has(delivery, timeMs) === true
-    if (!wasDelivered) this.#receiver.deliverLogged(delivery, position)
+    if (!wasDelivered) this.#receiver.give(delivery, position)
     // Sent again into this log. Listeners that have come since it began have not had it.
     else if (!this.#isRepeating)
       this.#receiver.gap('epoch-changed', (pattern) => matchedBy([pattern])(key, timeMs, NO_LIMIT))
@@ -197,7 +198,7 @@ export class LogReplica implements LogFollower {
     const { key, payload, isBinary, source } = delivery
     const { copyOf: _, copyFingerprint = 0, ...attributes } = delivery.attributes ?? {}
     const { offset } = position
-    this.#skipTo(offset, position.fingerprint)
+    this.skipped(offset, position.fingerprint)
     // Another program may have written it.
     const isPossible = copyOf < offset
     const message = { key, payload, isBinary, offset: copyOf, fingerprint: copyFingerprint, attributes }
@@ -219,7 +220,8 @@ export class LogReplica implements LogFollower {
   }
 
   skipped(offset: number, fingerprint: number): void {
-    this.#skipTo(offset, fingerprint)
+    this.#log.skipTo(offset, fingerprint)
+    this.#arrivals.arrived(offset)
   }
 
   began(offset: number): void {
@@ -263,11 +265,6 @@ export class LogReplica implements LogFollower {
   /** Whether it has followed the log since the node started. */
   get #hasBegun(): boolean {
     return this.#state === 'copying' || this.#state === 'complete'
-  }
-
-  #skipTo(offset: number, fingerprint: number): void {
-    this.#log.skipTo(offset, fingerprint)
-    this.#arrivals.arrived(offset)
   }
 
   #refuse(message: RefusedMessage, position: Position, source: LinkSource | undefined): void {

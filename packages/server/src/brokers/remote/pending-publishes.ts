@@ -1,9 +1,9 @@
 import { WebMQError } from 'webmq-client/protocol'
 import { type Deferred, deferred } from '../../base/deferred.js'
+import { NumberedQueue } from '../../base/numbered-queue.js'
 import type { Accepted, OutboundMessage, PublishingConnection } from '../../ports/broker.js'
 import { MAX_PENDING_MESSAGES } from '../dedupe/duplicate-filter.js'
 import type { Link, LinkMessage } from './link.js'
-import { NumberedQueue } from './numbered-queue.js'
 import type { RemoteBrokerOptions } from './options.js'
 import { PayloadCopier } from './payload-copier.js'
 import { type Paced, PublishPace } from './publish-pace.js'
@@ -48,7 +48,8 @@ export class PendingPublishes {
   #idle: Deferred<void> | undefined
   /** `undefined` until its bindings are live and the log is complete. */
   #link: Link | undefined
-  #isBlocked = false
+  /** Whether the broker refuses messages for now. A link may report it before it is used. */
+  isBlocked = false
   readonly #pace: PublishPace
   /** Sequence of the last message that a link has sent. */
   #sentSequence = 0
@@ -73,11 +74,6 @@ export class PendingPublishes {
     return this.#link !== undefined
   }
 
-  /** Whether the broker refuses messages for now. A link may report it before it is used. */
-  get isBlocked(): boolean {
-    return this.#isBlocked
-  }
-
   /** Whether the broker is too slow for more. While there is no link, or it is blocked, messages wait for it instead. */
   get isCongested(): boolean {
     return this.counts.pendingCount >= this.#pace.window && this.#taker !== undefined
@@ -85,24 +81,24 @@ export class PendingPublishes {
 
   /** The link, while it takes messages. */
   get #taker(): Link | undefined {
-    return this.#isBlocked ? undefined : this.#link
+    return this.isBlocked ? undefined : this.#link
   }
 
   /** Uses this link from now on. Messages that were not accepted are sent again first. */
   use(link: Link): void {
     this.#link = link
-    if (!this.#isBlocked) this.#sendAfter(0)
+    if (!this.isBlocked) this.#sendAfter(0)
   }
 
   /** The link is lost. */
   lose(): void {
     this.#link = undefined
-    this.#isBlocked = false
+    this.isBlocked = false
   }
 
   /** The broker refuses messages for now, or takes them again. */
   block(isBlocked: boolean): void {
-    this.#isBlocked = isBlocked
+    this.isBlocked = isBlocked
     if (!isBlocked) this.#sendAfter(this.#sentSequence)
   }
 

@@ -54,14 +54,8 @@ export class Receiver {
     }
     this.counts.receivedCount++
     const nowMs = messageId === undefined ? 0 : performance.now()
-    if (!this.#duplicates.has(delivery, nowMs) && this.#give(delivery, undefined))
-      this.#duplicates.note(delivery, nowMs)
+    if (!this.#duplicates.has(delivery, nowMs) && this.give(delivery, undefined)) this.#duplicates.note(delivery, nowMs)
     else this.counts.surplusCount++
-  }
-
-  /** A message of the log that is new on this node. */
-  deliverLogged(delivery: LinkDelivery, position: Position): void {
-    this.#give(delivery, position)
   }
 
   countLogged(isDuplicate: boolean): void {
@@ -98,7 +92,8 @@ export class Receiver {
     }
   }
 
-  #give(delivery: LinkDelivery, position: Position | undefined): boolean {
+  /** A message that is new on this node. @returns As {@link BrokerSink.deliver}. */
+  give(delivery: LinkDelivery, position: Position | undefined): boolean {
     const { source } = delivery
     const publisher = this.isOwn(source) ? source.publisher : undefined
     return this.#sink?.deliver(inbound(delivery, position, publisher)) === true

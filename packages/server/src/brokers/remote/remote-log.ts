@@ -13,7 +13,7 @@ export class RemoteLog implements SharedLog {
   readonly #replaceLink: (cause: unknown) => void
   /** Of the established link. */
   link: LinkLog | undefined
-  #isSigned = true
+  isSigned = true
   /** No other node runs: the next link begins another epoch unless the log is signed. */
   #mustBegin = false
   /** Settles when the log is open again, after {@link reopen}. */
@@ -35,10 +35,6 @@ export class RemoteLog implements SharedLog {
     this.#log.dispute(isDisputed)
     // The next link does it again.
     if (isDisputed) await this.link?.unsign().catch(this.#replaceLink)
-  }
-
-  get isSigned(): boolean {
-    return this.#isSigned
   }
 
   async reopen(isKnown: boolean): Promise<void> {
@@ -66,7 +62,7 @@ export class RemoteLog implements SharedLog {
   }
 
   start(): void {
-    this.#isSigned = true
+    this.isSigned = true
     this.#mustBegin = false
   }
 
@@ -80,9 +76,9 @@ export class RemoteLog implements SharedLog {
   /** A link has followed the log up to its end. */
   async opened(link: LinkLog, log: HistoryLog): Promise<void> {
     if (log.isDisputed && !this.#mustBegin) await link.unsign()
-    this.#isSigned = await link.isSigned()
+    this.isSigned = await link.isSigned()
     if (this.#mustBegin) {
-      if (!this.#isSigned) await link.begin()
+      if (!this.isSigned) await link.begin()
       this.start()
     }
     this.#reopened.resolve()

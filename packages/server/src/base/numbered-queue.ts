@@ -4,14 +4,10 @@ export class NumberedQueue<Value> {
   #values: (Value | undefined)[] = []
   #head = 0
   /** Number of the oldest one. */
-  #firstNumber = 1
+  firstNumber = 1
 
   get first(): Value | undefined {
     return this.#values[this.#head]
-  }
-
-  get firstNumber(): number {
-    return this.#firstNumber
   }
 
   /** Numbers from the oldest one on, those that were taken included. */
@@ -30,17 +26,17 @@ export class NumberedQueue<Value> {
   }
 
   get(number: number): Value | undefined {
-    return number < this.#firstNumber ? undefined : this.#values[number - this.#firstNumber + this.#head]
+    return number < this.firstNumber ? undefined : this.#values[number - this.firstNumber + this.#head]
   }
 
   /** Cuts the array when half of it is taken. Amortised O(1). */
   take(number: number): Value | undefined {
     const value = this.get(number)
     if (value === undefined) return undefined
-    this.#values[number - this.#firstNumber + this.#head] = undefined
+    this.#values[number - this.firstNumber + this.#head] = undefined
     while (this.#head < this.#values.length && this.#values[this.#head] === undefined) {
       this.#head++
-      this.#firstNumber++
+      this.firstNumber++
     }
     if (this.#head * 2 >= this.#values.length) {
       this.#values = this.#values.slice(this.#head)
