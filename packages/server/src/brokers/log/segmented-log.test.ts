@@ -141,13 +141,13 @@ describe('SegmentedLog', () => {
       expect(log.collect(search, [], budget)).toBe(log.lastOffset)
       return 1_000_000 - budget.left
     }
-    for (let offset = 1; offset <= 4_000; offset++) log.append(offset, 0, `k${offset % 7}`, new Uint8Array(1), false, 0)
+    for (let offset = 1; offset <= 4_000; offset++) log.append({ key: `k${offset % 7}`, payload: new Uint8Array(1), isBinary: false }, offset, 0, 0)
     // The first read makes the filter of the keys, the next ones add those that have come.
     expect(read()).toBeLessThanOrEqual(2 * 4_000)
     expect(read()).toBe(0)
-    log.append(4_001, 0, 'k', new Uint8Array(1), false, 0)
+    log.append({ key: 'k', payload: new Uint8Array(1), isBinary: false }, 4_001, 0, 0)
     expect(read()).toBeLessThan(10)
-    log.append(4_002, 0, 'none', new Uint8Array(1), false, 0)
+    log.append({ key: 'none', payload: new Uint8Array(1), isBinary: false }, 4_002, 0, 0)
     expect(read()).toBeGreaterThan(2 * 4_000)
   })
 })
