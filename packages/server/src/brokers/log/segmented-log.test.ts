@@ -141,7 +141,8 @@ describe('SegmentedLog', () => {
       expect(log.collect(search, [], budget)).toBe(log.lastOffset)
       return 1_000_000 - budget.left
     }
-    for (let offset = 1; offset <= 4_000; offset++) log.append({ key: `k${offset % 7}`, payload: new Uint8Array(1), isBinary: false }, offset, 0, 0)
+    for (let offset = 1; offset <= 4_000; offset++)
+      log.append({ key: `k${offset % 7}`, payload: new Uint8Array(1), isBinary: false }, offset, 0, 0)
     // The first read makes the filter of the keys, the next ones add those that have come.
     expect(read()).toBeLessThanOrEqual(2 * 4_000)
     expect(read()).toBe(0)
