@@ -37,6 +37,7 @@ export const READERS = {
   'test/docs/operations.test.ts': ({ page, name }) => page === 'docs/operations.md' && name === 'reload',
   'test/docs/recipes.test.ts': named('docs/client/recipes.md'),
   'test/docs/with.test.ts': ({ page, name }) => page.startsWith('docs/with/') && name !== undefined,
+  'scripts/packages/checks/first-app.mjs': isOn('docs/first-app.md'),
   'scripts/packages/checks/proxies.mjs': named('docs/client/proxy.md'),
   'scripts/packages/checks/release.mjs': named('docs/releasing.md'),
 }

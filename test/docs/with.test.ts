@@ -9,6 +9,7 @@ import { WebMQClient } from 'webmq-client'
 import { createServer, type WebMQServer } from 'webmq-server'
 import { freePort } from 'webmq-services'
 import { WebSocket } from 'ws'
+import { findGo, GO_FOLDER } from '../clients/go.js'
 import { findPython } from '../clients/python.js'
 import { ROOT } from './blocks.js'
 import { blocksFor } from './examples.js'
@@ -235,6 +236,25 @@ describe('other languages', () => {
     await expectToWork(await serve(join(place, 'app'), [], place))
   })
 
+  it('a worker in Go reacts', { timeout: TEST_MS }, async () => {
+    const go = isMissing('go', 'version', 'with/go.md') ? { missing: 'no go' } : await findGo()
+    if (go.missing !== undefined) return
+    const place = join(folder, 'go-worker')
+    mkdirSync(place)
+    const starts = 'func init() { panic(work(context.Background())) }'
+    const files = {
+      'main.go': exampleOf('with/go.md', 'go').code,
+      'worker.go': exampleOf('with/go.md', 'go-worker').code,
+      'start.go': `package main\n\nimport "context"\n\n${starts}`,
+    }
+    const paths = Object.keys(files).map((name) => join(place, name))
+    for (const [name, code] of Object.entries(files)) writeFileSync(join(place, name), `${code}\n`)
+    expect((await run('gofmt', ['-l', join(place, 'worker.go')])).stdout).toBe('')
+    await run('go', ['build', '-o', join(place, 'app'), ...paths], { cwd: GO_FOLDER })
+    start(join(place, 'app'), [], place)
+    await expectToArchive()
+  })
+
   it.skipIf(python.program === undefined)('a worker in Python reacts', { timeout: TEST_MS }, async () => {
     const place = join(folder, 'python')
     mkdirSync(place)
@@ -265,7 +285,7 @@ it('every block of code is run or read, but that of NestJS, which is compiled', 
     expect(blocks.length - examples.length, file).toBe(file === 'javascript.md' || file === 'README.md' ? 1 : 0)
     return examples.map(({ name }) => name)
   })
-  const tested = ['webmq', 'express', 'fastify', 'worker', 'go', 'python-worker', 'django', 'fastapi']
+  const tested = ['webmq', 'express', 'fastify', 'worker', 'go', 'go-worker', 'python-worker', 'django', 'fastapi']
   const ofRoutes = ['next', 'nuxt', 'sveltekit'].flatMap((name) => [`${name}-token`, `${name}-messages`])
   const others = [...PROGRAMS.map(({ name }) => name), 'ruby-rails', 'php-routes']
   expect(names.toSorted()).toEqual([...tested, ...ofRoutes, ...others].toSorted())

@@ -7,14 +7,8 @@ import type { InboundMessage } from '../ports/broker.js'
 import type { WordLimits } from '../ports/word-limits.js'
 import { readAnswer } from './answers.js'
 import { Chain, type ChainContext, type HookOutcome, type Link } from './chain.js'
-import {
-  type DisconnectNotice,
-  HOOK_NAMES,
-  type HookClient,
-  type HookName,
-  type Hooks,
-  type ListenRequest,
-} from './hooks.js'
+import type { DisconnectNotice, HookClient, HookName, Hooks, ListenRequest } from './hooks.js'
+import { HOOK_NAMES } from './load-hooks.js'
 import { Asked, AskedDeliver, AskedPublish, type PublishChange } from './message-requests.js'
 import { AskedConnect, AskedPresence, type ConnectFacts } from './requests.js'
 
@@ -75,23 +69,9 @@ export class HookCalls {
     } satisfies { readonly [Name in HookName]: unknown }
   }
 
-  get hasConnect(): boolean {
-    return this.#chains.connect !== undefined
-  }
-
-  get hasDeliver(): boolean {
-    return this.#chains.deliver !== undefined
-  }
-
-  get hasDisconnect(): boolean {
-    return this.#chains.disconnect !== undefined
-  }
-
-  /** Whether messages of clients have to be shown to a hook. */
-  get hasMessages(): boolean {
-    return (
-      this.#chains.listen !== undefined || this.#chains.publish !== undefined || this.#chains.presence !== undefined
-    )
+  /** Whether anybody is asked by one of these hooks. */
+  has(...names: readonly HookName[]): boolean {
+    return names.some((name) => this.#chains[name] !== undefined)
   }
 
   get counts(): HookCounts {

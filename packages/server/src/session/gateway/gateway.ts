@@ -1,4 +1,5 @@
 import { closeCodeOf, WebMQError } from 'webmq-client/protocol'
+import { LogPace } from '../../base/log-pace.js'
 import { isPromise } from '../../base/maybe-promise.js'
 import { HookRefusal } from '../../hooks/index.js'
 import { assertMayListen } from '../../identity/access.js'
@@ -64,7 +65,7 @@ export class Gateway implements TransportSink {
   readonly #streamServices: SessionServices
   readonly #admissions: Admissions
   readonly #welcomes: Welcomes
-  #reportedOutsiderAtMs = Number.NEGATIVE_INFINITY
+  readonly #outsiderPace = new LogPace(OUTSIDER_REPORT_MS)
 
   constructor(context: GatewayContext) {
     this.#context = context
@@ -162,7 +163,7 @@ export class Gateway implements TransportSink {
     const durationMs = now() - openedAtMs
     if (session.wasActive) {
       observer?.disconnected?.(session, code, reason, durationMs)
-      if (hooks?.hasDisconnect === true) hooks.disconnect(session, code, reason, durationMs)
+      hooks?.disconnect(session, code, reason, durationMs)
     }
     logger.debug({ session: id, user, address, durationMs, code, reason }, 'connection closed')
   }
@@ -206,7 +207,7 @@ export class Gateway implements TransportSink {
 
   /** @throws {WebMQError} `E_FORBIDDEN`. With a hook `connect` nothing is refused yet: it may grant more. */
   #assertMayListen(identity: Identity, { patterns }: StreamRequest): void {
-    if (this.#context.services.hooks?.hasConnect === true) return
+    if (this.#context.services.hooks?.has('connect') === true) return
     for (const pattern of patterns) assertMayListen({ door: 'sse', identity }, pattern)
   }
 
@@ -264,13 +265,12 @@ export class Gateway implements TransportSink {
   /** The identity of a client without a token, before a hook may give it another. */
   #anonymous(): Identity {
     const { services, insecure } = this.#context
-    return services.hooks?.hasConnect === true && !insecure ? UNIDENTIFIED : ANONYMOUS
+    return services.hooks?.has('connect') === true && !insecure ? UNIDENTIFIED : ANONYMOUS
   }
 
   #reportOutsider(remoteAddress: string): void {
     const { logger, now } = this.#context.services
-    if (now() - this.#reportedOutsiderAtMs < OUTSIDER_REPORT_MS) return
-    this.#reportedOutsiderAtMs = now()
+    if (this.#outsiderPace.take(1, now()) === undefined) return
     logger.warn(
       { remoteAddress },
       'without tokens, only clients of this machine may connect, and none behind a proxy; set a key for tokens ' +
