@@ -52,7 +52,6 @@ type Client struct {
 	live        livePosition
 	listeners   []*subscription
 	memberships []*Membership
-	asked       map[string]chan requestOutcome
 }
 
 // Status returns the present status.
@@ -191,7 +190,6 @@ func (c *Client) lost() {
 		listener.lost()
 	}
 	c.publishes.lost()
-	c.lostAsked()
 	c.requests.lost()
 	c.setStatus(StatusConnecting)
 }
@@ -205,9 +203,6 @@ func (c *Client) ended(err, told *Error) {
 	c.setStatus(StatusClosed)
 	c.requests.failed(err)
 	c.publishes.failed(err)
-	for id := range c.asked {
-		c.settleAsked(id, requestOutcome{err: err})
-	}
 	for _, listener := range slices.Clone(c.listeners) {
 		listener.end(told)
 	}
@@ -235,8 +230,6 @@ func (c *Client) received(message *serverMessage) {
 		}
 	case "task":
 		c.hand(message)
-	case "reply":
-		c.replied(message)
 	case "ended":
 		c.membershipEnded(message)
 	case "error":

@@ -47,7 +47,6 @@ func Dial(ctx context.Context, url string, options Options) (*Client, error) {
 	client := &Client{
 		options: options, log: options.Logger,
 		status: StatusConnecting, changed: make(chan struct{}),
-		asked: map[string]chan requestOutcome{},
 	}
 	if client.log == nil {
 		client.log = slog.Default()

@@ -129,7 +129,7 @@ func (m *Membership) Close() {
 	m.end(nil)
 	if m.client.requests.isLive {
 		// If the connection is lost, or the membership has ended, it is over either way.
-		m.client.requests.ask(func(reply) {}, false, nil, "unlisten", m.options()...)
+		m.client.requests.ask(func(reply) {}, forgotten, nil, "unlisten", m.options()...)
 	}
 }
 
@@ -138,7 +138,7 @@ func (m *Membership) options() []string {
 }
 
 func (m *Membership) opened() {
-	m.client.requests.ask(m.joined, false, nil, "listen", m.options()...)
+	m.client.requests.ask(m.joined, forgotten, nil, "listen", m.options()...)
 }
 
 func (m *Membership) joined(answer reply) {

@@ -47,7 +47,7 @@ func (c *Client) History(ctx context.Context, key string, options HistoryOptions
 			return nil, err
 		}
 	}
-	answer, err := c.requests.call(ctx, nil, "history", key,
+	answer, err := c.requests.call(ctx, resent, nil, "history", key,
 		option("since", options.Since), option("before", options.Before),
 		numberOption("rewind", options.Rewind.Milliseconds()),
 		numberOption("last", int64(options.Last)), numberOption("limit", int64(options.Limit)),

@@ -111,9 +111,6 @@ func (c *Client) Listen(ctx context.Context, pattern string, options ListenOptio
 	if startCount > 1 || options.Last < 0 || options.Rewind < 0 {
 		return nil, newError("E_OPTION_INVALID", "give at most one of Since, Last and Rewind")
 	}
-	if err := checkValue("E_POSITION_INVALID", "Since", options.Since, 1_600); err != nil {
-		return nil, err
-	}
 	listener := c.subscription(pattern, options.MaxWaitingMessages, options.MaxWaitingBytes)
 	listener.start = []string{
 		option("since", options.Since),

@@ -170,7 +170,10 @@ func (r *StreamReader) read(ctx context.Context, yield func(StreamPart) bool) (i
 	defer listener.Close()
 	for {
 		event, err := r.next(ctx, listener)
-		if err != nil || event == nil {
+		if err == nil && event == nil {
+			err = newError("E_CLOSED", "the client is closed")
+		}
+		if err != nil {
 			return false, err
 		}
 		message, isMessage := event.(Message)

@@ -48,6 +48,8 @@ type StreamWriter struct {
 	endKind   string
 	endBody   Payload
 	isStopped bool
+	hasEnded  bool
+	member    *Membership
 	stopOnce  sync.Once
 	err       error
 	// next is the number of the next message. It belongs to the goroutine that writes.
@@ -86,10 +88,11 @@ func (c *Client) OpenStream(ctx context.Context, key string, options StreamOptio
 		c.log.Warn("webmq: a stream cannot be stopped by others", "key", key, "error", err)
 		return writer, nil
 	}
-	go func() {
-		<-writer.done
+	writer.mu.Lock()
+	defer writer.mu.Unlock()
+	if writer.member = member; writer.hasEnded {
 		member.Close()
-	}()
+	}
 	return writer, nil
 }
 

@@ -39,8 +39,6 @@ type subscription struct {
 	nextPage  string
 	// isBehind: the queue was full. What was left out is in the log.
 	isBehind bool
-	// isDropping: the same, but what was left out is in no log.
-	isDropping bool
 }
 
 func (c *Client) subscription(pattern string, maxMessages, maxBytes int) *subscription {
@@ -60,6 +58,11 @@ func (c *Client) subscription(pattern string, maxMessages, maxBytes int) *subscr
 func (s *subscription) begin(ctx context.Context) error {
 	if err := checkPattern(s.pattern); err != nil {
 		return err
+	}
+	for _, part := range append(s.start, s.options...) {
+		if err := checkValue("E_OPTION_INVALID", "Since and Overflow", part, 1_600); err != nil {
+			return err
+		}
 	}
 	s.client.mu.Lock()
 	if err := s.client.closedError(); err != nil {
@@ -122,14 +125,10 @@ func (s *subscription) deliver(message Message) {
 	case message.Position == "":
 		// The log will not have it: while it is read, too, a gap tells of it.
 		if isFull || s.isBehind {
-			if !s.isDropping {
-				s.put(Gap{"slow-consumer"})
-			}
-			s.isDropping = true
-			return
+			s.put(Gap{"slow-consumer"})
+		} else {
+			s.put(message)
 		}
-		s.isDropping = false
-		s.put(message)
 	case s.isBehind || !isAfter(message.Position, s.cursor):
 	case isFull:
 		s.isBehind = true
@@ -215,5 +214,5 @@ func (s *subscription) leave() {
 		if answer.err != nil && answer.err.Code != "E_NOT_LISTENING" && s.client.requests.isLive {
 			s.client.log.Warn("webmq: a listen did not end", "pattern", s.pattern, "error", answer.err)
 		}
-	}, false, nil, "unlisten", s.pattern)
+	}, forgotten, nil, "unlisten", s.pattern)
 }
