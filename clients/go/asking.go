@@ -9,11 +9,11 @@ import (
 // DefaultRequestTimeout is the time for a reply when the context has no deadline.
 const DefaultRequestTimeout = 10 * time.Second
 
-// Request asks whoever responds at a key, and returns the reply. It waits for a connection. The time for the reply is that
-// of ctx, at most 300 s, and 10 s without a deadline.
+// Request asks whoever responds at a key, and returns the reply. It waits for a connection. The time for the reply is
+// that of ctx, at most 300 s, and 10 s without a deadline.
 //
-// Errors: E_NO_RESPONDERS, E_TIMEOUT, the code with which the responder refuses, E_RESPONSE if it has failed or is gone,
-// and E_DISCONNECTED: in these cases, and after a timeout, it may have handled the request.
+// Errors: E_NO_RESPONDERS, E_TIMEOUT, the code with which the responder refuses, E_RESPONSE if it has failed or is
+// gone, and E_DISCONNECTED: in these cases, and after a timeout, it may have handled the request.
 func (c *Client) Request(ctx context.Context, key string, payload any) (Payload, error) {
 	if err := checkKey(key); err != nil {
 		return Payload{}, err

@@ -56,8 +56,8 @@ func (r *requests) nextID() (uint64, string) {
 	return r.count, strconv.FormatUint(r.count, 16)
 }
 
-// ask sends a request. onReply is called with the lock held, in the turn of the answer's last message. It returns the id of
-// the request.
+// ask sends a request. onReply is called with the lock held, in the turn of the answer's last message. It returns the
+// id of the request.
 func (r *requests) ask(onReply func(reply), fate fate, payload *Payload, verb string, parts ...string) string {
 	number, id := r.nextID()
 	if !r.isLive && fate != resent {
@@ -103,11 +103,7 @@ func (r *requests) callAgain(ctx context.Context, payload *Payload, verb string,
 		if answer.err == nil || !answer.err.Retryable || answer.err.Code == "E_STREAM_BUSY" {
 			return answer, err
 		}
-		after := answer.err.RetryAfter
-		if after == 0 {
-			after = retryInterval / 2
-		}
-		if !sleep(ctx, after) {
+		if !sleep(ctx, cmp.Or(answer.err.RetryAfter, retryInterval/2)) {
 			return answer, contextError(ctx, verb)
 		}
 	}

@@ -1,6 +1,7 @@
 package webmq
 
 import (
+	"cmp"
 	"context"
 	"slices"
 )
@@ -42,14 +43,8 @@ type subscription struct {
 }
 
 func (c *Client) subscription(pattern string, maxMessages, maxBytes int) *subscription {
-	if maxMessages <= 0 {
-		maxMessages = DefaultMaxWaitingMessages
-	}
-	if maxBytes <= 0 {
-		maxBytes = DefaultMaxWaitingBytes
-	}
 	return &subscription{
-		client: c, pattern: pattern, maxMessages: maxMessages, maxBytes: maxBytes,
+		client: c, pattern: pattern, maxMessages: cmp.Or(maxMessages, 1_000), maxBytes: cmp.Or(maxBytes, 16<<20),
 		wake: make(chan struct{}, 1), ready: make(chan struct{}),
 	}
 }
@@ -206,7 +201,8 @@ func (s *subscription) end(err *Error) {
 
 // leave ends the listen at the server, unless another one has its pattern.
 func (s *subscription) leave() {
-	isOthers := slices.ContainsFunc(s.client.listeners, func(other *subscription) bool { return other.pattern == s.pattern })
+	isSame := func(other *subscription) bool { return other.pattern == s.pattern }
+	isOthers := slices.ContainsFunc(s.client.listeners, isSame)
 	if isOthers || !s.client.requests.isLive {
 		return
 	}
