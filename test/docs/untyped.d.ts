@@ -26,6 +26,13 @@ declare module 'express' {
   export default express
 }
 
+declare module '@vitejs/plugin-react' {
+  import type { Plugin } from 'vite'
+
+  // biome-ignore lint/style/noDefaultExport: the plugin has one
+  export default function react(): Plugin
+}
+
 declare module '@nestjs/common' {
   type OfParameter = (target: object, name: string | symbol | undefined, index: number) => void
   export const Controller: () => ClassDecorator

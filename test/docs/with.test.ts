@@ -12,8 +12,9 @@ import { WebSocket } from 'ws'
 import { findGo, GO_FOLDER } from '../clients/go.js'
 import { findPython } from '../clients/python.js'
 import { ROOT } from './blocks.js'
-import { exampleOf, examplesOf } from './examples.js'
+import { blocksFor } from './examples.js'
 
+const { exampleOf, examplesOf } = blocksFor(import.meta.url)
 const run = promisify(execFile)
 const SECRET = 'a secret of 32 bytes or more, as text'
 const API_KEY = 'key-of-the-examples-in-the-docs'
