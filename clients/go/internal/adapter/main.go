@@ -53,7 +53,6 @@ type command struct {
 	Content string `json:"content"`
 	Result  any    `json:"result"`
 
-	publishing *webmq.Publishing
 }
 
 // source is what `next` and `streamNext` take from.
