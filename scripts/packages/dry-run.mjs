@@ -9,6 +9,7 @@ import { benchChecks } from './checks/bench.mjs'
 import { bundleChecks } from './checks/bundles.mjs'
 import { clientChecks } from './checks/client.mjs'
 import { fastChecks } from './checks/fast.mjs'
+import { frameworkChecks } from './checks/frameworks.mjs'
 import { managerChecks } from './checks/managers.mjs'
 import { moduleChecks } from './checks/modules.mjs'
 import { proxyChecks } from './checks/proxies.mjs'
@@ -105,6 +106,7 @@ const allChecks = (nodes) => [
   ...moduleChecks(nodes),
   ...bundleChecks,
   ...proxyChecks,
+  ...frameworkChecks,
   ...managerChecks,
   ...benchChecks,
 ]
