@@ -1,56 +1,15 @@
-import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { Block } from '../../scripts/lib/docs-blocks.mjs'
 
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 
-/** A block of code in a page. */
-export interface CodeBlock {
-  readonly page: string
-  /** Line of the first line of code, from 1. */
-  readonly line: number
-  readonly language: 'ts' | 'tsx'
-  readonly code: string
-  /** A comment `<!-- continues -->` precedes it: it uses names of the block before. */
-  readonly continues: boolean
-}
-
 /** Modules of one block, with what they were made of. */
 export interface BlockModule {
-  readonly block: CodeBlock
+  readonly block: Block
   /** Path of the module, which is not written: imports are resolved from there. */
   readonly path: string
   readonly text: string
-}
-
-const FENCED = /^(<!-- continues -->\n+)?((?:<!-- run: [\w-]+ -->\n+)?)```(tsx?)\n([\s\S]*?)\n```$/gm
-
-/** Pages whose blocks are compiled: the READMEs, and all of docs. */
-export function pages(): string[] {
-  const files = ['README.md', 'packages/client/README.md', 'packages/server/README.md', 'docs']
-  return execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '--', ...files], {
-    cwd: ROOT,
-    encoding: 'utf8',
-  })
-    .trim()
-    .split('\n')
-    .filter((file) => file.endsWith('.md') && existsSync(join(ROOT, file)))
-}
-
-export function blocksOf(page: string, text = readFileSync(join(ROOT, page), 'utf8')): CodeBlock[] {
-  return [...text.matchAll(FENCED)].map((match): CodeBlock => {
-    const [all, continues, run = '', language, code = ''] = match
-    const before = text.slice(0, match.index + all.indexOf('```'))
-    void run
-    return {
-      page,
-      line: before.split('\n').length + 1,
-      language: language === 'tsx' ? 'tsx' : 'ts',
-      code,
-      continues: continues !== undefined,
-    }
-  })
 }
 
 /**
@@ -59,7 +18,7 @@ export function blocksOf(page: string, text = readFileSync(join(ROOT, page), 'ut
  *
  * @throws {TypeError} When the first block of a page continues.
  */
-export function modulesOf(blocks: readonly CodeBlock[]): BlockModule[] {
+export function modulesOf(blocks: readonly Block[]): BlockModule[] {
   return blocks.map((block, index) => {
     const chain = [block]
     for (let at = index; blocks[at]?.continues; at--) {
@@ -84,7 +43,7 @@ export function modulesOf(blocks: readonly CodeBlock[]): BlockModule[] {
 
 /** Where the packages are installed that a page imports. */
 function folderOf(page: string): string {
-  if (page.startsWith('packages/')) return join(ROOT, dirname(page))
+  if (/^(packages|examples)\//.test(page)) return join(ROOT, dirname(page))
   // The server's tests have Express and Fastify.
   if (page === 'docs/with/javascript.md') return join(ROOT, 'packages/server')
   return /^docs.(client|streams|with)/.test(page) ? join(ROOT, 'packages/client') : ROOT

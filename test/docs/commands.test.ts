@@ -7,7 +7,9 @@ import path from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { freePort } from 'webmq-services'
 import { ROOT } from './blocks.js'
-import { exampleOf, examplesOf } from './examples.js'
+import { blocksFor } from './examples.js'
+
+const { exampleOf, examplesOf } = blocksFor(import.meta.url)
 
 const PAGES = ['operations.md', 'releasing.md']
 const START = { timeout: 20_000, interval: 50 }

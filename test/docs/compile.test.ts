@@ -1,8 +1,11 @@
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import ts from 'typescript'
 import { expect, it } from 'vitest'
-import { type BlockModule, blocksOf, modulesOf, pages, ROOT } from './blocks.js'
+import { blocksOf } from '../../scripts/lib/docs-blocks.mjs'
+import { type BlockModule, modulesOf, ROOT } from './blocks.js'
+import { blocksFor } from './examples.js'
+
+const { examples } = blocksFor(import.meta.url)
 
 const OPTIONS: ts.CompilerOptions = {
   target: ts.ScriptTarget.ES2022,
@@ -12,6 +15,7 @@ const OPTIONS: ts.CompilerOptions = {
   jsx: ts.JsxEmit.ReactJSX,
   strict: true,
   noEmit: true,
+  allowImportingTsExtensions: true,
   // Nest decorates parameters.
   experimentalDecorators: true,
   skipLibCheck: true,
@@ -53,7 +57,7 @@ function errorsOf(modules: readonly BlockModule[]): string[] {
 const isForAll = ({ text }: BlockModule) => /^declare module 'webmq-client'/m.test(text)
 
 it('blocks of code in the READMEs and docs compile', { timeout: 120_000 }, () => {
-  const modules = pages().flatMap((page) => modulesOf(blocksOf(page)))
+  const modules = modulesOf(examples())
   expect(modules.length).toBeGreaterThan(30)
   expect(errorsOf(modules.filter((module) => !isForAll(module)))).toEqual([])
   const forAll = modules.filter(isForAll)
@@ -67,12 +71,4 @@ it('a block that does not compile is found with its page, also when it continues
   expect(errors).toEqual([expect.stringMatching(/^docs\/page\.md:7 a\.nope\(\) \/\/ Property 'nope' does not exist/)])
   const alone = blocksOf('docs/page.md', page.slice(3).join('\n'))
   expect(() => modulesOf(alone)).toThrow('docs/page.md:4 continues nothing')
-})
-
-it('every block with a language that is compiled is read', () => {
-  const missed = pages().filter((page) => {
-    const fences = readFileSync(join(ROOT, page), 'utf8').match(/^ *```+tsx?\b/gm)?.length ?? 0
-    return fences !== blocksOf(page).length
-  })
-  expect(missed).toEqual([])
 })

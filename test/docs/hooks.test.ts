@@ -8,7 +8,9 @@ import type { Hooks } from 'webmq-server'
 import { Backend } from '../../packages/server/test/hooks/backend.js'
 import { Serving } from '../../packages/server/test/hooks/serving.js'
 import type { ProtocolClient } from '../../packages/server/test/protocol-client.js'
-import { exampleOf, examplesOf } from './examples.js'
+import { blocksFor } from './examples.js'
+
+const { exampleOf, examplesOf } = blocksFor(import.meta.url)
 
 const PAGE = 'hooks.md'
 const SECRET = 'a secret of 32 bytes or more, as text'

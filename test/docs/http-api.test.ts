@@ -2,7 +2,9 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createServer, type WebMQServer } from 'webmq-server'
-import { examplesOf } from './examples.js'
+import { blocksFor } from './examples.js'
+
+const { examplesOf } = blocksFor(import.meta.url)
 
 const KEY = 'key-of-the-examples-in-the-docs'
 const run = promisify(execFile)

@@ -1,6 +1,8 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { createServer, type Logger } from 'webmq-server'
-import { exampleOf } from './examples.js'
+import { blocksFor } from './examples.js'
+
+const { exampleOf } = blocksFor(import.meta.url)
 
 const nothing = () => undefined
 const SILENT: Logger = {

@@ -3,9 +3,12 @@ import { build } from 'esbuild'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createServer } from 'webmq-server'
+import type { NamedBlock } from '../../scripts/lib/docs-readers.mjs'
 import { startChromium } from '../chromium.js'
 import { ROOT } from './blocks.js'
-import { type DocsExample, examplesOf } from './examples.js'
+import { blocksFor } from './examples.js'
+
+const { examplesOf } = blocksFor(import.meta.url)
 
 const PAGE = 'client/recipes.md'
 const MAX_LINES = 60
@@ -33,7 +36,7 @@ afterAll(async () => {
   await server.stop({ drainMs: 0 })
 })
 
-function recipe(name: string): DocsExample {
+function recipe(name: string): NamedBlock {
   const found = examplesOf(PAGE, 'ts').find((example) => example.name === name)
   if (found === undefined) throw new TypeError(`no recipe ${name}`)
   return found

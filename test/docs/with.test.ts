@@ -11,8 +11,9 @@ import { freePort } from 'webmq-services'
 import { WebSocket } from 'ws'
 import { findPython } from '../clients/python.js'
 import { ROOT } from './blocks.js'
-import { exampleOf, examplesOf } from './examples.js'
+import { blocksFor } from './examples.js'
 
+const { exampleOf, examplesOf } = blocksFor(import.meta.url)
 const run = promisify(execFile)
 const SECRET = 'a secret of 32 bytes or more, as text'
 const API_KEY = 'key-of-the-examples-in-the-docs'

@@ -1,11 +1,9 @@
-import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import path from 'node:path'
-import { ROOT } from '../../lib/steps.mjs'
+import { readerOf } from '../../lib/docs-readers.mjs'
 import { TOOL_VERSIONS } from '../programs.mjs'
 import { expectHello } from './client.mjs'
 
-const PAGE = readFileSync(path.join(ROOT, 'docs', 'client', 'proxy.md'), 'utf8')
+const { exampleOf } = readerOf('scripts/packages/checks/proxies.mjs')
 const DOCUMENTED_TARGET = 'http://127.0.0.1:8080'
 
 /** A message through the proxy, with the `Origin` that a page of the dev server has: webpack's refuses others. */
@@ -34,7 +32,7 @@ const DEV_SERVERS = [
     name: 'Next',
     packages: ['next'],
     others: ['react@19', 'react-dom@19'],
-    config: 'next.config.ts',
+    config: exampleOf('client/proxy.md', 'next').code,
     written: 'next.config.mjs',
     files: {
       'app/layout.jsx': 'export default ({ children }) => <html><body>{children}</body></html>',
@@ -47,20 +45,13 @@ const DEV_SERVERS = [
     name: 'webpack',
     packages: ['webpack-dev-server', 'webpack', 'webpack-cli'],
     others: [],
-    config: 'webpack.config.ts',
+    config: exampleOf('client/proxy.md', 'webpack').code,
     written: 'webpack.config.js',
     files: { 'src/index.js': 'document.title = "page"' },
     ready: /compiled successfully/,
     serve: (port) => ['webpack', 'serve', '--mode', 'development', '--port', port],
   },
 ]
-
-/** The block of docs/client/proxy.md that begins with the name of a file, for another target. */
-function configOf(file, target) {
-  const [, block] = PAGE.match(new RegExp(`\`\`\`ts\n// ${file}\n([^]*?)\`\`\``)) ?? []
-  if (block === undefined || !block.includes(DOCUMENTED_TARGET)) throw new Error(`docs/client/proxy.md has no ${file}`)
-  return block.replaceAll(DOCUMENTED_TARGET, target)
-}
 
 function freePort() {
   return new Promise((resolve, reject) => {
@@ -82,7 +73,7 @@ export const proxyChecks = DEV_SERVERS.map(({ name, packages, others, config, wr
     const versions = [...packages, 'ws'].map((tool) => `${tool}@${TOOL_VERSIONS[tool]}`)
     await project.run('npm', 'install', 'webmq-client', ...versions, ...others)
     const target = new URL(server.url.replace('ws', 'http')).origin
-    project.write({ ...files, [written]: configOf(config, target), 'trial.js': TRIAL })
+    project.write({ ...files, [written]: config.replaceAll(DOCUMENTED_TARGET, target), 'trial.js': TRIAL })
     const port = await freePort()
     const running = await project.start(ready, 'npx', ...serve(port))
     try {

@@ -1,14 +1,9 @@
-import { readFileSync } from 'node:fs'
 import path from 'node:path'
-import { ROOT } from '../../lib/steps.mjs'
+import { readerOf } from '../../lib/docs-readers.mjs'
 
-/** The block of docs/releasing.md without its first command, which makes the packages: test/release.test.ts runs it. */
-function undoCommands() {
-  const text = readFileSync(path.join(ROOT, 'docs', 'releasing.md'), 'utf8')
-  const [, code] = text.match(/<!-- run: undo -->\n```sh\n(?:node .*\n)+([\s\S]*?)\n```/) ?? []
-  if (code === undefined) throw new Error('docs/releasing.md has no block `undo`')
-  return code
-}
+const { code } = readerOf('scripts/packages/checks/release.mjs').exampleOf('releasing.md', 'undo')
+/** Without the first command, which makes the packages: test/release.test.ts runs it. */
+const UNDO = code.slice(code.indexOf('\n'))
 
 /**
  * It comes last: it publishes another version, and makes npm warn of it.
@@ -22,7 +17,7 @@ export const releaseChecks = [
       const [{ version: bad }] = await publishNext()
       const project = await newProject('undo')
       project.link('.cache/release', path.dirname(folder))
-      await project.run('sh', '-ec', undoCommands().replaceAll('1.2.2', before).replaceAll('1.2.3', bad))
+      await project.run('sh', '-ec', UNDO.replaceAll('1.2.2', before).replaceAll('1.2.3', bad))
       for (const { name } of staged) {
         const latest = (await project.run('npm', 'view', name, 'dist-tags.latest')).trim()
         if (latest !== before) throw new Error(`${name} is ${latest}, not ${before}`)

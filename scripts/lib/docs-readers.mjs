@@ -1,0 +1,66 @@
+// Who runs which block of the pages. test/docs/accounts.test.ts demands that every block has a reader here, or a reason.
+import { blocksOf, pages } from './docs-blocks.mjs'
+
+const isOn =
+  (...names) =>
+  ({ page }) =>
+    names.includes(page)
+const named =
+  (...names) =>
+  (block) =>
+    block.name !== undefined && isOn(...names)(block)
+
+/** Files that read blocks to run, compile or parse them: a test, or a check of `npm run test:packages`. */
+export const READERS = {
+  'test/docs/compile.test.ts': ({ language }) => language === 'ts' || language === 'tsx',
+  'test/docs/data.test.ts': ({ language }) => language === 'json' || language === 'yaml',
+  'test/docs/commands.test.ts': (block) =>
+    block.language === 'sh' && named('docs/operations.md', 'docs/releasing.md')(block),
+  'test/docs/hooks.test.ts': named('docs/hooks.md'),
+  'test/docs/http-api.test.ts': named('docs/http-api.md', 'docs/sse.md'),
+  'test/docs/operations.test.ts': ({ page, name }) => page === 'docs/operations.md' && name === 'reload',
+  'test/docs/recipes.test.ts': named('docs/client/recipes.md'),
+  'test/docs/with.test.ts': ({ page, name }) => page.startsWith('docs/with/') && name !== undefined,
+  'scripts/packages/checks/proxies.mjs': named('docs/client/proxy.md'),
+  'scripts/packages/checks/release.mjs': named('docs/releasing.md'),
+}
+
+let blocks
+const readers = new Map()
+
+/** All blocks of all pages. */
+export function allBlocks() {
+  blocks ??= pages().flatMap((page) => blocksOf(page))
+  return blocks
+}
+
+/** What a file of `READERS` may read. It marks what was read. */
+export function readerOf(file) {
+  const reader = readers.get(file) ?? createReader(file)
+  readers.set(file, reader)
+  return reader
+}
+
+function createReader(file) {
+  const claims = READERS[file]
+  if (claims === undefined) throw new TypeError(`${file} is not in READERS of scripts/lib/docs-readers.mjs`)
+  const unread = new Set(allBlocks().filter(claims))
+  const all = [...unread]
+  const examples = (wanted) => {
+    const found = all.filter(wanted)
+    for (const block of found) unread.delete(block)
+    return found
+  }
+  const onPage = (page) => (block) => block.page === page || block.page === `docs/${page}`
+  return {
+    examples: (wanted = () => true) => examples(wanted),
+    examplesOf: (page, language) =>
+      examples((block) => onPage(page)(block) && block.name && language === (language && block.language)),
+    exampleOf(page, name) {
+      const [found] = examples((block) => onPage(page)(block) && block.name === name)
+      if (found === undefined) throw new TypeError(`${page} has no example ${name} that ${file} may read`)
+      return found
+    },
+    unread: () => [...unread].map(({ page, line }) => `${page}:${line}`),
+  }
+}

@@ -1,0 +1,1 @@
+export declare const proxyChecks: readonly { readonly name: string }[]

@@ -1,0 +1,1 @@
+export declare const releaseChecks: readonly { readonly name: string }[]
