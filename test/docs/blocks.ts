@@ -44,7 +44,5 @@ export function modulesOf(blocks: readonly Block[]): BlockModule[] {
 /** Where the packages are installed that a page imports. */
 function folderOf(page: string): string {
   if (/^(packages|examples)\//.test(page)) return join(ROOT, dirname(page))
-  // The server's tests have Express and Fastify.
-  if (page === 'docs/with/javascript.md') return join(ROOT, 'packages/server')
   return /^docs.(client|streams|with)/.test(page) ? join(ROOT, 'packages/client') : ROOT
 }

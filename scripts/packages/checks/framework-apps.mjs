@@ -7,19 +7,24 @@ export const SESSION_SECRET = 'the secret of the sessions, 32 bytes or more'
 /**
  * @typedef {object} Framework
  * @property {string} name
- * @property {string} document of docs/with, and the `heading` in it whose blocks are files; without one, all blocks.
- * @property {string} [heading]
- * @property {string} [module] where the module of docs/with/javascript.md is
- * @property {boolean} [isPlain] has no page of its own: it serves `page.html` at /rooms/42
- * @property {string[]} packages that npm installs, beside WebMQ's
- * @property {Record<string, string | object>} files
- * @property {string[][]} build commands
- * @property {string[]} start
+ * @property {string} page of docs
+ * @property {string[]} blocks first words of the names of its blocks
+ * @property {string} [folder] where their files are
+ * @property {Record<string, string>} [modules] another path for a file of theirs
+ * @property {boolean} [isPlain] it has no page of its own: it serves `page.html` at /rooms/42
+ * @property {boolean} [takesForms] instead of JSON
+ * @property {readonly string[]} [packages] of npm, beside WebMQ's
+ * @property {(project: import('../project.mjs').Project) => Promise<unknown>} [install] others
+ * @property {{ command: string[], packages: string[] }} [needs] `command`: it succeeds when Debian's `packages` are here
+ * @property {Record<string, string>} [env]
+ * @property {Record<string, string | object>} files the application around the blocks
+ * @property {readonly string[][]} build commands
+ * @property {readonly string[]} start
  * @property {RegExp} ready what it prints
  */
 
 const TYPESCRIPT = [`typescript@${TOOL_VERSIONS.typescript}`, '@types/node@26.6.6']
-const page = 'javascript.md'
+const page = 'with/javascript.md'
 const tsconfig = (options) => ({
   compilerOptions: {
     module: 'nodenext',
@@ -39,16 +44,16 @@ declare module 'express-session' {
 /** @type {readonly Framework[]} */
 export const FRAMEWORKS = [
   {
-    name: 'Express',
-    document: page,
-    heading: 'Express',
-    module: 'webmq.ts',
+    name: 'Express 5.3.0',
+    page,
+    blocks: ['webmq', 'worker', 'express'],
     isPlain: true,
     packages: [
       'express@5.3.0',
       'express-session@1.19.0',
       '@types/express@5.0.6',
       '@types/express-session@1.19.0',
+      '@types/ws@8.18.2',
       ...TYPESCRIPT,
     ],
     files: {
@@ -74,10 +79,9 @@ app.listen(Number(process.env.PORT), () => console.log('ready'))`,
     ready: /ready/,
   },
   {
-    name: 'Fastify',
-    document: page,
-    heading: 'Fastify',
-    module: 'webmq.ts',
+    name: 'Fastify 5.12.8',
+    page,
+    blocks: ['webmq', 'fastify'],
     isPlain: true,
     packages: ['fastify@5.12.8', '@fastify/cookie@11.1.5', '@fastify/session@11.1.3', ...TYPESCRIPT],
     files: {
@@ -108,10 +112,10 @@ console.log('ready')`,
     ready: /ready/,
   },
   {
-    name: 'NestJS',
-    document: page,
-    heading: 'NestJS',
-    module: 'src/webmq.ts',
+    name: 'NestJS 12.5.1',
+    page,
+    blocks: ['webmq', 'nest'],
+    modules: { 'webmq.ts': 'src/webmq.ts' },
     isPlain: true,
     packages: [
       '@nestjs/core@12.5.1',
@@ -176,10 +180,11 @@ await app.listen(process.env.PORT!)`,
     ready: /successfully started/,
   },
   {
-    name: 'Next',
-    document: page,
-    heading: 'Next',
-    module: 'lib/webmq.ts',
+    name: `Next ${TOOL_VERSIONS.next}`,
+    page,
+    blocks: ['webmq', 'next'],
+    modules: { 'webmq.ts': 'lib/webmq.ts' },
+    env: { NEXT_TELEMETRY_DISABLED: '1' },
     packages: [`next@${TOOL_VERSIONS.next}`, 'react@19.3.1', 'react-dom@19.3.1', '@types/react@19.3.3', ...TYPESCRIPT],
     files: {
       'tsconfig.json': tsconfig({
@@ -209,10 +214,10 @@ export async function GET(request: Request) {
     ready: /Ready in/,
   },
   {
-    name: 'Nuxt',
-    document: page,
-    heading: 'Nuxt',
-    module: 'server/utils/webmq.ts',
+    name: 'Nuxt 4.5.2',
+    page,
+    blocks: ['webmq', 'nuxt'],
+    modules: { 'webmq.ts': 'server/utils/webmq.ts' },
     packages: ['nuxt@4.5.2', 'vue@3.5.45', 'vue-router@5.5.1', ...TYPESCRIPT],
     files: {
       'nuxt.config.ts': `export default defineNuxtConfig({ compatibilityDate: '2026-11-01', telemetry: false })`,
@@ -228,10 +233,10 @@ export async function GET(request: Request) {
     ready: /Listening/,
   },
   {
-    name: 'SvelteKit',
-    document: page,
-    heading: 'SvelteKit',
-    module: 'src/lib/server/webmq.ts',
+    name: 'SvelteKit 3.2.0',
+    page,
+    blocks: ['webmq', 'sveltekit'],
+    modules: { 'webmq.ts': 'src/lib/server/webmq.ts' },
     packages: [
       '@sveltejs/kit@3.2.0',
       '@sveltejs/adapter-node@6.0.1',
@@ -259,14 +264,14 @@ export default defineConfig({ plugins: [sveltekit({ adapter: adapter() })] })`,
 }
 export {}`,
       'src/lib/server/sessions.ts': 'export const sessions = new Map<string, { id: string }>()',
-      'src/hooks.server.ts': `import type { Handle } from '@sveltejs/kit'
-import { sessions } from '#lib/server/sessions'
+      'src/hooks.server.ts': `import type { Handle } from '@sveltejs/kit/hooks'
+import { sessions } from '#lib/server/sessions.ts'
 
 export const handle: Handle = ({ event, resolve }) => {
   event.locals.user = sessions.get(event.cookies.get('session') ?? '')
   return resolve(event)
 }`,
-      'src/routes/login/+server.ts': `import { sessions } from '#lib/server/sessions'
+      'src/routes/login/+server.ts': `import { sessions } from '#lib/server/sessions.ts'
 import type { RequestHandler } from './$types'
 
 export const GET: RequestHandler = ({ url, cookies }) => {
@@ -279,8 +284,8 @@ export const GET: RequestHandler = ({ url, cookies }) => {
     build: [
       ['npm', 'pkg', 'set', 'imports[#lib/*]=./src/lib/*'],
       ['npx', 'svelte-kit', 'sync'],
-      ['npx', 'vite', 'build'],
       ['npx', 'svelte-check'],
+      ['npx', 'vite', 'build'],
     ],
     start: ['node', 'build'],
     ready: /Listening/,
