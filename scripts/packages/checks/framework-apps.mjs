@@ -214,11 +214,11 @@ export async function GET(request: Request) {
     ready: /Ready in/,
   },
   {
-    name: 'Nuxt 4.5.2',
+    name: `Nuxt ${TOOL_VERSIONS.nuxt}`,
     page,
     blocks: ['webmq', 'nuxt'],
     modules: { 'webmq.ts': 'server/utils/webmq.ts' },
-    packages: ['nuxt@4.5.2', 'vue@3.5.45', 'vue-router@5.5.1', ...TYPESCRIPT],
+    packages: [`nuxt@${TOOL_VERSIONS.nuxt}`, 'vue@3.5.45', 'vue-router@5.5.1', ...TYPESCRIPT],
     files: {
       'nuxt.config.ts': `export default defineNuxtConfig({ compatibilityDate: '2026-11-01', telemetry: false })`,
       'app/app.vue': '<template><NuxtPage /></template>',

@@ -26,7 +26,7 @@ ${exampleOf('with/README.md', 'page').code}`
  * The files of a block: each begins with a comment that has its path.
  * @returns {Record<string, string>}
  */
-export function filesOf({ page, name, code }) {
+function filesOf({ page, name, code }) {
   const parts = code.split(/^(?:\/\/|#|<!--) (\S+\.\w+)(?: -->)?\n/m)
   if (parts[0] !== '' || parts.length < 3) throw new Error(`${page}: ${name} has no path`)
   return Object.fromEntries(parts.flatMap((part, index) => (index % 2 === 1 ? [[part, parts[index + 1]]] : [])))
