@@ -26,7 +26,7 @@ export const READERS = {
   'test/docs/operations.test.ts': ({ page, name }) => page === 'docs/operations.md' && name === 'reload',
   'test/docs/recipes.test.ts': named('docs/client/recipes.md'),
   'test/docs/with.test.ts': (block) => isOfApplication(block) && !inProjectOnly(block),
-  'scripts/packages/checks/frameworks.mjs': (block) => isOfApplication(block) && block.name !== 'go',
+  'scripts/packages/checks/frameworks.mjs': (block) => isOfApplication(block) && !block.name.startsWith('go'),
   'scripts/packages/checks/proxies.mjs': named('docs/client/proxy.md'),
   'scripts/packages/checks/release.mjs': named('docs/releasing.md'),
 }

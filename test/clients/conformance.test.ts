@@ -3,6 +3,7 @@ import { Adapter } from '../../packages/conformance/src/client/adapter.js'
 import { runCase } from '../../packages/conformance/src/client/run-case.js'
 import { readCases } from '../../packages/conformance/src/client/run-cases.js'
 import { ROOT } from '../deploy/files.js'
+import { findGo } from './go.js'
 import { findPython } from './python.js'
 
 /** A case has pauses of five seconds at most, and a busy machine takes its time. */
@@ -10,6 +11,7 @@ const CASE_MS = 60_000
 
 const cases = await readCases()
 const python = await findPython()
+const go = await findGo()
 
 const CLIENTS = [
   {
@@ -29,6 +31,9 @@ const CLIENTS = [
           cannot: [] as string[],
         },
       ]),
+  ...(go.adapter === undefined
+    ? []
+    : [{ name: 'the client for Go', command: [go.adapter], env: process.env, cannot: [] as string[] }]),
 ]
 
 describe.each(CLIENTS)('$name', ({ command, env, cannot }) => {
@@ -47,3 +52,4 @@ describe.each(CLIENTS)('$name', ({ command, env, cannot }) => {
 })
 
 if (python.missing !== undefined) it.skip(`the client for Python: ${python.missing}`, () => undefined)
+if (go.missing !== undefined) it.skip(`the client for Go: ${go.missing}`, () => undefined)

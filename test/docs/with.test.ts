@@ -9,6 +9,7 @@ import { WebMQClient } from 'webmq-client'
 import { createServer, type WebMQServer } from 'webmq-server'
 import { freePort } from 'webmq-services'
 import { WebSocket } from 'ws'
+import { findGo, GO_FOLDER } from '../clients/go.js'
 import { findPython } from '../clients/python.js'
 import { ROOT } from './blocks.js'
 import { blocksFor } from './examples.js'
@@ -222,6 +223,24 @@ describe('other languages', () => {
     await run('go', ['build', '-o', 'app', 'main.go'], { cwd: place, env })
     expect((await run('gofmt', ['-l', 'main.go'], { cwd: place, env })).stdout).toBe('')
     await expectToWork(await serve(join(place, 'app'), [], place))
+  })
+
+  it('a worker in Go reacts', { timeout: TEST_MS }, async ({ skip }) => {
+    skip(isMissing('go', 'version') || (await findGo()).missing !== undefined, 'go')
+    const place = join(folder, 'go-worker')
+    mkdirSync(place)
+    const starts = 'func init() { panic(work(context.Background())) }'
+    const files = {
+      'main.go': exampleOf('with/go.md', 'go').code,
+      'worker.go': exampleOf('with/go.md', 'go-worker').code,
+      'start.go': `package main\n\nimport "context"\n\n${starts}`,
+    }
+    const paths = Object.keys(files).map((name) => join(place, name))
+    for (const [name, code] of Object.entries(files)) writeFileSync(join(place, name), `${code}\n`)
+    expect((await run('gofmt', ['-l', join(place, 'worker.go')])).stdout).toBe('')
+    await run('go', ['build', '-o', join(place, 'app'), ...paths], { cwd: GO_FOLDER })
+    start(join(place, 'app'), [], place)
+    await expectToArchive()
   })
 
   it.skipIf(python.program === undefined)('a worker in Python reacts', { timeout: TEST_MS }, async () => {

@@ -1,36 +1,11 @@
 export type { Logger, LogLevel } from './base/logger.js'
 export { createServer } from './create-server.js'
-export type {
-  ConnectAnswer,
-  ConnectRequest,
-  DeliverAnswer,
-  DeliverRequest,
-  DisconnectNotice,
-  HookAnswer,
-  HookClient,
-  HookMessage,
-  Hooks,
-  ListenRequest,
-  PresenceAnswer,
-  PresenceRequest,
-  PublishAnswer,
-  PublishRequest,
-  Refusal,
-  WebhookFailure,
-  WebhookOptions,
-  WebhookStats,
-} from './hooks/index.js'
+export type * from './hooks/hooks.js'
+export type { WebhookFailure, WebhookOptions, WebhookStats } from './hooks/index.js'
 export type { ServerBrokerStats, ServerStats } from './http/stats.js'
 export type { CertificateStats } from './identity/certificates/store.js'
 export type { Claims, Grant, Identity, JwtOptions } from './identity/index.js'
-export type {
-  ReloadResult,
-  ServerAddress,
-  ServerEvents,
-  StreamContent,
-  StreamOptions,
-  WebMQServer,
-} from './node/webmq-server.js'
+export type * from './node/webmq-server.js'
 export type { BrokerChange } from './observing/health/broker-watch.js'
 export type { MetricsAudience, ServerOptions } from './options/server-options.js'
 export type { OutboxOptions, OutboxStats } from './outbox/outbox.js'

@@ -186,3 +186,39 @@ it('a reader goes on behind what the log has dropped, and begins anew when nothi
   const late = again()
   await eventually(() => expect(late.named('whole')[0]?.data).toMatchObject({ status: 'none', text: '' }))
 })
+
+it('readers follow no more text than a node keeps: beyond it they come back, or are refused', async () => {
+  const piece = 'x'.repeat(4 * 1_048_576 - 1_024)
+  const { server, port } = await start({
+    maxStreamBytes: 10 * piece.length,
+    maxOutboxBytes: 20 * piece.length,
+    maxPayloadBytes: 10 * piece.length,
+    historyMaxBytes: 40 * piece.length,
+    transport: 'ws',
+  })
+  const isWithin = () => expect(server.stats().streams.keptBytes).toBeLessThanOrEqual(64 * 1_048_576)
+  const write = async (key: string, count: number) => {
+    const stream = await server.stream(key)
+    for (let index = 0; index < count; index++) await stream.append(piece)
+    return stream
+  }
+  // A text counts twice its bytes.
+  const one = await write('answer.1', 5)
+  const first = new SseReader(port, 'stream=answer.1')
+  await first.next('whole')
+  const two = await write('answer.2', 4)
+  const refused = new SseReader(port, 'stream=answer.2')
+  await ended(refused)
+  expect(refused.events[1]?.data).toMatchObject({ code: 'E_STREAM_LIMIT' })
+  expect(first.client.isEnded).toBe(false)
+  isWithin()
+  // Nothing else is left to be forgotten.
+  for (let index = 0; index < 4; index++) await one.append(piece)
+  await ended(first)
+  isWithin()
+  await two.append('.')
+  const second = new SseReader(port, 'stream=answer.2')
+  await second.next('whole')
+  expect(textOf(second) === `${piece.repeat(4)}.`).toBe(true)
+  isWithin()
+}, 60_000)

@@ -226,6 +226,26 @@ describe('a stream over HTTP', () => {
     expect(json.messages).toMatchObject([{ stream: { id: 'one', sequence: 3, kind: 'text' }, payload: 'Once upon' }])
   })
 
+  it('is stopped while single posts write it: the next one is refused', async () => {
+    const api = await start()
+    expect((await api.ask('/api/streams', write('one', 0, 'start'))).status).toBe(200)
+    expect((await api.ask('/api/streams', write('one', 0, 'start'))).json).toMatchObject({ duplicate: true })
+    expect((await api.ask('/api/streams', write('one', 1, 'append', 'Once'))).status).toBe(200)
+    const stop = (stream: string) => api.server.request(KEY, { type: 'stop', stream })
+    await expect(stop('two')).rejects.toMatchObject({ code: 'E_STREAM_ENDED' })
+    await expect(api.server.request(KEY, { type: 'message' })).rejects.toMatchObject({ code: 'E_UNSUPPORTED' })
+    expect(await Promise.all([stop('one'), stop('one')])).toEqual([null, null])
+    expect(await read(api)).toMatchObject({ stream: 'one', status: 'stop', text: 'Once' })
+    const { status, json } = await api.ask('/api/streams', write('one', 2, 'append', ' upon'))
+    expect([status, json.code, json.message]).toEqual([409, 'E_STREAM_ENDED', expect.stringContaining('stop')])
+    await expect(stop('one')).rejects.toMatchObject({ code: 'E_NO_RESPONDERS' })
+    // The next stream of the key has its own answers, until it ends.
+    expect((await api.ask('/api/streams', write('two', 0, 'start'))).status).toBe(200)
+    await expect(stop('one')).rejects.toMatchObject({ code: 'E_STREAM_ENDED' })
+    expect((await api.ask('/api/streams', write('two', 1, 'end'))).status).toBe(200)
+    await expect(stop('two')).rejects.toMatchObject({ code: 'E_NO_RESPONDERS' })
+  })
+
   it('is refused with the code of what is wrong', async () => {
     const api = await start({ maxStreamBytes: 1_024, history: ['answer.#=100'] })
     const codes = []

@@ -190,11 +190,11 @@ class Listener:
 
     def deliver(self, message: Message | Gap, key: str, position: str | None) -> None:
         """A live message of the connection."""
-        if not self._is_live or self._is_behind or not matches(self.pattern, key):
+        if not self._is_live or not matches(self.pattern, key):
             return
         if position is None:
             self._deliver_unlogged(message)
-        elif self._cursor is None or is_after(position, self._cursor):
+        elif not self._is_behind and (self._cursor is None or is_after(position, self._cursor)):
             if len(self._queue) >= self._max_waiting:
                 self._is_behind = True
                 return
@@ -266,8 +266,12 @@ class Listener:
 
     def again(self) -> None:
         """After a refusal that may pass."""
-        if self._asked is None and not self._is_closed and not self._is_live:
+        if self._asked is not None or self._is_closed:
+            return
+        if not self._is_live:
             self.opened()
+        elif not self._queue:
+            self._drained()
 
     def _drained(self) -> None:
         """The reader has taken everything: now there is room for what was left out."""
@@ -280,7 +284,8 @@ class Listener:
             self._ask({"since": self._cursor})
 
     def _deliver_unlogged(self, message: Message | Gap) -> None:
-        if len(self._queue) >= self._max_waiting:
+        # The log will not have it: while it is read, too, a gap tells of it.
+        if self._is_behind or len(self._queue) >= self._max_waiting:
             if not self._is_dropping:
                 self._put(Gap("slow-consumer"))
             self._is_dropping = True

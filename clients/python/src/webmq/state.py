@@ -29,6 +29,11 @@ class Change:
     is_whole: bool
 
 
+def _is_of_state(message: Message) -> bool:
+    """Of a stream, only the whole text is part of the state [P-18.9]."""
+    return message.stream is None or message.stream.endswith(":text")
+
+
 class State(Listener):
     """The state of a pattern, kept up to date. Iterate for `Change`s; `values` has all at the last of them.
 
@@ -57,7 +62,7 @@ class State(Listener):
                     continue
                 self._values, self._loading = self._loading or {}, None
                 return Change(dict(self._values), frozenset(), True)
-            if not isinstance(item, Message):
+            if not isinstance(item, Message) or not _is_of_state(item):
                 continue
             target = self._values if self._loading is None else self._loading
             is_removal = item.payload is None or item.payload == b""
@@ -109,8 +114,11 @@ class State(Listener):
         self._wake.set()
 
     def _put(self, item: Item) -> None:
-        if isinstance(item, Gap):
-            # Only `position-invalid` and what is not JSON come here: the state is taken anew.
+        if not isinstance(item, Gap):
+            super()._put(item)
+        elif item.reason == "position-invalid":
+            # The state is being taken anew. What is not JSON leaves its key as it is.
             self._asks_whole = self._tells_whole = True
-            return
-        super()._put(item)
+
+    def _deliver_unlogged(self, message: Item) -> None:
+        """It is not part of the state [P-17.4]."""

@@ -380,6 +380,10 @@ class StreamReader:
         if sequence > self._sequence + 1:
             return _AGAIN
         self._sequence = sequence
+        if kind == "close":
+            # The last append, and the end, of a stream with many writers [P-18.8].
+            self._end("end", None)
+            return StreamPart(message.payload, False) if message.payload else None
         if kind != "append":
             self._end(kind, message.payload)
             return None

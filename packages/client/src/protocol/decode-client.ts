@@ -195,19 +195,21 @@ function isVerb(verb: string): verb is keyof typeof decoders {
 function split(data: Uint8Array): RawMessage {
   const newline = data.subarray(0, MAX_HEADER_BYTES + 1).indexOf(NEWLINE)
   const header = newline < 0 ? data : data.subarray(0, newline)
-  const id = readId(header)
-  if (header.length > MAX_HEADER_BYTES) {
-    throw refusal({ id }, 'E_MESSAGE_INVALID', `header is longer than ${MAX_HEADER_BYTES} bytes`)
-  }
+  if (header.length > MAX_HEADER_BYTES) throw malformed(header, `header is longer than ${MAX_HEADER_BYTES} bytes`)
   const text = decodeUtf8(header)
-  if (text === undefined) throw refusal({ id }, 'E_MESSAGE_INVALID', 'header is not UTF-8')
+  if (text === undefined) throw malformed(header, 'header is not UTF-8')
   const fields = text.split(' ')
-  if (fields.includes('')) throw refusal({ id }, 'E_MESSAGE_INVALID', 'fields are separated by exactly one space')
-  const [verb = ''] = fields
-  return { verb, id, fields, body: newline < 0 ? undefined : data.subarray(newline + 1) }
+  if (fields.includes('')) throw malformed(header, 'fields are separated by exactly one space')
+  const [verb = '', id = ''] = fields
+  const body = newline < 0 ? undefined : data.subarray(newline + 1)
+  return { verb, id: isId(id) ? ownText(id) : undefined, fields, body }
 }
 
-/** The id of a message that may be malformed. Ids and the verbs before them are short, and ASCII. */
+function malformed(header: Uint8Array, why: string): WebMQError {
+  return refusal({ id: readId(header) }, 'E_MESSAGE_INVALID', why)
+}
+
+/** The id of a message that is malformed. Ids and the verbs before them are short, and ASCII. */
 function readId(header: Uint8Array): string | undefined {
   const [, id = ''] = String.fromCharCode(...header.subarray(0, 64)).split(' ')
   return isId(id) ? id : undefined

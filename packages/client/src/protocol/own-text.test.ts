@@ -33,6 +33,7 @@ it('keeps nothing of the text that it is a part of', () => {
 // A node kept 2 to 4 kB for every key, pattern and id of a client that pads its headers: in dedupe windows, routes, the
 // log and presence. The decoder gave parts of the header, and V8 keeps the whole string for a part of it.
 it.each([
+  ['id of a request', 'unlisten PART-0123456789abcdef a', 'id'],
   ['pattern of a listen', 'listen 1 PART.a-longer-word.#', 'pattern'],
   ['key of a publish', 'publish 1 PART.a-longer-word', 'key'],
   ['message id of a publish', 'publish 1 a id=PART-0123456789abcdef', 'messageId'],

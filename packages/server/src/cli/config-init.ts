@@ -4,7 +4,6 @@ import { invalidOption } from '../base/invalid-option.js'
 import { codeOf } from '../base/reason.js'
 import { defaultOf, describeDefault, formatQuantity, type OptionSpec } from '../options/spec.js'
 import { OPTION_SECTIONS, OPTIONS } from '../options/table.js'
-import { wrap } from './config-docs.js'
 import { hasFileVariant } from './option-sources.js'
 import { note, type Terminal } from './terminal.js'
 
@@ -91,7 +90,7 @@ function entryOf(spec: OptionSpec): string {
   const isInFile = hasFileVariant(spec) && 'isSecret' in spec && spec.isSecret === true
   const name = isInFile ? `${spec.name}File` : spec.name
   const value = isInFile ? `/etc/webmq/${spec.flag}` : sampleOf(spec)
-  return `  ${wrap(`// ${help}`, '  // ', MAX_LINE_CHARS)}\n  // ${JSON.stringify(name)}: ${JSON.stringify(value)},\n`
+  return `  ${wrap(`// ${help}`, '  // ')}\n  // ${JSON.stringify(name)}: ${JSON.stringify(value)},\n`
 }
 
 function sampleOf(spec: OptionSpec): unknown {
@@ -104,4 +103,17 @@ function sampleOf(spec: OptionSpec): unknown {
     return spec.unit === undefined ? value : formatQuantity(value, spec.unit)
   }
   return fallback ?? (spec.type === 'text' ? (FORMS[spec.placeholder] ?? 'text') : undefined)
+}
+
+/** Breaks a paragraph between words, but not within code. @param indent Begins every line but the first. */
+export function wrap(text: string, indent = '', maxLineChars = MAX_LINE_CHARS): string {
+  const words = text.match(/(?:`[^`]*`|[^\s`])+/g) ?? []
+  const lines: string[] = []
+  for (const word of words) {
+    const line = lines.at(-1)
+    if (line === undefined) lines.push(word)
+    else if (line.length + 1 + word.length > maxLineChars) lines.push(indent + word)
+    else lines[lines.length - 1] = `${line} ${word}`
+  }
+  return lines.join('\n')
 }

@@ -53,12 +53,5 @@ export function configCommands(terminal: Terminal, exit: (code: number) => void)
       const { configSchema } = await import('./config-schema.js')
       terminal.stdout.write(`${JSON.stringify(configSchema(), null, 2)}\n`)
     })
-
-  const docs = new Command('docs')
-    .description('Print docs/configuration.md, generated from the table of options.')
-    .action(async () => {
-      const { configDocs } = await import('./config-docs.js')
-      terminal.stdout.write(configDocs())
-    })
-  return [init, check, explain, print, schema, docs]
+  return [init, check, explain, print, schema]
 }

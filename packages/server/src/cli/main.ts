@@ -7,7 +7,7 @@ const EXIT_GRACE_MS = 500
 
 const { env, stdin, stdout, stderr } = process
 const terminal = { env, stdin, stdout, stderr }
-// In `webmq-server config docs | head`, the reader may close the pipe early.
+// In `webmq-server config schema | head`, the reader may close the pipe early.
 stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exitCode = error.code === 'EPIPE' ? EXIT.OK : EXIT.FAILED
 })

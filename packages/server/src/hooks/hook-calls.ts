@@ -7,14 +7,8 @@ import type { InboundMessage } from '../ports/broker.js'
 import type { WordLimits } from '../ports/word-limits.js'
 import { readAnswer } from './answers.js'
 import { Chain, type ChainContext, type HookOutcome, type Link } from './chain.js'
-import {
-  type DisconnectNotice,
-  HOOK_NAMES,
-  type HookClient,
-  type HookName,
-  type Hooks,
-  type ListenRequest,
-} from './hooks.js'
+import type { DisconnectNotice, HookClient, HookName, Hooks, ListenRequest } from './hooks.js'
+import { HOOK_NAMES } from './load-hooks.js'
 import { Asked, AskedDeliver, AskedPublish, type PublishChange } from './message-requests.js'
 import { AskedConnect, AskedPresence, type ConnectFacts } from './requests.js'
 

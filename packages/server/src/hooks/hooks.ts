@@ -151,8 +151,5 @@ export interface Hooks {
   readonly disconnect?: (notice: DisconnectNotice) => unknown
 }
 
-/** Names of the hooks. */
-export const HOOK_NAMES = ['connect', 'listen', 'publish', 'deliver', 'presence', 'disconnect'] as const
-
-/** One of {@link HOOK_NAMES}. */
-export type HookName = (typeof HOOK_NAMES)[number]
+/** The name of a hook. */
+export type HookName = keyof Hooks

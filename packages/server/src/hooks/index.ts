@@ -1,22 +1,6 @@
 export { DeliveringBroker } from './delivering-broker.js'
 export { HookCalls, type HookCounts, NO_HOOK_COUNTS } from './hook-calls.js'
-export type {
-  ConnectAnswer,
-  ConnectRequest,
-  DeliverAnswer,
-  DeliverRequest,
-  DisconnectNotice,
-  HookAnswer,
-  HookClient,
-  HookMessage,
-  Hooks,
-  ListenRequest,
-  PresenceAnswer,
-  PresenceRequest,
-  PublishAnswer,
-  PublishRequest,
-  Refusal,
-} from './hooks.js'
+export type * from './hooks.js'
 export { hooksDefect, loadHooks } from './load-hooks.js'
 export { HookRefusal } from './refusal.js'
 export type { ConnectFacts } from './requests.js'

@@ -2,7 +2,16 @@ import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { invalidOption } from '../base/invalid-option.js'
 import { reasonOf } from '../base/reason.js'
-import { HOOK_NAMES, type Hooks } from './hooks.js'
+import type { HookName, Hooks } from './hooks.js'
+
+export const HOOK_NAMES = [
+  'connect',
+  'listen',
+  'publish',
+  'deliver',
+  'presence',
+  'disconnect',
+] as const satisfies readonly HookName[]
 
 /**
  * Loads hooks from a module: the members of its default export or, without one, its named exports.

@@ -15,7 +15,9 @@ export interface ConnectFacts {
 const NO_FACTS: ConnectFacts = { path: '', query: '', headers: Object.freeze({}) }
 
 export class AskedConnect extends Asked implements ConnectRequest {
-  readonly #facts: ConnectFacts
+  readonly path: string
+  readonly query: string
+  readonly headers: Readonly<Record<string, string>>
   readonly #limits: WordLimits
   readonly #nowMs: number
   #identity: Identity
@@ -25,7 +27,10 @@ export class AskedConnect extends Asked implements ConnectRequest {
   constructor(caller: Actor, identity: Identity, facts: ConnectFacts | undefined, limits: WordLimits, nowMs: number) {
     super(caller)
     this.#identity = identity
-    this.#facts = facts ?? NO_FACTS
+    const { path, query, headers } = facts ?? NO_FACTS
+    this.path = path
+    this.query = query
+    this.headers = headers
     this.#limits = limits
     this.#nowMs = nowMs
     this.isRenewal = facts === undefined
@@ -38,18 +43,6 @@ export class AskedConnect extends Asked implements ConnectRequest {
 
   override get claims(): Claims | undefined {
     return this.#identity.claims
-  }
-
-  get path(): string {
-    return this.#facts.path
-  }
-
-  get query(): string {
-    return this.#facts.query
-  }
-
-  get headers(): Readonly<Record<string, string>> {
-    return this.#facts.headers
   }
 
   static take(request: AskedConnect, answer: unknown): void {

@@ -5,7 +5,6 @@ import { type Actor, clientOverHttp, operatorAt } from '../identity/actor.js'
 import { unmapped } from '../identity/client-address.js'
 import { ANONYMOUS } from '../identity/index.js'
 import { isOriginAllowed } from '../identity/origin.js'
-import { isFromThisMachine } from '../identity/this-machine.js'
 import { isForThisMachineOnly, originPolicyOf } from '../options/access.js'
 import type { HttpContext } from './create-http.js'
 
@@ -46,10 +45,7 @@ export class Callers {
 
   /** Whether a request comes from this machine. */
   isLocal({ socket, headers }: RequestParts): boolean {
-    const remoteAddress = unmapped(socket.remoteAddress ?? '')
-    const header = headerOf(headers)
-    const { proxies } = this.#context
-    return isFromThisMachine({ remoteAddress, header, clientAddress: proxies.namedClient(remoteAddress, header) })
+    return this.#context.proxies.isLocal(unmapped(socket.remoteAddress ?? ''), headerOf(headers))
   }
 
   /**

@@ -98,6 +98,8 @@ export const METRICS: readonly MetricSpec[] = [
     webmq_streams_lost_total: 'lostCount: Streams that this node has ended because their writer was silent.',
     webmq_streams_lost_failed_total:
       'lostFailedCount: Attempts to end such a stream that have failed; each is tried again after `streamLeaseMs`.',
+    webmq_stream_roll_ups_failed_total:
+      'rollUpFailedCount: Ended streams that stay as their appends in the log: larger than `maxPayloadBytes`, or refused by the broker.',
   }),
   ...metricsOf(({ outbox }) => outbox, {
     'webmq_outbox_status{status}': [

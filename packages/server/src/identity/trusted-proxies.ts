@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import { Networks } from '../base/networks.js'
 import { UNIX_PEER } from '../ports/unix-socket.js'
+import { isFromThisMachine } from './this-machine.js'
 
 /** Hops of one header that are looked at. Each one before the last is a proxy of the operator. */
 const MAX_HOPS = 32
@@ -40,6 +41,11 @@ export class TrustedProxies {
   namedClient(remoteAddress: string, header: (name: string) => string | undefined): string | undefined {
     const client = this.#read(remoteAddress, header)
     return client === MALFORMED ? undefined : client
+  }
+
+  /** Whether a request comes from this machine, see {@link isFromThisMachine}. */
+  isLocal(remoteAddress: string, header: (name: string) => string | undefined): boolean {
+    return isFromThisMachine({ remoteAddress, header, clientAddress: this.namedClient(remoteAddress, header) })
   }
 
   #read(remoteAddress: string, header: (name: string) => string | undefined): string | typeof MALFORMED | undefined {

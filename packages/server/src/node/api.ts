@@ -7,7 +7,7 @@ import { type Actor, isTrusted } from '../identity/actor.js'
 import type { Accepted } from '../ports/broker.js'
 import { formatPosition } from '../ports/position.js'
 import { assertKeyWords } from '../ports/word-limits.js'
-import { type Author, type AuthorLimits, RequestAuthor } from '../publishing/author.js'
+import { type Author, type AuthorLimits, requestAuthor } from '../publishing/author.js'
 import type { BatchMessage, PublishOptions, PublishResult } from '../publishing/publish-options.js'
 import { LocalMember, type SlotName } from '../queue-groups/index.js'
 import type { LocalHandler } from '../routing/in-process/listeners.js'
@@ -67,11 +67,12 @@ export class NodeApi {
       cluster: this.#rooms.cluster,
       publisher: this.#rooms.publisher,
       sharedStreams: this.#rooms.sharedStreams,
-      authorOf: (actor) => new RequestAuthor(actor, this.#limitsOf(actor), this.#rooms.pendingByCaller),
+      authorOf: (actor) => requestAuthor(actor, this.#limitsOf(actor), this.#rooms.pendingByCaller),
       refused: (actor, action, code, target) => this.#rooms.refusals.add(actor, action, code, target),
       operated: (actor, action, target) => this.#parts.observer?.operated?.(actor, action, target),
       streams: this.#rooms.streams,
       stream: (author, key, meta, isStoppable) => this.#begin(author, key, meta, isStoppable),
+      answerStops: (key, stream) => this.#answerStops(key, stream),
       read: (range, key) =>
         andThen(this.#rooms.broker.read({ ...range, view: 'texts' }, [key]), ({ position, ...read }) => ({
           ...read,
@@ -107,6 +108,25 @@ export class NodeApi {
       throw error
     }
     return writer
+  }
+
+  /** Until a stream is over that single requests write, whoever asks to stop it ends it in the log: its next message is refused. */
+  async #answerStops(key: string, id: string): Promise<void> {
+    const { author, streams } = this.#rooms
+    const leave = await this.join({ kind: 'respond', group: WRITERS, pattern: key }, async (asked) => {
+      const { type, stream = id } = Object(asked) as Readonly<Record<string, unknown>>
+      if (type !== 'stop') throw new WebMQError('E_UNSUPPORTED', { detail: 'no message is expected' })
+      if (stream !== id) throw new WebMQError('E_STREAM_ENDED', { detail: String(stream) })
+      await streams.use(key, async (watch) => {
+        // Its writer may take the number first.
+        while (watch.fold.isActive && watch.fold.stream === id) {
+          const sequence = watch.fold.sequence + 1
+          await streams.write(author, { key, stream: id, sequence, kind: 'stop', payload: '' }, false)
+        }
+      })
+      return null
+    })
+    if (!streams.watches.onOver(key, id, leave)) leave()
   }
 
   /** Fails the streams that this process writes, for itself or for a request: their readers need not wait for the lease. */

@@ -4,8 +4,6 @@ import { andThen } from '../base/maybe-promise.js'
 import { DeliveringBroker } from '../hooks/index.js'
 import { Cluster, type NodeSummary } from '../http/operators/index.js'
 import { PROCESS } from '../identity/actor.js'
-import { isFromThisMachine } from '../identity/this-machine.js'
-import type { TrustedProxies } from '../identity/trusted-proxies.js'
 import { Nodes } from '../nodes/index.js'
 import { BrokerWatch } from '../observing/health/broker-watch.js'
 import { FullWatch } from '../observing/health/full-watch.js'
@@ -19,9 +17,8 @@ import { brokerNameOf, withoutPasswords } from '../ports/broker-address.js'
 import { historyRulesOf } from '../ports/history-rules.js'
 import { OverflowRules } from '../ports/overflow-rules.js'
 import { retainRulesOf } from '../ports/retain-rules.js'
-import type { UpgradeRequest } from '../ports/transport.js'
 import { Presence } from '../presence/index.js'
-import { PendingByCaller, RequestAuthor, trustedLimits } from '../publishing/author.js'
+import { type PendingByCaller, requestAuthor, trustedLimits } from '../publishing/author.js'
 import { MetaRules } from '../publishing/meta-rules.js'
 import { PublishRates } from '../publishing/publish-rates.js'
 import { Publisher } from '../publishing/publisher.js'
@@ -67,7 +64,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
   const ender = new SessionEnder(sessions)
   const userListens = new UserListens(sessions)
   const publishRates = new PublishRates()
-  const pendingByCaller = new PendingByCaller()
+  const pendingByCaller: PendingByCaller = new Map()
   const nodes = new Nodes({
     node: name,
     version: VERSION,
@@ -90,7 +87,9 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
     ...(hooks?.hasDeliver === true ? { delivered: (message) => hooks.deliver(message) } : undefined),
     logger,
   })
-  const broker = new GroupedBroker(brokerThroughHooks(parts, router), groups)
+  const hasListeners = (key: string) => router.match(key).length > 0
+  const hooked = hooks?.hasDeliver === true ? new DeliveringBroker(parts.broker, hooks, hasListeners) : parts.broker
+  const broker = new GroupedBroker(hooked, groups)
   const liveBuffers = new LiveBuffers()
   const localListeners = new LocalListeners(logger, tracer)
   const metaRules = new MetaRules(options.meta)
@@ -101,11 +100,11 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
     onError: (err) => logger.error({ err }, 'a pattern could not be unbound'),
   })
   const deadlines = new Deadlines({ onError: (err) => logger.error({ err }, 'a deadline failed') })
-  const measurements = new Measurements({ hasListeners: (key) => router.match(key).length > 0 })
+  const measurements = new Measurements({ hasListeners })
   const { publishes, hooks: hookTimes } = measurements
   const refusals = new Refusals(observer)
   const trusted = trustedLimits(options)
-  const author = new RequestAuthor(PROCESS, trusted, pendingByCaller)
+  const author = requestAuthor(PROCESS, trusted, pendingByCaller)
   const publisher = new Publisher({
     broker,
     groups,
@@ -209,7 +208,8 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
       return phase.origins.ownHosts
     },
     ...(options.tokenCookie === undefined ? undefined : { tokenCookie: options.tokenCookie }),
-    isOutsider: (request) => isForThisMachineOnly(options) && !isFromHere(request, proxies),
+    isOutsider: (request) =>
+      isForThisMachineOnly(options) && !proxies.isLocal(request.remoteAddress, (name) => request.header(name)),
     insecure: options.insecure,
     proxies,
     addresses,
@@ -289,17 +289,6 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
     users,
     watch,
   }
-}
-
-function brokerThroughHooks({ broker, hooks }: ServerNodeParts, router: Router): Broker {
-  if (hooks?.hasDeliver !== true) return broker
-  return new DeliveringBroker(broker, hooks, (key) => router.match(key).length > 0)
-}
-
-function isFromHere(request: UpgradeRequest, proxies: TrustedProxies): boolean {
-  const { remoteAddress } = request
-  const header = (name: string) => request.header(name)
-  return isFromThisMachine({ remoteAddress, header, clientAddress: proxies.namedClient(remoteAddress, header) })
 }
 
 /** Whether messages of a key are logged. A broker of the embedder does not tell, so none of its keys count. */

@@ -59,7 +59,6 @@ export interface LifecycleContext {
 /** Starts the parts of a server in order, and stops them in the reverse order. */
 export class Lifecycle {
   readonly #context: LifecycleContext
-  readonly #detaches = new Set<() => void>()
   readonly #stops: StopList
   readonly #becameRunning = deferred<ServerNode>()
   #state: State = { name: 'idle' }
@@ -128,18 +127,14 @@ export class Lifecycle {
   async attach(httpServer: NodeHttpServer): Promise<() => void> {
     const { options, logger } = this.#context.parts
     const { node, transport } = await this.#run(httpServer)
-    const end = node.attach(httpServer)
+    const detach = node.attach(httpServer)
     try {
       this.#connectionLimit ??= roomFor(transport, options, logger)
+      return detach
     } catch (error) {
-      end()
+      detach()
       throw error
     }
-    const detach = () => {
-      if (this.#detaches.delete(detach)) end()
-    }
-    this.#detaches.add(detach)
-    return detach
   }
 
   /** See {@link WebMQServer.stop}. */
@@ -211,7 +206,6 @@ export class Lifecycle {
       // `stop` was called while the broker was being created.
       else node.giveUp()
       await node.start()
-      stops.add({ name: 'attached servers', stop: () => this.#detachAll() })
       stops.add({ name: 'node', stop: () => node.stop(this.#stopTimes.drainMs, this.#stopTimes.delayMs) })
       stops.add({ name: 'certificates', stop: () => this.#context.certificates?.stop() })
       if (this.#state.name === 'starting') this.#state = { name: 'running', running: this.#state.running, node }
@@ -283,10 +277,6 @@ export class Lifecycle {
     this.adminAddress = undefined
     if (this.#state.name === 'stopping') this.#state = { name: 'stopped', stopped: this.#state.stopped }
     this.#context.parts.logger.info({ node: this.#context.name }, 'stopped')
-  }
-
-  #detachAll(): void {
-    for (const detach of this.#detaches) detach()
   }
 }
 

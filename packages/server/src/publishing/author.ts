@@ -31,52 +31,22 @@ export interface Author extends Actor {
   matched?(stepCount: number): void
 }
 
-/** Publishes over HTTP that wait, by caller: a user, or an address of anonymous clients. */
-export class PendingByCaller {
-  readonly #bytes = new Map<string, number>()
-
-  of(name: string): number {
-    return this.#bytes.get(name) ?? 0
-  }
-
-  set(name: string, byteCount: number): void {
-    if (byteCount > 0) this.#bytes.set(name, byteCount)
-    else this.#bytes.delete(name)
-  }
-}
+/** Bytes of publishes without a session that wait, by caller: a user, or an address of anonymous clients. */
+export type PendingByCaller = Map<string, number>
 
 /** Somebody without a session, for the time of one request. */
-export class RequestAuthor implements Author {
-  readonly door: Actor['door']
-  readonly id = ''
-  readonly userId: Actor['userId']
-  readonly claims: Actor['claims']
-  readonly identity: Actor['identity']
-  readonly address: string
-  readonly limits: AuthorLimits
-  readonly charge: Actor['charge']
-  readonly isClosed = false
-  readonly #pending: PendingByCaller
-  readonly #name: string
-
-  constructor(actor: Actor, limits: AuthorLimits, pending: PendingByCaller) {
-    this.door = actor.door
-    this.userId = actor.userId
-    this.claims = actor.claims
-    this.identity = actor.identity
-    this.address = actor.address
-    this.charge = actor.charge
-    this.limits = limits
-    this.#pending = pending
-    this.#name = clientNameOf(actor)
-  }
-
-  get pendingBytes(): number {
-    return this.#pending.of(this.#name)
-  }
-
-  set pendingBytes(byteCount: number) {
-    this.#pending.set(this.#name, byteCount)
+export function requestAuthor(actor: Actor, limits: AuthorLimits, pending: PendingByCaller): Author {
+  const { door, userId, claims, identity, address, charge } = actor
+  const name = clientNameOf(actor)
+  return {
+    ...{ door, id: '', userId, claims, identity, address, charge, limits, isClosed: false },
+    get pendingBytes() {
+      return pending.get(name) ?? 0
+    },
+    set pendingBytes(byteCount) {
+      if (byteCount > 0) pending.set(name, byteCount)
+      else pending.delete(name)
+    },
   }
 }
 

@@ -7,7 +7,7 @@ import { clientOverHttp, operatorAt, PROCESS } from '../identity/actor.js'
 import { ANONYMOUS } from '../identity/index.js'
 import { PublishTimings } from '../observing/measuring/publish-timings.js'
 import type { Broker } from '../ports/broker.js'
-import { type AuthorLimits, PendingByCaller, RequestAuthor, trustedLimits } from './author.js'
+import { type AuthorLimits, type PendingByCaller, requestAuthor, trustedLimits } from './author.js'
 import type { BatchDraft } from './draft.js'
 import { MetaRules } from './meta-rules.js'
 import { PublishRates } from './publish-rates.js'
@@ -23,7 +23,7 @@ const LIMITS: AuthorLimits = {
 
 async function started(broker: Broker = new MemoryBroker(memoryOptions()), parts: Partial<PublisherContext> = {}) {
   await broker.start({ deliver: () => true, gap: () => undefined, refused: () => undefined, status: () => undefined })
-  const pending = new PendingByCaller()
+  const pending = new Map() satisfies PendingByCaller
   const publisher = new Publisher({
     broker,
     groups: {
@@ -43,7 +43,7 @@ async function started(broker: Broker = new MemoryBroker(memoryOptions()), parts
     ...parts,
   })
   const caller = (address: string, limits: Partial<AuthorLimits> = {}) =>
-    new RequestAuthor(clientOverHttp(ANONYMOUS, address), { ...LIMITS, ...limits }, pending)
+    requestAuthor(clientOverHttp(ANONYMOUS, address), { ...LIMITS, ...limits }, pending)
   return { publisher, pending, caller }
 }
 
@@ -72,7 +72,7 @@ describe('Publisher', () => {
     await expect.poll(() => broker.waitingCount).toBe(12)
     for (let count = 0; count < 12; count++) broker.release()
     await Promise.all([first, ...others])
-    expect(pending.of('address 203.0.113.7')).toBe(0)
+    expect(pending.get('address 203.0.113.7')).toBeUndefined()
     const again = publisher.publish(caller('203.0.113.7'), draft('k', 500), true)
     await expect.poll(() => broker.waitingCount).toBe(1)
     broker.release()
@@ -94,7 +94,7 @@ describe('Publisher', () => {
     const { publisher, pending } = await started()
     const identity = { userId: 'ann', grants: [{ keys: ['open'], allow: ['publish'] as const }] }
     const limits = { ...LIMITS, publishing: { ofConnection: rate, ofUser: rate } }
-    const ann = new RequestAuthor(clientOverHttp(identity, '::1'), limits, pending)
+    const ann = requestAuthor(clientOverHttp(identity, '::1'), limits, pending)
     for (let count = 0; count < 3; count++)
       expect(() => publisher.publish(ann, draft('closed'), true)).toThrow(
         expect.objectContaining({ code: 'E_FORBIDDEN' }),
@@ -111,7 +111,7 @@ describe('Publisher', () => {
     }
     const { publisher, pending } = await started(undefined, { hooks })
     for (const actor of [PROCESS, operatorAt('203.0.113.7')]) {
-      const author = new RequestAuthor(actor, trustedLimits(LIMITS), pending)
+      const author = requestAuthor(actor, trustedLimits(LIMITS), pending)
       expect(publisher.publish(author, draft('any'), true)).toMatchObject({ isDuplicate: false })
       expect(() => publisher.publish(author, draft('$any'), true)).toThrow(
         expect.objectContaining({ code: 'E_KEY_INVALID' }),
@@ -124,7 +124,7 @@ describe('Publisher', () => {
 
   it('has a stack where a program publishes what it must not', async () => {
     const { publisher, pending } = await started()
-    const author = new RequestAuthor(PROCESS, trustedLimits(LIMITS), pending)
+    const author = requestAuthor(PROCESS, trustedLimits(LIMITS), pending)
     let stack: string | undefined
     try {
       void publisher.publish(author, draft('$any'), true)

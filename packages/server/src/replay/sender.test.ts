@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { deferred } from '../base/deferred.js'
 import type { Position } from '../ports/broker.js'
+import { copyFrame } from '../ports/copy-frame.js'
 import type { ConnectionId } from '../ports/transport.js'
 import type { Replay } from './replay.js'
 import { type ReplayRequest, ReplaySender } from './sender.js'
@@ -16,7 +17,7 @@ function createSender(maxMessageBytes = 0) {
   const waits = new Map<ConnectionId, () => void>()
   const sender = new ReplaySender({
     transport: {
-      send: (connection, data) => void sent.push(`${connection} ${Buffer.from(data as Uint8Array).toString()}`),
+      send: (connection, data) => void sent.push(`${connection} ${Buffer.from(copyFrame(data)).toString()}`),
     },
     drains: {
       await: (connection, level, drained) => {

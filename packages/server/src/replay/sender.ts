@@ -1,4 +1,4 @@
-import { encodeMessageFrame, encodeMeta, encodeServerMessage, type ListenOverflow } from 'webmq-client/protocol'
+import { encodeMeta, encodeServerMessage, type ListenOverflow, MessageFrame } from 'webmq-client/protocol'
 import { andThen, isPromise, type MaybePromise } from '../base/maybe-promise.js'
 import type { InboundMessage } from '../ports/broker.js'
 import { formatPosition } from '../ports/position.js'
@@ -27,6 +27,7 @@ export interface ReplayReceiver {
 
 /** A replayed message as its receiver gets it. */
 export interface ReplayFrame {
+  /** Valid until the next one. */
   readonly data: FrameData
   readonly isBinary: boolean
 }
@@ -178,11 +179,14 @@ export class ReplaySender {
   }
 }
 
+/** Filled for one message after the other: a copy of each would be garbage at once. */
+const frame = new MessageFrame()
+
 export function replayFrame({ key, position, payload, isBinary, attributes }: InboundMessage): ReplayFrame {
   const place = attributes?.stream === undefined ? '' : encodeMeta({ stream: attributes.stream })
-  return { data: encodeMessageFrame(key, position, true, payload, place), isBinary }
+  return { data: frame.fill(key, position, true, payload, place), isBinary }
 }
 
 function metaFrame({ key, position, payload, isBinary, attributes = {} }: InboundMessage): ReplayFrame {
-  return { data: encodeMessageFrame(key, position, true, payload, encodeMeta(attributes)), isBinary }
+  return { data: frame.fill(key, position, true, payload, encodeMeta(attributes)), isBinary }
 }

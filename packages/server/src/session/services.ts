@@ -35,7 +35,7 @@ export interface SessionServices extends ListensContext, ConnectionGroupsContext
   readonly metaRules: MetaRules
   readonly presence: Presence
   readonly groups: QueueGroups
-  readonly streams: Pick<Streams, 'write' | 'read' | 'assertSupported'>
+  readonly streams: Pick<Streams, 'write' | 'read' | 'watches' | 'assertSupported'>
   readonly feeds: Pick<StreamFeeds, 'enter' | 'release'>
   readonly drains: Pick<Drains, 'await' | 'drained' | 'release'>
   readonly turns: Pick<Turns<Session>, 'queueOf' | 'release'>

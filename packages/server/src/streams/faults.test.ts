@@ -194,4 +194,36 @@ describe('a watch', () => {
     expect(await send(client, 'b', 0, 'start')()).toBe('ok')
     expect(await fake.server.readStream('a')).toMatchObject({ status: 'end' })
   })
+
+  it('becomes one message by its first reader, when the node of its writer has died before', async () => {
+    const { fake, broker } = await start()
+    for (const [place, payload] of [
+      ['0:start', ''],
+      ['1:append', '"Once"'],
+      ['2:append', '" upon"'],
+      ['3:end', '7'],
+    ] as const)
+      await broker.publish({
+        key: 'a',
+        payload: Buffer.from(payload),
+        isBinary: false,
+        attributes: { stream: `of-a:${place}` },
+      })
+    const history = async () => (await fake.server.history('a')).messages.map(({ payload }) => payload)
+    expect(await history()).toHaveLength(4)
+    expect(await fake.server.readStream('a')).toMatchObject({ text: 'Once upon', status: 'end', result: 7 })
+    await vi.waitFor(async () => expect(await history()).toEqual(['Once upon']))
+  })
+
+  it('stays as its appends when it is larger than a message, and says so', async () => {
+    const { fake } = await start({ maxPayloadBytes: 4_096 })
+    for (const key of ['a', 'b']) {
+      const writer = await fake.server.stream(key)
+      for (let index = 0; index < 3; index++) await writer.append('x'.repeat(600 * (index + 2)))
+      await writer.end()
+      expect(await fake.server.readStream(key)).toMatchObject({ text: 'x'.repeat(5_400), status: 'end', isCut: false })
+    }
+    expect(fake.server.stats().streams.rollUpFailedCount).toBe(2)
+    expect(fake.log.filter(({ message }) => message?.includes('stays as its appends'))).toHaveLength(1)
+  })
 })

@@ -1,11 +1,11 @@
 import { crc32 } from 'node:zlib'
-import { encodeJson, type StreamPlace, type StreamStatus } from 'webmq-client/protocol'
+import { encodeJson, type StreamPlace, type StreamStatus, type StreamSummary } from 'webmq-client/protocol'
 import { type SharedState, sharedAfter, sharedStateOf, tookMark } from './shared-state.js'
 
 /** Pieces that are kept apart before they become one: many small ones would take more memory than their text. */
 const MAX_PIECES = 512
-/** Memory of a fold beside its text. */
-const OVERHEAD_BYTES = 1_024
+/** Memory beside the text, that of its watch and its listen included. Measured: 3,029 bytes. */
+const OVERHEAD_BYTES = 3_072
 const PRODUCER_BYTES = 256
 
 const NOT_ROLLED_UP = { sequence: -1, byteCount: 0 }
@@ -61,6 +61,19 @@ export class StreamFold {
 
   get isActive(): boolean {
     return this.stream !== undefined && this.status === 'active'
+  }
+
+  get summary(): StreamSummary {
+    const { stream, sequence, status, meta, result, isCut } = this
+    if (stream === undefined || status === 'delete') return {}
+    return {
+      stream,
+      sequence,
+      status,
+      ...(meta === undefined ? undefined : { meta }),
+      ...(result === undefined ? undefined : { result }),
+      ...(isCut ? { isCut } : undefined),
+    }
   }
 
   /** Estimated memory. */

@@ -11,7 +11,7 @@ import type { StreamWatch } from './watch.js'
 export interface RollUpsContext {
   readonly publisher: Pick<Publisher, 'publish'>
   readonly author: Author
-  readonly logger: Pick<Logger, 'debug'>
+  readonly logger: Pick<Logger, 'debug' | 'warn'>
 }
 
 /** A stream that goes on is rolled up at this size, and each time that it has doubled: so a log that drops its first messages has its text. */
@@ -20,6 +20,9 @@ const MIN_INTERIM_BYTES = 65_536
 /** Writes streams into the log as one message each. Nobody waits for it, and the next writer or reader tries again. */
 export class RollUps {
   readonly #context: RollUpsContext
+  /** Ended streams of this node's writers that were too large, or that the broker did not take. */
+  failedCount = 0
+  #hasWarned = false
 
   constructor(context: RollUpsContext) {
     this.#context = context
@@ -32,12 +35,19 @@ export class RollUps {
     if (stream === undefined || status === 'delete' || sequence <= rolledUp.sequence) return
     if (fold.isCut || fold.isForgotten) return
     if (isInterim && !(isWriter && byteCount >= Math.max(MIN_INTERIM_BYTES, 2 * rolledUp.byteCount))) return
-    // Larger ones stay as they are: a message of the log is limited.
-    if (byteCount > author.limits.maxPayloadBytes) return
+    const { maxPayloadBytes } = author.limits
     const next = { sequence, byteCount }
     fold.rolledUp = next
-    const payload = encodeRollUp(fold.rollUp(position?.offset ?? 0))
-    if (payload.length > author.limits.maxPayloadBytes) return
+    const payload = byteCount > maxPayloadBytes ? undefined : encodeRollUp(fold.rollUp(position?.offset ?? 0))
+    if (payload === undefined || payload.length > maxPayloadBytes) {
+      // It stays as its appends: a message of the log is limited.
+      if (isInterim || !isWriter) return
+      this.failedCount++
+      if (!this.#hasWarned)
+        logger.warn({ key, byteCount, maxPayloadBytes }, 'a stream larger than maxPayloadBytes stays as its appends')
+      this.#hasWarned = true
+      return
+    }
     const place = formatStreamPlace({ stream, sequence, kind: 'text' })
     // The same on every node: the log has it once.
     const messageId = `${stream}:${sequence}:text`
@@ -45,6 +55,7 @@ export class RollUps {
       await publisher.publish(author, { key, payload, messageId, place, isInterim }, typeof fold.whole === 'object')
     } catch (err) {
       if (fold.rolledUp === next) fold.rolledUp = rolledUp
+      if (!isInterim) this.failedCount++
       logger.debug({ err, key }, 'a stream could not be rolled up yet')
     }
   }

@@ -53,6 +53,8 @@ export interface StreamStats {
   readonly appendCount: number
   readonly lostCount: number
   readonly lostFailedCount: number
+  /** Ended streams that could not be made one message of the log. */
+  readonly rollUpFailedCount: number
 }
 
 /** A writer has one message at a time on its way: all that wait are looked at with each message of the key. */
@@ -67,8 +69,8 @@ const NOTHING = new Uint8Array()
  * where somebody writes or reads.
  */
 export class Streams {
+  readonly watches: StreamWatches
   readonly #context: StreamsContext
-  readonly #watches: StreamWatches
   readonly #rollUps: RollUps
   #appendCount = 0
   #lostCount = 0
@@ -77,7 +79,7 @@ export class Streams {
 
   constructor(context: StreamsContext) {
     this.#context = context
-    this.#watches = new StreamWatches(context, (watch) => void this.#lost(watch))
+    this.watches = new StreamWatches(context, (watch) => void this.#lost(watch))
     this.#rollUps = new RollUps(context)
   }
 
@@ -88,13 +90,14 @@ export class Streams {
   }
 
   stats(): StreamStats {
-    const { activeCount, keptBytes } = this.#watches
+    const { activeCount, keptBytes } = this.watches
     return {
       activeCount,
       keptBytes,
       appendCount: this.#appendCount,
       lostCount: this.#lostCount,
       lostFailedCount: this.#lostFailedCount,
+      rollUpFailedCount: this.#rollUps.failedCount,
     }
   }
 
@@ -114,9 +117,9 @@ export class Streams {
       throw refusalOf('E_STREAM_SEQUENCE', { detail: `${kind} with the number ${sequence}` })
     const byteCount = payload.length + PENDING_OVERHEAD_BYTES
     assertRoom(author, byteCount)
-    const owner = kind === 'start' ? this.#watches.begin(write, author) : undefined
+    const owner = kind === 'start' ? this.watches.begin(write, author) : undefined
     author.pendingBytes += byteCount
-    const written = this.#watches.use(key, async (watch) => {
+    const written = this.watches.use(key, async (watch) => {
       const known = this.#judge(watch, write)
       if (known !== undefined) return known
       if (kind === 'append') this.#assertSize(watch.fold, payload.length)
@@ -132,7 +135,7 @@ export class Streams {
     })
     return await written.finally(() => {
       author.pendingBytes -= byteCount
-      if (owner !== undefined) this.#watches.begun(key, owner)
+      if (owner !== undefined) this.watches.begun(key, owner)
     })
   }
 
@@ -143,12 +146,12 @@ export class Streams {
    */
   async read(key: string, needsPayload = false): Promise<StreamReading> {
     this.assertSupported(key)
-    return await this.#watches.look(key, (watch) => {
+    return await this.watches.look(key, (watch) => {
       const { fold, position, gap } = watch
       if (position === undefined) throw refusalOf('E_NODE_BEHIND')
       void this.#rollUps.update(watch, false)
       const payload = needsPayload ? fold.payload : undefined
-      return { summary: summaryOf(fold), whole: fold.whole, position, gap, payload }
+      return { summary: fold.summary, whole: fold.whole, position, gap, payload }
     })
   }
 
@@ -159,7 +162,7 @@ export class Streams {
    */
   async use<T>(key: string, use: (watch: StreamWatch) => Promise<T>, isWriter = false): Promise<T> {
     this.assertSupported(key)
-    return await this.#watches.use(key, async (watch) => {
+    return await this.watches.use(key, async (watch) => {
       await watch.followAll()
       const used = await use(watch)
       void this.#rollUps.update(watch, isWriter)
@@ -174,7 +177,7 @@ export class Streams {
 
   /** Ends all watches. Streams go on: another node may have their writers next. */
   stop(): void {
-    this.#watches.stop()
+    this.watches.stop()
   }
 
   /** @throws {WebMQError} `E_UNSUPPORTED`. */
@@ -270,18 +273,6 @@ export class Streams {
       this.#hasWarned = true
       logger.warn({ err, key }, 'streams without their writers could not be ended; each is tried again after its lease')
     }
-  }
-}
-
-function summaryOf({ stream, sequence, status, meta, result, isCut }: StreamFold): StreamSummary {
-  if (stream === undefined || status === 'delete') return {}
-  return {
-    stream,
-    sequence,
-    status,
-    ...(meta === undefined ? undefined : { meta }),
-    ...(result === undefined ? undefined : { result }),
-    ...(isCut ? { isCut } : undefined),
   }
 }
 

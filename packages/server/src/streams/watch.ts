@@ -1,13 +1,10 @@
 import { parseStreamPlace } from 'webmq-client/protocol'
-import { copyBytes } from '../base/copy-bytes.js'
 import type { Deadline, Deadlines } from '../base/deadlines.js'
-import { parseJson } from '../base/parse-json.js'
-import type { Broker, InboundMessage, Position, ReadResult } from '../ports/broker.js'
+import type { Broker, Position, ReadResult } from '../ports/broker.js'
 import { isAfter, parsePosition } from '../ports/position.js'
-import { isRollUp } from '../ports/roll-up.js'
 import type { LocalMessage } from '../routing/in-process/listeners.js'
 import { StreamFold } from './fold.js'
-import { decodeRollUp } from './roll-ups.js'
+import { takeInto, takeLogged } from './taken.js'
 
 /** What a {@link StreamWatch} works with. */
 export interface WatchContext {
@@ -34,6 +31,8 @@ const FIRST_PAUSE_MS = 250
 export interface StreamOwner {
   readonly stream: string
   readonly name: string
+  /** Called once it is over, or no longer watched. */
+  over?: () => void
 }
 
 interface Waiting {
@@ -56,6 +55,8 @@ export class StreamWatch {
   userCount = 0
   /** Of these, writes. */
   writeCount = 0
+  /** Of these, those who go on until its text is forgotten. */
+  followerCount = 0
   /** Writes of a stream with many writers come one after the other: settles with the last of them. */
   turn: Promise<unknown> = Promise.resolve()
   /** It listens, and has read the log. */
@@ -144,6 +145,7 @@ export class StreamWatch {
   /** Frees the text. Stream, owner and lease stay. */
   forget(): void {
     this.#fold.forget()
+    this.#settle()
   }
 
   /** A message of the key. */
@@ -264,36 +266,11 @@ export class StreamWatch {
   }
 
   #told(): void {
-    for (const waiting of this.#waiting) if (waiting.isOver()) waiting.settle(true)
+    this.#settle()
     this.#context.changed(this)
   }
-}
 
-/** @returns Whether it has changed the stream. */
-function takeInto(fold: StreamFold, stream: string | undefined, payload: unknown): boolean {
-  const place = stream === undefined ? undefined : parseStreamPlace(stream)
-  return place !== undefined && fold.take(place, payload)
-}
-
-function takeLogged(fold: StreamFold, message: InboundMessage): void {
-  const { attributes, payload, isBinary } = message
-  if (!isRollUp(attributes)) {
-    takeInto(fold, attributes?.stream, payloadOf(message))
-    return
-  }
-  const place = parseStreamPlace(attributes?.stream ?? '')
-  const rollUp = decodeRollUp(payload, isBinary)
-  if (place !== undefined && rollUp !== undefined) fold.takeRollUp(place.stream, place.sequence, rollUp)
-}
-
-/** What another program has written may be anything. */
-function payloadOf({ payload, isBinary }: InboundMessage): unknown {
-  if (isBinary) return copyBytes(payload)
-  if (payload.length === 0) return undefined
-  try {
-    return parseJson(payload)
-  } catch {
-    // The fold says that something is missing.
-    return undefined
+  #settle(): void {
+    for (const waiting of this.#waiting) if (waiting.isOver()) waiting.settle(true)
   }
 }

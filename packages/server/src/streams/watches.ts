@@ -60,6 +60,11 @@ export class StreamWatches {
     return count
   }
 
+  /** Otherwise a message of this key is dear: the log is read for it. */
+  has(key: string): boolean {
+    return this.#byKey.has(key)
+  }
+
   stop(): void {
     for (const watch of [...this.#byKey.values()]) this.#close(watch)
   }
@@ -96,6 +101,25 @@ export class StreamWatches {
       watch.userCount--
       this.#changed(watch)
     }
+  }
+
+  /**
+   * Passes the watch of a key, text included, to somebody who goes on until the text is forgotten.
+   * @throws {WebMQError} `E_STREAM_LIMIT` when the texts that others follow leave no room, too, and as {@link use}.
+   */
+  async follow(key: string, use: (watch: StreamWatch) => Promise<void>): Promise<void> {
+    await this.use(key, async (watch) => {
+      await watch.followAll()
+      this.#changed(watch)
+      if (this.#keptBytes > MAX_KEPT_BYTES)
+        throw refusalOf('E_STREAM_LIMIT', { detail: `${MAX_KEPT_BYTES} bytes of all streams that are read` })
+      watch.followerCount++
+      try {
+        await use(watch)
+      } finally {
+        watch.followerCount--
+      }
+    })
   }
 
   /**
@@ -169,8 +193,17 @@ export class StreamWatches {
     }
   }
 
+  /** Calls back once this stream, which has begun on this node, is over. Returns `false` if it is not, or somebody waits already. */
+  onOver(key: string, stream: string, over: () => void): boolean {
+    const owner = this.#byKey.get(key)?.owner
+    if (owner?.stream !== stream || owner.over !== undefined) return false
+    owner.over = over
+    return true
+  }
+
   #release(owner: StreamOwner | undefined): void {
     if (owner === undefined) return
+    owner.over?.()
     const count = (this.#byOwner.get(owner.name) ?? 0) - 1
     if (count > 0) this.#byOwner.set(owner.name, count)
     else this.#byOwner.delete(owner.name)
@@ -189,12 +222,18 @@ export class StreamWatches {
     }
     if (watch.fold.shared !== undefined && watch.userCount === 0) this.#idle.add(watch)
     this.#count(watch)
-    for (const other of this.#withText) {
+    this.#forgetTexts(() => 0)
+    // What others follow makes room for nothing but its own growth.
+    if (watch.followerCount > 0) this.#forgetTexts(({ followerCount }) => followerCount)
+  }
+
+  /** Texts that no more than so many use. Whoever reads one next folds it again. */
+  #forgetTexts(usersOf: (watch: StreamWatch) => number): void {
+    for (const watch of this.#withText) {
       if (this.#keptBytes <= MAX_KEPT_BYTES) return
-      // Its next reader folds it again.
-      if (other.userCount > 0) continue
-      other.forget()
-      this.#count(other)
+      if (watch.userCount > usersOf(watch)) continue
+      watch.forget()
+      this.#count(watch)
     }
   }
 

@@ -37,8 +37,10 @@ export class Segment {
   #binary = new Uint8Array(FIRST_MESSAGES)
   /** Absent while no message has attributes: they cost nobody else memory. */
   #attributesLengths: Uint16Array | undefined
-  /** Made by the first read of one key, once the segment is full. */
+  /** Made by the first read of one key. */
   #filter: KeyFilter | undefined
+  /** Messages whose keys it has. */
+  #filteredCount = 0
   #count = 0
   #usedBytes = 0
   #wasSeen = false
@@ -63,6 +65,7 @@ export class Segment {
     this.#usedBytes = 0
     this.#attributesLengths = undefined
     this.#filter = undefined
+    this.#filteredCount = 0
     return true
   }
 
@@ -93,13 +96,11 @@ export class Segment {
     this.#count++
   }
 
-  /** `false` when it is sure that it has no message of this key. The segment MUST NOT grow any more. */
+  /** `false` when it is sure that it has no message of this key. */
   mayHave(key: string, budget: StepBudget): boolean {
-    if (this.#filter === undefined) {
-      this.#filter = new KeyFilter(FILTER_BITS)
-      for (let index = 0; index < this.#count; index++) this.#filter.add(this.keyAt(index))
-      budget.left -= this.#count * FILTER_STEPS
-    }
+    this.#filter ??= new KeyFilter(FILTER_BITS)
+    budget.left -= (this.#count - this.#filteredCount) * FILTER_STEPS
+    for (; this.#filteredCount < this.#count; this.#filteredCount++) this.#filter.add(this.keyAt(this.#filteredCount))
     return this.#filter.mayHave(key)
   }
 

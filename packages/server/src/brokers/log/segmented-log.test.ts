@@ -125,4 +125,22 @@ describe('SegmentedLog', () => {
       }
     }
   })
+
+  it('looks for a key that it does not have without looking at its messages, also while they come', () => {
+    const log = new SegmentedLog({ maxMessages: 10_000, maxBytes: 1_048_576 })
+    const read = () => {
+      const budget = { left: 1_000_000 }
+      const search = { after: 0, upTo: log.lastOffset, wants: (key: string) => key === 'none', limit: 10, key: 'none' }
+      expect(log.collect(search, [], budget)).toBe(log.lastOffset)
+      return 1_000_000 - budget.left
+    }
+    for (let offset = 1; offset <= 4_000; offset++) log.append(offset, 0, `k${offset % 7}`, new Uint8Array(1), false, 0)
+    // The first read makes the filter of the keys, the next ones add those that have come.
+    expect(read()).toBeLessThanOrEqual(2 * 4_000)
+    expect(read()).toBe(0)
+    log.append(4_001, 0, 'k', new Uint8Array(1), false, 0)
+    expect(read()).toBeLessThan(10)
+    log.append(4_002, 0, 'none', new Uint8Array(1), false, 0)
+    expect(read()).toBeGreaterThan(2 * 4_000)
+  })
 })

@@ -264,10 +264,9 @@ export class SegmentedLog {
     return this.#lastOffset
   }
 
-  /** `false` when it is sure that a full segment has no message of the key, if one is asked for. */
+  /** `false` when it is sure that a segment has no message of the key, if one is asked for. */
   #mayHave(at: number, key: string | undefined, budget: StepBudget): boolean {
-    if (key === undefined || at === this.#segments.length - 1) return true
-    return this.#segments[at]?.mayHave(key, budget) !== false
+    return key === undefined || this.#segments[at]?.mayHave(key, budget) !== false
   }
 
   #segmentAfter(offset: number): number {

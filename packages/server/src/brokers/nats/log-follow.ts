@@ -24,6 +24,8 @@ export class LogFollow {
   #completion: Deferred<void> | undefined
   /** The stream is whole, as far as any node knows. */
   #isConfirmed = false
+  /** What the stream had at the last comparison. */
+  #comparedSequence = 0
 
   constructor(log: NatsLog) {
     this.#log = log
@@ -32,6 +34,10 @@ export class LogFollow {
   /** Epoch of the messages; empty before `follow`. */
   get epoch(): string {
     return this.#state?.epoch ?? ''
+  }
+
+  get lastSequence(): number {
+    return this.#lastSequence
   }
 
   async follow(position: Position | undefined, follower: LogFollower): Promise<void> {
@@ -92,6 +98,22 @@ export class LogFollow {
     if (this.#start?.after !== undefined) this.#lose('the stream has dropped the message to continue from')
     else if (this.#start !== undefined) this.#begin(this.#targetSequence)
     this.#complete()
+  }
+
+  /**
+   * Ends the link when the stream is no longer what its consumer sends. A cluster that has lost more than it can spare may
+   * keep another log on the consumer's server than on the one that stores: it sends nothing more, as if there were nothing.
+   */
+  async compare(): Promise<void> {
+    const state = this.#state
+    if (state === undefined || this.#start !== undefined) return
+    const sent = this.#lastSequence
+    const { epoch, lastSequence } = await this.#log.stream.state()
+    if (this.#state !== state) return
+    if (epoch !== state.epoch || lastSequence < sent) this.#lose('the stream is another one than its consumer sends')
+    else if (this.#lastSequence < this.#comparedSequence)
+      this.#lose(`JetStream does not send what the stream has up to ${this.#comparedSequence}`)
+    this.#comparedSequence = lastSequence
   }
 
   #passOver(state: LogState, upTo: number): void {

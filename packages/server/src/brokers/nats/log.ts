@@ -95,6 +95,11 @@ export class NatsLog {
     return this.#follow.epoch
   }
 
+  /** Of the last message that the log has brought; 0 before `follow`. */
+  get lastSequence(): number {
+    return this.#follow.lastSequence
+  }
+
   /** The log has brought a message of this node. */
   stored(sequence: number): void {
     this.#acks.stored(sequence)

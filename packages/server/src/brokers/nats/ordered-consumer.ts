@@ -7,6 +7,8 @@ import { streamMessageOf } from './stream-message.js'
 /** JetStream's minimum. */
 const MIN_HEARTBEAT_MS = 100
 const HEARTBEATS_PER_LINK_HEARTBEAT = 2
+/** Each time that so many heartbeats come without a message, the stream is asked whether there is none. */
+const HEARTBEATS_PER_COMPARISON = 4
 const NS_PER_MS = 1_000_000
 const CONTROL = 100
 const CONSUMER_DELETED = /^consumer deleted$/i
@@ -29,6 +31,8 @@ export class OrderedConsumer {
   #pendingCount = 0
   /** `#sequence` at the last heartbeat. */
   #heartbeatSequence = -1
+  /** Heartbeats since the last message. */
+  #stillCount = 0
   #isAsking = false
   #isOver = false
 
@@ -132,9 +136,17 @@ export class OrderedConsumer {
   #heartbeat(sentSequence: number, streamSequence: number): void {
     const isStill = this.#heartbeatSequence === this.#sequence
     this.#heartbeatSequence = this.#sequence
+    this.#stillCount = isStill ? this.#stillCount + 1 : 0
     if (sentSequence > this.#sequence) this.#lose('messages of the log are missing on the way')
-    else if (this.#pendingCount === 0) this.#follow.idle(streamSequence)
+    else if (this.#pendingCount === 0) this.#idle(streamSequence)
     else if (isStill) this.#askForPending()
+  }
+
+  #idle(streamSequence: number): void {
+    this.#follow.idle(streamSequence)
+    if (this.#isOver || this.#stillCount === 0 || this.#stillCount % HEARTBEATS_PER_COMPARISON !== 0) return
+    // Without an answer nothing is known: it is asked again, and the consumer's heartbeats end with its stream.
+    this.#follow.compare().catch(() => undefined)
   }
 
   #askForPending(): void {

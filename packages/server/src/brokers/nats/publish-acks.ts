@@ -13,7 +13,6 @@ type PublishAnswer = PubAck & { readonly error?: ApiError }
  */
 export class PublishAcks {
   readonly #log: NatsLog
-  readonly #acceptance: string
   readonly #sent = new Map<number, LinkMessage>()
   /** Sequences of those that the stream answers. */
   readonly #asked = new Set<number>()
@@ -22,7 +21,6 @@ export class PublishAcks {
 
   constructor(log: NatsLog) {
     this.#log = log
-    this.#acceptance = `{"stream":"${log.stream.name}",`
   }
 
   get isWaiting(): boolean {
@@ -49,10 +47,9 @@ export class PublishAcks {
     }
   }
 
-  /** @returns an error text if another stream has answered: the log's stream is gone */
+  /** @returns an error text if another log than the followed one has answered: the stream is gone, or has lost its end */
   answered(sequence: number, text: string): string | undefined {
     if (!this.#asked.delete(sequence)) return undefined
-    if (text.startsWith(this.#acceptance) && !text.includes('"duplicate"')) return undefined
     const { events } = this.#log.link
     const { stream, seq, duplicate, error } = JSON.parse(text) as PublishAnswer
     if (error !== undefined) {
@@ -67,7 +64,8 @@ export class PublishAcks {
     else if (duplicate === true) {
       this.#sent.delete(sequence)
       events.confirmed(sequence, false, { epoch: this.#log.epoch, offset: seq })
-    }
+    } else if (this.#sent.has(sequence) && seq <= this.#log.lastSequence)
+      return `JetStream stores at ${seq} what is published after ${this.#log.lastSequence}: it serves two logs`
     return undefined
   }
 

@@ -10,18 +10,14 @@ export interface Finding {
   readonly advice?: string
 }
 
-export function ok(check: string, text: string): Finding {
-  return { check, status: 'ok', text }
-}
+const of =
+  (status: FindingStatus) =>
+  (check: string, text: string): Finding => ({ check, status, text })
+const withAdvice =
+  (status: FindingStatus) =>
+  (check: string, text: string, advice: string): Finding => ({ check, status, text, advice })
 
-export function skipped(check: string, text: string): Finding {
-  return { check, status: 'skip', text }
-}
-
-export function warning(check: string, text: string, advice: string): Finding {
-  return { check, status: 'warn', text, advice }
-}
-
-export function failure(check: string, text: string, advice: string): Finding {
-  return { check, status: 'fail', text, advice }
-}
+export const ok = of('ok')
+export const skipped = of('skip')
+export const warning = withAdvice('warn')
+export const failure = withAdvice('fail')

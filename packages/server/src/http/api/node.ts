@@ -45,6 +45,8 @@ export interface ApiNode {
    * @param isStoppable It answers requests at the key [P-18.7].
    */
   stream(author: Author, key: string, meta: unknown, isStoppable: boolean): Promise<ProcessWriter>
+  /** Answers requests to stop a stream that has begun on this node [P-18.7], until it is over. */
+  answerStops(key: string, stream: string): Promise<void>
   read(range: ReadRange, key: string): MaybePromise<LoggedMessages>
   presence(key: string): MaybePromise<readonly PresenceMember[]>
   /** A row for each pattern and variant. */

@@ -1,6 +1,6 @@
+import type { JsonSchema } from '../schema.js'
 import type { Route } from './route.js'
 import { ROUTES } from './routes.js'
-import type { JsonSchema } from './schema.js'
 import { MESSAGE_ID, PROBLEM } from './shapes.js'
 import { type ApiErrorCode, STATUSES } from './statuses.js'
 

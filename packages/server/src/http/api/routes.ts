@@ -1,7 +1,7 @@
-import { ALL, DISCONNECT_CODES, MAX_PAGE_ROWS, MAX_SHOWN_LISTENS } from '../operators/index.js'
+import { ALL, DISCONNECT_CODES, MAX_PAGE_ROWS, ROW, SESSION, SUMMARY, USER } from '../operators/index.js'
+import { answer, anything, choice, count, flag, integer, list, name, object, oneOf, optional, text } from '../schema.js'
 import { route } from './route.js'
-import { amount, answer, anything, choice, flag, integer, list, object, oneOf, optional, text } from './schema.js'
-import { ADDRESS, EPHEMERAL, KEY, LOGGED_MESSAGE, MESSAGE, POSITION, SESSION, TOKEN_ID, UNTIL, USER } from './shapes.js'
+import { ADDRESS, EPHEMERAL, KEY, LOGGED_MESSAGE, MESSAGE, POSITION, TOKEN_ID, UNTIL } from './shapes.js'
 import { STREAM_ROUTES } from './stream-routes.js'
 
 /** Messages of one answer. */
@@ -12,29 +12,13 @@ export const DEFAULT_PAGE_ROWS = 100
 /** Sessions of a user at a node. The number of all is beside them. */
 export const MAX_SHOWN_SESSIONS = 16
 
-const COUNT = { minimum: 0, maximum: Number.MAX_SAFE_INTEGER }
-const NAME = (description: string) => text({ maxLength: 1_024, description })
-
-const MISSING = list(NAME('The name of a node.'), {
+const MISSING = list(name('The name of a node.'), {
   description: 'Nodes of which nothing is in this answer: they did not answer in time, or cannot.',
 })
 
 const PUBLISHED = answer({
   duplicate: flag({ description: 'A message with the same id was accepted before; this one was not delivered again.' }),
   position: optional(POSITION),
-})
-
-const SUMMARY = answer({
-  node: NAME('The name of the node, new with every start.'),
-  version: NAME('The version of the server.'),
-  status: NAME('`ok` or `draining`.'),
-  uptimeMs: amount(),
-  connections: integer({ ...COUNT }),
-  patterns: integer({ ...COUNT, description: 'Patterns with a listener on the node.' }),
-  receivedPerSecond: amount({ description: 'Messages of clients, since the last request or the start.' }),
-  sentPerSecond: amount({ description: 'Messages to clients, since the last request or the start.' }),
-  broker: NAME('The name of the broker.'),
-  brokerStatus: NAME('`up`, `blocked` or `down`.'),
 })
 
 const NEXT = text({
@@ -124,9 +108,7 @@ export const ROUTES = {
       key: KEY,
       since: optional(POSITION),
       before: optional(POSITION),
-      rewindMs: optional(
-        integer({ ...COUNT, description: 'Only messages that were logged within this time before now.' }),
-      ),
+      rewindMs: optional(count({ description: 'Only messages that were logged within this time before now.' })),
       last: optional(
         integer({ minimum: 1, maximum: MAX_HISTORY_MESSAGES, description: 'The newest so many, also with `since`.' }),
       ),
@@ -191,16 +173,11 @@ export const ROUTES = {
       limit: LIMIT('connections', MAX_PAGE_ROWS, DEFAULT_PAGE_ROWS),
     },
     answer: answer({
-      node: NAME('The node that answers.'),
+      node: name('The node that answers.'),
       connections: list(
         answer({
-          node: NAME('The node that has the connection.'),
-          session: SESSION,
-          user: optional(USER),
-          address: text({ minLength: 0, maxLength: 1_024, description: 'The IP address; empty if it is not known.' }),
-          openedAt: text({ maxLength: 32, format: 'date-time' }),
-          listenCount: integer({ ...COUNT }),
-          listens: list(NAME('A pattern.'), { description: `The first ${MAX_SHOWN_LISTENS}.` }),
+          node: name('The node that has the connection.'),
+          ...ROW,
         }),
       ),
       missing: MISSING,
@@ -217,8 +194,8 @@ export const ROUTES = {
     answer: answer({
       nodes: list(
         answer({
-          node: NAME('The name of the node.'),
-          connections: integer({ ...COUNT }),
+          node: name('The name of the node.'),
+          connections: count(),
           sessions: list(SESSION, { description: `The first ${MAX_SHOWN_SESSIONS}.` }),
         }),
       ),
@@ -233,9 +210,9 @@ export const ROUTES = {
     description: 'Every node answers for itself; `node` says which one it was.',
     parameters: { limit: LIMIT('patterns', MAX_PAGE_ROWS, DEFAULT_PAGE_ROWS) },
     answer: answer({
-      node: NAME('The node that answers.'),
-      patternCount: integer({ ...COUNT, description: 'All patterns of the node.' }),
-      patterns: list(answer({ pattern: NAME('A pattern.'), listeners: integer({ ...COUNT }) })),
+      node: name('The node that answers.'),
+      patternCount: count({ description: 'All patterns of the node.' }),
+      patterns: list(answer({ pattern: name('A pattern.'), listeners: count() })),
     }),
   }),
   disconnect: route({
@@ -257,8 +234,8 @@ export const ROUTES = {
       examples: { user: { user: 'ann' } },
     },
     answer: answer({
-      node: NAME('The node that answers.'),
-      disconnected: integer({ ...COUNT, description: 'Connections of this node that were ended.' }),
+      node: name('The node that answers.'),
+      disconnected: count({ description: 'Connections of this node that were ended.' }),
     }),
     errors: ['E_BROKER_UNAVAILABLE'],
   }),
@@ -288,7 +265,7 @@ export const ROUTES = {
     summary: 'Describe the nodes',
     description: 'This node, and all nodes that answer within half a second.',
     parameters: {},
-    answer: answer({ node: NAME('The node that answers.'), nodes: list(SUMMARY), missing: MISSING }),
+    answer: answer({ node: name('The node that answers.'), nodes: list(SUMMARY), missing: MISSING }),
   }),
   config: route({
     method: 'GET',
@@ -297,7 +274,7 @@ export const ROUTES = {
     summary: 'Show the options of this node',
     description: 'The effective options, with all secrets hidden.',
     parameters: {},
-    answer: answer({ node: NAME('The node that answers.'), options: anything({ description: 'By name.' }) }),
+    answer: answer({ node: name('The node that answers.'), options: anything({ description: 'By name.' }) }),
   }),
   openapi: route({
     method: 'GET',

@@ -1,9 +1,8 @@
 import { MAX_KEY_BYTES, MAX_MESSAGE_ID_CHARS, MAX_POSITION_CHARS, type WriteKind } from 'webmq-client/protocol'
 import { MAX_UNIX_S } from '../../identity/revocations.js'
-import { answer, anything, choice, flag, integer, object, oneOf, optional, text } from './schema.js'
+import { MAX_CLAIM_CHARS, USER } from '../operators/index.js'
+import { answer, anything, choice, count, flag, integer, object, oneOf, optional, text } from '../schema.js'
 
-/** Bytes of the `sub` or the `jti` of a token that the server accepts. */
-const MAX_CLAIM_CHARS = 255
 const MAX_ADDRESS_CHARS = 64
 /** What attributes of a message can hold. */
 const MAX_TIME_MS = 2 ** 48 - 1
@@ -35,22 +34,10 @@ export const POSITION = text({
   examples: ['m8qk2:1f.9Zp-k'],
 })
 
-export const USER = text({
-  maxLength: MAX_CLAIM_CHARS,
-  description: 'The `sub` of tokens.',
-  examples: ['ann'],
-})
-
 export const TOKEN_ID = text({
   maxLength: MAX_CLAIM_CHARS,
   description: 'The `jti` of a token.',
   examples: ['0c6f2a'],
-})
-
-export const SESSION = text({
-  maxLength: MAX_CLAIM_CHARS,
-  description: 'The id of a session, as `welcome`, the log and `GET /api/connections` have it.',
-  examples: ['Zx0aB3kQ9mT1uVwY'],
 })
 
 export const ADDRESS = text({
@@ -98,9 +85,7 @@ export const STREAM_ID = text({
 const WRITE = {
   key: KEY,
   stream: STREAM_ID,
-  sequence: integer({
-    minimum: 0,
-    maximum: Number.MAX_SAFE_INTEGER,
+  sequence: count({
     description: '0 for `start`; each later message has the next number, a `beat` that of the last one.',
   }),
   kind: choice(WRITE_KINDS, { description: 'What the message is; `beat`: the writer is alive.' }),
@@ -127,7 +112,7 @@ export const LOGGED_MESSAGE = answer({
   stream: optional(
     answer({
       id: STREAM_ID,
-      sequence: integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
+      sequence: count(),
       kind: text({ maxLength: 16, description: 'What the message is in its stream.' }),
     }),
   ),

@@ -1,5 +1,5 @@
+import { answer, anything, choice, count, flag, optional, text } from '../schema.js'
 import { route } from './route.js'
-import { answer, anything, choice, flag, integer, optional, text } from './schema.js'
 import { KEY, MAX_META_CHARS, POSITION, STREAM_ID, STREAM_WRITE } from './shapes.js'
 
 /** The largest stream that an option allows, in base64. */
@@ -62,9 +62,7 @@ export const STREAM_ROUTES = {
     answersRaw: true,
     answer: answer({
       stream: optional(STREAM_ID),
-      sequence: optional(
-        integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'Number of its last message.' }),
-      ),
+      sequence: optional(count({ description: 'Number of its last message.' })),
       status: optional(choice(['active', 'end', 'fail', 'stop', 'lost'], { description: 'How the stream stands.' })),
       meta: optional(anything({ description: 'As given to its start.' })),
       result: optional(anything({ description: 'As given to its end.' })),

@@ -129,9 +129,12 @@ export class Cluster {
     }
     const answers = await this.#round.answers
     const others = nodes.peers().toSorted()
-    const summaries = others.map((node) => answers.get(node)).filter((answer) => answer?.kind === 'summary')
+    const summaries = others.flatMap((node) => {
+      const answer = answers.get(node)
+      return answer?.kind === 'summary' ? [{ ...answer.summary, node }] : []
+    })
     return {
-      nodes: [summary(), ...summaries.map((answer) => answer.summary)],
+      nodes: [summary(), ...summaries],
       missing: others.filter((node) => !answers.has(node)),
     }
   }

@@ -76,7 +76,7 @@ export class ConnectionList {
     const { node, list, ask, peers } = this.#context
     const found = new Map([[node, list(query)]])
     const answers = peers().length > 0 ? await ask(query) : []
-    for (const [name, answer] of answers) if (answer.kind === 'rows') found.set(name, answer.found)
+    for (const [name, answer] of answers) if (answer.kind === 'rows') found.set(name, answer)
     return { found, missing: peers().filter((name) => !found.has(name)) }
   }
 
@@ -123,7 +123,7 @@ export class ConnectionList {
     const { node, list, ask } = this.#context
     if (name === node) return list(query)
     const answer = (await ask(query, name)).get(name)
-    return answer?.kind === 'rows' ? answer.found : undefined
+    return answer?.kind === 'rows' ? answer : undefined
   }
 
   async #bounded<T>(request: () => Promise<T>): Promise<T> {

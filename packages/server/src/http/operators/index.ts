@@ -1,4 +1,10 @@
 export { Cluster, type ClusterStats } from './cluster.js'
 export { ALL } from './connection-list.js'
-export { MAX_PAGE_ROWS, MAX_SHOWN_LISTENS } from './connection-rows.js'
-export { DISCONNECT_CODES, type DisconnectCode, type DisconnectTarget, type NodeSummary } from './operator-message.js'
+export { MAX_CLAIM_CHARS, MAX_PAGE_ROWS, ROW, SESSION, USER } from './connection-rows.js'
+export {
+  DISCONNECT_CODES,
+  type DisconnectCode,
+  type DisconnectTarget,
+  type NodeSummary,
+  SUMMARY,
+} from './operator-message.js'

@@ -1,11 +1,11 @@
-import { type Fields, isCount, type NodeMessage } from '../../nodes/index.js'
-import { type ConnectionRows, connectionRowsFrom, isText, type RowsQuery, rowsQueryFrom } from './connection-rows.js'
+import type { NodeMessage } from '../../nodes/index.js'
+import { amount, answer, choice, count, name, type ValueOf } from '../schema.js'
+import { QUERY, ROWS } from './connection-rows.js'
 
 /** Which connections an operator ends: those of a user, of an address, or one session. */
-export interface DisconnectTarget {
-  readonly by: 'user' | 'session' | 'address'
-  readonly value: string
-}
+const TARGET = answer({ by: choice(['user', 'session', 'address']), value: name('Of the user, session or address.') })
+
+export type DisconnectTarget = ValueOf<typeof TARGET>
 
 /** Codes that an operator may end connections with. After the first, clients do not come back by themselves. */
 export const DISCONNECT_CODES = ['E_DISCONNECTED_BY_OPERATOR', 'E_TOKEN_EXPIRED', 'E_DRAIN'] as const
@@ -13,69 +13,42 @@ export const DISCONNECT_CODES = ['E_DISCONNECTED_BY_OPERATOR', 'E_TOKEN_EXPIRED'
 export type DisconnectCode = (typeof DISCONNECT_CODES)[number]
 
 /** What a node tells of itself. Rates are per second, since the last summary or, without one, since the start. */
-export interface NodeSummary {
-  readonly node: string
-  readonly version: string
-  readonly status: string
-  readonly uptimeMs: number
-  readonly connections: number
-  readonly patterns: number
-  /** Messages of clients. */
-  readonly receivedPerSecond: number
-  /** Messages to clients. */
-  readonly sentPerSecond: number
-  readonly broker: string
-  readonly brokerStatus: string
+export const SUMMARY = answer({
+  node: name('The name of the node, new with every start.'),
+  version: name('The version of the server.'),
+  status: name('`ok` or `draining`.'),
+  uptimeMs: amount(),
+  connections: count(),
+  patterns: count({ description: 'Patterns with a listener on the node.' }),
+  receivedPerSecond: amount({ description: 'Messages of clients, since the last request or the start.' }),
+  sentPerSecond: amount({ description: 'Messages to clients, since the last request or the start.' }),
+  broker: name('The name of the broker.'),
+  brokerStatus: name('`up`, `blocked` or `down`.'),
+})
+
+export type NodeSummary = ValueOf<typeof SUMMARY>
+
+/** The messages between nodes about what operators ask for, by kind. */
+const MESSAGES = {
+  /** To all: end these connections. */
+  disconnect: answer({ target: TARGET, code: choice(DISCONNECT_CODES) }),
+  /** To all: tell of yourself. Every node answers with `summary`. */
+  ask: answer({ round: count() }),
+  summary: answer({ round: count(), summary: SUMMARY }),
+  /** To one node or all: list connections. Each node answers with `rows`. */
+  list: answer({ round: count(), query: QUERY }),
+  rows: answer({ round: count(), ...ROWS }),
 }
 
-/** A message between nodes about what operators ask for. */
-export type OperatorMessage =
-  /** To all: end these connections. */
-  | { readonly kind: 'disconnect'; readonly target: DisconnectTarget; readonly code: DisconnectCode }
-  /** To all: tell of yourself. Every node answers with `summary`. */
-  | { readonly kind: 'ask'; readonly round: number }
-  | { readonly kind: 'summary'; readonly round: number; readonly summary: NodeSummary }
-  /** To one node or all: list connections. Each node answers with `rows`. */
-  | { readonly kind: 'list'; readonly round: number; readonly query: RowsQuery }
-  | { readonly kind: 'rows'; readonly round: number; readonly found: ConnectionRows }
+type Messages = { [Kind in keyof typeof MESSAGES]: { readonly kind: Kind } & ValueOf<(typeof MESSAGES)[Kind]> }
 
-export type OperatorAnswer = Extract<OperatorMessage, { kind: 'summary' | 'rows' }>
+export type OperatorMessage = Messages[keyof Messages]
+export type OperatorAnswer = Messages['summary' | 'rows']
 
 /** Reads a message; `undefined` when it is malformed. */
-export function operatorMessageFrom({ node, kind, fields }: NodeMessage): OperatorMessage | undefined {
-  const { target, code, round, summary, query } = fields
-  if (kind === 'disconnect') {
-    const known = DISCONNECT_CODES.find((name) => name === code)
-    const { by, value } = Object(target) as Fields
-    if (known === undefined || !isText(value)) return undefined
-    return by === 'user' || by === 'session' || by === 'address'
-      ? { kind, target: { by, value }, code: known }
-      : undefined
-  }
-  if (!isCount(round)) return undefined
-  if (kind === 'ask') return { kind, round }
-  if (kind === 'list') {
-    const asked = rowsQueryFrom(Object(query) as Fields)
-    return asked && { kind, round, query: asked }
-  }
-  if (kind === 'rows') {
-    const found = connectionRowsFrom(fields)
-    return found && { kind, round, found }
-  }
-  const read = kind === 'summary' ? summaryFrom(Object(summary) as Fields, node) : undefined
-  return read && { kind: 'summary', round, summary: read }
-}
-
-function summaryFrom(fields: Fields, node: string): NodeSummary | undefined {
-  const { version, status, broker, brokerStatus } = fields
-  const { uptimeMs, connections, patterns, receivedPerSecond, sentPerSecond } = fields
-  if (!isText(version) || !isText(status) || !isText(broker) || !isText(brokerStatus)) return undefined
-  if (!isAmount(uptimeMs) || !isAmount(connections) || !isAmount(patterns)) return undefined
-  if (!isAmount(receivedPerSecond) || !isAmount(sentPerSecond)) return undefined
-  const counts = { uptimeMs, connections, patterns, receivedPerSecond, sentPerSecond }
-  return { node, version, status, ...counts, broker, brokerStatus }
-}
-
-function isAmount(value: unknown): value is number {
-  return typeof value === 'number' && Number.isFinite(value) && value >= 0
+export function operatorMessageFrom({ kind, fields }: NodeMessage): OperatorMessage | undefined {
+  const shape = Object.hasOwn(MESSAGES, kind) ? MESSAGES[kind as keyof Messages] : undefined
+  return shape?.defect(fields) === undefined && shape !== undefined
+    ? ({ ...fields, kind } as OperatorMessage)
+    : undefined
 }

@@ -1,4 +1,5 @@
 import { closeCodeOf, WebMQError } from 'webmq-client/protocol'
+import { LogPace } from '../../base/log-pace.js'
 import { isPromise } from '../../base/maybe-promise.js'
 import { HookRefusal } from '../../hooks/index.js'
 import { assertMayListen } from '../../identity/access.js'
@@ -64,7 +65,7 @@ export class Gateway implements TransportSink {
   readonly #streamServices: SessionServices
   readonly #admissions: Admissions
   readonly #welcomes: Welcomes
-  #reportedOutsiderAtMs = Number.NEGATIVE_INFINITY
+  readonly #outsiderPace = new LogPace(OUTSIDER_REPORT_MS)
 
   constructor(context: GatewayContext) {
     this.#context = context
@@ -269,8 +270,7 @@ export class Gateway implements TransportSink {
 
   #reportOutsider(remoteAddress: string): void {
     const { logger, now } = this.#context.services
-    if (now() - this.#reportedOutsiderAtMs < OUTSIDER_REPORT_MS) return
-    this.#reportedOutsiderAtMs = now()
+    if (this.#outsiderPace.take(1, now()) === undefined) return
     logger.warn(
       { remoteAddress },
       'without tokens, only clients of this machine may connect, and none behind a proxy; set a key for tokens ' +

@@ -10,8 +10,12 @@ import { acknowledge } from './publish.js'
 /** Bytes of a text that are folded from the log, or encoded, per unit of work. */
 const FOLDED_BYTES_PER_UNIT = 400
 
+/** A message at a key that this node does not watch costs what a `read` does, too. */
+const WATCH_UNITS = 60
+
 /** Writes a message of a stream. */
 export const stream: Handler<'stream'> = async (session, { streams }, message, isBinary) => {
+  if (!streams.watches.has(message.key)) session.meter.charge(WATCH_UNITS)
   const accepted = await streams.write(session, message, isBinary)
   if (!session.isClosed) acknowledge(session, message.id, accepted)
 }

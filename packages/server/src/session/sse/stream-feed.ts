@@ -11,7 +11,7 @@ import type { StreamCursor } from './request.js'
 
 /** What {@link StreamFeeds} work with. */
 export interface StreamFeedsContext {
-  readonly streams: Pick<Streams, 'use'>
+  readonly streams: Pick<Streams, 'assertSupported' | 'watches'>
   readonly transport: Pick<Transport, 'multicast' | 'join' | 'close'>
   readonly logger: Pick<Logger, 'error'>
 }
@@ -69,17 +69,17 @@ export class StreamFeed {
     if (!this.hasReaders) this.#emptied()
   }
 
-  /** Sends what comes, until it has no readers or the watch is closed. */
+  /** Sends what comes, until it has no readers, or the watch is closed or has no text. */
   async run(watch: Watched): Promise<void> {
     this.#watch = watch
     this.#seen = this.#now
     this.opened.resolve()
-    while (this.hasReaders && !watch.isClosed) {
+    while (this.hasReaders && !watch.isClosed && !watch.fold.isForgotten) {
       const emptied = new Promise<void>((resolve) => {
         this.#emptied = resolve
       })
-      await Promise.race([watch.until(() => this.#isBehind), emptied])
-      this.#flush()
+      await Promise.race([watch.until(() => watch.fold.isForgotten || this.#isBehind), emptied])
+      if (!watch.fold.isForgotten) this.#flush()
     }
   }
 
@@ -108,7 +108,7 @@ export class StreamFeed {
   }
 
   get #fold(): StreamWatch['fold'] {
-    if (this.#watch === undefined) throw new WebMQError('E_NODE_BEHIND')
+    if (this.#watch === undefined || this.#watch.fold.isForgotten) throw new WebMQError('E_NODE_BEHIND')
     return this.#watch.fold
   }
 
@@ -205,9 +205,10 @@ export class StreamFeeds {
 
   #open(key: string): StreamFeed {
     const { logger, streams, transport } = this.#context
+    streams.assertSupported(key)
     const feed = new StreamFeed(transport, (FIRST_GROUP + (this.#groupCount++ % MAX_GROUPS)) as GroupId)
     this.#byKey.set(key, feed)
-    const ran = streams.use(key, async (watch) => {
+    const ran = streams.watches.follow(key, async (watch) => {
       await feed.run(watch)
       // In this turn: nobody enters one that is over.
       this.#byKey.delete(key)

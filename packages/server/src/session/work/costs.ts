@@ -75,17 +75,12 @@ export function decodingUnits(message: ClientMessage, byteCount: number): number
   }
 }
 
-/** A stream at a key that nobody has used for a while costs what a `read` does. */
-const START_UNITS = 60
-
 /** Units of handling a message, without what its handler counts by itself. */
 export function handlingUnits(message: ClientMessage): number {
   const units = VERB_UNITS[message.verb]
   switch (message.verb) {
     case 'publish':
       return message.messageId === undefined ? units : units + MESSAGE_ID_UNITS
-    case 'stream':
-      return message.kind === 'start' ? units + START_UNITS : units
     case 'listen':
     case 'unlisten':
       return units + patternUnits(message.pattern)

@@ -51,7 +51,7 @@ export class NativeCommands {
   readonly home = Buffer.allocUnsafeSlow(BUFFER_BYTES)
   #buffer = this.home
   /** A view of `#buffer`: writes numbers much faster than the methods of a Buffer. */
-  #view = viewOf(this.#buffer)
+  #view = new DataView(this.#buffer.buffer)
   #length = 0
   #isScheduled = false
   #isHeld = false
@@ -81,16 +81,14 @@ export class NativeCommands {
     this.#end(start)
   }
 
-  join(connection: ConnectionId, group: GroupId): void {
-    const start = this.#begin(JOIN, 0, 0, connection)
+  join(connection: ConnectionId, group: GroupId, kind = JOIN): void {
+    const start = this.#begin(kind, 0, 0, connection)
     this.#uint32(group)
     this.#end(start)
   }
 
   leave(connection: ConnectionId, group: GroupId): void {
-    const start = this.#begin(LEAVE, 0, 0, connection)
-    this.#uint32(group)
-    this.#end(start)
+    this.join(connection, group, LEAVE)
   }
 
   send(connection: ConnectionId, data: FrameData, isBinary: boolean): void {
@@ -184,11 +182,11 @@ export class NativeCommands {
 
   /** Ends a {@link hold}; the commands stay at the start of {@link home}. Returns their length in bytes. */
   releaseHome(): number {
+    this.#isHeld = false
     if (this.#buffer !== this.home) {
-      this.release()
+      this.flush()
       return 0
     }
-    this.#isHeld = false
     const length = this.#length
     this.#length = 0
     this.#answer = undefined
@@ -210,7 +208,11 @@ export class NativeCommands {
   #end(start: number): void {
     this.#view.setUint32(start + 4, this.#length - start, true)
     if (this.#length >= MAX_WAITING_BYTES) this.#flushPart()
-    else this.#schedule()
+    else if (!this.#isScheduled && !this.#isHeld) {
+      // After the microtasks of the turn, so that handlers that awaited a settled promise share the batch.
+      this.#isScheduled = true
+      process.nextTick(this.#turnEnds)
+    }
   }
 
   /** Submits what the turn has so far. No prepared answer comes between that and the rest: the part withdraws it. */
@@ -221,13 +223,6 @@ export class NativeCommands {
     this.#payload('')
     this.#view.setUint32(start + 4, this.#length - start, true)
     this.flush()
-  }
-
-  /** Submits after the microtasks of the turn, so that handlers that awaited a settled promise share the batch. */
-  #schedule(): void {
-    if (this.#isScheduled || this.#isHeld) return
-    this.#isScheduled = true
-    process.nextTick(this.#turnEnds)
   }
 
   readonly #turnEnds = (): void => {
@@ -292,12 +287,8 @@ export class NativeCommands {
 
   #replace(buffer: Buffer<ArrayBuffer>): void {
     this.#buffer = buffer
-    this.#view = viewOf(buffer)
+    this.#view = new DataView(buffer.buffer)
   }
-}
-
-function viewOf(buffer: Buffer<ArrayBuffer>): DataView {
-  return new DataView(buffer.buffer, buffer.byteOffset, buffer.length)
 }
 
 /** Bytes of binary data, UTF-16 units of text. */

@@ -2,6 +2,7 @@ import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { ERRORS, type ErrorCode, WebMQError } from 'webmq-client/protocol'
 import { loadNativeEngine, type NativeCertificate, type NativeEngine } from 'webmq-native'
+import { defined } from '../../base/defined.js'
 import type { TransportAddress } from '../../ports/transport.js'
 import type { TlsCertificate, TransportOptions } from '../../ports/transport-options.js'
 import { unixPathOf } from '../../ports/unix-socket.js'
@@ -13,27 +14,18 @@ import { checkPort } from '../addresses.js'
  * @throws {WebMQError} `E_TRANSPORT_MISSING`, `E_OPTION_INVALID`, `E_TRANSPORT_FAILED`.
  */
 export function createEngine(options: TransportOptions, wake: () => void): NativeEngine {
-  const { compression, messageTimeoutMs } = options
+  const { compression, tls, ssePath, httpServer, ...others } = options
   try {
     const Engine = loadNativeEngine()
     return new Engine(
       {
-        threads: options.threads,
-        maxMessageBytes: options.maxMessageBytes,
-        maxOutboxBytes: options.maxOutboxBytes,
-        ...(compression === undefined ? undefined : { compressionThresholdBytes: compression.thresholdBytes }),
-        maxHeaderBytes: options.maxHeaderBytes,
-        maxConnections: options.maxConnections,
-        handshakeTimeoutMs: options.handshakeTimeoutMs,
-        ...(messageTimeoutMs === undefined ? undefined : { messageTimeoutMs }),
-        pingIntervalMs: options.pingIntervalMs,
-        pingTimeoutMs: options.pingTimeoutMs,
-        closeTimeoutMs: options.closeTimeoutMs,
-        ...(options.flushIntervalMs === undefined ? undefined : { flushIntervalMs: options.flushIntervalMs }),
-        ...(options.proxyProtocolFrom === undefined ? undefined : { proxyProtocolFrom: options.proxyProtocolFrom }),
-        ...(options.tls === undefined ? undefined : { tls: options.tls.map(certificateOf) }),
-        handsHttpOver: options.httpServer !== undefined,
-        ...(options.ssePath === undefined ? undefined : { eventStreamPath: options.ssePath }),
+        ...others,
+        ...defined({
+          compressionThresholdBytes: compression?.thresholdBytes,
+          tls: tls?.map(certificateOf),
+          eventStreamPath: ssePath,
+        }),
+        handsHttpOver: httpServer !== undefined,
       },
       wake,
     )

@@ -4,7 +4,7 @@ import type { Accepted } from '../../../ports/broker.js'
 import { formatPosition } from '../../../ports/position.js'
 import type { BatchDraft } from '../../../publishing/draft.js'
 import type { PublishResult } from '../../../publishing/publish-options.js'
-import type { ValueOf } from '../schema.js'
+import type { ValueOf } from '../../schema.js'
 import type { MESSAGE } from '../shapes.js'
 import type { Handler } from './handler.js'
 

@@ -8,10 +8,10 @@ import { formatPosition } from '../../../ports/position.js'
 import type { StreamReading, StreamWrite } from '../../../streams/streams.js'
 import type { ProcessWriter } from '../../../streams/writer.js'
 import { BodyFlow } from '../../body-flow.js'
+import type { ValueOf } from '../../schema.js'
 import { RequestRefusal } from '../read-call.js'
 import type { AnswerOf } from '../route.js'
 import type { ROUTES } from '../routes.js'
-import type { ValueOf } from '../schema.js'
 import type { STREAM_WRITE } from '../shapes.js'
 import { type Call, type Handler, type HandlerContext, RawAnswer } from './handler.js'
 import { checkedKey } from './read.js'
@@ -23,16 +23,17 @@ const CHECK_MS = 1_000
 const NOT_ACCEPTABLE = 406
 
 /** Writes one message of a stream, or a whole stream with a body that is used while it arrives. */
-export const writeStream: Handler<'writeStream'> = (context, call) => {
+export const writeStream: Handler<'writeStream'> = async (context, call) => {
   const { body, query } = call
   if (body instanceof BodyFlow) return writeWhole(context, call, body)
   if (query.key !== undefined && query.key !== body.key)
     throw new WebMQError('E_KEY_INVALID', { detail: 'the query and the body name different keys' })
   if (query.meta !== undefined) throw new WebMQError('E_REQUEST_INVALID', { detail: 'meta is the payload of start' })
   const { node } = context
-  const { stream } = body
-  const written = node.streams.write(node.authorOf(call.caller), writeOf(body), 'base64' in body)
-  return written.then(({ isDuplicate: duplicate, position }) => ({ stream, duplicate, ...placed(position) }))
+  const { key, stream, kind } = body
+  const written = await node.streams.write(node.authorOf(call.caller), writeOf(body), 'base64' in body)
+  if (kind === 'start' && (await isStoppable(context, call, key))) await node.answerStops(key, stream)
+  return { stream, duplicate: written.isDuplicate, ...placed(written.position) }
 }
 
 /** Reads the last stream of a key. */

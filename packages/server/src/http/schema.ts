@@ -1,4 +1,5 @@
-import { isObject } from '../../base/is-object.js'
+import { isObject } from '../base/is-object.js'
+
 /** A part of a JSON Schema (2020-12), as OpenAPI 3.1 has it. */
 export type JsonSchema = { readonly [member: string]: unknown }
 
@@ -66,12 +67,22 @@ export function integer(rules: Documented & { minimum: number; maximum: number; 
   }
 }
 
-/** Any number. */
+/** A number from 0 on. */
 export function amount(rules: Documented = {}): Shape<number> {
   return {
-    json: { type: 'number', ...rules },
-    defect: (value) => (typeof value === 'number' ? undefined : 'is not a number'),
+    json: { type: 'number', minimum: 0, ...rules },
+    defect: (value) => (Number.isFinite(value) && Number(value) >= 0 ? undefined : 'is not a number from 0 on'),
   }
+}
+
+/** A whole number from 0 on. */
+export function count(rules: Documented = {}): Shape<number> {
+  return integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, ...rules })
+}
+
+/** The name of something, or another text of moderate length. */
+export function name(description: string): Shape<string> {
+  return text({ maxLength: 1_024, description })
 }
 
 /** True or false. */

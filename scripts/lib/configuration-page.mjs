@@ -1,8 +1,10 @@
-import { describeDefault, environmentNameOf, type ListOption, type OptionSpec } from '../options/spec.js'
-import { OPTION_SECTIONS, OPTIONS } from '../options/table.js'
-import { describeRange } from '../options/values.js'
-import { placeholderOf } from './option-flags.js'
-import { hasFileVariant } from './option-sources.js'
+// The page docs/configuration.md, from the table of options. The server must be compiled.
+import { wrap } from '../../packages/server/dist/cli/config-init.js'
+import { placeholderOf } from '../../packages/server/dist/cli/option-flags.js'
+import { hasFileVariant } from '../../packages/server/dist/cli/option-sources.js'
+import { describeDefault, environmentNameOf } from '../../packages/server/dist/options/spec.js'
+import { OPTION_SECTIONS, OPTIONS } from '../../packages/server/dist/options/table.js'
+import { describeRange } from '../../packages/server/dist/options/values.js'
 
 const INTRODUCTION = `# Configuration
 
@@ -11,7 +13,7 @@ option's name in the config file and in \`createServer({ … })\`. \`webmq-serve
 \`webmq-server config check\` checks flags, environment and file without a start, and prints each value with its source.
 
 This page is generated. After a change of \`packages/server/src/options/table/\`, run
-\`npx webmq-server config docs > docs/configuration.md\`; a test fails until you do.
+\`npm run docs:configuration\`; a test fails until you do.
 
 ## Where values come from
 
@@ -63,7 +65,7 @@ value and the allowed values.
 const MAX_LINE_CHARS = 120
 
 /** The whole of `docs/configuration.md`. */
-export function configDocs(): string {
+export function configurationPage() {
   const sections = OPTION_SECTIONS.map((section) => {
     const entries = OPTIONS.filter((spec) => spec.section === section).map(describeOption)
     return `\n## ${section}\n${entries.join('')}`
@@ -71,7 +73,7 @@ export function configDocs(): string {
   return INTRODUCTION + sections.join('')
 }
 
-function describeOption(spec: OptionSpec): string {
+function describeOption(spec) {
   const flag = spec.type === 'switch' ? `--${spec.flag}` : `--${spec.flag} <${placeholderOf(spec)}>`
   const fileFlag = hasFileVariant(spec) ? `, \`--${spec.flag}-file <file>\`` : ''
   const fileVariable = hasFileVariant(spec) ? `, \`${environmentNameOf(spec)}_FILE\`` : ''
@@ -80,15 +82,15 @@ function describeOption(spec: OptionSpec): string {
   return `
 ### \`${spec.name}\`
 
-${wrap(spec.detail === undefined ? spec.help : `${spec.help} ${spec.detail}`)}
+${wrap(spec.detail === undefined ? spec.help : `${spec.help} ${spec.detail}`, '', MAX_LINE_CHARS)}
 
-${wrap(`- Default: ${describeDefaultInDocs(spec)}`, '  ')}
-${wrap(`- Allowed: ${describeType(spec)}`, '  ')}
-${spec.reloadable === true ? '- While the server runs: changes with a reload\n' : ''}${wrap(`- Flag: ${flags} · Environment: \`${environmentNameOf(spec)}\`${fileVariable}`, '  ')}
+${wrap(`- Default: ${describeDefaultInDocs(spec)}`, '  ', MAX_LINE_CHARS)}
+${wrap(`- Allowed: ${describeType(spec)}`, '  ', MAX_LINE_CHARS)}
+${spec.reloadable === true ? '- While the server runs: changes with a reload\n' : ''}${wrap(`- Flag: ${flags} · Environment: \`${environmentNameOf(spec)}\`${fileVariable}`, '  ', MAX_LINE_CHARS)}
 `
 }
 
-function describeDefaultInDocs(spec: OptionSpec): string {
+function describeDefaultInDocs(spec) {
   const text = describeDefault(spec)
   if (text === undefined) return 'none'
   // Values are shown as code, descriptions as text.
@@ -98,7 +100,7 @@ function describeDefaultInDocs(spec: OptionSpec): string {
   return `\`${text}\`${exact}`
 }
 
-function describeType(spec: OptionSpec): string {
+function describeType(spec) {
   switch (spec.type) {
     case 'integer':
       return describeRange(spec)
@@ -114,20 +116,7 @@ function describeType(spec: OptionSpec): string {
   }
 }
 
-function describeEntries(spec: ListOption): string {
+function describeEntries(spec) {
   const entry = spec.fromFile === 'pem' ? 'PEM text, or the name of a file that holds it' : (spec.check('') ?? 'texts')
   return spec.takesText === true ? `${entry}, or a list of them` : `a list of ${entry}`
-}
-
-/** Breaks a paragraph between words, but not within code. @param indent Begins every line but the first. */
-export function wrap(text: string, indent = '', maxLineChars = MAX_LINE_CHARS): string {
-  const words = text.match(/(?:`[^`]*`|[^\s`])+/g) ?? []
-  const lines: string[] = []
-  for (const word of words) {
-    const line = lines.at(-1)
-    if (line === undefined) lines.push(word)
-    else if (line.length + 1 + word.length > maxLineChars) lines.push(indent + word)
-    else lines[lines.length - 1] = `${line} ${word}`
-  }
-  return lines.join('\n')
 }

@@ -1,0 +1,280 @@
+package webmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// patience is how long a test waits for what must come.
+const patience = 30 * time.Second
+
+// peer is the server's end of a connection, which a test plays by hand.
+type peer struct {
+	t      *testing.T
+	ctx    context.Context
+	socket *websocket.Conn
+}
+
+func (p *peer) say(text string) {
+	if err := p.socket.Write(p.ctx, websocket.MessageText, []byte(text)); err != nil {
+		p.t.Errorf("%q: %v", text, err)
+	}
+}
+
+// hear returns the next message, whose header begins so, and its id.
+func (p *peer) hear(beginning string) (text, id string) {
+	_, data, err := p.socket.Read(p.ctx)
+	if err != nil || !strings.HasPrefix(string(data), beginning) {
+		p.t.Errorf("expected %q, got %q, %v", beginning, data, err)
+		return "", ""
+	}
+	header, _, _ := strings.Cut(string(data), "\n")
+	return string(data), strings.Split(header, " ")[1]
+}
+
+// dial connects a client with a server that plays this.
+func dial(t *testing.T, options Options, play func(*peer)) (*Client, context.Context) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	played := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
+		defer close(played)
+		socket, err := websocket.Accept(writer, request, &websocket.AcceptOptions{Subprotocols: []string{"webmq.v1"}})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer socket.CloseNow()
+		p := &peer{t, ctx, socket}
+		p.say(`welcome` + "\n" + `{"protocol":"webmq.v1","auth":"none","session":"s","heartbeatMs":25000,"limits":{}}`)
+		play(p)
+		// Until the client closes.
+		_, _, _ = socket.Read(ctx)
+	}))
+	options.Logger = slog.New(slog.DiscardHandler)
+	client, err := Dial(ctx, server.URL, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		client.Close()
+		<-played
+		server.Close()
+		cancel()
+	})
+	return client, ctx
+}
+
+func TestDialTellsWhyItIsRefused(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(writer http.ResponseWriter, _ *http.Request) {
+		writer.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(writer, `{"code":"E_ORIGIN_FORBIDDEN","message":"not\nyou"}`)
+	}))
+	defer server.Close()
+	_, err := Dial(t.Context(), server.URL, Options{})
+	if CodeOf(err) != "E_ORIGIN_FORBIDDEN" || !strings.Contains(err.Error(), "not you") {
+		t.Error(err)
+	}
+}
+
+func TestDialWaitsAsLongAsItsContext(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	server.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := Dial(ctx, server.URL, Options{})
+	if CodeOf(err) != "E_TIMEOUT" || !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	if _, err := Dial(ctx, "localhost:8080", Options{}); CodeOf(err) != "E_OPTION_INVALID" {
+		t.Error(err)
+	}
+}
+
+func TestStatusIsToldUntilTheEnd(t *testing.T) {
+	told := make(chan Status, 10)
+	client, _ := dial(t, Options{OnStatus: func(status Status) { told <- status }}, func(*peer) {})
+	if status := <-told; status != StatusConnected {
+		t.Error(status)
+	}
+	client.Close()
+	if status := <-told; status != StatusClosed || client.Err() != nil {
+		t.Error(status, client.Err())
+	}
+	if _, err := client.Publish(t.Context(), "a", 1); CodeOf(err) != "E_CLOSED" {
+		t.Error(err)
+	}
+}
+
+func TestPublishesThatWaitAreBounded(t *testing.T) {
+	answer := make(chan struct{})
+	client, ctx := dial(t, Options{MaxPendingBytes: 600}, func(p *peer) {
+		_, id := p.hear("publish")
+		<-answer
+		p.say("ok " + id + " position=e:1.AAAAA duplicate")
+	})
+	first := client.PublishAsync("a", 1, PublishOptions{})
+	if _, err := client.Publish(ctx, "a", strings.Repeat("x", 200)); CodeOf(err) != "E_QUEUE_FULL" {
+		t.Error(err)
+	}
+	short, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := first.Wait(short); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	close(answer)
+	if accepted, err := first.Wait(ctx); err != nil || accepted != (Accepted{"e:1.AAAAA", true}) {
+		t.Error(accepted, err)
+	}
+}
+
+func TestNothingBreaksTheHeader(t *testing.T) {
+	client, ctx := dial(t, Options{}, func(*peer) {})
+	_, ofListen := client.Listen(ctx, "a", ListenOptions{Since: "e:1 state"})
+	_, ofHistory := client.History(ctx, "a", HistoryOptions{Before: "e:1\nx"})
+	_, ofPublish := client.PublishAsync("a", 1, PublishOptions{ID: "a b"}).Wait(ctx)
+	_, ofGroup := client.Work(ctx, "a", "b c", nil)
+	for index, err := range []error{ofListen, ofHistory, ofPublish, ofGroup} {
+		if code := CodeOf(err); code != "E_OPTION_INVALID" && code != "E_POSITION_INVALID" {
+			t.Error(index, err)
+		}
+	}
+}
+
+// A slow reader was left alone when the server refused for now to read the log again: nothing asked a second time.
+func TestSlowReaderAsksAgainAfterARefusal(t *testing.T) {
+	behind := make(chan struct{})
+	client, ctx := dial(t, Options{}, func(p *peer) {
+		_, id := p.hear("listen")
+		p.say("ok " + id + " position=e:0.AAAAA")
+		for number := 1; number <= 3; number++ {
+			p.say(fmt.Sprintf("message a e:%d.AAAAA\n%d", number, number))
+		}
+		p.say("message a -\n0")
+		p.say("pong position=e:3.AAAAA")
+		close(behind)
+		_, id = p.hear("listen")
+		p.say("error " + id + ` E_BROKER_UNAVAILABLE` + "\n" + `{"message":"not now","retryable":true,"retryAfterMs":1}`)
+		text, id := p.hear("listen")
+		if !strings.Contains(text, "since=e:1.AAAAA") {
+			t.Error(text)
+		}
+		p.say("ok " + id + " position=e:3.AAAAA recovered replayed=2")
+		p.say("message a e:2.AAAAA replay\n2")
+		p.say("message a e:3.AAAAA replay\n3")
+	})
+	listener, err := client.Listen(ctx, "a", ListenOptions{MaxWaitingMessages: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-behind
+	waitFor(t, client, func() bool { return client.live.count == 4 })
+	var got []string
+	for event, err := range listener.Events(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch event := event.(type) {
+		case Gap:
+			got = append(got, event.Reason)
+		case Message:
+			got = append(got, string(event.Payload.Data))
+		}
+		if len(got) == 4 {
+			break
+		}
+	}
+	if strings.Join(got, " ") != "1 slow-consumer 2 3" || listener.Position() != "e:3.AAAAA" {
+		t.Error(got, listener.Position())
+	}
+}
+
+func waitFor(t *testing.T, client *Client, isSo func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		client.mu.Lock()
+		is := isSo()
+		client.mu.Unlock()
+		if is {
+			return
+		}
+	}
+	t.Fatal("it did not come")
+}
+
+func TestBusyMemberRefusesRequestsAndCountsMessages(t *testing.T) {
+	busy := make(chan struct{})
+	client, ctx := dial(t, Options{}, func(p *peer) {
+		_, id := p.hear("listen")
+		p.say("ok " + id)
+		_, id = p.hear("listen")
+		p.say("ok " + id)
+		for range MaxRunningTasks + 2 {
+			p.say("task g a a\n1")
+		}
+		for number := range MaxRunningTasks {
+			p.say(fmt.Sprintf("task g a a request=q%d within=60000\n1", number))
+		}
+		p.say("task g a a request=one-more within=60000\n1")
+		if text, _ := p.hear("reply one-more error"); !strings.Contains(text, "E_RATE_LIMIT") {
+			t.Error(text)
+		}
+		close(busy)
+		for range MaxRunningTasks {
+			p.hear("reply q")
+		}
+	})
+	release := make(chan struct{})
+	member, err := client.Work(ctx, "a", "g", func(context.Context, Task) error { <-release; return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	responder, err := client.Respond(ctx, "a", "g", func(context.Context, Task) (any, error) { <-release; return 1, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-busy
+	if member.DroppedCount() != 2 || responder.DroppedCount() != 0 {
+		t.Error(member.DroppedCount(), responder.DroppedCount())
+	}
+	close(release)
+	waitFor(t, client, func() bool { return member.runningCount == 0 && responder.runningCount == 0 })
+	member.Close()
+	<-member.Done()
+}
+
+func TestLongTextIsCutBetweenCharacters(t *testing.T) {
+	writer := &StreamWriter{client: &Client{limits: map[string]any{"maxPayloadBytes": 32.0}}, room: make(chan struct{})}
+	text := "äääb\u0000cc"
+	writer.waiting, writer.bytes = []string{text}, len(text)
+	var got strings.Builder
+	for len(writer.waiting) > 0 {
+		content, _ := writer.take()
+		var part string
+		if err := content.Decode(&part); err != nil || len(content.Data) > 32 || strings.ContainsRune(part, '\uFFFD') {
+			t.Fatal(string(content.Data), err)
+		}
+		got.WriteString(part)
+	}
+	if got.String() != text || writer.bytes != 0 {
+		t.Error(got.String(), writer.bytes)
+	}
+}
+
+func TestReaderTakesTheCloseOfAStreamWithManyWriters(t *testing.T) {
+	reader := &StreamReader{info: StreamInfo{ID: "s", Status: StreamActive}, sequence: 3}
+	message := Message{Stream: "s:4:close:mark", Payload: Payload{Data: []byte("end"), IsBinary: true}}
+	part, isPart, _ := reader.take(message)
+	if !isPart || part.Content != "end" || reader.Info().Status != StreamEnd {
+		t.Error(part, reader.Info())
+	}
+}

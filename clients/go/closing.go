@@ -1,0 +1,51 @@
+package webmq
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+)
+
+const (
+	closedAbnormally   = 1006
+	closedTokenExpired = 4009
+	closedTokenInvalid = 4501
+)
+
+// finalErrors are those of close codes after which a client does not come again [P-10.1], where the server gives no reason.
+var finalErrors = map[int]string{
+	1002: "E_FRAME_INVALID", 1003: "E_PROTOCOL_VIOLATION", 1007: "E_UTF8_INVALID", 1009: "E_MESSAGE_TOO_LARGE",
+	1010: "E_PROTOCOL_VIOLATION", closedTokenExpired: "E_TOKEN_EXPIRED", closedTokenInvalid: "E_TOKEN_INVALID",
+	4502: "E_TOKEN_REVOKED", 4503: "E_DISCONNECTED_BY_OPERATOR", 4504: "E_CONNECTION_REFUSED",
+}
+
+// reconnects says whether a client comes again after a close code [P-10.1].
+func reconnects(code int) bool {
+	return finalErrors[code] == "" && (code < 4500 || code > 4999) || code == closedTokenExpired
+}
+
+func (c *connection) finalError(code int) *Error {
+	if c.reason != nil {
+		return c.reason
+	}
+	name := finalErrors[code]
+	if name == "" {
+		name = "E_PROTOCOL_VIOLATION"
+	}
+	return newError(name, "the server closed with %d", code)
+}
+
+// refusal is why the server has refused the handshake for good; nil if it has not.
+func refusal(response *http.Response) *Error {
+	if response == nil || response.StatusCode < 400 || response.StatusCode > 499 ||
+		response.StatusCode == http.StatusRequestTimeout || response.StatusCode == http.StatusTooManyRequests {
+		return nil
+	}
+	var body map[string]any
+	if text, err := io.ReadAll(response.Body); err == nil && json.Unmarshal(text, &body) == nil {
+		if code, isText := body["code"].(string); isText && isCode(code) {
+			return errorOf(code, body)
+		}
+	}
+	return newError("E_HANDSHAKE_INVALID", "the server answered with %s", response.Status)
+}

@@ -1,0 +1,124 @@
+package webmq
+
+// livePosition is the last live position of the connection. It also moves the listens that had no message of their own
+// [P-8.7].
+type livePosition struct {
+	count    uint64
+	position string
+}
+
+func (l *livePosition) take(position string) {
+	if position != "" && position != "-" {
+		l.count++
+		l.position = position
+	}
+}
+
+func (s *subscription) resumePosition() string {
+	live := &s.client.live
+	if s.isLive && !s.isBehind && live.count > s.liveCount && isLater(live.position, s.cursor) {
+		return live.position
+	}
+	return s.cursor
+}
+
+func (s *subscription) ask(continues bool, start ...string) {
+	parts := append(append([]string{s.pattern}, start...), s.options...)
+	s.continues = continues
+	s.asked = s.client.requests.ask(s.take, false, nil, "listen", parts...)
+}
+
+// take takes an answer, and in the same moment all of its replay.
+func (s *subscription) take(answer reply) {
+	if s.isClosed || s.asked != answer.id {
+		return
+	}
+	s.asked = ""
+	if answer.err != nil {
+		s.refused(answer.err)
+		return
+	}
+	_, isState := answer.options["state"]
+	_, isRecovered := answer.options["recovered"]
+	reason := answer.options["gap"]
+	if s.state != nil && !isState {
+		s.end(newError("E_UNSUPPORTED", "the server does not know state topics"))
+		s.leave()
+		return
+	}
+	// Without `recovered` and without a gap, the messages in between count as lost.
+	if reason == "" && s.continues && !isRecovered {
+		reason = "no-history"
+	}
+	if reason != "" && s.state != nil && s.continues {
+		s.askWhole()
+		return
+	}
+	if reason != "" {
+		s.put(Gap{reason})
+	}
+	if s.state != nil {
+		s.state.begins(s)
+	}
+	for _, message := range answer.messages {
+		s.put(message)
+	}
+	if position := answer.options["position"]; position != "" {
+		s.cursor = position
+		if s.handled == "" && len(s.queue) == 0 {
+			s.handled = position
+		}
+	}
+	s.settle()
+	if _, hasMore := answer.options["more"]; hasMore && s.cursor != "" {
+		s.nextPage = s.cursor
+		if len(s.queue) == 0 {
+			s.drained()
+		}
+		return
+	}
+	s.isBehind = false
+	s.isLive, s.wasLive = true, true
+	s.liveCount = s.client.live.count
+	if s.state != nil {
+		s.state.ends(s)
+	}
+}
+
+func (s *subscription) refused(err *Error) {
+	switch {
+	case err.Code == "E_POSITION_INVALID" && s.continues:
+		s.cursor = ""
+		if s.state != nil {
+			s.askWhole()
+			return
+		}
+		s.put(Gap{"position-invalid"})
+		s.ask(false)
+	case err.Retryable:
+		s.client.later(err, func() {
+			switch {
+			case s.asked != "" || s.isClosed:
+			case !s.isLive:
+				s.opened()
+			case len(s.queue) == 0:
+				s.drained()
+			}
+		})
+	default:
+		s.end(err)
+	}
+}
+
+// drained: the reader has taken everything. Now there is room for what was left out.
+func (s *subscription) drained() {
+	if s.asked != "" || !s.client.requests.isLive {
+		return
+	}
+	if page := s.nextPage; page != "" {
+		s.nextPage = ""
+		s.ask(true, option("since", page))
+	} else if s.isBehind && s.isLive {
+		s.ask(true, option("since", s.cursor))
+	}
+}

@@ -1,0 +1,175 @@
+package webmq
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+)
+
+// reply is an answer, with the messages of its replay.
+type reply struct {
+	id       string
+	options  map[string]string
+	messages []Message
+	result   []byte
+	err      *Error
+}
+
+type pendingRequest struct {
+	number   uint64
+	id       string
+	frame    frame
+	onReply  func(reply)
+	isResent bool
+}
+
+// requests are answered once, each with the messages that follow the answer: section 4. The client's lock guards it.
+type requests struct {
+	client  *Client
+	pending map[string]*pendingRequest
+	count   uint64
+	replay  *struct {
+		request *pendingRequest
+		reply   reply
+		missing int
+	}
+	isLive bool
+}
+
+func (r *requests) nextID() (uint64, string) {
+	r.count++
+	return r.count, strconv.FormatUint(r.count, 16)
+}
+
+// ask sends a request. onReply is called with the lock held, in the turn of the answer's last message. With isResent it
+// waits for a connection, and is sent again on the next one if the answer did not come. Others are forgotten with their
+// connection. It returns the id of the request.
+func (r *requests) ask(onReply func(reply), isResent bool, payload *Payload, verb string, parts ...string) string {
+	number, id := r.nextID()
+	if !r.isLive && !isResent {
+		onReply(reply{id: id, err: retryableError("E_OFFLINE", "not connected")})
+		return id
+	}
+	request := &pendingRequest{number, id, encode(payload, append([]string{verb, id}, parts...)...), onReply, isResent}
+	r.pending[id] = request
+	if r.isLive {
+		r.client.connection.send(request.frame)
+	}
+	return id
+}
+
+// call sends a request that is sent again until it is answered, and waits for the answer. It takes the lock.
+func (r *requests) call(ctx context.Context, payload *Payload, verb string, parts ...string) (reply, error) {
+	done := make(chan reply, 1)
+	r.client.mu.Lock()
+	if err := r.client.closedError(); err != nil {
+		r.client.mu.Unlock()
+		return reply{}, err
+	}
+	id := r.ask(func(answer reply) { done <- answer }, true, payload, verb, parts...)
+	r.client.mu.Unlock()
+	select {
+	case answer := <-done:
+		if answer.err != nil {
+			return answer, answer.err
+		}
+		return answer, nil
+	case <-ctx.Done():
+		r.client.mu.Lock()
+		delete(r.pending, id)
+		r.client.mu.Unlock()
+		return reply{}, contextError(ctx, verb)
+	}
+}
+
+// callAgain calls until the answer is final: what may succeed later is sent again, but for E_STREAM_BUSY.
+func (r *requests) callAgain(ctx context.Context, payload *Payload, verb string, parts ...string) (reply, error) {
+	for {
+		answer, err := r.call(ctx, payload, verb, parts...)
+		if answer.err == nil || !answer.err.Retryable || answer.err.Code == "E_STREAM_BUSY" {
+			return answer, err
+		}
+		after := answer.err.RetryAfter
+		if after == 0 {
+			after = retryInterval / 2
+		}
+		if !sleep(ctx, after) {
+			return answer, contextError(ctx, verb)
+		}
+	}
+}
+
+func (r *requests) opened() {
+	r.isLive = true
+	for _, request := range slices.SortedFunc(maps.Values(r.pending), func(a, b *pendingRequest) int {
+		return cmp.Compare(a.number, b.number)
+	}) {
+		r.client.connection.send(request.frame)
+	}
+}
+
+func (r *requests) lost() {
+	r.isLive = false
+	r.replay = nil
+	for id, request := range r.pending {
+		if !request.isResent {
+			delete(r.pending, id)
+			request.onReply(reply{id: id, err: retryableError("E_DISCONNECTED", "the connection was lost before the answer")})
+		}
+	}
+}
+
+func (r *requests) failed(err *Error) {
+	r.isLive = false
+	for id, request := range r.pending {
+		delete(r.pending, id)
+		request.onReply(reply{id: id, err: err})
+	}
+}
+
+// take takes an answer, or a message of a replay. It returns whether it was one.
+func (r *requests) take(message *serverMessage) bool {
+	switch message.verb {
+	case "message":
+		if r.replay == nil {
+			// Of a replay that nobody waits for any more.
+			return message.has("replay")
+		}
+		replay := r.replay
+		replay.reply.messages = append(replay.reply.messages, messageOf(message))
+		if replay.missing--; replay.missing == 0 {
+			r.replay = nil
+			r.answer(replay.request, replay.reply)
+		}
+		return true
+	case "ok", "error":
+		request := r.pending[message.fields[0]]
+		if request == nil {
+			return false
+		}
+		answer := reply{id: request.id, options: message.options, result: message.payload.Data}
+		if message.verb == "error" {
+			answer.err = errorOf(message.fields[1], message.body)
+		} else if count := message.number("replayed"); count > 0 {
+			r.replay = &struct {
+				request *pendingRequest
+				reply   reply
+				missing int
+			}{request, answer, count}
+			return true
+		}
+		r.answer(request, answer)
+		return true
+	}
+	return false
+}
+
+func (r *requests) answer(request *pendingRequest, answer reply) {
+	// Whoever has given up has taken it away.
+	if r.pending[request.id] == request {
+		delete(r.pending, request.id)
+		request.onReply(answer)
+	}
+}

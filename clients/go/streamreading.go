@@ -1,0 +1,115 @@
+package webmq
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+)
+
+// loaded takes the answer to `read` [P-18.5].
+func (r *StreamReader) loaded(answer reply) (whole string, hasStream bool, err error) {
+	var summary struct {
+		Stream   string          `json:"stream"`
+		Sequence int             `json:"sequence"`
+		Status   string          `json:"status"`
+		Meta     json.RawMessage `json:"meta"`
+		Result   json.RawMessage `json:"result"`
+		IsCut    bool            `json:"isCut"`
+	}
+	if len(answer.result) > 0 && json.Unmarshal(answer.result, &summary) != nil {
+		return "", false, newError("E_MESSAGE_INVALID", "the server has described the stream %s in another way", r.key)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if summary.Stream == "" {
+		if r.info.Status == StreamActive {
+			r.end("lost", Payload{})
+		}
+		return "", false, nil
+	}
+	var content bytes.Buffer
+	for _, message := range answer.messages {
+		text, err := contentOf(message.Payload)
+		if err != nil {
+			return "", false, err
+		}
+		content.WriteString(text)
+	}
+	r.info = StreamInfo{
+		ID: summary.Stream, Status: StreamActive, Meta: Payload{Data: summary.Meta}, IsCut: summary.IsCut,
+	}
+	r.sequence = summary.Sequence
+	if summary.Status != "active" {
+		r.end(summary.Status, Payload{Data: summary.Result})
+	}
+	return content.String(), true, nil
+}
+
+// take takes a message of a stream [P-18.6].
+func (r *StreamReader) take(message Message) (part StreamPart, isPart, isAgain bool) {
+	fields := strings.SplitN(message.Stream, ":", 4)
+	if len(fields) < 3 || fields[2] == "beat" {
+		return part, false, false
+	}
+	id, kind := fields[0], fields[2]
+	sequence, err := strconv.Atoi(fields[1])
+	if err != nil {
+		return part, false, false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case id != r.info.ID:
+		if kind != "start" || r.info.Status == StreamActive {
+			return part, false, false
+		}
+		r.info = StreamInfo{ID: id, Status: StreamActive, Meta: message.Payload}
+		r.sequence = sequence
+		return StreamPart{IsWhole: true}, true, false
+	case sequence <= r.sequence:
+		return part, false, false
+	case sequence > r.sequence+1:
+		return part, false, true
+	case kind == "close":
+		// The last append, and the end, of a stream with many writers [P-18.8].
+		part.Content, err = contentOf(message.Payload)
+		r.end("end", Payload{})
+		isPart = part.Content != ""
+	case kind != "append":
+		r.end(kind, message.Payload)
+	default:
+		if part.Content, err = contentOf(message.Payload); err != nil {
+			return part, false, true
+		}
+		isPart = true
+	}
+	r.sequence = sequence
+	return part, isPart, false
+}
+
+func (r *StreamReader) end(status string, result Payload) {
+	switch StreamStatus(status) {
+	case StreamEnd, StreamStop:
+		r.info.Status, r.info.Result = StreamStatus(status), result
+	case StreamFail:
+		var body map[string]any
+		_ = result.Decode(&body) // Without JSON, it has failed all the same.
+		code, _ := body["code"].(string)
+		if !isCode(code) {
+			code = "E_RESPONSE"
+		}
+		r.info.Status, r.err = StreamFail, errorOf(code, body)
+	default:
+		r.info.Status, r.err = StreamLost, newError("E_STREAM_ENDED", "the stream has lost its writer")
+	}
+}
+
+func contentOf(payload Payload) (string, error) {
+	if payload.IsBinary {
+		return string(payload.Data), nil
+	}
+	var text string
+	err := payload.Decode(&text)
+	return text, err
+}

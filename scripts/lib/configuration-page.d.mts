@@ -1,0 +1,2 @@
+/** The whole of `docs/configuration.md`. */
+export function configurationPage(): string
