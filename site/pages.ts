@@ -30,6 +30,7 @@ const GROUPS: readonly Group[] = [
     text: 'Begin',
     files: [
       'README.md',
+      'docs/first-app.md',
       'site/playground.md',
       ...['packages/client/README.md', 'clients/', 'docs/client/recipes.md', 'examples/', 'docs/with/'],
       'docs/client/from-',

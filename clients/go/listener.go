@@ -150,6 +150,13 @@ func (s *subscription) Position() string {
 	return s.handled
 }
 
+// Waiting returns how many events the iteration gives at once.
+func (s *subscription) Waiting() int {
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	return len(s.queue)
+}
+
 // Pattern returns the pattern.
 func (s *subscription) Pattern() string { return s.pattern }
 

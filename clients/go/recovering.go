@@ -1,5 +1,7 @@
 package webmq
 
+import "cmp"
+
 // livePosition is the last live position of the connection. It also moves the listens that had no message of their own
 // [P-8.7].
 type livePosition struct {
@@ -28,6 +30,12 @@ func (s *subscription) ask(continues bool, start ...string) {
 	s.asked = s.client.requests.ask(s.take, false, nil, "listen", parts...)
 }
 
+// restart asks without a position: what came meanwhile is missing.
+func (s *subscription) restart(reason string) {
+	s.cursor, s.dueGap = "", reason
+	s.ask(false)
+}
+
 // take takes an answer, and in the same moment all of its replay.
 func (s *subscription) take(answer reply) {
 	if s.isClosed || s.asked != answer.id {
@@ -40,7 +48,8 @@ func (s *subscription) take(answer reply) {
 	}
 	_, isState := answer.options["state"]
 	_, isRecovered := answer.options["recovered"]
-	reason := answer.options["gap"]
+	reason := cmp.Or(answer.options["gap"], s.dueGap)
+	s.dueGap = ""
 	if s.state != nil && !isState {
 		s.end(newError("E_UNSUPPORTED", "the server does not know state topics"))
 		s.leave()
@@ -88,13 +97,12 @@ func (s *subscription) take(answer reply) {
 func (s *subscription) refused(err *Error) {
 	switch {
 	case err.Code == "E_POSITION_INVALID" && s.continues:
-		s.cursor = ""
 		if s.state != nil {
+			s.cursor = ""
 			s.askWhole()
 			return
 		}
-		s.put(Gap{"position-invalid"})
-		s.ask(false)
+		s.restart("position-invalid")
 	case err.Retryable:
 		s.client.later(err, func() {
 			switch {

@@ -36,7 +36,9 @@ type subscription struct {
 	// asked is the id of the request under way, and continues whether that continues from a position.
 	asked     string
 	continues bool
-	nextPage  string
+	// dueGap is told with the answer: whoever loads again after it misses nothing that is published meanwhile.
+	dueGap   string
+	nextPage string
 	// isBehind: the queue was full. What was left out is in the log.
 	isBehind bool
 	// isDropping: the same, but what was left out is in no log.
@@ -95,8 +97,7 @@ func (s *subscription) opened() {
 	case since != "":
 		s.ask(true, option("since", since))
 	case s.wasLive:
-		s.put(Gap{"no-history"})
-		s.ask(false)
+		s.restart("no-history")
 	default:
 		s.ask(s.continuesAtStart, s.start...)
 	}

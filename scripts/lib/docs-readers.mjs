@@ -27,6 +27,7 @@ export const READERS = {
   'test/docs/recipes.test.ts': named('docs/client/recipes.md'),
   'test/docs/with.test.ts': (block) => isOfApplication(block) && !inProjectOnly(block),
   'scripts/packages/checks/frameworks.mjs': (block) => isOfApplication(block) && !block.name.startsWith('go'),
+  'scripts/packages/checks/first-app.mjs': isOn('docs/first-app.md'),
   'scripts/packages/checks/proxies.mjs': named('docs/client/proxy.md'),
   'scripts/packages/checks/release.mjs': named('docs/releasing.md'),
 }

@@ -9,6 +9,7 @@ import { benchChecks } from './checks/bench.mjs'
 import { bundleChecks } from './checks/bundles.mjs'
 import { clientChecks } from './checks/client.mjs'
 import { fastChecks } from './checks/fast.mjs'
+import { firstAppChecks } from './checks/first-app.mjs'
 import { frameworkChecks } from './checks/frameworks.mjs'
 import { managerChecks } from './checks/managers.mjs'
 import { moduleChecks } from './checks/modules.mjs'
@@ -106,6 +107,7 @@ const allChecks = (nodes) => [
   ...moduleChecks(nodes),
   ...bundleChecks,
   ...proxyChecks,
+  ...firstAppChecks,
   ...frameworkChecks,
   ...managerChecks,
   ...benchChecks,

@@ -30,6 +30,7 @@ export const TOOL_VERSIONS = {
   '@yarnpkg/cli-dist': '4.18.1',
   typescript: '6.0.3',
   vite: '8.3.8',
+  'create-vite': '9.3.0',
   webpack: '5.112.2',
   'webpack-cli': '6.0.1',
   'webpack-dev-server': '5.2.7',

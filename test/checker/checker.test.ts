@@ -1,4 +1,9 @@
-import { describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { findGo } from '../clients/go.js'
+import { findPython } from '../clients/python.js'
+import { ROOT } from '../deploy/files.js'
+import { type Program, Troupe } from './clients/troupe.js'
+import type { Company } from './company.js'
 import { drawSchedule } from './draw.js'
 import { pinnedFor } from './pinned.js'
 import { lineOf, violationsOf } from './report.js'
@@ -33,12 +38,38 @@ describe.each(BROKERS)('%s, seen from outside', (broker) => {
   })
 })
 
-async function failuresOf(broker: BrokerName, schedules: Parameters<typeof playSeries>[0]['schedules']) {
+const [python, go] = [await findPython(), await findGo()]
+const clients: [string, Program][] = []
+if (python.program) {
+  clients.push(['Python', { command: [python.program, `${ROOT}clients/python/tests/adapter.py`], env: python.env }])
+}
+if (go.adapter) clients.push(['Go', { command: [go.adapter] }])
+
+describe.each(clients)('the client for %s, seen from outside', (name, program) => {
+  let troupe: Troupe
+
+  beforeAll(async () => {
+    troupe = await Troupe.start(name, program)
+  })
+  afterAll(() => troupe.stop())
+
+  it.each(BROKERS)('keeps its promises with %s', { timeout }, async (broker) => {
+    const schedules = Array.from({ length: count }, (_, index) => drawSchedule(broker, firstSeed + index, lengthMs))
+    expect(await failuresOf(broker, schedules, () => troupe.company())).toEqual([])
+  })
+})
+
+async function failuresOf(
+  broker: BrokerName,
+  schedules: Parameters<typeof playSeries>[0]['schedules'],
+  company?: () => Company,
+) {
   const failures: string[] = []
   await playSeries({
     broker,
     schedules,
     parallelCount: PARALLEL_COUNT,
+    ...(company && { company }),
     played: (played, tookMs) => {
       const line = lineOf(played, tookMs)
       console.log(line)

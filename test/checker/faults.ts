@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Service } from 'webmq-services'
+import type { ActorOf } from './company.js'
 import type { Listener } from './listener.js'
 import type { Node } from './node.js'
 import type { Publisher } from './publisher.js'
@@ -17,10 +18,10 @@ export type Breakable = Pick<Stage, 'parts' | 'clientLinks' | 'brokerLinks' | 'p
 export interface Cast {
   readonly breakable: Breakable
   readonly nodes: readonly Node[]
-  readonly publishers: readonly Publisher[]
-  readonly listeners: readonly Listener[]
-  readonly writers: readonly StreamWriter[]
-  readonly viewers: readonly StreamViewer[]
+  readonly publishers: readonly ActorOf<Publisher>[]
+  readonly listeners: readonly ActorOf<Listener>[]
+  readonly writers: readonly ActorOf<StreamWriter>[]
+  readonly viewers: readonly ActorOf<StreamViewer>[]
   readonly record: RunRecord
   readonly nowMs: () => number
 }

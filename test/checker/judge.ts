@@ -1,4 +1,5 @@
 import { examineAcks } from './judging/acks.js'
+import { examineClientListener } from './judging/client-listens.js'
 import { examineConnections } from './judging/connections.js'
 import { examineGroups } from './judging/groups.js'
 import { Knowledge } from './judging/known.js'
@@ -26,7 +27,10 @@ export function judge(record: RunRecord, rules: Rules): Violation[] {
   const knowledge = new Knowledge(record, rules, report)
   examineConnections(knowledge, report)
   examineAcks(knowledge, report)
-  for (const listener of record.listeners) examineListener(listener, knowledge, report)
+  for (const listener of record.listeners) {
+    const examine = listener.isOfClient ? examineClientListener : examineListener
+    examine(listener, knowledge, report)
+  }
   examineGroups(knowledge, report)
   for (const read of record.reads) examineRead(read, knowledge, report)
   examineTexts(knowledge, report)

@@ -30,18 +30,18 @@ export class Link {
   readonly #pipes = new Set<Pipe>()
   #fault: LinkFault | undefined
 
-  private constructor(server: Server, targetPort: () => number) {
+  private constructor(server: Server, choose: () => Target) {
     this.#server = server
     this.port = (server.address() as AddressInfo).port
-    server.on('connection', (near) => this.#connect(near, targetPort()))
+    server.on('connection', (near) => this.#connect(near, choose()))
   }
 
-  /** @param target Its port; a function is asked for each connection, as a load balancer is. */
-  static async start(target: number | (() => number)): Promise<Link> {
+  /** @param target A function is asked for each connection, as a load balancer is. */
+  static async start(target: Target | (() => Target)): Promise<Link> {
     // Allowed to send after the other side has ended: each direction closes for itself.
     const server = createServer({ allowHalfOpen: true, noDelay: true }).listen(0, HOST)
     await once(server, 'listening')
-    return new Link(server, typeof target === 'number' ? () => target : target)
+    return new Link(server, typeof target === 'function' ? target : () => target)
   }
 
   break(fault: LinkFault): void {
@@ -60,9 +60,11 @@ export class Link {
     for (const pipe of [...this.#pipes]) pipe.reset()
   }
 
-  #connect(near: Socket, port: number): void {
+  #connect(near: Socket, target: Target): void {
     // Its `close` follows.
     near.on('error', () => undefined)
+    const { port, ended } = typeof target === 'number' ? { port: target, ended: undefined } : target
+    if (ended !== undefined) near.once('close', ended)
     if (this.#fault?.fault === 'cut') {
       near.resetAndDestroy()
       return
@@ -81,6 +83,9 @@ export class Link {
     for (const socket of [near, far]) socket.once('close', closed)
   }
 }
+
+/** The port of the server; `ended` is called when the client's connection has ended. */
+export type Target = number | { readonly port: number; readonly ended: () => void }
 
 type Ending = 'end' | 'reset' | 'destroy'
 

@@ -3,6 +3,8 @@ import path from 'node:path'
 import { parseArgs } from 'node:util'
 import { judgeSystems } from '../elsewhere/series.js'
 import { BROKERS } from './brokers.js'
+import { Troupe } from './clients/troupe.js'
+import type { Company } from './company.js'
 import { drawSchedule } from './draw.js'
 import { pinnedFor } from './pinned.js'
 import type { Played } from './play.js'
@@ -29,6 +31,8 @@ const USAGE = `npm run check:outside -- [options]
   --play <file>         Play the schedule of a file that a failed run has written.
   --times <number>      With --play and --recover: so often. Default: 1; with --recover 5.
   --recover             Measure times to recover instead.
+  --client <name>       Actors are clients in another language, driven by an adapter of packages/conformance: python,
+                        javascript, go, or a command that starts one. With --broker, --play and what goes with them.
 
   --judge <name,…>      webmq, socket.io, centrifugo, anycable: play cut, move, restart and deploy against other systems, too,
                         with --schedules of each, --seconds, --seed, --theme, --parallel and --keep. Prints a table.
@@ -47,9 +51,8 @@ const MAX_SHRINK_MS = 10 * 60_000
 
 const say = (text: string) => process.stdout.write(`${text}\n`)
 
-/** Prints the answer, and sets the exit code: 1 after a violation. */
-export async function main(args: readonly string[]): Promise<void> {
-  const { values } = parseArgs({
+function valuesOf(args: readonly string[]) {
+  return parseArgs({
     args: [...args],
     options: {
       broker: { type: 'string', default: 'all' },
@@ -65,12 +68,18 @@ export async function main(args: readonly string[]): Promise<void> {
       times: { type: 'string' },
       judge: { type: 'string' },
       recover: { type: 'boolean', default: false },
+      client: { type: 'string' },
       url: { type: 'string', multiple: true, default: [] },
       log: { type: 'string', default: 'shared' },
       logged: { type: 'string', default: 'all' },
       help: { type: 'boolean', default: false },
     },
-  })
+  }).values
+}
+
+/** Prints the answer, and sets the exit code: 1 after a violation. */
+export async function main(args: readonly string[]): Promise<void> {
+  const values = valuesOf(args)
   // Programs that this process has started end with it.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(130))
   if (values.help) {
@@ -82,8 +91,20 @@ export async function main(args: readonly string[]): Promise<void> {
       say(await measureRecovery(broker, numberOf(values.times ?? '5', 'times')))
     return
   }
-  const options = { shrinks: !values['no-shrink'], keepsAll: values.keep }
-  if (values.play !== undefined) return await playFile(values.play, numberOf(values.times ?? '1', 'times'))
+  const troupe = values.client === undefined ? undefined : await Troupe.start(values.client)
+  try {
+    await playAsAsked(values, troupe)
+  } finally {
+    await troupe?.stop()
+  }
+}
+
+type Values = ReturnType<typeof valuesOf>
+
+async function playAsAsked(values: Values, troupe: Troupe | undefined): Promise<void> {
+  const company = troupe && (() => troupe.company())
+  const options = { shrinks: !values['no-shrink'], keepsAll: values.keep, ...(company && { company }) }
+  if (values.play !== undefined) return await playFile(values.play, numberOf(values.times ?? '1', 'times'), company)
   const [count, seconds] = [numberOf(values.schedules, 'schedules'), numberOf(values.seconds, 'seconds')]
   const [seed, parallelCount] = [numberOf(values.seed, 'seed'), numberOf(values.parallel, 'parallel')]
   const lengthMs = seconds * 1_000
@@ -103,14 +124,21 @@ export async function main(args: readonly string[]): Promise<void> {
     const drawn = () =>
       Array.from({ length: count }, (_, index) => drawSchedule(broker, seed + index, lengthMs, values.theme))
     const schedules = values.pinned ? pinnedFor(broker) : drawn()
-    await check(broker, (played) => playSeries({ broker, schedules, parallelCount, played }), options)
+    const series = { broker, schedules, parallelCount, ...(company && { company }) }
+    await check(broker, (played) => playSeries({ ...series, played }), options)
   }
+}
+
+interface CheckOptions {
+  readonly shrinks: boolean
+  readonly keepsAll: boolean
+  readonly company?: () => Company
 }
 
 async function check(
   name: Schedule['broker'],
   playAll: (played: (played: Played, tookMs: number) => void) => Promise<void>,
-  { shrinks, keepsAll }: { readonly shrinks: boolean; readonly keepsAll: boolean },
+  { shrinks, keepsAll, company }: CheckOptions,
 ): Promise<void> {
   const totals = createTotals()
   const failed: Played[] = []
@@ -123,16 +151,16 @@ async function check(
     say(violationsOf(played))
     if (!keepsAll) say(`  schedule and record: ${save(played)}`)
   })
-  for (const played of shrinks ? failed.slice(0, 1) : []) await shrinkAndSay(played)
+  for (const played of shrinks ? failed.slice(0, 1) : []) await shrinkAndSay(played, company)
   say(summaryOf(name, totals))
   if (failed.length > 0) process.exitCode = 1
 }
 
-async function shrinkAndSay({ schedule, violations }: Played): Promise<void> {
+async function shrinkAndSay({ schedule, violations }: Played, company?: () => Company): Promise<void> {
   const rules = new Set(violations.map(({ rule }) => rule))
   say(`looking for a smaller schedule than that of seed ${schedule.seed}`)
   const fails = async (candidate: Schedule) => {
-    const played = await playAlone(candidate)
+    const played = await playAlone(candidate, company?.())
     const isFailing = played.violations.some(({ rule }) => rules.has(rule))
     say(`  ${candidate.steps.length} steps, ${candidate.lengthMs} ms: ${isFailing ? 'fails' : 'passes'}`)
     return isFailing
@@ -141,12 +169,17 @@ async function shrinkAndSay({ schedule, violations }: Played): Promise<void> {
   say(`the smallest that fails:\n${JSON.stringify(smallest)}`)
 }
 
-async function playFile(file: string, times: number): Promise<void> {
+async function playFile(file: string, times: number, company?: () => Company): Promise<void> {
   const read = JSON.parse(readFileSync(file, 'utf8')) as Schedule | { readonly schedule: Schedule }
   const schedule = 'schedule' in read ? read.schedule : read
   const { broker } = schedule
   if (broker === 'given') throw new Error('--play cannot repeat a run of --url: give its --seed')
-  const options = { broker, schedules: Array<Schedule>(times).fill(schedule), parallelCount: 1 }
+  const options = {
+    broker,
+    schedules: Array<Schedule>(times).fill(schedule),
+    parallelCount: 1,
+    ...(company && { company }),
+  }
   await check(broker, (played) => playSeries({ ...options, played }), { shrinks: false, keepsAll: true })
 }
 

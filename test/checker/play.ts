@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { type ActorOf, type Company, PROTOCOL } from './company.js'
 import { type Breakable, type Cast, type Mishap, stopNode, takeSteps } from './faults.js'
 import { judge, type Violation } from './judge.js'
-import { Listener } from './listener.js'
-import { Member } from './member.js'
+import type { Listener } from './listener.js'
 import type { Node } from './node.js'
-import { Publisher } from './publisher.js'
-import { Reader } from './reader.js'
+import type { Publisher } from './publisher.js'
 import { createRunRecord, type NodeAddress, type RunRecord } from './record.js'
 import { ANSWER_WITHIN_MS, DELIVER_WITHIN_MS, type Rules, rulesOf } from './rules.js'
 import { ACTORS_PER_STREAM, type Route, type Schedule } from './schedule.js'
@@ -13,8 +12,8 @@ import { SeededRandom } from './seeded-random.js'
 import { whatIsMissing } from './settled.js'
 import type { Stage } from './stage.js'
 import { watchStandStill } from './stand-still.js'
-import { StreamViewer } from './stream-viewer.js'
-import { StreamWriter } from './stream-writer.js'
+import type { StreamViewer } from './stream-viewer.js'
+import type { StreamWriter } from './stream-writer.js'
 
 /** What a schedule has come to. */
 export interface Played {
@@ -38,13 +37,11 @@ export interface Site {
   readonly prefix: string
 }
 
-/** For everybody to be live and to get everything, when the last fault is over. */
-const SETTLE_TIMEOUT_MS = 25_000
 const POLL_INTERVAL_MS = 150
 let playCount = 0
 
 /** Plays a schedule with nodes of its own. No process is left behind. */
-export async function play(stage: Stage, schedule: Schedule): Promise<Played> {
+export async function play(stage: Stage, schedule: Schedule, company?: Company): Promise<Played> {
   const nodes = stage.createNodes(schedule, `check-${process.pid}-${++playCount}`)
   const site: Site = {
     addresses: nodes.map((_, index) => stage.addressOf(index)),
@@ -56,7 +53,7 @@ export async function play(stage: Stage, schedule: Schedule): Promise<Played> {
   }
   try {
     await Promise.all(nodes.map((node) => node.start()))
-    return await playAt(site, schedule)
+    return await playAt(site, schedule, company)
   } finally {
     await Promise.all(nodes.map((node) => node.kill()))
     stage.heal()
@@ -67,19 +64,21 @@ export async function play(stage: Stage, schedule: Schedule): Promise<Played> {
  * Plays a schedule where nodes run: starts actors, takes the steps, waits until every listener gets what is published
  * after that, and stops all of it. Then it judges.
  */
-export async function playAt(site: Site, schedule: Schedule): Promise<Played> {
-  return await new Play(site, schedule).run()
+export async function playAt(site: Site, schedule: Schedule, company = PROTOCOL): Promise<Played> {
+  return await new Play(site, schedule, company).run()
 }
 
 class Play {
   readonly #site: Site
   readonly #schedule: Schedule
+  readonly #company: Company
   readonly #record = createRunRecord()
   readonly #beganAtMs = performance.now()
 
-  constructor(site: Site, schedule: Schedule) {
+  constructor(site: Site, schedule: Schedule, company: Company) {
     this.#site = site
     this.#schedule = schedule
+    this.#company = company
   }
 
   async run(): Promise<Played> {
@@ -93,19 +92,20 @@ class Play {
 
   async #run(): Promise<Played> {
     const schedule = this.#schedule
-    const listeners = schedule.listeners.map(
-      (plan, index) => new Listener({ ...this.#actor(`listener-${index}`, plan), ...plan }),
+    const company = this.#company
+    const listeners = schedule.listeners.map((plan, index) =>
+      company.listener({ ...this.#actor(`listener-${index}`, plan), ...plan }),
     )
-    const publishers = schedule.publishers.map(
-      (plan, index) => new Publisher({ ...this.#actor(`publisher-${index}`, plan), ...plan }),
+    const publishers = schedule.publishers.map((plan, index) =>
+      company.publisher({ ...this.#actor(`publisher-${index}`, plan), ...plan }),
     )
-    const readers = schedule.readers.map(
-      (plan, index) => new Reader({ ...this.#actor(`reader-${index}`, plan), ...plan }),
+    const readers = schedule.readers.map((plan, index) =>
+      company.reader({ ...this.#actor(`reader-${index}`, plan), ...plan }),
     )
     const members = Array.from({ length: schedule.memberCount ?? 0 }, (_, index) => {
       const actor = this.#actor(`member-${index}`, { nodes: [index], isSticky: false })
-      return new Member({ ...actor, group: 'members', pattern: '#' })
-    })
+      return company.member?.({ ...actor, group: 'members', pattern: '#' }) ?? []
+    }).flat()
     const { writers, viewers } = this.#streams()
     const actors = [...listeners, ...publishers, ...readers, ...members, ...writers, ...viewers]
     const record = this.#record
@@ -127,6 +127,7 @@ class Play {
       await Promise.all(actors.map((actor) => actor.stop()))
     }
     const stops = await Promise.all(nodes.map((node) => stopNode(node, cast)))
+    mishaps.push(...company.errors.map((error) => ({ rule: 'play', atMs: this.#nowMs(), ...error }) as const))
     return {
       schedule,
       record,
@@ -138,12 +139,13 @@ class Play {
 
   /** Waits until everybody is live and gets what is published from now on. */
   async #settle(
-    publishers: readonly (Publisher | StreamWriter)[],
-    listeners: readonly Listener[],
-    viewers: readonly StreamViewer[],
+    publishers: readonly (ActorOf<Publisher> | ActorOf<StreamWriter>)[],
+    listeners: readonly ActorOf<Listener>[],
+    viewers: readonly ActorOf<StreamViewer>[],
   ): Promise<Mishap[]> {
     const fromMs = this.#nowMs()
-    const deadlineMs = fromMs + SETTLE_TIMEOUT_MS
+    const { settleTimeoutMs } = this.#company
+    const deadlineMs = fromMs + settleTimeoutMs
     const missing = () => [
       ...listeners.filter(({ isLive }) => !isLive).map(({ record }) => ({ owner: record.name, text: 'is not live' })),
       ...viewers.filter(({ isLive }) => !isLive).map(({ name }) => ({ owner: name, text: 'is not live' })),
@@ -162,7 +164,7 @@ class Play {
       rule: 'settle',
       atMs,
       owner,
-      text: `${text}, ${Math.round(SETTLE_TIMEOUT_MS / 1_000)} s after the last fault`,
+      text: `${text}, ${Math.round(settleTimeoutMs / 1_000)} s after the last fault`,
     }))
   }
 
@@ -173,7 +175,7 @@ class Play {
     )
   }
 
-  #streams(): { readonly writers: StreamWriter[]; readonly viewers: StreamViewer[] } {
+  #streams(): { readonly writers: ActorOf<StreamWriter>[]; readonly viewers: ActorOf<StreamViewer>[] } {
     const count = ACTORS_PER_STREAM * (this.#schedule.streamCount ?? 0)
     const plan = (name: string, index: number) => ({
       ...this.#actor(`${name}-${index}`, { nodes: [index], isSticky: false }),
@@ -181,8 +183,8 @@ class Play {
     })
     const each = Array.from({ length: count }, (_, index) => index)
     return {
-      writers: each.map((index) => new StreamWriter(plan('writer', index))),
-      viewers: each.map((index) => new StreamViewer(plan('viewer', index))),
+      writers: each.map((index) => this.#company.writer(plan('writer', index))),
+      viewers: each.map((index) => this.#company.viewer(plan('viewer', index))),
     }
   }
 

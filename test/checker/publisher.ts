@@ -28,9 +28,10 @@ export interface PublisherOptions extends ActorOptions {
 const PING_INTERVAL_MS = 500
 const PONG_TIMEOUT_MS = 5_000
 /** Between a refusal and the next try. */
-const RETRY_DELAY_MS = 150
+export const RETRY_DELAY_MS = 150
 /** `{"id":"","pad":""}` */
 const EMPTY_PAYLOAD_BYTES = 18
+const DEFAULT_PAYLOAD_BYTES = [100, 100] as const
 
 /**
  * Publishes numbered messages until every one is answered, over connections that end. What was not answered is published
@@ -56,7 +57,7 @@ export class Publisher {
   #isStopped = false
 
   constructor(options: PublisherOptions) {
-    const defaults = { maxInFlight: 32, burstCount: 1, everyMs: 10, payloadBytes: [100, 100] as const }
+    const defaults = { maxInFlight: 32, burstCount: 1, everyMs: 10, payloadBytes: DEFAULT_PAYLOAD_BYTES }
     const shares = { noechoShare: 0, twinShare: 0, againShare: 0, againAfterMs: [0, 0] as const }
     this.#options = { ...defaults, ...shares, answerTimeoutMs: 10_000, ...options }
     this.record = { name: options.name, messages: [], echoes: [] }
@@ -148,18 +149,7 @@ export class Publisher {
   }
 
   #create(): MessageRecord {
-    const { keys, name, payloadBytes, noechoShare, random } = this.#options
-    const sequence = this.record.messages.length
-    const [min, max] = payloadBytes
-    const id = `${idOf(name)}-${sequence}`
-    const message: MessageRecord = {
-      id,
-      sequence,
-      key: keys[sequence % keys.length] ?? '',
-      payloadBytes: Math.max(EMPTY_PAYLOAD_BYTES + id.length, Math.floor(min + random() * (max - min + 1))),
-      isNoecho: random() < noechoShare,
-      attempts: [],
-    }
+    const message = createMessage(this.#options, this.record.messages.length)
     this.record.messages.push(message)
     return message
   }
@@ -209,15 +199,14 @@ export class Publisher {
 
   #publish(connection: Connection, message: MessageRecord, settled: (isSettled: boolean) => void): AttemptRecord {
     const { nowMs } = this.#options
-    const { id, key, isNoecho, payloadBytes, attempts } = message
+    const { id, key, isNoecho, attempts } = message
     const attempt: AttemptRecord = {
       connection: connection.record.number,
       sentAtMs: nowMs(),
       outcome: 'pending',
     }
     attempts.push(attempt)
-    const payload = `{"id":"${id}","pad":"${'x'.repeat(payloadBytes - EMPTY_PAYLOAD_BYTES - id.length)}"}`
-    connection.request('publish', `${key} id=${id}${isNoecho ? ' noecho' : ''}\n${payload}`, {
+    connection.request('publish', `${key} id=${id}${isNoecho ? ' noecho' : ''}\n${payloadOf(message)}`, {
       ok: ({ position }, isDuplicate) => {
         const settledAtMs = nowMs()
         Object.assign(attempt, {
@@ -294,7 +283,28 @@ export class Publisher {
   }
 }
 
+/** The message of that number. */
+export function createMessage(
+  { keys, name, payloadBytes = DEFAULT_PAYLOAD_BYTES, noechoShare = 0, random }: PublisherOptions,
+  sequence: number,
+): MessageRecord {
+  const [min, max] = payloadBytes
+  const id = `${idOf(name)}-${sequence}`
+  return {
+    id,
+    sequence,
+    key: keys[sequence % keys.length] ?? '',
+    payloadBytes: Math.max(EMPTY_PAYLOAD_BYTES + id.length, Math.floor(min + random() * (max - min + 1))),
+    isNoecho: random() < noechoShare,
+    attempts: [],
+  }
+}
+
+export function payloadOf({ id, payloadBytes }: MessageRecord): string {
+  return `{"id":"${id}","pad":"${'x'.repeat(payloadBytes - EMPTY_PAYLOAD_BYTES - id.length)}"}`
+}
+
 /** What the ids of a publisher begin with. */
-function idOf(name: string): string {
+export function idOf(name: string): string {
   return name.replace(/[^A-Za-z0-9_-]/g, '_')
 }

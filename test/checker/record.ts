@@ -113,6 +113,11 @@ export interface ListenerRecord {
   readonly name: string
   /** Named by their index in the events. */
   readonly patterns: readonly string[]
+  /**
+   * Its events are what a client gives its user: each message belongs to one listen, and what is between client and server
+   * is not among them. Default: what a server sends.
+   */
+  readonly isOfClient?: boolean
   readonly events: ListenerEvent[]
 }
 
@@ -123,6 +128,8 @@ export type ListenerEvent = { readonly atMs: number; readonly connection: number
   | { readonly what: 'refused'; readonly listen: number; readonly code: string; readonly isRetryable: boolean }
   | { readonly what: 'gap'; readonly listen: number; readonly reason: string }
   | { readonly what: 'pong'; readonly position: string | undefined }
+  /** A listen of a client was ended by its user. */
+  | { readonly what: 'left'; readonly listen: number }
   /** The connection ended; its listens are live no longer. */
   | { readonly what: 'ended' }
 )

@@ -1,3 +1,4 @@
+import type { Company } from './company.js'
 import { type Played, play } from './play.js'
 import type { BrokerName, Schedule } from './schedule.js'
 import { Stage } from './stage.js'
@@ -7,6 +8,8 @@ export interface SeriesOptions {
   readonly schedules: readonly Schedule[]
   /** Schedules that are played at the same time, each with a broker of its own. */
   readonly parallelCount: number
+  /** Default: actors that speak the protocol by themselves. */
+  readonly company?: () => Company
   /** Called for each schedule when it has been played. */
   readonly played: (played: Played, tookMs: number) => void
 }
@@ -15,7 +18,7 @@ export interface SeriesOptions {
 const PLAYS_PER_STAGE = 20
 
 /** Plays all schedules. A broker serves several, one after another; after a violation it is replaced by a new one. */
-export async function playSeries({ broker, schedules, parallelCount, played }: SeriesOptions): Promise<void> {
+export async function playSeries({ broker, schedules, parallelCount, company, played }: SeriesOptions): Promise<void> {
   const left = [...schedules]
   const lane = async () => {
     let stage: Stage | undefined
@@ -24,7 +27,7 @@ export async function playSeries({ broker, schedules, parallelCount, played }: S
       for (let schedule = left.shift(); schedule !== undefined; schedule = left.shift()) {
         stage ??= await Stage.start(broker)
         const startedAtMs = performance.now()
-        const result = await playOn(stage, schedule)
+        const result = await playOn(stage, schedule, company?.())
         const tookMs = performance.now() - startedAtMs
         playCount++
         if (result.violations.length > 0 || playCount % PLAYS_PER_STAGE === 0) {
@@ -42,21 +45,21 @@ export async function playSeries({ broker, schedules, parallelCount, played }: S
 }
 
 /** Plays a schedule on a stage of its own. */
-export async function playAlone(schedule: Schedule): Promise<Played> {
+export async function playAlone(schedule: Schedule, company?: Company): Promise<Played> {
   const { broker } = schedule
   if (broker === 'given') throw new Error('there is no stage for an installation that is running already')
   const stage = await Stage.start(broker)
   try {
-    return await playOn(stage, schedule)
+    return await playOn(stage, schedule, company)
   } finally {
     await stage.stop()
   }
 }
 
 /** A schedule that cannot be played has failed. */
-async function playOn(stage: Stage, schedule: Schedule): Promise<Played> {
+async function playOn(stage: Stage, schedule: Schedule, company?: Company): Promise<Played> {
   try {
-    return await play(stage, schedule)
+    return await play(stage, schedule, company)
   } catch (error) {
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
     return { schedule, record: undefined, violations: [{ rule: 'play', atMs: 0, owner: 'stage', text }] }

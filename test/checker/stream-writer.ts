@@ -7,14 +7,14 @@ export interface StreamWriterOptions extends ActorOptions {
 }
 
 const PATIENCE = { pingIntervalMs: 500, pongTimeoutMs: 5_000, answerTimeoutMs: 15_000 }
-const EVERY_MS = 120
+export const EVERY_MS = 120
 /** After an error that is retryable. */
 const RETRY_DELAY_MS = 150
-const BUSY_DELAY_MS = 600
+export const BUSY_DELAY_MS = 600
 /** A stream ends by itself after about so many appends. */
-const USUAL_APPENDS = 25
+export const USUAL_APPENDS = 25
 /** Units that need several bytes, or are escaped. */
-const UNITS = ['a', 'é', '漢', '😀', '\n', '"', '\\', ' words ', 'x'.repeat(60)]
+export const UNITS = ['a', 'é', '漢', '😀', '\n', '"', '\\', ' words ', 'x'.repeat(60)]
 
 /** Writes one stream of a key after the other, and has a rival that does the same. */
 export class StreamWriter {

@@ -14,7 +14,7 @@ export interface BlockModule {
 
 /**
  * A module for each block. A block that continues another one is in a scope within it, so that it may use and replace
- * its names. Imports go to the top.
+ * its names. Imports go to the top. One from `./name.ts` is of the block of its page that begins with `// src/name.ts`.
  *
  * @throws {TypeError} When the first block of a page continues.
  */
@@ -35,14 +35,23 @@ export function modulesOf(blocks: readonly Block[]): BlockModule[] {
       })
       body = body === '' ? own : `${own}\n{\n${body}\n}`
     }
-    const file = `docs-${block.page.replace(/\W/g, '-')}-${block.line}.${block.language}`
-    const text = `${[...new Set(imports)].join('\n')}\n${body}\nexport {}\n`
-    return { block, path: join(folderOf(block.page), file), text }
+    const text = `${[...new Set(imports)].join('\n')}\n${body}\nexport {}\n`.replaceAll(
+      /(?<=from ')\.\/(\w+\.tsx?)(?=')/g,
+      (named, file) => {
+        const other = blocks.find(({ page, code }) => page === block.page && code.startsWith(`// src/${file}\n`))
+        return other === undefined ? named : `./${fileOf(other)}`
+      },
+    )
+    return { block, path: join(folderOf(block.page), fileOf(block)), text }
   })
+}
+
+function fileOf({ page, line, language }: Block): string {
+  return `docs-${page.replace(/\W/g, '-')}-${line}.${language}`
 }
 
 /** Where the packages are installed that a page imports. */
 function folderOf(page: string): string {
   if (/^(packages|examples)\//.test(page)) return join(ROOT, dirname(page))
-  return /^docs.(client|streams|with)/.test(page) ? join(ROOT, 'packages/client') : ROOT
+  return /^docs.(client|first-app|streams|with)/.test(page) ? join(ROOT, 'packages/client') : ROOT
 }

@@ -26,6 +26,13 @@ declare module 'express' {
   export default express
 }
 
+declare module '@vitejs/plugin-react' {
+  import type { Plugin } from 'vite'
+
+  // biome-ignore lint/style/noDefaultExport: the plugin has one
+  export default function react(): Plugin
+}
+
 declare module 'cbor-x' {
   export function encode(value: unknown): Uint8Array
   export function decode(bytes: Uint8Array): unknown

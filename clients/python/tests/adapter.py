@@ -12,7 +12,7 @@ from typing import Any
 import webmq
 
 Command = dict[str, Any]
-CAN = ["history", "requests", "slow readers", "state", "streams"]
+CAN = ["checker", "history", "requests", "slow readers", "state", "streams"]
 
 
 class Adapter:
@@ -30,7 +30,8 @@ class Adapter:
         try:
             return {"id": command["id"], "ok": await method(command) or {}}
         except webmq.WebMQError as error:
-            return {"id": command["id"], "error": {"code": error.code, "message": error.message}}
+            told = {"code": error.code, "message": error.message, "retryable": error.retryable}
+            return {"id": command["id"], "error": told}
         except Exception as error:
             return {"id": command["id"], "error": {"code": type(error).__name__, "message": repr(error)}}
 
@@ -86,13 +87,15 @@ class Adapter:
     async def do_publishSize(self, command: Command) -> None:
         await self.client(command).publish(command["key"], "x" * command["characters"])
 
-    async def do_listen(self, command: Command) -> None:
-        self.listeners[command["listener"]] = await self.client(command).listen(
+    async def do_listen(self, command: Command) -> Command:
+        listener = self.listeners[command["listener"]] = await self.client(command).listen(
             command["pattern"],
             since=command.get("since"),
             last=command.get("last"),
+            rewind_ms=command.get("rewindMs"),
             max_waiting=command.get("maxWaiting", 1_000),
         )
+        return {"position": listener.position}
 
     async def do_unlisten(self, command: Command) -> None:
         await self.listeners[command["listener"]].close()
@@ -116,6 +119,13 @@ class Adapter:
             "base64" if is_bytes else "payload": base64.b64encode(item.payload).decode() if is_bytes else item.payload,
         }
 
+    async def do_take(self, command: Command) -> Command:
+        items = [await self.do_next(command)]
+        listener = self.listeners[command["listener"]]
+        while listener.waiting > 0:
+            items.append(await self.do_next(command))
+        return {"items": items}
+
     async def do_nextMany(self, command: Command) -> Command:
         numbers: list[int] = []
         gaps = 0
@@ -136,8 +146,11 @@ class Adapter:
         )
         return {
             "payloads": [message.payload for message in history.messages],
+            "positions": [message.position for message in history.messages],
             "firstPosition": history.messages[0].position if history.messages else None,
+            "position": history.position,
             "gap": history.gap,
+            "more": history.has_more,
         }
 
     async def do_state(self, command: Command) -> None:
@@ -156,7 +169,7 @@ class Adapter:
 
     async def do_openStream(self, command: Command) -> None:
         self.writers[command["writer"]] = await self.client(command).open_stream(
-            command["key"], meta=command.get("meta")
+            command["key"], meta=command.get("meta"), id=command.get("stream")
         )
 
     async def do_append(self, command: Command) -> None:
@@ -177,8 +190,8 @@ class Adapter:
         try:
             part = await anext(parts)
         except StopAsyncIteration:
-            return {"status": reader.status, "result": reader.result}
-        return {"content": part.content, "isWhole": part.is_whole}
+            return {"stream": reader.id, "status": reader.status, "result": reader.result}
+        return {"stream": reader.id, "content": part.content, "isWhole": part.is_whole}
 
     async def do_stopStream(self, command: Command) -> None:
         await self.readers[command["reader"]][0].stop()

@@ -32,6 +32,12 @@ class Queue {
     if (item instanceof Error) throw item
     return item
   }
+
+  /** What waits, up to an error. */
+  rest() {
+    const end = this.#items.findIndex((item) => item instanceof Error)
+    return this.#items.splice(0, end < 0 ? this.#items.length : end)
+  }
 }
 
 const shown = (payload) =>
@@ -76,26 +82,28 @@ const commands = {
   async publishSize({ client, key, characters }) {
     await clients.get(client).publish(key, 'x'.repeat(characters))
   },
-  async listen({ client, listener, pattern, since, last }) {
+  async listen({ client, listener, pattern, since, last, rewindMs }) {
     const queue = new Queue()
     const subscription = clients.get(client).listen(
       pattern,
       (payload, { key, position = null, replayed }) => {
         queue.put({ key, position, isReplay: replayed, ...shown(payload) })
       },
-      { ...(since && { since }), ...(last && { last }) },
+      { ...(since && { since }), ...(last && { last }), ...(rewindMs && { rewind: rewindMs }) },
     )
     subscription.on('gap', ({ reason }) => queue.put({ gap: reason }))
     subscription.on('error', (error) => queue.put(error))
+    subscription.on('closed', () => queue.put({ ended: true }))
     listeners.set(listener, { queue, close: () => subscription.close() })
     await subscription.ready
+    return {}
   },
-  async unlisten({ listener }) {
-    const { queue, close } = listeners.get(listener)
-    await close()
-    queue.put({ ended: true })
-  },
+  unlisten: ({ listener }) => listeners.get(listener).close(),
   next: ({ listener }) => listeners.get(listener).queue.next(),
+  async take({ listener }) {
+    const { queue } = listeners.get(listener)
+    return { items: [await queue.next(), ...queue.rest()] }
+  },
   async nextMany({ listener, count }) {
     const numbers = []
     let gaps = 0
@@ -111,12 +119,19 @@ const commands = {
     if (typeof item !== 'string') throw new Error('no gap was told')
   },
   async history({ client, key, last, before }) {
-    const { messages, gap = null } = await history(key, {
+    const {
+      messages,
+      position = null,
+      gap = null,
+      more,
+    } = await history(key, {
       client: clients.get(client),
       ...(last && { limit: last }),
       ...(before && { before }),
     })
-    return { payloads: messages.map(({ payload }) => payload), firstPosition: messages[0]?.position ?? null, gap }
+    const positions = messages.map((message) => message.position)
+    const payloads = messages.map(({ payload }) => payload)
+    return { payloads, positions, firstPosition: positions[0] ?? null, position, gap, more }
   },
   async state({ client, listener, pattern }) {
     const queue = new Queue()
@@ -137,8 +152,8 @@ const commands = {
   request: async ({ client, key, payload }) => ({
     payload: await request(key, payload, { client: clients.get(client) }),
   }),
-  async openStream({ client, writer, key, meta }) {
-    writers.set(writer, await openStream(key, { client: clients.get(client), meta }))
+  async openStream({ client, writer, key, meta, stream }) {
+    writers.set(writer, await openStream(key, { client: clients.get(client), meta, ...(stream && { id: stream }) }))
   },
   append: ({ writer, content }) => writers.get(writer).append(content),
   endStream: ({ writer, result }) => writers.get(writer).end(result),
@@ -154,8 +169,8 @@ const commands = {
     const { stream, parts } = readers.get(reader)
     const { done, value } = await parts.next()
     return done
-      ? { status: stream.status, result: stream.result ?? null }
-      : { content: value.text, isWhole: value.isWhole }
+      ? { stream: stream.id, status: stream.status, result: stream.result ?? null }
+      : { stream: stream.id, content: value.text, isWhole: value.isWhole }
   },
   stopStream: ({ reader }) => readers.get(reader).stream.stop(),
   close: ({ client }) => clients.get(client).close(),
@@ -169,14 +184,14 @@ const commands = {
 }
 
 const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`)
-say({ hello: { name: 'webmq-client', can: ['history', 'requests', 'state', 'streams'] } })
+say({ hello: { name: 'webmq-client', can: ['checker', 'history', 'requests', 'state', 'streams'] } })
 for await (const line of createInterface({ input: process.stdin })) {
   const { id, do: name, ...command } = JSON.parse(line)
   Promise.resolve()
     .then(() => commands[name](command))
     .then(
       (ok) => say({ id, ok: ok ?? {} }),
-      (error) => say({ id, error: { code: error.code ?? error.name, message: error.message } }),
+      ({ code, name, message, retryable = false }) => say({ id, error: { code: code ?? name, message, retryable } }),
     )
 }
 process.exit(0)

@@ -68,9 +68,13 @@ function hasGap(message: Known, stream: readonly Known[], listen: ListenState, {
         if (atMs > message.firstSentAtMs) after = Math.min(after, index)
       }
     }
-    for (const { sequence, id } of stream) {
+    for (const { sequence, id, attempts } of stream) {
       if (sequence >= message.sequence) break
-      for (const { index } of listen.receipts.get(id) ?? []) if (index < after) before = Math.max(before, index)
+      for (const { index, atMs } of listen.receipts.get(id) ?? []) {
+        // A copy that was published after the message says nothing of what came before it.
+        const mayBeCopy = attempts.some(({ sentAtMs }) => sentAtMs > message.firstSentAtMs && sentAtMs <= atMs)
+        if (index < after && !mayBeCopy) before = Math.max(before, index)
+      }
     }
   }
   const isLater = (index: number) => (events[index]?.atMs ?? 0) >= message.firstSentAtMs

@@ -40,6 +40,8 @@ type command struct {
 	Since      string   `json:"since"`
 	Before     string   `json:"before"`
 	Last       int      `json:"last"`
+	RewindMs   int      `json:"rewindMs"`
+	Stream     string   `json:"stream"`
 	MaxWaiting int      `json:"maxWaiting"`
 	Item       any      `json:"item"`
 	Replies    struct {
@@ -50,14 +52,18 @@ type command struct {
 	Meta    any    `json:"meta"`
 	Content string `json:"content"`
 	Result  any    `json:"result"`
+
+	publishing *webmq.Publishing
 }
 
 // source is what `next` and `streamNext` take from.
 type source struct {
-	next   func() (any, error, bool)
-	close  func()
-	state  *webmq.State
-	reader *webmq.StreamReader
+	next  func() (any, error, bool)
+	close func()
+	// waiting: how many `take` takes.
+	waiting func() int
+	state   *webmq.State
+	reader  *webmq.StreamReader
 }
 
 func newSource[T any](events iter.Seq2[T, error]) source {
@@ -123,7 +129,7 @@ func shown(event any, from source) object {
 		}
 		return object{"values": values}
 	case webmq.StreamPart:
-		return object{"content": event.Content, "isWhole": event.IsWhole}
+		return object{"stream": optional(from.reader.Info().ID), "content": event.Content, "isWhole": event.IsWhole}
 	case webmq.Gap:
 		return object{"gap": event.Reason}
 	case webmq.Message:
@@ -159,13 +165,18 @@ func (a *adapter) connect(ctx context.Context, c command) (object, error) {
 	return nil, err
 }
 
-func (a *adapter) publish(ctx context.Context, c command) (object, error) {
+// publish begins a publish: they go in the order of their commands.
+func (a *adapter) publish(c command) *webmq.Publishing {
 	payload := c.Payload
 	if c.Base64 != nil {
 		payload = *c.Base64
 	}
-	accepted, err := at(a, a.clients, c.Client).PublishAsync(c.Key, payload,
-		webmq.PublishOptions{ID: c.MessageID, NoEcho: c.NoEcho, Ephemeral: c.Ephemeral}).Wait(ctx)
+	return at(a, a.clients, c.Client).PublishAsync(c.Key, payload,
+		webmq.PublishOptions{ID: c.MessageID, NoEcho: c.NoEcho, Ephemeral: c.Ephemeral})
+}
+
+func published(ctx context.Context, publishing *webmq.Publishing) (object, error) {
+	accepted, err := publishing.Wait(ctx)
 	return object{"position": optional(accepted.Position), "duplicate": accepted.IsDuplicate}, err
 }
 
@@ -188,13 +199,27 @@ func (a *adapter) next(name string) (object, error) {
 	event, err, isThere := from.next()
 	if from.reader != nil && (!isThere || err != nil) {
 		if info := from.reader.Info(); info.Status != webmq.StreamActive && info.Status != webmq.StreamNone {
-			return object{"status": info.Status, "result": decoded(info.Result)}, nil
+			return object{"stream": optional(info.ID), "status": info.Status, "result": decoded(info.Result)}, nil
 		}
 	}
 	if err != nil || !isThere {
 		return object{"ended": true}, err
 	}
 	return shown(event, from), nil
+}
+
+func (a *adapter) take(name string) (object, error) {
+	items := []object{}
+	for {
+		item, err := a.next(name)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, item)
+		if at(a, a.sources, name).waiting() == 0 {
+			return object{"items": items}, nil
+		}
+	}
 }
 
 func (a *adapter) nextMany(c command) (object, error) {
@@ -227,14 +252,18 @@ func (a *adapter) history(ctx context.Context, c command) (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	payloads, first := []any{}, any(nil)
+	payloads, positions, first := []any{}, []any{}, any(nil)
 	for _, message := range history.Messages {
 		payloads = append(payloads, decoded(message.Payload))
+		positions = append(positions, message.Position)
 	}
 	if len(history.Messages) > 0 {
 		first = history.Messages[0].Position
 	}
-	return object{"payloads": payloads, "firstPosition": first, "gap": optional(history.Gap)}, nil
+	return object{
+		"payloads": payloads, "positions": positions, "firstPosition": first,
+		"position": optional(history.Position), "gap": optional(history.Gap), "more": history.HasMore,
+	}, nil
 }
 
 func (a *adapter) run(ctx context.Context, c command) (object, error) {
@@ -248,7 +277,7 @@ func (a *adapter) run(ctx context.Context, c command) (object, error) {
 		}
 		return nil, nil
 	case "publish":
-		return a.publish(ctx, c)
+		return published(ctx, c.publishing)
 	case "publishMany":
 		return nil, a.publishMany(ctx, c)
 	case "publishSize":
@@ -256,13 +285,17 @@ func (a *adapter) run(ctx context.Context, c command) (object, error) {
 		return nil, err
 	case "listen":
 		listener, err := client.Listen(ctx, c.Pattern,
-			webmq.ListenOptions{Since: c.Since, Last: c.Last, MaxWaitingMessages: c.MaxWaiting})
-		if err == nil {
-			from := newSource(listener.Events(ctx))
-			from.close = listener.Close
-			put(a, a.sources, c.Listener, from)
+			webmq.ListenOptions{
+				Since: c.Since, Last: c.Last, Rewind: time.Duration(c.RewindMs) * time.Millisecond,
+				MaxWaitingMessages: c.MaxWaiting,
+			})
+		if err != nil {
+			return nil, err
 		}
-		return nil, err
+		from := newSource(listener.Events(ctx))
+		from.close, from.waiting = listener.Close, listener.Waiting
+		put(a, a.sources, c.Listener, from)
+		return object{"position": optional(listener.Position())}, nil
 	case "state":
 		state, err := client.State(ctx, c.Pattern, webmq.StateOptions{})
 		if err == nil {
@@ -276,6 +309,8 @@ func (a *adapter) run(ctx context.Context, c command) (object, error) {
 		return nil, nil
 	case "next":
 		return a.next(c.Listener)
+	case "take":
+		return a.take(c.Listener)
 	case "nextMany":
 		return a.nextMany(c)
 	case "isGap":
@@ -297,7 +332,7 @@ func (a *adapter) run(ctx context.Context, c command) (object, error) {
 		payload, err := client.Request(ctx, c.Key, c.Payload)
 		return object{"payload": decoded(payload)}, err
 	case "openStream":
-		writer, err := client.OpenStream(ctx, c.Key, webmq.StreamOptions{Meta: c.Meta})
+		writer, err := client.OpenStream(ctx, c.Key, webmq.StreamOptions{Meta: c.Meta, ID: c.Stream})
 		if err == nil {
 			put(a, a.writers, c.Writer, writer)
 		}
@@ -342,7 +377,7 @@ func main() {
 	}
 	a := &adapter{}
 	a.reset()
-	can := []string{"history", "requests", "slow readers", "state", "streams"}
+	can := []string{"checker", "history", "requests", "slow readers", "state", "streams"}
 	say(object{"hello": object{"name": "the client for Go", "can": can}})
 	input := bufio.NewReader(os.Stdin)
 	for {
@@ -354,13 +389,19 @@ func main() {
 		if err := json.Unmarshal(line, &c); err != nil {
 			log.Fatal(err)
 		}
+		if c.Do == "publish" {
+			c.publishing = a.publish(c)
+		}
 		go func() {
 			ok, err := a.run(context.Background(), c)
 			switch {
 			case err != nil && webmq.CodeOf(err) == "":
 				say(object{"id": c.ID, "error": object{"code": "ERROR", "message": err.Error()}})
 			case err != nil:
-				say(object{"id": c.ID, "error": object{"code": webmq.CodeOf(err), "message": err.Error()}})
+				var told *webmq.Error
+				retryable := errors.As(err, &told) && told.Retryable
+				failed := object{"code": webmq.CodeOf(err), "message": err.Error(), "retryable": retryable}
+				say(object{"id": c.ID, "error": failed})
 			case ok == nil:
 				say(object{"id": c.ID, "ok": object{}})
 			default:

@@ -164,7 +164,7 @@ class Connection:
         self._needs_login = token is not None
         if token is not None:
             await socket.send(encode("auth", self._login_id, payload=token))
-        helpers = [asyncio.create_task(self._write(socket)), asyncio.create_task(self._beat(socket))]
+        helpers = [asyncio.create_task(help(socket)) for help in (self._write, self._beat, self._watch_opening)]
         try:
             async for data in socket:
                 self._received_at = time.monotonic()
@@ -253,6 +253,12 @@ class Connection:
                 await socket.send(self._outgoing.get_nowait())
         except ConnectionClosed:
             log.debug("the connection was lost while it was being closed")
+
+    async def _watch_opening(self, socket: ClientConnection) -> None:
+        """A server that greets nobody is as one that does not answer."""
+        await asyncio.sleep(OPEN_TIMEOUT_S)
+        if not self.is_live:
+            await socket.close(4003)
 
     async def _beat(self, socket: ClientConnection) -> None:
         """[P-9.2]"""

@@ -118,6 +118,8 @@ class Listener:
         self._live_count = 0
         self._asked: tuple[str, bool] | None = None
         """Id of the request under way, and whether it continues from a position."""
+        self._due_gap: str | None = None
+        """Told with the answer: whoever loads again after it misses nothing that is published meanwhile."""
         self._next_page: str | None = None
         self._is_behind = False
         """The queue was full: what was left out is in the log."""
@@ -131,6 +133,11 @@ class Listener:
         """Of the last message that the iteration gave, or the place where it began. A later `since`, also of another
         process, continues after it."""
         return self._handled
+
+    @property
+    def waiting(self) -> int:
+        """Items that the iteration gives at once."""
+        return len(self._queue)
 
     def __aiter__(self) -> Listener:
         return self
@@ -177,8 +184,7 @@ class Listener:
         if since is not None:
             self._ask({"since": since})
         elif self._has_been_live:
-            self._put(Gap("no-history"))
-            self._ask({})
+            self._restart("no-history")
         else:
             self._ask(self._start)
 
@@ -221,6 +227,12 @@ class Listener:
         id = self._requests.ask("listen", self.pattern, on_reply=self._take, options={**start, **self._options})
         self._asked = (id, "since" in start and start["since"] is not None)
 
+    def _restart(self, reason: str) -> None:
+        """Asks without a position: what came meanwhile is missing."""
+        self._cursor = None
+        self._due_gap = reason
+        self._ask({})
+
     def _take(self, reply: Reply) -> None:
         """An answer, and in the same moment all of its replay."""
         if self._is_closed or self._asked is None or self._asked[0] != reply.id:
@@ -229,9 +241,7 @@ class Listener:
         self._asked = None
         if reply.error is not None:
             if reply.error.code == "E_POSITION_INVALID" and continues:
-                self._put(Gap("position-invalid"))
-                self._cursor = None
-                self._ask({})
+                self._restart("position-invalid")
             elif reply.error.retryable:
                 self._requests.later(self, reply.error.retry_after_ms)
             else:
@@ -241,8 +251,13 @@ class Listener:
         if "state" in self._options and "state" not in options:
             self._end(WebMQError("E_UNSUPPORTED", "the server does not know state topics"))
             return
-        if "gap" in options:
-            self._put(Gap(options["gap"]))
+        gap = options.get("gap", self._due_gap)
+        self._due_gap = None
+        # Without `recovered` and without a gap, the messages in between count as lost.
+        if gap is None and continues and "recovered" not in options:
+            gap = "no-history"
+        if gap is not None:
+            self._put(Gap(gap))
         for message in reply.messages:
             self._put(message)
         position = options.get("position")

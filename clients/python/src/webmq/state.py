@@ -88,6 +88,9 @@ class State(Listener):
         else:
             super().opened()
 
+    def _restart(self, reason: str) -> None:
+        self._ask_whole()
+
     def _ask_whole(self) -> None:
         self._asks_whole = self._tells_whole = True
         self._next_page = None
@@ -114,11 +117,9 @@ class State(Listener):
         self._wake.set()
 
     def _put(self, item: Item) -> None:
+        # A gap is of a value that is not JSON, which the log names: its key stays as it is.
         if not isinstance(item, Gap):
             super()._put(item)
-        elif item.reason == "position-invalid":
-            # The state is being taken anew. What is not JSON leaves its key as it is.
-            self._asks_whole = self._tells_whole = True
 
     def _deliver_unlogged(self, message: Item) -> None:
         """It is not part of the state [P-17.4]."""

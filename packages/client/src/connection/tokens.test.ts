@@ -199,6 +199,34 @@ describe('token', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
+  it.each<TokenCause>(['initial', 'expiring'])(
+    'closes the client quietly by close() when %s, until it is opened',
+    async (when) => {
+      const server = createTestServer({ verifyToken })
+      let hasSession = when !== 'initial'
+      const token = vi.fn(async () => {
+        if (hasSession) return 'good'
+        await client.close()
+        throw new Error('401')
+      })
+      const { client } = watched({ server, token })
+      const errors: unknown[] = []
+      client.on('error', ({ error }) => errors.push(error))
+      const heard: unknown[] = []
+      client.listen('a', (payload) => heard.push(payload))
+      await settle()
+      hasSession = false
+      server.expireTokens(30_000)
+      await vi.advanceTimersByTimeAsync(60_000)
+      expect([client.state, token.mock.calls.length, errors]).toEqual(['closed', when === 'initial' ? 1 : 2, []])
+      hasSession = true
+      await client.open()
+      server.publish('a', 1)
+      await settle()
+      expect([heard, errors]).toEqual([[1], []])
+    },
+  )
+
   // An error page was sent as a token, for ever: `fetch` resolves for a status of 500 too.
   it.each<[string, unknown, string]>([
     ['a page', '<!DOCTYPE html><html>secret', 'token() gave a page, starting with "<!DOCTYPE html><"'],

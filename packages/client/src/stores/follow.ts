@@ -1,4 +1,5 @@
 import { clientOf, type GivenClient } from '../of-client.js'
+import type { WebMQError } from '../protocol/errors.js'
 import type { ListenOptions, Message } from '../types.js'
 
 /** A replay that a gap interrupts begins again after a pause; so often in a row, and then it is taken as it is. */
@@ -33,7 +34,7 @@ export class Following {
   /** Whether messages may be missing. */
   isStale = true
   /** Why the server has refused the listen, or ended it. */
-  error: unknown
+  error: WebMQError | undefined
 
   constructor(client: GivenClient, pattern: string, options: ListenOptions, follower: Follower) {
     this.#follower = follower

@@ -1,4 +1,5 @@
 import { type GivenClient, scopeOf } from '../of-client.js'
+import type { WebMQError } from '../protocol/errors.js'
 import type { ListenOptions, Message } from '../types.js'
 import { Following } from './follow.js'
 import { constantStore, type Store, sharedStore } from './store.js'
@@ -17,7 +18,7 @@ export interface Latest<P> {
   /** Whether messages may be missing: until the listen is live, and after a gap until it is closed. */
   readonly isStale: boolean
   /** Why the server has refused the listen. */
-  readonly error: unknown
+  readonly error: WebMQError | undefined
 }
 
 const MAX_KEYS = 1_000

@@ -29,8 +29,8 @@ export interface Messages<P> {
   readonly isStale: boolean
   /** Whether `loadOlder` may find more. */
   readonly hasOlder: boolean
-  /** Why the server has refused the listen, or the last `loadOlder` has failed. */
-  readonly error: unknown
+  /** Why the server has refused the listen, or the last `loadOlder` has failed: what yours threw. */
+  readonly error: Error | undefined
   /** Adds older messages. Resolves when they are here, or `error` is set; it never rejects. */
   loadOlder(): Promise<void>
 }
@@ -76,7 +76,7 @@ class MessageList implements Source<Messages<unknown>>, Follower, Shower {
   /** What has probably come back of the messages that are being sent, by their ids. */
   readonly #echoes = new Map<string, Message<unknown>>()
   #hasOlder = false
-  #error: unknown
+  #error: Error | undefined
   #older: Promise<void> | undefined
   readonly #following: Following
 
@@ -206,7 +206,7 @@ class MessageList implements Source<Messages<unknown>>, Follower, Shower {
       this.#error = undefined
     } catch (error) {
       this.#keptCount -= count
-      this.#error = error
+      this.#error = error as Error
     }
   }
 }

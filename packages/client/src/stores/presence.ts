@@ -1,5 +1,6 @@
 import { type GivenClient, scopeOf } from '../of-client.js'
 import { type Member, presence } from '../presence/index.js'
+import type { WebMQError } from '../protocol/errors.js'
 import { acquire } from './shared.js'
 import { constantStore, type Store, sharedStore } from './store.js'
 
@@ -10,7 +11,7 @@ export interface Present<D> {
   /** Whether the members are not known yet. */
   readonly isStale: boolean
   /** Why the server has refused or ended an entry or the watch. */
-  readonly error: unknown
+  readonly error: WebMQError | undefined
 }
 
 const EMPTY: Present<never> = { members: [], isStale: true, error: undefined }
@@ -22,7 +23,7 @@ export function presenceStore(client: GivenClient, key: string | null, graceMs?:
   const open = (changed: () => void) => {
     const members = new Map<string, Member>()
     let isStale = true
-    let error: unknown
+    let error: WebMQError | undefined
     const room = presence(key, { client })
     const put = (member: Member) => {
       members.set(member.id, member)

@@ -1,4 +1,5 @@
 import { clientOf, type GivenClient, scopeOf } from '../of-client.js'
+import type { WebMQError } from '../protocol/errors.js'
 import { randomName } from '../publishing/random-name.js'
 import type { Message, PublishOptions, PublishResult } from '../types.js'
 
@@ -9,7 +10,7 @@ export interface Sending {
   /** `confirmed`: the broker has it. */
   readonly state: 'pending' | 'confirmed' | 'failed'
   /** Why it has failed. */
-  readonly error?: unknown
+  readonly error?: WebMQError | undefined
   /** Publishes it again with the same id, so that nobody gets it twice. */
   retry(): void
   /** Removes a failed message from the lists. */
@@ -84,7 +85,7 @@ export function publishShown(
   const sendings = sendingsOf(client)
   const message = (
     state: Sending['state'],
-    rest: { readonly position?: string | undefined; readonly error?: unknown },
+    rest: { readonly position?: string | undefined; readonly error?: WebMQError },
   ) => ({
     key,
     payload,

@@ -11,17 +11,19 @@ const MAX_ERROR_CHARACTERS = 10_000
 /** A command of the runner failed, with the code that the client gives. */
 export class CommandError extends Error {
   readonly code: string
+  readonly isRetryable: boolean
 
-  constructor(code: string, message: string) {
+  constructor(code: string, message = '', isRetryable = false) {
     super(`${code}: ${message}`)
     this.code = code
+    this.isRetryable = isRetryable
   }
 }
 
 interface Answer {
   readonly id: number
   readonly ok?: Readonly<Record<string, unknown>>
-  readonly error?: { readonly code: string; readonly message?: string }
+  readonly error?: { readonly code: string; readonly message?: string; readonly retryable?: boolean }
 }
 
 interface Waiter {
@@ -59,18 +61,26 @@ export class Adapter {
     this.hello.catch(() => undefined)
   }
 
-  /** @throws {CommandError} The client refused. */
-  async call(command: Readonly<Record<string, unknown>>): Promise<Readonly<Record<string, unknown>>> {
+  /**
+   * @param answerMs It must be answered in this time; `Infinity`: whenever there is something to tell.
+   * @throws {CommandError} The client refused.
+   */
+  async call(
+    command: Readonly<Record<string, unknown>>,
+    answerMs = ANSWER_MS,
+  ): Promise<Readonly<Record<string, unknown>>> {
     const id = ++this.#count
     let timer: ReturnType<typeof setTimeout> | undefined
     try {
       return await new Promise((resolve, reject) => {
         if (this.#ended) throw this.#ended
         this.#waiters.set(id, { resolve, reject })
-        timer = setTimeout(
-          () => reject(new Error(`no answer in ${ANSWER_MS} ms to ${JSON.stringify(command)}${this.#said()}`)),
-          ANSWER_MS,
-        )
+        if (answerMs !== Number.POSITIVE_INFINITY) {
+          timer = setTimeout(
+            () => reject(new Error(`no answer in ${answerMs} ms to ${JSON.stringify(command)}${this.#said()}`)),
+            answerMs,
+          )
+        }
         this.#input.write(`${JSON.stringify({ id, ...command })}\n`)
       })
     } finally {
@@ -110,7 +120,7 @@ export class Adapter {
 
   #answered({ id, ok, error }: Answer): void {
     const waiter = this.#waiters.get(id)
-    if (error) waiter?.reject(new CommandError(error.code, error.message ?? ''))
+    if (error) waiter?.reject(new CommandError(error.code, error.message, error.retryable))
     else waiter?.resolve(ok ?? {})
   }
 

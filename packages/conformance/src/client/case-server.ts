@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { createServer, type WebMQServer } from 'webmq-server'
-import type { ServerSetup } from './case.js'
+import type { FaultStep, ServerSetup } from './case.js'
 import { FaultProxy } from './fault-proxy.js'
 
 const SECRET = 'a secret of 32 bytes or more, as HS256 wants it'
@@ -39,7 +39,7 @@ export class CaseServer {
     return this.#server
   }
 
-  async fault(name: 'cut' | 'hold' | 'release' | 'restart'): Promise<void> {
+  async fault(name: FaultStep['fault']): Promise<void> {
     if (name !== 'restart') {
       this.#proxy[name]()
       return

@@ -29,7 +29,7 @@ export interface CallStep {
   readonly gives?: Readonly<Record<string, unknown>>
   /** Keeps the answer under this name. */
   readonly as?: string
-  /** Its answer is asked for later, by `await`. */
+  /** Its answer is asked for later, by `await`; with `pending`, there must be none yet. */
   readonly start?: string
   readonly [argument: string]: unknown
 }
@@ -68,10 +68,11 @@ export interface PublishStep {
 }
 
 /**
- * `cut` ends all connections. `hold` too, and refuses new ones until `release`. `restart` begins another log.
+ * `cut` ends all connections. `hold` too, and refuses new ones until `release`. `mute` too, and until `release` lets new
+ * ones say nothing but their handshake. `restart` begins another log.
  */
 export interface FaultStep {
-  readonly fault: 'cut' | 'hold' | 'release' | 'restart'
+  readonly fault: 'cut' | 'hold' | 'mute' | 'release' | 'restart'
 }
 
 /** Waits for a status of a client. */

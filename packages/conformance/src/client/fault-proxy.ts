@@ -7,6 +7,9 @@ export class FaultProxy {
   readonly #sockets = new Set<Socket>()
   #target = 0
   #isHeld = false
+  #isMuted = false
+  /** Lets clients speak again. */
+  readonly #unmute = new Set<() => void>()
 
   private constructor() {
     this.#server = createServer((inner) => this.#accept(inner))
@@ -40,8 +43,16 @@ export class FaultProxy {
     this.cut()
   }
 
+  /** Ends all connections. Of new ones, only the first bytes of the client come through, which is its handshake. */
+  mute(): void {
+    this.#isMuted = true
+    this.cut()
+  }
+
   release(): void {
-    this.#isHeld = false
+    this.#isHeld = this.#isMuted = false
+    for (const unmute of this.#unmute) unmute()
+    this.#unmute.clear()
   }
 
   async stop(): Promise<void> {
@@ -66,7 +77,16 @@ export class FaultProxy {
         this.#sockets.delete(from)
         to.destroy()
       })
-      from.pipe(to)
     }
+    outer.pipe(inner)
+    if (!this.#isMuted) {
+      inner.pipe(outer)
+      return
+    }
+    inner.once('data', (handshake) => {
+      outer.write(handshake)
+      inner.pause()
+      this.#unmute.add(() => inner.pipe(outer))
+    })
   }
 }

@@ -60,7 +60,13 @@ class Run {
 
   async #do({ error, gives = {}, as, start, ...command }: CallStep): Promise<void> {
     if (command.do === 'await') {
-      const outcome = await this.#started.get(String(command.started))
+      const started = this.#started.get(String(command.started))
+      if (command.pending === true) {
+        const early = await Promise.race([started, sleep(0)])
+        if (early !== undefined) throw new Error(`there is an answer: ${JSON.stringify(early)}`)
+        return
+      }
+      const outcome = await started
       if (outcome === undefined) throw new Error('nothing of this name was started')
       this.#judge(outcome, error, gives, as)
       return

@@ -4,11 +4,10 @@ import { andThen, type MaybePromise } from '../base/maybe-promise.js'
 import { parseJson } from '../base/parse-json.js'
 import type { ApiNode } from '../http/api/node.js'
 import { type Actor, isTrusted } from '../identity/actor.js'
-import type { Accepted } from '../ports/broker.js'
 import { formatPosition } from '../ports/position.js'
 import { assertKeyWords } from '../ports/word-limits.js'
 import { type Author, type AuthorLimits, requestAuthor } from '../publishing/author.js'
-import type { BatchMessage, PublishOptions, PublishResult } from '../publishing/publish-options.js'
+import { type BatchMessage, type PublishOptions, type PublishResult, resultOf } from '../publishing/publish-options.js'
 import { LocalMember, type SlotName } from '../queue-groups/index.js'
 import type { LocalHandler } from '../routing/in-process/listeners.js'
 import { type HistoryQuery, type HistoryResult, readHistory } from '../routing/in-process/read-history.js'
@@ -113,20 +112,24 @@ export class NodeApi {
   /** Until a stream is over that single requests write, whoever asks to stop it ends it in the log: its next message is refused. */
   async #answerStops(key: string, id: string): Promise<void> {
     const { author, streams } = this.#rooms
+    let stopping: Promise<unknown> = Promise.resolve()
     const leave = await this.join({ kind: 'respond', group: WRITERS, pattern: key }, async (asked) => {
       const { type, stream = id } = Object(asked) as Readonly<Record<string, unknown>>
       if (type !== 'stop') throw new WebMQError('E_UNSUPPORTED', { detail: 'no message is expected' })
       if (stream !== id) throw new WebMQError('E_STREAM_ENDED', { detail: String(stream) })
-      await streams.use(key, async (watch) => {
+      const stopped = streams.use(key, async (watch) => {
         // Its writer may take the number first.
         while (watch.fold.isActive && watch.fold.stream === id) {
           const sequence = watch.fold.sequence + 1
           await streams.write(author, { key, stream: id, sequence, kind: 'stop', payload: '' }, false)
         }
       })
+      stopping = Promise.allSettled([stopping, stopped])
+      await stopped
       return null
     })
-    if (!streams.watches.onOver(key, id, leave)) leave()
+    // Whoever asked is answered first.
+    if (!streams.watches.onOver(key, id, () => void stopping.then(leave))) leave()
   }
 
   /** Fails the streams that this process writes, for itself or for a request: their readers need not wait for the lease. */
@@ -192,10 +195,4 @@ export class NodeApi {
     const read = () => JSON.parse(this.#rooms.presence.membersJson(key)) as PresenceMember[]
     return andThen(this.#rooms.presence.whenComplete(), read)
   }
-}
-
-function resultOf({ position, isDuplicate }: Accepted): PublishResult {
-  return position === undefined
-    ? { duplicate: isDuplicate }
-    : { duplicate: isDuplicate, position: formatPosition(position) }
 }

@@ -127,6 +127,33 @@ function kindsAt(client: ProtocolClient): string[] {
 }
 
 describe.each(['memory', 'redis', 'nats', 'rabbitmq'] as const)('streams with %s', (kind) => {
+  it('are stopped from any node while single posts write them', async () => {
+    const apiKey = 'api-key-of-32-bytes-for-the-tests'
+    const [here, there] = await startNodes(kind, { apiKeys: [apiKey] })
+    const post = async (url: string, stream: string, sequence: number, kind: WriteKind, payload?: string) => {
+      const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' }
+      const body = JSON.stringify({ key: KEY, stream, sequence, kind, payload })
+      const answer = await fetch(`${url.replace('ws', 'http').replace(/\/ws$/, '')}/api/streams`, {
+        method: 'POST',
+        headers,
+        body,
+      })
+      return [answer.status, ((await answer.json()) as { code?: string }).code]
+    }
+    for (let round = 0; round < 4; round++) {
+      const stream = `s${round}`
+      expect(await post(here, stream, 0, 'start')).toEqual([200, undefined])
+      expect(await post(there, stream, 1, 'append', 'Once')).toEqual([200, undefined])
+      const stop = () => serverAt.get(there)?.request(KEY, { type: 'stop', stream })
+      expect(await Promise.all([stop(), stop()])).toEqual([null, null])
+      for (const url of [here, there])
+        expect(await post(url, stream, 2, 'append', '.')).toEqual([409, 'E_STREAM_ENDED'])
+      await vi.waitFor(async () =>
+        expect(await readFrom(there)).toMatchObject({ stream, status: 'stop', text: 'Once' }),
+      )
+    }
+  })
+
   it('are the same text on every node, for those who come early, late, and after the end', async () => {
     const [here, there] = await startNodes(kind)
     const listener = await connect(there)

@@ -1,0 +1,1 @@
+export declare const firstAppChecks: readonly { readonly name: string }[]

@@ -1,0 +1,122 @@
+import { describe, expect, it } from 'vitest'
+import { HistoryBuilder, RULES } from './history-builder.js'
+import { judge } from './judge.js'
+import type { ListenerEvent, MessageRecord } from './record.js'
+
+type Told = ListenerEvent extends infer E ? (E extends unknown ? Omit<E, 'atMs' | 'connection'> : never) : never
+
+/** A client with one listen; what its user was given is written down by hand. */
+class ClientHistory extends HistoryBuilder {
+  readonly #events: ListenerEvent[] = []
+  #connection = 0
+
+  constructor(pattern: string) {
+    super()
+    this.record.listeners.push({ name: 'l', patterns: [pattern], isOfClient: true, events: this.#events })
+    this.#connect()
+    this.#note({ what: 'asked', listen: 0, isPage: false })
+  }
+
+  begins(position?: string): this {
+    const rest = { isRecovered: false, gap: undefined, replayed: 0, isMore: false }
+    return this.#note({ what: 'ok', listen: 0, position, ...rest })
+  }
+
+  given({ id, key, payloadBytes }: MessageRecord, position = '-'): this {
+    return this.#note({ what: 'message', listen: 0, id, key, payloadBytes, position })
+  }
+
+  gap(reason: string): this {
+    return this.#note({ what: 'gap', listen: 0, reason })
+  }
+
+  cut(): this {
+    this.#connect()
+    return this
+  }
+
+  get rules(): string[] {
+    return judge(this.end(), RULES).map(({ rule }) => rule)
+  }
+
+  #connect(): void {
+    const { connections } = this.record
+    this.#connection = connections.length
+    const nothing = { requests: [], stalls: [], breaches: [] }
+    connections.push({ number: this.#connection, owner: 'l', node: 'n', beganAtMs: this.step(), ...nothing })
+  }
+
+  #note(told: Told): this {
+    this.#events.push({ atMs: this.step(), connection: this.#connection, ...told } as ListenerEvent)
+    return this
+  }
+}
+
+const messagesOf = (history: ClientHistory, key: string, count: number, isLogged = true) =>
+  Array.from({ length: count }, (_, index) => history.publish(key, isLogged ? `e:${index + 1}.AAAAA` : undefined))
+
+describe('the judge of what a client gives its user', () => {
+  it('finds nothing where each message came once and in order, over a lost connection', () => {
+    const history = new ClientHistory('a.#').begins('e:0.AAAAA')
+    const [one, two, three] = messagesOf(history, 'a.x', 3) as [MessageRecord, MessageRecord, MessageRecord]
+    history.given(one, 'e:1.AAAAA').cut().given(two, 'e:2.AAAAA').given(three, 'e:3.AAAAA')
+    expect(history.rules).toEqual([])
+  })
+
+  it('finds what is missing between two messages, at the beginning, and at the end', () => {
+    const between = new ClientHistory('a.#').begins('e:0.AAAAA')
+    const [one, , three] = messagesOf(between, 'a.x', 3) as [MessageRecord, MessageRecord, MessageRecord]
+    expect(between.given(one, 'e:1.AAAAA').given(three, 'e:3.AAAAA').rules).toContain('lost')
+
+    const first = new ClientHistory('a.#').begins('e:0.AAAAA')
+    const [, two] = messagesOf(first, 'a.x', 2) as [MessageRecord, MessageRecord]
+    expect(first.given(two, 'e:2.AAAAA').rules).toContain('lost')
+
+    const last = new ClientHistory('a.#').begins('e:0.AAAAA')
+    const [only] = messagesOf(last, 'a.x', 2) as [MessageRecord, MessageRecord]
+    expect(last.given(only, 'e:1.AAAAA').rules).toContain('lost')
+  })
+
+  it('takes a gap for an excuse, and holds its reason against what is known', () => {
+    const told = new ClientHistory('#').begins()
+    const [one, , three] = messagesOf(told, 'b', 3, false) as [MessageRecord, MessageRecord, MessageRecord]
+    expect(told.given(one).cut().gap('no-history').given(three).rules).toEqual([])
+
+    const untold = new ClientHistory('#').begins()
+    const [first, , last] = messagesOf(untold, 'b', 3, false) as [MessageRecord, MessageRecord, MessageRecord]
+    expect(untold.given(first).cut().given(last).rules).toEqual(['lost'])
+
+    expect(new ClientHistory('a.#').begins('e:0.AAAAA').gap('no-history').rules).toEqual(['gap-untrue'])
+    expect(new ClientHistory('a.#').begins('e:0.AAAAA').gap('history-expired').rules).toEqual(['gap-untrue'])
+    expect(new ClientHistory('a.#').begins('e:0.AAAAA').gap('position-invalid').rules).toEqual(['position-refused'])
+  })
+
+  it('tells what came again from what came too late', () => {
+    const twice = new ClientHistory('a.#').begins('e:0.AAAAA')
+    const [one, two] = messagesOf(twice, 'a.x', 2) as [MessageRecord, MessageRecord]
+    twice.given(one, 'e:1.AAAAA').given(two, 'e:2.AAAAA').cut().given(two, 'e:2.AAAAA')
+    expect(twice.rules).toEqual(['twice'])
+
+    const late = new ClientHistory('a.#').begins('e:0.AAAAA')
+    const [first, second] = messagesOf(late, 'a.x', 2) as [MessageRecord, MessageRecord]
+    expect(late.given(second, 'e:2.AAAAA').given(first, 'e:1.AAAAA').rules).toContain('out-of-order')
+
+    const unlogged = new ClientHistory('#').begins()
+    const [only] = messagesOf(unlogged, 'b', 1, false) as [MessageRecord]
+    expect(unlogged.given(only).given(only).rules).toEqual(['twice'])
+  })
+
+  it('finds keys that do not match, positions that are missing, and a listen that never began', () => {
+    const history = new ClientHistory('a.x').begins('e:0.AAAAA')
+    const [other] = messagesOf(history, 'a.y', 1) as [MessageRecord]
+    expect(history.given(other, 'e:1.AAAAA').rules).toContain('wrong-key')
+
+    const bare = new ClientHistory('a.#').begins('e:0.AAAAA')
+    const [message] = messagesOf(bare, 'a.x', 1) as [MessageRecord]
+    expect(bare.given(message).rules).toContain('position-missing')
+
+    const silent = new ClientHistory('a.#')
+    silent.step(60_000)
+    expect(silent.rules).toEqual(['not-live'])
+  })
+})
