@@ -10,9 +10,14 @@ const named =
   (block) =>
     block.name !== undefined && isOn(...names)(block)
 
+const isOfApplication = ({ page, name }) => page.startsWith('docs/with/') && name !== undefined
+/** Of a framework that a project installs, builds and runs: `npm run test:packages`. */
+const inProjectOnly = ({ name }) => /^(page|nest|next|nuxt|sveltekit|django|fastapi|ruby-rails|php-routes)\b/.test(name)
+
 /** Files that read blocks to run, compile or parse them: a test, or a check of `npm run test:packages`. */
 export const READERS = {
-  'test/docs/compile.test.ts': ({ language }) => language === 'ts' || language === 'tsx',
+  'test/docs/compile.test.ts': ({ page, language }) =>
+    ['ts', 'tsx'].includes(language) && page !== 'docs/with/javascript.md',
   'test/docs/data.test.ts': ({ language }) => language === 'json' || language === 'yaml',
   'test/docs/commands.test.ts': ({ page, language, name }) =>
     page === 'docs/operations.md' && language === 'sh' && name !== undefined,
@@ -42,7 +47,8 @@ export const READERS = {
   'test/docs/operations.test.ts': ({ page, name }) => page === 'docs/operations.md' && name === 'reload',
   'test/docs/recipes.test.ts': (block) =>
     named('docs/client/recipes.md')(block) || (named('docs/sse.md')(block) && block.language === 'js'),
-  'test/docs/with.test.ts': ({ page, name }) => page.startsWith('docs/with/') && name !== undefined,
+  'test/docs/with.test.ts': (block) => isOfApplication(block) && !inProjectOnly(block),
+  'scripts/packages/checks/frameworks.mjs': (block) => isOfApplication(block) && !block.name.startsWith('go'),
   'scripts/packages/checks/first-app.mjs': isOn('docs/first-app.md'),
   'scripts/packages/checks/proxies.mjs': named('docs/client/proxy.md'),
   'scripts/packages/checks/release.mjs': named('docs/releasing.md'),
