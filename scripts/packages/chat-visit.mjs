@@ -115,11 +115,11 @@ async function record(page) {
     globalThis.seen = []
     new MutationObserver((changes) => {
       for (const { addedNodes } of changes) for (const node of addedNodes) seen.push(node.textContent.trim())
-    }).observe(document.querySelector('ol'), { childList: true })`)
+    }).observe(document.querySelector('[role=log]'), { childList: true })`)
 }
 
 async function linesOf(page) {
-  return (await page.locator('li').allTextContents()).map((line) => line.trim())
+  return (await page.locator('[role=log] p').allTextContents()).map((line) => line.trim())
 }
 
 function numbered(text, from, to) {

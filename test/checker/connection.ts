@@ -64,6 +64,8 @@ export class Connection {
   readonly #socket: WebSocket
   readonly #waiting = new Map<string, Waiting>()
   readonly #asked = new Map<string, AnswerHandlers>()
+  /** Requests of other clients that this one has answered. */
+  readonly #replied = new Set<string>()
   readonly #pings: RequestRecord[] = []
   readonly #watch: NodeJS.Timeout
   #replay: { readonly handlers: AnswerHandlers; readonly answer: Answer; left: number } | undefined
@@ -115,6 +117,7 @@ export class Connection {
 
   /** Answers a request of another client. */
   reply(request: string, payload: string): void {
+    this.#replied.add(request)
     this.#socket.send(`reply ${request}\n${payload}`)
   }
 
@@ -183,6 +186,8 @@ export class Connection {
         this.#ok(message)
         break
       case 'error':
+        // It came too late [P-16.8].
+        if (message.code === 'E_TIMEOUT' && this.#replied.delete(message.id)) break
         this.#take(message.id).handlers.refused(message.code, message.isRetryable)
         break
       case 'message': {

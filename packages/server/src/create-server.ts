@@ -106,14 +106,10 @@ async function transportNamed(
   transportOptions: TransportOptions,
 ): Promise<Transport> {
   switch (name) {
-    case 'native': {
-      const { createNativeTransport } = await import('./transports/native/transport.js')
-      return createNativeTransport(transportOptions)
-    }
-    case 'ws': {
-      const { createWsTransport } = await import('./transports/ws/transport.js')
-      return createWsTransport(transportOptions)
-    }
+    case 'native':
+      return (await import('./transports/native/transport.js')).createNativeTransport(transportOptions)
+    case 'ws':
+      return (await import('./transports/ws/transport.js')).createWsTransport(transportOptions)
     case 'uws': {
       const { createPackagedTransport } = await import('./transports/packaged.js')
       return await createPackagedTransport('webmq-transport-uws', 'createUwsTransport', transportOptions)
@@ -132,26 +128,18 @@ async function createBroker(options: ResolvedOptions, logger: Logger): Promise<B
     retain: retainRulesOf(options),
   }
   switch (name) {
-    case 'memory': {
-      const { MemoryBroker } = await import('./brokers/memory/broker.js')
-      return new MemoryBroker(shared)
-    }
-    case 'redis': {
-      const { createRedisBroker } = await import('./brokers/redis/broker.js')
-      return await createRedisBroker(shared)
-    }
-    case 'nats': {
-      const { createNatsBroker } = await import('./brokers/nats/broker.js')
-      return await createNatsBroker(shared)
-    }
+    case 'memory':
+      return new (await import('./brokers/memory/broker.js')).MemoryBroker(shared)
+    case 'redis':
+      return await (await import('./brokers/redis/broker.js')).createRedisBroker(shared)
+    case 'nats':
+      return await (await import('./brokers/nats/broker.js')).createNatsBroker(shared)
+    case 'rabbitmq':
+      return await (await import('./brokers/rabbitmq/broker.js')).createRabbitmqBroker(shared)
     case 'mesh': {
       const { createMeshBroker } = await import('./brokers/mesh/broker.js')
       const { peers, listen } = meshPlacesOf(address, options.mesh?.listen)
       return createMeshBroker({ ...shared, peers, listen, secret: options.mesh?.secret, logger })
-    }
-    case 'rabbitmq': {
-      const { createRabbitmqBroker } = await import('./brokers/rabbitmq/broker.js')
-      return await createRabbitmqBroker(shared)
     }
     default:
       throw new WebMQError('E_OPTION_INVALID', { detail: `broker: ${withoutPasswords(address)}` })

@@ -52,13 +52,11 @@ export class UwsWebSockets {
 
   join(connection: UwsConnection, group: GroupId): void {
     if (connection.groups.has(group)) return
-    const { groups } = this.#connections
-    groups.join(connection, group)
-    this.#topics.joined(connection, group, groups.membersOf(group))
+    this.#topics.joined(connection, group, this.#connections.join(connection, group))
   }
 
   leave(connection: UwsConnection, group: GroupId): void {
-    this.#connections.groups.leave(connection, group)
+    this.#connections.leave(connection, group)
     this.#topics.left(connection, group)
   }
 

@@ -18,3 +18,12 @@ export function parseJson(payload: Uint8Array | string): unknown {
     throw new WebMQError('E_PAYLOAD_INVALID', { detail: 'a text message is not JSON', cause })
   }
 }
+
+export function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}

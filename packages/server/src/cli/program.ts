@@ -11,7 +11,6 @@ import { explainCommand } from './explain.js'
 import { exposedSecrets } from './exposed-secrets.js'
 import { addOptionFlags, readSources } from './option-flags.js'
 import { optionsNamed } from './option-sources.js'
-import { outboxSchemaCommand } from './outbox-schema.js'
 import { pubCommand } from './pub.js'
 import { serve } from './serve.js'
 import { subCommand } from './sub.js'
@@ -93,7 +92,11 @@ export function createProgram(terminal: Terminal, exit: (code: number) => void):
   token.addCommand(inherit(tokenInspectCommand(terminal, optionsNamed('jwt.'), exit), program))
 
   const outbox = program.command('outbox').description('Print what the database of --outbox needs.').helpCommand(false)
-  outbox.addCommand(inherit(outboxSchemaCommand(terminal), program))
+  outbox
+    .command('schema')
+    .description('Print the SQL that creates the table of --outbox; it changes no table that exists.')
+    .addHelpText('before', "Example:\n  webmq-server outbox schema | psql 'postgres://admin@db.example/app'\n")
+    .action(async () => void terminal.stdout.write((await import('../outbox/schema.js')).SCHEMA))
 
   const others = [
     subCommand(terminal, exit),

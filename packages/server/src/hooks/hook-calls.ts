@@ -69,23 +69,9 @@ export class HookCalls {
     } satisfies { readonly [Name in HookName]: unknown }
   }
 
-  get hasConnect(): boolean {
-    return this.#chains.connect !== undefined
-  }
-
-  get hasDeliver(): boolean {
-    return this.#chains.deliver !== undefined
-  }
-
-  get hasDisconnect(): boolean {
-    return this.#chains.disconnect !== undefined
-  }
-
-  /** Whether messages of clients have to be shown to a hook. */
-  get hasMessages(): boolean {
-    return (
-      this.#chains.listen !== undefined || this.#chains.publish !== undefined || this.#chains.presence !== undefined
-    )
+  /** Whether anybody is asked by one of these hooks. */
+  has(...names: readonly HookName[]): boolean {
+    return names.some((name) => this.#chains[name] !== undefined)
   }
 
   get counts(): HookCounts {

@@ -30,23 +30,15 @@ const SWEEP_MS = 500
 
 interface Tracked {
   readonly socket: Duplex
-  readonly pool: Pool
-  readonly neighbours: Set<Tracked> | undefined
+  /** It comes from this machine. */
+  readonly isLocal: boolean
+  /** See {@link countedAddress}. */
+  readonly address: string | undefined
   openedMs: number
   idleSinceMs: number
   pendingCount: number
   /** Until it fires, nothing is read. */
   rest: NodeJS.Timeout | undefined
-}
-
-/** Connections of strangers, or of this machine. Sets keep their order, so the first one is the oldest. */
-class Pool {
-  readonly idle = new Set<Tracked>()
-  readonly busy = new Set<Tracked>()
-
-  get size(): number {
-    return this.idle.size + this.busy.size
-  }
 }
 
 /**
@@ -58,12 +50,10 @@ class Pool {
  */
 export class HttpConnections {
   readonly #limits: HttpLimits
+  /** In the order in which they became idle or busy. */
   readonly #tracked = new Map<Duplex, Tracked>()
-  readonly #strangers = new Pool()
-  readonly #local = new Pool()
   /** Those that bodies keep open, which other limits bound. */
   readonly #held = new Set<Duplex>()
-  readonly #byAddress = new Map<string, Set<Tracked>>()
   readonly #droppedCounts: { [Reason in HttpDropReason]?: number } = {}
   #sweeper: NodeJS.Timeout | undefined
 
@@ -75,41 +65,23 @@ export class HttpConnections {
     return { connectionCount: this.#tracked.size + this.#held.size, droppedCounts: { ...this.#droppedCounts } }
   }
 
-  /** Takes a connection in, or destroys it. */
+  /** Takes a connection in, or destroys it. Cost: O(connections), of which there are few. */
   open(socket: Duplex): void {
     const remoteAddress = 'remoteAddress' in socket ? String(socket.remoteAddress ?? '') : ''
     const isLocal = isLoopbackAddress(remoteAddress)
     const address = countedAddress(remoteAddress)
-    const neighbours = address === undefined ? undefined : (this.#byAddress.get(address) ?? new Set<Tracked>())
-    if (neighbours !== undefined && neighbours.size >= this.#limits.maxPerAddress) {
-      const [oldest] = neighbours
-      this.#drop([...neighbours].find(({ pendingCount }) => pendingCount === 0) ?? oldest, 'evicted')
-    }
+    const neighbours = this.#those((other) => address !== undefined && other.address === address)
+    if (neighbours.length >= this.#limits.maxPerAddress) this.#evict(neighbours)
     if (!this.#makeRoom(isLocal)) {
       this.#count('full')
       socket.destroy()
       return
     }
     const nowMs = performance.now()
-    const pool = isLocal ? this.#local : this.#strangers
-    const tracked: Tracked = {
-      socket,
-      pool,
-      neighbours,
-      openedMs: nowMs,
-      idleSinceMs: nowMs,
-      pendingCount: 0,
-      rest: undefined,
-    }
+    const times = { openedMs: nowMs, idleSinceMs: nowMs }
+    const tracked: Tracked = { socket, isLocal, address, ...times, pendingCount: 0, rest: undefined }
     this.#tracked.set(socket, tracked)
-    pool.idle.add(tracked)
-    if (address !== undefined && neighbours !== undefined) this.#byAddress.set(address, neighbours.add(tracked))
-    socket.once('close', () => {
-      this.#forget(tracked)
-      if (address !== undefined && neighbours?.size === 0 && this.#byAddress.get(address) === neighbours) {
-        this.#byAddress.delete(address)
-      }
-    })
+    socket.once('close', () => this.#forget(tracked))
     this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS).unref()
   }
 
@@ -147,13 +119,11 @@ export class HttpConnections {
       this.#drop(tracked, 'pipelining')
       return false
     }
-    tracked.pendingCount++
-    tracked.pool.idle.delete(tracked)
-    tracked.pool.busy.add(tracked)
+    if (++tracked.pendingCount === 1) this.#moveLast(tracked)
     response.once('close', () => {
-      if (--tracked.pendingCount > 0 || !tracked.pool.busy.delete(tracked)) return
+      if (--tracked.pendingCount > 0) return
       tracked.idleSinceMs = performance.now()
-      tracked.pool.idle.add(tracked)
+      this.#moveLast(tracked)
     })
     return true
   }
@@ -185,21 +155,36 @@ export class HttpConnections {
 
   #makeRoom(isLocal: boolean): boolean {
     const { maxConnections, reservedForLoopback } = this.#limits
-    const [strangers, local] = [this.#strangers, this.#local]
-    const evict = ([oldest]: Set<Tracked>) => this.#drop(oldest, 'evicted')
-    if (!isLocal && strangers.size >= maxConnections - reservedForLoopback) {
-      return evict(strangers.idle) || evict(strangers.busy)
-    }
+    const strangers = this.#those((tracked) => !tracked.isLocal)
+    if (!isLocal && strangers.length >= maxConnections - reservedForLoopback) return this.#evict(strangers)
     if (this.#tracked.size < maxConnections) return true
-    return evict(strangers.idle) || evict(local.idle) || evict(strangers.busy) || (isLocal && evict(local.busy))
+    const all = [...this.#tracked.values()]
+    return (
+      this.#drop(strangers.find(isIdle), 'evicted') ||
+      this.#drop(all.find(isIdle), 'evicted') ||
+      this.#evict(isLocal ? [...strangers, ...all] : strangers)
+    )
+  }
+
+  #those(isIt: (tracked: Tracked) => boolean): readonly Tracked[] {
+    return [...this.#tracked.values()].filter(isIt)
+  }
+
+  /** Closes the first that is idle, or the first. Returns whether there was one. */
+  #evict(some: readonly Tracked[]): boolean {
+    return this.#drop(some.find(isIdle) ?? some[0], 'evicted')
+  }
+
+  #moveLast(tracked: Tracked): void {
+    if (this.#tracked.delete(tracked.socket)) this.#tracked.set(tracked.socket, tracked)
   }
 
   #sweep(): void {
     const nowMs = performance.now()
     const { maxAgeMs, maxIdleMs } = this.#limits
     for (const tracked of this.#tracked.values()) {
-      const isIdle = tracked.pendingCount === 0 && nowMs - tracked.idleSinceMs >= maxIdleMs
-      if (isIdle || nowMs - tracked.openedMs >= maxAgeMs) this.#drop(tracked, 'timeout')
+      const isSilent = isIdle(tracked) && nowMs - tracked.idleSinceMs >= maxIdleMs
+      if (isSilent || nowMs - tracked.openedMs >= maxAgeMs) this.#drop(tracked, 'timeout')
     }
   }
 
@@ -214,9 +199,6 @@ export class HttpConnections {
 
   #forget(tracked: Tracked): void {
     if (!this.#tracked.delete(tracked.socket)) return
-    tracked.pool.idle.delete(tracked)
-    tracked.pool.busy.delete(tracked)
-    tracked.neighbours?.delete(tracked)
     clearTimeout(tracked.rest)
     if (this.#tracked.size > 0) return
     clearInterval(this.#sweeper)
@@ -226,4 +208,8 @@ export class HttpConnections {
   #count(reason: HttpDropReason): void {
     this.#droppedCounts[reason] = (this.#droppedCounts[reason] ?? 0) + 1
   }
+}
+
+function isIdle({ pendingCount }: Tracked): boolean {
+  return pendingCount === 0
 }

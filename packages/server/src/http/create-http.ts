@@ -50,7 +50,7 @@ export interface HttpContext {
 
 /** Creates the HTTP side of a server: probes, metrics, demo page, API, admin port. Nothing listens yet. */
 export function createHttp(context: HttpContext): ServerHttp {
-  const { options, logger, demo, health, takeStream } = context
+  const { options } = context
   const metrics = new Metrics(context.metrics)
   const callers = new Callers(context)
   let api: HttpApi | undefined
@@ -62,40 +62,27 @@ export function createHttp(context: HttpContext): ServerHttp {
     }
     await api.respond(...request)
   }
-  const probes = {
-    path: options.path,
-    health,
-    isOriginAllowed: (origin: string | undefined, host: string | undefined) => callers.isOriginAllowed(origin, host),
-    addressOf: (request: IncomingMessage) => callers.addressOf(request),
-    work: options,
-    isLocal: (request: IncomingMessage) => callers.isLocal(request),
-    metrics: () => metrics.page(),
-    logger,
-  }
+  const shared = { ...context, callers, metrics: () => metrics.page() }
   const { adminPort, adminHost } = options
   const adminContext = {
-    ...probes,
+    ...shared,
     get metricsAudience() {
       return options.metrics === 'local' && !isLoopback(adminHost) ? 'all' : options.metrics
     },
     hasEndpoint: false,
+    demo: undefined,
     api: { respond, scope: 'all' as const },
     ...(options.apiKeys.length === 0 ? undefined : { admin: new AdminPage(callers, context.listen) }),
     limits: ADMIN_LIMITS,
   }
   const admin = adminPort === undefined ? undefined : new HttpFrontend(adminContext)
   const frontend = new HttpFrontend({
-    ...probes,
+    ...shared,
     get metricsAudience() {
       return adminPort === undefined ? options.metrics : 'off'
     },
     hasEndpoint: true,
-    ...(options.sse === 'on' ? { ssePath: options.ssePath } : undefined),
-    streamsPath: options.streamsPath,
-    takeStream,
-    allowsCredentials: options.tokenCookie !== undefined,
     api: { respond, scope: admin === undefined ? 'all' : 'clients' },
-    ...(demo === undefined ? undefined : { demo }),
   })
   return { frontend, admin }
 }

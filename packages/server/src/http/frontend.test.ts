@@ -28,7 +28,13 @@ describe('HttpFrontend', () => {
   let health: () => Health
   let metricsAudience: MetricsAudience
   let frontend: HttpFrontend
-  const work = { workPerSecond: 500_000 }
+  const options = {
+    path: '/ws',
+    sse: 'on' as const,
+    ssePath: '/sse',
+    streamsPath: '/streams',
+    workPerSecond: 500_000,
+  }
   let port: number
   const { logger, lines } = recordingLogger()
 
@@ -43,16 +49,17 @@ describe('HttpFrontend', () => {
     await writeFile(join(folder, 'client', 'protocol', 'index.js'), 'export {}')
     health = () => HEALTH
     metricsAudience = 'local'
-    work.workPerSecond = 500_000
+    options.workPerSecond = 500_000
     page = onePage
     frontend = new HttpFrontend({
-      path: '/ws',
+      options,
       health: () => health(),
-      isOriginAllowed: (origin, host) => isOriginAllowed(origin, host, ['https://app.example.com'], 'loopback'),
-      addressOf: ({ headers }) => String(headers['x-forwarded-for'] ?? '127.0.0.1'),
-      work,
-      isLocal: ({ socket, headers }) =>
-        isFromThisMachine({ remoteAddress: socket.remoteAddress ?? '', header: (name) => headers[name] }),
+      callers: {
+        isOriginAllowed: (origin, host) => isOriginAllowed(origin, host, ['https://app.example.com'], 'loopback'),
+        addressOf: ({ headers }) => String(headers['x-forwarded-for'] ?? '127.0.0.1'),
+        isLocal: ({ socket, headers }) =>
+          isFromThisMachine({ remoteAddress: socket.remoteAddress ?? '', header: (name) => headers[name] }),
+      },
       metrics,
       get metricsAudience() {
         return metricsAudience
@@ -274,7 +281,7 @@ describe('HttpFrontend', () => {
   // Symptom: one client that asks for /health on one connection took 79 % of a core, and 50 that pipeline heads of 6 kB delayed
   // others by 49 ms. Cause: plain HTTP had no budget.
   it('refuses a client that asks too often, and reads its connection no further until it has paid', async () => {
-    work.workPerSecond = 1
+    options.workPerSecond = 1
     const sockets: Socket[] = []
     frontend.server.on('connection', (socket) => sockets.push(socket))
     const client = connect(port, '127.0.0.1')
@@ -318,14 +325,10 @@ describe('HttpFrontend', () => {
   })
 
   it('serves no page and no endpoint unless it is asked to', async () => {
-    const isOriginAllowed = () => true
     const bare = new HttpFrontend({
-      path: '/ws',
+      options,
       health,
-      isOriginAllowed,
-      isLocal: () => true,
-      addressOf: () => '127.0.0.1',
-      work: { workPerSecond: 500_000 },
+      callers: { isOriginAllowed: () => true, isLocal: () => true, addressOf: () => '127.0.0.1' },
       metrics,
       metricsAudience,
       hasEndpoint: false,

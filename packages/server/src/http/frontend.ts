@@ -3,50 +3,37 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { WebMQError } from 'webmq-client/protocol'
-import type { Logger } from '../base/logger.js'
 import { isLoopbackHost } from '../identity/this-machine.js'
-import { type Health, readinessOf } from '../observing/health/readiness.js'
+import { readinessOf } from '../observing/health/readiness.js'
+import type { ResolvedOptions } from '../options/options.js'
 import type { MetricsAudience } from '../options/server-options.js'
 import type { TransportAddress } from '../ports/transport.js'
 import type { AdminPage } from './admin/page.js'
 import type { ApiScope, HttpApi } from './api/api.js'
 import { hasBody } from './body.js'
+import type { Callers } from './caller.js'
 import { HttpConnections, type HttpLimits } from './connections.js'
-import { Knocks, type KnocksContext } from './knocks.js'
+import type { HttpContext } from './create-http.js'
+import { Knocks } from './knocks.js'
 import { allowOrigin, answerPreflight, sendError, sendFile, sendJson, sendText } from './responses.js'
 import { findStaticFile, type StaticFile } from './static-files.js'
 import type { HttpStats } from './stats.js'
 
-/** What an {@link HttpFrontend} works with. */
-export interface FrontendContext extends KnocksContext {
-  /** Path of the WebSocket endpoint. */
-  readonly path: string
-  /** Path of event streams; absent: there are none. */
-  readonly ssePath?: string
-  /** Path below which streams have addresses; absent: they have none. */
-  readonly streamsPath?: string
-  /** See {@link Transport.takeStream}; `undefined`: the transport serves no event streams. */
-  readonly takeStream?: (request: IncomingMessage, response: ServerResponse) => boolean | undefined
-  readonly health: () => Health
-  /** Whether a page of this origin may connect. */
-  readonly isOriginAllowed: (origin: string | undefined, host: string | undefined) => boolean
-  /** Whether pages of other origins may send cookies. */
-  readonly allowsCredentials?: boolean
-  /** Whether a request comes from this machine. */
-  readonly isLocal: (request: IncomingMessage) => boolean
+export interface FrontendContext extends Pick<HttpContext, 'health' | 'logger'> {
+  readonly options: Pick<ResolvedOptions, 'path' | 'sse' | 'ssePath' | 'streamsPath' | 'tokenCookie' | 'workPerSecond'>
+  readonly callers: Pick<Callers, 'addressOf' | 'isLocal' | 'isOriginAllowed'>
+  readonly takeStream?: HttpContext['takeStream']
   /** The content of `/metrics`. */
   readonly metrics: () => Promise<MetricsPage>
   /** Read for each request: it may change. */
   readonly metricsAudience: MetricsAudience
-  /** Whether the WebSocket endpoint is on this port too. */
+  /** Whether WebSockets, event streams and the demo page are on this port too. */
   readonly hasEndpoint: boolean
-  /** Folders of the demo page and of the client library; absent without a demo page. */
-  readonly demo?: { readonly pageFolder: string; readonly clientFolder: string }
+  readonly demo?: HttpContext['demo']
   /** The HTTP API, and the routes of it that this port has; absent without one. */
   readonly api?: { readonly respond: HttpApi['respond']; readonly scope: ApiScope }
   /** The page for operators; absent on a port for clients, and without API keys. */
   readonly admin?: AdminPage
-  readonly logger: Logger
   /** Replace the usual limits. */
   readonly limits?: Partial<HttpLimits>
 }
@@ -124,11 +111,10 @@ export class HttpFrontend {
   }
 
   async #respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { path: wanted, hasEndpoint } = this.#context
-    const endpoint = hasEndpoint ? wanted : undefined
+    const { api, hasEndpoint, options } = this.#context
+    const endpoint = hasEndpoint ? options.path : undefined
     const [path = '/'] = (request.url ?? '/').split('?')
-    const { api } = this.#context
-    const isStream = hasEndpoint && isBelow(path, this.#context.streamsPath ?? ' ')
+    const isStream = hasEndpoint && isBelow(path, options.streamsPath)
     if (isStream && /[?&]live=/.test(request.url ?? '')) {
       this.#connections.prolong(request.socket)
       response.shouldKeepAlive = false
@@ -148,7 +134,8 @@ export class HttpFrontend {
     }
     // No body is wanted, so none is waited for.
     if (hasBody(request)) response.shouldKeepAlive = false
-    if (hasEndpoint && path === this.#context.ssePath) return this.#answerStreamRequest(request, response)
+    const isEventStream = hasEndpoint && options.sse === 'on' && path === options.ssePath
+    if (isEventStream) return this.#answerStreamRequest(request, response)
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       response.setHeader('allow', 'GET, HEAD')
       const code = path === endpoint ? 'E_HANDSHAKE_INVALID' : 'E_UNSUPPORTED'
@@ -174,8 +161,9 @@ export class HttpFrontend {
    */
   #answerStreamRequest(request: IncomingMessage, response: ServerResponse): void {
     const { origin, host } = request.headers
-    if (origin !== undefined && this.#context.isOriginAllowed(origin, host)) {
-      if (this.#context.allowsCredentials === true) response.setHeader('access-control-allow-credentials', 'true')
+    const { callers, options } = this.#context
+    if (origin !== undefined && callers.isOriginAllowed(origin, host)) {
+      if (options.tokenCookie !== undefined) response.setHeader('access-control-allow-credentials', 'true')
       if (request.method === 'OPTIONS') {
         answerPreflight(request, response, ['GET'])
         return
@@ -211,9 +199,10 @@ export class HttpFrontend {
 
   /** Pages of every origin may read an answer with it: after a failed upgrade, it is all that a browser can learn. */
   #identity(request: IncomingMessage, response: ServerResponse): object {
-    const { isOriginAllowed, path } = this.#context
+    const { callers, options } = this.#context
+    const originAllowed = callers.isOriginAllowed(originOf(request), request.headers.host)
     response.setHeader('access-control-allow-origin', '*')
-    return { server: 'webmq', path, originAllowed: isOriginAllowed(originOf(request), request.headers.host) }
+    return { server: 'webmq', path: options.path, originAllowed }
   }
 
   #sendHealth(request: IncomingMessage, response: ServerResponse): void {
@@ -232,8 +221,8 @@ export class HttpFrontend {
 
   /** Whether the version, the load and the reason of an outage, which may name hosts and users, are for this request. */
   #isTold(request: IncomingMessage): boolean {
-    const { metricsAudience } = this.#context
-    return metricsAudience === 'all' || (metricsAudience === 'local' && this.#context.isLocal(request))
+    const { metricsAudience, callers } = this.#context
+    return metricsAudience === 'all' || (metricsAudience === 'local' && callers.isLocal(request))
   }
 
   async #sendMetrics(request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -7,8 +7,8 @@ import { Knocks } from './knocks.js'
 it('lets an address have a fifth of the work of a connection, and a twentieth at once', () => {
   vi.useFakeTimers({ toFake: ['performance'] })
   onTestFinished(() => void vi.useRealTimers())
-  const work = { workPerSecond: 100_000 }
-  const knocks = new Knocks({ addressOf: () => '203.0.113.1', work }, new HttpConnections())
+  const options = { workPerSecond: 100_000 }
+  const knocks = new Knocks({ callers: { addressOf: () => '203.0.113.1' }, options }, new HttpConnections())
   const request = { rawHeaders: [], url: '', socket: {} } as unknown as IncomingMessage
   const waits = Array.from({ length: 53 }, () => knocks.charge(request, {} as ServerResponse, '/nothing'))
   // Each costs 100 units, and one overdraws.

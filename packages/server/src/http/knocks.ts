@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { countedAddress, unmapped } from '../identity/client-address.js'
 import { type BudgetLimits, Budgets } from './budgets.js'
+import type { Callers } from './caller.js'
 import type { HttpConnections } from './connections.js'
 
 /** Of a connection's work per second, what an address may cause: 1,000 requests, each about 60 us with the system's part. */
@@ -12,12 +13,10 @@ const REST_MS = 20
 /** Paths of probes. */
 const PROBES: ReadonlySet<string> = new Set(['/health', '/ready'])
 
-/** What {@link Knocks} work with. */
-export interface KnocksContext {
-  /** The address of the client: of the peer, or what a trusted proxy says. */
-  readonly addressOf: (request: IncomingMessage) => string
-  /** What one address may cause by requests of nobody known. Read for each request. */
-  readonly work: Pick<BudgetLimits, 'workPerSecond'>
+/** `options` are read for each request: a reload changes them. */
+type KnocksContext = {
+  readonly callers: Pick<Callers, 'addressOf'>
+  readonly options: Pick<BudgetLimits, 'workPerSecond'>
 }
 
 /** Bounds the requests of nobody known: probes, files, and refused ones. Each address, or /64, has a budget. */
@@ -31,10 +30,10 @@ export class Knocks {
     this.#connections = connections
     this.#budgets = new Budgets({
       get workPerSecond() {
-        return context.work.workPerSecond * WORK_SHARE
+        return context.options.workPerSecond * WORK_SHARE
       },
       get workBurst() {
-        return context.work.workPerSecond * BURST_SHARE
+        return context.options.workPerSecond * BURST_SHARE
       },
     })
   }
@@ -47,7 +46,7 @@ export class Knocks {
    */
   charge(request: IncomingMessage, response: ServerResponse, path: string): number {
     const { rawHeaders, socket, url = '' } = request
-    const address = this.#context.addressOf(request)
+    const address = this.#context.callers.addressOf(request)
     const headBytes = rawHeaders.reduce((sum, text) => sum + text.length, url.length)
     const waitMs = this.#budgets.knock(address, headBytes)
     if (waitMs === 0) return 0

@@ -4,11 +4,10 @@ import { andThen, type MaybePromise } from '../base/maybe-promise.js'
 import { parseJson } from '../base/parse-json.js'
 import type { ApiNode } from '../http/api/node.js'
 import { type Actor, isTrusted } from '../identity/actor.js'
-import type { Accepted } from '../ports/broker.js'
 import { formatPosition } from '../ports/position.js'
 import { assertKeyWords } from '../ports/word-limits.js'
 import { type Author, type AuthorLimits, requestAuthor } from '../publishing/author.js'
-import type { BatchMessage, PublishOptions, PublishResult } from '../publishing/publish-options.js'
+import { type BatchMessage, type PublishOptions, type PublishResult, resultOf } from '../publishing/publish-options.js'
 import { LocalMember, type SlotName } from '../queue-groups/index.js'
 import type { LocalHandler } from '../routing/in-process/listeners.js'
 import { type HistoryQuery, type HistoryResult, readHistory } from '../routing/in-process/read-history.js'
@@ -196,10 +195,4 @@ export class NodeApi {
     const read = () => JSON.parse(this.#rooms.presence.membersJson(key)) as PresenceMember[]
     return andThen(this.#rooms.presence.whenComplete(), read)
   }
-}
-
-function resultOf({ position, isDuplicate }: Accepted): PublishResult {
-  return position === undefined
-    ? { duplicate: isDuplicate }
-    : { duplicate: isDuplicate, position: formatPosition(position) }
 }

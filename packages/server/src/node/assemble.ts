@@ -84,11 +84,11 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
     maxPayloadBytes: options.maxPayloadBytes,
     maxPendingBytes: options.brokerMaxPendingBytes,
     dedupe: { windowMs: options.dedupeWindowMs, maxIds: options.dedupeMaxIds },
-    ...(hooks?.hasDeliver === true ? { delivered: (message) => hooks.deliver(message) } : undefined),
+    ...(hooks?.has('deliver') === true ? { delivered: (message) => hooks.deliver(message) } : undefined),
     logger,
   })
   const hasListeners = (key: string) => router.match(key).length > 0
-  const hooked = hooks?.hasDeliver === true ? new DeliveringBroker(parts.broker, hooks, hasListeners) : parts.broker
+  const hooked = hooks?.has('deliver') === true ? new DeliveringBroker(parts.broker, hooks, hasListeners) : parts.broker
   const broker = new GroupedBroker(hooked, groups)
   const liveBuffers = new LiveBuffers()
   const localListeners = new LocalListeners(logger, tracer)
@@ -166,7 +166,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
     refusals,
     publishes,
     maxMessageBytes: maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
-    hooks: hooks?.hasMessages === true ? hooks : undefined,
+    hooks: hooks?.has('listen', 'publish', 'presence') === true ? hooks : undefined,
     onError: (err) => logger.error({ err }, 'messages that waited could not be handled'),
   })
   const refused = new RefusedMessages({ maxPayloadBytes, delivery, logger })

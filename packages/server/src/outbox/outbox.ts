@@ -64,7 +64,7 @@ export class DatabaseOutbox {
   readonly #counts = { publishedCount: 0, duplicateCount: 0, failedCount: 0, lostCount: 0 }
   readonly #pace = new LogPace(LOG_PAUSE_MS)
   #publish: (message: OutboxMessage) => MaybePromise<Accepted> = () => Promise.reject(new WebMQError('E_NOT_RUNNING'))
-  #status: OutboxStatus = 'down'
+  status: OutboxStatus = 'down'
   #backlog: Backlog | undefined
   #session: DatabaseSession | undefined
   #running: Promise<void> | undefined
@@ -77,12 +77,8 @@ export class DatabaseOutbox {
     this.#hideSecrets = secretHider(context.options.url)
   }
 
-  get status(): OutboxStatus {
-    return this.#status
-  }
-
   stats(): OutboxStats {
-    return { status: this.#status, ...this.#counts, ...this.#backlog }
+    return { status: this.status, ...this.#counts, ...this.#backlog }
   }
 
   /** Begins, and does not wait for the database. @param publish Throws errors of {@link Broker.publish} and others. */
@@ -119,7 +115,7 @@ export class DatabaseOutbox {
   async #takePart(session: DatabaseSession): Promise<void> {
     const { options, logger } = this.#context
     while (!(await session.lead())) {
-      this.#status = 'waiting'
+      this.status = 'waiting'
       await this.#pause(options.pollMs)
       if (this.#isStopping) return
     }
@@ -127,7 +123,7 @@ export class DatabaseOutbox {
       this.#backlog = await measureRows(session)
     }
     await measure()
-    this.#status = 'leading'
+    this.status = 'leading'
     logger.info('this node publishes the messages of the database')
     // It also shows PostgreSQL, and this node, that the other one is there.
     const beat = setInterval(() => void measure().catch(() => this.#awake()), BEAT_MS)
@@ -175,8 +171,8 @@ export class DatabaseOutbox {
   }
 
   #down(error: unknown): void {
-    if (this.#status !== 'down') this.#counts.lostCount++
-    this.#status = 'down'
+    if (this.status !== 'down') this.#counts.lostCount++
+    this.status = 'down'
     this.#backlog = undefined
     if (this.#isStopping) return
     const isMissing = error instanceof Error && 'code' in error && error.code === '42P01'

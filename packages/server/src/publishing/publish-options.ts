@@ -1,3 +1,6 @@
+import type { Accepted } from '../ports/broker.js'
+import { formatPosition } from '../ports/position.js'
+
 /** Options of `publish`. */
 export interface PublishOptions {
   /** Message id, 1 to 64 characters of `[A-Za-z0-9_-]`. A second message of any server to the same key with the same id within the dedupe window is not delivered. */
@@ -23,4 +26,8 @@ export interface PublishResult {
   readonly duplicate: boolean
   /** Position in the broker's log, `epoch:offset.fingerprint`; absent when the broker keeps no log. */
   readonly position?: string
+}
+
+export function resultOf({ position, isDuplicate: duplicate }: Accepted): PublishResult {
+  return position === undefined ? { duplicate } : { duplicate, position: formatPosition(position) }
 }

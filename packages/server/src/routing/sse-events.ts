@@ -1,4 +1,5 @@
 import { errorOfCloseCode, type TextServerMessage } from 'webmq-client/protocol'
+import { isJson } from '../base/parse-json.js'
 import type { MessageAttributes } from '../ports/attributes.js'
 import type { InboundMessage } from '../ports/broker.js'
 import { formatPosition } from '../ports/position.js'
@@ -56,15 +57,6 @@ function payloadMember(payload: Uint8Array, isBinary: boolean): string {
   // Between the tokens of JSON, a line end is white space.
   const hasLineEnds = bytes.includes(NEWLINE) || bytes.includes(CARRIAGE_RETURN)
   return `"payload":${hasLineEnds ? text.replaceAll(/[\r\n]/g, ' ') : text}`
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
 }
 
 /** A message of the server that is not for WebSockets alone. */

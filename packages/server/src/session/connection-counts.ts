@@ -6,17 +6,13 @@ export class ConnectionCounts {
   /** The limit; a lower one ends nothing that is counted. */
   max: number
   readonly #limitName: string
-  #refusedCount = 0
+  /** Refused calls of `enter`. */
+  refusedCount = 0
 
   /** @param limitName Name of the option, for the error. */
   constructor(max: number, limitName: string) {
     this.max = max
     this.#limitName = limitName
-  }
-
-  /** Refused calls of `enter`. */
-  get refusedCount(): number {
-    return this.#refusedCount
   }
 
   /** Keys that have connections. */
@@ -32,7 +28,7 @@ export class ConnectionCounts {
   enter(key: string, max = this.max): void {
     const count = this.#counts.get(key) ?? 0
     if (count >= max) {
-      this.#refusedCount++
+      this.refusedCount++
       throw new WebMQError('E_CONNECTION_LIMIT', { detail: `${this.#limitName} is ${max}` })
     }
     this.#counts.set(key, count + 1)

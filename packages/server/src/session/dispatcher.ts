@@ -46,7 +46,8 @@ export class Dispatcher {
   readonly #refusals: DispatcherContext['refusals']
   /** The work of the connections, and their turns. */
   readonly turns: Turns<Session>
-  #receivedCount = 0
+  /** Protocol messages of clients that were handled or refused. */
+  receivedCount = 0
 
   constructor(context: DispatcherContext) {
     this.#hooks = context.hooks
@@ -67,11 +68,6 @@ export class Dispatcher {
         if (queue.inbox?.isDue === true) this.#release(queue, queue.inbox)
       },
     })
-  }
-
-  /** Protocol messages of clients that were handled or refused. */
-  get receivedCount(): number {
-    return this.#receivedCount
   }
 
   /** @param data Borrowed for the duration of the call. */
@@ -95,7 +91,7 @@ export class Dispatcher {
   #take(queue: SessionQueue<Session>, part: MessagePart, isBinary: boolean): void {
     const session = queue.owner
     const byteCount = part.end - part.start
-    this.#receivedCount++
+    this.receivedCount++
     session.receivedCount++
     queue.charge(receivingUnits(byteCount))
     let message: ClientMessage
@@ -122,7 +118,7 @@ export class Dispatcher {
 
   /** The transport cannot leave messages in the socket, and there is no room to keep them. */
   #refuseExcess(session: Session, part: MessagePart): void {
-    this.#receivedCount++
+    this.receivedCount++
     session.receivedCount++
     const refusal = refusalOf('E_RATE_LIMIT')
     let message: ClientMessage | undefined

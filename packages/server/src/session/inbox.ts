@@ -31,7 +31,8 @@ export class Inbox {
   readonly #running = new Set<ClientMessage>()
   #waiting: WaitingMessage[] = []
   #byteCount = 0
-  #isDue = false
+  /** Whether {@link release} may find something: since the last one a message has ended, or it was stopped. */
+  isDue = false
   /** Something that all messages wait for. */
   #isShut = false
   #ahead = new MessagesAhead()
@@ -44,11 +45,6 @@ export class Inbox {
   /** Units of work of a {@link release}, without the messages that it passes on: it looks at all that are held. */
   get releaseUnits(): number {
     return (this.#running.size + this.#waiting.length) * HELD_UNITS
-  }
-
-  /** Whether {@link release} may find something: since the last one a message has ended, or it was stopped. */
-  get isDue(): boolean {
-    return this.#isDue
   }
 
   /** Whether nothing is in progress and nothing waits. */
@@ -64,7 +60,7 @@ export class Inbox {
   /** Ends {@link shut}. {@link release} those that waited. */
   open(): void {
     this.#isShut = false
-    this.#isDue = true
+    this.isDue = true
   }
 
   /** Whether a message that has just arrived must wait. */
@@ -96,7 +92,7 @@ export class Inbox {
   /** A message is no longer in progress. {@link release} those that waited for it. */
   ended(message: ClientMessage): void {
     this.#running.delete(message)
-    this.#isDue = true
+    this.isDue = true
   }
 
   /**
@@ -121,7 +117,7 @@ export class Inbox {
         handle(next)
       }
     }
-    this.#isDue = isStopped
+    this.isDue = isStopped
     return !isStopped
   }
 }

@@ -191,7 +191,7 @@ export class Session implements Author {
    */
   admit(identity: Identity): MaybePromise<void> {
     const { hooks } = this.services
-    if (hooks?.hasConnect !== true) return this.authenticate(identity)
+    if (hooks?.has('connect') !== true) return this.authenticate(identity)
     const facts = this.#facts
     this.#facts = undefined
     return andThen(hooks.connect(this, identity, facts), (given) => {

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { GroupId } from '../ports/transport.js'
+import type { Droppable } from './backlog.js'
 import { Backlog } from './backlog.js'
-import type { Droppable } from './overflows.js'
 
 const [TOLD, OLDEST] = [1 as GroupId, 2 as GroupId]
 const KINDS = {

@@ -1,5 +1,4 @@
-import type { GroupId } from '../ports/transport.js'
-import type { Droppable } from './overflows.js'
+import type { GroupId, GroupOverflow } from '../ports/transport.js'
 
 /** A member whose socket is full lags from so many waiting bytes on: less leaves in one write anyway. */
 export const LAG_BYTES = 16 * 1024
@@ -7,6 +6,14 @@ export const LAG_BYTES = 16 * 1024
 const OLDEST_SHARE = 1 / 4
 /** Entries that are left out before the others are moved together. */
 const MIN_LEFT_OUT = 64
+
+/** What the groups of a connection say about a message that may be left out. */
+export interface Droppable {
+  readonly topic: number
+  readonly policy: GroupOverflow['policy']
+  /** Groups to tell, and what. */
+  readonly told: readonly { readonly group: GroupId; readonly notice: string }[]
+}
 
 interface Entry<Frame> {
   /** Absent: it is left out here. */

@@ -1,6 +1,5 @@
 import type { ConnectionId, GroupId, OutboxLevel, UpgradeId } from '../ports/transport.js'
-import type { Backlog } from './backlog.js'
-import type { Droppable } from './overflows.js'
+import type { Backlog, Droppable } from './backlog.js'
 
 /**
  * State of one accepted connection of a transport on the event loop. Each part of the transport writes only its own
@@ -11,9 +10,9 @@ import type { Droppable } from './overflows.js'
 export abstract class Connection<Frame, Piece = Frame> {
   readonly id: ConnectionId
   readonly upgrade: UpgradeId
-  /** Groups of the connection; written by `Groups`. */
+  /** Groups of the connection; written by `Connections`. */
   readonly groups = new Set<GroupId>()
-  /** Last multicast to the connection; written by `Groups`. */
+  /** Last multicast to the connection; written by `Connections`. */
   multicast = 0
   /** What waits for a connection that lags, and may in part be left out; written by `Outbox`. */
   backlog: Backlog<Piece> | undefined

@@ -115,8 +115,7 @@ export abstract class EventLoopTransport<Frame, Member extends Connection<Frame,
     except?: ConnectionId,
     topic?: number,
   ): void {
-    if (this.connections.groups.hasMembers(groups))
-      this.deliver(groups, this.createFrame(data, isBinary), except, topic)
+    if (this.connections.hasMembers(groups)) this.deliver(groups, this.createFrame(data, isBinary), except, topic)
   }
 
   send(id: ConnectionId, data: FrameData, isBinary: boolean): void {
@@ -160,11 +159,11 @@ export abstract class EventLoopTransport<Frame, Member extends Connection<Frame,
   }
 
   protected enter(connection: Member, group: GroupId): void {
-    this.connections.groups.join(connection, group)
+    this.connections.join(connection, group)
   }
 
   protected exit(connection: Member, group: GroupId): void {
-    this.connections.groups.leave(connection, group)
+    this.connections.leave(connection, group)
   }
 
   /** Sends to the members of groups, of which there is one. */

@@ -1,6 +1,7 @@
 // What transports on the event loop share, for one in a package of its own: `webmq-server/transports`.
 
 export { bindError } from './addresses.js'
+export type { Droppable } from './backlog.js'
 export { LAG_BYTES } from './backlog.js'
 export { secureContextsOf, withFiles } from './certificates.js'
 export { Connection } from './connection.js'
@@ -8,7 +9,6 @@ export type { Connections } from './connections.js'
 export { EventLoopTransport } from './event-loop-transport.js'
 export { Keepalive } from './keepalive.js'
 export { frameHeaderBytes, Outbox, type OutboxEvents } from './outbox.js'
-export type { Droppable } from './overflows.js'
 export type { SinkCalls } from './sink-calls.js'
 export { acceptedExtensions } from './upgrade/extensions.js'
 export { asksForWebSocket, findHandshakeFault, type HandshakeFault, UPGRADE_REQUIRED } from './upgrade/handshake.js'

@@ -1,7 +1,6 @@
 import type { OutboxLevel } from '../ports/transport.js'
-import { Backlog, type LeftOut } from './backlog.js'
+import { Backlog, type Droppable, type LeftOut } from './backlog.js'
 import type { Connection } from './connection.js'
-import type { Droppable } from './overflows.js'
 
 /**
  * Bytes after which a connection is written before the end of the turn. This limits the memory here, and a burst reaches

@@ -1,3 +1,5 @@
+import { isJson } from '../../base/parse-json.js'
+
 /** The payload of a message as members of an event: JSON as it is, anything else in base64. Begins with a comma. */
 export function payloadMembers(payload: Uint8Array, isBinary: boolean): string {
   const bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
@@ -11,15 +13,6 @@ export function payloadMembers(payload: Uint8Array, isBinary: boolean): string {
 /** The data of a presence member as a member of an event. Text that is not JSON is left out: the server refuses it next. */
 export function dataMember(data: string | undefined): string {
   return data !== undefined && isJson(data) ? `,"data":${data}` : ''
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
 }
 
 /** An event with further members, which are JSON already and begin with a comma. Members that are `undefined` are left out. */

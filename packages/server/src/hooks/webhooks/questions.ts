@@ -2,15 +2,15 @@ import { isObject } from '../../base/is-object.js'
 import { clientNameOf } from '../../identity/actor.js'
 import { NonsenseError } from '../answers.js'
 import type { HookClient, Hooks, PublishAnswer, Refusal } from '../hooks.js'
-import { type BreakerState, CircuitBreaker } from './circuit-breaker.js'
+import type { CircuitBreaker } from './circuit-breaker.js'
 import { type WebhookClient, WebhookError, type WebhookFault } from './client.js'
 import { dataMember, eventJson, payloadMembers } from './event-json.js'
 import { isForwardable, type WebhookFailure } from './options.js'
 
 export interface QuestionsContext {
   readonly client: Pick<WebhookClient, 'post'>
-  readonly onBreaker: (event: string, state: BreakerState, failure: unknown) => void
-  readonly events: readonly string[]
+  /** Of each event that is asked about. */
+  readonly breakers: ReadonlyMap<string, CircuitBreaker>
   /** Headers of the upgrade request that are passed on, in lower case. */
   readonly headers: readonly string[]
   readonly failure: WebhookFailure
@@ -20,15 +20,9 @@ export interface QuestionsContext {
 
 /** The hooks that ask a webhook: those of its events. */
 export function webhookHooks(context: QuestionsContext): Hooks {
-  const breakers = new Map(
-    context.events.map((event) => [
-      event,
-      new CircuitBreaker((state, failure) => context.onBreaker(event, state, failure)),
-    ]),
-  )
   // Who has asked checks what it says, as that of any hook.
   const ask = (event: string, client: HookClient, body: string, headers?: Readonly<Record<string, string>>) =>
-    askWebhook(context, breakers.get(event) as CircuitBreaker, event, client, body, headers) as Promise<
+    askWebhook(context, context.breakers.get(event) as CircuitBreaker, event, client, body, headers) as Promise<
       Refusal | undefined
     >
   const hooks: Hooks = {
@@ -52,7 +46,7 @@ export function webhookHooks(context: QuestionsContext): Hooks {
       return ask('presence', request, eventJson(members, dataMember(dataText)))
     },
   }
-  return Object.fromEntries(Object.entries(hooks).filter(([event]) => context.events.includes(event)))
+  return Object.fromEntries(Object.entries(hooks).filter(([event]) => context.breakers.has(event)))
 }
 
 function who({ session, user, address }: HookClient): object {

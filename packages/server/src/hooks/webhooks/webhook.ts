@@ -7,7 +7,7 @@ import type { OutboundMessage, Position } from '../../ports/broker.js'
 import { withoutPasswords } from '../../ports/broker-address.js'
 import { formatPosition } from '../../ports/position.js'
 import type { HookSource } from '../hook-calls.js'
-import type { BreakerState } from './circuit-breaker.js'
+import { type BreakerState, CircuitBreaker } from './circuit-breaker.js'
 import { Signer, WebhookClient } from './client.js'
 import { eventJson, payloadMembers } from './event-json.js'
 import { Notices } from './notices.js'
@@ -40,7 +40,7 @@ export class Webhook {
   readonly #client: WebhookClient
   readonly #notices: Notices
   /** Of each question that it is asked. */
-  readonly #breakers = new Map<string, BreakerState>()
+  readonly #breakers: ReadonlyMap<string, CircuitBreaker>
   readonly #logger: Pick<Logger, 'warn' | 'info'>
   readonly #url: string
   readonly source: HookSource
@@ -72,10 +72,12 @@ export class Webhook {
     this.#notices = new Notices(this.#client, (count, reason, err) =>
       this.#log({ reason, err }, count, 'notices to the webhook were dropped'),
     )
+    this.#breakers = new Map(
+      events.map((event) => [event, new CircuitBreaker((state, err) => this.#changed(event, state, err))]),
+    )
     const hooks = webhookHooks({
       client: this.#client,
-      onBreaker: (event, state, err) => this.#changed(event, state, err),
-      events,
+      breakers: this.#breakers,
       headers: (headers.length === 0 ? DEFAULT_HEADERS : headers).map((name) => name.toLowerCase()),
       failure,
       onIgnored: (event, err) => {
@@ -89,7 +91,7 @@ export class Webhook {
   }
 
   get stats(): WebhookStats {
-    const states = [...this.#breakers.values()]
+    const states = Array.from(this.#breakers.values(), ({ state }) => state)
     return {
       breaker: (['open', 'half-open'] as const).find((state) => states.includes(state)) ?? 'closed',
       openCount: this.#openCount,
@@ -136,7 +138,6 @@ export class Webhook {
   }
 
   #changed(event: string, breaker: BreakerState, err: unknown): void {
-    this.#breakers.set(event, breaker)
     if (breaker === 'open') {
       this.#openCount++
       this.#logger.warn({ url: this.#url, event, breaker, err }, 'the webhook fails, and is not asked for now')

@@ -163,7 +163,7 @@ export class HttpApi {
     if (isTrusted(caller)) return caller
     this.#budgets.begin(caller)
     const { hooks, options } = this.#context
-    if (hooks?.hasConnect !== true) return caller
+    if (hooks?.has('connect') !== true) return caller
     const { identity: shown = UNIDENTIFIED } = caller
     const known = shown === ANONYMOUS && !options.insecure ? UNIDENTIFIED : shown
     const identity = await hooks.connect(caller, known, connectFactsOf(request))

@@ -4,7 +4,7 @@ import { answer, count, flag, integer, list, name, optional, text, type ValueOf 
 /** Rows of one page of a listing. */
 export const MAX_PAGE_ROWS = 1_000
 /** Patterns of a connection in a listing. The number of all is beside them. */
-export const MAX_SHOWN_LISTENS = 16
+const MAX_SHOWN_LISTENS = 16
 /** Bytes of the `sub` or the `jti` of a token that the server accepts. */
 export const MAX_CLAIM_CHARS = 255
 

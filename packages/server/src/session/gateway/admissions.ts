@@ -54,7 +54,7 @@ export class Admissions {
     const counted = countedAddress(address)
     if (counted !== undefined) addresses.enter(counted)
     const sinceMs = services.now()
-    const facts = services.hooks?.hasConnect === true ? factsOf(request) : undefined
+    const facts = services.hooks?.has('connect') === true ? factsOf(request) : undefined
     this.#waiting.set(request.id, { address, identity: undefined, refusal: undefined, facts, sinceMs, stream })
     this.#expireLater()
   }

@@ -163,7 +163,7 @@ export class Gateway implements TransportSink {
     const durationMs = now() - openedAtMs
     if (session.wasActive) {
       observer?.disconnected?.(session, code, reason, durationMs)
-      if (hooks?.hasDisconnect === true) hooks.disconnect(session, code, reason, durationMs)
+      hooks?.disconnect(session, code, reason, durationMs)
     }
     logger.debug({ session: id, user, address, durationMs, code, reason }, 'connection closed')
   }
@@ -207,7 +207,7 @@ export class Gateway implements TransportSink {
 
   /** @throws {WebMQError} `E_FORBIDDEN`. With a hook `connect` nothing is refused yet: it may grant more. */
   #assertMayListen(identity: Identity, { patterns }: StreamRequest): void {
-    if (this.#context.services.hooks?.hasConnect === true) return
+    if (this.#context.services.hooks?.has('connect') === true) return
     for (const pattern of patterns) assertMayListen({ door: 'sse', identity }, pattern)
   }
 
@@ -265,7 +265,7 @@ export class Gateway implements TransportSink {
   /** The identity of a client without a token, before a hook may give it another. */
   #anonymous(): Identity {
     const { services, insecure } = this.#context
-    return services.hooks?.hasConnect === true && !insecure ? UNIDENTIFIED : ANONYMOUS
+    return services.hooks?.has('connect') === true && !insecure ? UNIDENTIFIED : ANONYMOUS
   }
 
   #reportOutsider(remoteAddress: string): void {

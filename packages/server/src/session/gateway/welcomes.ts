@@ -1,9 +1,9 @@
-import { encodeServerMessage, type Welcome } from 'webmq-client/protocol'
+import { encodeServerMessage, MAX_KEY_BYTES, type Welcome } from 'webmq-client/protocol'
 import { ANONYMOUS, type Identity } from '../../identity/index.js'
 import { encodeSseEvent } from '../../routing/sse-events.js'
+import type { SessionLimits } from '../effective-limits.js'
 import type { SessionServices } from '../services.js'
 import type { Session } from '../session.js'
-import { welcomeLimits } from './welcome-limits.js'
 
 /** What the first message to a client says of the server. */
 export interface WelcomesContext {
@@ -59,5 +59,31 @@ export class Welcomes {
     const limits = { ...welcomeLimits(services.limits.of(identity)), ...dedupe }
     const shared = { protocol: 'webmq.v1', auth, node, version, heartbeatMs, limits } as const
     return encodeServerMessage({ verb: 'welcome', ...shared, session: '' }).slice(0, -'"}'.length)
+  }
+}
+
+/** The limits that `welcome` tells a client, without those of message ids. */
+function welcomeLimits(limits: SessionLimits): Omit<Welcome['limits'], 'dedupeWindowMs' | 'dedupeMaxIds'> {
+  const { ofConnection, ofUser } = limits.publishing ?? {}
+  // Members that are undefined are left out.
+  return {
+    maxPayloadBytes: limits.maxPayloadBytes,
+    maxKeyBytes: MAX_KEY_BYTES,
+    maxWords: limits.maxWords,
+    maxHashes: limits.maxHashes,
+    maxListensPerConnection: limits.maxListensPerConnection,
+    maxSearchListensPerConnection: limits.maxSearchListensPerConnection,
+    maxRequestsPerConnection: limits.maxRequestsPerConnection,
+    maxListensPerUser: limits.maxListensPerUser,
+    maxPublishesPerSecond: ofConnection?.perSecond,
+    maxPublishBytesPerSecond: ofConnection?.bytesPerSecond,
+    maxPublishesPerSecondPerUser: ofUser?.perSecond,
+    maxPublishBytesPerSecondPerUser: ofUser?.bytesPerSecond,
+    publishBurstMs: ofConnection?.burstMs,
+    maxPendingPublishBytes: limits.maxPendingPublishBytes,
+    streamLeaseMs: limits.streamLeaseMs,
+    maxStreamBytes: limits.maxStreamBytes,
+    workPerSecond: limits.workPerSecond,
+    workBurst: limits.workBurst,
   }
 }

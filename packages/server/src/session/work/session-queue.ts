@@ -50,7 +50,8 @@ export class SessionQueue<Owner extends WorkOwner = WorkOwner> implements WorkMe
   readonly #waiters: (() => void)[] = []
   /** Messages that wait for a turn, as they arrived. */
   readonly #runs: MessageRun[] = []
-  #byteCount = 0
+  /** Memory of the messages that wait for a turn. */
+  byteCount = 0
   /** Units in the bucket; negative for work that was more than expected. */
   #tokens: number
   #settledMs: number
@@ -58,7 +59,7 @@ export class SessionQueue<Owner extends WorkOwner = WorkOwner> implements WorkMe
   #publishGate: RateGate | undefined
   #publishLimit: RateLimit | undefined
   /** Units of this turn, not yet taken out of the bucket. */
-  #usedUnits = 0
+  usedUnits = 0
 
   /** @param enqueue Called when something waits for the next turn. */
   constructor(
@@ -83,16 +84,11 @@ export class SessionQueue<Owner extends WorkOwner = WorkOwner> implements WorkMe
     return this.#publishGate
   }
 
-  /** Units used in this turn. */
-  get usedUnits(): number {
-    return this.#usedUnits
-  }
-
   /** Whether the turn or the round is used up, or the bucket was empty when the turn should have begun. */
   get isOver(): boolean {
     const { turnUnits, roundUnits } = this.#pace
     const allowedUnits = roundUnits < ROUND_UNITS ? turnUnits : MIN_TURN_UNITS
-    return this.#usedUnits >= allowedUnits || this.#tokens <= 0
+    return this.usedUnits >= allowedUnits || this.#tokens <= 0
   }
 
   /** Whether the bucket was empty when the last turn should have begun. */
@@ -110,29 +106,24 @@ export class SessionQueue<Owner extends WorkOwner = WorkOwner> implements WorkMe
     return this.#runs[0]
   }
 
-  /** Memory of the messages that wait for a turn. */
-  get byteCount(): number {
-    return this.#byteCount
-  }
-
   /** Keeps messages for later turns. Whoever adds to a queue keeps it bounded. */
   push(run: MessageRun): void {
     run.keep()
     this.#runs.push(run)
-    this.#byteCount += run.byteCount + RUN_BYTES
+    this.byteCount += run.byteCount + RUN_BYTES
   }
 
   /** So many bytes of the first run were handled. Drops the run when none are left. */
   took(byteCount: number): void {
-    this.#byteCount -= byteCount
+    this.byteCount -= byteCount
     if (this.#runs[0]?.byteCount !== 0) return
-    this.#byteCount -= RUN_BYTES
+    this.byteCount -= RUN_BYTES
     this.#runs.shift()?.release()
   }
 
   /** Counts work that was done. */
   charge(units: number): void {
-    this.#usedUnits += units
+    this.usedUnits += units
     this.#pace.roundUnits += units
   }
 
@@ -150,9 +141,9 @@ export class SessionQueue<Owner extends WorkOwner = WorkOwner> implements WorkMe
   beginTurn(nowMs: number): number {
     const { workPerSecond, workBurst } = this.#limits
     const gained = ((nowMs - this.#settledMs) * workPerSecond) / 1_000
-    this.#tokens = Math.min(workBurst, this.#tokens + gained) - this.#usedUnits
+    this.#tokens = Math.min(workBurst, this.#tokens + gained) - this.usedUnits
     this.#settledMs = nowMs
-    this.#usedUnits = 0
+    this.usedUnits = 0
     return this.#tokens > 0 ? 0 : Math.ceil(((1 - this.#tokens) * 1_000) / workPerSecond)
   }
 
@@ -167,14 +158,14 @@ export class SessionQueue<Owner extends WorkOwner = WorkOwner> implements WorkMe
   isFresh(nowMs: number): boolean {
     const gained = ((nowMs - this.#settledMs) * this.#limits.workPerSecond) / 1_000
     if (this.isWaiting || this.isPaused || this.inbox !== undefined) return false
-    if (this.#tokens + gained - this.#usedUnits < this.#limits.workBurst) return false
+    if (this.#tokens + gained - this.usedUnits < this.#limits.workBurst) return false
     return this.#publishLimit === undefined || this.#publishGate?.isFull(this.#publishLimit, nowMs) !== false
   }
 
   /** The connection has closed: drops its messages, and lets every request go on. */
   close(): void {
     for (const run of this.#runs.splice(0)) run.release()
-    this.#byteCount = 0
+    this.byteCount = 0
     this.inbox = undefined
     for (const resume of this.#waiters.splice(0)) resume()
   }

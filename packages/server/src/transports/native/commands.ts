@@ -107,6 +107,7 @@ export class NativeCommands {
     except?: ConnectionId,
     topic?: number,
   ): void {
+    if (groups.length === 0) return
     const isLone = sizeOf(data) >= LONE_PAYLOAD_BYTES
     if (isLone) this.#flushPart()
     const binaryFlag = isBinary && typeof data !== 'string' ? FLAG_BINARY : 0
@@ -131,7 +132,7 @@ export class NativeCommands {
   }
 
   /** Each request that is handled in a turn prepares its answer: only the first is a command. */
-  answer(request: string, answer: string, validMs: number): void {
+  prepareAnswer(request: string, answer: string, validMs: number): void {
     if (this.#answer === answer) return
     this.#answer = answer
     const start = this.#begin(ANSWER, 0, validMs, 0)

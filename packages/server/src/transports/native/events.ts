@@ -1,6 +1,6 @@
 import { MessageRun, type RunMemory } from '../../ports/message-run.js'
 import type { ConnectionId, UpgradeId, UpgradeRequest } from '../../ports/transport.js'
-import { NativeUpgradeRequest } from './upgrade-request.js'
+import { TextUpgradeRequest } from '../upgrade/upgrade-request.js'
 
 /** kind, flags, code, length, id: see `crates/engine/src/bridge/event.rs`. */
 const HEADER_BYTES = 16
@@ -79,7 +79,7 @@ export function readEvents(portion: EventPortion, handlers: NativeEventHandlers,
         break
       case UPGRADE:
         handlers.upgrade(
-          new NativeUpgradeRequest(
+          new TextUpgradeRequest(
             id as UpgradeId,
             ((packed[start + 1] ?? 0) & FLAG_STREAM) !== 0 ? 'sse' : 'websocket',
             packed.readUInt32LE(body),

@@ -1,7 +1,6 @@
-import type { ConnectionId, UpgradeId, UpgradeRequest } from '../../ports/transport.js'
+import type { ConnectionId, Rejection, UpgradeId, UpgradeRequest } from '../../ports/transport.js'
 import type { SinkCalls } from '../sink-calls.js'
 import { rejectionOf } from '../upgrade/rejection.js'
-import type { NativeCommands } from './commands.js'
 
 /**
  * Upgrades that are not open connections yet. An accepted upgrade opens in the same turn: the first messages of the
@@ -10,16 +9,16 @@ import type { NativeCommands } from './commands.js'
  */
 export class NativeOpenings {
   readonly #calls: SinkCalls
-  readonly #commands: Pick<NativeCommands, 'reject'>
+  readonly #reject: (upgrade: UpgradeId, rejection: Rejection) => void
   /** The sink has not decided about these yet. */
   readonly #undecided = new Set<UpgradeId>()
   /** Accepted; they open in this turn. */
   #accepted: UpgradeId[] = []
   #isUpgrading = false
 
-  constructor(calls: SinkCalls, commands: Pick<NativeCommands, 'reject'>) {
+  constructor(calls: SinkCalls, reject: (upgrade: UpgradeId, rejection: Rejection) => void) {
     this.#calls = calls
-    this.#commands = commands
+    this.#reject = reject
   }
 
   upgrade(request: UpgradeRequest): void {
@@ -27,7 +26,7 @@ export class NativeOpenings {
     this.#isUpgrading = true
     if (!this.#calls.upgrade(request)) {
       this.#undecided.delete(request.id)
-      this.#commands.reject(request.id, rejectionOf('E_INTERNAL', { status: 500 }))
+      this.#reject(request.id, rejectionOf('E_INTERNAL', { status: 500 }))
     }
     this.#isUpgrading = false
     this.#open()

@@ -5,10 +5,6 @@ import { within } from '../../base/within.js'
 import type {
   AcceptOptions,
   ConnectionId,
-  FrameData,
-  GroupId,
-  GroupOverflow,
-  OutboxLevel,
   Rejection,
   Transport,
   TransportAddress,
@@ -50,7 +46,8 @@ export interface NativeTuning {
   readonly isInline?: boolean
 }
 
-class NativeTransport implements Transport {
+/** Commands go to the engine as they are. */
+class NativeTransport extends NativeCommands implements Transport {
   readonly name = 'native'
   readonly capabilities = {
     tls: true,
@@ -68,7 +65,6 @@ class NativeTransport implements Transport {
 
   readonly #options: TransportOptions
   readonly #isInline: boolean
-  readonly #commands: NativeCommands
   readonly #backpressure = new NativeBackpressure(() => this.#engine?.isWritable() ?? true)
   readonly #http: NativeHttp | undefined
   readonly #detachers = new Set<() => void>()
@@ -87,11 +83,11 @@ class NativeTransport implements Transport {
   #lastStats = NO_STATS
 
   constructor(options: TransportOptions, { isInline = true }: NativeTuning) {
-    this.#options = options
-    this.#isInline = isInline
-    this.#commands = new NativeCommands((packed, length) => {
+    super((packed, length) => {
       if (this.#engine !== undefined) this.#backpressure.note(this.#engine.submit(packed, length))
     })
+    this.#options = options
+    this.#isInline = isInline
     const { httpServer } = options
     const takeSocket = (token: number) => this.#engine?.takeSocket(token) ?? -1
     const failed = (error: unknown) => this.#calls?.failed(errorOf(error))
@@ -135,58 +131,12 @@ class NativeTransport implements Transport {
     setCertificates(this.#engine, certificates)
   }
 
-  accept(upgrade: UpgradeId, options: AcceptOptions = {}): void {
-    if (this.#stopped === undefined && this.#openings?.accept(upgrade) === true) this.#commands.accept(upgrade, options)
+  override accept(upgrade: UpgradeId, options: AcceptOptions = {}): void {
+    if (this.#stopped === undefined && this.#openings?.accept(upgrade) === true) super.accept(upgrade, options)
   }
 
-  reject(upgrade: UpgradeId, rejection: Rejection): void {
-    if (this.#openings?.reject(upgrade) === true) this.#commands.reject(upgrade, rejection)
-  }
-
-  join(connection: ConnectionId, group: GroupId): void {
-    this.#commands.join(connection, group)
-  }
-
-  leave(connection: ConnectionId, group: GroupId): void {
-    this.#commands.leave(connection, group)
-  }
-
-  multicast(
-    groups: readonly GroupId[],
-    data: FrameData,
-    isBinary: boolean,
-    except?: ConnectionId,
-    topic?: number,
-  ): void {
-    if (groups.length > 0) this.#commands.multicast(groups, data, isBinary, except, topic)
-  }
-
-  setOverflow(group: GroupId, overflow: GroupOverflow | undefined): void {
-    this.#commands.setOverflow(group, overflow)
-  }
-
-  send(connection: ConnectionId, data: FrameData, isBinary: boolean): void {
-    this.#commands.send(connection, data, isBinary)
-  }
-
-  prepareAnswer(request: string, answer: string, validMs: number): void {
-    this.#commands.answer(request, answer, validMs)
-  }
-
-  pause(connection: ConnectionId): void {
-    this.#commands.pause(connection)
-  }
-
-  resume(connection: ConnectionId): void {
-    this.#commands.resume(connection)
-  }
-
-  close(connection: ConnectionId, code: number, reason: string): void {
-    this.#commands.close(connection, code, reason)
-  }
-
-  notifyDrained(connection: ConnectionId, level: OutboxLevel): void {
-    this.#commands.notifyDrained(connection, level)
+  override reject(upgrade: UpgradeId, rejection: Rejection): void {
+    if (this.#openings?.reject(upgrade) === true) super.reject(upgrade, rejection)
   }
 
   writable(): Promise<void> | undefined {
@@ -200,7 +150,7 @@ class NativeTransport implements Transport {
   async stopAccepting(): Promise<void> {
     for (const detach of this.#detachers) detach()
     if (this.#engine === undefined) return
-    this.#commands.flush()
+    this.flush()
     this.#engine.stopAccepting()
     await this.#accepting.over()
   }
@@ -214,7 +164,7 @@ class NativeTransport implements Transport {
     for (const detach of this.#detachers) detach()
     const engine = this.#engine
     if (engine === undefined) return
-    this.#commands.flush()
+    this.flush()
     engine.shutDown()
     if (limitMs === undefined) await this.#running.over()
     else if (!(await within(this.#running.over(), limitMs))) {
@@ -243,10 +193,9 @@ class NativeTransport implements Transport {
     this.#engine = createEngine(this.#options, this.#drain)
     this.#running.begin(this.#options.threads)
     // An event of the engine is no call to the transport: what it causes is told at once.
-    const failed = (connection: ConnectionId) =>
-      this.#commands.close(connection, ERRORS.E_INTERNAL.closeCode, 'E_INTERNAL')
+    const failed = (connection: ConnectionId) => this.close(connection, ERRORS.E_INTERNAL.closeCode, 'E_INTERNAL')
     const calls = new SinkCalls(sink, failed, (call) => call())
-    const openings = new NativeOpenings(calls, this.#commands)
+    const openings = new NativeOpenings(calls, (upgrade, rejection) => super.reject(upgrade, rejection))
     this.#calls = calls
     this.#openings = openings
     this.#handlers = {
@@ -259,18 +208,18 @@ class NativeTransport implements Transport {
       quiet: () => this.#accepting.oneLess(),
       ended: () => this.#running.oneLess(),
     }
-    if (this.#isInline) this.#engine.enableInline(this.#inlineEvents, this.#commands.home, this.#turn)
+    if (this.#isInline) this.#engine.enableInline(this.#inlineEvents, this.home, this.#turn)
     return this.#engine
   }
 
   /** Handles events in inline mode. The engine takes the commands from the start of `home`. */
   readonly #turn = (length: number): number => {
     if (this.#handlers === undefined) return 0
-    this.#commands.hold()
+    this.hold()
     // The engine puts little into an inline turn.
     const portion = { packed: this.#inlineEvents, start: 0, end: length, receivedMs: performance.now() }
     readEvents(portion, this.#handlers, Number.POSITIVE_INFINITY)
-    return this.#commands.releaseHome()
+    return this.releaseHome()
   }
 
   /**
@@ -284,9 +233,9 @@ class NativeTransport implements Transport {
     for (let work = 0; work < MAX_TURN_WORK; ) {
       const portion = this.#events.next()
       if (portion === undefined || this.#handlers === undefined) return
-      this.#commands.hold()
+      this.hold()
       work += readEvents(portion, this.#handlers, MAX_TURN_WORK - work)
-      this.#commands.release()
+      this.release()
     }
     this.#isDrainScheduled = true
     setImmediate(this.#drainOn)

@@ -4,7 +4,8 @@ import type { TransportOptions } from '../../ports/transport-options.js'
 import type { SinkCalls } from '../sink-calls.js'
 import { findHandshakeFault, type HandshakeFault, isToken } from './handshake.js'
 import { checkHeaders, checkRejection, rejectionOf } from './rejection.js'
-import { type RequestHead, upgradeRequest } from './request-head.js'
+import type { RequestHead } from './request-head.js'
+import { TextUpgradeRequest } from './upgrade-request.js'
 
 /** What a transport says of its upgrades. `Held` is what it answers them with. */
 export interface UpgradeHandling<Held> {
@@ -68,7 +69,7 @@ export class PendingUpgrades<Held> {
     }, this.#limits.handshakeTimeoutMs)
     this.#waiting.set(id, { held, timer })
     this.#handling.waits?.(held, () => this.#take(id))
-    const isTold = this.#handling.calls()?.upgrade(upgradeRequest(id, head, this.#requests.kind)) === true
+    const isTold = this.#handling.calls()?.upgrade(requestOf(id, this.#requests.kind, head)) === true
     if (!isTold) this.reject(id, rejectionOf('E_INTERNAL', { status: 500 }))
   }
 
@@ -120,4 +121,9 @@ export class PendingUpgrades<Held> {
     this.#waiting.delete(id)
     return waiting?.held
   }
+}
+
+function requestOf(id: UpgradeId, kind: UpgradeKind, { remoteAddress, remotePort, path, query, headers }: RequestHead) {
+  const lines = headers.map(([name, value]) => `${name}:${value}\n`)
+  return new TextUpgradeRequest(id, kind, remotePort, `${remoteAddress}\n${path}\n${query}\n${lines.join('')}`)
 }

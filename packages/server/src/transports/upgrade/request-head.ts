@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http'
 import { listParts } from '../../base/list-parts.js'
-import type { UpgradeId, UpgradeKind, UpgradeRequest } from '../../ports/transport.js'
 
 export interface RequestHead {
   readonly method: string
@@ -53,45 +52,4 @@ export function headOf({ method = 'GET', url = '/', rawHeaders, socket }: Incomi
     remotePort: socket.remotePort ?? 0,
   }
   return { ...head, bytes: headBytes(head) }
-}
-
-export function upgradeRequest(id: UpgradeId, head: RequestHead, kind: UpgradeKind = 'websocket'): UpgradeRequest {
-  return new HeadUpgradeRequest(id, kind, head)
-}
-
-/** Headers are joined only when they are asked for. */
-class HeadUpgradeRequest implements UpgradeRequest {
-  readonly id: UpgradeId
-  readonly kind: UpgradeKind
-  readonly path: string
-  readonly query: string
-  readonly remoteAddress: string
-  readonly remotePort: number
-  readonly #head: RequestHead
-
-  constructor(id: UpgradeId, kind: UpgradeKind, head: RequestHead) {
-    this.id = id
-    this.kind = kind
-    this.path = head.path
-    this.query = head.query
-    this.remoteAddress = head.remoteAddress
-    this.remotePort = head.remotePort
-    this.#head = head
-  }
-
-  get subprotocols(): readonly string[] {
-    return listOf(this.#head, 'sec-websocket-protocol')
-  }
-
-  get headers(): Readonly<Record<string, string>> {
-    const headers: Record<string, string> = Object.create(null)
-    for (const [name] of this.#head.headers) headers[name] ??= this.header(name) ?? ''
-    return headers
-  }
-
-  header(name: string): string | undefined {
-    const values = valuesOf(this.#head, name)
-    // RFC 6265 §5.4 and RFC 9110 §5.3.
-    return values.length === 0 ? undefined : values.join(name === 'cookie' ? '; ' : ', ')
-  }
 }

@@ -17,10 +17,11 @@ import { EventLoopTransport } from '../event-loop-transport.js'
 import { EventStreams, isStreamId } from '../response-body/sse.js'
 import type { SinkCalls } from '../sink-calls.js'
 import { acceptedExtensions } from '../upgrade/extensions.js'
+import { asksForWebSocket, findHandshakeFault, UPGRADE_REQUIRED } from '../upgrade/handshake.js'
 import { PendingUpgrades, sumOfRefused } from '../upgrade/pending.js'
+import { answerWith, rejectionOf } from '../upgrade/rejection.js'
 import { headOf } from '../upgrade/request-head.js'
 import { takeUpgrades } from '../upgrade/take-upgrades.js'
-import { answerRequest } from './answer-request.js'
 import { WsFrame } from './frame.js'
 import { WsListener } from './listener.js'
 import { refuse } from './refuse.js'
@@ -195,4 +196,11 @@ class WsTransport extends EventLoopTransport<WsFrame, Member> {
 
 function destroy(this: Duplex): void {
   this.destroy()
+}
+
+/** Answers a request that is no upgrade with what is wrong with it, and ends its connection. */
+function answerRequest(request: IncomingMessage, response: ServerResponse): void {
+  const head = headOf(request)
+  const fault = asksForWebSocket(head) ? findHandshakeFault(head) : undefined
+  answerWith(response, rejectionOf('E_HANDSHAKE_INVALID', fault ?? UPGRADE_REQUIRED))
 }

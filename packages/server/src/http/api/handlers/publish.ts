@@ -1,9 +1,7 @@
 import { encodeJson, validateKey, WebMQError } from 'webmq-client/protocol'
 import { andThen } from '../../../base/maybe-promise.js'
-import type { Accepted } from '../../../ports/broker.js'
-import { formatPosition } from '../../../ports/position.js'
 import type { BatchDraft } from '../../../publishing/draft.js'
-import type { PublishResult } from '../../../publishing/publish-options.js'
+import { resultOf } from '../../../publishing/publish-options.js'
 import type { ValueOf } from '../../schema.js'
 import type { MESSAGE } from '../shapes.js'
 import type { Handler } from './handler.js'
@@ -30,12 +28,6 @@ export const publishBatch: Handler<'publishBatch'> = ({ node }, { caller, body, 
   return andThen(node.publisher.publishAll(node.authorOf(caller), messages.length, draftAt), (accepted) => ({
     results: accepted.map(resultOf),
   }))
-}
-
-function resultOf({ position, isDuplicate }: Accepted): PublishResult {
-  return position === undefined
-    ? { duplicate: isDuplicate }
-    : { duplicate: isDuplicate, position: formatPosition(position) }
 }
 
 function keyOf(key: string | undefined): string {

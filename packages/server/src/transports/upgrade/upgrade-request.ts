@@ -15,8 +15,8 @@ const LINE_STARTS = new Map(
   ].map((name) => [name, `\n${name}:`]),
 )
 
-/** An upgrade request of the engine. Headers are parsed only when asked for. */
-export class NativeUpgradeRequest implements UpgradeRequest {
+/** An upgrade request as text. Headers are parsed only when asked for. */
+export class TextUpgradeRequest implements UpgradeRequest {
   readonly id: UpgradeId
   readonly kind: UpgradeKind
   readonly remotePort: number
