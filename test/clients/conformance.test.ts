@@ -33,7 +33,7 @@ const CLIENTS = [
       ]),
   ...(go.adapter === undefined
     ? []
-    : [{ name: 'the client for Go', command: [go.adapter], env: process.env, cannot: [] as string[] }]),
+    : [{ name: 'the client for Go', command: [go.adapter], env: process.env, cannot: ['presence'] }]),
 ]
 
 describe.each(CLIENTS)('$name', ({ command, env, cannot }) => {
