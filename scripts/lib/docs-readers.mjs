@@ -14,10 +14,26 @@ const named =
 export const READERS = {
   'test/docs/compile.test.ts': ({ language }) => language === 'ts' || language === 'tsx',
   'test/docs/data.test.ts': ({ language }) => language === 'json' || language === 'yaml',
-  'test/docs/commands.test.ts': (block) =>
-    block.language === 'sh' && named('docs/operations.md', 'docs/releasing.md')(block),
+  'test/docs/commands.test.ts': ({ page, language, name }) =>
+    page === 'docs/operations.md' && language === 'sh' && name !== undefined,
+  'test/docs/shell.test.ts': ({ language, name, page }) =>
+    language === 'sh' && name === undefined && /^(README|docs|packages\/(client|server|transport-uws)\/)/.test(page),
+  'test/docs/tool-commands.test.ts': ({ language, notRun }) => language === 'sh' && notRun.length > 0,
+  'packages/server/test/brokers/outbox-docs.test.ts': named('docs/database-outbox.md'),
+  'packages/server/test/brokers/redis-publish-script.test.ts': ({ page, name }) =>
+    page === 'docs/brokers.md' && name === 'publish-script',
+  'test/docs/python.test.ts': named('clients/python/README.md'),
+  'test/docs/snippets.test.ts': (block) =>
+    block.language === 'mermaid' ||
+    named(
+      'packages/services/README.md',
+      'docs/client/svelte.md',
+      'docs/protocol.md',
+      'packages/server/README.md',
+    )(block) ||
+    (block.page === 'docs/brokers.md' && block.name === 'payload'),
   'test/docs/hooks.test.ts': named('docs/hooks.md'),
-  'test/docs/http-api.test.ts': named('docs/http-api.md', 'docs/sse.md'),
+  'test/docs/http-api.test.ts': named('docs/http-api.md', 'docs/sse.md', 'docs/streams.md'),
   'test/docs/operations.test.ts': ({ page, name }) => page === 'docs/operations.md' && name === 'reload',
   'test/docs/recipes.test.ts': named('docs/client/recipes.md'),
   'test/docs/with.test.ts': ({ page, name }) => page.startsWith('docs/with/') && name !== undefined,

@@ -10,7 +10,9 @@ import { ROOT } from './blocks.js'
 import { commandsOf, isExcused, REASONS } from './reasons.js'
 
 const blocks = allBlocks()
-const readersOf = (block: Block) => Object.keys(READERS).filter((file) => READERS[file]?.(block))
+/** It looks only whether what they name is there. */
+const NO_RUN = 'test/docs/tool-commands.test.ts'
+const readersOf = (block: Block) => Object.keys(READERS).filter((file) => file !== NO_RUN && READERS[file]?.(block))
 const placeOf = ({ page, line, language }: Block) => `${page}:${line} ${language}`
 
 /** Whether each command, or the block as a whole, may do what the reason says. */
@@ -22,7 +24,7 @@ function isWhollyExcused(block: Block): boolean {
 it('every block of every page is read by a test that runs, compiles or parses it, or says why it is not', () => {
   const others = blocks.filter((block) => readersOf(block).length === 0 && !isWhollyExcused(block))
   // It falls to 0 as blocks get their tests.
-  expect(others.length, others.map(placeOf).join('\n')).toBeLessThanOrEqual(107)
+  expect(others.length, others.map(placeOf).join('\n')).toBeLessThanOrEqual(7)
 })
 
 it('a block that is read as a whole gives no reason, and every reason is of the list and of use', () => {

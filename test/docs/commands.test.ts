@@ -8,49 +8,12 @@ import { expect, it, onTestFinished } from 'vitest'
 import { freePort } from 'webmq-services'
 import { ROOT } from './blocks.js'
 import { blocksFor } from './examples.js'
+import { commandsOf, isExcused } from './reasons.js'
 
-const { exampleOf, examplesOf } = blocksFor(import.meta.url)
+const { exampleOf } = blocksFor(import.meta.url)
 
-const PAGES = ['operations.md', 'releasing.md']
 const START = { timeout: 20_000, interval: 50 }
 const KEY = 'k'.repeat(32)
-
-/** Commands that are not run here, and why. All other commands of a block are. */
-const NOT_HERE: readonly (readonly [begins: RegExp, why: string])[] = [
-  [/^(\w+=\S+ )?docker /, 'there may be no container engine; npm run test:containers plays the stages of the image'],
-  [/^(kubectl|helm) /, 'there is no cluster; npm run test:containers validates the manifests'],
-  [/^systemctl /, 'it changes the machine; test/deploy/manifests.test.ts verifies the unit'],
-  [
-    /^npm install (--global )?webmq-server /,
-    'it needs the release; npm run test:packages installs it from a registry of its own',
-  ],
-  [/^node \S+build-(platforms|loadgen)\./, 'it needs zig and ten minutes; the release workflow runs it'],
-  [/^node scripts\/release\/publish\.mjs --dry-run/, 'test/release.test.ts runs it, in the folder that it empties'],
-]
-
-/** Which test runs the block: one below, or one of `npm run test:packages`, which has the registry that it needs. */
-const PLAYED = {
-  'operations.md': ['admin-port', 'unix-socket', 'admin-page', 'reload-signal', 'traces', 'systemd'],
-  'releasing.md': ['undo'],
-}
-
-it.each(PAGES)('each command of docs/%s is run, or the table says why not', (page) => {
-  const text = readFileSync(path.join(ROOT, 'docs', page), 'utf8')
-  const run = new Set(examplesOf(page, 'sh').map(({ code }) => code))
-  const others = [...text.matchAll(/^```sh\n([\s\S]*?)\n```$/gm)].map(([, code = '']) => code)
-  const unexplained = others.filter((code) => !run.has(code) && commandsHere(code).length > 0)
-  expect(unexplained).toEqual([])
-  expect(others.length).toBeGreaterThan(1)
-})
-
-it('every block that is run has a test, and every reason a command', () => {
-  for (const [page, names] of Object.entries(PLAYED)) {
-    expect(examplesOf(page, 'sh').map(({ name }) => name)).toEqual(names)
-  }
-  const all = PAGES.map((page) => readFileSync(path.join(ROOT, 'docs', page), 'utf8')).join('\n')
-  const lines = [...all.matchAll(/^```sh\n([\s\S]*?)\n```$/gm)].flatMap(([, code = '']) => code.split('\n'))
-  expect(NOT_HERE.filter(([begins]) => !lines.some((line) => begins.test(line)))).toEqual([])
-})
 
 it.each(['admin-port', 'admin-page'])('%s serves what it says, started in an empty folder', async (name) => {
   const [port, adminPort] = [await freePort(), await freePort()]
@@ -108,7 +71,10 @@ it('systemd prepares what the unit needs, and its command starts with that', asy
   mkdirSync(path.join(place.folder, 'etc/systemd/system'), { recursive: true })
   rmSync(path.join(place.folder, 'etc/webmq'), { recursive: true })
   symlinkSync(path.join(ROOT, 'deploy'), path.join(place.folder, 'deploy'))
-  const code = commandsHere(exampleOf('operations.md', 'systemd').code).join('\n')
+  const block = exampleOf('operations.md', 'systemd')
+  const code = commandsOf(block)
+    .filter((command) => !isExcused(block, command))
+    .join('\n')
   const preparing = place.start(code)
   expect(await preparing.ended, preparing.output()).toBe(0)
   expect(statSync(path.join(place.folder, 'etc/webmq/jwt-secret')).mode & 0o777).toBe(0o600)
@@ -121,12 +87,6 @@ it('systemd prepares what the unit needs, and its command starts with that', asy
   expect(server.output()).not.toContain('no tokens')
   expect(await server.stop(), server.output()).toBe(0)
 })
-
-/** The lines of a block that are run here, without their comments. */
-function commandsHere(code: string): readonly string[] {
-  const lines = code.split('\n').map((line) => line.replace(/ +# .*$/, ''))
-  return lines.filter((line) => !NOT_HERE.some(([begins]) => begins.test(line)))
-}
 
 /** An empty folder in which commands run, with `etc` and `run` for those of the machine; its PATH has `webmq-server`. */
 class Place {

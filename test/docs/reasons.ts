@@ -1,14 +1,35 @@
 import type { Block } from '../../scripts/lib/docs-blocks.mjs'
 
+interface Reason {
+  /** Languages of the blocks that it may be given for. */
+  readonly languages: readonly string[]
+  /** In a block of commands it excuses only those that begin so; the others are run. */
+  readonly begins?: RegExp
+}
+
+const commands = (begins: RegExp): Reason => ({ languages: ['sh'], begins })
+
 /**
- * Why a block is not run: `<!-- not run: reason, reason -->` above it. In a block of commands a reason excuses only the
- * commands that begin as it says; the others are run.
+ * Why a block is not run: `<!-- not run: reason, reason -->` above it. tool-commands.test.ts holds that the packages,
+ * scripts, files, projects and flags are there which the commands that are not run name.
  */
-export const REASONS: Readonly<Record<string, { readonly languages: readonly string[]; readonly begins?: RegExp }>> = {
+export const REASONS: Readonly<Record<string, Reason>> = {
   // The guides show what a page had before.
   'code of another product': { languages: ['js'] },
   // Trees of files, paths of messages.
   'a picture': { languages: [''] },
+  // npm run test:packages installs the packages from a registry of its own.
+  'needs the release': commands(/^(npm install|pip install webmq-client)\b/),
+  // npm run test:containers plays the stages of the image, and validates the manifests.
+  'needs containers': commands(/^(\w+=\S+ )?docker /),
+  'needs a cluster': commands(/^(kubectl|helm) /),
+  // test/deploy/manifests.test.ts verifies the unit.
+  'changes the machine': commands(/^(systemctl|mkcert -install|rustup|pip install cargo-zigbuild) ?/),
+  'needs a public name': commands(/^certbot /),
+  // npm test, test:all, test:soak and CI run them; the fuzzers, the bench and other platforms take longer still.
+  'takes minutes': commands(
+    /^(\([^)]*|(\w+=('[^']*'|\S+) )+)?(npm (start|test|run)|npx (tsc|vitest|webmq-bench|webmq-conformance)|cargo|pnpm|webmq-loadgen|node (\S*benchmark\.js|(packages|scripts|test)\/\S+))\b/,
+  ),
 }
 
 /** The commands of a block without comments; a command may have several lines. */

@@ -3,6 +3,7 @@ import type {
   LinkContext,
   LinkDriver,
   LinkEvents,
+  LinkLog,
   LinkMessage,
   LogFollower,
 } from '../../packages/server/src/brokers/remote/link.js'
@@ -101,7 +102,8 @@ export class ModelBroker {
   }
 }
 
-export class ModelLink implements Link {
+export class ModelLink implements Link, LinkLog {
+  readonly log = this
   readonly #broker: ModelBroker
   readonly #context: LinkContext
   readonly #events: LinkEvents
@@ -176,11 +178,16 @@ export class ModelLink implements Link {
     })
   }
 
-  async logEnd(): Promise<LogPlace | undefined> {
+  async end(): Promise<LogPlace | undefined> {
     await later()
     const { epoch, entries } = this.#broker
     return { epoch, offset: entries.length }
   }
+
+  risk = () => Promise.resolve(undefined)
+  isSigned = () => Promise.resolve(true)
+  unsign = () => Promise.resolve()
+  begin = () => Promise.resolve()
 
   appended(): void {
     if (this.#follower === undefined || this.#isReading) return

@@ -137,9 +137,9 @@ async function createBroker(options: ResolvedOptions, logger: Logger): Promise<B
     case 'rabbitmq':
       return await (await import('./brokers/rabbitmq/broker.js')).createRabbitmqBroker(shared)
     case 'mesh': {
-      const { createMeshBroker } = await import('./brokers/mesh/broker.js')
+      const { MeshBroker } = await import('./brokers/mesh/broker.js')
       const { peers, listen } = meshPlacesOf(address, options.mesh?.listen)
-      return createMeshBroker({ ...shared, peers, listen, secret: options.mesh?.secret, logger })
+      return new MeshBroker({ ...shared, peers, listen, secret: options.mesh?.secret, logger })
     }
     default:
       throw new WebMQError('E_OPTION_INVALID', { detail: `broker: ${withoutPasswords(address)}` })

@@ -136,7 +136,9 @@ export class PresenceNode {
   }
 
   membersOf(key: string): PresenceMember[] {
-    return (JSON.parse(this.presence.membersJson(key)) as PresenceMember[]).sort((a, b) => (a.id < b.id ? -1 : 1))
+    return (JSON.parse(this.presence.members.encodedOf(key).toString()) as PresenceMember[]).sort((a, b) =>
+      a.id < b.id ? -1 : 1,
+    )
   }
 
   /** The data of the present members. */

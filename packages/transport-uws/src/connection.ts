@@ -1,5 +1,5 @@
-import type { ConnectionId, OutboxLevel, UpgradeId } from 'webmq-server/ports'
-import { Connection, type Droppable } from 'webmq-server/transports'
+import type { ConnectionId, UpgradeId } from 'webmq-server/ports'
+import { Connection } from 'webmq-server/transports'
 import type { UwsWebSocket } from './module.js'
 import type { UwsWebSockets } from './websockets.js'
 
@@ -11,7 +11,7 @@ export interface UwsFrame {
 
 /** State of one accepted WebSocket. */
 export class UwsConnection extends Connection<UwsFrame> {
-  readonly #owner: UwsWebSockets
+  readonly owner: UwsWebSockets
   /** Frames of this turn; written by `UwsOutbox`. */
   readonly frames: UwsFrame[] = []
   framesBytes = 0
@@ -29,7 +29,7 @@ export class UwsConnection extends Connection<UwsFrame> {
 
   constructor(owner: UwsWebSockets, id: ConnectionId, upgrade: UpgradeId) {
     super(id, upgrade)
-    this.#owner = owner
+    this.owner = owner
   }
 
   get isOpen(): boolean {
@@ -42,29 +42,5 @@ export class UwsConnection extends Connection<UwsFrame> {
 
   get outboxBytes(): number {
     return this.framesBytes + (this.backlog?.byteLength ?? 0) + (this.socket?.getBufferedAmount() ?? 0)
-  }
-
-  send(frame: UwsFrame, droppable?: Droppable): void {
-    this.#owner.outbox.push(this, frame, droppable)
-  }
-
-  notifyDrained(level: OutboxLevel): void {
-    this.#owner.outbox.await(this, level)
-  }
-
-  pause(): void {
-    // See `isPaused`.
-  }
-
-  resume(): void {
-    // Nothing is paused.
-  }
-
-  close(code: number, reason: string): void {
-    this.#owner.close(this, code, reason)
-  }
-
-  fail(): void {
-    this.#owner.drop(this, 'E_INTERNAL')
   }
 }

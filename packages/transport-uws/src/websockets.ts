@@ -1,6 +1,6 @@
 import { ERRORS } from 'webmq-client/protocol'
-import type { ConnectionId, GroupId, TransportOptions } from 'webmq-server/ports'
-import type { Connections, SinkCalls } from 'webmq-server/transports'
+import type { ConnectionId, GroupId, OutboxLevel, TransportOptions } from 'webmq-server/ports'
+import type { Connections, Droppable, SinkCalls } from 'webmq-server/transports'
 import { Keepalive } from 'webmq-server/transports'
 import type { UwsConnection, UwsFrame } from './connection.js'
 import type { UwsApp } from './module.js'
@@ -92,6 +92,26 @@ export class UwsWebSockets {
     this.outbox.release(connection)
     // Absent when the flush just closed the connection as a slow consumer.
     connection.socket?.end(code, reason)
+  }
+
+  push(connection: UwsConnection, frame: UwsFrame, droppable?: Droppable): void {
+    this.outbox.push(connection, frame, droppable)
+  }
+
+  await(connection: UwsConnection, level: OutboxLevel): void {
+    this.outbox.await(connection, level)
+  }
+
+  pause(): void {
+    // uWebSockets.js cannot stop reading from one connection.
+  }
+
+  resume(): void {
+    // Nothing is paused.
+  }
+
+  fail(connection: UwsConnection): void {
+    this.drop(connection, 'E_INTERNAL')
   }
 
   drop(connection: UwsConnection, reason: OwnReason): void {

@@ -1,26 +1,28 @@
 import { decodePlainPublish, type MessagePart } from './decode-publish.js'
-import type { ErrorCode, WebMQError } from './errors.js'
-import { isGroup, isId, isMemberName, isMessageId, isPosition, parseCount } from './fields.js'
-import { keyDefect, patternDefect } from './keys.js'
-import { MAX_HEADER_BYTES, MAX_TOKEN_BYTES } from './limits.js'
-import type { ClientMessage, ClientVerb, ListenOverflow, PresenceOp } from './messages.js'
+import { isMemberName, isMessageId, isPosition } from './fields.js'
+import { MAX_TOKEN_BYTES } from './limits.js'
+import type { ClientMessage, ClientVerb, PresenceOp } from './messages.js'
 import { ownText } from './own-text.js'
-import { refusalOf } from './refusal.js'
+import {
+  assertAtMostOne,
+  type RawClientMessage,
+  readCount,
+  readFlag,
+  readMembership,
+  readOptions,
+  readOverflow,
+  readRange,
+  refusal,
+  requireId,
+  requireKey,
+  requirePattern,
+  requireStream,
+  split,
+} from './raw-client-message.js'
 import type { WriteKind } from './streams.js'
 import { decodeUtf8 } from './utf8.js'
 
-const NEWLINE = 0x0a
-
-/** A message that was split into fields, but not interpreted. */
-interface RawMessage {
-  readonly verb: string
-  /** The second field, if it is an id: an error answers to it. */
-  readonly id: string | undefined
-  readonly fields: readonly string[]
-  readonly body: Uint8Array | undefined
-}
-
-type Decoder<V extends ClientVerb> = (raw: RawMessage) => Extract<ClientMessage, { verb: V }>
+type Decoder<V extends ClientVerb> = (raw: RawClientMessage) => Extract<ClientMessage, { verb: V }>
 
 /**
  * Decodes one client message. The kind of frame does not matter for headers and is ignored. The payload of a `publish`
@@ -192,125 +194,6 @@ function isVerb(verb: string): verb is keyof typeof decoders {
   return Object.hasOwn(decoders, verb)
 }
 
-function split(data: Uint8Array): RawMessage {
-  const newline = data.subarray(0, MAX_HEADER_BYTES + 1).indexOf(NEWLINE)
-  const header = newline < 0 ? data : data.subarray(0, newline)
-  if (header.length > MAX_HEADER_BYTES) throw malformed(header, `header is longer than ${MAX_HEADER_BYTES} bytes`)
-  const text = decodeUtf8(header)
-  if (text === undefined) throw malformed(header, 'header is not UTF-8')
-  const fields = text.split(' ')
-  if (fields.includes('')) throw malformed(header, 'fields are separated by exactly one space')
-  const [verb = '', id = ''] = fields
-  const body = newline < 0 ? undefined : data.subarray(newline + 1)
-  return { verb, id: isId(id) ? ownText(id) : undefined, fields, body }
-}
-
-function malformed(header: Uint8Array, why: string): WebMQError {
-  return refusal({ id: readId(header) }, 'E_MESSAGE_INVALID', why)
-}
-
-/** The id of a message that is malformed. Ids and the verbs before them are short, and ASCII. */
-function readId(header: Uint8Array): string | undefined {
-  const [, id = ''] = String.fromCharCode(...header.subarray(0, 64)).split(' ')
-  return isId(id) ? id : undefined
-}
-
-function requireId(raw: RawMessage): string {
-  if (raw.id === undefined) throw refusal(raw, 'E_MESSAGE_INVALID', 'id')
-  return raw.id
-}
-
-function requireKey(raw: RawMessage): string {
-  const [, , key = ''] = raw.fields
-  const defect = keyDefect(key)
-  if (defect !== undefined) throw refusal(raw, 'E_KEY_INVALID', defect)
-  return ownText(key)
-}
-
-function requirePattern(raw: RawMessage): string {
-  const [, , pattern = ''] = raw.fields
-  const defect = patternDefect(pattern)
-  if (defect !== undefined) throw refusal(raw, 'E_PATTERN_INVALID', defect)
-  return ownText(pattern)
-}
-
-/** The value of an option without a value. */
-const FLAG = ''
-
-type Options = ReadonlyMap<string, string>
-
-/** Options by name, including those of later versions [P-11.2]: all fields from index `start` on. */
-function readOptions(raw: RawMessage, start: number): Options {
-  const options = new Map<string, string>()
-  for (const field of raw.fields.slice(start)) {
-    const [, name, value = FLAG] = /^([a-z][a-z0-9-]*)(?:=([!-~]+))?$/.exec(field) ?? []
-    if (name === undefined) throw refusal(raw, 'E_MESSAGE_INVALID', 'option')
-    if (options.has(name)) throw refusal(raw, 'E_MESSAGE_INVALID', `option ${name} is given twice`)
-    options.set(name, value)
-  }
-  return options
-}
-
-/** Where a replay begins, for `listen` and `history`. */
-function readRange(
-  raw: RawMessage,
-  options: Options,
-): { readonly since?: string; readonly last?: number; readonly rewindMs?: number } {
-  const since = options.get('since')
-  if (since !== undefined && !isPosition(since)) throw refusal(raw, 'E_POSITION_INVALID')
-  const last = readCount(raw, options, 'last')
-  const rewindMs = readCount(raw, options, 'rewind')
-  return {
-    ...(since === undefined ? {} : { since: ownText(since) }),
-    ...(last === undefined ? {} : { last }),
-    ...(rewindMs === undefined ? {} : { rewindMs }),
-  }
-}
-
-/** A queue group [P-16.1]. */
-function readMembership(raw: RawMessage, options: Options): { readonly group?: string; readonly respond?: true } {
-  const group = options.get('group')
-  const isResponder = readFlag(raw, options, 'respond')
-  if (group === undefined && isResponder) throw refusal(raw, 'E_MESSAGE_INVALID', 'respond needs a group')
-  if (group === undefined) return {}
-  if (!isGroup(group)) throw refusal(raw, 'E_MESSAGE_INVALID', 'group')
-  return { group: ownText(group), ...(isResponder ? { respond: true } : {}) }
-}
-
-/** The id of a stream [P-18.2]. */
-function requireStream(raw: RawMessage, options: Options): string {
-  const stream = options.get('of')
-  if (stream === undefined || !isId(stream)) throw refusal(raw, 'E_MESSAGE_INVALID', 'of')
-  return ownText(stream)
-}
-
-/** A value of a later version is as absent [P-6.12]. */
-function readOverflow(options: Options): { readonly overflow?: ListenOverflow } {
-  const overflow = OVERFLOWS.find((known) => known === options.get('overflow'))
-  return overflow === undefined ? {} : { overflow }
-}
-
-function readCount(raw: RawMessage, options: Options, name: string): number | undefined {
-  const text = options.get(name)
-  if (text === undefined) return undefined
-  const count = parseCount(text)
-  if (count === undefined) throw refusal(raw, 'E_MESSAGE_INVALID', name)
-  return count
-}
-
-function readFlag(raw: RawMessage, options: Options, name: string): boolean {
-  const value = options.get(name)
-  if (value !== undefined && value !== FLAG) throw refusal(raw, 'E_MESSAGE_INVALID', `${name} has no value`)
-  return value !== undefined
-}
-
-function assertAtMostOne(raw: RawMessage, options: Options, ...names: readonly string[]): void {
-  const given = names.filter((name) => options.has(name))
-  if (given.length > 1) throw refusal(raw, 'E_MESSAGE_INVALID', `${given.join(' and ')} exclude each other`)
-}
-
-const OVERFLOWS = ['disconnect', 'drop-oldest', 'latest', 'latest-told'] as const satisfies ListenOverflow[]
-
 const WRITE_KINDS = ['start', 'append', 'beat', 'end', 'fail', 'stop'] as const satisfies WriteKind[]
 
 const PRESENCE_OPS: readonly (string | undefined)[] = ['leave', 'get', 'watch', 'unwatch'] satisfies PresenceOp[]
@@ -321,8 +204,4 @@ function isPresenceOp(op: string | undefined): op is PresenceOp {
 
 function isVisibleAscii(byte: number): boolean {
   return byte > 0x20 && byte < 0x7f
-}
-
-function refusal({ id }: Pick<RawMessage, 'id'>, code: ErrorCode, detail?: string): WebMQError {
-  return refusalOf(code, { ...(detail === undefined ? {} : { detail }), requestId: id })
 }

@@ -8,18 +8,19 @@ const HOUR_MS = 3_600_000
 describe('limitedSignal', () => {
   it('aborts with the other signal', () => {
     const parent = new AbortController()
-    const { signal, release } = limitedSignal(parent.signal, HOUR_MS)
+    using limited = limitedSignal(parent.signal, HOUR_MS)
+    const { signal } = limited
     expect(signal.aborted).toBe(false)
     parent.abort(new Error('stopped'))
     expect(signal.reason).toEqual(new Error('stopped'))
     expect(limitedSignal(parent.signal, HOUR_MS).signal.aborted).toBe(true)
-    release()
   })
 
   it('does nothing any more once it is released', () => {
     const parent = new AbortController()
-    const { signal, release } = limitedSignal(parent.signal, HOUR_MS)
-    release()
+    const limited = limitedSignal(parent.signal, HOUR_MS)
+    const { signal } = limited
+    limited[Symbol.dispose]()
     parent.abort()
     expect(signal.aborted).toBe(false)
   })

@@ -1,8 +1,6 @@
-/** A signal for a call with a time limit. */
-export interface LimitedSignal {
+/** A signal for a call with a time limit. Dispose of it when the call has ended. */
+export interface LimitedSignal extends Disposable {
   readonly signal: AbortSignal
-  /** Call it when the call has ended: clears the timer and leaves the parent signal. */
-  release(): void
 }
 
 /**
@@ -16,11 +14,11 @@ export function limitedSignal(parent: AbortSignal, limitMs: number): LimitedSign
   const abort = () =>
     controller.abort(parent.aborted ? parent.reason : new DOMException('it took too long', 'TimeoutError'))
   const timer = setTimeout(abort, limitMs)
-  const release = () => {
+  const dispose = () => {
     clearTimeout(timer)
     parent.removeEventListener('abort', abort)
   }
   if (parent.aborted) abort()
   else parent.addEventListener('abort', abort, { once: true })
-  return { signal: controller.signal, release }
+  return { signal: controller.signal, [Symbol.dispose]: dispose }
 }

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { WebMQError } from 'webmq-client/protocol'
 
 const UTF8 = new TextDecoder()
@@ -19,11 +20,14 @@ export function parseJson(payload: Uint8Array | string): unknown {
   }
 }
 
-export function isJson(text: string): boolean {
+/** Whether a text, or the text in these bytes, is JSON. */
+export function isJson(content: string | Buffer): boolean {
+  if (typeof content !== 'string' && !isUtf8(content)) return false
   try {
-    JSON.parse(text)
+    JSON.parse(content.toString())
     return true
   } catch {
+    // The parser throws for everything that is not JSON.
     return false
   }
 }

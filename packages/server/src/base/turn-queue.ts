@@ -1,3 +1,5 @@
+import { NumberedQueue } from './numbered-queue.js'
+
 /**
  * Starts at most so many tasks per turn of the event loop. The others wait, oldest first, so that the messages of
  * connections come in between.
@@ -6,9 +8,7 @@ export class TurnQueue<Task> {
   readonly #tasksPerTurn: number
   readonly #start: (task: Task) => void
   readonly #maxWaiting: number
-  /** The first `#goneCount` are gone. */
-  #waiting: Task[] = []
-  #goneCount = 0
+  #waiting = new NumberedQueue<Task>()
   #room: number
   #isScheduled = false
 
@@ -25,7 +25,7 @@ export class TurnQueue<Task> {
 
   /** Number of waiting tasks. */
   get size(): number {
-    return this.#waiting.length - this.#goneCount
+    return this.#waiting.span
   }
 
   /** Starts a task: at once when none waits and this turn has room. */
@@ -48,8 +48,7 @@ export class TurnQueue<Task> {
 
   /** Forgets the waiting tasks. */
   clear(): void {
-    this.#waiting = []
-    this.#goneCount = 0
+    this.#waiting = new NumberedQueue()
   }
 
   readonly #turn = (): void => {
@@ -62,13 +61,7 @@ export class TurnQueue<Task> {
 
   /** Removes the oldest waiting task. */
   #next(): Task {
-    const task = this.#waiting[this.#goneCount++] as Task
-    // Half of the list at a time, so that each task is moved once on average.
-    if (this.#goneCount * 2 >= this.#waiting.length) {
-      this.#waiting = this.#waiting.slice(this.#goneCount)
-      this.#goneCount = 0
-    }
-    return task
+    return this.#waiting.take(this.#waiting.firstNumber) as Task
   }
 
   #run(task: Task): void {

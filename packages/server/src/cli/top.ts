@@ -6,8 +6,8 @@ import type { WatchFlags } from './top/watch.js'
 
 const EXAMPLES = `Examples:
   webmq-server top --api-key-file key.txt                    the server of this machine
-  webmq-server top https://example.com --once
-  webmq-server top http://127.0.0.1:9090 --json | jq .nodes  the admin port
+  WEBMQ_API_KEY_FILE=key.txt webmq-server top https://example.com --once
+  webmq-server top http://127.0.0.1:9090 --api-key-file key.txt --json | jq .nodes  the admin port
 `
 
 interface TopFlags extends WatchFlags {

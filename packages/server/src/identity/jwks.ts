@@ -150,13 +150,9 @@ export class RemoteJwks {
 
   /** As jose would fetch, but limited in bytes, and ended by {@link close}. */
   async #request(url: string, { headers, redirect }: Parameters<FetchImplementation>[1]): Promise<Response> {
-    const { signal, release } = limitedSignal(this.#closing.signal, FETCH_TIMEOUT_MS)
-    try {
-      const response = await fetch(url, { headers, redirect, signal })
-      const bytes = await limitedBytes(response.body ?? [], MAX_SET_BYTES)
-      return new Response(bytes.toString(), { status: response.status })
-    } finally {
-      release()
-    }
+    using limited = limitedSignal(this.#closing.signal, FETCH_TIMEOUT_MS)
+    const response = await fetch(url, { headers, redirect, signal: limited.signal })
+    const bytes = await limitedBytes(response.body ?? [], MAX_SET_BYTES)
+    return new Response(bytes.toString(), { status: response.status })
   }
 }

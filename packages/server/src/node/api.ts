@@ -192,7 +192,7 @@ export class NodeApi {
   /** See {@link WebMQServer.presence}. */
   presence(key: string): MaybePromise<readonly PresenceMember[]> {
     assertKeyWords(key, this.#parts.options)
-    const read = () => JSON.parse(this.#rooms.presence.membersJson(key)) as PresenceMember[]
+    const read = () => JSON.parse(this.#rooms.presence.members.encodedOf(key).toString()) as PresenceMember[]
     return andThen(this.#rooms.presence.whenComplete(), read)
   }
 }

@@ -1,6 +1,5 @@
 import type { Session } from '../session/session.js'
 
-/** What {@link drain} works with. */
 export interface DrainContext {
   readonly sessions: Iterable<Session> & { readonly size: number }
   readonly logger: { info(fields: object, message: string): void }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import type { LogPlace } from '../ports/broker.js'
+import type { LogPlace } from '../ports/shared-log.js'
 import { LogAgreement } from './log-agreement.js'
 
 function agreement() {

@@ -1,4 +1,4 @@
-import type { LogPlace, SharedLog } from '../ports/broker.js'
+import type { LogPlace, SharedLog } from '../ports/shared-log.js'
 import { isCount } from './node-message.js'
 
 export interface LogAgreementContext {

@@ -1,8 +1,8 @@
 import { isId } from 'webmq-client/protocol'
+import { Conditions } from '../base/conditions.js'
 import { Deadlines } from '../base/deadlines.js'
 import { deferred } from '../base/deferred.js'
 import type { BrokerStatus, InboundMessage } from '../ports/broker.js'
-import { Conditions } from './conditions.js'
 import { Differences } from './differences.js'
 import { LeaseSender, TOPIC } from './lease-sender.js'
 import { LogAgreement, SETTLE_MS } from './log-agreement.js'
@@ -28,7 +28,7 @@ export class Nodes {
   readonly #now: () => number
   readonly #deadlines: Deadlines
   readonly #peers: Peers
-  readonly #conditions: Conditions
+  readonly #conditions = new Conditions()
   readonly #tables = new Map<string, NodeTable>()
   readonly #handlers = new Map<string, (message: NodeMessage) => boolean>()
   readonly #topics = new Map<string, { readonly bound: Promise<void>; isBound: boolean }>()
@@ -53,7 +53,6 @@ export class Nodes {
     this.#differences = new Differences(logger)
     const onError = (err: unknown, text: string) => logger.warn({ err }, text)
     this.#deadlines = new Deadlines({ now: this.#now, onError: (err) => onError(err, 'a deadline of nodes failed') })
-    this.#conditions = new Conditions(this.#deadlines, this.#now)
     const isCutOff = () => this.#state === 'open' && !this.#isUp
     const onGone = (peer: string, hasLeft: boolean) => this.#gone(peer, hasLeft)
     this.#peers = new Peers(context, this.#deadlines, this.#now, isCutOff, onGone)

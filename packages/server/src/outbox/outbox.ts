@@ -43,7 +43,6 @@ export interface OutboxMessage {
   readonly messageId: string
 }
 
-/** What an outbox works with. */
 export interface OutboxContext {
   readonly options: { readonly [Name in keyof OutboxOptions]-?: NonNullable<OutboxOptions[Name]> }
   readonly maxPayloadBytes: number

@@ -6,7 +6,7 @@ const groups = (...numbers: number[]) => numbers as GroupId[]
 
 describe('MatchCache', () => {
   it('never holds more keys than it may, however many are asked for', () => {
-    const cache = new MatchCache({ maxKeys: 10, maxGroups: 1_000 })
+    const cache = new MatchCache(10, 1_000)
     for (let index = 0; index < 1_000; index++) {
       cache.set(`key.${index}`, groups(1))
       expect(cache.size).toBeLessThanOrEqual(10)
@@ -14,14 +14,14 @@ describe('MatchCache', () => {
   })
 
   it('holds fewer keys when each matches many groups', () => {
-    const cache = new MatchCache({ maxKeys: 1_000, maxGroups: 100 })
+    const cache = new MatchCache(1_000, 100)
     for (let index = 0; index < 100; index++) cache.set(`key.${index}`, groups(...Array(25).keys()))
     expect(cache.size).toBeLessThanOrEqual(4)
     expect(cache.get('key.99')).toHaveLength(25)
   })
 
   it('keeps a key that is asked for while others pass through', () => {
-    const cache = new MatchCache({ maxKeys: 10, maxGroups: 1_000 })
+    const cache = new MatchCache(10, 1_000)
     const hot = groups(7)
     cache.set('hot', hot)
     for (let index = 0; index < 100; index++) {
@@ -31,7 +31,7 @@ describe('MatchCache', () => {
   })
 
   it('forgets one key or all, of either generation', () => {
-    const cache = new MatchCache({ maxKeys: 4, maxGroups: 1_000 })
+    const cache = new MatchCache(4, 1_000)
     for (const key of ['a', 'b', 'c']) cache.set(key, groups(1))
     cache.delete('a')
     cache.delete('c')

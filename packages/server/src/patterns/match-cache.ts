@@ -1,13 +1,5 @@
 import type { GroupId } from '../ports/transport.js'
 
-/** Bounds of a {@link MatchCache}. */
-export interface MatchCacheOptions {
-  /** Most keys to remember. */
-  readonly maxKeys: number
-  /** Most group ids over all keys: a key that thousands of patterns match takes much memory. */
-  readonly maxGroups: number
-}
-
 /**
  * Remembers which groups a key matches, within a bound of keys and of group ids.
  *
@@ -24,9 +16,13 @@ export class MatchCache {
   #lastKey: string | undefined
   #lastGroups: readonly GroupId[] | undefined
 
-  constructor(options: MatchCacheOptions) {
-    this.#maxYoungKeys = Math.max(1, Math.floor(options.maxKeys / 2))
-    this.#maxYoungGroups = Math.max(1, Math.floor(options.maxGroups / 2))
+  /**
+   * @param maxKeys Most keys to remember.
+   * @param maxGroups Most group ids over all keys: a key that thousands of patterns match takes much memory.
+   */
+  constructor(maxKeys: number, maxGroups: number) {
+    this.#maxYoungKeys = Math.max(1, Math.floor(maxKeys / 2))
+    this.#maxYoungGroups = Math.max(1, Math.floor(maxGroups / 2))
   }
 
   /** Number of remembered keys. */

@@ -15,11 +15,7 @@ interface IndexNode {
  */
 export class PatternIndex {
   readonly #root = createNode('')
-  #size = 0
-
-  get size(): number {
-    return this.#size
-  }
+  size = 0
 
   has(pattern: string): boolean {
     let node: IndexNode | undefined = this.#root
@@ -36,7 +32,7 @@ export class PatternIndex {
       node.children.set(word, child)
       node = child
     }
-    if (node.pattern === undefined) this.#size++
+    if (node.pattern === undefined) this.size++
     node.pattern = pattern
   }
 
@@ -52,7 +48,7 @@ export class PatternIndex {
     const last = path.pop()
     if (last?.pattern === undefined) return
     last.pattern = undefined
-    this.#size--
+    this.size--
     let child = last
     for (let node = path.pop(); node !== undefined; child = node, node = path.pop()) {
       if (child.children.size > 0 || child.pattern !== undefined) return

@@ -14,8 +14,6 @@ export interface RouterOptions {
   readonly maxCachedGroups?: number
 }
 
-const DEFAULT_MAX_CACHED_KEYS = 16_384
-const DEFAULT_MAX_CACHED_GROUPS = 1_048_576
 /** Shared by all keys that no pattern matches: most keys, if keys are random. */
 const NO_GROUPS: readonly GroupId[] = []
 
@@ -73,10 +71,8 @@ export class Router {
   #next: TrieNode[] = []
 
   constructor(options: RouterOptions = {}) {
-    this.#cache = new MatchCache({
-      maxKeys: options.maxCachedKeys ?? DEFAULT_MAX_CACHED_KEYS,
-      maxGroups: options.maxCachedGroups ?? DEFAULT_MAX_CACHED_GROUPS,
-    })
+    const { maxCachedKeys = 16_384, maxCachedGroups = 1_048_576 } = options
+    this.#cache = new MatchCache(maxCachedKeys, maxCachedGroups)
   }
 
   /** Number of routed patterns. */

@@ -9,9 +9,9 @@ import type {
   Reader,
   ReadRange,
   ReadResult,
-  SharedLog,
 } from './broker.js'
 import type { BrokerStats } from './broker-stats.js'
+import type { SharedLog } from './shared-log.js'
 
 /**
  * A broker that forwards every call to another one. A subclass overrides the members that it changes. It has

@@ -2,6 +2,7 @@ import type { GapReason } from 'webmq-client/protocol'
 import type { MessageAttributes } from './attributes.js'
 import type { BrokerStats } from './broker-stats.js'
 import type { StreamView } from './roll-up.js'
+import type { SharedLog } from './shared-log.js'
 import type { WorkMeter } from './work-meter.js'
 
 /**
@@ -111,19 +112,19 @@ export interface ReadRange {
    * The last message of each key, instead of all; a removed key has an empty payload. With `since`, those of keys that
    * changed after it; with a gap, none. The keys of all patterns must be retained. Not with `rewindMs` and `last`.
    */
-  readonly isState?: boolean
+  readonly isState?: boolean | undefined
   /** Messages after this position. */
-  readonly since?: Position
+  readonly since?: Position | undefined
   /** Messages before this position. Without `last`, the oldest of them. */
-  readonly before?: Position
+  readonly before?: Position | undefined
   /** Messages that were logged within this time before now. */
-  readonly rewindMs?: number
+  readonly rewindMs?: number | undefined
   /** At most so many, the newest. */
-  readonly last?: number
+  readonly last?: number | undefined
   /** At most so many per read, the oldest first; the result says where to read on. Default: all. */
   readonly limit?: number
   /** How streams are given. Default `messages`. */
-  readonly view?: StreamView
+  readonly view?: StreamView | undefined
 }
 
 /** Who reads, for reads that take long. */
@@ -206,44 +207,6 @@ export interface BrokerSink {
    * tells listeners whose pattern matches a `gap` (`refused`).
    */
   refused(message: RefusedMessage): void
-}
-
-/** A place in a log, from somebody who does not know what stands there. */
-export type LogPlace = Pick<Position, 'epoch' | 'offset'>
-
-/** The log of a broker, as the nodes that share it see it. On a node without `history` it has no place, and takes none. */
-export interface SharedLog {
-  /**
-   * How the broker's settings let it lose the end of the log that it has accepted, for the log of the server: a clause
-   * such as `appendonly is no: …`. `undefined` when it loses nothing, when nobody can tell, and without a log. Only after
-   * `start`.
-   * @throws when the broker does not answer, or does not allow the question.
-   */
-  risk(): Promise<string | undefined>
-  /**
-   * Other nodes log other keys: what they publish may be missing in the log, from now on until a call with `false`. Until
-   * then all reads have a gap (`broker-lost`), and afterwards those from where the log ended at that call, or before.
-   * The log is no longer signed. Resolves when the broker knows that, or when it is not reached: it is told later.
-   */
-  dispute(isDisputed: boolean): Promise<void>
-  /**
-   * Whether the log is signed with the rules of this node: since its epoch began, all nodes have logged these keys. `true`
-   * when this node has no log, or cannot know.
-   */
-  readonly isSigned: boolean
-  /**
-   * Looks again whether the log is signed: another node may have begun it anew. If it is not, and no other node knows what it
-   * lacks, another epoch of it begins, signed with the rules of this node. Resolves when this node follows the log as it is
-   * then, or stops.
-   */
-  reopen(isKnown: boolean): Promise<void>
-  /**
-   * The same was so up to this place, as another node says. Ignored when the log has another epoch.
-   * @returns Whether this node did not know that.
-   */
-  doubt(upTo: LogPlace): boolean
-  /** Up to where the log is in doubt: its end while it is disputed. `undefined` when it is not. */
-  readonly doubtedUpTo: LogPlace | undefined
 }
 
 /**

@@ -30,11 +30,6 @@ export class DedupeWindow {
     this.#maxIds = options.maxIds
   }
 
-  /** Number of remembered ids. */
-  get size(): number {
-    return this.#numbers.size
-  }
-
   /** Whether the id was remembered within the window. */
   has(messageId: string, nowMs: number): boolean {
     this.#forget(nowMs)

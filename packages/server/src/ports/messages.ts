@@ -1,14 +1,17 @@
 import type { MessageAttributes } from './attributes.js'
 import type { Accepted, InboundMessage, Position } from './broker.js'
 
+/** What a message says, wherever it is. */
+export interface MessageContent {
+  readonly key: string
+  readonly payload: Uint8Array
+  readonly isBinary: boolean
+  readonly attributes?: MessageAttributes | undefined
+}
+
 /** A message for the sink of a broker. Members that are undefined are left out: `exactOptionalPropertyTypes`. */
 export function inbound(
-  {
-    key,
-    payload,
-    isBinary,
-    attributes,
-  }: Pick<InboundMessage, 'key' | 'payload' | 'isBinary'> & { readonly attributes?: MessageAttributes | undefined },
+  { key, payload, isBinary, attributes }: MessageContent,
   position: Position | undefined,
   publisher: number | undefined,
 ): InboundMessage {

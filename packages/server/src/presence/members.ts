@@ -40,10 +40,6 @@ export class Members {
     this.#onChange = onChange
   }
 
-  get keyCount(): number {
-    return this.#byKey.size
-  }
-
   sizeOf(key: string): number {
     return this.#byKey.get(key)?.entries.size ?? 0
   }

@@ -99,16 +99,6 @@ export class Presence {
     return new ConnectionPresence(connection, this)
   }
 
-  /** The members of a key that this node knows now, as a JSON array in the form that clients get. */
-  membersJson(key: string): string {
-    return this.members.encodedOf(key).toString()
-  }
-
-  /** The same, encoded as UTF-8. Read-only. */
-  encodedMembers(key: string): Uint8Array {
-    return this.members.encodedOf(key)
-  }
-
   /** Begins to take part; a no-op after the first call. */
   begin(): void {
     if (this.context.nodes.hasOthers) void this.table.open()

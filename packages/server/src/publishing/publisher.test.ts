@@ -7,6 +7,7 @@ import { clientOverHttp, operatorAt, PROCESS } from '../identity/actor.js'
 import { ANONYMOUS } from '../identity/index.js'
 import { PublishTimings } from '../observing/measuring/publish-timings.js'
 import type { Broker } from '../ports/broker.js'
+import type { QueueGroups } from '../queue-groups/index.js'
 import { type AuthorLimits, type PendingByCaller, requestAuthor, trustedLimits } from './author.js'
 import type { BatchDraft } from './draft.js'
 import { MetaRules } from './meta-rules.js'
@@ -26,12 +27,8 @@ async function started(broker: Broker = new MemoryBroker(memoryOptions()), parts
   const pending = new Map() satisfies PendingByCaller
   const publisher = new Publisher({
     broker,
-    groups: {
-      ask: () => {
-        throw new Error('nobody asks')
-      },
-      assertSupported: () => undefined,
-    },
+    // Nobody asks.
+    groups: { requests: {} as QueueGroups['requests'], assertSupported: () => undefined },
     router: { stepCount: 0 },
     transport: {},
     hooks: undefined,

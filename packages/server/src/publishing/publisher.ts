@@ -21,7 +21,7 @@ import type { Stamps } from './stamps.js'
 /** Parts of a node that a publish passes. */
 export interface PublisherContext {
   readonly broker: Pick<Broker, 'publish' | 'publishBatch' | 'isCongested'>
-  readonly groups: Pick<QueueGroups, 'ask' | 'assertSupported'>
+  readonly groups: Pick<QueueGroups, 'requests' | 'assertSupported'>
   /** Steps that all matches have taken, see {@link Author.matched}. */
   readonly router: { readonly stepCount: number }
   /** Asks publishers without a session to wait. */
@@ -117,7 +117,7 @@ export class Publisher {
     this.#passRate(author, draft.payload.length, 1)
     // No log has a request.
     return this.#approved(author, draft, isBinary, true, (_, draft, isBinary) =>
-      groups.ask({ key: draft.key, payload: bytesOf(draft), isBinary }, withinMs),
+      groups.requests.ask({ key: draft.key, payload: bytesOf(draft), isBinary }, withinMs),
     )
   }
 

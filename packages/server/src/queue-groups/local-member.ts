@@ -16,7 +16,7 @@ const LAG_COUNT = 64
 
 /** A function of the process as a member of a queue group. It runs in a later turn than the one that delivers. */
 export class LocalMember implements GroupMember {
-  readonly #groups: Pick<QueueGroups, 'reply'>
+  readonly #groups: Pick<QueueGroups, 'requests'>
   readonly #maxPayloadBytes: number
   readonly #handler: Handle
   readonly #onError: (error: unknown, key: string) => void
@@ -25,7 +25,7 @@ export class LocalMember implements GroupMember {
   #isClosed = false
 
   constructor(
-    groups: Pick<QueueGroups, 'reply'>,
+    groups: Pick<QueueGroups, 'requests'>,
     maxPayloadBytes: number,
     handler: Handle,
     onError: (error: unknown, key: string) => void,
@@ -60,11 +60,11 @@ export class LocalMember implements GroupMember {
   async #handle(key: string, bytes: Uint8Array, isBinary: boolean, ticket: RequestTicket | undefined): Promise<void> {
     try {
       const result = await this.#handler(isBinary ? bytes : parseJson(bytes), { key })
-      if (ticket !== undefined) this.#groups.reply(this, ticket.id, replyOf(result, this.#maxPayloadBytes))
+      if (ticket !== undefined) this.#groups.requests.reply(this, ticket.id, replyOf(result, this.#maxPayloadBytes))
     } catch (error) {
       // A WebMQError is an answer; anything else is a bug of the application, which the requester must not see.
       if (ticket === undefined || !(error instanceof WebMQError)) this.#onError(error, key)
-      if (ticket !== undefined) this.#groups.reply(this, ticket.id, refusalFrom(error))
+      if (ticket !== undefined) this.#groups.requests.reply(this, ticket.id, refusalFrom(error))
     }
   }
 }

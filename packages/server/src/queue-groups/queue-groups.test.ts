@@ -174,7 +174,7 @@ describe('requests', () => {
     const member = await node.join(ANSWERS, (question, ticket) => {
       asked.push(question)
       const reply = { payload: Buffer.from(answer), isBinary: false, isError: false }
-      setImmediate(() => node.groups.reply(member, ticket?.id ?? '', reply))
+      setImmediate(() => node.groups.requests.reply(member, ticket?.id ?? '', reply))
     })
     return asked
   }
@@ -184,7 +184,7 @@ describe('requests', () => {
     const asked = [await respond(b, 'from b'), await respond(c, 'from c'), await respond(a, 'from a')]
     const answers = new Set<string>()
     for (let index = 0; index < 30; index++) {
-      const { reply } = await a.groups.ask(request('sum.x'), 1_000)
+      const { reply } = await a.groups.requests.ask(request('sum.x'), 1_000)
       answers.add(text((await reply).payload))
     }
     expect(asked.flat()).toHaveLength(30)
@@ -196,7 +196,9 @@ describe('requests', () => {
     const [a, b] = (await startNodes(2)) as [GroupNode, GroupNode]
     const taken: Taken[] = []
     await b.record({ ...JOBS, pattern: 'sum.*' }, taken)
-    expect(() => a.groups.ask(request('sum.x'), 1_000)).toThrow(expect.objectContaining({ code: 'E_NO_RESPONDERS' }))
+    expect(() => a.groups.requests.ask(request('sum.x'), 1_000)).toThrow(
+      expect.objectContaining({ code: 'E_NO_RESPONDERS' }),
+    )
     expect(taken).toEqual([])
   })
 
@@ -204,7 +206,7 @@ describe('requests', () => {
     const [a, b] = (await startNodes(2)) as [GroupNode, GroupNode]
     const member = await b.join(ANSWERS, () => undefined)
     const codeOf = async (withinMs: number) => {
-      const { reply } = await a.groups.ask(request('sum.x'), withinMs)
+      const { reply } = await a.groups.requests.ask(request('sum.x'), withinMs)
       return async () => JSON.parse(text((await reply).payload)).code
     }
     const silent = await codeOf(60)
@@ -220,12 +222,12 @@ describe('requests', () => {
     const tickets: string[] = []
     const member = await a.join(ANSWERS, (_question, ticket) => tickets.push(ticket?.id ?? ''))
     const other = await a.join(JOBS, () => undefined)
-    const { reply } = await a.groups.ask(request('sum.x'), 1_000)
+    const { reply } = await a.groups.requests.ask(request('sum.x'), 1_000)
     const answer = { payload: Buffer.from('1'), isBinary: false, isError: false }
     const [ticket = ''] = tickets
-    expect(a.groups.reply(other, ticket, answer)).toBe(false)
-    expect(a.groups.reply(member, ticket, answer)).toBe(true)
-    expect(a.groups.reply(member, ticket, answer)).toBe(false)
+    expect(a.groups.requests.reply(other, ticket, answer)).toBe(false)
+    expect(a.groups.requests.reply(member, ticket, answer)).toBe(true)
+    expect(a.groups.requests.reply(member, ticket, answer)).toBe(false)
     expect(text((await reply).payload)).toBe('1')
   })
 })

@@ -5,9 +5,9 @@ import type { MaybePromise } from '../base/maybe-promise.js'
 import { type Nodes, SharedTable } from '../nodes/index.js'
 import type { Broker } from '../ports/broker.js'
 import type { DedupeWindowOptions } from '../ports/dedupe-window.js'
-import { type GroupMember, type GroupMessage, type Reply, type SlotName, slotIdOf } from './group-message.js'
+import { type GroupMember, type GroupMessage, type SlotName, slotIdOf } from './group-message.js'
 import { HandOvers } from './hand-over.js'
-import { GroupRequests, type TakenRequest } from './requests.js'
+import { GroupRequests } from './requests.js'
 import { type SlotChange, Slots } from './slots.js'
 import { type TaskMessage, taskFields, taskMessageFrom } from './task-message.js'
 
@@ -136,20 +136,6 @@ export class QueueGroups {
     const { queueGroups } = this.context.broker.capabilities
     const detail = queueGroups ? `queue groups need a maxPayloadBytes of ${MIN_PAYLOAD_BYTES}` : 'queue groups'
     throw refusalOf('E_UNSUPPORTED', { detail })
-  }
-
-  /**
-   * Hands a request to one responder.
-   * @throws {WebMQError} as {@link GroupRequests.ask}, and `E_UNSUPPORTED`.
-   */
-  ask(message: GroupMessage, withinMs: number): MaybePromise<TakenRequest> {
-    this.assertSupported()
-    return this.requests.ask(message, withinMs)
-  }
-
-  /** @returns as {@link GroupRequests.reply} */
-  reply(member: GroupMember, ticketId: string, reply: Reply): boolean {
-    return this.requests.reply(member, ticketId, reply)
   }
 
   /**

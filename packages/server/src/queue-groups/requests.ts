@@ -59,9 +59,10 @@ export class GroupRequests {
   /**
    * Hands a request to one responder. The payload is copied before it returns.
    * @throws {WebMQError} `E_NO_RESPONDERS`; `E_RATE_LIMIT`, when too many requests of this node wait for their replies;
-   *   `E_BROKER_UNAVAILABLE`: a responder may have got it.
+   *   `E_BROKER_UNAVAILABLE`: a responder may have got it; `E_UNSUPPORTED`.
    */
   ask(message: GroupMessage, withinMs: number): MaybePromise<TakenRequest> {
+    this.#groups.assertSupported()
     const { slots, handOvers, deadlines, context } = this.#groups
     const slot = mostSpecific(slots.match('respond', message.key))
     if (slot === undefined) throw refusalOf('E_NO_RESPONDERS', { detail: message.key })

@@ -120,12 +120,12 @@ function byteCountOf(message: InboundMessage | undefined): number {
 
 function rangeOf({ since, before, last, rewindMs, limit = MAX_PAGE_MESSAGES, state, view }: RangeOptions): ReadRange {
   return {
-    ...(view === undefined ? undefined : { view }),
-    ...(state === true ? { isState: true } : undefined),
-    ...(since === undefined ? undefined : { since: parsePosition(since) }),
-    ...(before === undefined ? undefined : { before: parsePosition(before) }),
-    ...(last === undefined ? undefined : { last }),
-    ...(rewindMs === undefined ? undefined : { rewindMs }),
+    view,
+    isState: state,
+    since: since === undefined ? undefined : parsePosition(since),
+    before: before === undefined ? undefined : parsePosition(before),
+    last,
+    rewindMs,
     limit: Math.min(limit, MAX_PAGE_MESSAGES),
   }
 }

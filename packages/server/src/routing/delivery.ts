@@ -27,16 +27,12 @@ export class Delivery {
   /** Written into the transport's own memory before the next message fills it. */
   readonly #frame = new MessageFrame()
   readonly #topics = new Topics()
-  #routedCount = 0
+  /** Messages that someone on this node listened to. */
+  routedCount = 0
 
   constructor(context: DeliveryContext) {
     this.#context = context
     this.#gaps = new GapAnnouncer(context.router, (route, reason) => this.#tellGap(route, reason))
-  }
-
-  /** Messages that someone on this node listened to. */
-  get routedCount(): number {
-    return this.#routedCount
   }
 
   /** Whether some listeners have not been told of a gap yet. */
@@ -59,7 +55,7 @@ export class Delivery {
     if (groups.length === 0) return false
     liveBuffers.deliver(groups, message)
     this.#gaps.beforeMessage(groups, message.position !== undefined)
-    this.#routedCount++
+    this.routedCount++
     if (this.#mayReachConnections(groups)) this.#deliverToConnections(groups, message)
     localListeners.deliver(groups, message)
     if (publishes.isAwaiting) publishes.delivered(message)

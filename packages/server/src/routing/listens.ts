@@ -37,7 +37,8 @@ export class Listens {
   #only: Route | undefined
   /** All listens, from the second one on. */
   #routes: Map<string, Route> | undefined
-  #searchCount = 0
+  /** Patterns with a `#` before their last word. */
+  searchCount = 0
   /** One of its listens has asked for meta. */
   #hasMeta = false
   #isClosed = false
@@ -49,11 +50,6 @@ export class Listens {
 
   get size(): number {
     return this.#routes?.size ?? (this.#only === undefined ? 0 : 1)
-  }
-
-  /** Patterns with a `#` before their last word. */
-  get searchCount(): number {
-    return this.#searchCount
   }
 
   has(pattern: string): boolean {
@@ -142,7 +138,7 @@ export class Listens {
     if (route === undefined) return false
     this.#only = undefined
     this.#routes?.delete(pattern)
-    if (isSearch(pattern)) this.#searchCount--
+    if (isSearch(pattern)) this.searchCount--
     this.#context.transport.leave(this.#connection, route.group)
     this.#release(route)
     this.#context.listensChanged(this.#connection, -1)
@@ -160,7 +156,7 @@ export class Listens {
     for (const route of this.#all()) this.#release(route)
     this.#only = undefined
     this.#routes = undefined
-    this.#searchCount = 0
+    this.searchCount = 0
   }
 
   #release({ pattern, variant, group }: Route): void {
@@ -175,7 +171,7 @@ export class Listens {
 
   #add(route: Route): void {
     this.#context.listensChanged(this.#connection, 1)
-    if (isSearch(route.pattern)) this.#searchCount++
+    if (isSearch(route.pattern)) this.searchCount++
     if (this.#only === undefined && this.#routes === undefined) {
       this.#only = route
       return

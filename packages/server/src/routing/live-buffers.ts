@@ -16,16 +16,12 @@ export class LiveBuffer {
   gap: GapReason | undefined
   readonly #maxBytes: number
   #byteCount = 0
-  #hasOverflowed = false
+  /** Whether messages were dropped because they were too many: a gap. */
+  hasOverflowed = false
 
   constructor(pattern: string, maxBytes: number) {
     this.pattern = pattern
     this.#maxBytes = maxBytes
-  }
-
-  /** Whether messages were dropped because they were too many: a gap. */
-  get hasOverflowed(): boolean {
-    return this.#hasOverflowed
   }
 
   /** @param message Kept: the buffers of a message share one copy. Drops the oldest messages that no longer fit. */
@@ -35,7 +31,7 @@ export class LiveBuffer {
     while (this.#byteCount > this.#maxBytes) {
       const oldest = this.messages.shift()
       this.#byteCount -= oldest === undefined ? this.#byteCount : byteCountOf(oldest)
-      this.#hasOverflowed = true
+      this.hasOverflowed = true
     }
   }
 }

@@ -26,7 +26,6 @@ const MAX_WAITING_BYTES = 1_048_576
 /** The same while its token is still being verified. */
 const MAX_UNVERIFIED_WAITING_BYTES = 65_536
 
-/** What a {@link Dispatcher} works with. */
 export interface DispatcherContext
   extends Pick<TurnsContext<Session>, 'transport' | 'limits' | 'maxMessageBytes' | 'onError'> {
   /** Absent unless messages of clients are shown to hooks. */

@@ -4,7 +4,6 @@ import type { Logger } from '../base/logger.js'
 import type { Actor } from '../identity/actor.js'
 import type { Observer } from '../observing/observer.js'
 
-/** What an {@link incidentLog} works with. */
 export interface IncidentLogContext {
   readonly logger: Pick<Logger, 'warn' | 'info'>
   /** A clock in milliseconds. */

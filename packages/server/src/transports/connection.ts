@@ -26,18 +26,47 @@ export abstract class Connection<Frame, Piece = Frame> {
     this.upgrade = upgrade
   }
 
+  abstract readonly owner: ConnectionOwner<this, Frame>
   abstract readonly outboxBytes: number
   abstract readonly partialBytes: number
   /** `false` once this side closes it: nothing more is sent. */
   abstract readonly isOpen: boolean
   /** The sink knows that it is gone. */
   abstract readonly isClosed: boolean
+
   /** Has no effect once this side closes the connection. */
-  abstract send(frame: Frame, droppable?: Droppable): void
-  abstract notifyDrained(level: OutboxLevel): void
-  abstract pause(): void
-  abstract resume(): void
-  abstract close(code: number, reason: string): void
+  send(frame: Frame, droppable?: Droppable): void {
+    this.owner.push(this, frame, droppable)
+  }
+
+  notifyDrained(level: OutboxLevel): void {
+    this.owner.await(this, level)
+  }
+
+  pause(): void {
+    this.owner.pause(this)
+  }
+
+  resume(): void {
+    this.owner.resume(this)
+  }
+
+  close(code: number, reason: string): void {
+    this.owner.close(this, code, reason)
+  }
+
   /** Closes it because the sink threw. */
-  abstract fail(): void
+  fail(): void {
+    this.owner.fail(this)
+  }
+}
+
+/** What does the work of connections of a kind. */
+interface ConnectionOwner<Member, Frame> {
+  push(connection: Member, frame: Frame, droppable?: Droppable): void
+  await(connection: Member, level: OutboxLevel): void
+  pause(connection: Member): void
+  resume(connection: Member): void
+  close(connection: Member, code: number, reason: string): void
+  fail(connection: Member): void
 }

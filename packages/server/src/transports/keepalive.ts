@@ -14,7 +14,6 @@ export interface Watched {
   readonly isPaused: boolean
 }
 
-/** Events of {@link Keepalive}. */
 export interface KeepaliveEvents<Connection> {
   /** The connection has been silent: send it a ping. */
   ping(connection: Connection): void

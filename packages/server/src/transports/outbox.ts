@@ -11,7 +11,6 @@ const GATHER_BYTES = 64 * 1024
 /** Share of `maxOutboxBytes` of the level `low`. */
 const LOW_SHARE = 1 / 4
 
-/** Events of {@link Outbox}. */
 export interface OutboxEvents<Member> {
   /** More than `maxOutboxBytes` wait for a connection; the caller closes it. */
   overflow(connection: Member): void

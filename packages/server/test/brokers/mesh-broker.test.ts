@@ -7,7 +7,7 @@ import type { GapReason } from 'webmq-client/protocol'
 import type { BrokerSystem } from 'webmq-conformance'
 import { brokerSuite, eventually, historyOf, messageIdOf } from 'webmq-conformance'
 import { freePort } from 'webmq-services'
-import { createMeshBroker, type MeshBroker } from '../../src/brokers/mesh/broker.js'
+import { MeshBroker } from '../../src/brokers/mesh/broker.js'
 import type { MeshAddress, MeshBrokerOptions } from '../../src/brokers/mesh/options.js'
 import type { BrokerCapabilities, OutboundMessage } from '../../src/ports/broker.js'
 import type { HistoryOptions } from '../../src/ports/history-rules.js'
@@ -45,7 +45,7 @@ function createSystem(options: HistoryOptions): BrokerSystem {
   return {
     createNode(history = options) {
       const peers = nodes.flatMap(({ address }) => (address === undefined ? [] : [address]))
-      const node = createMeshBroker({ ...DEFAULTS, ...(options.history.isEmpty ? options : history), peers })
+      const node = new MeshBroker({ ...DEFAULTS, ...(options.history.isEmpty ? options : history), peers })
       nodes.push(node)
       return node
     },
@@ -97,7 +97,7 @@ function newBroker(options: Partial<MeshBrokerOptions>, write: (line: string) =>
     const { err } = fields as { err?: Error }
     write(err === undefined ? message : `${message}: ${err.message}`)
   }
-  return createMeshBroker({ ...DEFAULTS, logger: { debug: () => undefined, info: line, warn: line }, ...options })
+  return new MeshBroker({ ...DEFAULTS, logger: { debug: () => undefined, info: line, warn: line }, ...options })
 }
 
 function addressOf({ broker }: Node): MeshAddress {

@@ -1,7 +1,7 @@
 import { beforeAll } from 'vitest'
 import { type BrokerFaultSystem, brokerFaultSuite, historyOf } from 'webmq-conformance'
 import { type FaultProxy, freePort, obtainToxiproxy, startFaultProxy } from 'webmq-services'
-import { createMeshBroker, type MeshBroker } from '../../src/brokers/mesh/broker.js'
+import { MeshBroker } from '../../src/brokers/mesh/broker.js'
 import type { HistoryOptions } from '../../src/ports/history-rules.js'
 import { faultCount } from './fault-count.js'
 
@@ -34,7 +34,7 @@ async function createSystem(isBothWays: boolean, history: HistoryOptions): Promi
   const proxies: Partial<Record<string, FaultProxy>> = { ...links, ...back }
   const peersOf = (index: number): FaultProxy[] => [0, 1, 2].flatMap((other) => proxies[`${index}-${other}`] ?? [])
   const createNode = (index: number): MeshBroker =>
-    createMeshBroker({
+    new MeshBroker({
       listen: { host: '127.0.0.1', port: ports[index] ?? 0 },
       peers: peersOf(index).map(({ host, port }) => ({ host, port })),
       secret: 'shared by the nodes of this test',

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { GapReason } from 'webmq-client/protocol'
 import { eventually, historyOf, messageIdOf } from 'webmq-conformance'
-import { createMeshBroker, type MeshBroker } from '../../src/brokers/mesh/broker.js'
+import { MeshBroker } from '../../src/brokers/mesh/broker.js'
 import type { MeshBrokerOptions } from '../../src/brokers/mesh/options.js'
 import type { Position } from '../../src/ports/broker.js'
 import { CutProxy } from './cut-proxy.js'
@@ -40,7 +40,7 @@ async function startNode(options: Partial<MeshBrokerOptions> = {}): Promise<Node
   const log: string[] = []
   const write = (_: object, message: string) => log.push(message)
   const node: Node = {
-    broker: createMeshBroker({
+    broker: new MeshBroker({
       ...DEFAULTS,
       logger: { debug: () => undefined, info: () => undefined, warn: write },
       ...options,

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { eventually, historyOf } from 'webmq-conformance'
 import { type FaultProxy, freePort, obtainToxiproxy, startFaultProxy } from 'webmq-services'
-import { createMeshBroker, type MeshBroker } from '../../src/brokers/mesh/broker.js'
+import { MeshBroker } from '../../src/brokers/mesh/broker.js'
 import type { MeshBrokerOptions } from '../../src/brokers/mesh/options.js'
 
 const BUILD_TIMEOUT_MS = 600_000
@@ -36,7 +36,7 @@ interface Node {
 async function startNode(options: Partial<MeshBrokerOptions> = {}): Promise<Node> {
   const told: string[] = []
   const logger = { debug: () => undefined, info: () => undefined, warn: () => undefined }
-  const broker = createMeshBroker({ ...DEFAULTS, logger, ...options })
+  const broker = new MeshBroker({ ...DEFAULTS, logger, ...options })
   onTestFinished(() => broker.stop())
   await broker.start({
     deliver: ({ payload }) => told.push(Buffer.from(payload).toString()) > 0,

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { historyOf } from 'webmq-conformance'
 import { type ServiceKind, sharedService } from 'webmq-services'
 import { seededRandom } from '../../../client/test/seeded-random.js'
-import { createMeshBroker, type MeshBroker } from '../../src/brokers/mesh/broker.js'
+import { MeshBroker } from '../../src/brokers/mesh/broker.js'
 import { createNatsBroker } from '../../src/brokers/nats/broker.js'
 import { createRabbitmqBroker } from '../../src/brokers/rabbitmq/broker.js'
 import { createRedisBroker } from '../../src/brokers/redis/broker.js'
@@ -34,7 +34,7 @@ async function systemOf(kind: ServiceKind | 'mesh', url: string): Promise<() => 
   return () => {
     const peers = nodes.flatMap(({ address }) => (address === undefined ? [] : [address]))
     const listen = { host: '127.0.0.1', port: 0 }
-    const node = createMeshBroker({ ...OPTIONS, brokerNamespace, listen, peers, secret: 'of this test', logger })
+    const node = new MeshBroker({ ...OPTIONS, brokerNamespace, listen, peers, secret: 'of this test', logger })
     nodes.push(node)
     return node
   }

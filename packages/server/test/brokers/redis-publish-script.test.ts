@@ -1,13 +1,14 @@
 import { execFile } from 'node:child_process'
-import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { historyOf } from 'webmq-conformance'
 import { type Service, startRedis } from 'webmq-services'
+import { blocksFor } from '../../../../test/docs/examples.js'
 import { formatPosition, parsePosition } from '../../src/ports/position.js'
 import { freshNamespace, OPTIONS, startNode, text } from './redis-node.js'
 
+const { exampleOf } = blocksFor(import.meta.url)
 const run = promisify(execFile)
 
 let service: Service
@@ -43,8 +44,7 @@ const NONE = { epoch: 'none', offset: 0, fingerprint: 0 }
 
 describe('another program at the log of a redis', () => {
   it('publishes with the command of the documentation, in one order with nodes', async () => {
-    const documentation = await readFile(new URL('../../../../docs/brokers.md', import.meta.url), 'utf8')
-    const [command = ''] = /^redis-cli EVAL .*$/m.exec(documentation) ?? []
+    const command = exampleOf('brokers.md', 'publish-script').code
     const node = await startLogging('webmq')
     await node.broker.bind('chat.42')
     const { position = NONE } = await node.broker.publish(text('chat.42', 'of a node'))

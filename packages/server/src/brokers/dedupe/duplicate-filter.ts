@@ -21,30 +21,21 @@ export interface DuplicateFilterOptions {
  */
 export class DuplicateFilter {
   readonly #sequences = new SequenceWindows()
-  readonly #ids: DedupeWindow
+  readonly ids: DedupeWindow
 
   constructor({ dedupeWindowMs, dedupeMaxIds }: DuplicateFilterOptions) {
-    this.#ids = new DedupeWindow({ windowMs: dedupeWindowMs, maxIds: dedupeMaxIds })
+    this.ids = new DedupeWindow({ windowMs: dedupeWindowMs, maxIds: dedupeMaxIds })
   }
 
   has({ source, messageId }: Identified, nowMs: number): boolean {
     if (source !== undefined && this.#sequences.has(source.node, source.sequence)) return true
-    return messageId !== undefined && this.#ids.has(messageId, nowMs)
+    return messageId !== undefined && this.ids.has(messageId, nowMs)
   }
 
   /** Notes a new message: one that {@link has} is false for. */
   note({ source, messageId }: Identified, nowMs: number, position?: Position): void {
     if (source !== undefined) this.#sequences.note(source.node, source.sequence)
-    if (messageId !== undefined) this.#ids.remember(messageId, position, nowMs)
-  }
-
-  positionOf(messageId: string): Position | undefined {
-    return this.#ids.positionOf(messageId)
-  }
-
-  /** As {@link DedupeWindow.positionWithin}. */
-  positionWithin(messageId: string, nowMs: number): Position | undefined {
-    return this.#ids.positionWithin(messageId, nowMs)
+    if (messageId !== undefined) this.ids.remember(messageId, position, nowMs)
   }
 }
 

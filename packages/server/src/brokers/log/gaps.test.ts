@@ -9,8 +9,8 @@ it('is a gap for the state of somebody who was given what was lost, however far 
   const log = new HistoryLog(retaining({ ...history, historyMaxMessages: 5, historyMaxBytes: 10_000 }, '#'))
   const value = Uint8Array.of(1)
   log.restart('e')
-  for (const key of ['a', 'b', 'c']) log.append(key, value, true)
-  for (let index = 0; index < 20; index++) log.append('d', value, true)
+  for (const key of ['a', 'b', 'c']) log.append({ key, payload: value, isBinary: true })
+  for (let index = 0; index < 20; index++) log.append({ key: 'd', payload: value, isBinary: true })
   const since = log.positionAt(2)
   const read = (fingerprint: number) => log.read({ isState: true, since: { ...since, fingerprint } }, ['#'])
   expect(await read(since.fingerprint + 1)).toMatchObject({ gap: 'broker-lost', messages: [] })
@@ -24,13 +24,16 @@ it('is a gap for whoever stands where nodes may have missed what was not logged,
   const log = new HistoryLog({ history, historyMaxMessages: 9, historyMaxBytes: 10_000 })
   log.restart('e')
   const value = Uint8Array.of(1)
-  const [first, second] = [log.append('a', value, true), log.append('a', value, true)]
+  const [first, second] = [
+    log.append({ key: 'a', payload: value, isBinary: true }),
+    log.append({ key: 'a', payload: value, isBinary: true }),
+  ]
   log.dispute(true)
   expect(log.doubtedUpTo).toEqual({ epoch: 'e', offset: second.offset })
   log.dispute(false)
   expect(log.doubt(first)).toBe(false)
   expect(log.doubt({ epoch: 'another', offset: 9 })).toBe(false)
-  const third = log.append('a', value, true)
+  const third = log.append({ key: 'a', payload: value, isBinary: true })
   const read = async (since: typeof first) => {
     const { gap, messages } = await log.read({ since }, ['#'])
     return [gap, messages.length]
@@ -52,11 +55,11 @@ it('is a gap for everybody while nodes log other keys', async () => {
   const log = new HistoryLog({ history, historyMaxMessages: 9, historyMaxBytes: 10_000 })
   log.restart('e')
   log.dispute(true)
-  const last = log.append('a', Uint8Array.of(1), true)
+  const last = log.append({ key: 'a', payload: Uint8Array.of(1), isBinary: true })
   expect((await log.read({ since: last }, ['#'])).gap).toBe('broker-lost')
   expect((await log.read({ rewindMs: 1_000 }, ['#'])).gap).toBe('broker-lost')
   log.dispute(false)
-  const next = log.append('a', Uint8Array.of(1), true)
+  const next = log.append({ key: 'a', payload: Uint8Array.of(1), isBinary: true })
   expect((await log.read({ since: last }, ['#'])).gap).toBe('broker-lost')
   expect((await log.read({ since: next }, ['#'])).gap).toBeUndefined()
 })

@@ -1,29 +1,23 @@
 import type { GapReason } from 'webmq-client/protocol'
 import type { Position } from '../../ports/broker.js'
 import type { LogDoubt } from './doubt.js'
-import type { Wants } from './segmented-log.js'
+import type { SegmentedLog, Wants } from './segmented-log.js'
 
 /** Where a log of one epoch may lack messages, and why: all its reads take the reason of a gap from here. */
 export class LogGaps {
-  readonly epoch: string
+  readonly #log: SegmentedLog
   /** Messages up to this offset are of earlier epochs. */
   epochBeganAt = 0
   readonly refusals = new Refusals()
-  readonly #fingerprintAt: (offset: number) => number
   /** Messages may be missing at or before this offset: those logged up to `#interruptedAtMs`. */
   #completeAfter: number
   #interruptedAtMs = 0
   readonly #doubt: LogDoubt
 
-  /**
-   * @param startOffset The first message follows this offset.
-   * @param fingerprintAt Of the newest record at or before an offset; 0: unknown.
-   */
-  constructor(epoch: string, startOffset: number, fingerprintAt: (offset: number) => number, doubt: LogDoubt) {
-    this.epoch = epoch
+  constructor(log: SegmentedLog, doubt: LogDoubt) {
+    this.#log = log
     this.#doubt = doubt
-    this.#completeAfter = startOffset
-    this.#fingerprintAt = fingerprintAt
+    this.#completeAfter = log.startOffset
   }
 
   /** Messages may be missing at or before this offset, which were logged up to this time. */
@@ -39,16 +33,16 @@ export class LogGaps {
   gapOf(position: Position, keptAfter: number): GapReason | undefined {
     const { epoch, offset } = position
     // An earlier epoch is older than this whole log, and its log may have lost messages after the position.
-    if (epoch !== this.epoch) return 'epoch-changed'
+    if (epoch !== this.#log.epoch) return 'epoch-changed'
     if (offset < keptAfter) return 'history-expired'
     if (offset < this.#completeAfter || this.#doubt.covers(position)) return 'broker-lost'
     if (offset === 0 || this.isSame(position)) return undefined
-    return this.#fingerprintAt(offset) === 0 ? 'history-expired' : 'broker-lost'
+    return this.#log.fingerprintAt(offset) === 0 ? 'history-expired' : 'broker-lost'
   }
 
   /** Whether the log is known to have at this position what the position says. */
   isSame({ epoch, offset, fingerprint }: Position): boolean {
-    return epoch === this.epoch && fingerprint !== 0 && fingerprint === this.#fingerprintAt(offset)
+    return epoch === this.#log.epoch && fingerprint !== 0 && fingerprint === this.#log.fingerprintAt(offset)
   }
 
   /**

@@ -9,6 +9,10 @@ beforeEach(() => {
   nowMs = 1_000_000
 })
 
+function follow(log: HistoryLog, offset: number, fingerprint: number, payload: Uint8Array, timeMs: number): void {
+  log.follow({ key: 'k', payload, isBinary: false, offset, fingerprint, timeMs })
+}
+
 function logOf(rules: readonly string[], bounds: { historyMaxMessages?: number; historyMaxBytes?: number } = {}) {
   const log = new HistoryLog({ ...historyOf(...rules), ...bounds }, () => nowMs)
   log.restart('epoch')
@@ -16,7 +20,7 @@ function logOf(rules: readonly string[], bounds: { historyMaxMessages?: number; 
 }
 
 function append(log: HistoryLog, key: string, text: string): number {
-  return log.append(key, Buffer.from(text), false).offset
+  return log.append({ key, payload: Buffer.from(text), isBinary: false }).offset
 }
 
 /** A position of the log as it is, of another one with a fingerprint of its own. */
@@ -60,7 +64,12 @@ describe('HistoryLog', () => {
   it('gives streams as their messages, as their texts, or as a fold needs them', () => {
     const log = logOf(['#=3'])
     const part = (key: string, place: string, text = place, isInterim?: true) =>
-      log.append(key, Buffer.from(text), false, { stream: place, ...(isInterim && { isInterim }) }).offset
+      log.append({
+        key,
+        payload: Buffer.from(text),
+        isBinary: false,
+        attributes: { stream: place, ...(isInterim && { isInterim }) },
+      }).offset
     part('k', 'a:0:start')
     part('k', 'a:1:append')
     part('k', 'a:1:text', '{"upTo":2}\ninterim', true)
@@ -149,9 +158,9 @@ describe('HistoryLog', () => {
   it('says gap for a position at which it has another message, or none', () => {
     const log = logOf(['#=100'])
     log.restart('epoch', 5, 55)
-    log.follow(6, 66, 'k', Buffer.from('a'), false, nowMs)
+    follow(log, 6, 66, Buffer.from('a'), nowMs)
     log.skipTo(7, 77)
-    log.follow(9, 99, 'k', Buffer.from('b'), false, nowMs)
+    follow(log, 9, 99, Buffer.from('b'), nowMs)
     const gapAt = (offset: number, fingerprint: number) =>
       readNow(log, { since: { epoch: 'epoch', offset, fingerprint } }, ['quiet']).gap
     for (const offset of [5, 6, 7, 9]) {
@@ -170,7 +179,7 @@ describe('HistoryLog', () => {
     const gapAt = (offset: number, fingerprint: number) =>
       readNow(log, { since: { epoch: 'epoch', offset, fingerprint } }, ['k']).gap
     for (const fingerprint of [0, 55]) expect(gapAt(5, fingerprint)).toBe('history-expired')
-    for (let offset = 6; offset <= 9; offset++) log.follow(offset, offset * 11, 'k', Buffer.from('a'), false, nowMs)
+    for (let offset = 6; offset <= 9; offset++) follow(log, offset, offset * 11, Buffer.from('a'), nowMs)
     expect([gapAt(7, 77), gapAt(7, 78), gapAt(6, 66)]).toEqual([undefined, 'broker-lost', 'history-expired'])
     expect(log.position).toEqual({ epoch: 'epoch', offset: 9, fingerprint: 99 })
     expect(log.positionAt(6).fingerprint).toBe(66)
@@ -441,7 +450,7 @@ describe('HistoryLog', () => {
     append(log, 'k', 'a')
     log.restart('next', 41, 9)
     expect(log.position).toMatchObject({ epoch: 'next', offset: 41 })
-    log.follow(45, 45, 'k', Buffer.from('b'), false, nowMs)
+    follow(log, 45, 45, Buffer.from('b'), nowMs)
     expect(read(log, { since: at(log, 41) }, ['k'])).toEqual({
       texts: ['b'],
       position: { epoch: 'next', offset: 45, fingerprint: 45 },

@@ -1,10 +1,12 @@
 import { WebMQError } from 'webmq-client/protocol'
 import { andThen, type MaybePromise } from '../../base/maybe-promise.js'
 import type { StepBudget } from '../../patterns/pattern-matcher.js'
-import { encodeAttributes, type MessageAttributes } from '../../ports/attributes.js'
-import type { LogPlace, Position, Reader, ReadRange, ReadResult } from '../../ports/broker.js'
+import { encodeAttributes } from '../../ports/attributes.js'
+import type { Position, Reader, ReadRange, ReadResult } from '../../ports/broker.js'
 import type { LogStats } from '../../ports/broker-stats.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
+import type { MessageContent } from '../../ports/messages.js'
+import type { LogPlace } from '../../ports/shared-log.js'
 import { LogDoubt } from './doubt.js'
 import { fingerprintOfPlace } from './fingerprint.js'
 import { LogGaps } from './gaps.js'
@@ -24,6 +26,14 @@ export function hasRetained(options: HistoryOptions): boolean {
   return hasHistory(options) && options.retain !== undefined && options.retain.patterns.length > 0
 }
 
+/** A message of a log elsewhere. */
+interface FollowedMessage extends MessageContent {
+  readonly offset: number
+  readonly fingerprint: number
+  /** When it was logged, Unix time in milliseconds. */
+  readonly timeMs: number
+}
+
 /**
  * The newest messages of a log, in memory. Live messages continue from a read without a gap or a duplicate: a read ends
  * where the log ended when it began. The log restarts with another epoch when the broker's log does.
@@ -36,7 +46,7 @@ export class HistoryLog {
   readonly #turns = new ReadTurns()
   #messages: SegmentedLog
   readonly #doubt = new LogDoubt()
-  #gaps = new LogGaps('', 0, () => 0, this.#doubt)
+  #gaps: LogGaps
   #retained: RetainedSet | undefined
   #rolledUp = new RolledUp()
 
@@ -46,7 +56,8 @@ export class HistoryLog {
     this.#isOn = hasHistory(options)
     this.#now = now
     this.#expiry = new Expiry(options.history, now)
-    this.#messages = this.#empty(0)
+    this.#messages = this.#empty('', 0)
+    this.#gaps = new LogGaps(this.#messages, this.#doubt)
     this.#retained = this.#noneRetained(0)
   }
 
@@ -65,7 +76,7 @@ export class HistoryLog {
   }
 
   get epoch(): string {
-    return this.#gaps.epoch
+    return this.#messages.epoch
   }
 
   get position(): Position {
@@ -74,7 +85,7 @@ export class HistoryLog {
 
   /** The position at this offset. Its fingerprint is that of the newest record at or before it; 0: unknown. */
   positionAt(offset: number): Position {
-    return { epoch: this.#gaps.epoch, offset, fingerprint: this.#messages.fingerprintAt(offset) }
+    return this.#messages.positionAt(offset)
   }
 
   /** @param lagMs See {@link LogStats}. */
@@ -88,11 +99,10 @@ export class HistoryLog {
    * @param fingerprint Of what stands there; 0: unknown.
    */
   restart(epoch: string, offset = 0, fingerprint = 0): void {
-    const messages = this.#empty(offset, fingerprint)
-    this.#messages = messages
+    this.#messages = this.#empty(epoch, offset, fingerprint)
     this.#retained = this.#noneRetained(offset)
     this.#rolledUp = new RolledUp()
-    this.#gaps = new LogGaps(epoch, offset, (at) => messages.fingerprintAt(at), this.#doubt)
+    this.#gaps = new LogGaps(this.#messages, this.#doubt)
   }
 
   /** The epoch began at this offset: what is before is left of earlier epochs, whose positions may be after it [P-8.3]. */
@@ -147,7 +157,7 @@ export class HistoryLog {
 
   /** As {@link SharedLog.doubt}. */
   doubt(upTo: LogPlace): boolean {
-    return upTo.epoch === this.#gaps.epoch && this.#doubt.extend(upTo, this.#now())
+    return upTo.epoch === this.epoch && this.#doubt.extend(upTo, this.#now())
   }
 
   /** As {@link SharedLog.doubtedUpTo}. */
@@ -156,45 +166,25 @@ export class HistoryLog {
     return this.#doubt.isOpen ? { epoch, offset } : this.#doubt.upTo
   }
 
-  append(key: string, payload: Uint8Array, isBinary: boolean, attributes?: MessageAttributes): Position {
+  append(message: MessageContent): Position {
     const offset = this.#messages.lastOffset + 1
     const nowMs = this.#now()
     const fingerprint = fingerprintOfPlace(offset, nowMs)
-    this.#add(offset, fingerprint, key, payload, isBinary, nowMs, attributes)
+    this.#add(message, offset, fingerprint, nowMs)
     this.#dropOld(nowMs)
-    return { epoch: this.#gaps.epoch, offset, fingerprint }
+    return { epoch: this.epoch, offset, fingerprint }
   }
 
-  /**
-   * Adds a message at a given offset.
-   * @param offset Greater than any before.
-   * @param payload Copied.
-   * @param timeMs When it was logged, Unix time in milliseconds.
-   */
-  follow(
-    offset: number,
-    fingerprint: number,
-    key: string,
-    payload: Uint8Array,
-    isBinary: boolean,
-    timeMs: number,
-    attributes?: MessageAttributes,
-  ): void {
-    this.#add(offset, fingerprint, key, payload, isBinary, timeMs, attributes)
+  /** Adds a message of a log elsewhere. Its offset is greater than any before, and its payload is copied. */
+  follow(message: FollowedMessage): void {
+    this.#add(message, message.offset, message.fingerprint, message.timeMs)
     if (this.#options.history.maxAgeMs !== undefined) this.#dropOld(this.#now())
   }
 
-  #add(
-    offset: number,
-    fingerprint: number,
-    key: string,
-    payload: Uint8Array,
-    isBinary: boolean,
-    timeMs: number,
-    attributes: MessageAttributes | undefined,
-  ): void {
+  #add(message: MessageContent, offset: number, fingerprint: number, timeMs: number): void {
+    const { key, payload, isBinary, attributes } = message
     const bytes = attributes === undefined ? undefined : encodeAttributes(attributes)
-    this.#messages.append(offset, fingerprint, key, payload, isBinary, timeMs, bytes)
+    this.#messages.append(message, offset, fingerprint, timeMs, bytes)
     if (attributes?.stream !== undefined)
       this.#rolledUp.note(key, payload, attributes, offset, this.#messages.heldAfter)
     this.#retained?.note({ key, payload, isBinary, offset, fingerprint, attributes })
@@ -240,17 +230,9 @@ export class HistoryLog {
     if (set === undefined || !patterns.every((pattern) => retain?.covers(pattern) === true))
       throw new WebMQError('E_UNSUPPORTED', { detail: 'no rule retains these keys' })
     const gap = since === undefined ? undefined : this.#gaps.gapOf(since, set.removalsCompleteAfter)
-    const lastOffset = () => this.#messages.lastOffset
-    const after = gap === undefined ? (since?.offset ?? 0) : lastOffset()
-    return new StateRead({
-      set,
-      positionAt: this.#positions(),
-      after,
-      limit,
-      wants: matchedBy(patterns),
-      gap,
-      lastOffset,
-    })
+    const log = this.#messages
+    const after = gap === undefined ? (since?.offset ?? 0) : log.lastOffset
+    return new StateRead({ set, log, after, limit, wants: matchedBy(patterns), gap })
   }
 
   #begin(range: ReadRange, patterns: readonly string[]): SlicedRead {
@@ -259,10 +241,10 @@ export class HistoryLog {
     const gaps = this.#gaps
     let start = log.heldAfter
     let gap = since === undefined ? undefined : gaps.gapOf(since, start)
-    if (since !== undefined) start = Math.max(start, since.epoch === gaps.epoch ? since.offset : gaps.epochBeganAt)
+    if (since !== undefined) start = Math.max(start, since.epoch === log.epoch ? since.offset : gaps.epochBeganAt)
     if (view === 'log' && since === undefined) start = Math.max(start, this.#rolledUp.endedAt(onlyKeyOf(patterns)))
     // What stood before a position of another epoch was never in this log.
-    const isForeign = before !== undefined && before.epoch !== gaps.epoch
+    const isForeign = before !== undefined && before.epoch !== log.epoch
     if (isForeign) gap = 'epoch-changed'
     else if (before !== undefined && before.offset > start && !gaps.isSame(before)) gap ??= 'broker-lost'
     if (rewindMs !== undefined) {
@@ -276,7 +258,6 @@ export class HistoryLog {
     const isBounded = since === undefined
     return new SlicedRead({
       log,
-      positionAt: this.#positions(),
       start: isForeign ? log.lastOffset : start,
       before: isForeign ? undefined : before?.offset,
       newestCount: last,
@@ -293,16 +274,9 @@ export class HistoryLog {
     })
   }
 
-  /** Positions of the present log, for a read that may outlive it. */
-  #positions(): (offset: number) => Position {
-    const messages = this.#messages
-    const { epoch } = this.#gaps
-    return (offset) => ({ epoch, offset, fingerprint: messages.fingerprintAt(offset) })
-  }
-
   /** Whether a position of this log's epoch is after its end. */
   isAfterEnd({ epoch, offset }: Pick<Position, 'epoch' | 'offset'>): boolean {
-    return epoch === this.#gaps.epoch && offset > this.#messages.lastOffset
+    return epoch === this.epoch && offset > this.#messages.lastOffset
   }
 
   /** Whether the log may have lost messages of the patterns since its epoch began. */
@@ -316,8 +290,8 @@ export class HistoryLog {
     return retain !== undefined && hasRetained(this.#options) ? new RetainedSet(retain, offset) : undefined
   }
 
-  #empty(offset: number, fingerprint = 0): SegmentedLog {
+  #empty(epoch: string, offset: number, fingerprint = 0): SegmentedLog {
     const { historyMaxMessages: maxMessages, historyMaxBytes: maxBytes } = this.#options
-    return new SegmentedLog({ maxMessages, maxBytes }, offset, fingerprint)
+    return new SegmentedLog({ maxMessages, maxBytes }, epoch, offset, fingerprint)
   }
 }

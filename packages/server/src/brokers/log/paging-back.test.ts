@@ -14,7 +14,7 @@ function logOf(maxMessages: number, maxAgeMs?: number, now = () => 0): HistoryLo
 }
 
 function append(log: HistoryLog, key: string): number {
-  return log.append(key, new Uint8Array(1), false).offset
+  return log.append({ key, payload: new Uint8Array(1), isBinary: false }).offset
 }
 
 /** Short reads are done at once. */

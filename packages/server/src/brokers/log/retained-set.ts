@@ -54,7 +54,8 @@ export class RetainedSet {
   #byteCount = 0
   /** Offsets of removals, oldest first; those of keys that came back stay until they are dropped. */
   #removals: Entry[] = []
-  #removalsCompleteAfter: number
+  /** Whoever knew all keys at or after this offset learns of all later removals. */
+  removalsCompleteAfter: number
   #droppedCount = 0
   readonly #startOffset: number
 
@@ -62,21 +63,11 @@ export class RetainedSet {
   constructor(rules: RetainRules, startOffset: number) {
     this.#rules = rules
     this.#startOffset = startOffset
-    this.#removalsCompleteAfter = startOffset
-  }
-
-  /** Whoever knew all keys at or after this offset learns of all later removals. */
-  get removalsCompleteAfter(): number {
-    return this.#removalsCompleteAfter
+    this.removalsCompleteAfter = startOffset
   }
 
   stats(): RetainedStats {
     return { keyCount: this.#keyCount, byteCount: this.#byteCount, droppedCount: this.#droppedCount }
-  }
-
-  /** Whether the last message of the key is retained. */
-  covers(key: string): boolean {
-    return this.#rules.has(key)
   }
 
   /**
@@ -196,7 +187,7 @@ export class RetainedSet {
     this.#removals.push(entry)
     if (this.#removals.length <= 2 * this.#rules.limits.maxKeys) return
     const dropped = this.#removals.splice(0, this.#rules.limits.maxKeys)
-    this.#removalsCompleteAfter = dropped.at(-1)?.offset ?? this.#removalsCompleteAfter
+    this.removalsCompleteAfter = dropped.at(-1)?.offset ?? this.removalsCompleteAfter
     for (const removal of dropped) {
       if (removal.isReplaced) continue
       this.#byKey.delete(removal.key)
@@ -231,11 +222,7 @@ function indexAfter(entries: readonly RetainedMessage[], offset: number): number
 class Reservations {
   /** New keys, with the number of their messages on the way. */
   readonly #counts = new Map<string, number>()
-  #byteCount = 0
-
-  get byteCount(): number {
-    return this.#byteCount
-  }
+  byteCount = 0
 
   /** Number of new keys on their way, counting this one. */
   keyCountWith(key: string): number {
@@ -244,13 +231,13 @@ class Reservations {
 
   /** @returns Gives the room back; has an effect once. */
   add(key: string, isNew: boolean, byteCount: number): () => void {
-    this.#byteCount += byteCount
+    this.byteCount += byteCount
     if (isNew) this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1)
     let isHeld = true
     return () => {
       if (!isHeld) return
       isHeld = false
-      this.#byteCount -= byteCount
+      this.byteCount -= byteCount
       const left = isNew ? (this.#counts.get(key) ?? 1) - 1 : undefined
       if (left === 0) this.#counts.delete(key)
       else if (left !== undefined) this.#counts.set(key, left)

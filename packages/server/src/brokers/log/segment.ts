@@ -1,4 +1,5 @@
 import type { StepBudget } from '../../patterns/pattern-matcher.js'
+import type { MessageContent } from '../../ports/messages.js'
 import { KeyFilter } from './key-filter.js'
 
 /** A message that the log holds. */
@@ -73,15 +74,8 @@ export class Segment {
     return this.#count < SEGMENT_MESSAGES && this.#usedBytes + byteCount <= this.#bytes.length
   }
 
-  append(
-    offset: number,
-    fingerprint: number,
-    key: string,
-    payload: Uint8Array,
-    isBinary: boolean,
-    timeMs: number,
-    attributes: Uint8Array | undefined,
-  ): void {
+  append(message: MessageContent, offset: number, fingerprint: number, timeMs: number, attributes?: Uint8Array): void {
+    const { key, payload, isBinary } = message
     const at = this.#count
     if (at === this.#ends.length) this.#grow()
     this.#bytes.set(payload, this.#usedBytes)

@@ -30,7 +30,7 @@ describe('SegmentedLog', () => {
           const log = new SegmentedLog(limits)
           const expected: { offset: number; key: string; size: number }[] = []
           appended.forEach(({ key, size }, index) => {
-            log.append(index + 1, 1, key, new Uint8Array(size).fill(index), false, index)
+            log.append({ key, payload: new Uint8Array(size).fill(index), isBinary: false }, index + 1, 1, index)
             expected.push({ offset: index + 1, key, size })
             const bytes = () => expected.reduce((sum, message) => sum + message.size, 0)
             while (expected.length > limits.maxMessages || bytes() > limits.maxBytes) expected.shift()
@@ -65,7 +65,7 @@ describe('SegmentedLog', () => {
   it('reads over the border of its allocations', () => {
     const log = new SegmentedLog({ maxMessages: 10_000, maxBytes: 16 * 1_048_576 })
     for (let index = 0; index < 9_000; index++)
-      log.append(index + 1, 1, `key.${index}`, new Uint8Array(1_000), false, 0)
+      log.append({ key: `key.${index}`, payload: new Uint8Array(1_000), isBinary: false }, index + 1, 1, 0)
     expect(readAfter(log, 0, all, 10_000).messages).toHaveLength(9_000)
     const before = offsetBeforeNewest(log, 5_000, all, 0)
     expect(readAfter(log, before, all, 10_000).messages.map(({ offset }) => offset)).toEqual(
@@ -75,8 +75,9 @@ describe('SegmentedLog', () => {
   })
 
   it('reads on where a read has ended, and knows offsets that are not next to each other', () => {
-    const log = new SegmentedLog({ maxMessages: 100, maxBytes: 1_000 }, 50)
-    for (const offset of [60, 61, 75, 90]) log.append(offset, 1, 'k', new Uint8Array(1), false, offset)
+    const log = new SegmentedLog({ maxMessages: 100, maxBytes: 1_000 }, '', 50)
+    for (const offset of [60, 61, 75, 90])
+      log.append({ key: 'k', payload: new Uint8Array(1), isBinary: false }, offset, 1, offset)
     const first = readAfter(log, 50, all, 2)
     expect(first).toMatchObject({ messages: [{ offset: 60 }, { offset: 61 }], endOffset: 61, isPartial: true })
     const second = readAfter(log, first.endOffset, all, 2)
@@ -87,7 +88,8 @@ describe('SegmentedLog', () => {
 
   it('lets go of what is too old', () => {
     const log = new SegmentedLog({ maxMessages: 100, maxBytes: 1_000 })
-    for (let offset = 1; offset <= 5; offset++) log.append(offset, 1, 'k', new Uint8Array(1), false, offset * 10)
+    for (let offset = 1; offset <= 5; offset++)
+      log.append({ key: 'k', payload: new Uint8Array(1), isBinary: false }, offset, 1, offset * 10)
     log.dropBefore(30)
     expect(readAfter(log, 0, all, 10).messages.map(({ offset }) => offset)).toEqual([3, 4, 5])
     expect(log).toMatchObject({ heldAfter: 2, droppedTimeMs: 20, count: 3, byteCount: 3 })
@@ -98,7 +100,12 @@ describe('SegmentedLog', () => {
     const log = new SegmentedLog({ maxMessages, maxBytes: 1e7 })
     for (let offset = 1; offset <= 60_000; offset++) {
       const isQuiet = [15_000, 30_000, 59_999].includes(offset)
-      log.append(offset, 1, isQuiet ? 'quiet' : `k${(offset * offset) % keyCount}`, new Uint8Array(1), false, offset)
+      log.append(
+        { key: isQuiet ? 'quiet' : `k${(offset * offset) % keyCount}`, payload: new Uint8Array(1), isBinary: false },
+        offset,
+        1,
+        offset,
+      )
     }
     for (const key of ['quiet', 'k1', 'k4', 'never']) {
       const wants = (other: string) => other === key
@@ -134,13 +141,14 @@ describe('SegmentedLog', () => {
       expect(log.collect(search, [], budget)).toBe(log.lastOffset)
       return 1_000_000 - budget.left
     }
-    for (let offset = 1; offset <= 4_000; offset++) log.append(offset, 0, `k${offset % 7}`, new Uint8Array(1), false, 0)
+    for (let offset = 1; offset <= 4_000; offset++)
+      log.append({ key: `k${offset % 7}`, payload: new Uint8Array(1), isBinary: false }, offset, 0, 0)
     // The first read makes the filter of the keys, the next ones add those that have come.
     expect(read()).toBeLessThanOrEqual(2 * 4_000)
     expect(read()).toBe(0)
-    log.append(4_001, 0, 'k', new Uint8Array(1), false, 0)
+    log.append({ key: 'k', payload: new Uint8Array(1), isBinary: false }, 4_001, 0, 0)
     expect(read()).toBeLessThan(10)
-    log.append(4_002, 0, 'none', new Uint8Array(1), false, 0)
+    log.append({ key: 'none', payload: new Uint8Array(1), isBinary: false }, 4_002, 0, 0)
     expect(read()).toBeGreaterThan(2 * 4_000)
   })
 })

@@ -1,4 +1,6 @@
 import type { StepBudget } from '../../patterns/pattern-matcher.js'
+import type { Position } from '../../ports/broker.js'
+import type { MessageContent } from '../../ports/messages.js'
 import { FingerprintRing } from './fingerprint-ring.js'
 import { KeyFilter } from './key-filter.js'
 import { type LoggedMessage, Segment } from './segment.js'
@@ -55,13 +57,19 @@ export class SegmentedLog {
   #spare: Segment | undefined
   /** Dropped messages of the first segment. */
   #droppedCount = 0
-  #count = 0
-  #byteCount = 0
-  #heldAfter: number
-  #lastOffset: number
+  count = 0
+  /** Bytes of payload and attributes. */
+  byteCount = 0
+  /** The log has everything that was appended after this offset. */
+  heldAfter: number
+  /** The last offset that was used or skipped; at first the start offset. */
+  lastOffset: number
   #lastTimeMs = 0
-  #droppedTimeMs = 0
-  readonly #startOffset: number
+  /** Log time of the newest dropped message; 0 while none was dropped. */
+  droppedTimeMs = 0
+  /** The log has begun after this offset; what was before is unknown. */
+  readonly startOffset: number
+  readonly epoch: string
   readonly #droppedKeys = new KeyFilter(DROPPED_KEYS_BITS)
   /** Of the newest dropped messages. The last one stands before everything that is kept. */
   readonly #dropped = new FingerprintRing()
@@ -72,72 +80,36 @@ export class SegmentedLog {
    * @param startOffset The first message follows this offset.
    * @param startFingerprint Of what stands there; 0: unknown.
    */
-  constructor(options: SegmentedLogOptions, startOffset = 0, startFingerprint = 0) {
+  constructor(options: SegmentedLogOptions, epoch = '', startOffset = 0, startFingerprint = 0) {
+    this.epoch = epoch
     this.#maxMessages = options.maxMessages
     this.#maxBytes = options.maxBytes
     this.#segmentBytes = Math.min(SEGMENT_BYTES, options.maxBytes)
-    this.#startOffset = startOffset
-    this.#heldAfter = startOffset
-    this.#lastOffset = startOffset
+    this.startOffset = startOffset
+    this.heldAfter = startOffset
+    this.lastOffset = startOffset
     this.#skipped.add(startOffset, startFingerprint)
-  }
-
-  get count(): number {
-    return this.#count
   }
 
   /** When the oldest message was logged; 0 without messages. */
   get oldestTimeMs(): number {
     const [first] = this.#segments
-    return first === undefined || this.#count === 0 ? 0 : first.timeAt(this.#droppedCount)
-  }
-
-  /** Bytes of payload and attributes. */
-  get byteCount(): number {
-    return this.#byteCount
-  }
-
-  /** The log has everything that was appended after this offset. */
-  get heldAfter(): number {
-    return this.#heldAfter
-  }
-
-  /** The log has begun after this offset; what was before is unknown. */
-  get startOffset(): number {
-    return this.#startOffset
+    return first === undefined || this.count === 0 ? 0 : first.timeAt(this.#droppedCount)
   }
 
   /** Whether it may have dropped messages of this key; of any key, without one. */
   mayHaveDropped(key: string | undefined): boolean {
-    return key === undefined ? this.#heldAfter > this.#startOffset : this.#droppedKeys.mayHave(key)
-  }
-
-  /** The last offset that was used or skipped; at first the start offset. */
-  get lastOffset(): number {
-    return this.#lastOffset
-  }
-
-  /** Log time of the newest dropped message; 0 while none was dropped. */
-  get droppedTimeMs(): number {
-    return this.#droppedTimeMs
+    return key === undefined ? this.heldAfter > this.startOffset : this.#droppedKeys.mayHave(key)
   }
 
   /**
    * Appends a message. A message larger than the whole log is dropped at once.
+   * @param message Its payload is copied.
    * @param offset Greater than any before.
-   * @param payload Copied.
-   * @param attributes Encoded, copied.
+   * @param attributes Those of the message, encoded; copied.
    */
-  append(
-    offset: number,
-    fingerprint: number,
-    key: string,
-    payload: Uint8Array,
-    isBinary: boolean,
-    timeMs: number,
-    attributes?: Uint8Array,
-  ): void {
-    const byteCount = payload.length + (attributes?.length ?? 0)
+  append(message: MessageContent, offset: number, fingerprint: number, timeMs: number, attributes?: Uint8Array): void {
+    const byteCount = message.payload.length + (attributes?.length ?? 0)
     let segment = this.#segments.at(-1)
     if (segment === undefined || !segment.hasRoomFor(byteCount)) {
       segment = this.#segmentFor(byteCount)
@@ -145,11 +117,11 @@ export class SegmentedLog {
     }
     // A clock may be set back; log times never decrease.
     if (timeMs > this.#lastTimeMs) this.#lastTimeMs = timeMs
-    segment.append(offset, fingerprint, key, payload, isBinary, this.#lastTimeMs, attributes)
-    this.#lastOffset = offset
-    this.#count++
-    this.#byteCount += byteCount
-    while (this.#count > this.#maxMessages || this.#byteCount > this.#maxBytes) this.#dropOldest()
+    segment.append(message, offset, fingerprint, this.#lastTimeMs, attributes)
+    this.lastOffset = offset
+    this.count++
+    this.byteCount += byteCount
+    while (this.count > this.#maxMessages || this.byteCount > this.#maxBytes) this.#dropOldest()
   }
 
   /**
@@ -157,7 +129,7 @@ export class SegmentedLog {
    * @param fingerprint Of the record that stands there and is no message of this log; 0: none does.
    */
   skipTo(offset: number, fingerprint: number): void {
-    this.#lastOffset = offset
+    this.lastOffset = offset
     if (fingerprint !== 0) this.#skipped.add(offset, fingerprint)
   }
 
@@ -178,8 +150,13 @@ export class SegmentedLog {
     return this.#skipped.offsetAt(offset) > messageAt ? this.#skipped.fingerprintAt(offset) : fingerprint
   }
 
+  /** The position at this offset, see {@link fingerprintAt}. */
+  positionAt(offset: number): Position {
+    return { epoch: this.epoch, offset, fingerprint: this.fingerprintAt(offset) }
+  }
+
   dropBefore(timeMs: number): void {
-    while (this.#count > 0 && (this.#segments[0]?.timeAt(this.#droppedCount) ?? timeMs) < timeMs) this.#dropOldest()
+    while (this.count > 0 && (this.#segments[0]?.timeAt(this.#droppedCount) ?? timeMs) < timeMs) this.#dropOldest()
   }
 
   /**
@@ -259,9 +236,9 @@ export class SegmentedLog {
       const index = segment.firstIndex((index) => segment.timeAt(index) >= timeMs)
       if (index === segment.count) continue
       const before = index === 0 ? this.#endOf(at - 1) : segment.offsetAt(index - 1)
-      return Math.max(this.#heldAfter, before)
+      return Math.max(this.heldAfter, before)
     }
-    return this.#lastOffset
+    return this.lastOffset
   }
 
   /** `false` when it is sure that a segment has no message of the key, if one is asked for. */
@@ -283,7 +260,7 @@ export class SegmentedLog {
   /** Offset of the last message of a segment; before the first segment, the offset that the log begins after. */
   #endOf(at: number): number {
     const segment = this.#segments[at]
-    return segment === undefined ? this.#heldAfter : segment.offsetAt(segment.count - 1)
+    return segment === undefined ? this.heldAfter : segment.offsetAt(segment.count - 1)
   }
 
   #segmentFor(byteCount: number): Segment {
@@ -295,12 +272,12 @@ export class SegmentedLog {
   #dropOldest(): void {
     const segment = this.#segments[0]
     if (segment === undefined) return
-    this.#byteCount -= segment.byteCountAt(this.#droppedCount)
-    this.#heldAfter = segment.offsetAt(this.#droppedCount)
-    this.#dropped.add(this.#heldAfter, segment.fingerprintAt(this.#droppedCount))
-    this.#droppedTimeMs = segment.timeAt(this.#droppedCount)
+    this.byteCount -= segment.byteCountAt(this.#droppedCount)
+    this.heldAfter = segment.offsetAt(this.#droppedCount)
+    this.#dropped.add(this.heldAfter, segment.fingerprintAt(this.#droppedCount))
+    this.droppedTimeMs = segment.timeAt(this.#droppedCount)
     this.#droppedKeys.add(segment.keyAt(this.#droppedCount))
-    this.#count--
+    this.count--
     this.#droppedCount++
     if (this.#droppedCount < segment.count) return
     this.#segments.shift()

@@ -7,13 +7,13 @@ import { type ReadSpan, SlicedRead } from './sliced-read.js'
 const MAX_MESSAGES = 40
 
 function logOf(keys: readonly string[]): SegmentedLog {
-  const log = new SegmentedLog({ maxMessages: MAX_MESSAGES, maxBytes: 1_048_576 })
+  const log = new SegmentedLog({ maxMessages: MAX_MESSAGES, maxBytes: 1_048_576 }, 'e')
   for (const key of keys) append(log, key)
   return log
 }
 
 function append(log: SegmentedLog, key: string): void {
-  log.append(log.lastOffset + 1, 1, key, new Uint8Array(1), false, 0)
+  log.append({ key, payload: new Uint8Array(1), isBinary: false }, log.lastOffset + 1, 1, 0)
 }
 
 const step = fc.oneof(
@@ -39,7 +39,6 @@ it('reads in slices what it reads at once, whatever is logged in between, or say
         const isWanted: Wants = (key, _timeMs, budget) => matcher.matches(key, budget)
         const options = {
           log,
-          positionAt: (offset: number) => ({ epoch: 'e', offset, fingerprint: log.fingerprintAt(offset) }),
           start: Math.max(start, log.heldAfter),
           before,
           newestCount,

@@ -1,14 +1,13 @@
 import type { GapReason } from 'webmq-client/protocol'
 import type { StepBudget } from '../../patterns/pattern-matcher.js'
 import { decodeAttributes } from '../../ports/attributes.js'
-import type { InboundMessage, Position, ReadResult } from '../../ports/broker.js'
+import type { InboundMessage, ReadResult } from '../../ports/broker.js'
 import { inbound } from '../../ports/messages.js'
 import type { LoggedMessage } from './segment.js'
 import type { Search, SegmentedLog, Wants } from './segmented-log.js'
 
 export interface SlicedReadOptions {
   readonly log: SegmentedLog
-  readonly positionAt: (offset: number) => Position
   /** Reads after this offset, which the log holds. */
   readonly start: number
   /** Reads what is before this offset; `undefined`: up to the end. */
@@ -105,11 +104,10 @@ export class SlicedRead {
 
   /** What was read. It is partial when the limit is reached, and when the read was not ended. */
   result(): ReadResult {
-    const { positionAt, gapOf } = this.#options
-    const end = positionAt(this.#at)
+    const end = this.log.positionAt(this.#at)
     const { epoch } = end
     const [hasDropped, hasAged] = [this.#hasDropped, this.#hasAged]
-    const gap = gapOf({ after: this.#from, upTo: this.#at, hasDropped, hasAged })
+    const gap = this.#options.gapOf({ after: this.#from, upTo: this.#at, hasDropped, hasAged })
     const result = {
       messages: this.#found.map(({ key, payload, isBinary, offset, fingerprint, attributes }): InboundMessage => {
         const position = { epoch, offset, fingerprint }

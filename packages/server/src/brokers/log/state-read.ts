@@ -1,18 +1,17 @@
 import type { GapReason } from 'webmq-client/protocol'
 import type { StepBudget } from '../../patterns/pattern-matcher.js'
-import type { Position, ReadResult } from '../../ports/broker.js'
+import type { ReadResult } from '../../ports/broker.js'
 import { inbound } from '../../ports/messages.js'
 import type { RetainedMessage, RetainedSet } from './retained-set.js'
-import type { Wants } from './segmented-log.js'
+import type { SegmentedLog, Wants } from './segmented-log.js'
 
 export interface StateReadOptions {
   readonly set: RetainedSet
-  readonly positionAt: (offset: number) => Position
+  readonly log: SegmentedLog
   readonly after: number
   readonly limit: number
   readonly wants: Wants
   readonly gap: GapReason | undefined
-  readonly lastOffset: () => number
 }
 
 /**
@@ -34,17 +33,17 @@ export class StateRead {
 
   /** Reads on, within the budget; returns whether the read is done. */
   advance(budget: StepBudget): boolean {
-    const { wants, limit, lastOffset } = this.#options
+    const { wants, limit, log } = this.#options
     const lookedAt = this.set.collect({ after: this.#after, wants, limit }, this.#found, budget)
     this.#isAtEnd = lookedAt === undefined
-    this.#after = lookedAt ?? Math.max(this.#after, lastOffset())
+    this.#after = lookedAt ?? Math.max(this.#after, log.lastOffset)
     return this.#isAtEnd || this.#found.length >= limit
   }
 
   /** What was read. It is partial when the limit is reached, and when the read was not ended. */
   result(): ReadResult {
-    const { positionAt, gap } = this.#options
-    const position = positionAt(this.#after)
+    const { log, gap } = this.#options
+    const position = log.positionAt(this.#after)
     const { epoch } = position
     return {
       messages: this.#found.map((message) => {

@@ -13,14 +13,13 @@ import type {
   ReadResult,
 } from '../../ports/broker.js'
 import type { BrokerStats } from '../../ports/broker-stats.js'
-import { DedupeWindow } from '../../ports/dedupe-window.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { assertMessageId } from '../../ports/message-id.js'
 import { accepted, inbound } from '../../ports/messages.js'
 import { isForLogAlone } from '../../ports/roll-up.js'
 import type { DuplicateFilterOptions } from '../dedupe/duplicate-filter.js'
-import { newEpoch } from '../log/epoch.js'
-import { HistoryLog, hasHistory, hasRetained } from '../log/history-log.js'
+import { hasHistory, hasRetained } from '../log/history-log.js'
+import { OwnLog } from '../log/own-log.js'
 
 export interface MemoryBrokerOptions extends HistoryOptions, DuplicateFilterOptions {
   /** A clock that never goes back, in milliseconds. */
@@ -44,15 +43,12 @@ const NOTHING_ELSEWHERE: BrokerStats = {
 export class MemoryBroker implements Broker {
   readonly name = 'memory'
   readonly capabilities: BrokerCapabilities
-  readonly #options: MemoryBrokerOptions
   readonly #now: () => number
   #sink: BrokerSink | undefined
-  readonly #log: HistoryLog
-  #dedupe: DedupeWindow
+  readonly #log: OwnLog
   #acceptedCount = 0
 
   constructor(options: MemoryBrokerOptions) {
-    this.#options = options
     this.#now = options.now ?? (() => performance.now())
     this.capabilities = {
       history: hasHistory(options),
@@ -64,14 +60,12 @@ export class MemoryBroker implements Broker {
       durable: false,
       manyNodes: false,
     }
-    this.#log = new HistoryLog(options, turnClock())
-    this.#dedupe = this.#createDedupe()
+    this.#log = new OwnLog(options, turnClock())
   }
 
   start(sink: BrokerSink): Promise<void> {
     this.#sink = sink
-    this.#log.restart(newEpoch())
-    this.#dedupe = this.#createDedupe()
+    this.#log.restart()
     sink.status('up')
     return Promise.resolve()
   }
@@ -86,37 +80,32 @@ export class MemoryBroker implements Broker {
 
   publish(message: OutboundMessage): Accepted {
     this.#assertStarted()
-    const { key, payload, isBinary, messageId, publisher, attributes } = message
+    const { messageId, publisher, attributes } = message
     if (messageId !== undefined) assertMessageId(messageId)
     const nowMs = messageId === undefined ? 0 : this.#now()
-    if (messageId !== undefined && this.#dedupe.has(messageId, nowMs)) {
-      return accepted(this.#dedupe.positionOf(messageId), true)
-    }
-    const isLogged = attributes?.isEphemeral !== true && this.#log.logs(key)
-    // The message is logged at once: the reserved room is not held.
-    if (isLogged) this.#log.retained?.reserve(key, payload.length, attributes)?.()
-    const position = isLogged ? this.#log.append(key, payload, isBinary, attributes) : undefined
+    if (messageId !== undefined && this.#log.knows(messageId, nowMs))
+      return accepted(this.#log.positionOf(messageId), true)
+    const position = this.#log.record(message, messageId, nowMs)
     this.#acceptedCount++
-    if (messageId !== undefined) this.#dedupe.remember(messageId, position, nowMs)
     if (!isForLogAlone(attributes)) this.#sink?.deliver(inbound(message, position, publisher))
     return accepted(position, false)
   }
 
   read(range: ReadRange, patterns: readonly string[], reader?: Reader): MaybePromise<ReadResult> {
     this.#assertStarted()
-    return this.#log.read(range, patterns, reader)
+    return this.#log.history.read(range, patterns, reader)
   }
 
   position(): Position | undefined {
-    return this.capabilities.history && this.#sink !== undefined ? this.#log.position : undefined
+    return this.capabilities.history && this.#sink !== undefined ? this.#log.history.position : undefined
   }
 
   stats(): BrokerStats {
     const counts = { ...NOTHING_ELSEWHERE, acceptedCount: this.#acceptedCount }
-    const retained = this.#log.retained?.stats()
+    const retained = this.#log.history.retained?.stats()
     return {
       ...counts,
-      ...(this.capabilities.history ? { log: this.#log.stats() } : undefined),
+      ...(this.capabilities.history ? { log: this.#log.history.stats() } : undefined),
       ...(retained === undefined ? undefined : { retained }),
     }
   }
@@ -126,10 +115,6 @@ export class MemoryBroker implements Broker {
     this.#sink = undefined
     sink?.status('down')
     return Promise.resolve()
-  }
-
-  #createDedupe(): DedupeWindow {
-    return new DedupeWindow({ windowMs: this.#options.dedupeWindowMs, maxIds: this.#options.dedupeMaxIds })
   }
 
   #assertStarted(): void {

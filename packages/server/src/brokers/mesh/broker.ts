@@ -20,10 +20,10 @@ import { accepted, inbound } from '../../ports/messages.js'
 import { isReserved } from '../../ports/reserved-keys.js'
 import { PublishIds } from '../dedupe/publish-ids.js'
 import { hasHistory } from '../log/history-log.js'
+import { OwnLog } from '../log/own-log.js'
 import { KeyWriter } from './key-codec.js'
 import type { PeerMessage } from './link.js'
 import { MeshNode } from './node.js'
-import { NodeLog } from './node-log.js'
 import type { MeshAddress, MeshBrokerOptions } from './options.js'
 import type { Peer } from './peer.js'
 import { ACCEPTED, SendBatch } from './send-batch.js'
@@ -51,7 +51,7 @@ export class MeshBroker implements Broker {
   readonly name = 'mesh'
   readonly capabilities: BrokerCapabilities
   readonly #options: MeshBrokerOptions
-  readonly #log: NodeLog
+  readonly #log: OwnLog
   readonly #patterns = new Set<string>()
   readonly #ids: PublishIds
   readonly #keys = new KeyWriter()
@@ -71,7 +71,8 @@ export class MeshBroker implements Broker {
 
   constructor(options: MeshBrokerOptions) {
     this.#options = options
-    this.#log = new NodeLog(options)
+    // Each node would have a state of its own.
+    this.#log = new OwnLog({ ...options, retain: undefined })
     this.#ids = new PublishIds({ windowMs: options.dedupeWindowMs, maxIds: options.dedupeMaxIds })
     this.capabilities = {
       history: hasHistory(options),
@@ -148,11 +149,16 @@ export class MeshBroker implements Broker {
 
   read(range: ReadRange, patterns: readonly string[], reader?: Reader): MaybePromise<ReadResult> {
     if (this.#node === undefined) throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'it is not started' })
-    return this.#log.read(range, patterns, reader)
+    const { history } = this.#log
+    const isForeign = [range.since, range.before].some((from) => from !== undefined && from.epoch !== history.epoch)
+    // The client may have received messages of this log on the other node: a replay would deliver them twice.
+    if (isForeign && this.capabilities.history)
+      return { messages: [], position: history.position, isPartial: false, gap: 'epoch-changed' }
+    return history.read(range, patterns, reader)
   }
 
   position(): Position | undefined {
-    return this.capabilities.history && this.#node !== undefined ? this.#log.position : undefined
+    return this.capabilities.history && this.#node !== undefined ? this.#log.history.position : undefined
   }
 
   stats(): BrokerStats {
@@ -229,7 +235,7 @@ export class MeshBroker implements Broker {
 
   /** Resolves when all peers know the change. They know the patterns of the history rules from the start. */
   #tell(pattern: string, isAdded: boolean): void | Promise<void> {
-    if (this.#log.covers(pattern)) return
+    if (this.#log.history.covers(pattern)) return
     const peers = [...(this.#node?.peers.all() ?? [])]
     if (peers.length === 0) return
     for (const peer of peers) peer.tell(pattern, isAdded)
@@ -238,7 +244,7 @@ export class MeshBroker implements Broker {
 
   *#wantedPatterns(): Iterable<string> {
     if (this.capabilities.history) yield* this.#options.history.patterns
-    for (const pattern of this.#patterns) if (!this.#log.covers(pattern)) yield pattern
+    for (const pattern of this.#patterns) if (!this.#log.history.covers(pattern)) yield pattern
   }
 
   #received(message: PeerMessage, messageId: string | undefined): void {
@@ -262,11 +268,7 @@ export class MeshBroker implements Broker {
   }
 
   #gap(): void {
-    this.#log.interrupt()
+    this.#log.history.interrupt()
     if (this.#patterns.size > 0) this.#sink?.gap('broker-lost')
   }
-}
-
-export function createMeshBroker(options: MeshBrokerOptions): MeshBroker {
-  return new MeshBroker(options)
 }

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { deferred } from '../../base/deferred.js'
-import { within } from '../../base/within.js'
+import { Conditions } from '../../base/conditions.js'
 import { Dialers } from './dialers.js'
 import { type Identity, NODE_ID_CHARS, rulesHashOf } from './handshake.js'
 import type { PeerMessage } from './link.js'
@@ -39,8 +38,7 @@ export class MeshNode {
   readonly #dialers = new Dialers(this)
   address: MeshAddress | undefined
   #isStopping = false
-  /** Called on every change that `#until` may wait for. */
-  readonly #waiting = new Set<() => void>()
+  readonly #conditions = new Conditions()
 
   constructor(options: MeshBrokerOptions, events: MeshNodeEvents) {
     this.options = options
@@ -69,7 +67,8 @@ export class MeshNode {
     this.peers.start()
     this.standstill.start()
     this.#dialers.start()
-    await this.#until(() => this.#isStopping || this.#dialers.areTried, Math.min(brokerStartTimeoutMs, MAX_START_MS))
+    const maxMs = Math.min(brokerStartTimeoutMs, MAX_START_MS)
+    await this.#conditions.until(() => this.#isStopping || this.#dialers.areTried, maxMs)
   }
 
   /** Says goodbye to all peers, waits within the limit until they have read it, and ends everything. */
@@ -81,7 +80,7 @@ export class MeshNode {
     this.standstill.stop()
     this.election.stop()
     this.peers.leave()
-    await this.#until(() => [...this.peers.all()].every(({ link }) => link === undefined), limitMs)
+    await this.#conditions.until(() => [...this.peers.all()].every(({ link }) => link === undefined), limitMs)
     this.peers.clear()
     this.address = undefined
   }
@@ -99,17 +98,6 @@ export class MeshNode {
 
   /** Something that `start` and `stop` may wait for has changed. */
   changed(): void {
-    for (const look of this.#waiting) look()
-  }
-
-  async #until(condition: () => boolean, timeoutMs: number): Promise<void> {
-    if (condition()) return
-    const isMet = deferred()
-    const look = () => {
-      if (condition()) isMet.resolve()
-    }
-    this.#waiting.add(look)
-    await within(isMet.promise, timeoutMs)
-    this.#waiting.delete(look)
+    this.#conditions.look()
   }
 }

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { eventually, historyOf } from 'webmq-conformance'
-import { createMeshBroker, type MeshBroker } from './broker.js'
+import { MeshBroker } from './broker.js'
 import { decodeStart, encodeFrame, encodeSequence, encodeStarted, FRAME } from './frames.js'
 import { Handshake, MAX_HANDSHAKE_FRAME_BYTES } from './handshake.js'
 import { Wire } from './wire.js'
@@ -30,7 +30,7 @@ async function startNode(
   const write = (fields: object, message: string) => {
     log.push(`${message} ${(fields as { err?: Error }).err?.message ?? ''}`)
   }
-  const broker = createMeshBroker({
+  const broker = new MeshBroker({
     listen: { host: '127.0.0.1', port: 0 },
     peers: peers.map((port) => ({ host: '127.0.0.1', port })),
     secret: SECRET,

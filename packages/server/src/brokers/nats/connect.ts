@@ -1,3 +1,4 @@
+import { addAbortListener } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import type { Auth, Authenticator, NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node'
@@ -69,19 +70,16 @@ export async function connectTo(
   // `Promise.race` below reports the error.
   void connecting.catch(() => undefined).finally(() => sockets.end())
   const aborted = deferred<never>()
-  const abort = () => {
+  using _listener = addAbortListener(signal, () => {
     sockets.destroy()
     aborted.reject(new Error(`no answer of ${textOf(host)} in time`))
-  }
-  signal.addEventListener('abort', abort, { once: true })
+  })
   try {
     const connection = await Promise.race([connecting, aborted.promise])
     return { connection, destroy: () => sockets.destroy() }
   } catch (cause) {
     sockets.destroy()
     throw credentialsError ?? (signal.aborted ? cause : explained(cause, host))
-  } finally {
-    signal.removeEventListener('abort', abort)
   }
 }
 

@@ -1,5 +1,7 @@
+import { addAbortListener } from 'node:events'
 import { WebMQError } from 'webmq-client/protocol'
 import { limitedSignal } from '../../base/limited-signal.js'
+import { reasonOf } from '../../base/reason.js'
 import type { BrokerCapabilities } from '../../ports/broker.js'
 import type { Link, LinkContext, LinkDriver, LinkEvents } from '../remote/link.js'
 import { capabilitiesOf, type RemoteBrokerOptions } from '../remote/options.js'
@@ -64,8 +66,7 @@ export class NatsDriver implements LinkDriver {
       inbox,
     }
     const link = new NatsLink(opened, context, events, log)
-    const abort = () => link.lose(new Error('no answer in time'))
-    signal.addEventListener('abort', abort, { once: true })
+    using _listener = addAbortListener(signal, () => link.lose(new Error('no answer in time')))
     try {
       this.#checkLimit(connection.info?.max_payload ?? 0)
       await link.probe()
@@ -73,8 +74,6 @@ export class NatsDriver implements LinkDriver {
     } catch (cause) {
       link.destroy()
       throw cause
-    } finally {
-      signal.removeEventListener('abort', abort)
     }
   }
 
@@ -92,14 +91,12 @@ export class NatsDriver implements LinkDriver {
     const causes: string[] = []
     for (const host of rotated(address.hosts)) {
       if (address.hosts.length === 1) return await connectTo(core, host, options, signal)
-      const limited = limitedSignal(signal, HOST_TIMEOUT_MS)
+      using limited = limitedSignal(signal, HOST_TIMEOUT_MS)
       try {
         return await connectTo(core, host, options, limited.signal)
       } catch (cause) {
         if (signal.aborted || (cause instanceof WebMQError && cause.code === 'E_BROKER_REFUSED')) throw cause
-        causes.push(`${textOf(host)}: ${cause instanceof Error ? cause.message : String(cause)}`)
-      } finally {
-        limited.release()
+        causes.push(`${textOf(host)}: ${reasonOf(cause)}`)
       }
     }
     throw new Error(causes.join('; '))

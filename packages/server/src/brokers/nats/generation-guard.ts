@@ -1,6 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Position } from '../../ports/broker.js'
-import type { LogSign } from '../remote/link.js'
 import type { NatsLog } from './log.js'
 import type { LogState } from './log-stream.js'
 import type { StreamMessage } from './stream-message.js'
@@ -11,16 +10,12 @@ import type { StreamMessage } from './stream-message.js'
  */
 export class LastSeen {
   #epoch = ''
-  #sequence = 0
+  sequence = 0
   #time = ''
-
-  get sequence(): number {
-    return this.#sequence
-  }
 
   note(epoch: string, { sequence, time }: StreamMessage): void {
     this.#epoch = epoch
-    this.#sequence = sequence
+    this.sequence = sequence
     this.#time = time
   }
 
@@ -30,7 +25,7 @@ export class LastSeen {
   }
 
   is({ sequence, time }: StreamMessage): boolean {
-    return sequence === this.#sequence && time === this.#time
+    return sequence === this.sequence && time === this.#time
   }
 }
 
@@ -54,7 +49,7 @@ export interface LogStart {
  * Detects that a stream has lost its end: a server that restarts without its newest messages reuses their sequences.
  * The guard then begins another generation, which every node takes for another log.
  */
-export class GenerationGuard implements LogSign {
+export class GenerationGuard {
   readonly #log: NatsLog
 
   constructor(log: NatsLog) {
@@ -100,15 +95,6 @@ export class GenerationGuard implements LogSign {
   async vouch(): Promise<void> {
     const { stream } = this.#log
     if (await stream.isNewRun(await stream.state())) await stream.confirmRun()
-  }
-
-  async isSigned(): Promise<boolean> {
-    const { stream, rules } = this.#log
-    return (await stream.state()).rules === rules
-  }
-
-  unsign(): Promise<void> {
-    return this.#log.stream.unsign()
   }
 
   /** All links are lost by it. */

@@ -27,20 +27,21 @@ const FINAL_REASONS: ReadonlySet<number | undefined> = new Set([
   JETSTREAM_REASONS.notEnabled,
 ])
 
-export interface RequestContext {
-  readonly jetStream: NatsJetStream
-  readonly info: ServerInfo | undefined
-  /** Prefix of the subjects of messages. */
-  readonly prefix: string
-}
-
 export function reasonOf(cause: unknown, { JetStreamApiError }: NatsJetStream): number | undefined {
   for (const error of causesOf(cause)) if (error instanceof JetStreamApiError) return error.code
   return undefined
 }
 
-/** The error for a failed request to JetStream: `E_BROKER_REFUSED` if another attempt would fail too. */
-export function explained(cause: unknown, { jetStream, info, prefix }: RequestContext): Error {
+/**
+ * The error for a failed request to JetStream: `E_BROKER_REFUSED` if another attempt would fail too.
+ * @param prefix Of the subjects of messages.
+ */
+export function explained(
+  cause: unknown,
+  jetStream: NatsJetStream,
+  info: ServerInfo | undefined,
+  prefix: string,
+): Error {
   if (cause instanceof WebMQError) return cause
   const errors = causesOf(cause)
   const text = errors.at(-1)?.message ?? String(cause)

@@ -1,9 +1,8 @@
 import type { Msg, NatsConnection, Status, Subscription } from '@nats-io/transport-node'
 import { WebMQError } from 'webmq-client/protocol'
 import { deferred } from '../../base/deferred.js'
-import type { LogPlace, Position } from '../../ports/broker.js'
 import { decodeEnvelope } from '../remote/envelope.js'
-import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower, LogSign } from '../remote/link.js'
+import type { Link, LinkContext, LinkEvents, LinkMessage } from '../remote/link.js'
 import { Liveness } from '../remote/liveness.js'
 import type { OpenedConnection } from './connect.js'
 import { NatsLog, type NatsLogContext } from './log.js'
@@ -103,22 +102,6 @@ export class NatsLink implements Link {
     if (this.log?.covers(pattern) !== true) await this.#subscriptions.cover.unbind(pattern)
   }
 
-  async follow(after: Position | undefined, follower: LogFollower): Promise<void> {
-    await this.log?.follow(after, follower)
-  }
-
-  async logEnd(): Promise<LogPlace | undefined> {
-    return await this.log?.logEnd()
-  }
-
-  async logRisk(): Promise<string | undefined> {
-    return await this.log?.stream.risk()
-  }
-
-  get sign(): LogSign | undefined {
-    return this.log?.guard
-  }
-
   publish(message: LinkMessage): void {
     this.sender.publish(message)
   }
@@ -126,7 +109,7 @@ export class NatsLink implements Link {
   async close(): Promise<void> {
     if (!this.#isOver) {
       this.sender.sendQueue()
-      this.log?.end()
+      this.log?.close()
       this.#over(new Error('the link is closed'))
       // The server has then read everything. An error means that the connection is lost: nothing is left to read.
       await this.connection.flush().catch(() => undefined)
@@ -202,7 +185,7 @@ export class NatsLink implements Link {
     if (complaint === undefined) return false
     if (complaint.kind === 'too-many-subscriptions')
       return this.#fail(
-        this.sender.rounds.takeOldestWaiters(),
+        this.sender.takeOldestWaiters(),
         `${text}; max_subscriptions of the NATS server bounds the patterns of a node`,
       )
     const { kind, subject } = complaint
@@ -218,7 +201,7 @@ export class NatsLink implements Link {
   }
 
   #refuse(subject: string, text: string): boolean {
-    const message = this.sender.rounds.take(({ key }) => this.subjects.ofKey(key) === subject)
+    const message = this.sender.take(({ key }) => this.subjects.ofKey(key) === subject)
     if (message !== undefined) this.events.refused(message.sequence, new Error(text))
     return message !== undefined
   }

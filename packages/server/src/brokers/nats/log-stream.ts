@@ -1,11 +1,12 @@
 import type { JetStreamManager, StreamConfig, StreamInfo } from '@nats-io/jetstream'
 import { WebMQError } from 'webmq-client/protocol'
-import { epochOfText, newEpoch } from '../log/epoch.js'
+import { newEpoch } from '../log/epoch.js'
 import type { RemoteBrokerOptions } from '../remote/options.js'
 import { JETSTREAM_REASONS, reasonOf } from './jetstream-errors.js'
 import type { NatsLog } from './log.js'
 import { RestartSign } from './restart-sign.js'
 import { fingerprintOfStored, nanosecondsOf } from './stored-time.js'
+import { describe, descriptionOf, generationTextOf, type StreamDescription } from './stream-description.js'
 import { disjointSubjects } from './stream-subjects.js'
 import { type NatsSubjects, subscriptionPatternsOf } from './subjects.js'
 
@@ -17,15 +18,7 @@ export interface LogStreamOptions extends RemoteBrokerOptions {
   readonly replicaCount: number | undefined
 }
 
-export interface LogState {
-  /** Changes when the stream is created again, and when it has lost its end. */
-  readonly epoch: string
-  /** How often the stream has lost its end, or may have. */
-  readonly generation: number
-  /** The run of the server in which a node has last said that the stream is whole; '' when none has. */
-  readonly run: string
-  /** Sign of the log: a hash of the rules that all nodes have had since the epoch began; '' when nobody knows. */
-  readonly rules: string
+export interface LogState extends Omit<StreamDescription, 'name' | 'generationText'> {
   /** Sequence of the oldest message; `lastSequence + 1` if there is none. */
   readonly firstSequence: number
   readonly lastSequence: number
@@ -41,12 +34,6 @@ type LogConfig = Parameters<JetStreamManager['streams']['add']>[0]
 const NS_PER_MS = 1_000_000
 /** JetStream's minimum. */
 const MIN_AGE_MS = 100
-const LOG = /, log ([\w-]+)/
-const GENERATION = /, generation (\d+)(\.[\w-]+)?/
-/** Of the run in which a generation began: a stream that loses its end twice in one way counts to the same number. */
-const RUN_TAG_CHARS = 4
-const RULES = /, rules ([\w-]+)/
-const RUN = /, run (\w+)$/
 /** With a majority of them, the others keep what one server has lost. */
 const MIN_SAFE_REPLICAS = 3
 /** Another node may create or change the stream between two of our requests. */
@@ -128,19 +115,20 @@ export class LogStream {
 
   /** Begins another epoch, so that old positions are not mistaken for new ones. */
   async beginGeneration(generation: number, rules?: string): Promise<void> {
-    const nameIn = (run: string) => `, generation ${generation}.${epochOfText(run).slice(0, RUN_TAG_CHARS)}`
     await this.#describe(
-      (found, run) => (generationOf(found) < generation ? nameIn(run) : generationNameOf(found)),
+      (found, run) => (found.generation < generation ? generationTextOf(generation, run) : found.generationText),
       rules,
     )
   }
 
-  /** As {@link LogSign.unsign}. */
+  /** As {@link LinkLog.unsign}. */
   async unsign(): Promise<void> {
     try {
-      const { description = '' } = (await this.#find())?.config ?? {}
-      if (!RULES.test(description)) return
-      await this.#log.context.manager.streams.update(this.name, { description: description.replace(RULES, '') })
+      const found = await this.#find()
+      const described = found && descriptionOf(found)
+      if (described === undefined || described.rules === '') return
+      const description = describe(this.#subjects.prefix, { ...described, rules: '' })
+      await this.#log.context.manager.streams.update(this.name, { description })
     } catch (cause) {
       throw this.#log.explained(cause)
     }
@@ -148,21 +136,21 @@ export class LogStream {
 
   /** A node has seen that the stream is as it was. */
   async confirmRun(): Promise<void> {
-    await this.#describe(generationNameOf)
+    await this.#describe(({ generationText }) => generationText)
   }
 
-  async #describe(generationName: (found: StreamConfig, run: string) => string, rules?: string): Promise<void> {
+  async #describe(textOf: (found: StreamDescription, run: string) => string, rules?: string): Promise<void> {
     try {
       const run = this.#serverRun ?? this.#nextRun ?? (await this.#sign.set())
       this.#nextRun = undefined
       const found = await this.#find()
       if (found === undefined) return
-      const name = generationName(found.config, run)
-      const description = this.#description(nameOf(found), name, rules ?? rulesOf(found.config), run)
+      const former = descriptionOf(found)
+      const changed = { name: former.name, generationText: textOf(former, run), rules: rules ?? former.rules, run }
+      const description = describe(this.#subjects.prefix, changed)
       if (description === found.config.description) return
       await this.#log.context.manager.streams.update(this.name, { description })
-      const former = runOf(found.config)
-      if (this.#serverRun === undefined && former !== '') this.#sign.remove(former)
+      if (this.#serverRun === undefined && former.run !== '') this.#sign.remove(former.run)
     } catch (cause) {
       throw this.#log.explained(cause)
     }
@@ -186,13 +174,6 @@ export class LogStream {
     return stateOf(changed === undefined ? found : await streams.update(this.name, changed), found)
   }
 
-  /** @param name Of the log: the first part of its epoch. */
-  #description(name: string, generationName: string, rules: string, run: string): string {
-    const about = `WebMQ: what was published under ${this.#subjects.prefix}, log ${name}`
-    const signed = about + generationName + (rules === '' ? '' : `, rules ${rules}`)
-    return signed + (run === '' ? '' : `, run ${run}`)
-  }
-
   async #find(): Promise<StreamInfo | undefined> {
     try {
       return await this.#log.context.manager.streams.info(this.name, { deleted_details: true })
@@ -206,7 +187,11 @@ export class LogStream {
     const { RetentionPolicy, StorageType } = this.#log.context.jetStream
     return {
       name: this.name,
-      description: this.#description(newEpoch(), '', this.#log.rules, this.#serverRun ?? ''),
+      description: describe(this.#subjects.prefix, {
+        name: newEpoch(),
+        rules: this.#log.rules,
+        run: this.#serverRun ?? '',
+      }),
       subjects: this.#wantedSubjects([]),
       retention: RetentionPolicy.Limits,
       storage: StorageType.File,
@@ -271,52 +256,17 @@ function unfit(name: string, reason: string): WebMQError {
 
 /** @param details Lists the deleted messages, which the answer to an update does not. */
 function stateOf(info: StreamInfo, details?: StreamInfo): LogState {
-  const { config, state } = info
+  const { state } = info
+  const { epoch, generation, run, rules } = descriptionOf(info)
   const lastTime = state.last_seq === 0 ? undefined : nanosecondsOf(state.last_ts)
   return {
-    epoch: epochOf(info),
-    generation: generationOf(config),
-    run: runOf(config),
-    rules: rulesOf(config),
+    epoch,
+    generation,
+    run,
+    rules,
     firstSequence: state.messages === 0 ? state.last_seq + 1 : state.first_seq,
     lastSequence: state.last_seq,
     lastFingerprint: lastTime === undefined ? 0 : fingerprintOfStored(lastTime),
     deleted: new Set(details?.state.deleted),
   }
-}
-
-/**
- * Identifies a stream among all of its name. Streams of earlier versions have no name: their time of creation, in
- * nanoseconds, identifies them. It is no name for long: nats-server 2.9.10 stores another time when the configuration
- * changes after a restart, and tells that one from the next restart on.
- */
-function nameOf({ created, config }: StreamInfo): string {
-  const [, name] = LOG.exec(config.description ?? '') ?? []
-  if (name !== undefined) return name
-  const nanoseconds = nanosecondsOf(created)
-  if (nanoseconds === undefined)
-    throw new Error(`JetStream says that the stream was created at ${JSON.stringify(created)}`)
-  return epochOfText(nanoseconds)
-}
-
-function epochOf(info: StreamInfo): string {
-  const [, generation, tag = ''] = GENERATION.exec(info.config.description ?? '') ?? []
-  return nameOf(info) + (generation === undefined ? '' : `.${generation}${tag}`)
-}
-
-function generationOf({ description }: StreamConfig): number {
-  return Number(GENERATION.exec(description ?? '')?.[1] ?? 0)
-}
-
-function rulesOf({ description }: StreamConfig): string {
-  return RULES.exec(description ?? '')?.[1] ?? ''
-}
-
-function runOf({ description }: StreamConfig): string {
-  return RUN.exec(description ?? '')?.[1] ?? ''
-}
-
-/** As the description has it; '' for the first one. */
-function generationNameOf({ description }: StreamConfig): string {
-  return GENERATION.exec(description ?? '')?.[0] ?? ''
 }

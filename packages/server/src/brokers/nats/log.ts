@@ -1,7 +1,8 @@
 import type { JetStreamManager } from '@nats-io/jetstream'
 import type { Msg, PublishOptions } from '@nats-io/transport-node'
-import type { LogPlace, Position } from '../../ports/broker.js'
-import type { LinkMessage, LogFollower } from '../remote/link.js'
+import type { Position } from '../../ports/broker.js'
+import type { LogPlace } from '../../ports/shared-log.js'
+import type { LinkLog, LinkMessage, LogFollower } from '../remote/link.js'
 import { GenerationGuard, type LastSeen } from './generation-guard.js'
 import { explained } from './jetstream-errors.js'
 import type { NatsCore, NatsJetStream } from './library.js'
@@ -28,7 +29,7 @@ const NO_RESPONDERS = 503
 const API_PREFIX = '$JS.API.'
 
 /** The log over one link: a stream of JetStream. */
-export class NatsLog {
+export class NatsLog implements LinkLog {
   readonly link: NatsLink
   readonly context: NatsLogContext
   readonly stream: LogStream
@@ -54,7 +55,7 @@ export class NatsLog {
   /** The error for a failed request to JetStream. */
   explained(cause: unknown): Error {
     const { connection, subjects } = this.link
-    return explained(cause, { jetStream: this.context.jetStream, info: connection.info, prefix: subjects.prefix })
+    return explained(cause, this.context.jetStream, connection.info, subjects.prefix)
   }
 
   async open(): Promise<void> {
@@ -72,9 +73,25 @@ export class NatsLog {
     return this.#follow.follow(after, follower)
   }
 
-  async logEnd(): Promise<LogPlace> {
+  async end(): Promise<LogPlace> {
     const { epoch, lastSequence } = await this.stream.state()
     return { epoch, offset: lastSequence }
+  }
+
+  risk(): Promise<string | undefined> {
+    return this.stream.risk()
+  }
+
+  async isSigned(): Promise<boolean> {
+    return (await this.stream.state()).rules === this.rules
+  }
+
+  unsign(): Promise<void> {
+    return this.stream.unsign()
+  }
+
+  begin(): Promise<never> {
+    return this.guard.begin()
   }
 
   /** A hash of the keys that are logged. */
@@ -138,7 +155,7 @@ export class NatsLog {
   }
 
   /** The link is about to be closed. */
-  end(): void {
+  close(): void {
     this.consumer.delete()
   }
 

@@ -13,19 +13,15 @@ const MAX_WAIT_MS = 2_000
  */
 export class RestartSign {
   readonly #log: NatsLog
-  #refusal: string | undefined
+  /** Why JetStream refuses the consumer. All signs then count as set. */
+  refusal: string | undefined
 
   constructor(log: NatsLog) {
     this.#log = log
   }
 
-  /** Why JetStream refuses the consumer. All signs then count as set. */
-  get refusal(): string | undefined {
-    return this.#refusal
-  }
-
   async isSet(id: string): Promise<boolean> {
-    if (this.#refusal !== undefined) return true
+    if (this.refusal !== undefined) return true
     if (id === '') return false
     try {
       const { delivered } = await this.#consumers.info(this.#stream, nameOf(id))
@@ -60,7 +56,7 @@ export class RestartSign {
       this.remove(id)
       // Not that it does not answer.
       if (this.#reasonOf(cause) === undefined) throw this.#log.explained(cause)
-      this.#refusal = String(cause)
+      this.refusal = String(cause)
       return ''
     }
   }

@@ -10,94 +10,17 @@ export interface RoundWaiter {
 }
 
 /** What was sent between two pings. */
-export interface Round {
+interface Round {
   /** Refused messages are `undefined`. */
   readonly messages: (LinkMessage | undefined)[]
   lastSequence: number
   readonly waiters: RoundWaiter[]
-}
-
-/**
- * The messages and requests that the server has not confirmed. Core NATS answers only pings, each after everything
- * before it. So a ping ends each round. Several rounds may be open; no round waits for another.
- */
-class NatsRounds {
-  /** The last round is open: no ping has ended it. */
-  #rounds: Round[] = [openRound()]
-  /** Number of the oldest rounds whose pings are answered but that are not settled. */
-  #answeredCount = 0
-
-  /** Number of closed rounds that are not settled. */
-  get pingCount(): number {
-    return this.#rounds.length - 1
-  }
-
-  /** Whether nothing was sent since the last ping. */
-  get isOpenEmpty(): boolean {
-    const { messages, waiters } = this.#open
-    return messages.length === 0 && waiters.length === 0
-  }
-
-  sent(message: LinkMessage): void {
-    const open = this.#open
-    open.messages.push(message)
-    open.lastSequence = message.sequence
-  }
-
-  wait(waiter: RoundWaiter): void {
-    this.#open.waiters.push(waiter)
-  }
-
-  /** A ping is sent. */
-  close(): void {
-    this.#rounds.push(openRound())
-  }
-
-  /** The oldest unanswered ping is answered. */
-  answered(): void {
-    this.#answeredCount++
-  }
-
-  /** Removes the oldest answered round. Call it when all errors of that round are known. */
-  settled(): Readonly<Round> | undefined {
-    if (this.#answeredCount === 0) return undefined
-    this.#answeredCount--
-    return this.#rounds.shift()
-  }
-
-  /** Removes the oldest message that `isIt` is true for. */
-  take(isIt: (message: LinkMessage) => boolean): LinkMessage | undefined {
-    for (const { messages } of this.#rounds) {
-      const at = messages.findIndex((message) => message !== undefined && isIt(message))
-      if (at < 0) continue
-      const message = messages[at]
-      messages[at] = undefined
-      return message
-    }
-    return undefined
-  }
-
-  /**
-   * Removes the waiters that an error without a subject may belong to: those of all answered rounds, or else those of
-   * the oldest round that has any.
-   */
-  takeOldestWaiters(): readonly RoundWaiter[] {
-    const answered = this.#rounds.slice(0, this.#answeredCount).flatMap(({ waiters }) => waiters.splice(0))
-    if (answered.length > 0) return answered
-    return this.#rounds.find(({ waiters }) => waiters.length > 0)?.waiters.splice(0) ?? []
-  }
-
-  takeAllWaiters(): readonly RoundWaiter[] {
-    return this.#rounds.flatMap(({ waiters }) => waiters.splice(0))
-  }
-
-  get #open(): Round {
-    return this.#rounds[this.#rounds.length - 1] as Round
-  }
+  /** Its ping is answered. It is settled when all errors are known. */
+  isAnswered: boolean
 }
 
 function openRound(): Round {
-  return { messages: [], lastSequence: 0, waiters: [] }
+  return { messages: [], lastSequence: 0, waiters: [], isAnswered: false }
 }
 
 /** Most bytes of an envelope without a message id and attributes. */
@@ -111,9 +34,13 @@ const MAX_PINGS = 64
 /** After this many bytes a ping follows in any case: on a slow connection its answer is the sign of life. */
 const MAX_UNCONFIRMED_BYTES = 262_144
 
-/** Sends the messages of a turn together, and a ping behind them, whose answer confirms them. */
+/**
+ * Sends the messages of a turn together, and a ping behind them, whose answer confirms them: core NATS answers only pings,
+ * each after everything before it. So a ping ends each round. Several rounds may be open; no round waits for another.
+ */
 export class NatsSender {
-  readonly rounds = new NatsRounds()
+  /** What the server has not confirmed, oldest first. No ping has ended the last one. */
+  readonly #rounds: Round[] = [openRound()]
   readonly #link: NatsLink
   #queue: LinkMessage[] = []
   #isFlushScheduled = false
@@ -128,12 +55,12 @@ export class NatsSender {
   over(cause: Error): void {
     this.#isOver = true
     this.#queue = []
-    for (const waiter of this.rounds.takeAllWaiters()) waiter.failed(cause)
+    for (const waiter of this.#rounds.flatMap(({ waiters }) => waiters.splice(0))) waiter.failed(cause)
   }
 
   /** Asks the server for a sign of life, unless an answer is awaited anyway. */
   probe(): void {
-    if (this.rounds.pingCount === 0) this.#ping()
+    if (!this.#isPinging) this.#ping()
   }
 
   publish(message: LinkMessage): void {
@@ -148,9 +75,42 @@ export class NatsSender {
   wait(waiter: RoundWaiter): void {
     if (this.#isOver) waiter.failed(new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the link is lost' }))
     else {
-      this.rounds.wait(waiter)
+      this.#open.waiters.push(waiter)
       this.#schedule()
     }
+  }
+
+  /** Removes the oldest message that `isIt` is true for. */
+  take(isIt: (message: LinkMessage) => boolean): LinkMessage | undefined {
+    for (const { messages } of this.#rounds) {
+      const at = messages.findIndex((message) => message !== undefined && isIt(message))
+      if (at >= 0) return messages.splice(at, 1, undefined)[0]
+    }
+    return undefined
+  }
+
+  /**
+   * Removes the waiters that an error without a subject may belong to: those of all answered rounds, or else those of
+   * the oldest round that has any.
+   */
+  takeOldestWaiters(): readonly RoundWaiter[] {
+    const answered = this.#rounds.filter(({ isAnswered }) => isAnswered).flatMap(({ waiters }) => waiters.splice(0))
+    if (answered.length > 0) return answered
+    return this.#rounds.find(({ waiters }) => waiters.length > 0)?.waiters.splice(0) ?? []
+  }
+
+  get #open(): Round {
+    return this.#rounds[this.#rounds.length - 1] as Round
+  }
+
+  /** Whether nothing was sent since the last ping. */
+  get #isOpenEmpty(): boolean {
+    const { messages, waiters } = this.#open
+    return messages.length === 0 && waiters.length === 0
+  }
+
+  get #isPinging(): boolean {
+    return this.#rounds.length > 1
   }
 
   /** While an answer is pending, it waits for the rest of the turn. */
@@ -161,7 +121,7 @@ export class NatsSender {
       this.#isFlushScheduled = false
       this.#flush()
     }
-    if (this.rounds.pingCount === 0 && this.#link.log?.isWaiting !== true) queueMicrotask(flush)
+    if (!this.#isPinging && this.#link.log?.isWaiting !== true) queueMicrotask(flush)
     else setImmediate(flush)
   }
 
@@ -169,8 +129,8 @@ export class NatsSender {
   #flush(): void {
     if (this.#isOver) return
     this.sendQueue()
-    const isPingDue = this.rounds.pingCount < MAX_PINGS || this.#unconfirmedBytes >= MAX_UNCONFIRMED_BYTES
-    if (this.rounds.isOpenEmpty) this.#unconfirmedBytes = 0
+    const isPingDue = this.#rounds.length <= MAX_PINGS || this.#unconfirmedBytes >= MAX_UNCONFIRMED_BYTES
+    if (this.#isOpenEmpty) this.#unconfirmedBytes = 0
     else if (isPingDue) this.#ping()
   }
 
@@ -191,7 +151,9 @@ export class NatsSender {
       if (message.isLogged) log?.publish(subject, bytes, message, isLastOfTurn)
       else {
         connection.publish(subject, bytes)
-        this.rounds.sent(message)
+        const open = this.#open
+        open.messages.push(message)
+        open.lastSequence = message.sequence
       }
     } catch (cause) {
       // If the connection is closed, the next link sends the message.
@@ -213,9 +175,10 @@ export class NatsSender {
 
   #ping(): void {
     this.#unconfirmedBytes = 0
-    this.rounds.close()
+    const round = this.#open
+    this.#rounds.push(openRound())
     this.#link.connection.flush().then(
-      () => this.#answered(),
+      () => this.#answered(round),
       // `closed` reports a lost connection.
       () => undefined,
     )
@@ -225,19 +188,19 @@ export class NatsSender {
    * The server reports errors before it answers the next ping, but the library passes them on some microtasks later.
    * They are all known in the next turn.
    */
-  #answered(): void {
+  #answered(round: Round): void {
     this.#link.alive()
-    this.rounds.answered()
+    round.isAnswered = true
     setImmediate(() => this.#settle())
   }
 
   #settle(): void {
     if (this.#isOver) return
-    const round = this.rounds.settled()
+    const round = this.#rounds.shift()
     if (round === undefined) return
     for (const waiter of round.waiters) waiter.done()
     // Logged messages in between wait for the log.
     if (round.lastSequence > 0) this.#link.events.confirmed(round.lastSequence, true)
-    if (!this.rounds.isOpenEmpty) this.#schedule()
+    if (!this.#isOpenEmpty) this.#schedule()
   }
 }

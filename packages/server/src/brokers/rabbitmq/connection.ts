@@ -1,3 +1,4 @@
+import { addAbortListener } from 'node:events'
 import { type Channel, type ChannelModel, type ConfirmChannel, connect } from 'amqplib'
 import { OpenedSockets } from '../remote/opened-sockets.js'
 import { readTlsFiles } from '../remote/tls-files.js'
@@ -34,9 +35,7 @@ export class AmqpConnection {
     const secure = tls === undefined ? undefined : await readTlsFiles(tls.files)
     const socket = new AbortController()
     const sockets = new OpenedSockets()
-    const abort = () => socket.abort(signal.reason)
-    if (signal.aborted) abort()
-    else signal.addEventListener('abort', abort, { once: true })
+    using _listener = addAbortListener(signal, () => socket.abort(signal.reason))
     const heartbeat = Math.max(MIN_AMQP_HEARTBEAT_SECONDS, Math.ceil(context.heartbeatMs / 1_000))
     const protocol = tls === undefined ? 'amqp' : 'amqps'
     const socketOptions = {
@@ -52,7 +51,6 @@ export class AmqpConnection {
       return new AmqpConnection(model, socket, sockets, onEnd)
     } finally {
       sockets.end()
-      signal.removeEventListener('abort', abort)
     }
   }
 

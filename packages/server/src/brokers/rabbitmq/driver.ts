@@ -55,7 +55,7 @@ export class RabbitmqDriver implements LinkDriver {
       const index = (this.#first + tried) % hosts.length
       const host = hosts[index]
       if (host === undefined) continue
-      const limit = hosts.length === 1 ? undefined : limitedSignal(signal, this.#limits.hostTimeoutMs)
+      using limit = hosts.length === 1 ? undefined : limitedSignal(signal, this.#limits.hostTimeoutMs)
       try {
         const options = {
           address: this.#address,
@@ -70,8 +70,6 @@ export class RabbitmqDriver implements LinkDriver {
         return link
       } catch (error) {
         failures.push(connectError(error, `${host.hostname}:${host.port}`))
-      } finally {
-        limit?.release()
       }
     }
     // A host that did not refuse is worth another try.

@@ -1,14 +1,13 @@
+import { addAbortListener } from 'node:events'
 import { WebMQError } from 'webmq-client/protocol'
-import type { LogPlace, Position } from '../../ports/broker.js'
 import type { HistoryOptions, HistoryRules } from '../../ports/history-rules.js'
 import { hasHistory } from '../log/history-log.js'
-import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower, LogSign } from '../remote/link.js'
+import type { Link, LinkContext, LinkEvents, LinkMessage } from '../remote/link.js'
 import type { RabbitmqAddress, RabbitmqHost } from './address.js'
 import { AmqpConnection } from './connection.js'
 import { Consumer } from './consumer.js'
 import type { LogCursor } from './log-cursor.js'
 import { LogFollow } from './log-follow.js'
-import { logQueueOf } from './log-queue.js'
 import { Publisher } from './publisher.js'
 
 export interface RabbitmqLinkOptions {
@@ -43,8 +42,7 @@ export class RabbitmqLink implements Link {
   /** Connects to one host, and declares what a node needs. */
   static async open(options: RabbitmqLinkOptions, events: LinkEvents, signal: AbortSignal): Promise<RabbitmqLink> {
     const link = new RabbitmqLink(options, events)
-    const abort = () => link.#abort()
-    signal.addEventListener('abort', abort, { once: true })
+    using _listener = addAbortListener(signal, () => link.#abort())
     try {
       await link.#open(signal)
       if (link.#lostCause !== undefined) throw link.#lostCause
@@ -55,8 +53,6 @@ export class RabbitmqLink implements Link {
       link.destroy()
       // Pending calls only report that no answer will come.
       throw link.#lostCause ?? error
-    } finally {
-      signal.removeEventListener('abort', abort)
     }
   }
 
@@ -93,34 +89,12 @@ export class RabbitmqLink implements Link {
     await this.#consumer?.unbind(pattern)
   }
 
-  get sign(): LogSign | undefined {
+  get log(): LogFollow | undefined {
     return this.#follow
   }
 
   publish(message: LinkMessage): void {
     this.#publisher?.publish(message)
-  }
-
-  async follow(after: Position | undefined, follower: LogFollower): Promise<void> {
-    await this.#follow?.follow(after, follower)
-  }
-
-  async logEnd(): Promise<LogPlace | undefined> {
-    return await this.#follow?.end()
-  }
-
-  /** AMQP does not tell how many replicas a stream has. An address of several servers is taken for that of a cluster. */
-  async logRisk(): Promise<string | undefined> {
-    const { address, context } = this.options
-    if (this.#follow === undefined) return undefined
-    const risks: string[] = []
-    if (address.hosts.length === 1)
-      risks.push(
-        `the address names one server: unless the stream ${logQueueOf(context.namespace)} has replicas on others, a machine that fails loses what RabbitMQ has not written to its disk`,
-      )
-    const { refusal } = this.#follow.sign
-    if (refusal !== undefined) risks.push(`no restart of RabbitMQ is seen that no node outlives: ${refusal}`)
-    return risks.length === 0 ? undefined : risks.join('; ')
   }
 
   async close(): Promise<void> {

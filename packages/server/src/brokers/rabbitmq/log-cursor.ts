@@ -11,12 +11,10 @@ export class LogCursor {
   seenOffset = -1
   /** Time of the last record that told one. */
   timeMs = 0
-  #anchor: Anchor | undefined
-
   /** Offset of the anchor; `undefined` without one. */
-  get anchorOffset(): number | undefined {
-    return this.#anchor?.offset
-  }
+  anchorOffset: number | undefined
+  /** A record that is unlike all others: a message of a node, or the nonce of an epoch record. */
+  #anchor: LinkSource | string | undefined
 
   /** Begins anew: in another log, or at another offset. */
   begin(epoch: string, nextOffset: number): void {
@@ -27,36 +25,21 @@ export class LogCursor {
 
   /** Drops the anchor: it is no longer known whether the log is the same. */
   forget(): void {
-    this.#anchor = undefined
+    this.anchorOffset = undefined
   }
 
-  /** Another program's message stands there. It is no anchor: others may look like it. */
-  saw(offset: number): void {
+  /** @param anchor Absent for a message of another program: others may look like it. */
+  saw(offset: number, anchor?: LinkSource | string): void {
     this.seenOffset = offset
-  }
-
-  sawMessage(offset: number, source: LinkSource): void {
-    this.seenOffset = offset
-    this.#anchor = { offset, source, nonce: undefined }
-  }
-
-  sawEpochRecord(offset: number, nonce: string): void {
-    this.seenOffset = offset
-    this.#anchor = { offset, source: undefined, nonce }
+    if (anchor === undefined) return
+    this.anchorOffset = offset
+    this.#anchor = anchor
   }
 
   /** Whether this is what was seen at the offset of the anchor. */
   isAnchor(source: LinkSource | undefined, nonce: string | undefined): boolean {
-    if (this.#anchor === undefined) return false
-    const known = this.#anchor.source
-    if (known === undefined) return nonce === this.#anchor.nonce
-    return source?.node === known.node && source.sequence === known.sequence
+    const known = this.#anchor
+    if (typeof known === 'string') return nonce === known
+    return known !== undefined && source?.node === known.node && source.sequence === known.sequence
   }
-}
-
-/** A unique record: a node's message, or an epoch record. */
-interface Anchor {
-  readonly offset: number
-  readonly source: LinkSource | undefined
-  readonly nonce: string | undefined
 }

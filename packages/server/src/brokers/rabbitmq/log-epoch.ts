@@ -13,9 +13,11 @@ import type { EpochRecord } from './log-record.js'
 export class LogEpoch {
   readonly #isWhole: boolean
   readonly #denied = new Set<string>()
-  #name: string | undefined
-  #isKnown: boolean
-  #sinceOffset: number
+  name: string | undefined
+  /** Whether only a denial can still change it. */
+  isKnown: boolean
+  /** Offset in the queue where the epoch begins, as far as it is visible. */
+  sinceOffset: number
 
   /**
    * @param firstOffset Of the queue, from 0: where reading begins.
@@ -23,41 +25,27 @@ export class LogEpoch {
    */
   constructor(firstOffset: number, name?: string) {
     this.#isWhole = firstOffset === 0
-    this.#sinceOffset = firstOffset
-    this.#name = name
-    this.#isKnown = name !== undefined
-  }
-
-  get name(): string | undefined {
-    return this.#name
-  }
-
-  /** Whether only a denial can still change it. */
-  get isKnown(): boolean {
-    return this.#isKnown
-  }
-
-  /** Offset in the queue where the epoch begins, as far as it is visible. */
-  get sinceOffset(): number {
-    return this.#sinceOffset
+    this.sinceOffset = firstOffset
+    this.name = name
+    this.isKnown = name !== undefined
   }
 
   named(epoch: string): void {
-    if (this.#isKnown || this.#isWhole || this.#denied.has(epoch)) return
-    this.#name = epoch
-    this.#isKnown = true
+    if (this.isKnown || this.#isWhole || this.#denied.has(epoch)) return
+    this.name = epoch
+    this.isKnown = true
   }
 
   recorded({ epoch, candidate, denies }: EpochRecord, offset: number): void {
     if (epoch !== undefined) this.named(epoch)
     if (denies !== undefined) this.#denied.add(denies)
     if (candidate === undefined) return
-    if (this.#name === undefined) {
-      this.#name = candidate
-      this.#isKnown = this.#isWhole
-    } else if (denies !== undefined && (denies === this.#name || !this.#isKnown)) {
-      this.#name = candidate
-      this.#sinceOffset = offset
+    if (this.name === undefined) {
+      this.name = candidate
+      this.isKnown = this.#isWhole
+    } else if (denies !== undefined && (denies === this.name || !this.isKnown)) {
+      this.name = candidate
+      this.sinceOffset = offset
     }
   }
 }

@@ -1,20 +1,18 @@
-import { randomBytes } from 'node:crypto'
-import type { Channel } from 'amqplib'
 import { deferred } from '../../base/deferred.js'
-import type { LogPlace, Position } from '../../ports/broker.js'
+import type { Position } from '../../ports/broker.js'
 import { isReserved } from '../../ports/reserved-keys.js'
-import { newEpoch } from '../log/epoch.js'
+import type { LogPlace } from '../../ports/shared-log.js'
 import { logged } from '../remote/envelope.js'
 import { EPHEMERAL_KEY } from '../remote/ephemeral.js'
-import type { LinkDelivery, LogFollower, LogSign } from '../remote/link.js'
+import type { LinkDelivery, LinkLog, LogFollower } from '../remote/link.js'
 import { type AmqpConnection, watchChannel } from './connection.js'
+import { EpochWriter } from './epoch-writer.js'
 import type { RabbitmqLink } from './link.js'
-import { firstRecord, LogConsumer, type LogReadOptions, readLog, scanLog } from './log-consumer.js'
+import { firstRecord, LogConsumer, type LogReadOptions, scanLog } from './log-consumer.js'
 import type { LogCursor } from './log-cursor.js'
 import { LogEpoch } from './log-epoch.js'
 import { declareLog, logQueueOf } from './log-queue.js'
 import type { LogRecord } from './log-record.js'
-import { EPOCH_RECORD_PROPERTIES, type EpochRecord, encodeEpochRecord } from './log-record.js'
 import { RestartSign } from './restart-sign.js'
 import { RulesSign } from './rules-sign.js'
 
@@ -41,10 +39,6 @@ interface LogStart {
  * larger: whole segments, with their notes and at least a message.
  */
 const MAX_HOLE = 1
-const NONCE_BYTES = 8
-
-/** What an epoch record says, besides what every one says. */
-type EpochStatement = Pick<EpochRecord, 'epoch' | 'candidate' | 'denies' | 'asks'>
 
 /**
  * Follows the log, a stream queue. The position of a message is its offset in the queue plus one, for the queue begins
@@ -53,18 +47,15 @@ type EpochStatement = Pick<EpochRecord, 'epoch' | 'candidate' | 'denies' | 'asks
  * A queue that was deleted or has lost its end uses offsets again. So a node that comes back first checks that the
  * record it remembers is still where it was (ADR 18).
  */
-export class LogFollow implements LogSign {
+export class LogFollow implements LinkLog {
   readonly #link: RabbitmqLink
   readonly #cursor: LogCursor
   readonly #log: LogReadOptions
-  /** For epoch records. */
-  readonly #channel: Channel
-  readonly sign: RestartSign
+  readonly #records: EpochWriter
+  readonly #sign: RestartSign
   readonly #rules: RulesSign
   /** Not signed, as far as this node knows; another one may have begun the next epoch since. */
   #askedEpoch = ''
-  /** Epochs that this node has begun: no client has a position from before. */
-  readonly #candidates = new Set<string>()
   /** The log is whole, as far as any node knows. */
   #isConfirmed = false
   #state: FollowState = { name: 'scanning' }
@@ -81,20 +72,19 @@ export class LogFollow implements LogSign {
     const queue = logQueueOf(context.namespace)
     const channel = await publishing.openChannel()
     const log = { connection: consuming, queue, lost: link.events.lost }
-    return new LogFollow(link, log, channel, publishing)
+    watchChannel(channel, link.events.lost)
+    channel.on('return', () => link.events.lost(new Error('the log is gone')))
+    return new LogFollow(link, log, new EpochWriter(log, channel), publishing)
   }
 
-  private constructor(link: RabbitmqLink, log: LogReadOptions, channel: Channel, publishing: AmqpConnection) {
-    const { events } = link
+  private constructor(link: RabbitmqLink, log: LogReadOptions, records: EpochWriter, publishing: AmqpConnection) {
     this.#link = link
     this.#cursor = link.options.cursor
     this.#log = log
-    this.#channel = channel
+    this.#records = records
     const { context, history } = link.options
-    this.sign = new RestartSign(publishing, context.namespace)
+    this.#sign = new RestartSign(publishing, context.namespace)
     this.#rules = new RulesSign(publishing, context.namespace, history.history)
-    watchChannel(channel, events.lost)
-    channel.on('return', () => events.lost(new Error('the log is gone')))
   }
 
   async follow(after: Position | undefined, follower: LogFollower): Promise<void> {
@@ -115,7 +105,7 @@ export class LogFollow implements LogSign {
     })
     await continued
     await this.#confirm(start.isContinued)
-    if (!start.isContinued) this.#record({ epoch: this.#cursor.epoch })
+    if (!start.isContinued) this.#records.write({ epoch: this.#cursor.epoch })
   }
 
   /**
@@ -123,14 +113,15 @@ export class LogFollow implements LogSign {
    * end may be lost.
    */
   async #confirm(isContinued: boolean): Promise<void> {
-    const { sign } = this
+    const sign = this.#sign
+    const records = this.#records
     const cursor = this.#cursor
     while (!this.#isStopped()) {
       const { epoch } = cursor
-      if (this.#candidates.has(epoch)) await this.#rules.set(epoch)
-      if (isContinued || this.#candidates.has(epoch)) await sign.set(epoch)
+      if (records.hasBegun(epoch)) await this.#rules.set(epoch)
+      if (isContinued || records.hasBegun(epoch)) await sign.set(epoch)
       else if (!(await sign.isSet(epoch))) {
-        this.#record({ asks: epoch })
+        records.write({ asks: epoch })
         if (!(await sign.isSetInTime(epoch))) {
           await this.#beginAnother(epoch)
           continue
@@ -142,10 +133,10 @@ export class LogFollow implements LogSign {
   }
 
   async #beginAnother(epoch: string): Promise<void> {
-    const untilOffset = await this.#recordAndLocate({ candidate: this.#candidate(), denies: epoch })
+    const untilOffset = await this.#records.locate(epoch)
     const continued = this.#continueTo(untilOffset)
     if (this.#cursor.seenOffset < untilOffset) await continued
-    await this.sign.remove(epoch)
+    await this.#sign.remove(epoch)
   }
 
   isSigned(): Promise<boolean> {
@@ -169,40 +160,28 @@ export class LogFollow implements LogSign {
     return continued.promise
   }
 
-  #candidate(): string {
-    const candidate = newEpoch()
-    this.#candidates.add(candidate)
-    return candidate
+  /** As {@link LinkLog.end}. Writes an epoch record: AMQP has no other way to find the end of a stream. */
+  async end(): Promise<LogPlace> {
+    const offset = await this.#records.locate(undefined, false)
+    return { epoch: this.#cursor.epoch, offset: offset + 1 }
   }
 
-  /** As {@link Link.logEnd}. Writes an epoch record: AMQP has no other way to find the end of a stream. */
-  async end(): Promise<LogPlace> {
-    const offset = await this.#recordAndLocate({ candidate: newEpoch() })
-    return { epoch: this.#cursor.epoch, offset: offset + 1 }
+  /** AMQP does not tell how many replicas a stream has. An address of several servers is taken for that of a cluster. */
+  async risk(): Promise<string | undefined> {
+    const risks: string[] = []
+    if (this.#link.options.address.hosts.length === 1)
+      risks.push(
+        `the address names one server: unless the stream ${this.#log.queue} has replicas on others, a machine that fails loses what RabbitMQ has not written to its disk`,
+      )
+    const { refusal } = this.#sign
+    if (refusal !== undefined) risks.push(`no restart of RabbitMQ is seen that no node outlives: ${refusal}`)
+    return risks.length === 0 ? undefined : risks.join('; ')
   }
 
   /** Takes nothing more. */
   stop(): void {
     this.#state = { name: 'stopped' }
     this.#consumer?.stop()
-  }
-
-  /** Writes an epoch record, without waiting for it; returns its nonce. */
-  #record(statement: EpochStatement): string {
-    const nonce = randomBytes(NONCE_BYTES).toString('hex')
-    const record = encodeEpochRecord({ nonce, timeMs: Date.now(), ...statement })
-    this.#channel.sendToQueue(this.#log.queue, record, { ...EPOCH_RECORD_PROPERTIES, mandatory: true })
-    return nonce
-  }
-
-  /** Writes one; resolves to its offset in the queue. What the broker accepted before the call stands before it. */
-  #recordAndLocate(statement: EpochStatement): Promise<number> {
-    let nonce: string | undefined
-    const find = ({ epochRecord, offset }: LogRecord) =>
-      nonce !== undefined && epochRecord?.nonce === nonce ? offset : undefined
-    return readLog(this.#log, 'next', find, () => {
-      nonce = this.#record(statement)
-    })
   }
 
   #isStopped(): boolean {
@@ -212,7 +191,7 @@ export class LogFollow implements LogSign {
   /** Writes an epoch record; everything that was logged before the call stands before it. */
   async #findStart(after: Position | undefined): Promise<{ start: LogStart; untilOffset: number }> {
     const cursor = this.#cursor
-    const untilOffset = await this.#recordAndLocate({ candidate: this.#candidate() })
+    const untilOffset = await this.#records.locate()
     const state = after === undefined ? 'unknown' : await this.#compare(after, untilOffset)
     if (state === 'same') {
       const offset = cursor.seenOffset + 1
@@ -220,8 +199,8 @@ export class LogFollow implements LogSign {
       return { start: { offset, epoch, isContinued: true }, untilOffset }
     }
     if (state === 'unknown') return { start: await this.#begin(untilOffset, false), untilOffset }
-    const denied = await this.#recordAndLocate({ candidate: this.#candidate(), denies: cursor.epoch })
-    await this.sign.remove(cursor.epoch)
+    const denied = await this.#records.locate(cursor.epoch)
+    await this.#sign.remove(cursor.epoch)
     return { start: await this.#begin(denied, true), untilOffset: denied }
   }
 
@@ -251,9 +230,9 @@ export class LogFollow implements LogSign {
     if (epochRecord !== undefined) {
       this.#epoch.recorded(epochRecord, offset)
       if (this.#epoch.name !== this.#cursor.epoch) this.#beginAt(offset + 1, fingerprint)
-      this.#cursor.sawEpochRecord(offset, epochRecord.nonce)
+      this.#cursor.saw(offset, epochRecord.nonce)
       if (this.#isConfirmed && epochRecord.asks === this.#cursor.epoch)
-        this.sign.set(epochRecord.asks).catch(this.#log.lost)
+        this.#sign.set(epochRecord.asks).catch(this.#log.lost)
     } else if (delivery !== undefined) this.#deliver(delivery, record)
     else this.#refuse(record)
     // Unless it was a message.
@@ -275,8 +254,7 @@ export class LogFollow implements LogSign {
 
   #deliver(delivery: LinkDelivery, { offset, fingerprint, timeMs = this.#estimatedTimeMs() }: LogRecord): void {
     const { key, source } = delivery
-    if (source === undefined) this.#cursor.saw(offset)
-    else this.#cursor.sawMessage(offset, source)
+    this.#cursor.saw(offset, source)
     if (this.#link.logged?.ruleOf(key) === undefined) this.#passOn(delivery)
     else this.#follower?.message(logged(delivery, offset + 1, fingerprint, timeMs))
   }

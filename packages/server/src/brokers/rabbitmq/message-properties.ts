@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { ConsumeMessage, MessageProperties } from 'amqplib'
 import { isKey } from 'webmq-client/protocol'
+import { isJson } from '../../base/parse-json.js'
 import { decodeAttributes, encodeAttributes, type MessageAttributes } from '../../ports/attributes.js'
 import type { LinkDelivery, LinkMessage, LinkSource } from '../remote/link.js'
 
@@ -41,24 +42,13 @@ export function withAttributes(
 }
 
 /** Kind of another program's message: by its content type, or by its payload if it has none. */
-function kindOf(properties: MessageProperties, payload: Uint8Array): 'text' | 'binary' | 'malformed' {
+function kindOf(properties: MessageProperties, payload: Buffer): 'text' | 'binary' | 'malformed' {
   const { contentType, contentEncoding } = properties
   // Not readable as text, for example compressed.
   if (contentEncoding !== undefined && !/^(utf-?8|identity|)$/i.test(String(contentEncoding))) return 'binary'
   if (contentType === undefined || contentType === '') return isJson(payload) ? 'text' : 'binary'
   if (!/^\s*application\/([^;\s]+\+)?json\s*(;|$)/i.test(String(contentType))) return 'binary'
   return isUtf8(payload) ? 'text' : 'malformed'
-}
-
-function isJson(payload: Uint8Array): boolean {
-  if (!isUtf8(payload)) return false
-  try {
-    JSON.parse(Buffer.from(payload.buffer, payload.byteOffset, payload.length).toString())
-    return true
-  } catch {
-    // The parser has no other way to say it.
-    return false
-  }
 }
 
 /*

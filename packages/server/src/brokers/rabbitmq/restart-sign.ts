@@ -14,17 +14,13 @@ const POLL_MS = 100
 export class RestartSign {
   readonly #connection: AmqpConnection
   readonly #namespace: string
-  #refusal: string | undefined
+  /** Why RabbitMQ refuses the queue. All signs then count as set. */
+  refusal: string | undefined
 
   /** @param connection One that publishes: RabbitMQ stops those that do when it runs out of memory or disk. */
   constructor(connection: AmqpConnection, namespace: string) {
     this.#connection = connection
     this.#namespace = namespace
-  }
-
-  /** Why RabbitMQ refuses the queue. All signs then count as set. */
-  get refusal(): string | undefined {
-    return this.#refusal
   }
 
   isSet(epoch: string): Promise<boolean> {
@@ -74,7 +70,7 @@ export class RestartSign {
       const code = replyCodeOf(cause)
       if (code === NOT_FOUND) return false
       if (code === undefined || !REFUSALS.includes(code)) throw cause
-      this.#refusal = String(cause)
+      this.refusal = String(cause)
       return refused
     }
   }

@@ -1,8 +1,7 @@
 import { isKey } from 'webmq-client/protocol'
-import type { LogPlace, Position } from '../../ports/broker.js'
 import { SubscriptionCover } from '../remote/cover.js'
 import { decodeEnvelope } from '../remote/envelope.js'
-import type { Link, LinkEvents, LinkMessage, LogFollower, LogSign } from '../remote/link.js'
+import type { Link, LinkEvents, LinkMessage } from '../remote/link.js'
 import { bucketChannel, bucketOf, bucketsOf, type ClusterMaster, mastersOf } from './cluster-slots.js'
 import { RedisConnection, type RedisLinkOptions } from './connection.js'
 import { redisError } from './error.js'
@@ -26,7 +25,7 @@ export class ClusterLink implements Link {
     subscribe: async (bucket) => await this.#pair(Number(bucket)).subscribe('shard', this.#channel(Number(bucket))),
     unsubscribe: async (bucket) => await this.#pair(Number(bucket)).unsubscribe('shard', this.#channel(Number(bucket))),
   })
-  #log: LogLink | undefined
+  log: LogLink | undefined
   #isOver = false
 
   private constructor(namespace: string, events: LinkEvents) {
@@ -56,25 +55,9 @@ export class ClusterLink implements Link {
     return this.#cover.unbind(pattern)
   }
 
-  async follow(after: Position | undefined, follower: LogFollower): Promise<void> {
-    await this.#log?.follow(after, follower)
-  }
-
-  async logEnd(): Promise<LogPlace | undefined> {
-    return await this.#log?.end()
-  }
-
-  async logRisk(): Promise<string | undefined> {
-    return await this.#log?.risk()
-  }
-
-  get sign(): LogSign | undefined {
-    return this.#log
-  }
-
   publish(message: LinkMessage): void {
-    if (message.isLogged && this.#log !== undefined) {
-      this.#log.append(message)
+    if (message.isLogged && this.log !== undefined) {
+      this.log.append(message)
       return
     }
     const { key } = message
@@ -112,7 +95,7 @@ export class ClusterLink implements Link {
     )
     this.#pairs.push(pair)
     for (const bucket of buckets) this.#pairOfBucket[bucket] = pair
-    this.#log ??= pair.log
+    this.log ??= pair.log
   }
 
   /**
@@ -121,7 +104,7 @@ export class ClusterLink implements Link {
    */
   async #watch(): Promise<void> {
     try {
-      await Promise.all([this.#log?.overhear(), this.#pairs[0]?.subscribe('glob', `${this.#namespace}[:/]*`)])
+      await Promise.all([this.log?.overhear(), this.#pairs[0]?.subscribe('glob', `${this.#namespace}[:/]*`)])
     } catch (error) {
       this.destroy()
       throw error
@@ -148,7 +131,7 @@ export class ClusterLink implements Link {
   #lose(cause: Error): void {
     if (this.#isOver) return
     this.#isOver = true
-    this.#log?.stop()
+    this.log?.stop()
     this.#events.lost(cause)
   }
 

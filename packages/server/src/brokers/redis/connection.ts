@@ -1,3 +1,4 @@
+import { addAbortListener } from 'node:events'
 import { isIP } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
 import { Redis } from 'ioredis'
@@ -71,8 +72,7 @@ export class RedisConnection {
     signal: AbortSignal,
   ): Promise<RedisConnection> {
     const connection = new RedisConnection(options, host, await readTlsFiles(options.address.tlsFiles))
-    const abort = () => connection.destroy()
-    signal.addEventListener('abort', abort, { once: true })
+    using _listener = addAbortListener(signal, () => connection.destroy())
     try {
       signal.throwIfAborted()
       await connection.redis.connect()
@@ -80,8 +80,6 @@ export class RedisConnection {
     } catch (error) {
       connection.destroy()
       throw connection.#failure(error)
-    } finally {
-      signal.removeEventListener('abort', abort)
     }
   }
 

@@ -1,10 +1,10 @@
 import { isUtf8 } from 'node:buffer'
 import { isKey } from 'webmq-client/protocol'
-import type { LogPlace, Position } from '../../ports/broker.js'
 import { decodeEnvelope } from '../remote/envelope.js'
-import type { Link, LinkDelivery, LinkEvents, LinkMessage, LogFollower, LogSign } from '../remote/link.js'
+import type { Link, LinkDelivery, LinkEvents, LinkMessage } from '../remote/link.js'
 import type { RedisLinkOptions } from './connection.js'
 import type { RedisLog } from './log.js'
+import type { LogLink } from './log-link.js'
 import { RedisPair } from './pair.js'
 import type { ReceivedMessage, SubscriptionKind } from './subscriber.js'
 import { globOf, isExact, RedisSubscriptions } from './subscriptions.js'
@@ -48,19 +48,7 @@ export class RedisLink implements Link {
     return this.#subscriptions.unbind(pattern)
   }
 
-  async follow(after: Position | undefined, follower: LogFollower): Promise<void> {
-    await this.#pair?.log?.follow(after, follower)
-  }
-
-  async logEnd(): Promise<LogPlace | undefined> {
-    return await this.#pair?.log?.end()
-  }
-
-  async logRisk(): Promise<string | undefined> {
-    return await this.#pair?.log?.risk()
-  }
-
-  get sign(): LogSign | undefined {
+  get log(): LogLink | undefined {
     return this.#pair?.log
   }
 

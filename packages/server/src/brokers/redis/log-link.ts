@@ -1,8 +1,9 @@
 import { setTimeout } from 'node:timers/promises'
 import { WebMQError } from 'webmq-client/protocol'
-import type { LogPlace, Position, SharedLog } from '../../ports/broker.js'
+import type { Position } from '../../ports/broker.js'
+import type { LogPlace, SharedLog } from '../../ports/shared-log.js'
 import { decodeEnvelope } from '../remote/envelope.js'
-import type { LinkEvents, LinkMessage, LogFollower, LogSign } from '../remote/link.js'
+import type { LinkEvents, LinkLog, LinkMessage, LogFollower } from '../remote/link.js'
 import { refusesWrites } from './error.js'
 import { appendScript, openScript, type RedisLog } from './log.js'
 import { decodeLogBatch, envelopesOf, type LogBatch, LogReader, type LogStart } from './log-reader.js'
@@ -17,7 +18,7 @@ const VOUCH_POLL_MS = 50
 const WRITABLE_POLL_MS = 1_000
 
 /** The log over one link: it appends messages, and follows the log. */
-export class LogLink implements LogSign {
+export class LogLink implements LinkLog {
   readonly #log: RedisLog
   readonly #pair: RedisPair
   readonly #events: LinkEvents

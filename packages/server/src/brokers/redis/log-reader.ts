@@ -66,8 +66,9 @@ export class LogReader {
   #offset = 0
   /** The last offset that came by a page, not over the channel. */
   #pagesEnd = 0
-  #isLive = false
-  #isStopped = false
+  /** All pages are read: messages come over the channel. */
+  isLive = false
+  isStopped = false
   #waiting: LogBatch[] = []
   #waitingBytes = 0
 
@@ -75,15 +76,6 @@ export class LogReader {
     this.#pair = pair
     this.#log = log
     this.#follower = follower
-  }
-
-  /** All pages are read: messages come over the channel. */
-  get isLive(): boolean {
-    return this.#isLive
-  }
-
-  get isStopped(): boolean {
-    return this.#isStopped
   }
 
   /** Resolves when the reader is live, or stopped. The channel must be subscribed, so that pages and channel overlap. */
@@ -94,13 +86,13 @@ export class LogReader {
     if (!isContinued) this.#follower.began(began)
     // Repeat until nothing is missing between the last page and the waiting messages.
     do await this.#readPages()
-    while (!this.#isStopped && !this.#takeWaiting())
-    this.#isLive = !this.#isStopped
+    while (!this.isStopped && !this.#takeWaiting())
+    this.isLive = !this.isStopped
   }
 
   stop(): void {
-    this.#isStopped = true
-    this.#isLive = false
+    this.isStopped = true
+    this.isLive = false
     this.#clearWaiting()
   }
 
@@ -109,8 +101,8 @@ export class LogReader {
    * @returns an error if the log cannot be followed any further
    */
   take(batch: LogBatch): Error | undefined {
-    if (this.#isStopped) return undefined
-    if (this.#isLive) return this.#takeLive(batch)
+    if (this.isStopped) return undefined
+    if (this.isLive) return this.#takeLive(batch)
     this.#wait(batch)
     return undefined
   }
@@ -118,12 +110,12 @@ export class LogReader {
   /** Reads up to the end of the stream. */
   async #readPages(): Promise<void> {
     let count = FIRST_PAGE_COUNT
-    for (let isEnd = false; !isEnd && !this.#isStopped; ) {
+    for (let isEnd = false; !isEnd && !this.isStopped; ) {
       const from = `${this.#offset + 1}`
       const entries: readonly Entry[] = await this.#pair.ask((redis) =>
         redis.xrangeBuffer(this.#log.stream, from, '+', 'COUNT', count),
       )
-      if (this.#isStopped) return
+      if (this.isStopped) return
       let byteCount = 0
       for (const entry of entries) byteCount += this.#takeEntry(entry)
       this.#pagesEnd = this.#offset

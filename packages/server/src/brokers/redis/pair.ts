@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
 import { deferred } from '../../base/deferred.js'
-import type { LogPlace } from '../../ports/broker.js'
+import type { LogPlace } from '../../ports/shared-log.js'
 import type { LinkEvents } from '../remote/link.js'
 import { Liveness } from '../remote/liveness.js'
 import type { RedisHost } from './address.js'

@@ -131,34 +131,26 @@ const MAX_BYTES = 262_144
 /** One EVALSHA that appends messages to the log, in their order. */
 export class LogCall {
   readonly #options: LogCallOptions
-  readonly #sequences: number[] = []
+  readonly sequences: number[] = []
   /** Envelope and id of each message, alternating. */
   readonly #messageArguments: (Buffer | string)[] = []
   #hasIds = false
-  #byteCount = 0
+  byteCount = 0
 
   constructor(options: LogCallOptions) {
     this.#options = options
   }
 
   get hasRoom(): boolean {
-    return this.#sequences.length < MAX_MESSAGES && this.#byteCount < MAX_BYTES
-  }
-
-  get byteCount(): number {
-    return this.#byteCount
-  }
-
-  get sequences(): readonly number[] {
-    return this.#sequences
+    return this.sequences.length < MAX_MESSAGES && this.byteCount < MAX_BYTES
   }
 
   add({ sequence, messageId }: LinkMessage, envelope: Buffer): void {
     const id = this.#options.idArguments === undefined ? '' : (messageId ?? '')
-    this.#sequences.push(sequence)
+    this.sequences.push(sequence)
     this.#messageArguments.push(envelope, id)
     this.#hasIds ||= id !== ''
-    this.#byteCount += envelope.length
+    this.byteCount += envelope.length
   }
 
   send(commander: Redis | ChainableCommander): unknown {
@@ -171,7 +163,7 @@ export class LogCall {
   accepted(answer: string, pair: RedisPair): void {
     const [epoch = '', , known] = answer.split(' ')
     const duplicates = known?.split(',')
-    for (const [index, sequence] of this.#sequences.entries()) {
+    for (const [index, sequence] of this.sequences.entries()) {
       const first = duplicates?.[index] ?? ''
       pair.confirmed(sequence, first === '' ? undefined : { epoch, offset: Number(first) })
     }

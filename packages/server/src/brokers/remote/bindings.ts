@@ -1,16 +1,12 @@
 import { WebMQError } from 'webmq-client/protocol'
+import { type Deferred, deferred } from '../../base/deferred.js'
+import { within } from '../../base/within.js'
 import type { Link } from './link.js'
-
-/** The caller of a bind that is not live yet. */
-interface Waiter {
-  resolve(): void
-  reject(error: unknown): void
-}
 
 interface Binding {
   readonly pattern: string
-  /** Waits until the pattern is live. */
-  waiter: Waiter | undefined
+  /** Settles when the pattern is live; `undefined` when nobody waits for that. */
+  live: Deferred<void> | undefined
 }
 
 /**
@@ -29,17 +25,26 @@ export class Bindings {
   /**
    * @throws {WebMQError} `E_BROKER_UNAVAILABLE` after the timeout, `E_BROKER_REFUSED`; the pattern is then not bound.
    */
-  bind(pattern: string): Promise<void> {
-    const binding: Binding = { pattern, waiter: undefined }
+  async bind(pattern: string): Promise<void> {
+    const live = deferred()
+    const binding: Binding = { pattern, live }
     this.#byPattern.set(pattern, binding)
-    const live = this.#wait(binding)
     if (this.#link !== undefined) this.#bindOn(this.#link, binding).catch(() => undefined)
-    return live
+    try {
+      if (await within(live.promise, this.#timeoutMs)) return
+      throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: `no answer within ${this.#timeoutMs} ms` })
+    } catch (error) {
+      // The pattern may have been unbound and bound again.
+      if (this.#byPattern.get(pattern) === binding) this.unbind(pattern)
+      throw error
+    } finally {
+      binding.live = undefined
+    }
   }
 
   /** Binds a pattern on every link that follows. Nobody waits for it. */
   keep(pattern: string): void {
-    this.#byPattern.set(pattern, { pattern, waiter: undefined })
+    this.#byPattern.set(pattern, { pattern, live: undefined })
   }
 
   /** Does nothing for a pattern that is not bound. */
@@ -64,33 +69,7 @@ export class Bindings {
   }
 
   refuseAll(error: WebMQError): void {
-    for (const binding of [...this.#byPattern.values()]) binding.waiter?.reject(error)
-  }
-
-  #wait(binding: Binding): Promise<void> {
-    return new Promise<void>((resolve, reject) => {
-      const end = () => {
-        clearTimeout(timer)
-        binding.waiter = undefined
-      }
-      const waiter = {
-        resolve: () => {
-          end()
-          resolve()
-        },
-        reject: (error: unknown) => {
-          end()
-          // The pattern may have been unbound and bound again.
-          if (this.#byPattern.get(binding.pattern) === binding) this.unbind(binding.pattern)
-          reject(error)
-        },
-      }
-      const timer = setTimeout(() => {
-        waiter.reject(new WebMQError('E_BROKER_UNAVAILABLE', { detail: `no answer within ${this.#timeoutMs} ms` }))
-      }, this.#timeoutMs)
-      timer.unref()
-      binding.waiter = waiter
-    })
+    for (const binding of [...this.#byPattern.values()]) binding.live?.reject(error)
   }
 
   async #bindOn(link: Link, binding: Binding): Promise<void> {
@@ -98,9 +77,9 @@ export class Bindings {
       await link.bind(binding.pattern)
     } catch (error) {
       // After any other error the link is lost: the bind waits for the next link.
-      if (error instanceof WebMQError && error.code === 'E_BROKER_REFUSED') binding.waiter?.reject(error)
+      if (error instanceof WebMQError && error.code === 'E_BROKER_REFUSED') binding.live?.reject(error)
       throw error
     }
-    if (this.#link === link) binding.waiter?.resolve()
+    if (this.#link === link) binding.live?.resolve()
   }
 }

@@ -14,9 +14,9 @@ import {
   type Reader,
   type ReadRange,
   type ReadResult,
-  type SharedLog,
 } from '../../ports/broker.js'
 import type { BrokerStats } from '../../ports/broker-stats.js'
+import { HistoryLog } from '../log/history-log.js'
 import { Bindings } from './bindings.js'
 import { EPHEMERAL_KEY } from './ephemeral.js'
 import type { Link, LinkDriver, LinkEvents } from './link.js'
@@ -26,6 +26,7 @@ import type { RemoteBrokerOptions } from './options.js'
 import { PendingPublishes } from './pending-publishes.js'
 import { Publishes } from './publishes.js'
 import { Receiver } from './receiver.js'
+import { RemoteLog } from './remote-log.js'
 
 const NODE_BYTES = 8
 
@@ -45,19 +46,18 @@ const NODE_BYTES = 8
 export class RemoteBroker implements Broker {
   readonly name: string
   readonly capabilities: BrokerCapabilities
-  readonly log: SharedLog
+  readonly log: RemoteLog
   readonly #driver: LinkDriver
   readonly #options: RemoteBrokerOptions
   readonly #bindings: Bindings
   readonly #pending: PendingPublishes
   readonly #receiver: Receiver
   readonly #publishes: Publishes
-  /** Absent without history. */
+  /** Both absent without history. */
+  readonly #history: HistoryLog | undefined
   readonly #log: LogReplica | undefined
   #keeper: LinkKeeper | undefined
   #sink: BrokerSink | undefined
-  /** The established one. */
-  #link: Link | undefined
   /** The bindings of the current link are live, and listeners were told of the gap before it. */
   #isReceiving = false
   /** The last reported status, as text. */
@@ -76,40 +76,13 @@ export class RemoteBroker implements Broker {
       () => `${driver.name} at ${driver.address} is ${this.#status}`,
       (messageId) => this.#publishes.authorOf(messageId),
     )
-    if (driver.capabilities.history) {
-      // Also to patterns that are logged in part: some may have gone live after they were told of the lost link.
-      this.#log = new LogReplica(options, this.#receiver, this.#pending, (...gap) => this.#sink?.gap(...gap))
-    }
+    const history = driver.capabilities.history ? new HistoryLog(options) : undefined
+    this.#history = history
+    this.log = new RemoteLog(history, (cause) => this.#keeper?.replace(cause))
+    if (history !== undefined) this.#log = new LogReplica(options, history, this.log, this.#receiver, this.#pending)
     // Also without history: other nodes may log the keys of such messages.
     this.#bindings.keep(EPHEMERAL_KEY)
-    const log = this.#log
-    this.log = {
-      risk: async () => await this.#link?.logRisk?.(),
-      dispute: async (isDisputed) => {
-        log?.dispute(isDisputed)
-        // The next link does it again.
-        if (isDisputed && log !== undefined)
-          await this.#link?.sign?.unsign().catch((cause) => this.#keeper?.replace(cause))
-      },
-      get isSigned() {
-        return log?.isSigned !== false
-      },
-      reopen: async (isKnown) => {
-        // A link that is lost meanwhile may be so because another node has begun the log anew.
-        if (isKnown && !(await this.#link?.sign?.isSigned().catch(() => true))) return
-        const opened = log?.reopen(isKnown)
-        const why = isKnown
-          ? 'another node may have begun it anew'
-          : 'no node is left that knows which keys were logged'
-        this.#keeper?.replace(new Error(`the log is opened again: ${why}`))
-        await opened
-      },
-      doubt: (upTo) => log?.doubt(upTo) === true,
-      get doubtedUpTo() {
-        return log?.doubtedUpTo
-      },
-    }
-    this.#publishes = new Publishes(options, driver.takesBundles, this.#pending, this.#log)
+    this.#publishes = new Publishes(options, driver.takesBundles, this.#pending, history, this.#log)
   }
 
   async start(sink: BrokerSink): Promise<void> {
@@ -178,13 +151,13 @@ export class RemoteBroker implements Broker {
   }
 
   stats(): BrokerStats {
-    const retained = this.#log?.retainedStats()
+    const retained = this.#history?.retained?.stats()
     return {
       ...this.#pending.counts,
       ...this.#receiver.counts,
       lostCount: this.#lostCount,
       behindCount: this.#log?.behindCount ?? 0,
-      ...(this.#log === undefined ? undefined : { log: this.#log.stats() }),
+      ...(this.#history === undefined ? undefined : { log: this.#history.stats(this.#log?.lagMs) }),
       ...(retained === undefined ? undefined : { retained }),
     }
   }
@@ -193,7 +166,7 @@ export class RemoteBroker implements Broker {
     const keeper = this.#keeper
     if (keeper === undefined) return
     this.#keeper = undefined
-    this.#link = undefined
+    this.log.link = undefined
     const endMs = performance.now() + limitMs
     if (this.#pending.hasLink) await within(this.#pending.idle(), limitMs)
     await keeper.stop(Math.max(0, endMs - performance.now()))
@@ -238,14 +211,14 @@ export class RemoteBroker implements Broker {
   /** Messages that arrive before the bindings are live are dropped: they are part of the gap. */
   async #prepare(link: Link, isFirst: boolean): Promise<void> {
     await this.#bindings.moveTo(link)
-    if (!isFirst) this.#sink?.gap('broker-lost', (pattern) => !this.#covers(pattern))
+    if (!isFirst) this.#receiver.gap('broker-lost', (pattern) => !this.log.covers(pattern))
     this.#isReceiving = true
-    await this.#log?.follow(link)
+    if (link.log !== undefined) await this.#log?.follow(link.log)
   }
 
   /** Reports the status first: a publish from its handler queues behind those that wait. */
   #established(link: Link): void {
-    this.#link = link
+    this.log.link = link.log
     this.#tell(this.#pending.isBlocked ? 'blocked' : 'up')
     this.#publishes.confirmLogged()
     this.#pending.use(link)
@@ -257,7 +230,7 @@ export class RemoteBroker implements Broker {
   }
 
   #unlink(cause: Error): void {
-    this.#link = undefined
+    this.log.link = undefined
     this.#pending.lose()
     this.#isReceiving = false
     this.#bindings.lose()
@@ -274,10 +247,6 @@ export class RemoteBroker implements Broker {
   #tellOfBlock(isBlocked: boolean, reason = 'it takes no messages'): void {
     if (isBlocked) this.#tell('blocked', new Error(reason))
     else this.#tell('up')
-  }
-
-  #covers(pattern: string): boolean {
-    return this.#log?.covers(pattern) === true
   }
 
   #tell(status: BrokerStatus, cause?: Error): void {

@@ -1,5 +1,5 @@
-import { isUtf8 } from 'node:buffer'
 import { WebMQError } from 'webmq-client/protocol'
+import { isJson } from '../../base/parse-json.js'
 import { decodeAttributes, encodeAttributes, type MessageAttributes } from '../../ports/attributes.js'
 import type { LinkDelivery, LinkMessage, LoggedDelivery } from './link.js'
 
@@ -180,17 +180,6 @@ function endOfText(bytes: Uint8Array, start: number, end: number): number {
 
 function bareMessage(key: string, bytes: Buffer): LinkDelivery {
   return { key, payload: bytes, isBinary: !isJson(bytes), source: undefined }
-}
-
-function isJson(bytes: Buffer): boolean {
-  if (!isUtf8(bytes)) return false
-  try {
-    JSON.parse(bytes.toString())
-    return true
-  } catch {
-    // The parser throws for everything that is not JSON.
-    return false
-  }
 }
 
 /** `subarray` of a Uint8Array lacks the methods of a Buffer, and costs more. */

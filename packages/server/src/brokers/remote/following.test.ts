@@ -4,7 +4,7 @@ import { brokerOptions, historyOf, ListeningNode, messageIdOf } from 'webmq-conf
 import { deferred } from '../../base/deferred.js'
 import type { BrokerSink, BrokerStatus, InboundMessage, Position, RefusedMessage } from '../../ports/broker.js'
 import { RemoteBroker } from './broker.js'
-import type { Link, LinkDriver, LinkEvents, LinkMessage, LogFollower } from './link.js'
+import type { Link, LinkDriver, LinkEvents, LinkLog, LinkMessage, LogFollower } from './link.js'
 
 /** A log that outlives its links. */
 interface TestLog {
@@ -27,7 +27,8 @@ interface TestLog {
 }
 
 /** A link to a {@link TestLog}, whose fingerprints are the offsets: it gives what was there when it is followed, and what is appended later. */
-class LogLink implements Link {
+class LogLink implements Link, LinkLog {
+  readonly log = this
   readonly sent: LinkMessage[] = []
   readonly events: LinkEvents
   readonly node: string
@@ -63,10 +64,15 @@ class LogLink implements Link {
     await this.#log.copied
   }
 
-  async logEnd(): Promise<Position | undefined> {
+  async end(): Promise<Position | undefined> {
     this.endAskCount++
     return this.#log.toldEnd
   }
+
+  risk = () => Promise.resolve(undefined)
+  isSigned = () => Promise.resolve(true)
+  unsign = () => Promise.resolve()
+  begin = () => Promise.resolve()
 
   skip(offset: number): void {
     this.#follower?.skipped(offset, offset)

@@ -1,3 +1,4 @@
+import { addAbortListener } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { WebMQError } from 'webmq-client/protocol'
 import { deferred } from '../../base/deferred.js'
@@ -17,7 +18,6 @@ export interface LinkKeeperContext {
   readonly lost: (cause: Error) => void
   /** An attempt has failed and its link, if any, has ended; another attempt follows. */
   readonly failed: (cause: Error) => void
-  readonly random?: () => number
 }
 
 /** Limit for one attempt to connect and to bring all bindings live. */
@@ -46,22 +46,12 @@ export class LinkKeeper {
    */
   async start(timeoutMs: number): Promise<void> {
     const deadlineMs = performance.now() + timeoutMs
-    while (!this.#signal.aborted) {
-      const leftMs = deadlineMs - performance.now()
-      try {
-        await this.#establish(Math.max(1, leftMs))
-        this.#running = this.#keep()
-        return
-      } catch (cause) {
-        const error = asError(cause)
-        if (error instanceof WebMQError && error.code === 'E_BROKER_REFUSED') throw error
-        const waitMs = this.#nextWaitMs()
-        if (performance.now() + waitMs >= deadlineMs) throw error
-        this.#context.failed(error)
-        await this.#sleep(waitMs)
-      }
-    }
-    throw new Error('stopped')
+    const isRefused = (error: Error) => error instanceof WebMQError && error.code === 'E_BROKER_REFUSED'
+    await this.#connect(
+      () => deadlineMs - performance.now(),
+      (error, waitMs) => isRefused(error) || performance.now() + waitMs >= deadlineMs,
+    )
+    this.#running = this.#keep()
   }
 
   /** Ends the current link, if there is one, as if it was lost: another one follows. */
@@ -84,30 +74,40 @@ export class LinkKeeper {
 
   /** Runs until stopped: waits for the loss of a link, then makes the next. */
   async #keep(): Promise<void> {
-    for (let managed = this.#managed; managed !== undefined && !this.#signal.aborted; managed = await this.#next()) {
-      const cause = await Promise.race([managed.lost, this.#stopped])
+    while (this.#managed !== undefined && !this.#signal.aborted) {
+      const managed = this.#managed
+      const cause = await Promise.race([managed.lost.promise, this.#stopped])
       if (cause === undefined) return
       managed.destroy()
       if (performance.now() - managed.sinceMs >= MIN_UPTIME_MS) this.#failedCount = 0
+      await this.#sleep(this.#nextWaitMs())
+      // It fails when it is stopped.
+      await this.#connect().catch(() => undefined)
     }
   }
 
-  async #next(): Promise<ManagedLink | undefined> {
+  /**
+   * Tries until a link is established.
+   * @throws a failure that is the last, and when stopped.
+   */
+  async #connect(limitMs = () => MAX_ATTEMPT_MS, isLast = (_error: Error, _waitMs: number) => false): Promise<void> {
     while (!this.#signal.aborted) {
-      await this.#sleep(this.#nextWaitMs())
-      if (this.#signal.aborted) break
       try {
-        await this.#establish(MAX_ATTEMPT_MS)
-        return this.#managed
+        return await this.#establish(Math.max(1, limitMs()))
       } catch (cause) {
-        if (!this.#signal.aborted) this.#context.failed(asError(cause))
+        const error = asError(cause)
+        const waitMs = this.#nextWaitMs()
+        if (isLast(error, waitMs)) throw error
+        if (!this.#signal.aborted) this.#context.failed(error)
+        await this.#sleep(waitMs)
       }
     }
-    return undefined
+    throw new Error('stopped')
   }
 
   async #establish(limitMs: number): Promise<void> {
-    const { signal, release } = limitedSignal(this.#signal, Math.min(limitMs, MAX_ATTEMPT_MS))
+    using limited = limitedSignal(this.#signal, Math.min(limitMs, MAX_ATTEMPT_MS))
+    const { signal } = limited
     const managed = new ManagedLink(this.#context.lost)
     const events = { ...this.#context.events(() => managed.isCurrent), lost: (cause: Error) => managed.lose(cause) }
     const tooLate = aborted(signal).then(() => {
@@ -119,7 +119,7 @@ export class LinkKeeper {
       const link = await Promise.race([connecting, tooLate])
       const isFirst = this.#isFirst
       this.#isFirst = false
-      const failed = managed.lost.then((cause) => {
+      const failed = managed.lost.promise.then((cause) => {
         throw cause
       })
       failed.catch(() => undefined)
@@ -132,15 +132,11 @@ export class LinkKeeper {
       connecting.catch(() => undefined)
       managed.destroy()
       throw error
-    } finally {
-      release()
     }
   }
 
   #nextWaitMs(): number {
-    this.#failedCount++
-    const { random } = this.#context
-    return fullJitterMs(this.#failedCount, random === undefined ? BROKER_BACKOFF : { ...BROKER_BACKOFF, random })
+    return fullJitterMs(++this.#failedCount, BROKER_BACKOFF)
   }
 
   async #sleep(ms: number): Promise<void> {
@@ -152,9 +148,9 @@ export class LinkKeeper {
 /** One link, from the attempt to connect until its end. */
 class ManagedLink {
   sinceMs = performance.now()
-  readonly #lost = deferred<Error>()
+  readonly lost = deferred<Error>()
+  isCurrent = true
   #link: Link | undefined
-  #isCurrent = true
   readonly #onLost: (cause: Error) => void
 
   /** @param onLost Called at once when the link is lost. */
@@ -162,42 +158,31 @@ class ManagedLink {
     this.#onLost = onLost
   }
 
-  get lost(): Promise<Error> {
-    return this.#lost.promise
-  }
-
-  get isCurrent(): boolean {
-    return this.#isCurrent
-  }
-
   begin(link: Link): Link {
     this.#link = link
-    if (!this.#isCurrent) link.destroy()
+    if (!this.isCurrent) link.destroy()
     return link
   }
 
   lose(cause: Error): void {
-    if (this.#isCurrent && this.#link !== undefined) this.#onLost(cause)
-    this.#isCurrent = false
-    this.#lost.resolve(cause)
+    if (this.isCurrent && this.#link !== undefined) this.#onLost(cause)
+    this.isCurrent = false
+    this.lost.resolve(cause)
   }
 
   async close(): Promise<void> {
-    this.#isCurrent = false
+    this.isCurrent = false
     await this.#link?.close()
   }
 
   destroy(): void {
-    this.#isCurrent = false
+    this.isCurrent = false
     this.#link?.destroy()
   }
 }
 
 function aborted(signal: AbortSignal): Promise<undefined> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve(undefined)
-    else signal.addEventListener('abort', () => resolve(undefined), { once: true })
-  })
+  return new Promise((resolve) => addAbortListener(signal, () => resolve(undefined)))
 }
 
 function asError(cause: unknown): Error {

@@ -1,5 +1,6 @@
 import type { MessageAttributes } from '../../ports/attributes.js'
-import type { BrokerCapabilities, LogPlace, Position } from '../../ports/broker.js'
+import type { BrokerCapabilities, Position } from '../../ports/broker.js'
+import type { LogPlace } from '../../ports/shared-log.js'
 
 /** A message that the broker has not accepted yet, as a {@link Link} gets it. */
 export interface LinkMessage {
@@ -13,11 +14,11 @@ export interface LinkMessage {
   readonly payload: Uint8Array
   readonly isBinary: boolean
   /** The publishing connection; see {@link OutboundMessage.publisher}. Other nodes ignore it. */
-  readonly publisher: number | undefined
+  readonly publisher?: number | undefined
   /** The payload holds several messages (`bundle.ts`). Only for drivers that take bundles. */
   readonly isBundle?: boolean
   /** As in {@link OutboundMessage}. Receivers drop a second message with the same id. */
-  readonly messageId: string | undefined
+  readonly messageId?: string | undefined
   /** As in {@link OutboundMessage}. */
   readonly attributes?: MessageAttributes | undefined
   /** The message goes into the log. Only for drivers with `history`. */
@@ -144,21 +145,8 @@ export interface Link {
   bind(pattern: string): Promise<void>
   /** Ends interest in a pattern. May be called before the bind has resolved. */
   unbind(pattern: string): Promise<void>
-  /**
-   * Follows the log until the link is lost: from after this position, or from the beginning without one. A hole in the
-   * log ends the link. Resolves when everything that was logged before the call has arrived. Called at most once, after
-   * all binds, and only for drivers with history.
-   */
-  follow?(after: Position | undefined, follower: LogFollower): Promise<void>
-  /**
-   * The end of the log, as the broker knows it: at or after every position that any node gave out before the call.
-   * `undefined` when it does not know. Rejects, or stays unanswered, when the link is lost. Only after `follow`.
-   */
-  logEnd?(): Promise<LogPlace | undefined>
-  /** Only after `follow`. */
-  readonly sign?: LogSign | undefined
-  /** As {@link SharedLog.risk}. Rejects, or stays unanswered, when the link is lost. Only after `follow`. */
-  logRisk?(): Promise<string | undefined>
+  /** Only of drivers with history; without it, to ask for its `risk`. */
+  readonly log?: LinkLog | undefined
   /** Sends a message; messages of one turn may share a write. `confirmed` or `refused` answers. Does not throw. */
   publish(message: LinkMessage): void
   /**
@@ -171,13 +159,29 @@ export interface Link {
 }
 
 /**
- * A durable hash of the rules that all nodes have had since the epoch of the log began (ADR 53). A node that begins a log sets
- * it. Calls reject, or stay unanswered, when the link is lost.
+ * The log over one link. Calls reject, or stay unanswered, when the link is lost. All but `follow` and `risk` are called after
+ * `follow` alone.
+ *
+ * Its sign is a durable hash of the rules that all nodes have had since the epoch of the log began (ADR 53). A node that begins
+ * a log sets it.
  */
-export interface LogSign {
-  /** Whether it is there, and of the rules of this node. */
+export interface LinkLog {
+  /**
+   * Follows the log until the link is lost: from after this position, or from the beginning without one. A hole in the
+   * log ends the link. Resolves when everything that was logged before the call has arrived. Called at most once, after
+   * all binds.
+   */
+  follow(after: Position | undefined, follower: LogFollower): Promise<void>
+  /**
+   * The end of the log, as the broker knows it: at or after every position that any node gave out before the call.
+   * `undefined` when it does not know.
+   */
+  end(): Promise<LogPlace | undefined>
+  /** As {@link SharedLog.risk}. */
+  risk(): Promise<string | undefined>
+  /** Whether the sign is there, and of the rules of this node. */
   isSigned(): Promise<boolean>
-  /** Removes it, whatever its rules. */
+  /** Removes the sign, whatever its rules. */
   unsign(): Promise<void>
   /**
    * Begins another epoch that is signed, unless the log is signed by now. It MAY reject when that is done, and end the link.

@@ -1,20 +1,12 @@
 import { WebMQError } from 'webmq-client/protocol'
 import { type Deferred, deferred } from '../../base/deferred.js'
 import { within } from '../../base/within.js'
-import type { LogPlace } from '../../ports/broker.js'
+import type { LogPlace } from '../../ports/shared-log.js'
 
 /** Time that a read waits for the replica to reach the position it asks for. Then the client is sent to another node. */
 const MAX_ARRIVAL_MS = 2_000
 /** After this share of it, the broker is asked whether the position exists at all. */
 const ASK_SHARE = 1 / 2
-
-export interface LogArrivalsContext {
-  readonly brokerTimeoutMs: number
-  /** Whether the copy may still reach this position, and has not yet. */
-  readonly isAhead: (position: LogPlace) => boolean
-  /** Asks the broker for the end of the log; `undefined` when nobody can be asked. */
-  readonly logEnd: () => Promise<LogPlace | undefined> | undefined
-}
 
 /** The end of the log, as the broker told it. */
 interface ToldEnd {
@@ -28,12 +20,24 @@ interface ToldEnd {
  * position that this node has not read yet.
  */
 export class LogArrivals {
-  readonly #context: LogArrivalsContext
+  readonly #limitMs: number
+  readonly #isAhead: (position: LogPlace) => boolean
+  readonly #askEnd: () => Promise<LogPlace | undefined> | undefined
   readonly #offsets = new Map<Deferred<void>, number>()
   #toldEnd: ToldEnd | undefined
 
-  constructor(context: LogArrivalsContext) {
-    this.#context = context
+  /**
+   * @param isAhead Whether the copy may still reach this position, and has not yet.
+   * @param askEnd Asks the broker for the end of the log; `undefined` when nobody can be asked.
+   */
+  constructor(
+    brokerTimeoutMs: number,
+    isAhead: (position: LogPlace) => boolean,
+    askEnd: () => Promise<LogPlace | undefined> | undefined,
+  ) {
+    this.#limitMs = Math.min(MAX_ARRIVAL_MS, brokerTimeoutMs)
+    this.#isAhead = isAhead
+    this.#askEnd = askEnd
   }
 
   /** The copy is complete up to this offset. Free when no read waits. */
@@ -53,18 +57,17 @@ export class LogArrivals {
    *   its end. Otherwise every node would send the client on, for ever.
    */
   async waitFor(position: LogPlace): Promise<void> {
-    const { brokerTimeoutMs, isAhead } = this.#context
     const beganMs = performance.now()
-    const limitMs = Math.min(MAX_ARRIVAL_MS, brokerTimeoutMs)
+    const limitMs = this.#limitMs
     const leftMs = () => Math.max(0, beganMs + limitMs - performance.now())
     await this.until(position.offset, limitMs * ASK_SHARE)
-    if (!isAhead(position)) return
+    if (!this.#isAhead(position)) return
     let end: LogPlace | undefined
     const told = this.#endAskedSince(beganMs).then((answer) => {
       end = answer
     })
     await Promise.race([told, this.until(position.offset, leftMs())])
-    if (!isAhead(position)) return
+    if (!this.#isAhead(position)) return
     if (end?.epoch === position.epoch && end.offset < position.offset)
       throw new WebMQError('E_POSITION_INVALID', { detail: 'it is after the end of the log' })
     await this.until(position.offset, leftMs())
@@ -82,7 +85,7 @@ export class LogArrivals {
   #endAskedSince(beganMs: number): Promise<LogPlace | undefined> {
     const told = this.#toldEnd
     if (told !== undefined && told.askedAtMs >= beganMs) return told.end
-    const asked = this.#context.logEnd() ?? Promise.resolve(undefined)
+    const asked = this.#askEnd() ?? Promise.resolve(undefined)
     // A lost link does not tell. The reads then find that the replica is behind.
     const end = asked.catch(() => undefined)
     this.#toldEnd = { askedAtMs: performance.now(), end }

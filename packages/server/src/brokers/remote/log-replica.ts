@@ -4,8 +4,6 @@ import type { MaybePromise } from '../../base/maybe-promise.js'
 import { within } from '../../base/within.js'
 import type {
   Accepted,
-  BrokerSink,
-  LogPlace,
   OutboundMessage,
   Position,
   Reader,
@@ -13,23 +11,20 @@ import type {
   ReadResult,
   RefusedMessage,
 } from '../../ports/broker.js'
-import type { LogStats, RetainedStats } from '../../ports/broker-stats.js'
 import { inboundDefect, refusedMessage } from '../../ports/inbound-check.js'
 import { accepted } from '../../ports/messages.js'
 import { isRollUp } from '../../ports/roll-up.js'
+import type { LogPlace } from '../../ports/shared-log.js'
 import { DuplicateFilter } from '../dedupe/duplicate-filter.js'
-import { HistoryLog } from '../log/history-log.js'
-import type { RetainedMessage } from '../log/retained-set.js'
+import type { HistoryLog } from '../log/history-log.js'
 import { matchedBy } from '../log/wants.js'
-import type { Link, LinkSource, LogFollower, LoggedDelivery } from './link.js'
+import type { LinkLog, LinkSource, LogFollower, LoggedDelivery } from './link.js'
 import { LogArrivals } from './log-arrivals.js'
 import type { RemoteBrokerOptions } from './options.js'
 import type { PendingPublishes } from './pending-publishes.js'
 import type { Receiver } from './receiver.js'
+import type { RemoteLog } from './remote-log.js'
 import { RetainedCopies } from './retained-copies.js'
-
-/** Logs that are remembered when another broker stood at the address; the oldest goes first. */
-const MAX_LEFT_EPOCHS = 1_000
 
 /**
  * `empty`: it has not followed the log since the node started. `copying`: messages that were logged before it began are
@@ -48,41 +43,41 @@ export class LogReplica implements LogFollower {
   readonly #options: RemoteBrokerOptions
   readonly #receiver: Receiver
   readonly #pending: PendingPublishes
-  readonly #onGap: BrokerSink['gap']
   readonly #log: HistoryLog
+  readonly #shared: RemoteLog
   readonly #arrivals: LogArrivals
   #duplicates: DuplicateFilter
   /** Messages of the previous log: their nodes may send some again into this one. */
   #formerDuplicates: DuplicateFilter | undefined
-  #link: Link | undefined
+  #link: LinkLog | undefined
   #state: ReplicaState = 'empty'
-  /** Epochs of the logs that it has followed before this one. */
-  readonly #leftEpochs = new Set<string>()
-  #behindCount = 0
-  #lagMs = 0
+  /** Reads that were refused because the replica was behind. */
+  behindCount = 0
+  /** As in {@link LogStats}. */
+  lagMs = 0
   readonly #copies: RetainedCopies
   /** A link reads what was logged before it. */
   #isCatchingUp = false
-  #isSigned = true
-  /** No other node runs: the next link begins another epoch unless the log is signed. */
-  #mustBegin = false
-  /** Settles when the log is open again, after {@link reopen}. */
-  #reopened = deferred()
   /** Settles when the state is no longer `copying`. */
   #copied = deferred()
 
-  /** @param onGap Messages of logged patterns may be missing before the next message. */
-  constructor(options: RemoteBrokerOptions, receiver: Receiver, pending: PendingPublishes, onGap: BrokerSink['gap']) {
+  constructor(
+    options: RemoteBrokerOptions,
+    log: HistoryLog,
+    shared: RemoteLog,
+    receiver: Receiver,
+    pending: PendingPublishes,
+  ) {
     this.#options = options
+    this.#log = log
+    this.#shared = shared
     this.#receiver = receiver
     this.#pending = pending
-    this.#onGap = onGap
-    this.#log = new HistoryLog(options)
-    this.#arrivals = new LogArrivals({
-      brokerTimeoutMs: options.brokerTimeoutMs,
-      isAhead: (position) => this.#isAhead(position),
-      logEnd: () => this.#link?.logEnd?.(),
-    })
+    this.#arrivals = new LogArrivals(
+      options.brokerTimeoutMs,
+      (position) => this.#isAhead(position),
+      () => this.#link?.end(),
+    )
     this.#duplicates = new DuplicateFilter(options)
     this.#copies = new RetainedCopies({
       maxMessages: options.historyMaxMessages,
@@ -92,43 +87,12 @@ export class LogReplica implements LogFollower {
     })
   }
 
-  /** The end of the replica; `undefined` before it first follows the log, and when the node has stopped. */
-  get position(): Position | undefined {
-    return this.#hasBegun ? this.#log.position : undefined
-  }
-
-  /** Reads that were refused because the replica was behind. */
-  get behindCount(): number {
-    return this.#behindCount
-  }
-
-  stats(): LogStats {
-    return this.#log.stats(this.#lagMs)
-  }
-
-  retainedStats(): RetainedStats | undefined {
-    return this.#log.retained?.stats()
-  }
-
-  /** As {@link RetainedSet.reserve}. */
-  reserve({ key, payload, attributes }: OutboundMessage): (() => void) | undefined {
-    return this.#log.retained?.reserve(key, payload.length, attributes)
-  }
-
-  logs(key: string): boolean {
-    return this.#log.logs(key)
-  }
-
-  /** Whether all messages that the pattern matches are logged, by all nodes. */
-  covers(pattern: string): boolean {
-    return !this.#log.isDisputed && this.#log.covers(pattern)
-  }
-
   /** Position of the logged message with this id, if it is within the window. */
   positionOf(messageId: string): Position | undefined {
     const nowMs = Date.now()
     const position =
-      this.#duplicates.positionWithin(messageId, nowMs) ?? this.#formerDuplicates?.positionWithin(messageId, nowMs)
+      this.#duplicates.ids.positionWithin(messageId, nowMs) ??
+      this.#formerDuplicates?.ids.positionWithin(messageId, nowMs)
     return position?.epoch === this.#log.epoch ? position : undefined
   }
 
@@ -142,38 +106,10 @@ export class LogReplica implements LogFollower {
     if (!isAhead || isOfLog) this.#pending.confirm(sequence, false, accepted(known, true))
   }
 
-  /** As {@link SharedLog.dispute}. */
-  dispute(isDisputed: boolean): void {
-    this.#log.dispute(isDisputed)
-  }
-
-  /** As {@link SharedLog.doubt}. */
-  doubt(upTo: LogPlace): boolean {
-    return this.#hasBegun && this.#log.doubt(upTo)
-  }
-
-  /** As {@link SharedLog.doubtedUpTo}. */
-  get doubtedUpTo(): LogPlace | undefined {
-    return this.#hasBegun ? this.#log.doubtedUpTo : undefined
-  }
-
-  /** As {@link SharedLog.isSigned}. */
-  get isSigned(): boolean {
-    return this.#isSigned
-  }
-
-  /** As {@link SharedLog.reopen}: the next link does it. */
-  reopen(isKnown: boolean): Promise<void> {
-    this.#mustBegin = !isKnown
-    this.#reopened = deferred()
-    return this.#reopened.promise
-  }
-
   /** The node starts: the next `follow` does not continue from before the last stop. */
   start(): void {
     this.#state = 'empty'
-    this.#isSigned = true
-    this.#mustBegin = false
+    this.#shared.start()
   }
 
   /** Releases all waiting reads. */
@@ -181,35 +117,18 @@ export class LogReplica implements LogFollower {
     this.#state = 'former'
     this.#arrivals.giveUp()
     this.#copied.resolve()
-    this.#reopened.resolve()
+    this.#shared.stop()
   }
 
   /** Follows the log over this link, from the end of the replica on. Resolves when the replica is complete. */
-  async follow(link: Link): Promise<void> {
-    const after = this.#hasBegun ? this.#log.position : undefined
+  async follow(link: LinkLog): Promise<void> {
     this.#link = link
     this.#isCatchingUp = true
-    await link.follow?.(after, this)
-    await this.#readSign(link)
+    await link.follow(this.#hasBegun ? this.#log.position : undefined, this)
+    await this.#shared.opened(link, this.#log)
     this.#isCatchingUp = false
     if (this.#state === 'copying') this.#state = 'complete'
-    // Between the two, messages went into another log: another broker stood at the address.
-    if (this.#leftEpochs.delete(this.#log.epoch)) {
-      this.#log.doubt(this.#log.position)
-      await link.sign?.unsign()
-    }
     this.#copied.resolve()
-  }
-
-  async #readSign(link: Link): Promise<void> {
-    if (this.#log.isDisputed && !this.#mustBegin) await link.sign?.unsign()
-    this.#isSigned = (await link.sign?.isSigned()) !== false
-    if (this.#mustBegin) {
-      if (!this.#isSigned) await link.sign?.begin()
-      this.#isSigned = true
-      this.#mustBegin = false
-    }
-    this.#reopened.resolve()
   }
 
   begins(start: Position, isContinued: boolean): void {
@@ -217,11 +136,7 @@ export class LogReplica implements LogFollower {
     const isSameEpoch = start.epoch === this.#log.epoch
     const reason = isSameEpoch ? 'history-expired' : 'epoch-changed'
     const hadBegun = this.#hasBegun
-    if (hadBegun && !isSameEpoch) {
-      this.#leftEpochs.add(this.#log.epoch)
-      const [oldest = ''] = this.#leftEpochs
-      if (this.#leftEpochs.size > MAX_LEFT_EPOCHS) this.#leftEpochs.delete(oldest)
-    }
+    if (hadBegun && !isSameEpoch) this.#shared.left(this.#log.epoch)
     // An epoch that begins on a live link has no messages yet.
     if (this.#isCatchingUp && (this.#state === 'empty' || this.#state === 'complete')) {
       this.#state = 'copying'
@@ -234,17 +149,18 @@ export class LogReplica implements LogFollower {
     // Positions of the same epoch may still come.
     if (isSameEpoch) this.#arrivals.arrived(start.offset)
     else this.#arrivals.giveUp()
-    if (hadBegun) this.#onGap(reason)
+    // Also to patterns that are logged in part: some may have gone live after they were told of the lost link.
+    if (hadBegun) this.#receiver.gap(reason)
   }
 
   message(delivery: LoggedDelivery): void {
-    const { key, payload, isBinary, source, messageId, offset, fingerprint, timeMs, attributes } = delivery
+    const { key, payload, source, messageId, offset, fingerprint, timeMs, attributes } = delivery
     if (this.#duplicates.has(delivery, timeMs)) {
       // To a node that never had the first copy, this is a message with a position.
-      this.#skipTo(offset, fingerprint)
+      this.skipped(offset, fingerprint)
       this.#receiver.countLogged(true)
       // The same message, resent, or another message with its id.
-      const first = messageId === undefined ? undefined : this.#duplicates.positionOf(messageId)
+      const first = messageId === undefined ? undefined : this.#duplicates.ids.positionOf(messageId)
       this.#confirmOwn(source, accepted(first, true))
       return
     }
@@ -261,19 +177,20 @@ export class LogReplica implements LogFollower {
       this.#noteCopy(delivery, copyOf, position)
       return
     }
-    this.#log.follow(offset, fingerprint, key, payload, isBinary, timeMs, attributes)
+    this.#log.follow(delivery)
     this.#copies.logged(key, payload.length, offset)
     // Clocks differ: a message from the future has no lag.
-    this.#lagMs = Math.max(0, Date.now() - timeMs)
+    this.lagMs = Math.max(0, Date.now() - timeMs)
     this.#arrivals.arrived(offset)
     this.#receiver.countLogged(false)
     // Before the sender can send it again.
     this.#confirmOwn(source, { position, isDuplicate: false })
     if (isRollUp(attributes)) return
     const wasDelivered = this.#formerDuplicates?.has(delivery, timeMs) === true
-    if (!wasDelivered) this.#receiver.deliverLogged(delivery, position)
+    if (!wasDelivered) this.#receiver.give(delivery, position)
     // Sent again into this log. Listeners that have come since it began have not had it.
-    else if (!this.#isRepeating) this.#onGap('epoch-changed', (pattern) => matchedBy([pattern])(key, timeMs, NO_LIMIT))
+    else if (!this.#isRepeating)
+      this.#receiver.gap('epoch-changed', (pattern) => matchedBy([pattern])(key, timeMs, NO_LIMIT))
   }
 
   /** @param copyOf Offset of the message that it is a copy of. */
@@ -281,7 +198,7 @@ export class LogReplica implements LogFollower {
     const { key, payload, isBinary, source } = delivery
     const { copyOf: _, copyFingerprint = 0, ...attributes } = delivery.attributes ?? {}
     const { offset } = position
-    this.#skipTo(offset, position.fingerprint)
+    this.skipped(offset, position.fingerprint)
     // Another program may have written it.
     const isPossible = copyOf < offset
     const message = { key, payload, isBinary, offset: copyOf, fingerprint: copyFingerprint, attributes }
@@ -303,7 +220,8 @@ export class LogReplica implements LogFollower {
   }
 
   skipped(offset: number, fingerprint: number): void {
-    this.#skipTo(offset, fingerprint)
+    this.#log.skipTo(offset, fingerprint)
+    this.#arrivals.arrived(offset)
   }
 
   began(offset: number): void {
@@ -321,14 +239,15 @@ export class LogReplica implements LogFollower {
     if (awaited === undefined || !this.#log.isAfterEnd(awaited)) return this.#log.read(range, patterns, reader)
     return this.#arrivals.waitFor(awaited).then(() => {
       if (!this.#log.isAfterEnd(awaited)) return this.#log.read(range, patterns, reader)
-      this.#behindCount++
+      this.behindCount++
       throw new WebMQError('E_NODE_BEHIND')
     })
   }
 
   /** As {@link Broker.position}. */
   end(): MaybePromise<Position | undefined> {
-    return this.#isRepeating ? this.#whole().then(() => this.position) : this.position
+    if (this.#isRepeating) return this.#whole().then(() => this.#log.position)
+    return this.#hasBegun ? this.#log.position : undefined
   }
 
   /** Whether messages of the log to come were delivered from the previous one: live, they are left out. */
@@ -348,11 +267,6 @@ export class LogReplica implements LogFollower {
     return this.#state === 'copying' || this.#state === 'complete'
   }
 
-  #skipTo(offset: number, fingerprint: number): void {
-    this.#log.skipTo(offset, fingerprint)
-    this.#arrivals.arrived(offset)
-  }
-
   #refuse(message: RefusedMessage, position: Position, source: LinkSource | undefined): void {
     // With an invalid key, nobody can have listened to it.
     const { offset, fingerprint } = position
@@ -369,11 +283,9 @@ export class LogReplica implements LogFollower {
     if (this.#receiver.isOwn(source)) this.#pending.confirm(source.sequence, false, answer)
   }
 
-  async #copy(message: RetainedMessage): Promise<void> {
-    const { key, payload, isBinary, offset, fingerprint } = message
+  async #copy(message: OutboundMessage): Promise<void> {
     if (this.#state === 'former') throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'it is not started' })
-    const attributes = { ...message.attributes, copyOf: offset, copyFingerprint: fingerprint }
-    await this.#pending.send({ key, payload, isBinary, attributes }, true)
+    await this.#pending.send(message, true)
   }
 
   #isAhead(position: LogPlace): boolean {

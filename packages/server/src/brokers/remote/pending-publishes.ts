@@ -1,5 +1,6 @@
 import { WebMQError } from 'webmq-client/protocol'
 import { type Deferred, deferred } from '../../base/deferred.js'
+import { NumberedQueue } from '../../base/numbered-queue.js'
 import type { Accepted, OutboundMessage, PublishingConnection } from '../../ports/broker.js'
 import { MAX_PENDING_MESSAGES } from '../dedupe/duplicate-filter.js'
 import type { Link, LinkMessage } from './link.js'
@@ -38,18 +39,17 @@ export class PendingPublishes {
   readonly #timeoutMs: number
   readonly #reason: () => string
   readonly #authorOf: (messageId: string) => PublishingConnection | undefined
-  /** From the oldest pending one, at `#head`. Settled entries are `undefined`. */
-  #entries: (Pending | undefined)[] = []
+  /** By their sequences. */
+  readonly #entries = new NumberedQueue<Pending>()
   readonly #payloads = new PayloadCopier()
-  #head = 0
-  #headSequence = 1
   #timer: NodeJS.Timeout | undefined
   #timerDueMs = 0
   #hasReadFirst = false
   #idle: Deferred<void> | undefined
   /** `undefined` until its bindings are live and the log is complete. */
   #link: Link | undefined
-  #isBlocked = false
+  /** Whether the broker refuses messages for now. A link may report it before it is used. */
+  isBlocked = false
   readonly #pace: PublishPace
   /** Sequence of the last message that a link has sent. */
   #sentSequence = 0
@@ -74,11 +74,6 @@ export class PendingPublishes {
     return this.#link !== undefined
   }
 
-  /** Whether the broker refuses messages for now. A link may report it before it is used. */
-  get isBlocked(): boolean {
-    return this.#isBlocked
-  }
-
   /** Whether the broker is too slow for more. While there is no link, or it is blocked, messages wait for it instead. */
   get isCongested(): boolean {
     return this.counts.pendingCount >= this.#pace.window && this.#taker !== undefined
@@ -86,39 +81,31 @@ export class PendingPublishes {
 
   /** The link, while it takes messages. */
   get #taker(): Link | undefined {
-    return this.#isBlocked ? undefined : this.#link
+    return this.isBlocked ? undefined : this.#link
   }
 
   /** Uses this link from now on. Messages that were not accepted are sent again first. */
   use(link: Link): void {
     this.#link = link
-    if (!this.#isBlocked) this.#sendAfter(0)
+    if (!this.isBlocked) this.#sendAfter(0)
   }
 
   /** The link is lost. */
   lose(): void {
     this.#link = undefined
-    this.#isBlocked = false
+    this.isBlocked = false
   }
 
   /** The broker refuses messages for now, or takes them again. */
   block(isBlocked: boolean): void {
-    this.#isBlocked = isBlocked
+    this.isBlocked = isBlocked
     if (!isBlocked) this.#sendAfter(this.#sentSequence)
   }
 
   /** As {@link send}, for several messages of one key. @param payload A bundle: kept, not copied. */
   sendBundle(key: string, payload: Uint8Array, messageCount: number): Promise<Accepted> {
-    const message = {
-      sequence: this.#nextSequence(payload.length),
-      key,
-      payload,
-      isBinary: true,
-      publisher: undefined,
-      isBundle: true,
-      messageId: undefined,
-      isLogged: false,
-    }
+    const sequence = this.#nextSequence(payload.length)
+    const message = { sequence, key, payload, isBinary: true, isBundle: true, isLogged: false }
     return this.#add(message, messageCount)
   }
 
@@ -140,15 +127,15 @@ export class PendingPublishes {
   }
 
   #nextSequence(payloadBytes: number): number {
-    const span = this.#entries.length - this.#head
     const { counts } = this
+    const { span, firstNumber } = this.#entries
     const isFull = counts.pendingBytes + payloadBytes + MESSAGE_OVERHEAD_BYTES > this.#maxBytes
     // The first message may have any size: a limit below the largest message must not stop everything.
     if (span >= MAX_PENDING_MESSAGES || (counts.pendingCount > 0 && isFull)) {
       counts.rejectedCount++
       throw this.#unavailable(`${counts.pendingCount} messages, ${counts.pendingBytes} bytes wait for it`)
     }
-    return this.#headSequence + span
+    return firstNumber + span
   }
 
   #add(message: LinkMessage, messageCount: number): Promise<Accepted> {
@@ -156,7 +143,7 @@ export class PendingPublishes {
     const nowMs = performance.now()
     const taker = this.#taker
     const acceptedBefore = this.counts.acceptedCount
-    const oldest = taker && this.#entries[this.#head]
+    const oldest = taker && this.#entries.first
     if (oldest !== undefined) this.#pace.waits(oldest, acceptedBefore, nowMs)
     const deadlineMs = nowMs + this.#timeoutMs
     const accepted = new Promise<Accepted>((resolve, reject) => {
@@ -174,11 +161,12 @@ export class PendingPublishes {
    * wait for their position in the log.
    */
   confirm(sequence: number, isCumulative: boolean, accepted?: Accepted): void {
-    const first = isCumulative ? this.#headSequence : sequence
+    const first = isCumulative ? this.#entries.firstNumber : sequence
     const { isSlow } = this.#pace
     const nowMs = isSlow ? performance.now() : 0
     for (let at = first; at <= sequence; at++) {
-      const pending = accepted === undefined && this.#waitsForPosition(at) ? undefined : this.#take(at)
+      const pending =
+        accepted === undefined && this.#entries.get(at)?.message.isLogged === true ? undefined : this.#take(at)
       if (pending === undefined) continue
       this.counts.acceptedCount += pending.messageCount
       if (isSlow) this.#pace.accepted(pending, this.counts.acceptedCount, nowMs)
@@ -200,14 +188,14 @@ export class PendingPublishes {
   }
 
   refuseAll(detail: string): void {
-    for (const pending of this.#waiting()) this.refuse(pending.message.sequence, this.#unavailable(detail))
+    for (const pending of this.#entries.all()) this.refuse(pending.message.sequence, this.#unavailable(detail))
     clearTimeout(this.#timer)
     this.#timer = undefined
   }
 
   /** Pending messages after this sequence, in order. */
   *messagesAfter(sequence: number): Generator<LinkMessage> {
-    for (const { message } of this.#waiting()) if (message.sequence > sequence) yield message
+    for (const { message } of this.#entries.all()) if (message.sequence > sequence) yield message
   }
 
   idle(): Promise<void> {
@@ -240,35 +228,15 @@ export class PendingPublishes {
     }
   }
 
-  #waiting(): Pending[] {
-    return this.#entries.slice(this.#head).filter((pending) => pending !== undefined)
-  }
-
-  #waitsForPosition(sequence: number): boolean {
-    const at = sequence - this.#headSequence + this.#head
-    return at >= this.#head && this.#entries[at]?.message.isLogged === true
-  }
-
   #take(sequence: number): Pending | undefined {
-    const at = sequence - this.#headSequence + this.#head
-    const pending = at < this.#head ? undefined : this.#entries[at]
+    const pending = this.#entries.take(sequence)
     if (pending === undefined) return undefined
-    this.#entries[at] = undefined
     this.counts.pendingCount -= pending.messageCount
     this.counts.pendingBytes -= pending.byteCount
     return pending
   }
 
-  /** Drops settled entries at the front; cuts the array when half of it is settled. Amortised O(1). */
   #settled(): void {
-    while (this.#head < this.#entries.length && this.#entries[this.#head] === undefined) {
-      this.#head++
-      this.#headSequence++
-    }
-    if (this.#head * 2 >= this.#entries.length) {
-      this.#entries = this.#entries.slice(this.#head)
-      this.#head = 0
-    }
     if (this.counts.pendingCount > 0 || this.#idle === undefined) return
     this.#idle.resolve()
     this.#idle = undefined
@@ -293,7 +261,7 @@ export class PendingPublishes {
     }
     const givenUp = new Map<PublishingConnection, Set<string>>()
     let nextMs: number | undefined
-    for (const { message, deadlineMs } of this.#waiting()) {
+    for (const { message, deadlineMs } of this.#entries.all()) {
       const { key, sequence } = message
       const isExpired = deadlineMs <= nowMs
       if (!isExpired && givenUp.size === 0) {

@@ -22,7 +22,8 @@ export class PublishPace {
   readonly #slowMs: number
   /** Since when the link takes messages. What waited before says nothing about its pace. */
   #sinceMs = 0
-  #window = Number.POSITIVE_INFINITY
+  /** Messages that may wait; infinite while the broker is quick. */
+  window = Number.POSITIVE_INFINITY
 
   /** @param timeoutMs From when a message is sent until its deadline. */
   constructor(timeoutMs: number) {
@@ -30,13 +31,8 @@ export class PublishPace {
     this.#slowMs = timeoutMs * SLOW_SHARE
   }
 
-  /** Messages that may wait; infinite while the broker is quick. */
-  get window(): number {
-    return this.#window
-  }
-
   get isSlow(): boolean {
-    return this.#window !== Number.POSITIVE_INFINITY
+    return this.window !== Number.POSITIVE_INFINITY
   }
 
   /** A link takes messages from now on. */
@@ -55,8 +51,8 @@ export class PublishPace {
       this.#narrow(message, acceptedCount, nowMs)
       return
     }
-    this.#window += message.messageCount
-    if (this.#window > MAX_PENDING_MESSAGES) this.#window = Number.POSITIVE_INFINITY
+    this.window += message.messageCount
+    if (this.window > MAX_PENDING_MESSAGES) this.window = Number.POSITIVE_INFINITY
   }
 
   /** How long the link has had a message. */
@@ -67,6 +63,6 @@ export class PublishPace {
   /** As many may wait as are accepted in the time that is slow, at the pace of this message. */
   #narrow(message: Paced, acceptedCount: number, nowMs: number): void {
     const perMs = (acceptedCount - message.acceptedBefore) / this.#livedMs(message, nowMs)
-    this.#window = Math.max(MIN_WINDOW, Math.min(this.#window, perMs * this.#slowMs))
+    this.window = Math.max(MIN_WINDOW, Math.min(this.window, perMs * this.#slowMs))
   }
 }

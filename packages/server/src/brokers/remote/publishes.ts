@@ -2,6 +2,7 @@ import type { Accepted, OutboundMessage, PublishingConnection } from '../../port
 import { assertMessageId } from '../../ports/message-id.js'
 import { accepted } from '../../ports/messages.js'
 import { PublishIds } from '../dedupe/publish-ids.js'
+import type { HistoryLog } from '../log/history-log.js'
 import { bundleEnd, encodeBundle } from './bundle.js'
 import { besideTheLog } from './ephemeral.js'
 import type { LogReplica } from './log-replica.js'
@@ -13,6 +14,7 @@ export class Publishes {
   readonly #ids: PublishIds
   readonly #takesBundles: boolean
   readonly #pending: PendingPublishes
+  readonly #history: HistoryLog | undefined
   readonly #log: LogReplica | undefined
 
   /** @param takesBundles See {@link LinkDriver.takesBundles}. */
@@ -20,11 +22,13 @@ export class Publishes {
     options: RemoteBrokerOptions,
     takesBundles: boolean,
     pending: PendingPublishes,
+    history: HistoryLog | undefined,
     log: LogReplica | undefined,
   ) {
     this.#ids = new PublishIds({ windowMs: options.dedupeWindowMs, maxIds: options.dedupeMaxIds })
     this.#takesBundles = takesBundles
     this.#pending = pending
+    this.#history = history
     this.#log = log
   }
 
@@ -85,11 +89,12 @@ export class Publishes {
   }
 
   #send(message: OutboundMessage): Promise<Accepted> {
-    const log = this.#log
+    const history = this.#history
     const pending = this.#pending
-    const isLogged = log?.logs(message.key) === true
-    if (isLogged && message.attributes?.isEphemeral === true) return pending.send(besideTheLog(message), false)
-    const release = isLogged ? log?.reserve(message) : undefined
+    const { key, payload, attributes } = message
+    const isLogged = history?.logs(key) === true
+    if (isLogged && attributes?.isEphemeral === true) return pending.send(besideTheLog(message), false)
+    const release = isLogged ? history?.retained?.reserve(key, payload.length, attributes) : undefined
     if (release === undefined) return pending.send(message, isLogged)
     try {
       return pending.send(message, true).finally(release)
@@ -101,6 +106,6 @@ export class Publishes {
 
   /** A bundle has one position, and each message of the log needs its own. */
   #isBundled(message: OutboundMessage | undefined): boolean {
-    return this.#takesBundles && message !== undefined && this.#log?.logs(message.key) !== true
+    return this.#takesBundles && message !== undefined && this.#history?.logs(message.key) !== true
   }
 }

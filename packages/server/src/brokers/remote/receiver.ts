@@ -1,3 +1,4 @@
+import type { GapReason } from 'webmq-client/protocol'
 import type { BrokerSink, Position, RefusedMessage } from '../../ports/broker.js'
 import { inbound } from '../../ports/messages.js'
 import { isForLogAlone } from '../../ports/roll-up.js'
@@ -53,14 +54,8 @@ export class Receiver {
     }
     this.counts.receivedCount++
     const nowMs = messageId === undefined ? 0 : performance.now()
-    if (!this.#duplicates.has(delivery, nowMs) && this.#give(delivery, undefined))
-      this.#duplicates.note(delivery, nowMs)
+    if (!this.#duplicates.has(delivery, nowMs) && this.give(delivery, undefined)) this.#duplicates.note(delivery, nowMs)
     else this.counts.surplusCount++
-  }
-
-  /** A message of the log that is new on this node. */
-  deliverLogged(delivery: LinkDelivery, position: Position): void {
-    this.#give(delivery, position)
   }
 
   countLogged(isDuplicate: boolean): void {
@@ -75,6 +70,11 @@ export class Receiver {
 
   malformed(detail: string, pattern?: string): void {
     this.refused({ reason: 'malformed', pattern, detail })
+  }
+
+  /** As {@link BrokerSink.gap}. */
+  gap(reason: GapReason, isAffected?: (pattern: string) => boolean): void {
+    this.#sink?.gap(reason, isAffected)
   }
 
   /** A message arrived that no listener may get. */
@@ -92,7 +92,8 @@ export class Receiver {
     }
   }
 
-  #give(delivery: LinkDelivery, position: Position | undefined): boolean {
+  /** A message that is new on this node. @returns As {@link BrokerSink.deliver}. */
+  give(delivery: LinkDelivery, position: Position | undefined): boolean {
     const { source } = delivery
     const publisher = this.isOwn(source) ? source.publisher : undefined
     return this.#sink?.deliver(inbound(delivery, position, publisher)) === true

@@ -1,7 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
+import type { OutboundMessage } from '../../ports/broker.js'
 import { RetainRules } from '../../ports/retain-rules.js'
-import { type RetainedMessage, RetainedSet } from '../log/retained-set.js'
+import { RetainedSet } from '../log/retained-set.js'
 import { RetainedCopies } from './retained-copies.js'
 
 const MAX_MESSAGES = 90
@@ -10,7 +11,7 @@ const MAX_MESSAGES = 90
 class Log {
   readonly set = new RetainedSet(new RetainRules(['k.#'], { maxKeys: 100, maxBytes: 100_000 }), 0)
   readonly copies: RetainedCopies
-  readonly copied: RetainedMessage[] = []
+  readonly copied: OutboundMessage[] = []
   readonly settle: { resolve(value: unknown): void; reject(error: Error): void }[] = []
   offset = 0
 
@@ -48,7 +49,8 @@ class Log {
   /** The log brings the copies that were written. */
   async bring(): Promise<void> {
     for (const message of this.copied.splice(0)) {
-      const isCurrent = this.set.noteCopy(message, ++this.offset)
+      const { copyOf: offset = 0, copyFingerprint: fingerprint = 0 } = message.attributes ?? {}
+      const isCurrent = this.set.noteCopy({ ...message, offset, fingerprint, attributes: undefined }, ++this.offset)
       this.copies.logged(message.key, message.payload.length, this.offset)
       if (!isCurrent) this.copies.outdated(message.key)
     }
@@ -58,7 +60,8 @@ class Log {
   }
 }
 
-const keysOf = (messages: readonly RetainedMessage[]) => messages.map(({ key, offset }) => `${key}@${offset}`)
+const keysOf = (messages: readonly OutboundMessage[]) =>
+  messages.map(({ key, attributes }) => `${key}@${attributes?.copyOf}`)
 
 describe('RetainedCopies', () => {
   it('copies a quiet message before the log drops it, again and again, and no busy one', async () => {
@@ -100,7 +103,7 @@ describe('RetainedCopies', () => {
     log.publish('k.a')
     log.publish('k.b', new Uint8Array(0))
     await log.bring()
-    expect(log.copied.map(({ key, offset, payload }) => [key, offset, payload.length])).toEqual([
+    expect(log.copied.map(({ key, attributes, payload }) => [key, attributes?.copyOf, payload.length])).toEqual([
       ['k.a', 43, 1],
       ['k.b', 44, 0],
     ])

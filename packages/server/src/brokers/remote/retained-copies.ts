@@ -1,3 +1,4 @@
+import type { OutboundMessage } from '../../ports/broker.js'
 import type { RetainedMessage, RetainedSet } from '../log/retained-set.js'
 
 export interface RetainedCopiesOptions {
@@ -6,9 +7,9 @@ export interface RetainedCopiesOptions {
   /** Between 0 and 1. */
   readonly random: () => number
   /**
-   * Logs a copy of a message. Resolves when the log has it, rejects when it may not.
+   * Logs a copy of a message, whose attributes say so. Resolves when the log has it, rejects when it may not.
    */
-  readonly copy: (message: RetainedMessage) => Promise<unknown>
+  readonly copy: (message: OutboundMessage) => Promise<unknown>
 }
 
 /** Where the log has a retained message, or its newest copy. */
@@ -111,9 +112,10 @@ export class RetainedCopies {
 
   #copy(message: RetainedMessage, record?: LogRecord): void {
     this.#pendingCount++
-    const { key, payload, isBinary, offset, fingerprint, attributes } = message
+    const { key, payload, isBinary, offset, fingerprint } = message
+    const attributes = { ...message.attributes, copyOf: offset, copyFingerprint: fingerprint }
     // The set may give up the payload of its own entry while the copy waits.
-    this.#options.copy({ key, payload, isBinary, offset, fingerprint, attributes }).then(
+    this.#options.copy({ key, payload, isBinary, attributes }).then(
       () => {
         this.#pendingCount--
         if (this.#urgent.size > 0 || this.#isDue()) this.#schedule()

@@ -17,7 +17,6 @@ import type { BodySize, Route } from './route.js'
 import { ROUTES, type RouteName } from './routes.js'
 import { statusOf } from './statuses.js'
 
-/** What an {@link HttpApi} works with. */
 type HttpApiContext = Pick<HttpContext, 'options' | 'node' | 'hooks' | 'logger'> & { readonly callers: Callers }
 
 /** Which routes a port has: an operator's port has all of them. */

@@ -68,17 +68,13 @@ export class LocalListeners {
   #waiting: (() => void)[] = []
   #waitingBytes = 0
   #isScheduled = false
-  #droppedCount = 0
+  /** Messages that were dropped because the handlers did not keep up. */
+  droppedCount = 0
 
   /** @param tracer Absent when nobody traces. */
   constructor(log: Logger, tracer?: HandlerTracer) {
     this.#log = log
     this.#tracer = tracer
-  }
-
-  /** Messages that were dropped because the handlers did not keep up. */
-  get droppedCount(): number {
-    return this.#droppedCount
   }
 
   get isEmpty(): boolean {
@@ -138,7 +134,7 @@ export class LocalListeners {
       this.#call(isTraced ? () => tracer.handle(listener.pattern, key, traceparent, handle) : handle, { key })
     }
     if (this.#enqueue(listener, payload.length, call)) return
-    if (this.#droppedCount++ % 10_000 === 0) this.#log.warn({ key }, 'local listeners do not keep up: messages dropped')
+    if (this.droppedCount++ % 10_000 === 0) this.#log.warn({ key }, 'local listeners do not keep up: messages dropped')
   }
 
   /** Returns whether there was room. After the first miss nothing of this turn is taken: the gap is told at its end. */

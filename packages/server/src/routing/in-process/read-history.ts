@@ -57,9 +57,9 @@ export function readHistory(
     throw new WebMQError('E_MESSAGE_INVALID', { detail: 'before excludes since and rewindMs' })
   const isNewest = reverse || (since === undefined && rewindMs === undefined)
   const range = {
-    ...(since === undefined ? undefined : { since: parsePosition(since) }),
-    ...(before === undefined ? undefined : { before: parsePosition(before) }),
-    ...(rewindMs === undefined ? undefined : { rewindMs }),
+    since: since === undefined ? undefined : parsePosition(since),
+    before: before === undefined ? undefined : parsePosition(before),
+    rewindMs,
     ...(isNewest ? { last: limit } : { limit }),
     view: 'texts' as const,
   }

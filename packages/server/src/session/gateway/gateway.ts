@@ -1,4 +1,4 @@
-import { closeCodeOf, WebMQError } from 'webmq-client/protocol'
+import { closeCodeOf, WebMQError, type Welcome } from 'webmq-client/protocol'
 import { LogPace } from '../../base/log-pace.js'
 import { isPromise } from '../../base/maybe-promise.js'
 import { HookRefusal } from '../../hooks/index.js'
@@ -9,6 +9,7 @@ import type { MessageRun } from '../../ports/message-run.js'
 import type { ConnectionId, Transport, TransportSink, UpgradeId, UpgradeRequest } from '../../ports/transport.js'
 import type { Refusals } from '../../publishing/refusals.js'
 import { encodeSseServerMessage } from '../../routing/sse-events.js'
+import type { ConnectionCounts } from '../connection-counts.js'
 import type { Dispatcher } from '../dispatcher.js'
 import { refuseToken } from '../refuse-token.js'
 import type { SessionServices } from '../services.js'
@@ -17,17 +18,24 @@ import { followStream } from '../sse/follow.js'
 import { StreamListens } from '../sse/listens.js'
 import { readStreamRequest, type StreamRequest } from '../sse/request.js'
 import type { SessionTable } from '../table.js'
-import { type Admission, Admissions, type AdmissionsContext } from './admissions.js'
+import { type Admission, Admissions } from './admissions.js'
 import { RefusedOrigins } from './refused-origins.js'
 import { corsHeaders, streamRejectionOf } from './stream-answers.js'
 import { type AdmissibleUpgrade, examineStream, examineUpgrade, rejectionOf, type UpgradePolicy } from './upgrade.js'
-import { Welcomes, type WelcomesContext } from './welcomes.js'
+import { Welcomes } from './welcomes.js'
 
 /** Services and rules of a {@link Gateway}. */
-export interface GatewayContext
-  extends UpgradePolicy,
-    Pick<AdmissionsContext, 'addresses' | 'handshakeTimeoutMs'>,
-    Omit<WelcomesContext, 'services'> {
+export interface GatewayContext extends UpgradePolicy {
+  /** Connections and upgrades per client address. */
+  readonly addresses: Pick<ConnectionCounts, 'enter' | 'leave'>
+  /** An upgrade that takes longer than this never opens. */
+  readonly handshakeTimeoutMs: number
+  /** Name of this node. */
+  readonly node: string
+  readonly version: string
+  readonly heartbeatMs: number
+  /** How long and how many message ids are remembered. */
+  readonly dedupe: Pick<Welcome['limits'], 'dedupeWindowMs' | 'dedupeMaxIds'>
   readonly transport: Pick<Transport, 'accept' | 'reject'>
   readonly services: SessionServices
   readonly sessions: SessionTable

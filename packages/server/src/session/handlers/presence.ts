@@ -61,7 +61,7 @@ function whenComplete(session: Session, { presence }: SessionServices, next: () 
 
 /** The members are copied once, into the frame: they may be large. */
 function answer(session: Session, { presence }: SessionServices, id: string, key: string): void {
-  const members = presence.encodedMembers(key)
+  const members = presence.members.encodedOf(key)
   const head = Buffer.from(`ok ${id}\n{"members":`)
   session.replyEncoded({
     byteLength: head.length + members.length + 1,

@@ -47,7 +47,7 @@ export const reply: Handler<'reply'> = (session, { groups }, { id, isError, payl
     })
   }
   const member = session.held.groups
-  if (member === undefined || !groups.reply(member, id, { payload, isBinary, isError })) {
+  if (member === undefined || !groups.requests.reply(member, id, { payload, isBinary, isError })) {
     throw refusalOf('E_TIMEOUT', { detail: 'nobody waits for this reply' })
   }
 }

@@ -4,7 +4,6 @@ import type { Transport } from '../../ports/transport.js'
 import type { WorkStats } from '../../ports/work-meter.js'
 import { type Pace, ROUND_UNITS, SessionQueue, type WorkLimits, type WorkOwner } from './session-queue.js'
 
-/** What {@link Turns} works with. */
 export interface TurnsContext<Owner extends WorkOwner> {
   readonly transport: Pick<Transport, 'capabilities' | 'pause' | 'resume'>
   readonly limits: WorkLimits

@@ -8,7 +8,7 @@ import { PendingUpgrades, type RefusedCounts, type UpgradeHandling } from '../up
 import { answerWith } from '../upgrade/rejection.js'
 import { headOf } from '../upgrade/request-head.js'
 import { StreamOutbox } from './outbox.js'
-import { EventStream } from './stream.js'
+import { EventStream, type StreamFrame } from './stream.js'
 
 /** A comment (WHATWG HTML §9.2.6). */
 const HEARTBEAT = Buffer.from(':\n\n')
@@ -123,15 +123,24 @@ export class EventStreams {
     this.#requests.reject(upgrade, rejection)
   }
 
-  push(stream: EventStream, bytes: Uint8Array): void {
-    this.#outbox.push(stream, bytes)
+  push(stream: EventStream, { payload }: StreamFrame): void {
+    this.#outbox.push(stream, payload)
   }
 
   await(stream: EventStream, level: OutboxLevel): void {
-    this.#outbox.await(stream, level)
+    if (stream.isOpen) this.#outbox.await(stream, level)
+  }
+
+  pause(): void {
+    // Nothing is read from a stream.
+  }
+
+  resume(): void {
+    // Nothing is paused.
   }
 
   close(stream: EventStream, code: number, reason: string): void {
+    if (!stream.isOpen) return
     stream.ending = { code, reason }
     stream.awaitedLevel = undefined
     this.#connections.leaveGroups(stream)

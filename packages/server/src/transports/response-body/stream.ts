@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream'
-import type { ConnectionId, OutboxLevel, UpgradeId } from '../../ports/transport.js'
+import type { ConnectionId, UpgradeId } from '../../ports/transport.js'
 import { Connection } from '../connection.js'
 import type { EventStreams } from './sse.js'
 
@@ -9,7 +9,7 @@ export interface StreamFrame {
 }
 
 export class EventStream extends Connection<StreamFrame, Uint8Array> {
-  readonly #owner: EventStreams
+  readonly owner: EventStreams
   /** The body of the response ends with it, so events are written to it directly. */
   readonly socket: Duplex
   /** A stream receives nothing. */
@@ -27,7 +27,7 @@ export class EventStream extends Connection<StreamFrame, Uint8Array> {
 
   constructor(owner: EventStreams, id: ConnectionId, upgrade: UpgradeId, socket: Duplex) {
     super(id, upgrade)
-    this.#owner = owner
+    this.owner = owner
     this.socket = socket
   }
 
@@ -37,30 +37,6 @@ export class EventStream extends Connection<StreamFrame, Uint8Array> {
 
   get outboxBytes(): number {
     return this.socket.writableLength
-  }
-
-  send({ payload }: StreamFrame): void {
-    this.#owner.push(this, payload)
-  }
-
-  notifyDrained(level: OutboxLevel): void {
-    if (this.isOpen) this.#owner.await(this, level)
-  }
-
-  pause(): void {
-    // Nothing is read from a stream.
-  }
-
-  resume(): void {
-    // Nothing is paused.
-  }
-
-  close(code: number, reason: string): void {
-    if (this.isOpen) this.#owner.close(this, code, reason)
-  }
-
-  fail(): void {
-    if (this.isOpen) this.#owner.fail(this)
   }
 
   /** Ends it without waiting for the peer. */

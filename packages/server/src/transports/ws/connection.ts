@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net'
 import type { WebSocket } from 'ws'
-import type { ConnectionId, OutboxLevel, UpgradeId } from '../../ports/transport.js'
-import type { Droppable } from '../backlog.js'
+import type { ConnectionId, UpgradeId } from '../../ports/transport.js'
 import { Connection } from '../connection.js'
 import type { Batch } from './batch.js'
 import type { WsFrame } from './frame.js'
@@ -9,7 +8,7 @@ import { FrameBoundaries } from './frame-boundaries.js'
 import type { WebSockets } from './websockets.js'
 
 export class WsConnection extends Connection<WsFrame, Buffer> {
-  readonly #owner: WebSockets
+  readonly owner: WebSockets
   readonly websocket: WebSocket
   readonly socket: Socket
   /** Whether permessage-deflate was negotiated. */
@@ -38,7 +37,7 @@ export class WsConnection extends Connection<WsFrame, Buffer> {
 
   constructor(owner: WebSockets, id: ConnectionId, upgrade: UpgradeId, websocket: WebSocket, socket: Socket) {
     super(id, upgrade)
-    this.#owner = owner
+    this.owner = owner
     this.websocket = websocket
     this.socket = socket
     this.isDeflating = websocket.extensions !== ''
@@ -56,30 +55,6 @@ export class WsConnection extends Connection<WsFrame, Buffer> {
 
   get partialBytes(): number {
     return this.isClosed ? 0 : this.boundaries.partialBytes
-  }
-
-  send(frame: WsFrame, droppable?: Droppable): void {
-    this.#owner.push(this, frame, droppable)
-  }
-
-  notifyDrained(level: OutboxLevel): void {
-    this.#owner.await(this, level)
-  }
-
-  pause(): void {
-    this.#owner.pause(this)
-  }
-
-  resume(): void {
-    this.#owner.resume(this)
-  }
-
-  close(code: number, reason: string): void {
-    this.#owner.close(this, code, reason)
-  }
-
-  fail(): void {
-    this.#owner.drop(this, 'E_INTERNAL')
   }
 
   /** Ends it without waiting for the peer. */

@@ -27,7 +27,6 @@ type ListenerOptions = Pick<
   'maxHeaderBytes' | 'handshakeTimeoutMs' | 'tls' | 'httpServer' | 'ssePath'
 >
 
-/** Events of {@link WsListener}. */
 export interface WsListenerEvents {
   readonly upgrade: TakeUpgrade
   /** A `GET` of `ssePath`. */

@@ -121,6 +121,10 @@ export class WebSockets {
     this.#keepalive.resumed(connection)
   }
 
+  fail(connection: WsConnection): void {
+    this.drop(connection, 'E_INTERNAL')
+  }
+
   /** Closes a connection and does not wait for the peer. */
   drop(connection: WsConnection, reason: OwnReason): void {
     if (connection.closeCode !== undefined) return

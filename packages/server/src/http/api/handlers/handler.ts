@@ -7,7 +7,6 @@ import type { ApiNode } from '../node.js'
 import type { AnswerOf, BodyOf, QueryOf } from '../route.js'
 import type { ROUTES, RouteName } from '../routes.js'
 
-/** What handlers work with. */
 export interface HandlerContext {
   readonly node: ApiNode
   readonly options: ResolvedOptions
