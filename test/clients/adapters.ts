@@ -34,7 +34,7 @@ export const CLIENTS: readonly TestedClient[] = [
       ]),
   ...(go.adapter === undefined
     ? []
-    : [{ name: 'the client for Go', command: [go.adapter], env: process.env, cannot: [] }]),
+    : [{ name: 'the client for Go', command: [go.adapter], env: process.env, cannot: ['presence'] }]),
 ]
 
 /** Why others are not tested here. */
