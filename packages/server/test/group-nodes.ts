@@ -61,7 +61,7 @@ export class GroupNode {
 
   async start(): Promise<this> {
     await this.#bare.start({
-      deliver: (message) => this.nodes.receive(message),
+      deliver: (message) => this.nodes.channel.receive(message),
       status: (status) => this.nodes.status(status),
       gap: () => this.nodes.gap(),
       refused: () => undefined,

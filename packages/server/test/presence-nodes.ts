@@ -106,7 +106,7 @@ export class PresenceNode {
       now: Date.now,
     })
     const sink = {
-      deliver: (message: InboundMessage) => this.nodes.receive(message),
+      deliver: (message: InboundMessage) => this.nodes.channel.receive(message),
       gap: () => this.nodes.gap(),
       refused: () => undefined,
       status: (status: BrokerStatus) => this.nodes.status(status),

@@ -91,7 +91,7 @@ export class ServerNode {
     const { broker } = this.#rooms
     const deliver = (message: InboundMessage) =>
       // Messages between servers never reach a listener, whatever its pattern.
-      isReserved(message.key) ? this.#rooms.nodes.receive(message) : this.#rooms.delivery.deliver(message)
+      isReserved(message.key) ? this.#rooms.nodes.channel.receive(message) : this.#rooms.delivery.deliver(message)
     const started = broker.start({
       deliver: (message) => this.#rooms.refused.deliver(message, deliver),
       gap: (reason, isAffected) => {

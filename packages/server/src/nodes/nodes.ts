@@ -2,7 +2,7 @@ import { isId } from 'webmq-client/protocol'
 import { Conditions } from '../base/conditions.js'
 import { Deadlines } from '../base/deadlines.js'
 import { deferred } from '../base/deferred.js'
-import type { BrokerStatus, InboundMessage } from '../ports/broker.js'
+import type { BrokerStatus } from '../ports/broker.js'
 import { Differences } from './differences.js'
 import { LeaseSender, TOPIC } from './lease-sender.js'
 import { LogAgreement, SETTLE_MS } from './log-agreement.js'
@@ -86,7 +86,7 @@ export class Nodes {
   }
 
   peers(): string[] {
-    return this.#peers.names()
+    return [...this.#peers.byName.keys()]
   }
 
   /** Adds a table, which takes part once it is opened. */
@@ -169,11 +169,6 @@ export class Nodes {
     for (const table of this.#tables.values()) table.restart()
   }
 
-  /** Takes a message on a reserved key; returns whether it is one of these. Never calls the broker from within this call. */
-  receive(message: Pick<InboundMessage, 'key' | 'payload'>): boolean {
-    return this.channel.receive(message)
-  }
-
   /** Tells all nodes soon that this node is alive. @param asks Every other node answers with a lease. */
   lease(asks = false): void {
     this.#leases.toAll(asks)
@@ -190,9 +185,9 @@ export class Nodes {
 
   stats(): NodesStats {
     let differentCount = 0
-    for (const { isDifferent } of this.#peers.all()) if (isDifferent) differentCount++
+    for (const { isDifferent } of this.#peers.byName.values()) if (isDifferent) differentCount++
     return {
-      peerCount: this.#peers.size,
+      peerCount: this.#peers.byName.size,
       differentCount,
       otherLogCount: this.#log?.differentCount ?? 0,
       droppedCount: this.#droppedCount + this.channel.malformedCount,
@@ -225,13 +220,13 @@ export class Nodes {
       this.#isGreeted = true
       this.#conditions.look()
     })
-    await this.until(() => this.#peers.size > 0, GREETING_MS)
+    await this.until(() => this.#peers.byName.size > 0, GREETING_MS)
     await this.until(() => this.#isComplete)
     this.#peers.removeSilent()
   }
 
   get #isComplete(): boolean {
-    for (const { hasReported } of this.#peers.all()) if (!hasReported) return false
+    for (const { hasReported } of this.#peers.byName.values()) if (!hasReported) return false
     for (const table of this.#tables.values()) if (this.isOpen(table) && !table.isComplete) return false
     return true
   }

@@ -29,7 +29,7 @@ export class Peers {
   readonly #now: () => number
   readonly #isCutOff: () => boolean
   readonly #onGone: (node: string, hasLeft: boolean) => void
-  readonly #byName = new Map<string, Peer>()
+  readonly byName = new Map<string, Peer>()
 
   /**
    * @param now The clock of the deadlines.
@@ -52,24 +52,12 @@ export class Peers {
     this.#onGone = onGone
   }
 
-  get size(): number {
-    return this.#byName.size
-  }
-
-  names(): string[] {
-    return [...this.#byName.keys()]
-  }
-
-  all(): Iterable<Peer> {
-    return this.#byName.values()
-  }
-
   /** The peer of this name, new or known; `undefined` for this node itself, and when there are too many. */
   obtain(name: string): Peer | undefined {
-    const known = this.#byName.get(name)
-    if (known !== undefined || name === this.#node || this.#byName.size >= MAX_PEERS) return known
+    const known = this.byName.get(name)
+    if (known !== undefined || name === this.#node || this.byName.size >= MAX_PEERS) return known
     const peer: Peer = { expiry: undefined, hasReported: false, isDifferent: false }
-    this.#byName.set(name, peer)
+    this.byName.set(name, peer)
     this.renew(name, peer)
     return peer
   }
@@ -84,21 +72,21 @@ export class Peers {
 
   /** This node is cut off, or connected again: then every node has the time of a lease to renew. */
   renewAll(): void {
-    for (const [name, peer] of this.#byName) this.renew(name, peer)
+    for (const [name, peer] of this.byName) this.renew(name, peer)
   }
 
   /** The node is gone; a no-op for one that is not known. */
   remove(name: string, hasLeft: boolean): void {
-    const peer = this.#byName.get(name)
+    const peer = this.byName.get(name)
     if (peer === undefined) return
     if (peer.expiry !== undefined) this.#deadlines.clear(peer.expiry)
-    this.#byName.delete(name)
+    this.byName.delete(name)
     this.#onGone(name, hasLeft)
   }
 
   /** Removes nodes that were named by others, and have not reported. */
   removeSilent(): void {
-    for (const [name, { hasReported }] of [...this.#byName]) if (!hasReported) this.remove(name, false)
+    for (const [name, { hasReported }] of [...this.byName]) if (!hasReported) this.remove(name, false)
   }
 
   #expire(name: string, peer: Peer, atMs: number): void {

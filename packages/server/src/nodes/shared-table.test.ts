@@ -111,7 +111,7 @@ class TableNode {
 
   take(message: OutboundMessage): void {
     if (this.isFrozen) this.#waiting.push(message)
-    else this.nodes.receive({ key: message.key, payload: Buffer.from(message.payload) })
+    else this.nodes.channel.receive({ key: message.key, payload: Buffer.from(message.payload) })
   }
 
   thaw(): void {

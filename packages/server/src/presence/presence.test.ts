@@ -297,7 +297,7 @@ describe('nodes', () => {
 
   it('count what they do not understand, and go on', async () => {
     const [a] = await joined(['a'])
-    const receive = (payload: Buffer) => a.nodes.receive({ key: '$webmq.nodes.presence', payload })
+    const receive = (payload: Buffer) => a.nodes.channel.receive({ key: '$webmq.nodes.presence', payload })
     for (const text of ['', '{}', '[]', 'null']) receive(Buffer.from(text))
     const texts = ['presence changes', 'presence changes {', 'presence changes {"version":1}\n', 'presence lease {}\n']
     for (const text of texts) receive(encodePart('x', Buffer.from(text), false))

@@ -101,7 +101,7 @@ export class HandOvers {
   receive(message: TaskMessageOf<'task' | 'taken'>, node: string): void {
     if (message.kind === 'task') {
       const { number, name, withinMs } = message
-      const slot = this.#groups.slots.get(slotIdOf(name))
+      const slot = this.#groups.slots.byId.get(slotIdOf(name))
       const asked = withinMs === undefined ? undefined : { number, withinMs }
       const isTaken = slot !== undefined && this.#takeHere(slot, message, node, asked)
       this.#answer(node, number, isTaken)

@@ -121,7 +121,7 @@ export class QueueGroups {
 
   /** Removes a member. It gets nothing after the call. */
   leave(name: SlotName, member: GroupMember): void {
-    const slot = this.slots.get(slotIdOf(name))
+    const slot = this.slots.byId.get(slotIdOf(name))
     const index = slot?.members.indexOf(member) ?? -1
     if (slot === undefined || index < 0) return
     slot.members.splice(index, 1)
@@ -159,7 +159,7 @@ export class QueueGroups {
 
   stats(): QueueGroupStats {
     return {
-      groupCount: this.slots.size,
+      groupCount: this.slots.byId.size,
       memberCount: this.#memberCount,
       peerCount: this.context.nodes.stats().peerCount,
       ...this.handOvers.stats(),

@@ -54,25 +54,17 @@ export interface SlotChange extends TableChange {
  */
 export class Slots implements TableEntries<SlotChange> {
   readonly #router = new Router()
-  readonly #byId = new Map<string, Slot>()
+  readonly byId = new Map<string, Slot>()
   readonly #byRoute = new Map<GroupId, Slot[]>()
   /** Queue groups of other nodes above the limit. */
   droppedCount = 0
-
-  get size(): number {
-    return this.#byId.size
-  }
-
-  get(id: string): Slot | undefined {
-    return this.#byId.get(id)
-  }
 
   /**
    * The queue groups of a kind whose pattern matches the key.
    * Cost: one look-up for a key that was seen lately; nothing while there are none.
    */
   match(kind: SlotKind, key: string): readonly Slot[] {
-    if (this.#byId.size === 0) return NO_SLOTS
+    if (this.byId.size === 0) return NO_SLOTS
     const routes = this.#router.match(key)
     if (routes.length === 0) return NO_SLOTS
     const found: Slot[] = []
@@ -87,11 +79,11 @@ export class Slots implements TableEntries<SlotChange> {
    * @throws {WebMQError} `E_LISTEN_LIMIT` when there are {@link MAX_SLOTS}.
    */
   obtain(name: SlotName): Slot {
-    const known = this.#byId.get(slotIdOf(name))
+    const known = this.byId.get(slotIdOf(name))
     if (known !== undefined) return known
-    if (this.#byId.size >= MAX_SLOTS) throw refusalOf('E_LISTEN_LIMIT', { detail: `${MAX_SLOTS} queue groups` })
+    if (this.byId.size >= MAX_SLOTS) throw refusalOf('E_LISTEN_LIMIT', { detail: `${MAX_SLOTS} queue groups` })
     const slot = new Slot(name, this.#router.add(name.pattern).group)
-    this.#byId.set(slot.id, slot)
+    this.byId.set(slot.id, slot)
     const others = this.#byRoute.get(slot.route)
     if (others === undefined) this.#byRoute.set(slot.route, [slot])
     else others.push(slot)
@@ -100,7 +92,7 @@ export class Slots implements TableEntries<SlotChange> {
 
   /** Forgets a queue group that nobody is a member of; does nothing for another. */
   prune(slot: Slot): void {
-    if (slot.members.length > 0 || slot.remote.size > 0 || !this.#byId.delete(slot.id)) return
+    if (slot.members.length > 0 || slot.remote.size > 0 || !this.byId.delete(slot.id)) return
     this.#router.remove(slot.name.pattern)
     const others = (this.#byRoute.get(slot.route) ?? NO_SLOTS).filter((other) => other !== slot)
     if (others.length > 0) this.#byRoute.set(slot.route, others)
@@ -108,11 +100,11 @@ export class Slots implements TableEntries<SlotChange> {
   }
 
   *ids(): Iterable<string> {
-    for (const { id, members } of this.#byId.values()) if (members.length > 0) yield id
+    for (const { id, members } of this.byId.values()) if (members.length > 0) yield id
   }
 
   entryText(id: string): string | undefined {
-    const slot = this.#byId.get(id)
+    const slot = this.byId.get(id)
     return slot === undefined || slot.members.length === 0 ? undefined : changeText(slot.name, slot.members.length)
   }
 
@@ -137,17 +129,17 @@ export class Slots implements TableEntries<SlotChange> {
   }
 
   *idsOf(node: string): Iterable<string> {
-    for (const { id, remote } of this.#byId.values()) if (remote.has(node)) yield id
+    for (const { id, remote } of this.byId.values()) if (remote.has(node)) yield id
   }
 
   remove(node: string, id: string): void {
-    const slot = this.#byId.get(id)
+    const slot = this.byId.get(id)
     if (slot?.remote.delete(node)) this.prune(slot)
   }
 
   /** Another node has no members any more. Cost: O(slots). */
   removeNode(node: string): void {
-    for (const slot of [...this.#byId.values()]) if (slot.remote.delete(node)) this.prune(slot)
+    for (const slot of [...this.byId.values()]) if (slot.remote.delete(node)) this.prune(slot)
   }
 }
 

@@ -1,10 +1,10 @@
 // A node of a mesh in its own process. It prints its port, then every message and gap, and publishes on request.
-import { createMeshBroker } from '../../dist/brokers/mesh/broker.js'
+import { MeshBroker } from '../../dist/brokers/mesh/broker.js'
 import { HistoryRules, parseHistoryRule } from '../../dist/ports/history-rules.js'
 
 const [{ rules, ...options }] = process.argv.slice(2).map((text) => JSON.parse(text))
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined }
-const broker = createMeshBroker({
+const broker = new MeshBroker({
   ...options,
   history: new HistoryRules(rules.map(parseHistoryRule)),
   logger: silent,

@@ -47,7 +47,8 @@ export class HistoryLog {
   #messages: SegmentedLog
   readonly #doubt = new LogDoubt()
   #gaps: LogGaps
-  #retained: RetainedSet | undefined
+  /** The last message of each retained key; absent without rules for them. */
+  retained: RetainedSet | undefined
   #rolledUp = new RolledUp()
 
   /** @param now Unix time in milliseconds. */
@@ -58,12 +59,7 @@ export class HistoryLog {
     this.#expiry = new Expiry(options.history, now)
     this.#messages = this.#empty('', 0)
     this.#gaps = new LogGaps(this.#messages, this.#doubt)
-    this.#retained = this.#noneRetained(0)
-  }
-
-  /** The last message of each retained key; absent without rules for them. */
-  get retained(): RetainedSet | undefined {
-    return this.#retained
+    this.retained = this.#noneRetained(0)
   }
 
   logs(key: string): boolean {
@@ -100,7 +96,7 @@ export class HistoryLog {
    */
   restart(epoch: string, offset = 0, fingerprint = 0): void {
     this.#messages = this.#empty(epoch, offset, fingerprint)
-    this.#retained = this.#noneRetained(offset)
+    this.retained = this.#noneRetained(offset)
     this.#rolledUp = new RolledUp()
     this.#gaps = new LogGaps(this.#messages, this.#doubt)
   }
@@ -187,7 +183,7 @@ export class HistoryLog {
     this.#messages.append(message, offset, fingerprint, timeMs, bytes)
     if (attributes?.stream !== undefined)
       this.#rolledUp.note(key, payload, attributes, offset, this.#messages.heldAfter)
-    this.#retained?.note({ key, payload, isBinary, offset, fingerprint, attributes })
+    this.retained?.note({ key, payload, isBinary, offset, fingerprint, attributes })
   }
 
   #dropOld(nowMs: number): void {
@@ -226,7 +222,7 @@ export class HistoryLog {
 
   #beginState({ since, limit = Number.POSITIVE_INFINITY }: ReadRange, patterns: readonly string[]): StateRead {
     const { retain } = this.#options
-    const set = this.#retained
+    const set = this.retained
     if (set === undefined || !patterns.every((pattern) => retain?.covers(pattern) === true))
       throw new WebMQError('E_UNSUPPORTED', { detail: 'no rule retains these keys' })
     const gap = since === undefined ? undefined : this.#gaps.gapOf(since, set.removalsCompleteAfter)

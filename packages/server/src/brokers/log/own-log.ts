@@ -10,28 +10,20 @@ import { HistoryLog } from './history-log.js'
 export class OwnLog {
   readonly history: HistoryLog
   readonly #options: DuplicateFilterOptions
-  #knownIds: DedupeWindow
+  /** Of messages that were recorded or refused within the window. */
+  ids: DedupeWindow
 
   /** @param now Unix time in milliseconds. */
   constructor(options: HistoryOptions & DuplicateFilterOptions, now?: () => number) {
     this.#options = options
     this.history = new HistoryLog(options, now)
-    this.#knownIds = this.#noIds()
+    this.ids = this.#noIds()
   }
 
   /** Restarts empty, with another epoch. */
   restart(): void {
-    this.#knownIds = this.#noIds()
+    this.ids = this.#noIds()
     this.history.restart(newEpoch())
-  }
-
-  /** Whether a message with this id was recorded or refused within the window. */
-  knows(messageId: string, nowMs: number): boolean {
-    return this.#knownIds.has(messageId, nowMs)
-  }
-
-  positionOf(messageId: string): Position | undefined {
-    return this.#knownIds.positionOf(messageId)
   }
 
   /**
@@ -44,13 +36,13 @@ export class OwnLog {
     // The message is logged at once: the reserved room is not held.
     if (isLogged) this.history.retained?.reserve(key, payload.length, attributes)?.()
     const position = isLogged ? this.history.append(message) : undefined
-    if (messageId !== undefined) this.#knownIds.remember(messageId, position, nowMs)
+    if (messageId !== undefined) this.ids.remember(messageId, position, nowMs)
     return position
   }
 
   /** Notes a message that is not valid for this node, and remembers its id. */
   refuse(message: MessageContent, messageId: string | undefined, nowMs: number): void {
-    if (messageId !== undefined) this.#knownIds.remember(messageId, undefined, nowMs)
+    if (messageId !== undefined) this.ids.remember(messageId, undefined, nowMs)
     if (this.#isLogged(message)) this.history.refuseNext(message.key)
   }
 

@@ -42,17 +42,13 @@ export class Segment {
   #filter: KeyFilter | undefined
   /** Messages whose keys it has. */
   #filteredCount = 0
-  #count = 0
+  count = 0
   #usedBytes = 0
   #wasSeen = false
 
   constructor(capacityBytes: number) {
     // Not zeroed: only written bytes are ever read.
     this.#bytes = new Uint8Array(Buffer.allocUnsafeSlow(capacityBytes).buffer)
-  }
-
-  get count(): number {
-    return this.#count
   }
 
   get capacityBytes(): number {
@@ -62,7 +58,7 @@ export class Segment {
   /** Forgets all messages. Returns `false` if somebody may have a view of one: use another segment. */
   clear(): boolean {
     if (this.#wasSeen) return false
-    this.#count = 0
+    this.count = 0
     this.#usedBytes = 0
     this.#attributesLengths = undefined
     this.#filter = undefined
@@ -71,12 +67,12 @@ export class Segment {
   }
 
   hasRoomFor(byteCount: number): boolean {
-    return this.#count < SEGMENT_MESSAGES && this.#usedBytes + byteCount <= this.#bytes.length
+    return this.count < SEGMENT_MESSAGES && this.#usedBytes + byteCount <= this.#bytes.length
   }
 
   append(message: MessageContent, offset: number, fingerprint: number, timeMs: number, attributes?: Uint8Array): void {
     const { key, payload, isBinary } = message
-    const at = this.#count
+    const at = this.count
     if (at === this.#ends.length) this.#grow()
     this.#bytes.set(payload, this.#usedBytes)
     this.#usedBytes += payload.length
@@ -87,14 +83,14 @@ export class Segment {
     this.#keys[at] = key
     this.#binary[at] = Number(isBinary)
     this.#ends[at] = this.#usedBytes
-    this.#count++
+    this.count++
   }
 
   /** `false` when it is sure that it has no message of this key. */
   mayHave(key: string, budget: StepBudget): boolean {
     this.#filter ??= new KeyFilter(FILTER_BITS)
-    budget.left -= (this.#count - this.#filteredCount) * FILTER_STEPS
-    for (; this.#filteredCount < this.#count; this.#filteredCount++) this.#filter.add(this.keyAt(this.#filteredCount))
+    budget.left -= (this.count - this.#filteredCount) * FILTER_STEPS
+    for (; this.#filteredCount < this.count; this.#filteredCount++) this.#filter.add(this.keyAt(this.#filteredCount))
     return this.#filter.mayHave(key)
   }
 
@@ -143,7 +139,7 @@ export class Segment {
   /** Index of the first message that `isIt` is true for. It MUST be true for all later messages too. */
   firstIndex(isIt: (index: number) => boolean): number {
     let low = 0
-    let high = this.#count
+    let high = this.count
     while (low < high) {
       const middle = (low + high) >>> 1
       if (isIt(middle)) high = middle

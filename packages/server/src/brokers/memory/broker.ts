@@ -83,8 +83,8 @@ export class MemoryBroker implements Broker {
     const { messageId, publisher, attributes } = message
     if (messageId !== undefined) assertMessageId(messageId)
     const nowMs = messageId === undefined ? 0 : this.#now()
-    if (messageId !== undefined && this.#log.knows(messageId, nowMs))
-      return accepted(this.#log.positionOf(messageId), true)
+    if (messageId !== undefined && this.#log.ids.has(messageId, nowMs))
+      return accepted(this.#log.ids.positionOf(messageId), true)
     const position = this.#log.record(message, messageId, nowMs)
     this.#acceptedCount++
     if (!isForLogAlone(attributes)) this.#sink?.deliver(inbound(message, position, publisher))

@@ -94,7 +94,7 @@ export class MeshBroker implements Broker {
   /** Number of nodes that are linked in both directions. */
   get linkCount(): number {
     let count = 0
-    for (const peer of this.#node?.peers.all() ?? []) if (peer.link !== undefined && peer.isSettled) count++
+    for (const peer of this.#node?.peers.byId.values() ?? []) if (peer.link !== undefined && peer.isSettled) count++
     return count
   }
 
@@ -202,8 +202,8 @@ export class MeshBroker implements Broker {
     if (peers.length > 0) this.#assertRoom(peers, payload.length)
     if (!this.#hasPublished) this.#hasPublished = !isReserved(key)
     const nowMs = messageId === undefined ? 0 : performance.now()
-    const isDuplicate = messageId !== undefined && this.#log.knows(messageId, nowMs)
-    const position = isDuplicate ? this.#log.positionOf(messageId) : this.#log.record(message, messageId, nowMs)
+    const isDuplicate = messageId !== undefined && this.#log.ids.has(messageId, nowMs)
+    const position = isDuplicate ? this.#log.ids.positionOf(messageId) : this.#log.record(message, messageId, nowMs)
     if (!isDuplicate) this.#sink?.deliver(inbound(message, position, message.publisher))
     const answer = position === undefined && !isDuplicate ? ACCEPTED : accepted(position, isDuplicate)
     if (peers.length === 0) {
@@ -236,7 +236,7 @@ export class MeshBroker implements Broker {
   /** Resolves when all peers know the change. They know the patterns of the history rules from the start. */
   #tell(pattern: string, isAdded: boolean): void | Promise<void> {
     if (this.#log.history.covers(pattern)) return
-    const peers = [...(this.#node?.peers.all() ?? [])]
+    const peers = [...(this.#node?.peers.byId.values() ?? [])]
     if (peers.length === 0) return
     for (const peer of peers) peer.tell(pattern, isAdded)
     return this.#batch.told(peers)
@@ -250,7 +250,7 @@ export class MeshBroker implements Broker {
   #received(message: PeerMessage, messageId: string | undefined): void {
     this.#counts.receivedCount++
     const nowMs = messageId === undefined ? 0 : performance.now()
-    if (messageId !== undefined && this.#log.knows(messageId, nowMs)) {
+    if (messageId !== undefined && this.#log.ids.has(messageId, nowMs)) {
       this.#counts.surplusCount++
       return
     }

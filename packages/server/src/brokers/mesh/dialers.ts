@@ -35,7 +35,7 @@ export class Dialer {
 
   /** Whether an attempt has ended, and the node is either linked in both directions or not linked at all. */
   get isTried(): boolean {
-    const peer = this.nodeId === undefined ? undefined : this.#node.peers.get(this.nodeId)
+    const peer = this.nodeId === undefined ? undefined : this.#node.peers.byId.get(this.nodeId)
     return peer?.isSettled === true || (this.#hasEnded && peer?.link === undefined)
   }
 
@@ -106,7 +106,7 @@ export class Dialer {
     if (!this.#isStopped && !this.#isSelf) {
       this.#wait(this.#isLinked ? RECHECK_MS : fullJitterMs(++this.#failedCount, BACKOFF))
     }
-    this.#node.changed()
+    this.#node.conditions.look()
   }
 
   #wait(delayMs: number): void {
@@ -177,7 +177,7 @@ export class Dialers {
       isComplete,
     )
     this.#isResolved = true
-    this.#node.changed()
+    this.#node.conditions.look()
     const hasNames = peers.some(({ host }) => isIP(host) === 0)
     if (hasNames) this.#timer = setTimeout(() => void this.#resolve(), resolveIntervalMs)
   }

@@ -45,7 +45,7 @@ export class LinkElection {
       wire.destroy()
       return
     }
-    if (peers.get(hello.nodeId) === undefined && peers.size + this.#underWay.size >= MAX_PEERS) {
+    if (peers.byId.get(hello.nodeId) === undefined && peers.byId.size + this.#underWay.size >= MAX_PEERS) {
       wire.write(encodeFrame(FRAME.refuse, Uint8Array.of(REFUSAL.busy)))
       wire.end()
       return
@@ -61,7 +61,7 @@ export class LinkElection {
   #lead(wire: Wire, hello: Hello): void {
     const { peers } = this.#node
     this.#starting.get(hello.nodeId)?.()
-    const known = peers.get(hello.nodeId)
+    const known = peers.byId.get(hello.nodeId)
     // Closed after the follower has accepted: it would take an earlier close for a lost link.
     const replaced = known === undefined ? undefined : peers.detach(known)
     const streamId = known?.streamId ?? randomBytes(STREAM_ID_BYTES).toString('hex')
@@ -74,7 +74,7 @@ export class LinkElection {
     )
     const abandon = this.#await(wire, replaced, FRAME.started, (body) => {
       const { isResumed, received } = decodeStarted(body)
-      const current = peers.get(hello.nodeId)
+      const current = peers.byId.get(hello.nodeId)
       if (isResumed && (current === undefined || current !== known)) {
         throw new Error('it goes on with streams that were given up')
       }
@@ -90,7 +90,7 @@ export class LinkElection {
 
   #onStart(wire: Wire, hello: Hello, { generation, streamId, isResumed, received }: Start): void {
     const { peers } = this.#node
-    const known = peers.get(hello.nodeId)
+    const known = peers.byId.get(hello.nodeId)
     // A later start has come over another connection.
     if (known !== undefined && generation <= known.generation) {
       wire.destroy()

@@ -38,7 +38,8 @@ export class MeshNode {
   readonly #dialers = new Dialers(this)
   address: MeshAddress | undefined
   #isStopping = false
-  readonly #conditions = new Conditions()
+  /** Looked at after every change that `start` and `stop` may wait for. */
+  readonly conditions = new Conditions()
 
   constructor(options: MeshBrokerOptions, events: MeshNodeEvents) {
     this.options = options
@@ -68,19 +69,19 @@ export class MeshNode {
     this.standstill.start()
     this.#dialers.start()
     const maxMs = Math.min(brokerStartTimeoutMs, MAX_START_MS)
-    await this.#conditions.until(() => this.#isStopping || this.#dialers.areTried, maxMs)
+    await this.conditions.until(() => this.#isStopping || this.#dialers.areTried, maxMs)
   }
 
   /** Says goodbye to all peers, waits within the limit until they have read it, and ends everything. */
   async stop(limitMs: number): Promise<void> {
     this.#isStopping = true
-    this.changed()
+    this.conditions.look()
     this.#dialers.stop()
     this.#listener.stop()
     this.standstill.stop()
     this.election.stop()
     this.peers.leave()
-    await this.#conditions.until(() => [...this.peers.all()].every(({ link }) => link === undefined), limitMs)
+    await this.conditions.until(() => [...this.peers.byId.values()].every(({ link }) => link === undefined), limitMs)
     this.peers.clear()
     this.address = undefined
   }
@@ -88,16 +89,11 @@ export class MeshNode {
   /** This node and the peer know each other's patterns. */
   settled({ nodeId }: Peer): void {
     this.#dialers.settled(nodeId)
-    this.changed()
+    this.conditions.look()
   }
 
   unlinked({ nodeId }: Peer): void {
     this.#dialers.unlinked(nodeId)
-    this.changed()
-  }
-
-  /** Something that `start` and `stop` may wait for has changed. */
-  changed(): void {
-    this.#conditions.look()
+    this.conditions.look()
   }
 }

@@ -26,7 +26,8 @@ export function patienceMs(options: MeshBrokerOptions): number {
 export class Peers {
   readonly interest = new PeerInterest<Peer>()
   readonly #node: MeshNode
-  readonly #peers = new Map<string, Peer>()
+  /** By the ids of their nodes. */
+  readonly byId = new Map<string, Peer>()
   /** Number of links that were lost without a goodbye. */
   lostCount = 0
   #isWarned = false
@@ -37,20 +38,8 @@ export class Peers {
     this.#node = node
   }
 
-  get size(): number {
-    return this.#peers.size
-  }
-
-  all(): IterableIterator<Peer> {
-    return this.#peers.values()
-  }
-
-  get(nodeId: string): Peer | undefined {
-    return this.#peers.get(nodeId)
-  }
-
   isLinked(nodeId: string): boolean {
-    return this.#peers.get(nodeId)?.link !== undefined
+    return this.byId.get(nodeId)?.link !== undefined
   }
 
   start(): void {
@@ -62,14 +51,14 @@ export class Peers {
     const { nodeId, rulesHash } = hello
     const { events, identity, options } = this.#node
     const { logger } = options
-    const old = this.#peers.get(nodeId)
+    const old = this.byId.get(nodeId)
     if (old !== undefined) this.#end(old)
     const peer = new Peer(hello, streamId, this.interest)
-    this.#peers.set(nodeId, peer)
+    this.byId.set(nodeId, peer)
     if (rulesHash !== identity.rulesHash)
       logger.warn({ peer: nodeId }, 'mesh peer has other history rules: its log has other messages')
     peer.introduce(events.wantedPatterns())
-    if (this.#peers.size >= MANY_PEERS && !this.#isWarned) {
+    if (this.byId.size >= MANY_PEERS && !this.#isWarned) {
       this.#isWarned = true
       const text = 'this mesh is large: every node is linked to every other; a real broker is the way'
       logger.warn({ nodes: MANY_PEERS + 1 }, text)
@@ -104,13 +93,13 @@ export class Peers {
   /** Says goodbye to all peers. Links that end from now on are not lost. */
   leave(): void {
     this.#isLeaving = true
-    for (const { link, isReady } of this.#peers.values()) link?.leave(!isReady && this.#node.events.hasPublished())
+    for (const { link, isReady } of this.byId.values()) link?.leave(!isReady && this.#node.events.hasPublished())
   }
 
   /** Ends all streams and links at once. */
   clear(): void {
     clearInterval(this.#lookTimer)
-    for (const peer of [...this.#peers.values()]) this.#end(peer)
+    for (const peer of [...this.byId.values()]) this.#end(peer)
   }
 
   ready(peer: Peer): void {
@@ -149,14 +138,14 @@ export class Peers {
    * `relinkMs` for it then.
    */
   ended(nodeId: string, port: number): void {
-    const peer = this.#peers.get(nodeId)
+    const peer = this.byId.get(nodeId)
     // At another port a proxy refused the connection, and the node may be alive.
     if (peer !== undefined && peer.link === undefined && peer.listenPort === port) this.#giveUp(peer)
   }
 
   #giveUpOverdue(): void {
     const { brokerTimeoutMs } = this.#node.options
-    for (const peer of [...this.#peers.values()]) {
+    for (const peer of [...this.byId.values()]) {
       if (!peer.isOverdue()) continue
       peer.link?.wire.fail(new Error(`no acknowledgement for ${brokerTimeoutMs} ms`))
       this.#giveUp(peer)
@@ -178,7 +167,7 @@ export class Peers {
   }
 
   #end(peer: Peer): void {
-    this.#peers.delete(peer.nodeId)
+    this.byId.delete(peer.nodeId)
     clearTimeout(peer.relinkTimer)
     peer.link?.stop()
     peer.link?.wire.destroy()

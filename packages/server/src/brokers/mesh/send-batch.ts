@@ -11,7 +11,7 @@ export const ACCEPTED: Accepted = Object.freeze({ isDuplicate: false })
  * all calls, or was given up. One promise per turn is much cheaper than one per message.
  */
 export class AckGroup {
-  readonly #answer = deferred<Accepted>()
+  readonly answer = deferred<Accepted>()
   waitingCount = 0
   /** Publishes among the calls. */
   messageCount = 0
@@ -23,10 +23,6 @@ export class AckGroup {
   /** @param onSettled Called before the promise resolves. */
   constructor(onSettled: (group: AckGroup, isAccepted: boolean) => void) {
     this.#onSettled = onSettled
-  }
-
-  get promise(): Promise<Accepted> {
-    return this.#answer.promise
   }
 
   close(): void {
@@ -43,14 +39,14 @@ export class AckGroup {
     if (this.#isSettled) return
     this.#isSettled = true
     this.#onSettled(this, false)
-    this.#answer.reject(error)
+    this.answer.reject(error)
   }
 
   #settle(): void {
     if (this.#isOpen || this.waitingCount > 0 || this.#isSettled) return
     this.#isSettled = true
     this.#onSettled(this, true)
-    this.#answer.resolve(ACCEPTED)
+    this.answer.resolve(ACCEPTED)
   }
 }
 
@@ -86,7 +82,7 @@ export class SendBatch {
       if (!peer.isDirty) this.add(peer)
       if (peer.outbox.isFull) peer.link?.flush()
     }
-    return group.promise
+    return group.answer.promise
   }
 
   /** A pattern change was added to the outboxes of these peers. Resolves as {@link published}. */
@@ -96,7 +92,7 @@ export class SendBatch {
       peer.expect(this.#telling, 0)
       this.add(peer)
     }
-    await this.#telling.promise
+    await this.#telling.answer.promise
   }
 
   add(peer: Peer): void {

@@ -27,8 +27,8 @@ export class NatsLink implements Link {
   readonly sender: NatsSender
   readonly #destroy: () => void
   readonly #nodeSubject: string
-  readonly #subscriptions: NatsSubscriptions
-  readonly #liveness: Liveness
+  readonly subscriptions: NatsSubscriptions
+  readonly liveness: Liveness
   #probe: RoundWaiter | undefined
   /** No more events are reported. */
   #isOver = false
@@ -47,8 +47,8 @@ export class NatsLink implements Link {
     this.#nodeSubject = this.subjects.ofNode(context.node)
     if (log !== undefined) this.log = new NatsLog(this, log)
     this.sender = new NatsSender(this)
-    this.#subscriptions = new NatsSubscriptions(this)
-    this.#liveness = new Liveness({
+    this.subscriptions = new NatsSubscriptions(this)
+    this.liveness = new Liveness({
       intervalMs: context.heartbeatMs,
       probe: () => this.sender.probe(),
       silent: (detail) => this.lose(new Error(`the server does not answer: ${detail}`)),
@@ -75,16 +75,6 @@ export class NatsLink implements Link {
     await this.log?.open()
   }
 
-  /** The server has answered. */
-  alive(): void {
-    this.#liveness.alive()
-  }
-
-  /** Whether a live subscription brings messages with this key. */
-  isSubscribed(key: string): boolean {
-    return this.#subscriptions.isLive(key)
-  }
-
   /** Subscribes, after everything that was sent before. Messages are delivered for `subscription`. */
   subscribe(subject: string, subscription: NatsSubscription): Subscription {
     this.sender.sendQueue()
@@ -95,11 +85,11 @@ export class NatsLink implements Link {
 
   /** Messages of patterns that the log covers come from the log only. */
   async bind(pattern: string): Promise<void> {
-    if (this.log?.covers(pattern) !== true) await this.#subscriptions.cover.bind(pattern)
+    if (this.log?.context.options.history.covers(pattern) !== true) await this.subscriptions.cover.bind(pattern)
   }
 
   async unbind(pattern: string): Promise<void> {
-    if (this.log?.covers(pattern) !== true) await this.#subscriptions.cover.unbind(pattern)
+    if (this.log?.context.options.history.covers(pattern) !== true) await this.subscriptions.cover.unbind(pattern)
   }
 
   publish(message: LinkMessage): void {
@@ -109,7 +99,7 @@ export class NatsLink implements Link {
   async close(): Promise<void> {
     if (!this.#isOver) {
       this.sender.sendQueue()
-      this.log?.close()
+      this.log?.consumer.delete()
       this.#over(new Error('the link is closed'))
       // The server has then read everything. An error means that the connection is lost: nothing is left to read.
       await this.connection.flush().catch(() => undefined)
@@ -133,7 +123,7 @@ export class NatsLink implements Link {
 
   #over(cause: Error): void {
     this.#isOver = true
-    this.#liveness.stop()
+    this.liveness.stop()
     this.sender.over(cause)
     this.log?.fail(cause)
   }
@@ -168,7 +158,7 @@ export class NatsLink implements Link {
     if (key === undefined || this.log?.logs(key) === true) return
     const delivery = decodeEnvelope(key, message.data)
     if (delivery === undefined) this.events.malformed(`an envelope that is cut or of another version, for ${key}`, key)
-    else if (delivery.source !== undefined || this.#subscriptions.isFirstCopy(subscription, key))
+    else if (delivery.source !== undefined || this.subscriptions.isFirstCopy(subscription, key))
       this.events.deliver(delivery)
   }
 
@@ -196,7 +186,7 @@ export class NatsLink implements Link {
     if (this.log?.isAnswered(kind, subject, text) === true) return true
     if (kind === 'publish') return this.#refuse(subject, text)
     // If the server ends a live subscription, messages are missing from then on: the link is lost.
-    const subscription = this.#subscriptions.awaited(subject)
+    const subscription = this.subscriptions.awaited(subject)
     return this.#fail(subscription === undefined ? [] : [subscription.waiter], text)
   }
 

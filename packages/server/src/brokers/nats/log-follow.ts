@@ -18,7 +18,7 @@ export class LogFollow {
   #state: LogState | undefined
   /** Where following begins, until the follower is told. */
   #start: LogStart | undefined
-  #lastSequence = 0
+  lastSequence = 0
   /** Everything that was logged before `follow` has arrived when this sequence has. */
   #targetSequence = 0
   #completion: Deferred<void> | undefined
@@ -36,10 +36,6 @@ export class LogFollow {
     return this.#state?.epoch ?? ''
   }
 
-  get lastSequence(): number {
-    return this.#lastSequence
-  }
-
   async follow(position: Position | undefined, follower: LogFollower): Promise<void> {
     const { stream, consumer, guard } = this.#log
     const { state, start } = await guard.open(position)
@@ -48,7 +44,7 @@ export class LogFollow {
     this.#follower = follower
     this.#state = state
     this.#start = start
-    this.#lastSequence = start.sequence
+    this.lastSequence = start.sequence
     this.#targetSequence = state.lastSequence
     if (isContinued && !start.isCompared) this.#begin(start.sequence)
     else if (!isContinued && isEmpty) this.#begin(state.lastSequence)
@@ -76,11 +72,11 @@ export class LogFollow {
         return
       }
     }
-    if (sequence !== this.#lastSequence + 1 && !isAllDeleted(state, this.#lastSequence + 1, sequence)) {
-      this.#lose(`the stream has dropped messages after ${this.#lastSequence} before they were sent`)
+    if (sequence !== this.lastSequence + 1 && !isAllDeleted(state, this.lastSequence + 1, sequence)) {
+      this.#lose(`the stream has dropped messages after ${this.lastSequence} before they were sent`)
       return
     }
-    this.#lastSequence = sequence
+    this.lastSequence = sequence
     lastSeen.note(state.epoch, message)
     const fingerprint = fingerprintOfStored(message.time)
     this.#deliver(state, message, fingerprint)
@@ -92,9 +88,9 @@ export class LogFollow {
    * JetStream has sent everything.
    * @param upTo It says so of this sequence. A stream whose file is damaged stores messages, and passes them over.
    */
-  idle(upTo = this.#lastSequence): void {
+  idle(upTo = this.lastSequence): void {
     if (this.#state === undefined) return
-    if (this.#start === undefined && upTo > this.#lastSequence) this.#passOver(this.#state, upTo)
+    if (this.#start === undefined && upTo > this.lastSequence) this.#passOver(this.#state, upTo)
     if (this.#start?.after !== undefined) this.#lose('the stream has dropped the message to continue from')
     else if (this.#start !== undefined) this.#begin(this.#targetSequence)
     this.#complete()
@@ -107,18 +103,18 @@ export class LogFollow {
   async compare(): Promise<void> {
     const state = this.#state
     if (state === undefined || this.#start !== undefined) return
-    const sent = this.#lastSequence
+    const sent = this.lastSequence
     const { epoch, lastSequence } = await this.#log.stream.state()
     if (this.#state !== state) return
     if (epoch !== state.epoch || lastSequence < sent) this.#lose('the stream is another one than its consumer sends')
-    else if (this.#lastSequence < this.#comparedSequence)
+    else if (this.lastSequence < this.#comparedSequence)
       this.#lose(`JetStream does not send what the stream has up to ${this.#comparedSequence}`)
     this.#comparedSequence = lastSequence
   }
 
   #passOver(state: LogState, upTo: number): void {
-    const isLost = !isAllDeleted(state, this.#lastSequence + 1, upTo + 1)
-    this.#lastSequence = upTo
+    const isLost = !isAllDeleted(state, this.lastSequence + 1, upTo + 1)
+    this.lastSequence = upTo
     if (isLost) this.#follower?.malformed(upTo, 0, `JetStream does not send what the stream has up to ${upTo}`)
   }
 
@@ -139,9 +135,9 @@ export class LogFollow {
     }
     // A stream may store more than the rules say: reserved keys, and keys that its subjects cannot exclude.
     const isLogged = this.#log.logs(key)
-    if (!isLogged && this.#log.link.isSubscribed(key)) return
+    if (!isLogged && this.#log.link.subscriptions.isLive(key)) return
     const delivery = decodeEnvelope(key, data)
-    if (delivery?.source?.node === this.#log.link.context.node) this.#log.stored(delivery.source.sequence)
+    if (delivery?.source?.node === this.#log.link.context.node) this.#log.acks.stored(delivery.source.sequence)
     const defect = `an envelope that is cut or of another version, for ${key}`
     if (delivery === undefined && isLogged) this.#follower?.malformed(sequence, fingerprint, defect, key)
     else if (delivery === undefined) events.malformed(defect, key)
@@ -156,7 +152,7 @@ export class LogFollow {
   #begin(offset: number): void {
     const { after } = this.#start ?? {}
     this.#start = undefined
-    this.#lastSequence = offset
+    this.lastSequence = offset
     const fingerprint = offset === this.#state?.lastSequence ? this.#state.lastFingerprint : 0
     this.#follower?.begins(after ?? { epoch: this.epoch, offset, fingerprint }, after !== undefined)
   }

@@ -35,8 +35,8 @@ export class NatsLog implements LinkLog {
   readonly stream: LogStream
   readonly guard: GenerationGuard
   readonly consumer: OrderedConsumer
-  readonly #follow: LogFollow
-  readonly #acks: PublishAcks
+  readonly following: LogFollow
+  readonly acks: PublishAcks
   /** The sequence of the acknowledged message follows it. */
   readonly #ackPrefix: string
   #isOpening = false
@@ -47,9 +47,9 @@ export class NatsLog implements LinkLog {
     this.#ackPrefix = `${context.inbox}.p.`
     this.stream = new LogStream(this)
     this.guard = new GenerationGuard(this)
-    this.#follow = new LogFollow(this)
-    this.consumer = new OrderedConsumer(this, this.#follow)
-    this.#acks = new PublishAcks(this)
+    this.following = new LogFollow(this)
+    this.consumer = new OrderedConsumer(this, this.following)
+    this.acks = new PublishAcks(this)
   }
 
   /** The error for a failed request to JetStream. */
@@ -70,7 +70,7 @@ export class NatsLog implements LinkLog {
   }
 
   follow(after: Position | undefined, follower: LogFollower): Promise<void> {
-    return this.#follow.follow(after, follower)
+    return this.following.follow(after, follower)
   }
 
   async end(): Promise<LogPlace> {
@@ -103,35 +103,11 @@ export class NatsLog implements LinkLog {
     return this.context.options.history.ruleOf(key) !== undefined
   }
 
-  covers(pattern: string): boolean {
-    return this.context.options.history.covers(pattern)
-  }
-
-  /** Of the messages; empty before `follow`. */
-  get epoch(): string {
-    return this.#follow.epoch
-  }
-
-  /** Of the last message that the log has brought; 0 before `follow`. */
-  get lastSequence(): number {
-    return this.#follow.lastSequence
-  }
-
-  /** The log has brought a message of this node. */
-  stored(sequence: number): void {
-    this.#acks.stored(sequence)
-  }
-
-  /** Whether messages were sent that the log has not brought. */
-  get isWaiting(): boolean {
-    return this.#acks.isWaiting
-  }
-
   /** Sends a message. The library's JetStream `publish` makes one request per message, which takes four times as long. */
   publish(subject: string, bytes: Uint8Array, message: LinkMessage, isLastOfTurn: boolean): void {
     const { core, jetStream } = this.context
     const { sequence, messageId } = message
-    const options: PublishOptions = { reply: this.#acks.sent(message, isLastOfTurn) ? this.#ackPrefix + sequence : '' }
+    const options: PublishOptions = { reply: this.acks.sent(message, isLastOfTurn) ? this.#ackPrefix + sequence : '' }
     if (messageId !== undefined) {
       options.headers = core.headers()
       options.headers.set(jetStream.PubHeaders.MsgIdHdr, messageId)
@@ -142,7 +118,7 @@ export class NatsLog implements LinkLog {
   /** Whether the error belongs to a request, whose caller gets it. */
   isAnswered(kind: 'publish' | 'subscription', subject: string, text: string): boolean {
     if (kind === 'publish') {
-      const sequence = this.#acks.take((key) => this.link.subjects.ofKey(key) === subject)
+      const sequence = this.acks.take((key) => this.link.subjects.ofKey(key) === subject)
       if (sequence !== undefined) {
         this.link.events.refused(sequence, new Error(text))
         return true
@@ -154,26 +130,21 @@ export class NatsLog implements LinkLog {
     return this.#isOpening && subject.startsWith(this.context.inbox)
   }
 
-  /** The link is about to be closed. */
-  close(): void {
-    this.consumer.delete()
-  }
-
   /** The link is over. */
   fail(cause: Error): void {
     this.consumer.stop()
-    this.#follow.fail(cause)
+    this.following.fail(cause)
   }
 
   /** An error thrown here would end the library's reader. */
   #answered(message: Msg): void {
-    this.link.alive()
+    this.link.liveness.alive()
     try {
       const sequence = Number(message.subject.slice(this.#ackPrefix.length))
       const reason =
         message.headers?.code === NO_RESPONDERS
           ? 'nobody stores logged messages: the stream is gone, or has no leader'
-          : this.#acks.answered(sequence, message.string())
+          : this.acks.answered(sequence, message.string())
       if (reason !== undefined) this.link.lose(new Error(reason))
     } catch (cause) {
       this.link.lose(cause instanceof Error ? cause : new Error(String(cause)))

@@ -63,9 +63,9 @@ export class PublishAcks {
       return `the stream ${stream} stores messages that belong to ${this.#log.stream.name}`
     else if (duplicate === true) {
       this.#sent.delete(sequence)
-      events.confirmed(sequence, false, { epoch: this.#log.epoch, offset: seq })
-    } else if (this.#sent.has(sequence) && seq <= this.#log.lastSequence)
-      return `JetStream stores at ${seq} what is published after ${this.#log.lastSequence}: it serves two logs`
+      events.confirmed(sequence, false, { epoch: this.#log.following.epoch, offset: seq })
+    } else if (this.#sent.has(sequence) && seq <= this.#log.following.lastSequence)
+      return `JetStream stores at ${seq} what is published after ${this.#log.following.lastSequence}: it serves two logs`
     return undefined
   }
 

@@ -121,7 +121,7 @@ export class NatsSender {
       this.#isFlushScheduled = false
       this.#flush()
     }
-    if (!this.#isPinging && this.#link.log?.isWaiting !== true) queueMicrotask(flush)
+    if (!this.#isPinging && this.#link.log?.acks.isWaiting !== true) queueMicrotask(flush)
     else setImmediate(flush)
   }
 
@@ -189,7 +189,7 @@ export class NatsSender {
    * They are all known in the next turn.
    */
   #answered(round: Round): void {
-    this.#link.alive()
+    this.#link.liveness.alive()
     round.isAnswered = true
     setImmediate(() => this.#settle())
   }

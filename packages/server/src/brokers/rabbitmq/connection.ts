@@ -1,5 +1,5 @@
 import { addAbortListener } from 'node:events'
-import { type Channel, type ChannelModel, type ConfirmChannel, connect } from 'amqplib'
+import { type Channel, type ChannelModel, connect } from 'amqplib'
 import { OpenedSockets } from '../remote/opened-sockets.js'
 import { readTlsFiles } from '../remote/tls-files.js'
 import type { RabbitmqLinkOptions } from './link.js'
@@ -12,11 +12,11 @@ const BATCH_BYTES = 262_144
 
 /** One AMQP connection. It never reconnects. */
 export class AmqpConnection {
-  readonly #model: ChannelModel
+  readonly model: ChannelModel
   /** Destroys the socket: amqplib has no call for that, but hands its socket options to Node. */
   readonly #socket: AbortController
   /** The same socket, unless it is of TLS: amqplib writes each frame by itself. */
-  readonly #sockets: OpenedSockets
+  readonly sockets: OpenedSockets
   #isEnded = false
 
   /**
@@ -60,9 +60,9 @@ export class AmqpConnection {
     sockets: OpenedSockets,
     onEnd: (cause: Error) => void,
   ) {
-    this.#model = model
+    this.model = model
     this.#socket = socket
-    this.#sockets = sockets
+    this.sockets = sockets
     const end = (cause?: Error) => {
       if (this.#isEnded) return
       this.#isEnded = true
@@ -75,21 +75,8 @@ export class AmqpConnection {
 
   /** Reports when the broker stops taking messages from this connection, and when it resumes. */
   watchBlocked(onChange: (isBlocked: boolean, reason?: string) => void): void {
-    this.#model.on('blocked', (reason) => onChange(true, reason))
-    this.#model.on('unblocked', () => onChange(false))
-  }
-
-  /** What is sent in a turn of the event loop goes out together. No gain with TLS. */
-  batch(): void {
-    this.#sockets.batch()
-  }
-
-  openChannel(): Promise<Channel> {
-    return this.#model.createChannel()
-  }
-
-  openConfirmChannel(): Promise<ConfirmChannel> {
-    return this.#model.createConfirmChannel()
+    this.model.on('blocked', (reason) => onChange(true, reason))
+    this.model.on('unblocked', () => onChange(false))
   }
 
   /** Closes in order, once the broker has answered. Never rejects. */
@@ -97,7 +84,7 @@ export class AmqpConnection {
     const isOpen = !this.#isEnded
     this.#isEnded = true
     // An error means that the connection has ended by itself.
-    if (isOpen) await this.#model.close().catch(() => undefined)
+    if (isOpen) await this.model.close().catch(() => undefined)
     this.destroy()
   }
 

@@ -24,17 +24,17 @@ const QUEUE_ID_BYTES = 4
 export class Consumer {
   readonly #channel: Channel
   readonly #acks: Acks
-  readonly #bindings: QueueBindings
+  readonly bindings: QueueBindings
   readonly #patterns: PatternBinder
   readonly #link: RabbitmqLink
-  readonly #liveness: Liveness
+  readonly liveness: Liveness
   #isStopped = false
 
   /** Declares the queue. The exchange must exist. */
   static async open(connection: AmqpConnection, link: RabbitmqLink): Promise<Consumer> {
     const { events, options } = link
     const { namespace, node } = options.context
-    const channel = await connection.openChannel()
+    const channel = await connection.model.createChannel()
     watchChannel(channel, events.lost)
     // Different for every link: the last one's queue exists until the broker notices that its connection is gone.
     const queue = `${namespace}.node.${node}.${randomBytes(QUEUE_ID_BYTES).toString('hex')}`
@@ -65,9 +65,9 @@ export class Consumer {
     this.#channel = channel
     this.#acks = new Acks(channel)
     this.#link = link
-    this.#bindings = new QueueBindings(connection, queue, link)
-    this.#patterns = new BoundedBindings(this.#bindings, options.maxPatterns)
-    this.#liveness = new Liveness({
+    this.bindings = new QueueBindings(connection, queue, link)
+    this.#patterns = new BoundedBindings(this.bindings, options.maxPatterns)
+    this.liveness = new Liveness({
       intervalMs: options.context.heartbeatMs,
       probe: () => this.#probe(queue),
       silent: (detail) => events.lost(new Error(`consuming: ${detail}`)),
@@ -82,21 +82,11 @@ export class Consumer {
     return this.#comesByLog(pattern) ? Promise.resolve() : this.#patterns.unbind(pattern)
   }
 
-  /** As {@link QueueBindings.giveUpMarkers}. */
-  giveUpMarkers(): void {
-    this.#bindings.giveUpMarkers()
-  }
-
-  /** The broker has answered, on any channel of the connection. */
-  alive(): void {
-    this.#liveness.alive()
-  }
-
   /** Sends and watches nothing more. */
   stop(): void {
     this.#isStopped = true
-    this.#liveness.stop()
-    this.#bindings.stop()
+    this.liveness.stop()
+    this.bindings.stop()
     this.#acks.stop()
   }
 
@@ -107,9 +97,9 @@ export class Consumer {
 
   #take(message: ConsumeMessage): void {
     if (this.#isStopped) return
-    this.alive()
+    this.liveness.alive()
     this.#acks.add(message)
-    if (this.#bindings.takeMarker(message)) return
+    if (this.bindings.takeMarker(message)) return
     const key = keyOf(message)
     // A broader pattern matches it too, but it comes from the log.
     if (key !== undefined && this.#link.logged?.ruleOf(key) !== undefined) {
@@ -126,7 +116,7 @@ export class Consumer {
 
   #probe(queue: string): void {
     this.#channel.checkQueue(queue).then(
-      () => this.alive(),
+      () => this.liveness.alive(),
       // The channel has ended, which is reported where it is watched.
       () => undefined,
     )

@@ -13,16 +13,12 @@ type EpochStatement = Pick<EpochRecord, 'epoch' | 'candidate' | 'denies' | 'asks
 export class EpochWriter {
   readonly #log: LogReadOptions
   readonly #channel: Channel
-  readonly #candidates = new Set<string>()
+  /** Epochs that this node has begun: no client has a position from before. */
+  readonly candidates = new Set<string>()
 
   constructor(log: LogReadOptions, channel: Channel) {
     this.#log = log
     this.#channel = channel
-  }
-
-  /** Whether this node has begun the epoch: no client has a position from before. */
-  hasBegun(epoch: string): boolean {
-    return this.#candidates.has(epoch)
   }
 
   /** Writes a record, without waiting for it; returns its nonce. */
@@ -41,7 +37,7 @@ export class EpochWriter {
    */
   locate(denies?: string, isOwn = true): Promise<number> {
     const candidate = newEpoch()
-    if (isOwn) this.#candidates.add(candidate)
+    if (isOwn) this.candidates.add(candidate)
     let nonce: string | undefined
     const find = ({ epochRecord, offset }: LogRecord) =>
       nonce !== undefined && epochRecord?.nonce === nonce ? offset : undefined

@@ -64,7 +64,7 @@ export class RabbitmqLink implements Link {
       ...events,
       lost: (cause) => this.#lose(cause),
       blocked: (isBlocked, reason) => {
-        if (isBlocked) this.#consumer?.giveUpMarkers()
+        if (isBlocked) this.#consumer?.bindings.giveUpMarkers()
         events.blocked(isBlocked, reason)
       },
     }
@@ -73,7 +73,7 @@ export class RabbitmqLink implements Link {
 
   /** The broker has answered, on any channel of the connection that consumes. */
   alive(): void {
-    this.#consumer?.alive()
+    this.#consumer?.liveness.alive()
   }
 
   /** As {@link Publisher.mark}. */

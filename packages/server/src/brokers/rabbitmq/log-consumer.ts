@@ -23,7 +23,7 @@ export class LogConsumer {
 
   /** Resolves when the broker has started it: what is written from then on comes. */
   static async open(connection: AmqpConnection, options: LogConsumerOptions): Promise<LogConsumer> {
-    const channel = await connection.openChannel()
+    const channel = await connection.model.createChannel()
     const consumer = new LogConsumer(channel, options)
     await channel.prefetch(PREFETCH_COUNT)
     const args = { 'x-stream-offset': options.from }

@@ -70,7 +70,7 @@ export class LogFollow implements LinkLog {
     const { context, history } = link.options
     await declareLog(consuming, context.namespace, history)
     const queue = logQueueOf(context.namespace)
-    const channel = await publishing.openChannel()
+    const channel = await publishing.model.createChannel()
     const log = { connection: consuming, queue, lost: link.events.lost }
     watchChannel(channel, link.events.lost)
     channel.on('return', () => link.events.lost(new Error('the log is gone')))
@@ -118,8 +118,8 @@ export class LogFollow implements LinkLog {
     const cursor = this.#cursor
     while (!this.#isStopped()) {
       const { epoch } = cursor
-      if (records.hasBegun(epoch)) await this.#rules.set(epoch)
-      if (isContinued || records.hasBegun(epoch)) await sign.set(epoch)
+      if (records.candidates.has(epoch)) await this.#rules.set(epoch)
+      if (isContinued || records.candidates.has(epoch)) await sign.set(epoch)
       else if (!(await sign.isSet(epoch))) {
         records.write({ asks: epoch })
         if (!(await sign.isSetInTime(epoch))) {

@@ -56,7 +56,7 @@ function argumentsOf(options: HistoryOptions): Readonly<Record<string, string | 
 
 /** Calls on a channel of its own, because a refusal ends the channel. */
 export async function onChannel<T>(connection: AmqpConnection, call: (channel: Channel) => Promise<T>): Promise<T> {
-  const channel = await connection.openChannel()
+  const channel = await connection.model.createChannel()
   // The call rejects with it too.
   channel.on('error', () => undefined)
   const result = await call(channel)

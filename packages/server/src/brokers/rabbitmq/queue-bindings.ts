@@ -118,7 +118,7 @@ export class QueueBindings implements PatternBinder {
   }
 
   async #open(): Promise<Channel> {
-    const channel = await this.#connection.openChannel()
+    const channel = await this.#connection.model.createChannel()
     watchChannel(channel, (cause) => {
       // The call that the broker forbids tells its caller.
       if (replyCodeOf(cause) !== ACCESS_REFUSED) this.#link.events.lost(cause)

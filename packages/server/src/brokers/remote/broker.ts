@@ -74,7 +74,7 @@ export class RemoteBroker implements Broker {
     this.#pending = new PendingPublishes(
       options,
       () => `${driver.name} at ${driver.address} is ${this.#status}`,
-      (messageId) => this.#publishes.authorOf(messageId),
+      (messageId) => this.#publishes.ids.authorOf(messageId),
     )
     const history = driver.capabilities.history ? new HistoryLog(options) : undefined
     this.#history = history

@@ -1,4 +1,4 @@
-import type { Accepted, OutboundMessage, PublishingConnection } from '../../ports/broker.js'
+import type { Accepted, OutboundMessage } from '../../ports/broker.js'
 import { assertMessageId } from '../../ports/message-id.js'
 import { accepted } from '../../ports/messages.js'
 import { PublishIds } from '../dedupe/publish-ids.js'
@@ -11,7 +11,7 @@ import type { PendingPublishes } from './pending-publishes.js'
 
 /** The publishes of a node on their way to the link: each id once, logged messages with room for their key. */
 export class Publishes {
-  readonly #ids: PublishIds
+  readonly ids: PublishIds
   readonly #takesBundles: boolean
   readonly #pending: PendingPublishes
   readonly #history: HistoryLog | undefined
@@ -25,23 +25,18 @@ export class Publishes {
     history: HistoryLog | undefined,
     log: LogReplica | undefined,
   ) {
-    this.#ids = new PublishIds({ windowMs: options.dedupeWindowMs, maxIds: options.dedupeMaxIds })
+    this.ids = new PublishIds({ windowMs: options.dedupeWindowMs, maxIds: options.dedupeMaxIds })
     this.#takesBundles = takesBundles
     this.#pending = pending
     this.#history = history
     this.#log = log
   }
 
-  /** As {@link PublishIds.authorOf}. */
-  authorOf(messageId: string): PublishingConnection | undefined {
-    return this.#ids.authorOf(messageId)
-  }
-
   publish(message: OutboundMessage): Promise<Accepted> | Accepted {
     const { messageId } = message
     if (messageId === undefined) return this.#send(message)
     assertMessageId(messageId)
-    return this.#ids.once(messageId, () => this.#inLog(messageId) ?? this.#send(message), message.author)
+    return this.ids.once(messageId, () => this.#inLog(messageId) ?? this.#send(message), message.author)
   }
 
   async publishBatch(messages: readonly OutboundMessage[]): Promise<readonly Accepted[]> {
