@@ -1,9 +1,7 @@
 // Visits to the app of docs/first-app.md.
 import assert from 'node:assert/strict'
-import { chromium } from 'playwright-core'
-import { findChromium } from '../lib/chromium.mjs'
+import { findChromium, startChromium } from '../lib/chromium.mjs'
 
-const FLAGS = ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking']
 const LIMIT_MS = 60_000
 /** Of the list in the page. */
 const SHOWN = 50
@@ -70,7 +68,7 @@ export async function visitBuilt(url, restartNode) {
 }
 
 async function withBrowser(visit) {
-  const browser = await chromium.launch({ executablePath: await findChromium(), args: FLAGS })
+  const browser = await startChromium(await findChromium())
   try {
     await visit(async (url) => {
       const context = await browser.newContext()
