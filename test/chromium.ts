@@ -1,16 +1,6 @@
 import { execFileSync } from 'node:child_process'
-import { type Browser, chromium } from 'playwright-core'
-
-/** Keeps Chromium from calling home; sandboxing is off because tests may run as root. */
-const CHROMIUM_FLAGS = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-]
+import type { Browser } from 'playwright-core'
+import { startChromium as start } from '../scripts/lib/chromium.mjs'
 
 function chromiumPath(): string {
   const given = process.env.WEBMQ_TEST_CHROMIUM
@@ -20,5 +10,5 @@ function chromiumPath(): string {
 
 /** Starts the Chromium that the test run has found. */
 export function startChromium(): Promise<Browser> {
-  return chromium.launch({ executablePath: chromiumPath(), args: CHROMIUM_FLAGS })
+  return start(chromiumPath())
 }

@@ -13,6 +13,7 @@
 package webmq
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"log/slog"
@@ -52,7 +53,6 @@ type Client struct {
 	live        livePosition
 	listeners   []*subscription
 	memberships []*Membership
-	asked       map[string]chan requestOutcome
 }
 
 // Status returns the present status.
@@ -84,8 +84,8 @@ func (c *Client) Close() {
 }
 
 // Publish publishes a message, and returns when the broker has it. Without a connection it waits for one. After a lost
-// one it sends the message again, which is delivered once. Messages of one goroutine keep their order. See [Payload] for
-// what a payload may be.
+// one it sends the message again, which is delivered once. Messages of one goroutine keep their order. See [Payload]
+// for what a payload may be.
 //
 // Errors: E_KEY_INVALID, E_PAYLOAD_INVALID, E_QUEUE_FULL, E_CLOSED, and what the server refuses with, such as
 // E_FORBIDDEN. When ctx ends first, the error is E_TIMEOUT with its cause: the message may have been published.
@@ -95,8 +95,8 @@ func (c *Client) Publish(ctx context.Context, key string, payload any) (Accepted
 
 // PublishOptions of [Client.PublishAsync].
 type PublishOptions struct {
-	// ID is the message id, by which a message that is sent again is delivered once: 1 to 64 characters of [A-Za-z0-9_-],
-	// of 64 random bits or more. "": a random one.
+	// ID is the message id, by which a message that is sent again is delivered once: 1 to 64 characters of
+	// [A-Za-z0-9_-], of 64 random bits or more. "": a random one.
 	ID string
 	// NoEcho: this client does not get the message.
 	NoEcho bool
@@ -104,8 +104,8 @@ type PublishOptions struct {
 	Ephemeral bool
 }
 
-// PublishAsync is [Client.Publish] with options, and without waiting: many messages may be on their way, in the order of
-// the calls. Whoever does not call [Publishing.Wait] does not learn of a refusal.
+// PublishAsync is [Client.Publish] with options, and without waiting: many messages may be on their way, in the order
+// of the calls. Whoever does not call [Publishing.Wait] does not learn of a refusal.
 func (c *Client) PublishAsync(key string, payload any, options PublishOptions) *Publishing {
 	if err := checkKey(key); err != nil {
 		return refusedPublish(err)
@@ -113,14 +113,11 @@ func (c *Client) PublishAsync(key string, payload any, options PublishOptions) *
 	if err := checkValue("E_OPTION_INVALID", "ID", options.ID, 64); err != nil {
 		return refusedPublish(err)
 	}
-	if options.ID == "" {
-		options.ID = rand.Text()
-	}
 	content, err := payloadOf(payload)
 	if err != nil {
 		return refusedPublish(err)
 	}
-	return c.publishes.add(content, key, option("id", options.ID),
+	return c.publishes.add(content, key, option("id", cmp.Or(options.ID, rand.Text())),
 		flag("noecho", options.NoEcho), flag("ephemeral", options.Ephemeral))
 }
 
@@ -191,7 +188,6 @@ func (c *Client) lost() {
 		listener.lost()
 	}
 	c.publishes.lost()
-	c.lostAsked()
 	c.requests.lost()
 	c.setStatus(StatusConnecting)
 }
@@ -205,9 +201,6 @@ func (c *Client) ended(err, told *Error) {
 	c.setStatus(StatusClosed)
 	c.requests.failed(err)
 	c.publishes.failed(err)
-	for id := range c.asked {
-		c.settleAsked(id, requestOutcome{err: err})
-	}
 	for _, listener := range slices.Clone(c.listeners) {
 		listener.end(told)
 	}
@@ -235,8 +228,6 @@ func (c *Client) received(message *serverMessage) {
 		}
 	case "task":
 		c.hand(message)
-	case "reply":
-		c.replied(message)
 	case "ended":
 		c.membershipEnded(message)
 	case "error":

@@ -1,6 +1,7 @@
 package webmq
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -12,7 +13,8 @@ const (
 	closedTokenInvalid = 4501
 )
 
-// finalErrors are those of close codes after which a client does not come again [P-10.1], where the server gives no reason.
+// finalErrors are those of close codes after which a client does not come again [P-10.1], where the server gives no
+// reason.
 var finalErrors = map[int]string{
 	1002: "E_FRAME_INVALID", 1003: "E_PROTOCOL_VIOLATION", 1007: "E_UTF8_INVALID", 1009: "E_MESSAGE_TOO_LARGE",
 	1010: "E_PROTOCOL_VIOLATION", closedTokenExpired: "E_TOKEN_EXPIRED", closedTokenInvalid: "E_TOKEN_INVALID",
@@ -28,11 +30,7 @@ func (c *connection) finalError(code int) *Error {
 	if c.reason != nil {
 		return c.reason
 	}
-	name := finalErrors[code]
-	if name == "" {
-		name = "E_PROTOCOL_VIOLATION"
-	}
-	return newError(name, "the server closed with %d", code)
+	return newError(cmp.Or(finalErrors[code], "E_PROTOCOL_VIOLATION"), "the server closed with %d", code)
 }
 
 // refusal is why the server has refused the handshake for good; nil if it has not.

@@ -15,11 +15,13 @@ const (
 	tokenTimeout    = 10 * time.Second
 	closeTimeout    = 2 * time.Second
 	heartbeatAnswer = 10 * time.Second
-	backoffMin      = 500 * time.Millisecond
-	backoffMax      = 20 * time.Second
-	maxRetryAfter   = 10 * time.Minute
-	maxFrameBytes   = 64 << 20
-	loginID         = "login"
+	// A shorter connection counts as a failed attempt: what the client sends may have ended it.
+	lastingConnection = 5 * time.Second
+	backoffMin        = 500 * time.Millisecond
+	backoffMax        = 20 * time.Second
+	maxRetryAfter     = 10 * time.Minute
+	maxFrameBytes     = 64 << 20
+	loginID           = "login"
 )
 
 // connection connects, logs in, keeps the connection alive, and connects again until it is closed or refused for good:
@@ -37,6 +39,7 @@ type connection struct {
 	isLive     bool
 	isClosing  bool
 	heartbeat  time.Duration
+	liveSince  time.Time
 	receivedAt time.Time
 	sentAt     time.Time
 	retryAfter time.Duration
@@ -70,10 +73,11 @@ func (c *connection) run(ctx context.Context) {
 		wasLive, retryAfter, isClosing := c.isLive, c.retryAfter, c.isClosing
 		c.ended()
 		if wasLive {
-			attempt, tokenTries = 0, 0
+			tokenTries = 0
 			c.client.lost()
-		} else {
-			attempt++
+		}
+		if wasLive && time.Since(c.liveSince) >= lastingConnection {
+			attempt = 0
 		}
 		if code == closedTokenExpired || code == closedTokenInvalid {
 			tokenTries++
@@ -92,6 +96,7 @@ func (c *connection) run(ctx context.Context) {
 		}
 		// Full jitter: it spreads the clients of a restarted server.
 		limit := min(backoffMax, backoffMin<<min(attempt, 10))
+		attempt++
 		if !sleep(ctx, retryAfter+rand.N(limit)) {
 			return
 		}
@@ -244,7 +249,7 @@ func (c *connection) take(message *serverMessage) *Error {
 
 func (c *connection) openIfReady() {
 	if c.isWelcome && !c.needsLogin && !c.isLive && !c.isClosing {
-		c.isLive = true
+		c.isLive, c.liveSince = true, time.Now()
 		c.client.opened()
 	}
 }

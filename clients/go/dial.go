@@ -1,6 +1,7 @@
 package webmq
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -8,18 +9,16 @@ import (
 	"slices"
 )
 
-// DefaultMaxPendingBytes is the value of [Options.MaxPendingBytes]: 4 MiB.
-const DefaultMaxPendingBytes = 4 << 20
-
 // Options of [Dial]. The zero value is right for a server without tokens.
 type Options struct {
-	// Token gives the present token. It is asked for each connection, again before a token expires, and again after it has
-	// failed. Its context ends after 10 s. nil: the server asks for none. See [StaticToken].
+	// Token gives the present token. It is asked for each connection, again before a token expires, and again after it
+	// has failed. Its context ends after 10 s. nil: the server asks for none. See [StaticToken].
 	Token func(ctx context.Context) (string, error)
-	// MaxPendingBytes bounds the publishes that wait for their answers, each with 256 bytes more. A publish beyond it is
-	// refused with E_QUEUE_FULL. 0: 4 MiB.
+	// MaxPendingBytes bounds the publishes that wait for their answers, each with 256 bytes more. A publish beyond it
+	// is refused with E_QUEUE_FULL. 0: 4 MiB.
 	MaxPendingBytes int
-	// OnStatus is told the status when it has changed, one call at a time. Changes that come while it runs are told as one.
+	// OnStatus is told the status when it has changed, one call at a time. Changes that come while it runs are told as
+	// one.
 	OnStatus func(Status)
 	// HTTPClient makes the handshakes: for proxies, certificates and cookies. nil: [http.DefaultClient].
 	HTTPClient *http.Client
@@ -32,8 +31,8 @@ func StaticToken(token string) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) { return token, nil }
 }
 
-// Dial makes a client of the server at a url such as "wss://example.org/ws", and waits for its first connection, also for
-// a server that does not run yet. ctx bounds this waiting alone: the client lives until [Client.Close].
+// Dial makes a client of the server at a url such as "wss://example.org/ws", and waits for its first connection, also
+// for a server that does not run yet. ctx bounds this waiting alone: the client lives until [Client.Close].
 //
 // Errors: E_OPTION_INVALID, E_UNAUTHENTICATED, E_TOKEN_INVALID and others with which the server refuses this client for
 // good; E_TIMEOUT when ctx ends, with its cause.
@@ -41,20 +40,14 @@ func Dial(ctx context.Context, url string, options Options) (*Client, error) {
 	if err := checkURL(url); err != nil {
 		return nil, err
 	}
-	if options.MaxPendingBytes == 0 {
-		options.MaxPendingBytes = DefaultMaxPendingBytes
-	}
 	client := &Client{
-		options: options, log: options.Logger,
+		options: options, log: cmp.Or(options.Logger, slog.Default()),
 		status: StatusConnecting, changed: make(chan struct{}),
-		asked: map[string]chan requestOutcome{},
-	}
-	if client.log == nil {
-		client.log = slog.Default()
 	}
 	client.ctx, client.cancel = context.WithCancel(context.Background())
 	client.requests = &requests{client: client, pending: map[string]*pendingRequest{}}
-	client.publishes = &publishes{client: client, maxBytes: options.MaxPendingBytes, sent: map[string]*Publishing{}}
+	maxBytes := cmp.Or(options.MaxPendingBytes, 4<<20)
+	client.publishes = &publishes{client: client, maxBytes: maxBytes, sent: map[string]*Publishing{}}
 	client.connection = &connection{client: client, url: url, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	var connecting context.Context
 	connecting, client.connection.cancel = context.WithCancel(context.Background())

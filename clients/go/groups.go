@@ -1,6 +1,7 @@
 package webmq
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -45,15 +46,12 @@ type Membership struct {
 func (c *Client) Respond(
 	ctx context.Context, pattern, group string, handler func(context.Context, Task) (any, error),
 ) (*Membership, error) {
-	if group == "" {
-		group = "responders"
-	}
-	return c.join(ctx, pattern, group, handler, true)
+	return c.join(ctx, pattern, cmp.Or(group, "responders"), handler, true)
 }
 
-// Work handles messages as a member of a queue group: each message goes to one member. Messages that a member has when it
-// loses its connection are lost with it, as those that are dropped: [Membership.DroppedCount]. Errors of the handler are
-// logged. It returns when all nodes know of it.
+// Work handles messages as a member of a queue group: each message goes to one member. Messages that a member has when
+// it loses its connection are lost with it, as those that are dropped: [Membership.DroppedCount]. Errors of the
+// handler are logged. It returns when all nodes know of it.
 //
 // Errors: those of [Client.Respond].
 func (c *Client) Work(
@@ -109,7 +107,8 @@ func (m *Membership) begin() error {
 // Done is closed when the membership has ended.
 func (m *Membership) Done() <-chan struct{} { return m.done }
 
-// Err returns why the membership has ended by itself, such as E_FORBIDDEN, or E_CLOSED with its client, once [Membership.Done] is closed.
+// Err returns why the membership has ended by itself, such as E_FORBIDDEN, or E_CLOSED with its client, once
+// [Membership.Done] is closed.
 func (m *Membership) Err() error {
 	m.client.mu.Lock()
 	defer m.client.mu.Unlock()
@@ -129,7 +128,7 @@ func (m *Membership) Close() {
 	m.end(nil)
 	if m.client.requests.isLive {
 		// If the connection is lost, or the membership has ended, it is over either way.
-		m.client.requests.ask(func(reply) {}, false, nil, "unlisten", m.options()...)
+		m.client.requests.ask(func(reply) {}, forgotten, nil, "unlisten", m.options()...)
 	}
 }
 
@@ -138,7 +137,7 @@ func (m *Membership) options() []string {
 }
 
 func (m *Membership) opened() {
-	m.client.requests.ask(m.joined, false, nil, "listen", m.options()...)
+	m.client.requests.ask(m.joined, forgotten, nil, "listen", m.options()...)
 }
 
 func (m *Membership) joined(answer reply) {

@@ -37,7 +37,8 @@ type History struct {
 // History reads the log of a key without listening, and waits for a connection. To page back, give the position of the
 // oldest message as Before.
 //
-// Errors: E_KEY_INVALID, E_POSITION_INVALID, E_UNSUPPORTED without a log, E_FORBIDDEN and others; E_TIMEOUT when ctx ends.
+// Errors: E_KEY_INVALID, E_POSITION_INVALID, E_UNSUPPORTED without a log, E_FORBIDDEN and others; E_TIMEOUT when ctx
+// ends.
 func (c *Client) History(ctx context.Context, key string, options HistoryOptions) (*History, error) {
 	if err := checkKey(key); err != nil {
 		return nil, err
@@ -47,7 +48,7 @@ func (c *Client) History(ctx context.Context, key string, options HistoryOptions
 			return nil, err
 		}
 	}
-	answer, err := c.requests.call(ctx, nil, "history", key,
+	answer, err := c.requests.call(ctx, resent, nil, "history", key,
 		option("since", options.Since), option("before", options.Before),
 		numberOption("rewind", options.Rewind.Milliseconds()),
 		numberOption("last", int64(options.Last)), numberOption("limit", int64(options.Limit)),

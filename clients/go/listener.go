@@ -18,7 +18,8 @@ type Message struct {
 	Position string
 	// IsReplay says that it comes from the log.
 	IsReplay bool
-	// UserID is who published it, and ID names it the same for all who get it: with Meta, of keys that the server stamps.
+	// UserID is who published it, and ID names it the same for all who get it: with Meta, of keys that the server
+	// stamps.
 	UserID string
 	ID     string
 	// Time is when the publisher's node took it, with Meta; else it is zero.
@@ -67,13 +68,6 @@ const (
 	OverflowLatestTold Overflow = "latest-told"
 )
 
-const (
-	// DefaultMaxWaitingMessages is the value of [ListenOptions.MaxWaitingMessages].
-	DefaultMaxWaitingMessages = 1_000
-	// DefaultMaxWaitingBytes is the value of [ListenOptions.MaxWaitingBytes]: 16 MiB.
-	DefaultMaxWaitingBytes = 16 << 20
-)
-
 // ListenOptions of [Client.Listen]. At most one of Since, Last and Rewind may be set.
 type ListenOptions struct {
 	// Since is a position, also one that another process has saved: begin after it. "": begin with what comes now.
@@ -86,8 +80,9 @@ type ListenOptions struct {
 	Overflow Overflow
 	// Meta asks who published each message and when.
 	Meta bool
-	// MaxWaitingMessages and MaxWaitingBytes bound the messages that wait for the iteration, besides one page of a replay.
-	// Those beyond come again from the log; without a log, a [Gap] says that they are missing. 0: 1,000, and 16 MiB.
+	// MaxWaitingMessages and MaxWaitingBytes bound the messages that wait for the iteration, besides one page of a
+	// replay. Those beyond come again from the log; without a log, a [Gap] says that they are missing. 0: 1,000, and
+	// 16 MiB.
 	MaxWaitingMessages int
 	MaxWaitingBytes    int
 }
@@ -111,9 +106,6 @@ func (c *Client) Listen(ctx context.Context, pattern string, options ListenOptio
 	if startCount > 1 || options.Last < 0 || options.Rewind < 0 {
 		return nil, newError("E_OPTION_INVALID", "give at most one of Since, Last and Rewind")
 	}
-	if err := checkValue("E_POSITION_INVALID", "Since", options.Since, 1_600); err != nil {
-		return nil, err
-	}
 	listener := c.subscription(pattern, options.MaxWaitingMessages, options.MaxWaitingBytes)
 	listener.start = []string{
 		option("since", options.Since),
@@ -128,9 +120,9 @@ func (c *Client) Listen(ctx context.Context, pattern string, options ListenOptio
 	return &Listener{listener}, nil
 }
 
-// Events returns what the listener gets, in order. Use it with range. It ends when the listener or the client is closed;
-// with an error when ctx ends, or when the server has ended the listener, such as E_FORBIDDEN after a new token that no
-// longer grants it. To leave the loop does not close the listener: a later one continues.
+// Events returns what the listener gets, in order. Use it with range. It ends when the listener or the client is
+// closed; with an error when ctx ends, or when the server has ended the listener, such as E_FORBIDDEN after a new
+// token that no longer grants it. To leave the loop does not close the listener: a later one continues.
 func (l *Listener) Events(ctx context.Context) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for {
@@ -156,9 +148,6 @@ func (s *subscription) Waiting() int {
 	defer s.client.mu.Unlock()
 	return len(s.queue)
 }
-
-// Pattern returns the pattern.
-func (s *subscription) Pattern() string { return s.pattern }
 
 // Close ends it. What waits in it is dropped. It does not wait for the server.
 func (s *subscription) Close() {

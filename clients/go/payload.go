@@ -11,8 +11,8 @@ import (
 // Where a method takes a payload as any, a []byte is sent as it is, as a binary message; a Payload is passed on as it
 // came; everything else becomes JSON, as by [json.Marshal] without the escapes for HTML.
 type Payload struct {
-	// Data is JSON text, or bytes in the format of the applications. It is empty if the message has no value: in a state,
-	// that removes the key. The receiver owns it.
+	// Data is JSON text, or bytes in the format of the applications. It is empty if the message has no value: in a
+	// state, that removes the key. Listeners share it: it MUST NOT be changed.
 	Data []byte
 	// IsBinary says that the message was published as bytes.
 	IsBinary bool

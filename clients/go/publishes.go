@@ -73,8 +73,8 @@ func refusedPublish(err error) *Publishing {
 	return &Publishing{done: done, err: err}
 }
 
-// Wait returns when the broker has the message, or it is refused: see [Client.Publish]. When ctx ends first, a message that
-// was not sent yet is withdrawn.
+// Wait returns when the broker has the message, or it is refused: see [Client.Publish]. When ctx ends first, a message
+// that was not sent yet is withdrawn.
 func (p *Publishing) Wait(ctx context.Context) (Accepted, error) {
 	select {
 	case <-p.done:

@@ -27,7 +27,7 @@ func (s *subscription) resumePosition() string {
 func (s *subscription) ask(continues bool, start ...string) {
 	parts := append(append([]string{s.pattern}, start...), s.options...)
 	s.continues = continues
-	s.asked = s.client.requests.ask(s.take, false, nil, "listen", parts...)
+	s.asked = s.client.requests.ask(s.take, forgotten, nil, "listen", parts...)
 }
 
 // restart asks without a position: what came meanwhile is missing.

@@ -14,15 +14,28 @@ type reply struct {
 	options  map[string]string
 	messages []Message
 	result   []byte
+	isBinary bool
 	err      *Error
 }
 
+// fate is what becomes of a request whose connection is lost before its answer.
+type fate int
+
+const (
+	// forgotten: it fails with E_DISCONNECTED. Without a connection, it fails with E_OFFLINE.
+	forgotten fate = iota
+	// resent: it waits for a connection, and is sent again on the next one.
+	resent
+	// replied is forgotten, too, and answered by the `reply` that follows its `ok` [P-16.7].
+	replied
+)
+
 type pendingRequest struct {
-	number   uint64
-	id       string
-	frame    frame
-	onReply  func(reply)
-	isResent bool
+	number  uint64
+	id      string
+	frame   frame
+	onReply func(reply)
+	fate    fate
 }
 
 // requests are answered once, each with the messages that follow the answer: section 4. The client's lock guards it.
@@ -43,16 +56,15 @@ func (r *requests) nextID() (uint64, string) {
 	return r.count, strconv.FormatUint(r.count, 16)
 }
 
-// ask sends a request. onReply is called with the lock held, in the turn of the answer's last message. With isResent it
-// waits for a connection, and is sent again on the next one if the answer did not come. Others are forgotten with their
-// connection. It returns the id of the request.
-func (r *requests) ask(onReply func(reply), isResent bool, payload *Payload, verb string, parts ...string) string {
+// ask sends a request. onReply is called with the lock held, in the turn of the answer's last message. It returns the
+// id of the request.
+func (r *requests) ask(onReply func(reply), fate fate, payload *Payload, verb string, parts ...string) string {
 	number, id := r.nextID()
-	if !r.isLive && !isResent {
+	if !r.isLive && fate != resent {
 		onReply(reply{id: id, err: retryableError("E_OFFLINE", "not connected")})
 		return id
 	}
-	request := &pendingRequest{number, id, encode(payload, append([]string{verb, id}, parts...)...), onReply, isResent}
+	request := &pendingRequest{number, id, encode(payload, append([]string{verb, id}, parts...)...), onReply, fate}
 	r.pending[id] = request
 	if r.isLive {
 		r.client.connection.send(request.frame)
@@ -60,15 +72,15 @@ func (r *requests) ask(onReply func(reply), isResent bool, payload *Payload, ver
 	return id
 }
 
-// call sends a request that is sent again until it is answered, and waits for the answer. It takes the lock.
-func (r *requests) call(ctx context.Context, payload *Payload, verb string, parts ...string) (reply, error) {
+// call sends a request, and waits for the answer. It takes the lock.
+func (r *requests) call(ctx context.Context, fate fate, payload *Payload, verb string, parts ...string) (reply, error) {
 	done := make(chan reply, 1)
 	r.client.mu.Lock()
 	if err := r.client.closedError(); err != nil {
 		r.client.mu.Unlock()
 		return reply{}, err
 	}
-	id := r.ask(func(answer reply) { done <- answer }, true, payload, verb, parts...)
+	id := r.ask(func(answer reply) { done <- answer }, fate, payload, verb, parts...)
 	r.client.mu.Unlock()
 	select {
 	case answer := <-done:
@@ -87,15 +99,11 @@ func (r *requests) call(ctx context.Context, payload *Payload, verb string, part
 // callAgain calls until the answer is final: what may succeed later is sent again, but for E_STREAM_BUSY.
 func (r *requests) callAgain(ctx context.Context, payload *Payload, verb string, parts ...string) (reply, error) {
 	for {
-		answer, err := r.call(ctx, payload, verb, parts...)
+		answer, err := r.call(ctx, resent, payload, verb, parts...)
 		if answer.err == nil || !answer.err.Retryable || answer.err.Code == "E_STREAM_BUSY" {
 			return answer, err
 		}
-		after := answer.err.RetryAfter
-		if after == 0 {
-			after = retryInterval / 2
-		}
-		if !sleep(ctx, after) {
+		if !sleep(ctx, cmp.Or(answer.err.RetryAfter, retryInterval/2)) {
 			return answer, contextError(ctx, verb)
 		}
 	}
@@ -114,9 +122,11 @@ func (r *requests) lost() {
 	r.isLive = false
 	r.replay = nil
 	for id, request := range r.pending {
-		if !request.isResent {
+		if request.fate != resent {
 			delete(r.pending, id)
-			request.onReply(reply{id: id, err: retryableError("E_DISCONNECTED", "the connection was lost before the answer")})
+			err := newError("E_DISCONNECTED", "the connection was lost before the answer")
+			err.Retryable = request.fate == forgotten
+			request.onReply(reply{id: id, err: err})
 		}
 	}
 }
@@ -152,6 +162,9 @@ func (r *requests) take(message *serverMessage) bool {
 		answer := reply{id: request.id, options: message.options, result: message.payload.Data}
 		if message.verb == "error" {
 			answer.err = errorOf(message.fields[1], message.body)
+		} else if request.fate == replied {
+			// A responder has it.
+			return true
 		} else if count := message.number("replayed"); count > 0 {
 			r.replay = &struct {
 				request *pendingRequest
@@ -161,6 +174,15 @@ func (r *requests) take(message *serverMessage) bool {
 			return true
 		}
 		r.answer(request, answer)
+		return true
+	case "reply":
+		if request := r.pending[message.fields[0]]; request != nil {
+			answer := reply{id: request.id, isBinary: message.payload.IsBinary, result: message.payload.Data}
+			if message.has("error") {
+				answer.err = errorOfReply(message.payload)
+			}
+			r.answer(request, answer)
+		}
 		return true
 	}
 	return false

@@ -79,11 +79,11 @@ func (r *StreamReader) Info() StreamInfo {
 	return r.info
 }
 
-// Parts returns what the stream has, and then what comes, until its end. Use it with range, in one goroutine. A new call
-// begins with the whole.
+// Parts returns what the stream has, and then what comes, until its end. Use it with range, in one goroutine. A new
+// call begins with the whole.
 //
-// Its error: the code with which the writer has failed, or E_RESPONSE without one; E_STREAM_ENDED if the writer is gone;
-// E_FORBIDDEN, E_UNSUPPORTED and others; E_TIMEOUT when ctx ends.
+// Its error: the code with which the writer has failed, or E_RESPONSE without one; E_STREAM_ENDED if the writer is
+// gone; E_FORBIDDEN, E_UNSUPPORTED and others; E_TIMEOUT when ctx ends.
 func (r *StreamReader) Parts(ctx context.Context) iter.Seq2[StreamPart, error] {
 	return func(yield func(StreamPart, error) bool) {
 		for {
@@ -170,7 +170,10 @@ func (r *StreamReader) read(ctx context.Context, yield func(StreamPart) bool) (i
 	defer listener.Close()
 	for {
 		event, err := r.next(ctx, listener)
-		if err != nil || event == nil {
+		if err == nil && event == nil {
+			err = newError("E_CLOSED", "the client is closed")
+		}
+		if err != nil {
 			return false, err
 		}
 		message, isMessage := event.(Message)
@@ -190,8 +193,8 @@ func (r *StreamReader) read(ctx context.Context, yield func(StreamPart) bool) (i
 	}
 }
 
-// next returns a Gap when a stream is silent for long: the node may not know that it should watch the writer, and learns it
-// when it is read again.
+// next returns a Gap when a stream is silent for long: the node may not know that it should watch the writer, and
+// learns it when it is read again.
 func (r *StreamReader) next(ctx context.Context, listener *Listener) (Event, error) {
 	if r.Info().Status != StreamActive {
 		return listener.next(ctx)

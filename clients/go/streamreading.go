@@ -36,6 +36,7 @@ func (r *StreamReader) loaded(answer reply) (whole string, hasStream bool, err e
 		}
 		content.WriteString(text)
 	}
+	r.err = nil
 	r.info = StreamInfo{
 		ID: summary.Stream, Status: StreamActive, Meta: Payload{Data: summary.Meta}, IsCut: summary.IsCut,
 	}
@@ -64,6 +65,7 @@ func (r *StreamReader) take(message Message) (part StreamPart, isPart, isAgain b
 		if kind != "start" || r.info.Status == StreamActive {
 			return part, false, false
 		}
+		r.err = nil
 		r.info = StreamInfo{ID: id, Status: StreamActive, Meta: message.Payload}
 		r.sequence = sequence
 		return StreamPart{IsWhole: true}, true, false
@@ -93,13 +95,7 @@ func (r *StreamReader) end(status string, result Payload) {
 	case StreamEnd, StreamStop:
 		r.info.Status, r.info.Result = StreamStatus(status), result
 	case StreamFail:
-		var body map[string]any
-		_ = result.Decode(&body) // Without JSON, it has failed all the same.
-		code, _ := body["code"].(string)
-		if !isCode(code) {
-			code = "E_RESPONSE"
-		}
-		r.info.Status, r.err = StreamFail, errorOf(code, body)
+		r.info.Status, r.err = StreamFail, errorOfReply(result)
 	default:
 		r.info.Status, r.err = StreamLost, newError("E_STREAM_ENDED", "the stream has lost its writer")
 	}

@@ -1,6 +1,7 @@
 package webmq
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -22,13 +23,14 @@ type StreamOptions struct {
 	Meta any
 	// ID of the stream: 1 to 36 characters of [A-Za-z0-9_-]. "": a random one.
 	ID string
-	// OnMessage answers what readers send by [StreamReader.Send], as the handler of [Client.Respond] does. nil: they get
-	// E_NO_RESPONDERS.
+	// OnMessage answers what readers send by [StreamReader.Send], as the handler of [Client.Respond] does. nil: they
+	// get E_NO_RESPONDERS.
 	OnMessage func(ctx context.Context, data Payload) (any, error)
 }
 
-// StreamWriter writes a stream: a message that grows by appends until it ends. One message is on its way at a time; what
-// is appended meanwhile goes with the next one. End it by [StreamWriter.End], [StreamWriter.Fail] or [StreamWriter.Close].
+// StreamWriter writes a stream: a message that grows by appends until it ends. One message is on its way at a time;
+// what is appended meanwhile goes with the next one. End it by [StreamWriter.End], [StreamWriter.Fail] or
+// [StreamWriter.Close].
 type StreamWriter struct {
 	client  *Client
 	key     string
@@ -48,6 +50,8 @@ type StreamWriter struct {
 	endKind   string
 	endBody   Payload
 	isStopped bool
+	hasEnded  bool
+	member    *Membership
 	stopOnce  sync.Once
 	err       error
 	// next is the number of the next message. It belongs to the goroutine that writes.
@@ -56,8 +60,8 @@ type StreamWriter struct {
 
 // OpenStream begins a stream at a key that is logged.
 //
-// Errors: E_STREAM_BUSY while another one at this key has not ended, E_UNSUPPORTED if the key is not logged, E_FORBIDDEN
-// and others; E_TIMEOUT when ctx ends: the stream may have begun, and is told as lost then.
+// Errors: E_STREAM_BUSY while another one at this key has not ended, E_UNSUPPORTED if the key is not logged,
+// E_FORBIDDEN and others; E_TIMEOUT when ctx ends: the stream may have begun, and is told as lost then.
 func (c *Client) OpenStream(ctx context.Context, key string, options StreamOptions) (*StreamWriter, error) {
 	if err := checkKey(key); err != nil {
 		return nil, err
@@ -69,11 +73,8 @@ func (c *Client) OpenStream(ctx context.Context, key string, options StreamOptio
 	if err != nil {
 		return nil, err
 	}
-	if options.ID == "" {
-		options.ID = rand.Text()
-	}
 	writer := &StreamWriter{
-		client: c, key: key, id: options.ID, onReply: options.OnMessage, next: 1,
+		client: c, key: key, id: cmp.Or(options.ID, rand.Text()), onReply: options.OnMessage, next: 1,
 		wake: make(chan struct{}, 1), stopped: make(chan struct{}), done: make(chan struct{}), room: make(chan struct{}),
 	}
 	if err := writer.write(ctx, "start", 0, meta); err != nil {
@@ -86,10 +87,11 @@ func (c *Client) OpenStream(ctx context.Context, key string, options StreamOptio
 		c.log.Warn("webmq: a stream cannot be stopped by others", "key", key, "error", err)
 		return writer, nil
 	}
-	go func() {
-		<-writer.done
+	writer.mu.Lock()
+	defer writer.mu.Unlock()
+	if writer.member = member; writer.hasEnded {
 		member.Close()
-	}()
+	}
 	return writer, nil
 }
 
@@ -100,11 +102,11 @@ func (w *StreamWriter) ID() string { return w.id }
 // [StreamWriter.End].
 func (w *StreamWriter) Stopped() <-chan struct{} { return w.stopped }
 
-// Append adds a text. It returns before the log has it, and waits only while [MaxStreamWaitingBytes] wait. An error that
-// comes later is returned by the next call, and by [StreamWriter.End]. A stream has either texts or bytes.
+// Append adds a text. It returns before the log has it, and waits only while [MaxStreamWaitingBytes] wait. An error
+// that comes later is returned by the next call, and by [StreamWriter.End]. A stream has either texts or bytes.
 //
-// Errors: E_STREAM_ENDED, E_STREAM_LIMIT, E_PAYLOAD_INVALID, E_CLOSED and others; E_TIMEOUT when ctx ends: then nothing was
-// added.
+// Errors: E_STREAM_ENDED, E_STREAM_LIMIT, E_PAYLOAD_INVALID, E_CLOSED and others; E_TIMEOUT when ctx ends: then
+// nothing was added.
 func (w *StreamWriter) Append(ctx context.Context, text string) error {
 	if !utf8.ValidString(text) {
 		return newError("E_PAYLOAD_INVALID", "the text is not UTF-8: use AppendBytes")
@@ -153,8 +155,8 @@ func (w *StreamWriter) refusal(isBinary bool) error {
 	return nil
 }
 
-// End ends the stream, and returns once the log has all of it. Readers get the result, see [Payload]; nil is none. A stream
-// that was stopped ends as stopped, without a result.
+// End ends the stream, and returns once the log has all of it. Readers get the result, see [Payload]; nil is none. A
+// stream that was stopped ends as stopped, without a result.
 //
 // Errors: those of [StreamWriter.Append]; E_TIMEOUT when ctx ends: the stream ends all the same, if it can.
 func (w *StreamWriter) End(ctx context.Context, result any) error {
@@ -165,8 +167,8 @@ func (w *StreamWriter) End(ctx context.Context, result any) error {
 	return w.finish(ctx, "end", payload)
 }
 
-// Fail ends the stream as failed, after what was appended. Readers get the code and the text of an [Error], and of others
-// nothing. Its own errors are those of [StreamWriter.End].
+// Fail ends the stream as failed, after what was appended. Readers get the code and the text of an [Error], and of
+// others nothing. Its own errors are those of [StreamWriter.End].
 func (w *StreamWriter) Fail(ctx context.Context, cause error) error {
 	body := map[string]string{"message": "the writer has failed"}
 	var told *Error

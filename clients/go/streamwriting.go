@@ -10,8 +10,7 @@ import (
 )
 
 func (w *StreamWriter) run() {
-	defer close(w.done)
-	defer w.stop()
+	defer w.ended()
 	for {
 		content, isLast := w.take()
 		var err error
@@ -95,6 +94,16 @@ func (w *StreamWriter) limit(name string, otherwise int) time.Duration {
 	w.client.mu.Lock()
 	defer w.client.mu.Unlock()
 	return time.Duration(w.client.limit(name, otherwise))
+}
+
+func (w *StreamWriter) ended() {
+	w.stop()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.hasEnded = true; w.member != nil {
+		w.member.Close()
+	}
+	close(w.done)
 }
 
 func (w *StreamWriter) stop() { w.stopOnce.Do(func() { close(w.stopped) }) }

@@ -1,6 +1,7 @@
 package webmq
 
 import (
+	"cmp"
 	"context"
 	"slices"
 )
@@ -41,19 +42,11 @@ type subscription struct {
 	nextPage string
 	// isBehind: the queue was full. What was left out is in the log.
 	isBehind bool
-	// isDropping: the same, but what was left out is in no log.
-	isDropping bool
 }
 
 func (c *Client) subscription(pattern string, maxMessages, maxBytes int) *subscription {
-	if maxMessages <= 0 {
-		maxMessages = DefaultMaxWaitingMessages
-	}
-	if maxBytes <= 0 {
-		maxBytes = DefaultMaxWaitingBytes
-	}
 	return &subscription{
-		client: c, pattern: pattern, maxMessages: maxMessages, maxBytes: maxBytes,
+		client: c, pattern: pattern, maxMessages: cmp.Or(maxMessages, 1_000), maxBytes: cmp.Or(maxBytes, 16<<20),
 		wake: make(chan struct{}, 1), ready: make(chan struct{}),
 	}
 }
@@ -62,6 +55,11 @@ func (c *Client) subscription(pattern string, maxMessages, maxBytes int) *subscr
 func (s *subscription) begin(ctx context.Context) error {
 	if err := checkPattern(s.pattern); err != nil {
 		return err
+	}
+	for _, part := range append(s.start, s.options...) {
+		if err := checkValue("E_OPTION_INVALID", "Since and Overflow", part, 1_600); err != nil {
+			return err
+		}
 	}
 	s.client.mu.Lock()
 	if err := s.client.closedError(); err != nil {
@@ -123,14 +121,10 @@ func (s *subscription) deliver(message Message) {
 	case message.Position == "":
 		// The log will not have it: while it is read, too, a gap tells of it.
 		if isFull || s.isBehind {
-			if !s.isDropping {
-				s.put(Gap{"slow-consumer"})
-			}
-			s.isDropping = true
-			return
+			s.put(Gap{"slow-consumer"})
+		} else {
+			s.put(message)
 		}
-		s.isDropping = false
-		s.put(message)
 	case s.isBehind || !isAfter(message.Position, s.cursor):
 	case isFull:
 		s.isBehind = true
@@ -208,7 +202,8 @@ func (s *subscription) end(err *Error) {
 
 // leave ends the listen at the server, unless another one has its pattern.
 func (s *subscription) leave() {
-	isOthers := slices.ContainsFunc(s.client.listeners, func(other *subscription) bool { return other.pattern == s.pattern })
+	isSame := func(other *subscription) bool { return other.pattern == s.pattern }
+	isOthers := slices.ContainsFunc(s.client.listeners, isSame)
 	if isOthers || !s.client.requests.isLive {
 		return
 	}
@@ -216,5 +211,5 @@ func (s *subscription) leave() {
 		if answer.err != nil && answer.err.Code != "E_NOT_LISTENING" && s.client.requests.isLive {
 			s.client.log.Warn("webmq: a listen did not end", "pattern", s.pattern, "error", answer.err)
 		}
-	}, false, nil, "unlisten", s.pattern)
+	}, forgotten, nil, "unlisten", s.pattern)
 }

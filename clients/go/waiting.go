@@ -1,6 +1,7 @@
 package webmq
 
 import (
+	"cmp"
 	"context"
 	"time"
 )
@@ -10,11 +11,7 @@ const retryInterval = time.Second
 
 // later calls a function, with the lock held, when what was refused may succeed, if there is a connection then.
 func (c *Client) later(err *Error, again func()) {
-	after := err.RetryAfter
-	if after == 0 {
-		after = retryInterval
-	}
-	time.AfterFunc(after, func() {
+	time.AfterFunc(cmp.Or(err.RetryAfter, retryInterval), func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.requests.isLive {

@@ -1,6 +1,17 @@
 import { existsSync } from 'node:fs'
 import { run, StepError } from './steps.mjs'
 
+/** Keeps Chromium from calling home; sandboxing is off because tests may run as root. */
+const FLAGS = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+]
+
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome']
 
 /**
@@ -18,6 +29,12 @@ export async function findChromium() {
   const found = (await onPath()) ?? (await installed())
   if (found !== undefined) return found
   throw new StepError('The browser tests need Chromium: install it, or name an executable in WEBMQ_TEST_CHROMIUM.')
+}
+
+/** Starts the Chromium that was found. */
+export async function startChromium(executablePath) {
+  const { chromium } = await import('playwright-core')
+  return await chromium.launch({ executablePath, args: FLAGS })
 }
 
 async function installed() {

@@ -10,14 +10,22 @@ const named =
   (block) =>
     block.name !== undefined && isOn(...names)(block)
 
+const isOfApplication = ({ page, name }) => page.startsWith('docs/with/') && name !== undefined
+/** Of a framework that a project installs, builds and runs: `npm run test:packages`. */
+const inProjectOnly = ({ name }) => /^(page|nest|next|nuxt|sveltekit|django|fastapi|ruby-rails|php-routes)\b/.test(name)
+
 /** Files that read blocks to run, compile or parse them: a test, or a check of `npm run test:packages`. */
 export const READERS = {
-  'test/docs/compile.test.ts': ({ language }) => language === 'ts' || language === 'tsx',
+  'test/docs/compile.test.ts': ({ page, language }) =>
+    ['ts', 'tsx'].includes(language) && page !== 'docs/with/javascript.md',
   'test/docs/data.test.ts': ({ language }) => language === 'json' || language === 'yaml',
   'test/docs/commands.test.ts': ({ page, language, name }) =>
     page === 'docs/operations.md' && language === 'sh' && name !== undefined,
   'test/docs/shell.test.ts': ({ language, name, page }) =>
-    language === 'sh' && name === undefined && /^(README|docs|packages\/(client|server|transport-uws)\/)/.test(page),
+    language === 'sh' &&
+    name === undefined &&
+    page !== 'docs/first-app.md' &&
+    /^(README|docs|packages\/(client|server|transport-uws)\/)/.test(page),
   'test/docs/tool-commands.test.ts': ({ language, notRun }) => language === 'sh' && notRun.length > 0,
   'packages/server/test/brokers/outbox-docs.test.ts': named('docs/database-outbox.md'),
   'packages/server/test/brokers/redis-publish-script.test.ts': ({ page, name }) =>
@@ -32,11 +40,15 @@ export const READERS = {
       'packages/server/README.md',
     )(block) ||
     (block.page === 'docs/brokers.md' && block.name === 'payload'),
+  'test/clients/go-package.test.ts': ({ page, language }) => page === 'clients/go/README.md' && language === 'go',
   'test/docs/hooks.test.ts': named('docs/hooks.md'),
-  'test/docs/http-api.test.ts': named('docs/http-api.md', 'docs/sse.md', 'docs/streams.md'),
+  'test/docs/http-api.test.ts': (block) =>
+    block.language !== 'js' && named('docs/http-api.md', 'docs/sse.md', 'docs/streams.md')(block),
   'test/docs/operations.test.ts': ({ page, name }) => page === 'docs/operations.md' && name === 'reload',
-  'test/docs/recipes.test.ts': named('docs/client/recipes.md'),
-  'test/docs/with.test.ts': ({ page, name }) => page.startsWith('docs/with/') && name !== undefined,
+  'test/docs/recipes.test.ts': (block) =>
+    named('docs/client/recipes.md')(block) || (named('docs/sse.md')(block) && block.language === 'js'),
+  'test/docs/with.test.ts': (block) => isOfApplication(block) && !inProjectOnly(block),
+  'scripts/packages/checks/frameworks.mjs': (block) => isOfApplication(block) && !block.name.startsWith('go'),
   'scripts/packages/checks/first-app.mjs': isOn('docs/first-app.md'),
   'scripts/packages/checks/proxies.mjs': named('docs/client/proxy.md'),
   'scripts/packages/checks/release.mjs': named('docs/releasing.md'),

@@ -5,8 +5,8 @@ import { ROOT } from './steps.mjs'
 
 /**
  * Only with `npm run test:all`: plays of the bench but two, most damages of logs, the packages as users install them, two
- * versions side by side, 100,000 rows of a database, the checker's long play, the checks of the packages for Python and Go, the client in other
- * runtimes.
+ * versions side by side, 100,000 rows of a database, the checker's long play, the clients of all languages while connections
+ * are cut, the packages for Python and Go, the client in other runtimes.
  */
 const ONLY_ALL = [
   ...['auction', 'benchmark', 'deployment', 'fleet', 'history', 'played-clients', 'scenarios'].map(
@@ -17,6 +17,7 @@ const ONLY_ALL = [
   ),
   'packages/server/test/brokers/outbox-100k.test.ts',
   'test/packages.test.ts',
+  'test/clients/cuts.test.ts',
   'test/clients/go-package.test.ts',
   'test/clients/python-package.test.ts',
   'test/clients/runtimes.test.ts',

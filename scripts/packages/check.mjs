@@ -2,10 +2,13 @@ import { print } from '../lib/steps.mjs'
 
 const DEFAULT_LIMIT_MS = 120_000
 
+/** What a check needs and this machine has not: then it is skipped. */
+export class Missing extends Error {}
+
 /**
  * One named check. `limitMs`: then everything that it started ends, and it has failed.
  * @typedef {{ name: string, limitMs?: number, run: (context: object) => Promise<string | undefined> }} Check
- * @typedef {{ name: string, state: 'pass' | 'FAIL', note: string, seconds: number }} Result
+ * @typedef {{ name: string, state: 'pass' | 'FAIL' | 'skip', note: string, seconds: number }} Result
  */
 
 /**
@@ -23,7 +26,7 @@ export async function runCheck({ name, limitMs = DEFAULT_LIMIT_MS, run }, contex
   try {
     result.note = (await Promise.race([run(contextOf(abort.signal)), late])) ?? ''
   } catch (error) {
-    result.state = 'FAIL'
+    result.state = error instanceof Missing ? 'skip' : 'FAIL'
     result.note = error.message
   }
   clearTimeout(limit)

@@ -10,6 +10,7 @@ import { bundleChecks } from './checks/bundles.mjs'
 import { clientChecks } from './checks/client.mjs'
 import { fastChecks } from './checks/fast.mjs'
 import { firstAppChecks } from './checks/first-app.mjs'
+import { frameworkChecks } from './checks/frameworks.mjs'
 import { managerChecks } from './checks/managers.mjs'
 import { moduleChecks } from './checks/modules.mjs'
 import { proxyChecks } from './checks/proxies.mjs'
@@ -21,7 +22,7 @@ import { startRegistry } from './registry.mjs'
 import { measureInstalls } from './sizes.mjs'
 
 const NODES = [20, 22, 24]
-const LIMIT_MS = 40 * 60_000
+const LIMIT_MS = 60 * 60_000
 const FAST_LIMIT_MS = 170_000
 /** So that nobody mistakes it for a release. */
 const VERSION_SUFFIXES = ['-dry.1', '-dry.2']
@@ -107,6 +108,7 @@ const allChecks = (nodes) => [
   ...bundleChecks,
   ...proxyChecks,
   ...firstAppChecks,
+  ...frameworkChecks,
   ...managerChecks,
   ...benchChecks,
 ]

@@ -35,6 +35,7 @@ export const TOOL_VERSIONS = {
   'webpack-cli': '6.0.1',
   'webpack-dev-server': '5.2.7',
   next: '16.4.6',
+  nuxt: '4.5.2',
   ws: '8.23.0',
   bun: '1.4.5',
   deno: '2.9.6',

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { ROOT } from '../lib/steps.mjs'
 
 const OUTPUT_TAIL = 1_500
 const STOP_TIMEOUT_MS = 5_000
@@ -32,7 +33,7 @@ function killGroup(pid, signal) {
  * @param {string} options.name
  * @param {string} options.npmrc
  * @param {readonly string[]} options.path folders with the programs that it may run
- * @param {string} options.cache folder in which npm and others keep what they downloaded
+ * @param {string} options.cache folder in which package managers but npm keep what they downloaded
  * @param {AbortSignal} options.signal ends everything that the project has started
  */
 export function createProject({ parent, name, npmrc, path: programs, cache, signal }) {
@@ -44,7 +45,8 @@ export function createProject({ parent, name, npmrc, path: programs, cache, sign
     HOME: home,
     CI: 'true',
     NO_COLOR: '1',
-    npm_config_cache: path.join(cache, 'npm'),
+    // What it has is found by its hash, so it may stay for the next run.
+    npm_config_cache: path.join(ROOT, '.cache', 'npm'),
     // pnpm keeps its store there.
     XDG_DATA_HOME: path.join(cache, 'data'),
     YARN_CACHE_FOLDER: path.join(cache, 'yarn'),

@@ -91,6 +91,18 @@ describe('the judge of what a client gives its user', () => {
     expect(new ClientHistory('a.#').begins('e:0.AAAAA').gap('position-invalid').rules).toEqual(['position-refused'])
   })
 
+  it('takes a gap for an excuse, too, when an earlier message comes late after it', () => {
+    const history = new ClientHistory('#').begins()
+    const [late, , next] = messagesOf(history, 'b', 3, false) as [MessageRecord, MessageRecord, MessageRecord]
+    expect(history.cut().gap('no-history').given(late).given(next).rules).toEqual([])
+
+    const untold = new ClientHistory('#').begins()
+    const [first] = messagesOf(untold, 'b', 1, false) as [MessageRecord]
+    untold.gap('no-history').given(first)
+    const [, last] = messagesOf(untold, 'b', 2, false) as [MessageRecord, MessageRecord]
+    expect(untold.given(last).rules).toEqual(['lost'])
+  })
+
   it('tells what came again from what came too late', () => {
     const twice = new ClientHistory('a.#').begins('e:0.AAAAA')
     const [one, two] = messagesOf(twice, 'a.x', 2) as [MessageRecord, MessageRecord]

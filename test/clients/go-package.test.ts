@@ -1,16 +1,19 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createServer } from 'webmq-server'
+import { blocksFor } from '../docs/examples.js'
 import { findGo, GO_FOLDER } from './go.js'
 
 const run = promisify(execFile)
 const TEST_MS = 300_000
 
 const go = await findGo()
+/** TestReadmeCompiles of the package compiles all of them. */
+const [first] = blocksFor(import.meta.url).examples()
 
 describe.skipIf(go.adapter === undefined)(`the package for Go ${go.missing ?? ''}`, () => {
   const runGo = async (...parameters: string[]) => (await run('go', parameters, { cwd: GO_FOLDER })).stdout
@@ -41,8 +44,7 @@ describe.skipIf(go.adapter === undefined)(`the package for Go ${go.missing ?? ''
       const server = createServer({ port: 0, logLevel: 'silent' })
       const { port } = await server.start()
       onTestFinished(() => server.stop({ drainMs: 0 }))
-      const [, code = ''] = /^```go\n(.*?)^```$/ms.exec(await readFile(`${GO_FOLDER}/README.md`, 'utf8')) ?? []
-      await writeFile(`${folder}/main.go`, code)
+      await writeFile(`${folder}/main.go`, first?.code ?? '')
       await runGo('build', '-o', `${folder}/program`, `${folder}/main.go`)
       const program = execFile(`${folder}/program`, { env: { ...process.env, WEBMQ_URL: `ws://127.0.0.1:${port}/ws` } })
       onTestFinished(() => void program.kill())

@@ -56,13 +56,4 @@ declare global {
   const expect: typeof vitest.expect
   const vi: typeof vitest.vi
   const queryClient: { invalidateQueries(): Promise<void> }
-
-  /** Of Nuxt. */
-  interface NuxtEvent {
-    readonly path: string
-  }
-  const defineEventHandler: <T>(handler: (event: NuxtEvent) => T) => (event: NuxtEvent) => T
-  const readBody: <T>(event: NuxtEvent) => Promise<T>
-  const getRouterParam: (event: NuxtEvent, name: string) => string | undefined
-  const setResponseStatus: (event: NuxtEvent, status: number) => void
 }

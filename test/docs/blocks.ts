@@ -53,7 +53,5 @@ function fileOf({ page, line, language }: Block): string {
 /** Where the packages are installed that a page imports. */
 function folderOf(page: string): string {
   if (/^(packages|examples)\//.test(page)) return join(ROOT, dirname(page))
-  // The server's tests have Express and Fastify.
-  if (page === 'docs/with/javascript.md') return join(ROOT, 'packages/server')
   return /^docs.(client|first-app|streams|with)/.test(page) ? join(ROOT, 'packages/client') : ROOT
 }

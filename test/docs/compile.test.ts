@@ -16,8 +16,6 @@ const OPTIONS: ts.CompilerOptions = {
   strict: true,
   noEmit: true,
   allowImportingTsExtensions: true,
-  // Nest decorates parameters.
-  experimentalDecorators: true,
   skipLibCheck: true,
   types: ['node'],
 }

@@ -19,7 +19,7 @@ export const REASONS: Readonly<Record<string, Reason>> = {
   // Trees of files, paths of messages.
   'a picture': { languages: [''] },
   // npm run test:packages installs the packages from a registry of its own.
-  'needs the release': commands(/^(npm install|pip install webmq-client)\b/),
+  'needs the release': commands(/^(npm install|pip install webmq-client|go get github\.com\/webmq\/)\b/),
   // npm run test:containers plays the stages of the image, and validates the manifests.
   'needs containers': commands(/^(\w+=\S+ )?docker /),
   'needs a cluster': commands(/^(kubectl|helm) /),
@@ -28,7 +28,7 @@ export const REASONS: Readonly<Record<string, Reason>> = {
   'needs a public name': commands(/^certbot /),
   // npm test, test:all, test:soak and CI run them; the fuzzers, the bench and other platforms take longer still.
   'takes minutes': commands(
-    /^(\([^)]*|(\w+=('[^']*'|\S+) )+)?(npm (start|test|run)|npx (tsc|vitest|webmq-bench|webmq-conformance)|cargo|pnpm|webmq-loadgen|node (\S*benchmark\.js|(packages|scripts|test)\/\S+))\b/,
+    /^(\([^)]*|(\w+=('[^']*'|\S+) )+)?(npm (start|test|run)|npx (tsc|vitest|webmq-bench|webmq-conformance)|cargo|go build|pnpm|webmq-loadgen|node (\S*benchmark\.js|(packages|scripts|test)\/\S+))\b/,
   ),
 }
 

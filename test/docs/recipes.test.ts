@@ -1,14 +1,13 @@
 import { join } from 'node:path'
 import { build } from 'esbuild'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
 import { createServer } from 'webmq-server'
-import type { NamedBlock } from '../../scripts/lib/docs-readers.mjs'
 import { startChromium } from '../chromium.js'
 import { ROOT } from './blocks.js'
 import { blocksFor } from './examples.js'
 
-const { examplesOf } = blocksFor(import.meta.url)
+const { exampleOf, examplesOf } = blocksFor(import.meta.url)
 
 const PAGE = 'client/recipes.md'
 const MAX_LINES = 60
@@ -16,7 +15,7 @@ const MAX_LINES = 60
 const server = createServer({
   port: 0,
   logLevel: 'silent',
-  history: ['chat.#=100,1h'],
+  history: ['chat.#=100,1h', 'builds.#=100,1h'],
   closeTimeoutMs: 500,
 })
 let browser: Browser
@@ -36,17 +35,11 @@ afterAll(async () => {
   await server.stop({ drainMs: 0 })
 })
 
-function recipe(name: string): NamedBlock {
-  const found = examplesOf(PAGE, 'ts').find((example) => example.name === name)
-  if (found === undefined) throw new TypeError(`no recipe ${name}`)
-  return found
-}
-
 const bundles = new Map<string, string>()
 
-async function bundleOf(name: string): Promise<string> {
+async function bundleOf(contents: string): Promise<string> {
   const { outputFiles } = await build({
-    stdin: { contents: recipe(name).code, loader: 'ts', resolveDir: join(ROOT, 'packages/client') },
+    stdin: { contents, loader: 'ts', resolveDir: join(ROOT, 'packages/client') },
     bundle: true,
     format: 'esm',
     target: 'es2022',
@@ -55,33 +48,32 @@ async function bundleOf(name: string): Promise<string> {
   return outputFiles[0]?.text ?? ''
 }
 
-/** A page of the server's origin with the program and the HTML before it. */
-async function open(name: string, html: string, user = '', prepare?: (page: Page) => Promise<void>): Promise<Page> {
-  const code = bundles.get(name) ?? (await bundleOf(name))
+/** A page of the server's origin with the program of a recipe and its HTML. */
+async function open(name: string, user = '', prepare?: (page: Page) => Promise<void>): Promise<Page> {
+  const code = bundles.get(name) ?? (await bundleOf(exampleOf(PAGE, name).code))
   bundles.set(name, code)
   const page = await context.newPage()
   await prepare?.(page)
   await page.goto(`${address}/health?name=${user}`)
-  await page.setContent(html)
+  await page.setContent(exampleOf(PAGE, `${name}-page`).code)
   await page.addScriptTag({ type: 'module', content: code })
   return page
 }
 
 it('chat: two pages see each other, and a third sees what was said before', async () => {
-  const html = '<ol></ol><form><input name="text" required /><button>Send</button></form>'
-  const [ada, bob] = await Promise.all([open('chat', html, 'ada'), open('chat', html, 'bob')])
+  const [ada, bob] = await Promise.all([open('chat', 'ada'), open('chat', 'bob')])
   await ada.fill('input', 'hello')
   await ada.click('button')
   await bob.getByText('ada: hello').waitFor()
-  const late = await open('chat', html)
+  const late = await open('chat')
   await late.getByText('ada: hello').waitFor()
   await Promise.all([ada, bob, late].map((page) => page.close()))
 })
 
 it('presence: the list follows who comes and goes', async () => {
-  const ada = await open('presence', '<ul></ul>', 'ada')
+  const ada = await open('presence', 'ada')
   await ada.getByText('ada').waitFor()
-  const bob = await open('presence', '<ul></ul>', 'bob')
+  const bob = await open('presence', 'bob')
   await bob.getByText('ada').waitFor()
   await ada.getByText('bob').waitFor()
   await bob.close()
@@ -91,23 +83,21 @@ it('presence: the list follows who comes and goes', async () => {
 
 it('form: what was sent without a connection arrives after a reload', async () => {
   const arrived = new Promise<unknown>((resolve) => void server.listen('forms.*', resolve))
-  const html = '<form><input name="text" required /><button>Save</button></form><output></output>'
-  const offline = await open('form', html, '', async (page) => {
+  const offline = await open('form', '', async (page) => {
     await page.routeWebSocket(/./, (socket) => void socket.close())
   })
   await offline.fill('input', 'important')
   await offline.click('button')
   await offline.getByText('1 waiting').waitFor()
   await offline.close()
-  const later = await open('form', html)
+  const later = await open('form')
   await later.getByText('all sent').waitFor()
   expect(await arrived).toEqual({ text: 'important' })
   await later.close()
 })
 
 it('upload: the other page gets the same bytes', async () => {
-  const html = '<input type="file" /><progress value="0"></progress><p></p>'
-  const [sender, receiver] = await Promise.all([open('upload', html), open('upload', html)])
+  const [sender, receiver] = await Promise.all([open('upload'), open('upload')])
   const bytes = Buffer.from(Uint8Array.from({ length: 100_000 }, (_, index) => index % 251))
   await sender.setInputFiles('input', { name: 'data.bin', mimeType: 'application/octet-stream', buffer: bytes })
   const link = receiver.getByText('data.bin')
@@ -121,6 +111,49 @@ it('upload: the other page gets the same bytes', async () => {
   )
   expect(Buffer.from(received).equals(bytes)).toBe(true)
   await Promise.all([sender.close(), receiver.close()])
+})
+
+/** Lines that a program prints on a page of the server's origin, where no WebSocket gets through. */
+async function linesOf(code: string): Promise<readonly string[]> {
+  const page = await context.newPage()
+  onTestFinished(() => page.close())
+  const lines: string[] = []
+  page.on('console', (message) => void lines.push(message.text()))
+  await page.routeWebSocket(/./, (socket) => void socket.close())
+  await page.goto(`${address}/health`)
+  await page.addScriptTag({ type: 'module', content: code })
+  return lines
+}
+
+it('docs/sse.md: events are messages', async () => {
+  const lines = await linesOf(exampleOf('sse.md', 'events').code)
+  await expect
+    .poll(async () => {
+      await server.publish('news', 'one')
+      return lines
+    })
+    .toContain('news one')
+})
+
+it('docs/sse.md: events are the text of a stream', async () => {
+  const lines = await linesOf(exampleOf('sse.md', 'stream-events').code)
+  const stream = await server.stream('builds.1842.log')
+  await stream.append('compiling ')
+  await stream.append('done')
+  await stream.end()
+  await expect.poll(() => lines).toEqual(['compiling done end'])
+})
+
+it('docs/sse.md: the library listens without a WebSocket', async () => {
+  const { code } = exampleOf('sse.md', 'library')
+  const listening = `import { listen } from 'webmq-client'\nlisten('news', (payload) => console.log('heard', payload))`
+  const lines = await linesOf(await bundleOf(`${code}\n${listening}`))
+  await expect
+    .poll(async () => {
+      await server.publish('news', 'two')
+      return lines
+    })
+    .toContain('heard two')
 })
 
 it('every recipe is run, and is short', () => {

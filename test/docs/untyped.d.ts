@@ -33,31 +33,6 @@ declare module '@vitejs/plugin-react' {
   export default function react(): Plugin
 }
 
-declare module '@nestjs/common' {
-  type OfParameter = (target: object, name: string | symbol | undefined, index: number) => void
-  export const Controller: () => ClassDecorator
-  export const Get: (path: string) => MethodDecorator
-  export const Post: (path: string) => MethodDecorator
-  export const Req: () => OfParameter
-  export const Body: () => OfParameter
-  export const Param: (name: string, pipe: new () => ParseIntPipe) => OfParameter
-  export class ParseIntPipe {
-    transform(value: string): Promise<number>
-  }
-}
-
-/** The module of docs/with/javascript.md, and the one that the application has. */
-declare module '#webmq' {
-  import type { WebMQApi } from 'webmq-server/api'
-
-  export const webmq: WebMQApi
-  export function tokenFor(userId: string): Promise<string>
-}
-
-declare module '#session' {
-  export function userOf(request: unknown): Promise<string>
-}
-
 declare module 'cbor-x' {
   export function encode(value: unknown): Uint8Array
   export function decode(bytes: Uint8Array): unknown

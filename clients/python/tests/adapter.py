@@ -6,13 +6,14 @@ import asyncio
 import base64
 import json
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import webmq
 
 Command = dict[str, Any]
-CAN = ["checker", "history", "requests", "slow readers", "state", "streams"]
+CAN = ["checker", "history", "presence", "requests", "slow readers", "state", "streams"]
 
 
 class Adapter:
@@ -22,6 +23,8 @@ class Adapter:
         self.status: dict[str, asyncio.Condition] = {}
         self.listeners: dict[str, webmq.Listener] = {}
         self.writers: dict[str, webmq.StreamWriter] = {}
+        self.watches: dict[str, webmq.PresenceWatch] = {}
+        self.introduced: set[str] = set()
         self.readers: dict[str, tuple[webmq.StreamReader, AsyncIterator[webmq.StreamPart]]] = {}
 
     async def answer(self, command: Command) -> Command:
@@ -100,7 +103,29 @@ class Adapter:
     async def do_unlisten(self, command: Command) -> None:
         await self.listeners[command["listener"]].close()
 
+    async def do_enter(self, command: Command) -> None:
+        await self.client(command).presence(command["key"]).enter(command.get("data"))
+
+    async def do_leave(self, command: Command) -> None:
+        await self.client(command).presence(command["key"]).leave()
+
+    async def do_present(self, command: Command) -> Command:
+        return {"values": Counter(member.data for member in await self.client(command).presence(command["key"]).get())}
+
+    async def do_watch(self, command: Command) -> None:
+        self.watches[command["listener"]] = await self.client(command).presence(command["key"]).watch()
+
+    async def watched(self, watch: webmq.PresenceWatch, is_first: bool) -> Command:
+        if not is_first:
+            await anext(watch)
+        return {"values": Counter(member.data for member in watch.members.values())}
+
     async def do_next(self, command: Command) -> Command:
+        watch = self.watches.get(command["listener"])
+        if watch is not None:
+            is_first = command["listener"] not in self.introduced
+            self.introduced.add(command["listener"])
+            return await self.watched(watch, is_first)
         listener = self.listeners[command["listener"]]
         try:
             item: Any = await anext(listener)

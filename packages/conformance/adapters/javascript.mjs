@@ -1,7 +1,7 @@
 // Drives `webmq-client` for `webmq-conformance client`, and is the example of an adapter.
 import { createInterface } from 'node:readline'
 import { WebMQClient, WebMQError } from 'webmq-client'
-import { history, request, respond, state } from 'webmq-client/parts'
+import { history, presence, request, respond, state } from 'webmq-client/parts'
 import { openStream, readStream } from 'webmq-client/stream'
 
 // Node 20 has none.
@@ -11,6 +11,7 @@ let clients = new Map()
 let listeners = new Map()
 let writers = new Map()
 let readers = new Map()
+let rooms = new Map()
 
 /** What comes, and who waits for it. */
 class Queue {
@@ -42,6 +43,13 @@ class Queue {
 
 const shown = (payload) =>
   payload instanceof Uint8Array ? { base64: Buffer.from(payload).toString('base64') } : { payload: payload ?? null }
+
+/** The data of members, each with the number of those that have it. */
+const counted = (members) => {
+  const counts = {}
+  for (const { data } of members) counts[data] = (counts[data] ?? 0) + 1
+  return counts
+}
 
 const commands = {
   async connect({ client: name, url, tokens }) {
@@ -142,6 +150,39 @@ const commands = {
     await store.ready
     tell()
   },
+  async enter({ client, key, data }) {
+    const room = rooms.get(`${client} ${key}`) ?? presence(key, { client: clients.get(client) })
+    rooms.set(`${client} ${key}`, room)
+    await room.enter(data)
+  },
+  leave: ({ client, key }) => rooms.get(`${client} ${key}`)?.leave(),
+  async present({ client, key }) {
+    return { values: counted(await presence(key, { client: clients.get(client) }).get()) }
+  },
+  async watch({ client, listener, key }) {
+    const queue = new Queue()
+    const room = presence(key, { client: clients.get(client) })
+    const members = new Map()
+    let told
+    const tell = () => {
+      const values = counted([...members.values()])
+      if (JSON.stringify(values) !== JSON.stringify(told)) queue.put({ values })
+      told = values
+    }
+    const synced = new Promise((resolve, reject) => {
+      room.on('error', (error) => {
+        reject(error)
+        queue.put(error)
+      })
+      for (const event of ['enter', 'update']) room.on(event, (member) => members.set(member.id, member))
+      room.on('leave', ({ id }) => members.delete(id))
+      room.on('sync', resolve)
+    })
+    await synced
+    for (const event of ['enter', 'update', 'leave', 'sync']) room.on(event, tell)
+    listeners.set(listener, { queue, close: () => room.close() })
+    tell()
+  },
   async respond({ client, pattern, replies }) {
     const answer = (payload) => {
       if (replies.error) throw new WebMQError(replies.error)
@@ -180,11 +221,12 @@ const commands = {
     listeners = new Map()
     writers = new Map()
     readers = new Map()
+    rooms = new Map()
   },
 }
 
 const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`)
-say({ hello: { name: 'webmq-client', can: ['checker', 'history', 'requests', 'state', 'streams'] } })
+say({ hello: { name: 'webmq-client', can: ['checker', 'history', 'presence', 'requests', 'state', 'streams'] } })
 for await (const line of createInterface({ input: process.stdin })) {
   const { id, do: name, ...command } = JSON.parse(line)
   Promise.resolve()

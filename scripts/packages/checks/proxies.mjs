@@ -42,6 +42,16 @@ const DEV_SERVERS = [
     serve: (port) => ['next', 'dev', '--port', port],
   },
   {
+    name: 'Nuxt',
+    packages: ['nuxt'],
+    others: [],
+    config: exampleOf('client/proxy.md', 'nuxt').code,
+    written: 'nuxt.config.ts',
+    files: { 'app/app.vue': '<template><p>page</p></template>' },
+    ready: /Nitro server built/,
+    serve: (port) => ['nuxt', 'dev', '--port', port],
+  },
+  {
     name: 'webpack',
     packages: ['webpack-dev-server', 'webpack', 'webpack-cli'],
     others: [],

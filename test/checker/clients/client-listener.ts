@@ -70,8 +70,8 @@ export class ClientListener implements Pick<Listener, keyof Listener> {
     this.#client.run(() => this.#listen(index, pattern, { since }))
     const leave = async () => {
       if (this.#client.isStopped || !this.#live.delete(index)) return
-      this.#note({ what: 'left', listen: index })
       await this.#client.call('unlisten', { listener: this.#named(index) })
+      this.#note({ what: 'left', listen: index })
     }
     setTimeout(() => this.#client.run(leave), random() * RELISTEN_MS)
   }

@@ -57,7 +57,12 @@ function isOwed(
 }
 
 /** Whether a gap stands between the last message before and the first one after, of the same publisher and key. */
-function hasGap(message: Known, stream: readonly Known[], listen: ListenState, { events }: ListenerRecord): boolean {
+function hasGap(
+  message: Known,
+  stream: readonly Known[],
+  listen: ListenState,
+  { events, isOfClient = false }: ListenerRecord,
+): boolean {
   let after = events.length
   let before = -1
   // The retry of a refused publish lands late: its neighbours are not those of its number.
@@ -78,5 +83,10 @@ function hasGap(message: Known, stream: readonly Known[], listen: ListenState, {
     }
   }
   const isLater = (index: number) => (events[index]?.atMs ?? 0) >= message.firstSentAtMs
-  return listen.gaps.some((index) => index > before && index < after && isLater(index))
+  if (listen.gaps.some((index) => index > before && index < after && isLater(index))) return true
+  // A client may be away for seconds. A node that was behind then brings messages of that time, which others do not have.
+  const next = isOfClient ? listen.gaps.find(isLater) : undefined
+  if (next === undefined) return false
+  const receipts = [...listen.receipts.values()].flat()
+  return !receipts.some(({ index, atMs }) => atMs >= message.firstSentAtMs && index < next)
 }

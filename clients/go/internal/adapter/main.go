@@ -53,7 +53,6 @@ type command struct {
 	Content string `json:"content"`
 	Result  any    `json:"result"`
 
-	publishing *webmq.Publishing
 }
 
 // source is what `next` and `streamNext` take from.
@@ -165,19 +164,29 @@ func (a *adapter) connect(ctx context.Context, c command) (object, error) {
 	return nil, err
 }
 
-// publish begins a publish: they go in the order of their commands.
-func (a *adapter) publish(c command) *webmq.Publishing {
+// begin begins a command. What is begun in an order is done in that order.
+func (a *adapter) begin(ctx context.Context, c command) (finish func() (object, error)) {
+	switch c.Do {
+	case "publish":
+		return a.publish(ctx, c)
+	case "append":
+		err := at(a, a.writers, c.Writer).Append(ctx, c.Content)
+		return func() (object, error) { return nil, err }
+	}
+	return func() (object, error) { return a.run(ctx, c) }
+}
+
+func (a *adapter) publish(ctx context.Context, c command) (finish func() (object, error)) {
 	payload := c.Payload
 	if c.Base64 != nil {
 		payload = *c.Base64
 	}
-	return at(a, a.clients, c.Client).PublishAsync(c.Key, payload,
+	publishing := at(a, a.clients, c.Client).PublishAsync(c.Key, payload,
 		webmq.PublishOptions{ID: c.MessageID, NoEcho: c.NoEcho, Ephemeral: c.Ephemeral})
-}
-
-func published(ctx context.Context, publishing *webmq.Publishing) (object, error) {
-	accepted, err := publishing.Wait(ctx)
-	return object{"position": optional(accepted.Position), "duplicate": accepted.IsDuplicate}, err
+	return func() (object, error) {
+		accepted, err := publishing.Wait(ctx)
+		return object{"position": optional(accepted.Position), "duplicate": accepted.IsDuplicate}, err
+	}
 }
 
 func (a *adapter) publishMany(ctx context.Context, c command) error {
@@ -276,8 +285,6 @@ func (a *adapter) run(ctx context.Context, c command) (object, error) {
 			time.Sleep(5 * time.Millisecond)
 		}
 		return nil, nil
-	case "publish":
-		return published(ctx, c.publishing)
 	case "publishMany":
 		return nil, a.publishMany(ctx, c)
 	case "publishSize":
@@ -337,8 +344,6 @@ func (a *adapter) run(ctx context.Context, c command) (object, error) {
 			put(a, a.writers, c.Writer, writer)
 		}
 		return nil, err
-	case "append":
-		return nil, at(a, a.writers, c.Writer).Append(ctx, c.Content)
 	case "endStream":
 		return nil, at(a, a.writers, c.Writer).End(ctx, c.Result)
 	case "waitStopped":
@@ -389,11 +394,9 @@ func main() {
 		if err := json.Unmarshal(line, &c); err != nil {
 			log.Fatal(err)
 		}
-		if c.Do == "publish" {
-			c.publishing = a.publish(c)
-		}
+		finish := a.begin(context.Background(), c)
 		go func() {
-			ok, err := a.run(context.Background(), c)
+			ok, err := finish()
 			switch {
 			case err != nil && webmq.CodeOf(err) == "":
 				say(object{"id": c.ID, "error": object{"code": "ERROR", "message": err.Error()}})

@@ -15,6 +15,7 @@ from .client import Client, History, Status
 from .errors import WebMQError
 from .groups import Membership
 from .listening import Gap, Listener, Message
+from .presence import Member, Presence, PresenceChange, PresenceWatch
 from .publishes import Accepted
 from .state import Change, State
 from .streams import StreamPart, StreamReader, StreamWriter
@@ -26,8 +27,12 @@ __all__ = [
     "Gap",
     "History",
     "Listener",
+    "Member",
     "Membership",
     "Message",
+    "Presence",
+    "PresenceChange",
+    "PresenceWatch",
     "State",
     "Status",
     "StreamPart",

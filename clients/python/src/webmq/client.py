@@ -13,6 +13,7 @@ from .connection import Connection, Token
 from .errors import WebMQError, error_of
 from .groups import Asked, Handler, Membership
 from .listening import Item, Listener, LivePosition, Message, Pending, message_of
+from .presence import Presence
 from .publishes import Accepted, Publishes
 from .requests import Requests
 from .state import State
@@ -69,6 +70,8 @@ class Client:
         self._live_position = LivePosition()
         self._listeners: list[Listener] = []
         self._memberships: list[Membership] = []
+        self._presences: dict[str, Presence] = {}
+        self._member = secrets.token_urlsafe(16)
         self._on_status = on_status
         self._status: Status = "connecting"
         self._opened = asyncio.Event()
@@ -221,6 +224,17 @@ class Client:
         """Handles messages as a member of a queue group: each goes to one member."""
         return await self._join(pattern, group, handler, responds=False)
 
+    def presence(self, key: str) -> Presence:
+        """Who is present at a key, and to be present there. The same object for each call with a key.
+
+        Raises:
+            WebMQError: `E_KEY_INVALID`.
+        """
+        presence = self._presences.get(key)
+        if presence is None:
+            presence = self._presences[key] = Presence(self._requests, check_key(key), self._member)
+        return presence
+
     async def open_stream(self, key: str, *, meta: Any = None, id: str | None = None) -> StreamWriter:
         """Begins a stream: a message that grows by appends until it ends.
 
@@ -263,6 +277,8 @@ class Client:
             membership.opened()
         for listener in self._listeners:
             listener.opened()
+        for presence in self._presences.values():
+            presence.opened()
         self._publishes.opened()
         self._opened.set()
         self._set_status("connected")
@@ -271,6 +287,8 @@ class Client:
         self._opened.clear()
         for listener in self._listeners:
             listener.lost()
+        for presence in self._presences.values():
+            presence.lost()
         self._publishes.lost()
         self._asked.lost()
         self._requests.lost()
@@ -293,6 +311,10 @@ class Client:
             for listener in self._listeners:
                 if listener.pattern == pattern:
                     listener.gap(reason)
+        elif message.verb == "presence":
+            presence = self._presences.get(message.fields[0])
+            if presence is not None:
+                presence.changed(message.body)
         elif message.verb == "task":
             self._hand(message)
         elif message.verb == "reply":
@@ -331,7 +353,10 @@ class Client:
                 member.failed(error_of(code if isinstance(code, str) else "E_FORBIDDEN", message.body))
 
     def _listen_ended(self, message: ServerMessage) -> None:
-        pattern = message.body.get("pattern")
+        pattern, key = message.body.get("pattern"), message.body.get("key")
+        presence = self._presences.get(key) if isinstance(key, str) else None
+        if presence is not None:
+            presence.failed(error_of(message.fields[1], message.body))
         for listener in [*self._listeners]:
             if listener.pattern == pattern:
                 self._listeners.remove(listener)
@@ -380,6 +405,8 @@ class Client:
         self._publishes.failed(error)
         for listener in self._listeners:
             listener.failed(told)
+        for presence in self._presences.values():
+            presence.failed(told)
         for member in self._memberships:
             if not member.is_closed:
                 member.failed(error)

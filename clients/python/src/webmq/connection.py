@@ -26,6 +26,8 @@ FINAL_CODES = frozenset((1002, 1003, 1007, 1009, 1010))
 HEARTBEAT_ANSWER_S = 10
 OPEN_TIMEOUT_S = 10
 CLOSE_TIMEOUT_S = 2
+LASTING_S = 5.0
+"""A shorter connection counts as a failed attempt: what the client sends may have ended it."""
 BACKOFF_MIN_S = 0.5
 BACKOFF_MAX_S = 20.0
 MAX_FRAME_BYTES = 64 * 1024 * 1024
@@ -58,7 +60,7 @@ class Connection:
         self._socket: ClientConnection | None = None
         self._outgoing: asyncio.Queue[str | bytes] = asyncio.Queue()
         self._heartbeat_s = 0.0
-        self._received_at = self._sent_at = 0.0
+        self._received_at = self._sent_at = self._live_since = 0.0
         self._login_id = "login"
         self._needs_login = False
         self._is_welcome = False
@@ -113,7 +115,8 @@ class Connection:
                 if self.is_live:
                     self.is_live = False
                     self._events.lost()
-            attempt = 0 if was_live else attempt + 1
+            if was_live and time.monotonic() - self._live_since >= LASTING_S:
+                attempt = 0
             token_tries = 0 if was_live else token_tries
             if code in _TOKEN_CODES and callable(self._token) and token_tries == 0:
                 token_tries += 1
@@ -124,6 +127,7 @@ class Connection:
                 return
             # Full jitter: it spreads the clients of a restarted server.
             limit = min(BACKOFF_MAX_S, BACKOFF_MIN_S * 2.0 ** min(attempt, 10))
+            attempt += 1
             await asyncio.sleep(self._retry_after_s + random.random() * limit)
 
     async def _session(self) -> int:
@@ -218,6 +222,7 @@ class Connection:
     def _open_if_ready(self) -> None:
         if self._is_welcome and not self._needs_login and not self.is_live:
             self.is_live = True
+            self._live_since = time.monotonic()
             self._events.opened()
 
     async def _present_token(self) -> str | None:

@@ -123,8 +123,6 @@ class Listener:
         self._next_page: str | None = None
         self._is_behind = False
         """The queue was full: what was left out is in the log."""
-        self._is_dropping = False
-        """The same, but what was left out is in no log."""
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.ready.add_done_callback(lambda ready: ready.cancelled() or ready.exception())
 
@@ -301,11 +299,10 @@ class Listener:
     def _deliver_unlogged(self, message: Message | Gap) -> None:
         # The log will not have it: while it is read, too, a gap tells of it.
         if self._is_behind or len(self._queue) >= self._max_waiting:
-            if not self._is_dropping:
+            # One says it all until the next message.
+            if not self._queue or not isinstance(self._queue[-1], Gap):
                 self._put(Gap("slow-consumer"))
-            self._is_dropping = True
             return
-        self._is_dropping = False
         self._put(message)
 
     def _put(self, item: Item) -> None:

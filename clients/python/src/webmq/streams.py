@@ -270,6 +270,8 @@ class StreamReader:
             parts.append(part.content)
         if self.error is not None:
             raise self.error
+        if self.status in ("none", "active"):
+            raise WebMQError("E_CLOSED", "the client was closed before the stream had ended")
         return _joined(parts)
 
     async def stop(self, reason: str | None = None) -> None:

@@ -123,15 +123,14 @@ export class Publisher {
 
   /** Checks the limits of keys and payloads, then the grant. */
   #check(author: Author, { key, payload }: Draft): void {
-    const { limits } = author
-    const { maxPayloadBytes } = limits
+    const { maxPayloadBytes } = author.limits
     // A program wants to know which of its lines was wrong.
     const createError = author.door === 'process' ? undefined : refusalOf
     if (payload.length > maxPayloadBytes) {
       const detail = `${payload.length} bytes, at most ${maxPayloadBytes}`
       throw createError?.('E_PAYLOAD_TOO_LARGE', { detail }) ?? new WebMQError('E_PAYLOAD_TOO_LARGE', { detail })
     }
-    assertKeyWords(key, limits, createError)
+    assertKeyWords(key, author.limits, createError)
     assertMayPublish(author, key)
   }
 

@@ -1,0 +1,1 @@
+export declare const frameworkChecks: readonly { readonly name: string }[]
