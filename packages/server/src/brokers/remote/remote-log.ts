@@ -79,6 +79,8 @@ export class RemoteLog implements SharedLog {
     this.isSigned = await link.isSigned()
     if (this.#mustBegin) {
       if (!this.isSigned) await link.begin()
+      // Another node has begun the log since this link has followed it: the next one follows that epoch.
+      else if (((await link.end())?.epoch ?? log.epoch) !== log.epoch) throw new Error('another node has begun the log')
       this.start()
     }
     this.#reopened.resolve()
