@@ -23,7 +23,7 @@ const PART_BYTES = {
   requests: 2_688,
   resume: 1_024,
   schema: 2_048,
-  sse: 8_192,
+  sse: 8_224,
   state: 1_792,
   stream: 7_296,
   tabs: 6_656,
