@@ -26,7 +26,7 @@ import type { RemoteBrokerOptions } from './options.js'
 import { PendingPublishes } from './pending-publishes.js'
 import { Publishes } from './publishes.js'
 import { Receiver } from './receiver.js'
-import { RemoteLog } from './remote-log.js'
+import { SignedLog } from './signed-log.js'
 
 const NODE_BYTES = 8
 
@@ -46,7 +46,7 @@ const NODE_BYTES = 8
 export class RemoteBroker implements Broker {
   readonly name: string
   readonly capabilities: BrokerCapabilities
-  readonly log: RemoteLog
+  readonly log: SignedLog
   readonly #driver: LinkDriver
   readonly #options: RemoteBrokerOptions
   readonly #bindings: Bindings
@@ -78,7 +78,7 @@ export class RemoteBroker implements Broker {
     )
     const history = driver.capabilities.history ? new HistoryLog(options) : undefined
     this.#history = history
-    this.log = new RemoteLog(history, (cause) => this.#keeper?.replace(cause))
+    this.log = new SignedLog(history, (cause) => this.#keeper?.replace(cause))
     if (history !== undefined) this.#log = new LogReplica(options, history, this.log, this.#receiver, this.#pending)
     // Also without history: other nodes may log the keys of such messages.
     this.#bindings.keep(EPHEMERAL_KEY)

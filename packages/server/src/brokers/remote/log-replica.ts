@@ -23,8 +23,8 @@ import { LogArrivals } from './log-arrivals.js'
 import type { RemoteBrokerOptions } from './options.js'
 import type { PendingPublishes } from './pending-publishes.js'
 import type { Receiver } from './receiver.js'
-import type { RemoteLog } from './remote-log.js'
 import { RetainedCopies } from './retained-copies.js'
+import type { SignedLog } from './signed-log.js'
 
 /**
  * `empty`: it has not followed the log since the node started. `copying`: messages that were logged before it began are
@@ -44,7 +44,7 @@ export class LogReplica implements LogFollower {
   readonly #receiver: Receiver
   readonly #pending: PendingPublishes
   readonly #log: HistoryLog
-  readonly #shared: RemoteLog
+  readonly #shared: SignedLog
   readonly #arrivals: LogArrivals
   #duplicates: DuplicateFilter
   /** Messages of the previous log: their nodes may send some again into this one. */
@@ -64,7 +64,7 @@ export class LogReplica implements LogFollower {
   constructor(
     options: RemoteBrokerOptions,
     log: HistoryLog,
-    shared: RemoteLog,
+    shared: SignedLog,
     receiver: Receiver,
     pending: PendingPublishes,
   ) {

@@ -1,6 +1,6 @@
 import { MessageRun, type RunMemory } from '../../ports/message-run.js'
 import type { ConnectionId, UpgradeId, UpgradeRequest } from '../../ports/transport.js'
-import { TextUpgradeRequest } from '../upgrade/upgrade-request.js'
+import { TextUpgradeRequest } from '../upgrade/text-request.js'
 
 /** kind, flags, code, length, id: see `crates/engine/src/bridge/event.rs`. */
 const HEADER_BYTES = 16

@@ -7,7 +7,7 @@ import type { LinkLog } from './link.js'
 const MAX_LEFT_EPOCHS = 1_000
 
 /** What the nodes agree on about the log of the broker: its sign, and where it may lack messages. */
-export class RemoteLog implements SharedLog {
+export class SignedLog implements SharedLog {
   /** Absent on a node without history, which takes no part. */
   readonly #log: HistoryLog | undefined
   readonly #replaceLink: (cause: unknown) => void
