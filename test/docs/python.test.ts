@@ -81,7 +81,7 @@ it.skipIf(python.program === undefined)('the first program gets its own message'
 it.skipIf(python.program === undefined)('the other examples do what they say', { timeout: TEST_MS }, async () => {
   const [, listening = '', others = '', stream = ''] = examples
   const parts = others.split('\n\n')
-  expect(parts).toHaveLength(4)
+  expect(parts).toHaveLength(5)
   const printed = await call(PARTS, url, `${listening}\n        print('saved', saved)`, ...parts, stream)
   expect(printed).toMatch(/^saved \S+:/m)
   expect(printed).toContain("{'prices.eur': 7}")
