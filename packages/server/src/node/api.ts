@@ -20,6 +20,8 @@ import type { StreamContent, StreamOptions } from './webmq-server.js'
 
 /** The group of those who write a stream [P-18.7]. */
 const WRITERS = 'stream'
+/** Messages of its writer that a stop may lose the race against. */
+const MAX_STOP_TRIES = 64
 /** Time for a reply, unless the caller says another. */
 const DEFAULT_TIMEOUT_MS = 10_000
 
@@ -109,7 +111,7 @@ export class NodeApi {
     return writer
   }
 
-  /** Until a stream is over that single requests write, whoever asks to stop it ends it in the log: its next message is refused. */
+  /** Until a stream that single requests write is over, a request to stop it ends it in the log: its next message is refused. */
   async #answerStops(key: string, id: string): Promise<void> {
     const { author, streams } = this.#rooms
     let stopping: Promise<unknown> = Promise.resolve()
@@ -119,7 +121,8 @@ export class NodeApi {
       if (stream !== id) throw new WebMQError('E_STREAM_ENDED', { detail: String(stream) })
       const stopped = streams.use(key, async (watch) => {
         // Its writer may take the number first.
-        while (watch.fold.isActive && watch.fold.stream === id) {
+        for (let triesLeft = MAX_STOP_TRIES; watch.fold.isActive && watch.fold.stream === id; triesLeft--) {
+          if (triesLeft === 0) throw new WebMQError('E_TIMEOUT', { detail: 'its writer is faster than the stop' })
           const sequence = watch.fold.sequence + 1
           await streams.write(author, { key, stream: id, sequence, kind: 'stop', payload: '' }, false)
         }
@@ -128,7 +131,7 @@ export class NodeApi {
       await stopped
       return null
     })
-    // Whoever asked is answered first.
+    // The request to stop is answered first.
     if (!streams.watches.onOver(key, id, () => void stopping.then(leave))) leave()
   }
 
