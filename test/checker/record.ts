@@ -168,6 +168,8 @@ export interface MessageEvent extends Received {
   readonly what: 'message'
   /** The listen to which a replayed message belongs. A live one belongs to every listen that matches. */
   readonly listen: number | undefined
+  /** What a client says of it. On the wire, `listen` does. */
+  readonly isReplay?: boolean
 }
 
 export interface Received {

@@ -113,12 +113,13 @@ export class ClientListener implements Pick<Listener, keyof Listener> {
     }
   }
 
-  #take(index: number, { gap, key, payload, position }: Item): void {
+  #take(index: number, { gap, key, payload, position, isReplay }: Item): void {
     if (typeof gap === 'string') {
       this.#note({ what: 'gap', listen: index, reason: gap })
       return
     }
-    this.#note({ what: 'message', listen: index, ...receivedOf(key, payload, position) })
+    const received = receivedOf(key, payload, position)
+    this.#note({ what: 'message', listen: index, isReplay: isReplay === true, ...received })
     if (typeof position !== 'string') return
     this.#recent.push(position)
     if (this.#recent.length > RELISTEN_COUNT) this.#recent.shift()

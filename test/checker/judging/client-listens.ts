@@ -109,6 +109,7 @@ class ClientExamination {
     const { key, id, position, atMs } = event
     const { state } = followed
     const place = placeOf(position)
+    state.given(index, event.isReplay === true)
     this.#checks.expectKnown(event, atMs)
     if (followed.isOver) this.#violate('not-live-yet', atMs, `${state.pattern}: ${id} after its end`)
     if (!state.matches(key)) this.#violate('wrong-key', atMs, `${state.pattern} was given ${id} of ${key}`)

@@ -28,8 +28,10 @@ export class ListenState {
   liveAtMs = Number.POSITIVE_INFINITY
   /** When it was live for the first time. */
   begunAtMs = Number.POSITIVE_INFINITY
-  /** Gaps by the index of their event. */
-  readonly gaps: { readonly index: number; readonly atMs: number }[] = []
+  /** Gaps by the index of their event, and of the last message of the replay that follows: messages may be missing in it. */
+  readonly gaps: { readonly index: number; untilIndex: number; readonly atMs: number }[] = []
+  /** What is replayed now belongs to the last gap. */
+  #isReplayGapped = false
   readonly receipts = new Map<string, Receipt[]>()
   /** On this connection, of keys that are not logged: ids, and the last sequence per publisher and key. */
   readonly #unlogged = new Map<string, number>()
@@ -47,12 +49,21 @@ export class ListenState {
   }
 
   gap(index: number, atMs: number): void {
-    this.gaps.push({ index, atMs })
+    this.gaps.push({ index, untilIndex: index, atMs })
+    this.#isReplayGapped = true
     this.isGapped = true
+  }
+
+  /** A message is given, whether it is accepted or not. */
+  given(index: number, isReplay: boolean): void {
+    const last = this.gaps.at(-1)
+    this.#isReplayGapped &&= isReplay
+    if (last !== undefined && this.#isReplayGapped) last.untilIndex = index
   }
 
   ended(): void {
     this.isLive = false
+    this.#isReplayGapped = false
     this.#unlogged.clear()
     this.#unloggedIds.clear()
   }

@@ -123,6 +123,7 @@ class ListenerExamination {
     const [listen, request] = [this.#listens[number], this.#requests[number]]
     if (listen === undefined || request === undefined) return
     const { key, position, atMs, id } = event
+    listen.given(index, true)
     this.#checks.expectKnown(event, atMs)
     if (!listen.matches(key)) this.#violate('wrong-key', atMs, `${listen.pattern} was replayed ${id} of ${key}`)
     if (--request.left < 0) {
@@ -186,6 +187,7 @@ class ListenerExamination {
     // The connection is sent it once: a listen that has had it in a replay ignores what another one needs.
     const isForOneOfThem = matching.some(isNew)
     for (const listen of matching) {
+      listen.given(index, false)
       if (isNew(listen)) listen.accept(event, place, index, atMs)
       else if (!isForOneOfThem) listen.refuse(event, atMs)
     }

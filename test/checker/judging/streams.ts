@@ -80,5 +80,5 @@ function hasGap(message: Known, stream: readonly Known[], listen: ListenState, {
     }
   }
   const gaps = listen.gaps.filter(({ atMs }) => atMs >= message.firstSentAtMs)
-  return gaps.some(({ index }) => index > before && index < after)
+  return gaps.some(({ index, untilIndex }) => untilIndex > before && index < after)
 }
