@@ -272,7 +272,7 @@ function worst({ least }, values) {
 
 function goalText(goal, figures) {
   const { least, most } = goal
-  return `${least === undefined ? 'at most' : 'at least'} ${measuredText(goal, least ?? most, figures)}`
+  return `${least === undefined ? '≤' : '≥'} ${measuredText(goal, least ?? most, figures)}`
 }
 
 function measuredText({ key, over, name }, value, figures) {
