@@ -384,6 +384,6 @@ export function costRows(tables) {
     const spread = row?.spread?.[key ?? per]
     const [low, high] = per === undefined ? [spread?.min, spread?.max] : [spread?.max, spread?.min]
     const range = spread === undefined || low === high ? '' : `${text(low)} to ${text(high)}`
-    return [what, text(row?.[key ?? per]), range, `[${table}](benchmarks.md)`]
+    return [what, text(row?.[key ?? per]), range, table]
   })
 }
