@@ -177,7 +177,7 @@ export const METRICS: readonly MetricSpec[] = [
       'droppedCount: Unreadable messages about queue groups, and members of other nodes above the limit.',
   }),
   ...metricsOf(({ cluster }) => cluster, {
-    webmq_cluster_peers: 'peerCount: Other nodes that this node has heard of.',
+    webmq_cluster_peers: 'peerCount: Other nodes that this node knows.',
     webmq_cluster_different_peers:
       'differentCount: Other nodes with other options that all must share, or of another version.',
     webmq_cluster_other_log_peers:
