@@ -30,6 +30,10 @@ class ClientHistory extends HistoryBuilder {
     return this.#note({ what: 'gap', listen: 0, reason })
   }
 
+  leaves(): this {
+    return this.#note({ what: 'left', listen: 0 })
+  }
+
   cut(): this {
     this.#connect()
     return this
@@ -129,6 +133,13 @@ describe('the judge of what a client gives its user', () => {
     const unlogged = new ClientHistory('#').begins()
     const [only] = messagesOf(unlogged, 'b', 1, false) as [MessageRecord]
     expect(unlogged.given(only).given(only).rules).toEqual(['twice'])
+  })
+
+  it('finds what comes after the client has answered that a listen is ended, and owes it nothing', () => {
+    const history = new ClientHistory('a.#').begins('e:0.AAAAA')
+    const [one, two] = messagesOf(history, 'a.x', 2) as [MessageRecord, MessageRecord]
+    expect(history.given(one, 'e:1.AAAAA').leaves().rules).toEqual([])
+    expect(history.given(two, 'e:2.AAAAA').rules).toContain('not-live-yet')
   })
 
   it('finds keys that do not match, positions that are missing, and a listen that never began', () => {

@@ -102,8 +102,9 @@ export class ClientStreamWriter implements Pick<StreamWriter, keyof StreamWriter
     const write: StreamWriteRecord = { kind, text, sentAtMs: [nowMs()] }
     writes.push(write)
     try {
-      await this.#client.call(command, rest)
-      write.ackedAtMs = nowMs()
+      const { isBuffered } = await this.#client.call(command, rest)
+      // The next answer of the log is for what was buffered, too.
+      if (isBuffered !== true) for (const each of writes) each.ackedAtMs ??= nowMs()
     } catch (error) {
       if (error instanceof CommandError && !this.#client.isStopped) write.code = error.code
       throw error

@@ -52,7 +52,6 @@ type command struct {
 	Meta    any    `json:"meta"`
 	Content string `json:"content"`
 	Result  any    `json:"result"`
-
 }
 
 // source is what `next` and `streamNext` take from.
@@ -171,7 +170,7 @@ func (a *adapter) begin(ctx context.Context, c command) (finish func() (object, 
 		return a.publish(ctx, c)
 	case "append":
 		err := at(a, a.writers, c.Writer).Append(ctx, c.Content)
-		return func() (object, error) { return nil, err }
+		return func() (object, error) { return object{"isBuffered": true}, err }
 	}
 	return func() (object, error) { return a.run(ctx, c) }
 }

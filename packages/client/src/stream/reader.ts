@@ -14,7 +14,8 @@ import type { ReadStatus, ReadStreamOptions, StreamPart, StreamReader } from './
 export class LiveReader implements StreamReader {
   readonly key: string
   readonly #client: WebMQClient
-  readonly #id: string | undefined
+  /** Of the one stream that it reads. */
+  #id: string | undefined
   readonly #loader: LoadedReceiver<unknown>
   readonly #subscription: Subscription
   readonly #handlers = new Set<() => unknown>()
@@ -116,7 +117,11 @@ export class LiveReader implements StreamReader {
     let cursor: Cursor | undefined
     try {
       for (;;) {
-        if (!cursor && this.id !== undefined) cursor = new Cursor(this.#story)
+        if (!cursor && this.id !== undefined) {
+          cursor = new Cursor(this.#story)
+          // What the reader says of itself stays that of these parts.
+          this.#id = this.id
+        }
         const part = cursor?.next()
         if (part) yield part
         else if (cursor?.story.isEnded) return undefined

@@ -56,6 +56,22 @@ describe('a stream', () => {
     await expect(writer.append('!')).rejects.toMatchObject({ code: 'E_CLOSED' })
   })
 
+  // Symptom: after the loop, `status` and `result` were those of the next stream of the key (NATS seed 502 of the checker).
+  it('is what its reader tells of, as long as it is iterated over, also when another one has begun', async () => {
+    const { writing, reading } = pair()
+    const writer = await openStream(KEY, { client: writing })
+    await writer.append('1')
+    const reader = readStream(KEY, { client: reading })
+    const parts = reader[Symbol.asyncIterator]()
+    expect(await parts.next()).toMatchObject({ value: { text: '1' } })
+    await writer.end('first')
+    const next = await openStream(KEY, { client: writing })
+    await next.append('2')
+    await settle()
+    expect(await parts.next()).toEqual({ done: true, value: undefined })
+    expect([reader.id, reader.status, reader.result, reader.content]).toEqual([writer.id, 'end', 'first', '1'])
+  })
+
   it('is iterated over from its beginning to its end', async () => {
     const { writing, reading } = pair()
     const reader = readStream(KEY, { client: reading })
