@@ -99,6 +99,7 @@ describe('the devtools', () => {
       .toContain('connected')
 
   async function delivers(text: string): Promise<void> {
+    await expect.poll(() => server.stats().listenCount, EVENTUALLY).toBeGreaterThan(0)
     await server.publish('news.today', text)
     await expect.poll(() => seen('payloads'), EVENTUALLY).toContain(text)
   }

@@ -97,19 +97,20 @@ export function placesOf(page) {
 }
 
 /**
- * A page with the tables between their marks.
+ * A page with the tables between their marks. A machine or version that the text of the page names is not said again.
  * @param {string} page
  * @param {ReadonlyMap<string, import('./figures.mjs').Figures>} tables
  * @throws {Error} for a mark without a table
  */
 export function withTables(page, tables) {
+  const prose = page.replaceAll(PLACE, '')
   return page.replaceAll(
     PLACE,
-    (_, name) => `<!-- figures: ${name} -->\n\n${textOf(name, tables)}\n\n<!-- /figures -->`,
+    (_, name) => `<!-- figures: ${name} -->\n\n${textOf(name, tables, prose)}\n\n<!-- /figures -->`,
   )
 }
 
-function textOf(name, tables) {
+function textOf(name, tables, prose) {
   if (Object.hasOwn(MADE, name)) return MADE[name](tables)
   if (!Object.hasOwn(TABLES, name)) throw new Error(`there is no table ${name}`)
   const figures = tables.get(name)
@@ -118,19 +119,25 @@ function textOf(name, tables) {
   const { commands, commit, date, machine, repeats, versions } = figures
   const { ranges = [], beside } = TABLES[name]
   const peers = beside?.targets.filter((target) => figures.rows.some((row) => row.target === target)) ?? []
-  const titles = [...figures.columns.map(({ title }) => title), ...peers.map((peer) => `x ${peer}`)]
+  const isZero = ({ key }) => figures.rows.length > 1 && figures.rows.every((row) => row[key] === 0)
+  const zeros = figures.columns.filter(isZero).map(({ title }) => title)
+  const columns = figures.columns.filter((column) => !isZero(column))
+  const titles = [...columns.map(({ title }) => title), ...peers.map((peer) => `x ${peer}`)]
   const rows = figures.rows.map((row) => [
-    ...figures.columns.map(({ key, format }) => cellText(row, key, format, ranges)),
+    ...columns.map(({ key, format }) => cellText(row, key, format, ranges)),
     ...peers.map((peer) => besideText(row, peer, beside, figures.rows)),
   ])
   const others = Object.entries(versions ?? {}).filter(([target]) => !target.startsWith('webmq'))
+  // The file has the kernel, too.
+  const conditions = [machine.replace(/, Linux [^,]+/, ''), ...others.map((other) => other.join(' '))]
   const source = [
-    `${repeats === 1 ? 'One run' : `Medians of ${repeats} runs in turns`}, ${date}, commit ${commit}, ${machine}`,
-    ...others.map(([target, version]) => `${target} ${version}`),
+    `${repeats === 1 ? 'One run' : `Medians of ${repeats} runs in turns`}, ${date}, commit ${commit}`,
+    ...conditions.filter((condition) => !prose.includes(condition)),
   ]
   return [...commands.map((command) => `\`${command}\``)]
     .join('\\\n')
-    .concat('\n\n', tableText(titles, rows), `\n\n${source.join('; ')}.`)
+    .concat('\n\n', tableText(titles, rows), `\n\n${zeros.length > 0 ? `0 in every row: ${zeros.join(', ')}. ` : ''}`)
+    .concat(`${source.join('; ')}.`)
 }
 
 function cellText(row, key, format, ranges) {

@@ -8,7 +8,7 @@ const SILENT = { stdout: { write: () => undefined }, stderr: { write: () => unde
 /** Commands of the table of published tests. */
 function commandsOf(page: string): string[] {
   const [, section = ''] = /## Every published test and its command\n(.*?)\n## /s.exec(page) ?? []
-  return [...section.matchAll(/\| `node benchmark\.js ?([^`]*)` \|/g)].map(([, args = '']) => args)
+  return [...section.matchAll(/\| `(--[^`]*)` \|/g)].map(([, args = '']) => args)
 }
 
 describe('the table of published tests in docs/benchmarks.md', () => {

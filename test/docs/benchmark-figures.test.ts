@@ -94,9 +94,11 @@ describe('the tables of docs/benchmarks.md, docs/scaling.md and docs/operations.
 
   it('show ranges and ratios to peers, whose versions stand below', () => {
     const page = withTables(FAN_OUT, new Map([['fan-out', figures]]))
-    expect(page).toContain('| webmq-native | 100 | 55M/s (50M/s to 60M/s) | 0 | 5.5x |')
-    expect(page).toContain('| uws | 100 | 10M/s | 0 |  |')
-    expect(page).toContain('Medians of 3 runs in turns, 2026-01-01, commit abcdef12, a machine; uws 1.5.0.')
+    expect(page).toContain('| webmq-native | 100 | 55M/s (50M/s to 60M/s) | 5.5x |')
+    expect(page).toContain('| uws | 100 | 10M/s |  |')
+    const source = '0 in every row: Gaps. Medians of 3 runs in turns, 2026-01-01, commit abcdef12'
+    expect(page).toContain(`${source}; a machine; uws 1.5.0.`)
+    expect(withTables(`On a machine.\n${FAN_OUT}`, new Map([['fan-out', figures]]))).toContain(`${source}; uws 1.5.0.`)
     expect(withTables(FAN_OUT, new Map())).toContain('Not measured yet.')
     expect(() => withTables('<!-- figures: none -->\n<!-- /figures -->', tables)).toThrow('there is no table none')
   })

@@ -98,9 +98,9 @@ it('form: what was sent without a connection arrives after a reload', async () =
 
 it('upload: the other page gets the same bytes', async () => {
   const listenCount = () => server.stats().listenCount
-  await expect.poll(listenCount, { timeout: 20_000 }).toBe(0)
+  await expect.poll(listenCount).toBe(0)
   const [sender, receiver] = await Promise.all([open('upload'), open('upload')])
-  await expect.poll(listenCount, { timeout: 20_000 }).toBe(2)
+  await expect.poll(listenCount).toBe(2)
   const bytes = Buffer.from(Uint8Array.from({ length: 100_000 }, (_, index) => index % 251))
   await sender.setInputFiles('input', { name: 'data.bin', mimeType: 'application/octet-stream', buffer: bytes })
   const link = receiver.getByText('data.bin')
