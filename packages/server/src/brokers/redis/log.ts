@@ -9,17 +9,11 @@ import { LogCall } from './publisher.js'
 
 const EPOCH_BYTES = 4
 
-/** A script of the log, as it is loaded and called. */
-export interface LogScript {
-  readonly source: string
-  /** SHA-1 for EVALSHA. */
-  readonly sha: string
-}
-
 export const appendScript = scriptOf(APPEND)
 export const openScript = scriptOf(OPEN)
 
-function scriptOf(text: string): LogScript {
+/** @returns The `sha` is SHA-1, for EVALSHA. */
+function scriptOf(text: string) {
   const source = `${PRELUDE}${text}`.trim()
   return { source, sha: createHash('sha1').update(source).digest('hex') }
 }
@@ -65,12 +59,10 @@ export class RedisLog {
     return publishScriptOf(this.channel, this.#publishCommand, bounds)
   }
 
-  /** A hash of the keys that are logged. */
   get rules(): string {
     return this.#options.history.fingerprint
   }
 
-  /** A link of this node has read this entry. */
   noteRead(offset: number, timeMs: number): void {
     this.#last.offset = offset
     this.#last.timeMs = timeMs

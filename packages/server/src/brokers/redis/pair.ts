@@ -58,21 +58,14 @@ export class RedisPair {
     this.#publishing = publishing
     this.#subscribed = subscribed
     this.#heartbeatChannel = Buffer.from(options.heartbeatChannel)
-    this.#subscriber = new RedisSubscriber(
-      subscribed.redis,
-      (message) => this.#deliver(message),
-      (cause) => this.lose(cause),
-    )
+    this.#subscriber = new RedisSubscriber(subscribed.redis, this)
     this.publisher = new RedisPublisher(this, publishing.redis)
     if (options.hasLog) this.log = new LogLink(options.log, this, events)
     // A channel's slot has moved to another server, which now gets the messages.
     subscribed.redis.on('moved', () => this.lose(new Error('a slot of the cluster has moved')))
   }
 
-  /**
-   * Resolves when a heartbeat of this node has arrived.
-   * @throws as {@link LinkDriver.connect}
-   */
+  /** Resolves when a heartbeat of this node has arrived. */
   static async open(options: RedisPairOptions, events: RedisPairEvents, signal: AbortSignal): Promise<RedisPair> {
     const connect = () => RedisConnection.open(options, options.host, signal)
     const [publishing, subscribed] = await Promise.allSettled([connect(), connect()])
@@ -109,10 +102,7 @@ export class RedisPair {
     await this.#answered(this.#subscriber.unsubscribe(kind, name))
   }
 
-  /**
-   * Sends a command over the publishing connection.
-   * @throws as `subscribe`
-   */
+  /** Sends a command over the publishing connection. */
   async ask<T>(send: (redis: Redis) => Promise<T>): Promise<T> {
     const reply = await this.#answered(send(this.#publishing.redis))
     this.alive()
@@ -129,7 +119,6 @@ export class RedisPair {
     if (this.#isTelling) this.#events.confirmed(sequence, false, duplicateOf)
   }
 
-  /** The server has refused a message, with this reply. */
   refused(sequence: number, reply: Error): void {
     if (!this.#isTelling) return
     if (refusesWrites(reply)) this.log?.refused(redisError(reply, this.options.hideSecrets).message)
@@ -137,7 +126,6 @@ export class RedisPair {
     else this.#events.refused(sequence, redisError(reply, this.options.hideSecrets))
   }
 
-  /** Gives the pair up. */
   lose(cause: unknown): void {
     if (!this.#isTelling) return
     this.#stopTelling()
@@ -197,7 +185,7 @@ export class RedisPair {
     if (role === 'replica' || role === 'slave') throw new Error('the server is a replica')
   }
 
-  #deliver(message: ReceivedMessage): void {
+  deliver(message: ReceivedMessage): void {
     this.#subscribedLiveness?.alive()
     const { channel, payload } = message
     if (payload.length === 0 && channel.equals(this.#heartbeatChannel)) this.#heartbeat.resolve()

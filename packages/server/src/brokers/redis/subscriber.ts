@@ -1,10 +1,10 @@
 import type { Redis } from 'ioredis'
 import { type Deferred, deferred } from '../../base/deferred.js'
+import type { RedisPair } from './pair.js'
 
 /** What a connection subscribes to: a channel, a glob, or a channel of a cluster's shard. */
 export type SubscriptionKind = 'channel' | 'glob' | 'shard'
 
-/** A message as ioredis hands it over. */
 export interface ReceivedMessage {
   readonly channel: Buffer
   readonly payload: Buffer
@@ -29,13 +29,14 @@ export class RedisSubscriber {
   #waiting: Request[] = []
   readonly #flush: () => void
 
-  /** @param failed `deliver` has thrown, or the library has: thrown on, either would end the process. */
-  constructor(redis: Redis, deliver: (message: ReceivedMessage) => void, failed: (cause: unknown) => void) {
+  constructor(redis: Redis, pair: RedisPair) {
+    // Thrown on, an error would end the process.
+    const failed = (cause: unknown) => pair.lose(cause)
     this.#redis = redis
     this.#flush = () => void this.#send().catch(failed)
     const take = (message: ReceivedMessage) => {
       try {
-        deliver(message)
+        pair.deliver(message)
       } catch (cause) {
         failed(cause)
       }
@@ -45,10 +46,7 @@ export class RedisSubscriber {
     redis.on('pmessageBuffer', (glob, channel, payload) => take({ channel, payload, glob }))
   }
 
-  /**
-   * Resolves when the subscription is live.
-   * @throws the server's error reply, or the error that ended the connection
-   */
+  /** Resolves when the subscription is live. */
   subscribe(kind: SubscriptionKind, name: string): Promise<void> {
     return this.#request(SUBSCRIBE[kind], name)
   }

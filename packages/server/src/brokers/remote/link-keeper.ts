@@ -29,12 +29,13 @@ const MIN_UPTIME_MS = 1_000
 export class LinkKeeper {
   readonly #context: LinkKeeperContext
   readonly #stopping = new AbortController()
+  readonly #signal = this.#stopping.signal
   #failedCount = 0
   #isFirst = true
   /** The current link, or the last one. */
   #managed: ManagedLink | undefined
   #running: Promise<void> | undefined
-  readonly #stopped = aborted(this.#stopping.signal)
+  readonly #stopped = aborted(this.#signal)
 
   constructor(context: LinkKeeperContext) {
     this.#context = context
@@ -66,10 +67,6 @@ export class LinkKeeper {
     if (managed?.isCurrent === true) await within(managed.close(), limitMs)
     managed?.destroy()
     await this.#running
-  }
-
-  get #signal(): AbortSignal {
-    return this.#stopping.signal
   }
 
   /** Runs until stopped: waits for the loss of a link, then makes the next. */
