@@ -189,7 +189,7 @@ export class Listens {
   }
 }
 
-export function groupOverflowOf({ pattern, variant }: Route): GroupOverflow | undefined {
+function groupOverflowOf({ pattern, variant }: Route): GroupOverflow | undefined {
   switch (overflowOf(variant)) {
     case 'disconnect':
       return undefined

@@ -13,8 +13,7 @@ import type { LogCursor } from './log-cursor.js'
 import { LogEpoch } from './log-epoch.js'
 import { declareLog, logQueueOf } from './log-queue.js'
 import type { LogRecord } from './log-record.js'
-import { RestartSign } from './restart-sign.js'
-import { RulesSign } from './rules-sign.js'
+import { RestartSign, RulesSign } from './log-signs.js'
 
 /**
  * - `scanning`: looks for the epoch and for where to begin; nothing is consumed yet.

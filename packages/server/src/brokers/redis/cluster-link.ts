@@ -173,7 +173,7 @@ const BUCKET_COUNT = 256
 const SLOT_COUNT = 16_384
 
 /** FNV-1a over the first word, so most patterns need only one bucket. The same on all nodes. */
-export function bucketOf(key: string): number {
+function bucketOf(key: string): number {
   let hash = 0x811c9dc5
   for (let at = 0; at < key.length; at++) {
     const unit = key.charCodeAt(at)
@@ -183,7 +183,7 @@ export function bucketOf(key: string): number {
   return (hash ^ (hash >>> 16)) & (BUCKET_COUNT - 1)
 }
 
-export function bucketsOf(pattern: string): readonly number[] {
+function bucketsOf(pattern: string): readonly number[] {
   const [first = ''] = pattern.split('.', 1)
   if (first === '*' || first === '#') return Array.from({ length: BUCKET_COUNT }, (_, bucket) => bucket)
   return [bucketOf(pattern)]
@@ -199,7 +199,7 @@ function slotOf(tag: string): number {
   return (crc & 0xffff) % SLOT_COUNT
 }
 
-export interface ClusterMaster {
+interface ClusterMaster {
   readonly host: RedisHost
   readonly buckets: readonly number[]
   readonly hasLog: boolean
@@ -211,7 +211,7 @@ export interface ClusterMaster {
  * @param logTag The log's text between the braces; `undefined` without a log.
  * @throws when a needed slot has no master
  */
-export function mastersOf(reply: unknown, asked: RedisHost, logTag?: string): readonly ClusterMaster[] {
+function mastersOf(reply: unknown, asked: RedisHost, logTag?: string): readonly ClusterMaster[] {
   const ranges = Array.isArray(reply) ? reply.map((range) => rangeOf(range, asked)) : []
   const masters = new Map<string, { readonly host: RedisHost; readonly buckets: number[]; hasLog: boolean }>()
   const masterOf = (tag: string) => {

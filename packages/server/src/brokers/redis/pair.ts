@@ -8,7 +8,7 @@ import { RedisConnection, type RedisLinkOptions } from './connection.js'
 import { isPassing, isReply, redisError, refusesWrites } from './error.js'
 import { LogLink } from './log-link.js'
 import { RedisPublisher } from './publisher.js'
-import { type ReceivedMessage, RedisSubscriber, type SubscriptionKind } from './subscriber.js'
+import { type ReceivedMessage, RedisSubscriber, SUBSCRIBE, type SubscriptionKind, UNSUBSCRIBE } from './subscriber.js'
 
 export interface RedisPairOptions extends RedisLinkOptions {
   readonly host?: RedisHost
@@ -95,11 +95,11 @@ export class RedisPair {
    * @throws {WebMQError} `E_BROKER_REFUSED` when the server does not allow it; the pair stays up.
    */
   async subscribe(kind: SubscriptionKind, name: string): Promise<void> {
-    await this.#answered(this.#subscriber.subscribe(kind, name))
+    await this.#answered(this.#subscriber.request(SUBSCRIBE[kind], name))
   }
 
   async unsubscribe(kind: SubscriptionKind, name: string): Promise<void> {
-    await this.#answered(this.#subscriber.unsubscribe(kind, name))
+    await this.#answered(this.#subscriber.request(UNSUBSCRIBE[kind], name))
   }
 
   /** Sends a command over the publishing connection. */
@@ -150,7 +150,7 @@ export class RedisPair {
       throw cause
     })
     const begun = async () => {
-      await this.#subscriber.subscribe(isShard ? 'shard' : 'channel', heartbeatChannel)
+      await this.#subscriber.request(SUBSCRIBE[isShard ? 'shard' : 'channel'], heartbeatChannel)
       await Promise.all([this.#assertMaster(), this.#sendHeartbeat(), this.#heartbeat.promise])
     }
     for (const each of [aborted.promise, ended]) each.catch(() => undefined)

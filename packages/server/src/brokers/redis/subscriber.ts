@@ -12,8 +12,8 @@ export interface ReceivedMessage {
   readonly glob: string | undefined
 }
 
-const SUBSCRIBE = { channel: 'subscribe', glob: 'psubscribe', shard: 'ssubscribe' } as const
-const UNSUBSCRIBE = { channel: 'unsubscribe', glob: 'punsubscribe', shard: 'sunsubscribe' } as const
+export const SUBSCRIBE = { channel: 'subscribe', glob: 'psubscribe', shard: 'ssubscribe' } as const
+export const UNSUBSCRIBE = { channel: 'unsubscribe', glob: 'punsubscribe', shard: 'sunsubscribe' } as const
 
 type Command = (typeof SUBSCRIBE | typeof UNSUBSCRIBE)[SubscriptionKind]
 
@@ -46,16 +46,8 @@ export class RedisSubscriber {
     redis.on('pmessageBuffer', (glob, channel, payload) => take({ channel, payload, glob }))
   }
 
-  /** Resolves when the subscription is live. */
-  subscribe(kind: SubscriptionKind, name: string): Promise<void> {
-    return this.#request(SUBSCRIBE[kind], name)
-  }
-
-  unsubscribe(kind: SubscriptionKind, name: string): Promise<void> {
-    return this.#request(UNSUBSCRIBE[kind], name)
-  }
-
-  #request(command: Command, name: string): Promise<void> {
+  /** Resolves when it is done. */
+  request(command: Command, name: string): Promise<void> {
     const reply = deferred()
     if (this.#waiting.length === 0) setImmediate(this.#flush)
     this.#waiting.push({ command, name, reply })

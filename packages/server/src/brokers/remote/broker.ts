@@ -82,22 +82,11 @@ export class RemoteBroker implements Broker {
 
   async start(sink: BrokerSink): Promise<void> {
     this.#sink = sink
-    const node = randomBytes(NODE_BYTES).toString('hex')
-    this.receiver.start(node, sink)
+    this.receiver.start(randomBytes(NODE_BYTES).toString('hex'), sink)
     this.replica?.start()
-    const { brokerNamespace: namespace, brokerHeartbeatMs: heartbeatMs, brokerStartTimeoutMs } = this.options
-    const context = { node, namespace, heartbeatMs }
-    const keeper = new LinkKeeper({
-      connect: (events, signal) => this.driver.connect(context, events, signal),
-      events: (isCurrent) => this.#events(isCurrent),
-      prepare: (link, isFirst) => this.#prepare(link, isFirst),
-      established: (link) => this.#established(link),
-      lost: (cause) => this.#lost(cause),
-      failed: (cause) => this.#unlink(cause),
-    })
-    this.#keeper = keeper
+    this.#keeper = new LinkKeeper(this)
     try {
-      await keeper.start(brokerStartTimeoutMs)
+      await this.#keeper.start(this.options.brokerStartTimeoutMs)
     } catch (cause) {
       await this.stop()
       if (cause instanceof WebMQError && cause.code === 'E_BROKER_REFUSED') throw cause
@@ -166,15 +155,20 @@ export class RemoteBroker implements Broker {
     if (this.pending.hasLink) await within(this.pending.idle(), limitMs)
     await keeper.stop(Math.max(0, endMs - performance.now()))
     this.replica?.stop()
-    this.#unlink()
+    this.unlink()
     this.#sink = undefined
     this.receiver.stop()
     this.pending.refuseAll('the server stops')
     this.#bindings.refuseAll(new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the server stops' }))
   }
 
-  /** Handles the events of one link; `isCurrent` tells whether it is still the current one. */
-  #events(isCurrent: () => boolean): Omit<LinkEvents, 'lost'> {
+  connect(events: LinkEvents, signal: AbortSignal): Promise<Link> {
+    const { brokerNamespace: namespace, brokerHeartbeatMs: heartbeatMs } = this.options
+    return this.driver.connect({ node: this.receiver.node, namespace, heartbeatMs }, events, signal)
+  }
+
+  /** Handles the events of one link; `isCurrent` turns false when it is lost or closed. */
+  linkEvents(isCurrent: () => boolean): Omit<LinkEvents, 'lost'> {
     return {
       deliver: (delivery) => {
         if (this.#isReceiving && isCurrent()) this.receiver.deliver(delivery)
@@ -200,8 +194,11 @@ export class RemoteBroker implements Broker {
     }
   }
 
-  /** Messages that arrive before the bindings are live are dropped: they are part of the gap. */
-  async #prepare(link: Link, isFirst: boolean): Promise<void> {
+  /**
+   * Makes a new link ready; when it rejects, the link is given up. Messages that arrive before the bindings are live are
+   * dropped: they are part of the gap.
+   */
+  async prepare(link: Link, isFirst: boolean): Promise<void> {
     await this.#bindings.moveTo(link)
     if (!isFirst) this.receiver.gap('broker-lost', (pattern) => !this.log.covers(pattern))
     this.#isReceiving = true
@@ -209,19 +206,21 @@ export class RemoteBroker implements Broker {
   }
 
   /** Reports the status first: a publish from its handler queues behind those that wait. */
-  #established(link: Link): void {
+  established(link: Link): void {
     this.log.link = link.log
     this.#tell(this.pending.isBlocked ? 'blocked' : 'up')
     this.publishes.confirmLogged()
     this.pending.use(link)
   }
 
-  #lost(cause: Error): void {
+  /** A link is lost, established or not. */
+  lost(cause: Error): void {
     if (this.pending.hasLink) this.#lostCount++
-    this.#unlink(cause)
+    this.unlink(cause)
   }
 
-  #unlink(cause?: Error): void {
+  /** There is no link now. @param cause Absent when the node stops. */
+  unlink(cause?: Error): void {
     this.log.link = undefined
     this.pending.lose()
     this.#isReceiving = false

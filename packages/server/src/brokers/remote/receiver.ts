@@ -14,7 +14,8 @@ export class Receiver {
   readonly counts = { receivedCount: 0, surplusCount: 0, malformedCount: 0 }
   readonly #options: DedupeOptions
   #duplicates: DuplicateFilter
-  #node = ''
+  /** As in {@link LinkContext}. */
+  node = ''
   #sink: BrokerSink | undefined
 
   constructor(options: DedupeOptions) {
@@ -23,7 +24,7 @@ export class Receiver {
   }
 
   start(node: string, sink: BrokerSink): void {
-    this.#node = node
+    this.node = node
     this.#sink = sink
     this.#duplicates = new DuplicateFilter(this.#options)
   }
@@ -33,7 +34,7 @@ export class Receiver {
   }
 
   isOwn(source: LinkSource | undefined): source is LinkSource {
-    return source?.node === this.#node
+    return source?.node === this.node
   }
 
   /** A message that is not in the log. */
