@@ -34,10 +34,7 @@ export class ReadTurns {
   /** In order of their turns. */
   readonly #waiting = new Map<Reader, Job[]>()
 
-  /**
-   * Calls `slice` until the read is done or its reader is closed.
-   * @throws what `slice` throws.
-   */
+  /** Calls `slice` until the read is done or its reader is closed. */
   run(slice: Slice, reader: Reader = PROCESS): MaybePromise<void> {
     if (this.#leftSteps > 0) {
       const [isDone, isPaid] = this.#take(slice, reader)
