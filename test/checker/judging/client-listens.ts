@@ -122,7 +122,7 @@ class ClientExamination {
   }
 
   #gap({ reason, atMs, listen }: EventOf<'gap'>, { state, position }: Followed, index: number): void {
-    state.gap(index)
+    state.gap(index, atMs)
     // What a client says when a server has called its position invalid: a log that was lost may end before it.
     if (reason === 'position-invalid') {
       if (!this.#knowledge.hadFault(atMs, ['broker-data'])) this.#violate('position-refused', atMs, `since ${position}`)

@@ -1,6 +1,6 @@
 import { matches } from '../keys.js'
 import { isAfter, isSameEpoch, type Place } from '../place.js'
-import type { ListenerEvent, Received } from '../record.js'
+import type { ListenerEvent, MessageRecord, Received } from '../record.js'
 import type { Knowledge } from './known.js'
 import type { Report } from './violation.js'
 
@@ -28,8 +28,8 @@ export class ListenState {
   liveAtMs = Number.POSITIVE_INFINITY
   /** When it was live for the first time. */
   begunAtMs = Number.POSITIVE_INFINITY
-  /** Indices of the events that were gaps. */
-  readonly gaps: number[] = []
+  /** Gaps by the index of their event. */
+  readonly gaps: { readonly index: number; readonly atMs: number }[] = []
   readonly receipts = new Map<string, Receipt[]>()
   /** On this connection, of keys that are not logged: ids, and the last sequence per publisher and key. */
   readonly #unlogged = new Map<string, number>()
@@ -46,8 +46,8 @@ export class ListenState {
     return matches(this.pattern, key)
   }
 
-  gap(index: number): void {
-    this.gaps.push(index)
+  gap(index: number, atMs: number): void {
+    this.gaps.push({ index, atMs })
     this.isGapped = true
   }
 
@@ -75,7 +75,7 @@ export class ListenState {
   accept(message: Received, place: Place | undefined, index: number, atMs: number): void {
     this.#expectOnce(message, place, index, atMs)
     if (place === undefined) {
-      this.#acceptUnlogged(message, atMs)
+      this.#acceptUnlogged(message, index, atMs)
       return
     }
     const { frontier } = this
@@ -126,8 +126,20 @@ export class ListenState {
     this.#report('twice', atMs, this.#owner, `${this.#name(message)}, and in the log ${last.epoch}`)
   }
 
+  /**
+   * Whether a message of a key that is not logged, given at an index, was in the air when the listen began or was told a
+   * gap: what a node or a client had no answer for is sent again, and the first copy was not for this listen.
+   */
+  mayBeSecondCopy({ key, attempts }: MessageRecord, index: number): boolean {
+    if (this.#knowledge.isLogged(key)) return false
+    const gapsMs = this.gaps.filter((gap) => gap.index < index).map(({ atMs }) => atMs)
+    return [this.begunAtMs, ...gapsMs].some((atMs) =>
+      attempts.some(({ sentAtMs, settledAtMs = Infinity }) => sentAtMs <= atMs && atMs <= settledAtMs),
+    )
+  }
+
   /** Once and in order per connection. */
-  #acceptUnlogged(message: Received, atMs: number): void {
+  #acceptUnlogged(message: Received, index: number, atMs: number): void {
     const known = this.#knowledge.messages.get(message.id)
     if (known === undefined) return
     const mayComeAgain = this.#knowledge.mayComeAgain(known)
@@ -139,7 +151,7 @@ export class ListenState {
     }
     this.#unloggedIds.add(message.id)
     // The retry of a refused publish has the place of the retry.
-    if (known.sequence < last && !known.wasRefused && !mayComeAgain) {
+    if (known.sequence < last && !known.wasRefused && !mayComeAgain && !this.mayBeSecondCopy(known, index)) {
       this.#report('out-of-order', atMs, this.#owner, `${this.#name(message)}, after number ${last}`)
     }
     this.#unlogged.set(stream, Math.max(last, known.sequence))

@@ -23,7 +23,7 @@ export class ListenerChecks {
     for (const { touches, fromMs, untilMs, name } of record.faults) {
       if (!touches.includes('broker-data') || begunAtMs >= fromMs) continue
       if (this.quietMs(untilMs, record.endedAtMs) <= rules.deliverWithinMs) continue
-      const isTold = gaps.some((index) => (this.#record.events[index]?.atMs ?? 0) >= fromMs)
+      const isTold = gaps.some(({ atMs }) => atMs >= fromMs)
       if (!isTold) this.#violate('gap-untold', record.endedAtMs, `${pattern}: ${name}`)
     }
   }

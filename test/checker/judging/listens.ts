@@ -86,7 +86,7 @@ class ListenerExamination {
     listen.place = place
     if (place !== undefined) listen.begin(place)
     // Who does not say where to continue knows that something may be missing.
-    else listen.gap(index)
+    else listen.gap(index, atMs)
   }
 
   #answered(event: EventOf<'ok'>, index: number): void {
@@ -106,7 +106,7 @@ class ListenerExamination {
     }
     if (gap !== undefined) {
       this.#checks.expectTrue(listen.pattern, gap, event, request.asked)
-      listen.gap(index)
+      listen.gap(index, atMs)
     }
     if (request.left === 0) this.#complete(event.listen, atMs)
   }
@@ -203,7 +203,7 @@ class ListenerExamination {
     const listen = this.#listens[number]
     if (listen === undefined) return
     this.#checks.expectTrue(listen.pattern, reason, { atMs })
-    listen.gap(index)
+    listen.gap(index, atMs)
   }
 
   #refused({ listen: number, code, isRetryable, atMs }: EventOf<'refused'>): void {

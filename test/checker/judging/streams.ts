@@ -57,12 +57,7 @@ function isOwed(
 }
 
 /** Whether a gap stands between the last message before and the first one after, of the same publisher and key. */
-function hasGap(
-  message: Known,
-  stream: readonly Known[],
-  listen: ListenState,
-  { events, isOfClient = false }: ListenerRecord,
-): boolean {
+function hasGap(message: Known, stream: readonly Known[], listen: ListenState, { events }: ListenerRecord): boolean {
   let after = events.length
   let before = -1
   // The retry of a refused publish lands late: its neighbours are not those of its number.
@@ -73,20 +68,17 @@ function hasGap(
         if (atMs > message.firstSentAtMs) after = Math.min(after, index)
       }
     }
-    for (const { sequence, id, attempts } of stream) {
-      if (sequence >= message.sequence) break
-      for (const { index, atMs } of listen.receipts.get(id) ?? []) {
-        // A copy that was published after the message says nothing of what came before it.
-        const mayBeCopy = attempts.some(({ sentAtMs }) => sentAtMs > message.firstSentAtMs && sentAtMs <= atMs)
+    for (const known of stream) {
+      if (known.sequence >= message.sequence) break
+      for (const { index, atMs } of listen.receipts.get(known.id) ?? []) {
+        // A copy that was published, or sent again, after the message says nothing of what came before it.
+        const mayBeCopy =
+          known.attempts.some(({ sentAtMs }) => sentAtMs > message.firstSentAtMs && sentAtMs <= atMs) ||
+          listen.mayBeSecondCopy(known, index)
         if (index < after && !mayBeCopy) before = Math.max(before, index)
       }
     }
   }
-  const isLater = (index: number) => (events[index]?.atMs ?? 0) >= message.firstSentAtMs
-  if (listen.gaps.some((index) => index > before && index < after && isLater(index))) return true
-  // A client may be away for seconds. A node that was behind then brings messages of that time, which others do not have.
-  const next = isOfClient ? listen.gaps.find(isLater) : undefined
-  if (next === undefined) return false
-  const receipts = [...listen.receipts.values()].flat()
-  return !receipts.some(({ index, atMs }) => atMs >= message.firstSentAtMs && index < next)
+  const gaps = listen.gaps.filter(({ atMs }) => atMs >= message.firstSentAtMs)
+  return gaps.some(({ index }) => index > before && index < after)
 }

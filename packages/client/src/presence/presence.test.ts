@@ -277,5 +277,24 @@ describe('presence that is refused', () => {
     expect(told).toContain('error E_FORBIDDEN')
     await expect(room.get()).rejects.toMatchObject({ code: 'E_FORBIDDEN' })
     expect(server.presence.members('room')).toEqual([])
+
+    const later = follow(presence('room', { client }))
+    await settle()
+    expect(later).toEqual(['error E_FORBIDDEN'])
+  })
+
+  // Symptom: a handle that came after the end heard nothing. Cause: the client asked only for the first handle of a key.
+  it('is asked for again by a new handle', async () => {
+    const { client, server } = createTestClient()
+    client.on('error', () => undefined)
+    server.refuse('presence', 'E_FORBIDDEN')
+    const first = follow(presence('room', { client }))
+    await settle()
+    server.presence.enter('room', undefined, { id: '1' })
+    const second = follow(presence('room', { client }))
+    await settle()
+    expect(second).toEqual(['enter 1', 'user-enter ', 'sync 1'])
+    expect(first).toEqual(['error E_FORBIDDEN', ...second])
+    expect(sent(server)).toEqual(['watch room', 'watch room'])
   })
 })

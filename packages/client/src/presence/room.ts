@@ -103,9 +103,8 @@ export class Room {
   }
 
   watch(watcher: Watcher): void {
-    const isFirst = this.#watchers.size === 0
     this.#watchers.add(watcher)
-    if (isFirst && this.#core.sender.isLive) this.#sendWatch()
+    if (!this.#isWatched && this.#core.sender.isLive) this.#sendWatch()
     // In a microtask, after the caller has added all its handlers.
     if (this.#isSynced) queueMicrotask(() => this.#introduce(watcher))
   }

@@ -289,6 +289,25 @@ describe('a RemoteBroker with history', () => {
     expect(lines()).toEqual(['(gap epoch-changed: chat.1 #)', 'b at f:2'])
   })
 
+  // Of nodes that start together after a change of the rules, one answered from the epoch that another had ended, without a
+  // gap. It had followed the log before the other one began and signed it.
+  it('follows the log again where another node has begun it while this one was about to', async () => {
+    const log = logOf('e', 0, 'a')
+    const { broker, links, linkAt } = await started(log)
+    const copied = deferred()
+    log.copied = copied.promise
+    const reopened = broker.log.reopen(false)
+    await vi.waitFor(() => expect(links[1]?.asked).toHaveLength(1))
+    Object.assign(log, logOf('f', 0, 'x'), { toldEnd: { epoch: 'f', offset: 1, fingerprint: 1 } })
+    copied.resolve()
+    await reopened
+    expect(await textsOf(broker, { since: { epoch: 'e', offset: 1, fingerprint: 1 } }, ['chat.1'])).toEqual([
+      'x',
+      '(epoch-changed)',
+    ])
+    await linkAt(2)
+  })
+
   // A node whose link stood still said `epoch-changed` after 2 s and replayed its log from the start, in the same epoch.
   it('waits for a position that another node has given, and then says that the node is behind', async () => {
     const { broker, link } = await started(logOf('e', 0, 'a'))
