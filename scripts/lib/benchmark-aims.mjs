@@ -272,7 +272,7 @@ function worst({ least }, values) {
 
 function goalText(goal, figures) {
   const { least, most } = goal
-  return `${least === undefined ? 'at most' : 'at least'} ${measuredText(goal, least ?? most, figures)}`
+  return `${least === undefined ? '≤' : '≥'} ${measuredText(goal, least ?? most, figures)}`
 }
 
 function measuredText({ key, over, name }, value, figures) {
@@ -384,6 +384,6 @@ export function costRows(tables) {
     const spread = row?.spread?.[key ?? per]
     const [low, high] = per === undefined ? [spread?.min, spread?.max] : [spread?.max, spread?.min]
     const range = spread === undefined || low === high ? '' : `${text(low)} to ${text(high)}`
-    return [what, text(row?.[key ?? per]), range, `[${table}](benchmarks.md)`]
+    return [what, text(row?.[key ?? per]), range, table]
   })
 }

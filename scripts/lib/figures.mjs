@@ -144,7 +144,10 @@ function cellText(row, key, format, ranges) {
   const text = formatCell(row[key] ?? null, format)
   const spread = row.spread?.[key]
   if (!ranges.includes(key) || spread === undefined || spread.min === spread.max) return text
-  return `${text} (${formatCell(spread.min, format)} to ${formatCell(spread.max, format)})`
+  const [min, max] = [spread.min, spread.max].map((value) => formatCell(value, format))
+  const unit = /[^\d.,]*$/.exec(text)[0]
+  const inUnit = [min, max].every((end) => /[^\d.,]*$/.exec(end)[0] === unit)
+  return `${text} (${inUnit && unit !== '' ? min.slice(0, -unit.length) : min} to ${max})`
 }
 
 function besideText(row, peer, { key, same }, rows) {

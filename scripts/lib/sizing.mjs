@@ -57,6 +57,6 @@ export function sizingRows(tables) {
   return LOADS.flatMap(({ load, table, where, cells }) => {
     const fits = (row) => Object.entries(where).every(([key, value]) => row[key] === value)
     const row = tables.get(table)?.rows.find(fits)
-    return row === undefined ? [] : [[load, ...cells(row), `[${table}](benchmarks.md)`]]
+    return row === undefined ? [] : [[load, ...cells(row), table]]
   })
 }

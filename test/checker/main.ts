@@ -34,8 +34,9 @@ const USAGE = `npm run check:outside -- [options]
   --client <name>       Actors are clients in another language, driven by an adapter of packages/conformance: python,
                         javascript, go, or a command that starts one. With --broker, --play and what goes with them.
 
-  --judge <name,…>      webmq, socket.io, centrifugo, anycable: play cut, move, restart and deploy against other systems, too,
-                        with --schedules of each, --seconds, --seed, --theme, --parallel and --keep. Prints a table.
+  --judge <name,…>      webmq, socket.io, centrifugo, sockudo, sockudo-python, anycable: play cut, move, restart and
+                        deploy against other systems, too, with --schedules of each, --seconds, --seed, --theme,
+                        --parallel and --keep. Prints a table.
 
 An installation that is running already is checked as well. Clients are cut, stall and move; nodes and broker are left
 alone, and should be by others for that time. All keys contain a random word:

@@ -24,6 +24,8 @@ export interface StopReport {
 export interface NodeProgram {
   readonly command: string
   readonly args: readonly string[]
+  /** Answers when it has started; default `/health`. */
+  readonly healthPath?: string
 }
 
 /** A `webmq-server`. */
@@ -31,7 +33,7 @@ export function webmqServer(port: number, flags: readonly string[]): NodeProgram
   return { command: process.execPath, args: [BIN, '--port', String(port), ...flags] }
 }
 
-/** A server in a process of its own, which takes signals and answers at `/health`. It ends with this process. */
+/** A server in a process of its own, which takes signals and answers by HTTP. It ends with this process. */
 export class Node {
   readonly name: string
   readonly port: number
@@ -56,7 +58,7 @@ export class Node {
   }
 
   /**
-   * Starts it; resolves when `/health` answers.
+   * Starts it; resolves when its health path answers.
    * @throws {Error} with its output when that takes too long, or it ends.
    */
   async start(): Promise<void> {
@@ -117,9 +119,10 @@ export class Node {
   }
 
   async #answers(): Promise<boolean> {
+    const { healthPath = '/health' } = this.#program
     try {
       const signal = AbortSignal.timeout(HEALTH_TIMEOUT_MS)
-      return (await fetch(`http://127.0.0.1:${this.port}/health`, { signal })).ok
+      return (await fetch(`http://127.0.0.1:${this.port}${healthPath}`, { signal })).ok
     } catch {
       return false
     }

@@ -4,7 +4,7 @@ import { Link } from '../checker/link.js'
 import { Node } from '../checker/node.js'
 import type { Heard, HeardEvent, Played, Published } from './record.js'
 import { LISTENER_COUNT, NODE_COUNT, type Schedule, type Step } from './schedule.js'
-import type { System } from './system.js'
+import type { NodeOptions, System } from './system.js'
 
 const CHANNELS = ['a', 'b']
 const BETWEEN_PUBLISHES_MS = 20
@@ -16,11 +16,7 @@ const MAX_LAST_MS = 10_000
 const AFTER_LAST_MS = 300
 const POLL_MS = 20
 
-interface Place {
-  readonly redisUrl: string
-  readonly folder: string
-  readonly namespace: string
-}
+type Place = Omit<NodeOptions, 'port'>
 
 /** Plays a schedule on two nodes of a system. @throws {Error} when a node does not start. */
 export async function playOn(system: System, schedule: Schedule, place: Place): Promise<Played> {

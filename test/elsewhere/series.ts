@@ -1,20 +1,23 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { startRedis } from 'webmq-services'
+import { type Service, startPostgres, startRedis } from 'webmq-services'
 import { obtainCentrifugo } from './centrifugo.js'
 import { addCounts, type Counts, count, noCounts } from './count.js'
 import { playOn } from './play.js'
 import type { Played } from './record.js'
 import { drawSchedule, type Schedule, THEMES } from './schedule.js'
 import { socketIo } from './socket-io.js'
+import { obtainSockudo, obtainSockudoPython } from './sockudo.js'
 import type { System } from './system.js'
 import { webmq } from './webmq.js'
 
-const SYSTEMS: Readonly<Record<string, () => System>> = {
+const SYSTEMS: Readonly<Record<string, () => System | Promise<System>>> = {
   webmq: () => webmq,
   'socket.io': () => socketIo,
   centrifugo: obtainCentrifugo,
+  sockudo: obtainSockudo,
+  'sockudo-python': obtainSockudoPython,
   anycable: () => {
     throw new Error('the package of npm downloads its program from elsewhere, and no module of Go is served for it')
   },
@@ -44,7 +47,7 @@ export async function judgeSystems(names: readonly string[], options: JudgeOptio
       throw new Error(`there is no system ${name}; there are ${Object.keys(SYSTEMS).join(', ')}`)
     let system: System
     try {
-      system = obtain()
+      system = await obtain()
     } catch (error) {
       options.say(`${name} cannot be had here: ${error instanceof Error ? error.message : String(error)}`)
       continue
@@ -83,14 +86,15 @@ async function playTheme(
   theme: Schedule['theme'],
   { count: schedules, seed, lengthMs, parallelCount, keepsAll, folder, say }: JudgeOptions,
 ): Promise<Counts> {
-  const redis = await startRedis({ isPrivate: true })
+  const services: Service[] = [await startRedis({ isPrivate: true })]
   const files = mkdtempSync(path.join(tmpdir(), 'webmq-judge-'))
   const totals = noCounts()
   const left = Array.from({ length: schedules }, (_, index) => drawSchedule(theme, seed + index, lengthMs))
   const lane = async () => {
     for (let schedule = left.shift(); schedule !== undefined; schedule = left.shift()) {
-      const place = { redisUrl: redis.url, folder: files, namespace: `${theme}-${schedule.seed}` }
-      const played = await playOn(system, schedule, place)
+      const namespace = `${theme}-${schedule.seed}`
+      const [redisUrl = '', postgresUrl] = services.map(({ url }) => url)
+      const played = await playOn(system, schedule, { redisUrl, postgresUrl, folder: files, namespace })
       const counts = count(played)
       addCounts(totals, counts)
       say(`${name} ${theme} seed ${schedule.seed}: ${JSON.stringify(counts)}`)
@@ -98,10 +102,11 @@ async function playTheme(
     }
   }
   try {
+    if (system.needsPostgres === true) services.push(await startPostgres({ settings: { max_connections: '400' } }))
     const lanes = await Promise.allSettled(Array.from({ length: parallelCount }, lane))
     for (const each of lanes) if (each.status === 'rejected') throw each.reason
   } finally {
-    await redis.stop()
+    await Promise.all(services.map((service) => service.stop()))
     rmSync(files, { recursive: true, force: true })
   }
   return totals

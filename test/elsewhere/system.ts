@@ -5,6 +5,8 @@ export interface NodeOptions {
   readonly port: number
   /** What the nodes share. */
   readonly redisUrl: string
+  /** For a system with {@link System.needsPostgres}. */
+  readonly postgresUrl?: string | undefined
   /** Nodes with different ones know nothing of each other. */
   readonly namespace: string
   /** For files of the node; it exists. */
@@ -17,7 +19,8 @@ export interface System {
   readonly title: string
   /** The settings that its documents name against loss. */
   readonly settings: string
-  /** Answers at `/health`. */
+  /** Its nodes share a PostgreSQL, too. */
+  readonly needsPostgres?: boolean
   nodeProgram(options: NodeOptions): NodeProgram
   /** Publishes by HTTP, once. */
   publish(origin: string, message: Omit<Published, 'outcome'>): Promise<Published['outcome']>

@@ -3,10 +3,9 @@
 // Usage: npx tsc -b packages/server && node packages/server/fuzz/brokers.mjs [--seconds 60] [--seed N]
 import assert from 'node:assert/strict'
 import { fuzz, mutate, randomBytes } from '../../client/fuzz/fuzz.mjs'
-import { FrameReader } from '../dist/brokers/mesh/frame-reader.js'
 import { decodeSequence, decodeStart, decodeStarted, encodeFrame, encodeStart } from '../dist/brokers/mesh/frames.js'
-import { fingerprintOfStored } from '../dist/brokers/nats/stored-time.js'
-import { streamMessageOf } from '../dist/brokers/nats/stream-message.js'
+import { FrameReader } from '../dist/brokers/mesh/wire.js'
+import { fingerprintOfStored, streamMessageOf } from '../dist/brokers/nats/stream-message.js'
 import { encodeEpochRecord, encodeLogHeader, LOG_HEADER, recordOf } from '../dist/brokers/rabbitmq/log-record.js'
 import { deliveryOf, encodeMessageId } from '../dist/brokers/rabbitmq/message-properties.js'
 import { decodeLogBatch, envelopesOf } from '../dist/brokers/redis/log-reader.js'

@@ -131,11 +131,11 @@ async function createBroker(options: ResolvedOptions, logger: Logger): Promise<B
     case 'memory':
       return new (await import('./brokers/memory/broker.js')).MemoryBroker(shared)
     case 'redis':
-      return await (await import('./brokers/redis/broker.js')).createRedisBroker(shared)
+      return await (await import('./brokers/remote-brokers.js')).createRedisBroker(shared)
     case 'nats':
-      return await (await import('./brokers/nats/broker.js')).createNatsBroker(shared)
+      return await (await import('./brokers/remote-brokers.js')).createNatsBroker(shared)
     case 'rabbitmq':
-      return await (await import('./brokers/rabbitmq/broker.js')).createRabbitmqBroker(shared)
+      return await (await import('./brokers/remote-brokers.js')).createRabbitmqBroker(shared)
     case 'mesh': {
       const { MeshBroker } = await import('./brokers/mesh/broker.js')
       const { peers, listen } = meshPlacesOf(address, options.mesh?.listen)

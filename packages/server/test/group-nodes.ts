@@ -52,7 +52,7 @@ export class GroupNode {
       broker,
       maxPayloadBytes,
       maxPendingBytes: 16 * 1_048_576,
-      dedupe: { windowMs: 60_000, maxIds: 10_000 },
+      dedupe: { dedupeWindowMs: 60_000, dedupeMaxIds: 10_000 },
       logger,
       answerMs,
     })

@@ -47,7 +47,7 @@ export const METRICS: readonly MetricSpec[] = [
     webmq_client_messages_total:
       'receivedCount: Protocol messages received from clients: publishes, listens and all others.',
     'webmq_refused_total{code}': [
-      'refusedCounts: Protocol messages and requests of the HTTP API that were answered with an error, by error code.',
+      'refusedCounts: Messages and requests of the HTTP API answered with an error, by error code.',
       ERROR_CODES,
     ],
     'webmq_refused_upgrades_total{code}': [
@@ -66,16 +66,16 @@ export const METRICS: readonly MetricSpec[] = [
     webmq_local_dropped_total: 'localDroppedCount: Messages dropped because in-process handlers were too slow.',
     'webmq_gaps_total{reason}': ['gapCounts: Gaps reported to listeners, one per pattern, by reason.', GAP_REASONS],
     'webmq_broker_refused_messages_total{reason}':
-      'refusedMessageCounts: Messages from the broker that no listener got, by reason: malformed, too-large (above maxPayloadBytes), failed.',
+      'refusedMessageCounts: Messages from the broker that no listener got, by reason: malformed, too-large, failed.',
   }),
   ...metricsOf(
     ({ timings }) => timings,
     {
       webmq_publish_duration_seconds:
-        'publish: From the receipt of a publish until the broker accepted it; above 10,000 per second one of 256 stands for all.',
+        'publish: From a publish until the broker accepted it; above 10,000 per second one of 256 stands for all.',
       webmq_broker_publish_duration_seconds: 'broker: The part of it that the broker took: its round trip.',
       webmq_delivery_lag_seconds:
-        'lag: From a publish on this node until it was passed to the listeners of this node; one message at a time is followed.',
+        'lag: From a publish until its node passed it to its own listeners; one message at a time is followed.',
       'webmq_hook_duration_seconds{hook}': [
         'hooks: Time that hooks took, by hook; a webhook takes the time of its request.',
         HOOK_NAMES,
@@ -97,13 +97,13 @@ export const METRICS: readonly MetricSpec[] = [
     webmq_stream_appends_total: 'appendCount: Appends to streams through this node.',
     webmq_streams_lost_total: 'lostCount: Streams that this node has ended because their writer was silent.',
     webmq_streams_lost_failed_total:
-      'lostFailedCount: Attempts to end such a stream that have failed; each is tried again after `streamLeaseMs`.',
+      'lostFailedCount: Failed attempts to end such a stream, tried again after `streamLeaseMs`.',
     webmq_stream_roll_ups_failed_total:
       'rollUpFailedCount: Ended streams that stay as their appends in the log: larger than `maxPayloadBytes`, or refused by the broker.',
   }),
   ...metricsOf(({ outbox }) => outbox, {
     'webmq_outbox_status{status}': [
-      '1 for the status of the database outbox, 0 for the others: leading (this node publishes its rows), waiting (another does), down (the database is away); absent without one.',
+      '1 for the status of the database outbox: leading (this node publishes its rows), waiting (another does), down (no database); absent without one.',
       ({ status }) => flagged(OUTBOX_STATUSES, status),
     ],
     webmq_outbox_rows:
@@ -117,7 +117,7 @@ export const METRICS: readonly MetricSpec[] = [
   }),
   ...metricsOf(({ broker }) => broker, {
     'webmq_broker_status{status}': [
-      '1 for the status of the broker, 0 for the others: up, blocked (accepts no messages at present), down.',
+      '1 for the status of the broker: up, blocked (accepts no messages at present), down.',
       ({ status }) => flagged(STATUSES, status),
     ],
     webmq_broker_accepted_total: 'acceptedCount: Messages of this node that the broker has accepted.',
@@ -127,8 +127,7 @@ export const METRICS: readonly MetricSpec[] = [
     webmq_broker_surplus_total:
       'surplusCount: Messages that the broker sent to this node without a listener, or twice.',
     webmq_broker_lost_total: 'lostCount: Lost connections to the broker.',
-    webmq_broker_behind_total:
-      'behindCount: Replays refused because this node had not read the log that far; the clients went to other nodes.',
+    webmq_broker_behind_total: 'behindCount: Replays refused because this node had not read the log that far.',
     webmq_broker_away_seconds_total: [
       'Time during which the broker was not up, since it first was.',
       ({ awayMs }) => awayMs / 1_000,
@@ -137,7 +136,7 @@ export const METRICS: readonly MetricSpec[] = [
     webmq_broker_pending_messages: 'pendingCount: Publishes that wait for the broker.',
     webmq_broker_pending_bytes: 'pendingBytes: Bytes of publishes that wait for the broker.',
     webmq_retained_dropped_total: [
-      'Messages of the log that were not retained, because other programs published far more keys or bytes than the limits.',
+      'Messages not retained, because other programs published far beyond the limits.',
       ({ retained }) => retained?.droppedCount ?? 0,
     ],
   }),
@@ -145,7 +144,7 @@ export const METRICS: readonly MetricSpec[] = [
     webmq_log_messages: "messageCount: Messages in this node's copy of the log.",
     webmq_log_bytes: 'byteCount: Bytes of payload of these messages.',
     webmq_log_oldest_timestamp_seconds: [
-      'When the oldest of these messages was logged, in seconds since 1970; 0 for an empty log.',
+      'When the oldest of these messages was logged, Unix time; 0 for an empty log.',
       ({ oldestTimeMs }) => oldestTimeMs / 1_000,
     ],
     webmq_log_lag_seconds: [
@@ -173,35 +172,34 @@ export const METRICS: readonly MetricSpec[] = [
     webmq_requests_pending: 'requestCount: Requests of this node that wait for a reply.',
     webmq_queue_group_handed_total: 'handedCount: Messages and requests that members of this node have got.',
     webmq_queue_group_missed_total:
-      'missedCount: Messages that no member got: the queue group had none any more, or a hook failed for them on this node.',
+      'missedCount: Messages that no member got: the queue group had none any more, or a hook failed.',
     webmq_queue_group_dropped_total:
-      'droppedCount: Messages about queue groups that could not be read, and members of other nodes above the limit.',
+      'droppedCount: Unreadable messages about queue groups, and members of other nodes above the limit.',
   }),
   ...metricsOf(({ cluster }) => cluster, {
-    webmq_cluster_peers: 'peerCount: Other nodes that this node has heard of.',
+    webmq_cluster_peers: 'peerCount: Other nodes that this node knows.',
     webmq_cluster_different_peers:
       'differentCount: Other nodes with other options that all must share, or of another version.',
     webmq_cluster_other_log_peers:
-      'otherLogCount: Other nodes that log other keys: while there are any, the listeners of this node are told a gap every 3 s.',
+      'otherLogCount: Other nodes that log other keys: while there are any, clients that come back are told a gap.',
     webmq_cluster_revocations:
       'revocationCount: Revoked tokens and users that this node keeps until the tokens have expired.',
     webmq_cluster_dropped_total:
-      'droppedCount: Messages about these that could not be read or came from too many nodes, and revocations above the limit.',
+      'droppedCount: Unreadable messages about these, those of too many nodes, and revocations above the limit.',
   }),
   ...metricsOf(({ transport }) => transport, {
     webmq_transport_accepted_total: 'acceptedCount: Accepted connections.',
     webmq_transport_refused_total: 'refusedCount: Refused upgrades.',
     webmq_connections_limit:
-      'connectionLimit: The most connections that the node holds: `maxConnections`, or what its descriptor limit leaves room for.',
+      'connectionLimit: The most connections of the node: `maxConnections`, or what its descriptor limit allows.',
     webmq_transport_proxy_header_refused_total:
-      'proxyHeaderRefusedCount: Connections of trusted proxies that were closed because they did not begin with a valid PROXY header.',
+      'proxyHeaderRefusedCount: Connections of trusted proxies closed for want of a valid PROXY header.',
     webmq_transport_closed_total: 'closedCount: Ended connections.',
     webmq_transport_slow_consumers_total:
       'slowConsumerCount: Connections that were closed because the client read too slowly.',
     webmq_transport_conflated_total:
-      'conflatedCount: Messages that were left out for slow clients because a newer one of their key followed.',
-    webmq_transport_dropped_total:
-      'droppedCount: Messages that were left out for slow clients because they were the oldest.',
+      'conflatedCount: Messages left out for slow clients because a newer one of their key followed.',
+    webmq_transport_dropped_total: 'droppedCount: Messages left out for slow clients because they were the oldest.',
     webmq_transport_received_messages_total: 'receivedMessageCount: Received WebSocket messages.',
     webmq_transport_received_bytes_total: 'receivedByteCount: Received bytes.',
     webmq_transport_delivered_total: 'deliveredCount: Frames sent to connections, one per receiver.',
@@ -223,13 +221,13 @@ export const METRICS: readonly MetricSpec[] = [
   },
   ...metricsOf(({ webhook }) => webhook, {
     'webmq_webhook_breaker{status}': [
-      '1 for the status of the webhook, 0 for the others: closed (it is asked), open (it fails, and is not asked), half-open; absent without a webhook.',
+      '1 for the status of the webhook: closed (it is asked), open (it fails, and is not asked), half-open; absent without one.',
       ({ breaker }) => flagged(BREAKER_STATES, breaker),
     ],
     webmq_webhook_breaker_opened_total:
       'openCount: How often the webhook failed so much that it was not asked any more.',
     webmq_webhook_ignored_total:
-      'ignoredCount: Questions to the webhook without an answer that counted as if it had said nothing (`failure` is `open`).',
+      'ignoredCount: Unanswered questions to the webhook, taken as no opinion (`failure` is `open`).',
     webmq_webhook_notices_total: 'sentCount: Notices that the webhook has taken.',
     webmq_webhook_dropped_total:
       'droppedCount: Notices to the webhook that were dropped: it did not take them, or too many waited.',
@@ -239,20 +237,20 @@ export const METRICS: readonly MetricSpec[] = [
     'webmq_connection_limit_total{reason}':
       'connectionLimitCounts: Connections refused because their address, their user or the node has too many, by reason.',
     'webmq_publish_rate_limit_total{reason}':
-      'publishRateCounts: Publishes refused because their connection, or their user, publishes too fast, or the broker is too slow for all of them.',
+      'publishRateCounts: Publishes refused because their connection or user is too fast, or the broker too slow, by reason.',
     webmq_forwarded_malformed_total:
-      'malformedForwardedCount: Headers `X-Forwarded-For` of trusted proxies that were ignored because they were malformed.',
+      'malformedForwardedCount: Malformed headers `X-Forwarded-For` of trusted proxies, which were ignored.',
   }),
   ...metricsOf(({ http }) => http, {
     webmq_http_connections: 'connectionCount: Open plain HTTP connections on the public port.',
     'webmq_http_dropped_total{reason}': [
-      'droppedCounts: Plain HTTP connections that were ended: evicted, timeout, pipelining; or refused: full. Requests that were refused: rate.',
+      'droppedCounts: Plain HTTP connections ended (evicted, timeout, pipelining) or refused (full), and requests refused (rate).',
       HTTP_DROP_REASONS,
     ],
   }),
   ...metricsOf(({ tls }) => tls, {
     webmq_tls_certificate_expiration_timestamp_seconds: [
-      'When the first TLS certificate expires, in seconds since 1970; absent without TLS.',
+      'When the first TLS certificate expires, Unix time; absent without TLS.',
       ({ firstExpiryMs }) => firstExpiryMs / 1_000,
     ],
     'webmq_tls_reloads_total{status}': [
@@ -262,7 +260,7 @@ export const METRICS: readonly MetricSpec[] = [
   }),
   ...metricsOf(({ audit }) => audit, {
     'webmq_audit_lines_total{outcome}': [
-      'Lines of the audit log, by outcome: written, or dropped because the disk was too slow or full; absent without it.',
+      'Lines of the audit log, by outcome: written, or dropped (disk slow or full); absent without it.',
       ({ writtenCount, droppedCount }) => ({ written: writtenCount, dropped: droppedCount }),
     ],
   }),

@@ -83,7 +83,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
     broker: parts.broker,
     maxPayloadBytes: options.maxPayloadBytes,
     maxPendingBytes: options.brokerMaxPendingBytes,
-    dedupe: { windowMs: options.dedupeWindowMs, maxIds: options.dedupeMaxIds },
+    dedupe: options,
     ...(hooks?.has('deliver') === true ? { delivered: (message) => hooks.deliver(message) } : undefined),
     logger,
   })

@@ -1,22 +1,18 @@
 import type { Nodes } from './nodes.js'
 
-/** The topic of the nodes themselves. */
 export const TOPIC = 'nodes'
 
 /** Sends the leases of this node, those of one turn of the event loop as one. */
 export class LeaseSender {
   readonly #nodes: Nodes
-  readonly #lease: () => object
   /** Nodes that get a lease of their own, because they asked. */
   readonly #askers = new Set<string>()
   #isDue = false
   #isAsking = false
   #isScheduled = false
 
-  /** @param lease What a lease says now. */
-  constructor(nodes: Nodes, lease: () => object) {
+  constructor(nodes: Nodes) {
     this.#nodes = nodes
-    this.#lease = lease
   }
 
   /** To all nodes. @param asks Every other node answers with a lease. */
@@ -43,7 +39,7 @@ export class LeaseSender {
 
   #send(): void {
     const { channel } = this.#nodes
-    const fields = this.#lease()
+    const fields = this.#nodes.ownLease()
     if (this.#isDue) channel.tell(TOPIC, 'lease', { ...fields, asks: this.#isAsking })
     // Who asks may be new, and learns of the others.
     for (const asker of this.#askers) channel.tell(TOPIC, 'lease', { ...fields, peers: this.#nodes.peers() }, asker)

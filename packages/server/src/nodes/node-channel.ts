@@ -9,6 +9,7 @@ import {
   type NodeMessage,
   partHeadBytes,
 } from './node-message.js'
+import type { NodesContext } from './options.js'
 
 /** Begins the keys for messages to all nodes; the topic follows. */
 const TOPIC_KEY = '$webmq.nodes.'
@@ -23,11 +24,8 @@ const MAX_PARTIAL_NODES = 1_024
 /** Delay after a failed bind. */
 const RETRY_MS = 1_000
 
-export interface NodeChannelContext {
-  /** Name of this node, new with every start: 1 to 36 characters of `[A-Za-z0-9_-]`. */
-  readonly node: string
+export interface NodeChannelContext extends Pick<NodesContext, 'node' | 'maxPayloadBytes'> {
   readonly broker: Pick<Broker, 'bind' | 'publish'>
-  readonly maxPayloadBytes: number
   /** Called with every message of another node. MUST NOT call the broker from within this call. */
   readonly onMessage: (message: NodeMessage) => void
   readonly onFormat: (node: string, format: number) => void

@@ -3,14 +3,13 @@ import { Conditions } from '../base/conditions.js'
 import { Deadlines } from '../base/deadlines.js'
 import { deferred } from '../base/deferred.js'
 import type { BrokerStatus } from '../ports/broker.js'
-import { Differences } from './differences.js'
 import { LeaseSender, TOPIC } from './lease-sender.js'
 import { LogAgreement, SETTLE_MS } from './log-agreement.js'
 import { NodeChannel } from './node-channel.js'
 import { type Fields, isCount, listOf, NODE_FORMAT, type NodeMessage } from './node-message.js'
 import type { NodeTable } from './node-table.js'
 import type { NodesContext, NodesStats } from './options.js'
-import { MAX_PEERS, type Peer, Peers } from './peers.js'
+import { Differences, MAX_PEERS, type Peer, Peers } from './peers.js'
 
 /** A node that starts is alone if no other node has answered by then; and later it knows all of them. */
 const GREETING_MS = 250
@@ -24,9 +23,9 @@ const LOG_WAIT_MS = 2_000
  */
 export class Nodes {
   readonly channel: NodeChannel
-  readonly #context: NodesContext
-  readonly #now: () => number
-  readonly #deadlines: Deadlines
+  readonly context: NodesContext
+  readonly now: () => number
+  readonly deadlines: Deadlines
   readonly #peers: Peers
   readonly #conditions = new Conditions()
   readonly #tables = new Map<string, NodeTable>()
@@ -47,15 +46,13 @@ export class Nodes {
   #droppedCount = 0
 
   constructor(context: NodesContext) {
-    this.#context = context
-    this.#now = context.now ?? (() => performance.now())
+    this.context = context
+    this.now = context.now ?? (() => performance.now())
     const { node, broker, maxPayloadBytes, logger } = context
     this.#differences = new Differences(logger)
     const onError = (err: unknown, text: string) => logger.warn({ err }, text)
-    this.#deadlines = new Deadlines({ now: this.#now, onError: (err) => onError(err, 'a deadline of nodes failed') })
-    const isCutOff = () => this.#state === 'open' && !this.#isUp
-    const onGone = (peer: string, hasLeft: boolean) => this.#gone(peer, hasLeft)
-    this.#peers = new Peers(context, this.#deadlines, this.#now, isCutOff, onGone)
+    this.deadlines = new Deadlines({ now: this.now, onError: (err) => onError(err, 'a deadline of nodes failed') })
+    this.#peers = new Peers(this)
     this.channel = new NodeChannel({
       node,
       broker,
@@ -64,20 +61,24 @@ export class Nodes {
       onFormat: (peer, format) => this.#differences.tell(peer, { format, ownFormat: NODE_FORMAT }),
       onError: (err, text) => logger.debug({ err }, text),
     })
-    this.#leases = new LeaseSender(this, () => this.#ownLease())
+    this.#leases = new LeaseSender(this)
     if (context.log === undefined || !this.hasOthers) return
-    this.#log = new LogAgreement(context.log, (call) => this.#deadlines.set(this.#now() + SETTLE_MS, call))
+    this.#log = new LogAgreement(context.log, (call) => this.deadlines.set(this.now() + SETTLE_MS, call))
     void this.openTopic(TOPIC)
   }
 
   /** Whether there can be other nodes. */
   get hasOthers(): boolean {
-    return this.#context.broker.capabilities.manyNodes
+    return this.context.broker.capabilities.manyNodes
   }
 
   /** Whether messages to other nodes pass at present. */
   get isUp(): boolean {
     return this.#isUp && this.#state === 'open'
+  }
+
+  get isCutOff(): boolean {
+    return this.#state === 'open' && !this.#isUp
   }
 
   /** Whether the other nodes have had time to answer. */
@@ -89,7 +90,6 @@ export class Nodes {
     return [...this.#peers.byName.keys()]
   }
 
-  /** Adds a table, which takes part once it is opened. */
   add(table: NodeTable): void {
     this.#tables.set(table.name, table)
   }
@@ -102,7 +102,6 @@ export class Nodes {
     this.#handlers.set(topic, handler)
   }
 
-  /** Calls a function with every node that is gone, or does not answer. */
   onGone(listener: (node: string) => void): void {
     this.#goneListeners.push(listener)
   }
@@ -132,7 +131,6 @@ export class Nodes {
     })
   }
 
-  /** Whether messages about a table arrive. */
   isOpen({ name }: NodeTable): boolean {
     return this.hasOthers && this.#topics.get(name)?.isBound === true
   }
@@ -175,13 +173,13 @@ export class Nodes {
   }
 
   /** Resolves when the condition holds, after the time, or when the node stops. Looks after each message of a node. */
-  until(condition: () => boolean, timeoutMs = this.#context.waitMs ?? WAIT_MS): Promise<void> {
+  until(condition: () => boolean, timeoutMs = this.context.waitMs ?? WAIT_MS): Promise<void> {
     return this.#conditions.until(condition, timeoutMs)
   }
 
   /** A message could not be published; other nodes notice it by themselves. */
   readonly report = (err: unknown, topic: string): void =>
-    this.#context.logger.debug({ err, topic }, 'a message to other nodes could not be published')
+    this.context.logger.debug({ err, topic }, 'a message to other nodes could not be published')
 
   stats(): NodesStats {
     let differentCount = 0
@@ -201,7 +199,7 @@ export class Nodes {
       if (this.#isUp) this.channel.send(TOPIC, 'bye', '{}').catch((error: unknown) => this.report(error, TOPIC))
     }
     this.#state = 'stopped'
-    this.#deadlines.stop()
+    this.deadlines.stop()
     this.channel.close()
     this.#conditions.end()
   }
@@ -216,7 +214,7 @@ export class Nodes {
     this.#state = 'open'
     this.lease(true)
     this.#renew()
-    this.#deadlines.set(this.#now() + GREETING_MS, () => {
+    this.deadlines.set(this.now() + GREETING_MS, () => {
       this.#isGreeted = true
       this.#conditions.look()
     })
@@ -235,11 +233,12 @@ export class Nodes {
     if (this.#state !== 'open') return
     this.lease()
     for (const table of this.#tables.values()) table.retry?.()
-    this.#deadlines.set(this.#now() + this.#peers.leaseIntervalMs, () => this.#renew())
+    this.deadlines.set(this.now() + this.#peers.leaseIntervalMs, () => this.#renew())
   }
 
-  #ownLease(): object {
-    const { version, fingerprint: options } = this.#context
+  /** What a lease says now. */
+  ownLease(): object {
+    const { version, fingerprint: options } = this.context
     const open = [...this.#tables.values()].filter((table) => this.isOpen(table))
     const marks = Object.fromEntries(open.map(({ name, mark }) => [name, mark]))
     const starts = this.#hasJoined ? undefined : { starts: true }
@@ -272,10 +271,10 @@ export class Nodes {
     const isGreeting = asks === true || fields.peers !== undefined || !peer.hasReported
     peer.hasReported = true
     this.#peers.renew(node, peer, validMs)
-    peer.isDifferent = version !== this.#context.version || options !== this.#context.fingerprint
+    peer.isDifferent = version !== this.context.version || options !== this.context.fingerprint
     const logsOtherKeys = this.#log?.take(node, fields, this.#hasJoined) === true
     if (peer.isDifferent) {
-      const hasOtherOptions = options !== this.#context.fingerprint
+      const hasOtherOptions = options !== this.context.fingerprint
       this.#differences.tell(node, { version, hasOtherOptions, logsOtherKeys })
     }
     for (const other of others) this.#peers.obtain(other)
@@ -286,7 +285,8 @@ export class Nodes {
     return true
   }
 
-  #gone(node: string, hasLeft: boolean): void {
+  /** @param hasLeft It has said so, and did not crash. */
+  gone(node: string, hasLeft: boolean): void {
     this.#differences.forget(node)
     this.#log?.gone(node)
     this.channel.forget(node)

@@ -1,10 +1,10 @@
-import type { Deadline, Deadlines } from '../base/deadlines.js'
-import type { NodesContext } from './options.js'
+import type { Deadline } from '../base/deadlines.js'
+import type { Logger } from '../base/logger.js'
+import type { Nodes } from './nodes.js'
 
 export interface Peer {
   /** Absent while this node is cut off. */
   expiry: Deadline | undefined
-  /** It has told what it has. */
   hasReported: boolean
   /** It has other options, or is of another version. */
   isDifferent: boolean
@@ -19,43 +19,25 @@ export const MAX_PEERS = 1_024
 /** Longest accepted lease. */
 const MAX_VALID_MS = 3_600_000
 
-/** The other nodes and their leases. A node whose lease ends is gone. */
+/** The other nodes and their leases. A node whose lease ends is gone, unless this one is cut off from the others. */
 export class Peers {
   /** Time for which a node is valid when no lease of it has arrived yet. */
   readonly validMs: number
   readonly leaseIntervalMs: number
-  readonly #node: string
-  readonly #deadlines: Deadlines
-  readonly #now: () => number
-  readonly #isCutOff: () => boolean
-  readonly #onGone: (node: string, hasLeft: boolean) => void
+  readonly #nodes: Nodes
   readonly byName = new Map<string, Peer>()
 
-  /**
-   * @param now The clock of the deadlines.
-   * @param isCutOff No lease ends while this node is cut off from the others.
-   * @param onGone A node is gone. Its second argument: it has said so, and did not crash.
-   */
-  constructor(
-    { node, ttlMs }: NodesContext,
-    deadlines: Deadlines,
-    now: () => number,
-    isCutOff: () => boolean,
-    onGone: (node: string, hasLeft: boolean) => void,
-  ) {
+  constructor(nodes: Nodes) {
+    const { ttlMs } = nodes.context
+    this.#nodes = nodes
     this.validMs = Math.floor(ttlMs * VALID_SHARE)
     this.leaseIntervalMs = ttlMs * LEASE_SHARE
-    this.#node = node
-    this.#deadlines = deadlines
-    this.#now = now
-    this.#isCutOff = isCutOff
-    this.#onGone = onGone
   }
 
   /** The peer of this name, new or known; `undefined` for this node itself, and when there are too many. */
   obtain(name: string): Peer | undefined {
     const known = this.byName.get(name)
-    if (known !== undefined || name === this.#node || this.byName.size >= MAX_PEERS) return known
+    if (known !== undefined || name === this.#nodes.context.node || this.byName.size >= MAX_PEERS) return known
     const peer: Peer = { expiry: undefined, hasReported: false, isDifferent: false }
     this.byName.set(name, peer)
     this.renew(name, peer)
@@ -63,11 +45,11 @@ export class Peers {
   }
 
   renew(name: string, peer: Peer, validMs = this.validMs): void {
-    if (peer.expiry !== undefined) this.#deadlines.clear(peer.expiry)
+    if (peer.expiry !== undefined) this.#nodes.deadlines.clear(peer.expiry)
     peer.expiry = undefined
-    if (this.#isCutOff()) return
-    const atMs = this.#now() + Math.min(validMs, MAX_VALID_MS)
-    peer.expiry = this.#deadlines.set(atMs, () => this.#expire(name, peer, atMs))
+    if (this.#nodes.isCutOff) return
+    const atMs = this.#nodes.now() + Math.min(validMs, MAX_VALID_MS)
+    peer.expiry = this.#nodes.deadlines.set(atMs, () => this.#expire(name, peer, atMs))
   }
 
   /** This node is cut off, or connected again: then every node has the time of a lease to renew. */
@@ -79,9 +61,9 @@ export class Peers {
   remove(name: string, hasLeft: boolean): void {
     const peer = this.byName.get(name)
     if (peer === undefined) return
-    if (peer.expiry !== undefined) this.#deadlines.clear(peer.expiry)
+    if (peer.expiry !== undefined) this.#nodes.deadlines.clear(peer.expiry)
     this.byName.delete(name)
-    this.#onGone(name, hasLeft)
+    this.#nodes.gone(name, hasLeft)
   }
 
   /** Removes nodes that were named by others, and have not reported. */
@@ -91,7 +73,29 @@ export class Peers {
 
   #expire(name: string, peer: Peer, atMs: number): void {
     // The deadline is late, so this process was paused: leases may have arrived that were not read yet, so no node expires now.
-    if (this.#now() - atMs > this.leaseIntervalMs) this.renew(name, peer, this.leaseIntervalMs)
+    if (this.#nodes.now() - atMs > this.leaseIntervalMs) this.renew(name, peer, this.leaseIntervalMs)
     else this.remove(name, false)
+  }
+}
+
+/** Logs once of each other node that it has other options, or is of another version. */
+export class Differences {
+  readonly #logger: Pick<Logger, 'warn'>
+  readonly #told = new Set<string>()
+
+  constructor(logger: Pick<Logger, 'warn'>) {
+    this.#logger = logger
+  }
+
+  tell(peer: string, fields: object): void {
+    if (this.#told.has(peer)) return
+    // Nodes of another format are no peers, so nothing says when they are gone.
+    if (this.#told.size >= MAX_PEERS) this.#told.clear()
+    this.#told.add(peer)
+    this.#logger.warn({ peer, ...fields }, 'another node has other options, or is of another version')
+  }
+
+  forget(peer: string): void {
+    this.#told.delete(peer)
   }
 }

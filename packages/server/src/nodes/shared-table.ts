@@ -47,7 +47,7 @@ const ENVELOPE_BYTES = 256
 export class SharedTable<Change extends TableChange> implements NodeTable {
   readonly name: string
   readonly #options: SharedTableOptions
-  readonly #entries: TableEntries<Change>
+  readonly entries: TableEntries<Change>
   readonly #nodes: Nodes
   readonly #parts: PartSender
   readonly #copies = new Map<string, TableCopy<Change>>()
@@ -58,13 +58,12 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
   #isScheduled = false
   #timer: NodeJS.Timeout | undefined
   #flushed = deferred<number>()
-  /** Version of the entries of this node. */
   mark = 0
 
   constructor(nodes: Nodes, entries: TableEntries<Change>, options: SharedTableOptions) {
     this.name = options.name
     this.#options = options
-    this.#entries = entries
+    this.entries = entries
     this.#nodes = nodes
     const source = {
       name: options.name,
@@ -81,7 +80,6 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
     await this.#nodes.openTable(this)
   }
 
-  /** Whether the copies of all other nodes are complete, as far as this node knows. */
   get isComplete(): boolean {
     return this.#nodes.peers().every((node) => {
       const copy = this.#copies.get(node)
@@ -121,7 +119,7 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
   distrust(node: string): void {
     this.#silent.add(node)
     this.#copies.delete(node)
-    this.#entries.removeNode(node, false)
+    this.entries.removeNode(node, false)
   }
 
   compare(node: string, mark: unknown): void {
@@ -144,7 +142,7 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
       copy.knownVersion = Math.max(copy.knownVersion, version)
       return true
     }
-    const changes = listOf(fields.entries, MAX_ITEMS, (item) => this.#entries.decode(item, node))
+    const changes = listOf(fields.entries, MAX_ITEMS, (item) => this.entries.decode(item, node))
     if (changes === undefined) return false
     if (kind === 'changes') copy.changes(version, changes)
     else if (kind !== 'part' || !isCount(round) || !isCount(index)) return false
@@ -156,10 +154,20 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
     return true
   }
 
+  /** Asks the node for all its entries. */
+  want(node: string, round: number): void {
+    this.#nodes.channel.tell(this.name, 'want', { round }, node)
+  }
+
+  /** The copy of the node's entries has this version now. */
+  reached(node: string, version: number): void {
+    if (this.#options.isConfirmed) this.#nodes.channel.tell(this.name, 'known', { version }, node)
+  }
+
   left(node: string, hasLeft: boolean): void {
     this.#silent.delete(node)
     this.#copies.delete(node)
-    this.#entries.removeNode(node, hasLeft)
+    this.entries.removeNode(node, hasLeft)
   }
 
   retry(): void {
@@ -193,7 +201,7 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
   }
 
   #flush(): void {
-    const entries = this.#entries
+    const entries = this.entries
     const sent: Promise<void>[] = []
     let texts: string[] = []
     let byteCount = ENVELOPE_BYTES
@@ -225,11 +233,7 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
     this.#silent.delete(node)
     const known = this.#copies.get(node)
     if (known !== undefined) return known
-    const { channel } = this.#nodes
-    const want = (round: number) => channel.tell(this.name, 'want', { round }, node)
-    const copy = new TableCopy(this.#entries, node, want, (version) => {
-      if (this.#options.isConfirmed) channel.tell(this.name, 'known', { version }, node)
-    })
+    const copy = new TableCopy(this, node)
     this.#copies.set(node, copy)
     return copy
   }

@@ -1,4 +1,4 @@
-import type { TableEntries } from './shared-table.js'
+import type { SharedTable } from './shared-table.js'
 
 export interface TableChange {
   readonly id: string
@@ -20,10 +20,8 @@ interface Transfer {
  * parts after it, because brokers keep the order of one publisher. So the sender needs no snapshot.
  */
 export class TableCopy<Change extends TableChange> {
-  readonly #entries: TableEntries<Change>
+  readonly #table: SharedTable<Change>
   readonly #node: string
-  readonly #want: (round: number) => void
-  readonly #reached: (version: number) => void
   /** Version of this node's table that the other node has confirmed. */
   knownVersion = 0
   /** The other node has told its version since this table was opened. */
@@ -33,28 +31,15 @@ export class TableCopy<Change extends TableChange> {
   #transfer: Transfer | undefined
   #roundCount = 0
 
-  /**
-   * @param want Asks the node for all its entries.
-   * @param reached The copy has this version now.
-   */
-  constructor(
-    entries: TableEntries<Change>,
-    node: string,
-    want: (round: number) => void,
-    reached: (version: number) => void,
-  ) {
-    this.#entries = entries
+  constructor(table: SharedTable<Change>, node: string) {
+    this.#table = table
     this.#node = node
-    this.#want = want
-    this.#reached = reached
   }
 
-  /** Whether the copy is complete, as far as this node knows. */
   get isComplete(): boolean {
     return this.#transfer === undefined
   }
 
-  /** The node's table has this version. */
   compare(version: number): void {
     if (this.#transfer === undefined && version > this.#version) this.#requestAll()
   }
@@ -68,7 +53,7 @@ export class TableCopy<Change extends TableChange> {
     }
     this.#version = version
     for (const change of changes) this.#apply(change)
-    this.#reached(version)
+    this.#table.reached(this.#node, version)
   }
 
   part(part: { round: number; index: number; version: number; isLast: boolean }, changes: readonly Change[]): void {
@@ -84,9 +69,9 @@ export class TableCopy<Change extends TableChange> {
     transfer.hasProgress = true
     for (const change of changes) this.#apply(change)
     if (!isLast) return
-    for (const id of transfer.unseen) this.#entries.remove(this.#node, id)
+    for (const id of transfer.unseen) this.#table.entries.remove(this.#node, id)
     this.#transfer = undefined
-    this.#reached(version)
+    this.#table.reached(this.#node, version)
   }
 
   /** Called at intervals. Asks again when nothing has arrived since the last call. */
@@ -103,12 +88,12 @@ export class TableCopy<Change extends TableChange> {
 
   #apply(change: Change): void {
     this.#transfer?.unseen.delete(change.id)
-    this.#entries.apply(change)
+    this.#table.entries.apply(change)
   }
 
   #requestAll(): void {
     const round = ++this.#roundCount
-    this.#transfer = { round, nextIndex: 0, unseen: new Set(this.#entries.idsOf(this.#node)), hasProgress: true }
-    this.#want(round)
+    this.#transfer = { round, nextIndex: 0, unseen: new Set(this.#table.entries.idsOf(this.#node)), hasProgress: true }
+    this.#table.want(this.#node, round)
   }
 }

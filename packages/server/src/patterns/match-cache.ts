@@ -25,7 +25,6 @@ export class MatchCache {
     this.#maxYoungGroups = Math.max(1, Math.floor(maxGroups / 2))
   }
 
-  /** Number of remembered keys. */
   get size(): number {
     return this.#young.size + this.#old.size
   }
@@ -51,7 +50,6 @@ export class MatchCache {
     this.#youngGroupCount += groups.length
   }
 
-  /** Forgets one key. */
   delete(key: string): void {
     this.#lastKey = undefined
     const young = this.#young.get(key)
@@ -62,7 +60,6 @@ export class MatchCache {
     this.#old.delete(key)
   }
 
-  /** Forgets everything. */
   clear(): void {
     this.#lastKey = undefined
     if (this.#young.size > 0) this.#young = new Map()

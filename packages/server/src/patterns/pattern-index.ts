@@ -3,7 +3,6 @@ interface IndexNode {
   readonly isHash: boolean
   /** {@link NO_CHILDREN} at the end of a pattern: a map takes more memory than the rest of a node. */
   children: Map<string, IndexNode>
-  /** The pattern that ends here. */
   pattern: string | undefined
 }
 

@@ -6,7 +6,6 @@ import { enter, TrieNode, wordsBelow } from './trie-node.js'
 import { DEFAULT_VARIANT, type Format, formatOf, getsMeta, groupOf, indexOf, mayDrop, type Variant } from './variant.js'
 import { WordFilter } from './word-filter.js'
 
-/** Bounds of a {@link Router}. */
 export interface RouterOptions {
   /** Most keys whose match is cached; default 16,384. Without a bound, random keys would fill the memory. */
   readonly maxCachedKeys?: number
@@ -61,12 +60,17 @@ export class Router {
   readonly #freeIndexes: number[] = []
   #indexCount = 0
   #nodeCount = 0
-  #droppingCount = 0
-  #metaCount = 0
-  /** Characters of all patterns. */
+  /** Routes whose group may miss messages, see {@link mayDrop}. */
+  droppingCount = 0
+  /** Routes whose group gets who published a message, and when, see {@link getsMeta}. */
+  metaCount = 0
   #charCount = 0
   #step = 0
-  #workCount = 0
+  /**
+   * Steps that all matches have taken, for those who pay for a match: the difference of two readings is its cost. One
+   * is about 10 ns. A match takes at most one per word of the key and node of the trie; a cached one takes none.
+   */
+  stepCount = 0
   #active: TrieNode[] = []
   #next: TrieNode[] = []
 
@@ -75,7 +79,6 @@ export class Router {
     this.#cache = new MatchCache(maxCachedKeys, maxCachedGroups)
   }
 
-  /** Number of routed patterns. */
   get patternCount(): number {
     return this.#entries.size
   }
@@ -86,15 +89,6 @@ export class Router {
     return this.#nodeCount * NODE_BYTES + routeCount * ROUTE_BYTES + 2 * this.#charCount
   }
 
-  /**
-   * Steps that all matches have taken, for those who pay for a match: the difference of two readings is its cost. One
-   * is about 10 ns. A match takes at most one per word of the key and node of the trie; a cached one takes none.
-   */
-  get stepCount(): number {
-    return this.#workCount
-  }
-
-  /** All routes. */
   *routes(): Iterable<Route> {
     for (const first of this.#entries.values()) {
       for (let entry: Entry | undefined = first; entry !== undefined; entry = entry.next) yield entry
@@ -106,22 +100,11 @@ export class Router {
     return this.#routeCounts[format]
   }
 
-  /** Whether some group may miss messages, see {@link mayDrop}. */
-  get hasDropping(): boolean {
-    return this.#droppingCount > 0
-  }
-
-  /** Whether some group gets who published a message, and when, see {@link getsMeta}. */
-  get hasMeta(): boolean {
-    return this.#metaCount > 0
-  }
-
   /** The route of a pattern; `undefined` if it is not routed in this variant. */
   find(pattern: string, variant: Variant = DEFAULT_VARIANT): Route | undefined {
     return this.#find(pattern, variant)
   }
 
-  /** The route with this group; `undefined` if there is none. */
   routeOf(group: GroupId): Route | undefined {
     const entry = this.#byIndex[indexOf(group)]
     return entry?.group === group ? entry : undefined
@@ -155,8 +138,8 @@ export class Router {
     else first.next = entry
     this.#byIndex[index] = entry
     this.#routeCounts[formatOf(variant)]++
-    if (mayDrop(group)) this.#droppingCount++
-    if (getsMeta(group)) this.#metaCount++
+    if (mayDrop(group)) this.droppingCount++
+    if (getsMeta(group)) this.metaCount++
     this.#invalidate(pattern)
     return entry
   }
@@ -177,8 +160,8 @@ export class Router {
     this.#byIndex[indexOf(group)] = undefined
     this.#freeIndexes.push(indexOf(group))
     this.#routeCounts[formatOf(variant)]--
-    if (mayDrop(group)) this.#droppingCount--
-    if (getsMeta(group)) this.#metaCount--
+    if (mayDrop(group)) this.droppingCount--
+    if (getsMeta(group)) this.metaCount--
     this.#invalidate(pattern)
     return !this.#entries.has(pattern)
   }
@@ -214,7 +197,7 @@ export class Router {
     for (const word of key.split('.')) {
       const step = ++this.#step
       const next = this.#next
-      this.#workCount += this.#active.length
+      this.stepCount += this.#active.length
       const isKnown = this.#words.mayHave(word)
       next.length = 0
       for (const node of this.#active) {

@@ -36,7 +36,7 @@ export function overflowOf(variant: Variant): ListenOverflow {
 }
 
 export function formatOf(variant: Variant): Format {
-  return isSseVariant(variant) ? 'sse' : 'websocket'
+  return (variant & SSE_VARIANT) !== 0 ? 'sse' : 'websocket'
 }
 
 /** Whether messages come with who published them, and when. */
@@ -44,7 +44,6 @@ export function isMeta(variant: Variant): boolean {
   return (variant & META_VARIANT) !== 0
 }
 
-/** The same variant, with meta. */
 export function withMeta(variant: Variant): Variant {
   return (variant | META_VARIANT) as Variant
 }
@@ -54,7 +53,6 @@ export function groupOf(index: number, variant: Variant): GroupId {
   return (index | (variant << INDEX_BITS)) as GroupId
 }
 
-/** Index of the route of a group of a pattern. */
 export function indexOf(group: GroupId): number {
   return group & (MAX_ROUTES - 1)
 }
@@ -72,8 +70,4 @@ export function getsMeta(group: GroupId): boolean {
 /** Whether a group of a pattern has another overflow than `disconnect`. */
 export function mayDrop(group: GroupId): boolean {
   return (group & OVERFLOW_GROUP_MASK) !== 0
-}
-
-function isSseVariant(variant: Variant): boolean {
-  return (variant & SSE_VARIANT) !== 0
 }

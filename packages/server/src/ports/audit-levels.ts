@@ -1,5 +1,4 @@
 /** What the audit log has: `refusals` alone, `connections` as well, or also each listen. */
 export const AUDIT_LEVELS = ['refusals', 'connections', 'listens'] as const
 
-/** One of {@link AUDIT_LEVELS}. */
 export type AuditLevel = (typeof AUDIT_LEVELS)[number]

@@ -1,11 +1,11 @@
 import type { Position } from './broker.js'
 
-/** Bounds of a {@link DedupeWindow}. */
-export interface DedupeWindowOptions {
+/** Bounds of a {@link DedupeWindow}; 0 turns de-duplication off. */
+export interface DedupeOptions {
   /** How long an id is remembered. */
-  readonly windowMs: number
+  readonly dedupeWindowMs: number
   /** Most ids to remember; the oldest go first. */
-  readonly maxIds: number
+  readonly dedupeMaxIds: number
 }
 
 /** Remembers ids of accepted messages and their positions, bounded in time and number. */
@@ -25,9 +25,9 @@ export class DedupeWindow {
   /** Number of the first id of the queue. */
   #firstNumber = 0
 
-  constructor(options: DedupeWindowOptions) {
-    this.#windowMs = options.windowMs
-    this.#maxIds = options.maxIds
+  constructor({ dedupeWindowMs, dedupeMaxIds }: DedupeOptions) {
+    this.#windowMs = dedupeWindowMs
+    this.#maxIds = dedupeMaxIds
   }
 
   /** Whether the id was remembered within the window. */
@@ -36,7 +36,6 @@ export class DedupeWindow {
     return this.#numbers.has(messageId)
   }
 
-  /** Position of the message with this id. */
   positionOf(messageId: string): Position | undefined {
     const number = this.#numbers.get(messageId)
     return number === undefined ? undefined : this.#positions[number - this.#firstNumber]

@@ -19,7 +19,6 @@ export function inboundDefect(key: string, payload: Uint8Array, maxPayloadBytes:
   return payload.length > maxPayloadBytes ? 'too-large' : undefined
 }
 
-/** What to report about such a message. */
 export function refusedMessage(
   reason: Defect,
   key: string,

@@ -31,7 +31,6 @@ export function inbound(
     : { key, payload, isBinary, position, publisher }
 }
 
-/** The answer to a publish. */
 export function accepted(position: Position | undefined, isDuplicate: boolean): Accepted {
   return position === undefined ? { isDuplicate } : { position, isDuplicate }
 }

@@ -2,8 +2,10 @@ import type { MaybePromise } from '../base/maybe-promise.js'
 
 /** Counts the work that the requests of a connection cause. One unit is about a microsecond of one core. */
 export interface WorkMeter {
+  /** Notes work that was done. */
+  charge(units: number): void
   /**
-   * Notes work that was done.
+   * The same, for work that goes on.
    * @returns A promise when the connection has used up its share: go on when it has resolved. It never rejects, and it
    *   resolves when the connection closes.
    */

@@ -92,7 +92,6 @@ export class LocalMembers {
     if (held !== undefined && held.holder === undefined && isNewer(other, held.entry)) this.#end(key, member.id, 0)
   }
 
-  /** A member has left through another node. */
   leftElsewhere(key: string, id: string, stamp: number): void {
     this.#clock = Math.max(this.#clock, stamp)
     const held = this.#byAddress.get(addressOf(key, id))

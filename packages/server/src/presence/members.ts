@@ -71,7 +71,6 @@ export class Members {
     return this.#byNode.get(node) ?? NO_ENTRIES
   }
 
-  /** Sets an entry; it replaces the entry that its node had for the member. */
   set(entry: Entry): void {
     const { key, member, node } = entry
     const address = addressOf(key, member.id)
@@ -97,7 +96,6 @@ export class Members {
     this.#replace(key, id, node, undefined)
   }
 
-  /** Removes all entries of a member that are older than `stamp`. */
   removeBefore(key: string, id: string, stamp: number): void {
     const known = this.#byKey.get(key)?.entries.get(id) ?? []
     for (const entry of known) if (entry.stamp < stamp) this.remove(entry.node, key, id)

@@ -12,7 +12,6 @@ import {
 } from './group-message.js'
 import type { QueueGroups } from './queue-groups.js'
 
-/** What {@link ConnectionGroups} work with; one per node. */
 export interface ConnectionGroupsContext {
   readonly transport: Pick<Transport, 'send'>
   /** Calls `drained` once, as {@link Transport.notifyDrained} says. */
@@ -54,10 +53,7 @@ export class ConnectionGroups implements GroupMember {
     return this.#names.has(slotIdOf(name))
   }
 
-  /**
-   * Becomes a member. All nodes know it when this returns or resolves. A second time is a no-op.
-   * @throws {WebMQError} `E_UNSUPPORTED`, `E_LISTEN_LIMIT`, `E_BROKER_UNAVAILABLE`
-   */
+  /** As {@link QueueGroups.join}. A second time is a no-op. */
   join(name: SlotName): MaybePromise<void> {
     const id = slotIdOf(name)
     if (this.#names.has(id)) return undefined

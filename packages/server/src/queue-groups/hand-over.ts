@@ -114,7 +114,6 @@ export class HandOvers {
     }
   }
 
-  /** A node has taken the message with this number. */
   settled(node: string, number: number): void {
     const pending = this.#pending.get(number)
     if (pending?.node === node) this.#end(pending).resolve(node)
@@ -125,7 +124,6 @@ export class HandOvers {
     for (const pending of [...this.#pending.values()]) if (pending.node === node) this.#pickAnother(pending)
   }
 
-  /** The node stops: nothing waits any more. */
   stop(error: WebMQError): void {
     // The others would hand over again what they have no answer for.
     this.#sendAnswers()

@@ -4,7 +4,7 @@ import type { Logger } from '../base/logger.js'
 import type { MaybePromise } from '../base/maybe-promise.js'
 import { type Nodes, SharedTable } from '../nodes/index.js'
 import type { Broker } from '../ports/broker.js'
-import type { DedupeWindowOptions } from '../ports/dedupe-window.js'
+import type { DedupeOptions } from '../ports/dedupe-window.js'
 import { type GroupMember, type GroupMessage, type SlotName, slotIdOf } from './group-message.js'
 import { HandOvers } from './hand-over.js'
 import { GroupRequests } from './requests.js'
@@ -20,7 +20,7 @@ export interface QueueGroupsContext {
   /** Memory of messages that wait for the answers of other nodes. */
   readonly maxPendingBytes: number
   /** How long, and how many, message ids are remembered. */
-  readonly dedupe: DedupeWindowOptions
+  readonly dedupe: DedupeOptions
   /** What members get instead of a message; `undefined`: nothing. Default: the message. */
   readonly delivered?: (message: GroupMessage) => GroupMessage | undefined
   readonly logger: Pick<Logger, 'debug' | 'warn' | 'error'>
@@ -168,7 +168,6 @@ export class QueueGroups {
     }
   }
 
-  /** The node stops: other nodes pick others from now on. */
   stop(): void {
     this.handOvers.stop(new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the server stops' }))
     this.requests.stop()

@@ -47,7 +47,6 @@ export class GroupRequests {
     return this.#waiting.size
   }
 
-  /** Requests that responders of this node have not replied to. */
   get servedCount(): number {
     return this.#served.size
   }
@@ -177,7 +176,6 @@ export class GroupRequests {
 
 const LOST = 'the responder is gone, and may have handled the request'
 
-/** A reply that says why there is no result. */
 export function errorReply(code: string, message: string): Reply {
   return { payload: Buffer.from(JSON.stringify({ code, message })), isBinary: false, isError: true }
 }

@@ -12,7 +12,6 @@ export class Slot {
   /** Number of its pattern in the table of patterns. */
   readonly route: GroupId
   readonly members: GroupMember[] = []
-  /** Members of other nodes, by node. */
   readonly remote = new Map<string, number>()
   #next = 0
 
@@ -149,7 +148,6 @@ function changeText(name: SlotName, count: number): string {
   return JSON.stringify([...nameItem(name), count])
 }
 
-/** The name in an id of {@link slotIdOf}. */
 function slotNameOf(id: string): SlotName {
   const [letter, group = '', ...pattern] = id.split(' ')
   return { kind: letter === 'l' ? 'listen' : 'respond', group, pattern: pattern.join(' ') }

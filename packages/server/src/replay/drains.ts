@@ -26,7 +26,6 @@ export class Drains {
     this.#transport.notifyDrained(connection, level)
   }
 
-  /** The answer of the transport. */
   drained(connection: ConnectionId): void {
     const waits = this.#waits.get(connection)
     const first = waits?.shift()
@@ -36,7 +35,6 @@ export class Drains {
     first?.drained()
   }
 
-  /** The connection has closed. */
   release(connection: ConnectionId): void {
     this.#waits.delete(connection)
   }

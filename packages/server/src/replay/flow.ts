@@ -1,17 +1,6 @@
 import type { MaybePromise } from '../base/maybe-promise.js'
-import type { OutboxLevel } from '../ports/transport.js'
-import type { ReplayPacer } from './pacer.js'
-
-/** Options of {@link ReplayFlow}. */
-export interface ReplayFlowOptions {
-  readonly pacer: Pick<ReplayPacer, 'take' | 'wait'>
-  /** Limit of the connection's outbox. */
-  readonly maxOutboxBytes: number
-  /** Bytes of the largest live message. */
-  readonly maxMessageBytes: number
-  /** Asks for a call of {@link ReplayFlow.drained}. */
-  readonly awaitLevel: (level: OutboxLevel) => void
-}
+import type { ConnectionId, OutboxLevel } from '../ports/transport.js'
+import type { ReplaySenderContext } from './sender.js'
 
 interface Page {
   readonly needsEmpty: boolean
@@ -31,7 +20,9 @@ const LOW_SHARE = 1 / 4
  * consumer, and nobody waits for time to pass.
  */
 export class ReplayFlow {
-  readonly #options: ReplayFlowOptions
+  readonly #connection: ConnectionId
+  readonly #context: ReplaySenderContext
+  readonly #pacer: ReplayPacer
   readonly #waiting: Page[] = []
   /** Waits for the outbox, or for a turn of the event loop. */
   #isWaiting = false
@@ -41,8 +32,10 @@ export class ReplayFlow {
   /** Its connection has closed: nothing waits, and nothing need be read. */
   isReleased = false
 
-  constructor(options: ReplayFlowOptions) {
-    this.#options = options
+  constructor(connection: ConnectionId, context: ReplaySenderContext, pacer: ReplayPacer) {
+    this.#connection = connection
+    this.#context = context
+    this.#pacer = pacer
   }
 
   /**
@@ -52,7 +45,7 @@ export class ReplayFlow {
   page<T>(send: () => MaybePromise<T>, needsEmpty = false): MaybePromise<T> {
     if (this.isReleased) return send()
     const isFree = this.#waiting.length === 0 && !this.#isWaiting && this.#hasRoom(needsEmpty)
-    if (isFree && this.#options.pacer.take()) return send()
+    if (isFree && this.#pacer.take()) return send()
     return new Promise((resolve, reject) => {
       const settle = () => {
         try {
@@ -73,7 +66,7 @@ export class ReplayFlow {
 
   /** Whether the outbox has room for the largest live message, behind the replayed bytes that may still wait. */
   get hasRoomForLive(): boolean {
-    const { maxOutboxBytes, maxMessageBytes } = this.#options
+    const { maxOutboxBytes, maxMessageBytes = 0 } = this.#context
     return this.#unreadBytes + maxMessageBytes <= maxOutboxBytes
   }
 
@@ -85,9 +78,9 @@ export class ReplayFlow {
   }
 
   /** The outbox has fallen to the level that was asked for. */
-  drained(): void {
+  #drained(): void {
     if (this.#awaited === undefined) return
-    this.#unreadBytes = this.#awaited === 'empty' ? 0 : this.#options.maxOutboxBytes * LOW_SHARE
+    this.#unreadBytes = this.#awaited === 'empty' ? 0 : this.#context.maxOutboxBytes * LOW_SHARE
     this.#awaited = undefined
     this.#isWaiting = false
     this.#advance()
@@ -100,11 +93,11 @@ export class ReplayFlow {
   }
 
   get #maxBytes(): number {
-    return this.#options.maxOutboxBytes * REPLAY_SHARE
+    return this.#context.maxOutboxBytes * REPLAY_SHARE
   }
 
   #hasRoom(needsEmpty: boolean): boolean {
-    return this.#unreadBytes <= (needsEmpty ? 0 : this.#options.maxOutboxBytes * LOW_SHARE)
+    return this.#unreadBytes <= (needsEmpty ? 0 : this.#context.maxOutboxBytes * LOW_SHARE)
   }
 
   #advance(): void {
@@ -114,20 +107,71 @@ export class ReplayFlow {
       if (!this.#hasRoom(next.needsEmpty)) {
         this.#isWaiting = true
         this.#awaited = next.needsEmpty ? 'empty' : 'low'
-        this.#options.awaitLevel(this.#awaited)
+        this.#context.drains.await(this.#connection, this.#awaited, () => this.#drained())
         return
       }
-      if (this.#options.pacer.take()) this.#waiting.shift()?.send()
+      if (this.#pacer.take()) this.#waiting.shift()?.send()
       else this.#waitForTurn()
     }
   }
 
   #waitForTurn(): void {
     this.#isWaiting = true
-    this.#options.pacer.wait(() => {
+    this.#pacer.wait(() => {
       this.#isWaiting = false
       this.#waiting.shift()?.send()
       this.#advance()
     })
+  }
+}
+
+/** Units of work of all replays in one turn of the event loop: about a millisecond. */
+const UNITS_PER_TURN = 1_000
+/** A page without its messages: a read that begins, and an answer. */
+const PAGE_UNITS = 10
+
+/** Shares the event loop between replays and everything else, so that large replays do not delay other connections. */
+export class ReplayPacer {
+  #usedUnits = 0
+  /** In order of arrival; at most one per connection, whose other pages wait in its flow. */
+  readonly #waiting: (() => void)[] = []
+  #isScheduled = false
+
+  /** Takes a turn for a page, if this turn of the event loop has one left and nobody waits. */
+  take(): boolean {
+    if (this.#waiting.length > 0 || this.#usedUnits >= UNITS_PER_TURN) return false
+    this.spend(PAGE_UNITS)
+    return true
+  }
+
+  /** Calls `run` when a page may be replayed, in a later turn of the event loop. */
+  wait(run: () => void): void {
+    this.#waiting.push(run)
+    this.#schedule()
+  }
+
+  /** Notes work for replays in this turn of the event loop. */
+  spend(units: number): void {
+    this.#usedUnits += units
+    this.#schedule()
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    setImmediate(() => this.#nextTurn())
+  }
+
+  #nextTurn(): void {
+    this.#isScheduled = false
+    // More was done than planned when pages were large: the next turns make up for it.
+    this.#usedUnits = Math.max(0, this.#usedUnits - UNITS_PER_TURN)
+    while (this.#usedUnits < UNITS_PER_TURN) {
+      const next = this.#waiting.shift()
+      if (next === undefined) break
+      this.spend(PAGE_UNITS)
+      next()
+    }
+    if (this.#waiting.length > 0 || this.#usedUnits > 0) this.#schedule()
   }
 }

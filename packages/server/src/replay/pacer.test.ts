@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { ReplayPacer } from './pacer.js'
+import { ReplayPacer } from './flow.js'
 
 /** Replays that write down their turns, and take so many units. */
 function replays(pacer: ReplayPacer, units: readonly number[]) {

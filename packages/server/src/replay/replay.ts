@@ -26,7 +26,6 @@ export interface Replay {
   readonly position?: Position
   /** Older messages are no longer in the log, see {@link ReadResult.isCut}. */
   readonly isCut?: true
-  /** Why messages may be missing. */
   readonly gap?: GapReason
   /** More messages follow `position`; the client asks for them once it has read these [P-6.9]. */
   readonly hasMore: boolean
@@ -109,7 +108,6 @@ export function limitNewest(replay: Replay, takeBytes: TakeBytes): Replay {
   return from === 0 ? replay : { ...replay, messages: messages.slice(from), hasMore: true }
 }
 
-/** Whether the request asks for messages of the log. */
 export function isRangeAsked({ since, before, last, rewindMs, limit, state }: RangeOptions): boolean {
   return state === true || [since, before, last, rewindMs, limit].some((option) => option !== undefined)
 }

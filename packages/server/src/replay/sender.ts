@@ -2,13 +2,11 @@ import { encodeMeta, encodeServerMessage, type ListenOverflow, MessageFrame } fr
 import { andThen, isPromise, type MaybePromise } from '../base/maybe-promise.js'
 import type { InboundMessage } from '../ports/broker.js'
 import { formatPosition } from '../ports/position.js'
-import type { ConnectionId, FrameData, OutboxLevel, Transport } from '../ports/transport.js'
+import type { ConnectionId, FrameData, Transport } from '../ports/transport.js'
 import type { Drains } from './drains.js'
-import { ReplayFlow } from './flow.js'
-import { ReplayPacer } from './pacer.js'
+import { ReplayFlow, ReplayPacer } from './flow.js'
 import { firstByteCount, isRangeAsked, limitNewest, limitReplay, type RangeOptions, type Replay } from './replay.js'
 
-/** What a {@link ReplaySender} works with. */
 export interface ReplaySenderContext {
   readonly transport: Pick<Transport, 'send'>
   readonly drains: Pick<Drains, 'await'>
@@ -18,14 +16,12 @@ export interface ReplaySenderContext {
   readonly maxMessageBytes?: number
 }
 
-/** Who gets a replay. */
 export interface ReplayReceiver {
   readonly connection: ConnectionId
   /** Pays for the messages that are sent. */
   readonly meter: { charge(units: number): void }
 }
 
-/** A replayed message as its receiver gets it. */
 export interface ReplayFrame {
   /** Valid until the next one. */
   readonly data: FrameData
@@ -162,7 +158,6 @@ export class ReplaySender {
     this.#pacer.spend(units)
   }
 
-  /** The connection has closed. */
   release(connection: ConnectionId): void {
     this.#flows.get(connection)?.release()
     this.#flows.delete(connection)
@@ -171,9 +166,7 @@ export class ReplaySender {
   #flowOf(connection: ConnectionId): ReplayFlow {
     const known = this.#flows.get(connection)
     if (known !== undefined) return known
-    const { drains, maxOutboxBytes, maxMessageBytes = 0 } = this.#context
-    const awaitLevel = (level: OutboxLevel) => drains.await(connection, level, () => flow.drained())
-    const flow = new ReplayFlow({ pacer: this.#pacer, maxOutboxBytes, maxMessageBytes, awaitLevel })
+    const flow = new ReplayFlow(connection, this.#context, this.#pacer)
     this.#flows.set(connection, flow)
     return flow
   }

@@ -7,9 +7,7 @@ import { GapAnnouncer } from './gap-announcer.js'
 import type { LocalListeners } from './in-process/listeners.js'
 import type { LiveBuffers } from './live-buffers.js'
 import { encodeSseMessage, encodeSseServerMessage } from './sse-events.js'
-import { Topics } from './topics.js'
 
-/** What a {@link Delivery} works with. */
 export interface DeliveryContext {
   readonly router: Router
   readonly transport: Pick<Transport, 'multicast'>
@@ -35,7 +33,6 @@ export class Delivery {
     this.#gaps = new GapAnnouncer(context.router, (route, reason) => this.#tellGap(route, reason))
   }
 
-  /** Whether some listeners have not been told of a gap yet. */
   get isTellingGap(): boolean {
     return this.#gaps.isTelling
   }
@@ -77,7 +74,7 @@ export class Delivery {
     const receivers = router.routeCountOf('sse') === 0 ? groups : this.#deliverToStreams(groups, message)
     const { attributes } = message
     const place = attributes?.stream === undefined ? '' : encodeMeta({ stream: attributes.stream })
-    const meta = attributes !== undefined && router.hasMeta ? encodeMeta(attributes) : place
+    const meta = attributes !== undefined && router.metaCount > 0 ? encodeMeta(attributes) : place
     if (meta === place) {
       this.#multicast(receivers, message, place)
       return
@@ -94,7 +91,7 @@ export class Delivery {
     const { router, transport } = this.#context
     const frame = this.#frame.fill(message.key, message.position, false, message.payload, meta)
     const except = message.publisher as ConnectionId | undefined
-    const topic = router.hasDropping && groups.some(mayDrop) ? this.#topics.of(message.key) : undefined
+    const topic = router.droppingCount > 0 && groups.some(mayDrop) ? this.#topics.of(message.key) : undefined
     transport.multicast(groups, frame, message.isBinary, except, topic)
   }
 
@@ -122,7 +119,6 @@ export class Delivery {
     this.#gaps.announceTo(router.match(keys), 'refused')
   }
 
-  /** Ends all announcements. */
   stop(): void {
     this.#gaps.stop()
   }
@@ -132,7 +128,7 @@ export class Delivery {
     const streams = groups.filter(isSse)
     if (streams.length === 0) return groups
     const { router, transport } = this.#context
-    const hasMeta = message.attributes !== undefined && router.hasMeta
+    const hasMeta = message.attributes !== undefined && router.metaCount > 0
     const metaStreams = hasMeta ? streams.filter(getsMeta) : []
     const plainStreams = hasMeta ? streams.filter((group) => !getsMeta(group)) : streams
     if (plainStreams.length > 0) transport.multicast(plainStreams, encodeSseMessage(message, false), false)
@@ -146,5 +142,30 @@ export class Delivery {
     const encode = isSse(group) ? encodeSseServerMessage : encodeServerMessage
     transport.multicast([group], encode({ verb: 'gap', pattern, reason }), false)
     localListeners.gap(group, reason)
+  }
+}
+
+/** Keys that have a number at a time; each takes its text and about 100 bytes. */
+const MAX_KEYS = 65_536
+const NUMBERS = 2 ** 32
+
+/**
+ * Numbers of keys, for the transport, which knows no keys: a newer message of a key may replace an older one that waits.
+ *
+ * A number is given to one key only, until 2^32 more were given. A key may get another number after {@link MAX_KEYS} other
+ * keys: an older message then waits beside a newer one, which is correct.
+ */
+export class Topics {
+  readonly #numbers = new Map<string, number>()
+  #next = 0
+
+  of(key: string): number {
+    const known = this.#numbers.get(key)
+    if (known !== undefined) return known
+    if (this.#numbers.size >= MAX_KEYS) this.#numbers.clear()
+    const number = this.#next
+    this.#next = (number + 1) % NUMBERS
+    this.#numbers.set(key, number)
+    return number
   }
 }

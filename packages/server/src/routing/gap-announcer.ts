@@ -5,7 +5,6 @@ import type { GroupId } from '../ports/transport.js'
 /** Patterns per turn of the event loop: a node with very many must not block while it tells all of them. */
 const PATTERNS_PER_TURN = 1_000
 
-/** Listeners that have not been told yet. */
 interface Untold {
   readonly route: Route
   readonly reason: GapReason
@@ -21,7 +20,6 @@ export class GapAnnouncer {
   readonly #untold = new Map<GroupId, Untold>()
   #timer: NodeJS.Immediate | undefined
 
-  /** @param tell Tells the listeners of one pattern. */
   constructor(router: Router, tell: (route: Route, reason: GapReason) => void) {
     this.#router = router
     this.#tellRoute = tell
@@ -62,7 +60,6 @@ export class GapAnnouncer {
     for (const group of hasPosition ? [...this.#untold.keys()] : groups) this.#tell(group)
   }
 
-  /** Ends all announcements. */
   stop(): void {
     this.#untold.clear()
     clearImmediate(this.#timer)

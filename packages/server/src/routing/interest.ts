@@ -4,7 +4,6 @@ import type { Route, Router } from '../patterns/router.js'
 import { DEFAULT_VARIANT, type Variant } from '../patterns/variant.js'
 import type { Broker } from '../ports/broker.js'
 
-/** What {@link Interest} works with. */
 export interface InterestContext {
   readonly router: Router
   readonly broker: Pick<Broker, 'bind' | 'unbind'>
@@ -14,7 +13,6 @@ export interface InterestContext {
   readonly onError: (error: unknown) => void
 }
 
-/** A bind that the broker has not answered yet. */
 interface Binding {
   /** Settles with the broker's answer, for all listeners that wait. */
   readonly live: Promise<void>

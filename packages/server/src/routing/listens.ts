@@ -1,13 +1,12 @@
+import { encodeServerMessage } from 'webmq-client/protocol'
 import { andThen, isPromise, type MaybePromise } from '../base/maybe-promise.js'
 import type { Route } from '../patterns/router.js'
-import { DEFAULT_VARIANT, isMeta, mayDrop, type Variant, withMeta } from '../patterns/variant.js'
-import type { ConnectionId, Transport } from '../ports/transport.js'
+import { DEFAULT_VARIANT, isMeta, mayDrop, overflowOf, type Variant, withMeta } from '../patterns/variant.js'
+import type { ConnectionId, GroupOverflow, Transport } from '../ports/transport.js'
 import { isSearch } from '../ports/word-limits.js'
-import { groupOverflowOf } from './group-overflow.js'
 import type { Interest } from './interest.js'
 import type { LiveBuffer, LiveBuffers } from './live-buffers.js'
 
-/** What {@link Listens} works with; one per node. */
 export interface ListensContext {
   readonly transport: Pick<Transport, 'join' | 'leave' | 'setOverflow'>
   readonly interest: Pick<Interest, 'retain' | 'retainLive' | 'release' | 'routeOf'>
@@ -150,7 +149,6 @@ export class Listens {
     return this.patterns().filter((pattern) => !isGranted(pattern) && this.end(pattern))
   }
 
-  /** The connection is gone. */
   close(): void {
     this.#isClosed = true
     for (const route of this.#all()) this.#release(route)
@@ -182,12 +180,24 @@ export class Listens {
     this.#routes.set(route.pattern, route)
   }
 
-  /** The patterns of the connection. */
   patterns(): string[] {
     return this.#all().map(({ pattern }) => pattern)
   }
 
   #all(): Route[] {
     return this.#only === undefined ? [...(this.#routes?.values() ?? [])] : [this.#only]
+  }
+}
+
+function groupOverflowOf({ pattern, variant }: Route): GroupOverflow | undefined {
+  switch (overflowOf(variant)) {
+    case 'disconnect':
+      return undefined
+    case 'drop-oldest':
+      return { policy: 'drop-oldest', notice: encodeServerMessage({ verb: 'gap', pattern, reason: 'slow-consumer' }) }
+    case 'latest':
+      return { policy: 'latest' }
+    case 'latest-told':
+      return { policy: 'latest', notice: encodeServerMessage({ verb: 'gap', pattern, reason: 'conflated' }) }
   }
 }

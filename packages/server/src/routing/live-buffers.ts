@@ -58,7 +58,6 @@ export class LiveBuffers {
     if (buffers?.delete(buffer) && buffers.size === 0) this.#byGroup.delete(group)
   }
 
-  /** Live messages of the affected patterns may be missing before the next one. */
   gap(reason: GapReason, isAffected: (pattern: string) => boolean): void {
     for (const buffers of this.#byGroup.values()) {
       for (const buffer of buffers) if (isAffected(buffer.pattern)) buffer.gap = reason

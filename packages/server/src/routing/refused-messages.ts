@@ -5,7 +5,6 @@ import { inboundDefect, refusedMessage } from '../ports/inbound-check.js'
 import { isReserved } from '../ports/reserved-keys.js'
 import type { Delivery } from './delivery.js'
 
-/** What {@link RefusedMessages} work with. */
 export interface RefusedMessagesContext {
   readonly maxPayloadBytes: number
   readonly delivery: Pick<Delivery, 'refused'>
@@ -31,7 +30,6 @@ export class RefusedMessages {
     this.#now = context.now ?? (() => performance.now())
   }
 
-  /** Refused messages since the start, by reason. */
   get counts(): Readonly<Record<RefusalReason, number>> {
     return { ...this.#counts }
   }

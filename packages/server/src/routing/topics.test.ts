@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { Topics } from './topics.js'
+import { Topics } from './delivery.js'
 
 describe('Topics', () => {
   it('gives each key a number of its own, and the same one again', () => {

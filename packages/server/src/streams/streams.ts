@@ -3,7 +3,7 @@ import { copyBytes } from '../base/copy-bytes.js'
 import type { Logger } from '../base/logger.js'
 import { parseJson } from '../base/parse-json.js'
 import { assertMayPublish } from '../identity/access.js'
-import type { Accepted, Broker, Position, ReadResult } from '../ports/broker.js'
+import type { Accepted, Broker, Position, Reader, ReadResult } from '../ports/broker.js'
 import { isAfter } from '../ports/position.js'
 import { assertKeyWords } from '../ports/word-limits.js'
 import { type Author, assertRoom } from '../publishing/author.js'
@@ -59,6 +59,8 @@ export interface StreamStats {
 
 /** A writer has one message at a time on its way: all that wait are looked at with each message of the key. */
 const MAX_WRITES_AT_ONCE = 64
+/** Memory of a watch that reads the log, a page of messages included. An estimate. */
+const OPENING_BYTES = 65_536
 /** Share of the outbox that the answer to a read may take. */
 const READ_SHARE = 1 / 2
 const NOTHING = new Uint8Array()
@@ -103,10 +105,11 @@ export class Streams {
 
   /**
    * Writes a message of a stream. Resolves once this node has seen it in the log, so that the answer is final.
+   * @param reader Pays if this node does not watch the key, and has to read the log.
    * @throws {WebMQError} `E_UNSUPPORTED`, `E_PAYLOAD_INVALID`, `E_STREAM_BUSY` with `retryAfterMs`, `E_STREAM_ENDED`, `E_STREAM_SEQUENCE`,
    *   `E_STREAM_LIMIT`, `E_RATE_LIMIT`, `E_NODE_BEHIND`, and the errors of {@link Publisher.publish}.
    */
-  async write(author: Author, write: StreamWrite, isBinary: boolean): Promise<Accepted> {
+  async write(author: Author, write: StreamWrite, isBinary: boolean, reader?: Reader): Promise<Accepted> {
     const { key, sequence, kind } = write
     this.assertSupported(key)
     assertKeyWords(key, author.limits, refusalOf)
@@ -115,11 +118,16 @@ export class Streams {
     assertPayload(kind, payload, isBinary)
     if ((kind === 'start') !== (sequence === 0) && kind !== 'beat')
       throw refusalOf('E_STREAM_SEQUENCE', { detail: `${kind} with the number ${sequence}` })
-    const byteCount = payload.length + PENDING_OVERHEAD_BYTES
+    const isOpening = !this.watches.has(key)
+    const openingBytes = isOpening ? OPENING_BYTES - PENDING_OVERHEAD_BYTES : 0
+    let byteCount = payload.length + PENDING_OVERHEAD_BYTES + openingBytes
     assertRoom(author, byteCount)
-    const owner = kind === 'start' ? this.watches.begin(write, author) : undefined
+    // An append goes on with a stream that another node has begun, or this one before.
+    const owner = kind === 'start' || (kind === 'append' && isOpening) ? this.watches.begin(write, author) : undefined
     author.pendingBytes += byteCount
-    const written = this.watches.use(key, async (watch) => {
+    const use = async (watch: StreamWatch) => {
+      author.pendingBytes -= openingBytes
+      byteCount -= openingBytes
       const known = this.#judge(watch, write)
       if (known !== undefined) return known
       if (kind === 'append') this.#assertSize(watch.fold, payload.length)
@@ -132,8 +140,8 @@ export class Streams {
         watch.writeCount--
         if (kind !== 'start' && kind !== 'beat') void this.#rollUps.update(watch, true)
       }
-    })
-    return await written.finally(() => {
+    }
+    return await this.watches.use(key, use, reader).finally(() => {
       author.pendingBytes -= byteCount
       if (owner !== undefined) this.watches.begun(key, owner)
     })
@@ -142,17 +150,19 @@ export class Streams {
   /**
    * Reads the last stream of a key.
    * @param needsPayload The whole is encoded, too: once for all who read it.
+   * @param reader Pays for what is read.
    * @throws {WebMQError} `E_UNSUPPORTED`, `E_STREAM_LIMIT` when this node has no room, and the errors of {@link Broker.read}.
    */
-  async read(key: string, needsPayload = false): Promise<StreamReading> {
+  async read(key: string, needsPayload = false, reader?: Reader): Promise<StreamReading> {
     this.assertSupported(key)
-    return await this.watches.look(key, (watch) => {
+    const use = (watch: StreamWatch): StreamReading => {
       const { fold, position, gap } = watch
       if (position === undefined) throw refusalOf('E_NODE_BEHIND')
       void this.#rollUps.update(watch, false)
       const payload = needsPayload ? fold.payload : undefined
       return { summary: fold.summary, whole: fold.whole, position, gap, payload }
-    })
+    }
+    return await this.watches.look(key, use, reader)
   }
 
   /**

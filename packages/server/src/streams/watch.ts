@@ -1,6 +1,6 @@
-import { parseStreamPlace } from 'webmq-client/protocol'
+import { parseStreamPlace, refusalOf } from 'webmq-client/protocol'
 import type { Deadline, Deadlines } from '../base/deadlines.js'
-import type { Broker, Position, ReadResult } from '../ports/broker.js'
+import type { Broker, Position, Reader, ReadResult } from '../ports/broker.js'
 import { isAfter, parsePosition } from '../ports/position.js'
 import type { LocalMessage } from '../routing/in-process/listeners.js'
 import { StreamFold } from './fold.js'
@@ -114,10 +114,12 @@ export class StreamWatch {
 
   /**
    * Reads what the log has more than the fold. When that fails, it is tried again until it succeeds.
+   * @param reader Pays, unless somebody else reads already.
    * @param needsText All is read anew if the text was forgotten.
+   * @throws {WebMQError} `E_CLOSED` when the reader is gone, and nobody else uses it; and the errors of {@link Broker.read}.
    */
-  async follow(needsText = false): Promise<void> {
-    this.#following ??= this.#follow(needsText)
+  async follow(reader?: Reader, needsText = false): Promise<void> {
+    this.#following ??= this.#follow(reader, needsText)
       .catch((error: unknown) => {
         this.#isStale = true
         this.#retryLater()
@@ -130,9 +132,9 @@ export class StreamWatch {
   }
 
   /** The same, with the text. */
-  async followAll(): Promise<void> {
-    await this.follow()
-    while (this.#fold.isForgotten) await this.follow(true)
+  async followAll(reader?: Reader): Promise<void> {
+    await this.follow(reader)
+    while (this.#fold.isForgotten) await this.follow(reader, true)
   }
 
   /** Messages may be missing: the log is read. */
@@ -209,7 +211,7 @@ export class StreamWatch {
     for (const waiting of this.#waiting) waiting.settle(false)
   }
 
-  async #follow(needsText: boolean): Promise<void> {
+  async #follow(reader: Reader | undefined, needsText: boolean): Promise<void> {
     const before = this.#fold
     const { stream, sequence } = before
     // What is folded anew takes the place of the fold when it is complete.
@@ -220,7 +222,10 @@ export class StreamWatch {
       this.#hasMissed = false
       if (since === undefined) await this.#takeRetained(fold)
       const range = { view: 'log' as const, limit: PAGE_MESSAGES, ...(since === undefined ? undefined : { since }) }
-      const read = await this.#context.broker.read(range, [this.key])
+      // What others use is read to its end, though the reader has gone.
+      const isGone = reader?.isClosed === true
+      if (isGone && this.userCount === 0) throw refusalOf('E_CLOSED')
+      const read = await this.#context.broker.read(range, [this.key], isGone ? undefined : reader)
       this.#gap = read.gap
       isPartial = read.isPartial
       if (read.gap !== undefined && since !== undefined && fold === before) {

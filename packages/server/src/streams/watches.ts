@@ -1,7 +1,7 @@
 import { refusalOf } from 'webmq-client/protocol'
 import type { Deadlines } from '../base/deadlines.js'
 import { clientNameOf, isTrusted } from '../identity/actor.js'
-import type { Broker } from '../ports/broker.js'
+import type { Broker, Reader } from '../ports/broker.js'
 import type { Author } from '../publishing/author.js'
 import type { LocalHandler } from '../routing/in-process/listeners.js'
 import type { LocalListenOptions } from '../routing/in-process/subscription.js'
@@ -71,9 +71,10 @@ export class StreamWatches {
 
   /**
    * Passes the watch of a key, which has read the log.
+   * @param reader Pays if it has to be read.
    * @throws {WebMQError} `E_STREAM_LIMIT` when this node watches too many keys, and the errors of {@link Broker.read}.
    */
-  async use<T>(key: string, use: (watch: StreamWatch) => Promise<T>): Promise<T> {
+  async use<T>(key: string, use: (watch: StreamWatch) => Promise<T>, reader?: Reader): Promise<T> {
     const known = this.#byKey.get(key)
     const watch = known ?? this.#open(key)
     this.#byKey.set(key, watch)
@@ -88,11 +89,11 @@ export class StreamWatches {
         watch.opened = listen(key, deliver, { onGap: () => watch.gapped() }).then(async (unlisten) => {
           if (watch.isClosed) unlisten()
           watch.unlisten = unlisten
-          await watch.follow()
+          await watch.follow(reader)
         })
       }
       await watch.opened
-      if (watch.isStale) await watch.follow()
+      if (watch.isStale) await watch.follow(reader)
       return await use(watch)
     } catch (error) {
       if (watch.position === undefined) this.#close(watch)
@@ -126,20 +127,21 @@ export class StreamWatches {
    * Passes a watch of a key that has all of the log, text included. A key without an active stream is read and not watched.
    * @throws {WebMQError} As {@link use}.
    */
-  async look<T>(key: string, use: (watch: StreamWatch) => T): Promise<T> {
+  async look<T>(key: string, use: (watch: StreamWatch) => T, reader?: Reader): Promise<T> {
     if (!this.#byKey.has(key)) {
       const watch = this.#create(key)
       try {
-        await watch.follow()
+        await watch.follow(reader)
         if (!watch.fold.isActive) return use(watch)
       } finally {
         watch.close()
       }
     }
-    return await this.use(key, async (watch) => {
-      await watch.followAll()
+    const useAll = async (watch: StreamWatch) => {
+      await watch.followAll(reader)
       return use(watch)
-    })
+    }
+    return await this.use(key, useAll, reader)
   }
 
   #open(key: string): StreamWatch {
@@ -169,15 +171,17 @@ export class StreamWatches {
   /**
    * Counts a stream that begins as one of its author, until {@link begun}: before anything is done for it.
    * @returns `undefined` when it is one already.
-   * @throws {WebMQError} `E_STREAM_LIMIT`.
+   * @throws {WebMQError} `E_STREAM_LIMIT`; `E_RATE_LIMIT` for one that only goes on here: it may come again.
    */
-  begin({ key, stream }: Pick<StreamWrite, 'key' | 'stream'>, author: Author): StreamOwner | undefined {
+  begin({ key, stream, kind }: StreamWrite, author: Author): StreamOwner | undefined {
     if (this.#byKey.get(key)?.owner?.stream === stream) return undefined
     const name = isTrusted(author) ? '' : clientNameOf(author)
     const count = this.#byOwner.get(name) ?? 0
     const { maxStreamsPerUser } = this.#context.limits
     if (name !== '' && count >= maxStreamsPerUser)
-      throw refusalOf('E_STREAM_LIMIT', { detail: `${maxStreamsPerUser} streams of this user (maxStreamsPerUser)` })
+      throw refusalOf(kind === 'start' ? 'E_STREAM_LIMIT' : 'E_RATE_LIMIT', {
+        detail: `${maxStreamsPerUser} streams of this user (maxStreamsPerUser)`,
+      })
     this.#byOwner.set(name, count + 1)
     return { stream, name }
   }

@@ -1,8 +1,6 @@
 import { brokerBehindSuite, brokerOptions, type CommonBrokerOptions, historyOf } from 'webmq-conformance'
 import { type ServiceKind, sharedService, startFaultProxy } from 'webmq-services'
-import { createNatsBroker } from '../../src/brokers/nats/broker.js'
-import { createRabbitmqBroker } from '../../src/brokers/rabbitmq/broker.js'
-import { createRedisBroker } from '../../src/brokers/redis/broker.js'
+import { createNatsBroker, createRabbitmqBroker, createRedisBroker } from '../../src/brokers/remote-brokers.js'
 import type { Broker } from '../../src/ports/broker.js'
 
 /** A link that stands still is not found during the test, and one that is cut at once. */

@@ -8,9 +8,7 @@ import {
   startRedis,
   startRedisCluster,
 } from 'webmq-services'
-import { createNatsBroker } from '../../src/brokers/nats/broker.js'
-import { createRabbitmqBroker } from '../../src/brokers/rabbitmq/broker.js'
-import { createRedisBroker } from '../../src/brokers/redis/broker.js'
+import { createNatsBroker, createRabbitmqBroker, createRedisBroker } from '../../src/brokers/remote-brokers.js'
 import { hostsOf, type Keeping, type Kind, together } from './lost-end.js'
 
 /** Brokers with a log that stays on a disk. */

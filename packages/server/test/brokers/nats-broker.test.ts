@@ -11,9 +11,8 @@ import { brokerSuite, historyOf } from 'webmq-conformance'
 import type { Service } from 'webmq-services'
 import { freePort, startFaultProxy, startNats } from 'webmq-services'
 import { hasHistory } from '../../src/brokers/log/history-log.js'
-import { createNatsBroker, type NatsBrokerOptions } from '../../src/brokers/nats/broker.js'
-import { loadJetStream, loadNats } from '../../src/brokers/nats/library.js'
 import { EPHEMERAL_KEY } from '../../src/brokers/remote/ephemeral.js'
+import { type AddressedBrokerOptions, createNatsBroker } from '../../src/brokers/remote-brokers.js'
 import type { Broker, BrokerCapabilities, BrokerSink, BrokerStatus } from '../../src/ports/broker.js'
 import type { HistoryOptions } from '../../src/ports/history-rules.js'
 
@@ -27,7 +26,7 @@ const CAPABILITIES: BrokerCapabilities = {
   durable: false,
   manyNodes: true,
 }
-const DEFAULTS: Omit<NatsBrokerOptions, 'broker'> = {
+const DEFAULTS: Omit<AddressedBrokerOptions, 'broker'> = {
   brokerNamespace: 'webmq',
   brokerTimeoutMs: 5_000,
   brokerStartTimeoutMs: 5_000,
@@ -125,7 +124,7 @@ class Recorder implements BrokerSink {
   }
 }
 
-async function startNode(options: Partial<NatsBrokerOptions> = {}): Promise<{ broker: Broker; sink: Recorder }> {
+async function startNode(options: Partial<AddressedBrokerOptions> = {}): Promise<{ broker: Broker; sink: Recorder }> {
   const broker = await createNatsBroker({ ...DEFAULTS, broker: service.url, ...options })
   const sink = new Recorder()
   onTestFinished(() => broker.stop())
@@ -290,7 +289,7 @@ describe('broker nats, with plain clients', () => {
 describe('broker nats, who may do what', () => {
   const reject = async (
     broker: string,
-    options: Partial<NatsBrokerOptions> = {},
+    options: Partial<AddressedBrokerOptions> = {},
   ): Promise<Error & { code?: string }> => {
     const started = startNode({ broker, ...options })
     return await started.then(
@@ -349,19 +348,6 @@ describe('broker nats, who may do what', () => {
     const { broker } = await startNode({ broker: `${server.url}?creds=${file}` })
     await broker.publish(message('a', 'one'))
     expect(await reject(server.url)).toMatchObject({ code: 'E_BROKER_REFUSED' })
-  })
-
-  it('says how to install the library that is not there', async () => {
-    const missing = (name: string) => () =>
-      Promise.reject(Object.assign(new Error(`Cannot find package '${name}'`), { code: 'ERR_MODULE_NOT_FOUND' }))
-    await expect(loadNats(missing('@nats-io/transport-node'))).rejects.toMatchObject({
-      code: 'E_BROKER_MISSING',
-      message: expect.stringContaining('npm install @nats-io/transport-node'),
-    })
-    await expect(loadJetStream(missing('@nats-io/jetstream'))).rejects.toMatchObject({
-      code: 'E_BROKER_MISSING',
-      message: expect.stringContaining('npm install @nats-io/jetstream'),
-    })
   })
 
   it('encrypts, and trusts only whom it should', async () => {

@@ -7,7 +7,7 @@ import { type BrokerFault, type BrokerFaultSystem, brokerFaultSuite, historyOf, 
 import type { Service } from 'webmq-services'
 import { type FaultProxy, startFaultProxy, startNats } from 'webmq-services'
 import { hasHistory } from '../../src/brokers/log/history-log.js'
-import { createNatsBroker } from '../../src/brokers/nats/broker.js'
+import { createNatsBroker } from '../../src/brokers/remote-brokers.js'
 import type { HistoryOptions } from '../../src/ports/history-rules.js'
 import { faultCount } from './fault-count.js'
 

@@ -7,7 +7,7 @@ import { onTestFinished } from 'vitest'
 import { historyOf } from 'webmq-conformance'
 import type { Service } from 'webmq-services'
 import { startNats } from 'webmq-services'
-import { createNatsBroker, type NatsBrokerOptions } from '../../src/brokers/nats/broker.js'
+import { type AddressedBrokerOptions, createNatsBroker } from '../../src/brokers/remote-brokers.js'
 import type {
   Broker,
   BrokerSink,
@@ -18,7 +18,7 @@ import type {
 } from '../../src/ports/broker.js'
 
 /** Options of a node besides address and namespace. */
-const OPTIONS: Omit<NatsBrokerOptions, 'broker' | 'brokerNamespace'> = {
+const OPTIONS: Omit<AddressedBrokerOptions, 'broker' | 'brokerNamespace'> = {
   brokerTimeoutMs: 5_000,
   brokerStartTimeoutMs: 5_000,
   brokerHeartbeatMs: 400,
@@ -83,7 +83,7 @@ class RecordingSink implements BrokerSink {
 }
 
 /** A node that runs until the end of the test. */
-export async function startNode(options: Partial<NatsBrokerOptions> & Pick<NatsBrokerOptions, 'broker'>) {
+export async function startNode(options: Partial<AddressedBrokerOptions> & Pick<AddressedBrokerOptions, 'broker'>) {
   const broker = await createNatsBroker({ ...OPTIONS, brokerNamespace: freshNamespace(), ...options })
   const sink = new RecordingSink()
   onTestFinished(() => broker.stop())

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll } from 'vitest'
 import { brokerFaultSuite, historyOf, retaining } from 'webmq-conformance'
 import { type FaultProxy, type RabbitmqService, startFaultProxy, startRabbitmq } from 'webmq-services'
-import { createRabbitmqBroker } from '../../src/brokers/rabbitmq/broker.js'
+import { createRabbitmqBroker } from '../../src/brokers/remote-brokers.js'
 import { faultCount } from './fault-count.js'
 import { newNamespace, nodeOptions } from './rabbitmq-node.js'
 

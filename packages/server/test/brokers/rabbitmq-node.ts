@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest'
 import { historyOf } from 'webmq-conformance'
-import { createRabbitmqBroker, type RabbitmqBrokerOptions } from '../../src/brokers/rabbitmq/broker.js'
+import { createRabbitmqBroker, type RabbitmqBrokerOptions } from '../../src/brokers/remote-brokers.js'
 import type { Broker } from '../../src/ports/broker.js'
 
 let namespaceCount = 0

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { type SharedRabbitmq, sharedService } from 'webmq-services'
-import { createRabbitmqBroker } from '../../src/brokers/rabbitmq/broker.js'
+import { createRabbitmqBroker } from '../../src/brokers/remote-brokers.js'
 import { startBackend } from './amqp-backend.js'
 import { newNamespace, nodeOptions, publishText, startNode } from './rabbitmq-node.js'
 

@@ -3,7 +3,7 @@ import { Redis } from 'ioredis'
 import { afterAll, beforeAll } from 'vitest'
 import { brokerSuite, historyOf } from 'webmq-conformance'
 import { sharedService } from 'webmq-services'
-import { createRedisBroker, type RedisBrokerOptions } from '../../src/brokers/redis/broker.js'
+import { type AddressedBrokerOptions, createRedisBroker } from '../../src/brokers/remote-brokers.js'
 import type { BrokerCapabilities } from '../../src/ports/broker.js'
 
 const CAPABILITIES: BrokerCapabilities = {
@@ -16,7 +16,7 @@ const CAPABILITIES: BrokerCapabilities = {
   durable: false,
   manyNodes: true,
 }
-const OPTIONS: Omit<RedisBrokerOptions, 'broker' | 'brokerNamespace'> = {
+const OPTIONS: Omit<AddressedBrokerOptions, 'broker' | 'brokerNamespace'> = {
   brokerTimeoutMs: 5_000,
   brokerStartTimeoutMs: 5_000,
   brokerHeartbeatMs: 1_000,

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis'
 import { type BrokerFault, type BrokerFaultSystem, brokerFaultSuite, historyOf, retaining } from 'webmq-conformance'
 import { startFaultProxy, startRedis, startRedisCluster } from 'webmq-services'
-import { createRedisBroker } from '../../src/brokers/redis/broker.js'
+import { createRedisBroker } from '../../src/brokers/remote-brokers.js'
 import type { HistoryOptions } from '../../src/ports/history-rules.js'
 import { faultCount } from './fault-count.js'
 import { OPTIONS } from './redis-node.js'

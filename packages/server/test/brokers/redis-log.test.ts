@@ -2,7 +2,7 @@ import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { historyOf, messageIdOf } from 'webmq-conformance'
 import { type Service, startFaultProxy, startRedis } from 'webmq-services'
-import type { RedisBrokerOptions } from '../../src/brokers/redis/broker.js'
+import type { AddressedBrokerOptions } from '../../src/brokers/remote-brokers.js'
 import type { Position } from '../../src/ports/broker.js'
 import { freshNamespace, OPTIONS, startNode, text } from './redis-node.js'
 
@@ -21,7 +21,7 @@ afterAll(async () => {
   await service.stop()
 })
 
-async function startLogging(options: Partial<RedisBrokerOptions> = {}) {
+async function startLogging(options: Partial<AddressedBrokerOptions> = {}) {
   const brokerNamespace = freshNamespace()
   const node = await startNode({ ...OPTIONS, ...HISTORY, broker: service.url, brokerNamespace, ...options })
   return { ...node, brokerNamespace }

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { expect, onTestFinished, vi } from 'vitest'
 import { historyOf } from 'webmq-conformance'
-import { createRedisBroker, type RedisBrokerOptions } from '../../src/brokers/redis/broker.js'
+import { type AddressedBrokerOptions, createRedisBroker } from '../../src/brokers/remote-brokers.js'
 import type { BrokerSink, BrokerStatus, OutboundMessage, Position, RefusedMessage } from '../../src/ports/broker.js'
 
 /** Options of a node besides address and namespace. */
-export const OPTIONS: Omit<RedisBrokerOptions, 'broker' | 'brokerNamespace'> = {
+export const OPTIONS: Omit<AddressedBrokerOptions, 'broker' | 'brokerNamespace'> = {
   brokerTimeoutMs: 5_000,
   brokerStartTimeoutMs: 5_000,
   brokerHeartbeatMs: 1_000,
@@ -53,7 +53,7 @@ export function createSink(isListening: (key: string) => boolean = () => true): 
 
 /** A node that runs until the end of the test. */
 export async function startNode(
-  options: Partial<RedisBrokerOptions> & Pick<RedisBrokerOptions, 'broker'>,
+  options: Partial<AddressedBrokerOptions> & Pick<AddressedBrokerOptions, 'broker'>,
   isListening?: (key: string) => boolean,
 ) {
   const broker = await createRedisBroker({ ...OPTIONS, brokerNamespace: freshNamespace(), ...options })
@@ -72,7 +72,7 @@ export const RECOVERY = { timeout: 20_000 }
 export type Node = Awaited<ReturnType<typeof startNode>>
 
 /** A node that logs every key. */
-export async function startLogging(broker: string, options: Partial<RedisBrokerOptions> = {}): Promise<Node> {
+export async function startLogging(broker: string, options: Partial<AddressedBrokerOptions> = {}): Promise<Node> {
   const node = await startNode({ ...OPTIONS, ...historyOf('#=1000'), ...options, broker })
   await node.broker.bind('#')
   return node

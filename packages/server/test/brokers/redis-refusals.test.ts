@@ -2,7 +2,7 @@ import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { historyOf, messageIdOf } from 'webmq-conformance'
 import { type Service, startRedis } from 'webmq-services'
-import { createRedisBroker, type RedisBrokerOptions } from '../../src/brokers/redis/broker.js'
+import { type AddressedBrokerOptions, createRedisBroker } from '../../src/brokers/remote-brokers.js'
 import { createServer } from '../../src/create-server.js'
 import type { Broker } from '../../src/ports/broker.js'
 import { recordingLogger } from '../fake-server.js'
@@ -40,7 +40,7 @@ describe('redis broker with a server of its own', () => {
 
   const at = (credentials: string) => service.url.replace('redis://', `redis://${credentials}@`)
 
-  const startError = async (broker: string, options: Partial<RedisBrokerOptions> = {}) => {
+  const startError = async (broker: string, options: Partial<AddressedBrokerOptions> = {}) => {
     const node: Broker = await createRedisBroker({ ...OPTIONS, broker, brokerNamespace: freshNamespace(), ...options })
     try {
       await node.start(createSink())

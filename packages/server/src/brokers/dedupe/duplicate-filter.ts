@@ -1,17 +1,8 @@
 import type { Position } from '../../ports/broker.js'
-import { DedupeWindow } from '../../ports/dedupe-window.js'
+import { type DedupeOptions, DedupeWindow } from '../../ports/dedupe-window.js'
 import type { LinkDelivery } from '../remote/link.js'
 
-/** What identifies a message: its source, its id, or both. */
 export type Identified = Pick<LinkDelivery, 'source' | 'messageId'>
-
-/** Options of {@link DuplicateFilter}; as in {@link ServerOptions}. */
-export interface DuplicateFilterOptions {
-  /** Time for which message ids are remembered; 0 turns de-duplication off. */
-  readonly dedupeWindowMs: number
-  /** Message ids remembered at most; 0 turns de-duplication off. */
-  readonly dedupeMaxIds: number
-}
 
 /**
  * Finds messages that arrived before: sent again by their node, or published again under their id.
@@ -23,8 +14,8 @@ export class DuplicateFilter {
   readonly #sequences = new SequenceWindows()
   readonly ids: DedupeWindow
 
-  constructor({ dedupeWindowMs, dedupeMaxIds }: DuplicateFilterOptions) {
-    this.ids = new DedupeWindow({ windowMs: dedupeWindowMs, maxIds: dedupeMaxIds })
+  constructor(options: DedupeOptions) {
+    this.ids = new DedupeWindow(options)
   }
 
   has({ source, messageId }: Identified, nowMs: number): boolean {

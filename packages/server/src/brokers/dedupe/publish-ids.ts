@@ -1,5 +1,5 @@
 import type { Accepted, PublishingConnection } from '../../ports/broker.js'
-import { DedupeWindow, type DedupeWindowOptions } from '../../ports/dedupe-window.js'
+import { type DedupeOptions, DedupeWindow } from '../../ports/dedupe-window.js'
 import { accepted } from '../../ports/messages.js'
 
 interface PendingId {
@@ -16,12 +16,11 @@ export class PublishIds {
   readonly #isOff: boolean
   readonly #pending = new Map<string, PendingId>()
 
-  constructor(options: DedupeWindowOptions) {
+  constructor(options: DedupeOptions) {
     this.#window = new DedupeWindow(options)
-    this.#isOff = options.windowMs === 0 || options.maxIds === 0
+    this.#isOff = options.dedupeWindowMs === 0 || options.dedupeMaxIds === 0
   }
 
-  /** Who published a pending id last. */
   authorOf(messageId: string): PublishingConnection | undefined {
     return this.#pending.get(messageId)?.author
   }

@@ -1,3 +1,5 @@
+import type { LinkSource } from '../remote/link.js'
+
 /*
  * A fingerprint is a hash of what the broker stores of a record of the log: 30 bits, never 0. It must stay as it is from
  * version to version: clients come back with fingerprints that an earlier one has given. It is no protection against
@@ -56,17 +58,11 @@ function hashOfNode(node: string): number {
   return hash
 }
 
-/** Which node has published a message, and its number among those of that node. */
-export interface MessageSource {
-  readonly node: string
-  readonly sequence: number
-}
-
 /**
  * Fingerprint of a message of a node.
  * @param timeMs When the broker, or the node, says that it was logged: Unix time in milliseconds.
  */
-export function fingerprintOfSource({ node, sequence }: MessageSource, timeMs: number): number {
+export function fingerprintOfSource({ node, sequence }: Pick<LinkSource, 'node' | 'sequence'>, timeMs: number): number {
   return finished(mixedNumber(mixedNumber(hashOfNode(node), sequence), timeMs))
 }
 
@@ -83,7 +79,6 @@ export interface ForeignRecord {
 /** Bytes of a payload that count, at its beginning and at its end. */
 const SAMPLE_BYTES = 64
 
-/** Fingerprint of a record of another program. */
 export function fingerprintOfForeign({ key, messageId = '', payload, timeMs }: ForeignRecord): number {
   const { length } = payload
   let hash = mixedNumber(SEEDS.foreign, timeMs)
@@ -99,7 +94,6 @@ export function fingerprintOfTime(seconds: number, nanoseconds: number): number 
   return finished(mixed(mixedNumber(SEEDS.time, seconds), nanoseconds))
 }
 
-/** Fingerprint of a record that a text identifies. */
 export function fingerprintOfText(text: string): number {
   return finished(mixedText(SEEDS.text, text))
 }

@@ -1,6 +1,6 @@
 import type { GapReason } from 'webmq-client/protocol'
 import type { Position } from '../../ports/broker.js'
-import type { LogDoubt } from './doubt.js'
+import type { LogPlace } from '../../ports/shared-log.js'
 import type { SegmentedLog, Wants } from './segmented-log.js'
 
 /** Where a log of one epoch may lack messages, and why: all its reads take the reason of a gap from here. */
@@ -94,5 +94,33 @@ class Refusals {
       ({ offset, pattern }) =>
         offset > after && offset <= upTo && (pattern === '#' || isMatch(pattern, Number.POSITIVE_INFINITY, budget)),
     )
+  }
+}
+
+/**
+ * Where a log may lack what nodes with other rules have published: it is in no log, and has no offset. Outlives the
+ * restarts of the log.
+ */
+export class LogDoubt {
+  /** There are such nodes now. */
+  isOpen = false
+  upTo: LogPlace | undefined
+  #timeMs = 0
+
+  /** When there were such nodes last, Unix time in milliseconds. */
+  get timeMs(): number {
+    return this.isOpen ? Number.POSITIVE_INFINITY : this.#timeMs
+  }
+
+  /** Whoever stands at this place or before may have missed something. Returns whether that is new. */
+  extend({ epoch, offset }: LogPlace, timeMs: number): boolean {
+    if (this.upTo?.epoch === epoch && offset <= this.upTo.offset) return false
+    this.upTo = { epoch, offset }
+    this.#timeMs = timeMs
+    return true
+  }
+
+  covers({ epoch, offset }: LogPlace): boolean {
+    return this.isOpen || (epoch === this.upTo?.epoch && offset <= this.upTo.offset)
   }
 }

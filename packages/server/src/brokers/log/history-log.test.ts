@@ -353,7 +353,8 @@ describe('HistoryLog', () => {
     for (let index = 0; index < 5_000; index++) append(log, DEAR_KEY, 'x')
     let isDone = false
     const spent: number[] = []
-    const meter = { spend: (units: number) => void spent.push(units) }
+    const note = (units: number) => void spent.push(units)
+    const meter = { charge: note, spend: note }
     const done = Promise.resolve(log.read({ last: 1 }, [DEAR_PATTERN], { isClosed: false, meter })).then(() => {
       isDone = true
     })
@@ -388,6 +389,7 @@ describe('HistoryLog', () => {
     const reader = {
       isClosed: false,
       meter: {
+        charge: () => undefined,
         spend: () =>
           new Promise<void>((resolve) => {
             pay = resolve

@@ -7,15 +7,14 @@ import type { LogStats } from '../../ports/broker-stats.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import type { MessageContent } from '../../ports/messages.js'
 import type { LogPlace } from '../../ports/shared-log.js'
-import { LogDoubt } from './doubt.js'
+import type { LoggedDelivery } from '../remote/link.js'
 import { fingerprintOfPlace } from './fingerprint.js'
-import { LogGaps } from './gaps.js'
+import { LogDoubt, LogGaps } from './gaps.js'
 import { ReadTurns } from './read-turns.js'
 import { RetainedSet } from './retained-set.js'
 import { RolledUp, withTexts } from './rolled-up.js'
 import { SegmentedLog } from './segmented-log.js'
-import { SlicedRead } from './sliced-read.js'
-import { StateRead } from './state-read.js'
+import { SlicedRead, StateRead } from './sliced-read.js'
 import { Expiry, matchedBy, onlyKeyOf } from './wants.js'
 
 export function hasHistory({ history, historyMaxMessages, historyMaxBytes }: HistoryOptions): boolean {
@@ -24,14 +23,6 @@ export function hasHistory({ history, historyMaxMessages, historyMaxBytes }: His
 
 export function hasRetained(options: HistoryOptions): boolean {
   return hasHistory(options) && options.retain !== undefined && options.retain.patterns.length > 0
-}
-
-/** A message of a log elsewhere. */
-interface FollowedMessage extends MessageContent {
-  readonly offset: number
-  readonly fingerprint: number
-  /** When it was logged, Unix time in milliseconds. */
-  readonly timeMs: number
 }
 
 /**
@@ -84,16 +75,12 @@ export class HistoryLog {
     return this.#messages.positionAt(offset)
   }
 
-  /** @param lagMs See {@link LogStats}. */
   stats(lagMs = 0): LogStats {
     const { count, byteCount, oldestTimeMs } = this.#messages
     return { messageCount: count, byteCount, oldestTimeMs, lagMs }
   }
 
-  /**
-   * Restarts as an empty log; the next message follows `offset`.
-   * @param fingerprint Of what stands there; 0: unknown.
-   */
+  /** Restarts as an empty log; the next message follows `offset`. */
   restart(epoch: string, offset = 0, fingerprint = 0): void {
     this.#messages = this.#empty(epoch, offset, fingerprint)
     this.retained = this.#noneRetained(offset)
@@ -106,17 +93,13 @@ export class HistoryLog {
     this.#gaps.epochBeganAt = offset
   }
 
-  /**
-   * No message has an offset after the end of the log, up to this one. Ignored when the log is longer.
-   * @param fingerprint Of the record at this offset, which is no message of this log; 0: there is none.
-   */
+  /** No message has an offset after the end of the log, up to this one. Ignored when the log is longer. */
   skipTo(offset: number, fingerprint: number): void {
     if (offset > this.#messages.lastOffset) this.#messages.skipTo(offset, fingerprint)
   }
 
   /**
    * The message at this offset was refused: reads across it whose patterns match report `refused`.
-   * @param offset Greater than any before.
    * @param pattern Its key, or `#` when it does not tell its key.
    */
   refuse(offset: number, fingerprint: number, pattern: string): void {
@@ -172,7 +155,7 @@ export class HistoryLog {
   }
 
   /** Adds a message of a log elsewhere. Its offset is greater than any before, and its payload is copied. */
-  follow(message: FollowedMessage): void {
+  follow(message: Omit<LoggedDelivery, 'source'>): void {
     this.#add(message, message.offset, message.fingerprint, message.timeMs)
     if (this.#options.history.maxAgeMs !== undefined) this.#dropOld(this.#now())
   }
@@ -270,7 +253,6 @@ export class HistoryLog {
     })
   }
 
-  /** Whether a position of this log's epoch is after its end. */
   isAfterEnd({ epoch, offset }: Pick<Position, 'epoch' | 'offset'>): boolean {
     return epoch === this.epoch && offset > this.#messages.lastOffset
   }

@@ -1,28 +1,26 @@
 import type { Position } from '../../ports/broker.js'
-import { DedupeWindow } from '../../ports/dedupe-window.js'
+import { type DedupeOptions, DedupeWindow } from '../../ports/dedupe-window.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import type { MessageContent } from '../../ports/messages.js'
-import type { DuplicateFilterOptions } from '../dedupe/duplicate-filter.js'
 import { newEpoch } from './epoch.js'
 import { HistoryLog } from './history-log.js'
 
 /** The log that one node keeps by itself, and the ids of the messages that were published or received there. */
 export class OwnLog {
   readonly history: HistoryLog
-  readonly #options: DuplicateFilterOptions
+  readonly #options: DedupeOptions
   /** Of messages that were recorded or refused within the window. */
   ids: DedupeWindow
 
   /** @param now Unix time in milliseconds. */
-  constructor(options: HistoryOptions & DuplicateFilterOptions, now?: () => number) {
+  constructor(options: HistoryOptions & DedupeOptions, now?: () => number) {
     this.#options = options
     this.history = new HistoryLog(options, now)
-    this.ids = this.#noIds()
+    this.ids = new DedupeWindow(options)
   }
 
-  /** Restarts empty, with another epoch. */
   restart(): void {
-    this.ids = this.#noIds()
+    this.ids = new DedupeWindow(this.#options)
     this.history.restart(newEpoch())
   }
 
@@ -48,9 +46,5 @@ export class OwnLog {
 
   #isLogged({ key, attributes }: MessageContent): boolean {
     return attributes?.isEphemeral !== true && this.history.logs(key)
-  }
-
-  #noIds(): DedupeWindow {
-    return new DedupeWindow({ windowMs: this.#options.dedupeWindowMs, maxIds: this.#options.dedupeMaxIds })
   }
 }

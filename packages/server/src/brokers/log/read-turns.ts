@@ -34,14 +34,10 @@ export class ReadTurns {
   /** In order of their turns. */
   readonly #waiting = new Map<Reader, Job[]>()
 
-  /**
-   * Calls `slice` until the read is done or its reader is closed.
-   * @throws what `slice` throws.
-   */
+  /** Calls `slice` until the read is done or its reader is closed. */
   run(slice: Slice, reader: Reader = PROCESS): MaybePromise<void> {
     if (this.#leftSteps > 0) {
       const [isDone, isPaid] = this.#take(slice, reader)
-      // The reader may owe for a read that is done. Its next one waits.
       if (isDone) return
       return this.#wait(slice, reader, isPaid)
     }
@@ -75,7 +71,11 @@ export class ReadTurns {
       this.#leftSteps -= steps - budget.left
       this.#schedule()
     }
-    return [isDone, reader.meter?.spend((steps - budget.left) / STEPS_PER_UNIT)]
+    const units = (steps - budget.left) / STEPS_PER_UNIT
+    if (!isDone) return [false, reader.meter?.spend(units)]
+    // The reader may owe for it. Its next message waits.
+    reader.meter?.charge(units)
+    return [true, undefined]
   }
 
   #schedule(): void {

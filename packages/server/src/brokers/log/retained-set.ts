@@ -103,7 +103,6 @@ export class RetainedSet {
 
   /**
    * The log has a copy of a retained message.
-   * @param recordOffset Of the copy.
    * @returns Whether the copy is what this set has. A copy that is older than that counts for nothing.
    */
   noteCopy(message: RetainedMessage, recordOffset: number): boolean {

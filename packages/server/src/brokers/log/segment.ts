@@ -2,7 +2,6 @@ import type { StepBudget } from '../../patterns/pattern-matcher.js'
 import type { MessageContent } from '../../ports/messages.js'
 import { KeyFilter } from './key-filter.js'
 
-/** A message that the log holds. */
 export interface LoggedMessage {
   readonly offset: number
   readonly fingerprint: number

@@ -17,7 +17,6 @@ export interface SegmentedLogOptions {
  */
 export type Wants = (key: string, timeMs: number, budget: StepBudget, segment?: Segment, index?: number) => boolean
 
-/** What a read looks for. */
 export interface Search {
   readonly upTo: number
   readonly wants: Wants
@@ -150,7 +149,6 @@ export class SegmentedLog {
     return this.#skipped.offsetAt(offset) > messageAt ? this.#skipped.fingerprintAt(offset) : fingerprint
   }
 
-  /** The position at this offset, see {@link fingerprintAt}. */
   positionAt(offset: number): Position {
     return { epoch: this.epoch, offset, fingerprint: this.fingerprintAt(offset) }
   }
@@ -241,7 +239,6 @@ export class SegmentedLog {
     return this.lastOffset
   }
 
-  /** `false` when it is sure that a segment has no message of the key, if one is asked for. */
   #mayHave(at: number, key: string | undefined, budget: StepBudget): boolean {
     return key === undefined || this.#segments[at]?.mayHave(key, budget) !== false
   }

@@ -3,6 +3,7 @@ import type { StepBudget } from '../../patterns/pattern-matcher.js'
 import { decodeAttributes } from '../../ports/attributes.js'
 import type { InboundMessage, ReadResult } from '../../ports/broker.js'
 import { inbound } from '../../ports/messages.js'
+import type { RetainedMessage, RetainedSet } from './retained-set.js'
 import type { LoggedMessage } from './segment.js'
 import type { Search, SegmentedLog, Wants } from './segmented-log.js'
 
@@ -28,7 +29,6 @@ export interface SlicedReadOptions {
   readonly gapOf: (span: ReadSpan) => GapReason | undefined
 }
 
-/** The part of the log that a {@link SlicedRead} has read. */
 export interface ReadSpan {
   readonly after: number
   readonly upTo: number
@@ -127,7 +127,6 @@ export class SlicedRead {
     return isCutTold && isShort && (this.#hasOlder || mayBeCut())
   }
 
-  /** Returns whether the start is found. */
   #findStart(budget: StepBudget): boolean {
     this.#skipDropped()
     if (this.#bound !== undefined) {
@@ -179,7 +178,6 @@ class NewestSearch {
   #upTo: number
   /** The offset before the oldest message that was found. */
   before: number
-  /** Messages that were not found. */
   leftCount: number
 
   constructor(log: SegmentedLog, search: Search, count: number) {
@@ -201,5 +199,55 @@ class NewestSearch {
     this.leftCount = leftCount
     this.#upTo = lookedAfter
     return lookedAfter <= floor
+  }
+}
+
+export interface StateReadOptions {
+  readonly set: RetainedSet
+  readonly log: SegmentedLog
+  readonly after: number
+  readonly limit: number
+  readonly wants: Wants
+  readonly gap: GapReason | undefined
+}
+
+/**
+ * One read of the retained messages, in slices. A message that is replaced between two slices moves to the end, where
+ * the read finds the new one. So the result is the state at the position where the last slice ends.
+ */
+export class StateRead {
+  readonly #options: StateReadOptions
+  readonly #found: RetainedMessage[] = []
+  #after: number
+  #isAtEnd = false
+
+  constructor(options: StateReadOptions) {
+    this.#options = options
+    this.#after = options.after
+  }
+
+  /** Reads on, within the budget; returns whether the read is done. */
+  advance(budget: StepBudget): boolean {
+    const { set, wants, limit, log } = this.#options
+    const lookedAt = set.collect({ after: this.#after, wants, limit }, this.#found, budget)
+    this.#isAtEnd = lookedAt === undefined
+    this.#after = lookedAt ?? Math.max(this.#after, log.lastOffset)
+    return this.#isAtEnd || this.#found.length >= limit
+  }
+
+  /** What was read. It is partial when the limit is reached, and when the read was not ended. */
+  result(): ReadResult {
+    const { log, gap } = this.#options
+    const position = log.positionAt(this.#after)
+    const { epoch } = position
+    return {
+      messages: this.#found.map((message) => {
+        const { offset, fingerprint } = message
+        return inbound(message, { epoch, offset, fingerprint }, undefined)
+      }),
+      position,
+      isPartial: !this.#isAtEnd,
+      ...(gap === undefined ? undefined : { gap }),
+    }
   }
 }

@@ -8,7 +8,6 @@ export function onlyKeyOf(patterns: readonly string[]): string | undefined {
   return patterns.length === 1 && !only.includes('*') && !only.includes('#') ? only : undefined
 }
 
-/** Wants the messages that any pattern matches. */
 export function matchedBy(patterns: readonly string[]): Wants {
   if (patterns.length === 1 && patterns[0] === '#') return () => true
   const matchers = patterns.map((pattern) => new PatternMatcher(pattern))
@@ -41,10 +40,7 @@ export class Expiry {
     return maxAgeMs === undefined ? 0 : this.#now() - maxAgeMs
   }
 
-  /**
-   * The same messages without those that are expired now.
-   * @param onAged Called for a matching message that is expired.
-   */
+  /** The same messages without those that are expired now. */
   wants(isMatch: Wants, onAged?: () => void): Wants {
     if (!this.#history.hasAges) return isMatch
     const nowMs = this.#now()

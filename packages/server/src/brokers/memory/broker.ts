@@ -13,15 +13,15 @@ import type {
   ReadResult,
 } from '../../ports/broker.js'
 import type { BrokerStats } from '../../ports/broker-stats.js'
+import type { DedupeOptions } from '../../ports/dedupe-window.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { assertMessageId } from '../../ports/message-id.js'
 import { accepted, inbound } from '../../ports/messages.js'
 import { isForLogAlone } from '../../ports/roll-up.js'
-import type { DuplicateFilterOptions } from '../dedupe/duplicate-filter.js'
 import { hasHistory, hasRetained } from '../log/history-log.js'
 import { OwnLog } from '../log/own-log.js'
 
-export interface MemoryBrokerOptions extends HistoryOptions, DuplicateFilterOptions {
+export interface MemoryBrokerOptions extends HistoryOptions, DedupeOptions {
   /** A clock that never goes back, in milliseconds. */
   readonly now?: () => number
 }

@@ -16,13 +16,12 @@ import {
 import type { BrokerStats } from '../../ports/broker-stats.js'
 import { inboundDefect, refusedMessage } from '../../ports/inbound-check.js'
 import { assertMessageId } from '../../ports/message-id.js'
-import { accepted, inbound } from '../../ports/messages.js'
+import { accepted, inbound, type MessageContent } from '../../ports/messages.js'
 import { isReserved } from '../../ports/reserved-keys.js'
 import { PublishIds } from '../dedupe/publish-ids.js'
 import { hasHistory } from '../log/history-log.js'
 import { OwnLog } from '../log/own-log.js'
 import { KeyWriter } from './key-codec.js'
-import type { PeerMessage } from './link.js'
 import { MeshNode } from './node.js'
 import type { MeshAddress, MeshBrokerOptions } from './options.js'
 import type { Peer } from './peer.js'
@@ -50,12 +49,13 @@ const ACKNOWLEDGE_SHARE = 2 / 3
 export class MeshBroker implements Broker {
   readonly name = 'mesh'
   readonly capabilities: BrokerCapabilities
-  readonly #options: MeshBrokerOptions
+  readonly options: MeshBrokerOptions
+  /** Peers that there are frames for at the end of the turn, and publishes that wait for them. */
+  readonly batch = new SendBatch()
   readonly #log: OwnLog
   readonly #patterns = new Set<string>()
   readonly #ids: PublishIds
   readonly #keys = new KeyWriter()
-  readonly #batch = new SendBatch()
   #node: MeshNode | undefined
   #sink: BrokerSink | undefined
   /** Publishes are accepted: from the end of `start` until `stop`. */
@@ -63,17 +63,17 @@ export class MeshBroker implements Broker {
   #rejectedCount = 0
   #localCount = 0
   /** Whether it has published what clients may listen to: messages between nodes are nobody's gap. */
-  #hasPublished = false
+  hasPublished = false
   readonly #counts = { receivedCount: 0, surplusCount: 0, malformedCount: 0 }
   /** Losses of earlier starts. */
   #lostCount = 0
   #stopping: Promise<void> | undefined
 
   constructor(options: MeshBrokerOptions) {
-    this.#options = options
+    this.options = options
     // Each node would have a state of its own.
     this.#log = new OwnLog({ ...options, retain: undefined })
-    this.#ids = new PublishIds({ windowMs: options.dedupeWindowMs, maxIds: options.dedupeMaxIds })
+    this.#ids = new PublishIds(options)
     this.capabilities = {
       history: hasHistory(options),
       retained: false,
@@ -106,18 +106,7 @@ export class MeshBroker implements Broker {
     this.#sink = sink
     this.#stopping = undefined
     this.#log.restart()
-    const node = new MeshNode(this.#options, {
-      wantedPatterns: () => this.#wantedPatterns(),
-      hasPublished: () => this.#hasPublished,
-      message: (message, messageId) => this.#received(message, messageId),
-      malformed: () => {
-        this.#counts.receivedCount++
-        this.#counts.malformedCount++
-        this.#sink?.refused({ reason: 'malformed', pattern: undefined, detail: 'a key that is not valid' })
-      },
-      gap: () => this.#gap(),
-      dirty: (peer) => this.#batch.add(peer),
-    })
+    const node = new MeshNode(this)
     this.#node = node
     try {
       await node.start()
@@ -163,11 +152,11 @@ export class MeshBroker implements Broker {
 
   stats(): BrokerStats {
     return {
-      acceptedCount: this.#localCount + this.#batch.acceptedCount,
-      rejectedCount: this.#rejectedCount + this.#batch.rejectedCount,
+      acceptedCount: this.#localCount + this.batch.acceptedCount,
+      rejectedCount: this.#rejectedCount + this.batch.rejectedCount,
       ...this.#counts,
-      pendingCount: this.#batch.pendingCount,
-      pendingBytes: this.#batch.pendingBytes,
+      pendingCount: this.batch.pendingCount,
+      pendingBytes: this.batch.pendingBytes,
       lostCount: this.#lostCount + (this.#node?.peers.lostCount ?? 0),
       behindCount: 0,
     }
@@ -183,10 +172,10 @@ export class MeshBroker implements Broker {
     const node = this.#node
     if (node === undefined) return
     const endMs = performance.now() + limitMs
-    await this.#batch.drained(limitMs * ACKNOWLEDGE_SHARE)
-    this.#batch.fail(new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the node stops' }))
+    await this.batch.drained(limitMs * ACKNOWLEDGE_SHARE)
+    this.batch.fail(new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the node stops' }))
     await node.stop(Math.max(0, endMs - performance.now()))
-    this.#batch.end()
+    this.batch.end()
     this.#lostCount += node.peers.lostCount
     this.#node = undefined
     const sink = this.#sink
@@ -200,7 +189,7 @@ export class MeshBroker implements Broker {
     if (!this.#isOpen || node === undefined) throw this.#refuse('it is not started')
     const peers = node.peers.interest.match(key)
     if (peers.length > 0) this.#assertRoom(peers, payload.length)
-    if (!this.#hasPublished) this.#hasPublished = !isReserved(key)
+    if (!this.hasPublished) this.hasPublished = !isReserved(key)
     const nowMs = messageId === undefined ? 0 : performance.now()
     const isDuplicate = messageId !== undefined && this.#log.ids.has(messageId, nowMs)
     const position = isDuplicate ? this.#log.ids.positionOf(messageId) : this.#log.record(message, messageId, nowMs)
@@ -215,12 +204,12 @@ export class MeshBroker implements Broker {
     const idBytes = messageId === undefined ? undefined : Buffer.from(messageId, 'latin1')
     const attributeBytes = attributes === undefined ? undefined : encodeAttributes(attributes)
     for (const { outbox } of peers) outbox.addMessage(keyBytes, payload, message.isBinary, idBytes, attributeBytes)
-    const published = this.#batch.published(peers, payload.length)
+    const published = this.batch.published(peers, payload.length)
     return answer === ACCEPTED ? published : published.then(() => answer)
   }
 
   #assertRoom(peers: readonly Peer[], byteCount: number): void {
-    const { brokerMaxPendingBytes } = this.#options
+    const { brokerMaxPendingBytes } = this.options
     for (const { pendingBytes, nodeId } of peers) {
       if (pendingBytes + byteCount > brokerMaxPendingBytes) {
         throw this.#refuse(`node ${nodeId} has ${pendingBytes} bytes to acknowledge, at most ${brokerMaxPendingBytes}`)
@@ -239,22 +228,23 @@ export class MeshBroker implements Broker {
     const peers = [...(this.#node?.peers.byId.values() ?? [])]
     if (peers.length === 0) return
     for (const peer of peers) peer.tell(pattern, isAdded)
-    return this.#batch.told(peers)
+    return this.batch.told(peers)
   }
 
-  *#wantedPatterns(): Iterable<string> {
-    if (this.capabilities.history) yield* this.#options.history.patterns
+  *wantedPatterns(): Iterable<string> {
+    if (this.capabilities.history) yield* this.options.history.patterns
     for (const pattern of this.#patterns) if (!this.#log.history.covers(pattern)) yield pattern
   }
 
-  #received(message: PeerMessage, messageId: string | undefined): void {
+  /** @param message Of a peer. Its payload is valid until the call returns. */
+  received(message: MessageContent, messageId: string | undefined): void {
     this.#counts.receivedCount++
     const nowMs = messageId === undefined ? 0 : performance.now()
     if (messageId !== undefined && this.#log.ids.has(messageId, nowMs)) {
       this.#counts.surplusCount++
       return
     }
-    const { maxPayloadBytes } = this.#options
+    const { maxPayloadBytes } = this.options
     const defect = inboundDefect(message.key, message.payload, maxPayloadBytes)
     if (defect !== undefined) {
       const { key, payload } = message
@@ -267,7 +257,15 @@ export class MeshBroker implements Broker {
     if (!isWanted && position === undefined) this.#counts.surplusCount++
   }
 
-  #gap(): void {
+  /** A message of a peer had no valid key, and was dropped. */
+  malformed(): void {
+    this.#counts.receivedCount++
+    this.#counts.malformedCount++
+    this.#sink?.refused({ reason: 'malformed', pattern: undefined, detail: 'a key that is not valid' })
+  }
+
+  /** Messages of a peer may be missing. */
+  gap(): void {
     this.#log.history.interrupt()
     if (this.#patterns.size > 0) this.#sink?.gap('broker-lost')
   }

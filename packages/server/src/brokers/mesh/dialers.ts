@@ -23,7 +23,6 @@ export class Dialer {
   #failedCount = 0
   #hasEnded = false
   #isSelf = false
-  /** Id of the node that answered last at this address. */
   nodeId: string | undefined
   #lastFailure: string | undefined
 

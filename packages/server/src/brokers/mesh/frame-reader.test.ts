@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { FrameReader } from './frame-reader.js'
 import { encodeFrame } from './frames.js'
+import { FrameReader } from './wire.js'
 
 interface Read {
   readonly type: number

@@ -49,12 +49,10 @@ export const FRAME_HEAD_BYTES = 5
 const FIRST_COUNTED = 16
 const LAST_COUNTED = 31
 
-/** Whether both sides count frames of this type. */
 export function isCounted(type: number): boolean {
   return type >= FIRST_COUNTED && type <= LAST_COUNTED
 }
 
-/** Numbers of the reasons to refuse a link. */
 export const REFUSAL = {
   version: 1,
   namespace: 2,
@@ -65,7 +63,6 @@ export const REFUSAL = {
 
 export type Refusal = keyof typeof REFUSAL
 
-/** The reasons as text, for the server's log. */
 export const REFUSAL_TEXTS: Readonly<Record<Refusal, string>> = {
   version: `it speaks another version of the mesh protocol than ${MESH_VERSION}`,
   namespace: 'it belongs to another namespace (brokerNamespace)',

@@ -23,7 +23,6 @@ const NAMESPACE_AT = LISTEN_PORT_AT + 2
  */
 export const MAX_HANDSHAKE_FRAME_BYTES = 512
 
-/** How a node introduces itself. */
 export interface Hello {
   /** 16 characters of `[0-9a-f]`, different for every start of every node. */
   readonly nodeId: string
@@ -34,7 +33,6 @@ export interface Hello {
   readonly listenPort: number
 }
 
-/** The body of a `hello` frame. */
 export function encodeHello({ nodeId, namespace, rulesHash, listenPort }: Hello, nonce: Uint8Array): Buffer {
   const body = Buffer.alloc(NAMESPACE_AT + Buffer.byteLength(namespace))
   MAGIC.copy(body)
@@ -68,7 +66,6 @@ export function rulesHashOf(options: HistoryOptions): string {
   return createHash('sha256').update(options.history.patterns.join('\n')).digest('base64').slice(0, RULES_HASH_CHARS)
 }
 
-/** Which end of a connection a node is. */
 export type Role = 'dialer' | 'acceptor'
 
 /**
@@ -89,7 +86,6 @@ function proofOf(secret: string, role: Role, dialerHello: Uint8Array, acceptorHe
 /** From the first packet until the other node is authenticated; and from then until it is linked. */
 export const HANDSHAKE_TIMEOUT_MS = 5_000
 
-/** This node's hello, and the secret of the mesh. */
 export interface Identity extends Hello {
   /** Empty for a mesh without a secret; both sides must agree. */
   readonly secret: string

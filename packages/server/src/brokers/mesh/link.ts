@@ -7,14 +7,6 @@ import type { MeshNode } from './node.js'
 import type { Peer } from './peer.js'
 import type { Wire, WireHandler } from './wire.js'
 
-export interface PeerMessage {
-  readonly key: string
-  /** Valid until the call returns. */
-  readonly payload: Uint8Array
-  readonly isBinary: boolean
-  readonly attributes?: MessageAttributes | undefined
-}
-
 const NO_BODY = new Uint8Array(0)
 const ATTRIBUTES_LENGTH_BYTES = 2
 /** While bytes arrive, a node sends something at least this often, to show that it is alive. */
@@ -45,7 +37,7 @@ export class Link implements WireHandler {
   }
 
   received(): void {
-    this.#node.standstill.look()
+    this.#node.noteRunning()
     this.#liveness.alive()
     // The peer's ping may be queued behind a large frame. It must not mistake that delay for silence.
     if (performance.now() - this.#sentAtMs >= MAX_QUIET_MS) this.#send(FRAME.pong)
@@ -57,7 +49,7 @@ export class Link implements WireHandler {
       peer.receivedSequence++
       if (!this.#isAckDue) {
         this.#isAckDue = true
-        this.#node.events.dirty(peer)
+        this.#node.broker.batch.add(peer)
       }
     }
     switch (type) {
@@ -169,11 +161,11 @@ export class Link implements WireHandler {
       return
     }
     const key = this.#keys.keyOf(bytes, keyAt, keyEnd)
-    if (key === undefined) this.#node.events.malformed()
+    if (key === undefined) this.#node.broker.malformed()
     else {
       const payload = bytes.subarray(keyEnd, end)
       const message = attributes === undefined ? { key, payload, isBinary } : { key, payload, isBinary, attributes }
-      this.#node.events.message(message, messageId)
+      this.#node.broker.received(message, messageId)
     }
   }
 

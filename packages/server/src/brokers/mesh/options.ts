@@ -6,7 +6,6 @@ export interface MeshAddress {
   readonly port: number
 }
 
-/** Options of a {@link MeshBroker}; those of the same name as in {@link ServerOptions}. */
 export interface MeshBrokerOptions extends RemoteBrokerOptions {
   /** Address for the other nodes; port 0 picks a free one. */
   readonly listen: MeshAddress

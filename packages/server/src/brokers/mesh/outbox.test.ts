@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { FrameReader } from './frame-reader.js'
 import { FRAME, isCounted } from './frames.js'
 import { Outbox } from './outbox.js'
+import { FrameReader } from './wire.js'
 
 const KEY = new TextEncoder().encode('a.key')
 

@@ -26,7 +26,6 @@ export class Outbox {
   /** In order. New frames go into the last one. */
   readonly #chunks: Chunk[] = []
   readonly #spares: Buffer[] = []
-  /** Sequence of the last counted frame. */
   lastSequence = 0
   ackedSequence = 0
   /** The next bytes to send: index of the chunk, and offset in it. */
@@ -103,7 +102,6 @@ export class Outbox {
     }
   }
 
-  /** The range from `next` was written. */
   wrote(): void {
     this.#isLent = false
     this.#free()
@@ -134,7 +132,8 @@ export class Outbox {
   #room(size: number): Chunk {
     const last = this.#chunks[this.#chunks.length - 1]
     if (last !== undefined && last.length + size <= last.bytes.length) return last
-    const bytes = size > CHUNK_BYTES ? Buffer.allocUnsafeSlow(size) : (this.#spares.pop() ?? newChunk())
+    const bytes =
+      size > CHUNK_BYTES ? Buffer.allocUnsafeSlow(size) : (this.#spares.pop() ?? Buffer.allocUnsafeSlow(CHUNK_BYTES))
     const chunk = { bytes, length: 0, firstSequence: this.lastSequence + 1, lastSequence: this.lastSequence }
     this.#chunks.push(chunk)
     return chunk
@@ -153,10 +152,6 @@ export class Outbox {
       if (chunk.bytes.length === CHUNK_BYTES && this.#spares.length < MAX_SPARE_CHUNKS) this.#spares.push(chunk.bytes)
     }
   }
-}
-
-function newChunk(): Buffer {
-  return Buffer.allocUnsafeSlow(CHUNK_BYTES)
 }
 
 function messageType(isBinary: boolean, hasId: boolean, hasAttributes: boolean): number {

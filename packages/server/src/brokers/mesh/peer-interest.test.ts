@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { matches } from 'webmq-client/protocol'
-import { PeerInterest } from './peer-interest.js'
+import { PeerInterest } from './peer.js'
 
 const PEERS = ['a', 'b', 'c'].map((nodeId) => ({ nodeId }))
 const PATTERNS = ['x', 'x.*', 'x.#', '#', '*.y', 'x.y', '#.y']

@@ -4,8 +4,7 @@ import type { Hello } from './handshake.js'
 import { Link } from './link.js'
 import type { MeshNode } from './node.js'
 import type { MeshBrokerOptions } from './options.js'
-import { LOOKS_PER_TIMEOUT, Peer } from './peer.js'
-import { PeerInterest } from './peer-interest.js'
+import { LOOKS_PER_TIMEOUT, Peer, PeerInterest } from './peer.js'
 import type { Wire } from './wire.js'
 
 /** From this number of peers on, a node warns that a broker would serve better. */
@@ -26,7 +25,6 @@ export function patienceMs(options: MeshBrokerOptions): number {
 export class Peers {
   readonly interest = new PeerInterest<Peer>()
   readonly #node: MeshNode
-  /** By the ids of their nodes. */
   readonly byId = new Map<string, Peer>()
   /** Number of links that were lost without a goodbye. */
   lostCount = 0
@@ -49,7 +47,7 @@ export class Peers {
   /** Begins streams with a node; earlier streams with it end. */
   create(hello: Hello, streamId: string): Peer {
     const { nodeId, rulesHash } = hello
-    const { events, identity, options } = this.#node
+    const { broker, identity, options } = this.#node
     const { logger } = options
     const old = this.byId.get(nodeId)
     if (old !== undefined) this.#end(old)
@@ -57,7 +55,7 @@ export class Peers {
     this.byId.set(nodeId, peer)
     if (rulesHash !== identity.rulesHash)
       logger.warn({ peer: nodeId }, 'mesh peer has other history rules: its log has other messages')
-    peer.introduce(events.wantedPatterns())
+    peer.introduce(broker.wantedPatterns())
     if (this.byId.size >= MANY_PEERS && !this.#isWarned) {
       this.#isWarned = true
       const text = 'this mesh is large: every node is linked to every other; a real broker is the way'
@@ -93,7 +91,7 @@ export class Peers {
   /** Says goodbye to all peers. Links that end from now on are not lost. */
   leave(): void {
     this.#isLeaving = true
-    for (const { link, isReady } of this.byId.values()) link?.leave(!isReady && this.#node.events.hasPublished())
+    for (const { link, isReady } of this.byId.values()) link?.leave(!isReady && this.#node.broker.hasPublished)
   }
 
   /** Ends all streams and links at once. */
@@ -103,14 +101,14 @@ export class Peers {
   }
 
   ready(peer: Peer): void {
-    peer.ready(this.#node.events.hasPublished())
+    peer.ready(this.#node.broker.hasPublished)
     if (peer.isSettled) this.#node.settled(peer)
   }
 
   /** The peer knows the patterns of this node. @param mayHaveMissed It accepted messages before that. */
   live(peer: Peer, mayHaveMissed: boolean): void {
     peer.isLive = true
-    if (mayHaveMissed) this.#node.events.gap()
+    if (mayHaveMissed) this.#node.broker.gap()
     if (peer.isSettled) this.#node.settled(peer)
   }
 
@@ -119,11 +117,10 @@ export class Peers {
     this.#node.options.logger.info({ peer: peer.nodeId }, 'mesh peer leaves')
     peer.link?.wire.end()
     this.#end(peer)
-    if (mayHaveMissed) this.#node.events.gap()
+    if (mayHaveMissed) this.#node.broker.gap()
     this.#node.unlinked(peer)
   }
 
-  /** The connection was lost without a goodbye. */
   lost(peer: Peer, cause: Error): void {
     this.#unlink(peer)
     if (!this.#isLeaving) {
@@ -156,7 +153,7 @@ export class Peers {
     this.#node.options.logger.warn({ peer: peer.nodeId }, 'mesh peer is given up until it is linked again')
     this.#end(peer)
     this.#node.unlinked(peer)
-    this.#node.events.gap()
+    this.#node.broker.gap()
   }
 
   #unlink(peer: Peer): void {

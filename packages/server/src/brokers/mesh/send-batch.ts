@@ -13,7 +13,6 @@ export const ACCEPTED: Accepted = Object.freeze({ isDuplicate: false })
 export class AckGroup {
   readonly answer = deferred<Accepted>()
   waitingCount = 0
-  /** Publishes among the calls. */
   messageCount = 0
   messageBytes = 0
   #isOpen = true

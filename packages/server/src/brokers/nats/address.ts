@@ -1,6 +1,5 @@
 import { WebMQError } from 'webmq-client/protocol'
 
-/** The servers of a NATS system, and the credentials. */
 export interface NatsAddress {
   /** At least one; any of them will do. */
   readonly hosts: readonly NatsHost[]

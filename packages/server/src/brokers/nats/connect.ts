@@ -7,7 +7,9 @@ import { deferred } from '../../base/deferred.js'
 import { OpenedSockets } from '../remote/opened-sockets.js'
 import type { NatsIdentity } from './address.js'
 import { type NatsHost, textOf } from './address.js'
-import type { NatsCore } from './library.js'
+
+export type NatsCore = typeof import('@nats-io/transport-node')
+export type NatsJetStream = typeof import('@nats-io/jetstream')
 
 export interface ConnectOptions {
   /** Name of the connection in the server's monitoring. */

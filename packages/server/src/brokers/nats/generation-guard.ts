@@ -35,7 +35,6 @@ const VOUCH_POLL_MS = 50
 /** Text of a note in the log: nodes that follow it say that it is whole. */
 export const WHO_VOUCHES = 'who vouches'
 
-/** Where to follow a stream from. */
 export interface LogStart {
   /** The stream has everything after this position. `undefined` if it does not, or without a position. */
   readonly after: Position | undefined
@@ -75,7 +74,6 @@ export class GenerationGuard {
   /**
    * The state of the stream, and where to continue after a position. In a new run of the server, some node must have
    * found what it has seen; otherwise another generation begins, because the end may be lost.
-   * @throws as {@link startAfter}
    */
   async open(position: Position | undefined): Promise<{ readonly state: LogState; readonly start: LogStart }> {
     const { stream, link } = this.#log

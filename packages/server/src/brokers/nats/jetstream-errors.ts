@@ -1,6 +1,6 @@
 import type { ServerInfo } from '@nats-io/transport-node'
 import { WebMQError } from 'webmq-client/protocol'
-import type { NatsJetStream } from './library.js'
+import type { NatsJetStream } from './connect.js'
 
 /** Error numbers of JetStream that are handled. */
 export const JETSTREAM_REASONS = {

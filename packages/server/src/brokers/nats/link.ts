@@ -59,10 +59,7 @@ export class NatsLink implements Link {
     })
   }
 
-  /**
-   * Publishes and subscribes to the node's own subject, and opens the log. Resolves when the server allows it.
-   * @throws {WebMQError} `E_BROKER_REFUSED` when the server does not allow it.
-   */
+  /** Publishes and subscribes to the node's own subject, and opens the log. Resolves when the server allows it. */
   async probe(): Promise<void> {
     const subscription = this.connection.subscribe(this.#nodeSubject, { callback: () => undefined })
     this.connection.publish(this.#nodeSubject)

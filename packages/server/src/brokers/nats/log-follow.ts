@@ -5,8 +5,7 @@ import type { LogFollower } from '../remote/link.js'
 import { type LogStart, WHO_VOUCHES } from './generation-guard.js'
 import type { NatsLog } from './log.js'
 import type { LogState } from './log-stream.js'
-import { fingerprintOfStored } from './stored-time.js'
-import { type StreamMessage, storedAtMs } from './stream-message.js'
+import { fingerprintOfStored, type StreamMessage, storedAtMs } from './stream-message.js'
 
 /**
  * Follows the stream while its link is up. A hole in the log ends the link; the next one continues after the last
@@ -118,7 +117,6 @@ export class LogFollow {
     if (isLost) this.#follower?.malformed(upTo, 0, `JetStream does not send what the stream has up to ${upTo}`)
   }
 
-  /** The link is over. */
   fail(cause: Error): void {
     this.#state = undefined
     this.#completion?.reject(cause)

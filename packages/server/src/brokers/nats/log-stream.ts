@@ -5,10 +5,9 @@ import type { RemoteBrokerOptions } from '../remote/options.js'
 import { JETSTREAM_REASONS, reasonOf } from './jetstream-errors.js'
 import type { NatsLog } from './log.js'
 import { RestartSign } from './restart-sign.js'
-import { fingerprintOfStored, nanosecondsOf } from './stored-time.js'
 import { describe, descriptionOf, generationTextOf, type StreamDescription } from './stream-description.js'
-import { disjointSubjects } from './stream-subjects.js'
-import { type NatsSubjects, subscriptionPatternsOf } from './subjects.js'
+import { fingerprintOfStored, nanosecondsOf } from './stream-message.js'
+import { disjointSubjects, type NatsSubjects, subscriptionPatternsOf } from './subjects.js'
 
 export interface LogStreamOptions extends RemoteBrokerOptions {
   /**

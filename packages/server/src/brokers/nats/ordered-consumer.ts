@@ -1,7 +1,6 @@
 import type { Msg, MsgHdrs } from '@nats-io/transport-node'
 import { Liveness } from '../remote/liveness.js'
 import type { NatsLog } from './log.js'
-import type { LogFollow } from './log-follow.js'
 import { streamMessageOf } from './stream-message.js'
 
 /** JetStream's minimum. */
@@ -22,7 +21,6 @@ const CONSUMER_DELETED = /^consumer deleted$/i
  */
 export class OrderedConsumer {
   readonly #log: NatsLog
-  readonly #follow: LogFollow
   readonly #liveness: Liveness
   readonly #subject: string
   #name: string | undefined
@@ -36,9 +34,8 @@ export class OrderedConsumer {
   #isAsking = false
   #isOver = false
 
-  constructor(log: NatsLog, follow: LogFollow) {
+  constructor(log: NatsLog) {
     this.#log = log
-    this.#follow = follow
     this.#subject = `${log.context.inbox}.m`
     this.#liveness = new Liveness({
       intervalMs: Math.max(MIN_HEARTBEAT_MS, log.link.context.heartbeatMs),
@@ -112,7 +109,7 @@ export class OrderedConsumer {
     this.#pendingCount = pendingCount
     if (deliverySequence !== this.#sequence)
       this.#lose(`${deliverySequence - this.#sequence} messages of the log are missing on the way`)
-    else this.#follow.take(delivered)
+    else this.#log.following.take(delivered)
   }
 
   /** A heartbeat, a question of flow control, or the end of the consumer. */
@@ -143,10 +140,10 @@ export class OrderedConsumer {
   }
 
   #idle(streamSequence: number): void {
-    this.#follow.idle(streamSequence)
+    this.#log.following.idle(streamSequence)
     if (this.#isOver || this.#stillCount === 0 || this.#stillCount % HEARTBEATS_PER_COMPARISON !== 0) return
     // Without an answer nothing is known: it is asked again, and the consumer's heartbeats end with its stream.
-    this.#follow.compare().catch(() => undefined)
+    this.#log.following.compare().catch(() => undefined)
   }
 
   #askForPending(): void {
@@ -160,7 +157,7 @@ export class OrderedConsumer {
           const isAllHere = info.num_pending === 0 && info.delivered.consumer_seq === this.#sequence
           if (this.#isOver || !isAllHere) return
           this.#pendingCount = 0
-          this.#follow.idle()
+          this.#log.following.idle()
         },
         (cause: unknown) => this.#lose(this.#log.explained(cause).message),
       )

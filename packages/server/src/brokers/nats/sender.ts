@@ -3,7 +3,6 @@ import { encodeEnvelope, PUBLISHER_BYTES } from '../remote/envelope.js'
 import type { LinkMessage } from '../remote/link.js'
 import type { NatsLink } from './link.js'
 
-/** Waits for the server's answer. */
 export interface RoundWaiter {
   done(): void
   failed(cause: Error): void
@@ -80,7 +79,6 @@ export class NatsSender {
     }
   }
 
-  /** Removes the oldest message that `isIt` is true for. */
   take(isIt: (message: LinkMessage) => boolean): LinkMessage | undefined {
     for (const { messages } of this.#rounds) {
       const at = messages.findIndex((message) => message !== undefined && isIt(message))

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { fingerprintOfTime } from '../log/fingerprint.js'
-import { fingerprintOfStored, nanosecondsOf } from './stored-time.js'
+import { fingerprintOfStored, nanosecondsOf } from './stream-message.js'
 
 it.each([
   ['2025-11-24T16:00:00.123456789Z', '1764000000123456789'],

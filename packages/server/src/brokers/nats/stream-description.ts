@@ -1,6 +1,6 @@
 import type { StreamInfo } from '@nats-io/jetstream'
 import { epochOfText } from '../log/epoch.js'
-import { nanosecondsOf } from './stored-time.js'
+import { nanosecondsOf } from './stream-message.js'
 
 /** What the description of the stream says of the log. */
 export interface StreamDescription {

@@ -1,6 +1,6 @@
 import type { Msg } from '@nats-io/transport-node'
+import { fingerprintOfTime } from '../log/fingerprint.js'
 
-/** A message of the stream, with what JetStream says of it. */
 export interface StreamMessage {
   readonly subject: string
   readonly data: Uint8Array
@@ -50,4 +50,29 @@ export function streamMessageOf({ subject, data, reply = '' }: Msg): StreamMessa
 /** When a message was stored: Unix time in milliseconds. */
 export function storedAtMs({ time }: StreamMessage): number {
   return Number(time.slice(0, -DIGITS_BELOW_MS))
+}
+
+const NS_PER_MS = 1_000_000n
+const DIGITS_BELOW_SECOND = 9
+const ZERO = 0x30
+
+/**
+ * Fingerprint of a message of a stream.
+ * @param time When JetStream stored it: Unix time in nanoseconds, digits. No other message was stored at that time.
+ */
+export function fingerprintOfStored(time: string): number {
+  const end = time.length - DIGITS_BELOW_SECOND
+  let seconds = 0
+  let nanoseconds = 0
+  for (let at = 0; at < end; at++) seconds = seconds * 10 + time.charCodeAt(at) - ZERO
+  for (let at = Math.max(0, end); at < time.length; at++) nanoseconds = nanoseconds * 10 + time.charCodeAt(at) - ZERO
+  return fingerprintOfTime(seconds, nanoseconds)
+}
+
+/** Unix time in nanoseconds, digits, of a time as JetStream's answers have it; `undefined` when it is none, or before 1970. */
+export function nanosecondsOf(text: string): string | undefined {
+  const [, seconds = '', fraction = ''] = /^([^.Z]+)(?:\.(\d{1,9}))?Z$/.exec(text) ?? []
+  const ms = Date.parse(`${seconds}Z`)
+  if (Number.isNaN(ms) || ms < 0) return undefined
+  return String(BigInt(ms) * NS_PER_MS + BigInt(fraction.padEnd(DIGITS_BELOW_SECOND, '0')))
 }

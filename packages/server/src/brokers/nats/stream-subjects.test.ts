@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { disjointSubjects } from './stream-subjects.js'
+import { disjointSubjects } from './subjects.js'
 
 const word = fc.constantFrom('a', 'b', '*')
 const subject = fc

@@ -17,7 +17,6 @@ export interface NatsSubscription {
   readonly onlyKey: string | undefined
   /** Waits until the subscription is live. */
   readonly waiter: RoundWaiter
-  /** Set while the subscription is live. */
   group: GroupId | undefined
 }
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { WebMQError } from 'webmq-client/protocol'
-import { BoundedBindings } from './bounded-bindings.js'
+import { BoundedBindings } from './queue-bindings.js'
 
 const MAX_COUNT = 4
 

@@ -1,5 +1,5 @@
 import { addAbortListener } from 'node:events'
-import { type Channel, type ChannelModel, connect } from 'amqplib'
+import { type Channel, type ChannelModel, type ConsumeMessage, connect } from 'amqplib'
 import { OpenedSockets } from '../remote/opened-sockets.js'
 import { readTlsFiles } from '../remote/tls-files.js'
 import type { RabbitmqLinkOptions } from './link.js'
@@ -20,8 +20,6 @@ export class AmqpConnection {
   #isEnded = false
 
   /**
-   * Connects to one host.
-   * @param purpose For the broker's list of connections.
    * @param signal Ends the attempt, not the connection.
    * @param onEnd Called once, when the connection ends in any way but `close` and `destroy`.
    */
@@ -110,4 +108,43 @@ export function watchChannel(channel: Channel, onEnd: (cause: Error) => void): v
 export function closeChannel(channel: Channel): void {
   // It rejects if the channel has already ended, which is what was wanted.
   channel.close().catch(() => undefined)
+}
+
+/** Messages that may be on their way to the node, or waiting for its next acknowledgement. */
+export const PREFETCH_COUNT = 1_000
+const ACK_EVERY_COUNT = 250
+/** Limit for an acknowledgement; only memory of the broker depends on it. */
+const ACK_AFTER_MS = 100
+
+/** Acknowledges the messages of a channel, many at once. */
+export class Acks {
+  readonly #channel: Channel
+  #last: ConsumeMessage | undefined
+  #count = 0
+  #timer: NodeJS.Timeout | undefined
+  #isStopped = false
+
+  constructor(channel: Channel) {
+    this.#channel = channel
+  }
+
+  add(message: ConsumeMessage): void {
+    if (this.#isStopped) return
+    this.#last = message
+    if (++this.#count >= ACK_EVERY_COUNT) this.#ack()
+    else this.#timer ??= setTimeout(() => this.#ack(), ACK_AFTER_MS)
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer)
+    this.#isStopped = true
+  }
+
+  #ack(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    if (this.#last !== undefined && !this.#isStopped) this.#channel.ack(this.#last, true)
+    this.#last = undefined
+    this.#count = 0
+  }
 }

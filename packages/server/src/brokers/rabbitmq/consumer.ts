@@ -1,12 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import type { Channel, ConsumeMessage } from 'amqplib'
 import { Liveness } from '../remote/liveness.js'
-import { Acks, PREFETCH_COUNT } from './acks.js'
-import { BoundedBindings, type PatternBinder } from './bounded-bindings.js'
-import { type AmqpConnection, watchChannel } from './connection.js'
+import { Acks, type AmqpConnection, PREFETCH_COUNT, watchChannel } from './connection.js'
 import type { RabbitmqLink } from './link.js'
 import { deliveryOf, keyOf } from './message-properties.js'
-import { QueueBindings } from './queue-bindings.js'
+import { BoundedBindings, QueueBindings } from './queue-bindings.js'
 
 /** Limit of a queue whose node does not keep up: all nodes share the memory of the broker. A policy may set less. */
 const MAX_QUEUE_BYTES = 128 * 1024 * 1024
@@ -25,7 +23,7 @@ export class Consumer {
   readonly #channel: Channel
   readonly #acks: Acks
   readonly bindings: QueueBindings
-  readonly #patterns: PatternBinder
+  readonly #patterns: BoundedBindings
   readonly #link: RabbitmqLink
   readonly liveness: Liveness
   #isStopped = false
@@ -82,7 +80,6 @@ export class Consumer {
     return this.#comesByLog(pattern) ? Promise.resolve() : this.#patterns.unbind(pattern)
   }
 
-  /** Sends and watches nothing more. */
   stop(): void {
     this.#isStopped = true
     this.liveness.stop()
@@ -90,7 +87,6 @@ export class Consumer {
     this.#acks.stop()
   }
 
-  /** Whether the log has everything that the pattern matches. */
   #comesByLog(pattern: string): boolean {
     return this.#link.logged?.covers(pattern) === true
   }

@@ -8,7 +8,6 @@ import { connectError } from './errors.js'
 import { RabbitmqLink } from './link.js'
 import { LogCursor } from './log-cursor.js'
 
-/** Limits of a node at a RabbitMQ. */
 export interface RabbitmqLimits {
   /** Time for one of several hosts, so that a host that swallows everything leaves time for the others. Default 5,000. */
   readonly hostTimeoutMs: number

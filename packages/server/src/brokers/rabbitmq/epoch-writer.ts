@@ -9,7 +9,6 @@ const NONCE_BYTES = 8
 /** What an epoch record says, besides what every one says. */
 type EpochStatement = Pick<EpochRecord, 'epoch' | 'candidate' | 'denies' | 'asks'>
 
-/** Writes epoch records into the log. */
 export class EpochWriter {
   readonly #log: LogReadOptions
   readonly #channel: Channel

@@ -32,14 +32,13 @@ export class RabbitmqLink implements Link {
   readonly logged: HistoryRules | undefined
   readonly #onLost: (cause: Error) => void
   readonly #connections: AmqpConnection[] = []
-  #publisher: Publisher | undefined
-  #consumer: Consumer | undefined
+  publisher: Publisher | undefined
+  consumer: Consumer | undefined
   #follow: LogFollow | undefined
   #isOpen = false
   #lostCause: Error | undefined
   #isClosed = false
 
-  /** Connects to one host, and declares what a node needs. */
   static async open(options: RabbitmqLinkOptions, events: LinkEvents, signal: AbortSignal): Promise<RabbitmqLink> {
     const link = new RabbitmqLink(options, events)
     using _listener = addAbortListener(signal, () => link.#abort())
@@ -64,29 +63,19 @@ export class RabbitmqLink implements Link {
       ...events,
       lost: (cause) => this.#lose(cause),
       blocked: (isBlocked, reason) => {
-        if (isBlocked) this.#consumer?.bindings.giveUpMarkers()
+        if (isBlocked) this.consumer?.bindings.giveUpMarkers()
         events.blocked(isBlocked, reason)
       },
     }
     this.#onLost = events.lost
   }
 
-  /** The broker has answered, on any channel of the connection that consumes. */
-  alive(): void {
-    this.#consumer?.liveness.alive()
-  }
-
-  /** As {@link Publisher.mark}. */
-  mark(queue: string, marker: string): boolean {
-    return this.#publisher?.mark(queue, marker) === true
-  }
-
   async bind(pattern: string): Promise<void> {
-    await this.#consumer?.bind(pattern)
+    await this.consumer?.bind(pattern)
   }
 
   async unbind(pattern: string): Promise<void> {
-    await this.#consumer?.unbind(pattern)
+    await this.consumer?.unbind(pattern)
   }
 
   get log(): LogFollow | undefined {
@@ -94,7 +83,7 @@ export class RabbitmqLink implements Link {
   }
 
   publish(message: LinkMessage): void {
-    this.#publisher?.publish(message)
+    this.publisher?.publish(message)
   }
 
   async close(): Promise<void> {
@@ -113,8 +102,8 @@ export class RabbitmqLink implements Link {
     for (const result of results) if (result.status === 'rejected') throw result.reason
     const [publishing, consuming] = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
     if (publishing === undefined || consuming === undefined) return
-    this.#publisher = await Publisher.open(publishing, this)
-    this.#consumer = await Consumer.open(consuming, this)
+    this.publisher = await Publisher.open(publishing, this)
+    this.consumer = await Consumer.open(consuming, this)
     if (this.logged !== undefined) this.#follow = await LogFollow.open(publishing, consuming, this)
   }
 
@@ -137,8 +126,8 @@ export class RabbitmqLink implements Link {
   }
 
   #stop(): void {
-    this.#publisher?.stop()
-    this.#consumer?.stop()
+    this.publisher?.stop()
+    this.consumer?.stop()
     this.#follow?.stop()
   }
 

@@ -1,7 +1,6 @@
 import type { Channel, ConsumeMessage } from 'amqplib'
 import { deferred } from '../../base/deferred.js'
-import { Acks, PREFETCH_COUNT } from './acks.js'
-import { type AmqpConnection, closeChannel, watchChannel } from './connection.js'
+import { Acks, type AmqpConnection, closeChannel, PREFETCH_COUNT, watchChannel } from './connection.js'
 import { LogEpoch } from './log-epoch.js'
 import { type LogRecord, recordOf } from './log-record.js'
 
@@ -96,7 +95,6 @@ export function readLog<T>(
 
 export interface LogBeginning {
   readonly epoch: LogEpoch
-  /** Time of the first record that tells one. */
   readonly timeMs: number
 }
 
@@ -116,9 +114,4 @@ export function scanLog(options: LogReadOptions, toOffset: number, isThorough: b
     const isOver = offset >= toOffset || (found.isKnown && firstTimeMs !== undefined && !isThorough)
     return isOver ? { epoch: found, timeMs: firstTimeMs ?? Date.now() } : undefined
   })
-}
-
-/** The first record at this offset or after it. There must be one. */
-export function firstRecord(options: LogReadOptions, offset: number): Promise<LogRecord> {
-  return readLog(options, offset, (record) => record)
 }

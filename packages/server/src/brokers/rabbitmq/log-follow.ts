@@ -8,13 +8,12 @@ import type { LinkDelivery, LinkLog, LogFollower } from '../remote/link.js'
 import { type AmqpConnection, watchChannel } from './connection.js'
 import { EpochWriter } from './epoch-writer.js'
 import type { RabbitmqLink } from './link.js'
-import { firstRecord, LogConsumer, type LogReadOptions, scanLog } from './log-consumer.js'
+import { LogConsumer, type LogReadOptions, readLog, scanLog } from './log-consumer.js'
 import type { LogCursor } from './log-cursor.js'
 import { LogEpoch } from './log-epoch.js'
 import { declareLog, logQueueOf } from './log-queue.js'
 import type { LogRecord } from './log-record.js'
-import { RestartSign } from './restart-sign.js'
-import { RulesSign } from './rules-sign.js'
+import { RestartSign, RulesSign } from './log-signs.js'
 
 /**
  * - `scanning`: looks for the epoch and for where to begin; nothing is consumed yet.
@@ -28,7 +27,6 @@ type FollowState =
   | { readonly name: 'stopped' }
 
 interface LogStart {
-  /** Offset in the queue of the first record to consume. */
   readonly offset: number
   readonly epoch: LogEpoch
   readonly isContinued: boolean
@@ -178,7 +176,6 @@ export class LogFollow implements LinkLog {
     return risks.length === 0 ? undefined : risks.join('; ')
   }
 
-  /** Takes nothing more. */
   stop(): void {
     this.#state = { name: 'stopped' }
     this.#consumer?.stop()
@@ -217,14 +214,15 @@ export class LogFollow implements LinkLog {
     const { anchorOffset, epoch, seenOffset } = cursor
     if (anchorOffset === undefined || epoch !== after.epoch) return 'unknown'
     if (untilOffset <= seenOffset) return 'another'
-    const { offset, delivery, epochRecord } = await firstRecord(this.#log, anchorOffset)
+    // The first one there or after it: there is one.
+    const { offset, delivery, epochRecord } = await readLog(this.#log, anchorOffset, (record) => record)
     if (offset > anchorOffset) return 'unknown'
     return cursor.isAnchor(delivery?.source, epochRecord?.nonce) ? 'same' : 'another'
   }
 
   #take(record: LogRecord): void {
     if (this.#isStopped()) return
-    this.#link.alive()
+    this.#link.consumer?.liveness.alive()
     const { offset, fingerprint, epochRecord, delivery } = record
     if (!this.#isNext(offset)) return
     if (epochRecord !== undefined) {

@@ -5,7 +5,6 @@ import { isJson } from '../../base/parse-json.js'
 import { decodeAttributes, encodeAttributes, type MessageAttributes } from '../../ports/attributes.js'
 import type { LinkDelivery, LinkMessage, LinkSource } from '../remote/link.js'
 
-/** Content type of a text message, and of a binary one. */
 export const TEXT_TYPE = 'application/json'
 export const BINARY_TYPE = 'application/octet-stream'
 /** Header of a node's message that has attributes: bytes. */
@@ -33,7 +32,6 @@ export function deliveryOf({ fields, properties, content }: ConsumeMessage): Lin
   return { key, payload: content, isBinary: kind === 'binary', source: undefined }
 }
 
-/** Adds attributes to the headers of a node's message. */
 export function withAttributes(
   headers: Readonly<Record<string, string>> | undefined,
   attributes: MessageAttributes,

@@ -54,7 +54,6 @@ export class Publisher {
     return true
   }
 
-  /** Sends a message. Does not throw. */
   publish(message: LinkMessage): void {
     if (this.#isStopped) return
     const { sequence, key, payload } = message
@@ -77,7 +76,6 @@ export class Publisher {
     }
   }
 
-  /** Sends and watches nothing more. */
   stop(): void {
     this.#isStopped = true
     this.#liveness.stop()

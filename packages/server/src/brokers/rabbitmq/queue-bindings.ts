@@ -1,7 +1,6 @@
 import type { Channel, ConsumeMessage } from 'amqplib'
 import { WebMQError } from 'webmq-client/protocol'
 import { type Deferred, deferred } from '../../base/deferred.js'
-import type { PatternBinder } from './bounded-bindings.js'
 import { type AmqpConnection, watchChannel } from './connection.js'
 import { ACCESS_REFUSED, replyCodeOf } from './errors.js'
 import type { RabbitmqLink } from './link.js'
@@ -35,7 +34,7 @@ const LANES = 4
  * It has channels of its own: a broker that forbids a pattern (topic permissions) closes the channel to say so. The next
  * change then opens another.
  */
-export class QueueBindings implements PatternBinder {
+export class QueueBindings {
   readonly #connection: AmqpConnection
   readonly #queue: string
   readonly #link: RabbitmqLink
@@ -106,14 +105,14 @@ export class QueueBindings implements PatternBinder {
       made.reject(new WebMQError('E_BROKER_REFUSED', { detail: `rabbitmq forbids ${pattern}`, cause }))
       return
     }
-    this.#link.alive()
+    this.#link.consumer?.liveness.alive()
     if (isBind) this.#mark(made)
     else made.resolve()
   }
 
   #mark(made: Deferred<void>): void {
     const marker = String(++this.#markerCount)
-    if (this.#link.mark(this.#queue, marker)) this.#marked.set(marker, made)
+    if (this.#link.publisher?.mark(this.#queue, marker) === true) this.#marked.set(marker, made)
     else made.resolve()
   }
 
@@ -124,5 +123,77 @@ export class QueueBindings implements PatternBinder {
       if (replyCodeOf(cause) !== ACCESS_REFUSED) this.#link.events.lost(cause)
     })
     return channel
+  }
+}
+
+const EVERYTHING = '#'
+
+/**
+ * Binds patterns one by one while they are few, and everything when they are many. The node then drops what nobody wants.
+ *
+ * RabbitMQ takes 0.5 to 2 ms for a binding, one after the other for all of its nodes, and as long again to remove it. With
+ * tens of thousands, for example one per user, a node would take minutes to come back and would hold up the others.
+ */
+export class BoundedBindings {
+  readonly #bindings: Pick<QueueBindings, 'bind' | 'unbind'>
+  readonly #maxCount: number
+  readonly #wanted = new Set<string>()
+  /** Bound one by one, or about to be. */
+  readonly #exact = new Set<string>()
+  /** Resolves when everything is bound; `undefined` while patterns are bound one by one. */
+  #everything: Promise<void> | undefined
+  /** The broker forbids it (topic permissions). */
+  #isForbidden = false
+
+  /** @param maxCount Patterns that are bound one by one. From more it returns to that when they are half as many. */
+  constructor(bindings: Pick<QueueBindings, 'bind' | 'unbind'>, maxCount: number) {
+    this.#bindings = bindings
+    this.#maxCount = maxCount
+  }
+
+  bind(pattern: string): Promise<void> {
+    this.#wanted.add(pattern)
+    if (this.#wanted.size <= this.#maxCount && this.#everything === undefined) return this.#bindExact(pattern)
+    return this.#bindWide(pattern)
+  }
+
+  unbind(pattern: string): Promise<void> {
+    this.#wanted.delete(pattern)
+    const isBound = this.#exact.delete(pattern) && !(pattern === EVERYTHING && this.#everything !== undefined)
+    const unbound = isBound ? this.#bindings.unbind(pattern) : Promise.resolve()
+    if (this.#everything !== undefined && this.#wanted.size * 2 <= this.#maxCount) this.#narrow()
+    return unbound
+  }
+
+  #bindExact(pattern: string): Promise<void> {
+    this.#exact.add(pattern)
+    return this.#bindings.bind(pattern)
+  }
+
+  async #bindWide(pattern: string): Promise<void> {
+    if (this.#isForbidden) return await this.#bindExact(pattern)
+    this.#everything ??= this.#bindings.bind(EVERYTHING)
+    try {
+      await this.#everything
+    } catch (error) {
+      if (!(error instanceof WebMQError) || error.code !== 'E_BROKER_REFUSED') throw error
+      this.#isForbidden = true
+      this.#everything = undefined
+      if (this.#wanted.has(pattern)) await this.#bindExact(pattern)
+    }
+  }
+
+  /** Binds one by one what is left, then unbinds everything else. */
+  #narrow(): void {
+    this.#everything = undefined
+    const binds = [...this.#wanted]
+      .filter((pattern) => !this.#exact.has(pattern))
+      .map((pattern) => this.#bindExact(pattern))
+    Promise.all(binds)
+      .then(async () => {
+        if (this.#everything === undefined && !this.#wanted.has(EVERYTHING)) await this.#bindings.unbind(EVERYTHING)
+      })
+      // A failure leaves everything bound: more than is wanted. The loss of the link is reported where it is watched.
+      .catch(() => undefined)
   }
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { contains } from 'webmq-client/protocol'
-import { GlobBudget } from './glob-budget.js'
+import { GlobBudget } from './subscriptions.js'
 
 /** What was added, and what stands for it. */
 class Recorder {

@@ -5,10 +5,9 @@ import type { LogPlace, SharedLog } from '../../ports/shared-log.js'
 import { decodeEnvelope } from '../remote/envelope.js'
 import type { LinkEvents, LinkLog, LinkMessage, LogFollower } from '../remote/link.js'
 import { refusesWrites } from './error.js'
-import { appendScript, openScript, type RedisLog } from './log.js'
+import { appendScript, type LogCall, openScript, type RedisLog } from './log.js'
 import { decodeLogBatch, envelopesOf, type LogBatch, LogReader, type LogStart } from './log-reader.js'
 import type { RedisPair } from './pair.js'
-import type { LogCall } from './publisher.js'
 import type { ReceivedMessage } from './subscriber.js'
 
 /** Time that a node gives others to say that the log has its end, when it cannot say so itself. */

@@ -107,7 +107,6 @@ export class LogReader {
     return undefined
   }
 
-  /** Reads up to the end of the stream. */
   async #readPages(): Promise<void> {
     let count = FIRST_PAGE_COUNT
     for (let isEnd = false; !isEnd && !this.isStopped; ) {

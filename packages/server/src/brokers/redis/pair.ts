@@ -8,7 +8,7 @@ import { RedisConnection, type RedisLinkOptions } from './connection.js'
 import { isPassing, isReply, redisError, refusesWrites } from './error.js'
 import { LogLink } from './log-link.js'
 import { RedisPublisher } from './publisher.js'
-import { type ReceivedMessage, RedisSubscriber, type SubscriptionKind } from './subscriber.js'
+import { type ReceivedMessage, RedisSubscriber, SUBSCRIBE, type SubscriptionKind, UNSUBSCRIBE } from './subscriber.js'
 
 export interface RedisPairOptions extends RedisLinkOptions {
   readonly host?: RedisHost
@@ -58,21 +58,14 @@ export class RedisPair {
     this.#publishing = publishing
     this.#subscribed = subscribed
     this.#heartbeatChannel = Buffer.from(options.heartbeatChannel)
-    this.#subscriber = new RedisSubscriber(
-      subscribed.redis,
-      (message) => this.#deliver(message),
-      (cause) => this.lose(cause),
-    )
+    this.#subscriber = new RedisSubscriber(subscribed.redis, this)
     this.publisher = new RedisPublisher(this, publishing.redis)
     if (options.hasLog) this.log = new LogLink(options.log, this, events)
     // A channel's slot has moved to another server, which now gets the messages.
     subscribed.redis.on('moved', () => this.lose(new Error('a slot of the cluster has moved')))
   }
 
-  /**
-   * Resolves when a heartbeat of this node has arrived.
-   * @throws as {@link LinkDriver.connect}
-   */
+  /** Resolves when a heartbeat of this node has arrived. */
   static async open(options: RedisPairOptions, events: RedisPairEvents, signal: AbortSignal): Promise<RedisPair> {
     const connect = () => RedisConnection.open(options, options.host, signal)
     const [publishing, subscribed] = await Promise.allSettled([connect(), connect()])
@@ -102,17 +95,14 @@ export class RedisPair {
    * @throws {WebMQError} `E_BROKER_REFUSED` when the server does not allow it; the pair stays up.
    */
   async subscribe(kind: SubscriptionKind, name: string): Promise<void> {
-    await this.#answered(this.#subscriber.subscribe(kind, name))
+    await this.#answered(this.#subscriber.request(SUBSCRIBE[kind], name))
   }
 
   async unsubscribe(kind: SubscriptionKind, name: string): Promise<void> {
-    await this.#answered(this.#subscriber.unsubscribe(kind, name))
+    await this.#answered(this.#subscriber.request(UNSUBSCRIBE[kind], name))
   }
 
-  /**
-   * Sends a command over the publishing connection.
-   * @throws as `subscribe`
-   */
+  /** Sends a command over the publishing connection. */
   async ask<T>(send: (redis: Redis) => Promise<T>): Promise<T> {
     const reply = await this.#answered(send(this.#publishing.redis))
     this.alive()
@@ -129,7 +119,6 @@ export class RedisPair {
     if (this.#isTelling) this.#events.confirmed(sequence, false, duplicateOf)
   }
 
-  /** The server has refused a message, with this reply. */
   refused(sequence: number, reply: Error): void {
     if (!this.#isTelling) return
     if (refusesWrites(reply)) this.log?.refused(redisError(reply, this.options.hideSecrets).message)
@@ -137,7 +126,6 @@ export class RedisPair {
     else this.#events.refused(sequence, redisError(reply, this.options.hideSecrets))
   }
 
-  /** Gives the pair up. */
   lose(cause: unknown): void {
     if (!this.#isTelling) return
     this.#stopTelling()
@@ -162,7 +150,7 @@ export class RedisPair {
       throw cause
     })
     const begun = async () => {
-      await this.#subscriber.subscribe(isShard ? 'shard' : 'channel', heartbeatChannel)
+      await this.#subscriber.request(SUBSCRIBE[isShard ? 'shard' : 'channel'], heartbeatChannel)
       await Promise.all([this.#assertMaster(), this.#sendHeartbeat(), this.#heartbeat.promise])
     }
     for (const each of [aborted.promise, ended]) each.catch(() => undefined)
@@ -197,7 +185,7 @@ export class RedisPair {
     if (role === 'replica' || role === 'slave') throw new Error('the server is a replica')
   }
 
-  #deliver(message: ReceivedMessage): void {
+  deliver(message: ReceivedMessage): void {
     this.#subscribedLiveness?.alive()
     const { channel, payload } = message
     if (payload.length === 0 && channel.equals(this.#heartbeatChannel)) this.#heartbeat.resolve()

@@ -2,6 +2,7 @@ import type { ChainableCommander, Redis } from 'ioredis'
 import { encodeEnvelope } from '../remote/envelope.js'
 import type { LinkMessage } from '../remote/link.js'
 import { isReply } from './error.js'
+import { LogCall } from './log.js'
 import type { RedisPair } from './pair.js'
 
 interface ChannelMessage {
@@ -111,61 +112,5 @@ export class RedisPublisher {
   #refused(outgoing: Outgoing, reply: Error): void {
     const sequences = outgoing instanceof LogCall ? outgoing.sequences : [outgoing.sequence]
     for (const sequence of sequences) this.#pair.refused(sequence, reply)
-  }
-}
-
-/** The constant part of a link's calls. */
-export interface LogCallOptions {
-  readonly sha: string
-  readonly keys: readonly string[]
-  /** The arguments that are the same for all calls, without those about ids. */
-  readonly constantArguments: readonly string[]
-  /** Window and number of the message ids that the log remembers; `undefined`: none. */
-  readonly idArguments: readonly [windowMs: string, maxIds: string] | undefined
-}
-
-/** Most messages of one call. A script blocks Redis, 3 to 6 us per message. */
-const MAX_MESSAGES = 64
-const MAX_BYTES = 262_144
-
-/** One EVALSHA that appends messages to the log, in their order. */
-export class LogCall {
-  readonly #options: LogCallOptions
-  readonly sequences: number[] = []
-  /** Envelope and id of each message, alternating. */
-  readonly #messageArguments: (Buffer | string)[] = []
-  #hasIds = false
-  byteCount = 0
-
-  constructor(options: LogCallOptions) {
-    this.#options = options
-  }
-
-  get hasRoom(): boolean {
-    return this.sequences.length < MAX_MESSAGES && this.byteCount < MAX_BYTES
-  }
-
-  add({ sequence, messageId }: LinkMessage, envelope: Buffer): void {
-    const id = this.#options.idArguments === undefined ? '' : (messageId ?? '')
-    this.sequences.push(sequence)
-    this.#messageArguments.push(envelope, id)
-    this.#hasIds ||= id !== ''
-    this.byteCount += envelope.length
-  }
-
-  send(commander: Redis | ChainableCommander): unknown {
-    const { sha, keys, constantArguments, idArguments } = this.#options
-    const ids = (this.#hasIds ? idArguments : undefined) ?? ['', '']
-    return commander.evalsha(sha, keys.length, ...keys, ...constantArguments, ...ids, ...this.#messageArguments)
-  }
-
-  /** Reads `<epoch> <first offset> [<offset of the first message with that id>,…]`. */
-  accepted(answer: string, pair: RedisPair): void {
-    const [epoch = '', , known] = answer.split(' ')
-    const duplicates = known?.split(',')
-    for (const [index, sequence] of this.sequences.entries()) {
-      const first = duplicates?.[index] ?? ''
-      pair.confirmed(sequence, first === '' ? undefined : { epoch, offset: Number(first) })
-    }
   }
 }

@@ -1,10 +1,10 @@
 import type { Redis } from 'ioredis'
 import { type Deferred, deferred } from '../../base/deferred.js'
+import type { RedisPair } from './pair.js'
 
 /** What a connection subscribes to: a channel, a glob, or a channel of a cluster's shard. */
 export type SubscriptionKind = 'channel' | 'glob' | 'shard'
 
-/** A message as ioredis hands it over. */
 export interface ReceivedMessage {
   readonly channel: Buffer
   readonly payload: Buffer
@@ -12,8 +12,8 @@ export interface ReceivedMessage {
   readonly glob: string | undefined
 }
 
-const SUBSCRIBE = { channel: 'subscribe', glob: 'psubscribe', shard: 'ssubscribe' } as const
-const UNSUBSCRIBE = { channel: 'unsubscribe', glob: 'punsubscribe', shard: 'sunsubscribe' } as const
+export const SUBSCRIBE = { channel: 'subscribe', glob: 'psubscribe', shard: 'ssubscribe' } as const
+export const UNSUBSCRIBE = { channel: 'unsubscribe', glob: 'punsubscribe', shard: 'sunsubscribe' } as const
 
 type Command = (typeof SUBSCRIBE | typeof UNSUBSCRIBE)[SubscriptionKind]
 
@@ -29,13 +29,14 @@ export class RedisSubscriber {
   #waiting: Request[] = []
   readonly #flush: () => void
 
-  /** @param failed `deliver` has thrown, or the library has: thrown on, either would end the process. */
-  constructor(redis: Redis, deliver: (message: ReceivedMessage) => void, failed: (cause: unknown) => void) {
+  constructor(redis: Redis, pair: RedisPair) {
+    // Thrown on, an error would end the process.
+    const failed = (cause: unknown) => pair.lose(cause)
     this.#redis = redis
     this.#flush = () => void this.#send().catch(failed)
     const take = (message: ReceivedMessage) => {
       try {
-        deliver(message)
+        pair.deliver(message)
       } catch (cause) {
         failed(cause)
       }
@@ -45,19 +46,8 @@ export class RedisSubscriber {
     redis.on('pmessageBuffer', (glob, channel, payload) => take({ channel, payload, glob }))
   }
 
-  /**
-   * Resolves when the subscription is live.
-   * @throws the server's error reply, or the error that ended the connection
-   */
-  subscribe(kind: SubscriptionKind, name: string): Promise<void> {
-    return this.#request(SUBSCRIBE[kind], name)
-  }
-
-  unsubscribe(kind: SubscriptionKind, name: string): Promise<void> {
-    return this.#request(UNSUBSCRIBE[kind], name)
-  }
-
-  #request(command: Command, name: string): Promise<void> {
+  /** Resolves when it is done. */
+  request(command: Command, name: string): Promise<void> {
     const reply = deferred()
     if (this.#waiting.length === 0) setImmediate(this.#flush)
     this.#waiting.push({ command, name, reply })

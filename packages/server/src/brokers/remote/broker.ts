@@ -47,74 +47,58 @@ export class RemoteBroker implements Broker {
   readonly name: string
   readonly capabilities: BrokerCapabilities
   readonly log: SignedLog
-  readonly #driver: LinkDriver
-  readonly #options: RemoteBrokerOptions
-  readonly #bindings: Bindings
-  readonly #pending: PendingPublishes
-  readonly #receiver: Receiver
-  readonly #publishes: Publishes
+  readonly driver: LinkDriver
+  readonly options: RemoteBrokerOptions
+  readonly pending: PendingPublishes
+  readonly receiver: Receiver
+  readonly publishes: Publishes
   /** Both absent without history. */
-  readonly #history: HistoryLog | undefined
-  readonly #log: LogReplica | undefined
+  readonly history: HistoryLog | undefined
+  readonly replica: LogReplica | undefined
+  readonly #bindings: Bindings
   #keeper: LinkKeeper | undefined
   #sink: BrokerSink | undefined
   /** The bindings of the current link are live, and listeners were told of the gap before it. */
   #isReceiving = false
   /** The last reported status, as text. */
-  #status = 'not started'
+  status = 'not started'
   #lostCount = 0
 
   constructor(driver: LinkDriver, options: RemoteBrokerOptions) {
     this.name = driver.name
     this.capabilities = driver.capabilities
-    this.#driver = driver
-    this.#options = options
+    this.driver = driver
+    this.options = options
     this.#bindings = new Bindings(options.brokerTimeoutMs)
-    this.#receiver = new Receiver(options)
-    this.#pending = new PendingPublishes(
-      options,
-      () => `${driver.name} at ${driver.address} is ${this.#status}`,
-      (messageId) => this.#publishes.ids.authorOf(messageId),
-    )
-    const history = driver.capabilities.history ? new HistoryLog(options) : undefined
-    this.#history = history
-    this.log = new SignedLog(history, (cause) => this.#keeper?.replace(cause))
-    if (history !== undefined) this.#log = new LogReplica(options, history, this.log, this.#receiver, this.#pending)
+    this.receiver = new Receiver(options)
+    this.pending = new PendingPublishes(this)
+    this.history = driver.capabilities.history ? new HistoryLog(options) : undefined
+    this.log = new SignedLog(this.history, (cause) => this.#keeper?.replace(cause))
+    if (this.history !== undefined) this.replica = new LogReplica(this, this.history)
     // Also without history: other nodes may log the keys of such messages.
     this.#bindings.keep(EPHEMERAL_KEY)
-    this.#publishes = new Publishes(options, driver.takesBundles, this.#pending, history, this.#log)
+    this.publishes = new Publishes(this)
   }
 
   async start(sink: BrokerSink): Promise<void> {
     this.#sink = sink
-    const node = randomBytes(NODE_BYTES).toString('hex')
-    this.#receiver.start(node, sink)
-    this.#log?.start()
-    const { brokerNamespace: namespace, brokerHeartbeatMs: heartbeatMs, brokerStartTimeoutMs } = this.#options
-    const context = { node, namespace, heartbeatMs }
-    const keeper = new LinkKeeper({
-      connect: (events, signal) => this.#driver.connect(context, events, signal),
-      events: (isCurrent) => this.#events(isCurrent),
-      prepare: (link, isFirst) => this.#prepare(link, isFirst),
-      established: (link) => this.#established(link),
-      lost: (cause) => this.#lost(cause),
-      failed: (cause) => this.#unlink(cause),
-    })
-    this.#keeper = keeper
+    this.receiver.start(randomBytes(NODE_BYTES).toString('hex'), sink)
+    this.replica?.start()
+    this.#keeper = new LinkKeeper(this)
     try {
-      await keeper.start(brokerStartTimeoutMs)
+      await this.#keeper.start(this.options.brokerStartTimeoutMs)
     } catch (cause) {
       await this.stop()
       if (cause instanceof WebMQError && cause.code === 'E_BROKER_REFUSED') throw cause
       throw new WebMQError('E_BROKER_UNAVAILABLE', {
-        detail: `${this.name} at ${this.#driver.address}: ${cause instanceof Error ? cause.message : String(cause)}`,
+        detail: `${this.name} at ${this.driver.address}: ${cause instanceof Error ? cause.message : String(cause)}`,
         cause,
       })
     }
   }
 
   get isCongested(): boolean {
-    return this.#pending.isCongested
+    return this.pending.isCongested
   }
 
   bind(pattern: string): Promise<void> {
@@ -128,36 +112,36 @@ export class RemoteBroker implements Broker {
 
   publish(message: OutboundMessage): Promise<Accepted> | Accepted {
     this.#assertStarted()
-    return this.#publishes.publish(message)
+    return this.publishes.publish(message)
   }
 
   async publishBatch(messages: readonly OutboundMessage[]): Promise<readonly Accepted[]> {
     this.#assertStarted()
-    return await this.#publishes.publishBatch(messages)
+    return await this.publishes.publishBatch(messages)
   }
 
   read(range: ReadRange, patterns: readonly string[], reader?: Reader): ReadResult | Promise<ReadResult> {
-    if (this.#log === undefined) throw new WebMQError('E_UNSUPPORTED', { detail: `history with ${this.name}` })
+    if (this.replica === undefined) throw new WebMQError('E_UNSUPPORTED', { detail: `history with ${this.name}` })
     this.#assertStarted()
-    return this.#log.read(range, patterns, reader)
+    return this.replica.read(range, patterns, reader)
   }
 
   position(): MaybePromise<Position | undefined> {
-    return this.#log?.end()
+    return this.replica?.end()
   }
 
   setAddress(address: string): void {
-    this.#driver.setAddress?.(address)
+    this.driver.setAddress?.(address)
   }
 
   stats(): BrokerStats {
-    const retained = this.#history?.retained?.stats()
+    const retained = this.history?.retained?.stats()
     return {
-      ...this.#pending.counts,
-      ...this.#receiver.counts,
+      ...this.pending.counts,
+      ...this.receiver.counts,
       lostCount: this.#lostCount,
-      behindCount: this.#log?.behindCount ?? 0,
-      ...(this.#history === undefined ? undefined : { log: this.#history.stats(this.#log?.lagMs) }),
+      behindCount: this.replica?.behindCount ?? 0,
+      ...(this.history === undefined ? undefined : { log: this.history.stats(this.replica?.lagMs) }),
       ...(retained === undefined ? undefined : { retained }),
     }
   }
@@ -168,80 +152,87 @@ export class RemoteBroker implements Broker {
     this.#keeper = undefined
     this.log.link = undefined
     const endMs = performance.now() + limitMs
-    if (this.#pending.hasLink) await within(this.#pending.idle(), limitMs)
+    if (this.pending.hasLink) await within(this.pending.idle(), limitMs)
     await keeper.stop(Math.max(0, endMs - performance.now()))
-    this.#log?.stop()
-    this.#pending.lose()
-    this.#isReceiving = false
-    this.#bindings.lose()
-    this.#tell('down')
+    this.replica?.stop()
+    this.unlink()
     this.#sink = undefined
-    this.#receiver.stop()
-    this.#pending.refuseAll('the server stops')
+    this.receiver.stop()
+    this.pending.refuseAll('the server stops')
     this.#bindings.refuseAll(new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the server stops' }))
   }
 
-  /** Handles the events of one link; `isCurrent` tells whether it is still the current one. */
-  #events(isCurrent: () => boolean): Omit<LinkEvents, 'lost'> {
+  connect(events: LinkEvents, signal: AbortSignal): Promise<Link> {
+    const { brokerNamespace: namespace, brokerHeartbeatMs: heartbeatMs } = this.options
+    return this.driver.connect({ node: this.receiver.node, namespace, heartbeatMs }, events, signal)
+  }
+
+  /** Handles the events of one link; `isCurrent` turns false when it is lost or closed. */
+  linkEvents(isCurrent: () => boolean): Omit<LinkEvents, 'lost'> {
     return {
       deliver: (delivery) => {
-        if (this.#isReceiving && isCurrent()) this.#receiver.deliver(delivery)
+        if (this.#isReceiving && isCurrent()) this.receiver.deliver(delivery)
       },
       confirmed: (sequence, isCumulative, duplicateOf) => {
         if (!isCurrent()) return
-        if (duplicateOf === undefined) this.#pending.confirm(sequence, isCumulative)
-        else void this.#log?.confirmDuplicate(sequence, duplicateOf)
+        if (duplicateOf === undefined) this.pending.confirm(sequence, isCumulative)
+        else void this.replica?.confirmDuplicate(sequence, duplicateOf)
       },
       refused: (sequence, cause) => {
-        if (isCurrent()) this.#pending.refuse(sequence, cause)
+        if (isCurrent()) this.pending.refuse(sequence, cause)
       },
       blocked: (isBlocked, reason) => {
         if (isCurrent()) this.#setBlocked(isBlocked, reason)
       },
       logRefused: (reason) => {
-        if (isCurrent() && this.#pending.hasLink) this.#tellOfBlock(reason !== undefined, reason)
+        if (isCurrent() && this.pending.hasLink) this.#tellOfBlock(reason !== undefined, reason)
       },
       malformed: (detail, pattern) => {
-        if (isCurrent()) this.#receiver.malformed(detail, pattern)
+        if (isCurrent()) this.receiver.malformed(detail, pattern)
       },
-      surplus: () => this.#receiver.surplus(),
+      surplus: () => this.receiver.surplus(),
     }
   }
 
-  /** Messages that arrive before the bindings are live are dropped: they are part of the gap. */
-  async #prepare(link: Link, isFirst: boolean): Promise<void> {
+  /**
+   * Makes a new link ready; when it rejects, the link is given up. Messages that arrive before the bindings are live are
+   * dropped: they are part of the gap.
+   */
+  async prepare(link: Link, isFirst: boolean): Promise<void> {
     await this.#bindings.moveTo(link)
-    if (!isFirst) this.#receiver.gap('broker-lost', (pattern) => !this.log.covers(pattern))
+    if (!isFirst) this.receiver.gap('broker-lost', (pattern) => !this.log.covers(pattern))
     this.#isReceiving = true
-    if (link.log !== undefined) await this.#log?.follow(link.log)
+    if (link.log !== undefined) await this.replica?.follow(link.log)
   }
 
   /** Reports the status first: a publish from its handler queues behind those that wait. */
-  #established(link: Link): void {
+  established(link: Link): void {
     this.log.link = link.log
-    this.#tell(this.#pending.isBlocked ? 'blocked' : 'up')
-    this.#publishes.confirmLogged()
-    this.#pending.use(link)
+    this.#tell(this.pending.isBlocked ? 'blocked' : 'up')
+    this.publishes.confirmLogged()
+    this.pending.use(link)
   }
 
-  #lost(cause: Error): void {
-    if (this.#pending.hasLink) this.#lostCount++
-    this.#unlink(cause)
+  /** A link is lost, established or not. */
+  lost(cause: Error): void {
+    if (this.pending.hasLink) this.#lostCount++
+    this.unlink(cause)
   }
 
-  #unlink(cause: Error): void {
+  /** There is no link now. @param cause Absent when the node stops. */
+  unlink(cause?: Error): void {
     this.log.link = undefined
-    this.#pending.lose()
+    this.pending.lose()
     this.#isReceiving = false
     this.#bindings.lose()
     this.#tell('down', cause)
   }
 
   #setBlocked(isBlocked: boolean, reason?: string): void {
-    if (isBlocked === this.#pending.isBlocked) return
-    if (isBlocked) this.#pending.block(true)
-    if (this.#pending.hasLink) this.#tellOfBlock(isBlocked, reason)
-    if (!isBlocked) this.#pending.block(false)
+    if (isBlocked === this.pending.isBlocked) return
+    if (isBlocked) this.pending.block(true)
+    if (this.pending.hasLink) this.#tellOfBlock(isBlocked, reason)
+    if (!isBlocked) this.pending.block(false)
   }
 
   #tellOfBlock(isBlocked: boolean, reason = 'it takes no messages'): void {
@@ -250,7 +241,7 @@ export class RemoteBroker implements Broker {
   }
 
   #tell(status: BrokerStatus, cause?: Error): void {
-    this.#status = cause === undefined ? status : `${status} (${cause.message})`
+    this.status = cause === undefined ? status : `${status} (${cause.message})`
     this.#sink?.status(status, cause)
   }
 

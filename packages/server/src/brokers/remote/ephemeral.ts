@@ -7,7 +7,6 @@ import type { LinkDelivery } from './link.js'
  */
 export const EPHEMERAL_KEY = '$webmq.ephemeral'
 
-/** The message under the key that no log takes. */
 export function besideTheLog(message: OutboundMessage): OutboundMessage {
   const { key } = message
   return { ...message, key: EPHEMERAL_KEY, attributes: { ...message.attributes, key } }

@@ -5,20 +5,8 @@ import { deferred } from '../../base/deferred.js'
 import { limitedSignal } from '../../base/limited-signal.js'
 import { within } from '../../base/within.js'
 import { BROKER_BACKOFF, fullJitterMs } from './backoff.js'
-import type { Link, LinkEvents } from './link.js'
-
-export interface LinkKeeperContext {
-  readonly connect: (events: LinkEvents, signal: AbortSignal) => Promise<Link>
-  /** Handlers for the events of a link; `isCurrent` turns false when the link is lost or closed. */
-  readonly events: (isCurrent: () => boolean) => Omit<LinkEvents, 'lost'>
-  /** Makes a new link ready; when it rejects, the link is given up. */
-  readonly prepare: (link: Link, isFirst: boolean) => Promise<void>
-  readonly established: (link: Link) => void
-  /** A link is lost, established or not. */
-  readonly lost: (cause: Error) => void
-  /** An attempt has failed and its link, if any, has ended; another attempt follows. */
-  readonly failed: (cause: Error) => void
-}
+import type { RemoteBroker } from './broker.js'
+import type { Link } from './link.js'
 
 /** Limit for one attempt to connect and to bring all bindings live. */
 const MAX_ATTEMPT_MS = 30_000
@@ -27,17 +15,18 @@ const MIN_UPTIME_MS = 1_000
 
 /** Keeps one link at a time and replaces a lost one, until stopped. */
 export class LinkKeeper {
-  readonly #context: LinkKeeperContext
+  readonly #broker: RemoteBroker
   readonly #stopping = new AbortController()
+  readonly #signal = this.#stopping.signal
   #failedCount = 0
   #isFirst = true
   /** The current link, or the last one. */
   #managed: ManagedLink | undefined
   #running: Promise<void> | undefined
-  readonly #stopped = aborted(this.#stopping.signal)
+  readonly #stopped = aborted(this.#signal)
 
-  constructor(context: LinkKeeperContext) {
-    this.#context = context
+  constructor(broker: RemoteBroker) {
+    this.#broker = broker
   }
 
   /**
@@ -68,10 +57,6 @@ export class LinkKeeper {
     await this.#running
   }
 
-  get #signal(): AbortSignal {
-    return this.#stopping.signal
-  }
-
   /** Runs until stopped: waits for the loss of a link, then makes the next. */
   async #keep(): Promise<void> {
     while (this.#managed !== undefined && !this.#signal.aborted) {
@@ -98,7 +83,7 @@ export class LinkKeeper {
         const error = asError(cause)
         const waitMs = this.#nextWaitMs()
         if (isLast(error, waitMs)) throw error
-        if (!this.#signal.aborted) this.#context.failed(error)
+        if (!this.#signal.aborted) this.#broker.unlink(error)
         await this.#sleep(waitMs)
       }
     }
@@ -108,13 +93,13 @@ export class LinkKeeper {
   async #establish(limitMs: number): Promise<void> {
     using limited = limitedSignal(this.#signal, Math.min(limitMs, MAX_ATTEMPT_MS))
     const { signal } = limited
-    const managed = new ManagedLink(this.#context.lost)
-    const events = { ...this.#context.events(() => managed.isCurrent), lost: (cause: Error) => managed.lose(cause) }
+    const managed = new ManagedLink((cause) => this.#broker.lost(cause))
+    const events = { ...this.#broker.linkEvents(() => managed.isCurrent), lost: (cause: Error) => managed.lose(cause) }
     const tooLate = aborted(signal).then(() => {
       throw this.#signal.aborted ? new Error('stopped') : new Error('no connection in time')
     })
     tooLate.catch(() => undefined)
-    const connecting = this.#context.connect(events, signal).then((link) => managed.begin(link))
+    const connecting = this.#broker.connect(events, signal).then((link) => managed.begin(link))
     try {
       const link = await Promise.race([connecting, tooLate])
       const isFirst = this.#isFirst
@@ -123,10 +108,10 @@ export class LinkKeeper {
         throw cause
       })
       failed.catch(() => undefined)
-      await Promise.race([this.#context.prepare(link, isFirst), failed, tooLate])
+      await Promise.race([this.#broker.prepare(link, isFirst), failed, tooLate])
       managed.sinceMs = performance.now()
       this.#managed = managed
-      this.#context.established(link)
+      this.#broker.established(link)
     } catch (error) {
       // `managed.begin` ends a link that comes too late.
       connecting.catch(() => undefined)

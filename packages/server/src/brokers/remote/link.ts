@@ -25,7 +25,6 @@ export interface LinkMessage {
   readonly isLogged: boolean
 }
 
-/** A message that arrived over a link. */
 export interface LinkDelivery {
   readonly key: string
   /** Valid until the call returns. */
@@ -76,7 +75,6 @@ export interface LogFollower {
   skipped(offset: number, fingerprint: number): void
 }
 
-/** Where a message of a WebMQ node comes from. */
 export interface LinkSource {
   /** The {@link LinkContext.node} of the publishing node. */
   readonly node: string
@@ -119,7 +117,6 @@ export interface LinkEvents {
   lost(cause: Error): void
 }
 
-/** What a driver needs to know of its node. */
 export interface LinkContext {
   /** 16 characters of `[0-9a-f]`, different for every start of every node. */
   readonly node: string

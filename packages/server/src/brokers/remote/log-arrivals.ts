@@ -2,6 +2,7 @@ import { WebMQError } from 'webmq-client/protocol'
 import { type Deferred, deferred } from '../../base/deferred.js'
 import { within } from '../../base/within.js'
 import type { LogPlace } from '../../ports/shared-log.js'
+import type { LogReplica } from './log-replica.js'
 
 /** Time that a read waits for the replica to reach the position it asks for. Then the client is sent to another node. */
 const MAX_ARRIVAL_MS = 2_000
@@ -21,23 +22,13 @@ interface ToldEnd {
  */
 export class LogArrivals {
   readonly #limitMs: number
-  readonly #isAhead: (position: LogPlace) => boolean
-  readonly #askEnd: () => Promise<LogPlace | undefined> | undefined
+  readonly #replica: LogReplica
   readonly #offsets = new Map<Deferred<void>, number>()
   #toldEnd: ToldEnd | undefined
 
-  /**
-   * @param isAhead Whether the copy may still reach this position, and has not yet.
-   * @param askEnd Asks the broker for the end of the log; `undefined` when nobody can be asked.
-   */
-  constructor(
-    brokerTimeoutMs: number,
-    isAhead: (position: LogPlace) => boolean,
-    askEnd: () => Promise<LogPlace | undefined> | undefined,
-  ) {
+  constructor(replica: LogReplica, brokerTimeoutMs: number) {
+    this.#replica = replica
     this.#limitMs = Math.min(MAX_ARRIVAL_MS, brokerTimeoutMs)
-    this.#isAhead = isAhead
-    this.#askEnd = askEnd
   }
 
   /** The copy is complete up to this offset. Free when no read waits. */
@@ -61,13 +52,13 @@ export class LogArrivals {
     const limitMs = this.#limitMs
     const leftMs = () => Math.max(0, beganMs + limitMs - performance.now())
     await this.until(position.offset, limitMs * ASK_SHARE)
-    if (!this.#isAhead(position)) return
+    if (!this.#replica.isAhead(position)) return
     let end: LogPlace | undefined
     const told = this.#endAskedSince(beganMs).then((answer) => {
       end = answer
     })
     await Promise.race([told, this.until(position.offset, leftMs())])
-    if (!this.#isAhead(position)) return
+    if (!this.#replica.isAhead(position)) return
     if (end?.epoch === position.epoch && end.offset < position.offset)
       throw new WebMQError('E_POSITION_INVALID', { detail: 'it is after the end of the log' })
     await this.until(position.offset, leftMs())
@@ -85,7 +76,7 @@ export class LogArrivals {
   #endAskedSince(beganMs: number): Promise<LogPlace | undefined> {
     const told = this.#toldEnd
     if (told !== undefined && told.askedAtMs >= beganMs) return told.end
-    const asked = this.#askEnd() ?? Promise.resolve(undefined)
+    const asked = this.#replica.link?.end() ?? Promise.resolve(undefined)
     // A lost link does not tell. The reads then find that the replica is behind.
     const end = asked.catch(() => undefined)
     this.#toldEnd = { askedAtMs: performance.now(), end }

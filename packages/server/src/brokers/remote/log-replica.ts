@@ -18,13 +18,10 @@ import type { LogPlace } from '../../ports/shared-log.js'
 import { DuplicateFilter } from '../dedupe/duplicate-filter.js'
 import type { HistoryLog } from '../log/history-log.js'
 import { matchedBy } from '../log/wants.js'
+import type { RemoteBroker } from './broker.js'
 import type { LinkLog, LinkSource, LogFollower, LoggedDelivery } from './link.js'
 import { LogArrivals } from './log-arrivals.js'
-import type { RemoteBrokerOptions } from './options.js'
-import type { PendingPublishes } from './pending-publishes.js'
-import type { Receiver } from './receiver.js'
 import { RetainedCopies } from './retained-copies.js'
-import type { SignedLog } from './signed-log.js'
 
 /**
  * `empty`: it has not followed the log since the node started. `copying`: messages that were logged before it began are
@@ -40,16 +37,13 @@ const NO_LIMIT = { left: Number.POSITIVE_INFINITY }
  * memory.
  */
 export class LogReplica implements LogFollower {
-  readonly #options: RemoteBrokerOptions
-  readonly #receiver: Receiver
-  readonly #pending: PendingPublishes
+  readonly #broker: RemoteBroker
   readonly #log: HistoryLog
-  readonly #shared: SignedLog
   readonly #arrivals: LogArrivals
   #duplicates: DuplicateFilter
   /** Messages of the previous log: their nodes may send some again into this one. */
   #formerDuplicates: DuplicateFilter | undefined
-  #link: LinkLog | undefined
+  link: LinkLog | undefined
   #state: ReplicaState = 'empty'
   /** Reads that were refused because the replica was behind. */
   behindCount = 0
@@ -61,23 +55,11 @@ export class LogReplica implements LogFollower {
   /** Settles when the state is no longer `copying`. */
   #copied = deferred()
 
-  constructor(
-    options: RemoteBrokerOptions,
-    log: HistoryLog,
-    shared: SignedLog,
-    receiver: Receiver,
-    pending: PendingPublishes,
-  ) {
-    this.#options = options
+  constructor(broker: RemoteBroker, log: HistoryLog) {
+    const { options } = broker
+    this.#broker = broker
     this.#log = log
-    this.#shared = shared
-    this.#receiver = receiver
-    this.#pending = pending
-    this.#arrivals = new LogArrivals(
-      options.brokerTimeoutMs,
-      (position) => this.#isAhead(position),
-      () => this.#link?.end(),
-    )
+    this.#arrivals = new LogArrivals(this, options.brokerTimeoutMs)
     this.#duplicates = new DuplicateFilter(options)
     this.#copies = new RetainedCopies({
       maxMessages: options.historyMaxMessages,
@@ -98,18 +80,18 @@ export class LogReplica implements LogFollower {
 
   /** The broker says that a message of this node has the id of the one at this position. */
   async confirmDuplicate(sequence: number, position: LogPlace): Promise<void> {
-    const isAhead = this.#isAhead(position)
+    const isAhead = this.isAhead(position)
     if (isAhead) await this.#arrivals.until(position.offset)
     // When another log has begun meanwhile, the message is sent into that one.
     const isOfLog = position.epoch === this.#log.epoch && !this.#log.isAfterEnd(position)
     const known = isOfLog ? this.#log.positionAt(position.offset) : { ...position, fingerprint: 0 }
-    if (!isAhead || isOfLog) this.#pending.confirm(sequence, false, accepted(known, true))
+    if (!isAhead || isOfLog) this.#broker.pending.confirm(sequence, false, accepted(known, true))
   }
 
   /** The node starts: the next `follow` does not continue from before the last stop. */
   start(): void {
     this.#state = 'empty'
-    this.#shared.start()
+    this.#broker.log.start()
   }
 
   /** Releases all waiting reads. */
@@ -117,15 +99,15 @@ export class LogReplica implements LogFollower {
     this.#state = 'former'
     this.#arrivals.giveUp()
     this.#copied.resolve()
-    this.#shared.stop()
+    this.#broker.log.stop()
   }
 
   /** Follows the log over this link, from the end of the replica on. Resolves when the replica is complete. */
   async follow(link: LinkLog): Promise<void> {
-    this.#link = link
+    this.link = link
     this.#isCatchingUp = true
     await link.follow(this.#hasBegun ? this.#log.position : undefined, this)
-    await this.#shared.opened(link, this.#log)
+    await this.#broker.log.opened(link, this.#log)
     this.#isCatchingUp = false
     if (this.#state === 'copying') this.#state = 'complete'
     this.#copied.resolve()
@@ -136,7 +118,7 @@ export class LogReplica implements LogFollower {
     const isSameEpoch = start.epoch === this.#log.epoch
     const reason = isSameEpoch ? 'history-expired' : 'epoch-changed'
     const hadBegun = this.#hasBegun
-    if (hadBegun && !isSameEpoch) this.#shared.left(this.#log.epoch)
+    if (hadBegun && !isSameEpoch) this.#broker.log.left(this.#log.epoch)
     // An epoch that begins on a live link has no messages yet.
     if (this.#isCatchingUp && (this.#state === 'empty' || this.#state === 'complete')) {
       this.#state = 'copying'
@@ -145,12 +127,12 @@ export class LogReplica implements LogFollower {
     this.#log.restart(start.epoch, start.offset, start.fingerprint)
     this.#copies.begin(this.#log.retained)
     this.#formerDuplicates = hadBegun ? this.#duplicates : undefined
-    this.#duplicates = new DuplicateFilter(this.#options)
+    this.#duplicates = new DuplicateFilter(this.#broker.options)
     // Positions of the same epoch may still come.
     if (isSameEpoch) this.#arrivals.arrived(start.offset)
     else this.#arrivals.giveUp()
     // Also to patterns that are logged in part: some may have gone live after they were told of the lost link.
-    if (hadBegun) this.#receiver.gap(reason)
+    if (hadBegun) this.#broker.receiver.gap(reason)
   }
 
   message(delivery: LoggedDelivery): void {
@@ -158,7 +140,7 @@ export class LogReplica implements LogFollower {
     if (this.#duplicates.has(delivery, timeMs)) {
       // To a node that never had the first copy, this is a message with a position.
       this.skipped(offset, fingerprint)
-      this.#receiver.countLogged(true)
+      this.#broker.receiver.countLogged(true)
       // The same message, resent, or another message with its id.
       const first = messageId === undefined ? undefined : this.#duplicates.ids.positionOf(messageId)
       this.#confirmOwn(source, accepted(first, true))
@@ -166,7 +148,7 @@ export class LogReplica implements LogFollower {
     }
     const position = { epoch: this.#log.epoch, offset, fingerprint }
     this.#duplicates.note(delivery, timeMs, position)
-    const { maxPayloadBytes } = this.#options
+    const { maxPayloadBytes } = this.#broker.options
     const defect = inboundDefect(key, payload, maxPayloadBytes)
     if (defect !== undefined) {
       this.#refuse(refusedMessage(defect, key, payload, maxPayloadBytes), position, source)
@@ -182,15 +164,15 @@ export class LogReplica implements LogFollower {
     // Clocks differ: a message from the future has no lag.
     this.lagMs = Math.max(0, Date.now() - timeMs)
     this.#arrivals.arrived(offset)
-    this.#receiver.countLogged(false)
+    this.#broker.receiver.countLogged(false)
     // Before the sender can send it again.
     this.#confirmOwn(source, { position, isDuplicate: false })
     if (isRollUp(attributes)) return
     const wasDelivered = this.#formerDuplicates?.has(delivery, timeMs) === true
-    if (!wasDelivered) this.#receiver.give(delivery, position)
+    if (!wasDelivered) this.#broker.receiver.give(delivery, position)
     // Sent again into this log. Listeners that have come since it began have not had it.
     else if (!this.#isRepeating)
-      this.#receiver.gap('epoch-changed', (pattern) => matchedBy([pattern])(key, timeMs, NO_LIMIT))
+      this.#broker.receiver.gap('epoch-changed', (pattern) => matchedBy([pattern])(key, timeMs, NO_LIMIT))
   }
 
   /** @param copyOf Offset of the message that it is a copy of. */
@@ -204,9 +186,9 @@ export class LogReplica implements LogFollower {
     const message = { key, payload, isBinary, offset: copyOf, fingerprint: copyFingerprint, attributes }
     const isCurrent = isPossible && this.#log.retained?.noteCopy(message, offset)
     this.#copies.logged(key, payload.length, offset)
-    this.#receiver.countLogged(false)
+    this.#broker.receiver.countLogged(false)
     this.#confirmOwn(source, { position, isDuplicate: false })
-    if (this.#receiver.isOwn(source) && isCurrent === false) this.#copies.outdated(key)
+    if (this.#broker.receiver.isOwn(source) && isCurrent === false) this.#copies.outdated(key)
   }
 
   malformed(offset: number, fingerprint: number, detail: string, key?: string): void {
@@ -257,7 +239,7 @@ export class LogReplica implements LogFollower {
 
   /** Half of a log has half of the state. */
   async #whole(): Promise<void> {
-    await within(this.#copied.promise, this.#options.brokerTimeoutMs)
+    await within(this.#copied.promise, this.#broker.options.brokerTimeoutMs)
     if (this.#state !== 'complete')
       throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the node has not read the log yet' })
   }
@@ -273,22 +255,22 @@ export class LogReplica implements LogFollower {
     if (message.pattern === undefined) this.#log.skipTo(offset, fingerprint)
     else this.#log.refuse(offset, fingerprint, message.pattern)
     this.#arrivals.arrived(offset)
-    this.#receiver.countLogged(false)
+    this.#broker.receiver.countLogged(false)
     this.#confirmOwn(source, { position, isDuplicate: false })
-    this.#receiver.refused(message)
+    this.#broker.receiver.refused(message)
   }
 
-  /** A message of this node that is in the log was accepted. */
   #confirmOwn(source: LinkSource | undefined, answer: Accepted): void {
-    if (this.#receiver.isOwn(source)) this.#pending.confirm(source.sequence, false, answer)
+    if (this.#broker.receiver.isOwn(source)) this.#broker.pending.confirm(source.sequence, false, answer)
   }
 
   async #copy(message: OutboundMessage): Promise<void> {
     if (this.#state === 'former') throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'it is not started' })
-    await this.#pending.send(message, true)
+    await this.#broker.pending.send(message, true)
   }
 
-  #isAhead(position: LogPlace): boolean {
+  /** Whether it may still reach this position, and has not yet. */
+  isAhead(position: LogPlace): boolean {
     return this.#state !== 'former' && this.#log.isAfterEnd(position)
   }
 }

@@ -1,10 +1,9 @@
 import type { BrokerCapabilities } from '../../ports/broker.js'
+import type { DedupeOptions } from '../../ports/dedupe-window.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
-import type { DuplicateFilterOptions } from '../dedupe/duplicate-filter.js'
 import { hasHistory, hasRetained } from '../log/history-log.js'
 
-/** Options of a {@link RemoteBroker}; as in {@link ServerOptions}. */
-export interface RemoteBrokerOptions extends HistoryOptions, DuplicateFilterOptions {
+export interface RemoteBrokerOptions extends HistoryOptions, DedupeOptions {
   readonly brokerNamespace: string
   readonly brokerTimeoutMs: number
   readonly brokerStartTimeoutMs: number

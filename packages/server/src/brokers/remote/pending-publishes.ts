@@ -3,8 +3,8 @@ import { type Deferred, deferred } from '../../base/deferred.js'
 import { NumberedQueue } from '../../base/numbered-queue.js'
 import type { Accepted, OutboundMessage, PublishingConnection } from '../../ports/broker.js'
 import { MAX_PENDING_MESSAGES } from '../dedupe/duplicate-filter.js'
+import type { RemoteBroker } from './broker.js'
 import type { Link, LinkMessage } from './link.js'
-import type { RemoteBrokerOptions } from './options.js'
 import { PayloadCopier } from './payload-copier.js'
 import { type Paced, PublishPace } from './publish-pace.js'
 
@@ -35,10 +35,7 @@ const ACCEPTED: Accepted = { isDuplicate: false }
 export class PendingPublishes {
   /** Counters and gauges, as in {@link BrokerStats}. */
   readonly counts = { acceptedCount: 0, rejectedCount: 0, pendingCount: 0, pendingBytes: 0 }
-  readonly #maxBytes: number
-  readonly #timeoutMs: number
-  readonly #reason: () => string
-  readonly #authorOf: (messageId: string) => PublishingConnection | undefined
+  readonly #broker: RemoteBroker
   /** By their sequences. */
   readonly #entries = new NumberedQueue<Pending>()
   readonly #payloads = new PayloadCopier()
@@ -54,20 +51,9 @@ export class PendingPublishes {
   /** Sequence of the last message that a link has sent. */
   #sentSequence = 0
 
-  /**
-   * @param reason Why messages are not accepted now; becomes part of the error.
-   * @param authorOf Whose client publishes this message again if it gets no answer.
-   */
-  constructor(
-    options: RemoteBrokerOptions,
-    reason: () => string,
-    authorOf: (messageId: string) => PublishingConnection | undefined,
-  ) {
-    this.#maxBytes = options.brokerMaxPendingBytes
-    this.#timeoutMs = options.brokerTimeoutMs
-    this.#pace = new PublishPace(options.brokerTimeoutMs)
-    this.#reason = reason
-    this.#authorOf = authorOf
+  constructor(broker: RemoteBroker) {
+    this.#broker = broker
+    this.#pace = new PublishPace(broker.options.brokerTimeoutMs)
   }
 
   get hasLink(): boolean {
@@ -90,13 +76,11 @@ export class PendingPublishes {
     if (!this.isBlocked) this.#sendAfter(0)
   }
 
-  /** The link is lost. */
   lose(): void {
     this.#link = undefined
     this.isBlocked = false
   }
 
-  /** The broker refuses messages for now, or takes them again. */
   block(isBlocked: boolean): void {
     this.isBlocked = isBlocked
     if (!isBlocked) this.#sendAfter(this.#sentSequence)
@@ -112,7 +96,6 @@ export class PendingPublishes {
   /**
    * Sends a message under the next sequence, now or later. Resolves once the broker has accepted it.
    * @param message Its payload is copied.
-   * @param isLogged See {@link LinkMessage}.
    * @throws {WebMQError} `E_BROKER_UNAVAILABLE` when too much is pending already. The promise rejects with it when the
    *   message has waited too long.
    */
@@ -129,7 +112,8 @@ export class PendingPublishes {
   #nextSequence(payloadBytes: number): number {
     const { counts } = this
     const { span, firstNumber } = this.#entries
-    const isFull = counts.pendingBytes + payloadBytes + MESSAGE_OVERHEAD_BYTES > this.#maxBytes
+    const isFull =
+      counts.pendingBytes + payloadBytes + MESSAGE_OVERHEAD_BYTES > this.#broker.options.brokerMaxPendingBytes
     // The first message may have any size: a limit below the largest message must not stop everything.
     if (span >= MAX_PENDING_MESSAGES || (counts.pendingCount > 0 && isFull)) {
       counts.rejectedCount++
@@ -145,13 +129,13 @@ export class PendingPublishes {
     const acceptedBefore = this.counts.acceptedCount
     const oldest = taker && this.#entries.first
     if (oldest !== undefined) this.#pace.waits(oldest, acceptedBefore, nowMs)
-    const deadlineMs = nowMs + this.#timeoutMs
+    const deadlineMs = nowMs + this.#broker.options.brokerTimeoutMs
     const accepted = new Promise<Accepted>((resolve, reject) => {
       this.#entries.push({ message, messageCount, byteCount, deadlineMs, acceptedBefore, resolve, reject })
     })
     this.counts.pendingCount += messageCount
     this.counts.pendingBytes += byteCount
-    if (this.#timer === undefined) this.#awaitDeadline(this.#timeoutMs)
+    if (this.#timer === undefined) this.#awaitDeadline(this.#broker.options.brokerTimeoutMs)
     if (taker !== undefined) this.#give(taker, message)
     return accepted
   }
@@ -215,7 +199,7 @@ export class PendingPublishes {
   }
 
   #authorFor({ messageId }: LinkMessage): PublishingConnection | undefined {
-    return messageId === undefined ? undefined : this.#authorOf(messageId)
+    return messageId === undefined ? undefined : this.#broker.publishes.ids.authorOf(messageId)
   }
 
   #give(link: Link, message: LinkMessage): void {
@@ -273,7 +257,7 @@ export class PendingPublishes {
       if (isExpired || keys?.has(key) === true) {
         if (author !== undefined) givenUp.set(author, (keys ?? new Set()).add(key))
         const text = isExpired ? 'no answer' : 'no answer to an earlier message of its publisher'
-        this.refuse(sequence, this.#late(sequence, `${text} within ${this.#timeoutMs} ms`))
+        this.refuse(sequence, this.#late(sequence, `${text} within ${this.#broker.options.brokerTimeoutMs} ms`))
       } else nextMs ??= deadlineMs
     }
     if (nextMs !== undefined) this.#awaitDeadline(Math.ceil(nextMs - nowMs))
@@ -286,7 +270,9 @@ export class PendingPublishes {
   }
 
   #unavailable(detail: string): WebMQError {
-    // The reason names the broker's address, which the cause keeps from clients.
-    return new WebMQError('E_BROKER_UNAVAILABLE', { detail, cause: new Error(this.#reason()) })
+    const { driver, status } = this.#broker
+    // It names the broker's address, which the cause keeps from clients.
+    const cause = new Error(`${driver.name} at ${driver.address} is ${status}`)
+    return new WebMQError('E_BROKER_UNAVAILABLE', { detail, cause })
   }
 }

@@ -35,7 +35,6 @@ export class PublishPace {
     return this.window !== Number.POSITIVE_INFINITY
   }
 
-  /** A link takes messages from now on. */
   begin(nowMs: number): void {
     this.#sinceMs = nowMs
   }
@@ -55,7 +54,6 @@ export class PublishPace {
     if (this.window > MAX_PENDING_MESSAGES) this.window = Number.POSITIVE_INFINITY
   }
 
-  /** How long the link has had a message. */
   #livedMs({ deadlineMs }: Paced, nowMs: number): number {
     return nowMs - Math.max(this.#sinceMs, deadlineMs - this.#timeoutMs)
   }

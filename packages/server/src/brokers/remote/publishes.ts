@@ -2,34 +2,18 @@ import type { Accepted, OutboundMessage } from '../../ports/broker.js'
 import { assertMessageId } from '../../ports/message-id.js'
 import { accepted } from '../../ports/messages.js'
 import { PublishIds } from '../dedupe/publish-ids.js'
-import type { HistoryLog } from '../log/history-log.js'
+import type { RemoteBroker } from './broker.js'
 import { bundleEnd, encodeBundle } from './bundle.js'
 import { besideTheLog } from './ephemeral.js'
-import type { LogReplica } from './log-replica.js'
-import type { RemoteBrokerOptions } from './options.js'
-import type { PendingPublishes } from './pending-publishes.js'
 
 /** The publishes of a node on their way to the link: each id once, logged messages with room for their key. */
 export class Publishes {
   readonly ids: PublishIds
-  readonly #takesBundles: boolean
-  readonly #pending: PendingPublishes
-  readonly #history: HistoryLog | undefined
-  readonly #log: LogReplica | undefined
+  readonly #broker: RemoteBroker
 
-  /** @param takesBundles See {@link LinkDriver.takesBundles}. */
-  constructor(
-    options: RemoteBrokerOptions,
-    takesBundles: boolean,
-    pending: PendingPublishes,
-    history: HistoryLog | undefined,
-    log: LogReplica | undefined,
-  ) {
-    this.ids = new PublishIds({ windowMs: options.dedupeWindowMs, maxIds: options.dedupeMaxIds })
-    this.#takesBundles = takesBundles
-    this.#pending = pending
-    this.#history = history
-    this.#log = log
+  constructor(broker: RemoteBroker) {
+    this.ids = new PublishIds(broker.options)
+    this.#broker = broker
   }
 
   publish(message: OutboundMessage): Promise<Accepted> | Accepted {
@@ -63,14 +47,14 @@ export class Publishes {
   #publishRun(messages: readonly OutboundMessage[], from: number, to: number): Promise<Accepted> | Accepted {
     const first = messages[from] as OutboundMessage
     if (to - from === 1) return this.publish(first)
-    return this.#pending.sendBundle(first.key, encodeBundle(messages, from, to), to - from)
+    return this.#broker.pending.sendBundle(first.key, encodeBundle(messages, from, to), to - from)
   }
 
   /** Pending messages that clients have meanwhile published through other nodes are not sent. */
   confirmLogged(): void {
-    for (const { sequence, messageId } of this.#pending.messagesAfter(0)) {
+    for (const { sequence, messageId } of this.#broker.pending.messagesAfter(0)) {
       const answer = messageId === undefined ? undefined : this.#inLog(messageId)
-      if (answer !== undefined) this.#pending.confirm(sequence, false, answer)
+      if (answer !== undefined) this.#broker.pending.confirm(sequence, false, answer)
     }
   }
 
@@ -79,13 +63,12 @@ export class Publishes {
    * not have to be asked.
    */
   #inLog(messageId: string): Accepted | undefined {
-    const position = this.#log?.positionOf(messageId)
+    const position = this.#broker.replica?.positionOf(messageId)
     return position === undefined ? undefined : accepted(position, true)
   }
 
   #send(message: OutboundMessage): Promise<Accepted> {
-    const history = this.#history
-    const pending = this.#pending
+    const { history, pending } = this.#broker
     const { key, payload, attributes } = message
     const isLogged = history?.logs(key) === true
     if (isLogged && attributes?.isEphemeral === true) return pending.send(besideTheLog(message), false)
@@ -101,6 +84,6 @@ export class Publishes {
 
   /** A bundle has one position, and each message of the log needs its own. */
   #isBundled(message: OutboundMessage | undefined): boolean {
-    return this.#takesBundles && message !== undefined && this.#history?.logs(message.key) !== true
+    return this.#broker.driver.takesBundles && message !== undefined && this.#broker.history?.logs(message.key) !== true
   }
 }

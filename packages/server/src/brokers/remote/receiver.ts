@@ -1,8 +1,9 @@
 import type { GapReason } from 'webmq-client/protocol'
 import type { BrokerSink, Position, RefusedMessage } from '../../ports/broker.js'
+import type { DedupeOptions } from '../../ports/dedupe-window.js'
 import { inbound } from '../../ports/messages.js'
 import { isForLogAlone } from '../../ports/roll-up.js'
-import { DuplicateFilter, type DuplicateFilterOptions } from '../dedupe/duplicate-filter.js'
+import { DuplicateFilter } from '../dedupe/duplicate-filter.js'
 import { decodeBundle } from './bundle.js'
 import { EPHEMERAL_KEY, unwrapped } from './ephemeral.js'
 import type { LinkDelivery, LinkSource } from './link.js'
@@ -11,19 +12,19 @@ import type { LinkDelivery, LinkSource } from './link.js'
 export class Receiver {
   /** As in {@link BrokerStats}. */
   readonly counts = { receivedCount: 0, surplusCount: 0, malformedCount: 0 }
-  readonly #options: DuplicateFilterOptions
+  readonly #options: DedupeOptions
   #duplicates: DuplicateFilter
-  #node = ''
+  /** As in {@link LinkContext}. */
+  node = ''
   #sink: BrokerSink | undefined
 
-  constructor(options: DuplicateFilterOptions) {
+  constructor(options: DedupeOptions) {
     this.#options = options
     this.#duplicates = new DuplicateFilter(options)
   }
 
-  /** @param node As in {@link LinkContext}. */
   start(node: string, sink: BrokerSink): void {
-    this.#node = node
+    this.node = node
     this.#sink = sink
     this.#duplicates = new DuplicateFilter(this.#options)
   }
@@ -33,7 +34,7 @@ export class Receiver {
   }
 
   isOwn(source: LinkSource | undefined): source is LinkSource {
-    return source?.node === this.#node
+    return source?.node === this.node
   }
 
   /** A message that is not in the log. */
@@ -77,7 +78,6 @@ export class Receiver {
     this.#sink?.gap(reason, isAffected)
   }
 
-  /** A message arrived that no listener may get. */
   refused(message: RefusedMessage): void {
     if (message.reason === 'malformed') this.counts.malformedCount++
     this.#sink?.refused(message)

@@ -52,7 +52,6 @@ export class RetainedCopies {
     this.#ageShare = MIN_AGE_SHARE + options.random() * (MAX_AGE_SHARE - MIN_AGE_SHARE)
   }
 
-  /** Another log begins. */
   begin(set: RetainedSet | undefined): void {
     this.#set = set
     this.#records = []

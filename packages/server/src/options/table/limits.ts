@@ -179,7 +179,8 @@ export const LIMITS_OPTIONS = {
     range: [1, 10_000_000],
     default: 16,
     help: 'Streams that one user, or one address of anonymous clients, writes at the same time through this node.',
-    detail: 'Otherwise a user could begin streams and leave them until the node has no room for others.',
+    detail:
+      'Otherwise a user could begin streams and leave them until the node has no room for others. Beyond it, an append to a stream that another node has begun is refused with `E_RATE_LIMIT`: its writer tries again.',
   }),
   maxStreamsPerNode: integer({
     range: [1, 10_000_000],

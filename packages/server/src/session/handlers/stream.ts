@@ -16,7 +16,7 @@ const WATCH_UNITS = 60
 /** Writes a message of a stream. */
 export const stream: Handler<'stream'> = async (session, { streams }, message, isBinary) => {
   if (!streams.watches.has(message.key)) session.meter.charge(WATCH_UNITS)
-  const accepted = await streams.write(session, message, isBinary)
+  const accepted = await streams.write(session, message, isBinary, session)
   if (!session.isClosed) acknowledge(session, message.id, accepted)
 }
 
@@ -27,7 +27,7 @@ export const read: Handler<'read'> = (session, services, message) => {
   assertMayRead(session, services, message)
   let reading: StreamReading | undefined
   const readPage = async () => {
-    reading = await streams.read(key, true)
+    reading = await streams.read(key, true, session)
     session.meter.charge((reading.payload?.length ?? 0) / FOLDED_BYTES_PER_UNIT)
     return { messages: messagesOf(key, reading), hasMore: false }
   }
