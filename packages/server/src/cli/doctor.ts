@@ -1,7 +1,6 @@
 import { Command } from 'commander'
 import { parseTimeMs, tokenOf } from './client/flags.js'
-import { TOKEN_VARIABLE } from './environment.js'
-import { readTextFile } from './option-sources.js'
+import { readTextFile, TOKEN_VARIABLE } from './option-sources.js'
 import type { Terminal } from './terminal.js'
 
 const EXAMPLES = `Examples:

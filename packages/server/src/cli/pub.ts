@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { addClientFlags, type ClientFlags, targetOf } from './client/flags.js'
 import type { PublishFlags } from './client/publish.js'
-import { reportedByClient } from './report-error.js'
+import { reportedByClient } from './exit-codes.js'
 import type { Terminal } from './terminal.js'
 
 const EXAMPLES = `Examples:

@@ -2,7 +2,7 @@ import { Command, InvalidArgumentError } from 'commander'
 import { parseQuantity } from '../options/values.js'
 import { addClientFlags, type ClientFlags, parseCount, parseTimeMs, targetOf } from './client/flags.js'
 import type { SubscribeFlags } from './client/subscribe.js'
-import { reportedByClient } from './report-error.js'
+import { reportedByClient } from './exit-codes.js'
 import type { Terminal } from './terminal.js'
 
 const EXAMPLES = `Examples:

@@ -17,9 +17,8 @@ import {
 } from '../identity/index.js'
 import type { OptionSpec } from '../options/spec.js'
 import { EXIT } from './exit-codes.js'
-import { inWords } from './in-words.js'
 import { addOptionFlags, collect, readSources } from './option-flags.js'
-import { paint, printable, type Terminal } from './terminal.js'
+import { inWords, paint, printable, type Terminal } from './terminal.js'
 import { describeGrants } from './token-create.js'
 
 const EXAMPLES = `Examples:

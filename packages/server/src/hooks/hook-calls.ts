@@ -9,8 +9,15 @@ import { readAnswer } from './answers.js'
 import { Chain, type ChainContext, type HookOutcome, type Link } from './chain.js'
 import type { DisconnectNotice, HookClient, HookName, Hooks, ListenRequest } from './hooks.js'
 import { HOOK_NAMES } from './load-hooks.js'
-import { Asked, AskedDeliver, AskedPublish, type PublishChange } from './message-requests.js'
-import { AskedConnect, AskedPresence, type ConnectFacts } from './requests.js'
+import {
+  Asked,
+  AskedConnect,
+  AskedDeliver,
+  AskedPresence,
+  AskedPublish,
+  type ConnectFacts,
+  type PublishChange,
+} from './message-requests.js'
 
 /** Hooks of one place: those of the process, or a webhook. */
 export interface HookSource {

@@ -1,3 +1,4 @@
+import { WebMQError } from 'webmq-client/protocol'
 import type { LimitOverrides } from './limit-overrides.js'
 
 /** Actions that a grant may allow. */
@@ -38,3 +39,8 @@ export const ANONYMOUS: Identity = { grants: [{ keys: ['#'], allow: ACTIONS }] }
 
 /** The identity of a client that a hook must identify: it may do nothing. */
 export const UNIDENTIFIED: Identity = { grants: [] }
+
+/** `E_TOKEN_INVALID`, with the reason. */
+export function invalidToken(detail: string, cause?: unknown): WebMQError {
+  return new WebMQError('E_TOKEN_INVALID', { detail, cause })
+}

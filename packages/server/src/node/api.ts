@@ -1,12 +1,20 @@
-import { isErrorCode, type PresenceMember, WebMQError } from 'webmq-client/protocol'
+import {
+  encodeJson,
+  isErrorCode,
+  isMessageId,
+  type PresenceMember,
+  validateKey,
+  WebMQError,
+} from 'webmq-client/protocol'
 import { copyBytes } from '../base/copy-bytes.js'
 import { andThen, type MaybePromise } from '../base/maybe-promise.js'
 import { parseJson } from '../base/parse-json.js'
-import type { ApiNode } from '../http/api/node.js'
+import type { ApiNode } from '../http/api/handlers/handler.js'
 import { type Actor, isTrusted } from '../identity/actor.js'
 import { formatPosition } from '../ports/position.js'
 import { assertKeyWords } from '../ports/word-limits.js'
 import { type Author, type AuthorLimits, requestAuthor } from '../publishing/author.js'
+import type { BatchDraft } from '../publishing/draft.js'
 import { type BatchMessage, type PublishOptions, type PublishResult, resultOf } from '../publishing/publish-options.js'
 import { LocalMember, type SlotName } from '../queue-groups/index.js'
 import type { LocalHandler } from '../routing/in-process/listeners.js'
@@ -15,7 +23,6 @@ import { MAX_WITHIN_MS } from '../session/handlers/request.js'
 import { ProcessWriter, type StreamWriter } from '../streams/writer.js'
 import type { Rooms } from './assemble.js'
 import type { ServerNodeParts } from './parts.js'
-import { ProcessDraft } from './process-draft.js'
 import type { StreamContent, StreamOptions } from './webmq-server.js'
 
 /** The group of those who write a stream [P-18.7]. */
@@ -198,4 +205,43 @@ export class NodeApi {
     const read = () => JSON.parse(this.#rooms.presence.members.encodedOf(key).toString()) as PresenceMember[]
     return andThen(this.#rooms.presence.whenComplete(), read)
   }
+}
+
+/** The last valid key: consecutive publishes often use the same key. */
+let validKey: string | undefined
+
+/** A message as the program gives it. */
+type Given = Pick<BatchMessage, 'key' | 'payload'> & {
+  readonly [Name in keyof PublishOptions]: PublishOptions[Name] | undefined
+}
+
+/** A message that the process publishes. It may be filled again once the publisher has taken it. */
+export class ProcessDraft implements BatchDraft {
+  key = ''
+  payload: Uint8Array = new Uint8Array()
+  isBinary = false
+  messageId: string | undefined
+  trace: string | undefined
+  ephemeral: boolean | undefined
+
+  /** @throws {WebMQError} `E_KEY_INVALID`, `E_PAYLOAD_INVALID`, `E_MESSAGE_INVALID`. */
+  fill({ key, payload, id, traceparent, ephemeral }: Given): this {
+    this.key = assertedKey(key)
+    if (id !== undefined && !isMessageId(id)) throw new WebMQError('E_MESSAGE_INVALID', { detail: 'message id' })
+    this.isBinary = payload instanceof Uint8Array
+    // For small texts `Buffer.from` takes a quarter of the time of a TextEncoder.
+    this.payload = payload instanceof Uint8Array ? payload : Buffer.from(encodeJson(payload))
+    this.messageId = id
+    this.trace = traceparent
+    this.ephemeral = ephemeral
+    return this
+  }
+}
+
+function assertedKey(key: string): string {
+  if (key !== validKey) {
+    validateKey(key)
+    validKey = key
+  }
+  return key
 }

@@ -7,14 +7,20 @@ import type { Broker, InboundMessage } from '../ports/broker.js'
 import { secretHider } from '../ports/broker-address.js'
 import { isReserved } from '../ports/reserved-keys.js'
 import type { TransportSink } from '../ports/transport.js'
+import { configuredLimitsOf } from '../session/effective-limits.js'
 import { NodeApi } from './api.js'
 import { assemble, type Rooms } from './assemble.js'
 import { drain, drainSpreadMs, wait } from './drain.js'
-import { configuredLimitsOf } from './limits.js'
 import type { NodePhase, ServerNodeParts } from './parts.js'
 import { NodeReport } from './report.js'
-import { BROKER_GRACE_MS, BROKER_SHARE_MS, NODE_STOP_MS, STREAMS_SHARE_MS, TIMERS_EARLY_MS } from './stop-limits.js'
-import { StopList } from './stop-list.js'
+import {
+  BROKER_GRACE_MS,
+  BROKER_SHARE_MS,
+  NODE_STOP_MS,
+  STREAMS_SHARE_MS,
+  StopList,
+  TIMERS_EARLY_MS,
+} from './stop-list.js'
 
 /** Connects a transport with a broker: one node, from its start to its end. */
 export class ServerNode {

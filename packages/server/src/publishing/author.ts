@@ -2,8 +2,7 @@ import { refusalOf } from 'webmq-client/protocol'
 import { type Actor, clientNameOf } from '../identity/actor.js'
 import type { ConnectionId } from '../ports/transport.js'
 import type { WordLimits } from '../ports/word-limits.js'
-import type { PublishLimits } from './publish-rates.js'
-import type { RateGate, RateLimit } from './rate-gate.js'
+import type { PublishLimits, RateGate, RateLimit } from './publish-rates.js'
 
 /** Limits of somebody who publishes. */
 export interface AuthorLimits extends Pick<WordLimits, 'maxWords'> {

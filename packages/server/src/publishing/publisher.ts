@@ -6,15 +6,28 @@ import { assertMayPublish } from '../identity/access.js'
 import { isTrusted } from '../identity/actor.js'
 import type { PublishTimings } from '../observing/measuring/publish-timings.js'
 import { type Observer, observePublish } from '../observing/observer.js'
-import { formatTraceparent, parseTraceparent } from '../observing/tracing/traceparent.js'
-import { type Tracer, tracedPublish, withTraceparent } from '../observing/tracing/tracer.js'
+import {
+  formatTraceparent,
+  parseTraceparent,
+  type Tracer,
+  tracedPublish,
+  withTraceparent,
+} from '../observing/tracing/tracer.js'
 import type { Accepted, Broker, OutboundMessage } from '../ports/broker.js'
 import type { Transport } from '../ports/transport.js'
 import { assertKeyWords } from '../ports/word-limits.js'
 import type { QueueGroups, TakenRequest } from '../queue-groups/index.js'
 import { type Author, assertRoom } from './author.js'
-import { type BatchDraft, bytesOf, type Draft, outboundOf, PENDING_OVERHEAD_BYTES, refuseItem } from './draft.js'
-import { brokerMessageId, clientOwner } from './message-id.js'
+import {
+  type BatchDraft,
+  brokerMessageId,
+  bytesOf,
+  clientOwner,
+  type Draft,
+  outboundOf,
+  PENDING_OVERHEAD_BYTES,
+  refuseItem,
+} from './draft.js'
 import { type PublishRates, UNLIMITED } from './publish-rates.js'
 import type { Stamps } from './stamps.js'
 

@@ -2,8 +2,7 @@ import { type Command, InvalidArgumentError } from 'commander'
 import { defined } from '../../base/defined.js'
 import { invalidOption } from '../../base/invalid-option.js'
 import { parseQuantity } from '../../options/values.js'
-import { TOKEN_VARIABLE, URL_VARIABLE } from '../environment.js'
-import { readTextFile } from '../option-sources.js'
+import { readTextFile, TOKEN_VARIABLE, URL_VARIABLE } from '../option-sources.js'
 
 const DEFAULT_URL = 'ws://127.0.0.1:8080/ws'
 /** `setTimeout` fires at once for larger values. */

@@ -1,8 +1,7 @@
 import { SUBPROTOCOL } from 'webmq-client/protocol'
-import { type Finding, failure, ok } from './finding.js'
 import { type Answer, jsonOf } from './health.js'
-import { ProbeSession } from './session.js'
-import { type DoctorTarget, urlWith, whyOf } from './target.js'
+import { ProbeSession } from './talk.js'
+import { type DoctorTarget, type Finding, failure, ok, urlWith, whyOf } from './target.js'
 import { speaksTls } from './tls.js'
 
 const FORWARD_UPGRADES =

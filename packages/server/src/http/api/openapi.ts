@@ -25,10 +25,6 @@ const CALLER_ERRORS: readonly ApiErrorCode[] = [
   'E_HOOK_FAILED',
 ]
 const BODY_ERRORS: readonly ApiErrorCode[] = ['E_MESSAGE_TIMEOUT', 'E_PAYLOAD_TOO_LARGE']
-/** Statuses that no error of the table has of its own. */
-const METHOD_NOT_ALLOWED = 405
-const NOT_ACCEPTABLE = 406
-const UNSUPPORTED_MEDIA_TYPE = 415
 
 /** The OpenAPI 3.1 document of the API. */
 export function openApiDocument(): JsonSchema {
@@ -112,9 +108,10 @@ function responsesOf(row: Route): JsonSchema {
     const status = STATUSES[code]
     codesByStatus.set(status, [...(codesByStatus.get(status) ?? []), code])
   }
-  codesByStatus.set(METHOD_NOT_ALLOWED, ['E_REQUEST_INVALID'])
-  if (row.answersRaw === true) codesByStatus.set(NOT_ACCEPTABLE, ['E_REQUEST_INVALID'])
-  if (row.body !== undefined) codesByStatus.set(UNSUPPORTED_MEDIA_TYPE, ['E_REQUEST_INVALID'])
+  // Statuses that no error of the table has of its own.
+  codesByStatus.set(405, ['E_REQUEST_INVALID'])
+  if (row.answersRaw === true) codesByStatus.set(406, ['E_REQUEST_INVALID'])
+  if (row.body !== undefined) codesByStatus.set(415, ['E_REQUEST_INVALID'])
   const problem = { 'application/json': { schema: { $ref: '#/components/schemas/Problem' } } }
   const failures = [...codesByStatus]
     .sort(([one], [other]) => one - other)

@@ -15,7 +15,6 @@ export class RequestRefusal extends WebMQError {
 
 /** Most parameters of a query; more are refused before they are looked at. */
 const MAX_PARAMETERS = 32
-const UNSUPPORTED_MEDIA_TYPE = 415
 
 /**
  * Reads and checks the query of a request.
@@ -59,7 +58,7 @@ export function bodyFormatOf(
 ): 'json' | 'bytes' | 'text' {
   const encoding = headers['content-encoding']
   if (encoding !== undefined && encoding !== 'identity') {
-    throw new RequestRefusal('a body is sent without content-encoding', UNSUPPORTED_MEDIA_TYPE)
+    throw new RequestRefusal('a body is sent without content-encoding', 415)
   }
   const [type = '', ...parameters] = (headers['content-type'] ?? '').split(';').map((part) => part.trim().toLowerCase())
   const hasBytes = takesBytes === true || takesFlow === true
@@ -69,7 +68,7 @@ export function bodyFormatOf(
   if (type === 'text/plain' && takesFlow === true && isUtf8) return 'text'
   const others = [...(hasBytes ? ['application/octet-stream'] : []), ...(takesFlow ? ['text/plain in UTF-8'] : [])]
   const allowed = ['application/json', ...others].join(' or ')
-  throw new RequestRefusal(`the header content-type is not ${allowed}`, UNSUPPORTED_MEDIA_TYPE)
+  throw new RequestRefusal(`the header content-type is not ${allowed}`, 415)
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })

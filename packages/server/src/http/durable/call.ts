@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HookCalls } from '../../hooks/index.js'
 import type { Actor } from '../../identity/actor.js'
 import type { ResolvedOptions } from '../../options/options.js'
-import type { ApiNode } from '../api/node.js'
+import type { ApiNode } from '../api/handlers/handler.js'
 import { RequestRefusal } from '../api/read-call.js'
 import type { Bodies } from '../body.js'
 import { COMMON_HEADERS } from '../responses.js'
@@ -31,8 +31,6 @@ export interface ReadQuery {
   readonly cursor: string | undefined
 }
 
-const BAD_REQUEST = 400
-
 /** What writers and pages put there must not run on this server's origin. */
 export const STREAM_HEADERS = {
   ...COMMON_HEADERS,
@@ -45,7 +43,7 @@ export function headerOf({ headers }: IncomingMessage, name: string, maxChars: n
   const value = headers[name]
   if (value === undefined) return undefined
   const text = String(value)
-  if (text.length > maxChars) throw new RequestRefusal(`the header ${name} is too long`, BAD_REQUEST)
+  if (text.length > maxChars) throw new RequestRefusal(`the header ${name} is too long`, 400)
   return text
 }
 

@@ -1,6 +1,6 @@
 import type { NodeMessage } from '../../nodes/index.js'
 import { amount, answer, choice, count, name, type ValueOf } from '../schema.js'
-import { QUERY, ROWS } from './connection-rows.js'
+import { QUERY, ROWS } from './connection-list.js'
 
 /** Which connections an operator ends: those of a user, of an address, or one session. */
 const TARGET = answer({ by: choice(['user', 'session', 'address']), value: name('Of the user, session or address.') })

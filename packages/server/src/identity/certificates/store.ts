@@ -1,8 +1,14 @@
 import type { Logger } from '../../base/logger.js'
 import type { Transport } from '../../ports/transport.js'
 import { FileWatch } from './file-watch.js'
-import { type CertificateFiles, type ReadCertificate, readCertificate } from './read-certificate.js'
-import { certificateWarnings, describeCertificate, validToMs } from './warnings.js'
+import {
+  type CertificateFiles,
+  certificateWarnings,
+  describeCertificate,
+  type ReadCertificate,
+  readCertificate,
+  validToMs,
+} from './read-certificate.js'
 
 /** Counters since the start, and the present certificates. */
 export interface CertificateStats {

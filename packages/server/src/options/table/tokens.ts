@@ -1,4 +1,4 @@
-import { describeAllowedAlgorithms, isAlgorithm } from '../../identity/algorithms.js'
+import { describeAllowedAlgorithms, isAlgorithm } from '../../identity/keys.js'
 import { integer, list, text, toggle } from '../spec.js'
 import { isHttpUrl, longEnough, notEmpty } from './checks.js'
 

@@ -11,7 +11,7 @@ import type { Refusals } from '../../publishing/refusals.js'
 import { encodeSseServerMessage } from '../../routing/sse-events.js'
 import type { ConnectionCounts } from '../connection-counts.js'
 import type { Dispatcher } from '../dispatcher.js'
-import { refuseToken } from '../refuse-token.js'
+import { refuseToken } from '../handlers/auth.js'
 import type { SessionServices } from '../services.js'
 import { Session } from '../session.js'
 import { followStream } from '../sse/follow.js'
@@ -20,8 +20,15 @@ import { readStreamRequest, type StreamRequest } from '../sse/request.js'
 import type { SessionTable } from '../table.js'
 import { type Admission, Admissions } from './admissions.js'
 import { RefusedOrigins } from './refused-origins.js'
-import { corsHeaders, streamRejectionOf } from './stream-answers.js'
-import { type AdmissibleUpgrade, examineStream, examineUpgrade, rejectionOf, type UpgradePolicy } from './upgrade.js'
+import {
+  type AdmissibleUpgrade,
+  corsHeaders,
+  examineStream,
+  examineUpgrade,
+  rejectionOf,
+  streamRejectionOf,
+  type UpgradePolicy,
+} from './upgrade.js'
 import { Welcomes } from './welcomes.js'
 
 /** Services and rules of a {@link Gateway}. */
