@@ -13,13 +13,11 @@ import type { NamedSource } from './option-flags.js'
 import { mergeSources, unknownVariables } from './option-sources.js'
 import { note, printable, type Terminal, warn } from './terminal.js'
 
-/** How the result is written, and what fails. */
 export interface CheckFlags {
   readonly json?: boolean
   readonly strict?: boolean
 }
 
-/** An option that a start would use. */
 interface EffectiveOption {
   readonly name: string
   /** Hidden if it is secret. */
@@ -69,8 +67,7 @@ function effectiveOptions(resolved: ResolvedOptions, sources: readonly NamedSour
   })
 }
 
-/** The source of an option: the first that has it, or `default`. */
-export function sourceOf(option: string, sources: readonly NamedSource[]): string {
+function sourceOf(option: string, sources: readonly NamedSource[]): string {
   return sources.find(({ values }) => values.has(option))?.name ?? 'default'
 }
 
@@ -87,7 +84,6 @@ async function certificateProblems({ tls }: ResolvedOptions): Promise<readonly s
   return certificates.flatMap((certificate) => certificateWarnings(certificate, Date.now()))
 }
 
-/** Prints the resolved options as a config file. */
 export function configPrint(options: ServerOptions, terminal: Terminal): void {
   const resolved = resolveOptions(options)
   for (const warning of [...unknownVariables(terminal.env), ...warningsOf(resolved)]) warn(warning, terminal)

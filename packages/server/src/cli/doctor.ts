@@ -21,7 +21,6 @@ interface DoctorFlags {
   readonly json?: true
 }
 
-/** `doctor`: examines the way from here to a server, and says what to do about each problem. */
 export function doctorCommand(terminal: Terminal, exit: (code: number) => void): Command {
   return new Command('doctor')
     .description('Examine the way to a server: DNS, TLS, proxies, origin, token, clocks.')

@@ -20,7 +20,7 @@ export const EXIT = {
 /** Errors of the command line; all other errors happen at run time. */
 const USAGE_ERRORS: readonly ErrorCode[] = ['E_OPTION_INVALID', 'E_INSECURE']
 
-export function exitCodeOf(code: ErrorCode): number {
+function exitCodeOf(code: ErrorCode): number {
   return USAGE_ERRORS.includes(code) ? EXIT.USAGE : EXIT.FAILED
 }
 
@@ -40,8 +40,7 @@ const OF_CLIENTS: { readonly [Code in ErrorCode]?: number } = {
   E_TIMEOUT: EXIT.TIMED_OUT,
 }
 
-/** Exit code of `sub`, `pub` or `top` that failed with this error. */
-export function exitCodeOfClient(code: ErrorCode): number {
+function exitCodeOfClient(code: ErrorCode): number {
   return OF_CLIENTS[code] ?? exitCodeOf(code)
 }
 

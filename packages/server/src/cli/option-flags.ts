@@ -26,7 +26,6 @@ import {
 /** `auto|pretty|json`. */
 const MAX_CHOICES_CHARS = 16
 
-/** Adds the flags of these options, and `--config`, to a command. */
 export function addOptionFlags(command: Command, specs: readonly OptionSpec[]): void {
   for (const spec of specs) {
     const option = new Option(flagsOf(spec), describe(spec)).helpGroup(`${spec.section}:`)

@@ -20,7 +20,6 @@ export type OptionValues = ReadonlyMap<string, OptionValue>
 /** Gets the name of each option that was read from a file of its own, and the path of the file. */
 export type FileRecorder = (name: string, path: string) => void
 
-/** The options whose name begins with a prefix, such as `jwt.`. */
 export function optionsNamed(prefix: string): readonly OptionSpec[] {
   return OPTIONS.filter((spec) => spec.name.startsWith(prefix))
 }
@@ -34,7 +33,6 @@ export function mergeSources(sources: readonly OptionValues[]): ServerOptions {
   return merged
 }
 
-/** A value in one or several texts, and its source. */
 export interface TextSource {
   readonly label: string
   readonly text: string | readonly string[]
@@ -102,7 +100,7 @@ export function hasFileVariant(spec: OptionSpec): spec is (TextOption | ListOpti
 }
 
 /** The variable that names the file with an option's value: `WEBMQ_JWT_SECRET_FILE`. */
-export function fileVariableOf(spec: OptionSpec): string {
+function fileVariableOf(spec: OptionSpec): string {
   return `${environmentNameOf(spec)}_FILE`
 }
 

@@ -37,7 +37,6 @@ Sizes accept units such as 64KiB, times such as 10s. All options in detail: ${DO
 /** A longer flag stands on a line of its own, so that a few leave room for the descriptions of all. */
 const MAX_FLAG_CHARS = 31
 
-/** How every command lists its flags. */
 const NARROW: HelpConfiguration = {
   padWidth(this: Help, command, helper) {
     return Math.min(Help.prototype.padWidth.call(this, command, helper), MAX_FLAG_CHARS)

@@ -11,7 +11,6 @@ const EXAMPLES = `Examples:
   webmq-server pub images.7 --binary < photo.jpg
 `
 
-/** `pub`: publishes one message, and ends when the broker has it. */
 export function pubCommand(terminal: Terminal, exit: (code: number) => void): Command {
   const command = new Command('pub')
     .description('Publish a message, and wait until the broker has it.')

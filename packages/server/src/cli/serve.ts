@@ -83,7 +83,6 @@ function httpUrlOf({ host, port }: TransportAddress): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
-/** For outcomes that do not matter. */
 const ignore = (): undefined => undefined
 
 /** Stops a server, also one that is still starting, and ends the process if it takes too long. */
@@ -99,7 +98,6 @@ async function stop(server: WebMQServer, times: { drainMs: number; delayMs: numb
   return EXIT.OK
 }
 
-/** Adds advice to the most common start error. */
 function withHint(error: unknown, { host, port }: ResolvedOptions): unknown {
   if (!(error instanceof WebMQError) || error.code !== 'E_ADDRESS_IN_USE') return error
   // Another port of this server is taken, or a Unix socket, and the error names it.
@@ -115,7 +113,7 @@ function withHint(error: unknown, { host, port }: ResolvedOptions): unknown {
  * Writes a file with the number of this process, for tools that send it signals. It is removed when the process ends in order.
  * A file that cannot be written is no reason to stop a server that listens: the log says so.
  */
-export function writePidFile(file: string, logger: Pick<Logger, 'warn'>): Disposable {
+function writePidFile(file: string, logger: Pick<Logger, 'warn'>): Disposable {
   const attempt = (act: () => void, failure: string) => {
     try {
       act()

@@ -12,7 +12,6 @@ const EXAMPLES = `Examples:
   webmq-server sub orders.7 --last 10 --count 10 --timeout 5s
 `
 
-/** `sub`: writes the messages of patterns to standard output. */
 export function subCommand(terminal: Terminal, exit: (code: number) => void): Command {
   const command = new Command('sub')
     .description('Listen to patterns, and print their messages.')

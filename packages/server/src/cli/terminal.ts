@@ -41,7 +41,6 @@ export function printable(text: string): string {
   return text.replace(/\p{C}/gu, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`)
 }
 
-/** A time span in words. */
 export function inWords(seconds: number): string {
   if (seconds < 120) return `${Math.round(seconds)} s`
   if (seconds < 7200) return `${Math.round(seconds / 60)} min`

@@ -17,7 +17,6 @@ const EXAMPLES = `Examples:
   webmq-server token create --grant 'prices.*:listen' --private-key issuer.pem --alg ES256 -q
 `
 
-/** Flags of `token create` that are not server options. */
 interface CreateFlags {
   readonly grant?: readonly string[]
   readonly user?: string
@@ -35,7 +34,6 @@ const HELP: Readonly<Record<string, string>> = {
   'jwt.audience': 'Audience of the token (aud).',
 }
 
-/** `token create`: signs a token with the server's key, for development. */
 export function tokenCreateCommand(terminal: Terminal, tokenSpecs: readonly OptionSpec[]): Command {
   const specs = tokenSpecs.flatMap((spec) => {
     const help = HELP[spec.name]

@@ -28,7 +28,6 @@ const EXAMPLES = `Examples:
 The exit code is 1 when the token does not verify, or when a --can question is denied.
 `
 
-/** An action that the token may or may not allow. */
 interface Question {
   readonly action: Action
   readonly subject: string
@@ -39,7 +38,6 @@ interface Verdict {
   readonly error?: WebMQError
 }
 
-/** `token inspect`: shows the content of a token, whether it verifies, and what it allows and why. */
 export function tokenInspectCommand(
   terminal: Terminal,
   tokenSpecs: readonly OptionSpec[],
@@ -79,7 +77,6 @@ function parseQuestion(text: string): Question {
   return { action, subject }
 }
 
-/** The result of `inspect`. */
 interface Report {
   readonly header: object
   readonly payload: JWTPayload

@@ -15,7 +15,6 @@ interface TopFlags extends WatchFlags {
   readonly apiKeyFile?: string
 }
 
-/** `top`: what the nodes are doing, again and again. */
 export function topCommand(terminal: Terminal, exit: (code: number) => void): Command {
   return new Command('top')
     .description('Show rates, connections, slow consumers and the busiest patterns, live.')

@@ -45,7 +45,7 @@ export class Asked implements HookClient {
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
-export function parsed(text: string): unknown {
+function parsed(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (cause) {

@@ -65,12 +65,10 @@ export class Budgets {
     return Math.max(0, -this.#budgetOf(caller).units / this.#limits.workPerSecond) * 1_000
   }
 
-  /** Charges for other work, in units. */
   chargeUnits(caller: Actor, units: number): void {
     this.#budgetOf(caller).units -= units
   }
 
-  /** Charges for messages that one request publishes. */
   chargeMessages(caller: Actor, messageCount: number): void {
     this.#budgetOf(caller).units -= messageCount * MESSAGE_UNITS
   }
@@ -122,7 +120,6 @@ const WORK_SHARE = 1 / 5
 const BURST_SHARE = 1 / 20
 /** A connection is not read for so much longer. To pause it after each request took half as much again as the requests. */
 const REST_MS = 20
-/** Paths of probes. */
 const PROBES: ReadonlySet<string> = new Set(['/health', '/ready'])
 
 /** `options` are read for each request: a reload changes them. */

@@ -14,7 +14,6 @@ import { HttpFrontend } from './frontend.js'
 import type { MetricsSource } from './metric-spec.js'
 import { metricsPage } from './metrics.js'
 
-/** What serves HTTP for a server. */
 export interface ServerHttp {
   /** Everything that is no upgrade on the server's port. */
   readonly frontend: HttpFrontend

@@ -31,7 +31,6 @@ export interface FrontendContext extends Pick<HttpContext, 'health' | 'logger'> 
   readonly options: Pick<ResolvedOptions, 'path' | 'sse' | 'ssePath' | 'streamsPath' | 'tokenCookie' | 'workPerSecond'>
   readonly callers: Pick<Callers, 'addressOf' | 'isLocal' | 'isOriginAllowed'>
   readonly takeStream?: HttpContext['takeStream']
-  /** The content of `/metrics`. */
   readonly metrics: () => Promise<MetricsPage>
   /** Read for each request: it may change. */
   readonly metricsAudience: MetricsAudience
@@ -42,11 +41,9 @@ export interface FrontendContext extends Pick<HttpContext, 'health' | 'logger'> 
   readonly api?: { readonly respond: HttpApi['respond']; readonly scope: ApiScope }
   /** The page for operators; absent on a port for clients, and without API keys. */
   readonly admin?: AdminPage
-  /** Replace the usual limits. */
   readonly limits?: Partial<HttpLimits>
 }
 
-/** Metrics in the text format of Prometheus. */
 export interface MetricsPage {
   readonly contentType: string
   readonly text: string
@@ -56,7 +53,6 @@ const KEEP_ALIVE_MS = 5_000
 /** A page of metrics costs milliseconds of the event loop, so those who ask within this time share one. */
 const METRICS_SHARED_MS = 100
 
-/** Answers plain HTTP requests. */
 export class HttpFrontend {
   /** Gets the connections of the transport, or listens. */
   readonly server: Server

@@ -34,7 +34,6 @@ export async function sendFile(response: ServerResponse, request: IncomingMessag
   response.end(body)
 }
 
-/** Sends an error as JSON, with further members. */
 export function sendError(
   response: ServerResponse,
   request: IncomingMessage,
@@ -113,7 +112,6 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   '.woff2': 'font/woff2',
 }
 
-/** A found file. */
 export interface StaticFile {
   readonly contentType: string
   /** Changes with the file. */

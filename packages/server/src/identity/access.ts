@@ -15,7 +15,6 @@ export function isListener({ identity }: Pick<Actor, 'identity'>, pattern: strin
   return identity !== undefined && !isReserved(pattern) && mayListen(identity, pattern)
 }
 
-/** Whether an actor may be present at a key. */
 export function isMember({ identity }: Pick<Actor, 'identity'>, key: string): boolean {
   return identity !== undefined && !isReserved(key) && mayEnter(identity, key)
 }
@@ -25,12 +24,10 @@ export function assertMayListen(actor: Asker, pattern: string): void {
   if (!isListener(actor, pattern)) throw refusal(actor, 'listen', pattern)
 }
 
-/** @throws {WebMQError} As {@link assertMayListen}. */
 export function assertMayEnter(actor: Asker, key: string): void {
   if (!isMember(actor, key)) throw refusal(actor, 'presence', key)
 }
 
-/** @throws {WebMQError} As {@link assertMayListen}. */
 export function assertMayPublish(actor: Asker, key: string): void {
   const { identity } = actor
   if (identity === undefined || isReserved(key) || !mayPublish(identity, key)) throw refusal(actor, 'publish', key)
@@ -55,7 +52,6 @@ const MAX_CACHED_KEYS = 256
 interface CompiledGrants {
   readonly publish: readonly string[]
   readonly publishesEverything: boolean
-  /** Cached answers of {@link mayPublish}, at most {@link MAX_CACHED_KEYS}. */
   readonly publishAnswers: Map<string, boolean>
 }
 
@@ -116,7 +112,6 @@ function patternsFor(identity: Identity, action: Action): readonly string[] {
   return identity.grants.flatMap(({ allow, keys }) => (allow.includes(action) ? keys : []))
 }
 
-/** Whether an identity may do something, and why. */
 export interface AccessExplanation {
   readonly isAllowed: boolean
   /** The granted pattern that allows it. */

@@ -1,10 +1,8 @@
 import { WebMQError } from 'webmq-client/protocol'
 import type { LimitOverrides } from './limit-overrides.js'
 
-/** Actions that a grant may allow. */
 export const ACTIONS = ['listen', 'publish', 'presence'] as const
 
-/** One of {@link ACTIONS}. */
 export type Action = (typeof ACTIONS)[number]
 
 /** Allows actions on every key that one of its patterns matches. Grants only add rights. */
@@ -40,7 +38,6 @@ export const ANONYMOUS: Identity = { grants: [{ keys: ['#'], allow: ACTIONS }] }
 /** The identity of a client that a hook must identify: it may do nothing. */
 export const UNIDENTIFIED: Identity = { grants: [] }
 
-/** `E_TOKEN_INVALID`, with the reason. */
 export function invalidToken(detail: string, cause?: unknown): WebMQError {
   return new WebMQError('E_TOKEN_INVALID', { detail, cause })
 }

@@ -11,7 +11,7 @@ const ED25519_ALGORITHMS = ['EdDSA', 'Ed25519'] as const
 /** RFC 7518 §3.4: each ES algorithm uses one curve. */
 const EC_ALGORITHMS: Readonly<Record<string, string>> = { prime256v1: 'ES256', secp384r1: 'ES384', secp521r1: 'ES512' }
 
-export const PUBLIC_KEY_ALGORITHMS: readonly string[] = [
+const PUBLIC_KEY_ALGORITHMS: readonly string[] = [
   ...RSA_ALGORITHMS,
   ...Object.values(EC_ALGORITHMS),
   ...ED25519_ALGORITHMS,

@@ -39,7 +39,6 @@ export interface JwtOptions {
   readonly algorithms?: readonly string[] | undefined
 }
 
-/** Options of {@link createTokenVerifier}; all are optional. */
 export interface TokenVerifierOptions {
   /** Gets a warning when a key set cannot be fetched. */
   readonly logger?: Logger
@@ -53,7 +52,6 @@ export interface TokenVerifierOptions {
   readonly keepsClaims?: boolean
 }
 
-/** Turns tokens into identities. */
 export interface TokenVerifier {
   /**
    * Verifies the signature and the claims of a token (RFC 7515, RFC 7519). jose judges every token but the plain valid ones
@@ -70,7 +68,6 @@ export interface TokenVerifier {
   verifyAtOnce?(token: string): Identity | undefined
   /** Ends a fetch of keys that is under way, so that it does not keep the process alive. */
   close(): void
-  /** Refused tokens since the start, by reason. */
   readonly failureCounts?: Readonly<Record<TokenFailure, number>>
 }
 

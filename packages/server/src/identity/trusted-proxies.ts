@@ -44,7 +44,6 @@ export class TrustedProxies {
     return client === MALFORMED ? undefined : client
   }
 
-  /** Whether a request comes from this machine, see {@link isFromThisMachine}. */
   isLocal(remoteAddress: string, header: (name: string) => string | undefined): boolean {
     return isFromThisMachine({ remoteAddress, header, clientAddress: this.namedClient(remoteAddress, header) })
   }

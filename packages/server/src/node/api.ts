@@ -43,7 +43,6 @@ export class NodeApi {
     this.#rooms = rooms
   }
 
-  /** See {@link WebMQServer.publish}. */
   publish(
     key: string,
     payload: unknown,
@@ -53,7 +52,6 @@ export class NodeApi {
     return andThen(this.#rooms.publisher.publish(this.#rooms.author, draft, draft.isBinary), resultOf)
   }
 
-  /** See {@link WebMQServer.publishBatch}. */
   publishBatch(batch: readonly BatchMessage[]): MaybePromise<readonly PublishResult[]> {
     const draft = new ProcessDraft()
     const accepted = this.#rooms.publisher.publishAll(this.#rooms.author, batch.length, (index) =>
@@ -62,12 +60,10 @@ export class NodeApi {
     return andThen(accepted, (accepted) => accepted.map(resultOf))
   }
 
-  /** See {@link WebMQServer.history}. */
   history(key: string, query: HistoryQuery): MaybePromise<HistoryResult> {
     return readHistory(this.#rooms.broker, key, query, this.#parts.options)
   }
 
-  /** What the HTTP API does with this node. */
   get http(): ApiNode {
     const { router } = this.#rooms
     return {
@@ -91,7 +87,6 @@ export class NodeApi {
     }
   }
 
-  /** See {@link WebMQServer.stream}. */
   stream(key: string, { meta }: StreamOptions): Promise<StreamWriter> {
     return this.#begin(this.#rooms.author, key, meta, true)
   }
@@ -148,7 +143,6 @@ export class NodeApi {
     await Promise.allSettled([...this.#writers].map((writer) => writer.giveUp(error)))
   }
 
-  /** See {@link WebMQServer.readStream}. */
   async readStream(key: string): Promise<StreamContent> {
     assertKeyWords(key, this.#parts.options)
     const { summary, whole, position } = await this.#rooms.streams.read(key)
@@ -181,7 +175,6 @@ export class NodeApi {
     }
   }
 
-  /** See {@link WebMQServer.request}. */
   async request(key: string, payload: unknown, timeoutMs = DEFAULT_TIMEOUT_MS): Promise<unknown> {
     if (!(timeoutMs >= 1 && timeoutMs <= MAX_WITHIN_MS)) {
       throw new WebMQError('E_OPTION_INVALID', { detail: `timeoutMs is 1 to ${MAX_WITHIN_MS}` })
@@ -199,7 +192,6 @@ export class NodeApi {
     throw new WebMQError(known, typeof message === 'string' ? { message } : {})
   }
 
-  /** See {@link WebMQServer.presence}. */
   presence(key: string): MaybePromise<readonly PresenceMember[]> {
     assertKeyWords(key, this.#parts.options)
     const read = () => JSON.parse(this.#rooms.presence.members.encodedOf(key).toString()) as PresenceMember[]
@@ -210,13 +202,12 @@ export class NodeApi {
 /** The last valid key: consecutive publishes often use the same key. */
 let validKey: string | undefined
 
-/** A message as the program gives it. */
 type Given = Pick<BatchMessage, 'key' | 'payload'> & {
   readonly [Name in keyof PublishOptions]: PublishOptions[Name] | undefined
 }
 
 /** A message that the process publishes. It may be filled again once the publisher has taken it. */
-export class ProcessDraft implements BatchDraft {
+class ProcessDraft implements BatchDraft {
   key = ''
   payload: Uint8Array = new Uint8Array()
   isBinary = false

@@ -48,7 +48,6 @@ import { VERSION } from './version.js'
 /** When a node crashes, its members of queue groups are gone everywhere within this time. */
 const MAX_TTL_MS = 10_000
 
-/** Everything that a node consists of. */
 export type Rooms = ReturnType<typeof assemble>
 
 /**

@@ -56,10 +56,7 @@ export class ServerNode {
     this.#rooms.gateway.limitsChanged()
   }
 
-  /**
-   * See {@link Broker.setAddress}.
-   * @throws {WebMQError} `E_OPTION_INVALID`; the old address stays.
-   */
+  /** See {@link Broker.setAddress}. @throws {WebMQError} `E_OPTION_INVALID`; the old address stays. */
   setBrokerAddress(address: string): void {
     this.#rooms.broker.setAddress?.(address)
     const [hideOld, hideNew] = [this.#phase.hideSecrets, secretHider(address)]
@@ -72,12 +69,10 @@ export class ServerNode {
     return transport.attach(server, this.sink, options.path)
   }
 
-  /** Adds an in-process handler, see {@link assemble}. */
   get listen(): Rooms['listen'] {
     return this.#rooms.listen
   }
 
-  /** Takes the events of the transport. */
   get sink(): TransportSink {
     return this.#rooms.gateway
   }

@@ -45,7 +45,6 @@ export class Server implements WebMQServer {
   readonly #options: { -readonly [Name in keyof ResolvedOptions]: ResolvedOptions[Name] }
   readonly #name = randomBytes(NODE_NAME_BYTES).toString('hex')
   readonly #events: Emitter<ServerEvents>
-  /** Present with TLS. */
   readonly #certificates: CertificateStore | undefined
   readonly #http: ServerHttp
   readonly #lifecycle: Lifecycle
@@ -81,7 +80,6 @@ export class Server implements WebMQServer {
     })
   }
 
-  /** The present options. */
   get options(): ResolvedOptions {
     return this.#options
   }
@@ -229,7 +227,7 @@ function assertGroup(group: string): void {
 }
 
 /** A subscription in the process that may begin before its server runs. */
-export class LateSubscription implements LocalSubscription {
+class LateSubscription implements LocalSubscription {
   readonly pattern: string
   readonly ready: Promise<void>
   #isWanted = true

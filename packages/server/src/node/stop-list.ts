@@ -1,6 +1,5 @@
 import type { Logger } from '../base/logger.js'
 
-/** Something that was started. */
 export interface Stoppable {
   /** For the log. */
   readonly name: string

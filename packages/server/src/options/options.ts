@@ -134,7 +134,6 @@ export function loggedKeysFingerprint(options: ResolvedOptions): string {
   return (isOn ? historyRulesOf(options, false) : new HistoryRules([])).fingerprint
 }
 
-/** Replaces the value of a secret. */
 const HIDDEN = '[hidden]'
 
 /** The options with all secrets replaced. A broker or a logger of the embedder is left out: only its name is shown. */

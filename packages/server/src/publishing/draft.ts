@@ -25,7 +25,6 @@ export interface Draft {
   readonly assertChange?: ((changed: Pick<Draft, 'key' | 'payload'>, isBinary: boolean) => void) | undefined
 }
 
-/** One of several. */
 export interface BatchDraft extends Draft {
   readonly isBinary: boolean
 }

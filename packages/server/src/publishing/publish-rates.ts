@@ -15,7 +15,7 @@ export interface RateLimit {
 const MIN_CLOSED_MS = 250
 
 /** A refused message that comes again goes first. For so long others wait for it: a client may not send it again. */
-export const MAX_AWAITED_MS = 10_000
+const MAX_AWAITED_MS = 10_000
 
 /** One message or byte. Sums of fractions may be a little less. */
 const ENOUGH = 1 - 1e-6
@@ -144,12 +144,10 @@ export class PublishRates {
     this.#generationStartMs = now()
   }
 
-  /** Refused publishes. */
   get refusedCounts(): Readonly<Record<RateScope, number>> {
     return { ...this.#refusedCounts }
   }
 
-  /** Users with a gate. */
   get userCount(): number {
     return this.#young.size + this.#old.size
   }
@@ -221,7 +219,6 @@ export class PublishRates {
   }
 }
 
-/** Whether there is a limit at all. */
 export function isLimited({ perSecond, bytesPerSecond }: RateLimit): boolean {
   return perSecond !== undefined || bytesPerSecond !== undefined
 }

@@ -31,7 +31,6 @@ import {
 import { type PublishRates, UNLIMITED } from './publish-rates.js'
 import type { Stamps } from './stamps.js'
 
-/** Parts of a node that a publish passes. */
 export interface PublisherContext {
   readonly broker: Pick<Broker, 'publish' | 'publishBatch' | 'isCongested'>
   readonly groups: Pick<QueueGroups, 'requests' | 'assertSupported'>
@@ -45,9 +44,7 @@ export interface PublisherContext {
   readonly stamps: Pick<Stamps, 'of'>
   /** Measures some of the publishes. */
   readonly timings: Pick<PublishTimings, 'begin'>
-  /** Absent when nobody traces. */
   readonly tracer: Pick<Tracer, 'publish'> | undefined
-  /** Absent when nobody wants to know. */
   readonly observer: Observer | undefined
 }
 
@@ -119,10 +116,7 @@ export class Publisher {
     return Promise.all(approved).then((messages) => this.#whenWritable(this.#sentAll(author, messages, pendingBytes)))
   }
 
-  /**
-   * Hands a request to one responder.
-   * @throws {WebMQError} As {@link publish} and {@link QueueGroups.ask}.
-   */
+  /** Hands a request to one responder. @throws {WebMQError} As {@link publish} and {@link QueueGroups.ask}. */
   request(author: Author, draft: Draft, isBinary: boolean, withinMs: number): MaybePromise<TakenRequest> {
     const { groups } = this.#context
     groups.assertSupported()

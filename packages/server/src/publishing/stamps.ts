@@ -44,7 +44,6 @@ export class MetaRules {
 const RUN_BYTES = 8
 const COUNT_CHARS = 11
 
-/** Who publishes a message, and how. */
 export interface StampedPublish {
   readonly key: string
   /** `undefined` for anonymous clients and for servers. */

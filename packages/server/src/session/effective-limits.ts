@@ -7,7 +7,6 @@ import type { AuthorLimits } from '../publishing/author.js'
 import { isLimited, type PublishLimits } from '../publishing/publish-rates.js'
 import type { WorkLimits } from './work/session-queue.js'
 
-/** Limits of a session. */
 export interface SessionLimits extends AuthorLimits, WordLimits, WorkLimits {
   readonly maxListensPerConnection: number
   /** Of these, patterns with a `#` before their last word. */

@@ -25,7 +25,6 @@ import type { Session } from './session.js'
 import type { StreamFeeds } from './sse/stream-feed.js'
 import type { Turns } from './work/turns.js'
 
-/** What all sessions of a node share. */
 export interface SessionServices extends ListensContext, ConnectionGroupsContext {
   readonly transport: Pick<Transport, 'send' | 'join' | 'leave' | 'setOverflow' | 'prepareAnswer' | 'close'>
   readonly broker: Pick<Broker, 'capabilities' | 'publish' | 'read' | 'position'>
@@ -42,7 +41,6 @@ export interface SessionServices extends ListensContext, ConnectionGroupsContext
   readonly verifier: TokenVerifier | undefined
   /** Absent without any hook. */
   readonly hooks?: HookCalls | undefined
-  /** Connections per user. */
   readonly users: Pick<ConnectionCounts, 'enter' | 'leave'>
   readonly revocations: Pick<Revocations, 'covers'>
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>

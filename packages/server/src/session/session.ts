@@ -87,7 +87,6 @@ export class Session implements Author {
     return this.#identity?.limits === undefined ? limits.defaults : limits.of(this.#identity)
   }
 
-  /** Whether it has had an identity. */
   get wasActive(): boolean {
     return this.#identity !== undefined
   }
@@ -141,7 +140,6 @@ export class Session implements Author {
     return (this.#listens?.size ?? 0) + (this.#ownGroups?.size ?? 0)
   }
 
-  /** The patterns that the connection listens with. */
   patterns(): readonly string[] {
     return this.#listens?.patterns() ?? []
   }

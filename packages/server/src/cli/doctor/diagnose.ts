@@ -67,7 +67,7 @@ const CLOCK_TOLERANCE_S = 5
 const SOON_S = 60
 
 /** Looks at the claims of a token, without verifying it: only the server can. */
-export function checkClaims(token: string): readonly Finding[] {
+function checkClaims(token: string): readonly Finding[] {
   let claims: ReturnType<typeof decodeJwt>
   try {
     claims = decodeJwt(token)

@@ -4,7 +4,6 @@ import { invalidOption } from '../../base/invalid-option.js'
 import { codeOf } from '../../base/reason.js'
 import { within } from '../../base/within.js'
 
-/** What `doctor` examines, and how patiently. */
 export interface DoctorTarget {
   /** With the scheme `ws:` or `wss:`. */
   readonly url: URL
@@ -98,7 +97,6 @@ export interface Finding {
   readonly status: FindingStatus
   /** One sentence. May repeat what the server says, so a terminal gets it escaped. */
   readonly text: string
-  /** What to do about a warning or a failure. */
   readonly advice?: string
 }
 

@@ -30,7 +30,6 @@ export async function checkUpgrade(
   }
 }
 
-/** Asks for a WebSocket as a page of this origin does. */
 export async function checkOrigin(target: DoctorTarget, origin: string): Promise<Finding> {
   try {
     const opened = await ProbeSession.open(target, origin)

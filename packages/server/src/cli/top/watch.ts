@@ -4,7 +4,6 @@ import { EXIT } from '../exit-codes.js'
 import { inWords, printable, type Terminal } from '../terminal.js'
 import { type ApiSource, lookAt, type Snapshot } from './snapshot.js'
 
-/** How often to look, and how to show it. */
 export interface WatchFlags {
   readonly interval: number
   readonly patterns: number

@@ -66,7 +66,6 @@ const ACTIONS: { readonly [Name in RouteName]?: ObservedAction } = {
   readStream: 'read',
 }
 
-/** The routes by path and method. */
 const TABLE = new Map<string, Map<string, Found>>()
 for (const [name, route] of Object.entries<Route>(ROUTES)) {
   const methods = TABLE.get(route.path) ?? new Map<string, Found>()

@@ -7,7 +7,6 @@ import { type ApiErrorCode, STATUSES } from './statuses.js'
 /** Version of the API, not of the server: it changes only when a caller has to. */
 const API_VERSION = '1.0.0'
 
-/** What every route may answer with. */
 const COMMON_ERRORS: readonly ApiErrorCode[] = [
   'E_REQUEST_INVALID',
   'E_ORIGIN_FORBIDDEN',
@@ -26,7 +25,6 @@ const CALLER_ERRORS: readonly ApiErrorCode[] = [
 ]
 const BODY_ERRORS: readonly ApiErrorCode[] = ['E_MESSAGE_TIMEOUT', 'E_PAYLOAD_TOO_LARGE']
 
-/** The OpenAPI 3.1 document of the API. */
 export function openApiDocument(): JsonSchema {
   const paths: Record<string, Record<string, unknown>> = {}
   for (const [name, row] of Object.entries<Route>(ROUTES)) {
@@ -130,7 +128,6 @@ function responsesOf(row: Route): JsonSchema {
   }
 }
 
-/** Every error that a route may answer with. */
 function errorsOf({ access, body, errors = [] }: Route): readonly ApiErrorCode[] {
   return [
     ...COMMON_ERRORS,

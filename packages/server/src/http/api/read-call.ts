@@ -16,10 +16,7 @@ export class RequestRefusal extends WebMQError {
 /** Most parameters of a query; more are refused before they are looked at. */
 const MAX_PARAMETERS = 32
 
-/**
- * Reads and checks the query of a request.
- * @throws {WebMQError} `E_REQUEST_INVALID` with the name of the parameter.
- */
+/** Reads and checks the query of a request. @throws {WebMQError} `E_REQUEST_INVALID` with the name of the parameter. */
 export function readQuery(url: string, { parameters, query }: Route): unknown {
   const at = url.indexOf('?')
   const values: Record<string, unknown> = {}
@@ -48,10 +45,7 @@ export function readIdempotencyKey({ headers }: IncomingMessage, { takesIdempote
   return id
 }
 
-/**
- * What the body of a request is, by its headers.
- * @throws {RequestRefusal} 415 when the route does not take it.
- */
+/** What the body of a request is, by its headers. @throws {RequestRefusal} 415 when the route does not take it. */
 export function bodyFormatOf(
   { headers }: IncomingMessage,
   { takesBytes, takesFlow }: Route,
@@ -73,10 +67,7 @@ export function bodyFormatOf(
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/**
- * Reads and checks a JSON body.
- * @throws {WebMQError} `E_REQUEST_INVALID` with the name of the member.
- */
+/** Reads and checks a JSON body. @throws {WebMQError} `E_REQUEST_INVALID` with the name of the member. */
 export function readJson(bytes: Buffer, { body }: Route): unknown {
   const excess = excessOf(bytes, body?.size === 'batch' ? MAX_BATCH_PARTS : Number.POSITIVE_INFINITY)
   if (excess !== undefined) throw invalid(`the body ${excess}`)

@@ -33,7 +33,6 @@ export const STATUSES = {
   E_TIMEOUT: 504,
 } as const satisfies { readonly [Code in ErrorCode]?: number }
 
-/** An error that the API answers with. */
 export type ApiErrorCode = keyof typeof STATUSES
 
 /** The status of an error: 403 for a code of the application, 500 for one of the table that the API does not know. */

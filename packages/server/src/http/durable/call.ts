@@ -9,13 +9,11 @@ import { COMMON_HEADERS } from '../responses.js'
 import { formatOffset, type ReadOffset } from './offsets.js'
 import type { StreamView } from './view.js'
 
-/** One request at the address of a stream. */
 export interface StreamCall {
   readonly node: ApiNode
   readonly options: ResolvedOptions
   readonly hooks: HookCalls | undefined
   readonly bodies: Bodies
-  /** Charges the caller for bytes. */
   readonly charge: (byteCount: number) => void
   readonly request: IncomingMessage
   readonly response: ServerResponse
@@ -23,7 +21,6 @@ export interface StreamCall {
   readonly key: string
 }
 
-/** What a reader asks for. */
 export interface ReadQuery {
   readonly offset: ReadOffset
   readonly live: 'long-poll' | 'sse' | undefined

@@ -12,7 +12,6 @@ const RADIX = 36
 const CHECK_DIGITS = 7
 const NEWLINE = 10
 
-/** A place in a stream. */
 export interface Place {
   /** Bytes before it. */
   readonly at: number

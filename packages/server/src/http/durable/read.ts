@@ -144,7 +144,7 @@ const isWithin = (byte = 0) => (byte & 0xc0) === 0x80
 const MAX_CHARACTER_BYTES = 4
 
 /** Sends a stream as server-sent events, as it grows. */
-export async function sendEvents(
+async function sendEvents(
   { response, charge }: StreamCall,
   watch: StreamWatch,
   first: StreamView,

@@ -22,7 +22,6 @@ const READ = [
   ...['stream-sse-data-encoding', 'stream-status', 'stream-ttl', 'stream-up-to-date'],
 ].join(', ')
 
-/** What the HTTP API has for it. */
 type RespondContext = Pick<HttpContext, 'options' | 'hooks' | 'node'> & {
   readonly bodies: Bodies
   readonly callers: Callers

@@ -158,7 +158,7 @@ function addressOf({ request, options, key }: StreamCall): string {
  * @returns Whether it is to be written; otherwise the stream has it.
  * @throws {RequestRefusal} 400, 403, 405, 409; headers that tell more are set before.
  */
-export function isNew(
+function isNew(
   response: ServerResponse,
   fold: StreamFold,
   view: StreamView,
@@ -182,13 +182,13 @@ export function isNew(
 }
 
 /** A stream that a client of WebMQ writes. */
-export function refuseOwned(response: ServerResponse): RequestRefusal {
+function refuseOwned(response: ServerResponse): RequestRefusal {
   response.setHeader('allow', 'GET, HEAD')
   return new RequestRefusal('this stream has one writer, which has not ended it', 405, 'E_UNSUPPORTED')
 }
 
 /** How far the producer has come. */
-export function producerHeaders({ shared }: StreamFold, producer: Producer | undefined): Record<string, string> {
+function producerHeaders({ shared }: StreamFold, producer: Producer | undefined): Record<string, string> {
   const state = producer === undefined ? undefined : shared?.producers[producer.id]
   return state === undefined ? {} : { 'producer-epoch': `${state[0]}`, 'producer-seq': `${state[1]}` }
 }

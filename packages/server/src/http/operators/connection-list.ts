@@ -11,7 +11,6 @@ const MAX_SHOWN_LISTENS = 16
 /** Bytes of the `sub` or the `jti` of a token that the server accepts. */
 export const MAX_CLAIM_CHARS = 255
 
-/** What a listing needs to know of a session. */
 export interface ListedSession {
   readonly connection: number
   readonly id: string
@@ -31,7 +30,6 @@ export const SESSION = text({
 })
 export const USER = text({ maxLength: MAX_CLAIM_CHARS, description: 'The `sub` of tokens.', examples: ['ann'] })
 
-/** What is told of a connection. */
 export const ROW = {
   session: SESSION,
   user: optional(USER),
@@ -145,7 +143,6 @@ export const ALL = 'all'
 const MAX_REQUESTS = 16
 const END = Number.MAX_SAFE_INTEGER
 
-/** The connections of all nodes. */
 export class ConnectionList {
   readonly #context: Pick<ClusterContext, 'node' | 'nodes' | 'sessions'>
   readonly #ask: Ask

@@ -14,7 +14,6 @@ export interface CertificateFiles {
   readonly keyFile: string
 }
 
-/** A certificate that was read and that fits its key. */
 export interface ReadCertificate extends TlsCertificate {
   /** In the order of the file: of the server first. */
   readonly chain: readonly [X509Certificate, ...X509Certificate[]]

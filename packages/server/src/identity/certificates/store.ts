@@ -10,7 +10,6 @@ import {
   validToMs,
 } from './read-certificate.js'
 
-/** Counters since the start, and the present certificates. */
 export interface CertificateStats {
   /** When the first of them expires, since 1970. */
   readonly firstExpiryMs: number
@@ -30,7 +29,6 @@ export class CertificateStore {
   #reloadCount = 0
   #failedReloadCount = 0
 
-  /** @param checkIntervalMs Default: 5 s. */
   constructor(files: readonly CertificateFiles[], logger: Logger, checkIntervalMs?: number) {
     this.#files = files
     this.#logger = logger
@@ -46,10 +44,7 @@ export class CertificateStore {
     })
   }
 
-  /**
-   * Reads the files for the first time, and logs warnings.
-   * @throws {WebMQError} `E_OPTION_INVALID`.
-   */
+  /** Reads the files for the first time, and logs warnings. @throws {WebMQError} `E_OPTION_INVALID`. */
   async load(): Promise<void> {
     await this.#watch.remember()
     this.#use(await this.#read())
@@ -61,7 +56,6 @@ export class CertificateStore {
     this.#watch.start()
   }
 
-  /** Looks at the files now, if they are watched. */
   check(): void {
     this.#watch.check()
   }

@@ -5,7 +5,6 @@ import { isHttpUrl, longEnough, notEmpty } from './checks.js'
 /** A token costs one verification per key that fits its algorithm. */
 const MAX_KEYS = 8
 
-/** Tokens and their keys. */
 export const TOKENS_OPTIONS = {
   'jwt.secret': list({
     takesText: true,

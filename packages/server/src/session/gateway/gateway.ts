@@ -31,13 +31,10 @@ import {
 } from './upgrade.js'
 import { Welcomes } from './welcomes.js'
 
-/** Services and rules of a {@link Gateway}. */
 export interface GatewayContext extends UpgradePolicy {
-  /** Connections and upgrades per client address. */
   readonly addresses: Pick<ConnectionCounts, 'enter' | 'leave'>
   /** An upgrade that takes longer than this never opens. */
   readonly handshakeTimeoutMs: number
-  /** Name of this node. */
   readonly node: string
   readonly version: string
   readonly heartbeatMs: number
@@ -48,7 +45,6 @@ export interface GatewayContext extends UpgradePolicy {
   readonly sessions: SessionTable
   readonly dispatcher: Pick<Dispatcher, 'receive' | 'receiveRun' | 'waitFor'>
   readonly refusals: Pick<Refusals, 'add'>
-  /** Finds out which client an upgrade is from. */
   readonly proxies: Pick<TrustedProxies, 'clientAddress'>
   /** Whether clients that no token and no hook identifies may do anything. */
   readonly insecure: boolean
@@ -90,7 +86,6 @@ export class Gateway implements TransportSink {
     this.#welcomes = new Welcomes(context)
   }
 
-  /** The limits have changed: tells newcomers the present ones. */
   limitsChanged(): void {
     this.#welcomes.limitsChanged()
   }

@@ -12,9 +12,7 @@ import type { Rejection, UpgradeRequest } from '../../ports/transport.js'
 /** Values of `Sec-Fetch-Site` of requests that no page of another origin has made; older browsers and other clients send none. */
 const SAME_ORIGIN_FETCHES: readonly (string | undefined)[] = ['same-origin', 'none', undefined]
 
-/** Which upgrade requests are accepted. */
 export interface UpgradePolicy {
-  /** Path of the endpoint. */
   readonly path: string
   /** Origins that may connect in addition to the server's own. */
   readonly origins: readonly string[]
@@ -26,7 +24,6 @@ export interface UpgradePolicy {
   readonly tokenCookie?: string
 }
 
-/** An upgrade request that passed all checks. */
 export interface AdmissibleUpgrade {
   /** Subprotocol of the answer; absent when the client offered none. */
   readonly subprotocol?: string

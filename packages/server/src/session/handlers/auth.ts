@@ -41,7 +41,7 @@ function isOfToken(error: unknown): boolean {
 }
 
 /** Ends the listens, the memberships and the presence that the session's new identity does not allow, and tells the client. */
-export function revokeListens(session: Session): void {
+function revokeListens(session: Session): void {
   const { listens, groups, presence } = session.held
   const { observer } = session.services
   const mayListen = (pattern: string) => isListener(session, pattern)

@@ -35,10 +35,7 @@ export function createEngine(options: TransportOptions, wake: () => void): Nativ
   }
 }
 
-/**
- * Gives an engine other certificates.
- * @throws {WebMQError} `E_OPTION_INVALID`; the old ones stay.
- */
+/** Gives an engine other certificates. @throws {WebMQError} `E_OPTION_INVALID`; the old ones stay. */
 export function setCertificates(engine: NativeEngine, certificates: readonly TlsCertificate[]): void {
   try {
     engine.setCertificates(certificates.map(certificateOf))
@@ -77,7 +74,6 @@ async function resolveAddress(host: string): Promise<string> {
   }
 }
 
-/** Converts an error of the engine to a `WebMQError`. */
 export function errorOf(error: unknown): Error {
   if (error instanceof WebMQError) return error
   const detail = error instanceof Error ? error.message : String(error)

@@ -138,7 +138,7 @@ export function attachEngine(
  * @param head What was read behind the request.
  * @throws {WebMQError} `E_UNSUPPORTED` if the connection has no descriptor or is encrypted. Nothing has changed then.
  */
-export function handOver(engine: NativeEngine, request: IncomingMessage, socket: Duplex, head: Uint8Array): void {
+function handOver(engine: NativeEngine, request: IncomingMessage, socket: Duplex, head: Uint8Array): void {
   engine.attach(descriptorOf(socket), Buffer.concat([requestHead(request), head]))
   // The engine has its own descriptor.
   socket.destroy()

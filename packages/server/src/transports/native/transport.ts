@@ -37,7 +37,6 @@ export function createNativeTransport(options: TransportOptions, tuning: NativeT
   return new NativeTransport(options, tuning)
 }
 
-/** Options for tests and measurements. */
 export interface NativeTuning {
   /** Whether the event loop does the threads' work while there is little of it; default true. */
   readonly isInline?: boolean

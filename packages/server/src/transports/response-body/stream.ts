@@ -21,7 +21,6 @@ export class EventStream extends Connection<StreamFrame, Uint8Array> {
   givenBytes = 0
   /** Bytes that it had taken at the last heartbeat, if it was full then. */
   takenBytes: number | undefined
-  /** Why this side ended it. */
   ending: { readonly code: number; readonly reason: string } | undefined
   /** The sink knows that it is gone. */
   isClosed = false

@@ -93,12 +93,12 @@ export function valuesOf(head: RequestHead, name: string): string[] {
 }
 
 /** Non-empty elements of the comma-separated lists under this name. */
-export function listOf(head: RequestHead, name: string): string[] {
+function listOf(head: RequestHead, name: string): string[] {
   return listParts(valuesOf(head, name).join())
 }
 
 /** Whether the lists under this name contain `token`; ignores case (RFC 9110 §5.6.1). */
-export function hasToken(head: RequestHead, name: string, token: string): boolean {
+function hasToken(head: RequestHead, name: string, token: string): boolean {
   return listOf(head, name).some((element) => element.toLowerCase() === token)
 }
 

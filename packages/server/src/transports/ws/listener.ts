@@ -181,7 +181,7 @@ const HEAD_END = '\r\n\r\n'
  * Reads from a new connection until its first request head is complete. A connection that takes too long is destroyed.
  * @param done Gets all bytes that were read, once. Whoever takes the connection MUST do so within the call.
  */
-export function readRequestHead(
+function readRequestHead(
   socket: Socket,
   { maxHeaderBytes, timeoutMs }: { readonly maxHeaderBytes: number; readonly timeoutMs: number },
   done: (read: Buffer | 'too large' | 'closed') => void,

@@ -45,7 +45,6 @@ export function createWsTransport(options: TransportOptions): Transport {
   return new WsTransport(options)
 }
 
-/** A WebSocket or an event stream. */
 type Member = Connection<WsFrame, unknown> & { destroy(): void }
 
 class WsTransport extends EventLoopTransport<WsFrame, Member> {

@@ -219,7 +219,7 @@ const CODES: Readonly<Record<string, number>> = {
 }
 
 /** The code that `ws` closes with after this error. Errors of zlib have codes of their own. */
-export function closeCodeOf(error: NodeJS.ErrnoException): number {
+function closeCodeOf(error: NodeJS.ErrnoException): number {
   const { code = '' } = error
   return CODES[code] ?? (code.startsWith('WS_ERR_') ? PROTOCOL_ERROR : INVALID_DATA)
 }

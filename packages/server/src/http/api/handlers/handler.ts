@@ -15,13 +15,11 @@ import type { Cluster } from '../../operators/index.js'
 import type { AnswerOf, BodyOf, QueryOf } from '../route.js'
 import type { ROUTES, RouteName } from '../routes.js'
 
-/** A pattern and the number of those who listen with it. */
 export interface ListedPattern {
   readonly pattern: string
   readonly references: number
 }
 
-/** Messages of the log. */
 export interface LoggedMessages {
   readonly messages: readonly InboundMessage[]
   /** `epoch:offset.fingerprint` */
@@ -31,7 +29,6 @@ export interface LoggedMessages {
   readonly gap?: GapReason
 }
 
-/** What the API does with a running node. */
 export interface ApiNode {
   readonly name: string
   readonly cluster: Pick<Cluster, 'disconnect' | 'revoke' | 'nodes' | 'connections' | 'revocations'>
@@ -40,15 +37,10 @@ export interface ApiNode {
   readonly sharedStreams: SharedStreams
   /** A caller as a publisher, with its limits and what of it waits. */
   authorOf(actor: Actor): Author
-  /** See {@link Refusals.add}. */
   refused(actor: Actor, action: ObservedAction, code: ErrorCode, target: string | undefined): void
-  /** See {@link Observer.operated}. */
   operated(actor: Actor, action: OperatorAction, target: string): void
   readonly streams: Pick<Streams, 'write' | 'read'>
-  /**
-   * Begins a stream as its writer.
-   * @param isStoppable It answers requests at the key [P-18.7].
-   */
+  /** Begins a stream as its writer. @param isStoppable It answers requests at the key [P-18.7]. */
   stream(author: Author, key: string, meta: unknown, isStoppable: boolean): Promise<ProcessWriter>
   /** Answers requests to stop a stream that has begun on this node [P-18.7], until it is over. */
   answerStops(key: string, stream: string): Promise<void>
@@ -65,7 +57,6 @@ export interface HandlerContext {
   readonly hooks: HookCalls | undefined
 }
 
-/** A checked request. */
 export interface Call<Name extends RouteName> {
   readonly caller: Actor
   readonly query: QueryOf<(typeof ROUTES)[Name]>
@@ -84,7 +75,6 @@ export interface Call<Name extends RouteName> {
   readonly pay: (byteCount: number) => Promise<void>
 }
 
-/** An answer that is no JSON. */
 export class RawAnswer {
   readonly contentType: string
   readonly body: string | Uint8Array
@@ -97,7 +87,6 @@ export class RawAnswer {
   }
 }
 
-/** Answers the requests of one route. */
 export type Handler<Name extends RouteName> = (
   context: HandlerContext,
   call: Call<Name>,

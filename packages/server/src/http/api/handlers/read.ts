@@ -14,7 +14,6 @@ import type { Call, Handler, HandlerContext, LoggedMessages } from './handler.js
 /** Payloads of one answer: the log may hold far more. */
 const MAX_ANSWER_BYTES = 4 * 1024 ** 2
 
-/** Reads messages of a key from the log. */
 export const history: Handler<'history'> = (context, call) => {
   const { since, before, rewindMs, last, limit = DEFAULT_HISTORY_MESSAGES, reverse = false } = call.query
   if (before !== undefined && (since !== undefined || rewindMs !== undefined))
@@ -58,7 +57,6 @@ function readPage(
   })
 }
 
-/** Lists the members of a key. */
 export const presence: Handler<'presence'> = (context, call) => {
   const key = checkedKey(context, call)
   return andThen(context.hooks?.presence(call.caller, 'get', key, undefined), () =>

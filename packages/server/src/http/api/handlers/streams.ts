@@ -35,7 +35,6 @@ export const writeStream: Handler<'writeStream'> = async (context, call) => {
   return { stream, duplicate: written.isDuplicate, ...placed(written.position) }
 }
 
-/** Reads the last stream of a key. */
 export const readStream: Handler<'readStream'> = (context, call) => {
   const key = checkedKey(context, call)
   return andThen(context.hooks?.listen(call.caller, 'history', key, true), async () =>
