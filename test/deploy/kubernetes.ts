@@ -1,6 +1,6 @@
 import { expect, it, type TestContext } from 'vitest'
 import { readConfigFile } from '../../packages/server/src/cli/config-file.js'
-import { unknownVariables } from '../../packages/server/src/cli/environment.js'
+import { unknownVariables } from '../../packages/server/src/cli/option-sources.js'
 import { resolveOptions } from '../../packages/server/src/options/options.js'
 import { readText, type Tree } from './files.js'
 

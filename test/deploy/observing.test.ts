@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { Metrics } from '../../packages/server/src/http/metrics.js'
+import { metricsPage } from '../../packages/server/src/http/metrics.js'
 import { METRICS } from '../../packages/server/src/http/metrics-table.js'
 import { ROOT, readJson, readText, readYaml } from './files.js'
 
@@ -23,7 +23,7 @@ function metricsOf(query: string): string[] {
 
 /** All names that a page may have, those of histograms with their suffixes. */
 async function knownNames(): Promise<Set<string>> {
-  const { text } = await new Metrics(() => undefined).page()
+  const { text } = await metricsPage(() => undefined)
   const ofProcess = [...text.matchAll(/^# TYPE (\w+) /gm)].map(([, name = '']) => name)
   const own = METRICS.flatMap(({ name, type }) =>
     type === 'histogram' ? [`${name}_bucket`, `${name}_sum`, `${name}_count`] : [name],

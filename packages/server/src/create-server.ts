@@ -97,7 +97,7 @@ async function reasonAgainst(
   if (attachTo !== undefined && attachTo instanceof process.getBuiltinModule('node:tls').Server)
     return 'the native engine does not take upgrades of an https server'
   if (certificates !== undefined && !capabilities.tls) return 'the native engine has no TLS'
-  const { reasonWhyNativeIsMissing } = await import('./transports/native/missing.js')
+  const { reasonWhyNativeIsMissing } = await import('./transports/native/engine.js')
   return reasonWhyNativeIsMissing()
 }
 

@@ -5,7 +5,7 @@ import { isKey } from 'webmq-client/protocol'
 import { decodeMessageId, encodeMessageId } from '../src/brokers/rabbitmq/message-properties.js'
 import { decodeEnvelope, encodeEnvelope } from '../src/brokers/remote/envelope.js'
 import { createTokenVerifier } from '../src/identity/index.js'
-import { brokerMessageId, clientOwner } from '../src/publishing/message-id.js'
+import { brokerMessageId, clientOwner } from '../src/publishing/draft.js'
 import { FakeServer } from './fake-server.js'
 
 /*

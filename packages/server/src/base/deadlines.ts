@@ -6,11 +6,9 @@ export interface Deadline {
   index: number
 }
 
-/** Options of {@link Deadlines}. */
 export interface DeadlinesOptions {
   /** The clock, in milliseconds; default `Date.now`. */
   readonly now?: () => number
-  /** Called with an error of `fire`. */
   readonly onError: (error: unknown) => void
 }
 
@@ -35,7 +33,6 @@ export class Deadlines {
     this.#onError = options.onError
   }
 
-  /** Number of pending deadlines. */
   get size(): number {
     return this.#heap.length
   }
@@ -61,7 +58,6 @@ export class Deadlines {
     this.#down(last)
   }
 
-  /** Cancels all deadlines. */
   stop(): void {
     for (const deadline of this.#heap) deadline.index = -1
     this.#heap.length = 0

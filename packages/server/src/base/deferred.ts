@@ -1,4 +1,3 @@
-/** A promise, and the functions that settle it. */
 export interface Deferred<T> {
   readonly promise: Promise<T>
   resolve(value: T): void

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { isNotInstalled } from './is-not-installed.js'
+import { isNotInstalled } from './load-library.js'
 
 it.each([
   ['by the code of Node', Object.assign(new Error('gone'), { code: 'ERR_MODULE_NOT_FOUND' }), 'pino', true],

@@ -27,7 +27,6 @@ export interface Logger {
   child(bindings: Record<string, unknown>): Logger
 }
 
-/** Options of {@link createLogger}. */
 export interface LoggerOptions {
   /** Default `info`. */
   readonly level?: LogLevel
@@ -79,7 +78,6 @@ export function createLogger(options: LoggerOptions = {}): Logger {
   return logger
 }
 
-/** Formats lines for people. */
 function prettified(destination: DestinationStream, hasColor: boolean): DestinationStream {
   return { write: (line) => destination.write(prettyLine(line, hasColor)) }
 }

@@ -1,7 +1,6 @@
 /** A value now, or a promise of it: the embedded broker answers now, others later. */
 export type MaybePromise<T> = T | Promise<T>
 
-/** Whether the value comes later. */
 export function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
   return value instanceof Promise
 }

@@ -29,7 +29,6 @@ export function rangesOf(texts: readonly string[]): readonly string[] {
   return texts.flatMap((text) => (Object.hasOwn(RANGES_BY_WORD, text) ? (RANGES_BY_WORD[text] ?? []) : [text]))
 }
 
-/** Ranges of IP addresses. */
 export class Networks {
   readonly #ranges = new BlockList()
   /** First and last address. A look-up in a `BlockList` takes 5 us. */

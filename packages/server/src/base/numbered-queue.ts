@@ -15,7 +15,6 @@ export class NumberedQueue<Value> {
     return this.#values.length - this.#head
   }
 
-  /** Those that were not taken, in order. */
   all(): Value[] {
     return this.#values.slice(this.#head).filter((value) => value !== undefined)
   }

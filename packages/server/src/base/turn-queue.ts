@@ -12,10 +12,7 @@ export class TurnQueue<Task> {
   #room: number
   #isScheduled = false
 
-  /**
-   * @param start MUST NOT throw.
-   * @param maxWaiting One more, and the oldest is forgotten; default: no limit.
-   */
+  /** @param start MUST NOT throw. @param maxWaiting One more, and the oldest is forgotten; default: no limit. */
   constructor(tasksPerTurn: number, start: (task: Task) => void, maxWaiting = Number.POSITIVE_INFINITY) {
     this.#maxWaiting = maxWaiting
     this.#tasksPerTurn = tasksPerTurn
@@ -23,7 +20,6 @@ export class TurnQueue<Task> {
     this.#start = start
   }
 
-  /** Number of waiting tasks. */
   get size(): number {
     return this.#waiting.span
   }
@@ -46,7 +42,6 @@ export class TurnQueue<Task> {
     this.#room -= taskCount
   }
 
-  /** Forgets the waiting tasks. */
   clear(): void {
     this.#waiting = new NumberedQueue()
   }
@@ -59,7 +54,6 @@ export class TurnQueue<Task> {
     while (this.#room > 0 && this.size > 0) this.#run(this.#next())
   }
 
-  /** Removes the oldest waiting task. */
   #next(): Task {
     return this.#waiting.take(this.#waiting.firstNumber) as Task
   }

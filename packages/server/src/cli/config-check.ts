@@ -1,24 +1,23 @@
-import { WebMQError } from 'webmq-client/protocol'
-import { type ResolvedOptions, resolveOptions } from '../options/options.js'
+import { isKey, matches, WebMQError } from 'webmq-client/protocol'
+import { invalidOption } from '../base/invalid-option.js'
+import { type ResolvedOptions, resolveOptions, withoutSecrets } from '../options/options.js'
 import { warningsOf } from '../options/rules.js'
 import { type ServerOptions, tlsFilesOf } from '../options/server-options.js'
 import { optionValue } from '../options/spec.js'
 import { OPTIONS } from '../options/table.js'
-import { withoutSecrets } from '../options/without-secrets.js'
-
-import { unknownVariables } from './environment.js'
+import { historyRulesOf, parseHistoryRule } from '../ports/history-rules.js'
+import { parseOverflowRule } from '../ports/overflow-rules.js'
+import { isReserved } from '../ports/reserved-keys.js'
 import { EXIT } from './exit-codes.js'
 import type { NamedSource } from './option-flags.js'
-import { mergeSources } from './option-sources.js'
+import { mergeSources, unknownVariables } from './option-sources.js'
 import { note, printable, type Terminal, warn } from './terminal.js'
 
-/** How the result is written, and what fails. */
 export interface CheckFlags {
   readonly json?: boolean
   readonly strict?: boolean
 }
 
-/** An option that a start would use. */
 interface EffectiveOption {
   readonly name: string
   /** Hidden if it is secret. */
@@ -68,8 +67,7 @@ function effectiveOptions(resolved: ResolvedOptions, sources: readonly NamedSour
   })
 }
 
-/** The source of an option: the first that has it, or `default`. */
-export function sourceOf(option: string, sources: readonly NamedSource[]): string {
+function sourceOf(option: string, sources: readonly NamedSource[]): string {
   return sources.find(({ values }) => values.has(option))?.name ?? 'default'
 }
 
@@ -81,14 +79,43 @@ function lineOf({ name, value, source }: EffectiveOption): string {
 async function certificateProblems({ tls }: ResolvedOptions): Promise<readonly string[]> {
   if (tls === undefined) return []
   const { readCertificate } = await import('../identity/certificates/read-certificate.js')
-  const { certificateWarnings } = await import('../identity/certificates/warnings.js')
+  const { certificateWarnings } = await import('../identity/certificates/read-certificate.js')
   const certificates = await Promise.all(tlsFilesOf(tls).map(readCertificate))
   return certificates.flatMap((certificate) => certificateWarnings(certificate, Date.now()))
 }
 
-/** Prints the resolved options as a config file. */
 export function configPrint(options: ServerOptions, terminal: Terminal): void {
   const resolved = resolveOptions(options)
   for (const warning of [...unknownVariables(terminal.env), ...warningsOf(resolved)]) warn(warning, terminal)
   terminal.stdout.write(`${JSON.stringify(withoutSecrets(resolved), null, 2)}\n`)
+}
+
+/**
+ * Prints which rules hold for a key, and where each comes from. Of each option the first rule that fits holds.
+ * @throws {WebMQError} `E_OPTION_INVALID`.
+ */
+export function configExplain(key: string, sources: readonly NamedSource[], isJson: boolean, terminal: Terminal): void {
+  if (!isKey(key) || isReserved(key)) throw invalidOption(`${key}: not a key of messages, such as chat.42.message`)
+  const options = resolveOptions(mergeSources(sources.map(({ values }) => values)))
+  const { history, retain, meta, overflow } = options
+  const logged = historyRulesOf(options, options.broker === 'memory').ruleOf(key)
+  const unlisted = logged === undefined ? 'not logged' : `logged, as ${logged.pattern}=${logged.maxMessages}`
+  const first = (rules: readonly string[], patternOf: (rule: string) => string | undefined = (rule) => rule) =>
+    rules.find((rule) => matches(patternOf(rule) ?? '', key))
+  const rules = [
+    { name: 'history', rule: first(history, (rule) => parseHistoryRule(rule)?.pattern), otherwise: unlisted },
+    { name: 'retain', rule: first(retain), otherwise: 'not retained' },
+    { name: 'meta', rule: first(meta), otherwise: 'tells no publisher' },
+    { name: 'overflow', rule: first(overflow, (rule) => parseOverflowRule(rule)?.pattern), otherwise: 'disconnect' },
+  ].map(({ name, rule, otherwise }) => ({
+    name,
+    rule: rule ?? null,
+    effect: rule ?? otherwise,
+    source: rule === undefined ? 'no rule' : sourceOf(name, sources),
+  }))
+  if (isJson) terminal.stdout.write(`${JSON.stringify({ key, rules }, null, 2)}\n`)
+  else {
+    const lines = rules.map(({ name, effect, source }) => `${name.padEnd(10)}${printable(`${effect}  (${source})`)}\n`)
+    terminal.stdout.write(lines.join(''))
+  }
 }

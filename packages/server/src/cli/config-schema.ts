@@ -3,7 +3,6 @@ import { OPTIONS } from '../options/table.js'
 import { describeRange, SWITCH_WORDS, suffixesOf } from '../options/values.js'
 import { hasFileVariant } from './option-sources.js'
 
-/** A JSON Schema, or a part of one. */
 type Schema = Readonly<Record<string, unknown>>
 
 /**
@@ -36,7 +35,6 @@ export function configSchema(): Schema {
   }
 }
 
-/** The member that names a file with the value. */
 function fileSchemaOf(spec: OptionSpec): Readonly<Record<string, Schema>> {
   if (!hasFileVariant(spec)) return {}
   return { [`${spec.name}File`]: { type: 'string', description: `File that holds \`${spec.name}\`.` } }

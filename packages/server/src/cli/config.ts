@@ -34,7 +34,7 @@ export function configCommands(terminal: Terminal, exit: (code: number) => void)
     .argument('<key>', 'A key, such as chat.42.message.')
     .option('--json', 'Print JSON.')
     .action(async (key: string, { json = false }: { json?: boolean }, command: Command) => {
-      const { configExplain } = await import('./config-explain.js')
+      const { configExplain } = await import('./config-check.js')
       configExplain(key, readNamedSources(command, OPTIONS, terminal.env), json, terminal)
     })
 

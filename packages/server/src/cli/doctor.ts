@@ -1,7 +1,6 @@
 import { Command } from 'commander'
 import { parseTimeMs, tokenOf } from './client/flags.js'
-import { TOKEN_VARIABLE } from './environment.js'
-import { readTextFile } from './option-sources.js'
+import { readTextFile, TOKEN_VARIABLE } from './option-sources.js'
 import type { Terminal } from './terminal.js'
 
 const EXAMPLES = `Examples:
@@ -22,7 +21,6 @@ interface DoctorFlags {
   readonly json?: true
 }
 
-/** `doctor`: examines the way from here to a server, and says what to do about each problem. */
 export function doctorCommand(terminal: Terminal, exit: (code: number) => void): Command {
   return new Command('doctor')
     .description('Examine the way to a server: DNS, TLS, proxies, origin, token, clocks.')

@@ -2,8 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { readEnvironment, readPlatformPort, unknownVariables } from './environment.js'
-import { mergeSources } from './option-sources.js'
+import { mergeSources, readEnvironment, readPlatformPort, unknownVariables } from './option-sources.js'
 
 let folder: string
 beforeAll(() => {

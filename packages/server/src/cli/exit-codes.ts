@@ -1,4 +1,5 @@
-import type { ErrorCode } from 'webmq-client/protocol'
+import { type ErrorCode, WebMQError } from 'webmq-client/protocol'
+import { paint, printable, type Terminal } from './terminal.js'
 
 /** Exit codes. A second signal ends the process with `SIGNALED` plus the signal number (130 for Ctrl-C). */
 export const EXIT = {
@@ -19,7 +20,7 @@ export const EXIT = {
 /** Errors of the command line; all other errors happen at run time. */
 const USAGE_ERRORS: readonly ErrorCode[] = ['E_OPTION_INVALID', 'E_INSECURE']
 
-export function exitCodeOf(code: ErrorCode): number {
+function exitCodeOf(code: ErrorCode): number {
   return USAGE_ERRORS.includes(code) ? EXIT.USAGE : EXIT.FAILED
 }
 
@@ -39,7 +40,29 @@ const OF_CLIENTS: { readonly [Code in ErrorCode]?: number } = {
   E_TIMEOUT: EXIT.TIMED_OUT,
 }
 
-/** Exit code of `sub`, `pub` or `top` that failed with this error. */
-export function exitCodeOfClient(code: ErrorCode): number {
+function exitCodeOfClient(code: ErrorCode): number {
   return OF_CLIENTS[code] ?? exitCodeOf(code)
+}
+
+/** Writes an error as one sentence to standard error, and where to read more. Returns the exit code. */
+export function reportError(error: unknown, { stderr, env }: Terminal, exitCode = exitCodeOf): number {
+  const label = paint('error:', 'red', stderr, env)
+  if (error instanceof WebMQError) {
+    // The text may be that of a server.
+    stderr.write(`${label} ${printable(error.message)} (${error.code})\n`)
+    stderr.write(`${paint(`webmq-server explain ${error.code} says more`, 'dim', stderr, env)}\n`)
+    return exitCode(error.code)
+  }
+  // An unexpected error is a bug, so the stack is printed.
+  stderr.write(`${label} ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`)
+  return EXIT.FAILED
+}
+
+/** The exit code of a command that is a client of a server; an error is written as {@link reportError} does. */
+export async function reportedByClient(command: Promise<number>, terminal: Terminal): Promise<number> {
+  try {
+    return await command
+  } catch (error) {
+    return reportError(error, terminal, exitCodeOfClient)
+  }
 }

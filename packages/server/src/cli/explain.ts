@@ -16,7 +16,6 @@ const PAGE = new URL('../../errors.md', import.meta.url)
 
 const CODES = Object.keys(ERRORS) as readonly ErrorCode[]
 
-/** `explain`: prints the section of an error in `docs/errors.md`. */
 export function explainCommand(terminal: Terminal): Command {
   return new Command('explain')
     .description('Explain an error code or a close code: its cause and its fix.')

@@ -4,8 +4,7 @@ import { join } from 'node:path'
 import { Command } from 'commander'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { OPTIONS } from '../options/table.js'
-import { exposedSecrets } from './exposed-secrets.js'
-import { addOptionFlags } from './option-flags.js'
+import { addOptionFlags, exposedSecrets } from './option-flags.js'
 
 const SECRET = 'a-secret-of-more-than-thirty-two-bytes'
 

@@ -8,8 +8,7 @@ import { OPTIONS } from '../options/table.js'
 import { addFlagsOfOptions, configCommands } from './config.js'
 import { doctorCommand } from './doctor.js'
 import { explainCommand } from './explain.js'
-import { exposedSecrets } from './exposed-secrets.js'
-import { addOptionFlags, readSources } from './option-flags.js'
+import { addOptionFlags, exposedSecrets, readSources } from './option-flags.js'
 import { optionsNamed } from './option-sources.js'
 import { pubCommand } from './pub.js'
 import { serve } from './serve.js'
@@ -38,7 +37,6 @@ Sizes accept units such as 64KiB, times such as 10s. All options in detail: ${DO
 /** A longer flag stands on a line of its own, so that a few leave room for the descriptions of all. */
 const MAX_FLAG_CHARS = 31
 
-/** How every command lists its flags. */
 const NARROW: HelpConfiguration = {
   padWidth(this: Help, command, helper) {
     return Math.min(Help.prototype.padWidth.call(this, command, helper), MAX_FLAG_CHARS)

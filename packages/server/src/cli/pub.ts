@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { addClientFlags, type ClientFlags, targetOf } from './client/flags.js'
 import type { PublishFlags } from './client/publish.js'
-import { reportedByClient } from './report-error.js'
+import { reportedByClient } from './exit-codes.js'
 import type { Terminal } from './terminal.js'
 
 const EXAMPLES = `Examples:
@@ -11,7 +11,6 @@ const EXAMPLES = `Examples:
   webmq-server pub images.7 --binary < photo.jpg
 `
 
-/** `pub`: publishes one message, and ends when the broker has it. */
 export function pubCommand(terminal: Terminal, exit: (code: number) => void): Command {
   const command = new Command('pub')
     .description('Publish a message, and wait until the broker has it.')

@@ -1,7 +1,6 @@
 import { CommanderError } from 'commander'
-import { EXIT } from './exit-codes.js'
+import { EXIT, reportError } from './exit-codes.js'
 import { createProgram } from './program.js'
-import { reportError } from './report-error.js'
 import type { Terminal } from './terminal.js'
 
 /**

@@ -1,5 +1,5 @@
 import { invalidOption } from '../base/invalid-option.js'
-import { isNotInstalled } from '../base/is-not-installed.js'
+import { isNotInstalled } from '../base/load-library.js'
 import { LogPace } from '../base/log-pace.js'
 import type { Logger } from '../base/logger.js'
 import { within } from '../base/within.js'

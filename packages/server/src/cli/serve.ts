@@ -1,16 +1,15 @@
+import { rmSync, writeFileSync } from 'node:fs'
 import { WebMQError } from 'webmq-client/protocol'
 import { createLogger, type Logger } from '../base/logger.js'
-import { STOP_GRACE_MS } from '../node/stop-limits.js'
+import { STOP_GRACE_MS } from '../node/stop-list.js'
 import type { WebMQServer } from '../node/webmq-server.js'
 import type { ResolvedOptions } from '../options/options.js'
 import { warningsOf } from '../options/rules.js'
 import type { ServerOptions } from '../options/server-options.js'
 import type { TransportAddress } from '../ports/transport.js'
 import { unixPathOf } from '../ports/unix-socket.js'
-import { unknownVariables } from './environment.js'
 import { EXIT } from './exit-codes.js'
-import type { FileRecorder } from './option-sources.js'
-import { writePidFile } from './pid-file.js'
+import { type FileRecorder, unknownVariables } from './option-sources.js'
 import { Reload } from './reload.js'
 import { sendTraces } from './send-traces.js'
 import { describeStart } from './start-message.js'
@@ -84,7 +83,6 @@ function httpUrlOf({ host, port }: TransportAddress): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
-/** For outcomes that do not matter. */
 const ignore = (): undefined => undefined
 
 /** Stops a server, also one that is still starting, and ends the process if it takes too long. */
@@ -100,7 +98,6 @@ async function stop(server: WebMQServer, times: { drainMs: number; delayMs: numb
   return EXIT.OK
 }
 
-/** Adds advice to the most common start error. */
 function withHint(error: unknown, { host, port }: ResolvedOptions): unknown {
   if (!(error instanceof WebMQError) || error.code !== 'E_ADDRESS_IN_USE') return error
   // Another port of this server is taken, or a Unix socket, and the error names it.
@@ -110,4 +107,20 @@ function withHint(error: unknown, { host, port }: ResolvedOptions): unknown {
     detail: `another process listens on port ${port} of ${host}; stop it, or use another port: --port ${other}, or --port 0 for any free one`,
     cause: error,
   })
+}
+
+/**
+ * Writes a file with the number of this process, for tools that send it signals. It is removed when the process ends in order.
+ * A file that cannot be written is no reason to stop a server that listens: the log says so.
+ */
+function writePidFile(file: string, logger: Pick<Logger, 'warn'>): Disposable {
+  const attempt = (act: () => void, failure: string) => {
+    try {
+      act()
+    } catch (err) {
+      logger.warn({ err, file }, failure)
+    }
+  }
+  attempt(() => writeFileSync(file, `${process.pid}\n`), 'the pid file cannot be written')
+  return { [Symbol.dispose]: () => attempt(() => rmSync(file, { force: true }), 'the pid file cannot be removed') }
 }

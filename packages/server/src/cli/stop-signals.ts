@@ -6,7 +6,6 @@ import { EXIT } from './exit-codes.js'
 /** Ctrl-C, the signal of supervisors, and a closed terminal. */
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
-/** A signal that asks the process to stop. */
 export type StopSignal = (typeof SIGNALS)[number]
 
 /**

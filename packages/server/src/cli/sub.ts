@@ -2,7 +2,7 @@ import { Command, InvalidArgumentError } from 'commander'
 import { parseQuantity } from '../options/values.js'
 import { addClientFlags, type ClientFlags, parseCount, parseTimeMs, targetOf } from './client/flags.js'
 import type { SubscribeFlags } from './client/subscribe.js'
-import { reportedByClient } from './report-error.js'
+import { reportedByClient } from './exit-codes.js'
 import type { Terminal } from './terminal.js'
 
 const EXAMPLES = `Examples:
@@ -12,7 +12,6 @@ const EXAMPLES = `Examples:
   webmq-server sub orders.7 --last 10 --count 10 --timeout 5s
 `
 
-/** `sub`: writes the messages of patterns to standard output. */
 export function subCommand(terminal: Terminal, exit: (code: number) => void): Command {
   const command = new Command('sub')
     .description('Listen to patterns, and print their messages.')

@@ -40,3 +40,9 @@ export function note(message: string, { stderr, env }: Terminal): void {
 export function printable(text: string): string {
   return text.replace(/\p{C}/gu, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`)
 }
+
+export function inWords(seconds: number): string {
+  if (seconds < 120) return `${Math.round(seconds)} s`
+  if (seconds < 7200) return `${Math.round(seconds / 60)} min`
+  return seconds < 172_800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} days`
+}

@@ -4,8 +4,8 @@ import { validatePattern } from 'webmq-client/protocol'
 import { defined } from '../base/defined.js'
 import { invalidOption } from '../base/invalid-option.js'
 import { reasonOf } from '../base/reason.js'
-import { algorithmsOf, HMAC_ALGORITHMS } from '../identity/algorithms.js'
 import { ACTIONS, type Action, claimDefect, type Grant, type JwtOptions, secretsOf } from '../identity/index.js'
+import { algorithmsOf, HMAC_ALGORITHMS } from '../identity/keys.js'
 import type { OptionSpec } from '../options/spec.js'
 import { parseQuantity } from '../options/values.js'
 import { addOptionFlags, collect, readSources } from './option-flags.js'
@@ -17,7 +17,6 @@ const EXAMPLES = `Examples:
   webmq-server token create --grant 'prices.*:listen' --private-key issuer.pem --alg ES256 -q
 `
 
-/** Flags of `token create` that are not server options. */
 interface CreateFlags {
   readonly grant?: readonly string[]
   readonly user?: string
@@ -35,7 +34,6 @@ const HELP: Readonly<Record<string, string>> = {
   'jwt.audience': 'Audience of the token (aud).',
 }
 
-/** `token create`: signs a token with the server's key, for development. */
 export function tokenCreateCommand(terminal: Terminal, tokenSpecs: readonly OptionSpec[]): Command {
   const specs = tokenSpecs.flatMap((spec) => {
     const help = HELP[spec.name]

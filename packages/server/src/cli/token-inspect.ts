@@ -17,9 +17,8 @@ import {
 } from '../identity/index.js'
 import type { OptionSpec } from '../options/spec.js'
 import { EXIT } from './exit-codes.js'
-import { inWords } from './in-words.js'
 import { addOptionFlags, collect, readSources } from './option-flags.js'
-import { paint, printable, type Terminal } from './terminal.js'
+import { inWords, paint, printable, type Terminal } from './terminal.js'
 import { describeGrants } from './token-create.js'
 
 const EXAMPLES = `Examples:
@@ -29,7 +28,6 @@ const EXAMPLES = `Examples:
 The exit code is 1 when the token does not verify, or when a --can question is denied.
 `
 
-/** An action that the token may or may not allow. */
 interface Question {
   readonly action: Action
   readonly subject: string
@@ -40,7 +38,6 @@ interface Verdict {
   readonly error?: WebMQError
 }
 
-/** `token inspect`: shows the content of a token, whether it verifies, and what it allows and why. */
 export function tokenInspectCommand(
   terminal: Terminal,
   tokenSpecs: readonly OptionSpec[],
@@ -80,7 +77,6 @@ function parseQuestion(text: string): Question {
   return { action, subject }
 }
 
-/** The result of `inspect`. */
 interface Report {
   readonly header: object
   readonly payload: JWTPayload

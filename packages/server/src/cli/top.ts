@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { parseCount, parseTimeMs } from './client/flags.js'
-import { reportedByClient } from './report-error.js'
+import { reportedByClient } from './exit-codes.js'
 import type { Terminal } from './terminal.js'
 import type { WatchFlags } from './top/watch.js'
 
@@ -15,7 +15,6 @@ interface TopFlags extends WatchFlags {
   readonly apiKeyFile?: string
 }
 
-/** `top`: what the nodes are doing, again and again. */
 export function topCommand(terminal: Terminal, exit: (code: number) => void): Command {
   return new Command('top')
     .description('Show rates, connections, slow consumers and the busiest patterns, live.')
@@ -28,7 +27,7 @@ export function topCommand(terminal: Terminal, exit: (code: number) => void): Co
     .option('--once', 'Look once; so it is when the output is not a terminal and not JSON.')
     .option('--json', 'Print one JSON object per look.')
     .action(async (url: string, flags: TopFlags) => {
-      const { apiSourceOf } = await import('./top/source.js')
+      const { apiSourceOf } = await import('./top/snapshot.js')
       const { watch } = await import('./top/watch.js')
       exit(await reportedByClient(watch(apiSourceOf(url, flags, terminal), flags, terminal), terminal))
     })

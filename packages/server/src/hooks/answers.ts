@@ -55,10 +55,7 @@ function asObject(value: unknown, where: string): Record<string, unknown> {
   throw new NonsenseError(`${where} is not an object`)
 }
 
-/**
- * The identity that an answer gives.
- * @param identity The one that the client has without it.
- */
+/** The identity that an answer gives. @param identity The one that the client has without it. */
 export function identityIn(
   { user, grants, expiresInMs }: { readonly user?: unknown; readonly grants?: unknown; readonly expiresInMs?: unknown },
   identity: Identity,
@@ -92,7 +89,6 @@ export function keyIn(key: unknown): string {
   throw new NonsenseError('key is not a valid key')
 }
 
-/** A payload as it is sent. */
 export interface EncodedPayload {
   readonly payload: Uint8Array
   readonly isBinary: boolean

@@ -49,7 +49,6 @@ export class Chain<Request extends object> {
     this.#context = context
   }
 
-  /** Questions since the start, by outcome. */
   get counts(): Readonly<Record<HookOutcome, number>> {
     return { ...this.#counts }
   }

@@ -9,8 +9,15 @@ import { readAnswer } from './answers.js'
 import { Chain, type ChainContext, type HookOutcome, type Link } from './chain.js'
 import type { DisconnectNotice, HookClient, HookName, Hooks, ListenRequest } from './hooks.js'
 import { HOOK_NAMES } from './load-hooks.js'
-import { Asked, AskedDeliver, AskedPublish, type PublishChange } from './message-requests.js'
-import { AskedConnect, AskedPresence, type ConnectFacts } from './requests.js'
+import {
+  Asked,
+  AskedConnect,
+  AskedDeliver,
+  AskedPresence,
+  AskedPublish,
+  type ConnectFacts,
+  type PublishChange,
+} from './message-requests.js'
 
 /** Hooks of one place: those of the process, or a webhook. */
 export interface HookSource {
@@ -33,7 +40,6 @@ export interface HookCallsContext {
   readonly now: () => number
 }
 
-/** Questions since the start, by hook and outcome. */
 export type HookCounts = Readonly<Record<HookName, Readonly<Record<HookOutcome, number>>>>
 
 /** Those of a server without hooks: a series of a metric begins at 0. */
@@ -69,7 +75,6 @@ export class HookCalls {
     } satisfies { readonly [Name in HookName]: unknown }
   }
 
-  /** Whether anybody is asked by one of these hooks. */
   has(...names: readonly HookName[]): boolean {
     return names.some((name) => this.#chains[name] !== undefined)
   }
@@ -97,10 +102,7 @@ export class HookCalls {
     return andThen(this.#chains.connect.ask(request), () => AskedConnect.identityOf(request))
   }
 
-  /**
-   * Asks about a listen or a read of the history.
-   * @throws {WebMQError} A refusal, or `E_HOOK_FAILED`.
-   */
+  /** Asks about a listen or a read of the history. @throws {WebMQError} A refusal, or `E_HOOK_FAILED`. */
   listen(caller: Actor, op: 'listen' | 'history', pattern: string, isReplay: boolean): MaybePromise<void> {
     if (this.#chains.listen === undefined || isTrusted(caller)) return
     this.#charge(caller, 'listen')

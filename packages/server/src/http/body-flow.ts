@@ -88,10 +88,7 @@ export class BodyFlow {
 export class HeldConnections {
   readonly #counts = new Map<string, number>()
 
-  /**
-   * Counts a connection of a client until it closes.
-   * @throws {WebMQError} `E_STREAM_LIMIT`.
-   */
+  /** Counts a connection of a client until it closes. @throws {WebMQError} `E_STREAM_LIMIT`. */
   add(client: string, maxCount: number, socket: Socket): void {
     const count = this.#counts.get(client) ?? 0
     if (count >= maxCount) throw new WebMQError('E_STREAM_LIMIT', { detail: `${maxCount} connections that write` })

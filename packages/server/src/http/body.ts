@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { WebMQError } from 'webmq-client/protocol'
 
-/** Bounds of the bodies of requests. */
 export interface BodyLimits {
   /** Time from the request head to the last byte of the body. */
   readonly timeoutMs: number
@@ -27,7 +26,6 @@ export class Bodies {
     this.#limits = limits
   }
 
-  /** Bytes of bodies in memory. */
   get totalBytes(): number {
     return this.#totalBytes
   }

@@ -13,7 +13,6 @@ type RequestParts = Pick<IncomingMessage, 'headers' | 'socket'>
 /** Finds out who sends an HTTP request. The rules are those of an upgrade, and API keys. */
 export class Callers {
   readonly #context: Pick<HttpContext, 'options' | 'verifier' | 'node' | 'proxies'>
-  /** Whether anonymous clients must be on this machine. */
   readonly #isForThisMachineOnly: boolean
   #keys: readonly string[] = []
   #digests: readonly Buffer[] = []
@@ -23,7 +22,6 @@ export class Callers {
     this.#isForThisMachineOnly = isForThisMachineOnly(context.options)
   }
 
-  /** Whether a page of this origin may ask. */
   isOriginAllowed(origin: string | undefined, host: string | undefined): boolean {
     const { origins, ownHosts } = originPolicyOf(this.#context.options)
     return isOriginAllowed(origin, host, origins, ownHosts)
@@ -43,7 +41,6 @@ export class Callers {
     return this.#context.proxies.clientAddress(unmapped(socket.remoteAddress ?? ''), headerOf(headers))
   }
 
-  /** Whether a request comes from this machine. */
   isLocal({ socket, headers }: RequestParts): boolean {
     return this.#context.proxies.isLocal(unmapped(socket.remoteAddress ?? ''), headerOf(headers))
   }

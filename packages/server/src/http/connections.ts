@@ -148,7 +148,6 @@ export class HttpConnections {
     else response.once('close', begin)
   }
 
-  /** Destroys all connections. */
   close(): void {
     for (const socket of [...this.#tracked.keys(), ...this.#held]) socket.destroy()
   }

@@ -6,16 +6,14 @@ import { isLoopback } from '../identity/loopback.js'
 import type { TrustedProxies } from '../identity/trusted-proxies.js'
 import type { Health } from '../observing/health/readiness.js'
 import type { ResolvedOptions } from '../options/options.js'
-import { AdminPage } from './admin/page.js'
-import type { ListenLocally } from './admin/tail.js'
+import { AdminPage, type ListenLocally } from './admin/page.js'
 import type { HttpApi } from './api/api.js'
-import type { ApiNode } from './api/node.js'
+import type { ApiNode } from './api/handlers/handler.js'
 import { Callers } from './caller.js'
 import { HttpFrontend } from './frontend.js'
 import type { MetricsSource } from './metric-spec.js'
-import { Metrics } from './metrics.js'
+import { metricsPage } from './metrics.js'
 
-/** What serves HTTP for a server. */
 export interface ServerHttp {
   /** Everything that is no upgrade on the server's port. */
   readonly frontend: HttpFrontend
@@ -51,7 +49,6 @@ export interface HttpContext {
 /** Creates the HTTP side of a server: probes, metrics, demo page, API, admin port. Nothing listens yet. */
 export function createHttp(context: HttpContext): ServerHttp {
   const { options } = context
-  const metrics = new Metrics(context.metrics)
   const callers = new Callers(context)
   let api: HttpApi | undefined
   /** The API is loaded for its first request, or for the next one if that failed. */
@@ -62,7 +59,7 @@ export function createHttp(context: HttpContext): ServerHttp {
     }
     await api.respond(...request)
   }
-  const shared = { ...context, callers, metrics: () => metrics.page() }
+  const shared = { ...context, callers, metrics: () => metricsPage(context.metrics) }
   const { adminPort, adminHost } = options
   const adminContext = {
     ...shared,

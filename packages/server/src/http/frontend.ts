@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { WebMQError } from 'webmq-client/protocol'
-import { isLoopbackHost } from '../identity/this-machine.js'
+import { isLoopbackHost } from '../identity/trusted-proxies.js'
 import { readinessOf } from '../observing/health/readiness.js'
 import type { ResolvedOptions } from '../options/options.js'
 import type { MetricsAudience } from '../options/server-options.js'
@@ -11,19 +11,26 @@ import type { TransportAddress } from '../ports/transport.js'
 import type { AdminPage } from './admin/page.js'
 import type { ApiScope, HttpApi } from './api/api.js'
 import { hasBody } from './body.js'
+import { Knocks } from './budgets.js'
 import type { Callers } from './caller.js'
 import { HttpConnections, type HttpLimits } from './connections.js'
 import type { HttpContext } from './create-http.js'
-import { Knocks } from './knocks.js'
-import { allowOrigin, answerPreflight, sendError, sendFile, sendJson, sendText } from './responses.js'
-import { findStaticFile, type StaticFile } from './static-files.js'
+import {
+  allowOrigin,
+  answerPreflight,
+  findStaticFile,
+  type StaticFile,
+  sendError,
+  sendFile,
+  sendJson,
+  sendText,
+} from './responses.js'
 import type { HttpStats } from './stats.js'
 
 export interface FrontendContext extends Pick<HttpContext, 'health' | 'logger'> {
   readonly options: Pick<ResolvedOptions, 'path' | 'sse' | 'ssePath' | 'streamsPath' | 'tokenCookie' | 'workPerSecond'>
   readonly callers: Pick<Callers, 'addressOf' | 'isLocal' | 'isOriginAllowed'>
   readonly takeStream?: HttpContext['takeStream']
-  /** The content of `/metrics`. */
   readonly metrics: () => Promise<MetricsPage>
   /** Read for each request: it may change. */
   readonly metricsAudience: MetricsAudience
@@ -34,11 +41,9 @@ export interface FrontendContext extends Pick<HttpContext, 'health' | 'logger'> 
   readonly api?: { readonly respond: HttpApi['respond']; readonly scope: ApiScope }
   /** The page for operators; absent on a port for clients, and without API keys. */
   readonly admin?: AdminPage
-  /** Replace the usual limits. */
   readonly limits?: Partial<HttpLimits>
 }
 
-/** Metrics in the text format of Prometheus. */
 export interface MetricsPage {
   readonly contentType: string
   readonly text: string
@@ -47,10 +52,7 @@ export interface MetricsPage {
 const KEEP_ALIVE_MS = 5_000
 /** A page of metrics costs milliseconds of the event loop, so those who ask within this time share one. */
 const METRICS_SHARED_MS = 100
-const TOO_MANY_REQUESTS = 429
-const BAD_REQUEST = 400
 
-/** Answers plain HTTP requests. */
 export class HttpFrontend {
   /** Gets the connections of the transport, or listens. */
   readonly server: Server
@@ -123,14 +125,14 @@ export class HttpFrontend {
     if (api !== undefined && (isStream || isBelow(path, '/api')) && path !== endpoint) {
       await api.respond(request, response, api.scope, () => this.#connections.hold(request.socket))
       // Guesses at tokens, keys and paths; what is left of a budget says nothing about those who may ask.
-      if (response.statusCode >= BAD_REQUEST) this.#knocks.charge(request, response, path)
+      if (response.statusCode >= 400) this.#knocks.charge(request, response, path)
       return
     }
     const waitMs = this.#knocks.charge(request, response, path)
     if (waitMs > 0) {
       response.setHeader('retry-after', `${Math.ceil(waitMs / 1_000)}`)
       const error = new WebMQError('E_RATE_LIMIT', { detail: 'this client asks too often' })
-      return sendError(response, request, TOO_MANY_REQUESTS, error)
+      return sendError(response, request, 429, error)
     }
     // No body is wanted, so none is waited for.
     if (hasBody(request)) response.shouldKeepAlive = false

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { expect, it, onTestFinished, vi } from 'vitest'
+import { Knocks } from './budgets.js'
 import { HttpConnections } from './connections.js'
-import { Knocks } from './knocks.js'
 
 // Symptom: one connection that asked for /health as fast as it could took 41 % of a core. Cause: strangers had as much work as a client.
 it('lets an address have a fifth of the work of a connection, and a twentieth at once', () => {

@@ -1,7 +1,6 @@
 import { DURATION_BOUNDS, type HistogramStats } from '../observing/measuring/histogram.js'
 import type { ServerStats } from './stats.js'
 
-/** The source of all metrics. */
 export interface MetricsSource {
   readonly node: string
   readonly version: string
@@ -9,7 +8,6 @@ export interface MetricsSource {
   readonly stats: ServerStats
 }
 
-/** One value of a metric, with its labels. */
 export interface Sample {
   readonly labels?: Readonly<Record<string, string>>
   readonly value: number

@@ -3,10 +3,10 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { FakeServer } from '../../test/fake-server.js'
 import { FaultyBroker } from '../../test/faulty-broker.js'
-import { NO_TOKEN_FAILURES } from '../identity/token-failures.js'
+import { NO_TOKEN_FAILURES } from '../identity/paced-verifier.js'
 import { VERSION } from '../node/version.js'
 import { SCHEMA } from '../outbox/schema.js'
-import { Metrics, metricsText } from './metrics.js'
+import { metricsPage, metricsText } from './metrics.js'
 import { METRICS } from './metrics-table.js'
 
 /** The samples of a page, by name and labels. */
@@ -17,7 +17,7 @@ function samplesOf(text: string): Map<string, number> {
 
 async function pageOf(fake: FakeServer): Promise<Map<string, number>> {
   const source = { node: 'n', version: VERSION, broker: fake.broker.name, stats: fake.server.stats() }
-  return samplesOf((await new Metrics(() => source).page()).text)
+  return samplesOf((await metricsPage(() => source)).text)
 }
 
 /** Absent without TLS, an audit log, a webhook and a database. */
@@ -83,12 +83,12 @@ describe('Metrics', () => {
 
   it('are read anew for every page, and every metric of the table is there', async () => {
     const fake = await FakeServer.start({ retain: ['prices.#'] })
-    const metrics = new Metrics(() => ({ node: 'n', version: '1', broker: 'memory', stats: fake.server.stats() }))
-    const [first, second] = await Promise.all([metrics.page(), metrics.page()])
+    const page = () => metricsPage(() => ({ node: 'n', version: '1', broker: 'memory', stats: fake.server.stats() }))
+    const [first, second] = await Promise.all([page(), page()])
     expect(samplesOf(first.text).get('webmq_connections')).toBe(0)
     expect(second.contentType).toMatch(/^text\/plain; version=0\.0\.4/)
     await fake.connect()
-    const { text } = await metrics.page()
+    const { text } = await page()
     expect(samplesOf(text).get('webmq_connections')).toBe(1)
     for (const { name, type, help } of METRICS) {
       if (WITH_AN_OPTION.includes(name)) continue
@@ -175,7 +175,7 @@ describe('Metrics', () => {
   })
 
   it('are those of the process while there is no node', async () => {
-    const { text } = await new Metrics(() => undefined).page()
+    const { text } = await metricsPage(() => undefined)
     expect(text).toContain('process_start_time_seconds')
     expect(text).not.toContain('webmq_')
   })

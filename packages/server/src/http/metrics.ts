@@ -18,24 +18,17 @@ async function load() {
   return { ofProcess, table: METRICS }
 }
 
-/** The metrics of a node for Prometheus. */
-export class Metrics {
-  readonly #source: () => MetricsSource | undefined
-
-  /** @param source Called for every page; while it returns `undefined`, the page has only metrics of the process. */
-  constructor(source: () => MetricsSource | undefined) {
-    this.#source = source
-  }
-
-  /** Cost: a few milliseconds on the event loop. */
-  async page(): Promise<MetricsPage> {
-    loaded ??= load()
-    const { ofProcess, table } = await loaded
-    const processText = await ofProcess.metrics()
-    const source = this.#source()
-    const text = source === undefined ? processText : metricsText(table, source) + processText
-    return { contentType: CONTENT_TYPE, text }
-  }
+/**
+ * The content of `/metrics`. Cost: a few milliseconds on the event loop.
+ * @param sourceNow While it returns `undefined`, the page has only metrics of the process.
+ */
+export async function metricsPage(sourceNow: () => MetricsSource | undefined): Promise<MetricsPage> {
+  loaded ??= load()
+  const { ofProcess, table } = await loaded
+  const processText = await ofProcess.metrics()
+  const source = sourceNow()
+  const text = source === undefined ? processText : metricsText(table, source) + processText
+  return { contentType: CONTENT_TYPE, text }
 }
 
 /** Metrics in the text format of Prometheus, version 0.0.4. A metric without samples is left out. */

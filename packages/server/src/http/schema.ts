@@ -16,15 +16,12 @@ export interface Shape<T> {
   readonly type?: T
 }
 
-/** The type of the values of a shape. */
 export type ValueOf<S> = S extends Shape<infer T> ? T : never
 
-/** The members of an object. */
 export type Members = Readonly<Record<string, Shape<unknown>>>
 
 type OptionalNames<M extends Members> = { [N in keyof M]: M[N] extends { isOptional: true } ? N : never }[keyof M]
 
-/** The type of an object with these members. */
 export type ObjectOf<M extends Members> = { readonly [N in Exclude<keyof M, OptionalNames<M>>]: ValueOf<M[N]> } & {
   readonly [N in OptionalNames<M>]?: ValueOf<M[N]>
 }
@@ -54,7 +51,6 @@ export function text(
   }
 }
 
-/** A whole number. */
 export function integer(rules: Documented & { minimum: number; maximum: number; default?: number }): Shape<number> {
   const { minimum, maximum } = rules
   return {
@@ -85,7 +81,6 @@ export function name(description: string): Shape<string> {
   return text({ maxLength: 1_024, description })
 }
 
-/** True or false. */
 export function flag(rules: Documented & { default?: boolean } = {}): Shape<boolean> {
   return {
     json: { type: 'boolean', ...rules },
@@ -94,7 +89,6 @@ export function flag(rules: Documented & { default?: boolean } = {}): Shape<bool
   }
 }
 
-/** One of a few words. */
 export function choice<const W extends string>(
   words: readonly W[],
   rules: Documented & { default?: W } = {},
@@ -105,12 +99,10 @@ export function choice<const W extends string>(
   }
 }
 
-/** Any JSON value. */
 export function anything(rules: Documented = {}): Shape<unknown> {
   return { json: { ...rules }, defect: () => undefined }
 }
 
-/** A list of values of one shape. */
 export function list<T>(
   item: Shape<T>,
   rules: Documented & { minItems?: number; maxItems?: number } = {},
@@ -130,7 +122,6 @@ export function list<T>(
   }
 }
 
-/** A member that may be absent. */
 export function optional<S extends Shape<unknown>>(shape: S): S & { readonly isOptional: true } {
   return { ...shape, isOptional: true }
 }

@@ -1,7 +1,7 @@
 import type { ErrorCode, GapReason } from 'webmq-client/protocol'
 import type { HookCounts, WebhookStats } from '../hooks/index.js'
 import type { CertificateStats } from '../identity/certificates/store.js'
-import type { TokenFailure } from '../identity/token-failures.js'
+import type { TokenFailure } from '../identity/paced-verifier.js'
 import type { MeasurementStats } from '../observing/measuring/measurements.js'
 import type { OutboxStats } from '../outbox/outbox.js'
 import type { BrokerStatus, RefusalReason } from '../ports/broker.js'

@@ -21,7 +21,6 @@ export interface Actor {
   charge?: ((units: number) => void) | undefined
 }
 
-/** A client that sends a request over HTTP. */
 export function clientOverHttp(identity: Identity | undefined, address: string): Actor {
   return { door: 'http', id: '', userId: identity?.userId, claims: identity?.claims, identity, address }
 }

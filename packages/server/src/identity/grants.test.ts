@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { explainAccess, mayEnter, mayListen, mayPublish, parseGrants } from './grants.js'
+import { explainAccess, mayEnter, mayListen, mayPublish, parseGrants } from './access.js'
 import { ANONYMOUS, type Identity } from './identity.js'
 
 const ALICE: Identity = {

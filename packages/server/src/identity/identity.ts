@@ -1,9 +1,8 @@
+import { WebMQError } from 'webmq-client/protocol'
 import type { LimitOverrides } from './limit-overrides.js'
 
-/** Actions that a grant may allow. */
 export const ACTIONS = ['listen', 'publish', 'presence'] as const
 
-/** One of {@link ACTIONS}. */
 export type Action = (typeof ACTIONS)[number]
 
 /** Allows actions on every key that one of its patterns matches. Grants only add rights. */
@@ -38,3 +37,7 @@ export const ANONYMOUS: Identity = { grants: [{ keys: ['#'], allow: ACTIONS }] }
 
 /** The identity of a client that a hook must identify: it may do nothing. */
 export const UNIDENTIFIED: Identity = { grants: [] }
+
+export function invalidToken(detail: string, cause?: unknown): WebMQError {
+  return new WebMQError('E_TOKEN_INVALID', { detail, cause })
+}

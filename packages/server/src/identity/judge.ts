@@ -1,6 +1,6 @@
 import { errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from 'jose'
 import { WebMQError } from 'webmq-client/protocol'
-import { invalidToken } from './invalid-token.js'
+import { invalidToken } from './identity.js'
 import type { KeyRing } from './keys.js'
 
 /**

@@ -5,8 +5,7 @@ import { SignJWT } from 'jose'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { WebMQError } from 'webmq-client/protocol'
 import type { Logger } from '../base/logger.js'
-import { ReloadableVerifier } from './reloadable-verifier.js'
-import { createTokenVerifier, type TokenVerifier } from './token-verifier.js'
+import { createTokenVerifier, ReloadableVerifier, type TokenVerifier } from './token-verifier.js'
 
 /** A key that signs, and the set member that verifies. */
 interface SigningKey {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { packAddress, unpackAddress } from './packed-address.js'
+import { packAddress, unpackAddress } from './client-address.js'
 
 it.each(['0.0.0.0', '127.0.0.1', '203.0.113.7', '255.255.255.255'])('packs %s as an integer', (address) => {
   const packed = packAddress(address)

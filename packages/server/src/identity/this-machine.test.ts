@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { isFromThisMachine, type RequestSource } from './this-machine.js'
+import { isFromThisMachine, type RequestSource } from './trusted-proxies.js'
 
 const HOST = { host: 'localhost:8080' }
 

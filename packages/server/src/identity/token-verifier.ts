@@ -2,15 +2,14 @@ import type { JWTPayload, JWTVerifyOptions } from 'jose'
 import { defined } from '../base/defined.js'
 import type { Logger } from '../base/logger.js'
 import type { WordLimits } from '../ports/word-limits.js'
+import { parseGrants } from './access.js'
 import { claimDefect } from './claim-text.js'
-import { parseGrants } from './grants.js'
-import type { Identity } from './identity.js'
-import { invalidToken } from './invalid-token.js'
+import { type Identity, invalidToken } from './identity.js'
 import { RemoteJwks } from './jwks.js'
 import { createKeyRing } from './keys.js'
 import { parseLimitOverrides } from './limit-overrides.js'
+import type { TokenFailure } from './paced-verifier.js'
 import { PlainTokens } from './plain-token.js'
-import type { TokenFailure } from './token-failures.js'
 import { digestOf, VerifiedTokens } from './verified-tokens.js'
 
 /**
@@ -40,7 +39,6 @@ export interface JwtOptions {
   readonly algorithms?: readonly string[] | undefined
 }
 
-/** Options of {@link createTokenVerifier}; all are optional. */
 export interface TokenVerifierOptions {
   /** Gets a warning when a key set cannot be fetched. */
   readonly logger?: Logger
@@ -54,7 +52,6 @@ export interface TokenVerifierOptions {
   readonly keepsClaims?: boolean
 }
 
-/** Turns tokens into identities. */
 export interface TokenVerifier {
   /**
    * Verifies the signature and the claims of a token (RFC 7515, RFC 7519). jose judges every token but the plain valid ones
@@ -71,7 +68,6 @@ export interface TokenVerifier {
   verifyAtOnce?(token: string): Identity | undefined
   /** Ends a fetch of keys that is under way, so that it does not keep the process alive. */
   close(): void
-  /** Refused tokens since the start, by reason. */
   readonly failureCounts?: Readonly<Record<TokenFailure, number>>
 }
 
@@ -190,4 +186,54 @@ function assertText(name: string, claim: unknown): void {
 /** A token that is accepted only because of the tolerance lives until the tolerance ends. */
 function expiryMs(exp: number, nowMs: number, clockToleranceS: number): number {
   return exp * 1000 > nowMs ? exp * 1000 : (exp + clockToleranceS) * 1000
+}
+
+/**
+ * A verifier whose keys and rules can be replaced while the server runs. A token is verified by those that are in use when
+ * its turn comes. A key set whose address stays the same keeps what it has fetched: its address may be away.
+ */
+export class ReloadableVerifier implements TokenVerifier {
+  readonly #options: Omit<TokenVerifierOptions, 'keySet'>
+  #keySet: { readonly url: string; readonly keys: RemoteJwks } | undefined
+  #verifier: TokenVerifier
+
+  /** @throws {WebMQError} As {@link createTokenVerifier}. */
+  constructor(jwt: JwtOptions, options: Omit<TokenVerifierOptions, 'keySet'> = {}) {
+    this.#options = options
+    this.#keySet = this.#keySetOf(jwt)
+    this.#verifier = createTokenVerifier(jwt, { ...options, keySet: this.#keySet?.keys })
+  }
+
+  verify(token: string): Promise<Identity> {
+    return this.#verifier.verify(token)
+  }
+
+  verifyAtOnce(token: string): Identity | undefined {
+    return this.#verifier.verifyAtOnce?.(token)
+  }
+
+  /**
+   * Prepares other keys and rules. The returned function puts them to use.
+   * @param wordLimits Replaces the limits of granted patterns; absent: they stay.
+   * @throws {WebMQError} As {@link createTokenVerifier}; nothing has changed.
+   */
+  prepare(jwt: JwtOptions, wordLimits = this.#options.wordLimits): () => void {
+    const keySet = this.#keySetOf(jwt)
+    const verifier = createTokenVerifier(jwt, { ...this.#options, wordLimits, keySet: keySet?.keys })
+    return () => {
+      if (keySet !== this.#keySet) this.#keySet?.keys.close()
+      this.#keySet = keySet
+      this.#verifier = verifier
+    }
+  }
+
+  close(): void {
+    this.#keySet?.keys.close()
+  }
+
+  #keySetOf({ jwksUrl: url }: JwtOptions): { readonly url: string; readonly keys: RemoteJwks } | undefined {
+    if (url === undefined) return undefined
+    const { logger, now } = this.#options
+    return this.#keySet?.url === url ? this.#keySet : { url, keys: new RemoteJwks(url, { logger, now }) }
+  }
 }

@@ -57,10 +57,7 @@ export class VerifiedTokens {
     return nowMs < notBeforeMs ? undefined : identity
   }
 
-  /**
-   * @param keysVersion That of before the verification began.
-   * @param tokenChars Length of the token.
-   */
+  /** @param keysVersion That of before the verification began. @param tokenChars Length of the token. */
   set(digest: string, identity: Identity, notBeforeMs: number, keysVersion: number, tokenChars: number): void {
     this.#put(digest, { identity, notBeforeMs, keysVersion, sizeBytes: ENTRY_BYTES + tokenChars * BYTES_PER_CHAR })
   }
@@ -85,7 +82,6 @@ export class VerifiedTokens {
   }
 }
 
-/** The SHA-256 of a token, as a text. */
 export function digestOf(token: string): string {
   return hash('sha256', token, 'base64url')
 }

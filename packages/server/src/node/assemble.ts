@@ -19,11 +19,10 @@ import { OverflowRules } from '../ports/overflow-rules.js'
 import { retainRulesOf } from '../ports/retain-rules.js'
 import { Presence } from '../presence/index.js'
 import { type PendingByCaller, requestAuthor, trustedLimits } from '../publishing/author.js'
-import { MetaRules } from '../publishing/meta-rules.js'
 import { PublishRates } from '../publishing/publish-rates.js'
 import { Publisher } from '../publishing/publisher.js'
 import { Refusals } from '../publishing/refusals.js'
-import { Stamps } from '../publishing/stamps.js'
+import { MetaRules, Stamps } from '../publishing/stamps.js'
 import { GroupedBroker, QueueGroups } from '../queue-groups/index.js'
 import { Drains } from '../replay/drains.js'
 import { ReplaySender } from '../replay/sender.js'
@@ -35,14 +34,13 @@ import { LiveBuffers } from '../routing/live-buffers.js'
 import { RefusedMessages } from '../routing/refused-messages.js'
 import { ConnectionCounts } from '../session/connection-counts.js'
 import { Dispatcher } from '../session/dispatcher.js'
-import { EffectiveLimits } from '../session/effective-limits.js'
+import { configuredLimitsOf, EffectiveLimits } from '../session/effective-limits.js'
 import { Gateway } from '../session/gateway/gateway.js'
+import { UserListens } from '../session/listen-room.js'
 import { StreamFeeds } from '../session/sse/stream-feed.js'
 import { SessionTable } from '../session/table.js'
-import { UserListens } from '../session/user-listens.js'
 import { SharedStreams } from '../streams/shared-streams.js'
 import { Streams } from '../streams/streams.js'
-import { configuredLimitsOf } from './limits.js'
 import type { NodePhase, ServerNodeParts } from './parts.js'
 import { SessionEnder } from './session-ender.js'
 import { VERSION } from './version.js'
@@ -50,7 +48,6 @@ import { VERSION } from './version.js'
 /** When a node crashes, its members of queue groups are gone everywhere within this time. */
 const MAX_TTL_MS = 10_000
 
-/** Everything that a node consists of. */
 export type Rooms = ReturnType<typeof assemble>
 
 /**

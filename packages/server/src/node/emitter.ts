@@ -28,7 +28,6 @@ export class Emitter<Events extends object> {
     })
   }
 
-  /** Emits nothing more. */
   close(): void {
     this.#isClosed = true
   }

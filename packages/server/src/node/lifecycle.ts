@@ -13,16 +13,13 @@ import { brokerNameOf } from '../ports/broker-address.js'
 import type { Transport, TransportAddress } from '../ports/transport.js'
 import { incidentLog } from '../session/incident-log.js'
 import type { Emitter } from './emitter.js'
-import { assertCapable, endpointUrl, roomFor } from './endpoint.js'
+import { assertCapable, endpointUrl, roomFor, SocketFile } from './endpoint.js'
 import { ServerNode } from './node.js'
 import type { ChosenTransport, ServerNodeParts, ServerParts } from './parts.js'
-import { SocketFile } from './socket-file.js'
-import { NOTICES_STOP_MS } from './stop-limits.js'
-import { StopList } from './stop-list.js'
+import { NOTICES_STOP_MS, StopList } from './stop-list.js'
 import { VERSION } from './version.js'
 import type { ServerAddress, ServerEvents } from './webmq-server.js'
 
-/** A node that serves, and its transport. */
 interface Running {
   readonly node: ServerNode
   readonly transport: Transport
@@ -51,7 +48,6 @@ export interface LifecycleContext {
   readonly parts: ServerParts
   readonly events: Emitter<ServerEvents>
   readonly http: ServerHttp
-  /** Present with TLS. */
   readonly certificates: CertificateStore | undefined
   readonly proxies: TrustedProxies
 }
@@ -116,14 +112,12 @@ export class Lifecycle {
     return this.#transport?.transport.takeStream?.(request, response)
   }
 
-  /** See {@link WebMQServer.start}. */
   start(): Promise<ServerAddress> {
     if (this.isStopping) return Promise.reject(notRunning())
     this.#listening ??= this.#listen()
     return this.#listening
   }
 
-  /** See {@link WebMQServer.attach}. */
   async attach(httpServer: NodeHttpServer): Promise<() => void> {
     const { options, logger } = this.#context.parts
     const { node, transport } = await this.#run(httpServer)
@@ -137,7 +131,6 @@ export class Lifecycle {
     }
   }
 
-  /** See {@link WebMQServer.stop}. */
   stop(times: StopTimes): Promise<void> {
     const state = this.#state
     if (state.name === 'starting') state.waiting?.giveUp()

@@ -7,14 +7,20 @@ import type { Broker, InboundMessage } from '../ports/broker.js'
 import { secretHider } from '../ports/broker-address.js'
 import { isReserved } from '../ports/reserved-keys.js'
 import type { TransportSink } from '../ports/transport.js'
+import { configuredLimitsOf } from '../session/effective-limits.js'
 import { NodeApi } from './api.js'
 import { assemble, type Rooms } from './assemble.js'
 import { drain, drainSpreadMs, wait } from './drain.js'
-import { configuredLimitsOf } from './limits.js'
 import type { NodePhase, ServerNodeParts } from './parts.js'
 import { NodeReport } from './report.js'
-import { BROKER_GRACE_MS, BROKER_SHARE_MS, NODE_STOP_MS, STREAMS_SHARE_MS, TIMERS_EARLY_MS } from './stop-limits.js'
-import { StopList } from './stop-list.js'
+import {
+  BROKER_GRACE_MS,
+  BROKER_SHARE_MS,
+  NODE_STOP_MS,
+  STREAMS_SHARE_MS,
+  StopList,
+  TIMERS_EARLY_MS,
+} from './stop-list.js'
 
 /** Connects a transport with a broker: one node, from its start to its end. */
 export class ServerNode {
@@ -50,10 +56,7 @@ export class ServerNode {
     this.#rooms.gateway.limitsChanged()
   }
 
-  /**
-   * See {@link Broker.setAddress}.
-   * @throws {WebMQError} `E_OPTION_INVALID`; the old address stays.
-   */
+  /** See {@link Broker.setAddress}. @throws {WebMQError} `E_OPTION_INVALID`; the old address stays. */
   setBrokerAddress(address: string): void {
     this.#rooms.broker.setAddress?.(address)
     const [hideOld, hideNew] = [this.#phase.hideSecrets, secretHider(address)]
@@ -66,12 +69,10 @@ export class ServerNode {
     return transport.attach(server, this.sink, options.path)
   }
 
-  /** Adds an in-process handler, see {@link assemble}. */
   get listen(): Rooms['listen'] {
     return this.#rooms.listen
   }
 
-  /** Takes the events of the transport. */
   get sink(): TransportSink {
     return this.#rooms.gateway
   }

@@ -16,13 +16,11 @@ import type { TlsCertificate } from '../ports/transport-options.js'
 import type { Emitter } from './emitter.js'
 import type { ServerEvents } from './webmq-server.js'
 
-/** A transport, and why it was chosen. */
 export interface ChosenTransport {
   readonly transport: Transport
   readonly choice: TransportChoice
 }
 
-/** Asks for a transport. */
 export interface TransportRequest {
   /** Gets the requests that are no upgrades. */
   readonly httpServer: NodeHttpServer
@@ -39,7 +37,6 @@ export interface ServerParts {
   readonly verifier: TokenVerifier | undefined
   /** Prepares other keys for `verifier`, see {@link ReloadableVerifier.prepare}. Absent without tokens. */
   readonly prepareKeys?: ((options: ResolvedOptions) => () => void) | undefined
-  /** Absent without any hook. */
   readonly hooks?: HookCalls | undefined
   readonly webhook?: Webhook | undefined
   /** Are told what sessions do. */
@@ -52,7 +49,6 @@ export interface ServerParts {
   createOutbox?(options: ResolvedOptions): Promise<DatabaseOutbox | undefined>
 }
 
-/** The parts of a node. */
 export interface ServerNodeParts extends Pick<ServerParts, 'options' | 'verifier' | 'hooks' | 'logger'> {
   readonly transport: Transport
   readonly broker: Broker
@@ -61,9 +57,7 @@ export interface ServerNodeParts extends Pick<ServerParts, 'options' | 'verifier
   /** Name of this node that clients see; it reveals nothing about the machine. */
   readonly name: string
   readonly events: Pick<Emitter<ServerEvents>, 'emit'>
-  /** Absent when nobody wants to know. */
   readonly observer: Observer | undefined
-  /** Absent when nobody traces. */
   readonly tracer?: Tracer | undefined
 }
 

@@ -1,6 +1,6 @@
 import type { NodeSummary } from '../http/operators/index.js'
 import type { ServerStats } from '../http/stats.js'
-import { NO_TOKEN_FAILURES } from '../identity/token-failures.js'
+import { NO_TOKEN_FAILURES } from '../identity/paced-verifier.js'
 import type { Health } from '../observing/health/readiness.js'
 import type { Rooms } from './assemble.js'
 import type { NodePhase, ServerNodeParts } from './parts.js'

@@ -19,7 +19,6 @@ import type { HistoryQuery, HistoryResult } from '../routing/in-process/read-his
 import type { LocalListenOptions, LocalSubscription } from '../routing/in-process/subscription.js'
 import type { StreamWriter } from '../streams/writer.js'
 import { Emitter } from './emitter.js'
-import { LateSubscription } from './late-subscription.js'
 import { Lifecycle, notRunning } from './lifecycle.js'
 import type { ServerNode } from './node.js'
 import type { ServerParts } from './parts.js'
@@ -46,7 +45,6 @@ export class Server implements WebMQServer {
   readonly #options: { -readonly [Name in keyof ResolvedOptions]: ResolvedOptions[Name] }
   readonly #name = randomBytes(NODE_NAME_BYTES).toString('hex')
   readonly #events: Emitter<ServerEvents>
-  /** Present with TLS. */
   readonly #certificates: CertificateStore | undefined
   readonly #http: ServerHttp
   readonly #lifecycle: Lifecycle
@@ -82,7 +80,6 @@ export class Server implements WebMQServer {
     })
   }
 
-  /** The present options. */
   get options(): ResolvedOptions {
     return this.#options
   }
@@ -227,4 +224,37 @@ function assertLocalPattern(pattern: string): void {
 /** @throws {WebMQError} `E_OPTION_INVALID` */
 function assertGroup(group: string): void {
   if (!isGroup(group)) throw new WebMQError('E_OPTION_INVALID', { detail: `group: ${group}` })
+}
+
+/** A subscription in the process that may begin before its server runs. */
+class LateSubscription implements LocalSubscription {
+  readonly pattern: string
+  readonly ready: Promise<void>
+  #isWanted = true
+  #end: (() => void) | undefined
+
+  /** @param begin Begins it once the server runs, and resolves with a function that ends it. */
+  constructor(pattern: string, begin: Promise<() => Promise<() => void>>) {
+    this.pattern = pattern
+    this.ready = begin.then((begin) => this.#begin(begin))
+    // Callers may ignore `ready`; a rejection that nobody handles must not crash the process.
+    this.ready.catch(() => undefined)
+  }
+
+  close(): void {
+    this.#isWanted = false
+    this.#end?.()
+    this.#end = undefined
+  }
+
+  [Symbol.dispose](): void {
+    this.close()
+  }
+
+  async #begin(begin: () => Promise<() => void>): Promise<void> {
+    if (!this.#isWanted) return
+    const end = await begin()
+    if (this.#isWanted) this.#end = end
+    else end()
+  }
 }

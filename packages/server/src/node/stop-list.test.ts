@@ -1,7 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { recordingLogger } from '../../test/fake-server.js'
-import { BROKER_GRACE_MS, BROKER_SHARE_MS, NODE_STOP_MS, NOTICES_STOP_MS, STOP_GRACE_MS } from './stop-limits.js'
-import { StopList } from './stop-list.js'
+import {
+  BROKER_GRACE_MS,
+  BROKER_SHARE_MS,
+  NODE_STOP_MS,
+  NOTICES_STOP_MS,
+  STOP_GRACE_MS,
+  StopList,
+} from './stop-list.js'
 
 describe('StopList', () => {
   it('stops in the reverse order of the start, each part after the one before it', async () => {

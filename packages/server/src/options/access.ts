@@ -15,7 +15,6 @@ const LOOPBACK_PAGES = ['http://localhost:*', 'http://127.0.0.1:*', 'http://[::1
 /** Those that have TLS themselves reach a server with TLS. */
 const SECURE_LOOPBACK_PAGES = LOOPBACK_PAGES.map((page) => page.replace('http:', 'https:'))
 
-/** The options that say who a client is. */
 type IdentityOptions = Pick<ResolvedOptions, 'jwt' | 'hooks' | 'webhook' | 'insecure'>
 
 /**

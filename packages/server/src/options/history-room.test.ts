@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { historyDefect } from './history-room.js'
 import { resolveOptions } from './options.js'
+import { historyDefect } from './rules.js'
 
 // Symptom: config check took a history of 1 GiB with a heap of 40 MB, and the node ended by itself once it was full.
 describe('historyDefect', () => {

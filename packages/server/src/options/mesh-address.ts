@@ -1,6 +1,5 @@
 import { invalidOption } from '../base/invalid-option.js'
 
-/** Default port on which mesh nodes listen for each other. */
 const MESH_DEFAULT_PORT = 7400
 
 /** {@link MESH_DEFAULT_PORT} on loopback, which other machines cannot reach. */
@@ -12,10 +11,7 @@ export interface HostAndPort {
   readonly port: number
 }
 
-/**
- * Reads `host:port`, `host` or `[address]:port`.
- * @returns `undefined` for any other text.
- */
+/** Reads `host:port`, `host` or `[address]:port`. @returns `undefined` for any other text. */
 export function parseHostAndPort(text: string): HostAndPort | undefined {
   const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([^\s/:@,[\]]+))(?::(\d{1,5}))?$/.exec(text)
   const host = match?.[1] ?? match?.[2]

@@ -6,7 +6,7 @@ import { fingerprintOf, HistoryRules, historyRulesOf } from '../ports/history-ru
 import { didYouMean } from './closest-name.js'
 import { checkTogether } from './rules.js'
 import type { ServerOptions } from './server-options.js'
-import { defaultOf, type OptionSpec, setOption, splitName } from './spec.js'
+import { defaultOf, type OptionSpec, optionValue, setOption, shownValue, splitName } from './spec.js'
 import { OPTIONS } from './table.js'
 import { validateOption } from './values.js'
 
@@ -132,4 +132,20 @@ export function sharedOptionsFingerprint(options: ResolvedOptions): string {
 export function loggedKeysFingerprint(options: ResolvedOptions): string {
   const isOn = options.historyMaxMessages > 0 && options.historyMaxBytes > 0
   return (isOn ? historyRulesOf(options, false) : new HistoryRules([])).fingerprint
+}
+
+const HIDDEN = '[hidden]'
+
+/** The options with all secrets replaced. A broker or a logger of the embedder is left out: only its name is shown. */
+export function withoutSecrets(options: ResolvedOptions): Readonly<Record<string, unknown>> {
+  const { logger: _, ...rest } = options
+  const shown: Record<string, unknown> = { ...rest }
+  if (typeof options.broker !== 'string') shown.broker = options.broker.name
+  for (const spec of OPTIONS) {
+    const value = optionValue(shown, spec.name)
+    const visible = shownValue(spec, value)
+    if (visible === value) continue
+    setOption(shown, spec.name, visible ?? (Array.isArray(value) ? value.map(() => HIDDEN) : HIDDEN))
+  }
+  return shown
 }

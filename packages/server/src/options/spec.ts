@@ -25,7 +25,6 @@ export interface IntegerOption extends OptionBase {
   readonly defaultText?: string
 }
 
-/** One line of text. */
 export interface TextOption extends OptionBase {
   readonly type: 'text'
   readonly default?: string
@@ -44,7 +43,6 @@ export interface TextOption extends OptionBase {
   readonly check?: (value: string) => string | undefined
 }
 
-/** One of a few words. */
 export interface ChoiceOption<Choice extends string = string> extends OptionBase {
   readonly type: 'choice'
   readonly choices: readonly Choice[]
@@ -83,7 +81,6 @@ export interface SwitchOption extends OptionBase {
 /** One option of the server, with everything that `--help`, the sources, validation and the documentation need. */
 export type OptionSpec = IntegerOption | TextOption | ChoiceOption | ListOption | SwitchOption
 
-/** A value of the option's type, from any source. */
 export type OptionValue = number | string | boolean | readonly string[]
 
 /** A spec as it stands in the table. */
@@ -127,7 +124,6 @@ export function splitName(name: string): readonly [string, string | undefined] {
   return dot < 0 ? [name, undefined] : [name.slice(0, dot), name.slice(dot + 1)]
 }
 
-/** The value of an option in an object such as `ServerOptions`. */
 export function optionValue(options: object, name: string): unknown {
   const [group, member] = splitName(name)
   const value = (options as Readonly<Record<string, unknown>>)[group]

@@ -35,7 +35,6 @@ type All<Union> = (Union extends unknown ? (one: Union) => void : never) extends
 
 type Rows = All<(typeof SECTIONS)[keyof typeof SECTIONS]>
 
-/** Name of an option, `jwt.secret` for nested ones. */
 export type OptionName = keyof Rows
 
 interface Values {
@@ -64,5 +63,4 @@ export const OPTIONS: readonly (OptionSpec & { readonly name: OptionName })[] = 
   ([section, rows]) => Object.entries<Row>(rows).map(([name, row]) => specOf(name as OptionName, section, row)),
 )
 
-/** Headings of the options, in their order. */
 export const OPTION_SECTIONS = Object.keys(SECTIONS)

@@ -59,7 +59,6 @@ export function parseOption(spec: OptionSpec, text: string, label: string = spec
   return validateOption(spec, convert(spec, text), label)
 }
 
-/** Describes the allowed values; `undefined` when this value is allowed. */
 function describeAllowed(spec: Exclude<OptionSpec, ListOption>, value: unknown): string | undefined {
   switch (spec.type) {
     case 'integer':
@@ -109,7 +108,6 @@ export function parseQuantity(text: string, unit: IntegerOption['unit']): number
   return Number(match[1]) * factor
 }
 
-/** Words for a switch, as used in environments. */
 export const SWITCH_WORDS: Readonly<Record<string, boolean>> = {
   true: true,
   on: true,

@@ -35,7 +35,6 @@ export interface OutboxStats extends Partial<Backlog> {
   readonly lostCount: number
 }
 
-/** A row as a message. */
 export interface OutboxMessage {
   readonly key: string
   readonly payload: Uint8Array

@@ -3,7 +3,6 @@ import { reasonOf } from '../base/reason.js'
 import { TABLE } from './schema.js'
 import type { DatabaseSession } from './session.js'
 
-/** A message in the table. */
 export interface OutboxRow {
   /** A whole number of 64 bits, as text. */
   readonly id: string
@@ -62,7 +61,6 @@ SELECT
   coalesce((SELECT extract(epoch FROM clock_timestamp() - created_at)::float8
     FROM ${TABLE} WHERE error IS NULL ORDER BY id LIMIT 1), 0) AS "lagSeconds"`
 
-/** The rows to publish next, in their order. */
 export async function readRows(session: DatabaseSession, limits: BatchLimits): Promise<OutboxRow[]> {
   return await session.query<OutboxRow>(READ, [limits.maxRows, limits.maxPayloadBytes, limits.maxBytes])
 }
@@ -95,7 +93,6 @@ export interface Failure {
 export interface Published {
   readonly ids: string[]
   readonly failures: Failure[]
-  /** Why some rows wait. */
   cause?: unknown
 }
 

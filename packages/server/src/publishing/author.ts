@@ -2,10 +2,8 @@ import { refusalOf } from 'webmq-client/protocol'
 import { type Actor, clientNameOf } from '../identity/actor.js'
 import type { ConnectionId } from '../ports/transport.js'
 import type { WordLimits } from '../ports/word-limits.js'
-import type { PublishLimits } from './publish-rates.js'
-import type { RateGate, RateLimit } from './rate-gate.js'
+import type { PublishLimits, RateGate, RateLimit } from './publish-rates.js'
 
-/** Limits of somebody who publishes. */
 export interface AuthorLimits extends Pick<WordLimits, 'maxWords'> {
   readonly maxPayloadBytes: number
   /** Bytes of one connection, or of one caller, that may wait for the broker [P-7.8]: none can use up the whole budget. */
@@ -14,7 +12,6 @@ export interface AuthorLimits extends Pick<WordLimits, 'maxWords'> {
   readonly publishing: PublishLimits | undefined
 }
 
-/** An actor that publishes. */
 export interface Author extends Actor {
   readonly limits: AuthorLimits
   /** Bytes of its publishes that wait for hooks and the broker, with an overhead for each. */

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { isKey, isMessageId } from 'webmq-client/protocol'
 import { assertMessageId } from '../ports/message-id.js'
-import { brokerMessageId, clientOwner, type MessageOwner } from './message-id.js'
+import { brokerMessageId, clientOwner, type MessageOwner } from './draft.js'
 
 const userId = fc.string({ unit: 'binary', minLength: 1, maxLength: 60 }).filter((text) => !/\p{Surrogate}/u.test(text))
 const owner: fc.Arbitrary<MessageOwner> = fc.oneof(

@@ -10,10 +10,9 @@ import type { Broker } from '../ports/broker.js'
 import type { QueueGroups } from '../queue-groups/index.js'
 import { type AuthorLimits, type PendingByCaller, requestAuthor, trustedLimits } from './author.js'
 import type { BatchDraft } from './draft.js'
-import { MetaRules } from './meta-rules.js'
 import { PublishRates } from './publish-rates.js'
 import { Publisher, type PublisherContext } from './publisher.js'
-import { Stamps } from './stamps.js'
+import { MetaRules, Stamps } from './stamps.js'
 
 const LIMITS: AuthorLimits = {
   maxWords: 32,

@@ -6,19 +6,31 @@ import { assertMayPublish } from '../identity/access.js'
 import { isTrusted } from '../identity/actor.js'
 import type { PublishTimings } from '../observing/measuring/publish-timings.js'
 import { type Observer, observePublish } from '../observing/observer.js'
-import { formatTraceparent, parseTraceparent } from '../observing/tracing/traceparent.js'
-import { type Tracer, tracedPublish, withTraceparent } from '../observing/tracing/tracer.js'
+import {
+  formatTraceparent,
+  parseTraceparent,
+  type Tracer,
+  tracedPublish,
+  withTraceparent,
+} from '../observing/tracing/tracer.js'
 import type { Accepted, Broker, OutboundMessage } from '../ports/broker.js'
 import type { Transport } from '../ports/transport.js'
 import { assertKeyWords } from '../ports/word-limits.js'
 import type { QueueGroups, TakenRequest } from '../queue-groups/index.js'
 import { type Author, assertRoom } from './author.js'
-import { type BatchDraft, bytesOf, type Draft, outboundOf, PENDING_OVERHEAD_BYTES, refuseItem } from './draft.js'
-import { brokerMessageId, clientOwner } from './message-id.js'
+import {
+  type BatchDraft,
+  brokerMessageId,
+  bytesOf,
+  clientOwner,
+  type Draft,
+  outboundOf,
+  PENDING_OVERHEAD_BYTES,
+  refuseItem,
+} from './draft.js'
 import { type PublishRates, UNLIMITED } from './publish-rates.js'
 import type { Stamps } from './stamps.js'
 
-/** Parts of a node that a publish passes. */
 export interface PublisherContext {
   readonly broker: Pick<Broker, 'publish' | 'publishBatch' | 'isCongested'>
   readonly groups: Pick<QueueGroups, 'requests' | 'assertSupported'>
@@ -32,9 +44,7 @@ export interface PublisherContext {
   readonly stamps: Pick<Stamps, 'of'>
   /** Measures some of the publishes. */
   readonly timings: Pick<PublishTimings, 'begin'>
-  /** Absent when nobody traces. */
   readonly tracer: Pick<Tracer, 'publish'> | undefined
-  /** Absent when nobody wants to know. */
   readonly observer: Observer | undefined
 }
 
@@ -106,10 +116,7 @@ export class Publisher {
     return Promise.all(approved).then((messages) => this.#whenWritable(this.#sentAll(author, messages, pendingBytes)))
   }
 
-  /**
-   * Hands a request to one responder.
-   * @throws {WebMQError} As {@link publish} and {@link QueueGroups.ask}.
-   */
+  /** Hands a request to one responder. @throws {WebMQError} As {@link publish} and {@link QueueGroups.ask}. */
   request(author: Author, draft: Draft, isBinary: boolean, withinMs: number): MaybePromise<TakenRequest> {
     const { groups } = this.#context
     groups.assertSupported()

@@ -164,10 +164,7 @@ export class Dispatcher {
     )
   }
 
-  /**
-   * All later messages of the connection wait.
-   * @param pending Never rejects.
-   */
+  /** All later messages of the connection wait. @param pending Never rejects. */
   waitFor(session: Session, pending: Promise<void>): void {
     const inbox = this.#inboxOf(session)
     inbox.shut()

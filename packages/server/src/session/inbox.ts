@@ -2,13 +2,11 @@ import type { ClientMessage } from 'webmq-client/protocol'
 import { copyBytes } from '../base/copy-bytes.js'
 import { isRangeAsked } from '../replay/replay.js'
 
-/** A message that waits for an earlier one of its connection. */
 export interface WaitingMessage {
   readonly message: ClientMessage
   readonly isBinary: boolean
 }
 
-/** Most waiting messages. */
 const MAX_WAITING_MESSAGES = 1_024
 /** Memory of a waiting message beside its texts and payload: three objects and their places. An estimate. */
 const OVERHEAD_BYTES = 384
@@ -47,7 +45,6 @@ export class Inbox {
     return (this.#running.size + this.#waiting.length) * HELD_UNITS
   }
 
-  /** Whether nothing is in progress and nothing waits. */
   get isEmpty(): boolean {
     return !this.#isShut && this.#running.size === 0 && this.#waiting.length === 0
   }
@@ -63,7 +60,6 @@ export class Inbox {
     this.isDue = true
   }
 
-  /** Whether a message that has just arrived must wait. */
   holds(message: ClientMessage): boolean {
     if (this.#isShut) return true
     if (isReplay(message) && this.#running.size >= MAX_REPLAYS) return true
@@ -83,7 +79,6 @@ export class Inbox {
     return true
   }
 
-  /** A message is in progress. */
   began(message: ClientMessage): void {
     this.#running.add(message)
     this.#ahead.addRunning(message)
@@ -190,7 +185,6 @@ function beforeWildcard(pattern: string): string {
   return pattern.slice(0, star < 0 || (hash >= 0 && hash < star) ? hash : star)
 }
 
-/** Whether a message asks for a replay. */
 function isReplay(message: ClientMessage): boolean {
   return message.verb === 'history' || message.verb === 'read' || (message.verb === 'listen' && isRangeAsked(message))
 }

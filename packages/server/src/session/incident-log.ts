@@ -14,7 +14,6 @@ export interface IncidentLogContext {
 const LOG_INTERVAL_MS = 10_000
 
 const SLOW_CONSUMER_CODE = (ERRORS.E_SLOW_CONSUMER as ErrorSpec).closeCode
-/** Codes of a limit that a client has reached. */
 const LIMIT_CODES: ReadonlySet<ErrorCode> = new Set(
   (Object.keys(ERRORS) as ErrorCode[]).filter((code) => code.endsWith('_LIMIT') || code === 'E_PAYLOAD_TOO_LARGE'),
 )

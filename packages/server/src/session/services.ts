@@ -10,8 +10,8 @@ import type { Broker } from '../ports/broker.js'
 import type { OverflowRules } from '../ports/overflow-rules.js'
 import type { Transport } from '../ports/transport.js'
 import type { Presence } from '../presence/index.js'
-import type { MetaRules } from '../publishing/meta-rules.js'
 import type { Publisher } from '../publishing/publisher.js'
+import type { MetaRules } from '../publishing/stamps.js'
 import type { ConnectionGroupsContext, QueueGroups } from '../queue-groups/index.js'
 import type { Drains } from '../replay/drains.js'
 import type { ReplaySender } from '../replay/sender.js'
@@ -20,12 +20,11 @@ import type { ListensContext } from '../routing/listens.js'
 import type { Streams } from '../streams/streams.js'
 import type { ConnectionCounts } from './connection-counts.js'
 import type { EffectiveLimits } from './effective-limits.js'
+import type { UserListens } from './listen-room.js'
 import type { Session } from './session.js'
 import type { StreamFeeds } from './sse/stream-feed.js'
-import type { UserListens } from './user-listens.js'
 import type { Turns } from './work/turns.js'
 
-/** What all sessions of a node share. */
 export interface SessionServices extends ListensContext, ConnectionGroupsContext {
   readonly transport: Pick<Transport, 'send' | 'join' | 'leave' | 'setOverflow' | 'prepareAnswer' | 'close'>
   readonly broker: Pick<Broker, 'capabilities' | 'publish' | 'read' | 'position'>
@@ -42,7 +41,6 @@ export interface SessionServices extends ListensContext, ConnectionGroupsContext
   readonly verifier: TokenVerifier | undefined
   /** Absent without any hook. */
   readonly hooks?: HookCalls | undefined
-  /** Connections per user. */
   readonly users: Pick<ConnectionCounts, 'enter' | 'leave'>
   readonly revocations: Pick<Revocations, 'covers'>
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>

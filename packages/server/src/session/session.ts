@@ -11,12 +11,12 @@ import type { Deadline } from '../base/deadlines.js'
 import { andThen, type MaybePromise } from '../base/maybe-promise.js'
 import type { ConnectFacts } from '../hooks/index.js'
 import type { Door } from '../identity/actor.js'
+import { type PackedAddress, packAddress, unpackAddress } from '../identity/client-address.js'
 import type { Claims, Identity } from '../identity/index.js'
-import { type PackedAddress, packAddress, unpackAddress } from '../identity/packed-address.js'
 import type { ConnectionId, FrameData } from '../ports/transport.js'
 import type { ConnectionPresence } from '../presence/index.js'
 import type { Author } from '../publishing/author.js'
-import type { RateGate, RateLimit } from '../publishing/rate-gate.js'
+import type { RateGate, RateLimit } from '../publishing/publish-rates.js'
 import { ConnectionGroups } from '../queue-groups/index.js'
 import { Listens } from '../routing/listens.js'
 import type { SessionLimits } from './effective-limits.js'
@@ -87,7 +87,6 @@ export class Session implements Author {
     return this.#identity?.limits === undefined ? limits.defaults : limits.of(this.#identity)
   }
 
-  /** Whether it has had an identity. */
   get wasActive(): boolean {
     return this.#identity !== undefined
   }
@@ -141,7 +140,6 @@ export class Session implements Author {
     return (this.#listens?.size ?? 0) + (this.#ownGroups?.size ?? 0)
   }
 
-  /** The patterns that the connection listens with. */
   patterns(): readonly string[] {
     return this.#listens?.patterns() ?? []
   }

@@ -1,7 +1,6 @@
 import type { ConnectionId } from '../ports/transport.js'
 import type { Session } from './session.js'
 
-/** The sessions of this node, by connection. */
 export class SessionTable implements Iterable<Session> {
   readonly #byConnection = new Map<ConnectionId, Session>()
 

@@ -8,7 +8,6 @@ export function checkPort(port: number): void {
   }
 }
 
-/** Why an address could not be bound. */
 export function bindError(host: string, port: number, cause: NodeJS.ErrnoException | undefined): WebMQError {
   const code = cause?.code === 'EADDRINUSE' ? 'E_ADDRESS_IN_USE' : 'E_ADDRESS_UNAVAILABLE'
   return new WebMQError(code, { detail: unixPathOf(host) ?? `${host}:${port}`, cause })

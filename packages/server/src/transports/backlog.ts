@@ -22,7 +22,6 @@ interface Entry<Frame> {
   readonly droppable: Droppable | undefined
 }
 
-/** Messages that were left out. */
 export interface LeftOut {
   conflatedCount: number
   droppedCount: number

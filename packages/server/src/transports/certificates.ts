@@ -4,7 +4,6 @@ import type { TlsCertificate } from '../ports/transport-options.js'
 
 const MIN_VERSION = 'TLSv1.2'
 
-/** Options of `tls.createSecureContext`. */
 export function secureOptionsOf({ cert, key }: TlsCertificate): SecureContextOptions {
   return { cert, key, minVersion: MIN_VERSION }
 }

@@ -30,10 +30,7 @@ export class Connections<Member extends Connection<never, unknown>> {
     this.open.add(connection)
   }
 
-  /**
-   * Takes a connection out of its groups. The caller tells the sink.
-   * @returns `false`: it was removed before.
-   */
+  /** Takes a connection out of its groups. The caller tells the sink. @returns `false`: it was removed before. */
   remove(connection: Member): boolean {
     if (!this.#byId.delete(connection.id)) return false
     this.leaveGroups(connection)

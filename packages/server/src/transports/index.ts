@@ -10,8 +10,15 @@ export { EventLoopTransport } from './event-loop-transport.js'
 export { Keepalive } from './keepalive.js'
 export { frameHeaderBytes, Outbox, type OutboxEvents } from './outbox.js'
 export type { SinkCalls } from './sink-calls.js'
-export { acceptedExtensions } from './upgrade/extensions.js'
-export { asksForWebSocket, findHandshakeFault, type HandshakeFault, UPGRADE_REQUIRED } from './upgrade/handshake.js'
+export {
+  acceptedExtensions,
+  asksForWebSocket,
+  findHandshakeFault,
+  type HandshakeFault,
+  headBytes,
+  type RequestHead,
+  UPGRADE_REQUIRED,
+  valuesOf,
+} from './upgrade/handshake.js'
 export { PendingUpgrades } from './upgrade/pending.js'
 export { rejectionOf } from './upgrade/rejection.js'
-export { headBytes, type RequestHead, valuesOf } from './upgrade/request-head.js'

@@ -58,7 +58,6 @@ export class Keepalive<Connection extends Watched> {
     this.#timer = undefined
   }
 
-  /** Records activity of the connection. */
   alive(connection: Connection): void {
     connection.heardTick = this.#tick
     connection.pingTick = 0

@@ -4,8 +4,11 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { type CertificateOptions, makeCertificate } from 'webmq-services'
-import { readCertificate } from '../../src/identity/certificates/read-certificate.js'
-import { certificateWarnings, describeCertificate } from '../../src/identity/certificates/warnings.js'
+import {
+  certificateWarnings,
+  describeCertificate,
+  readCertificate,
+} from '../../src/identity/certificates/read-certificate.js'
 
 const folder = mkdtempSync(path.join(tmpdir(), 'webmq-certificates-'))
 const NAMES = ['shop.example.com', '*.example.org']

@@ -2,14 +2,12 @@ import { type Command, InvalidArgumentError } from 'commander'
 import { defined } from '../../base/defined.js'
 import { invalidOption } from '../../base/invalid-option.js'
 import { parseQuantity } from '../../options/values.js'
-import { TOKEN_VARIABLE, URL_VARIABLE } from '../environment.js'
-import { readTextFile } from '../option-sources.js'
+import { readTextFile, TOKEN_VARIABLE, URL_VARIABLE } from '../option-sources.js'
 
 const DEFAULT_URL = 'ws://127.0.0.1:8080/ws'
 /** `setTimeout` fires at once for larger values. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
-/** Flags of every command that is a client of a server. */
 export interface ClientFlags {
   readonly url?: string
   readonly token?: string
@@ -17,7 +15,6 @@ export interface ClientFlags {
   readonly connectTimeout: number
 }
 
-/** Adds `--url`, `--token`, `--token-file` and `--connect-timeout`. */
 export function addClientFlags(command: Command): Command {
   return command
     .option('-u, --url <url>', `Address of the server. (default: ${DEFAULT_URL}, env: ${URL_VARIABLE})`)
@@ -26,7 +23,6 @@ export function addClientFlags(command: Command): Command {
     .option('--connect-timeout <time>', 'Time to connect at first, retries included.', parseTimeMs, 10_000)
 }
 
-/** Where a client connects, and as whom. */
 export interface ClientTarget {
   readonly url: string
   /** Called for every connection. */

@@ -11,7 +11,6 @@ import type { ClientTarget } from './flags.js'
 /** The largest `maxPayloadBytes` of a server, and so the most that is read. */
 const MAX_INPUT_BYTES = 64 * 1024 * 1024
 
-/** How to read the payload, and what to print. */
 export interface PublishFlags {
   readonly id?: string
   readonly json?: true

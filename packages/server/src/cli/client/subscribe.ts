@@ -11,7 +11,6 @@ import { Interrupt } from './interrupt.js'
 /** Output that may wait for a slow reader of a pipe. Beyond it, the command fails instead of growing. */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024
 
-/** What `sub` shows, and until when. */
 export interface SubscribeFlags extends Pick<ListenOptions, 'last' | 'since' | 'rewind'> {
   readonly json?: true
   /** Begins with the last message of each key. */

@@ -2,11 +2,9 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { type IncomingHttpHeaders, type IncomingMessage, request as plainRequest } from 'node:http'
 import { request as secureRequest } from 'node:https'
-import { inWords } from '../in-words.js'
-import { type Finding, failure, ok, skipped, warning } from './finding.js'
-import { type DoctorTarget, tlsOptionsOf, whyOf } from './target.js'
+import { inWords } from '../terminal.js'
+import { type DoctorTarget, type Finding, failure, ok, skipped, tlsOptionsOf, warning, whyOf } from './target.js'
 
-/** An answer to a request. */
 export interface Answer {
   readonly status: number
   readonly headers: IncomingHttpHeaders
@@ -52,7 +50,6 @@ const EXACT_S = 2
 /** Tokens are refused far before this. */
 const WRONG_S = 60
 
-/** Asks `/health` and `/ready`, and compares clocks. */
 export async function checkHealth(target: DoctorTarget): Promise<readonly Finding[]> {
   try {
     const sentMs = Date.now()

@@ -3,8 +3,7 @@ import { once } from 'node:events'
 import { connect, isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { isLoopback } from '../../identity/loopback.js'
-import { type Finding, failure, ok, skipped, warning } from './finding.js'
-import { type DoctorTarget, elapsedMs, inTime, whyOf } from './target.js'
+import { type DoctorTarget, elapsedMs, type Finding, failure, inTime, ok, skipped, warning, whyOf } from './target.js'
 
 /** Addresses that are tried; a name with more is a large service. */
 const MAX_ADDRESSES = 8

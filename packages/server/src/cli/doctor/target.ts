@@ -4,7 +4,6 @@ import { invalidOption } from '../../base/invalid-option.js'
 import { codeOf } from '../../base/reason.js'
 import { within } from '../../base/within.js'
 
-/** What `doctor` examines, and how patiently. */
 export interface DoctorTarget {
   /** With the scheme `ws:` or `wss:`. */
   readonly url: URL
@@ -89,3 +88,26 @@ export async function inTime<T>(promise: Promise<T>, timeoutMs: number): Promise
 export function whyOf(error: unknown): string {
   return error instanceof Error && error.name === 'AbortError' ? 'no answer in time' : codeOf(error)
 }
+
+/** `skip`: not checked, for the reason in `text`. */
+export type FindingStatus = 'ok' | 'warn' | 'fail' | 'skip'
+
+export interface Finding {
+  readonly check: string
+  readonly status: FindingStatus
+  /** One sentence. May repeat what the server says, so a terminal gets it escaped. */
+  readonly text: string
+  readonly advice?: string
+}
+
+const of =
+  (status: FindingStatus) =>
+  (check: string, text: string): Finding => ({ check, status, text })
+const withAdvice =
+  (status: FindingStatus) =>
+  (check: string, text: string, advice: string): Finding => ({ check, status, text, advice })
+
+export const ok = of('ok')
+export const skipped = of('skip')
+export const warning = withAdvice('warn')
+export const failure = withAdvice('fail')

@@ -1,8 +1,18 @@
 import { once } from 'node:events'
 import { checkServerIdentity, connect, type DetailedPeerCertificate, type TLSSocket } from 'node:tls'
-import { inWords } from '../in-words.js'
-import { type Finding, failure, ok, warning } from './finding.js'
-import { type DoctorTarget, elapsedMs, inTime, tlsOptionsOf, urlWith, whyOf } from './target.js'
+import { inWords } from '../terminal.js'
+import {
+  type DoctorTarget,
+  elapsedMs,
+  type Finding,
+  failure,
+  inTime,
+  ok,
+  tlsOptionsOf,
+  urlWith,
+  warning,
+  whyOf,
+} from './target.js'
 
 /** Certificates are renewed about 30 days before they expire; one with less has not been. */
 const EXPIRY_WARNING_S = 14 * 86_400

@@ -1,8 +1,7 @@
 import { SUBPROTOCOL } from 'webmq-client/protocol'
-import { type Finding, failure, ok } from './finding.js'
 import { type Answer, jsonOf } from './health.js'
-import { ProbeSession } from './session.js'
-import { type DoctorTarget, urlWith, whyOf } from './target.js'
+import { ProbeSession } from './talk.js'
+import { type DoctorTarget, type Finding, failure, ok, urlWith, whyOf } from './target.js'
 import { speaksTls } from './tls.js'
 
 const FORWARD_UPGRADES =
@@ -31,7 +30,6 @@ export async function checkUpgrade(
   }
 }
 
-/** Asks for a WebSocket as a page of this origin does. */
 export async function checkOrigin(target: DoctorTarget, origin: string): Promise<Finding> {
   try {
     const opened = await ProbeSession.open(target, origin)

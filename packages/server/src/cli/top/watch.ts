@@ -1,12 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { Interrupt } from '../client/interrupt.js'
 import { EXIT } from '../exit-codes.js'
-import { inWords } from '../in-words.js'
-import { printable, type Terminal } from '../terminal.js'
-import { lookAt, type Snapshot } from './snapshot.js'
-import type { ApiSource } from './source.js'
+import { inWords, printable, type Terminal } from '../terminal.js'
+import { type ApiSource, lookAt, type Snapshot } from './snapshot.js'
 
-/** How often to look, and how to show it. */
 export interface WatchFlags {
   readonly interval: number
   readonly patterns: number

@@ -39,7 +39,6 @@ const LOG_INTERVAL_MS = 1_000
 export class Webhook {
   readonly #client: WebhookClient
   readonly #notices: Notices
-  /** Of each question that it is asked. */
   readonly #breakers: ReadonlyMap<string, CircuitBreaker>
   readonly #logger: Pick<Logger, 'warn' | 'info'>
   readonly #url: string

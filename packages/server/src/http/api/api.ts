@@ -37,16 +37,18 @@ const RETRY_AFTER_S = 1
 const HELD_PER_STREAM = 2
 /** A client that has overdrawn its budget is not read for at most so long at once. */
 const MAX_PAUSE_MS = 1_000
-const METHOD_NOT_ALLOWED = 405
-const FORBIDDEN = 403
 
 interface Found {
   readonly name: RouteName
   readonly route: Route
 }
 
-/** What a request turns out to be, for the line that tells of its refusal. */
-interface Asked {
+/** A request, its answer, and what it turns out to be, for the line that tells of its refusal. */
+interface Exchange {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  /** Exempts its connection from the limits of short requests. */
+  readonly hold: () => void
   /** Absent until the route is found: nothing is told of a path that does not exist. */
   action?: ObservedAction
   /** Absent until the caller has shown who it is. */
@@ -64,7 +66,6 @@ const ACTIONS: { readonly [Name in RouteName]?: ObservedAction } = {
   readStream: 'read',
 }
 
-/** The routes by path and method. */
 const TABLE = new Map<string, Map<string, Found>>()
 for (const [name, route] of Object.entries<Route>(ROUTES)) {
   const methods = TABLE.get(route.path) ?? new Map<string, Found>()
@@ -86,31 +87,26 @@ export class HttpApi {
 
   /** Answers one request. @param hold Exempts its connection from the limits of short requests. */
   async respond(request: IncomingMessage, response: ServerResponse, scope: ApiScope, hold: () => void): Promise<void> {
-    const asked: Asked = {}
+    const exchange: Exchange = { request, response, hold }
     try {
-      await this.#respond(request, response, scope, asked, hold)
+      await this.#respond(exchange, scope)
     } catch (error) {
-      this.#refuse(request, response, error, asked)
+      this.#refuse(exchange, error)
     }
   }
 
-  async #respond(
-    request: IncomingMessage,
-    response: ServerResponse,
-    scope: ApiScope,
-    asked: Asked,
-    hold: () => void,
-  ): Promise<void> {
+  async #respond(exchange: Exchange, scope: ApiScope): Promise<void> {
+    const { request, response } = exchange
     const { callers } = this.#context
     const url = request.url ?? '/'
     const [path = '/'] = url.split('?')
     const { streamsPath } = this.#context.options
     if (path.startsWith(`${streamsPath}/`)) {
       const { respondStream } = await import('../durable/respond.js')
-      const callerOf = async () => (await this.#callerOf(request, { access: 'client' }, asked)) as Actor
+      const callerOf = async () => (await this.#callerOf(exchange, { access: 'client' })) as Actor
       const charge = (caller: Actor, byteCount: number) => this.#charge(caller, byteCount)
       const context = { ...this.#context, bodies: this.#bodies, callerOf, charge }
-      return await respondStream(context, request, response, path.slice(streamsPath.length + 1), asked)
+      return await respondStream(context, request, response, path.slice(streamsPath.length + 1), exchange)
     }
     const methods = TABLE.get(path)
     const [any] = methods?.values() ?? []
@@ -121,19 +117,19 @@ export class HttpApi {
       throw new WebMQError('E_PATH_NOT_FOUND', { message: 'this route is on the admin port' })
     }
     const found = methods.get(request.method === 'HEAD' ? 'GET' : (request.method ?? ''))
-    if (found !== undefined) asked.action = ACTIONS[found.name] ?? (found.name as ObservedAction)
+    if (found !== undefined) exchange.action = ACTIONS[found.name] ?? (found.name as ObservedAction)
     callers.assertOrigin(request)
     allowOrigin(request, response)
     const allowed = [...methods.keys(), ...(methods.has('GET') ? ['HEAD'] : []), 'OPTIONS']
     if (request.method === 'OPTIONS') return answerPreflight(request, response, allowed)
     if (found === undefined) {
       response.setHeader('allow', allowed.join(', '))
-      throw new RequestRefusal(`the method of this route is ${[...methods.keys()].join(', ')}`, METHOD_NOT_ALLOWED)
+      throw new RequestRefusal(`the method of this route is ${[...methods.keys()].join(', ')}`, 405)
     }
-    asked.target = new URLSearchParams(url.split('?')[1]).get('key') ?? undefined
-    const caller = await this.#callerOf(request, found.route, asked)
-    const answer = await this.#call(request, response, found, url, caller, asked, hold)
-    asked.flow?.close()
+    exchange.target = new URLSearchParams(url.split('?')[1]).get('key') ?? undefined
+    const caller = await this.#callerOf(exchange, found.route)
+    const answer = await this.#call(exchange, found)
+    exchange.flow?.close()
     if (answer instanceof RawAnswer) {
       for (const [name, value] of Object.entries(answer.headers)) response.setHeader(name, value)
       sendText(response, request, 200, answer.contentType, answer.body)
@@ -145,14 +141,11 @@ export class HttpApi {
     if (caller?.door === 'http') this.#budgets.charge(caller, byteCount)
   }
 
-  async #callerOf(
-    request: IncomingMessage,
-    { access }: Pick<Route, 'access'>,
-    asked: Asked,
-  ): Promise<Actor | undefined> {
+  async #callerOf(exchange: Exchange, { access }: Pick<Route, 'access'>): Promise<Actor | undefined> {
     if (access === 'everybody') return undefined
+    const { request } = exchange
     const caller = this.#charged(await this.#context.callers.callerOf(request))
-    asked.caller = caller
+    exchange.caller = caller
     if (access === 'operator' && !isTrusted(caller)) {
       if (caller.identity === ANONYMOUS) {
         throw new WebMQError('E_UNAUTHENTICATED', { detail: 'send Authorization: Bearer <API key>' })
@@ -166,8 +159,8 @@ export class HttpApi {
     const { identity: shown = UNIDENTIFIED } = caller
     const known = shown === ANONYMOUS && !options.insecure ? UNIDENTIFIED : shown
     const identity = await hooks.connect(caller, known, connectFactsOf(request))
-    asked.caller = this.#charged(clientOverHttp(identity, caller.address))
-    return asked.caller
+    exchange.caller = this.#charged(clientOverHttp(identity, caller.address))
+    return exchange.caller
   }
 
   /** A caller whose budget pays for what it makes hooks do. */
@@ -175,16 +168,9 @@ export class HttpApi {
     return isTrusted(caller) ? caller : { ...caller, charge: (units) => this.#budgets.chargeUnits(caller, units) }
   }
 
-  #call(
-    request: IncomingMessage,
-    response: ServerResponse,
-    { name, route }: Found,
-    url: string,
-    caller: Actor | undefined,
-    asked: Asked,
-    hold: () => void,
-  ): unknown {
-    const query = readQuery(url, route)
+  #call(exchange: Exchange, { name, route }: Found): unknown {
+    const { request, response, caller, hold } = exchange
+    const query = readQuery(request.url ?? '/', route)
     const idempotencyKey = readIdempotencyKey(request, route)
     const { accept, traceparent } = request.headers
     const handle = async (body: unknown) => {
@@ -218,22 +204,21 @@ export class HttpApi {
     }
     const format = bodyFormatOf(request, route)
     if (route.takesFlow === true && format !== 'json') {
-      asked.flow = new BodyFlow(request, response, format === 'text', () => this.#hold(request, caller, hold))
-      return handle(asked.flow)
+      const { maxStreamsPerUser } = this.#context.options
+      exchange.flow = new BodyFlow(request, response, format === 'text', () => {
+        if (caller?.door === 'http')
+          this.#held.add(clientNameOf(caller), HELD_PER_STREAM * maxStreamsPerUser, request.socket)
+        hold()
+      })
+      return handle(exchange.flow)
     }
     const maxBytes = format === 'bytes' ? this.#context.options.maxPayloadBytes : this.#maxBytesOf(route.body.size)
     return this.#bodies.read(request, response, maxBytes, (bytes) => {
       this.#charge(caller, bytes.length)
       const body = format === 'bytes' ? bytes : readJson(bytes, route)
-      asked.target ??= keyIn(body)
+      exchange.target ??= keyIn(body)
       return handle(body)
     })
-  }
-
-  #hold({ socket }: IncomingMessage, caller: Actor | undefined, hold: () => void): void {
-    const { maxStreamsPerUser } = this.#context.options
-    if (caller?.door === 'http') this.#held.add(clientNameOf(caller), HELD_PER_STREAM * maxStreamsPerUser, socket)
-    hold()
   }
 
   #maxBytesOf(size: BodySize): number {
@@ -242,25 +227,22 @@ export class HttpApi {
     return size === 'batch' ? Math.max(BATCH_BYTES, messageBytes) : SMALL_BYTES
   }
 
-  #refuse(request: IncomingMessage, response: ServerResponse, error: unknown, asked: Asked): void {
+  #refuse({ request, response, flow, action, caller, target }: Exchange, error: unknown): void {
     if (response.headersSent) throw error
     if (response.destroyed) return
-    if (asked.flow !== undefined) asked.flow.close()
+    if (flow !== undefined) flow.close()
     // What is left of a body is not waited for.
     else if (!request.complete) response.shouldKeepAlive = false
     const shown = this.#shown(error, request)
-    this.#tell(request, asked, shown)
+    if (action !== undefined) {
+      const actor = caller ?? clientOverHttp(undefined, this.#context.callers.addressOf(request))
+      this.#context.node()?.refused(actor, action, shown.code, target)
+    }
     const status = statusOfRefusal(shown)
     if (status === 401) response.setHeader('www-authenticate', 'Bearer')
     const retryAfterS = 'retryAfterMs' in shown ? Math.ceil(Number(shown.retryAfterMs) / 1_000) : RETRY_AFTER_S
     if (shown.retryable && status !== 401) response.setHeader('retry-after', `${retryAfterS}`)
     sendError(response, request, status, shown)
-  }
-
-  #tell(request: IncomingMessage, { action, caller, target }: Asked, { code }: WebMQError): void {
-    if (action === undefined) return
-    const actor = caller ?? clientOverHttp(undefined, this.#context.callers.addressOf(request))
-    this.#context.node()?.refused(actor, action, code, target)
   }
 
   /** What the caller may see. Any error but a WebMQError is a bug: the log gets all of it. */
@@ -282,7 +264,7 @@ export class HttpApi {
 function statusOfRefusal(error: WebMQError): number {
   if (error instanceof RequestRefusal) return error.status
   // Its code is the application's, which no table has.
-  return error instanceof HookRefusal ? FORBIDDEN : statusOf(error.code)
+  return error instanceof HookRefusal ? 403 : statusOf(error.code)
 }
 
 /** What hooks see of a request, as they see it of an upgrade. */

@@ -7,7 +7,6 @@ import { type ApiErrorCode, STATUSES } from './statuses.js'
 /** Version of the API, not of the server: it changes only when a caller has to. */
 const API_VERSION = '1.0.0'
 
-/** What every route may answer with. */
 const COMMON_ERRORS: readonly ApiErrorCode[] = [
   'E_REQUEST_INVALID',
   'E_ORIGIN_FORBIDDEN',
@@ -25,12 +24,7 @@ const CALLER_ERRORS: readonly ApiErrorCode[] = [
   'E_HOOK_FAILED',
 ]
 const BODY_ERRORS: readonly ApiErrorCode[] = ['E_MESSAGE_TIMEOUT', 'E_PAYLOAD_TOO_LARGE']
-/** Statuses that no error of the table has of its own. */
-const METHOD_NOT_ALLOWED = 405
-const NOT_ACCEPTABLE = 406
-const UNSUPPORTED_MEDIA_TYPE = 415
 
-/** The OpenAPI 3.1 document of the API. */
 export function openApiDocument(): JsonSchema {
   const paths: Record<string, Record<string, unknown>> = {}
   for (const [name, row] of Object.entries<Route>(ROUTES)) {
@@ -112,9 +106,10 @@ function responsesOf(row: Route): JsonSchema {
     const status = STATUSES[code]
     codesByStatus.set(status, [...(codesByStatus.get(status) ?? []), code])
   }
-  codesByStatus.set(METHOD_NOT_ALLOWED, ['E_REQUEST_INVALID'])
-  if (row.answersRaw === true) codesByStatus.set(NOT_ACCEPTABLE, ['E_REQUEST_INVALID'])
-  if (row.body !== undefined) codesByStatus.set(UNSUPPORTED_MEDIA_TYPE, ['E_REQUEST_INVALID'])
+  // Statuses that no error of the table has of its own.
+  codesByStatus.set(405, ['E_REQUEST_INVALID'])
+  if (row.answersRaw === true) codesByStatus.set(406, ['E_REQUEST_INVALID'])
+  if (row.body !== undefined) codesByStatus.set(415, ['E_REQUEST_INVALID'])
   const problem = { 'application/json': { schema: { $ref: '#/components/schemas/Problem' } } }
   const failures = [...codesByStatus]
     .sort(([one], [other]) => one - other)
@@ -133,7 +128,6 @@ function responsesOf(row: Route): JsonSchema {
   }
 }
 
-/** Every error that a route may answer with. */
 function errorsOf({ access, body, errors = [] }: Route): readonly ApiErrorCode[] {
   return [
     ...COMMON_ERRORS,

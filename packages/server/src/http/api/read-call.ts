@@ -15,12 +15,8 @@ export class RequestRefusal extends WebMQError {
 
 /** Most parameters of a query; more are refused before they are looked at. */
 const MAX_PARAMETERS = 32
-const UNSUPPORTED_MEDIA_TYPE = 415
 
-/**
- * Reads and checks the query of a request.
- * @throws {WebMQError} `E_REQUEST_INVALID` with the name of the parameter.
- */
+/** Reads and checks the query of a request. @throws {WebMQError} `E_REQUEST_INVALID` with the name of the parameter. */
 export function readQuery(url: string, { parameters, query }: Route): unknown {
   const at = url.indexOf('?')
   const values: Record<string, unknown> = {}
@@ -49,17 +45,14 @@ export function readIdempotencyKey({ headers }: IncomingMessage, { takesIdempote
   return id
 }
 
-/**
- * What the body of a request is, by its headers.
- * @throws {RequestRefusal} 415 when the route does not take it.
- */
+/** What the body of a request is, by its headers. @throws {RequestRefusal} 415 when the route does not take it. */
 export function bodyFormatOf(
   { headers }: IncomingMessage,
   { takesBytes, takesFlow }: Route,
 ): 'json' | 'bytes' | 'text' {
   const encoding = headers['content-encoding']
   if (encoding !== undefined && encoding !== 'identity') {
-    throw new RequestRefusal('a body is sent without content-encoding', UNSUPPORTED_MEDIA_TYPE)
+    throw new RequestRefusal('a body is sent without content-encoding', 415)
   }
   const [type = '', ...parameters] = (headers['content-type'] ?? '').split(';').map((part) => part.trim().toLowerCase())
   const hasBytes = takesBytes === true || takesFlow === true
@@ -69,15 +62,12 @@ export function bodyFormatOf(
   if (type === 'text/plain' && takesFlow === true && isUtf8) return 'text'
   const others = [...(hasBytes ? ['application/octet-stream'] : []), ...(takesFlow ? ['text/plain in UTF-8'] : [])]
   const allowed = ['application/json', ...others].join(' or ')
-  throw new RequestRefusal(`the header content-type is not ${allowed}`, UNSUPPORTED_MEDIA_TYPE)
+  throw new RequestRefusal(`the header content-type is not ${allowed}`, 415)
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/**
- * Reads and checks a JSON body.
- * @throws {WebMQError} `E_REQUEST_INVALID` with the name of the member.
- */
+/** Reads and checks a JSON body. @throws {WebMQError} `E_REQUEST_INVALID` with the name of the member. */
 export function readJson(bytes: Buffer, { body }: Route): unknown {
   const excess = excessOf(bytes, body?.size === 'batch' ? MAX_BATCH_PARTS : Number.POSITIVE_INFINITY)
   if (excess !== undefined) throw invalid(`the body ${excess}`)

@@ -36,14 +36,10 @@ export interface Route<Q extends Members = Members, B = unknown, A = unknown> {
   readonly errors?: readonly ApiErrorCode[]
 }
 
-/** Completes a row. */
 export function route<const Q extends Members, B, A>(row: Omit<Route<Q, B, A>, 'query'>): Route<Q, B, A> {
   return { ...row, query: object(row.parameters) }
 }
 
-/** The checked query of a route. */
 export type QueryOf<R> = R extends { readonly query: Shape<infer Q> } ? Q : never
-/** The checked JSON body of a route. */
 export type BodyOf<R> = R extends { readonly body?: { readonly shape: infer S } } ? ValueOf<S> : undefined
-/** The answer of a route. */
 export type AnswerOf<R> = R extends { readonly answer: Shape<infer A> } ? A : never

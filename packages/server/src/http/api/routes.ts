@@ -287,5 +287,4 @@ export const ROUTES = {
   }),
 } as const
 
-/** The name of a route. */
 export type RouteName = keyof typeof ROUTES

@@ -65,7 +65,6 @@ const BASE64 = text({
 
 export const EPHEMERAL = flag({ description: 'The message reaches live listeners only: it is not logged.' })
 
-/** A message to publish. */
 export const MESSAGE = oneOf([
   object({ key: KEY, payload: PAYLOAD, id: optional(MESSAGE_ID), ephemeral: optional(EPHEMERAL) }),
   object({ key: KEY, base64: BASE64, id: optional(MESSAGE_ID), ephemeral: optional(EPHEMERAL) }),
@@ -91,7 +90,6 @@ const WRITE = {
   kind: choice(WRITE_KINDS, { description: 'What the message is; `beat`: the writer is alive.' }),
 }
 
-/** One message of a stream. */
 export const STREAM_WRITE = oneOf([
   object({
     ...WRITE,
@@ -100,7 +98,6 @@ export const STREAM_WRITE = oneOf([
   object({ ...WRITE, base64: BASE64 }),
 ])
 
-/** A message of the log. */
 export const LOGGED_MESSAGE = answer({
   key: KEY,
   position: optional(POSITION),
@@ -121,7 +118,6 @@ export const LOGGED_MESSAGE = answer({
   base64: optional(text({ minLength: 0, maxLength: MAX_BASE64_CHARS, description: 'A binary message.' })),
 })
 
-/** An error. */
 export const PROBLEM = answer({
   code: text({ maxLength: 64, description: 'A code of errors.md: act on it.', examples: ['E_KEY_INVALID'] }),
   message: text({ minLength: 0, maxLength: 4_096, description: 'For people; may change.' }),

@@ -33,14 +33,10 @@ export const STATUSES = {
   E_TIMEOUT: 504,
 } as const satisfies { readonly [Code in ErrorCode]?: number }
 
-/** An error that the API answers with. */
 export type ApiErrorCode = keyof typeof STATUSES
 
-/** Of a refusal with a code of the application. */
-const REFUSED = 403
-
-/** The status of an error; 500 for one of the table that the API does not know. */
+/** The status of an error: 403 for a code of the application, 500 for one of the table that the API does not know. */
 export function statusOf(code: ErrorCode): number {
-  if (!Object.hasOwn(ERRORS, code)) return REFUSED
+  if (!Object.hasOwn(ERRORS, code)) return 403
   return Object.hasOwn(STATUSES, code) ? STATUSES[code as ApiErrorCode] : STATUSES.E_INTERNAL
 }

@@ -5,7 +5,6 @@ import { KEY, MAX_META_CHARS, POSITION, STREAM_ID, STREAM_WRITE } from './shapes
 /** The largest stream that an option allows, in base64. */
 const MAX_STREAM_CHARS = 89_478_488
 
-/** The routes of streams. */
 export const STREAM_ROUTES = {
   writeStream: route({
     method: 'POST',

@@ -2,20 +2,18 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HookCalls } from '../../hooks/index.js'
 import type { Actor } from '../../identity/actor.js'
 import type { ResolvedOptions } from '../../options/options.js'
-import type { ApiNode } from '../api/node.js'
+import type { ApiNode } from '../api/handlers/handler.js'
 import { RequestRefusal } from '../api/read-call.js'
 import type { Bodies } from '../body.js'
 import { COMMON_HEADERS } from '../responses.js'
 import { formatOffset, type ReadOffset } from './offsets.js'
 import type { StreamView } from './view.js'
 
-/** One request at the address of a stream. */
 export interface StreamCall {
   readonly node: ApiNode
   readonly options: ResolvedOptions
   readonly hooks: HookCalls | undefined
   readonly bodies: Bodies
-  /** Charges the caller for bytes. */
   readonly charge: (byteCount: number) => void
   readonly request: IncomingMessage
   readonly response: ServerResponse
@@ -23,15 +21,12 @@ export interface StreamCall {
   readonly key: string
 }
 
-/** What a reader asks for. */
 export interface ReadQuery {
   readonly offset: ReadOffset
   readonly live: 'long-poll' | 'sse' | undefined
   /** As the reader had it last. */
   readonly cursor: string | undefined
 }
-
-const BAD_REQUEST = 400
 
 /** What writers and pages put there must not run on this server's origin. */
 export const STREAM_HEADERS = {
@@ -45,7 +40,7 @@ export function headerOf({ headers }: IncomingMessage, name: string, maxChars: n
   const value = headers[name]
   if (value === undefined) return undefined
   const text = String(value)
-  if (text.length > maxChars) throw new RequestRefusal(`the header ${name} is too long`, BAD_REQUEST)
+  if (text.length > maxChars) throw new RequestRefusal(`the header ${name} is too long`, 400)
   return text
 }
 

@@ -14,8 +14,6 @@ export interface AppendHead {
   readonly streamSeq: string | undefined
 }
 
-const BAD_REQUEST = 400
-const UNSUPPORTED = 501
 const MAX_TYPE_CHARS = 127
 const MAX_NUMBER_CHARS = 20
 const MAX_TIME_CHARS = 40
@@ -30,7 +28,7 @@ const FORKS = ['stream-fork-offset', 'stream-fork-sub-offset']
 /** Reads the head of a PUT. @throws {RequestRefusal} 400; 501 for a fork. */
 export function configOf(request: IncomingMessage): { readonly config: StreamConfig; readonly isClosed: boolean } {
   if (request.headers['stream-forked-from'] !== undefined)
-    throw new RequestRefusal('streams have no forks here', UNSUPPORTED, 'E_UNSUPPORTED')
+    throw new RequestRefusal('streams have no forks here', 501, 'E_UNSUPPORTED')
   if (FORKS.some((name) => request.headers[name] !== undefined)) throw invalid('Stream-Forked-From is missing')
   const contentType = headerOf(request, 'content-type', MAX_TYPE_CHARS) ?? 'application/octet-stream'
   if (!CONTENT_TYPE.test(contentType)) throw invalid('the header Content-Type is none')
@@ -93,5 +91,5 @@ function numberOf(name: string, text: string): number {
 }
 
 function invalid(detail: string): RequestRefusal {
-  return new RequestRefusal(detail, BAD_REQUEST)
+  return new RequestRefusal(detail, 400)
 }

@@ -1,6 +1,5 @@
 import { RequestRefusal } from '../api/read-call.js'
 
-const BAD_REQUEST = 400
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /**
@@ -15,7 +14,7 @@ export function linesOf(body: Uint8Array): Buffer {
     const value: unknown = JSON.parse(text)
     if (!Array.isArray(value)) return Buffer.from(`${lineOf(text)}\n`)
   } catch {
-    throw new RequestRefusal('the body is no JSON', BAD_REQUEST)
+    throw new RequestRefusal('the body is no JSON', 400)
   }
   return Buffer.from(
     itemsOf(text)

@@ -10,10 +10,8 @@ const DIGITS = 16
 const RADIX = 36
 /** Of 32 bits. */
 const CHECK_DIGITS = 7
-const BAD_REQUEST = 400
 const NEWLINE = 10
 
-/** A place in a stream. */
 export interface Place {
   /** Bytes before it. */
   readonly at: number
@@ -34,7 +32,7 @@ export function parseOffset(text: string): ReadOffset {
   if (text === '-1') return 'start'
   if (text === 'now') return 'now'
   const [, stream, digits, check = ''] = /^([\w-]{1,36})_(\d{16})_([\da-z]{7})$/.exec(text) ?? []
-  if (stream === undefined || digits === undefined) throw new RequestRefusal('the offset is none', BAD_REQUEST)
+  if (stream === undefined || digits === undefined) throw new RequestRefusal('the offset is none', 400)
   return { stream, at: Number(digits), checksum: Number.parseInt(check, RADIX) }
 }
 
@@ -56,7 +54,7 @@ export function startOf(offset: ReadOffset, view: StreamView): Place {
   if (stream !== id) throw gone('the offset is one of another stream')
   if (at > bytes.length && !isClosed) throw refusalOf('E_NODE_BEHIND')
   if (at > bytes.length || crc32(bytes.subarray(0, at)) !== checksum) throw gone('what was read is not in the log')
-  if (isJson && at > 0 && bytes[at - 1] !== NEWLINE) throw new RequestRefusal('the offset is none', BAD_REQUEST)
+  if (isJson && at > 0 && bytes[at - 1] !== NEWLINE) throw new RequestRefusal('the offset is none', 400)
   return { at, checksum }
 }
 
@@ -68,4 +66,20 @@ export function placeAfter({ bytes }: StreamView, from: Place, at: number): Plac
 /** Refuses a reader of a stream that the log has forgotten as a whole. @throws {RequestRefusal} 410. */
 export function assertKnown(offset: ReadOffset, { stream }: StreamFold): void {
   if (typeof offset === 'object' && stream === undefined) throw gone('nothing of the stream is in the log')
+}
+
+/** Cursors count intervals from here on: 9 October 2024. */
+const EPOCH_MS = 1_728_432_000_000
+const INTERVAL_MS = 20_000
+const MAX_JITTER_MS = 3_600_000
+
+/**
+ * Names the time, so that caches between do not give a reader the same answer for ever.
+ * @param last As the reader had it last: the next one is greater.
+ */
+export function cursorAfter(last: string | undefined): string {
+  const now = Math.floor((Date.now() - EPOCH_MS) / INTERVAL_MS)
+  const had = last !== undefined && /^\d{1,15}$/.test(last) ? Number(last) : -1
+  if (had < now) return `${now}`
+  return `${had + Math.max(1, Math.ceil((Math.random() * MAX_JITTER_MS) / INTERVAL_MS))}`
 }

@@ -13,8 +13,6 @@ import { readStream } from './read.js'
 import { appendToStream, createStream, deleteStream } from './write.js'
 
 const METHODS = ['GET', 'HEAD', 'PUT', 'POST', 'DELETE']
-const METHOD_NOT_ALLOWED = 405
-const BAD_REQUEST = 400
 /** What pages may send and read, beside what they may at other addresses. */
 const SENT =
   ', if-none-match, producer-epoch, producer-id, producer-seq, stream-closed, stream-expires-at, stream-seq, stream-ttl'
@@ -24,7 +22,6 @@ const READ = [
   ...['stream-sse-data-encoding', 'stream-status', 'stream-ttl', 'stream-up-to-date'],
 ].join(', ')
 
-/** What the HTTP API has for it. */
 type RespondContext = Pick<HttpContext, 'options' | 'hooks' | 'node'> & {
   readonly bodies: Bodies
   readonly callers: Callers
@@ -66,7 +63,7 @@ export async function respondStream(
   if (method === 'POST') return await appendToStream(call)
   if (method === 'DELETE') return await deleteStream(call)
   response.setHeader('allow', METHODS.join(', '))
-  throw new RequestRefusal(`the method of a stream is ${METHODS.join(', ')}`, METHOD_NOT_ALLOWED)
+  throw new RequestRefusal(`the method of a stream is ${METHODS.join(', ')}`, 405)
 }
 
 function keyOf(path: string): string {
@@ -76,6 +73,6 @@ function keyOf(path: string): string {
     return key
   } catch (cause) {
     if (!(cause instanceof URIError)) throw cause
-    throw new RequestRefusal('the path is no key', BAD_REQUEST)
+    throw new RequestRefusal('the path is no key', 400)
   }
 }

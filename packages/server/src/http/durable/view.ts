@@ -32,8 +32,6 @@ export interface StreamView {
 
 export type StreamPhase = 'none' | 'pending' | 'expired' | 'present'
 
-const NOT_FOUND = 404
-const GONE = 410
 const PENDING_SEQUENCE = 0
 
 /** Media type without its parameters. */
@@ -83,11 +81,11 @@ export function presentOf(fold: StreamFold): StreamView | undefined {
 }
 
 export function notFound(): RequestRefusal {
-  return new RequestRefusal('there is no stream at this key', NOT_FOUND, 'E_PATH_NOT_FOUND')
+  return new RequestRefusal('there is no stream at this key', 404, 'E_PATH_NOT_FOUND')
 }
 
 export function gone(detail: string): RequestRefusal {
-  return new RequestRefusal(detail, GONE, 'E_STREAM_GONE')
+  return new RequestRefusal(detail, 410, 'E_STREAM_GONE')
 }
 
 /** Another program may have written it. Streams of WebMQ's own writers have none. */

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
 import { refusalOf, WebMQError } from 'webmq-client/protocol'
 import type { StreamFold } from '../../streams/fold.js'
 import type { Mark, Producer } from '../../streams/shared-state.js'
@@ -6,17 +7,13 @@ import type { SharedWrite } from '../../streams/shared-streams.js'
 import { RequestRefusal } from '../api/read-call.js'
 import { discardBody } from '../body.js'
 import { STREAM_HEADERS, type StreamCall, standOf } from './call.js'
-import { appendHeadOf, configOf, isSameConfig } from './heads.js'
+import { type AppendHead, appendHeadOf, configOf, isSameConfig } from './heads.js'
 import { areLines, linesOf } from './json-values.js'
-import { isNew, producerHeaders, refuseOwned } from './judge.js'
 import { essenceOf, notFound, phaseOf, type StreamConfig, type StreamView, viewOf } from './view.js'
 
 const ID_BYTES = 16
 const MAX_PRODUCERS = 1_000
 const NOTHING = new Uint8Array()
-const BAD_REQUEST = 400
-const CONFLICT = 409
-const TOO_LARGE = 413
 
 type Next = Omit<SharedWrite, 'stream' | 'sequence' | 'isBinary' | 'mark'> & { readonly mark?: Partial<Mark> }
 
@@ -79,7 +76,7 @@ export async function appendToStream(call: StreamCall): Promise<void> {
       }
       lines ??= view.isJson && body.length > 0 ? linesOf(body) : body
       const payload = lines
-      if (payload.length === 0 && body.length > 0) throw new RequestRefusal('the list is empty', BAD_REQUEST)
+      if (payload.length === 0 && body.length > 0) throw new RequestRefusal('the list is empty', 400)
       const { producer, streamSeq } = head
       assertFits(call, payload.length, fold, producer)
       const assertChange = (bytes: Uint8Array) => {
@@ -131,7 +128,7 @@ function next({ stream = '', sequence }: StreamFold, { mark, ...write }: Next): 
 
 function assertSame(fold: StreamFold, found: StreamView, config: StreamConfig, isClosed: boolean): void {
   if (fold.shared !== undefined && found.isClosed === isClosed && isSameConfig(found.config, config)) return
-  throw new RequestRefusal('another stream is at this key', CONFLICT, 'E_STREAM_BUSY')
+  throw new RequestRefusal('another stream is at this key', 409, 'E_STREAM_BUSY')
 }
 
 /** A body that would be too much for a stream is one that is too large: nobody should send it again. */
@@ -146,7 +143,7 @@ function assertFits({ node, options }: StreamCall, addedBytes: number, fold?: St
 }
 
 function full(detail: string): RequestRefusal {
-  return new RequestRefusal(detail, TOO_LARGE, 'E_STREAM_LIMIT')
+  return new RequestRefusal(detail, 413, 'E_STREAM_LIMIT')
 }
 
 /** The address that was asked, as a whole. */
@@ -154,4 +151,84 @@ function addressOf({ request, options, key }: StreamCall): string {
   const { headers, socket } = request
   const isEncrypted = 'encrypted' in socket || headers['x-forwarded-proto'] === 'https'
   return `${isEncrypted ? 'https' : 'http'}://${headers.host}${options.streamsPath}/${encodeURIComponent(key)}`
+}
+
+/**
+ * Decides about an append to what the stream is now.
+ * @returns Whether it is to be written; otherwise the stream has it.
+ * @throws {RequestRefusal} 400, 403, 405, 409; headers that tell more are set before.
+ */
+function isNew(
+  response: ServerResponse,
+  fold: StreamFold,
+  view: StreamView,
+  head: AppendHead,
+  isEmpty: boolean,
+): boolean {
+  if (fold.shared === undefined && fold.isActive) throw refuseOwned(response)
+  const { contentType, isClosed, producer, streamSeq } = head
+  if (view.isClosed) return isNewAfterEnd(response, fold, view, head, isEmpty)
+  if (isEmpty && !isClosed) throw new RequestRefusal('an append has a body', 400)
+  if (!isEmpty) {
+    if (contentType === undefined) throw new RequestRefusal('the header Content-Type is missing', 400)
+    if (essenceOf(contentType) !== essenceOf(view.config.contentType))
+      throw new RequestRefusal(`the stream is ${view.config.contentType}`, 409)
+  }
+  if (producer !== undefined && !isNext(response, fold, producer)) return false
+  const last = fold.shared?.streamSeq
+  if (streamSeq !== undefined && last !== undefined && streamSeq <= last)
+    throw new RequestRefusal(`Stream-Seq is not greater than ${last}`, 409, 'E_STREAM_SEQUENCE')
+  return true
+}
+
+/** A stream that a client of WebMQ writes. */
+function refuseOwned(response: ServerResponse): RequestRefusal {
+  response.setHeader('allow', 'GET, HEAD')
+  return new RequestRefusal('this stream has one writer, which has not ended it', 405, 'E_UNSUPPORTED')
+}
+
+/** How far the producer has come. */
+function producerHeaders({ shared }: StreamFold, producer: Producer | undefined): Record<string, string> {
+  const state = producer === undefined ? undefined : shared?.producers[producer.id]
+  return state === undefined ? {} : { 'producer-epoch': `${state[0]}`, 'producer-seq': `${state[1]}` }
+}
+
+/** Who closes it again may; who repeats its last append is told that it is there. */
+function isNewAfterEnd(
+  response: ServerResponse,
+  fold: StreamFold,
+  view: StreamView,
+  { isClosed, producer }: AppendHead,
+  isEmpty: boolean,
+): boolean {
+  if (producer === undefined) {
+    if (isEmpty && isClosed) return false
+  } else {
+    const by = fold.shared?.closedBy
+    if (by?.id === producer.id && by.epoch === producer.epoch && by.sequence === producer.sequence) return false
+    assertEpoch(response, fold, producer)
+  }
+  for (const [name, value] of Object.entries(standOf(view))) response.setHeader(name, value)
+  throw new RequestRefusal('nothing is added to it', 409, 'E_STREAM_ENDED')
+}
+
+function isNext(response: ServerResponse, fold: StreamFold, producer: Producer): boolean {
+  assertEpoch(response, fold, producer)
+  const { id, epoch, sequence } = producer
+  const [known, last] = fold.shared?.producers[id] ?? [epoch, -1]
+  if (epoch > known) {
+    if (sequence === 0) return true
+    throw new RequestRefusal('the first Producer-Seq of an epoch is 0', 400)
+  }
+  if (sequence <= last + 1) return sequence > last
+  response.setHeader('producer-expected-seq', `${last + 1}`).setHeader('producer-received-seq', `${sequence}`)
+  throw new RequestRefusal('appends of this producer are missing before', 409, 'E_STREAM_SEQUENCE')
+}
+
+/** Another run of the producer has taken over. */
+function assertEpoch(response: ServerResponse, fold: StreamFold, { id, epoch }: Producer): void {
+  const [known] = fold.shared?.producers[id] ?? [0]
+  if (epoch >= known) return
+  response.setHeader('producer-epoch', `${known}`)
+  throw new RequestRefusal(`the epoch of this producer is ${known}`, 403, 'E_STREAM_SEQUENCE')
 }

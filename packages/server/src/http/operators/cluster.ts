@@ -2,8 +2,7 @@ import { WebMQError } from 'webmq-client/protocol'
 import type { Logger } from '../../base/logger.js'
 import { type AddedRevocation, MAX_REVOCATIONS, type Revocation, Revocations } from '../../identity/revocations.js'
 import type { NodeMessage, Nodes } from '../../nodes/index.js'
-import { ConnectionList } from './connection-list.js'
-import { type ListedSession, type RowsQuery, rowsOf } from './connection-rows.js'
+import { ConnectionList, type ListedSession, type RowsQuery, rowsOf } from './connection-list.js'
 import {
   type DisconnectCode,
   type DisconnectTarget,
@@ -69,14 +68,9 @@ export class Cluster {
 
   constructor(context: ClusterContext) {
     this.#context = context
-    const { node, nodes, sessions, takesPart, maxPayloadBytes, now } = context
+    const { nodes, takesPart, maxPayloadBytes, now } = context
     this.revocations = new Revocations(now)
-    this.connections = new ConnectionList({
-      node,
-      peers: () => nodes.peers(),
-      list: (query) => rowsOf(sessions, query),
-      ask: (query, to) => this.#ask({ kind: 'list', query }, to),
-    })
+    this.connections = new ConnectionList(context, (query, to) => this.#ask({ kind: 'list', query }, to))
     this.#maxMessageBytes = Math.min(MAX_MESSAGE_BYTES, maxPayloadBytes)
     this.#table = new RevocationTable(nodes, this.revocations, this.#maxMessageBytes, (revocations) =>
       this.#take(revocations),

@@ -1,6 +1,5 @@
 export { Cluster, type ClusterStats } from './cluster.js'
-export { ALL } from './connection-list.js'
-export { MAX_CLAIM_CHARS, MAX_PAGE_ROWS, ROW, SESSION, USER } from './connection-rows.js'
+export { ALL, MAX_CLAIM_CHARS, MAX_PAGE_ROWS, ROW, SESSION, USER } from './connection-list.js'
 export {
   DISCONNECT_CODES,
   type DisconnectCode,

@@ -1,8 +1,7 @@
 import type { NodeMessage } from '../../nodes/index.js'
 import { amount, answer, choice, count, name, type ValueOf } from '../schema.js'
-import { QUERY, ROWS } from './connection-rows.js'
+import { QUERY, ROWS } from './connection-list.js'
 
-/** Which connections an operator ends: those of a user, of an address, or one session. */
 const TARGET = answer({ by: choice(['user', 'session', 'address']), value: name('Of the user, session or address.') })
 
 export type DisconnectTarget = ValueOf<typeof TARGET>
@@ -28,7 +27,6 @@ export const SUMMARY = answer({
 
 export type NodeSummary = ValueOf<typeof SUMMARY>
 
-/** The messages between nodes about what operators ask for, by kind. */
 const MESSAGES = {
   /** To all: end these connections. */
   disconnect: answer({ target: TARGET, code: choice(DISCONNECT_CODES) }),

@@ -22,10 +22,7 @@ export class RevocationTable implements NodeTable {
   #round = 0
   #timer: NodeJS.Timeout | undefined
 
-  /**
-   * @param maxMessageBytes Bytes of one message to other nodes.
-   * @param take Gets the revocations of another node.
-   */
+  /** @param maxMessageBytes Bytes of one message to other nodes. @param take Gets the revocations of another node. */
   constructor(
     nodes: Nodes,
     revocations: Revocations,

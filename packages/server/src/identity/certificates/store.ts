@@ -1,10 +1,15 @@
 import type { Logger } from '../../base/logger.js'
 import type { Transport } from '../../ports/transport.js'
 import { FileWatch } from './file-watch.js'
-import { type CertificateFiles, type ReadCertificate, readCertificate } from './read-certificate.js'
-import { certificateWarnings, describeCertificate, validToMs } from './warnings.js'
+import {
+  type CertificateFiles,
+  certificateWarnings,
+  describeCertificate,
+  type ReadCertificate,
+  readCertificate,
+  validToMs,
+} from './read-certificate.js'
 
-/** Counters since the start, and the present certificates. */
 export interface CertificateStats {
   /** When the first of them expires, since 1970. */
   readonly firstExpiryMs: number
@@ -24,7 +29,6 @@ export class CertificateStore {
   #reloadCount = 0
   #failedReloadCount = 0
 
-  /** @param checkIntervalMs Default: 5 s. */
   constructor(files: readonly CertificateFiles[], logger: Logger, checkIntervalMs?: number) {
     this.#files = files
     this.#logger = logger
@@ -40,10 +44,7 @@ export class CertificateStore {
     })
   }
 
-  /**
-   * Reads the files for the first time, and logs warnings.
-   * @throws {WebMQError} `E_OPTION_INVALID`.
-   */
+  /** Reads the files for the first time, and logs warnings. @throws {WebMQError} `E_OPTION_INVALID`. */
   async load(): Promise<void> {
     await this.#watch.remember()
     this.#use(await this.#read())
@@ -55,7 +56,6 @@ export class CertificateStore {
     this.#watch.start()
   }
 
-  /** Looks at the files now, if they are watched. */
   check(): void {
     this.#watch.check()
   }

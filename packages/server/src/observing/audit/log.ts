@@ -48,10 +48,7 @@ export class AuditLog {
     return { writtenCount: this.#writtenCount, droppedCount: this.#droppedCount }
   }
 
-  /**
-   * Opens the file.
-   * @throws {WebMQError} `E_OPTION_INVALID` when that is not possible.
-   */
+  /** Opens the file. @throws {WebMQError} `E_OPTION_INVALID` when that is not possible. */
   open(): void {
     const { target } = this.#options
     if (target !== 'stderr') assertWritable(target)

@@ -49,7 +49,6 @@ export function readinessOf(health: Health, tellsFull = false): Readiness {
   return { status: tellsFull && connections >= connectionLimit ? 'full' : 'ready', ...known }
 }
 
-/** Which transport runs, and why. */
 export interface TransportChoice {
   readonly name: string
   /** `option`: the option `transport` names it. `auto`: it was chosen when the server started. */

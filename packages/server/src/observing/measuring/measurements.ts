@@ -8,12 +8,10 @@ export const RESUME_OUTCOMES = ['recovered', 'gap', 'sent-on'] as const
 
 export type ResumeOutcome = (typeof RESUME_OUTCOMES)[number]
 
-/** Hooks whose time is measured. */
 export const HOOK_NAMES = ['connect', 'listen', 'publish', 'deliver', 'presence', 'disconnect'] as const
 
 export type HookName = (typeof HOOK_NAMES)[number]
 
-/** All error codes, for labels. */
 export const ERROR_CODES = Object.keys(ERRORS) as readonly ErrorCode[]
 
 /** Close codes that have a count of their own: those of errors, and the usual ones of RFC 6455 §7.4.1. */

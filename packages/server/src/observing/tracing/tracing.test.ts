@@ -6,7 +6,7 @@ import { FakeServer } from '../../../test/fake-server.js'
 import { FaultyBroker } from '../../../test/faulty-broker.js'
 import { decodeEnvelope, encodeEnvelope } from '../../brokers/remote/envelope.js'
 import { createServer } from '../../create-server.js'
-import { formatTraceparent, parseTraceparent } from './traceparent.js'
+import { formatTraceparent, parseTraceparent } from './tracer.js'
 
 const API_KEY = 'a-key-for-the-tests-of-traces'
 const TRACE_ID = '0af7651916cd43dd8448eb211c80319c'

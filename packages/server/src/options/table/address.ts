@@ -1,7 +1,6 @@
 import { choice, integer, list, text, toggle } from '../spec.js'
 import { checkFileName, checkHost, checkHostOrSocket } from './checks.js'
 
-/** Where the server listens, and what it serves there. */
 export const ADDRESS_OPTIONS = {
   host: text({
     placeholder: 'address',

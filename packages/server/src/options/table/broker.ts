@@ -3,7 +3,6 @@ import { MESH_DEFAULT_LISTEN, parseHostAndPort } from '../mesh-address.js'
 import { integer, text } from '../spec.js'
 import { GIB, longEnough, MAX_TIMER_MS, MIB } from './checks.js'
 
-/** The broker, and the links to it. */
 export const BROKER_OPTIONS = {
   broker: text({
     reloadable: true,

@@ -2,7 +2,6 @@ import { availableParallelism } from 'node:os'
 import { choice, integer, toggle } from '../spec.js'
 import { MIB } from './checks.js'
 
-/** The transport and its work. */
 export const ENGINE_OPTIONS = {
   transport: choice({
     choices: ['auto', 'native', 'ws', 'uws'],

@@ -3,7 +3,6 @@ import { HISTORY_RULE_FORM, parseHistoryRule } from '../../ports/history-rules.j
 import { integer, list } from '../spec.js'
 import { GIB, MAX_TIMER_MS, MIB } from './checks.js'
 
-/** What is logged, and for how long; message ids; what messages say about themselves; the last message of each key. */
 export const HISTORY_OPTIONS = {
   history: list({
     separator: ';',

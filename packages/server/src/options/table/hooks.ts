@@ -5,7 +5,6 @@ import { checkFileName, isHttpUrl, longEnough, MAX_TIMER_MS } from './checks.js'
 
 const EVENTS: readonly string[] = [...WEBHOOK_QUESTIONS, ...WEBHOOK_NOTICES]
 
-/** Code of the application, or an address, that decides about what clients do. */
 export const HOOKS_OPTIONS = {
   hooks: text({
     placeholder: 'file',

@@ -3,7 +3,6 @@ import { OVERFLOW_RULE_FORM, parseOverflowRule } from '../../ports/overflow-rule
 import { integer, list } from '../spec.js'
 import { GIB, MAX_TIMER_MS, MIB } from './checks.js'
 
-/** Bounds of connections, messages and patterns; how fast clients may publish; what readers that lag get. */
 export const LIMITS_OPTIONS = {
   maxPayloadBytes: integer({
     range: [1, 64 * MIB],

@@ -3,7 +3,6 @@ import { AUDIT_LEVELS } from '../../ports/audit-levels.js'
 import { choice, text } from '../spec.js'
 import { checkFileName } from './checks.js'
 
-/** Logs and metrics, and who did what. */
 export const OBSERVING_OPTIONS = {
   logLevel: choice({
     reloadable: true,

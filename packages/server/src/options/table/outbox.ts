@@ -2,7 +2,6 @@ import { withoutPasswords } from '../../ports/broker-address.js'
 import { integer, text } from '../spec.js'
 import { GIB, MIB } from './checks.js'
 
-/** Messages that applications insert into a database. */
 export const OUTBOX_OPTIONS = {
   'outbox.url': text({
     flag: 'outbox',

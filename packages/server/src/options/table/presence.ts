@@ -1,7 +1,6 @@
 import { integer } from '../spec.js'
 import { GIB, MAX_TIMER_MS, MIB } from './checks.js'
 
-/** Bounds of presence. */
 export const PRESENCE_OPTIONS = {
   presenceTtlMs: integer({
     range: [500, MAX_TIMER_MS],

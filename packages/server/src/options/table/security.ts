@@ -3,7 +3,6 @@ import { describeAllowedOrigin, isOriginPattern } from '../../identity/origin.js
 import { list, text, toggle } from '../spec.js'
 import { longEnough } from './checks.js'
 
-/** Who may connect at all, and who may use the HTTP API. */
 export const SECURITY_OPTIONS = {
   tokenCookie: text({
     placeholder: 'name',

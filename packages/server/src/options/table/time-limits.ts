@@ -1,7 +1,6 @@
 import { integer } from '../spec.js'
 import { MAX_TIMER_MS } from './checks.js'
 
-/** Time limits of connections. */
 export const TIME_LIMITS_OPTIONS = {
   handshakeTimeoutMs: integer({
     range: [10, MAX_TIMER_MS],

@@ -1,11 +1,10 @@
-import { describeAllowedAlgorithms, isAlgorithm } from '../../identity/algorithms.js'
+import { describeAllowedAlgorithms, isAlgorithm } from '../../identity/keys.js'
 import { integer, list, text, toggle } from '../spec.js'
 import { isHttpUrl, longEnough, notEmpty } from './checks.js'
 
 /** A token costs one verification per key that fits its algorithm. */
 const MAX_KEYS = 8
 
-/** Tokens and their keys. */
 export const TOKENS_OPTIONS = {
   'jwt.secret': list({
     takesText: true,

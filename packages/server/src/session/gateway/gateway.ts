@@ -11,7 +11,7 @@ import type { Refusals } from '../../publishing/refusals.js'
 import { encodeSseServerMessage } from '../../routing/sse-events.js'
 import type { ConnectionCounts } from '../connection-counts.js'
 import type { Dispatcher } from '../dispatcher.js'
-import { refuseToken } from '../refuse-token.js'
+import { refuseToken } from '../handlers/auth.js'
 import type { SessionServices } from '../services.js'
 import { Session } from '../session.js'
 import { followStream } from '../sse/follow.js'
@@ -20,17 +20,21 @@ import { readStreamRequest, type StreamRequest } from '../sse/request.js'
 import type { SessionTable } from '../table.js'
 import { type Admission, Admissions } from './admissions.js'
 import { RefusedOrigins } from './refused-origins.js'
-import { corsHeaders, streamRejectionOf } from './stream-answers.js'
-import { type AdmissibleUpgrade, examineStream, examineUpgrade, rejectionOf, type UpgradePolicy } from './upgrade.js'
+import {
+  type AdmissibleUpgrade,
+  corsHeaders,
+  examineStream,
+  examineUpgrade,
+  rejectionOf,
+  streamRejectionOf,
+  type UpgradePolicy,
+} from './upgrade.js'
 import { Welcomes } from './welcomes.js'
 
-/** Services and rules of a {@link Gateway}. */
 export interface GatewayContext extends UpgradePolicy {
-  /** Connections and upgrades per client address. */
   readonly addresses: Pick<ConnectionCounts, 'enter' | 'leave'>
   /** An upgrade that takes longer than this never opens. */
   readonly handshakeTimeoutMs: number
-  /** Name of this node. */
   readonly node: string
   readonly version: string
   readonly heartbeatMs: number
@@ -41,7 +45,6 @@ export interface GatewayContext extends UpgradePolicy {
   readonly sessions: SessionTable
   readonly dispatcher: Pick<Dispatcher, 'receive' | 'receiveRun' | 'waitFor'>
   readonly refusals: Pick<Refusals, 'add'>
-  /** Finds out which client an upgrade is from. */
   readonly proxies: Pick<TrustedProxies, 'clientAddress'>
   /** Whether clients that no token and no hook identifies may do anything. */
   readonly insecure: boolean
@@ -83,7 +86,6 @@ export class Gateway implements TransportSink {
     this.#welcomes = new Welcomes(context)
   }
 
-  /** The limits have changed: tells newcomers the present ones. */
   limitsChanged(): void {
     this.#welcomes.limitsChanged()
   }

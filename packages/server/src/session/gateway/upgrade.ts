@@ -12,9 +12,7 @@ import type { Rejection, UpgradeRequest } from '../../ports/transport.js'
 /** Values of `Sec-Fetch-Site` of requests that no page of another origin has made; older browsers and other clients send none. */
 const SAME_ORIGIN_FETCHES: readonly (string | undefined)[] = ['same-origin', 'none', undefined]
 
-/** Which upgrade requests are accepted. */
 export interface UpgradePolicy {
-  /** Path of the endpoint. */
   readonly path: string
   /** Origins that may connect in addition to the server's own. */
   readonly origins: readonly string[]
@@ -26,7 +24,6 @@ export interface UpgradePolicy {
   readonly tokenCookie?: string
 }
 
-/** An upgrade request that passed all checks. */
 export interface AdmissibleUpgrade {
   /** Subprotocol of the answer; absent when the client offered none. */
   readonly subprotocol?: string
@@ -124,4 +121,44 @@ export function rejectionOf(error: WebMQError, headers: Readonly<Record<string, 
 function statusOf(code: ErrorCode): number | undefined {
   const spec: ErrorSpec = ERRORS[code]
   return spec.status
+}
+
+/** Status of refusals that are protocol messages on a WebSocket. */
+const STATUSES: { readonly [Code in ErrorCode]?: number } = {
+  E_MESSAGE_INVALID: 400,
+  E_PATTERN_INVALID: 400,
+  E_POSITION_INVALID: 400,
+  E_LISTEN_LIMIT: 400,
+  E_UNAUTHENTICATED: 401,
+  E_TOKEN_INVALID: 401,
+  E_TOKEN_EXPIRED: 401,
+  E_TOKEN_REVOKED: 401,
+  E_KEY_INVALID: 400,
+  E_FORBIDDEN: 403,
+  E_STREAM_ENDED: 409,
+  E_RATE_LIMIT: 429,
+  E_UNSUPPORTED: 501,
+  E_BROKER_UNAVAILABLE: 503,
+}
+
+/** Headers by which a page of another origin may read an answer; none for one that may not connect. */
+export function corsHeaders(
+  request: Pick<UpgradeRequest, 'header'>,
+  { origins, ownHosts, tokenCookie }: UpgradePolicy,
+): Readonly<Record<string, string>> {
+  const origin = request.header('origin')
+  if (origin === undefined || !isOriginAllowed(origin, request.header('host'), origins, ownHosts)) return {}
+  return {
+    'access-control-allow-origin': origin,
+    vary: 'Origin',
+    ...(tokenCookie === undefined ? {} : { 'access-control-allow-credentials': 'true' }),
+  }
+}
+
+/** The HTTP answer for a refused event stream. Unlike a WebSocket, a page can read it. */
+export function streamRejectionOf(error: WebMQError, headers: Readonly<Record<string, string>>): Rejection {
+  const spec: ErrorSpec = ERRORS[error.code]
+  const status = STATUSES[error.code] ?? spec.status ?? 500
+  const challenge = status === 401 ? { 'www-authenticate': 'Bearer' } : {}
+  return { ...rejectionOf(error, { ...headers, ...challenge }), status }
 }

@@ -10,7 +10,6 @@ type WelcomesContext = Pick<GatewayContext, 'services' | 'node' | 'version' | 'h
 /** A reader reconnects after this time and up to as much again, by chance: many do not come back at once. */
 const STREAM_RETRY_MS = 1_000
 
-/** Writes the first message of a connection. */
 export class Welcomes {
   readonly #context: WelcomesContext
   #shared: { [auth in Welcome['auth']]?: string } = {}
@@ -24,7 +23,6 @@ export class Welcomes {
     this.#shared = {}
   }
 
-  /** The `welcome` message of a WebSocket. */
   message(session: Session): string {
     const { verifier } = this.#context.services
     const auth = verifier === undefined ? 'none' : session.state === 'active' ? 'done' : 'required'
@@ -35,7 +33,6 @@ export class Welcomes {
     return `${upToSession}${session.id}"${expiresInMs === undefined ? '' : `,"expiresInMs":${expiresInMs}`}}`
   }
 
-  /** The `welcome` event of an event stream. */
   event(session: Session): string {
     const { node, version } = this.#context
     const expiresInMs = session.expiresInMs()

@@ -1,8 +1,8 @@
-import { type ErrorCode, WebMQError } from 'webmq-client/protocol'
+import { closeCodeOf, type ErrorCode, WebMQError } from 'webmq-client/protocol'
 import { HookRefusal } from '../../hooks/index.js'
+import { isListener, isMember } from '../../identity/access.js'
 import type { Identity } from '../../identity/index.js'
-import { refuseToken } from '../refuse-token.js'
-import { revokeListens } from '../revoke-listens.js'
+import type { Session } from '../session.js'
 import type { Handler } from './handler.js'
 
 /** Refusals of a valid token that end the session. */
@@ -38,4 +38,47 @@ export const auth: Handler<'auth'> = (session, { verifier }, { id, token }) => {
 function isOfToken(error: unknown): boolean {
   if (error instanceof HookRefusal) return true
   return error instanceof WebMQError && ENDING_CODES.has(error.code)
+}
+
+/** Ends the listens, the memberships and the presence that the session's new identity does not allow, and tells the client. */
+function revokeListens(session: Session): void {
+  const { listens, groups, presence } = session.held
+  const { observer } = session.services
+  const mayListen = (pattern: string) => isListener(session, pattern)
+  for (const pattern of listens?.revoke(mayListen) ?? []) {
+    observer?.unlistened?.(session, pattern)
+    tell(session, `listen ${pattern}`, { pattern })
+  }
+  for (const { kind, group, pattern } of groups?.revoke(mayListen) ?? []) {
+    observer?.unlistened?.(session, pattern)
+    const { code, message } = noLonger(`listen ${pattern}`)
+    session.reply({ verb: 'ended', group, pattern, ...(kind === 'respond' ? { respond: true } : {}), code, message })
+  }
+  for (const key of presence?.revoke((key) => isMember(session, key), mayListen) ?? [])
+    tell(session, `presence ${key}`, { key })
+}
+
+function tell(session: Session, what: string, names: { readonly pattern: string } | { readonly key: string }): void {
+  const { code, message, retryable, docs } = noLonger(what)
+  session.reply({ verb: 'error', code, message, retryable, docs, ...names })
+}
+
+function noLonger(what: string): WebMQError {
+  return new WebMQError('E_FORBIDDEN', { detail: `${what}, no longer granted` })
+}
+
+/** Codes of a token that could not be looked at. */
+const UNDECIDED_CODES: readonly ErrorCode[] = ['E_INTERNAL', 'E_RATE_LIMIT', 'E_HOOK_FAILED']
+
+/** Answers a refused token. Ends the session, unless its present token is still good. */
+export function refuseToken(session: Session, error: unknown, id: string | undefined): void {
+  if (session.isClosed) return
+  const isNew = session.state === 'authenticating'
+  const isTerminal = error instanceof HookRefusal && closeCodeOf(error.code) === undefined
+  // Clients act on the answer to `auth` before the close code arrives, and connect again unless they know the code.
+  const { code } = session.refuse(error, isTerminal && isNew ? undefined : id)
+  session.services.observer?.refused?.(session, session.wasActive ? 'auth' : 'connect', code, undefined)
+  if (isTerminal) session.end('E_CONNECTION_REFUSED')
+  // A token that could not be looked at says nothing about the one that the session already has.
+  else if (isNew || !UNDECIDED_CODES.includes(code)) session.end(code)
 }

@@ -2,7 +2,6 @@ import type { ClientMessage, ClientVerb } from 'webmq-client/protocol'
 import type { SessionServices } from '../services.js'
 import type { Session } from '../session.js'
 
-/** The message of one verb. */
 export type MessageOf<V extends ClientVerb> = Extract<ClientMessage, { verb: V }>
 
 /**

@@ -38,10 +38,7 @@ function toldCut({ last, limit }: MessageOf<'history'>, page: Replay): Replay {
   return isTold ? { ...page, gap: 'history-expired' } : page
 }
 
-/**
- * Checks limits and grants.
- * @throws {WebMQError} `E_UNSUPPORTED`, `E_KEY_INVALID`, `E_FORBIDDEN`.
- */
+/** Checks limits and grants. @throws {WebMQError} `E_UNSUPPORTED`, `E_KEY_INVALID`, `E_FORBIDDEN`. */
 export function assertMayRead(
   session: Session,
   { broker, metaRules }: SessionServices,

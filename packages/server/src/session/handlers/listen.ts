@@ -1,9 +1,9 @@
-import { type ListenOverflow, refusalOf } from 'webmq-client/protocol'
+import { type ListenOverflow, refusalOf, WebMQError } from 'webmq-client/protocol'
 import { andThen, isPromise, type MaybePromise } from '../../base/maybe-promise.js'
 import { assertMayListen } from '../../identity/access.js'
 import { variantOf } from '../../patterns/variant.js'
 import { assertPatternWords } from '../../ports/word-limits.js'
-import type { MetaRules } from '../../publishing/meta-rules.js'
+import type { MetaRules } from '../../publishing/stamps.js'
 import { isRangeAsked, type Replay, readLog, withLive } from '../../replay/replay.js'
 import type { ListenOpening } from '../../routing/listens.js'
 import { assertRoom } from '../listen-room.js'
@@ -11,6 +11,28 @@ import type { SessionServices } from '../services.js'
 import type { Session } from '../session.js'
 import type { Handler, MessageOf } from './handler.js'
 import { assertMayJoin, listenInGroup, slotNameOf } from './queue-group.js'
+
+/** Clients that are sent on come back within this time, and not all at once. */
+const MAX_RETRY_AFTER_MS = 500
+
+/**
+ * A `listen` that sends its connection to another node when this one is behind: the client keeps its position, and the
+ * other node can serve it [P-8.3].
+ */
+export function sendingOn(listen: Handler<'listen'>): Handler<'listen'> {
+  return (session, services, message, isBinary) => {
+    const sendOn = (error: unknown) => {
+      if (!(error instanceof WebMQError) || error.code !== 'E_NODE_BEHIND') throw error
+      services.measurements.resumes.add('sent-on')
+      session.end(error.code, Math.ceil(Math.random() * MAX_RETRY_AFTER_MS))
+    }
+    try {
+      return listen(session, services, message, isBinary)?.catch(sendOn)
+    } catch (error) {
+      sendOn(error)
+    }
+  }
+}
 
 /**
  * Begins to listen. The connection gets, in this order: the answer, the replayed messages, the live messages. No message

@@ -9,10 +9,7 @@ import type { Handler, MessageOf } from './handler.js'
 /** `}` */
 const CLOSING_BRACE = 0x7d
 
-/**
- * Checks limits and grants.
- * @throws {WebMQError} `E_KEY_INVALID`, `E_FORBIDDEN`.
- */
+/** Checks limits and grants. @throws {WebMQError} `E_KEY_INVALID`, `E_FORBIDDEN`. */
 export function assertMayUse(session: Session, { key, op }: MessageOf<'presence'>): void {
   assertKeyWords(key, session.limits)
   // Who may listen to a key may see who is there. `leave` and `unwatch` give something up, so they need no grant.

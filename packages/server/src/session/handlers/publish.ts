@@ -12,7 +12,6 @@ export const publish: Handler<'publish'> = (session, { publisher }, message, isB
   acknowledge(session, id, accepted)
 }
 
-/** Answers a publish that the broker has accepted. */
 export function acknowledge(session: Session, id: string | undefined, { position, isDuplicate }: Accepted): void {
   if (id === undefined) return
   if (position === undefined) session.reply({ verb: 'ok', id, duplicate: isDuplicate })

@@ -45,7 +45,6 @@ const PATTERN_CHARS_PER_UNIT = 8
 /** A listen with a wildcard ends the answers that the router remembers. */
 const WILDCARD_UNITS = 10
 
-/** Units of receiving a message. */
 export function receivingUnits(byteCount: number): number {
   return RECEIVE_UNITS + byteCount / BYTES_IN_PER_UNIT
 }
@@ -115,7 +114,6 @@ export function enteringUnits(length: number): number {
   return ENTER_UNITS + length / DATA_BYTES_PER_UNIT
 }
 
-/** Units of answering with the members of a key. */
 export function membersUnits(byteCount: number): number {
   return byteCount / MEMBER_BYTES_PER_UNIT
 }

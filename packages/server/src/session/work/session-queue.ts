@@ -2,16 +2,14 @@ import type { MaybePromise } from '../../base/maybe-promise.js'
 import type { MessageRun } from '../../ports/message-run.js'
 import type { ConnectionId } from '../../ports/transport.js'
 import type { WorkMeter } from '../../ports/work-meter.js'
-import { RateGate, type RateLimit } from '../../publishing/rate-gate.js'
+import { RateGate, type RateLimit } from '../../publishing/publish-rates.js'
 import type { Inbox } from '../inbox.js'
 
-/** A connection whose work is counted. */
 export interface WorkOwner {
   readonly connection: ConnectionId
   readonly isClosed: boolean
 }
 
-/** How much work each connection may cause. */
 export interface WorkLimits {
   /** Units that a connection gets back per second. */
   readonly workPerSecond: number
@@ -19,7 +17,6 @@ export interface WorkLimits {
   readonly workBurst: number
 }
 
-/** What all queues share. */
 export interface Pace {
   /** Units of one turn. Behind it, the messages of the connection wait for everybody else's. */
   turnUnits: number
@@ -42,7 +39,6 @@ export class SessionQueue<Owner extends WorkOwner = WorkOwner> implements WorkMe
   readonly owner: Owner
   /** Messages in progress, and messages that wait for those. Absent while there are none. */
   inbox: Inbox | undefined
-  /** Whether reading from the connection is paused. */
   isPaused = false
   readonly #limits: WorkLimits
   readonly #pace: Pace
@@ -96,7 +92,6 @@ export class SessionQueue<Owner extends WorkOwner = WorkOwner> implements WorkMe
     return this.#tokens <= 0
   }
 
-  /** Whether a message or a request waits for a turn. */
   get isWaiting(): boolean {
     return this.#runs.length > 0 || this.#waiters.length > 0
   }
@@ -121,7 +116,6 @@ export class SessionQueue<Owner extends WorkOwner = WorkOwner> implements WorkMe
     this.#runs.shift()?.release()
   }
 
-  /** Counts work that was done. */
   charge(units: number): void {
     this.usedUnits += units
     this.#pace.roundUnits += units

@@ -160,7 +160,6 @@ export class NativeCommands {
     this.#end(this.#begin(RESUME, 0, 0, connection))
   }
 
-  /** Submits everything now. */
   flush(): void {
     const length = this.#length
     if (length === 0) return

@@ -2,8 +2,9 @@ import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { ERRORS, type ErrorCode, WebMQError } from 'webmq-client/protocol'
 import { loadNativeEngine, type NativeCertificate, type NativeEngine } from 'webmq-native'
+import { deferred } from '../../base/deferred.js'
 import { defined } from '../../base/defined.js'
-import type { TransportAddress } from '../../ports/transport.js'
+import type { TransportAddress, TransportStats } from '../../ports/transport.js'
 import type { TlsCertificate, TransportOptions } from '../../ports/transport-options.js'
 import { unixPathOf } from '../../ports/unix-socket.js'
 import { checkPort } from '../addresses.js'
@@ -34,10 +35,7 @@ export function createEngine(options: TransportOptions, wake: () => void): Nativ
   }
 }
 
-/**
- * Gives an engine other certificates.
- * @throws {WebMQError} `E_OPTION_INVALID`; the old ones stay.
- */
+/** Gives an engine other certificates. @throws {WebMQError} `E_OPTION_INVALID`; the old ones stay. */
 export function setCertificates(engine: NativeEngine, certificates: readonly TlsCertificate[]): void {
   try {
     engine.setCertificates(certificates.map(certificateOf))
@@ -76,7 +74,6 @@ async function resolveAddress(host: string): Promise<string> {
   }
 }
 
-/** Converts an error of the engine to a `WebMQError`. */
 export function errorOf(error: unknown): Error {
   if (error instanceof WebMQError) return error
   const detail = error instanceof Error ? error.message : String(error)
@@ -86,4 +83,61 @@ export function errorOf(error: unknown): Error {
 
 function isErrorCode(code: unknown): code is ErrorCode {
   return typeof code === 'string' && Object.hasOwn(ERRORS, code)
+}
+
+export const NO_STATS: TransportStats = {
+  connections: 0,
+  acceptedCount: 0,
+  refusedCount: 0,
+  fullCount: 0,
+  connectionLimit: 0,
+  proxyHeaderRefusedCount: 0,
+  closedCount: 0,
+  slowConsumerCount: 0,
+  conflatedCount: 0,
+  droppedCount: 0,
+  receivedMessageCount: 0,
+  answeredMessageCount: 0,
+  receivedByteCount: 0,
+  deliveredCount: 0,
+  sentByteCount: 0,
+  partialBytes: 0,
+  restartedThreadCount: 0,
+  outboxBytes: 0,
+}
+
+export function statsOf(engine: NativeEngine): TransportStats {
+  const { restartCount, ...stats } = engine.stats()
+  return { ...stats, restartedThreadCount: restartCount }
+}
+
+/** Counts the engine's threads down to none. */
+export class ThreadCountdown {
+  #over = deferred()
+  #count = 0
+
+  begin(count: number): void {
+    this.#count = count
+    this.#over = deferred()
+  }
+
+  oneLess(): void {
+    if (this.#count > 0) this.#count--
+    if (this.#count === 0) this.#over.resolve()
+  }
+
+  async over(): Promise<void> {
+    if (this.#count > 0) await this.#over.promise
+  }
+}
+
+/** Why the native engine does not load here, and how to get it; `undefined` when it does. */
+export function reasonWhyNativeIsMissing(): string | undefined {
+  try {
+    loadNativeEngine()
+    return undefined
+  } catch (error) {
+    if (!(error instanceof Error) || !('code' in error) || error.code !== 'E_TRANSPORT_MISSING') throw error
+    return 'reason' in error && typeof error.reason === 'string' ? error.reason : error.message
+  }
 }

@@ -14,16 +14,13 @@ import type {
 } from '../../ports/transport.js'
 import type { TlsCertificate, TransportOptions } from '../../ports/transport-options.js'
 import { SinkCalls } from '../sink-calls.js'
-import { attachEngine } from './attach.js'
 import { NativeBackpressure } from './backpressure.js'
 import { NativeCommands } from './commands.js'
-import { createEngine, errorOf, listenerOn, setCertificates } from './engine.js'
+import { createEngine, errorOf, listenerOn, NO_STATS, setCertificates, statsOf, ThreadCountdown } from './engine.js'
 import { EventBuffers } from './event-buffers.js'
 import { type NativeEventHandlers, readEvents } from './events.js'
-import { NativeHttp } from './http.js'
+import { attachEngine, NativeHttp } from './http.js'
 import { NativeOpenings } from './openings.js'
-import { NO_STATS, statsOf } from './stats.js'
-import { ThreadCountdown } from './threads.js'
 
 /** Work to do before other work of the event loop: about 2 ms, see `WORK` in `events.ts`. */
 const MAX_TURN_WORK = 192 * 1024
@@ -40,7 +37,6 @@ export function createNativeTransport(options: TransportOptions, tuning: NativeT
   return new NativeTransport(options, tuning)
 }
 
-/** Options for tests and measurements. */
 export interface NativeTuning {
   /** Whether the event loop does the threads' work while there is little of it; default true. */
   readonly isInline?: boolean

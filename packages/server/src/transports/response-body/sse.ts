@@ -3,12 +3,10 @@ import { ERRORS, WebMQError } from 'webmq-client/protocol'
 import type { AcceptOptions, ConnectionId, OutboxLevel, Rejection, UpgradeId } from '../../ports/transport.js'
 import type { TransportOptions } from '../../ports/transport-options.js'
 import type { Connections } from '../connections.js'
-import { findStreamFault } from '../upgrade/handshake.js'
+import { findStreamFault, headOf } from '../upgrade/handshake.js'
 import { PendingUpgrades, type RefusedCounts, type UpgradeHandling } from '../upgrade/pending.js'
 import { answerWith } from '../upgrade/rejection.js'
-import { headOf } from '../upgrade/request-head.js'
-import { StreamOutbox } from './outbox.js'
-import { EventStream, type StreamFrame } from './stream.js'
+import { EventStream, type StreamFrame, StreamOutbox } from './stream.js'
 
 /** A comment (WHATWG HTML §9.2.6). */
 const HEARTBEAT = Buffer.from(':\n\n')

@@ -2,9 +2,8 @@ import { WebMQError } from 'webmq-client/protocol'
 import type { AcceptOptions, Rejection, TransportStats, UpgradeId, UpgradeKind } from '../../ports/transport.js'
 import type { TransportOptions } from '../../ports/transport-options.js'
 import type { SinkCalls } from '../sink-calls.js'
-import { findHandshakeFault, type HandshakeFault, isToken } from './handshake.js'
+import { findHandshakeFault, type HandshakeFault, isToken, type RequestHead } from './handshake.js'
 import { checkHeaders, checkRejection, rejectionOf } from './rejection.js'
-import type { RequestHead } from './request-head.js'
 import { TextUpgradeRequest } from './text-request.js'
 
 /** What a transport says of its upgrades. `Held` is what it answers them with. */

@@ -4,7 +4,6 @@ import type { Duplex } from 'node:stream'
 /** What a listener of this module takes; other listeners are the embedder's. */
 const wanted = new WeakMap<object, (request: IncomingMessage) => boolean>()
 
-/** Gets an upgrade of a Node `http` server. */
 export type TakeUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void
 
 /**

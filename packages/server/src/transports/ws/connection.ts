@@ -11,7 +11,6 @@ export class WsConnection extends Connection<WsFrame, Buffer> {
   readonly owner: WebSockets
   readonly websocket: WebSocket
   readonly socket: Socket
-  /** Whether permessage-deflate was negotiated. */
   readonly isDeflating: boolean
   readonly isEncrypted: boolean
   /** Frames of this turn; written by `WsOutbox`. */

@@ -1,16 +1,20 @@
-import { createServer as createHttpServer, type Server as HttpServer, type RequestListener } from 'node:http'
+import {
+  createServer as createHttpServer,
+  type Server as HttpServer,
+  type RequestListener,
+  STATUS_CODES,
+} from 'node:http'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:tls'
 import { WebMQError } from 'webmq-client/protocol'
-import type { TransportAddress } from '../../ports/transport.js'
+import type { Rejection, TransportAddress } from '../../ports/transport.js'
 import type { TlsCertificate, TransportOptions } from '../../ports/transport-options.js'
 import { UNIX_PEER, unixPathOf } from '../../ports/unix-socket.js'
 import { bindError } from '../addresses.js'
 import { connectionLimit } from '../connection-limit.js'
 import { rejectionOf } from '../upgrade/rejection.js'
 import { type TakeUpgrade, takeUpgrades } from '../upgrade/take-upgrades.js'
-import { refuse } from './refuse.js'
-import { readRequestHead } from './request-head.js'
 import { WsCertificates } from './tls.js'
 
 /** What the head of a WebSocket request has; the key reveals proxies that remove `Upgrade`. */
@@ -153,4 +157,52 @@ export class WsListener {
 function pathOf(target: string): string {
   const [path = ''] = target.split('?', 1)
   return path.replace(/^https?:\/\/[^/]*/i, '')
+}
+
+/** Time that a client has to end its side after it was refused. A reset before it reads would destroy the answer. */
+const LINGER_MS = 1_000
+
+/** Answers a request with a valid rejection, and ends its connection. */
+export function refuse(socket: Duplex, { status, headers, body }: Required<Rejection>): void {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  const length = Buffer.byteLength(body)
+  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${lines.join('')}Connection: close\r\nContent-Length: ${length}\r\n\r\n`
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS)
+  socket.on('error', () => socket.destroy())
+  socket.once('close', () => clearTimeout(timer))
+  socket.end(head + body)
+  // Later input is dropped.
+  socket.resume()
+}
+
+const HEAD_END = '\r\n\r\n'
+
+/**
+ * Reads from a new connection until its first request head is complete. A connection that takes too long is destroyed.
+ * @param done Gets all bytes that were read, once. Whoever takes the connection MUST do so within the call.
+ */
+function readRequestHead(
+  socket: Socket,
+  { maxHeaderBytes, timeoutMs }: { readonly maxHeaderBytes: number; readonly timeoutMs: number },
+  done: (read: Buffer | 'too large' | 'closed') => void,
+): void {
+  let read: Buffer | undefined
+  const onData = (chunk: Buffer) => {
+    const searchFrom = Math.max(0, (read?.length ?? 0) - HEAD_END.length + 1)
+    read = read === undefined ? chunk : Buffer.concat([read, chunk])
+    const end = read.indexOf(HEAD_END, searchFrom, 'latin1')
+    if ((end < 0 ? read.length : end + HEAD_END.length) > maxHeaderBytes) finish('too large')
+    else if (end >= 0) finish(read)
+  }
+  const onEnd = () => socket.destroy()
+  const onClose = () => finish('closed')
+  const onError = () => socket.destroy()
+  const timer = setTimeout(() => socket.destroy(), timeoutMs)
+  const finish = (result: Buffer | 'too large' | 'closed') => {
+    clearTimeout(timer)
+    socket.off('data', onData).off('end', onEnd).off('close', onClose)
+    done(result)
+    socket.off('error', onError)
+  }
+  socket.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onError)
 }

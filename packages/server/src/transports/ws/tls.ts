@@ -18,7 +18,6 @@ export class WsCertificates {
     this.#checked = check(certificates)
   }
 
-  /** Options of `tls.createServer`. */
   get serverOptions(): TlsOptions {
     return {
       ...this.#checked.first,

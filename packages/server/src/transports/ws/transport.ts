@@ -16,15 +16,18 @@ import type { Connection } from '../connection.js'
 import { EventLoopTransport } from '../event-loop-transport.js'
 import { EventStreams, isStreamId } from '../response-body/sse.js'
 import type { SinkCalls } from '../sink-calls.js'
-import { acceptedExtensions } from '../upgrade/extensions.js'
-import { asksForWebSocket, findHandshakeFault, UPGRADE_REQUIRED } from '../upgrade/handshake.js'
+import {
+  acceptedExtensions,
+  asksForWebSocket,
+  findHandshakeFault,
+  headOf,
+  UPGRADE_REQUIRED,
+} from '../upgrade/handshake.js'
 import { PendingUpgrades, sumOfRefused } from '../upgrade/pending.js'
 import { answerWith, rejectionOf } from '../upgrade/rejection.js'
-import { headOf } from '../upgrade/request-head.js'
 import { takeUpgrades } from '../upgrade/take-upgrades.js'
 import { WsFrame } from './frame.js'
-import { WsListener } from './listener.js'
-import { refuse } from './refuse.js'
+import { refuse, WsListener } from './listener.js'
 import { type UpgradeSocket, WebSockets } from './websockets.js'
 
 /**
@@ -42,7 +45,6 @@ export function createWsTransport(options: TransportOptions): Transport {
   return new WsTransport(options)
 }
 
-/** A WebSocket or an event stream. */
 type Member = Connection<WsFrame, unknown> & { destroy(): void }
 
 class WsTransport extends EventLoopTransport<WsFrame, Member> {

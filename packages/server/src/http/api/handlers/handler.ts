@@ -1,11 +1,54 @@
+import type { ErrorCode, GapReason, PresenceMember } from 'webmq-client/protocol'
 import type { MaybePromise } from '../../../base/maybe-promise.js'
 import type { HookCalls } from '../../../hooks/index.js'
 import type { Actor } from '../../../identity/actor.js'
+import type { ObservedAction, OperatorAction } from '../../../observing/observer.js'
 import type { ResolvedOptions } from '../../../options/options.js'
+import type { InboundMessage, ReadRange } from '../../../ports/broker.js'
+import type { Author } from '../../../publishing/author.js'
+import type { Publisher } from '../../../publishing/publisher.js'
+import type { SharedStreams } from '../../../streams/shared-streams.js'
+import type { Streams } from '../../../streams/streams.js'
+import type { ProcessWriter } from '../../../streams/writer.js'
 import type { BodyFlow } from '../../body-flow.js'
-import type { ApiNode } from '../node.js'
+import type { Cluster } from '../../operators/index.js'
 import type { AnswerOf, BodyOf, QueryOf } from '../route.js'
 import type { ROUTES, RouteName } from '../routes.js'
+
+export interface ListedPattern {
+  readonly pattern: string
+  readonly references: number
+}
+
+export interface LoggedMessages {
+  readonly messages: readonly InboundMessage[]
+  /** `epoch:offset.fingerprint` */
+  readonly position: string
+  readonly isPartial: boolean
+  readonly isCut?: true
+  readonly gap?: GapReason
+}
+
+export interface ApiNode {
+  readonly name: string
+  readonly cluster: Pick<Cluster, 'disconnect' | 'revoke' | 'nodes' | 'connections' | 'revocations'>
+  readonly publisher: Pick<Publisher, 'publish' | 'publishAll'>
+  /** Streams with many writers, and all streams for those who read them as bytes. */
+  readonly sharedStreams: SharedStreams
+  /** A caller as a publisher, with its limits and what of it waits. */
+  authorOf(actor: Actor): Author
+  refused(actor: Actor, action: ObservedAction, code: ErrorCode, target: string | undefined): void
+  operated(actor: Actor, action: OperatorAction, target: string): void
+  readonly streams: Pick<Streams, 'write' | 'read'>
+  /** Begins a stream as its writer. @param isStoppable It answers requests at the key [P-18.7]. */
+  stream(author: Author, key: string, meta: unknown, isStoppable: boolean): Promise<ProcessWriter>
+  /** Answers requests to stop a stream that has begun on this node [P-18.7], until it is over. */
+  answerStops(key: string, stream: string): Promise<void>
+  read(range: ReadRange, key: string): MaybePromise<LoggedMessages>
+  presence(key: string): MaybePromise<readonly PresenceMember[]>
+  /** A row for each pattern and variant. */
+  patterns(): Iterable<ListedPattern>
+}
 
 export interface HandlerContext {
   readonly node: ApiNode
@@ -14,7 +57,6 @@ export interface HandlerContext {
   readonly hooks: HookCalls | undefined
 }
 
-/** A checked request. */
 export interface Call<Name extends RouteName> {
   readonly caller: Actor
   readonly query: QueryOf<(typeof ROUTES)[Name]>
@@ -33,7 +75,6 @@ export interface Call<Name extends RouteName> {
   readonly pay: (byteCount: number) => Promise<void>
 }
 
-/** An answer that is no JSON. */
 export class RawAnswer {
   readonly contentType: string
   readonly body: string | Uint8Array
@@ -46,7 +87,6 @@ export class RawAnswer {
   }
 }
 
-/** Answers the requests of one route. */
 export type Handler<Name extends RouteName> = (
   context: HandlerContext,
   call: Call<Name>,

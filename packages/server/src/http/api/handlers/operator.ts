@@ -1,17 +1,15 @@
 import { claimDefect } from '../../../identity/index.js'
 import type { Revocation } from '../../../identity/revocations.js'
-import { withoutSecrets } from '../../../options/without-secrets.js'
+import { withoutSecrets } from '../../../options/options.js'
 import type { DisconnectTarget } from '../../operators/index.js'
 import { DEFAULT_PAGE_ROWS, MAX_SHOWN_SESSIONS } from '../routes.js'
 import type { Handler } from './handler.js'
 
-/** Lists connections of one node or all. */
 export const connections: Handler<'connections'> = async ({ node }, { query }) => {
   const { node: named, after, limit = DEFAULT_PAGE_ROWS, ...match } = query
   return { node: node.name, ...(await node.cluster.connections.page({ node: named, after, limit, match })) }
 }
 
-/** Finds a user on all nodes. */
 export const user: Handler<'user'> = async ({ node }, { query }) => {
   const asked = { match: { user: query.user }, after: -1, limit: MAX_SHOWN_SESSIONS }
   const { found, missing } = await node.cluster.connections.find(asked)
@@ -23,7 +21,6 @@ export const user: Handler<'user'> = async ({ node }, { query }) => {
   return { nodes: places.filter(({ connections }) => connections > 0), missing }
 }
 
-/** Lists the patterns with the most listeners. */
 export const patterns: Handler<'patterns'> = ({ node }, { query: { limit = DEFAULT_PAGE_ROWS } }) => {
   const counts = new Map<string, number>()
   // A pattern has a route for each variant of its listens.
@@ -33,7 +30,6 @@ export const patterns: Handler<'patterns'> = ({ node }, { query: { limit = DEFAU
   return { node: node.name, patternCount: counts.size, patterns: rows.slice(0, limit) }
 }
 
-/** Ends connections on all nodes. */
 export const disconnect: Handler<'disconnect'> = async ({ node }, { caller, body }) => {
   const { code = 'E_DISCONNECTED_BY_OPERATOR' } = body
   const target: DisconnectTarget =
@@ -46,7 +42,6 @@ export const disconnect: Handler<'disconnect'> = async ({ node }, { caller, body
   return { node: node.name, disconnected: await node.cluster.disconnect(target, code) }
 }
 
-/** Revokes tokens on all nodes. */
 export const revoke: Handler<'revoke'> = async ({ node }, { caller, body }) => {
   const { until } = body
   const revocation: Revocation =
@@ -59,10 +54,8 @@ export const revoke: Handler<'revoke'> = async ({ node }, { caller, body }) => {
   return { isKept: (await node.cluster.revoke(revocation)) !== 'over' }
 }
 
-/** Describes this node and the others. */
 export const info: Handler<'info'> = async ({ node }) => ({ node: node.name, ...(await node.cluster.nodes()) })
 
-/** Shows the options with all secrets hidden. */
 export const config: Handler<'config'> = ({ node, options }) => ({
   node: node.name,
   options: withoutSecrets(options),

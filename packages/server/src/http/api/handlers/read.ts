@@ -6,16 +6,14 @@ import type { InboundMessage, Position, ReadRange } from '../../../ports/broker.
 import { formatPosition, parsePosition } from '../../../ports/position.js'
 import { assertKeyWords } from '../../../ports/word-limits.js'
 import type { ValueOf } from '../../schema.js'
-import type { LoggedMessages } from '../node.js'
 import type { AnswerOf } from '../route.js'
 import { DEFAULT_HISTORY_MESSAGES, type ROUTES } from '../routes.js'
 import type { LOGGED_MESSAGE } from '../shapes.js'
-import type { Call, Handler, HandlerContext } from './handler.js'
+import type { Call, Handler, HandlerContext, LoggedMessages } from './handler.js'
 
 /** Payloads of one answer: the log may hold far more. */
 const MAX_ANSWER_BYTES = 4 * 1024 ** 2
 
-/** Reads messages of a key from the log. */
 export const history: Handler<'history'> = (context, call) => {
   const { since, before, rewindMs, last, limit = DEFAULT_HISTORY_MESSAGES, reverse = false } = call.query
   if (before !== undefined && (since !== undefined || rewindMs !== undefined))
@@ -59,7 +57,6 @@ function readPage(
   })
 }
 
-/** Lists the members of a key. */
 export const presence: Handler<'presence'> = (context, call) => {
   const key = checkedKey(context, call)
   return andThen(context.hooks?.presence(call.caller, 'get', key, undefined), () =>

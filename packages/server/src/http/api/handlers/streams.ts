@@ -20,7 +20,6 @@ type Written = AnswerOf<(typeof ROUTES)['writeStream']>
 
 /** A token may end, and a client may fall silent, while nothing comes of it. */
 const CHECK_MS = 1_000
-const NOT_ACCEPTABLE = 406
 
 /** Writes one message of a stream, or a whole stream with a body that is used while it arrives. */
 export const writeStream: Handler<'writeStream'> = async (context, call) => {
@@ -36,7 +35,6 @@ export const writeStream: Handler<'writeStream'> = async (context, call) => {
   return { stream, duplicate: written.isDuplicate, ...placed(written.position) }
 }
 
-/** Reads the last stream of a key. */
 export const readStream: Handler<'readStream'> = (context, call) => {
   const key = checkedKey(context, call)
   return andThen(context.hooks?.listen(call.caller, 'history', key, true), async () =>
@@ -160,7 +158,7 @@ function shownReading(
     return typeof whole === 'string' ? { ...head, text: whole } : { ...head, base64: base64Of(whole) }
   }
   if (format === 'text/plain' && whole instanceof Uint8Array)
-    throw new RequestRefusal('this stream has bytes: accept application/octet-stream', NOT_ACCEPTABLE)
+    throw new RequestRefusal('this stream has bytes: accept application/octet-stream', 406)
   const contentType = format === 'text/plain' ? 'text/plain; charset=utf-8' : format
   const { stream, status, isCut } = summary
   const headers = {
