@@ -93,7 +93,7 @@ async function expectLive(url, { takesForms }) {
     await page.goto(`${url}/rooms/42`)
     // The second comes to a page that listens.
     for (const text of ['hello', 'again']) {
-      await page.waitForFunction(() => !document.documentElement.dataset.waits || document.title === 'loaded')
+      await page.waitForFunction(() => !('waits' in document.documentElement.dataset) || document.title === 'loaded')
       const answer = await page.evaluate(
         async ({ body, type }) => {
           // Django's is in a cookie.
