@@ -63,7 +63,11 @@ describe('a page whose upgrade is refused', () => {
         response.statusCode = url === '/ws' ? 426 : 404
         const code = url === '/ws' ? 'E_HANDSHAKE_INVALID' : 'E_PATH_NOT_FOUND'
         response.end(JSON.stringify({ code, server: 'webmq', path: '/ws', originAllowed }))
-      }).on('upgrade', (_request, socket) => socket.end('HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n')),
+      }).on('upgrade', (_request, socket) => {
+        // A browser may reset what has refused it.
+        socket.on('error', () => undefined)
+        socket.end('HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n')
+      }),
     )
     foreign = await listen(createServer((_request, response) => response.end('<html>another server</html>')))
     browser = await startChromium()

@@ -107,19 +107,26 @@ export type StepWeights = Partial<Readonly<Record<StepKind, number>>>
 /** What schedules are made of. */
 export interface SchedulePlan {
   readonly weights: StepWeights
+  /** What happens once at least in every run. */
+  readonly always?: StepKind
   readonly maxSteps: number
   /** How publishers publish; one that is named twice is twice as likely. */
   readonly modes: readonly PlannedPublisher['mode'][]
 }
 
+const stepOf = (kind: StepKind) =>
+  fc
+    .tuple(steps[kind] as fc.Arbitrary<Step>, fc.nat({ max: MAX_AFTER }))
+    .map(([step, after]): Step => ({ ...step, after }))
+
 /** Random schedules. */
-export function schedules({ weights, maxSteps, modes }: SchedulePlan): fc.Arbitrary<Schedule> {
+export function schedules({ weights, always, maxSteps, modes }: SchedulePlan): fc.Arbitrary<Schedule> {
   const kinds = (Object.entries(weights) as [StepKind, number][]).map(([kind, weight]) => ({
     weight,
-    arbitrary: fc
-      .tuple(steps[kind] as fc.Arbitrary<Step>, fc.nat({ max: MAX_AFTER }))
-      .map(([step, after]): Step => ({ ...step, after })),
+    arbitrary: stepOf(kind),
   }))
+  const anySteps = (minLength: number, maxLength: number) =>
+    fc.array(fc.oneof(...kinds), { minLength, maxLength, size: 'max' })
   return fc.record({
     publishers: fc.array(fc.record({ node, mode: fc.constantFrom(...modes) }), {
       minLength: 1,
@@ -129,6 +136,10 @@ export function schedules({ weights, maxSteps, modes }: SchedulePlan): fc.Arbitr
       minLength: 1,
       maxLength: 3,
     }),
-    steps: fc.array(fc.oneof(...kinds), { minLength: 1, maxLength: maxSteps, size: 'max' }),
+    steps: always
+      ? fc
+          .tuple(stepOf(always), anySteps(0, maxSteps - 1), fc.nat({ max: maxSteps - 1 }))
+          .map(([step, others, at]) => others.toSpliced(at, 0, step))
+      : anySteps(1, maxSteps),
   })
 }

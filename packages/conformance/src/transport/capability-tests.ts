@@ -30,6 +30,8 @@ export function capabilityTests(create: CreateTransport, expected: TransportCapa
       server.on('upgrade', ({ url = '' }, socket) => {
         if (socket.destroyed) return
         others.push(url)
+        // A client may reset what has refused it.
+        socket.on('error', () => undefined)
         socket.end('HTTP/1.1 409 Conflict\r\nContent-Length: 0\r\n\r\n')
       })
       const transport = create(DEFAULT_OPTIONS)
