@@ -158,7 +158,8 @@ describe('history and resume, client and server', () => {
     const { position } = await subscription.ready
     sockets[0]?.on('message', (data) => `${data}`.startsWith('pong') && pongs.push(`${data}`))
     for (let n = 1; n <= 500; n++) void server.publish('busy', n)
-    await vi.waitFor(() => expect(pongs.length).toBeGreaterThan(0), WAIT)
+    // The first may have been on its way before.
+    await vi.waitFor(() => expect(pongs.length).toBeGreaterThan(1), WAIT)
     await cut()
     await server.publish('quiet', 1)
     const result = await subscription.ready

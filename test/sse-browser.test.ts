@@ -73,7 +73,7 @@ it.each(['haproxy', 'nginx'] as const)(
           response.resume().once('end', () => resolve(response.statusCode))
         }).once('error', reject)
       })
-    await expect.poll(ask, { timeout: 10_000 }).toBe(200)
+    await expect.poll(ask).toBe(200)
     const page = await browser.newPage()
     onTestFinished(() => page.close())
     const redirected: string[] = []

@@ -55,19 +55,19 @@ async function openPage(context: BrowserContext): Promise<Page> {
   return page
 }
 
-/** A tab that listens to `t.#` and notes what it gets. */
-async function openTab(context: BrowserContext, url: string, worker?: string): Promise<Page> {
+/** A tab that listens to `t.#` and notes what it gets. A leader that is silent for so long is replaced. */
+async function openTab(context: BrowserContext, url: string, worker?: string, silentAfterMs = 10_000): Promise<Page> {
   const page = await openPage(context)
   await page.evaluate(
-    async ([url, worker]) => {
+    async ([url, worker, silentAfterMs]) => {
       const makeWorker = () => new SharedWorker(`${worker}`, { type: 'module' })
-      const shared = webmq.sharedTabs({ silentAfterMs: 500, ...(worker !== undefined && { worker: makeWorker }) })
+      const shared = webmq.sharedTabs({ silentAfterMs, ...(worker !== undefined && { worker: makeWorker }) })
       const seen: unknown[] = []
       const client = webmq.setup({ url, WebSocket: shared })
       Object.assign(globalThis, { tabs: shared, client, seen })
       await client.listen('t.#', (payload) => seen.push(payload)).ready
     },
-    [url, worker] as const,
+    [url, worker, silentAfterMs] as const,
   )
   return page
 }
@@ -134,9 +134,10 @@ describe('two tabs with one connection', () => {
     async (end) => {
       const { server, url } = await startServer()
       const context = await startContext()
-      const leader = await openTab(context, url)
-      const publisher = await openTab(context, url)
-      const others = [publisher, await openTab(context, url)]
+      const open = () => openTab(context, url, undefined, 500)
+      const leader = await open()
+      const publisher = await open()
+      const others = [publisher, await open()]
       const stop = startTraffic(server)
       for (const page of others) await hasSeen(page, 20)
       // In flight while the leader goes.
@@ -281,7 +282,9 @@ describe('latest', () => {
     console.log(
       `latest: ${perSecond} updates/s, ${handled} of ${updates} handled in ${batches} frames, frame p95 ${p95?.toFixed(1)} ms`,
     )
-    expect(batches).toBeLessThanOrEqual(times.length + 1)
+    // Where no frame comes for a quarter of a second, messages are handed over without one.
+    const withoutFrame = times.reduce((sum, time) => sum + Math.floor(time / 250), 0)
+    expect(batches).toBeLessThanOrEqual(times.length + 2 + withoutFrame)
     expect(handled).toBeLessThanOrEqual(updates)
   })
 })

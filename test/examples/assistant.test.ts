@@ -3,8 +3,8 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { expectAccessible } from '../accessible.js'
 import { useExample } from './harness.js'
 
-// Slow enough for what a test does meanwhile.
-process.env.WORD_MS = '200'
+// Slow enough for what a test does meanwhile: 90 words.
+process.env.WORD_MS = '600'
 afterAll(() => {
   delete process.env.WORD_MS
 })

@@ -25,7 +25,7 @@ interface Connection {
 const EXAMPLE = fileURLToPath(new URL('../../examples/auction/', import.meta.url))
 const { Redis }: { readonly Redis: new (url: string) => Connection } = createRequire(EXAMPLE)('ioredis')
 
-const TIMEOUT_MS = 20_000
+const TIMEOUT_MS = 60_000
 const START_PRICE = 1_000
 const BIDDER_COUNT = 6
 const BIDS_BETWEEN_FAULTS = 15
@@ -65,7 +65,7 @@ describe('the example auction', () => {
 
   it('shows the bids of all, and who is outbid, bids too little or wins', async () => {
     const [ada, bob] = [await auction.openPage('?name=Ada'), await auction.openPage('?name=Bob')]
-    const id = await open(60_000)
+    const id = await open(110_000)
     await ada.locator(`#${id} .left`, { hasText: /[01]:\d\d left/ }).waitFor()
     await bid(ada, id, '12')
     await says(ada, id, 'Your bid is the highest')
@@ -82,7 +82,7 @@ describe('the example auction', () => {
 
     await expectAccessible(ada)
 
-    const short = await open(1_000)
+    const short = await open(4_000)
     expect(await post(`/items/${short}/bids`, { bidId: 'one', bidder: 'Ada', amount: 2_000 })).toBe(201)
     for (const page of [ada, bob]) await page.locator(`#${short} p`, { hasText: 'Closed' }).waitFor()
     await says(ada, short, 'You have won for 20.00 €')

@@ -48,7 +48,7 @@ function expectedCount(): number {
   return counted.reduce((sum, { key }) => sum + plan.listenerCount(key), 0)
 }
 
-describe('the clients of the load generator', { timeout: 30_000 }, () => {
+describe('the clients of the load generator', () => {
   it('offer the messages of the plan, and count every delivery once, with its latency', async () => {
     const { url } = await startServer()
     const clients = await play([url], {}, 2)

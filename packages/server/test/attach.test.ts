@@ -62,7 +62,7 @@ async function ask(url: string): Promise<string> {
 
 /** The answer to a raw upgrade request; `undefined` when the socket stays open so long without one. */
 async function answerTo(port: number, path: string, waitMs = 20_000): Promise<string | undefined> {
-  const socket = connectTcp(port, '127.0.0.1')
+  const socket = connectTcp(port, '127.0.0.1').on('error', () => undefined)
   ends.push(() => socket.destroy())
   socket.write(
     `GET ${path} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n` +

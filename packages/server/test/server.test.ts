@@ -274,7 +274,7 @@ describe.each(['native', 'ws', 'uws'] as const)('a server on the %s transport', 
     })
 
     it('says why to browsers when one is not good', async () => {
-      const { url } = await start({ jwt, authTimeoutMs: 200 })
+      const { url } = await start({ jwt, authTimeoutMs: 1_000 })
       const forged = await token({}, 'another secret, also of thirty-two bytes')
       const expired = await token({ lifeS: -60 })
       for (const [bad, code, closeCode] of [

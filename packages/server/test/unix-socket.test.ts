@@ -117,7 +117,7 @@ it.each([
     return await once(socket, 'open').then(() => 'open', String)
   }
   // HAProxy asks /ready first, over the socket.
-  await expect.poll(connect, { timeout: 10_000 }).toBe('open')
+  await expect.poll(connect).toBe('open')
   const response = await fetch(`${balancer.url}/api/connections`, { headers: { authorization: `Bearer ${API_KEY}` } })
   const { connections } = (await response.json()) as { connections: { address: string }[] }
   expect(connections.map(({ address }) => address)).toEqual([CLIENT])

@@ -35,7 +35,7 @@ describe('a load balancer', () => {
 
   it('keeps the connections of a node that leaves, and ends those of one that stands still', async () => {
     const nodes = await Promise.all(['a', 'b'].map(startNode))
-    await using balancer = await startLoadBalancer({ ports: nodes.map(({ port }) => port), checkTimeoutMs: 100 })
+    await using balancer = await startLoadBalancer({ ports: nodes.map(({ port }) => port), checkTimeoutMs: 1_000 })
     await expect.poll(() => answers(balancer.url)).toEqual(['a', 'b'])
     const [leaving, standing] = nodes
     if (leaving === undefined || standing === undefined) throw new Error('there are two')

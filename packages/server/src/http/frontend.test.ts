@@ -305,7 +305,7 @@ describe('HttpFrontend', () => {
     expect(probe.status, 'a probe from where many share an address').toBe(200)
     await probe.text()
     client.write(asked)
-    await expect.poll(statuses, { timeout: 10_000 }).toHaveLength(3)
+    await expect.poll(statuses).toHaveLength(3)
   })
 
   // Symptom: a client that went on after its hundredth request took a whole core. Cause: from then on, Node answered each one with 503

@@ -395,13 +395,13 @@ describe('server.stop', () => {
   it('spreads the connections over time, at most over what it is given', async () => {
     const fake = await FakeServer.start()
     const clients = await Promise.all(Array.from({ length: 200 }, () => fake.connect()))
-    const stopped = fake.server.stop({ drainMs: 100 })
+    const stopped = fake.server.stop({ drainMs: 1_000 })
     await vi.waitFor(() => expect(clients.some(({ closure }) => closure !== undefined)).toBe(true), { interval: 5 })
     expect(clients.every(({ closure }) => closure !== undefined)).toBe(false)
     await stopped
     const waits = clients.map((client) => client.received('bye')[0]?.retryAfterMs ?? -1)
     expect(Math.min(...waits)).toBeGreaterThanOrEqual(0)
-    expect(Math.max(...waits)).toBeLessThanOrEqual(100)
+    expect(Math.max(...waits)).toBeLessThanOrEqual(1_000)
     expect(new Set(waits).size).toBeGreaterThan(10)
   })
 

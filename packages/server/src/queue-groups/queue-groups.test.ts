@@ -106,7 +106,7 @@ describe('queue groups', () => {
   })
 
   it('keep members over a cut of the broker, and learn what changed meanwhile', async () => {
-    const [a, b] = (await startNodes(2, { ttlMs: 600 })) as [GroupNode, GroupNode]
+    const [a, b] = (await startNodes(2, { ttlMs: 5_000 })) as [GroupNode, GroupNode]
     const taken: Taken[] = []
     const broker = hub.createBroker()
     const c = new GroupNode('cut', broker)

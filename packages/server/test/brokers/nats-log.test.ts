@@ -199,7 +199,7 @@ describe('log of nats, its stream', () => {
     const brokerNamespace = ownNamespace()
     const { broker } = await startNode({ broker: service.url, brokerNamespace, ...historyOf('#=1000,1s') })
     await broker.publish(text('a', 'one'))
-    expect((await streamOf(brokerNamespace)).state).toMatchObject({ messages: 1 })
+    expect((await streamOf(brokerNamespace)).state).toMatchObject({ last_seq: 1 })
     await vi.waitFor(async () => expect((await streamOf(brokerNamespace)).state).toMatchObject({ messages: 0 }))
     // Nothing that it has seen was lost.
     expect((await broker.read({ rewindMs: 500 }, ['#'])).gap).toBeUndefined()

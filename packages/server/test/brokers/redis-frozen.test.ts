@@ -34,11 +34,11 @@ it('tells clients that the broker is away, and not where it is', async () => {
   client.send('publish p1 a\n1')
   client.send('listen l b.#')
   const isAnswered = (id: string) => answers().some((answer) => answer.startsWith(`error ${id} `))
-  await eventually(() => expect(isAnswered('p1')).toBe(true), 5_000)
+  await eventually(() => expect(isAnswered('p1')).toBe(true))
   // Now the broker is known to be away: another path.
-  await eventually(() => expect(server.stats().broker.status).toBe('down'), 5_000)
+  await eventually(() => expect(server.stats().broker.status).toBe('down'))
   client.send('publish p2 a\n1')
-  await eventually(() => expect(ids.filter((id) => !isAnswered(id))).toEqual([]), 5_000)
+  await eventually(() => expect(ids.filter((id) => !isAnswered(id))).toEqual([]))
   for (const answer of answers().filter((text) => text.startsWith('error '))) {
     expect(answer).toContain('E_BROKER_UNAVAILABLE')
     for (const secret of [port, hostname, 'redis', 'ECONN']) expect(answer).not.toContain(secret)

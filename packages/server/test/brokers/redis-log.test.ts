@@ -70,7 +70,7 @@ describe('the log of a redis', () => {
   })
 
   it('is bounded in age', async () => {
-    const node = await startLogging(historyOf('log.#=1000,200ms'))
+    const node = await startLogging(historyOf('log.#=1000,1s'))
     await publishMany(node, 500, 10)
     const stream = `${node.brokerNamespace}/log`
     expect(await plain.xlen(stream)).toBe(500)

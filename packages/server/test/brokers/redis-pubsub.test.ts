@@ -1,18 +1,22 @@
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { sharedService } from 'webmq-services'
+import { type Service, startRedis } from 'webmq-services'
 import { EPHEMERAL_KEY } from '../../src/brokers/remote/ephemeral.js'
 import { freshNamespace, startNode, text } from './redis-node.js'
 
+let service: Service
 let url = ''
 let plain: Redis
 
+// Its own: connections of all nodes are listed, and one is killed.
 beforeAll(async () => {
-  url = (await sharedService('redis')).url
+  service = await startRedis({ isPrivate: true })
+  url = service.url
   plain = new Redis(url)
 })
 afterAll(async () => {
-  await plain.quit()
+  plain.disconnect()
+  await service.stop()
 })
 
 async function subscriptionsOf(redis: Redis, namespace: string): Promise<string[]> {

@@ -11,7 +11,7 @@ import { startCli } from './process.js'
 
 const SECRET = 'a secret of more than thirty-two bytes'
 /** Ends a test that hangs long before vitest does. */
-const BOUNDED = ['--timeout', '15s']
+const BOUNDED = ['--timeout', '45s']
 
 let folder: string
 let open: WebMQServer

@@ -89,7 +89,7 @@ describe('streams at /streams', () => {
     const url = `${api.url}/streams/a`
     await fetch(url, { method: 'PUT', headers: TEXT })
     const part = Buffer.alloc(1_048_576)
-    const socket = connectTo(api.port, '127.0.0.1')
+    const socket = connectTo(api.port, '127.0.0.1').on('error', () => undefined)
     onTestFinished(() => void socket.destroy())
     let answer = ''
     socket.on('data', (chunk) => {

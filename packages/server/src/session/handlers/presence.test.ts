@@ -132,7 +132,7 @@ describe('presence', () => {
   })
 
   it('ends at once with a connection that says so, and later with one that is lost [P-14.6]', async () => {
-    const fake = await FakeServer.start({ presenceLingerMs: 100 })
+    const fake = await FakeServer.start({ presenceLingerMs: 1_000 })
     const [ada, bob, eve] = [await fake.connect(), await fake.connect(), await fake.connect()]
     await ask(fake, ada, enter('a'))
     await ask(fake, bob, enter('b'))
