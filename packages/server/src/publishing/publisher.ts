@@ -6,13 +6,7 @@ import { assertMayPublish } from '../identity/access.js'
 import { isTrusted } from '../identity/actor.js'
 import type { PublishTimings } from '../observing/measuring/publish-timings.js'
 import { type Observer, observePublish } from '../observing/observer.js'
-import {
-  formatTraceparent,
-  parseTraceparent,
-  type Tracer,
-  tracedPublish,
-  withTraceparent,
-} from '../observing/tracing/tracer.js'
+import { type Tracer, tracedPublish, withTraceparent } from '../observing/tracing/tracer.js'
 import type { Accepted, Broker, OutboundMessage } from '../ports/broker.js'
 import type { Transport } from '../ports/transport.js'
 import { assertKeyWords } from '../ports/word-limits.js'
@@ -210,8 +204,7 @@ export class Publisher {
     const interim = isInterim === true ? { isInterim } : undefined
     const attributes = place === undefined ? stamped : { ...stamped, stream: place, ...interim }
     const message = attributes === undefined ? plain : { ...plain, attributes }
-    const parent = trace === undefined ? undefined : parseTraceparent(trace)
-    return parent === undefined ? message : withTraceparent(message, formatTraceparent(parent))
+    return trace === undefined ? message : withTraceparent(message, trace)
   }
 
   #sent(author: Author, message: OutboundMessage): MaybePromise<Accepted> {

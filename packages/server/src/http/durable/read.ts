@@ -136,7 +136,7 @@ async function poll(
 
 /** An answer ends before its connection is too old, and the reader asks again. */
 const ANSWER_MS = 50_000
-/** Bytes of one event, and so what a reader that does not read keeps in memory. */
+/** Bytes of one event: a reader that does not read keeps so many in memory. */
 const EVENT_BYTES = 65_536
 const NEWLINE = 10
 /** The first byte of a character in UTF-8 is none of `10xxxxxx`. */
@@ -184,7 +184,7 @@ async function sendEvents(
   response.end()
 }
 
-/** Where an event that begins here ends: what is text is not cut within a character, and JSON not within a value. */
+/** Where an event that begins here ends: text is not cut within a character, and JSON not within a value. */
 function endOfEvent({ bytes, end: { at: end }, isClosed, isJson, isText }: StreamView, at: number): number {
   const limit = Math.min(end, at + EVENT_BYTES)
   if (isJson) {

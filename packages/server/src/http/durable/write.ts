@@ -154,8 +154,8 @@ function addressOf({ request, options, key }: StreamCall): string {
 }
 
 /**
- * Decides about an append to what the stream is now.
- * @returns Whether it is to be written; otherwise the stream has it.
+ * Decides about an append by the present state of the stream.
+ * @returns Whether it must be written; otherwise the stream has it.
  * @throws {RequestRefusal} 400, 403, 405, 409; headers that tell more are set before.
  */
 function isNew(
@@ -193,7 +193,7 @@ function producerHeaders({ shared }: StreamFold, producer: Producer | undefined)
   return state === undefined ? {} : { 'producer-epoch': `${state[0]}`, 'producer-seq': `${state[1]}` }
 }
 
-/** Who closes it again may; who repeats its last append is told that it is there. */
+/** A client may close it again. A client that repeats the last append gets the answer that the stream has it. */
 function isNewAfterEnd(
   response: ServerResponse,
   fold: StreamFold,

@@ -155,11 +155,8 @@ export function tracedPublish(
   message: OutboundMessage,
   parent: string,
 ): MaybePromise<Accepted> {
-  const valid = parseTraceparent(parent)
-  if (valid === undefined) return broker.publish(message)
-  if (tracer === undefined) return broker.publish(withTraceparent(message, formatTraceparent(valid)))
-  const span = tracer.publish(message.key, message.payload.length, parent)
-  if (span === undefined) return broker.publish(message)
+  const span = parseTraceparent(parent) && tracer?.publish(message.key, message.payload.length, parent)
+  if (span === undefined) return broker.publish(tracer === undefined ? withTraceparent(message, parent) : message)
   let accepted: MaybePromise<Accepted>
   try {
     accepted = broker.publish(withTraceparent(message, span.traceparent))
@@ -172,7 +169,9 @@ export function tracedPublish(
   return accepted
 }
 
-/** @param traceparent Must be valid. */
-export function withTraceparent(message: OutboundMessage, traceparent: string): OutboundMessage {
-  return { ...message, attributes: { ...message.attributes, traceparent } }
+/** The message with the context of a trace; as it was if the text is none. */
+export function withTraceparent(message: OutboundMessage, text: string): OutboundMessage {
+  const parent = parseTraceparent(text)
+  if (parent === undefined) return message
+  return { ...message, attributes: { ...message.attributes, traceparent: formatTraceparent(parent) } }
 }
