@@ -15,7 +15,12 @@ export function encodeJson(value: unknown): string {
     if (json !== undefined && defect === undefined) return json
   } catch (error) {
     cause = error
-    defect = defectOf(value, [])
+    try {
+      defect = defectOf(value, [])
+    } catch {
+      // Whoever looks for it has no room on the stack either.
+      defect = ' is nested too deeply'
+    }
   }
   throw new WebMQError('E_PAYLOAD_INVALID', { detail: `payload${defect ?? ` is ${typeof value}`}`, cause })
 }

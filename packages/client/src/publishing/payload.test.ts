@@ -26,6 +26,9 @@ describe('a payload that JSON cannot say', () => {
     ['not a number', { a: Number.NaN }, 'payload.a is NaN'],
     ['infinity', [1, Number.NEGATIVE_INFINITY], 'payload[1] is -Infinity'],
     ['a cycle', { cycle }, 'payload.cycle.self.again[0] contains itself'],
+    // It threw a RangeError: whoever looked for the defect had no room on the stack either.
+    ['many levels', nested(100_000), 'payload is nested too deeply'],
+    ['a bigint below many levels', nested(4_700, 1n), 'payload'],
     ['undefined', undefined, 'payload is undefined'],
     ['a response', { response: new Response('x') }, 'payload.response is a Response'],
   ])('is refused, with its place: %s', async (_what, payload, detail) => {
@@ -62,3 +65,9 @@ describe('a payload that JSON cannot say', () => {
     expect(encodePayload(bytes, undefined)).not.toBe(bytes)
   })
 })
+
+function nested(levels: number, innermost: unknown = 1): unknown {
+  let value = innermost
+  for (let level = 0; level < levels; level++) value = [value]
+  return value
+}

@@ -145,8 +145,11 @@ export class NodeApi {
 
   async readStream(key: string): Promise<StreamContent> {
     assertKeyWords(key, this.#parts.options)
-    const { summary, whole, position } = await this.#rooms.streams.read(key)
-    const { stream: id, status, meta, result, isCut = false } = summary
+    const { facts, whole, position } = await this.#rooms.streams.read(key)
+    const { stream: id, status, isCut = false } = facts
+    const [meta, result] = [facts.meta, facts.result].map((json) =>
+      json === undefined ? undefined : parseJson(json.text),
+    )
     const content = typeof whole === 'object' ? { bytes: copyBytes(whole) } : { text: whole ?? '' }
     return { id, status, meta, result, isCut, position: formatPosition(position), ...content }
   }

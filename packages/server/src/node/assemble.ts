@@ -27,7 +27,7 @@ import { GroupedBroker, QueueGroups } from '../queue-groups/index.js'
 import { Drains } from '../replay/drains.js'
 import { ReplaySender } from '../replay/sender.js'
 import { Delivery } from '../routing/delivery.js'
-import { type LocalHandler, LocalListeners } from '../routing/in-process/listeners.js'
+import { type Listen, type LocalHandler, LocalListeners } from '../routing/in-process/listeners.js'
 import type { LocalListenOptions } from '../routing/in-process/subscription.js'
 import { Interest } from '../routing/interest.js'
 import { LiveBuffers } from '../routing/live-buffers.js'
@@ -114,16 +114,17 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
     tracer,
     observer,
   })
-  /** Adds an in-process handler. Resolves, once it is live, to a function that removes it. */
-  const listen = async (pattern: string, handler: LocalHandler, { onGap }: LocalListenOptions): Promise<() => void> =>
+  const addListener: Listen = async (pattern, given) =>
     await andThen(interest.retain(pattern), ({ group }) => {
-      const listener = { pattern, group, handler, onGap }
+      const listener = { ...given, pattern, group }
       localListeners.add(listener)
       return () => {
         localListeners.remove(listener)
         interest.release(pattern)
       }
     })
+  const listen = (pattern: string, handler: LocalHandler, { onGap }: LocalListenOptions) =>
+    addListener(pattern, { handler, onGap })
   const isLogged = isLoggedBy(broker, options)
   const retained = retainRulesOf(options)
   const isRetained = (key: string) => broker.capabilities.retained && retained.has(key)
@@ -133,7 +134,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
     isRetained,
     publisher,
     author,
-    listen,
+    listen: addListener,
     deadlines,
     limits: options,
     logger,

@@ -23,11 +23,15 @@ export interface MessageAttributes {
   readonly copyFingerprint?: number
   /** Its place in a stream, as it is on the wire: `formatStreamPlace`. */
   readonly stream?: string
+  /** Whose the stream is, see `stream-owner.ts`; absent for what its server writes, and where anybody may have written. */
+  readonly owner?: string
+  /** Of a message of a stream: CRC-32 of what its writer has sent, for retries. A hook may have changed the payload. */
+  readonly checksum?: number
   /** It has a stream that goes on, as one text: see `roll-up.ts`. */
   readonly isInterim?: true
 }
 
-type TextName = 'userId' | 'id' | 'traceparent' | 'key' | 'stream'
+type TextName = 'userId' | 'id' | 'traceparent' | 'key' | 'stream' | 'owner'
 
 /*
  * byte 0        version (high four bits) and flags
@@ -43,7 +47,10 @@ const TIME_TAG = 1
 /** An unsigned number, big-endian: enough until the year 10889. */
 const TIME_BYTES = 6
 const TIME_HIGH = 2 ** 32
-const TAGS = { userId: 2, id: 3, traceparent: 4, key: 5, stream: 8 } as const satisfies Record<TextName, number>
+const TAGS = { userId: 2, id: 3, traceparent: 4, key: 5, stream: 8, owner: 9 } as const satisfies Record<
+  TextName,
+  number
+>
 const TEXT_NAMES = new Map<number, TextName>(Object.entries(TAGS).map(([name, tag]) => [tag, name as TextName]))
 /** Up to this length a loop copies faster than a call. */
 const MAX_LOOPED_CHARS = 48
@@ -52,7 +59,9 @@ const COPY_TAG = 6
 /** A float, big-endian: any safe integer. */
 const COPY_BYTES = 8
 const FINGERPRINT_TAG = 7
-const FINGERPRINT_BYTES = 4
+const CHECKSUM_TAG = 10
+/** An unsigned number, big-endian. */
+const CRC_BYTES = 4
 const ENTRY_HEAD_BYTES = 2
 const MAX_VALUE_BYTES = 255
 
@@ -83,21 +92,26 @@ export function encodeAttributes(attributes: MessageAttributes): Buffer {
     scratch.writeDoubleBE(copyOf, at + ENTRY_HEAD_BYTES)
     at += ENTRY_HEAD_BYTES + COPY_BYTES
   }
-  if (copyFingerprint !== undefined) {
-    scratch[at] = FINGERPRINT_TAG
-    scratch[at + 1] = FINGERPRINT_BYTES
-    scratch.writeUInt32BE(copyFingerprint, at + ENTRY_HEAD_BYTES)
-    at += ENTRY_HEAD_BYTES + FINGERPRINT_BYTES
-  }
+  at = writeCrc(at, FINGERPRINT_TAG, copyFingerprint)
+  at = writeCrc(at, CHECKSUM_TAG, attributes.checksum)
   // Written out: a loop over the names takes twice the time.
   at = writeText(at, TAGS.userId, attributes.userId)
   at = writeText(at, TAGS.id, attributes.id)
   at = writeText(at, TAGS.traceparent, attributes.traceparent)
   at = writeText(at, TAGS.key, attributes.key)
   at = writeText(at, TAGS.stream, attributes.stream)
+  at = writeText(at, TAGS.owner, attributes.owner)
   const bytes = Buffer.allocUnsafe(at)
   bytes.set(scratch.subarray(0, at))
   return bytes
+}
+
+/** Returns where the next entry begins. */
+function writeCrc(at: number, tag: number, crc: number | undefined): number {
+  if (crc === undefined) return at
+  scratch[at] = tag
+  scratch[at + 1] = CRC_BYTES
+  return scratch.writeUInt32BE(crc, at + ENTRY_HEAD_BYTES)
 }
 
 /** Returns where the next entry begins. */
@@ -144,8 +158,9 @@ export function decodeAttributes(bytes: Uint8Array): MessageAttributes | undefin
     if (name !== undefined) attributes[name] = buffer.toString('utf8', start, end)
     else if (tag === TIME_TAG && end - start === TIME_BYTES) attributes.timeMs = buffer.readUIntBE(start, TIME_BYTES)
     else if (tag === COPY_TAG && end - start === COPY_BYTES) readCopyOf(attributes, buffer.readDoubleBE(start))
-    else if (tag === FINGERPRINT_TAG && end - start === FINGERPRINT_BYTES)
+    else if (tag === FINGERPRINT_TAG && end - start === CRC_BYTES)
       attributes.copyFingerprint = buffer.readUInt32BE(start)
+    else if (tag === CHECKSUM_TAG && end - start === CRC_BYTES) attributes.checksum = buffer.readUInt32BE(start)
     at = end
   }
   return attributes

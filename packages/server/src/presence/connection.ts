@@ -1,4 +1,5 @@
 import { WebMQError } from 'webmq-client/protocol'
+import { assertShallow } from '../base/json-excess.js'
 import type { ConnectionId } from '../ports/transport.js'
 import type { Holder } from './local-members.js'
 import { createMember, memberIdOf } from './member.js'
@@ -157,10 +158,10 @@ function normalized(data: string, maxBytes: number): string {
   if (byteLength > maxBytes) {
     throw new WebMQError('E_PAYLOAD_TOO_LARGE', { detail: `${byteLength} bytes of presence data, at most ${maxBytes}` })
   }
+  assertShallow(Buffer.from(data))
   try {
     return JSON.stringify(JSON.parse(data))
   } catch (cause) {
-    // Also thrown for JSON that is nested too deeply to be written again.
     throw new WebMQError('E_PAYLOAD_INVALID', { detail: 'presence data is JSON', cause })
   }
 }

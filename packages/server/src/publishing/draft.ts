@@ -19,7 +19,9 @@ export interface Draft {
   readonly echo?: boolean | undefined
   /** Its place in a stream. The message id is then that of the stream, whoever writes it. */
   readonly place?: string | undefined
-  /** As in {@link MessageAttributes}. */
+  /** These three: as in {@link MessageAttributes}. */
+  readonly owner?: string | undefined
+  readonly checksum?: number | undefined
   readonly isInterim?: boolean | undefined
   /** Throws when it may not be what a hook has made of it. */
   readonly assertChange?: ((changed: Pick<Draft, 'key' | 'payload'>, isBinary: boolean) => void) | undefined
@@ -83,7 +85,12 @@ const ID_CHARS = 22
  */
 export function brokerMessageId(owner: MessageOwner, key: string, messageId: string): string {
   // The owner is last because it may contain spaces.
-  return sha256(`${key} ${messageId} ${owner}`).slice(0, ID_CHARS)
+  return shortHash(`${key} ${messageId} ${owner}`)
+}
+
+/** 22 characters of `[A-Za-z0-9_-]`, by which a text is known. */
+export function shortHash(text: string): string {
+  return sha256(text).slice(0, ID_CHARS)
 }
 
 const sha256: (text: string) => string =

@@ -1,5 +1,6 @@
 import { refusalOf, WebMQError } from 'webmq-client/protocol'
 import { copyBytes } from '../base/copy-bytes.js'
+import { defined } from '../base/defined.js'
 import { isPromise, type MaybePromise } from '../base/maybe-promise.js'
 import type { HookCalls } from '../hooks/index.js'
 import { assertMayPublish } from '../identity/access.js'
@@ -7,6 +8,7 @@ import { isTrusted } from '../identity/actor.js'
 import type { PublishTimings } from '../observing/measuring/publish-timings.js'
 import { type Observer, observePublish } from '../observing/observer.js'
 import { type Tracer, tracedPublish, withTraceparent } from '../observing/tracing/tracer.js'
+import type { MessageAttributes } from '../ports/attributes.js'
 import type { Accepted, Broker, OutboundMessage } from '../ports/broker.js'
 import type { Transport } from '../ports/transport.js'
 import { assertKeyWords } from '../ports/word-limits.js'
@@ -193,7 +195,7 @@ export class Publisher {
   }
 
   #outgoing(author: Author, draft: Draft, isBinary: boolean): OutboundMessage {
-    const { key, messageId: id, trace, echo, place, isInterim } = draft
+    const { key, messageId: id, trace, echo, place } = draft
     const { userId } = author
     const owner = place !== undefined ? 'stream' : isTrusted(author) ? 'server' : clientOwner(userId)
     const messageId = id === undefined ? undefined : brokerMessageId(owner, key, id)
@@ -201,8 +203,7 @@ export class Publisher {
     const connection = author.connection === undefined ? undefined : author
     const plain = outboundOf(key, bytesOf(draft), isBinary, messageId, publisher, connection)
     const stamped = this.#context.stamps.of({ key, userId, messageId, isEphemeral: draft.ephemeral === true })
-    const interim = isInterim === true ? { isInterim } : undefined
-    const attributes = place === undefined ? stamped : { ...stamped, stream: place, ...interim }
+    const attributes = place === undefined ? stamped : { ...stamped, stream: place, ...streamAttributes(draft) }
     const message = attributes === undefined ? plain : { ...plain, attributes }
     return trace === undefined ? message : withTraceparent(message, trace)
   }
@@ -297,4 +298,8 @@ export class Publisher {
     const { transport } = this.#context
     for (let wait = transport.writable?.(); wait !== undefined; wait = transport.writable?.()) await wait
   }
+}
+
+function streamAttributes({ owner, checksum, isInterim }: Draft): MessageAttributes {
+  return defined({ owner, checksum, isInterim: isInterim === true ? isInterim : undefined })
 }

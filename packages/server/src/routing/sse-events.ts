@@ -1,4 +1,5 @@
 import { errorOfCloseCode, type TextServerMessage } from 'webmq-client/protocol'
+import { JsonText } from '../base/json-text.js'
 import { isJson } from '../base/parse-json.js'
 import type { MessageAttributes } from '../ports/attributes.js'
 import type { InboundMessage } from '../ports/broker.js'
@@ -15,13 +16,15 @@ export interface SseEvent {
   readonly id?: string
   /** Time after which a reader reconnects. */
   readonly retryMs?: number
+  /** A {@link JsonText} has no line end. */
   readonly data: unknown
 }
 
 /** The text of an event. Its JSON has no line end. */
 export function encodeSseEvent({ name, id, retryMs, data }: SseEvent): string {
+  const json = data instanceof JsonText ? data.text : JSON.stringify(data)
   const head = `${name === undefined ? '' : `event: ${name}\n`}${id === undefined ? '' : `id: ${id}\n`}`
-  return `${head}${retryMs === undefined ? '' : `retry: ${Math.round(retryMs)}\n`}data: ${JSON.stringify(data)}\n\n`
+  return `${head}${retryMs === undefined ? '' : `retry: ${Math.round(retryMs)}\n`}data: ${json}\n\n`
 }
 
 /**

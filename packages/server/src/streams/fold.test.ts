@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { StreamKind } from 'webmq-client/protocol'
+import { contentOf } from '../../test/stream-content.js'
 import { type RollUp, StreamFold } from './fold.js'
 import { formatMark } from './shared-state.js'
 
@@ -17,7 +18,7 @@ function shown(fold: StreamFold) {
 }
 
 function folded(messages: readonly Logged[], fold = new StreamFold()) {
-  for (const { payload, ...place } of messages) fold.take(place, payload)
+  for (const { payload, ...place } of messages) fold.take(place, contentOf(payload))
   return fold
 }
 
@@ -84,7 +85,7 @@ function foldedLog(log: readonly (Logged | LoggedRollUp)[]): StreamFold {
   const fold = new StreamFold()
   for (const message of log) {
     if ('rollUp' in message) fold.takeRollUp(message.stream, message.sequence, message.rollUp)
-    else fold.take(message, message.payload)
+    else fold.take(message, contentOf(message.payload))
   }
   return fold
 }
@@ -114,7 +115,7 @@ describe('StreamFold', () => {
       return { place: { stream: 's', sequence, kind, mark }, payload: sequence === 0 ? {} : Uint8Array.of(sequence) }
     })
     const of = (from: number, to?: number, fold = new StreamFold()) => {
-      for (const { place, payload } of log.slice(from, to)) fold.take(place, payload)
+      for (const { place, payload } of log.slice(from, to)) fold.take(place, contentOf(payload))
       return fold
     }
     const all = (fold: StreamFold) => ({ ...shown(fold), appendCount: 0, shared: fold.shared })
@@ -190,14 +191,14 @@ describe('StreamFold', () => {
     expect(fold.keptBytes).toBeGreaterThan(200_000)
     // It is encoded once, until more comes.
     expect(fold.payload).toBe(fold.payload)
-    fold.take({ stream: 's', sequence: 100_001, kind: 'append' }, '!')
+    fold.take({ stream: 's', sequence: 100_001, kind: 'append' }, contentOf('!'))
     expect(fold.payload?.length).toBe(100_003)
     fold.forget()
-    expect([fold.payload, fold.keptBytes]).toEqual([undefined, 3_072])
+    expect([fold.payload, fold.keptBytes]).toEqual([undefined, 3_328])
     const bytes = new StreamFold()
     folded([{ stream: 's', sequence: 0, kind: 'start', payload: undefined }], bytes)
     for (let index = 1; index <= 1_000; index++)
-      bytes.take({ stream: 's', sequence: index, kind: 'append' }, Uint8Array.of(index % 256))
+      bytes.take({ stream: 's', sequence: index, kind: 'append' }, contentOf(Uint8Array.of(index % 256)))
     expect(bytes.whole).toEqual(Buffer.from(Array.from({ length: 1_000 }, (_, index) => (index + 1) % 256)))
   })
 })

@@ -1,22 +1,44 @@
 import { crc32 } from 'node:zlib'
 import { encodeJson, type StreamPlace, type StreamStatus, type StreamSummary } from 'webmq-client/protocol'
+import { defined } from '../base/defined.js'
+import type { JsonText } from '../base/json-text.js'
+import { joined, type Piece, pieceBytes, pieceOf, shallowJson } from './pieces.js'
 import { type SharedState, sharedAfter, sharedStateOf, tookMark } from './shared-state.js'
 
 /** Pieces that are kept apart before they become one: many small ones would take more memory than their text. */
 const MAX_PIECES = 512
-/** Memory beside the text, that of its watch and its listen included. Measured: 3,029 bytes. */
-const OVERHEAD_BYTES = 3_072
+/** Last messages that can be told from others with their numbers: more than a writer has on its way. */
+const MAX_CHECKSUMS = 16
+/** Memory beside the text, that of its watch and its listen included. Measured: 3,029 bytes, and then a checksum has 8. */
+const OVERHEAD_BYTES = 3_328
 const PRODUCER_BYTES = 256
 
 const NOT_ROLLED_UP = { sequence: -1, byteCount: 0 }
 
-/** What was appended at once. */
-export type Piece = string | Uint8Array
+/** What a message of a stream has beside its place. */
+export interface StreamContent {
+  /** JSON; bytes if it is binary. It stays as it is: nobody changes it. */
+  readonly payload: Uint8Array
+  readonly isBinary: boolean
+  /** This and the checksum: as in {@link MessageAttributes}. */
+  readonly owner?: string | undefined
+  readonly checksum?: number | undefined
+}
+
+/** What a stream is beside its text; without an id, the key has none. For {@link encodeWithTexts}. */
+export interface StreamFacts extends Omit<StreamSummary, 'meta' | 'result'> {
+  readonly meta?: JsonText
+  readonly result?: JsonText
+}
 
 /** A stream up to some message, as the log has it in one. */
 export interface RollUp
-  extends Readonly<Pick<StreamFold, 'status' | 'meta' | 'result' | 'appendCount' | 'byteCount' | 'shared'>> {
+  extends Readonly<
+    Pick<StreamFold, 'status' | 'meta' | 'result' | 'isCut' | 'appendCount' | 'byteCount' | 'shared' | 'owner'>
+  > {
   readonly whole: Piece | undefined
+  /** Of its last message. */
+  readonly checksum: number | undefined
   /** The stream stood so at this offset of the log. */
   readonly upTo: number
 }
@@ -33,11 +55,13 @@ export class StreamFold {
   /** `delete`: it has no content any more, and counts as none. */
   status: StreamStatus | 'delete' = 'end'
   /** As given to its start. */
-  meta: unknown
+  meta: JsonText | undefined
   /** As given to its end. */
-  result: unknown
-  /** Messages of it are missing: the log has no longer got them. */
+  result: JsonText | undefined
+  /** Something of it is missing: the log has no longer got it, or another program has written what is none of its kind. */
   isCut = false
+  /** Who alone writes it; `undefined`: whoever may publish to its key. */
+  owner: string | undefined
   appendCount = 0
   /** Bytes that the text takes as a payload, at most. */
   byteCount = 0
@@ -54,6 +78,8 @@ export class StreamFold {
   #first = 0
   /** A roll-up of this offset has begun it, and none of its messages came since: it may be over. */
   #begunBy: number | undefined
+  /** Of its last messages; that of its last one comes last. */
+  #checksums: (number | undefined)[] = []
   /** No message is missing from this number on. */
   #isWholeFrom = 0
   #otherBytes = 0
@@ -63,17 +89,10 @@ export class StreamFold {
     return this.stream !== undefined && this.status === 'active'
   }
 
-  get summary(): StreamSummary {
+  get facts(): StreamFacts {
     const { stream, sequence, status, meta, result, isCut } = this
     if (stream === undefined || status === 'delete') return {}
-    return {
-      stream,
-      sequence,
-      status,
-      ...(meta === undefined ? undefined : { meta }),
-      ...(result === undefined ? undefined : { result }),
-      ...(isCut ? { isCut } : undefined),
-    }
+    return { stream, sequence, status, ...defined({ meta, result, isCut: isCut || undefined }) }
   }
 
   /** Estimated memory. */
@@ -116,46 +135,63 @@ export class StreamFold {
     return later.length === 0 ? undefined : joined(later)
   }
 
+  /** Whether somebody may write its messages. */
+  isOf(owner: string | undefined): boolean {
+    return this.owner === undefined || owner === undefined || owner === this.owner
+  }
+
+  /** Whether a message with the number of one of the stream is that one, as far as it is known. */
+  isRepeat(sequence: number, checksum: number): boolean {
+    const known = this.#checksums.at(sequence - this.sequence - 1)
+    return sequence > this.sequence || known === undefined || known === checksum
+  }
+
   /**
-   * Takes the next message of the log.
-   * @param payload Parsed JSON, or bytes that stay; `undefined` for an empty one.
+   * Takes the next message of the log. What is none of its kind, or is nested too deeply, is missing in the stream.
    * @returns Whether it changed the stream.
    */
-  take({ stream, sequence, kind, mark }: StreamPlace, payload: unknown): boolean {
+  take({ stream, sequence, kind, mark }: StreamPlace, content: StreamContent): boolean {
     if (kind === 'beat' && stream === this.stream) tookMark(this.shared, undefined, mark)
     if (kind === 'beat' || kind === 'text') return false
+    const { payload, owner, checksum } = content
     if (kind === 'start') {
       if (this.isActive || stream === this.stream) return false
       this.#begin(stream, sequence, mark)
-      this.meta = payload
-      this.#otherBytes = jsonBytes(payload)
+      this.owner = owner
+      this.#checksums = [checksum]
+      this.meta = this.#jsonOf(content)
+      this.#otherBytes = this.meta?.text.length ?? 0
       return true
     }
     if (this.stream === undefined || (this.#begunBy !== undefined && stream !== this.stream)) {
       // The log begins within it.
       this.#begin(stream, sequence - 1, mark)
+      this.owner = owner
       this.isCut = true
     }
-    if (stream !== this.stream || sequence <= this.sequence) return false
+    if (stream !== this.stream || sequence <= this.sequence || !this.isOf(owner)) return false
     if (!this.isActive && (kind !== 'delete' || this.status === 'delete')) return false
     if (sequence > this.sequence + 1) {
       this.isCut = true
       this.#isWholeFrom = sequence
+      this.#checksums = []
     }
     this.sequence = sequence
+    this.#checksums.push(checksum)
+    if (this.#checksums.length > MAX_CHECKSUMS) this.#checksums.shift()
     this.#begunBy = undefined
     tookMark(this.shared, { sequence, isEnd: kind !== 'append' }, mark)
-    if (kind === 'append') this.#append(payload)
+    if (kind === 'append') this.#append(content)
     else if (kind === 'close') {
-      if (payload !== undefined) this.#append(payload)
+      if (payload.length > 0) this.#append(content)
       this.status = 'end'
     } else if (kind === 'delete') {
       this.#begin(stream, sequence, undefined)
       this.status = 'delete'
     } else {
       this.status = kind
-      this.result = payload
-      this.#otherBytes += jsonBytes(payload)
+      this.result = this.#jsonOf(content)
+      this.#otherBytes += this.result?.text.length ?? 0
     }
     return true
   }
@@ -189,21 +225,26 @@ export class StreamFold {
       this.result = rollUp.result
     }
     this.meta = meta
+    this.owner ??= rollUp.owner
+    if (isNewer) this.#checksums = [rollUp.checksum]
     this.shared = rollUp.shared && sharedAfter(rollUp.shared, sequence, isNewer ? undefined : this.shared, later)
-    this.isCut = false
+    this.isCut = rollUp.isCut
+    if (this.isCut) this.#isWholeFrom = sequence + 1
     this.isForgotten = false
     this.byteCount = later.reduce((sum, piece) => sum + pieceBytes(piece), rollUp.byteCount)
     this.#pieces = whole === undefined ? later : [whole, ...later]
     this.#ends = whole === undefined ? ends : [sequence, ...ends]
     this.#first = whole === undefined ? first : 0
-    this.#otherBytes = jsonBytes(meta) + jsonBytes(this.result)
+    this.#otherBytes = (meta?.text.length ?? 0) + (this.result?.text.length ?? 0)
     return true
   }
 
   /** All of it, to be kept in the log. @param upTo Offset of the log up to which it was folded. */
   rollUp(upTo: number): RollUp {
-    const { status, meta, result, appendCount, byteCount, shared, whole } = this
-    return { status, meta, result, appendCount, byteCount, shared: shared && sharedAfter(shared), whole, upTo }
+    const { status, meta, result, isCut, appendCount, byteCount, owner, shared, whole } = this
+    const checksum = this.#checksums.at(-1)
+    const known = { status, meta, result, isCut, appendCount, byteCount, owner, checksum }
+    return { ...known, shared: shared && sharedAfter(shared), whole, upTo }
   }
 
   /** Frees the text and `meta`; all that decides about messages stays. */
@@ -223,6 +264,8 @@ export class StreamFold {
     this.meta = undefined
     this.result = undefined
     this.isCut = false
+    this.owner = undefined
+    this.#checksums = []
     this.appendCount = 0
     this.byteCount = 0
     this.rolledUp = NOT_ROLLED_UP
@@ -236,22 +279,33 @@ export class StreamFold {
     this.#otherBytes = 0
   }
 
-  #append(payload: unknown): void {
+  /** What a start or an end says. */
+  #jsonOf({ payload, isBinary }: StreamContent): JsonText | undefined {
+    if (payload.length === 0) return undefined
+    const json = isBinary ? undefined : shallowJson(payload)
+    if (json === undefined) this.#miss()
+    return json
+  }
+
+  #miss(): void {
+    this.isCut = true
+    this.#isWholeFrom = this.sequence + 1
+  }
+
+  #append({ payload, isBinary }: StreamContent): void {
     this.appendCount++
     const [first] = this.#pieces
-    const isPiece = typeof payload === 'string' || payload instanceof Uint8Array
-    // Another program may have written it.
-    if (!isPiece || (first !== undefined && typeof first !== typeof payload)) {
-      this.isCut = true
-      this.#isWholeFrom = this.sequence + 1
+    const piece = pieceOf(payload, isBinary)
+    if (piece === undefined || (first !== undefined && typeof first !== typeof piece)) {
+      this.#miss()
       return
     }
-    this.byteCount += pieceBytes(payload)
-    if (this.shared !== undefined) this.shared.checksum = crc32(payload, this.shared.checksum)
+    this.byteCount += pieceBytes(piece)
+    if (this.shared !== undefined) this.shared.checksum = crc32(piece, this.shared.checksum)
     if (this.isForgotten) return
     this.#payload = undefined
     if (first === undefined) this.#first = this.sequence
-    this.#pieces.push(payload)
+    this.#pieces.push(piece)
     this.#ends.push(this.sequence)
     if (this.#pieces.length >= MAX_PIECES) this.#join(this.isCut ? MAX_PIECES / 2 : MAX_PIECES)
   }
@@ -262,17 +316,4 @@ export class StreamFold {
     this.#pieces.splice(0, count, joined(this.#pieces.slice(0, count)))
     this.#ends.splice(0, count - 1)
   }
-}
-
-/** All of one kind. */
-function joined(pieces: readonly Piece[]): Piece {
-  return typeof pieces[0] === 'string' ? pieces.join('') : Buffer.concat(pieces as Uint8Array[])
-}
-
-function pieceBytes(piece: Piece): number {
-  return typeof piece === 'string' ? jsonBytes(piece) : piece.length
-}
-
-function jsonBytes(value: unknown): number {
-  return value === undefined ? 0 : Buffer.byteLength(JSON.stringify(value))
 }

@@ -1,17 +1,21 @@
-import { encodeJson, formatStreamPlace } from 'webmq-client/protocol'
+import { formatStreamPlace, type StreamStatus } from 'webmq-client/protocol'
+import { isObject } from '../base/is-object.js'
+import { encodeWithTexts, membersOf } from '../base/json-text.js'
 import type { Logger } from '../base/logger.js'
-import { parseJson } from '../base/parse-json.js'
+import { parseJson, textOf } from '../base/parse-json.js'
 import { partsOfRollUp } from '../ports/roll-up.js'
 import type { Author } from '../publishing/author.js'
 import type { Publisher } from '../publishing/publisher.js'
 import type { RollUp } from './fold.js'
+import { type Piece, shallowJson } from './pieces.js'
+import { isSharedState } from './shared-state.js'
 import type { StreamWatch } from './watch.js'
 
 /** What {@link RollUps} work with. */
 export interface RollUpsContext {
   readonly publisher: Pick<Publisher, 'publish'>
   readonly author: Author
-  readonly logger: Pick<Logger, 'debug' | 'warn'>
+  readonly logger: Pick<Logger, 'debug' | 'warn' | 'error'>
 }
 
 /** A stream that goes on is rolled up at this size, and each time that it has doubled: so a log that drops its first messages has its text. */
@@ -28,8 +32,14 @@ export class RollUps {
     this.#context = context
   }
 
-  /** Writes a roll-up if the stream has ended without one, or has grown by as much as the log has in one. */
-  async update({ key, fold, position }: StreamWatch, isWriter: boolean): Promise<void> {
+  /** Writes a roll-up if the stream has ended without one, or has grown by as much as the log has in one. Nobody waits for it. */
+  update(watch: StreamWatch, isWriter: boolean): void {
+    this.#update(watch, isWriter).catch((err: unknown) => {
+      this.#context.logger.error({ err, key: watch.key }, 'a stream cannot be rolled up')
+    })
+  }
+
+  async #update({ key, fold, position }: StreamWatch, isWriter: boolean): Promise<void> {
     const { publisher, author, logger } = this.#context
     const { stream, sequence, status, isActive: isInterim, byteCount, rolledUp } = fold
     if (stream === undefined || status === 'delete' || sequence <= rolledUp.sequence) return
@@ -38,20 +48,16 @@ export class RollUps {
     const { maxPayloadBytes } = author.limits
     const next = { sequence, byteCount }
     fold.rolledUp = next
-    const payload = byteCount > maxPayloadBytes ? undefined : encodeRollUp(fold.rollUp(position?.offset ?? 0))
-    if (payload === undefined || payload.length > maxPayloadBytes) {
-      // It stays as its appends: a message of the log is limited.
-      if (isInterim || !isWriter) return
-      this.failedCount++
-      if (!this.#hasWarned)
-        logger.warn({ key, byteCount, maxPayloadBytes }, 'a stream larger than maxPayloadBytes stays as its appends')
-      this.#hasWarned = true
-      return
-    }
-    const place = formatStreamPlace({ stream, sequence, kind: 'text' })
-    // The same on every node: the log has it once.
-    const messageId = `${stream}:${sequence}:text`
     try {
+      const payload = byteCount > maxPayloadBytes ? undefined : encodeRollUp(fold.rollUp(position?.offset ?? 0))
+      if (payload === undefined || payload.length > maxPayloadBytes) {
+        // It stays as its appends: a message of the log is limited.
+        if (!isInterim && isWriter) this.#tooLarge(key, byteCount, maxPayloadBytes)
+        return
+      }
+      const place = formatStreamPlace({ stream, sequence, kind: 'text' })
+      // The same on every node: the log has it once.
+      const messageId = `${stream}:${sequence}:text`
       await publisher.publish(author, { key, payload, messageId, place, isInterim }, typeof fold.whole === 'object')
     } catch (err) {
       if (fold.rolledUp === next) fold.rolledUp = rolledUp
@@ -59,22 +65,58 @@ export class RollUps {
       logger.debug({ err, key }, 'a stream could not be rolled up yet')
     }
   }
+
+  #tooLarge(key: string, byteCount: number, maxPayloadBytes: number): void {
+    this.failedCount++
+    if (!this.#hasWarned)
+      this.#context.logger.warn(
+        { key, byteCount, maxPayloadBytes },
+        'a stream larger than maxPayloadBytes stays as its appends',
+      )
+    this.#hasWarned = true
+  }
 }
 
-function encodeRollUp({ whole = '', ...head }: RollUp): Buffer {
-  const text = typeof whole === 'string' ? Buffer.from(encodeJson(whole)) : whole
-  return Buffer.concat([Buffer.from(`${encodeJson(head)}\n`), text])
+function encodeRollUp({ whole = '', isCut: _, ...head }: RollUp): Buffer {
+  const text = typeof whole === 'string' ? Buffer.from(JSON.stringify(whole)) : whole
+  return Buffer.concat([Buffer.from(`${encodeWithTexts(head)}\n`), text])
 }
 
 /** Reads a roll-up of the log; `undefined` when it is none of a node. */
 export function decodeRollUp(payload: Uint8Array, isBinary: boolean): RollUp | undefined {
   const { head, text } = partsOfRollUp(payload)
   try {
-    const { appendCount, ...rollUp } = parseJson(head) as RollUp
-    const whole = isBinary ? Buffer.from(text) : (parseJson(text) as string)
-    return { ...rollUp, appendCount, whole: appendCount === 0 ? undefined : whole }
+    const json = textOf(head)
+    const facts = parseJson(json)
+    if (!isFacts(facts)) return undefined
+    const whole = isBinary ? Buffer.from(text) : parseJson(text)
+    if (typeof whole !== (isBinary ? 'object' : 'string')) return undefined
+    const texts = new Map(membersOf(json))
+    const given = ['meta', 'result'].map((name) => texts.get(name))
+    // An older version has written JSON of any depth. What nobody should look into is missing.
+    const [meta, result] = given.map((value) => (value === undefined ? undefined : shallowJson(Buffer.from(value))))
+    const isCut = (given[0] !== undefined && meta === undefined) || (given[1] !== undefined && result === undefined)
+    const { appendCount, upTo = 0 } = facts
+    return { ...facts, upTo, meta, result, isCut, whole: appendCount === 0 ? undefined : (whole as Piece) }
   } catch {
     // Another program has written it.
     return undefined
   }
+}
+
+type Facts = Omit<RollUp, 'meta' | 'result' | 'isCut' | 'whole' | 'upTo'> & Partial<Pick<RollUp, 'upTo'>>
+
+const STATUSES: ReadonlySet<unknown> = new Set<StreamStatus>(['active', 'end', 'fail', 'stop', 'lost'])
+
+/** Another program may have written anything. */
+function isFacts(value: unknown): value is Facts {
+  if (!isObject(value)) return false
+  const { status, appendCount, byteCount, upTo, owner, checksum, shared } = value
+  return (
+    STATUSES.has(status) &&
+    [appendCount, byteCount, upTo ?? 0].every((count) => Number.isSafeInteger(count)) &&
+    (owner === undefined || typeof owner === 'string') &&
+    (checksum === undefined || typeof checksum === 'number') &&
+    (shared === undefined || isSharedState(shared))
+  )
 }

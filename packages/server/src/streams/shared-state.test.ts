@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseStreamPlace, type StreamKind } from 'webmq-client/protocol'
+import { contentOf } from '../../test/stream-content.js'
 import { StreamFold } from './fold.js'
 import { formatMark } from './shared-state.js'
 
@@ -11,7 +12,7 @@ interface Logged {
 
 function take(fold: StreamFold, { place, payload }: Logged): boolean {
   const parsed = parseStreamPlace(place)
-  return parsed !== undefined && fold.take(parsed, payload)
+  return parsed !== undefined && fold.take(parsed, contentOf(payload))
 }
 
 function shown({ stream, sequence, status, isCut, appendCount, byteCount, shared, whole }: StreamFold) {

@@ -1,4 +1,5 @@
 import { crc32 } from 'node:zlib'
+import { isObject } from '../base/is-object.js'
 
 /** What a server notes with each message of a stream with many writers [P-18.8]. */
 export interface Mark {
@@ -51,6 +52,25 @@ export function sharedStateOf(sequence: number, mark: string | undefined): Share
   }
   tookMark(state, { sequence, isEnd: false }, mark)
   return state
+}
+
+/** Whether it is a state: another program may have written the roll-up that has it. */
+export function isSharedState(value: unknown): value is SharedState {
+  if (!isObject(value)) return false
+  const { producers, producerCount, streamSeq, closedBy, checksum, touchedMs, recent } = value
+  return (
+    isObject(producers) &&
+    Object.values(producers).every((numbers) => Array.isArray(numbers) && numbers.every(isNumber)) &&
+    [producerCount, checksum, touchedMs].every(isNumber) &&
+    (streamSeq === undefined || typeof streamSeq === 'string') &&
+    (closedBy === undefined || isObject(closedBy)) &&
+    Array.isArray(recent) &&
+    recent.every((each) => typeof each === 'string')
+  )
+}
+
+function isNumber(value: unknown): boolean {
+  return typeof value === 'number'
 }
 
 /** Notes a message of the stream. @param taken `undefined`: it says only that the stream was read. */

@@ -1,15 +1,19 @@
-import { formatStreamPlace, refusalOf, type StreamSummary, type WriteKind } from 'webmq-client/protocol'
+import { formatStreamPlace, refusalOf, type WriteKind } from 'webmq-client/protocol'
 import { copyBytes } from '../base/copy-bytes.js'
+import { assertShallow } from '../base/json-excess.js'
 import type { Logger } from '../base/logger.js'
 import { parseJson } from '../base/parse-json.js'
 import { assertMayPublish } from '../identity/access.js'
+import { isTrusted } from '../identity/actor.js'
 import type { Accepted, Broker, Position, Reader, ReadResult } from '../ports/broker.js'
 import { isAfter } from '../ports/position.js'
 import { assertKeyWords } from '../ports/word-limits.js'
 import { type Author, assertRoom } from '../publishing/author.js'
 import { type Draft, PENDING_OVERHEAD_BYTES } from '../publishing/draft.js'
 import type { Publisher } from '../publishing/publisher.js'
-import type { Piece, StreamFold } from './fold.js'
+import type { StreamFacts, StreamFold } from './fold.js'
+import { checksumOf, ownerNameOf } from './owner.js'
+import type { Piece } from './pieces.js'
 import { RollUps } from './roll-ups.js'
 import type { StreamWatch } from './watch.js'
 import { StreamWatches, type WatchesContext } from './watches.js'
@@ -21,7 +25,7 @@ export interface StreamsContext extends WatchesContext {
   readonly publisher: Pick<Publisher, 'publish'>
   /** The node itself, which ends streams that are lost. */
   readonly author: Author
-  readonly logger: Pick<Logger, 'debug' | 'warn'>
+  readonly logger: Pick<Logger, 'debug' | 'warn' | 'error'>
 }
 
 /** One message of a writer. */
@@ -34,9 +38,18 @@ export interface StreamWrite {
   readonly payload: Uint8Array | string
 }
 
+/** A message on its way. */
+interface OwnWrite extends StreamWrite {
+  readonly payload: Uint8Array
+  readonly isBinary: boolean
+  /** `undefined`: the server ends a stream that is another's. */
+  readonly owner: string | undefined
+  readonly checksum: number
+}
+
 /** The last stream of a key. */
 export interface StreamReading {
-  readonly summary: StreamSummary
+  readonly facts: StreamFacts
   /** The whole; `undefined` while nothing was appended. */
   readonly whole: Piece | undefined
   /** It as one message, if that was asked for. Shared. */
@@ -81,7 +94,7 @@ export class Streams {
 
   constructor(context: StreamsContext) {
     this.#context = context
-    this.watches = new StreamWatches(context, (watch) => void this.#lost(watch))
+    this.watches = new StreamWatches(context, (watch) => this.#lost(watch))
     this.#rollUps = new RollUps(context)
   }
 
@@ -107,7 +120,7 @@ export class Streams {
    * Writes a message of a stream. Resolves once this node has seen it in the log, so that the answer is final.
    * @param reader Pays if this node does not watch the key, and has to read the log.
    * @throws {WebMQError} `E_UNSUPPORTED`, `E_PAYLOAD_INVALID`, `E_STREAM_BUSY` with `retryAfterMs`, `E_STREAM_ENDED`, `E_STREAM_SEQUENCE`,
-   *   `E_STREAM_LIMIT`, `E_RATE_LIMIT`, `E_NODE_BEHIND`, and the errors of {@link Publisher.publish}.
+   *   `E_STREAM_LIMIT`, `E_FORBIDDEN`, `E_RATE_LIMIT`, `E_NODE_BEHIND`, and the errors of {@link Publisher.publish}.
    */
   async write(author: Author, write: StreamWrite, isBinary: boolean, reader?: Reader): Promise<Accepted> {
     const { key, sequence, kind } = write
@@ -118,31 +131,32 @@ export class Streams {
     assertPayload(kind, payload, isBinary)
     if ((kind === 'start') !== (sequence === 0) && kind !== 'beat')
       throw refusalOf('E_STREAM_SEQUENCE', { detail: `${kind} with the number ${sequence}` })
+    const name = kind === 'stop' && isTrusted(author) ? undefined : ownerNameOf(author)
+    const own: OwnWrite = { ...write, payload, isBinary, owner: name, checksum: checksumOf(kind, payload, isBinary) }
     const isOpening = !this.watches.has(key)
-    const openingBytes = isOpening ? OPENING_BYTES - PENDING_OVERHEAD_BYTES : 0
-    let byteCount = payload.length + PENDING_OVERHEAD_BYTES + openingBytes
-    assertRoom(author, byteCount)
+    const byteCount = payload.length + PENDING_OVERHEAD_BYTES
+    const openingCount = isOpening ? payload.length + OPENING_BYTES : byteCount
+    assertRoom(author, openingCount)
     // An append goes on with a stream that another node has begun, or this one before.
     const owner = kind === 'start' || (kind === 'append' && isOpening) ? this.watches.begin(write, author) : undefined
-    author.pendingBytes += byteCount
+    const pending = new Pending(author, openingCount)
     const use = async (watch: StreamWatch) => {
-      author.pendingBytes -= openingBytes
-      byteCount -= openingBytes
-      const known = this.#judge(watch, write)
+      pending.change(byteCount)
+      const known = this.#judge(watch, own)
       if (known !== undefined) return known
       if (kind === 'append') this.#assertSize(watch.fold, payload.length)
       if (watch.writeCount >= MAX_WRITES_AT_ONCE)
         throw refusalOf('E_RATE_LIMIT', { detail: `${MAX_WRITES_AT_ONCE} messages of this stream wait` })
       watch.writeCount++
       try {
-        return await this.#published(watch, author, { ...write, payload }, isBinary)
+        return await this.#published(watch, author, own, pending)
       } finally {
         watch.writeCount--
-        if (kind !== 'start' && kind !== 'beat') void this.#rollUps.update(watch, true)
+        if (kind !== 'start' && kind !== 'beat') this.#rollUps.update(watch, true)
       }
     }
     return await this.watches.use(key, use, reader).finally(() => {
-      author.pendingBytes -= byteCount
+      pending.change(0)
       if (owner !== undefined) this.watches.begun(key, owner)
     })
   }
@@ -158,9 +172,9 @@ export class Streams {
     const use = (watch: StreamWatch): StreamReading => {
       const { fold, position, gap } = watch
       if (position === undefined) throw refusalOf('E_NODE_BEHIND')
-      void this.#rollUps.update(watch, false)
+      this.#rollUps.update(watch, false)
       const payload = needsPayload ? fold.payload : undefined
-      return { summary: fold.summary, whole: fold.whole, position, gap, payload }
+      return { facts: fold.facts, whole: fold.whole, position, gap, payload }
     }
     return await this.watches.look(key, use, reader)
   }
@@ -175,7 +189,7 @@ export class Streams {
     return await this.watches.use(key, async (watch) => {
       await watch.followAll()
       const used = await use(watch)
-      void this.#rollUps.update(watch, isWriter)
+      this.#rollUps.update(watch, isWriter)
       return used
     })
   }
@@ -198,30 +212,37 @@ export class Streams {
   }
 
   /** What is known before the message is written: `undefined` when it may be. */
-  #judge(watch: StreamWatch, { stream, sequence, kind }: StreamWrite): Accepted | undefined {
+  #judge(watch: StreamWatch, { stream, sequence, kind, owner, checksum }: OwnWrite): Accepted | undefined {
     const { fold } = watch
     if (fold.shared !== undefined && fold.stream === stream)
       throw refusalOf('E_UNSUPPORTED', { detail: 'this stream has many writers: append over HTTP' })
-    if (fold.stream !== stream) {
-      if (kind === 'start' && fold.isActive) throw this.#busy(watch)
-      // It may have begun where this node has not come to yet: the log will tell.
-      return undefined
-    }
+    if (kind === 'start' && fold.isActive && !(fold.stream === stream && fold.isOf(owner))) throw this.#busy(watch)
+    // It may have begun where this node has not come to yet: the log will tell.
+    if (fold.stream !== stream) return undefined
+    if (!fold.isOf(owner)) throw refusalOf('E_FORBIDDEN', { detail: 'somebody else writes this stream' })
     if (kind === 'beat' && fold.isActive) return undefined
     const isSame = sequence < fold.sequence || (sequence === fold.sequence && (fold.isActive || fold.status === kind))
-    if (isSame && kind !== 'beat') return { isDuplicate: true }
+    if (isSame && kind !== 'beat') {
+      if (fold.isRepeat(sequence, checksum)) return { isDuplicate: true }
+      throw refusalOf('E_STREAM_SEQUENCE', { detail: `another message has the number ${sequence}` })
+    }
     if (!fold.isActive) throw refusalOf('E_STREAM_ENDED', { detail: fold.status })
     return undefined
   }
 
-  async #published(watch: StreamWatch, author: Author, write: StreamWrite, isBinary: boolean): Promise<Accepted> {
+  async #published(watch: StreamWatch, author: Author, write: OwnWrite, pending: Pending): Promise<Accepted> {
     const { publisher } = this.#context
-    const { key, stream, sequence, kind, payload } = write
+    const { key, stream, sequence, kind, payload, isBinary, owner, checksum } = write
     const place = formatStreamPlace({ stream, sequence, kind })
     const isBeat = kind === 'beat'
-    const messageId = isBeat ? undefined : `${stream}:${sequence}`
-    const draft = { key, payload, messageId, place, ephemeral: isBeat, assertChange: this.#assertChange(watch, kind) }
+    // The messages of two owners never stand for each other.
+    const messageId = isBeat ? undefined : `${stream}:${sequence}${owner === undefined ? '' : `:${owner}`}`
+    const assertChange = this.#assertChange(watch, kind)
+    const draft = { key, payload, messageId, place, owner, checksum, ephemeral: isBeat, assertChange }
+    // Its publisher counts it, until it is accepted.
+    const byteCount = pending.change(0)
     const accepted = await publisher.publish(author, draft, isBinary)
+    pending.change(byteCount)
     if (isBeat) return accepted
     const isSeen = await watch.until(() => {
       const { fold, position } = watch
@@ -260,29 +281,55 @@ export class Streams {
     }
   }
 
-  // The log is asked first: this node may have stood still. If it fails, the next lease tries again.
   /** Its writer was silent for too long. Several nodes may find that, and one message tells all. */
-  async #lost(watch: StreamWatch): Promise<void> {
-    const { publisher, author, logger } = this.#context
-    const { key } = watch
+  #lost(watch: StreamWatch): void {
     watch.renew()
-    const { lease } = watch
-    try {
-      await watch.follow()
-      const { stream = '', sequence, isActive } = watch.fold
-      if (!isActive || watch.lease !== lease) return
-      const place = formatStreamPlace({ stream, sequence: sequence + 1, kind: 'lost' })
-      const messageId = `${stream}:${sequence + 1}`
-      const accepted = await publisher.publish(author, { key, payload: NOTHING, messageId, place }, false)
-      if (!accepted.isDuplicate) this.#lostCount++
-      this.#hasWarned = false
-      if (await watch.until(() => !watch.fold.isActive)) void this.#rollUps.update(watch, true)
-    } catch (err) {
+    this.#endLost(watch).catch((err: unknown) => {
+      // The next lease tries again.
       this.#lostFailedCount++
       if (this.#hasWarned) return
       this.#hasWarned = true
-      logger.warn({ err, key }, 'streams without their writers could not be ended; each is tried again after its lease')
-    }
+      const { key } = watch
+      this.#context.logger.warn(
+        { err, key },
+        'streams without their writers could not be ended; each is tried again after its lease',
+      )
+    })
+  }
+
+  async #endLost(watch: StreamWatch): Promise<void> {
+    const { publisher, author } = this.#context
+    const { key, lease } = watch
+    // The log is asked first: this node may have stood still.
+    await watch.follow()
+    const { stream = '', sequence, isActive } = watch.fold
+    if (!isActive || watch.lease !== lease) return
+    const place = formatStreamPlace({ stream, sequence: sequence + 1, kind: 'lost' })
+    const messageId = `${stream}:${sequence + 1}`
+    const accepted = await publisher.publish(author, { key, payload: NOTHING, messageId, place }, false)
+    if (!accepted.isDuplicate) this.#lostCount++
+    this.#hasWarned = false
+    if (await watch.until(() => !watch.fold.isActive)) this.#rollUps.update(watch, true)
+  }
+}
+
+/** What a message of an author counts among what waits, until it is {@link change}d. */
+class Pending {
+  readonly #author: Author
+  #byteCount: number
+
+  constructor(author: Author, byteCount: number) {
+    this.#author = author
+    this.#byteCount = byteCount
+    author.pendingBytes += byteCount
+  }
+
+  /** @returns What it was before. */
+  change(byteCount: number): number {
+    const before = this.#byteCount
+    this.#author.pendingBytes += byteCount - before
+    this.#byteCount = byteCount
+    return before
   }
 }
 
@@ -292,6 +339,8 @@ function assertPayload(kind: WriteKind, payload: Uint8Array, isBinary: boolean):
     if (isBinary || typeof parseJson(payload) === 'string') return
   } else if (payload.length === 0) return
   else if (kind !== 'stop' && kind !== 'beat' && !isBinary) {
+    // Readers get it in JSON of the server's.
+    assertShallow(payload)
     parseJson(payload)
     return
   }

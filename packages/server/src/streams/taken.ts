@@ -1,37 +1,26 @@
 import { parseStreamPlace } from 'webmq-client/protocol'
 import { copyBytes } from '../base/copy-bytes.js'
-import { parseJson } from '../base/parse-json.js'
 import type { InboundMessage } from '../ports/broker.js'
 import { isRollUp } from '../ports/roll-up.js'
 import type { StreamFold } from './fold.js'
 import { decodeRollUp } from './roll-ups.js'
 
-/** @returns Whether it has changed the stream. */
-export function takeInto(fold: StreamFold, stream: string | undefined, payload: unknown): boolean {
+/** A message with a payload of its own. @returns Whether it has changed the stream. */
+export function takeInto(fold: StreamFold, { payload, isBinary, attributes = {} }: InboundMessage): boolean {
+  const { stream, owner, checksum } = attributes
   const place = stream === undefined ? undefined : parseStreamPlace(stream)
-  return place !== undefined && fold.take(place, payload)
+  return place !== undefined && fold.take(place, { payload, isBinary, owner, checksum })
 }
 
-/** A message of the log, or a roll-up. */
+/** A message of the log, or a roll-up. Its payload is lent. */
 export function takeLogged(fold: StreamFold, message: InboundMessage): void {
   const { attributes, payload, isBinary } = message
   if (!isRollUp(attributes)) {
-    takeInto(fold, attributes?.stream, payloadOf(message))
+    // A text is parsed at once.
+    takeInto(fold, isBinary ? { ...message, payload: copyBytes(payload) } : message)
     return
   }
   const place = parseStreamPlace(attributes?.stream ?? '')
   const rollUp = decodeRollUp(payload, isBinary)
   if (place !== undefined && rollUp !== undefined) fold.takeRollUp(place.stream, place.sequence, rollUp)
-}
-
-/** What another program has written may be anything. */
-function payloadOf({ payload, isBinary }: InboundMessage): unknown {
-  if (isBinary) return copyBytes(payload)
-  if (payload.length === 0) return undefined
-  try {
-    return parseJson(payload)
-  } catch {
-    // The fold says that something is missing.
-    return undefined
-  }
 }

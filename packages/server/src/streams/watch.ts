@@ -1,8 +1,7 @@
 import { parseStreamPlace, refusalOf } from 'webmq-client/protocol'
 import type { Deadline, Deadlines } from '../base/deadlines.js'
-import type { Broker, Position, Reader, ReadResult } from '../ports/broker.js'
-import { isAfter, parsePosition } from '../ports/position.js'
-import type { LocalMessage } from '../routing/in-process/listeners.js'
+import type { Broker, InboundMessage, Position, Reader, ReadResult } from '../ports/broker.js'
+import { isAfter } from '../ports/position.js'
 import { StreamFold } from './fold.js'
 import { takeInto, takeLogged } from './taken.js'
 
@@ -150,20 +149,20 @@ export class StreamWatch {
     this.#settle()
   }
 
-  /** A message of the key. */
-  deliver(payload: unknown, { position, stream }: LocalMessage): void {
+  /** A message of the key, which stays as it is. */
+  deliver(message: InboundMessage): void {
+    const { position, attributes } = message
     if (position === undefined) {
-      this.#beat(stream)
+      this.#beat(attributes?.stream)
       return
     }
     if (this.#following !== undefined || this.#isStale) {
       this.#hasMissed = true
       return
     }
-    const at = parsePosition(position)
-    if (this.#position !== undefined && !isAfter(at, this.#position)) return
-    const isChanged = takeInto(this.#fold, stream, payload)
-    this.#position = at
+    if (this.#position !== undefined && !isAfter(position, this.#position)) return
+    const isChanged = takeInto(this.#fold, message)
+    this.#position = position
     if (isChanged) this.renew()
     this.#told()
   }

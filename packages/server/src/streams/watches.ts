@@ -3,8 +3,7 @@ import type { Deadlines } from '../base/deadlines.js'
 import { clientNameOf, isTrusted } from '../identity/actor.js'
 import type { Broker, Reader } from '../ports/broker.js'
 import type { Author } from '../publishing/author.js'
-import type { LocalHandler } from '../routing/in-process/listeners.js'
-import type { LocalListenOptions } from '../routing/in-process/subscription.js'
+import type { Listen } from '../routing/in-process/listeners.js'
 import type { StreamWrite } from './streams.js'
 import { type StreamOwner, StreamWatch } from './watch.js'
 
@@ -23,7 +22,7 @@ export interface StreamLimits {
 export interface WatchesContext {
   readonly broker: Pick<Broker, 'read'>
   readonly isRetained: (key: string) => boolean
-  readonly listen: (pattern: string, handler: LocalHandler, options: LocalListenOptions) => Promise<() => void>
+  readonly listen: Listen
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
   readonly limits: StreamLimits
 }
@@ -85,8 +84,8 @@ export class StreamWatches {
     try {
       if (known === undefined) {
         const { listen } = this.#context
-        const deliver: LocalHandler = (payload, message) => watch.deliver(payload, message)
-        watch.opened = listen(key, deliver, { onGap: () => watch.gapped() }).then(async (unlisten) => {
+        const listener = { receive: watch.deliver.bind(watch), onGap: () => watch.gapped() }
+        watch.opened = listen(key, listener).then(async (unlisten) => {
           if (watch.isClosed) unlisten()
           watch.unlisten = unlisten
           await watch.follow(reader)

@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { encodeJson, WebMQError, type WriteKind } from 'webmq-client/protocol'
+import { assertShallow } from '../base/json-excess.js'
+import { JsonText } from '../base/json-text.js'
 import type { Position } from '../ports/broker.js'
 import type { Author } from '../publishing/author.js'
-import type { Piece } from './fold.js'
+import type { Piece } from './pieces.js'
 import type { Streams } from './streams.js'
 
 /** Writes a stream. What is appended while the broker has not answered goes into one message. */
@@ -116,8 +118,8 @@ export class ProcessWriter implements StreamWriter {
     })
   }
 
-  end(result?: unknown): Promise<void> {
-    return this.#finish('end', jsonOf(result))
+  async end(result?: unknown): Promise<void> {
+    await this.#finish('end', jsonOf(result))
   }
 
   fail(error: unknown): Promise<void> {
@@ -257,8 +259,12 @@ function failureOf(error: unknown): string {
   return jsonOf(isTold ? { message: error.message, code: error.code } : { message: 'the writer has failed' })
 }
 
+/** @throws {WebMQError} `E_PAYLOAD_INVALID`. */
 function jsonOf(value: unknown): string {
-  return value === undefined ? '' : encodeJson(value)
+  if (value === undefined) return ''
+  const json = value instanceof JsonText ? value.text : encodeJson(value)
+  assertShallow(Buffer.from(json))
+  return json
 }
 
 function maxLengthOf(piece: Piece, maxPayloadBytes: number): number {

@@ -1,4 +1,5 @@
 import { isObject } from '../../base/is-object.js'
+import { excessOf } from '../../base/json-excess.js'
 import { clientNameOf } from '../../identity/actor.js'
 import { NonsenseError } from '../answers.js'
 import type { HookClient, Hooks, PublishAnswer, Refusal } from '../hooks.js'
@@ -110,6 +111,8 @@ function faultOf(error: unknown): WebhookFault {
 
 function parsed(text: string): object | undefined {
   if (text === '') return undefined
+  const excess = excessOf(Buffer.from(text))
+  if (excess !== undefined) throw new NonsenseError(`the answer ${excess}`)
   let answer: unknown
   try {
     answer = JSON.parse(text)

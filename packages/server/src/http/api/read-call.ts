@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { type ErrorCode, WebMQError } from 'webmq-client/protocol'
+import { excessOf } from '../../base/json-excess.js'
 import type { Route } from './route.js'
 import { MESSAGE_ID } from './shapes.js'
 
@@ -69,7 +70,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /** Reads and checks a JSON body. @throws {WebMQError} `E_REQUEST_INVALID` with the name of the member. */
 export function readJson(bytes: Buffer, { body }: Route): unknown {
-  const excess = excessOf(bytes, body?.size === 'batch' ? MAX_BATCH_PARTS : Number.POSITIVE_INFINITY)
+  const excess = excessOf(bytes, body?.size === 'batch' ? MAX_BATCH_PARTS : undefined)
   if (excess !== undefined) throw invalid(`the body ${excess}`)
   let value: unknown
   try {
@@ -82,36 +83,11 @@ export function readJson(bytes: Buffer, { body }: Route): unknown {
   return value
 }
 
-/** Lists and objects within each other. Thousands of them would overflow the stack of whoever writes them again. */
-const MAX_DEPTH = 256
-const [QUOTE, BACKSLASH, LIST, OBJECT, LIST_END, OBJECT_END, COMMA, COLON] = Buffer.from('"\\[{]},:')
-
 /**
  * Lists, objects, commas and colons of a batch: 30 members in each of 1,000 messages. Parsing takes at most some 10 ms: each
  * list item is then an object whose member has a name of its own.
  */
 const MAX_BATCH_PARTS = 65_536
-
-/** What a body has too much of. Cost: about a nanosecond per byte, before anything is parsed. */
-function excessOf(bytes: Buffer, maxParts: number): string | undefined {
-  let depth = 0
-  let partCount = 0
-  let isText = false
-  for (let index = 0; index < bytes.length; index++) {
-    const byte = bytes[index]
-    if (isText) {
-      if (byte === BACKSLASH) index++
-      else if (byte === QUOTE) isText = false
-    } else if (byte === QUOTE) isText = true
-    else if (byte === COMMA || byte === COLON) partCount++
-    else if (byte === LIST || byte === OBJECT) {
-      if (++depth > MAX_DEPTH) return `is nested more than ${MAX_DEPTH} levels deep`
-      partCount++
-    } else if (byte === LIST_END || byte === OBJECT_END) depth--
-    if (partCount > maxParts) return `has more than ${maxParts} members and values: send several, or payloads as bytes`
-  }
-  return undefined
-}
 
 function invalid(detail: string): WebMQError {
   return new WebMQError('E_REQUEST_INVALID', { detail })

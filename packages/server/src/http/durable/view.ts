@@ -96,7 +96,9 @@ function configOf(fold: StreamFold): StreamConfig {
       contentType:
         typeof fold.after(fold.length - 1) === 'object' ? 'application/octet-stream' : 'text/plain; charset=utf-8',
     }
-  const { contentType, ttlSeconds, expiresAt, isPending } = Object(meta) as Readonly<Record<string, unknown>>
+  const { contentType, ttlSeconds, expiresAt, isPending } = Object(
+    meta === undefined ? undefined : JSON.parse(meta.text),
+  ) as Readonly<Record<string, unknown>>
   return {
     contentType: typeof contentType === 'string' ? contentType : 'application/octet-stream',
     ...(typeof ttlSeconds === 'number' ? { ttlSeconds } : undefined),

@@ -1,5 +1,6 @@
 import type { GapReason } from 'webmq-client/protocol'
 import { copyBytes } from '../../base/copy-bytes.js'
+import { LogPace } from '../../base/log-pace.js'
 import type { Logger } from '../../base/logger.js'
 import { parseJson, textOf } from '../../base/parse-json.js'
 import type { MessageAttributes } from '../../ports/attributes.js'
@@ -36,14 +37,22 @@ export interface LocalGap {
   readonly reason: GapReason
 }
 
+/** Takes a message as it is. It has a payload of its own. */
+export type LocalReceiver = (message: InboundMessage) => void
+
 /** A handler that waits for messages of its group. */
 export interface LocalListener {
   readonly pattern: string
   readonly group: GroupId
-  readonly handler: LocalHandler
+  readonly handler?: LocalHandler
+  /** Of the server itself. No application is asked, so nothing is parsed. */
+  readonly receive?: LocalReceiver
   /** Called when messages may be missing before the next. */
   readonly onGap?: ((gap: LocalGap) => unknown) | undefined
 }
+
+/** Adds a listener. Resolves, once it is live, to a function that removes it. */
+export type Listen = (pattern: string, listener: Omit<LocalListener, 'pattern' | 'group'>) => Promise<() => void>
 
 /** Runs handlers in spans of the traces that their messages belong to. */
 interface HandlerTracer {
@@ -54,6 +63,7 @@ interface HandlerTracer {
 const MAX_WAITING_BYTES = 64 * 1_048_576
 /** Memory of a message beside its payload. */
 const MESSAGE_OVERHEAD_BYTES = 256
+const REFUSED_LOG_INTERVAL_MS = 10_000
 
 /**
  * Handlers inside the server's process. They run in order, after the turn that delivered their message: application code never
@@ -68,6 +78,7 @@ export class LocalListeners {
   #waiting: (() => void)[] = []
   #waitingBytes = 0
   #isScheduled = false
+  readonly #refusedPace = new LogPace(REFUSED_LOG_INTERVAL_MS)
   /** Messages that were dropped because the handlers did not keep up. */
   droppedCount = 0
 
@@ -103,9 +114,11 @@ export class LocalListeners {
     let text: string | undefined
     for (const group of groups) {
       for (const listener of this.#byGroup.get(group) ?? []) {
+        if (listener.receive !== undefined) this.#enqueueAsItIs(listener, listener.receive, message)
+        if (listener.handler === undefined) continue
         // A handler may change what it gets: bytes are copied and a text is parsed for each.
         if (!message.isBinary) text ??= textOf(message.payload)
-        this.#enqueueMessage(listener, message, text ?? copyBytes(message.payload))
+        this.#enqueueMessage(listener, listener.handler, message, text ?? copyBytes(message.payload))
       }
     }
   }
@@ -116,8 +129,14 @@ export class LocalListeners {
       this.#enqueue(listener, 0, () => this.#callGap(listener, reason))
   }
 
+  #enqueueAsItIs(listener: LocalListener, receive: LocalReceiver, message: InboundMessage): void {
+    const own = { ...message, payload: copyBytes(message.payload) }
+    this.#enqueueCounted(listener, message, () => this.#call(() => receive(own), { key: message.key }))
+  }
+
   #enqueueMessage(
     listener: LocalListener,
+    handler: LocalHandler,
     { key, payload, position, attributes }: InboundMessage,
     content: Uint8Array | string,
   ): void {
@@ -128,13 +147,32 @@ export class LocalListeners {
         ...(position === undefined ? undefined : { position: formatPosition(position) }),
         ...(attributes === undefined ? undefined : shownAttributes(attributes)),
       }
-      const handle = () => listener.handler(typeof content === 'string' ? parsed(content) : content, message)
+      let value: unknown = content
+      try {
+        if (typeof content === 'string') value = parsed(content)
+      } catch (err) {
+        this.#refused(listener, key, err)
+        return
+      }
+      const handle = () => handler(value, message)
       const tracer = this.#tracer
       const isTraced = tracer !== undefined && traceparent !== undefined
       this.#call(isTraced ? () => tracer.handle(listener.pattern, key, traceparent, handle) : handle, { key })
     }
+    this.#enqueueCounted(listener, { key, payload }, call)
+  }
+
+  #enqueueCounted(listener: LocalListener, message: Pick<InboundMessage, 'key' | 'payload'>, call: () => void): void {
+    const { key, payload } = message
     if (this.#enqueue(listener, payload.length, call)) return
     if (this.droppedCount++ % 10_000 === 0) this.#log.warn({ key }, 'local listeners do not keep up: messages dropped')
+  }
+
+  /** Its publisher has sent what a handler does not understand: no fault of the application. */
+  #refused(listener: LocalListener, key: string, err: unknown): void {
+    const others = this.#refusedPace.take()
+    if (others !== undefined) this.#log.debug({ err, key, others }, 'a message for a local listener is not JSON')
+    this.#callGap(listener, 'refused')
   }
 
   /** Returns whether there was room. After the first miss nothing of this turn is taken: the gap is told at its end. */

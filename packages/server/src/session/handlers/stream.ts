@@ -1,4 +1,5 @@
-import { formatStreamPlace } from 'webmq-client/protocol'
+import { encodeServerMessage, formatStreamPlace } from 'webmq-client/protocol'
+import { encodeWithTexts } from '../../base/json-text.js'
 import type { InboundMessage } from '../../ports/broker.js'
 import { formatPosition } from '../../ports/position.js'
 import { replayFrame } from '../../replay/sender.js'
@@ -35,22 +36,16 @@ export const read: Handler<'read'> = (session, services, message) => {
     if (session.isClosed || reading === undefined) return
     // A new token may have come while the request waited.
     assertMayRead(session, services, message)
-    const { summary, position, gap } = reading
+    const { facts, position, gap } = reading
     const { messages } = replays.take(session, page)
-    session.reply({
-      verb: 'ok',
-      id,
-      position: formatPosition(position),
-      ...(gap === undefined ? undefined : { gap }),
-      replayed: messages.length,
-      result: summary,
-    })
+    const head = { verb: 'ok', id, position: formatPosition(position), gap, replayed: messages.length } as const
+    session.replyEncoded(`${encodeServerMessage(head)}\n${encodeWithTexts(facts)}`)
     replays.deliver(session, messages, replayFrame)
   })
 }
 
-function messagesOf(key: string, { summary, whole, payload, position }: StreamReading): readonly InboundMessage[] {
-  const { stream, sequence = 0 } = summary
+function messagesOf(key: string, { facts, whole, payload, position }: StreamReading): readonly InboundMessage[] {
+  const { stream, sequence = 0 } = facts
   if (payload === undefined || stream === undefined) return []
   const isBinary = typeof whole !== 'string'
   const attributes = { stream: formatStreamPlace({ stream, sequence, kind: 'text' }) }

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { StreamKind } from 'webmq-client/protocol'
+import { contentOf } from '../../../test/stream-content.js'
 import type { ConnectionId, FrameData, GroupId } from '../../ports/transport.js'
 import { StreamFold } from '../../streams/fold.js'
 import type { StreamCursor } from './request.js'
@@ -41,7 +42,7 @@ class Play {
   log(kind: StreamKind, payload?: unknown, skippedCount = 0): void {
     const isNew = kind === 'start'
     const stream = isNew ? `s${++this.#streamCount}` : (this.fold.stream ?? 's0')
-    this.fold.take({ stream, sequence: isNew ? 0 : this.fold.sequence + 1 + skippedCount, kind }, payload)
+    this.fold.take({ stream, sequence: isNew ? 0 : this.fold.sequence + 1 + skippedCount, kind }, contentOf(payload))
   }
 
   join(reader = new Reader()): void {

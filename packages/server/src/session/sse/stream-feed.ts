@@ -1,10 +1,11 @@
 import { ERRORS, type ErrorCode, WebMQError } from 'webmq-client/protocol'
 import { type Deferred, deferred } from '../../base/deferred.js'
+import { encodeWithTexts, JsonText } from '../../base/json-text.js'
 import type { Logger } from '../../base/logger.js'
 import { formatPosition } from '../../ports/position.js'
 import type { ConnectionId, GroupId, Transport } from '../../ports/transport.js'
 import { encodeSseEvent } from '../../routing/sse-events.js'
-import type { Piece } from '../../streams/fold.js'
+import type { Piece } from '../../streams/pieces.js'
 import type { Streams } from '../../streams/streams.js'
 import type { StreamWatch } from '../../streams/watch.js'
 import type { StreamCursor } from './request.js'
@@ -113,8 +114,15 @@ export class StreamFeed {
   }
 
   get #now(): Seen {
-    const { stream, sequence, length, isCut, isActive } = this.#fold
-    return { stream, sequence, length, isCut, isActive }
+    const { stream, sequence, isCut, isActive } = this.#fold
+    return { stream, sequence, length: this.#length, isCut, isActive }
+  }
+
+  /** What readers may have. The other half of a character may follow, and readers of most languages cannot join two halves. */
+  get #length(): number {
+    const { length, isActive } = this.#fold
+    const last = isActive ? this.#fold.after(length - 1) : undefined
+    return typeof last === 'string' && HIGH_SURROGATE.test(last) ? length - 1 : length
   }
 
   get #isOver(): boolean {
@@ -142,7 +150,8 @@ export class StreamFeed {
 
   #eventsAfter(seen: Seen | undefined): string {
     const fold = this.#fold
-    const { stream, sequence, length, isCut, status, result } = fold
+    const { stream, sequence, isCut, status, result } = fold
+    const length = this.#length
     const { isCut: wasCut = false, isActive: wasActive = true } = seen ?? {}
     const goesOn =
       seen !== undefined &&
@@ -151,28 +160,31 @@ export class StreamFeed {
       seen.sequence <= sequence &&
       seen.length <= length
     const id = stream === undefined ? {} : { id: `${stream}:${sequence}:${length}` }
-    const rest = goesOn ? fold.after(seen.length) : undefined
+    const rest = goesOn && seen.length < length ? fold.after(seen.length)?.slice(0, length - seen.length) : undefined
     let events = ''
     if (!goesOn) events = encodeSseEvent({ name: 'whole', ...id, data: this.#whole() })
     else if (rest !== undefined)
       events = encodeSseEvent({ name: 'append', ...id, data: { sequence, ...contentOf(rest) } })
     if (!this.#isOver || (goesOn && !wasActive)) return events
-    const data = { sequence, status, ...(result === undefined ? undefined : { result }) }
+    const data = new JsonText(encodeWithTexts({ sequence, status, result }))
     return `${events}${encodeSseEvent({ name: 'end', id: `${id.id}:end`, data })}`
   }
 
-  #whole(): object {
+  #whole(): JsonText {
     const { stream, sequence, status, meta, isCut, whole } = this.#fold
     const position = this.#watch?.position
-    return {
+    const facts = {
       ...(stream === undefined ? { status: 'none' } : { stream, sequence, status }),
-      ...(meta === undefined ? undefined : { meta }),
+      meta,
       ...(isCut ? { isCut } : undefined),
       ...(position === undefined ? undefined : { position: formatPosition(position) }),
-      ...contentOf(whole ?? ''),
+      ...contentOf(whole?.slice(0, this.#length) ?? ''),
     }
+    return new JsonText(encodeWithTexts(facts))
   }
 }
+
+const HIGH_SURROGATE = /[\ud800-\udbff]$/
 
 /** The streams that event streams of this node follow. */
 export class StreamFeeds {

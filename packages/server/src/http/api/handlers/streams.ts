@@ -1,6 +1,8 @@
 import { encodeJson, validateKey, WebMQError } from 'webmq-client/protocol'
 import { defined } from '../../../base/defined.js'
+import { encodeWithTexts, JsonText } from '../../../base/json-text.js'
 import { andThen } from '../../../base/maybe-promise.js'
+import { isJson } from '../../../base/parse-json.js'
 import { HookRefusal } from '../../../hooks/index.js'
 import { isListener } from '../../../identity/access.js'
 import { isTrusted } from '../../../identity/actor.js'
@@ -125,12 +127,9 @@ function textOf(decoder: InstanceType<typeof TextDecoder>, bytes: Buffer | undef
   }
 }
 
-function metaOf(text: string | undefined): unknown {
-  try {
-    return text === undefined ? undefined : JSON.parse(text)
-  } catch (cause) {
-    throw new WebMQError('E_PAYLOAD_INVALID', { detail: 'meta is no JSON', cause })
-  }
+function metaOf(text: string | undefined): JsonText | undefined {
+  if (text !== undefined && !isJson(text)) throw new WebMQError('E_PAYLOAD_INVALID', { detail: 'meta is no JSON' })
+  return text === undefined ? undefined : new JsonText(text)
 }
 
 function writeOf(write: ValueOf<typeof STREAM_WRITE>): StreamWrite {
@@ -145,22 +144,18 @@ function placed(position: Parameters<typeof formatPosition>[0] | undefined): { r
   return position === undefined ? {} : { position: formatPosition(position) }
 }
 
-function shownReading(
-  { summary, whole, position, gap }: StreamReading,
-  accept = '',
-): AnswerOf<(typeof ROUTES)['readStream']> | RawAnswer {
-  const { from: _, ...shown } = summary
+function shownReading({ facts, whole, position, gap }: StreamReading, accept = ''): RawAnswer {
   const [, type] = /(?:^|,)\s*(text\/plain|application\/(?:octet-stream|json))\s*(?:[,;]|$)/i.exec(accept) ?? []
-  const head = { ...shown, position: formatPosition(position), ...defined({ gap }) }
+  const head = { ...facts, position: formatPosition(position), ...defined({ gap }) }
   const format = type?.toLowerCase()
   if (format === undefined || format === 'application/json') {
-    if (whole === undefined) return head
-    return typeof whole === 'string' ? { ...head, text: whole } : { ...head, base64: base64Of(whole) }
+    const content = typeof whole === 'string' ? { text: whole } : { base64: whole && base64Of(whole) }
+    return new RawAnswer('application/json; charset=utf-8', `${encodeWithTexts({ ...head, ...content })}\n`, {})
   }
   if (format === 'text/plain' && whole instanceof Uint8Array)
     throw new RequestRefusal('this stream has bytes: accept application/octet-stream', 406)
   const contentType = format === 'text/plain' ? 'text/plain; charset=utf-8' : format
-  const { stream, status, isCut } = summary
+  const { stream, status, isCut } = facts
   const headers = {
     'webmq-position': head.position,
     ...defined({ 'webmq-stream': stream, 'webmq-status': status, 'webmq-cut': isCut && 'true' }),

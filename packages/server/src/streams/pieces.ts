@@ -1,0 +1,41 @@
+import { excessOf } from '../base/json-excess.js'
+import { JsonText } from '../base/json-text.js'
+import { parseJson, textOf } from '../base/parse-json.js'
+
+// What others have written into the log. Nothing here throws, whatever that is.
+
+/** What was appended at once. */
+export type Piece = string | Uint8Array
+
+/** A text, or bytes, of an append; `undefined`: it is neither. */
+export function pieceOf(payload: Uint8Array, isBinary: boolean): Piece | undefined {
+  if (isBinary) return payload
+  const value = parsedOf(payload)
+  return typeof value === 'string' ? value : undefined
+}
+
+/** JSON on one line, as it is; `undefined` for what nobody should look into. */
+export function shallowJson(payload: Uint8Array): JsonText | undefined {
+  if (excessOf(payload) !== undefined || parsedOf(payload) === undefined) return undefined
+  // Between the tokens of JSON, a line end is white space.
+  return new JsonText(textOf(payload).replaceAll(/[\r\n]/g, ' '))
+}
+
+function parsedOf(payload: Uint8Array): unknown {
+  try {
+    return parseJson(payload)
+  } catch {
+    // The fold says that something is missing.
+    return undefined
+  }
+}
+
+/** All of one kind. */
+export function joined(pieces: readonly Piece[]): Piece {
+  return typeof pieces[0] === 'string' ? pieces.join('') : Buffer.concat(pieces as Uint8Array[])
+}
+
+/** Bytes as a payload. A text has no depth. */
+export function pieceBytes(piece: Piece): number {
+  return typeof piece === 'string' ? Buffer.byteLength(JSON.stringify(piece)) : piece.length
+}
