@@ -1,5 +1,6 @@
 import { crc32 } from 'node:zlib'
 import { encodeJson, type StreamPlace, type StreamStatus, type StreamSummary } from 'webmq-client/protocol'
+import type { FoldBytes } from './fold-bytes.js'
 import { type SharedState, sharedAfter, sharedStateOf, tookMark } from './shared-state.js'
 
 /** Pieces that are kept apart before they become one: many small ones would take more memory than their text. */
@@ -47,6 +48,8 @@ export class StreamFold {
   shared: SharedState | undefined
   /** Its text was freed: the log has it. */
   isForgotten = false
+  /** Its content, for those who read it as bytes; counted, and freed with the text. */
+  asBytes: FoldBytes | undefined
   #pieces: Piece[] = []
   /** Number of the last message in each piece. Each piece but the first is one message. */
   #ends: number[] = []
@@ -79,7 +82,8 @@ export class StreamFold {
   /** Estimated memory. */
   get keptBytes(): number {
     const sharedBytes = this.shared === undefined ? 0 : this.shared.producerCount * PRODUCER_BYTES
-    const textBytes = (this.isForgotten ? 0 : 2 * this.byteCount) + (this.#payload?.length ?? 0)
+    const encodedBytes = (this.#payload?.length ?? 0) + (this.asBytes?.buffer.length ?? 0)
+    const textBytes = (this.isForgotten ? 0 : 2 * this.byteCount) + encodedBytes
     return textBytes + this.#otherBytes + sharedBytes + OVERHEAD_BYTES
   }
 
@@ -212,6 +216,7 @@ export class StreamFold {
     this.meta = undefined
     this.#pieces = []
     this.#payload = undefined
+    this.asBytes = undefined
     this.#ends = []
     this.#otherBytes = 0
   }
@@ -232,6 +237,7 @@ export class StreamFold {
     this.isForgotten = false
     this.#pieces = []
     this.#payload = undefined
+    this.asBytes = undefined
     this.#ends = []
     this.#otherBytes = 0
   }
