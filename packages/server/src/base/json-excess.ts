@@ -5,12 +5,21 @@ export const MAX_JSON_DEPTH = 256
 const [QUOTE, BACKSLASH, LIST, OBJECT, LIST_END, OBJECT_END, COMMA, COLON] = Buffer.from('"\\[{]},:')
 
 /**
- * What a JSON text has too much of, for whoever looks into it; `undefined`: nothing.
- * @param maxParts Lists, objects, commas and colons.
- *
- * Cost: about a nanosecond per byte, before anything is parsed.
+ * Lists, objects, commas and colons of a body that is parsed: 30 members in each of 1,000 messages. Parsing takes at most some
+ * 10 ms: each list item is then an object whose member has a name of its own.
  */
-export function excessOf(json: Uint8Array, maxParts = Number.POSITIVE_INFINITY): string | undefined {
+export const MAX_JSON_PARTS = 65_536
+
+/** How much there is in a JSON text. */
+export interface JsonMeasure {
+  /** Lists, objects, commas and colons. */
+  readonly partCount: number
+  /** What it has too much of; the count ends there. */
+  readonly excess?: string
+}
+
+/** Looks at a JSON text before it is parsed. Cost: about a nanosecond per byte. */
+export function measureJson(json: Uint8Array, maxParts = Number.POSITIVE_INFINITY): JsonMeasure {
   let depth = 0
   let partCount = 0
   let isText = false
@@ -22,16 +31,17 @@ export function excessOf(json: Uint8Array, maxParts = Number.POSITIVE_INFINITY):
     } else if (byte === QUOTE) isText = true
     else if (byte === COMMA || byte === COLON) partCount++
     else if (byte === LIST || byte === OBJECT) {
-      if (++depth > MAX_JSON_DEPTH) return `is nested more than ${MAX_JSON_DEPTH} levels deep`
+      if (++depth > MAX_JSON_DEPTH) return { partCount, excess: `is nested more than ${MAX_JSON_DEPTH} levels deep` }
       partCount++
     } else if (byte === LIST_END || byte === OBJECT_END) depth--
-    if (partCount > maxParts) return `has more than ${maxParts} members and values: send several, or payloads as bytes`
+    if (partCount > maxParts)
+      return { partCount, excess: `has more than ${maxParts} members and values: send several, or payloads as bytes` }
   }
-  return undefined
+  return { partCount }
 }
 
 /** @throws {WebMQError} `E_PAYLOAD_INVALID` for what is nested too deeply. */
 export function assertShallow(json: Uint8Array): void {
-  const detail = excessOf(json)
-  if (detail !== undefined) throw refusalOf('E_PAYLOAD_INVALID', { detail: `the payload ${detail}` })
+  const { excess } = measureJson(json)
+  if (excess !== undefined) throw refusalOf('E_PAYLOAD_INVALID', { detail: `the payload ${excess}` })
 }

@@ -1,7 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { WebMQError } from 'webmq-client/protocol'
 import { type Actor, clientNameOf } from '../identity/actor.js'
 import { countedAddress, unmapped } from '../identity/client-address.js'
+import type { WorkMeter } from '../ports/work-meter.js'
 import type { Callers } from './caller.js'
 import type { HttpConnections } from './connections.js'
 
@@ -24,6 +26,8 @@ const MAX_DEBT_S = 1
 /** Most clients with a budget of their own. Beyond that, all others share one until some have their whole share again. */
 const MAX_CLIENTS = 10_000
 const SWEEP_INTERVAL_MS = 1_000
+/** A client that has overdrawn its budget waits no longer than this at once. */
+const MAX_PAUSE_MS = 1_000
 
 interface Budget {
   units: number
@@ -60,13 +64,25 @@ export class Budgets {
     this.#budgetOf(caller).units -= byteCount / BYTES_PER_UNIT
   }
 
-  /** Time until a client has paid what it has overdrawn, in milliseconds. */
-  debtMs(caller: Actor): number {
-    return Math.max(0, -this.#budgetOf(caller).units / this.#limits.workPerSecond) * 1_000
-  }
-
   chargeUnits(caller: Actor, units: number): void {
     this.#budgetOf(caller).units -= units
+  }
+
+  /** Resolves when the client has paid what it has overdrawn, or after a second; `undefined` if it has overdrawn nothing. */
+  rest(caller: Actor): Promise<void> | undefined {
+    const debtMs = Math.max(0, -this.#budgetOf(caller).units / this.#limits.workPerSecond) * 1_000
+    return debtMs > 0 ? sleep(Math.min(MAX_PAUSE_MS, debtMs)) : undefined
+  }
+
+  /** Pays for reads of the log: a long one goes on when the budget is no longer overdrawn. */
+  meterOf(caller: Actor): WorkMeter {
+    return {
+      charge: (units) => this.chargeUnits(caller, units),
+      spend: (units) => {
+        this.chargeUnits(caller, units)
+        return this.rest(caller)
+      },
+    }
   }
 
   chargeMessages(caller: Actor, messageCount: number): void {

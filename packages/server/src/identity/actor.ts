@@ -1,3 +1,4 @@
+import type { WorkMeter } from '../ports/work-meter.js'
 import { countedAddress } from './client-address.js'
 import { ANONYMOUS, type Claims, type Identity } from './identity.js'
 
@@ -19,6 +20,8 @@ export interface Actor {
   readonly address: string
   /** Counts work that it has caused, beside that of its requests, in units of about a microsecond; absent: nobody counts. */
   charge?: ((units: number) => void) | undefined
+  /** Pays for what is read of the log for it; absent: nobody pays. */
+  readonly meter?: WorkMeter | undefined
 }
 
 export function clientOverHttp(identity: Identity | undefined, address: string): Actor {

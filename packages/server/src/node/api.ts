@@ -20,6 +20,7 @@ import { LocalMember, type SlotName } from '../queue-groups/index.js'
 import type { LocalHandler } from '../routing/in-process/listeners.js'
 import { type HistoryQuery, type HistoryResult, readHistory } from '../routing/in-process/read-history.js'
 import { MAX_WITHIN_MS } from '../session/handlers/request.js'
+import type { StreamWatch } from '../streams/watch.js'
 import { ProcessWriter, type StreamWriter } from '../streams/writer.js'
 import type { Rooms } from './assemble.js'
 import type { ServerNodeParts } from './parts.js'
@@ -71,14 +72,14 @@ export class NodeApi {
       cluster: this.#rooms.cluster,
       publisher: this.#rooms.publisher,
       sharedStreams: this.#rooms.sharedStreams,
-      authorOf: (actor) => requestAuthor(actor, this.#limitsOf(actor), this.#rooms.pendingByCaller),
+      authorOf: (actor, isGone) => requestAuthor(actor, this.#limitsOf(actor), this.#rooms.pendingByCaller, isGone),
       refused: (actor, action, code, target) => this.#rooms.refusals.add(actor, action, code, target),
       operated: (actor, action, target) => this.#parts.observer?.operated?.(actor, action, target),
       streams: this.#rooms.streams,
       stream: (author, key, meta, isStoppable) => this.#begin(author, key, meta, isStoppable),
       answerStops: (key, stream) => this.#answerStops(key, stream),
-      read: (range, key) =>
-        andThen(this.#rooms.broker.read({ ...range, view: 'texts' }, [key]), ({ position, ...read }) => ({
+      read: (range, key, reader) =>
+        andThen(this.#rooms.broker.read({ ...range, view: 'texts' }, [key], reader), ({ position, ...read }) => ({
           ...read,
           position: formatPosition(position),
         })),
@@ -121,14 +122,16 @@ export class NodeApi {
       const { type, stream = id } = Object(asked) as Readonly<Record<string, unknown>>
       if (type !== 'stop') throw new WebMQError('E_UNSUPPORTED', { detail: 'no message is expected' })
       if (stream !== id) throw new WebMQError('E_STREAM_ENDED', { detail: String(stream) })
-      const stopped = streams.use(key, async (watch) => {
+      const stop = async (watch: StreamWatch) => {
         // Its writer may take the number first.
         for (let triesLeft = MAX_STOP_TRIES; watch.fold.isActive && watch.fold.stream === id; triesLeft--) {
           if (triesLeft === 0) throw new WebMQError('E_TIMEOUT', { detail: 'its writer is faster than the stop' })
           const sequence = watch.fold.sequence + 1
           await streams.write(author, { key, stream: id, sequence, kind: 'stop', payload: '' }, false)
         }
-      })
+      }
+      // Its text is not needed, so nothing has to be read.
+      const stopped = streams.watches.use(key, stop, author)
       stopping = Promise.allSettled([stopping, stopped])
       await stopped
       return null
@@ -145,7 +148,8 @@ export class NodeApi {
 
   async readStream(key: string): Promise<StreamContent> {
     assertKeyWords(key, this.#parts.options)
-    const { facts, whole, position } = await this.#rooms.streams.read(key)
+    const { streams, author } = this.#rooms
+    const { facts, whole, position } = await streams.read(key, false, author)
     const { stream: id, status, isCut = false } = facts
     const [meta, result] = [facts.meta, facts.result].map((json) =>
       json === undefined ? undefined : parseJson(json.text),

@@ -31,12 +31,23 @@ export interface Author extends Actor {
 /** Bytes of publishes without a session that wait, by caller: a user, or an address of anonymous clients. */
 export type PendingByCaller = Map<string, number>
 
-/** Somebody without a session, for the time of one request. */
-export function requestAuthor(actor: Actor, limits: AuthorLimits, pending: PendingByCaller): Author {
-  const { door, userId, claims, identity, address, charge } = actor
+/**
+ * Somebody without a session, for the time of one request.
+ * @param isGone What has to be written or read for it yet is not.
+ */
+export function requestAuthor(
+  actor: Actor,
+  limits: AuthorLimits,
+  pending: PendingByCaller,
+  isGone: () => boolean = () => false,
+): Author {
+  const { door, userId, claims, identity, address, charge, meter } = actor
   const name = clientNameOf(actor)
   return {
-    ...{ door, id: '', userId, claims, identity, address, charge, limits, isClosed: false },
+    ...{ door, id: '', userId, claims, identity, address, charge, meter, limits },
+    get isClosed() {
+      return isGone()
+    },
     get pendingBytes() {
       return pending.get(name) ?? 0
     },

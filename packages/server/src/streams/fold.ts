@@ -2,6 +2,7 @@ import { crc32 } from 'node:zlib'
 import { encodeJson, type StreamPlace, type StreamStatus, type StreamSummary } from 'webmq-client/protocol'
 import { defined } from '../base/defined.js'
 import type { JsonText } from '../base/json-text.js'
+import type { FoldBytes } from './fold-bytes.js'
 import { joined, type Piece, pieceBytes, pieceOf, shallowJson } from './pieces.js'
 import { type SharedState, sharedAfter, sharedStateOf, tookMark } from './shared-state.js'
 
@@ -71,6 +72,8 @@ export class StreamFold {
   shared: SharedState | undefined
   /** Its text was freed: the log has it. */
   isForgotten = false
+  /** Its content, for those who read it as bytes; counted, and freed with the text. */
+  asBytes: FoldBytes | undefined
   #pieces: Piece[] = []
   /** Number of the last message in each piece. Each piece but the first is one message. */
   #ends: number[] = []
@@ -98,7 +101,8 @@ export class StreamFold {
   /** Estimated memory. */
   get keptBytes(): number {
     const sharedBytes = this.shared === undefined ? 0 : this.shared.producerCount * PRODUCER_BYTES
-    const textBytes = (this.isForgotten ? 0 : 2 * this.byteCount) + (this.#payload?.length ?? 0)
+    const encodedBytes = (this.#payload?.length ?? 0) + (this.asBytes?.buffer.length ?? 0)
+    const textBytes = (this.isForgotten ? 0 : 2 * this.byteCount) + encodedBytes
     return textBytes + this.#otherBytes + sharedBytes + OVERHEAD_BYTES
   }
 
@@ -253,6 +257,7 @@ export class StreamFold {
     this.meta = undefined
     this.#pieces = []
     this.#payload = undefined
+    this.asBytes = undefined
     this.#ends = []
     this.#otherBytes = 0
   }
@@ -275,6 +280,7 @@ export class StreamFold {
     this.isForgotten = false
     this.#pieces = []
     this.#payload = undefined
+    this.asBytes = undefined
     this.#ends = []
     this.#otherBytes = 0
   }

@@ -1,4 +1,4 @@
-import { excessOf } from '../base/json-excess.js'
+import { measureJson } from '../base/json-excess.js'
 import { JsonText } from '../base/json-text.js'
 import { parseJson, textOf } from '../base/parse-json.js'
 
@@ -16,7 +16,7 @@ export function pieceOf(payload: Uint8Array, isBinary: boolean): Piece | undefin
 
 /** JSON on one line, as it is; `undefined` for what nobody should look into. */
 export function shallowJson(payload: Uint8Array): JsonText | undefined {
-  if (excessOf(payload) !== undefined || parsedOf(payload) === undefined) return undefined
+  if (measureJson(payload).excess !== undefined || parsedOf(payload) === undefined) return undefined
   // Between the tokens of JSON, a line end is white space.
   return new JsonText(textOf(payload).replaceAll(/[\r\n]/g, ' '))
 }

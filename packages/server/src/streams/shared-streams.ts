@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { formatStreamPlace, refusalOf, type StreamPlace } from 'webmq-client/protocol'
 import { assertMayPublish } from '../identity/access.js'
+import type { Reader } from '../ports/broker.js'
 import { isAfter } from '../ports/position.js'
 import { assertKeyWords } from '../ports/word-limits.js'
 import type { Author } from '../publishing/author.js'
@@ -38,8 +39,10 @@ export interface SharedWrite {
  */
 export type Decide = (fold: StreamFold, isTaken: boolean) => SharedWrite | undefined
 
-/** Attempts of one message while writers on other nodes are faster. */
-const MAX_ATTEMPTS = 16
+/** Attempts of one request that fail because writers on other nodes are faster. */
+const MAX_LOST_RACES = 16
+/** Messages of one request: an expired stream is deleted, another one begins, and gets its first content. */
+const MAX_MESSAGES = 4
 const TOKEN_BYTES = 6
 /** More than the copies of the log differ by, while all is well. */
 const EXPECTED_MS = 500
@@ -59,8 +62,8 @@ export class SharedStreams {
   }
 
   /** See {@link Streams.use}. */
-  use<T>(key: string, use: (watch: StreamWatch) => Promise<T>): Promise<T> {
-    return this.#context.streams.use(key, use)
+  use<T>(key: string, use: (watch: StreamWatch) => Promise<T>, reader: Reader): Promise<T> {
+    return this.#context.streams.use(key, use, reader)
   }
 
   /** What another node has answered may be on its way to this one. Waits a moment for what should be there. */
@@ -72,7 +75,8 @@ export class SharedStreams {
    * Writes to a stream. Each message is decided on what the stream is, and has the next number. If another one came to have that
    * number, `decide` is asked again: so what it decided on is what the stream was when its message was taken.
    * @param isExpected It should be there.
-   * @throws {WebMQError} `E_NODE_BEHIND`, what `decide` throws, and the errors of {@link Streams.use} and {@link Publisher.publish}.
+   * @throws {WebMQError} `E_NODE_BEHIND`, `E_DISCONNECTED` when the author is gone, what `decide` throws, and the errors of
+   *   {@link Streams.use} and {@link Publisher.publish}.
    */
   async compete(author: Author, key: string, isExpected: boolean, decide: Decide): Promise<void> {
     assertKeyWords(key, author.limits, refusalOf)
@@ -87,6 +91,7 @@ export class SharedStreams {
         watch.turn = written.catch(() => undefined)
         streams.countAppends(await written)
       },
+      author,
       true,
     )
   }
@@ -98,17 +103,19 @@ export class SharedStreams {
     await publisher.publish(author, { key, payload: NOTHING, place }, false)
   }
 
-  /** @returns How many messages were taken. */
+  /** @returns How many appends were taken. */
   async #written(author: Author, watch: StreamWatch, decide: Decide): Promise<number> {
     let takenCount = 0
+    let appendCount = 0
     let isTaken = false
-    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+    for (let lostCount = 0; lostCount < MAX_LOST_RACES; lostCount += isTaken ? 0 : 1) {
+      if (author.isClosed) throw refusalOf('E_DISCONNECTED')
       const write = decide(watch.fold, isTaken)
-      if (write === undefined) return takenCount
+      if (write === undefined) return appendCount
+      if (takenCount === MAX_MESSAGES) break
       isTaken = await this.#publish(author, watch, write)
-      if (!isTaken) continue
-      takenCount++
-      attempt = 0
+      if (isTaken) takenCount++
+      if (isTaken && write.kind !== 'start' && write.payload.length > 0) appendCount++
     }
     throw refusalOf('E_NODE_BEHIND', { detail: 'too many write to this stream' })
   }
@@ -116,7 +123,7 @@ export class SharedStreams {
   /** @returns Whether the message was taken. */
   async #publish(author: Author, watch: StreamWatch, write: SharedWrite): Promise<boolean> {
     const { key } = watch
-    const { stream, sequence, payload, isBinary } = write
+    const { stream, sequence, kind, payload, isBinary } = write
     const { place, token } = placeOf(write, write.mark)
     const draft = { key, payload, place, assertChange: changeCheckOf(key, write) }
     const { position: at } = await this.#context.publisher.publish(author, draft, isBinary)
@@ -130,6 +137,8 @@ export class SharedStreams {
       throw refusalOf('E_NODE_BEHIND')
     }
     const { fold } = watch
+    // One that was deleted knows nothing of its messages.
+    if (kind === 'delete') return fold.stream === stream && fold.status === 'delete'
     return fold.stream === stream && fold.shared?.recent.includes(`${sequence}:${token}`) === true
   }
 }

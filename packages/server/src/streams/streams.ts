@@ -118,11 +118,11 @@ export class Streams {
 
   /**
    * Writes a message of a stream. Resolves once this node has seen it in the log, so that the answer is final.
-   * @param reader Pays if this node does not watch the key, and has to read the log.
+   * @param author Pays if this node does not watch the key, and has to read the log.
    * @throws {WebMQError} `E_UNSUPPORTED`, `E_PAYLOAD_INVALID`, `E_STREAM_BUSY` with `retryAfterMs`, `E_STREAM_ENDED`, `E_STREAM_SEQUENCE`,
    *   `E_STREAM_LIMIT`, `E_FORBIDDEN`, `E_RATE_LIMIT`, `E_NODE_BEHIND`, and the errors of {@link Publisher.publish}.
    */
-  async write(author: Author, write: StreamWrite, isBinary: boolean, reader?: Reader): Promise<Accepted> {
+  async write(author: Author, write: StreamWrite, isBinary: boolean): Promise<Accepted> {
     const { key, sequence, kind } = write
     this.assertSupported(key)
     assertKeyWords(key, author.limits, refusalOf)
@@ -155,7 +155,7 @@ export class Streams {
         if (kind !== 'start' && kind !== 'beat') this.#rollUps.update(watch, true)
       }
     }
-    return await this.watches.use(key, use, reader).finally(() => {
+    return await this.watches.use(key, use, author).finally(() => {
       pending.change(0)
       if (owner !== undefined) this.watches.begun(key, owner)
     })
@@ -167,7 +167,7 @@ export class Streams {
    * @param reader Pays for what is read.
    * @throws {WebMQError} `E_UNSUPPORTED`, `E_STREAM_LIMIT` when this node has no room, and the errors of {@link Broker.read}.
    */
-  async read(key: string, needsPayload = false, reader?: Reader): Promise<StreamReading> {
+  async read(key: string, needsPayload: boolean, reader: Reader): Promise<StreamReading> {
     this.assertSupported(key)
     const use = (watch: StreamWatch): StreamReading => {
       const { fold, position, gap } = watch
@@ -181,17 +181,19 @@ export class Streams {
 
   /**
    * Passes the watch of a key, which has everything that the log had, and goes on with it.
+   * @param reader Pays for what is read.
    * @param isWriter It may grow.
    * @throws {WebMQError} As {@link read}.
    */
-  async use<T>(key: string, use: (watch: StreamWatch) => Promise<T>, isWriter = false): Promise<T> {
+  async use<T>(key: string, use: (watch: StreamWatch) => Promise<T>, reader: Reader, isWriter = false): Promise<T> {
     this.assertSupported(key)
-    return await this.watches.use(key, async (watch) => {
-      await watch.followAll()
+    const useAll = async (watch: StreamWatch) => {
+      await watch.followAll(reader)
       const used = await use(watch)
       this.#rollUps.update(watch, isWriter)
       return used
-    })
+    }
+    return await this.watches.use(key, useAll, reader)
   }
 
   /** So many more appends were taken, of streams with many writers. */

@@ -21,6 +21,9 @@ export interface WatchContext {
 
 /** Messages of the log that are read at once. */
 const PAGE_MESSAGES = 500
+/** What is folded per unit of work, beside what it takes to read it. */
+const FOLDED_MESSAGES_PER_UNIT = 2
+const FOLDED_BYTES_PER_UNIT = 400
 /** Time for a message that the broker has accepted to come to this node. */
 const SEEN_MS = 2_000
 /** Pause after a read that has failed; then twice as long each time, up to the lease. */
@@ -219,7 +222,7 @@ export class StreamWatch {
     let isPartial: boolean
     do {
       this.#hasMissed = false
-      if (since === undefined) await this.#takeRetained(fold)
+      if (since === undefined) await this.#takeRetained(fold, reader)
       const range = { view: 'log' as const, limit: PAGE_MESSAGES, ...(since === undefined ? undefined : { since }) }
       // What others use is read to its end, though the reader has gone.
       const isGone = reader?.isClosed === true
@@ -233,9 +236,17 @@ export class StreamWatch {
         isPartial = true
         continue
       }
-      for (const message of read.messages) takeLogged(fold, message)
+      let byteCount = 0
+      for (const message of read.messages) {
+        takeLogged(fold, message)
+        byteCount += message.payload.length
+      }
       since = read.position
       if (fold === before) this.#position = since
+      const units = read.messages.length / FOLDED_MESSAGES_PER_UNIT + byteCount / FOLDED_BYTES_PER_UNIT
+      // Others would wait for what it owes, too. And what came while it waits would be another page.
+      if (isPartial && this.userCount <= 1) await reader?.meter?.spend(units)
+      else reader?.meter?.charge(units)
     } while (isPartial || this.#hasMissed)
     this.#fold = fold
     this.#position = since
@@ -247,10 +258,13 @@ export class StreamWatch {
   }
 
   /** The log may no longer have it. If it does, the same comes again. */
-  async #takeRetained(fold: StreamFold): Promise<void> {
+  async #takeRetained(fold: StreamFold, reader: Reader | undefined): Promise<void> {
     const { broker, isRetained } = this.#context
     if (!isRetained(this.key)) return
-    const { messages } = await broker.read({ view: 'log', isState: true }, [this.key])
+    const { messages } = await broker.read({ view: 'log', isState: true }, [this.key], {
+      isClosed: false,
+      meter: reader?.meter,
+    })
     for (const message of messages) takeLogged(fold, message)
   }
 

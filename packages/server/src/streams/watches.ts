@@ -73,7 +73,7 @@ export class StreamWatches {
    * @param reader Pays if it has to be read.
    * @throws {WebMQError} `E_STREAM_LIMIT` when this node watches too many keys, and the errors of {@link Broker.read}.
    */
-  async use<T>(key: string, use: (watch: StreamWatch) => Promise<T>, reader?: Reader): Promise<T> {
+  async use<T>(key: string, use: (watch: StreamWatch) => Promise<T>, reader: Reader): Promise<T> {
     const known = this.#byKey.get(key)
     const watch = known ?? this.#open(key)
     this.#byKey.set(key, watch)
@@ -107,9 +107,9 @@ export class StreamWatches {
    * Passes the watch of a key, text included, to somebody who goes on until the text is forgotten.
    * @throws {WebMQError} `E_STREAM_LIMIT` when the texts that others follow leave no room, too, and as {@link use}.
    */
-  async follow(key: string, use: (watch: StreamWatch) => Promise<void>): Promise<void> {
-    await this.use(key, async (watch) => {
-      await watch.followAll()
+  async follow(key: string, use: (watch: StreamWatch) => Promise<void>, reader: Reader): Promise<void> {
+    const useAll = async (watch: StreamWatch) => {
+      await watch.followAll(reader)
       this.#changed(watch)
       if (this.#keptBytes > MAX_KEPT_BYTES)
         throw refusalOf('E_STREAM_LIMIT', { detail: `${MAX_KEPT_BYTES} bytes of all streams that are read` })
@@ -119,14 +119,15 @@ export class StreamWatches {
       } finally {
         watch.followerCount--
       }
-    })
+    }
+    await this.use(key, useAll, reader)
   }
 
   /**
    * Passes a watch of a key that has all of the log, text included. A key without an active stream is read and not watched.
    * @throws {WebMQError} As {@link use}.
    */
-  async look<T>(key: string, use: (watch: StreamWatch) => T, reader?: Reader): Promise<T> {
+  async look<T>(key: string, use: (watch: StreamWatch) => T, reader: Reader): Promise<T> {
     if (!this.#byKey.has(key)) {
       const watch = this.#create(key)
       try {

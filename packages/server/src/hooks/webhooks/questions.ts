@@ -1,5 +1,5 @@
 import { isObject } from '../../base/is-object.js'
-import { excessOf } from '../../base/json-excess.js'
+import { measureJson } from '../../base/json-excess.js'
 import { clientNameOf } from '../../identity/actor.js'
 import { NonsenseError } from '../answers.js'
 import type { HookClient, Hooks, PublishAnswer, Refusal } from '../hooks.js'
@@ -111,7 +111,7 @@ function faultOf(error: unknown): WebhookFault {
 
 function parsed(text: string): object | undefined {
   if (text === '') return undefined
-  const excess = excessOf(Buffer.from(text))
+  const { excess } = measureJson(Buffer.from(text))
   if (excess !== undefined) throw new NonsenseError(`the answer ${excess}`)
   let answer: unknown
   try {

@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { WebMQError } from 'webmq-client/protocol'
 import { type ConnectFacts, HookRefusal } from '../../hooks/index.js'
 import { type Actor, clientNameOf, clientOverHttp, isTrusted } from '../../identity/actor.js'
@@ -35,8 +34,6 @@ const TOTAL_BYTES = 64 * 1024 ** 2
 const RETRY_AFTER_S = 1
 /** Connections of a client that write, for each stream that it may have: some have been answered and close. */
 const HELD_PER_STREAM = 2
-/** A client that has overdrawn its budget is not read for at most so long at once. */
-const MAX_PAUSE_MS = 1_000
 
 interface Found {
   readonly name: RouteName
@@ -163,9 +160,11 @@ export class HttpApi {
     return exchange.caller
   }
 
-  /** A caller whose budget pays for what it makes hooks do. */
+  /** A caller whose budget pays for what it makes hooks do, and for what is read for it. */
   #charged(caller: Actor): Actor {
-    return isTrusted(caller) ? caller : { ...caller, charge: (units) => this.#budgets.chargeUnits(caller, units) }
+    if (isTrusted(caller)) return caller
+    const meter = this.#budgets.meterOf(caller)
+    return { ...caller, charge: meter.charge, meter }
   }
 
   #call(exchange: Exchange, { name, route }: Found): unknown {
@@ -180,6 +179,7 @@ export class HttpApi {
       // The table has checked each part against the shapes that the handler's types come from.
       return handler({ ...this.#context, node }, {
         caller,
+        isGone: () => response.destroyed,
         query,
         body,
         idempotencyKey,
@@ -189,8 +189,7 @@ export class HttpApi {
           if (caller?.door !== 'http') return
           this.#budgets.charge(caller, byteCount)
           this.#budgets.chargeMessages(caller, 1)
-          const debtMs = this.#budgets.debtMs(caller)
-          if (debtMs > 0) await sleep(Math.min(MAX_PAUSE_MS, debtMs))
+          await this.#budgets.rest(caller)
         },
         spend: (messageCount) => {
           if (caller?.door === 'http') this.#budgets.chargeMessages(caller, messageCount)

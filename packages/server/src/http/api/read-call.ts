@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { type ErrorCode, WebMQError } from 'webmq-client/protocol'
-import { excessOf } from '../../base/json-excess.js'
+import { MAX_JSON_PARTS, measureJson } from '../../base/json-excess.js'
 import type { Route } from './route.js'
 import { MESSAGE_ID } from './shapes.js'
 
@@ -46,15 +46,17 @@ export function readIdempotencyKey({ headers }: IncomingMessage, { takesIdempote
   return id
 }
 
+/** Refuses a body that would have to be decoded. @throws {RequestRefusal} 415. */
+export function assertPlain({ 'content-encoding': encoding = 'identity' }: IncomingMessage['headers']): void {
+  if (encoding.toLowerCase() !== 'identity') throw new RequestRefusal('a body is sent without content-encoding', 415)
+}
+
 /** What the body of a request is, by its headers. @throws {RequestRefusal} 415 when the route does not take it. */
 export function bodyFormatOf(
   { headers }: IncomingMessage,
   { takesBytes, takesFlow }: Route,
 ): 'json' | 'bytes' | 'text' {
-  const encoding = headers['content-encoding']
-  if (encoding !== undefined && encoding !== 'identity') {
-    throw new RequestRefusal('a body is sent without content-encoding', 415)
-  }
+  assertPlain(headers)
   const [type = '', ...parameters] = (headers['content-type'] ?? '').split(';').map((part) => part.trim().toLowerCase())
   const hasBytes = takesBytes === true || takesFlow === true
   if (type === 'application/json') return 'json'
@@ -70,8 +72,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /** Reads and checks a JSON body. @throws {WebMQError} `E_REQUEST_INVALID` with the name of the member. */
 export function readJson(bytes: Buffer, { body }: Route): unknown {
-  const excess = excessOf(bytes, body?.size === 'batch' ? MAX_BATCH_PARTS : undefined)
-  if (excess !== undefined) throw invalid(`the body ${excess}`)
+  assertMeasure(bytes, body?.size === 'batch' ? MAX_JSON_PARTS : undefined)
   let value: unknown
   try {
     value = JSON.parse(utf8.decode(bytes))
@@ -84,10 +85,14 @@ export function readJson(bytes: Buffer, { body }: Route): unknown {
 }
 
 /**
- * Lists, objects, commas and colons of a batch: 30 members in each of 1,000 messages. Parsing takes at most some 10 ms: each
- * list item is then an object whose member has a name of its own.
+ * @returns The lists, objects, commas and colons of a body.
+ * @throws {WebMQError} `E_REQUEST_INVALID` for too many of them, or too many within each other.
  */
-const MAX_BATCH_PARTS = 65_536
+export function assertMeasure(bytes: Uint8Array, maxParts?: number): number {
+  const { partCount, excess } = measureJson(bytes, maxParts)
+  if (excess !== undefined) throw invalid(`the body ${excess}`)
+  return partCount
+}
 
 function invalid(detail: string): WebMQError {
   return new WebMQError('E_REQUEST_INVALID', { detail })

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HookCalls } from '../../hooks/index.js'
 import type { Actor } from '../../identity/actor.js'
 import type { ResolvedOptions } from '../../options/options.js'
+import type { Author } from '../../publishing/author.js'
 import type { ApiNode } from '../api/handlers/handler.js'
 import { RequestRefusal } from '../api/read-call.js'
 import type { Bodies } from '../body.js'
@@ -18,6 +19,8 @@ export interface StreamCall {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly caller: Actor
+  /** The caller, as long as it waits for the answer: it writes, and pays for what is read of the log. */
+  readonly author: Author
   readonly key: string
 }
 

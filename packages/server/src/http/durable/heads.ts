@@ -40,11 +40,16 @@ export function configOf(request: IncomingMessage): { readonly config: StreamCon
   return {
     config: {
       contentType,
-      ...(ttl === undefined ? undefined : { ttlSeconds: numberOf('Stream-TTL', ttl) }),
+      ...(ttl === undefined ? undefined : { ttlSeconds: numberOf('Stream-TTL', ttl, 1) }),
       ...(expiresAt === undefined ? undefined : { expiresAt }),
     },
     isClosed: isClosing(request),
   }
+}
+
+/** Refuses a stream that would be over when it begins. @throws {RequestRefusal} 400. */
+export function assertAhead({ expiresAt }: StreamConfig, nowMs: number): void {
+  if (expiresAt !== undefined && Date.parse(expiresAt) <= nowMs) throw invalid('Stream-Expires-At is in the past')
 }
 
 /** Whether a PUT with the one finds what another with the other has made. */
@@ -84,9 +89,9 @@ function isClosing({ headers }: IncomingMessage): boolean {
   return String(headers['stream-closed']).toLowerCase() === 'true'
 }
 
-function numberOf(name: string, text: string): number {
+function numberOf(name: string, text: string, least = 0): number {
   const number = /^(0|[1-9]\d*)$/.test(text) ? Number(text) : Number.NaN
-  if (!Number.isSafeInteger(number)) throw invalid(`${name} is no whole number from 0 on`)
+  if (!Number.isSafeInteger(number) || number < least) throw invalid(`${name} is no whole number from ${least} on`)
   return number
 }
 

@@ -1,26 +1,32 @@
-import { RequestRefusal } from '../api/read-call.js'
+import { MAX_JSON_PARTS } from '../../base/json-excess.js'
+import { assertMeasure, RequestRefusal } from '../api/read-call.js'
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
+const [QUOTE, BACKSLASH, LIST, OBJECT, LIST_END, OBJECT_END, COMMA] = Buffer.from('"\\[{]},')
+const SPACE = 0x20
+const NEWLINE = 0x0a
+const RETURN = 0x0d
+const BYTE_ORDER_MARK = Buffer.from('\ufeff')
 
 /**
  * The values of a JSON body, each in a line of its own: those of a list, or the one that is no list. What a value says is not
- * changed: numbers keep all their digits.
- * @throws {RequestRefusal} 400: no JSON.
+ * changed: numbers keep all their digits. Cost: a few nanoseconds per byte; at most some 10 ms to parse.
+ * @param check Called before they are parsed, with their bytes and their lists, objects, commas and colons. May refuse them.
+ * @throws {WebMQError} 400: no JSON; too many values, or too many within each other.
  */
-export function linesOf(body: Uint8Array): Buffer {
-  let text: string
+export function linesOf(
+  body: Uint8Array,
+  check: (byteCount: number, partCount: number) => void = () => undefined,
+): Buffer {
+  const partCount = assertMeasure(body, MAX_JSON_PARTS)
+  const lines = cut(BYTE_ORDER_MARK.equals(body.subarray(0, 3)) ? body.subarray(3) : body)
+  check(lines.length, partCount)
   try {
-    text = utf8.decode(body)
-    const value: unknown = JSON.parse(text)
-    if (!Array.isArray(value)) return Buffer.from(`${lineOf(text)}\n`)
+    JSON.parse(utf8.decode(body))
   } catch {
     throw new RequestRefusal('the body is no JSON', 400)
   }
-  return Buffer.from(
-    itemsOf(text)
-      .map((item) => `${lineOf(item)}\n`)
-      .join(''),
-  )
+  return lines
 }
 
 /** A list with the values of these lines. */
@@ -37,23 +43,46 @@ export function areLines(lines: Buffer): boolean {
   }
 }
 
-/** A newline in valid JSON is one between its parts. */
-function lineOf(text: string): string {
-  return text.trim().replace(/[\r\n]+/g, ' ')
-}
-
-/** The texts of the items of a list, which is valid JSON. */
-function itemsOf(text: string): string[] {
-  const items: string[] = []
+/** Copies the values of valid JSON into lines. A newline of valid JSON stands between its parts: it becomes a space. */
+function cut(body: Uint8Array): Buffer {
+  const lines = Buffer.allocUnsafe(body.length + 1)
+  const isList = body.find((byte) => byte > SPACE) === LIST
+  let start = 0
+  let end = 0
   let depth = 0
-  let start = text.indexOf('[') + 1
-  for (const { 0: part, index } of text.matchAll(/"(?:[^"\\]|\\.)*"|[[\]{},]/gs)) {
-    if (part === '[' || part === '{') depth++
-    else if (part === ']' || part === '}') depth--
-    const isEnd = depth === 0 && part === ']'
-    if (!isEnd && !(depth === 1 && part === ',')) continue
-    items.push(text.slice(start, index))
-    start = index + 1
+  let isText = false
+  const endLine = () => {
+    while (end > start && (lines[end - 1] as number) <= SPACE) end--
+    // An empty list has no value.
+    if (end > start) lines[end++] = NEWLINE
+    start = end
   }
-  return items.length === 1 && items[0]?.trim() === '' ? [] : items
+  for (let index = 0; index < body.length; index++) {
+    const byte = body[index] as number
+    if (isText) {
+      if (byte === BACKSLASH) lines[end++] = body[index++] as number
+      else if (byte === QUOTE) isText = false
+      lines[end++] = body[index] as number
+      continue
+    }
+    if (byte <= SPACE) {
+      // No line begins with one.
+      if (end === start) continue
+      const isBreak = byte === NEWLINE || byte === RETURN
+      if (!isBreak) lines[end++] = byte
+      else if (lines[end - 1] !== SPACE) lines[end++] = SPACE
+      continue
+    }
+    if (byte === QUOTE) isText = true
+    else if (byte === LIST_END || byte === OBJECT_END) depth--
+    // What encloses and divides the values of the list.
+    if (isList && depth === 0 && byte === LIST) depth++
+    else if (isList && ((depth === 0 && byte === LIST_END) || (depth === 1 && byte === COMMA))) endLine()
+    else {
+      if (byte === LIST || byte === OBJECT) depth++
+      lines[end++] = byte
+    }
+  }
+  if (!isList) endLine()
+  return lines.subarray(0, end)
 }

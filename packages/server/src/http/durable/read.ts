@@ -23,12 +23,12 @@ const TOUCHES_PER_TTL = 4
 
 /** Answers GET and HEAD. */
 export async function readStream(call: StreamCall): Promise<void> {
-  const { caller, hooks, key, node, request } = call
+  const { caller, author, hooks, key, node, request } = call
   assertMayListen(caller, key)
   const isHead = request.method === 'HEAD'
   const query = isHead ? undefined : queryOf(request.url ?? '')
   await hooks?.listen(caller, 'history', key, true)
-  await node.sharedStreams.use(key, async (watch) => {
+  const answer = async (watch: StreamWatch) => {
     if (query === undefined) return sendHead(call, viewOf(watch.fold, Date.now()))
     await node.sharedStreams.expect(watch, () => isReached(query.offset, presentOf(watch.fold)))
     assertKnown(query.offset, watch.fold)
@@ -38,7 +38,8 @@ export async function readStream(call: StreamCall): Promise<void> {
     if (query.live === 'sse') return await sendEvents(call, watch, view, start, query)
     if (query.live === 'long-poll') return await poll(call, watch, view, start, query)
     send(call, view, start, query)
-  })
+  }
+  await node.sharedStreams.use(key, answer, author)
 }
 
 /** @throws {RequestRefusal} 400. */

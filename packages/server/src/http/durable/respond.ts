@@ -55,7 +55,8 @@ export async function respondStream(
   const key = keyOf(path)
   assertKeyWords(key, context.options)
   const charge = (byteCount: number) => context.charge(caller, byteCount)
-  const call: StreamCall = { ...context, node, charge, request, response, caller, key }
+  const author = node.authorOf(caller, () => response.destroyed)
+  const call: StreamCall = { ...context, node, charge, request, response, caller, author, key }
   // No body is wanted, so none is waited for.
   if (method !== 'PUT' && method !== 'POST' && hasBody(request)) response.shouldKeepAlive = false
   if (method === 'GET' || method === 'HEAD') return await readStream(call)

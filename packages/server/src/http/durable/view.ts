@@ -1,6 +1,5 @@
-import { crc32 } from 'node:zlib'
-import { grownBytes } from '../../base/grown-bytes.js'
 import type { StreamFold } from '../../streams/fold.js'
+import { bytesOf } from '../../streams/fold-bytes.js'
 import { RequestRefusal } from '../api/read-call.js'
 
 /** What the start of a stream with many writers says. */
@@ -62,9 +61,9 @@ export function viewOf(fold: StreamFold, nowMs: number): StreamView {
     isJson: shared !== undefined && essence === 'application/json',
     isText: essence.startsWith('text/') || essence === 'application/json',
     // To write, nobody needs the bytes.
-    end: shared === undefined ? encodedOf(fold) : { at: fold.byteCount, checksum: shared.checksum },
+    end: shared === undefined ? bytesOf(fold) : { at: fold.byteCount, checksum: shared.checksum },
     get bytes() {
-      return encodedOf(fold).bytes
+      return bytesOf(fold).bytes
     },
     isClosed: !fold.isActive,
     defect: status === 'fail' || status === 'stop' || status === 'lost' ? status : undefined,
@@ -104,62 +103,5 @@ function configOf(fold: StreamFold): StreamConfig {
     ...(typeof ttlSeconds === 'number' ? { ttlSeconds } : undefined),
     ...(typeof expiresAt === 'string' && !Number.isNaN(Date.parse(expiresAt)) ? { expiresAt } : undefined),
     ...(isPending === true ? { isPending } : undefined),
-  }
-}
-
-interface Encoded {
-  readonly stream: string | undefined
-  readonly sequence: number
-  readonly bytes: Buffer
-  /** What of the content is encoded: bytes, or UTF-16 units of a text. */
-  readonly length: number
-  /** Its first bytes are those. */
-  readonly buffer: Buffer
-  readonly at: number
-  readonly checksum: number
-}
-
-const NO_BYTES = Buffer.alloc(0)
-const NOTHING: Encoded = {
-  ...{ stream: undefined, sequence: -1, length: 0, at: 0, checksum: 0 },
-  ...{ bytes: NO_BYTES, buffer: NO_BYTES },
-}
-/** Of all streams that are read. */
-const MAX_ENCODED_BYTES = 32 * 1_048_576
-
-/** Readers of one stream share what it is as bytes. What was added is encoded, not the whole. The last one was used last. */
-const encodings = new Map<StreamFold, Encoded>()
-let encodedBytes = 0
-
-function encodedOf(fold: StreamFold): Encoded {
-  const { stream, sequence } = fold
-  const last = encodings.get(fold)
-  const known = last !== undefined && last.stream === stream ? last : NOTHING
-  if (last !== undefined && known.sequence === sequence) return known
-  const next = { ...encode(known, fold), stream, sequence }
-  encodings.delete(fold)
-  encodings.set(fold, next)
-  encodedBytes += next.buffer.length - (last?.buffer.length ?? 0)
-  for (const [other, { buffer }] of encodings) {
-    if (encodedBytes <= MAX_ENCODED_BYTES) break
-    encodings.delete(other)
-    encodedBytes -= buffer.length
-  }
-  return next
-}
-
-function encode({ length, buffer, at, checksum }: Encoded, fold: StreamFold): Omit<Encoded, 'stream' | 'sequence'> {
-  const added = fold.after(length) ?? ''
-  // The other half of a character may follow, and bytes that were read never change.
-  const given = typeof added === 'string' && fold.isActive ? added.replace(/[\ud800-\udbff]$/, '') : added
-  const piece = typeof given === 'string' ? Buffer.from(given) : given
-  const grown = grownBytes(buffer, at, piece)
-  const end = at + piece.length
-  return {
-    bytes: grown.subarray(0, end),
-    length: length + given.length,
-    buffer: grown,
-    at: end,
-    checksum: crc32(piece, checksum),
   }
 }

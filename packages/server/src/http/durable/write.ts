@@ -4,33 +4,36 @@ import { refusalOf, WebMQError } from 'webmq-client/protocol'
 import type { StreamFold } from '../../streams/fold.js'
 import type { Mark, Producer } from '../../streams/shared-state.js'
 import type { SharedWrite } from '../../streams/shared-streams.js'
-import { RequestRefusal } from '../api/read-call.js'
+import { assertPlain, RequestRefusal } from '../api/read-call.js'
 import { discardBody } from '../body.js'
 import { STREAM_HEADERS, type StreamCall, standOf } from './call.js'
-import { type AppendHead, appendHeadOf, configOf, isSameConfig } from './heads.js'
+import { type AppendHead, appendHeadOf, assertAhead, configOf, isSameConfig } from './heads.js'
 import { areLines, linesOf } from './json-values.js'
 import { essenceOf, notFound, phaseOf, type StreamConfig, type StreamView, viewOf } from './view.js'
 
 const ID_BYTES = 16
 const MAX_PRODUCERS = 1_000
+/** Of a JSON body, beside its bytes. */
+const PARTS_PER_UNIT = 5
 const NOTHING = new Uint8Array()
 
 type Next = Omit<SharedWrite, 'stream' | 'sequence' | 'isBinary' | 'mark'> & { readonly mark?: Partial<Mark> }
 
 /** Answers PUT: there is such a stream afterwards. */
 export async function createStream(call: StreamCall): Promise<void> {
-  const { request, response, node, caller, key } = call
+  const { request, response, node, author, key } = call
   const { config, isClosed } = configOf(request)
   await withBody(call, async (body) => {
-    const isJson = essenceOf(config.contentType) === 'application/json'
-    const content = isJson && body.length > 0 ? linesOf(body) : body
-    assertFits(call, content.length)
+    // One time for all that it decides: a slow broker does not end what it has just begun.
+    const nowMs = Date.now()
+    assertAhead(config, nowMs)
+    const content = contentOf(call, essenceOf(config.contentType) === 'application/json', body)
     const isPending = content.length > 0 || isClosed
     const meta = Buffer.from(JSON.stringify({ ...config, ...(isPending ? { isPending } : undefined) }))
     let id = ''
+    let deleted: string | undefined
     let found: StreamView | undefined
-    await node.sharedStreams.compete(node.authorOf(caller), key, false, (fold) => {
-      const nowMs = Date.now()
+    await node.sharedStreams.compete(author, key, false, (fold) => {
       const phase = phaseOf(fold, nowMs)
       if (fold.stream === id && phase === 'pending') {
         // It is there as a whole, or not at all.
@@ -41,7 +44,13 @@ export async function createStream(call: StreamCall): Promise<void> {
         id = randomBytes(ID_BYTES).toString('base64url')
         return { stream: id, sequence: 0, kind: 'start', payload: meta, isBinary: false, mark: { atMs: nowMs } }
       }
-      if (phase !== 'present' && !fold.isCut) return next(fold, { kind: 'delete', payload: NOTHING })
+      if (phase !== 'present' && !fold.isCut) {
+        // By the clock of another node, what it has just begun there is not over.
+        if ((deleted ?? fold.stream) !== fold.stream)
+          throw refusalOf('E_NODE_BEHIND', { detail: 'the clocks of the nodes differ' })
+        deleted = fold.stream
+        return next(fold, { kind: 'delete', payload: NOTHING })
+      }
       found = viewOf(fold, nowMs)
       if (found.id !== id) assertSame(fold, found, config, isClosed)
       return undefined
@@ -52,7 +61,8 @@ export async function createStream(call: StreamCall): Promise<void> {
       ...STREAM_HEADERS,
       ...standOf(found),
       'content-type': found.config.contentType,
-      ...(isNew ? { location: addressOf(call) } : undefined),
+      // A path: what the request says of its host and scheme may be anything.
+      ...(isNew ? { location: `${call.options.streamsPath}/${encodeURIComponent(key)}` } : undefined),
     })
     response.end()
   })
@@ -60,24 +70,25 @@ export async function createStream(call: StreamCall): Promise<void> {
 
 /** Answers POST: appends, closes, or both at once. */
 export async function appendToStream(call: StreamCall): Promise<void> {
-  const { request, response, node, caller, key } = call
+  const { request, response, node, author, key } = call
   const head = appendHeadOf(request)
   await withBody(call, async (body) => {
     let status = 204
     let headers: Record<string, string> = {}
     let lines: Buffer | undefined
-    await node.sharedStreams.compete(node.authorOf(caller), key, true, (fold, isTaken) => {
-      const view = viewOf(fold, Date.now())
+    const nowMs = Date.now()
+    await node.sharedStreams.compete(author, key, true, (fold, isTaken) => {
+      const view = viewOf(fold, nowMs)
       if (isTaken || !isNew(response, fold, view, head, body.length === 0)) {
         // The status tells a producer whether its data are new.
         status = isTaken && head.producer !== undefined && body.length > 0 ? 200 : 204
         headers = { ...standOf(view), ...producerHeaders(fold, head.producer) }
         return undefined
       }
-      lines ??= view.isJson && body.length > 0 ? linesOf(body) : body
+      const { producer, streamSeq } = head
+      lines ??= contentOf(call, view.isJson, body, fold)
       const payload = lines
       if (payload.length === 0 && body.length > 0) throw new RequestRefusal('the list is empty', 400)
-      const { producer, streamSeq } = head
       assertFits(call, payload.length, fold, producer)
       const assertChange = (bytes: Uint8Array) => {
         assertFits(call, bytes.length, fold, producer)
@@ -94,9 +105,9 @@ export async function appendToStream(call: StreamCall): Promise<void> {
 }
 
 /** Answers DELETE: the stream has no content any more. */
-export async function deleteStream({ node, caller, key, response }: StreamCall): Promise<void> {
+export async function deleteStream({ node, author, key, response }: StreamCall): Promise<void> {
   let isDone = false
-  await node.sharedStreams.compete(node.authorOf(caller), key, true, (fold) => {
+  await node.sharedStreams.compete(author, key, true, (fold) => {
     if (isDone && fold.status === 'delete') return undefined
     const phase = phaseOf(fold, Date.now())
     if (phase === 'none' || (phase !== 'present' && !fold.isCut)) throw notFound()
@@ -109,6 +120,7 @@ export async function deleteStream({ node, caller, key, response }: StreamCall):
 
 async function withBody(call: StreamCall, use: (body: Buffer) => Promise<void>): Promise<void> {
   const { request, response, options, bodies, charge } = call
+  assertPlain(request.headers)
   try {
     await bodies.read(request, response, options.maxPayloadBytes, (body) => {
       charge(body.length)
@@ -119,6 +131,17 @@ async function withBody(call: StreamCall, use: (body: Buffer) => Promise<void>):
     if (error instanceof WebMQError && error.code === 'E_PAYLOAD_TOO_LARGE') await discardBody(request)
     throw error
   }
+}
+
+/** What is added: of JSON, a line for each value. @param fold The stream, if there is one. */
+function contentOf(call: StreamCall, isJson: boolean, body: Buffer, fold?: StreamFold): Buffer {
+  const check = (byteCount: number, partCount: number) => {
+    assertFits(call, byteCount, fold)
+    call.caller.charge?.(partCount / PARTS_PER_UNIT)
+  }
+  if (isJson && body.length > 0) return linesOf(body, check)
+  check(body.length, 0)
+  return body
 }
 
 function next({ stream = '', sequence }: StreamFold, { mark, ...write }: Next): SharedWrite {
@@ -144,13 +167,6 @@ function assertFits({ node, options }: StreamCall, addedBytes: number, fold?: St
 
 function full(detail: string): RequestRefusal {
   return new RequestRefusal(detail, 413, 'E_STREAM_LIMIT')
-}
-
-/** The address that was asked, as a whole. */
-function addressOf({ request, options, key }: StreamCall): string {
-  const { headers, socket } = request
-  const isEncrypted = 'encrypted' in socket || headers['x-forwarded-proto'] === 'https'
-  return `${isEncrypted ? 'https' : 'http'}://${headers.host}${options.streamsPath}/${encodeURIComponent(key)}`
 }
 
 /**

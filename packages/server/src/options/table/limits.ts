@@ -179,14 +179,14 @@ export const LIMITS_OPTIONS = {
     default: 16,
     help: 'Streams that one user, or one address of anonymous clients, writes at the same time through this node.',
     detail:
-      'Otherwise a user could begin streams and leave them until the node has no room for others. Beyond it, an append to a stream that another node has begun is refused with `E_RATE_LIMIT`: its writer tries again.',
+      'Otherwise a user could begin streams and leave them until the node has no room for others. Beyond it, an append to a stream that another node has begun is refused with `E_RATE_LIMIT`: its writer tries again. Streams of a PUT at `streamsPath` do not count: those that nobody uses give way to others.',
   }),
   maxStreamsPerNode: integer({
     range: [1, 10_000_000],
     default: 10_000,
     help: 'Keys whose streams a node watches, because somebody writes or reads them; further ones are refused with `E_STREAM_LIMIT`.',
     detail:
-      'Their texts take at most 64 MiB together; those that were asked for the longest ago are read from the log again. None is given up for another: each has the lease that tells its readers of a lost writer.',
+      'Their texts take at most 64 MiB together; those that were asked for the longest ago are read from the log again. Streams of a PUT that nobody uses are given up for others. None of the rest is: each has the lease that tells its readers of a lost writer.',
   }),
   overflow: list({
     separator: ';',

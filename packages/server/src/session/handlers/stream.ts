@@ -17,7 +17,7 @@ const WATCH_UNITS = 60
 /** Writes a message of a stream. */
 export const stream: Handler<'stream'> = async (session, { streams }, message, isBinary) => {
   if (!streams.watches.has(message.key)) session.meter.charge(WATCH_UNITS)
-  const accepted = await streams.write(session, message, isBinary, session)
+  const accepted = await streams.write(session, message, isBinary)
   if (!session.isClosed) acknowledge(session, message.id, accepted)
 }
 

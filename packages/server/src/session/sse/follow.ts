@@ -14,7 +14,7 @@ export async function followStream(session: Session, key: string, cursor: Stream
   assertMayListen(session, key)
   await hooks?.listen(session, 'listen', key, true)
   if (session.isClosed) return
-  const feed = await feeds.enter(connection, key)
+  const feed = await feeds.enter(session, key)
   // At once: what comes between the events and the beginning would be missing.
   const readPage = (): Replay => {
     const payload = Buffer.from(feed.eventsFor(cursor))

@@ -2,6 +2,7 @@ import { ERRORS, type ErrorCode, WebMQError } from 'webmq-client/protocol'
 import { type Deferred, deferred } from '../../base/deferred.js'
 import { encodeWithTexts, JsonText } from '../../base/json-text.js'
 import type { Logger } from '../../base/logger.js'
+import type { Reader } from '../../ports/broker.js'
 import { formatPosition } from '../../ports/position.js'
 import type { ConnectionId, GroupId, Transport } from '../../ports/transport.js'
 import { encodeSseEvent } from '../../routing/sse-events.js'
@@ -15,6 +16,10 @@ export interface StreamFeedsContext {
   readonly streams: Pick<Streams, 'assertSupported' | 'watches'>
   readonly transport: Pick<Transport, 'multicast' | 'join' | 'close'>
   readonly logger: Pick<Logger, 'error'>
+}
+
+export interface FeedReader extends Reader {
+  readonly connection: ConnectionId
 }
 
 type Watched = Pick<StreamWatch, 'fold' | 'position' | 'isClosed' | 'until'>
@@ -198,11 +203,12 @@ export class StreamFeeds {
   }
 
   /**
-   * Adds a reader, until {@link release}. Resolves when the stream can be read.
+   * Adds a reader, until {@link release}. Resolves when the stream can be read. The first one pays for what is read of the log.
    * @throws {WebMQError} As {@link Streams.read}.
    */
-  async enter(connection: ConnectionId, key: string): Promise<StreamFeed> {
-    const feed = this.#byKey.get(key) ?? this.#open(key)
+  async enter(reader: FeedReader, key: string): Promise<StreamFeed> {
+    const { connection } = reader
+    const feed = this.#byKey.get(key) ?? this.#open(key, reader)
     feed.enter(connection)
     this.#byConnection.set(connection, feed)
     await feed.opened.promise
@@ -215,17 +221,18 @@ export class StreamFeeds {
     this.#byConnection.delete(connection)
   }
 
-  #open(key: string): StreamFeed {
+  #open(key: string, reader: Reader): StreamFeed {
     const { logger, streams, transport } = this.#context
     streams.assertSupported(key)
     const feed = new StreamFeed(transport, (FIRST_GROUP + (this.#groupCount++ % MAX_GROUPS)) as GroupId)
     this.#byKey.set(key, feed)
-    const ran = streams.watches.follow(key, async (watch) => {
+    const run = async (watch: StreamWatch) => {
       await feed.run(watch)
       // In this turn: nobody enters one that is over.
       this.#byKey.delete(key)
       feed.end('E_NODE_BEHIND')
-    })
+    }
+    const ran = streams.watches.follow(key, run, reader)
     ran.catch((err: unknown) => {
       this.#byKey.delete(key)
       if (!feed.isOpen) return feed.opened.reject(err)

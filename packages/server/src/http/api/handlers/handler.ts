@@ -4,7 +4,7 @@ import type { HookCalls } from '../../../hooks/index.js'
 import type { Actor } from '../../../identity/actor.js'
 import type { ObservedAction, OperatorAction } from '../../../observing/observer.js'
 import type { ResolvedOptions } from '../../../options/options.js'
-import type { InboundMessage, ReadRange } from '../../../ports/broker.js'
+import type { InboundMessage, Reader, ReadRange } from '../../../ports/broker.js'
 import type { Author } from '../../../publishing/author.js'
 import type { Publisher } from '../../../publishing/publisher.js'
 import type { SharedStreams } from '../../../streams/shared-streams.js'
@@ -35,8 +35,8 @@ export interface ApiNode {
   readonly publisher: Pick<Publisher, 'publish' | 'publishAll'>
   /** Streams with many writers, and all streams for those who read them as bytes. */
   readonly sharedStreams: SharedStreams
-  /** A caller as a publisher, with its limits and what of it waits. */
-  authorOf(actor: Actor): Author
+  /** A caller as a publisher, with its limits and what of it waits, and as a reader, who pays. @param isGone Default: never. */
+  authorOf(actor: Actor, isGone?: () => boolean): Author
   refused(actor: Actor, action: ObservedAction, code: ErrorCode, target: string | undefined): void
   operated(actor: Actor, action: OperatorAction, target: string): void
   readonly streams: Pick<Streams, 'write' | 'read'>
@@ -44,7 +44,7 @@ export interface ApiNode {
   stream(author: Author, key: string, meta: unknown, isStoppable: boolean): Promise<ProcessWriter>
   /** Answers requests to stop a stream that has begun on this node [P-18.7], until it is over. */
   answerStops(key: string, stream: string): Promise<void>
-  read(range: ReadRange, key: string): MaybePromise<LoggedMessages>
+  read(range: ReadRange, key: string, reader: Reader): MaybePromise<LoggedMessages>
   presence(key: string): MaybePromise<readonly PresenceMember[]>
   /** A row for each pattern and variant. */
   patterns(): Iterable<ListedPattern>
@@ -59,6 +59,8 @@ export interface HandlerContext {
 
 export interface Call<Name extends RouteName> {
   readonly caller: Actor
+  /** Nobody waits for the answer any more. */
+  readonly isGone: () => boolean
   readonly query: QueryOf<(typeof ROUTES)[Name]>
   /** The checked JSON, or the bytes of a body that is no JSON. */
   readonly body:

@@ -26,7 +26,7 @@ export const history: Handler<'history'> = (context, call) => {
   }
   const isCounted = last !== undefined || call.query.limit !== undefined
   return andThen(context.hooks?.listen(call.caller, 'history', key, true), () =>
-    readPage(context, key, range, { isNewest, reverse, isCounted }),
+    readPage(context, call, range, { isNewest, reverse, isCounted }),
   )
 }
 
@@ -43,11 +43,11 @@ interface PageOrder {
 
 function readPage(
   { node }: HandlerContext,
-  key: string,
+  { caller, isGone, query: { key } }: Call<'history'>,
   range: ReadRange,
   { isNewest, reverse, isCounted }: PageOrder,
 ): MaybePromise<AnswerOf<(typeof ROUTES)['history']>> {
-  return andThen(node.read(range, key), (read) => {
+  return andThen(node.read(range, key, node.authorOf(caller, isGone)), (read) => {
     const fit = isNewest ? newestThatFit(read) : oldestThatFit(read)
     const messages = fit.messages.map(shownMessage)
     const { position, hasMore, isTruncated } = fit

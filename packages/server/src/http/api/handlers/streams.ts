@@ -39,8 +39,9 @@ export const writeStream: Handler<'writeStream'> = async (context, call) => {
 
 export const readStream: Handler<'readStream'> = (context, call) => {
   const key = checkedKey(context, call)
-  return andThen(context.hooks?.listen(call.caller, 'history', key, true), async () =>
-    shownReading(await context.node.streams.read(key), call.accept),
+  const { hooks, node } = context
+  return andThen(hooks?.listen(call.caller, 'history', key, true), async () =>
+    shownReading(await node.streams.read(key, false, node.authorOf(call.caller, call.isGone)), call.accept),
   )
 }
 
