@@ -36,7 +36,7 @@ const SAMPLES: Readonly<Record<string, unknown>> = {
   'jwt.issuer': 'https://id.example.com/',
   'jwt.audience': 'webmq',
   'jwt.algorithms': ['HS256'],
-  'outbox.url': 'postgres://webmq@db.example/app',
+  'outbox.url': 'postgres://webmq@db.example/app?sslmode=verify-full',
   history: ['chat.#=100,10m'],
   origins: ['https://app.example.com'],
 }

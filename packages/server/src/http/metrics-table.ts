@@ -103,7 +103,7 @@ export const METRICS: readonly MetricSpec[] = [
   }),
   ...metricsOf(({ outbox }) => outbox, {
     'webmq_outbox_status{status}': [
-      '1 for the status of the database outbox: leading (this node publishes its rows), waiting (another does), down (no database); absent without one.',
+      '1 for the status of the database outbox: leading (this node publishes its rows), waiting (another does), down (no database, or rows that it hides); absent without one.',
       ({ status }) => flagged(OUTBOX_STATUSES, status),
     ],
     webmq_outbox_rows:

@@ -23,12 +23,20 @@ export async function verifyByJose(token: string, keys: KeyRing, rules: JWTVerif
         },
         rules,
       )
+      assertIssued(payload, rules)
       return payload
     } catch (error) {
       const mayBeOfAnother = error instanceof errors.JWSSignatureVerificationFailed
       if (!mayBeOfAnother || index + 1 >= count) throw toWebMQError(error)
     }
   }
+}
+
+/** jose looks at this only if tokens have a largest age. A token of the future would outlive the revocation of its user's. */
+function assertIssued(payload: JWTPayload, { currentDate = new Date(), clockTolerance }: JWTVerifyOptions): void {
+  const latestS = Math.floor(currentDate.getTime() / 1000) + Number(clockTolerance ?? 0)
+  if (payload.iat !== undefined && payload.iat > latestS)
+    throw new errors.JWTClaimValidationFailed('"iat" is in the future', payload, 'iat', 'check_failed')
 }
 
 function toWebMQError(error: unknown): unknown {
@@ -64,7 +72,7 @@ const DESCRIPTIONS: Readonly<Record<string, string>> = {
   [errors.JOSENotSupported.code]: 'its algorithm is not supported',
   [errors.JWSSignatureVerificationFailed.code]: 'its signature does not match',
   [errors.JWKSNoMatchingKey.code]: 'no key matches it',
-  [errors.JWKSMultipleMatchingKeys.code]: 'several keys match it; it must name one (kid)',
+  [errors.JWKSMultipleMatchingKeys.code]: 'too many keys match it; it must name one (kid)',
   [errors.JWSInvalid.code]: 'not a signed JWT',
   [errors.JWTInvalid.code]: 'not a signed JWT with claims',
 }

@@ -1,8 +1,11 @@
+import { createPublicKey, type JsonWebKey } from 'node:crypto'
 import type { CryptoKey, createRemoteJWKSet, FetchImplementation, FlattenedJWSInput, JWSHeaderParameters } from 'jose'
 import { WebMQError } from 'webmq-client/protocol'
+import { isObject } from '../base/is-object.js'
 import { limitedBytes } from '../base/limited-bytes.js'
 import { limitedSignal } from '../base/limited-signal.js'
 import type { Logger } from '../base/logger.js'
+import { algorithmsOf } from './keys.js'
 
 /** After this time, the next token starts a fetch, so that removed keys stop working. */
 const FRESH_MS = 600_000
@@ -15,8 +18,13 @@ const STALE_MS = 86_400_000
 const FETCH_TIMEOUT_MS = 5000
 /** A key set is a few kilobytes; a larger answer is not a key set. */
 const MAX_SET_BYTES = 1024 * 1024
-/** The code of jose's error. */
+/** So many keys are looked at, to find a usable one. */
+const MAX_SET_KEYS = 1_000
+/** So many keys are tried for a token that names none (`kid`), or a name that several have. */
+const MAX_TRIED_KEYS = 8
+/** Codes of jose's errors. */
 const NO_MATCHING_KEY = 'ERR_JWKS_NO_MATCHING_KEY'
+const SEVERAL_MATCHING_KEYS = 'ERR_JWKS_MULTIPLE_MATCHING_KEYS'
 
 export interface JwksOptions {
   readonly logger?: Logger | undefined
@@ -31,7 +39,8 @@ export interface JwksOptions {
  * - The first token waits for the set. After 10 minutes a token starts a fetch and does not wait for it, so a slow
  *   address delays nobody.
  * - An unknown key id triggers one fetch, because keys rotate, and then none for 30 seconds.
- * - When the address fails, the last good set stays in use for a day, and is fetched again at most every 5 seconds.
+ * - When the address fails, the last good set stays in use for a day, and is fetched again at most every 5 seconds. A set
+ *   without a usable key is a failure: a provider that restarts may answer so.
  * - Concurrent callers share one request.
  */
 export class RemoteJwks {
@@ -53,20 +62,36 @@ export class RemoteJwks {
   }
 
   /**
-   * Resolves to the key that a token names.
+   * Resolves to the key that a token names. Of several that fit a token without a name, it is the one that has signed it; if none
+   * has, it is any of them.
    *
    * @throws {WebMQError} `E_INTERNAL` (retryable) when no usable set can be fetched.
-   * @throws jose's `JWKSNoMatchingKey` when the set has no such key.
+   * @throws jose's `JWKSNoMatchingKey` when the set has no such key, `JWKSMultipleMatchingKeys` when too many fit.
    */
   async find(header: JWSHeaderParameters, token: FlattenedJWSInput): Promise<CryptoKey> {
     if (this.usableVersion() === undefined) await this.#refresh()
+    const found = await this.#keyOf(header, token)
+    const isKnown = 'key' in found && found.isSigner
+    if (!isKnown && (await this.#refreshForUnknownKey())) return keyIn(await this.#keyOf(header, token))
+    return keyIn(found)
+  }
+
+  /** The key of the set that is here, and whether it has signed the token, as far as anybody can tell without a look. */
+  async #keyOf(header: JWSHeaderParameters, token: FlattenedJWSInput): Promise<Found> {
     const keyOf = await this.#loaded()
+    const { flattenedVerify } = await import('jose')
+    const hasSigned = async (key: CryptoKey) =>
+      await flattenedVerify(token, key).then(
+        () => true,
+        () => false,
+      )
     try {
-      return await keyOf(header, token)
+      const key = await keyOf(header, token)
+      return { key, isSigner: header.kid !== undefined || (await hasSigned(key)) }
     } catch (error) {
-      const isUnknown = error instanceof Error && 'code' in error && error.code === NO_MATCHING_KEY
-      if (!isUnknown || !(await this.#refreshForUnknownKey())) throw error
-      return await keyOf(header, token)
+      if (isOfJose(error, NO_MATCHING_KEY)) return { error }
+      if (!isOfJose(error, SEVERAL_MATCHING_KEYS)) throw error
+      return await signerOf(error as unknown as AsyncIterable<CryptoKey>, hasSigned)
     }
   }
 
@@ -152,7 +177,58 @@ export class RemoteJwks {
   async #request(url: string, { headers, redirect }: Parameters<FetchImplementation>[1]): Promise<Response> {
     using limited = limitedSignal(this.#closing.signal, FETCH_TIMEOUT_MS)
     const response = await fetch(url, { headers, redirect, signal: limited.signal })
-    const bytes = await limitedBytes(response.body ?? [], MAX_SET_BYTES)
-    return new Response(bytes.toString(), { status: response.status })
+    const text = (await limitedBytes(response.body ?? [], MAX_SET_BYTES)).toString()
+    if (response.status === 200) assertUsableSet(text)
+    return new Response(text, { status: response.status })
+  }
+}
+
+type Found = { readonly key: CryptoKey; readonly isSigner: boolean } | { readonly error: unknown }
+
+function keyIn(found: Found): CryptoKey {
+  if ('error' in found) throw found.error
+  return found.key
+}
+
+function isOfJose(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code
+}
+
+/** @param several jose's error, which iterates over the keys. */
+async function signerOf(
+  several: AsyncIterable<CryptoKey>,
+  hasSigned: (key: CryptoKey) => Promise<boolean>,
+): Promise<Found> {
+  let last: Found = { error: several }
+  let count = 0
+  for await (const key of several) {
+    if (count++ === MAX_TRIED_KEYS) return { error: several }
+    if (await hasSigned(key)) return { key, isSigner: true }
+    last = { key, isSigner: false }
+  }
+  return last
+}
+
+/** @throws unless a key of the set can verify tokens. */
+function assertUsableSet(text: string): void {
+  const set: unknown = JSON.parse(text)
+  const keys: unknown = isObject(set) ? set.keys : undefined
+  if (!Array.isArray(keys) || !keys.slice(0, MAX_SET_KEYS).some(isUsable))
+    throw new Error('the answer has no key that can verify tokens')
+}
+
+function isUsable(jwk: unknown): boolean {
+  if (!isObject(jwk)) return false
+  const { alg, d, use, key_ops: operations } = jwk
+  const isForTokens = use === undefined || use === 'sig'
+  const verifies = operations === undefined || (Array.isArray(operations) && operations.includes('verify'))
+  // jose takes no private key out of a set.
+  if (d !== undefined || !isForTokens || !verifies) return false
+  try {
+    const algorithms = algorithmsOf(createPublicKey({ key: jwk as JsonWebKey, format: 'jwk' }))
+    return typeof alg === 'string' ? algorithms.includes(alg) : algorithms.length > 0
+  } catch {
+    // It is of a type that this server does not know, or incomplete.
+    return false
   }
 }

@@ -79,6 +79,7 @@ it.each([
   ['without an algorithm', signed('{}', JSON.stringify(CLAIMS))],
   ['of nobody', `${Buffer.from('{"alg":"none"}').toString('base64url')}.e30.`],
   ['that have ended', signed(HEADER, JSON.stringify({ ...CLAIMS, exp: NOW_S - 5 }))],
+  ['of the future', signed(HEADER, JSON.stringify({ ...CLAIMS, iat: NOW_S + 6 }))],
   ['of another issuer', signed(HEADER, JSON.stringify({ ...CLAIMS, iss: 'other' }))],
   ['with bytes that are no text', signed(HEADER, Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]))],
   ['that are padded', `${signed(HEADER, JSON.stringify(CLAIMS))}=`],

@@ -84,10 +84,10 @@ export class PlainTokens {
     const { issuer, audience, clockToleranceS, maxAgeS, requireExp } = this.#rules
     if (issuer !== undefined && iss !== issuer) return false
     if (audience !== undefined && aud !== audience && !(Array.isArray(aud) && aud.includes(audience))) return false
-    if (iat !== undefined && typeof iat !== 'number') return false
+    if (iat !== undefined && !(typeof iat === 'number' && iat <= nowS + clockToleranceS)) return false
     if (maxAgeS !== undefined) {
       const ageS = iat === undefined ? Number.POSITIVE_INFINITY : nowS - iat
-      if (ageS < -clockToleranceS || ageS - clockToleranceS > maxAgeS) return false
+      if (ageS - clockToleranceS > maxAgeS) return false
     }
     if (nbf !== undefined && !(typeof nbf === 'number' && nbf <= nowS + clockToleranceS)) return false
     if (exp === undefined) return requireExp !== true

@@ -2,6 +2,8 @@ import { createHmac, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { type JWTPayload, SignJWT } from 'jose'
 import { describe, expect, it } from 'vitest'
 import { ERRORS, type WebMQError } from 'webmq-client/protocol'
+import { tokenFailureOf } from './paced-verifier.js'
+import { Revocations } from './revocations.js'
 import { createTokenVerifier, type JwtOptions, ReloadableVerifier, type TokenVerifier } from './token-verifier.js'
 
 const SECRET = 'a shared secret of more than 64 bytes, so that it does for HS512 as well, see RFC 7518'
@@ -344,6 +346,26 @@ describe.each(['HS256', 'EdDSA'] as const)('stricter rules, with %s', (alg) => {
     expect((await errorOf(verifier, await sign({}, alg, key))).message).toContain('claim exp is missing')
     expect(await verifier.verify(await sign({ exp: NOW_S + 9 }, alg, key))).toMatchObject({ grants: [] })
     expect(await createVerifier(keys).verify(await sign({}, alg, key))).toMatchObject({ grants: [] })
+  })
+
+  // Symptom: a token of the future was accepted, and outlived the revocation of all tokens of its user. Cause: iat was looked
+  // at only with a largest age, and a revocation covers what was issued until now.
+  it('refuse a token that is issued in the future; one within the tolerance is covered by a revocation of now', async () => {
+    const verifier = createVerifier({ ...keys, clockToleranceS: 5 })
+    for (const iat of [NOW_S + 6, NOW_S + 1e6, 1e300]) {
+      const error = await errorOf(verifier, await sign({ iat }, alg, key))
+      expect(error).toMatchObject({
+        code: 'E_TOKEN_INVALID',
+        message: expect.stringContaining('claim iat is in the future'),
+      })
+      expect(tokenFailureOf(error)).toBe('claim')
+    }
+    for (const iat of [NOW_S + 5, NOW_S, 0, -1e300]) {
+      const identity = await verifier.verify(await sign({ iat, sub: 'ann' }, alg, key))
+      const revocations = new Revocations(() => NOW_S * 1000)
+      revocations.add({ by: 'user', value: 'ann', until: NOW_S + 60, issuedUntil: NOW_S })
+      expect(revocations.covers(identity)).toBe(true)
+    }
   })
 
   it('refuse a token of no age, of the future, and an old one; a session ends with the age', async () => {

@@ -171,7 +171,8 @@ function identityOf(
   const identity: { -readonly [Name in keyof Identity]: Identity[Name] } = { grants }
   if (sub !== undefined) identity.userId = sub
   if (jti !== undefined) identity.tokenId = jti
-  if (iat !== undefined) identity.issuedAtS = iat
+  // It is here, so it was issued before now, whatever a clock says that is ahead: a revocation of now covers it.
+  if (iat !== undefined) identity.issuedAtS = Math.min(iat, nowMs / 1000)
   if (exp !== undefined) identity.expiresAtMs = expiryMs(exp, nowMs, clockToleranceS)
   if (limits !== undefined) identity.limits = limits
   if (keepsClaims) identity.claims = payload

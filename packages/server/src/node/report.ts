@@ -37,6 +37,7 @@ export class NodeReport {
       differentPeers: differentCount || undefined,
       otherLogPeers: otherLogCount || undefined,
       outbox: this.#parts.outbox?.status,
+      outboxReason: this.#parts.outbox?.reason,
     }
   }
 

@@ -31,9 +31,7 @@ export function checkTogether(input: ServerOptions, options: ResolvedOptions): v
   if (options.adminPort === options.port && options.port !== 0 && !isUnix)
     throw invalidOption(`adminPort: ${options.port} is the port of the server; give it another (--admin-port)`)
   if (input.webhook !== undefined) checkWebhook(options)
-  // An empty one usually means an unset variable.
-  if (input.outbox !== undefined && options.outbox?.url === undefined)
-    throw invalidOption('outbox: needs outbox.url (--outbox)')
+  if (input.outbox !== undefined) checkOutbox(options)
   const defect = historyDefect(options)
   if (defect !== undefined) throw invalidOption(defect)
   checkRetain(options)
@@ -105,6 +103,24 @@ function assertEncrypted(name: string, url: string, harm: string): void {
   if (protocol !== 'http:' || isLoopback(hostname)) return
   throw insecureOption(
     `${name}: an attacker between this machine and ${hostname} could ${harm}; use https://, or allow it with insecure (--insecure)`,
+  )
+}
+
+/** Those of which PostgreSQL's library makes TLS or nothing. */
+const ENCRYPTED_MODES: ReadonlySet<string> = new Set(['require', 'verify-ca', 'verify-full'])
+
+function checkOutbox({ outbox, insecure }: ResolvedOptions): void {
+  // An empty one usually means an unset variable.
+  if (outbox?.url === undefined) throw invalidOption('outbox: needs outbox.url (--outbox)')
+  const { hostname, searchParams } = new URL(outbox.url)
+  // As the library reads it: the last one counts, `host` before the name, and without one the variable PGHOST.
+  const last = (name: string) => searchParams.getAll(name).at(-1) ?? ''
+  const host = last('host') || hostname
+  const isSocket = host.startsWith('/') || /^%2f/i.test(host)
+  if (insecure || isSocket || isLoopback(host) || ENCRYPTED_MODES.has(last('sslmode'))) return
+  throw insecureOption(
+    `outbox.url: an attacker between this machine and ${host || 'PGHOST'} could read and insert messages; add ` +
+      'sslmode=verify-full, or allow it with insecure (--insecure)',
   )
 }
 

@@ -1,4 +1,5 @@
 import { validateKey, WebMQError } from 'webmq-client/protocol'
+import { defined } from '../base/defined.js'
 import { LogPace } from '../base/log-pace.js'
 import type { Logger } from '../base/logger.js'
 import type { MaybePromise } from '../base/maybe-promise.js'
@@ -6,8 +7,18 @@ import { reasonOf } from '../base/reason.js'
 import { within } from '../base/within.js'
 import type { Accepted } from '../ports/broker.js'
 import { secretHider } from '../ports/broker-address.js'
-import { type Backlog, deleteRows, failRows, measureRows, type OutboxRow, publishRows, readRows } from './rows.js'
+import {
+  type Backlog,
+  deleteRows,
+  failRows,
+  measureRows,
+  type OutboxRow,
+  publishRows,
+  readRows,
+  tryToDelete,
+} from './rows.js'
 import { DatabaseSession } from './session.js'
+import { checkTable } from './table-defect.js'
 
 /** Options of the outbox. */
 export interface OutboxOptions {
@@ -21,12 +32,14 @@ export interface OutboxOptions {
   readonly maxBatchBytes?: number | undefined
 }
 
-/** `leading`: this node publishes the rows. `waiting`: another one does. `down`: the database is not reached, or has no table. */
+/** `leading`: this node publishes the rows. `waiting`: another one does. `down`: the database is away, or hides rows. */
 export type OutboxStatus = 'leading' | 'waiting' | 'down'
 
 /** Counters since the start. The backlog is known to the leading node alone. */
 export interface OutboxStats extends Partial<Backlog> {
   readonly status: OutboxStatus
+  /** Why it is `down`, once that is known; without secrets. */
+  readonly reason?: string
   readonly publishedCount: number
   /** Of these: the broker knew the message. A node ended before it could delete the row. */
   readonly duplicateCount: number
@@ -46,11 +59,14 @@ export interface OutboxContext {
   readonly options: { readonly [Name in keyof OutboxOptions]-?: NonNullable<OutboxOptions[Name]> }
   readonly maxPayloadBytes: number
   readonly logger: Pick<Logger, 'info' | 'warn'>
+  /** An empty table may be one whose rows are hidden since, so it is looked at again after so long; default 60,000. */
+  readonly checkMs?: number
 }
 
 const BEAT_MS = 5_000
 const RETRY_MS = 500
 const LOG_PAUSE_MS = 10_000
+const CHECK_MS = 60_000
 
 /**
  * Publishes the messages that applications insert into a table of PostgreSQL in their own transactions. Of all nodes, the
@@ -63,11 +79,15 @@ export class DatabaseOutbox {
   readonly #pace = new LogPace(LOG_PAUSE_MS)
   #publish: (message: OutboxMessage) => MaybePromise<Accepted> = () => Promise.reject(new WebMQError('E_NOT_RUNNING'))
   status: OutboxStatus = 'down'
+  /** Why it is `down`, once that is known; without secrets. */
+  reason: string | undefined
   #backlog: Backlog | undefined
   #session: DatabaseSession | undefined
   #running: Promise<void> | undefined
   #isStopping = false
   #isWoken = false
+  /** Rows can be deleted, which this session has tried. */
+  #isProven = false
   #wake: () => void = () => undefined
 
   constructor(context: OutboxContext) {
@@ -76,7 +96,7 @@ export class DatabaseOutbox {
   }
 
   stats(): OutboxStats {
-    return { status: this.status, ...this.#counts, ...this.#backlog }
+    return { status: this.status, ...defined({ reason: this.reason }), ...this.#counts, ...this.#backlog }
   }
 
   /** Begins, and does not wait for the database. @param publish Throws errors of {@link Broker.publish} and others. */
@@ -111,24 +131,33 @@ export class DatabaseOutbox {
 
   /** Until the node stops. @throws when the database fails. */
   async #takePart(session: DatabaseSession): Promise<void> {
-    const { options, logger } = this.#context
+    const { options, logger, checkMs = CHECK_MS } = this.#context
+    await checkTable(session)
     while (!(await session.lead())) {
-      this.status = 'waiting'
+      this.#is('waiting')
       await this.#pause(options.pollMs)
       if (this.#isStopping) return
     }
+    const table = await checkTable(session)
+    let checkedMs = performance.now()
+    this.#isProven = false
+    await this.#prove(session, await this.#read(session))
     const measure = async () => {
       this.#backlog = await measureRows(session)
     }
     await measure()
-    this.status = 'leading'
-    logger.info('this node publishes the messages of the database')
+    this.#is('leading')
+    logger.info({ table }, 'this node publishes the messages of the database')
     // It also shows PostgreSQL, and this node, that the other one is there.
     const beat = setInterval(() => void measure().catch(() => this.#awake()), BEAT_MS)
     try {
       while (!this.#isStopping) {
         const delayMs = await this.#round(session)
-        if (delayMs > 0) await this.#pause(delayMs)
+        if (delayMs === 0) continue
+        await this.#pause(delayMs)
+        if (performance.now() - checkedMs < checkMs) continue
+        await checkTable(session)
+        checkedMs = performance.now()
       }
     } finally {
       clearInterval(beat)
@@ -137,14 +166,10 @@ export class DatabaseOutbox {
 
   /** Publishes a batch. Returns how long to wait for the next one. */
   async #round(session: DatabaseSession): Promise<number> {
-    const { options, maxPayloadBytes } = this.#context
     this.#isWoken = false
-    const rows = await readRows(session, {
-      maxRows: options.maxBatchRows,
-      maxBytes: options.maxBatchBytes,
-      maxPayloadBytes,
-    })
-    if (rows.length === 0) return options.pollMs
+    const rows = await this.#read(session)
+    if (rows.length === 0) return this.#context.options.pollMs
+    await this.#prove(session, rows)
     const mayGoOn = () => !this.#isStopping && session.isFresh
     const { ids, failures, cause } = await publishRows(rows, (row) => this.#publishRow(row), mayGoOn)
     await deleteRows(session, ids)
@@ -154,6 +179,18 @@ export class DatabaseOutbox {
       this.#warn({ id: row.id, error }, 'a row of the database cannot be published')
     if (cause !== undefined) this.#warn({ reason: reasonOf(cause) }, 'rows of the database wait')
     return cause === undefined ? 0 : RETRY_MS
+  }
+
+  #read(session: DatabaseSession): Promise<OutboxRow[]> {
+    const { options, maxPayloadBytes } = this.#context
+    return readRows(session, { maxRows: options.maxBatchRows, maxBytes: options.maxBatchBytes, maxPayloadBytes })
+  }
+
+  /** Once per session, before its first row is published. @throws when rows cannot be deleted. */
+  async #prove(session: DatabaseSession, rows: readonly OutboxRow[]): Promise<void> {
+    if (this.#isProven || rows.length === 0) return
+    await tryToDelete(session, rows)
+    this.#isProven = true
   }
 
   async #publishRow({ key, messageId, json, bytes, byteCount }: OutboxRow): Promise<void> {
@@ -168,14 +205,18 @@ export class DatabaseOutbox {
     if (isDuplicate) this.#counts.duplicateCount++
   }
 
+  #is(status: 'waiting' | 'leading'): void {
+    this.status = status
+    this.reason = undefined
+  }
+
   #down(error: unknown): void {
     if (this.status !== 'down') this.#counts.lostCount++
     this.status = 'down'
     this.#backlog = undefined
     if (this.#isStopping) return
-    const isMissing = error instanceof Error && 'code' in error && error.code === '42P01'
-    const reason = isMissing ? 'it has no table: run webmq-server outbox schema | psql' : reasonOf(error)
-    this.#warn({ reason: this.#hideSecrets(reason) }, 'the database of the outbox is away')
+    this.reason = this.#hideSecrets(reasonOf(error))
+    this.#warn({ reason: this.reason }, 'the database outbox is down')
   }
 
   #warn(fields: object, message: string): void {

@@ -65,8 +65,30 @@ export async function readRows(session: DatabaseSession, limits: BatchLimits): P
   return await session.query<OutboxRow>(READ, [limits.maxRows, limits.maxPayloadBytes, limits.maxBytes])
 }
 
+/** @throws also when PostgreSQL says that all is well and rows stay, as a trigger or a rule makes it. */
 export async function deleteRows(session: DatabaseSession, ids: readonly string[]): Promise<void> {
-  if (ids.length > 0) await session.query(`DELETE FROM ${TABLE} WHERE id = ANY ($1::bigint[])`, [ids])
+  if (ids.length === 0) return
+  const gone = await session.query(`DELETE FROM ${TABLE} WHERE id = ANY ($1::bigint[]) RETURNING id`, [ids])
+  if (gone.length === ids.length) return
+  // Somebody else may have deleted them before.
+  const [left] = await session.query<{ id: string }>(`SELECT id FROM ${TABLE} WHERE id = ANY ($1::bigint[]) LIMIT 1`, [
+    ids,
+  ])
+  if (left !== undefined) throw new Error(`row ${left.id} cannot be deleted: look for triggers and rules of ${TABLE}`)
+}
+
+/** Deletes rows and takes it back, before any is published: one that stays would be published again and again. */
+export async function tryToDelete(session: DatabaseSession, rows: readonly OutboxRow[]): Promise<void> {
+  await session.query('BEGIN')
+  try {
+    await session.query('SET CONSTRAINTS ALL IMMEDIATE')
+    await deleteRows(
+      session,
+      rows.map(({ id }) => id),
+    )
+  } finally {
+    await session.query('ROLLBACK')
+  }
 }
 
 /** Sets rows aside, with the reason. */

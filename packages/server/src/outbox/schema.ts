@@ -8,8 +8,8 @@ CREATE TABLE IF NOT EXISTS ${TABLE} (
   -- The order. Do not give the sequence a CACHE: ids must grow in the order of the inserts.
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   key text NOT NULL,
-  -- One of the two: JSON, or bytes.
-  payload jsonb,
+  -- One of the two: JSON, or bytes. Not jsonb, which takes no \\u0000 and no half of a surrogate pair.
+  payload json,
   bytes bytea,
   -- The message's id, by which a broker drops a second one.
   message_id uuid NOT NULL DEFAULT gen_random_uuid(),

@@ -33,10 +33,16 @@ export function startOutbox(
   url: string,
   publish: (message: OutboxMessage, text: string) => unknown = () => undefined,
   options: Partial<OutboxContext['options']> = {},
+  more: Partial<Pick<OutboxContext, 'checkMs' | 'maxPayloadBytes'>> = {},
 ) {
   const { logger, lines } = recordingLogger()
   const defaults = { pollMs: 200, maxBatchRows: 500, maxBatchBytes: 1_048_576 }
-  const outbox = new DatabaseOutbox({ options: { ...defaults, ...options, url }, maxPayloadBytes: 1_000, logger })
+  const outbox = new DatabaseOutbox({
+    options: { ...defaults, ...options, url },
+    maxPayloadBytes: 1_000,
+    logger,
+    ...more,
+  })
   const texts: string[] = []
   outbox.start(async (message) => {
     const text = Buffer.from(message.payload).toString()

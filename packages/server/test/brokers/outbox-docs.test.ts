@@ -9,9 +9,9 @@ import { freshDatabase } from './outbox-database.js'
 
 const PATIENT = { timeout: 60_000, interval: 20 }
 const { exampleOf } = blocksFor(import.meta.url)
-const [setup, grants, transaction, failed] = ['setup', 'grants', 'transaction', 'failed-rows'].map((name) =>
-  exampleOf('database-outbox.md', name),
-)
+const [setup, json, grants, policy, transaction, failed] = [
+  ...['setup', 'json', 'grants', 'policy', 'transaction', 'failed-rows'],
+].map((name) => exampleOf('database-outbox.md', name))
 const psql = spawnSync('psql', ['--version']).error
 
 it.skipIf(psql !== undefined)(
@@ -27,7 +27,7 @@ it.skipIf(psql !== undefined)(
 
     // Roles belong to the whole installation, which other tests share.
     await client.query('BEGIN; CREATE ROLE app; CREATE ROLE webmq;')
-    await client.query(grants?.code ?? '')
+    for (const example of [json, grants, policy]) await client.query(example?.code ?? '')
     await client.query('ROLLBACK')
 
     const [started] = servers

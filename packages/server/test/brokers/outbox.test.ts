@@ -54,6 +54,40 @@ describe('the database outbox', () => {
     }
   })
 
+  // Symptom: an order whose message had a NUL, or half an emoji, was rolled back. Cause: jsonb takes neither, and it sorts the
+  // names of an object.
+  it('publishes the JSON text that was inserted, byte for byte', async () => {
+    const { url, client } = await freshDatabase()
+    const { texts, published } = startOutbox(url)
+    const payloads = [
+      String.raw`"\u0000"`,
+      String.raw`"half \ud83d"`,
+      String.raw`{"\u0000": "\udc00", "b": 1,  "a": 1, "a": 1724442618569203714}`,
+      ' [1e400, -0, 1.0, 12345678901234567890.10]\n',
+      '"\u007f\u2028😀"',
+    ]
+    for (const [index, payload] of payloads.entries()) {
+      await client.query(`INSERT INTO webmq_outbox (key, payload) VALUES ('a', $1)`, [payload])
+      await published(index + 1)
+    }
+    expect(texts).toEqual(payloads.map((payload) => `a ${payload}`))
+  })
+
+  it('goes on with a table of jsonb, and after its change', async () => {
+    const { url, client } = await freshDatabase(SCHEMA.replace('payload json,', 'payload jsonb,'))
+    const { texts, published } = startOutbox(url)
+    await client.query(insert('a', { b: 1, a: 2 }))
+    await published(1)
+    // Nothing of the schema changes a table.
+    await client.query(SCHEMA)
+    await client.query('ALTER TABLE webmq_outbox ALTER COLUMN payload TYPE json USING payload::json')
+    await client.query(String.raw`INSERT INTO webmq_outbox (key, payload) VALUES ('a', '"\u0000"')`)
+    await client.query(`INSERT INTO webmq_outbox (key, payload) VALUES ('a', '{"a":2}'::jsonb)`)
+    await published(3)
+    expect(texts).toEqual(['a {"a": 2, "b": 1}', String.raw`a "\u0000"`, 'a {"a": 2}'])
+    await expect(client.query(`INSERT INTO webmq_outbox (key) VALUES ('a')`)).rejects.toThrow('payload_or_bytes')
+  })
+
   it('keeps the order of transactions that took turns at a key, whichever began first', async () => {
     const { url, client: other } = await freshDatabase()
     const [early, late] = [await connect(url), await connect(url)]
@@ -220,7 +254,7 @@ describe('the database outbox', () => {
     expect(lines[0]).toMatchObject({
       level: 'warn',
       fields: { reason: 'it has no table: run webmq-server outbox schema | psql' },
-      message: 'the database of the outbox is away',
+      message: 'the database outbox is down',
     })
     const { stdout } = await runCli(['outbox', 'schema'])
     expect(stdout).toBe(SCHEMA)
@@ -276,6 +310,44 @@ describe('a server with a database outbox', () => {
         expect.stringMatching(/^webmq_outbox_lag_seconds \d/),
       ]),
     )
+  })
+
+  // 100,000 levels are more than PostgreSQL reads, so the application's transaction fails; as bytes they are any bytes.
+  it('publishes deep and long JSON, and lives', async () => {
+    const { url, client } = await freshDatabase()
+    const options = { maxPayloadBytes: 2_097_152, maxOutboxBytes: 4_194_304, history: ['#=100'] }
+    const server = createServer({ port: 0, transport: 'ws', logLevel: 'silent', outbox: { url }, ...options })
+    onTestFinished(() => server.stop({ drainMs: 0 }))
+    await server.start()
+    const got: string[] = []
+    await server.listen('end', (payload) => got.push(String(payload))).ready
+    const deep = (levels: number) => '['.repeat(levels) + ']'.repeat(levels)
+    const long = JSON.stringify(Array(500_000).fill(1))
+    const publish = (column: string, text: string) =>
+      client.query(`INSERT INTO webmq_outbox (key, ${column}) VALUES ('a', $1)`, [text])
+    await expect(publish('payload', deep(100_000))).rejects.toThrow('stack depth limit')
+    await publish('payload', deep(5_000))
+    await publish('payload', long)
+    await publish('bytes', deep(100_000))
+    await client.query(insert('end', 'the last one'))
+    await vi.waitFor(() => expect(got).toEqual(['the last one']), PATIENT)
+    await vi.waitFor(async () => expect((await client.query('SELECT FROM webmq_outbox')).rowCount).toBe(0), PATIENT)
+  })
+
+  it('needs TLS to another machine, or insecure', () => {
+    const other = 'postgres://webmq@db.example/app'
+    const urls = [other, `${other}?sslmode=prefer`, `${other}?sslmode=require&sslmode=disable`, `${other}?ssl=true`]
+    const hidden = ['postgres://webmq@localhost/app?host=db.example', 'postgres:///app']
+    for (const url of [...urls, `${other}?sslmode=no-verify`, ...hidden])
+      expect(() => createServer({ outbox: { url } })).toThrow(
+        expect.objectContaining({ code: 'E_INSECURE', message: expect.stringContaining('add sslmode=verify-full') }),
+      )
+    const local = ['127.0.0.1', '127.1.2.3:5433', '[::1]', 'localhost', '%2Fvar%2Frun%2Fpostgresql']
+    const encrypted = ['require', 'verify-ca', 'verify-full'].map((mode) => `${other}?sslmode=${mode}`)
+    const sockets = [`postgres:///app?host=/var/run/postgresql`, `${other}?host=127.0.0.1`]
+    for (const url of [...local.map((host) => `postgres://webmq@${host}/app`), ...encrypted, ...sockets])
+      createServer({ outbox: { url } })
+    createServer({ outbox: { url: other }, insecure: true })
   })
 
   it('refuses an address that is none', () => {

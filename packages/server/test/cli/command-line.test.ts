@@ -166,7 +166,7 @@ describe('webmq-server config', () => {
       'jwt.type': 'at+jwt',
       'mesh.secret': SECRET,
       hooks: './hooks.js',
-      'outbox.url': 'postgres://db.example/app',
+      'outbox.url': 'postgres://db.example/app?sslmode=verify-full',
       trustedProxies: '10.0.0.0/8',
       'webhook.url': 'https://app.example/webmq',
       'webhook.secret': SECRET,

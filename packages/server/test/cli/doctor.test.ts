@@ -174,7 +174,7 @@ describe('doctor, about tokens', () => {
     expect(outcomes).toMatchObject([
       { token: finding('fail', 'not a signed JWT') },
       { token: finding('fail', 'expired 10 min ago'), grants: finding('warn', 'grants nothing') },
-      { token: finding('warn', 'issued 5 min in the future', 'clocks'), grants: finding('fail', '') },
+      { token: finding('fail', 'issued 5 min in the future', 'clocks'), grants: finding('fail', '') },
       { token: finding('fail', 'valid only in 10 min') },
       { token: finding('warn', 'never expires') },
     ])

@@ -21,6 +21,16 @@ const PASSING =
 /** Replies of a server that takes no writes for now: full memory, a disk that cannot be written, too few replicas. */
 const NO_WRITES = /(?:^|-)(OOM|MISCONF|NOREPLICAS)\b/
 
+/** What a server of a cluster answers to somebody who takes it for a single one. */
+const OF_A_CLUSTER = /(?:^|-)(CROSSSLOT|MOVED)\b/
+
+/** An error of {@link redisError}, of a server whose address says that it is a single one. */
+export function singleServerError(error: Error): Error {
+  if (error instanceof WebMQError || !OF_A_CLUSTER.test(error.message)) return error
+  const detail = `${error.message}: the server is one of a cluster, whose address is redis+cluster://…`
+  return new WebMQError('E_BROKER_REFUSED', { detail, cause: error.cause })
+}
+
 /** Converts an error of Redis: `E_BROKER_REFUSED` if another attempt would fail too, else any other error. */
 export function redisError(cause: unknown, hideSecrets: (text: string) => string): Error {
   if (cause instanceof WebMQError) return cause

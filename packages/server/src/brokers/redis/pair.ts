@@ -5,7 +5,7 @@ import type { LinkEvents } from '../remote/link.js'
 import { Liveness } from '../remote/liveness.js'
 import type { RedisHost } from './address.js'
 import { RedisConnection, type RedisLinkOptions } from './connection.js'
-import { isPassing, isReply, redisError, refusesWrites } from './error.js'
+import { isPassing, isReply, redisError, refusesWrites, singleServerError } from './error.js'
 import { LogLink } from './log-link.js'
 import { RedisPublisher } from './publisher.js'
 import { type ReceivedMessage, RedisSubscriber, SUBSCRIBE, type SubscriptionKind, UNSUBSCRIBE } from './subscriber.js'
@@ -79,7 +79,7 @@ export class RedisPair {
       return pair
     } catch (error) {
       pair.destroy()
-      throw redisError(error, options.hideSecrets)
+      throw pair.#errorOf(error)
     }
   }
 
@@ -121,16 +121,22 @@ export class RedisPair {
 
   refused(sequence: number, reply: Error): void {
     if (!this.#isTelling) return
-    if (refusesWrites(reply)) this.log?.refused(redisError(reply, this.options.hideSecrets).message)
+    if (refusesWrites(reply)) this.log?.refused(this.#errorOf(reply).message)
     if (isPassing(reply)) this.lose(reply)
-    else this.#events.refused(sequence, redisError(reply, this.options.hideSecrets))
+    else this.#events.refused(sequence, this.#errorOf(reply))
   }
 
   lose(cause: unknown): void {
     if (!this.#isTelling) return
     this.#stopTelling()
     this.log?.stop()
-    this.#events.lost(redisError(cause, this.options.hideSecrets))
+    this.#events.lost(this.#errorOf(cause))
+  }
+
+  #errorOf(cause: unknown): Error {
+    const { hideSecrets, isShard } = this.options
+    const error = redisError(cause, hideSecrets)
+    return isShard ? error : singleServerError(error)
   }
 
   async #answered<T>(reply: Promise<T>): Promise<T> {
@@ -138,7 +144,7 @@ export class RedisPair {
       return await reply
     } catch (error) {
       if (isReply(error) && isPassing(error)) this.lose(error)
-      throw redisError(error, this.options.hideSecrets)
+      throw this.#errorOf(error)
     }
   }
 

@@ -85,7 +85,7 @@ function checkTimes({ exp, nbf, iat }: ReturnType<typeof decodeJwt>): Finding {
     return failure('token', `it is valid only in ${inWords(nbf - nowS)} (nbf)`, clocks)
   }
   if (typeof iat === 'number' && iat - nowS > CLOCK_TOLERANCE_S) {
-    return warning('token', `it was issued ${inWords(iat - nowS)} in the future (iat)`, clocks)
+    return failure('token', `it was issued ${inWords(iat - nowS)} in the future (iat)`, clocks)
   }
   if (typeof exp !== 'number') {
     return warning('token', 'it never expires (no exp)', 'Issue tokens of minutes or hours; clients renew them.')

@@ -59,7 +59,11 @@ export async function checkHealth(target: DoctorTarget): Promise<readonly Findin
       return [skipped('health', `/health is answered by something else (${health.status})`), clock]
     }
     const ready = await ask(target, '/ready')
-    const { differentPeers, otherLogPeers } = jsonOf(ready)
+    const { differentPeers, otherLogPeers, outbox } = jsonOf(ready)
+    if (outbox === 'down') {
+      const more = 'Look at outboxReason of /ready on the machine of the server, or at its log.'
+      return [warning('health', 'the server is ready, and its database outbox is down', more), clock]
+    }
     if (typeof otherLogPeers === 'number') {
       const text = `the server is ready, and ${otherLogPeers} other nodes log other keys`
       const more = 'Give all nodes the same rules of --history and --retain: until then listeners are told gaps.'

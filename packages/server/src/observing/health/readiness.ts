@@ -11,6 +11,8 @@ interface Notices {
   readonly otherLogPeers?: number | undefined
   /** Absent without a database. */
   readonly outbox?: OutboxStatus | undefined
+  /** Why that is `down`, if known; without secrets. */
+  readonly outboxReason?: string | undefined
 }
 
 /** The answer of `/health`. */
@@ -41,9 +43,9 @@ export interface Readiness extends Notices {
  * @param tellsFull A node that holds as many connections as it may says `full`.
  */
 export function readinessOf(health: Health, tellsFull = false): Readiness {
-  const { status, broker, differentPeers, otherLogPeers, outbox, connections } = health
+  const { status, broker, differentPeers, otherLogPeers, outbox, outboxReason, connections } = health
   const { connectionLimit = Number.POSITIVE_INFINITY } = health
-  const known = { broker, differentPeers, otherLogPeers, outbox }
+  const known = { broker, differentPeers, otherLogPeers, outbox, outboxReason }
   if (status !== 'ok') return { status, ...known }
   if (broker.status === 'down') return { status: 'broker-down', ...known }
   return { status: tellsFull && connections >= connectionLimit ? 'full' : 'ready', ...known }

@@ -12,7 +12,7 @@ export const OUTBOX_OPTIONS = {
       /^postgres(ql)?:\/\/./.test(value) && URL.canParse(value) ? undefined : 'an address: postgres://…',
     help: 'PostgreSQL with the table `webmq_outbox`, whose messages are published when their transaction commits; default none.',
     detail:
-      'Give it to all nodes: one of them publishes, another takes over when it ends. `webmq-server outbox schema` prints the table. Keep an address with a password in a file, because every user of the machine can see flags. It must reach PostgreSQL itself, not a pooler that shares sessions. [database-outbox.md](database-outbox.md) has the rules.',
+      'Give it to all nodes: one of them publishes, another takes over when it ends. `webmq-server outbox schema` prints the table. Keep an address with a password in a file, because every user of the machine can see flags. It must reach PostgreSQL itself, not a pooler that shares sessions. Another machine needs `sslmode=verify-full` in the address, or `insecure`, because an attacker on the network could insert messages. [database-outbox.md](database-outbox.md) has the rules.',
   }),
   'outbox.pollMs': integer({
     range: [10, 10_000],

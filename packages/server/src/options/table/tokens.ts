@@ -39,7 +39,7 @@ export const TOKENS_OPTIONS = {
     check: (value) => (isHttpUrl(value) ? undefined : 'an http:// or https:// address'),
     help: 'Address of a JSON Web Key Set that verifies tokens.',
     detail:
-      'The set is fetched again every 10 minutes, and when a token names an unknown key, so keys can rotate. Nobody waits for that while a set is in use. When the address does not answer, the last good set stays in use for a day.',
+      'The set is fetched again every 10 minutes, and when a token names an unknown key, so keys can rotate. Nobody waits for that while a set is in use. When the address does not answer, or with no usable key, the last good set stays in use for a day.',
   }),
   'jwt.issuer': text({
     flag: 'issuer',
@@ -63,7 +63,7 @@ export const TOKENS_OPTIONS = {
     range: [0, 300],
     default: 5,
     help: 'Allowed clock difference between this machine and the issuer.',
-    detail: 'Applies to `exp` and `nbf`. Without it, a new token may not be valid yet on this machine.',
+    detail: 'Applies to `exp`, `nbf` and `iat`. Without it, a new token may not be valid yet on this machine.',
   }),
   'jwt.requireExp': toggle({
     reloadable: true,
