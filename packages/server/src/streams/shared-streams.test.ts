@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { parseStreamPlace } from 'webmq-client/protocol'
+import { contentOf } from '../../test/stream-content.js'
 import { PROCESS } from '../identity/actor.js'
 import type { PendingByCaller } from '../publishing/author.js'
 import { requestAuthor, trustedLimits } from '../publishing/author.js'
@@ -23,7 +24,7 @@ function start({ isTaking }: { readonly isTaking: boolean }) {
   const watch = { key: 'k', fold, turn, gapped: () => undefined, until: async (isOver: () => boolean) => isOver() }
   const publish = (_: unknown, { place = '' }: Draft) => {
     const parsed = parseStreamPlace(place)
-    if (isTaking && parsed !== undefined) fold.take(parsed, undefined)
+    if (isTaking && parsed !== undefined) fold.take(parsed, contentOf(undefined))
     state.publishCount++
     return { isDuplicate: false, position: { epoch: 'e', offset: 0, fingerprint: 0 } }
   }
