@@ -72,6 +72,25 @@ describe('a stream', () => {
     expect([reader.id, reader.status, reader.result, reader.content]).toEqual([writer.id, 'end', 'first', '1'])
   })
 
+  // Readers in Python, Go and over SSE got two broken characters: an append was cut by UTF-16 units, and sent as it came.
+  it('never cuts a character in two, and sends half a one only at the end', async () => {
+    const { writing, reading, server } = pair()
+    const writer = await openStream(KEY, { client: writing })
+    const text = `x${'🙂'.repeat(30_000)}`
+    await writer.append(text)
+    for (const unit of '🙂🙃'.split('')) await writer.append(unit)
+    await writer.append('\ud83d')
+    await writer.append('?\ud83d')
+    await writer.end()
+    expect(await readStream(KEY, { client: reading }).text()).toBe(`${text}🙂🙃\ud83d?\ud83d`)
+    const appends = streamFrames(server).flatMap(({ kind, payload }) =>
+      kind === 'append' ? [JSON.parse(payload)] : [],
+    )
+    expect(appends.filter((append) => append !== '').slice(-4)).toEqual(['🙂', '🙃', '\ud83d?', '\ud83d'])
+    expect(appends.length).toBeGreaterThan(5)
+    expect(appends.slice(0, -3).filter((append) => !append.isWellFormed())).toEqual([])
+  })
+
   it('is iterated over from its beginning to its end', async () => {
     const { writing, reading } = pair()
     const reader = readStream(KEY, { client: reading })

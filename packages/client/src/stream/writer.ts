@@ -62,6 +62,8 @@ export class LiveWriter implements StreamWriter {
   readonly #handlers = new Set<(data: unknown) => unknown>()
   #pieces: Piece[] = []
   #waitingBytes = 0
+  /** First half of a character: readers of most languages cannot join two halves. */
+  #half = ''
   #batch: Batch | undefined
   #next = 0
   #attempt = 0
@@ -180,8 +182,9 @@ export class LiveWriter implements StreamWriter {
     const [first] = this.#pieces
     if (this.#batch || this.#error || !this.#writers.core.sender.isLive) return
     if (first) {
-      const { payload, waiters } = first.kind === 'append' ? this.#merge() : this.#single()
-      this.#batch = { kind: first.kind, sequence: this.#next++, payload, waiters }
+      const kind = this.#half ? 'append' : first.kind
+      const { payload, waiters } = kind === 'append' ? this.#merge() : this.#single()
+      this.#batch = { kind, sequence: this.#next++, payload, waiters }
       this.#send(this.#batch)
     } else this.#rest()
   }
@@ -195,7 +198,8 @@ export class LiveWriter implements StreamWriter {
   /** Appends that wait, as far as they fit into one message. */
   #merge(): Pick<Batch, 'payload' | 'waiters'> {
     const maxBytes = this.#client.status.limits?.maxPayloadBytes ?? MAX_PAYLOAD_BYTES
-    let left = this.#isBinary ? maxBytes : Math.max(1, Math.floor((maxBytes - 2) / MAX_BYTES_PER_UNIT))
+    // One unit more may be left from the message before.
+    let left = this.#isBinary ? maxBytes : Math.max(1, Math.floor((maxBytes - 2) / MAX_BYTES_PER_UNIT) - 1)
     const contents: (string | Uint8Array)[] = []
     const waiters: Waiter[] = []
     while (left > 0 && this.#pieces[0]?.kind === 'append') {
@@ -208,7 +212,21 @@ export class LiveWriter implements StreamWriter {
         this.#pieces[0] = { ...piece, content: piece.content.slice(content.length) }
       } else waiters.push(this.#pieces.shift() as Piece)
     }
-    return { payload: this.#isBinary ? joined(contents as Uint8Array[]) : JSON.stringify(contents.join('')), waiters }
+    if (this.#isBinary) {
+      const payload = new Uint8Array(maxBytes - left)
+      let at = 0
+      for (const part of contents as Uint8Array[]) {
+        payload.set(part, at)
+        at += part.length
+      }
+      return { payload, waiters }
+    }
+    const text = this.#half + contents.join('')
+    // Its second half may be in the next append; the end has none.
+    const mayFollow = !this.#isEnding || this.#pieces.length > 1
+    const length = text.length - (mayFollow && /[\ud800-\udbff]$/.test(text) ? 1 : 0)
+    this.#half = text.slice(length)
+    return { payload: JSON.stringify(text.slice(0, length)), waiters }
   }
 
   #send(batch: Batch): void {
@@ -273,14 +291,4 @@ export class LiveWriter implements StreamWriter {
     }
     throw new WebMQError(type === 'stop' ? 'E_STREAM_ENDED' : 'E_UNSUPPORTED')
   }
-}
-
-function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const bytes = new Uint8Array(parts.reduce((length, part) => length + part.length, 0))
-  let at = 0
-  for (const part of parts) {
-    bytes.set(part, at)
-    at += part.length
-  }
-  return bytes
 }

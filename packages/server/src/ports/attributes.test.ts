@@ -14,6 +14,8 @@ const attributes: fc.Arbitrary<MessageAttributes> = fc.record(
     traceparent: text,
     copyOf: fc.maxSafeNat(),
     copyFingerprint: fc.nat(2 ** 30 - 1),
+    owner: text,
+    checksum: fc.nat(2 ** 32 - 1),
   },
   { requiredKeys: [] },
 )

@@ -183,6 +183,28 @@ describe('a watch', () => {
     expect(await fake.server.readStream('a')).toMatchObject({ text: `${'x'.repeat(64)}.`, isCut: false })
   })
 
+  // A lone append of 128 KiB was refused for ever with E_BROKER_UNAVAILABLE. It counted as pending twice: for itself, and as a publish.
+  it('takes a lone message as large as it may be, however little may wait for the broker', async () => {
+    const { fake, broker } = await start({ brokerMaxPendingBytes: 262_144 })
+    const client = await fake.connect()
+    const payload = JSON.stringify('x'.repeat(262_000))
+    expect(await send(client, 'a', 0, 'start')()).toBe('ok')
+    expect(await send(client, 'a', 1, 'append', payload)()).toBe('ok')
+    // Also while the broker takes its time, and then no other one.
+    let release: (() => void) | undefined
+    broker.beforePublish = () =>
+      new Promise((resolve) => {
+        release = resolve
+      })
+    const waiting = send(client, 'b', 0, 'start', payload)
+    await vi.waitFor(() => expect(release).toBeDefined())
+    expect(await send(client, 'a', 2, 'append', payload)()).toBe('E_BROKER_UNAVAILABLE')
+    broker.beforePublish = () => undefined
+    release?.()
+    expect(await waiting()).toBe('ok')
+    expect(await send(client, 'b', 1, 'end')()).toBe('ok')
+  })
+
   it('is refused beyond the limit of a node, whoever asks: none that has a lease is given up', async () => {
     const { fake } = await start({ maxStreamsPerNode: 1 })
     const client = await fake.connect()

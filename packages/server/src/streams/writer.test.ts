@@ -47,6 +47,24 @@ describe('server.stream', () => {
     expect((await server.readStream('a')).text).toBe('\u0007'.repeat(200))
   })
 
+  // Readers in Python, Go and over SSE got two broken characters: an append was cut by UTF-16 units, and sent as it came.
+  it('never cuts a character in two, and sends half a one only at the end', async () => {
+    const server = await start({ maxPayloadBytes: 100 })
+    const payloads: unknown[] = []
+    await server.listen('a', (payload, { stream }) => /append$/.test(stream ?? '') && payloads.push(payload)).ready
+    const stream = await server.stream('a')
+    const text = `x${'🙂'.repeat(50)}`
+    await stream.append(text)
+    for (const unit of '🙂🙃'.split('')) await stream.append(unit)
+    await stream.append('\ud83d')
+    await stream.append('?\ud83d')
+    await stream.end()
+    expect((await server.readStream('a')).text).toBe(`${text}🙂🙃\ud83d?\ud83d`)
+    await vi.waitFor(() => expect(payloads.join('')).toBe(`${text}🙂🙃\ud83d?\ud83d`))
+    expect(payloads.slice(-4)).toEqual(['🙂', '🙃', '\ud83d?', '\ud83d'])
+    expect(payloads.slice(0, -2).filter((payload) => !String(payload).isWellFormed())).toEqual([])
+  })
+
   it('keeps no more than 4 MiB that wait', async () => {
     const server = await start()
     const stream = await server.stream('a')

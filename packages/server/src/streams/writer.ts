@@ -16,7 +16,8 @@ export interface StreamWriter extends AsyncDisposable {
   /** Aborted once, when somebody asks the stream to stop, or it cannot go on. Its `reason` is a `WebMQError`. */
   readonly signal: AbortSignal
   /**
-   * Adds text or bytes: a stream has one or the other. Resolves when the log has it.
+   * Adds text or bytes: a stream has one or the other. Resolves when the log has it; half a character waits for the other half, or
+   * for the end.
    * @throws {WebMQError} `E_STREAM_ENDED`: the stream was given up; `E_QUEUE_FULL`: more than 4 MiB wait, await an append now and
    *   then; `E_STREAM_LIMIT`, `E_PAYLOAD_INVALID`, `E_BROKER_UNAVAILABLE`.
    */
@@ -61,6 +62,8 @@ export class ProcessWriter implements StreamWriter {
   readonly #abort = new AbortController()
   readonly #waiting: Waiting[] = []
   #waitingBytes = 0
+  /** The first half of a character whose second half may follow: readers of most languages cannot join two halves. */
+  #half = ''
   #position: Position | undefined
   #handler: ((data: unknown) => unknown) | undefined
   #sequence = -1
@@ -160,6 +163,7 @@ export class ProcessWriter implements StreamWriter {
     this.#isOver = true
     while (this.#isPumping) await this.#last.catch(() => undefined)
     try {
+      if (this.#half !== '') await this.#write('append', encodeJson(this.#half))
       await (this.#isStopped ? this.#write('stop', '') : this.#write(kind, payload))
     } finally {
       this.#close()
@@ -172,11 +176,9 @@ export class ProcessWriter implements StreamWriter {
     await undefined
     while (this.#waiting.length > 0) {
       const batch = this.#batch()
-      const pieces = batch.map(({ piece }) => piece)
-      const payload =
-        typeof pieces[0] === 'string' ? encodeJson(pieces.join('')) : Buffer.concat(pieces as Uint8Array[])
+      const payload = this.#payloadOf(batch.map(({ piece }) => piece))
       try {
-        await this.#write('append', payload)
+        if (payload.length > 0) await this.#write('append', payload)
         for (const { resolve } of batch) resolve()
       } catch (error) {
         await this.#broken(error)
@@ -184,6 +186,15 @@ export class ProcessWriter implements StreamWriter {
       }
     }
     this.#isPumping = false
+  }
+
+  /** Nothing, if there is no more than half a character. */
+  #payloadOf(pieces: readonly Piece[]): string | Uint8Array {
+    if (typeof pieces[0] !== 'string') return Buffer.concat(pieces as Uint8Array[])
+    const text = this.#half + pieces.join('')
+    this.#half = /[\ud800-\udbff]$/.test(text) ? text.slice(-1) : ''
+    const whole = text.slice(0, text.length - this.#half.length)
+    return whole === '' ? '' : encodeJson(whole)
   }
 
   /** What fits into one message, all of one kind. */
@@ -269,7 +280,8 @@ function jsonOf(value: unknown): string {
 
 function maxLengthOf(piece: Piece, maxPayloadBytes: number): number {
   return typeof piece === 'string'
-    ? Math.max(1, Math.floor((maxPayloadBytes - 2) / MAX_BYTES_PER_UNIT))
+    ? // One unit more may be left from the message before.
+      Math.max(1, Math.floor((maxPayloadBytes - 2) / MAX_BYTES_PER_UNIT) - 1)
     : maxPayloadBytes
 }
 

@@ -72,7 +72,8 @@ class Play {
     const { whole = '', stream, status: now } = this.fold
     const isCutNow = this.fold.isCut
     expect({ text, isCut, status }).toEqual({
-      text: whole,
+      // The other half of a character may follow.
+      text: this.fold.isActive ? String(whole).replace(/[\ud800-\udbff]$/, '') : whole,
       isCut: isCutNow,
       status: stream === undefined ? 'none' : now,
     })
@@ -106,7 +107,10 @@ class Play {
 }
 
 const STEPS = ['append', 'append', 'append', 'start', 'start', 'end', 'skip', 'join', 'rejoin', 'tell'] as const
-const steps = fc.array(fc.tuple(fc.constantFrom(...STEPS), fc.string({ unit: 'grapheme', maxLength: 3 }), fc.nat(5)), {
+const texts = fc
+  .array(fc.constantFrom('a', '🙂', '\ud83d', '\ude42', '\n'), { maxLength: 3 })
+  .map((parts) => parts.join(''))
+const steps = fc.array(fc.tuple(fc.constantFrom(...STEPS), texts, fc.nat(5)), {
   maxLength: 80,
   size: 'max',
 })
