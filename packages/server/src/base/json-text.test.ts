@@ -31,7 +31,9 @@ it('reads what is nested deeply, and texts of nothing but escapes, in time that 
 it('writes texts as they are, and all else as JSON.stringify does', () => {
   const plain = { a: [1, undefined, 'ü"', { b: undefined, c: null }], d: new Date(0), e: true, '"': [] }
   expect(encodeWithTexts(plain)).toBe(JSON.stringify(plain))
-  expect(encodeWithTexts({ list: [new JsonText('1.0')], one: new JsonText('[[ ]]') })).toBe('{"list":[1.0],"one":[[ ]]}')
+  expect(encodeWithTexts({ list: [new JsonText('1.0')], one: new JsonText('[[ ]]') })).toBe(
+    '{"list":[1.0],"one":[[ ]]}',
+  )
 })
 
 it('agrees with JSON.parse about random JSON', () => {
