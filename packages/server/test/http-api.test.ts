@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { eventually, WebSocketClient } from 'webmq-conformance'
 import { API_KEY, type ApiAnswer, ApiServer, SECRET, tokenOf } from './api-server.js'
 
 let api: ApiServer
@@ -48,6 +49,69 @@ describe('POST /api/publish', () => {
     ['a payload above the limit', { key: 'a', payload: 'x'.repeat(300_000) }, '413 E_PAYLOAD_TOO_LARGE'],
   ])('refuses %s', async (_, body, expected) => {
     expect(codeOf(await api.ask('/api/publish', { body }))).toBe(expected)
+  })
+})
+
+// Symptom: an id of 64 bits that a back end published arrived with other digits, without an error. Cause: the body was parsed, and
+// its payload written anew.
+describe('a payload', () => {
+  const start = async () => {
+    const open = await ApiServer.start()
+    const client = await WebSocketClient.open(open.webSocketUrl)
+    onTestFinished(async () => {
+      client.destroy()
+      await open.server.stop({ drainMs: 0 })
+    })
+    /** As the API answers it, not parsed. */
+    const textOf = async (path: string, body?: string) => {
+      const headers = { authorization: `Bearer ${API_KEY}`, 'content-type': 'application/json' }
+      const response = await fetch(
+        `${open.url}${path}`,
+        body === undefined ? { headers } : { method: 'POST', headers, body },
+      )
+      return `${response.status} ${await response.text()}`
+    }
+    return { client, textOf }
+  }
+
+  it('is what its publisher has written, for listeners and in the log', async () => {
+    const { client, textOf } = await start()
+    client.send('listen 1 digits')
+    await eventually(() => expect(client.texts.some((text) => text.startsWith('ok 1'))).toBe(true))
+    const payload = '{ "id":1724442618569203714, "price": 1.0,"far":1e400, "id": -0,\n"text":"\\u00e9"}'
+    await textOf('/api/publish', `{"id":"d-1", "payload" : ${payload} ,"key":"digits"}`)
+    await textOf('/api/publish/batch', '{"messages":[ {"key":"digits","payload":9007199254740993 }]}')
+    await eventually(() => expect(client.texts.at(-1)).toMatch(/\n9007199254740993$/))
+    expect(client.texts.at(-2)?.endsWith(`\n${payload}`)).toBe(true)
+    const history = await textOf('/api/history?key=digits')
+    expect(history).toContain(`"payload":${payload}}`)
+    expect(history).toContain('"payload":9007199254740993}')
+    expect(JSON.parse(history.slice(4)).messages).toHaveLength(2)
+  })
+
+  // Symptom: GET /api/history of a key answered 500 until the log had forgotten a message. Cause: `JSON.stringify` overflows its stack on
+  // what somebody has nested deeply.
+  it('of the log may be nested as deeply as its publisher likes, and need not be JSON', async () => {
+    const { client, textOf } = await start()
+    const deep = `${'['.repeat(60_000)}${']'.repeat(60_000)}`
+    for (const text of [deep, 'no "JSON"', '1}']) client.send(`publish - odd\n${text}`)
+    await eventually(async () => expect(await textOf('/api/history?key=odd')).toContain('1}'))
+    const [status, json = ''] = (await textOf('/api/history?key=odd')).split(/ (.*)/s)
+    expect(status).toBe('200')
+    expect(json).toContain(`"payload":${deep}}`)
+    const { messages } = JSON.parse(json.replace(deep, '0')) as { messages: { text?: string }[] }
+    expect(messages.map(({ text }) => text)).toEqual([undefined, 'no "JSON"', '1}'])
+  })
+
+  it.each([
+    ['/api/publish', '{"key":"a","payload":1,"key":"b"}'],
+    ['/api/publish', '{"key":"a","payload":1,"\\u006bey":"a"}'],
+    ['/api/publish/batch', '{"messages":[{"key":"a","payload":1,"payload":2}]}'],
+    ['/api/streams', '{"key":"a","stream":"s","sequence":0,"kind":"start","kind":"stop"}'],
+    ['/api/disconnect', '{"user":"ann","user":"bob"}'],
+  ])('%s refuses a member that is there twice: %s', async (path, body) => {
+    const { textOf } = await start()
+    expect(await textOf(path, body)).toMatch(/^400 .*"E_REQUEST_INVALID".* twice/)
   })
 })
 

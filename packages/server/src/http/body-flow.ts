@@ -1,9 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { WebMQError } from 'webmq-client/protocol'
+import { answerEarly, askForBody } from '../base/answer-early.js'
 
-/** Time in which a client whose request was answered early may go on sending. What it sends is dropped. */
-const LINGER_MS = 2_000
 /** Idle time after which the system asks a peer whether it is still there. */
 const KEEP_ALIVE_MS = 15_000
 
@@ -35,7 +34,7 @@ export class BodyFlow {
   open(): void {
     this.#hold()
     this.#request.socket.setKeepAlive(true, KEEP_ALIVE_MS)
-    if (this.#request.headers.expect !== undefined) this.#response.writeContinue()
+    askForBody(this.#request, this.#response)
   }
 
   /**
@@ -64,21 +63,11 @@ export class BodyFlow {
     }
   }
 
-  /**
-   * The answer is next. Its connection ends afterwards: after a complete body at once. Otherwise the rest of the body is
-   * dropped for a while, because a client that cannot send may lose the answer.
-   */
+  /** The answer is next, and its connection ends afterwards: it is held without limits. */
   close(): void {
-    const request = this.#request
-    const { socket } = request
-    request.off('readable', this.#changed)
-    if (request.complete) {
-      this.#response.shouldKeepAlive = false
-      return
-    }
-    request.once('end', () => socket.end()).resume()
-    const timer = setTimeout(() => socket.destroy(), LINGER_MS)
-    socket.once('close', () => clearTimeout(timer))
+    this.#request.off('readable', this.#changed)
+    this.#response.shouldKeepAlive = false
+    answerEarly(this.#request, this.#response)
   }
 
   readonly #changed = (): void => this.#wake()

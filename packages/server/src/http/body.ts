@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { WebMQError } from 'webmq-client/protocol'
+import { askForBody } from '../base/answer-early.js'
 
 export interface BodyLimits {
   /** Time from the request head to the last byte of the body. */
@@ -11,9 +12,6 @@ export interface BodyLimits {
 
 /** A larger body is used in a turn of the event loop of its own: it may take milliseconds, and others come between. */
 const SHARED_TURN_BYTES = 16_384
-
-const MAX_DISCARDED_BYTES = 16 * 1_048_576
-const MAX_DISCARD_MS = 5_000
 
 /** Reads the bodies of requests within bounds of size, time and memory. */
 export class Bodies {
@@ -33,7 +31,7 @@ export class Bodies {
   /**
    * Reads a body, passes it on, and counts it until `use` has settled.
    * @throws {WebMQError} `E_PAYLOAD_TOO_LARGE`, `E_MESSAGE_TIMEOUT`, `E_RATE_LIMIT` when all bodies together are too
-   *   large, `E_DISCONNECTED` when the client has gone. The connection then ends after the answer.
+   *   large, `E_DISCONNECTED` when the client has gone. The caller then calls `answerEarly`.
    */
   async read<T>(
     request: IncomingMessage,
@@ -45,17 +43,13 @@ export class Bodies {
     try {
       const announced = Number(request.headers['content-length'] ?? 0)
       if (announced > maxBytes) throw tooLarge(maxBytes)
-      if (request.headers.expect !== undefined) response.writeContinue()
+      askForBody(request, response)
       const body = await this.#collect(request, maxBytes, held)
       if (body.length > SHARED_TURN_BYTES) {
         this.#lastTurn = this.#lastTurn.then(() => nextTurn())
         await this.#lastTurn
       }
       return await use(body)
-    } catch (error) {
-      // The rest of the body is not read.
-      if (!request.complete) response.shouldKeepAlive = false
-      throw error
     } finally {
       this.#totalBytes -= held.bytes
     }
@@ -90,34 +84,6 @@ export class Bodies {
   }
 }
 
-/**
- * Reads what is left of a body that was refused, within bounds: a connection that ends before its client has sent all takes the
- * answer along.
- */
-export function discardBody(request: IncomingMessage): Promise<void> {
-  // Its client waits to be told to send it.
-  if (request.complete || request.headers.expect !== undefined) return Promise.resolve()
-  return new Promise((resolve) => {
-    let byteCount = 0
-    const take = (chunk: Buffer) => {
-      byteCount += chunk.length
-      if (byteCount > MAX_DISCARDED_BYTES) done()
-    }
-    const done = () => {
-      clearTimeout(timer)
-      request.off('data', take).off('end', done).off('close', done)
-      resolve()
-    }
-    const timer = setTimeout(done, MAX_DISCARD_MS)
-    request.on('data', take).on('end', done).on('close', done).resume()
-  })
-}
-
 function tooLarge(maxBytes: number): WebMQError {
   return new WebMQError('E_PAYLOAD_TOO_LARGE', { detail: `a body of at most ${maxBytes} bytes` })
-}
-
-/** Whether a body follows the head of a request. */
-export function hasBody({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0
 }

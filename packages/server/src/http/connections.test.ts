@@ -20,10 +20,10 @@ function open(connections: HttpConnections, count: number, address?: string): Du
   })
 }
 
-function request(connections: HttpConnections, socket: Duplex): { isAnswered: boolean; end: () => void } {
-  const response = new EventEmitter()
+function request(connections: HttpConnections, socket: Duplex) {
+  const response = Object.assign(new EventEmitter(), { shouldKeepAlive: true })
   const isAnswered = connections.begin(socket, response as ServerResponse)
-  return { isAnswered, end: () => void response.emit('close') }
+  return { isAnswered, isLast: () => !response.shouldKeepAlive, end: () => void response.emit('close') }
 }
 
 const areOpen = (sockets: readonly Duplex[]) => sockets.map(({ destroyed }) => !destroyed)
@@ -59,15 +59,20 @@ describe('HttpConnections', () => {
     expect(held.destroyed).toBe(true)
   })
 
-  it('close one with a request in progress only when none is idle', () => {
+  // Symptom: one client behind a proxy ended the requests of all others. Cause: when all were busy, the oldest made room for a new one.
+  it('close none with a request in progress, but the new one', () => {
     const connections = new HttpConnections(LIMITS)
     const sockets = open(connections, 4)
     for (const index of [2, 0, 1]) request(connections, sockets[index] as Duplex)
     const others = open(connections, 1, '198.51.100.1')
     expect(areOpen(sockets)).toEqual([true, true, true, false])
     request(connections, others[0] as Duplex)
-    open(connections, 1, '198.51.100.2')
-    expect(areOpen([...sockets, ...others])).toEqual([true, true, false, false, true])
+    const late = open(connections, 1, '198.51.100.2')
+    expect(areOpen([...sockets, ...others, ...late])).toEqual([true, true, true, false, true, false])
+    const one = new HttpConnections({ ...LIMITS, maxConnections: 100 })
+    const busy = open(one, 3, '203.0.113.7')
+    for (const socket of busy) request(one, socket)
+    expect(areOpen([...busy, ...open(one, 1, '203.0.113.7')])).toEqual([true, true, true, false])
   })
 
   it('keep places that strangers do not get, and give them to this machine', () => {
@@ -82,7 +87,7 @@ describe('HttpConnections', () => {
     expect(areOpen([...local, ...more])).toEqual([false, true, true])
     for (const socket of [...local.slice(1), ...more]) request(connections, socket)
     open(connections, 1, '127.0.0.1')
-    expect(areOpen(strangers.slice(-4))).toEqual([false, true, true, true])
+    expect(areOpen(strangers.slice(-4)), 'a probe of this machine gets through').toEqual([false, true, true, true])
     expect(connections.stats().connectionCount).toBe(6)
   })
 
@@ -118,21 +123,55 @@ describe('HttpConnections', () => {
     expect(areOpen(open(connections, 3, '203.0.113.7'))).toEqual([true, true, true])
   })
 
-  it('end those without a request, and all at a certain age', () => {
+  // Symptom: a caller that keeps its connections was reset each minute, in the midst of a request. Cause: the age ended a connection
+  // whatever it did, and without a word before.
+  it('end those without a request, and old ones with an answer that says so', () => {
     vi.useFakeTimers()
-    const connections = new HttpConnections({ ...LIMITS, maxIdleMs: 1_000, maxAgeMs: 5_000 })
-    const [idle, busy] = open(connections, 2) as [Duplex, Duplex]
-    const { end } = request(connections, busy)
+    const limits = { ...LIMITS, maxFirstMs: 1_000, maxIdleMs: 2_000, maxAgeMs: 5_000, maxBusyMs: 20_000 }
+    const connections = new HttpConnections(limits)
+    const [silent, busy] = open(connections, 2) as [Duplex, Duplex]
+    const first = request(connections, busy)
     vi.advanceTimersByTime(1_500)
-    expect(areOpen([idle, busy])).toEqual([false, true])
-    end()
-    vi.advanceTimersByTime(500)
-    expect(busy.destroyed).toBe(false)
-    request(connections, busy)
-    vi.advanceTimersByTime(5_000)
-    expect(busy.destroyed).toBe(true)
+    expect(areOpen([silent, busy])).toEqual([false, true])
+    vi.advanceTimersByTime(10_000)
+    expect(busy.destroyed, 'old, but busy').toBe(false)
+    first.end()
+    vi.advanceTimersByTime(1_500)
+    const last = request(connections, busy)
+    expect([first.isLast(), last.isLast(), busy.destroyed]).toEqual([false, true, false])
+    last.end()
+    vi.advanceTimersByTime(2_500)
+    expect(busy.destroyed, 'idle').toBe(true)
     expect(connections.stats()).toEqual({ connectionCount: 0, droppedCounts: { timeout: 2 } })
     expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('end one whose client does not read its answer', () => {
+    vi.useFakeTimers()
+    const connections = new HttpConnections({ ...LIMITS, maxBusyMs: 2_000 })
+    const [socket] = open(connections, 1) as [Duplex]
+    request(connections, socket)
+    vi.advanceTimersByTime(2_500)
+    expect(socket.destroyed).toBe(true)
+  })
+
+  // Symptom: one client behind a trusted proxy took all places with live reads. Cause: addresses of connections alone had a limit, and
+  // those were the proxy's.
+  it('let a client have its share of requests in progress, whichever connections they come by', () => {
+    const connections = new HttpConnections({ ...LIMITS, maxConnections: 100 })
+    const enter = (client: string) => {
+      const response = new EventEmitter()
+      const leave = connections.enter(client, response as ServerResponse)
+      return { isIn: leave !== undefined, leave, end: () => void response.emit('close') }
+    }
+    const entered = Array.from({ length: 5 }, () => enter('203.0.113.9'))
+    expect(entered.map(({ isIn }) => isIn)).toEqual([true, true, true, false, false])
+    expect([enter('203.0.113.8').isIn, enter('10.0.0.1').isIn, enter('127.0.0.1').isIn]).toEqual([true, true, true])
+    entered[0]?.leave?.()
+    // Its end counts once.
+    entered[0]?.end()
+    expect([enter('203.0.113.9').isIn, enter('203.0.113.9').isIn]).toEqual([true, false])
+    expect(Array.from({ length: 9 }, () => enter('10.0.0.1').isIn)).toEqual(Array(9).fill(true))
   })
 
   it('answer a few requests of a connection at a time', () => {

@@ -8,11 +8,19 @@ export interface HttpLimits {
   readonly maxConnections: number
   /** Of these, places that only connections from this machine get. */
   readonly reservedForLoopback: number
-  /** For addresses that are neither loopback nor private: behind those is a proxy. */
+  /**
+   * Connections of an address that is neither loopback nor private: behind those is a proxy. Also the requests in progress of such a
+   * client, whichever connections of a proxy they come by.
+   */
   readonly maxPerAddress: number
-  /** Time without a complete request, at the start and between requests. */
+  /** Time from the start to the first complete request. */
+  readonly maxFirstMs: number
+  /** Time between requests. Longer than a proxy keeps an idle connection, or a request meets the close of its connection. */
   readonly maxIdleMs: number
+  /** An older connection ends with its next answer, which says so. */
   readonly maxAgeMs: number
+  /** Time for an answer. Then its client does not read. */
+  readonly maxBusyMs: number
   /** Requests of one connection that are answered at the same time. Browsers and probes send one. */
   readonly maxPipelined: number
 }
@@ -21,8 +29,10 @@ const LIMITS: HttpLimits = {
   maxConnections: 1_024,
   reservedForLoopback: 64,
   maxPerAddress: 64,
-  maxIdleMs: 5_000,
+  maxFirstMs: 5_000,
+  maxIdleMs: 65_000,
   maxAgeMs: 60_000,
+  maxBusyMs: 120_000,
   maxPipelined: 8,
 }
 
@@ -34,17 +44,19 @@ interface Tracked {
   readonly isLocal: boolean
   /** See {@link countedAddress}. */
   readonly address: string | undefined
-  openedMs: number
-  idleSinceMs: number
+  readonly openedMs: number
+  /** Since when it has been idle or busy. */
+  sinceMs: number
+  hasAsked: boolean
   pendingCount: number
   /** Until it fires, nothing is read. */
   rest: NodeJS.Timeout | undefined
 }
 
 /**
- * The plain HTTP connections of a server. A new one always gets a place: when there is none, the one that has been idle
- * for longest is closed, and one with a request in progress only when none is idle. Strangers never take the last places,
- * so probes of this machine get through.
+ * The plain HTTP connections of a server. When there is no place for a new one, the one that has been idle for longest is closed;
+ * when all are busy, the new one. Strangers never take the last places, and give theirs up for this machine, so its probes get
+ * through.
  *
  * A Node server that does not listen neither tracks connections nor times out slow ones.
  */
@@ -54,6 +66,8 @@ export class HttpConnections {
   readonly #tracked = new Map<Duplex, Tracked>()
   /** Those that bodies keep open, which other limits bound. */
   readonly #held = new Set<Duplex>()
+  /** Requests in progress, by client. */
+  readonly #requestCounts = new Map<string, number>()
   readonly #droppedCounts: { [Reason in HttpDropReason]?: number } = {}
   #sweeper: NodeJS.Timeout | undefined
 
@@ -70,16 +84,14 @@ export class HttpConnections {
     const remoteAddress = 'remoteAddress' in socket ? String(socket.remoteAddress ?? '') : ''
     const isLocal = isLoopbackAddress(remoteAddress)
     const address = countedAddress(remoteAddress)
-    const neighbours = this.#those((other) => address !== undefined && other.address === address)
-    if (neighbours.length >= this.#limits.maxPerAddress) this.#evict(neighbours)
-    if (!this.#makeRoom(isLocal)) {
+    if (!this.#hasShare(address) || !this.#makeRoom(isLocal)) {
       this.#count('full')
       socket.destroy()
       return
     }
     const nowMs = performance.now()
-    const times = { openedMs: nowMs, idleSinceMs: nowMs }
-    const tracked: Tracked = { socket, isLocal, address, ...times, pendingCount: 0, rest: undefined }
+    const state = { openedMs: nowMs, sinceMs: nowMs, hasAsked: false, pendingCount: 0, rest: undefined }
+    const tracked: Tracked = { socket, isLocal, address, ...state }
     this.#tracked.set(socket, tracked)
     socket.once('close', () => this.#forget(tracked))
     this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS).unref()
@@ -88,12 +100,6 @@ export class HttpConnections {
   /** Requests of a connection that are not answered yet; `undefined`: it came to a server that the embedder owns. */
   pendingCountOf(socket: Duplex): number | undefined {
     return this.#tracked.get(socket)?.pendingCount
-  }
-
-  /** The next answer takes its time: the age of the connection counts from now. It should be the last one. */
-  prolong(socket: Duplex): void {
-    const tracked = this.#tracked.get(socket)
-    if (tracked !== undefined) tracked.openedMs = performance.now()
   }
 
   /** The connection is somebody else's from now on. */
@@ -119,13 +125,35 @@ export class HttpConnections {
       this.#drop(tracked, 'pipelining')
       return false
     }
+    if (performance.now() - tracked.openedMs >= this.#limits.maxAgeMs) response.shouldKeepAlive = false
+    tracked.hasAsked = true
     if (++tracked.pendingCount === 1) this.#moveLast(tracked)
     response.once('close', () => {
-      if (--tracked.pendingCount > 0) return
-      tracked.idleSinceMs = performance.now()
-      this.#moveLast(tracked)
+      if (--tracked.pendingCount === 0) this.#moveLast(tracked)
     })
     return true
+  }
+
+  /**
+   * Counts a request for its client while it is in progress. Returns what ends that before its answer does; `undefined`: the client
+   * has too many.
+   */
+  enter(clientAddress: string, response: ServerResponse): (() => void) | undefined {
+    const client = countedAddress(clientAddress)
+    if (client === undefined) return () => undefined
+    const count = this.#requestCounts.get(client) ?? 0
+    if (count >= this.#limits.maxPerAddress) return undefined
+    this.#requestCounts.set(client, count + 1)
+    let isIn = true
+    const leave = () => {
+      if (!isIn) return
+      isIn = false
+      const left = (this.#requestCounts.get(client) ?? 0) - 1
+      if (left > 0) this.#requestCounts.set(client, left)
+      else this.#requestCounts.delete(client)
+    }
+    response.once('close', leave)
+    return leave
   }
 
   /** A request was refused, because its client asks too often. */
@@ -152,48 +180,51 @@ export class HttpConnections {
     for (const socket of [...this.#tracked.keys(), ...this.#held]) socket.destroy()
   }
 
+  /** Whether an address may have one more connection, after one that is idle was closed if need be. */
+  #hasShare(address: string | undefined): boolean {
+    if (address === undefined) return true
+    const others = this.#those((tracked) => tracked.address === address)
+    return others.length < this.#limits.maxPerAddress || this.#evict(others.find(isIdle))
+  }
+
   #makeRoom(isLocal: boolean): boolean {
     const { maxConnections, reservedForLoopback } = this.#limits
     const strangers = this.#those((tracked) => !tracked.isLocal)
-    if (!isLocal && strangers.length >= maxConnections - reservedForLoopback) return this.#evict(strangers)
+    if (!isLocal && strangers.length >= maxConnections - reservedForLoopback) return this.#evict(strangers.find(isIdle))
     if (this.#tracked.size < maxConnections) return true
     const all = [...this.#tracked.values()]
-    return (
-      this.#drop(strangers.find(isIdle), 'evicted') ||
-      this.#drop(all.find(isIdle), 'evicted') ||
-      this.#evict(isLocal ? [...strangers, ...all] : strangers)
-    )
+    const victim = strangers.find(isIdle) ?? all.find(isIdle) ?? (isLocal ? strangers[0] : undefined)
+    return this.#evict(victim)
   }
 
   #those(isIt: (tracked: Tracked) => boolean): readonly Tracked[] {
     return [...this.#tracked.values()].filter(isIt)
   }
 
-  /** Closes the first that is idle, or the first. Returns whether there was one. */
-  #evict(some: readonly Tracked[]): boolean {
-    return this.#drop(some.find(isIdle) ?? some[0], 'evicted')
+  /** Returns whether there was one. */
+  #evict(tracked: Tracked | undefined): boolean {
+    if (tracked !== undefined) this.#drop(tracked, 'evicted')
+    return tracked !== undefined
   }
 
   #moveLast(tracked: Tracked): void {
+    tracked.sinceMs = performance.now()
     if (this.#tracked.delete(tracked.socket)) this.#tracked.set(tracked.socket, tracked)
   }
 
   #sweep(): void {
     const nowMs = performance.now()
-    const { maxAgeMs, maxIdleMs } = this.#limits
+    const { maxFirstMs, maxIdleMs, maxBusyMs } = this.#limits
     for (const tracked of this.#tracked.values()) {
-      const isSilent = isIdle(tracked) && nowMs - tracked.idleSinceMs >= maxIdleMs
-      if (isSilent || nowMs - tracked.openedMs >= maxAgeMs) this.#drop(tracked, 'timeout')
+      const maxMs = !tracked.hasAsked ? maxFirstMs : isIdle(tracked) ? maxIdleMs : maxBusyMs
+      if (nowMs - tracked.sinceMs >= maxMs) this.#drop(tracked, 'timeout')
     }
   }
 
-  /** Returns whether there was one. */
-  #drop(tracked: Tracked | undefined, reason: HttpDropReason): boolean {
-    if (tracked === undefined) return false
+  #drop(tracked: Tracked, reason: HttpDropReason): void {
     this.#count(reason)
     this.#forget(tracked)
     tracked.socket.destroy()
-    return true
   }
 
   #forget(tracked: Tracked): void {

@@ -25,7 +25,7 @@ export interface ServerHttp {
 }
 
 /** Few ask at the admin port, so it has few places. An operator may follow a pattern for long. */
-const ADMIN_LIMITS = { maxConnections: 128, reservedForLoopback: 16, maxPerAddress: 16, maxAgeMs: 3_600_000 }
+const ADMIN_LIMITS = { maxConnections: 128, reservedForLoopback: 16, maxPerAddress: 16, maxBusyMs: 3_600_000 }
 
 /** The server that HTTP speaks for. Functions are read at each request. */
 export interface HttpContext {

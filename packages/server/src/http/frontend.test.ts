@@ -29,6 +29,7 @@ describe('HttpFrontend', () => {
   let metricsAudience: MetricsAudience
   let frontend: HttpFrontend
   const options = {
+    httpKeepAliveMs: 65_000,
     path: '/ws',
     sse: 'on' as const,
     ssePath: '/sse',

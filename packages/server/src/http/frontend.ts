@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { WebMQError } from 'webmq-client/protocol'
+import { answerEarly } from '../base/answer-early.js'
 import { isLoopbackHost } from '../identity/trusted-proxies.js'
 import { readinessOf } from '../observing/health/readiness.js'
 import type { ResolvedOptions } from '../options/options.js'
@@ -10,7 +11,6 @@ import type { MetricsAudience } from '../options/server-options.js'
 import type { TransportAddress } from '../ports/transport.js'
 import type { AdminPage } from './admin/page.js'
 import type { ApiScope, HttpApi } from './api/api.js'
-import { hasBody } from './body.js'
 import { Knocks } from './budgets.js'
 import type { Callers } from './caller.js'
 import { HttpConnections, type HttpLimits } from './connections.js'
@@ -28,7 +28,10 @@ import {
 import type { HttpStats } from './stats.js'
 
 export interface FrontendContext extends Pick<HttpContext, 'health' | 'logger'> {
-  readonly options: Pick<ResolvedOptions, 'path' | 'sse' | 'ssePath' | 'streamsPath' | 'tokenCookie' | 'workPerSecond'>
+  readonly options: Pick<
+    ResolvedOptions,
+    'httpKeepAliveMs' | 'path' | 'sse' | 'ssePath' | 'streamsPath' | 'tokenCookie' | 'workPerSecond'
+  >
   readonly callers: Pick<Callers, 'addressOf' | 'isLocal' | 'isOriginAllowed'>
   readonly takeStream?: HttpContext['takeStream']
   readonly metrics: () => Promise<MetricsPage>
@@ -49,7 +52,6 @@ export interface MetricsPage {
   readonly text: string
 }
 
-const KEEP_ALIVE_MS = 5_000
 /** A page of metrics costs milliseconds of the event loop, so those who ask within this time share one. */
 const METRICS_SHARED_MS = 100
 
@@ -63,9 +65,10 @@ export class HttpFrontend {
 
   constructor(context: FrontendContext) {
     this.#context = context
-    this.#connections = new HttpConnections(context.limits)
+    const { httpKeepAliveMs } = context.options
+    this.#connections = new HttpConnections({ maxIdleMs: httpKeepAliveMs, ...context.limits })
     this.#knocks = new Knocks(context, this.#connections)
-    this.server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS, requestTimeout: 0 }, (request, response) =>
+    this.server = createServer({ keepAliveTimeout: httpKeepAliveMs, requestTimeout: 0 }, (request, response) =>
       this.handle(request, response),
     )
     // Without a `100 Continue`, the client does not send the body.
@@ -113,29 +116,27 @@ export class HttpFrontend {
   }
 
   async #respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { api, hasEndpoint, options } = this.#context
+    const { api, callers, hasEndpoint, options } = this.#context
+    const leave = this.#connections.enter(callers.addressOf(request), response)
+    if (leave === undefined)
+      return this.#refuse(request, response, 1, 'too many requests of this client are in progress')
     const endpoint = hasEndpoint ? options.path : undefined
     const [path = '/'] = (request.url ?? '/').split('?')
     const isStream = hasEndpoint && isBelow(path, options.streamsPath)
-    if (isStream && /[?&]live=/.test(request.url ?? '')) {
-      this.#connections.prolong(request.socket)
-      response.shouldKeepAlive = false
-    }
     // The endpoint may have a path below `/api`.
     if (api !== undefined && (isStream || isBelow(path, '/api')) && path !== endpoint) {
-      await api.respond(request, response, api.scope, () => this.#connections.hold(request.socket))
+      await api.respond(request, response, api.scope, () => {
+        this.#connections.hold(request.socket)
+        leave()
+      })
       // Guesses at tokens, keys and paths; what is left of a budget says nothing about those who may ask.
       if (response.statusCode >= 400) this.#knocks.charge(request, response, path)
       return
     }
     const waitMs = this.#knocks.charge(request, response, path)
-    if (waitMs > 0) {
-      response.setHeader('retry-after', `${Math.ceil(waitMs / 1_000)}`)
-      const error = new WebMQError('E_RATE_LIMIT', { detail: 'this client asks too often' })
-      return sendError(response, request, 429, error)
-    }
+    if (waitMs > 0) return this.#refuse(request, response, Math.ceil(waitMs / 1_000), 'this client asks too often')
     // No body is wanted, so none is waited for.
-    if (hasBody(request)) response.shouldKeepAlive = false
+    answerEarly(request, response)
     const isEventStream = hasEndpoint && options.sse === 'on' && path === options.ssePath
     if (isEventStream) return this.#answerStreamRequest(request, response)
     if (request.method !== 'GET' && request.method !== 'HEAD') {
@@ -155,6 +156,12 @@ export class HttpFrontend {
     if (file !== undefined) return sendFile(response, request, file)
     const identity = hasEndpoint ? this.#identity(request, response) : undefined
     sendError(response, request, 404, new WebMQError('E_PATH_NOT_FOUND'), identity)
+  }
+
+  #refuse(request: IncomingMessage, response: ServerResponse, retryAfterS: number, detail: string): void {
+    answerEarly(request, response)
+    response.setHeader('retry-after', `${retryAfterS}`)
+    sendError(response, request, 429, new WebMQError('E_RATE_LIMIT', { detail }))
   }
 
   /**

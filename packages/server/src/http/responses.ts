@@ -2,6 +2,7 @@ import { readFile, stat } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { extname, resolve, sep } from 'node:path'
 import type { WebMQError } from 'webmq-client/protocol'
+import { encodeWithTexts } from '../base/json-text.js'
 
 /** Allows only files of this server and no inline scripts, so that text in keys and payloads never runs. */
 const CONTENT_SECURITY_POLICY = [
@@ -45,9 +46,9 @@ export function sendError(
   sendJson(response, request, status, { code, message, docs, ...members })
 }
 
-/** Sends JSON that nobody keeps. */
+/** Sends JSON that nobody keeps. What others have sent is a `JsonText` in it. */
 export function sendJson(response: ServerResponse, request: IncomingMessage, status: number, json: object): void {
-  sendText(response, request, status, 'application/json; charset=utf-8', `${JSON.stringify(json)}\n`)
+  sendText(response, request, status, 'application/json; charset=utf-8', `${encodeWithTexts(json)}\n`)
 }
 
 /** Sends text that nobody keeps; its size only for HEAD. */

@@ -1,10 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { WebMQError } from 'webmq-client/protocol'
+import { answerEarly } from '../../base/answer-early.js'
 import { type ConnectFacts, HookRefusal } from '../../hooks/index.js'
 import { type Actor, clientNameOf, clientOverHttp, isTrusted } from '../../identity/actor.js'
 import { ANONYMOUS, UNIDENTIFIED } from '../../identity/index.js'
 import type { ObservedAction } from '../../observing/observer.js'
-import { Bodies, hasBody } from '../body.js'
+import { Bodies } from '../body.js'
 import { BodyFlow, HeldConnections } from '../body-flow.js'
 import { Budgets } from '../budgets.js'
 import type { Callers } from '../caller.js'
@@ -118,7 +119,10 @@ export class HttpApi {
     callers.assertOrigin(request)
     allowOrigin(request, response)
     const allowed = [...methods.keys(), ...(methods.has('GET') ? ['HEAD'] : []), 'OPTIONS']
-    if (request.method === 'OPTIONS') return answerPreflight(request, response, allowed)
+    if (request.method === 'OPTIONS') {
+      answerEarly(request, response)
+      return answerPreflight(request, response, allowed)
+    }
     if (found === undefined) {
       response.setHeader('allow', allowed.join(', '))
       throw new RequestRefusal(`the method of this route is ${[...methods.keys()].join(', ')}`, 405)
@@ -198,7 +202,7 @@ export class HttpApi {
     }
     if (route.body === undefined) {
       // No body is wanted, so none is waited for.
-      if (hasBody(request)) response.shouldKeepAlive = false
+      answerEarly(request, response)
       return handle(undefined)
     }
     const format = bodyFormatOf(request, route)
@@ -230,8 +234,7 @@ export class HttpApi {
     if (response.headersSent) throw error
     if (response.destroyed) return
     if (flow !== undefined) flow.close()
-    // What is left of a body is not waited for.
-    else if (!request.complete) response.shouldKeepAlive = false
+    else answerEarly(request, response)
     const shown = this.#shown(error, request)
     if (action !== undefined) {
       const actor = caller ?? clientOverHttp(undefined, this.#context.callers.addressOf(request))

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { type ErrorCode, WebMQError } from 'webmq-client/protocol'
 import { MAX_JSON_PARTS, measureJson } from '../../base/json-excess.js'
+import { itemsOf, JsonText, membersOf } from '../../base/json-text.js'
 import type { Route } from './route.js'
 import { MESSAGE_ID } from './shapes.js'
 
@@ -46,17 +47,17 @@ export function readIdempotencyKey({ headers }: IncomingMessage, { takesIdempote
   return id
 }
 
-/** Refuses a body that would have to be decoded. @throws {RequestRefusal} 415. */
-export function assertPlain({ 'content-encoding': encoding = 'identity' }: IncomingMessage['headers']): void {
-  if (encoding.toLowerCase() !== 'identity') throw new RequestRefusal('a body is sent without content-encoding', 415)
+/** @throws {RequestRefusal} 415 for a body that would have to be decoded first. */
+export function assertUnencoded({ headers }: Pick<IncomingMessage, 'headers'>): void {
+  const { 'content-encoding': encoding = 'identity' } = headers
+  if (encoding.toLowerCase() === 'identity') return
+  throw new RequestRefusal('a body is sent without content-encoding', 415)
 }
 
 /** What the body of a request is, by its headers. @throws {RequestRefusal} 415 when the route does not take it. */
-export function bodyFormatOf(
-  { headers }: IncomingMessage,
-  { takesBytes, takesFlow }: Route,
-): 'json' | 'bytes' | 'text' {
-  assertPlain(headers)
+export function bodyFormatOf(request: IncomingMessage, { takesBytes, takesFlow }: Route): 'json' | 'bytes' | 'text' {
+  assertUnencoded(request)
+  const { headers } = request
   const [type = '', ...parameters] = (headers['content-type'] ?? '').split(';').map((part) => part.trim().toLowerCase())
   const hasBytes = takesBytes === true || takesFlow === true
   if (type === 'application/json') return 'json'
@@ -70,18 +71,39 @@ export function bodyFormatOf(
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** Reads and checks a JSON body. @throws {WebMQError} `E_REQUEST_INVALID` with the name of the member. */
+/**
+ * Reads and checks a JSON body. A payload in it is its text, so that numbers keep all their digits.
+ * @throws {WebMQError} `E_REQUEST_INVALID` with the name of the member.
+ */
 export function readJson(bytes: Buffer, { body }: Route): unknown {
   assertMeasure(bytes, body?.size === 'batch' ? MAX_JSON_PARTS : undefined)
+  let json: string
   let value: unknown
   try {
-    value = JSON.parse(utf8.decode(bytes))
+    json = utf8.decode(bytes)
+    value = JSON.parse(json)
   } catch (cause) {
     throw new WebMQError('E_REQUEST_INVALID', { detail: 'the body is no JSON', cause })
   }
   const defect = body?.shape.defect(value)
   if (defect !== undefined) throw invalid(`the body ${defect}`)
-  return value
+  return withPayloadTexts(value as object, json)
+}
+
+/** @param value Has the shape of a route: an object, without payloads beyond those of its messages. */
+function withPayloadTexts(value: object, json: string): object {
+  const texts = new Map<string, string>()
+  for (const [name, text] of membersOf(json)) {
+    // Whoever looks at the first one, such as a firewall, sees another message.
+    if (texts.has(name)) throw invalid(`the body has ${JSON.stringify(name)} twice`)
+    texts.set(name, text)
+  }
+  const payload = texts.get('payload')
+  if (payload !== undefined) return { ...value, payload: new JsonText(payload) }
+  const messages = texts.get('messages')
+  if (messages === undefined) return value
+  const items = (value as { readonly messages: readonly object[] }).messages
+  return { messages: itemsOf(messages).map((text, index) => withPayloadTexts(items[index] as object, text)) }
 }
 
 /**

@@ -1,10 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { validateKey, WebMQError } from 'webmq-client/protocol'
+import { answerEarly } from '../../base/answer-early.js'
 import type { Actor } from '../../identity/actor.js'
 import type { ObservedAction } from '../../observing/observer.js'
 import { assertKeyWords } from '../../ports/word-limits.js'
 import { RequestRefusal } from '../api/read-call.js'
-import { type Bodies, hasBody } from '../body.js'
+import type { Bodies } from '../body.js'
 import type { Callers } from '../caller.js'
 import type { HttpContext } from '../create-http.js'
 import { allowOrigin, answerPreflight } from '../responses.js'
@@ -46,6 +47,8 @@ export async function respondStream(
   asked.target = path
   context.callers.assertOrigin(request)
   response.setHeader('cross-origin-resource-policy', 'cross-origin')
+  // No body is wanted, so none is waited for.
+  if (method !== 'PUT' && method !== 'POST') answerEarly(request, response)
   if (method === 'OPTIONS') return answerPreflight(request, response, METHODS, SENT)
   allowOrigin(request, response)
   if (response.hasHeader('access-control-allow-origin')) response.setHeader('access-control-expose-headers', READ)
@@ -57,8 +60,6 @@ export async function respondStream(
   const charge = (byteCount: number) => context.charge(caller, byteCount)
   const author = node.authorOf(caller, () => response.destroyed)
   const call: StreamCall = { ...context, node, charge, request, response, caller, author, key }
-  // No body is wanted, so none is waited for.
-  if (method !== 'PUT' && method !== 'POST' && hasBody(request)) response.shouldKeepAlive = false
   if (method === 'GET' || method === 'HEAD') return await readStream(call)
   if (method === 'PUT') return await createStream(call)
   if (method === 'POST') return await appendToStream(call)

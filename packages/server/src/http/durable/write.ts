@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
-import { refusalOf, WebMQError } from 'webmq-client/protocol'
+import { refusalOf } from 'webmq-client/protocol'
 import type { StreamFold } from '../../streams/fold.js'
 import type { Mark, Producer } from '../../streams/shared-state.js'
 import type { SharedWrite } from '../../streams/shared-streams.js'
-import { assertPlain, RequestRefusal } from '../api/read-call.js'
-import { discardBody } from '../body.js'
+import { assertUnencoded, RequestRefusal } from '../api/read-call.js'
 import { STREAM_HEADERS, type StreamCall, standOf } from './call.js'
 import { type AppendHead, appendHeadOf, assertAhead, configOf, isSameConfig } from './heads.js'
 import { areLines, linesOf } from './json-values.js'
@@ -120,17 +119,11 @@ export async function deleteStream({ node, author, key, response }: StreamCall):
 
 async function withBody(call: StreamCall, use: (body: Buffer) => Promise<void>): Promise<void> {
   const { request, response, options, bodies, charge } = call
-  assertPlain(request.headers)
-  try {
-    await bodies.read(request, response, options.maxPayloadBytes, (body) => {
-      charge(body.length)
-      return use(body)
-    })
-  } catch (error) {
-    // Other clients may be told in the midst of a body. These send it again when they are not.
-    if (error instanceof WebMQError && error.code === 'E_PAYLOAD_TOO_LARGE') await discardBody(request)
-    throw error
-  }
+  assertUnencoded(request)
+  await bodies.read(request, response, options.maxPayloadBytes, (body) => {
+    charge(body.length)
+    return use(body)
+  })
 }
 
 /** What is added: of JSON, a line for each value. @param fold The stream, if there is one. */

@@ -21,6 +21,13 @@ export const TIME_LIMITS_OPTIONS = {
     help: 'Time from the first byte of a message to its last; then the connection is closed with 4004.',
     detail: 'Frees the memory of messages that are begun and never ended. The uws transport ignores it.',
   }),
+  httpKeepAliveMs: integer({
+    range: [1_000, 3_600_000],
+    default: 65_000,
+    help: 'Time for which an idle connection of plain HTTP stays open for its next request.',
+    detail:
+      'Keep it above the idle time of a proxy or a caller that pools its connections: 60 s of an AWS ALB and of nginx. Otherwise one of its requests meets the close of its connection, and the proxy answers 502.',
+  }),
   pingIntervalMs: integer({
     range: [10, MAX_TIMER_MS],
     default: 25_000,

@@ -1,5 +1,6 @@
 import { type ServerResponse, validateHeaderName, validateHeaderValue } from 'node:http'
 import { ERRORS, type ErrorCode, WebMQError } from 'webmq-client/protocol'
+import { answerEarly } from '../../base/answer-early.js'
 import type { Rejection } from '../../ports/transport.js'
 
 /** Headers that the transport writes; duplicates would contradict them. */
@@ -64,6 +65,7 @@ export function rejectionOf(code: ErrorCode, details: RejectionDetails = {}): Re
 /** Answers a request of Node, and ends its connection. */
 export function answerWith(response: ServerResponse, { status, headers, body }: Required<Rejection>): void {
   response.shouldKeepAlive = false
+  answerEarly(response.req, response)
   response.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) }).end(body)
 }
 

@@ -1,4 +1,5 @@
-import { encodeJson, validateKey, WebMQError } from 'webmq-client/protocol'
+import { validateKey, WebMQError } from 'webmq-client/protocol'
+import type { JsonText } from '../../../base/json-text.js'
 import { andThen } from '../../../base/maybe-promise.js'
 import type { BatchDraft } from '../../../publishing/draft.js'
 import { resultOf } from '../../../publishing/publish-options.js'
@@ -51,6 +52,6 @@ function draftOf(
   }
   validateKey(key)
   const isBinary = 'base64' in message
-  const payload = isBinary ? Buffer.from(message.base64, 'base64') : Buffer.from(encodeJson(message.payload))
+  const payload = isBinary ? Buffer.from(message.base64, 'base64') : Buffer.from((message.payload as JsonText).text)
   return { key, payload, isBinary, messageId, trace, ephemeral }
 }

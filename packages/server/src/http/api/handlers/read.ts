@@ -1,6 +1,8 @@
 import { parseStreamPlace, validateKey, WebMQError } from 'webmq-client/protocol'
 import { defined } from '../../../base/defined.js'
+import { JsonText } from '../../../base/json-text.js'
 import { andThen, type MaybePromise } from '../../../base/maybe-promise.js'
+import { isJson } from '../../../base/parse-json.js'
 import { assertMayListen } from '../../../identity/access.js'
 import type { InboundMessage, Position, ReadRange } from '../../../ports/broker.js'
 import { formatPosition, parsePosition } from '../../../ports/position.js'
@@ -106,7 +108,7 @@ function countThatFits(messages: readonly InboundMessage[]): number {
   return messages.length
 }
 
-/** Whoever published a text is not bound to JSON, so it is tried. */
+/** Whoever published a text is not bound to JSON, so it is tried. JSON stays as it is: numbers keep their digits, and depth costs nothing. */
 function shownMessage({
   key,
   payload,
@@ -126,9 +128,5 @@ function shownMessage({
   const text = bytes.toString()
   // Some messages of streams are empty.
   if (text === '' && stream !== undefined) return head
-  try {
-    return { ...head, payload: JSON.parse(text) as unknown }
-  } catch {
-    return { ...head, text }
-  }
+  return isJson(text) ? { ...head, payload: new JsonText(text) } : { ...head, text }
 }

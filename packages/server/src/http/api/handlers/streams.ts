@@ -1,4 +1,4 @@
-import { encodeJson, validateKey, WebMQError } from 'webmq-client/protocol'
+import { validateKey, WebMQError } from 'webmq-client/protocol'
 import { defined } from '../../../base/defined.js'
 import { encodeWithTexts, JsonText } from '../../../base/json-text.js'
 import { andThen } from '../../../base/maybe-promise.js'
@@ -137,7 +137,7 @@ function writeOf(write: ValueOf<typeof STREAM_WRITE>): StreamWrite {
   const { key, stream, sequence, kind } = write
   validateKey(key)
   const bytes = 'base64' in write ? Buffer.from(write.base64, 'base64') : undefined
-  const json = 'payload' in write && write.payload !== undefined ? encodeJson(write.payload) : ''
+  const json = 'payload' in write && write.payload !== undefined ? (write.payload as JsonText).text : ''
   return { key, stream, sequence, kind, payload: bytes ?? json }
 }
 
