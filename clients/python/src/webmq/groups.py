@@ -9,7 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from .errors import WebMQError, error_of
+from .errors import WebMQError, error_of, retry_s
 from .wire import Options, Payload, ServerMessage, encode, payload_of, value_of
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ log = logging.getLogger("webmq")
 Handler = Callable[[Any, str], Any | Awaitable[Any]]
 """Gets the payload and the key. What it returns is the reply of a request."""
 
+RETRY_S = 1.0
 MAX_RUNNING = 256
 """Handlers of a membership that run at the same time. Further requests are refused, messages dropped and counted."""
 
@@ -66,7 +67,7 @@ class Membership:
                 self.ready.set_result(None)
         elif reply.error.retryable:
             asyncio.get_running_loop().call_later(
-                (reply.error.retry_after_ms or 1_000) / 1_000,
+                retry_s(reply.error, RETRY_S),
                 lambda: self.opened() if self._requests.is_live and not self.is_closed else None,
             )
         else:
