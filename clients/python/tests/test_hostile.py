@@ -172,6 +172,58 @@ class Hostile(Scripted):
         with patch("webmq.presence.RETRY_S", 0.01):
             await self.play(script, act)
 
+    async def test_lists_in_lists_are_as_text_that_is_no_json(self) -> None:
+        """Symptom: one message, reply, task or part of a stream ended the client that got it. Cause: RecursionError
+        went through all handlers, and was taken for a bug."""
+        deep = "[" * 5_000 + "]" * 5_000
+        replies: list[str] = []
+
+        async def script(socket: ServerConnection) -> None:
+            await welcome(socket)
+            async for received in socket:
+                header, _, payload = str(received).partition("\n")
+                verb, id, *rest = header.split(" ")
+                if verb == "reply":
+                    replies.append(json.loads(payload)["code"])
+                elif verb == "request":
+                    await socket.send(f"ok {id}")
+                    await socket.send(f"reply {id}\n{deep}")
+                elif verb == "read" and replies:
+                    await socket.send(f'ok {id} position=e:9.AAAAA\n{{"stream":"S","sequence":9,"status":"end"}}')
+                elif verb == "read":
+                    await socket.send(f"ok {id} position=e:0.AAAAA\n{{}}")
+                elif "state" in rest:
+                    await socket.send(f"ok {id} position=e:2.AAAAA state replayed=2")
+                    await socket.send(f"message k e:1.AAAAA replay\n{deep}")
+                    await socket.send("message l e:2.AAAAA replay\n1")
+                else:
+                    await socket.send(f"ok {id} position=e:0.AAAAA recovered")
+                if verb == "listen" and rest[0] == "k":
+                    for number, part in enumerate((" stream=S:0:start", " stream=S:1:append", " stream=S:2:end"), 1):
+                        await socket.send(f"message k e:{number}.AAAAA{part}\n{deep}")
+                    await socket.send("message k e:4.AAAAA\n1")
+                elif verb == "listen" and "respond" in rest:
+                    await socket.send(f"task responders r r request=7 within=1000\n{deep}")
+
+        async def act(client: webmq.Client) -> None:
+            await client.connected()
+            async with client.listen("k") as listener:
+                items = [await anext(listener) for _ in range(4)]
+            self.assertEqual(items[:3], [webmq.Gap("refused")] * 3)
+            self.assertEqual(getattr(items[3], "payload", None), 1)
+            with self.assertRaises(webmq.WebMQError) as raised:
+                await client.request("r", 1)
+            self.assertEqual(raised.exception.code, "E_RESPONSE")
+            async with client.state("#") as state:
+                self.assertEqual((await anext(state)).values, {"l": 1})
+            reading = asyncio.ensure_future(client.read_stream("k").content())
+            await asyncio.sleep(0.2)
+            await client.respond("r", lambda payload, key: payload)
+            self.assertEqual(await reading, "")
+            self.assertEqual((replies, client.status), (["E_RESPONSE"], "connected"))
+
+        await self.play(script, act)
+
     async def test_all_calls_of_a_client_that_has_ended_fail_at_once(self) -> None:
         """Symptom: after a failure the status was `connecting`, and calls waited for ever. Cause: the loss of the
         connection was told after the failure, and requests waited for the next one."""
