@@ -14,7 +14,7 @@ from websockets.asyncio.server import ServerConnection
 import webmq
 from webmq.characters import half_of, joined_pairs
 from webmq.dialing import refusal_of
-from webmq.errors import error_of, retry_s
+from webmq.errors import code_of, error_of, retry_s
 from webmq.wire import parse_json, payload_of
 
 HALF = "\ud83d"
@@ -73,6 +73,14 @@ class Values(unittest.TestCase):
             self.assertIsNone(refusal_of(body))
         refusal = refusal_of(b'{"code":"E_PATH_NOT_FOUND","message":"here?"}')
         self.assertEqual((refusal.code, refusal.message) if refusal else None, ("E_PATH_NOT_FOUND", "here?"))
+
+    def test_texts_of_others_are_bounded(self) -> None:
+        """Symptom: to print an error of a peer raised, or wrote more than a line. Cause: its text was as it came."""
+        told = error_of("E_X", {"message": f"a\n{HALF}\x1b" + "b" * 1_000})
+        self.assertEqual(told.message, "a   " + "b" * 496)
+        for code in ("E_", "e_x", "E_" + "X" * 41, "E_X\n", 5, None, ["E_X"]):
+            self.assertEqual(code_of({"code": code}, "E_RESPONSE"), "E_RESPONSE")
+        self.assertEqual(code_of({"code": "E_MY_OWN1"}, "E_RESPONSE"), "E_MY_OWN1")
 
     def test_times_of_a_server_are_bounded(self) -> None:
         """Symptom: `retryAfterMs` of 400 digits ended the client, and -1 kept it busy. Cause: no bounds."""
@@ -220,7 +228,7 @@ class Hostile(Scripted):
             await asyncio.sleep(0.2)
             await client.respond("r", lambda payload, key: payload)
             self.assertEqual(await reading, "")
-            self.assertEqual((replies, client.status), (["E_RESPONSE"], "connected"))
+            self.assertEqual((replies, client.status), (["E_PAYLOAD_INVALID"], "connected"))
 
         await self.play(script, act)
 

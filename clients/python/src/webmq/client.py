@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from .connection import Connection, Token
-from .errors import WebMQError, count_of, error_of
+from .errors import WebMQError, code_of, count_of, error_of
 from .groups import Asked, Handler, Membership
 from .listening import Item, Listener, LivePosition, Message, Pending, message_of
 from .presence import Presence
@@ -369,10 +369,10 @@ class Client:
 
     def _membership_ended(self, message: ServerMessage) -> None:
         group, pattern = message.fields
-        code = message.body.get("code")
+        code = code_of(message.body, "E_FORBIDDEN")
         for member in self._memberships:
             if (member.group, member.pattern, member.responds) == (group, pattern, "respond" in message.options):
-                member.failed(error_of(code if isinstance(code, str) else "E_FORBIDDEN", message.body))
+                member.failed(error_of(code, message.body))
 
     def _listen_ended(self, message: ServerMessage) -> None:
         pattern, key = message.body.get("pattern"), message.body.get("key")

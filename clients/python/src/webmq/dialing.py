@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from websockets.asyncio.client import connect
 
-from .errors import WebMQError, error_of
+from .errors import WebMQError, code_of, error_of
 from .wire import parse_json
 
 FINAL_REFUSALS = frozenset(
@@ -33,5 +33,5 @@ def refusal_of(body: bytes | bytearray | None) -> WebMQError | None:
         said = parse_json(bytes(body or b""))
     except ValueError:
         return None
-    code = said.get("code") if isinstance(said, dict) else None
-    return error_of(code, said) if isinstance(code, str) and code in FINAL_REFUSALS else None
+    code = code_of(said, "")
+    return error_of(code, said) if code in FINAL_REFUSALS else None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from .characters import half_of, joined_pairs
-from .errors import WebMQError, error_of, retry_s
+from .errors import WebMQError, code_of, error_of, retry_s
 from .listening import Message
 from .wire import Payload, is_number, payload_of
 
@@ -428,8 +428,7 @@ class StreamReader:
         known: dict[str, StreamStatus] = {"end": "end", "fail": "fail", "stop": "stop", "lost": "lost"}
         self.status = known.get(status, "lost")
         if self.status == "fail":
-            code = result.get("code") if isinstance(result, dict) else None
-            self.error = error_of(code if isinstance(code, str) else "E_RESPONSE", result)
+            self.error = error_of(code_of(result, "E_RESPONSE"), result)
         elif self.status == "lost":
             self.error = WebMQError("E_STREAM_ENDED", "the stream has lost its writer")
         else:
