@@ -159,13 +159,15 @@ func (c *Client) setStatus(status Status) {
 	}
 }
 
-// limit returns a limit of the server's `welcome` [P-4.4].
-func (c *Client) limit(name string, otherwise int) int {
-	if value, isNumber := c.limits[name].(float64); isNumber && value > 0 {
-		return int(value)
+// limit returns a limit of the server's `welcome` [P-4.4], as a number that this program can use.
+func (c *Client) limit(name string, otherwise, least int) int {
+	if value, isNumber := c.limits[name].(float64); isNumber {
+		return int(min(max(value, float64(least)), maxLimit))
 	}
 	return otherwise
 }
+
+const maxLimit = 1<<31 - 1
 
 // opened, lost, ended and received are what the connection calls.
 func (c *Client) opened() {

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 )
 
 const (
+	maxRefusalBytes    = 64 << 10
 	closedAbnormally   = 1006
 	closedTokenExpired = 4009
 	closedTokenInvalid = 4501
@@ -33,17 +35,25 @@ func (c *connection) finalError(code int) *Error {
 	return newError(cmp.Or(finalErrors[code], "E_PROTOCOL_VIOLATION"), "the server closed with %d", code)
 }
 
-// refusal is why the server has refused the handshake for good; nil if it has not.
+// finalRefusals are the codes with which a server refuses a handshake for good [P-1.4]: they are not retryable.
+var finalRefusals = []string{
+	"E_HANDSHAKE_INVALID", "E_SUBPROTOCOL_UNSUPPORTED", "E_ORIGIN_FORBIDDEN", "E_INSECURE", "E_PATH_NOT_FOUND",
+	"E_HEADERS_TOO_LARGE",
+}
+
+// refusal is why WebMQ has refused the handshake for good; nil if it has not. A status without its body may be of a
+// proxy, in front of a server that starts or is being replaced [P-1.7].
 func refusal(response *http.Response) *Error {
-	if response == nil || response.StatusCode < 400 || response.StatusCode > 499 ||
-		response.StatusCode == http.StatusRequestTimeout || response.StatusCode == http.StatusTooManyRequests {
+	if response == nil || response.Body == nil {
 		return nil
 	}
 	var body map[string]any
-	if text, err := io.ReadAll(response.Body); err == nil && json.Unmarshal(text, &body) == nil {
-		if code, isText := body["code"].(string); isText && isCode(code) {
-			return errorOf(code, body)
-		}
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxRefusalBytes))
+	if err != nil || json.Unmarshal(text, &body) != nil {
+		return nil
 	}
-	return newError("E_HANDSHAKE_INVALID", "the server answered with %s", response.Status)
+	if code, isText := body["code"].(string); isText && slices.Contains(finalRefusals, code) {
+		return errorOf(code, body)
+	}
+	return nil
 }

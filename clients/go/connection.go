@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"time"
 
@@ -15,13 +16,17 @@ const (
 	tokenTimeout    = 10 * time.Second
 	closeTimeout    = 2 * time.Second
 	heartbeatAnswer = 10 * time.Second
+	minHeartbeat    = time.Second
 	// A shorter connection counts as a failed attempt: what the client sends may have ended it.
 	lastingConnection = 5 * time.Second
 	backoffMin        = 500 * time.Millisecond
 	backoffMax        = 20 * time.Second
 	maxRetryAfter     = 10 * time.Minute
 	maxFrameBytes     = 64 << 20
-	loginID           = "login"
+	// A token is asked for at most once in this time, however often the server says that the present one expires.
+	renewalInterval = time.Second
+	maxTokenBytes   = 8_192
+	loginID         = "login"
 )
 
 // connection connects, logs in, keeps the connection alive, and connects again until it is closed or refused for good:
@@ -43,6 +48,8 @@ type connection struct {
 	receivedAt time.Time
 	sentAt     time.Time
 	retryAfter time.Duration
+	isRenewing bool
+	renewedAt  time.Time
 	// reason is what the server said before a close; failure why there is no connection.
 	reason  *Error
 	failure error
@@ -125,7 +132,11 @@ func (c *connection) session(ctx context.Context) (int, *Error) {
 	cancelDialing()
 	if err != nil {
 		c.failed(err)
-		return closedAbnormally, refusal(response)
+		final := refusal(response)
+		if response != nil && final == nil {
+			c.client.log.Warn("webmq: no connection; the client tries again", "url", c.url, "status", response.Status)
+		}
+		return closedAbnormally, final
 	}
 	defer socket.CloseNow()
 	socket.SetReadLimit(maxFrameBytes)
@@ -173,7 +184,11 @@ func (c *connection) token(ctx context.Context) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
 	defer cancel()
-	return c.client.options.Token(ctx)
+	token, err := c.client.options.Token(ctx)
+	if err == nil {
+		err = checkValue("E_TOKEN_UNAVAILABLE", "Token", token, maxTokenBytes)
+	}
+	return token, err
 }
 
 func (c *connection) begin(token string) {
@@ -202,14 +217,21 @@ func (c *connection) read(data []byte, isBinary bool) *Error {
 	if CodeOf(err) != "E_VERB_UNKNOWN" {
 		c.client.log.Warn("webmq: unreadable message of the server", "error", err)
 	}
+	if message != nil {
+		// What waits for this answer would wait for ever.
+		c.client.received(&serverMessage{verb: "error", fields: []string{message.fields[0], CodeOf(err)}})
+	}
 	return nil
 }
 
 func (c *connection) take(message *serverMessage) *Error {
 	switch {
 	case message.verb == "welcome":
+		// 0, and what is no time, is none [P-9.2].
 		heartbeatMs, _ := message.body["heartbeatMs"].(float64)
-		c.heartbeat = milliseconds(heartbeatMs)
+		if c.heartbeat = milliseconds(heartbeatMs); heartbeatMs > 0 {
+			c.heartbeat = max(c.heartbeat, minHeartbeat)
+		}
 		c.client.limits, _ = message.body["limits"].(map[string]any)
 		if message.body["auth"] == "required" && !c.needsLogin {
 			return newError("E_UNAUTHENTICATED", "the server asks for a token: give Options.Token")
@@ -229,13 +251,14 @@ func (c *connection) take(message *serverMessage) *Error {
 			c.client.log.Warn("webmq: the new token was refused", "error", c.reason)
 		}
 	case message.verb == "expiring":
-		if c.client.options.Token != nil {
+		if c.client.options.Token != nil && !c.isRenewing {
+			c.isRenewing = true
 			go c.renew()
 		}
 	case message.verb == "bye":
 		if len(message.fields) > 1 {
-			after, _ := time.ParseDuration(message.fields[1] + "ms")
-			c.retryAfter = min(after, maxRetryAfter)
+			after, _ := strconv.ParseFloat(message.fields[1], 64)
+			c.retryAfter = min(milliseconds(after), maxRetryAfter)
 		}
 	default:
 		isOfOne := message.body["pattern"] != nil || message.body["key"] != nil
@@ -254,11 +277,13 @@ func (c *connection) openIfReady() {
 	}
 }
 
-// renew gets a new token while the present one still holds [P-5.6].
+// renew gets a new token while the present one still holds [P-5.6]. One runs at a time.
 func (c *connection) renew() {
+	sleep(c.client.ctx, time.Until(c.renewedAt.Add(renewalInterval)))
 	token, err := c.token(c.client.ctx)
 	c.client.mu.Lock()
 	defer c.client.mu.Unlock()
+	c.isRenewing, c.renewedAt = false, time.Now()
 	if err != nil {
 		c.client.log.Warn("webmq: no new token; the present one still holds", "error", err)
 	} else if token != "" && c.isLive {

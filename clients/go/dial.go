@@ -20,7 +20,8 @@ type Options struct {
 	// OnStatus is told the status when it has changed, one call at a time. Changes that come while it runs are told as
 	// one.
 	OnStatus func(Status)
-	// HTTPClient makes the handshakes: for proxies, certificates and cookies. nil: [http.DefaultClient].
+	// HTTPClient makes the handshakes: for proxies, certificates and cookies. nil: [http.DefaultClient]. Redirects are
+	// not followed, unless its CheckRedirect does.
 	HTTPClient *http.Client
 	// Logger gets what belongs to no call, such as a failing handler. nil: [slog.Default].
 	Logger *slog.Logger
@@ -44,6 +45,7 @@ func Dial(ctx context.Context, url string, options Options) (*Client, error) {
 		options: options, log: cmp.Or(options.Logger, slog.Default()),
 		status: StatusConnecting, changed: make(chan struct{}),
 	}
+	client.options.HTTPClient = withoutRedirects(options.HTTPClient)
 	client.ctx, client.cancel = context.WithCancel(context.Background())
 	client.requests = &requests{client: client, pending: map[string]*pendingRequest{}}
 	maxBytes := cmp.Or(options.MaxPendingBytes, 4<<20)
@@ -60,6 +62,15 @@ func Dial(ctx context.Context, url string, options Options) (*Client, error) {
 		return nil, err
 	}
 	return client, nil
+}
+
+// withoutRedirects: whoever sends the client elsewhere is no WebMQ server, and the token is not for the other place.
+func withoutRedirects(given *http.Client) *http.Client {
+	client := *cmp.Or(given, http.DefaultClient)
+	if client.CheckRedirect == nil {
+		client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	}
+	return &client
 }
 
 func checkURL(text string) error {

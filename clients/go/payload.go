@@ -35,14 +35,18 @@ func (p Payload) Decode(target any) error {
 }
 
 func payloadOf(value any) (Payload, error) {
+	notUTF8 := newError("E_PAYLOAD_INVALID", "the text is not UTF-8: publish []byte")
 	switch value := value.(type) {
 	case Payload:
+		if !value.IsBinary && !utf8.Valid(value.Data) {
+			return Payload{}, notUTF8
+		}
 		return value, nil
 	case []byte:
 		return Payload{Data: value, IsBinary: true}, nil
 	case string:
 		if !utf8.ValidString(value) {
-			return Payload{}, newError("E_PAYLOAD_INVALID", "the text is not UTF-8: publish []byte")
+			return Payload{}, notUTF8
 		}
 	}
 	var text bytes.Buffer
@@ -50,6 +54,10 @@ func payloadOf(value any) (Payload, error) {
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(value); err != nil {
 		return Payload{}, newError("E_PAYLOAD_INVALID", "the payload is not JSON: %w", err)
+	}
+	// A json.RawMessage, or what a json.Marshaler gives, is copied as it is. Servers close a connection that sends it.
+	if !utf8.Valid(text.Bytes()) {
+		return Payload{}, notUTF8
 	}
 	return Payload{Data: bytes.TrimSuffix(text.Bytes(), []byte("\n"))}, nil
 }

@@ -1,6 +1,16 @@
 package webmq
 
-import "cmp"
+import (
+	"cmp"
+	"time"
+)
+
+const (
+	// So many pages without news are asked for at once. A server that says `more` for ever must not keep the program
+	// busy.
+	freePages      = 16
+	emptyPagePause = 100 * time.Millisecond
+)
 
 // livePosition is the last live position of the connection. It also moves the listens that had no message of their own
 // [P-8.7].
@@ -60,7 +70,8 @@ func (s *subscription) take(answer reply) {
 		reason = "no-history"
 	}
 	if reason != "" && s.state != nil && s.continues {
-		s.askWhole()
+		s.state.asksWhole, s.isLive, s.nextPage = true, false, ""
+		s.pause()
 		return
 	}
 	if reason != "" {
@@ -72,7 +83,11 @@ func (s *subscription) take(answer reply) {
 	for _, message := range answer.messages {
 		s.put(message)
 	}
-	if position := answer.options["position"]; position != "" {
+	position := answer.options["position"]
+	if s.emptyPages++; len(answer.messages) > 0 && (position == "" || isAfter(position, s.cursor)) {
+		s.emptyPages = 0
+	}
+	if position != "" {
 		s.cursor = position
 		if s.handled == "" && len(s.queue) == 0 {
 			s.handled = position
@@ -81,7 +96,9 @@ func (s *subscription) take(answer reply) {
 	s.settle()
 	if _, hasMore := answer.options["more"]; hasMore && s.cursor != "" {
 		s.nextPage = s.cursor
-		if len(s.queue) == 0 {
+		if s.emptyPages > freePages {
+			s.pause()
+		} else if len(s.queue) == 0 {
 			s.drained()
 		}
 		return
@@ -104,23 +121,32 @@ func (s *subscription) refused(err *Error) {
 		}
 		s.restart("position-invalid")
 	case err.Retryable:
-		s.client.later(err, func() {
-			switch {
-			case s.asked != "" || s.isClosed:
-			case !s.isLive:
-				s.opened()
-			case len(s.queue) == 0:
-				s.drained()
-			}
-		})
+		s.client.later(err, s.again)
 	default:
 		s.end(err)
 	}
 }
 
+func (s *subscription) pause() {
+	s.isPausing = true
+	s.client.after(emptyPagePause, s.again)
+}
+
+// again asks after a refusal that may pass, or a pause.
+func (s *subscription) again() {
+	s.isPausing = false
+	switch {
+	case s.asked != "" || s.isClosed:
+	case !s.isLive && s.nextPage == "":
+		s.opened()
+	case len(s.queue) == 0:
+		s.drained()
+	}
+}
+
 // drained: the reader has taken everything. Now there is room for what was left out.
 func (s *subscription) drained() {
-	if s.asked != "" || !s.client.requests.isLive {
+	if s.asked != "" || s.isPausing || !s.client.requests.isLive {
 		return
 	}
 	if page := s.nextPage; page != "" {

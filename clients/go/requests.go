@@ -43,13 +43,22 @@ type requests struct {
 	client  *Client
 	pending map[string]*pendingRequest
 	count   uint64
-	replay  *struct {
-		request *pendingRequest
-		reply   reply
-		missing int
-	}
-	isLive bool
+	replay  *replay
+	isLive  bool
 }
+
+// replay is kept until it is whole: a server must not fill the program with it.
+type replay struct {
+	request *pendingRequest
+	reply   reply
+	missing int
+	bytes   int
+}
+
+const (
+	maxReplayMessages = 100_000
+	maxReplayBytes    = 64 << 20
+)
 
 func (r *requests) nextID() (uint64, string) {
 	r.count++
@@ -103,7 +112,7 @@ func (r *requests) callAgain(ctx context.Context, payload *Payload, verb string,
 		if answer.err == nil || !answer.err.Retryable || answer.err.Code == "E_STREAM_BUSY" {
 			return answer, err
 		}
-		if !sleep(ctx, cmp.Or(answer.err.RetryAfter, retryInterval/2)) {
+		if !sleep(ctx, answer.err.retryAfter(retryInterval/2)) {
 			return answer, contextError(ctx, verb)
 		}
 	}
@@ -147,12 +156,7 @@ func (r *requests) take(message *serverMessage) bool {
 			// Of a replay that nobody waits for any more.
 			return message.has("replay")
 		}
-		replay := r.replay
-		replay.reply.messages = append(replay.reply.messages, messageOf(message))
-		if replay.missing--; replay.missing == 0 {
-			r.replay = nil
-			r.answer(replay.request, replay.reply)
-		}
+		r.takeReplayed(message)
 		return true
 	case "ok", "error":
 		request := r.pending[message.fields[0]]
@@ -166,11 +170,11 @@ func (r *requests) take(message *serverMessage) bool {
 			// A responder has it.
 			return true
 		} else if count := message.number("replayed"); count > 0 {
-			r.replay = &struct {
-				request *pendingRequest
-				reply   reply
-				missing int
-			}{request, answer, count}
+			if count > maxReplayMessages {
+				r.refuse(request, "a replay of more than %d messages", maxReplayMessages)
+			} else {
+				r.replay = &replay{request, answer, count, 0}
+			}
 			return true
 		}
 		r.answer(request, answer)
@@ -186,6 +190,24 @@ func (r *requests) take(message *serverMessage) bool {
 		return true
 	}
 	return false
+}
+
+func (r *requests) takeReplayed(message *serverMessage) {
+	now := r.replay
+	now.reply.messages = append(now.reply.messages, messageOf(message))
+	now.bytes += len(message.payload.Data)
+	now.missing--
+	if now.bytes > maxReplayBytes {
+		r.replay = nil
+		r.refuse(now.request, "a replay of more than %d bytes", maxReplayBytes)
+	} else if now.missing == 0 {
+		r.replay = nil
+		r.answer(now.request, now.reply)
+	}
+}
+
+func (r *requests) refuse(request *pendingRequest, format string, most int) {
+	r.answer(request, reply{id: request.id, err: newError("E_MESSAGE_INVALID", "the server sends "+format+" at once", most)})
 }
 
 func (r *requests) answer(request *pendingRequest, answer reply) {

@@ -59,7 +59,9 @@ type StreamReader struct {
 	mu       sync.Mutex
 	info     StreamInfo
 	sequence int
-	err      error
+	// half of a character, as the escape at the end of a text. It is given with the other half, or at the end.
+	half string
+	err  error
 }
 
 // ReadStream reads the last stream of a key, or waits for the first one. [StreamReader.Parts] begins.
@@ -93,6 +95,11 @@ func (r *StreamReader) Parts(ctx context.Context) iter.Seq2[StreamPart, error] {
 				return
 			}
 			if !isAgain {
+				return
+			}
+			// A server cannot keep it busy.
+			if !sleep(ctx, minRetryInterval) {
+				yield(StreamPart{}, contextError(ctx, "reading "+r.key))
 				return
 			}
 		}
@@ -188,6 +195,9 @@ func (r *StreamReader) read(ctx context.Context, yield func(StreamPart) bool) (i
 			return false, nil
 		}
 		if status := r.Info().Status; status != StreamNone && status != StreamActive {
+			if rest := r.rest(); rest != "" && !yield(StreamPart{Content: rest}) {
+				return false, nil
+			}
 			return false, r.err
 		}
 	}
@@ -200,7 +210,7 @@ func (r *StreamReader) next(ctx context.Context, listener *Listener) (Event, err
 		return listener.next(ctx)
 	}
 	r.client.mu.Lock()
-	lease := time.Duration(r.client.limit("streamLeaseMs", defaultLeaseMs)) * time.Millisecond
+	lease := time.Duration(r.client.limit("streamLeaseMs", defaultLeaseMs, minLeaseMs)) * time.Millisecond
 	r.client.mu.Unlock()
 	patient, cancel := context.WithTimeout(ctx, 2*lease)
 	defer cancel()

@@ -3,6 +3,7 @@ package webmq
 import (
 	"bytes"
 	"encoding/json"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -28,9 +29,10 @@ func (r *StreamReader) loaded(answer reply) (whole string, hasStream bool, err e
 		}
 		return "", false, nil
 	}
-	var content bytes.Buffer
+	var content strings.Builder
+	r.half = ""
 	for _, message := range answer.messages {
-		text, err := contentOf(message.Payload)
+		text, err := r.contentOf(message.Payload)
 		if err != nil {
 			return "", false, err
 		}
@@ -42,6 +44,7 @@ func (r *StreamReader) loaded(answer reply) (whole string, hasStream bool, err e
 	}
 	r.sequence = summary.Sequence
 	if summary.Status != "active" {
+		content.WriteString(r.rest())
 		r.end(summary.Status, Payload{Data: summary.Result})
 	}
 	return content.String(), true, nil
@@ -65,7 +68,7 @@ func (r *StreamReader) take(message Message) (part StreamPart, isPart, isAgain b
 		if kind != "start" || r.info.Status == StreamActive {
 			return part, false, false
 		}
-		r.err = nil
+		r.err, r.half = nil, ""
 		r.info = StreamInfo{ID: id, Status: StreamActive, Meta: message.Payload}
 		r.sequence = sequence
 		return StreamPart{IsWhole: true}, true, false
@@ -75,16 +78,16 @@ func (r *StreamReader) take(message Message) (part StreamPart, isPart, isAgain b
 		return part, false, true
 	case kind == "close":
 		// The last append, and the end, of a stream with many writers [P-18.8].
-		part.Content, err = contentOf(message.Payload)
+		part.Content, err = r.contentOf(message.Payload)
 		r.end("end", Payload{})
 		isPart = part.Content != ""
 	case kind != "append":
 		r.end(kind, message.Payload)
 	default:
-		if part.Content, err = contentOf(message.Payload); err != nil {
+		if part.Content, err = r.contentOf(message.Payload); err != nil {
 			return part, false, true
 		}
-		isPart = true
+		isPart = part.Content != ""
 	}
 	r.sequence = sequence
 	return part, isPart, false
@@ -101,11 +104,44 @@ func (r *StreamReader) end(status string, result Payload) {
 	}
 }
 
-func contentOf(payload Payload) (string, error) {
+// contentOf returns the text behind the half of a character that came before, without one at its own end: JavaScript
+// may cut between the two escapes of a character, and Go would read a U+FFFD for each.
+func (r *StreamReader) contentOf(payload Payload) (string, error) {
 	if payload.IsBinary {
 		return string(payload.Data), nil
 	}
-	var text string
-	err := payload.Decode(&text)
-	return text, err
+	data := bytes.TrimSpace(payload.Data)
+	if len(data) < 2 || data[0] != '"' || !json.Valid(data) {
+		return "", newError("E_PAYLOAD_INVALID", "an append of the stream %s is no text", r.key)
+	}
+	text := r.half + string(data[1:len(data)-1])
+	r.half = halfAtEnd(text)
+	return unescaped(strings.TrimSuffix(text, r.half))
+}
+
+// rest returns what has no other half.
+func (r *StreamReader) rest() string {
+	text, _ := unescaped(r.half)
+	r.half = ""
+	return text
+}
+
+func unescaped(text string) (whole string, err error) {
+	err = json.Unmarshal([]byte(`"`+text+`"`), &whole)
+	return whole, err
+}
+
+var escapedHalf = regexp.MustCompile(`^\\u[dD][89abAB][0-9a-fA-F]{2}$`)
+
+// halfAtEnd returns the escape of the first half of a character at the end of the text of a JSON string.
+func halfAtEnd(text string) string {
+	at := len(text) - len(`\ud83d`)
+	if at < 0 || !escapedHalf.MatchString(text[at:]) {
+		return ""
+	}
+	// Unless its backslash is itself escaped.
+	if before := text[:at]; (len(before)-len(strings.TrimRight(before, `\`)))%2 != 0 {
+		return ""
+	}
+	return text[at:]
 }

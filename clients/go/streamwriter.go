@@ -14,6 +14,7 @@ const (
 	MaxStreamWaitingBytes = 4 << 20
 
 	defaultLeaseMs         = 10_000
+	minLeaseMs             = 100
 	defaultMaxPayloadBytes = 262_144
 )
 

@@ -24,7 +24,7 @@ func (w *StreamWriter) run() {
 			select {
 			case <-w.wake:
 			case <-w.client.ctx.Done():
-			case <-time.After(w.limit("streamLeaseMs", defaultLeaseMs) * time.Millisecond / 3):
+			case <-time.After(w.limit("streamLeaseMs", defaultLeaseMs, minLeaseMs) * time.Millisecond / 3):
 				err = w.write(w.client.ctx, "beat", w.next-1, Payload{})
 			}
 			if err == nil && w.client.ctx.Err() != nil {
@@ -49,10 +49,10 @@ func (w *StreamWriter) take() (content Payload, isLast bool) {
 	if len(w.waiting) == 0 {
 		return Payload{}, w.isEnding
 	}
-	limit := int(w.limit("maxPayloadBytes", defaultMaxPayloadBytes))
+	limit := int(w.limit("maxPayloadBytes", defaultMaxPayloadBytes, 1))
 	if !w.isBinary {
 		// A byte has at most six as JSON, as in \u0000, and a text has two quotes.
-		limit = (limit - 2) / 6
+		limit = max((limit-2)/6, utf8.UTFMax)
 	}
 	var text strings.Builder
 	for len(w.waiting) > 0 {
@@ -90,10 +90,10 @@ func (w *StreamWriter) write(ctx context.Context, kind string, sequence int, pay
 	return err
 }
 
-func (w *StreamWriter) limit(name string, otherwise int) time.Duration {
+func (w *StreamWriter) limit(name string, otherwise, least int) time.Duration {
 	w.client.mu.Lock()
 	defer w.client.mu.Unlock()
-	return time.Duration(w.client.limit(name, otherwise))
+	return time.Duration(w.client.limit(name, otherwise, least))
 }
 
 func (w *StreamWriter) ended() {

@@ -40,6 +40,9 @@ type subscription struct {
 	// dueGap is told with the answer: whoever loads again after it misses nothing that is published meanwhile.
 	dueGap   string
 	nextPage string
+	// emptyPages is how many came in a row: a page may be empty [P-6.11].
+	emptyPages int
+	isPausing  bool
 	// isBehind: the queue was full. What was left out is in the log.
 	isBehind bool
 }
@@ -87,7 +90,7 @@ func (s *subscription) begin(ctx context.Context) error {
 
 // opened: a connection is live.
 func (s *subscription) opened() {
-	s.isBehind, s.nextPage = false, ""
+	s.isBehind, s.nextPage, s.emptyPages, s.isPausing = false, "", 0, false
 	since := s.resumePosition()
 	switch {
 	case s.state != nil && s.state.asksWhole:
@@ -137,7 +140,8 @@ func (s *subscription) deliver(message Message) {
 func (s *subscription) gap(reason string) {
 	if s.state == nil {
 		s.put(Gap{reason})
-	} else if s.client.requests.isLive {
+	} else if isComing := s.state.tellsWhole && s.asked != ""; s.client.requests.isLive && !isComing {
+		// What was asked for, and has not begun to come, has all that is missing.
 		s.askWhole()
 	}
 }

@@ -9,9 +9,20 @@ import (
 // retryInterval is when a request that may succeed later is sent again, unless its error says when.
 const retryInterval = time.Second
 
+// minRetryInterval: nothing is asked again sooner, whatever the server says.
+const minRetryInterval = 100 * time.Millisecond
+
+func (e *Error) retryAfter(otherwise time.Duration) time.Duration {
+	return max(cmp.Or(e.RetryAfter, otherwise), minRetryInterval)
+}
+
 // later calls a function, with the lock held, when what was refused may succeed, if there is a connection then.
 func (c *Client) later(err *Error, again func()) {
-	time.AfterFunc(cmp.Or(err.RetryAfter, retryInterval), func() {
+	c.after(err.retryAfter(retryInterval), again)
+}
+
+func (c *Client) after(pause time.Duration, again func()) {
+	time.AfterFunc(pause, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.requests.isLive {

@@ -64,6 +64,7 @@ func (m *serverMessage) number(option string) int {
 }
 
 // decode reads a message of a server. Its errors are E_VERB_UNKNOWN and E_MESSAGE_INVALID: the client goes on [P-10.5].
+// With the error of an answer comes what can be read of it.
 func decode(data []byte, isBinary bool) (*serverMessage, error) {
 	head, rest, hasBody := bytes.Cut(data, []byte("\n"))
 	if !utf8.Valid(head) {
@@ -112,20 +113,29 @@ func decode(data []byte, isBinary bool) (*serverMessage, error) {
 		message.payload = Payload{Data: rest, IsBinary: isBinary}
 	case anyJSON:
 		if hasBody && !json.Valid(rest) {
-			return invalid("the body is no JSON")
+			_, err := invalid("the body is no JSON")
+			return message, err
 		}
 		message.payload = Payload{Data: rest}
 	case objectBody:
-		if json.Unmarshal(rest, &message.body) != nil || message.body == nil {
-			return invalid("the body is no object")
-		}
-		for _, name := range neededMembers[verb] {
-			if _, isText := message.body[name].(string); !isText {
-				return invalid("a member is missing: " + name)
+		if json.Unmarshal(rest, &message.body) != nil || !message.hasMembers() {
+			_, err := invalid("the body is no object, or has not what it must")
+			if verb == "error" {
+				return message, err
 			}
+			return nil, err
 		}
 	}
 	return message, nil
+}
+
+func (m *serverMessage) hasMembers() bool {
+	for _, name := range neededMembers[m.verb] {
+		if _, isText := m.body[name].(string); !isText {
+			return false
+		}
+	}
+	return m.body != nil
 }
 
 var neededMembers = map[string][]string{"welcome": {"protocol", "auth", "session"}, "error": {"message"}}

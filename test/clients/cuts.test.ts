@@ -46,7 +46,7 @@ describe.each(CLIENTS)('$name', ({ command, env }) => {
       )
       const appended = adapter.call({ do: 'append', writer: 'w', content: `${batch},` })
       written += `${batch},`
-      if (batch % CUT_EVERY === 0) await server.fault('cut')
+      if (batch % CUT_EVERY === 0) await server.fault({ fault: 'cut' })
       await Promise.all([...accepted, appended])
     }
     await adapter.call({ do: 'endStream', writer: 'w' })

@@ -13,7 +13,7 @@ from typing import Any
 import webmq
 
 Command = dict[str, Any]
-CAN = ["checker", "history", "presence", "requests", "slow readers", "state", "streams"]
+CAN = ["checker", "history", "presence", "refusals", "requests", "slow readers", "state", "streams"]
 
 
 class Adapter:
@@ -238,7 +238,12 @@ async def main() -> None:
     running: set[asyncio.Task[None]] = set()
 
     def say(line: Command) -> None:
-        print(json.dumps(line), flush=True)
+        try:
+            text = json.dumps(line)
+        except RecursionError:
+            # What is nested too deeply to be shown came all the same.
+            text = json.dumps({"id": line["id"], "ok": {"payload": "not shown"}})
+        print(text, flush=True)
 
     async def run(command: Command) -> None:
         say(await adapter.answer(command))

@@ -71,7 +71,10 @@ const commands = {
   },
   async waitStatus({ client: name, status }) {
     const client = clients.get(name)
-    const isSo = () => (client.status.state === 'connected') === (status === 'connected')
+    const isSo = () => {
+      const { state } = client.status
+      return status === 'connecting' ? state !== 'connected' && state !== 'closed' : state === status
+    }
     while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 5))
   },
   async publish({ client, key, payload, base64, messageId, noEcho, ephemeral }) {
@@ -226,13 +229,22 @@ const commands = {
 }
 
 const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`)
+
+/** What is nested too deeply to be shown came all the same. */
+const sayOk = (id, ok) => {
+  try {
+    say({ id, ok })
+  } catch {
+    say({ id, ok: { payload: 'not shown' } })
+  }
+}
 say({ hello: { name: 'webmq-client', can: ['checker', 'history', 'presence', 'requests', 'state', 'streams'] } })
 for await (const line of createInterface({ input: process.stdin })) {
   const { id, do: name, ...command } = JSON.parse(line)
   Promise.resolve()
     .then(() => commands[name](command))
     .then(
-      (ok) => say({ id, ok: ok ?? {} }),
+      (ok) => sayOk(id, ok ?? {}),
       ({ code, name, message, retryable = false }) => say({ id, error: { code: code ?? name, message, retryable } }),
     )
 }

@@ -381,7 +381,7 @@ func main() {
 	}
 	a := &adapter{}
 	a.reset()
-	can := []string{"checker", "history", "requests", "slow readers", "state", "streams"}
+	can := []string{"checker", "history", "refusals", "requests", "slow readers", "state", "streams"}
 	say(object{"hello": object{"name": "the client for Go", "can": can}})
 	input := bufio.NewReader(os.Stdin)
 	for {

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from .connection import Connection, Token
-from .errors import WebMQError, error_of
+from .errors import WebMQError, code_of, count_of, error_of
 from .groups import Asked, Handler, Membership
 from .listening import Item, Listener, LivePosition, Message, Pending, message_of
 from .presence import Presence
 from .publishes import Accepted, Publishes
 from .requests import Requests
 from .state import State
-from .topics import check_key, check_pattern
-from .wire import ServerMessage, payload_of
+from .topics import MAX_POSITION_BYTES, check_key, check_option, check_pattern
+from .wire import ServerMessage, Unreadable, payload_of
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from .streams import StreamReader, StreamWriter
 
 log = logging.getLogger("webmq")
+
+MAX_LIMIT = 2**31 - 1
 
 Status = Literal["connecting", "connected", "closed"]
 
@@ -93,6 +95,10 @@ class Client:
         limits = self._connection.welcome.get("limits")
         return limits if isinstance(limits, dict) else {}
 
+    def limit(self, name: str, otherwise: int, least: int) -> int:
+        """A limit of the server, as a number that this program can use."""
+        return count_of(self.limits.get(name), MAX_LIMIT, least) or otherwise
+
     async def connected(self) -> None:
         """Waits for a connection.
 
@@ -124,7 +130,11 @@ class Client:
             self._requests.next_id(),
             check_key(key),
             payload_of(payload),
-            {"id": message_id or secrets.token_urlsafe(16), "noecho": no_echo, "ephemeral": ephemeral},
+            {
+                "id": check_option("message_id", message_id, 64) or secrets.token_urlsafe(16),
+                "noecho": no_echo,
+                "ephemeral": ephemeral,
+            },
         )
 
     def listen(
@@ -153,6 +163,8 @@ class Client:
         """
         if sum(start is not None for start in (since, last, rewind_ms)) > 1:
             raise WebMQError("E_OPTION_INVALID", "give at most one of since, last and rewind_ms")
+        check_option("since", since, MAX_POSITION_BYTES)
+        check_option("overflow", overflow, 64)
         options = {"since": since, "last": last, "rewind": rewind_ms, "overflow": overflow, "meta": meta}
         listener = Listener(self._requests, self._live_position, check_pattern(pattern), options, max_waiting)
         return Pending(listener, self._begin)
@@ -190,9 +202,9 @@ class Client:
             "history",
             check_key(key),
             options={
-                "since": since,
+                "since": check_option("since", since, MAX_POSITION_BYTES),
                 "rewind": rewind_ms,
-                "before": before,
+                "before": check_option("before", before, MAX_POSITION_BYTES),
                 "last": last,
                 "limit": limit,
                 "reverse": reverse,
@@ -244,7 +256,7 @@ class Client:
         from .streams import StreamWriter
 
         self._check_open()
-        writer = StreamWriter(self, check_key(key), id or secrets.token_urlsafe(16))
+        writer = StreamWriter(self, check_key(key), check_option("id", id, 36) or secrets.token_urlsafe(16))
         await writer.start(meta)
         return writer
 
@@ -297,6 +309,16 @@ class Client:
     def failed(self, error: WebMQError) -> None:
         self._ended(error, error)
 
+    def unreadable(self, error: Unreadable) -> None:
+        """What waits for this message would wait for ever."""
+        if error.verb == "presence":
+            presence = self._presences.get(error.subject)
+            if presence is not None:
+                presence.missed()
+        elif error.verb in ("ok", "error"):
+            body = {"message": f"the answer cannot be read: {error}"}
+            self.received(ServerMessage("error", (error.subject, error.code), body=body))
+
     def received(self, message: ServerMessage) -> None:
         if message.verb in ("ok", "error") and self._publishes.take(message):
             return
@@ -347,10 +369,10 @@ class Client:
 
     def _membership_ended(self, message: ServerMessage) -> None:
         group, pattern = message.fields
-        code = message.body.get("code")
+        code = code_of(message.body, "E_FORBIDDEN")
         for member in self._memberships:
             if (member.group, member.pattern, member.responds) == (group, pattern, "respond" in message.options):
-                member.failed(error_of(code if isinstance(code, str) else "E_FORBIDDEN", message.body))
+                member.failed(error_of(code, message.body))
 
     def _listen_ended(self, message: ServerMessage) -> None:
         pattern, key = message.body.get("pattern"), message.body.get("key")
@@ -388,6 +410,7 @@ class Client:
 
     async def _join(self, pattern: str, group: str, handler: Handler, responds: bool) -> Membership:
         self._check_open()
+        check_option("group", group, 64)
         member = Membership(self._requests, self._connection.send, check_pattern(pattern), group, handler, responds)
         self._memberships = [other for other in self._memberships if not other.is_closed]
         names = [(other.group, other.pattern, other.responds) for other in self._memberships]
@@ -400,6 +423,8 @@ class Client:
         return member
 
     def _ended(self, error: WebMQError, told: WebMQError | None) -> None:
+        if self._status == "closed":
+            return
         self._error = told
         self._requests.failed(error)
         self._publishes.failed(error)

@@ -10,11 +10,13 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed, InvalidStatus, InvalidURI, WebSocketException
 from websockets.typing import Subprotocol
 
-from .errors import WebMQError, error_of
+from .dialing import Connect, refusal_of
+from .errors import WebMQError, count_of, error_of
+from .topics import check_option
 from .wire import ServerMessage, Unreadable, decode, encode
 
 log = logging.getLogger("webmq")
@@ -30,6 +32,12 @@ LASTING_S = 5.0
 """A shorter connection counts as a failed attempt: what the client sends may have ended it."""
 BACKOFF_MIN_S = 0.5
 BACKOFF_MAX_S = 20.0
+MAX_RETRY_AFTER_MS = 600_000
+MIN_HEARTBEAT_MS = 1_000
+MAX_HEARTBEAT_MS = 3_600_000
+RENEWAL_S = 1.0
+"""A token is asked for at most once in this time, however often the server says that the present one expires."""
+MAX_TOKEN_BYTES = 8_192
 MAX_FRAME_BYTES = 64 * 1024 * 1024
 
 _TOKEN_CODES = {4009: "E_TOKEN_EXPIRED", 4501: "E_TOKEN_INVALID"}
@@ -46,6 +54,7 @@ class Events(Protocol):
 
     def opened(self) -> None: ...
     def received(self, message: ServerMessage) -> None: ...
+    def unreadable(self, error: Unreadable) -> None: ...
     def lost(self) -> None: ...
     def failed(self, error: WebMQError) -> None: ...
 
@@ -61,6 +70,7 @@ class Connection:
         self._outgoing: asyncio.Queue[str | bytes] = asyncio.Queue()
         self._heartbeat_s = 0.0
         self._received_at = self._sent_at = self._live_since = 0.0
+        self._renewed_at = -RENEWAL_S
         self._login_id = "login"
         self._needs_login = False
         self._is_welcome = False
@@ -97,24 +107,14 @@ class Connection:
         while not self._is_closing:
             self._retry_after_s = 0.0
             self._reason = None
-            was_live = False
-            try:
-                code = await self._session()
-                was_live = self.is_live
-            except WebMQError as error:
-                if not error.retryable:
-                    self._events.failed(error)
-                    return
-                log.warning("%s", error)
-                code = 1006
-            except Exception as error:
-                log.exception("the client has failed")
-                self._events.failed(WebMQError("E_INTERNAL", f"the client has failed: {error!r}"))
+            code, final = await self._attempt()
+            was_live, self.is_live = self.is_live, False
+            # Before the client ends: what has ended is not lost any more.
+            if was_live and not self._is_closing:
+                self._events.lost()
+            if final is not None:
+                self._events.failed(final)
                 return
-            finally:
-                if self.is_live:
-                    self.is_live = False
-                    self._events.lost()
             if was_live and time.monotonic() - self._live_since >= LASTING_S:
                 attempt = 0
             token_tries = 0 if was_live else token_tries
@@ -130,6 +130,23 @@ class Connection:
             attempt += 1
             await asyncio.sleep(self._retry_after_s + random.random() * limit)
 
+    async def _attempt(self) -> tuple[int, WebMQError | None]:
+        """One connection. Returns its close code, and why no further attempt can help."""
+        try:
+            return await self._session(), None
+        except WebMQError as error:
+            if not error.retryable:
+                return 1006, error
+            log.warning("%s", error)
+            return 1006, None
+        except Exception as error:
+            log.exception("the client has failed")
+            return 1006, WebMQError("E_INTERNAL", f"the client has failed: {error!r}")
+        finally:
+            if self._renewal is not None:
+                self._renewal.cancel()
+                self._renewal = None
+
     async def _session(self) -> int:
         """One connection, until its end. Returns its close code.
 
@@ -139,7 +156,7 @@ class Connection:
         self._outgoing = asyncio.Queue()
         self._is_welcome = False
         try:
-            async with connect(
+            async with Connect(
                 self._url,
                 subprotocols=[Subprotocol("webmq.v1")],
                 open_timeout=OPEN_TIMEOUT_S,
@@ -149,16 +166,17 @@ class Connection:
             ) as socket:
                 return await self._talk(socket)
         except InvalidStatus as error:
-            status = error.response.status_code
-            if 400 <= status < 500 and status not in (408, 429):
-                raise WebMQError("E_HANDSHAKE_INVALID", f"the server answered with {status}") from error
-            log.debug("%s answered with %d", self._url, status)
+            refusal = refusal_of(error.response.body)
+            if refusal is not None:
+                raise refusal from error
+            # A proxy, in front of a server that starts, or is being replaced.
+            log.warning("%s answered with %d; the client tries again", self._url, error.response.status_code)
         except InvalidURI as error:
             raise WebMQError("E_OPTION_INVALID", f"url: {error}") from error
-        except (OSError, InvalidHandshake, TimeoutError) as error:
-            log.debug("%s: %r", self._url, error)
         except ConnectionClosed as error:
             return error.rcvd.code if error.rcvd is not None else 1006
+        except (OSError, WebSocketException, TimeoutError, EOFError) as error:
+            log.debug("%s: %r", self._url, error)
         return 1006
 
     async def _talk(self, socket: ClientConnection) -> int:
@@ -177,6 +195,7 @@ class Connection:
                 except Unreadable as error:
                     if error.code != "E_VERB_UNKNOWN":
                         log.warning("unreadable message of the server: %s", error)
+                        self._events.unreadable(error)
                     continue
                 self._take(message)
             return 1000
@@ -192,7 +211,9 @@ class Connection:
         verb = message.verb
         if verb == "welcome":
             self.welcome = message.body
-            self._heartbeat_s = float(message.body.get("heartbeatMs") or 0) / 1000
+            # 0, and what is no time, is none [P-9.2].
+            interval_ms = count_of(message.body.get("heartbeatMs"), MAX_HEARTBEAT_MS) or 0
+            self._heartbeat_s = max(interval_ms, MIN_HEARTBEAT_MS) / 1_000 if interval_ms > 0 else 0.0
             if message.body["auth"] == "required" and not self._needs_login:
                 raise WebMQError("E_UNAUTHENTICATED", "the server asks for a token: pass `token`")
             self._is_welcome = True
@@ -200,11 +221,11 @@ class Connection:
         elif verb in ("ok", "error") and message.fields[0] == self._login_id:
             self._take_login(message)
         elif verb == "expiring":
-            if callable(self._token):
+            if callable(self._token) and (self._renewal is None or self._renewal.done()):
                 self._renewal = asyncio.create_task(self._renew())
         elif verb == "bye":
             after = message.fields[1] if len(message.fields) > 1 else "0"
-            self._retry_after_s = min(int(after), 600_000) / 1000
+            self._retry_after_s = min(int(after), MAX_RETRY_AFTER_MS) / 1_000
         else:
             if verb == "error" and message.fields[0] == "-":
                 self._reason = error_of(message.fields[1], message.body)
@@ -226,17 +247,21 @@ class Connection:
             self._events.opened()
 
     async def _present_token(self) -> str | None:
-        if not callable(self._token):
-            return self._token
         try:
-            token = self._token()
-            return await token if inspect.isawaitable(token) else token
+            token = self._token() if callable(self._token) else self._token
+            given: str | None = await token if inspect.isawaitable(token) else token
+            return check_option("token", given, MAX_TOKEN_BYTES)
         except Exception as error:
             raise WebMQError(
-                "E_TOKEN_UNAVAILABLE", f"the function `token` failed: {error!r}", retryable=True
+                "E_TOKEN_UNAVAILABLE", f"there is no token: {error!r}", retryable=callable(self._token)
             ) from error
 
     async def _renew(self) -> None:
+        """There is one at a time."""
+        wait_s = self._renewed_at + RENEWAL_S - time.monotonic()
+        if wait_s > 0:
+            await asyncio.sleep(wait_s)
+        self._renewed_at = time.monotonic()
         try:
             token = await self._present_token()
         except WebMQError as error:

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from .errors import WebMQError, error_of
+from .errors import WebMQError, code_of, error_of, retry_s
 from .wire import Options, Payload, ServerMessage, encode, payload_of, value_of
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ log = logging.getLogger("webmq")
 Handler = Callable[[Any, str], Any | Awaitable[Any]]
 """Gets the payload and the key. What it returns is the reply of a request."""
 
+RETRY_S = 1.0
 MAX_RUNNING = 256
 """Handlers of a membership that run at the same time. Further requests are refused, messages dropped and counted."""
 
@@ -66,7 +67,7 @@ class Membership:
                 self.ready.set_result(None)
         elif reply.error.retryable:
             asyncio.get_running_loop().call_later(
-                (reply.error.retry_after_ms or 1_000) / 1_000,
+                retry_s(reply.error, RETRY_S),
                 lambda: self.opened() if self._requests.is_live and not self.is_closed else None,
             )
         else:
@@ -94,7 +95,14 @@ class Membership:
 
     async def _handle(self, task: ServerMessage, request: str | None) -> None:
         try:
-            result = self._handler(value_of(task.payload), task.fields[2])
+            payload = value_of(task.payload)
+        except ValueError as error:
+            # One line: whoever sends such a payload must not fill the log.
+            log.warning("a task of %s is not JSON: %s", self.pattern, error)
+            self._refuse(request, WebMQError("E_PAYLOAD_INVALID", "the payload is not JSON, or nested too deeply"))
+            return
+        try:
+            result = self._handler(payload, task.fields[2])
             if inspect.isawaitable(result):
                 result = await result
             if request is not None and self._requests.is_live:
@@ -163,8 +171,7 @@ class Asked:
             reply.set_exception(WebMQError("E_RESPONSE", "the reply is not JSON"))
             return
         if "error" in message.options:
-            code = value.get("code") if isinstance(value, dict) else None
-            reply.set_exception(error_of(code if isinstance(code, str) else "E_RESPONSE", value))
+            reply.set_exception(error_of(code_of(value, "E_RESPONSE"), value))
         else:
             reply.set_result(value)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import unquote
 
-from .errors import WebMQError
+from .errors import WebMQError, retry_s
 from .position import is_after, is_later
 from .topics import matches
 from .wire import Options, ServerMessage, value_of
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from .requests import Reply, Requests
 
 log = logging.getLogger("webmq")
+
+RETRY_S = 1.0
+FREE_PAGES = 16
+"""So many pages without news are asked for at once. A server that says `more` for ever cannot keep it busy."""
+EMPTY_PAGE_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +126,9 @@ class Listener:
         self._due_gap: str | None = None
         """Told with the answer: whoever loads again after it misses nothing that is published meanwhile."""
         self._next_page: str | None = None
+        self._empty_pages = 0
+        """In a row: a page may be empty [P-6.11]."""
+        self._is_pausing = False
         self._is_behind = False
         """The queue was full: what was left out is in the log."""
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -178,6 +186,7 @@ class Listener:
         """A connection is live."""
         self._is_behind = False
         self._next_page = None
+        self._begin_pages()
         since = self._resume_position()
         if since is not None:
             self._ask({"since": since})
@@ -241,7 +250,7 @@ class Listener:
             if reply.error.code == "E_POSITION_INVALID" and continues:
                 self._restart("position-invalid")
             elif reply.error.retryable:
-                self._requests.later(self, reply.error.retry_after_ms)
+                self._requests.later(self, retry_s(reply.error, RETRY_S))
             else:
                 self._end(reply.error)
             return
@@ -259,6 +268,8 @@ class Listener:
         for message in reply.messages:
             self._put(message)
         position = options.get("position")
+        is_news = bool(reply.messages) and (position is None or is_after(position, self._cursor))
+        self._empty_pages = 0 if is_news else self._empty_pages + 1
         if position is not None:
             self._cursor = position
             if self._handled is None and not self._queue:
@@ -270,25 +281,36 @@ class Listener:
     def _page_taken(self, reply: Reply, has_more: bool) -> None:
         if has_more and self._cursor is not None:
             self._next_page = self._cursor
-            if not self._queue:
+            if self._empty_pages > FREE_PAGES:
+                self._pause()
+            elif not self._queue:
                 self._drained()
             return
         self._is_behind = False
         self._is_live = self._has_been_live = True
         self._live_count = self._live_position.count
 
+    def _begin_pages(self) -> None:
+        self._empty_pages = 0
+        self._is_pausing = False
+
+    def _pause(self) -> None:
+        self._is_pausing = True
+        self._requests.later(self, EMPTY_PAGE_S)
+
     def again(self) -> None:
-        """After a refusal that may pass."""
+        """After a refusal that may pass, or a pause."""
+        self._is_pausing = False
         if self._asked is not None or self._is_closed:
             return
-        if not self._is_live:
+        if not self._is_live and self._next_page is None:
             self.opened()
         elif not self._queue:
             self._drained()
 
     def _drained(self) -> None:
         """The reader has taken everything: now there is room for what was left out."""
-        if self._asked is not None or not self._requests.is_live:
+        if self._asked is not None or self._is_pausing or not self._requests.is_live:
             return
         if self._next_page is not None:
             page, self._next_page = self._next_page, None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from .errors import WebMQError
+from .errors import WebMQError, retry_s
 from .wire import Options, Payload, payload_of
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class PresenceWatch:
         before, now = self._given, self._presence.known
         self._given = now
         entered = tuple(member for id, member in now.items() if id not in before)
-        updated = tuple(member for id, member in now.items() if id in before and before[id] != member)
+        updated = tuple(member for id, member in now.items() if id in before and _differs(before[id], member))
         left = tuple(member for id, member in before.items() if id not in now)
         return PresenceChange(entered, updated, left) if entered or updated or left else None
 
@@ -169,6 +169,8 @@ class Presence:
         Raises:
             WebMQError: `E_FORBIDDEN` and others.
         """
+        if self._requests.error is not None:
+            raise self._requests.error
         watch = PresenceWatch(self)
         self._watches.append(watch)
         if not self._is_synced:
@@ -201,11 +203,16 @@ class Presence:
         if not self._is_synced:
             return
         members = dict(self.known)
-        for id in body.get("leave", ()):
-            members.pop(id, None)
-        for told in (*body.get("enter", ()), *body.get("update", ())):
-            members[told["id"]] = _member_of(told)
-        self._become(members)
+        for id in _list_of(body.get("leave")):
+            if isinstance(id, str):
+                members.pop(id, None)
+        self._become(members | _members_in(body.get("enter")) | _members_in(body.get("update")))
+
+    def missed(self) -> None:
+        """A change cannot be read: the members are asked for again."""
+        if self._is_synced and self._watches:
+            self._is_synced = False
+            self._later(RETRY_S, self._ask_again)
 
     def failed(self, error: WebMQError | None) -> None:
         """The server ends it, or it ends with the client."""
@@ -228,7 +235,7 @@ class Presence:
         if reply.error is None:
             self.id = reply.result.get("id") if isinstance(reply.result, dict) else None
         elif reply.error.retryable:
-            self._later(reply.error, lambda: self.opened() if self._is_present else None)
+            self._later(retry_s(reply.error, RETRY_S), lambda: self.opened() if self._is_present else None)
         else:
             log.warning("%s: no longer present: %s", self.key, reply.error)
             self._is_present, self.id, self.error = False, None, reply.error
@@ -245,16 +252,19 @@ class Presence:
             self._become(_members_of(reply))
             self._settle(None)
         elif reply.error.retryable:
-            self._later(reply.error, lambda: self._ask() if self._watches and not self._is_synced else None)
+            self._later(retry_s(reply.error, RETRY_S), self._ask_again)
         else:
             watches, self._watches = self._watches, []
             for watch in watches:
                 watch.end(reply.error)
             self._settle(reply.error)
 
-    def _later(self, error: WebMQError, again: Any) -> None:
+    def _ask_again(self) -> None:
+        if self._watches and not self._is_synced and self._asked is None:
+            self._ask()
+
+    def _later(self, delay_s: float, again: Callable[[], None]) -> None:
         # The next connection asks by itself.
-        delay_s = RETRY_S if error.retry_after_ms is None else error.retry_after_ms / 1_000
         asyncio.get_running_loop().call_later(delay_s, lambda: again() if self._requests.is_live else None)
 
     def _become(self, members: Members) -> None:
@@ -295,5 +305,21 @@ def _member_of(told: Mapping[str, Any]) -> Member:
 
 
 def _members_of(reply: Reply) -> dict[str, Member]:
-    told = reply.result.get("members", ()) if isinstance(reply.result, dict) else ()
-    return {member["id"]: _member_of(member) for member in told}
+    return _members_in(reply.result.get("members")) if isinstance(reply.result, dict) else {}
+
+
+def _members_in(told: Any) -> dict[str, Member]:
+    members = [member for member in _list_of(told) if isinstance(member, dict) and isinstance(member.get("id"), str)]
+    return {member["id"]: _member_of(member) for member in members}
+
+
+def _list_of(told: Any) -> list[Any]:
+    return told if isinstance(told, list) else []
+
+
+def _differs(before: Member, now: Member) -> bool:
+    try:
+        return before != now
+    except RecursionError:
+        # Data that is nested as deeply as Python reads.
+        return True

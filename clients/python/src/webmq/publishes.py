@@ -11,6 +11,8 @@ from .errors import WebMQError, error_of
 from .wire import Options, ServerMessage, encode
 
 OVERHEAD_BYTES = 256
+MIN_RETRY_S = 0.25
+"""[P-10.7]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ class Publishes:
             error = error_of(message.fields[1], message.body)
             if error.code == "E_RATE_LIMIT":
                 self._refused.append(publish)
-                self._retry_after_s = max(self._retry_after_s, (error.retry_after_ms or 250) / 1000)
+                self._retry_after_s = max(self._retry_after_s, (error.retry_after_ms or 0) / 1_000, MIN_RETRY_S)
             elif not publish.done.done():
                 publish.done.set_exception(error)
         if self._refused and not self._sent and self._retry is None:

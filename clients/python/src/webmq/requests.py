@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from .listening import Listener
 
 RETRY_S = 1.0
+MAX_REPLAY_MESSAGES = 100_000
+MAX_REPLAY_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ class _Replay:
     pending: _Pending
     ok: ServerMessage
     messages: list[Item] = field(default_factory=list)
+    bytes: int = 0
 
 
 class Requests:
@@ -52,6 +55,8 @@ class Requests:
         self._count = 0
         self._replay: _Replay | None = None
         self.is_live = False
+        self.error: WebMQError | None = None
+        """Why the client has ended."""
         self.leave: Callable[[Listener], Any]
         """Ends a listen; set by the client, which knows the others of its pattern."""
 
@@ -75,6 +80,9 @@ class Requests:
         """
         id = self.next_id()
         pending = _Pending(id, encode(verb, id, *fields, payload=payload, options=options), on_reply, is_resent)
+        if self.error is not None:
+            on_reply(Reply(id, {}, error=self.error))
+            return id
         if not self.is_live and not is_resent:
             on_reply(Reply(id, {}, error=WebMQError("E_OFFLINE", "not connected", retryable=True)))
             return id
@@ -111,9 +119,8 @@ class Requests:
             raise reply.error
         return reply
 
-    def later(self, listener: Listener, retry_after_ms: int | None) -> None:
+    def later(self, listener: Listener, delay_s: float) -> None:
         """Lets a listener ask again."""
-        delay_s = RETRY_S if retry_after_ms is None else retry_after_ms / 1000
         asyncio.get_running_loop().call_later(delay_s, lambda: listener.again() if self.is_live else None)
 
     def opened(self) -> None:
@@ -132,6 +139,7 @@ class Requests:
 
     def failed(self, error: WebMQError) -> None:
         self.is_live = False
+        self.error = error
         for pending in [*self._pending.values()]:
             pending.on_reply(Reply(pending.id, {}, error=error))
         self._pending.clear()
@@ -139,9 +147,7 @@ class Requests:
     def take(self, message: ServerMessage) -> bool:
         """Takes an answer, or a message of a replay. Returns whether it was one."""
         if self._replay is not None and message.verb == "message":
-            self._replay.messages.append(message_of(message))
-            if len(self._replay.messages) == self._replay.ok.number("replayed"):
-                self._replayed(self._replay)
+            self._take_replayed(self._replay, message)
             return True
         if message.verb == "message":
             # Of a replay that nobody waits for any more.
@@ -153,6 +159,8 @@ class Requests:
             return False
         if message.verb == "ok" and message.number("replayed") > 0:
             self._replay = _Replay(pending, message)
+            if message.number("replayed") > MAX_REPLAY_MESSAGES:
+                self._refuse(self._replay, f"a replay of more than {MAX_REPLAY_MESSAGES} messages")
             return True
         del self._pending[pending.id]
         if message.verb == "ok":
@@ -161,7 +169,23 @@ class Requests:
             pending.on_reply(Reply(pending.id, {}, error=error_of(message.fields[1], message.body)))
         return True
 
-    def _replayed(self, replay: _Replay) -> None:
+    def _take_replayed(self, replay: _Replay, message: ServerMessage) -> None:
+        replay.bytes += len(message.payload)
+        replay.messages.append(message_of(message))
+        if replay.bytes > MAX_REPLAY_BYTES:
+            self._refuse(replay, f"a replay of more than {MAX_REPLAY_BYTES} bytes")
+        elif len(replay.messages) == replay.ok.number("replayed"):
+            self._answer(
+                replay.pending, Reply(replay.pending.id, replay.ok.options, (*replay.messages,), replay.ok.body)
+            )
+
+    def _refuse(self, replay: _Replay, reason: str) -> None:
+        """It is kept until it is whole: a server must not fill this program with it."""
+        error = WebMQError("E_MESSAGE_INVALID", f"the server sends {reason} at once")
+        self._answer(replay.pending, Reply(replay.pending.id, {}, error=error))
+
+    def _answer(self, pending: _Pending, reply: Reply) -> None:
         self._replay = None
-        self._pending.pop(replay.pending.id, None)
-        replay.pending.on_reply(Reply(replay.pending.id, replay.ok.options, tuple(replay.messages), replay.ok.body))
+        # Whoever has given up has taken it away.
+        if self._pending.pop(pending.id, None) is not None:
+            pending.on_reply(reply)

@@ -78,12 +78,15 @@ class State(Listener):
                 )
 
     def gap(self, reason: str) -> None:
-        if self._requests.is_live:
+        # What was asked for, and has not begun to come, has all that is missing.
+        is_coming = self._tells_whole and self._asked is not None
+        if self._requests.is_live and not is_coming:
             self._ask_whole()
 
     def opened(self) -> None:
         if self._asks_whole:
             self._is_behind = False
+            self._begin_pages()
             self._ask_whole()
         else:
             super().opened()
@@ -98,8 +101,11 @@ class State(Listener):
         self._ask({})
 
     def _take(self, reply: Reply) -> None:
-        if self._asked is not None and self._asked[0] == reply.id and "gap" in reply.options:
-            self._ask_whole()
+        # Without a position it is the whole, which nothing can be missing before.
+        if self._asked == (reply.id, True) and "gap" in reply.options:
+            self._asked, self._next_page, self._asks_whole = None, None, True
+            self._is_live = False
+            self._pause()
             return
         if self._tells_whole and reply.error is None and self._asked is not None:
             self._tells_whole = False

@@ -11,9 +11,10 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from .errors import WebMQError, error_of
+from .characters import half_of, joined_pairs
+from .errors import WebMQError, code_of, error_of, retry_s
 from .listening import Message
-from .wire import Payload, payload_of
+from .wire import Payload, is_number, payload_of
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -27,9 +28,12 @@ log = logging.getLogger("webmq")
 StreamStatus = Literal["none", "active", "end", "fail", "stop", "lost"]
 
 DEFAULT_LEASE_MS = 10_000
+MIN_LEASE_MS = 100
 DEFAULT_MAX_PAYLOAD_BYTES = 262_144
 MAX_WAITING_BYTES = 4 * 1024 * 1024
 RETRY_S = 0.5
+AGAIN_S = 0.1
+"""A reader that misses something reads again after this time, so that a server cannot keep it busy."""
 STOP_S = 10
 STOP_ATTEMPT_S = 2.5
 
@@ -52,6 +56,8 @@ class StreamWriter:
         self._client = client
         self._pieces: deque[_Piece] = deque()
         self._bytes = 0
+        self._half = ""
+        """Of a character, at the end of what was appended. It goes with the other half."""
         self._next = 0
         self._type: type | None = None
         self._is_ending = False
@@ -74,6 +80,8 @@ class StreamWriter:
     async def append(self, content: str | bytes) -> None:
         """Adds to the stream, which has either text or bytes. Resolves when the log has it; to await it is not needed.
 
+        Half a surrogate pair at the end of a text waits for the next append, or the end.
+
         Raises:
             WebMQError: `E_STREAM_ENDED`, `E_STREAM_LIMIT`, `E_QUEUE_FULL`, `E_CLOSED` and others.
         """
@@ -89,6 +97,10 @@ class StreamWriter:
             raise WebMQError("E_PAYLOAD_INVALID", "a stream has either text or bytes")
         if self._bytes + len(content) > MAX_WAITING_BYTES:
             raise WebMQError("E_QUEUE_FULL", f"stream {self.key}", retryable=True)
+        if isinstance(content, str):
+            content = joined_pairs(self._half + content)
+            self._half = half_of(content)
+            content = content.removesuffix(self._half)
         if not content:
             done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             done.set_result(None)
@@ -127,6 +139,8 @@ class StreamWriter:
         if self._is_ending:
             raise WebMQError("E_CLOSED", f"stream {self.key}")
         self._is_ending = True
+        if self._half:
+            self._put("append", self._half)
         await (self._put("stop", "") if self._is_stopped else self._put(kind, payload))
 
     def _put(self, kind: str, content: str | bytes) -> asyncio.Future[None]:
@@ -142,7 +156,7 @@ class StreamWriter:
         return done
 
     async def _run(self) -> None:
-        lease_s = float(self._client.limits.get("streamLeaseMs") or DEFAULT_LEASE_MS) / 1_000
+        lease_s = self._client.limit("streamLeaseMs", DEFAULT_LEASE_MS, MIN_LEASE_MS) / 1_000
         pieces: list[_Piece] = []
         try:
             while True:
@@ -181,8 +195,8 @@ class StreamWriter:
             self._bytes -= len(first.content)
             return pieces, first.content
         # JSON of a character has at most 12 bytes, as in \\ud83d\\ude00.
-        limit = int(self._client.limits.get("maxPayloadBytes") or DEFAULT_MAX_PAYLOAD_BYTES)
-        limit = limit if isinstance(first.content, bytes) else (limit - 2) // 12
+        limit = self._client.limit("maxPayloadBytes", DEFAULT_MAX_PAYLOAD_BYTES, 1)
+        limit = limit if isinstance(first.content, bytes) else max((limit - 2) // 12, 1)
         length = len(first.content)
         if length > limit:
             rest = _Piece("append", first.content[limit:], first.done)
@@ -210,7 +224,7 @@ class StreamWriter:
             except WebMQError as error:
                 if not error.retryable or error.code == "E_STREAM_BUSY":
                     raise
-                await asyncio.sleep((error.retry_after_ms or RETRY_S * 1_000) / 1_000)
+                await asyncio.sleep(retry_s(error, RETRY_S))
 
     async def _asked(self, body: Any, key: str) -> Any:
         asked = body if isinstance(body, dict) else {}
@@ -253,6 +267,8 @@ class StreamReader:
         """The log no longer has the beginning."""
         self._client = client
         self._sequence = -1
+        self._half = ""
+        """Of a character, which came at the end of a part. It is given with the other half, or at the end."""
 
     def __aiter__(self) -> AsyncIterator[StreamPart]:
         return self._parts()
@@ -333,11 +349,14 @@ class StreamReader:
                     if part is not None:
                         yield part
                     if self.status not in ("none", "active"):
+                        if self._half:
+                            yield StreamPart(self._half, False)
                         return
+            await asyncio.sleep(AGAIN_S)
 
     @property
     def _patience_s(self) -> float:
-        return 2 * float(self._client.limits.get("streamLeaseMs") or DEFAULT_LEASE_MS) / 1_000
+        return 2 * self._client.limit("streamLeaseMs", DEFAULT_LEASE_MS, MIN_LEASE_MS) / 1_000
 
     async def _read(self) -> Reply:
         while True:
@@ -346,36 +365,50 @@ class StreamReader:
             except WebMQError as error:
                 if not error.retryable:
                     raise
-                await asyncio.sleep((error.retry_after_ms or RETRY_S * 1_000) / 1_000)
+                await asyncio.sleep(retry_s(error, RETRY_S))
 
     def _load(self, reply: Reply) -> StreamPart | None:
         summary = reply.result if isinstance(reply.result, dict) else {}
         id = summary.get("stream")
-        if id is None:
+        if not isinstance(id, str):
             if self.status == "active":
                 self._end("lost", None)
             return None
         self.id = id
-        self._sequence = summary.get("sequence", 0)
+        sequence = summary.get("sequence")
+        self._sequence = sequence if isinstance(sequence, int) else 0
         self.meta = summary.get("meta")
         self.is_cut = summary.get("isCut") is True
         content = _joined([message.payload for message in reply.messages if isinstance(message, Message)])
         self.status = "active"
+        self._half = ""
         status = summary.get("status", "active")
         if status != "active":
-            self._end(status, summary.get("result"))
+            self._end(str(status), summary.get("result"))
+        elif isinstance(content, str):
+            content = self._whole(content)
         return StreamPart(content, True)
+
+    def _whole(self, text: str) -> str:
+        text = joined_pairs(self._half + text)
+        self._half = half_of(text)
+        return text.removesuffix(self._half)
+
+    def _part(self, payload: Any) -> StreamPart | None:
+        content = self._whole(payload) if isinstance(payload, str) else payload
+        return StreamPart(content, False) if content and isinstance(content, (str, bytes)) else None
 
     def _take(self, message: Message) -> StreamPart | None:
         id, _, rest = (message.stream or "").partition(":")
         number, _, kind = rest.partition(":")
-        if not number.isdecimal() or kind == "beat":
+        if not is_number(number) or kind == "beat":
             return None
         sequence = int(number)
         if id != self.id:
             if kind != "start" or self.status == "active":
                 return None
             self.id, self._sequence, self.meta, self.status = id, sequence, message.payload, "active"
+            self._half = ""
             return StreamPart("", True)
         if sequence <= self._sequence:
             return None
@@ -385,18 +418,17 @@ class StreamReader:
         if kind == "close":
             # The last append, and the end, of a stream with many writers [P-18.8].
             self._end("end", None)
-            return StreamPart(message.payload, False) if message.payload else None
+            return self._part(message.payload)
         if kind != "append":
             self._end(kind, message.payload)
             return None
-        return StreamPart(message.payload, False)
+        return self._part(message.payload)
 
     def _end(self, status: str, result: Any) -> None:
         known: dict[str, StreamStatus] = {"end": "end", "fail": "fail", "stop": "stop", "lost": "lost"}
         self.status = known.get(status, "lost")
         if self.status == "fail":
-            code = result.get("code") if isinstance(result, dict) else None
-            self.error = error_of(code if isinstance(code, str) else "E_RESPONSE", result)
+            self.error = error_of(code_of(result, "E_RESPONSE"), result)
         elif self.status == "lost":
             self.error = WebMQError("E_STREAM_ENDED", "the stream has lost its writer")
         else:
@@ -410,4 +442,4 @@ _AGAIN = StreamPart("", True)
 def _joined(parts: list[Any]) -> str | bytes:
     if any(isinstance(part, bytes) for part in parts):
         return b"".join(part for part in parts if isinstance(part, bytes))
-    return "".join(part for part in parts if isinstance(part, str))
+    return joined_pairs("".join(part for part in parts if isinstance(part, str)))

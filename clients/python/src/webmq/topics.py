@@ -7,6 +7,8 @@ import re
 from .errors import WebMQError
 
 MAX_KEY_BYTES = 255
+MAX_POSITION_BYTES = 1_600
+_VISIBLE = re.compile("[!-~]+")
 _BAD = re.compile("[\x00-\x20\x7f-\x9f\ud800-\udfff]")
 
 
@@ -36,6 +38,17 @@ def check_pattern(pattern: str) -> str:
     if reason is not None:
         raise WebMQError("E_PATTERN_INVALID", f"pattern is not valid: {reason}")
     return pattern
+
+
+def check_option(name: str, value: str | None, max_bytes: int) -> str | None:
+    """Returns a value for a header, which is visible ASCII.
+
+    Raises:
+        WebMQError: `E_OPTION_INVALID`.
+    """
+    if value is not None and (len(value) > max_bytes or _VISIBLE.fullmatch(value) is None):
+        raise WebMQError("E_OPTION_INVALID", f"{name}: 1 to {max_bytes} visible ASCII characters")
+    return value
 
 
 def _defect(text: str) -> str | None:

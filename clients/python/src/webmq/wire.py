@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -32,6 +33,8 @@ _VERBS: Mapping[str, tuple[int, Kind]] = {
     "bye": (1, "none"),
 }
 _NUMBERS = ("replayed", "within", "time")
+_NUMBER = re.compile("[0-9]{1,15}")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +52,37 @@ class ServerMessage:
 
 
 class Unreadable(Exception):
-    """A message that is not of this protocol, or of a later version. `code` as in the vectors."""
+    """A message that is not of this protocol, or of a later version. `code` as in the vectors.
 
-    def __init__(self, code: str, reason: str) -> None:
+    `verb` and `subject`, its first field, say what waits for it: a request, or a watch of presence.
+    """
+
+    def __init__(self, code: str, reason: str, verb: str = "", subject: str = "") -> None:
         super().__init__(f"{code}: {reason}")
         self.code = code
+        self.verb = verb
+        self.subject = subject
+
+
+def is_number(text: str) -> bool:
+    """Whether it is a number of the protocol [P-2.6]. `int` refuses, or takes long for, one of thousands of digits."""
+    return _NUMBER.fullmatch(text) is not None
+
+
+def parse_json(text: Payload) -> Any:
+    """Parses JSON that comes from others: everything of them that is parsed goes through here.
+
+    Raises:
+        ValueError: it is no JSON, or none that Python reads: lists in lists beyond its limit, a number of 5,000 digits.
+    """
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
 
 
 def decode(data: str | bytes) -> ServerMessage:
@@ -77,14 +106,15 @@ def decode(data: str | bytes) -> ServerMessage:
     if len(parts) < count or not all(parts):
         raise Unreadable("E_MESSAGE_INVALID", f"{verb}: a field is missing")
     fields, options = parts[:count], {}
-    if verb == "bye" and len(parts) > 1 and parts[1].isdecimal():
+    subject = fields[0] if fields else ""
+    if verb == "bye" and len(parts) > 1 and is_number(parts[1]):
         fields.append(parts[1])
     for part in parts[len(fields) :]:
         name, _, value = part.partition("=")
         options[name] = value
-    if verb in ("expiring", "bye") and not all(number.isdecimal() for number in fields):
+    if verb in ("expiring", "bye") and not all(is_number(number) for number in fields):
         raise Unreadable("E_MESSAGE_INVALID", f"{verb}: not a number")
-    if any(name in options and not options[name].isdecimal() for name in _NUMBERS):
+    if any(name in options and not is_number(options[name]) for name in _NUMBERS):
         raise Unreadable("E_MESSAGE_INVALID", f"{verb}: an option is no number")
     if kind == "payload" and rest is None:
         raise Unreadable("E_MESSAGE_INVALID", f"{verb}: without a payload")
@@ -92,19 +122,19 @@ def decode(data: str | bytes) -> ServerMessage:
     if kind in ("none", "payload") or (kind == "maybe" and rest is None):
         return message
     try:
-        body = json.loads(rest or "")
+        body = parse_json(rest or "")
     except ValueError as error:
-        raise Unreadable("E_MESSAGE_INVALID", f"{verb}: the body is no JSON") from error
-    _check_body(verb, kind, body)
+        raise Unreadable("E_MESSAGE_INVALID", f"{verb}: the body is no JSON", verb, subject) from error
+    if not _has_members(verb, kind, body):
+        raise Unreadable("E_MESSAGE_INVALID", f"{verb}: the body is no object, or has not what it must", verb, subject)
     return ServerMessage(verb, message.fields, options, "", body)
 
 
-def _check_body(verb: str, kind: Kind, body: Any) -> None:
+def _has_members(verb: str, kind: Kind, body: Any) -> bool:
     if kind == "object" and not isinstance(body, dict):
-        raise Unreadable("E_MESSAGE_INVALID", f"{verb}: the body is no object")
+        return False
     needed = {"welcome": ("protocol", "auth", "session"), "error": ("message",)}.get(verb, ())
-    if not all(isinstance(body.get(name), str) for name in needed):
-        raise Unreadable("E_MESSAGE_INVALID", f"{verb}: a member is missing")
+    return all(isinstance(body.get(name), str) for name in needed)
 
 
 def encode(verb: str, *fields: str, payload: Payload | None = None, options: Options | None = None) -> str | bytes:
@@ -123,7 +153,7 @@ def encode(verb: str, *fields: str, payload: Payload | None = None, options: Opt
 
 
 def payload_of(value: Any) -> Payload:
-    """`bytes` stay bytes; everything else becomes JSON text.
+    """`bytes` stay bytes; everything else becomes JSON text. Half a surrogate pair, which UTF-8 has not, is escaped.
 
     Raises:
         WebMQError: `E_PAYLOAD_INVALID`.
@@ -131,9 +161,10 @@ def payload_of(value: Any) -> Payload:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    except (TypeError, ValueError) as error:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
         raise WebMQError("E_PAYLOAD_INVALID", f"the payload is not JSON: {error}") from error
+    return text if text.isascii() else _SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
 def value_of(payload: Payload) -> Any:
@@ -144,4 +175,4 @@ def value_of(payload: Payload) -> Any:
     """
     if isinstance(payload, bytes):
         return payload
-    return json.loads(payload) if payload else None
+    return parse_json(payload) if payload else None

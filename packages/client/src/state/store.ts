@@ -9,6 +9,8 @@ import type { StateChanges, StateOptions, StateSnapshot, StateStore } from './ty
 
 const MAX_KEYS = 10_000
 const MAX_BYTES = 16_777_216
+/** A state that has a gap while it arrives is asked for again after this time: the next answer may have one, too. */
+const REFILL_MS = 100
 
 /** The value of a key, and its size on the wire. */
 interface Value<P> {
@@ -137,8 +139,7 @@ export class LiveStateStore<P> implements StateStore<P> {
   #begin(): void {
     const lost = this.#subscription
     this.#setStale(true)
-    // Not from inside a call of the subscription.
-    queueMicrotask(() => {
+    const listenAnew = () => {
       if (this.#isClosed || this.#subscription !== lost) return
       this.#subscription = undefined
       void lost?.close()
@@ -146,7 +147,10 @@ export class LiveStateStore<P> implements StateStore<P> {
       this.#values = new Map()
       this.#bytes = 0
       this.#listen()
-    })
+    }
+    // Not from inside a call of the subscription.
+    if (this.#isFilling) setTimeout(listenAnew, REFILL_MS)
+    else queueMicrotask(listenAnew)
   }
 
   /** @param size Of the payload; 0 for a removal. */

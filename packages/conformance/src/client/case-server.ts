@@ -39,7 +39,11 @@ export class CaseServer {
     return this.#server
   }
 
-  async fault(name: FaultStep['fault']): Promise<void> {
+  async fault({ fault: name, status = 404, body = '' }: FaultStep): Promise<void> {
+    if (name === 'answer') {
+      this.#proxy.answer(status, body)
+      return
+    }
     if (name !== 'restart') {
       this.#proxy[name]()
       return

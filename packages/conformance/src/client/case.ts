@@ -9,22 +9,34 @@ export interface Case {
   readonly steps: readonly Step[]
 }
 
-/** Options of the server, beside those of every case. */
+/** The server of a case: one of WebMQ, with options beside those of every case, or one that is `played`. */
 export interface ServerSetup {
   /** It asks for a token. */
   readonly tokens?: boolean
   readonly options?: Readonly<Record<string, unknown>>
+  readonly played?: Played
+}
+
+/**
+ * A server that does what no good one does. In its texts, `$id` stands for the id of the request, `{deep:N}` for N lists in
+ * each other, and `{digits:N}` for a number of N digits.
+ */
+export interface Played {
+  /** Members of the JSON of its `welcome`, as text, besides the usual ones: `"heartbeatMs":-1`. */
+  readonly welcome?: string
+  /** What it sends for each request of a verb; for others it says `ok`. */
+  readonly answers?: Readonly<Record<string, readonly string[]>>
 }
 
 /** One step. Values that begin with `$` name what an earlier step kept with `as`: `$p.position`. */
-export type Step = CallStep | NextStep | StateStep | StreamStep | PublishStep | FaultStep | WaitStep
+export type Step = CallStep | NextStep | StateStep | StreamStep | PublishStep | FaultStep | WaitStep | PlayStep
 
 /** A command for the adapter. */
 export interface CallStep {
   readonly do: string
   readonly client?: string
-  /** The command fails with this code. */
-  readonly error?: string
+  /** The command fails with this code, or one of these. */
+  readonly error?: string | readonly string[]
   /** Members of its answer. */
   readonly gives?: Readonly<Record<string, unknown>>
   /** Keeps the answer under this name. */
@@ -40,7 +52,7 @@ export interface NextStep {
   readonly is: Readonly<Record<string, unknown>>
   /** So many, with `@` for the number in `is`. */
   readonly times?: number
-  /** Other messages may come before it. */
+  /** Other messages, and gaps, may come before it. */
   readonly skips?: boolean
   readonly as?: string
 }
@@ -67,12 +79,24 @@ export interface PublishStep {
   readonly ephemeral?: boolean
 }
 
+/** What a server that is played says to all connections, how it greets from now on, or how often it has heard a verb. */
+export interface PlayStep {
+  readonly play: 'say' | 'welcome' | 'heard'
+  readonly text?: string
+  readonly times?: number
+  readonly welcome?: string
+  readonly verb?: string
+  readonly atMost?: number
+}
+
 /**
- * `cut` ends all connections. `hold` too, and refuses new ones until `release`. `mute` too, and until `release` lets new
+ * `answer` ends all connections, and until `release` answers new ones with a status, as a proxy does. `cut` ends all connections. `hold` too, and refuses new ones until `release`. `mute` too, and until `release` lets new
  * ones say nothing but their handshake. `restart` begins another log.
  */
 export interface FaultStep {
-  readonly fault: 'cut' | 'hold' | 'mute' | 'release' | 'restart'
+  readonly fault: 'answer' | 'cut' | 'hold' | 'mute' | 'release' | 'restart'
+  readonly status?: number
+  readonly body?: string
 }
 
 /** Waits for a status of a client. */

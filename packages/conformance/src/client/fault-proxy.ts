@@ -8,6 +8,8 @@ export class FaultProxy {
   #target = 0
   #isHeld = false
   #isMuted = false
+  /** What a handshake is answered with, instead of by the server. */
+  #answer: string | undefined
   /** Lets clients speak again. */
   readonly #unmute = new Set<() => void>()
 
@@ -49,8 +51,17 @@ export class FaultProxy {
     this.cut()
   }
 
+  /** Ends all connections, and answers new ones as a proxy whose server is gone. */
+  answer(status: number, body: string): void {
+    const head = [`HTTP/1.1 ${status} No`, 'Content-Type: text/plain', `Content-Length: ${Buffer.byteLength(body)}`]
+    if (status >= 300 && status < 400) head.push('Location: /login')
+    this.#answer = `${head.join('\r\n')}\r\nConnection: close\r\n\r\n${body}`
+    this.cut()
+  }
+
   release(): void {
     this.#isHeld = this.#isMuted = false
+    this.#answer = undefined
     for (const unmute of this.#unmute) unmute()
     this.#unmute.clear()
   }
@@ -63,6 +74,11 @@ export class FaultProxy {
   #accept(inner: Socket): void {
     if (this.#isHeld) {
       inner.destroy()
+      return
+    }
+    const answer = this.#answer
+    if (answer !== undefined) {
+      inner.on('error', () => inner.destroy()).once('data', () => inner.end(answer))
       return
     }
     const outer = connect(this.#target, '127.0.0.1')

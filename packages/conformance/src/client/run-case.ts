@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { type Adapter, CommandError } from './adapter.js'
-import type { CallStep, Case, NextStep, PublishStep, StateStep, Step, StreamStep, WaitStep } from './case.js'
+import type { CallStep, Case, NextStep, PlayStep, PublishStep, StateStep, Step, StreamStep, WaitStep } from './case.js'
 import { CaseServer, tokenNamed } from './case-server.js'
+import { PlayedServer } from './played-server.js'
 
 /** Messages that are skipped, changes of a state, or parts of a stream, until it has come to what the case asks for. */
 const MAX_CHANGES = 10_000
@@ -14,7 +15,7 @@ type Members = Readonly<Record<string, unknown>>
  * @throws {Error} It did something else than the case says; the message names the step.
  */
 export async function runCase({ steps, server: setup = {} }: Case, adapter: Adapter): Promise<void> {
-  const server = await CaseServer.start(setup)
+  const server = await (setup.played ? PlayedServer.start(setup.played) : CaseServer.start(setup))
   const run = new Run(server, adapter)
   try {
     for (const [index, step] of steps.entries()) {
@@ -32,13 +33,13 @@ export async function runCase({ steps, server: setup = {} }: Case, adapter: Adap
 }
 
 class Run {
-  readonly #server: CaseServer
+  readonly #server: CaseServer | PlayedServer
   readonly #adapter: Adapter
   readonly #kept = new Map<string, Members>()
   readonly #started = new Map<string, Promise<Members | CommandError>>()
   readonly #content = new Map<string, string>()
 
-  constructor(server: CaseServer, adapter: Adapter) {
+  constructor(server: CaseServer | PlayedServer, adapter: Adapter) {
     this.#server = server
     this.#adapter = adapter
   }
@@ -49,8 +50,29 @@ class Run {
     else if ('state' in step) await this.#state(step)
     else if ('stream' in step) await this.#stream(step)
     else if ('publish' in step) await this.#publish(step)
-    else if ('fault' in step) await this.#server.fault(step.fault)
+    else if ('fault' in step) await this.#server.fault(step)
+    else if ('play' in step) this.#play(step)
     else await this.#wait(step)
+  }
+
+  get #played(): PlayedServer | undefined {
+    return this.#server instanceof PlayedServer ? this.#server : undefined
+  }
+
+  get #real(): CaseServer {
+    if (this.#server instanceof PlayedServer) throw new Error('the server of this case is played')
+    return this.#server
+  }
+
+  #play({ play, text = '', times = 1, welcome = '', verb = '', atMost = 0 }: PlayStep): void {
+    const server = this.#played
+    if (server === undefined) throw new Error('the server of this case is not played')
+    if (play === 'welcome') server.welcome(welcome)
+    else if (play === 'say') for (let count = 0; count < times; count++) server.say(text)
+    else {
+      const count = server.heardCount(verb)
+      if (count > atMost) throw new Error(`the server has heard ${verb} ${count} times`)
+    }
   }
 
   /** The clients of a case end with it. */
@@ -89,9 +111,9 @@ class Run {
     return { url: this.#server.url, ...(named && { tokens: named }) }
   }
 
-  #judge(outcome: Members | CommandError, code: string | undefined, gives: Members, as: string | undefined): void {
+  #judge(outcome: Members | CommandError, code: CallStep['error'], gives: Members, as: string | undefined): void {
     if (outcome instanceof CommandError) {
-      if (outcome.code !== code) throw outcome
+      if (![code].flat().includes(outcome.code)) throw outcome
       return
     }
     if (code !== undefined) throw new Error(`it succeeded: ${JSON.stringify(outcome)}`)
@@ -102,7 +124,7 @@ class Run {
   async #next({ next, is, times = 1, skips = false, as }: NextStep): Promise<void> {
     for (let number = 0; number < times; number++) {
       let got = await this.#adapter.call({ do: 'next', listener: next })
-      for (let count = 0; skips && count < MAX_CHANGES && 'payload' in got; count++) {
+      for (let count = 0; skips && count < MAX_CHANGES && ('payload' in got || 'gap' in got); count++) {
         if (isDeepStrictEqual(got.payload, is.payload)) break
         got = await this.#adapter.call({ do: 'next', listener: next })
       }
@@ -134,7 +156,7 @@ class Run {
 
   async #publish({ publish, payload, times = 1, ephemeral = false }: PublishStep): Promise<void> {
     for (let number = 0; number < times; number++) {
-      await this.#server.server.publish(publish, bytesOf(numbered(payload, number)), { ephemeral })
+      await this.#real.server.publish(publish, bytesOf(numbered(payload, number)), { ephemeral })
     }
   }
 
