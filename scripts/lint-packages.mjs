@@ -25,10 +25,15 @@ const FILES = {
   'webmq-transport-uws': [/^dist\/[\w/-]+\.(js|d\.ts)$/],
   'webmq-services': [/^dist\/[\w/-]+\.(js|d\.ts)$/],
 }
+/** Published nowhere, but packed by whoever tries its suites: only what belongs into no tarball is looked for. */
+const UNPUBLISHED = ['webmq-conformance']
+
 const IN_EVERY_PACKAGE = ['package.json', 'README.md', 'LICENSE']
 
 /** Never in a package, whatever matches above. */
 const FORBIDDEN = /\.test\.|\.test-d\.|\/test\/|\.map$|tsbuildinfo|conformance/
+
+const LEFT_BY_BUILDS = /tsbuildinfo|\.map$/
 
 /**
  * What the types of packages without CommonJS always show, and why it is no problem here: since Node 20.19 `require()`
@@ -41,7 +46,7 @@ const EXPECTED_OF_ESM = ({ kind, resolutionKind, entrypoint }) =>
 await runScript(async () => {
   rmSync(FOLDER, { recursive: true, force: true })
   mkdirSync(FOLDER, { recursive: true })
-  const filters = Object.keys(FILES).flatMap((name) => ['--filter', name])
+  const filters = [...Object.keys(FILES), ...UNPUBLISHED].flatMap((name) => ['--filter', name])
   await must(
     'The packages could not be packed.',
     'npx',
@@ -51,21 +56,36 @@ await runScript(async () => {
     },
   )
 
-  const tarballs = readdirSync(FOLDER)
-  for (const [name, patterns] of Object.entries(FILES)) {
-    const file = tarballs.find((tarball) => tarball.startsWith(`${name}-`))
-    if (file === undefined) throw new StepError(`${name} was not packed`)
-    const tarball = readFileSync(path.join(FOLDER, file))
-    const problems = await problemsOf(tarball, patterns)
-    for (const problem of problems) console.error(`${name}: ${problem}`)
-    if (problems.length > 0) process.exitCode = 1
+  for (const [name, patterns] of Object.entries(FILES)) report(name, await problemsOf(tarballOf(name), patterns))
+  for (const name of UNPUBLISHED) {
+    const { files } = contentsOf(tarballOf(name))
+    const left = files.filter((file) => LEFT_BY_BUILDS.test(file))
+    report(
+      name,
+      left.map((file) => `${file} does not belong into a package`),
+    )
   }
 })
 
-async function problemsOf(tarball, patterns) {
+function tarballOf(name) {
+  const file = readdirSync(FOLDER).find((tarball) => tarball.startsWith(`${name}-`))
+  if (file === undefined) throw new StepError(`${name} was not packed`)
+  return readFileSync(path.join(FOLDER, file))
+}
+
+function report(name, problems) {
+  for (const problem of problems) console.error(`${name}: ${problem}`)
+  if (problems.length > 0) process.exitCode = 1
+}
+
+function contentsOf(tarball) {
   const packed = createPackageFromTarballData(tarball)
   const prefix = `/node_modules/${packed.packageName}/`
-  const files = packed.listFiles(prefix).map((file) => file.slice(prefix.length))
+  return { packed, prefix, files: packed.listFiles(prefix).map((file) => file.slice(prefix.length)) }
+}
+
+async function problemsOf(tarball, patterns) {
+  const { packed, prefix, files } = contentsOf(tarball)
   const belongs = (file) =>
     IN_EVERY_PACKAGE.includes(file) || (!FORBIDDEN.test(file) && patterns.some((pattern) => pattern.test(file)))
   const manifest = JSON.parse(packed.readFile(`${prefix}package.json`))

@@ -145,6 +145,53 @@ describe('the packages of a release', () => {
     }
   })
 
+  interface Sbom {
+    readonly bomFormat: string
+    readonly specVersion: string
+    readonly metadata: { readonly component: Component }
+    readonly components: readonly Component[]
+    readonly dependencies: readonly { readonly ref: string; readonly dependsOn: readonly string[] }[]
+  }
+  interface Component {
+    readonly 'bom-ref': string
+    readonly name: string
+    readonly version: string
+    readonly purl: string
+    readonly licenses: readonly { readonly expression: string }[]
+    readonly hashes?: readonly { readonly alg: string; readonly content: string }[]
+  }
+  const sbomOf = (name: string): Sbom => JSON.parse(readText(`.cache/sbom/${name}.cdx.json`))
+
+  it('have a bill of materials each, which names what npm installs and what is linked', () => {
+    const names = manifests().map(({ name }): string => name)
+    expect(readdirSync(join(ROOT, '.cache/sbom')).sort()).toEqual(names.map((name) => `${name}.cdx.json`).sort())
+    for (const name of names) {
+      const { bomFormat, specVersion, metadata, components, dependencies } = sbomOf(name)
+      expect([bomFormat, specVersion, metadata.component.name]).toEqual(['CycloneDX', '1.6', name])
+      const all = [metadata.component, ...components]
+      const refs = all.map((each) => each['bom-ref'])
+      expect(new Set(refs).size).toBe(refs.length)
+      for (const { purl, name, version, licenses, hashes } of all) {
+        expect(purl).toMatch(/^pkg:(npm|cargo)\/(%40[\w.-]+\/)?[\w.-]+@\d+\.\d+\.\d+[\w.+-]*$/)
+        expect(purl.endsWith(`${name.replace('@', '%40')}@${version}`)).toBe(true)
+        expect(licenses.map(({ expression }) => expression).join(), purl).toMatch(/^[\w .()-]+$/)
+        const digits = hashes?.map(({ alg, content }) => `${alg} ${content.length} ${/^[\da-f]+$/.test(content)}`)
+        if (name.startsWith('webmq-')) expect(digits).toBeUndefined()
+        else expect(digits).toEqual([purl.startsWith('pkg:npm') ? 'SHA-512 128 true' : 'SHA-256 64 true'])
+      }
+      expect(dependencies.map(({ ref }) => ref).sort()).toEqual(refs.toSorted())
+      for (const { dependsOn } of dependencies) for (const ref of dependsOn) expect(refs).toContain(ref)
+    }
+    const partsOf = (name: string) => sbomOf(name).components.map((each) => each.name)
+    expect(partsOf('webmq-client')).toEqual([])
+    expect(partsOf('webmq-server')).toEqual(
+      expect.arrayContaining(['pino', 'sonic-boom', 'ws', 'jose', 'webmq-client', 'webmq-native', 'ring', 'rustls']),
+    )
+    // Neither what only the repository needs, nor optional peers.
+    for (const name of ['vitest', 'typescript', 'proptest', 'ioredis'])
+      expect(partsOf('webmq-server')).not.toContain(name)
+  })
+
   it('come after those that they need', () => {
     const order = [...output.matchAll(/^ {2}(webmq-[\w-]+)@/gm)].map(([, name]) => name)
     expect(order.length).toBe(manifests().length)

@@ -1,9 +1,7 @@
-import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import { ROOT } from '../lib/steps.mjs'
+import { linkedCrates, metadataOf } from './crates-of.mjs'
 
-const MAX_METADATA_BYTES = 64 << 20
 const LICENCE_FILE = /^(licen[cs]e|copying|copyright|notice|unlicense)/i
 const STANDARD_LIBRARY = `The standard library of Rust is linked, too: Copyright The Rust Project Contributors, under the licences MIT and
 Apache-2.0. Both texts are below, with crates that have them.`
@@ -16,11 +14,7 @@ Apache-2.0. Both texts are below, with crates that have them.`
  * @throws when cargo cannot be run, or a crate has no licence file and no licence.
  */
 export function noticesOf(manifest, program) {
-  const args = ['metadata', '--format-version', '1', '--locked', '--manifest-path', manifest]
-  const metadata = JSON.parse(
-    execFileSync('cargo', args, { cwd: ROOT, encoding: 'utf8', maxBuffer: MAX_METADATA_BYTES, stdio: 'pipe' }),
-  )
-  const crates = linkedCrates(metadata, program).filter(({ source }) => source !== null)
+  const crates = linkedCrates(metadataOf(manifest), program).filter(({ source }) => source !== null)
   const crateNamesByText = new Map()
   for (const crate of crates) {
     for (const text of licenceTexts(crate)) {
@@ -32,21 +26,6 @@ export function noticesOf(manifest, program) {
 }
 
 const RULE = `\n\n${'-'.repeat(80)}\n\n`
-
-/** The program's crates by normal dependencies, on any platform, in the order of their names. */
-function linkedCrates({ packages, resolve }, program) {
-  const crateById = new Map(packages.map((each) => [each.id, each]))
-  const nodeById = new Map(resolve.nodes.map((node) => [node.id, node]))
-  const root = packages.find(({ name, source }) => name === program && source === null)
-  const found = new Set([root.id])
-  for (const id of found) {
-    for (const { pkg, dep_kinds: kinds } of nodeById.get(id).deps) {
-      if (kinds.some(({ kind }) => kind === null)) found.add(pkg)
-    }
-  }
-  const crates = [...found].map((id) => crateById.get(id))
-  return crates.sort((one, other) => one.name.localeCompare(other.name) || one.version.localeCompare(other.version))
-}
 
 function licenceTexts({ name, license, manifest_path: manifest }) {
   const folder = path.dirname(manifest)

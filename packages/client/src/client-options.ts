@@ -42,7 +42,7 @@ export interface ReconnectOptions {
   readonly minMs?: number
   /** Default 20,000. Limits both the wait and the load on a server that has restarted. */
   readonly maxMs?: number
-  /** Failed attempts in a row before the client closes; default infinite. */
+  /** Failed attempts in a row before the client closes; default infinite. Page events and `connect()` count anew. */
   readonly maxAttempts?: number
 }
 

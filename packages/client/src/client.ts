@@ -94,7 +94,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
 
   /**
    * Connects if necessary, and resolves when connected. While the client waits for its next attempt, that begins at once,
-   * or as soon as the server allows. `listen` and `publish` do not need it. You may ignore the
+   * or as soon as the server allows; one that has taken 2 seconds ends for it. `listen` and `publish` do not need it. You may ignore the
    * promise: its rejection does not crash the process.
    * @throws {WebMQError} The error that closed the client: `E_CLOSED`, `E_TOKEN_INVALID`, … A lost connection does not
    * reject the promise.

@@ -65,13 +65,13 @@ it('throws the codes of the server', async () => {
 
 describe('a server that fails', () => {
   const ids: unknown[] = []
-  let statuses: number[] = []
+  let answers: (readonly [status: number, body?: string])[] = []
   const failing = createServer((request, response) => {
     ids.push(request.headers['idempotency-key'])
     request.resume()
-    const status = statuses.shift() ?? 200
+    const [status, body = ''] = answers.shift() ?? [200, '{"duplicate":false}']
     if (status === 0) request.socket.destroy()
-    else response.writeHead(status, { 'content-type': 'application/json' }).end('{"duplicate":false}')
+    else response.writeHead(status, { 'content-type': 'application/json' }).end(body)
   })
   beforeAll(() => new Promise<void>((resolve) => void failing.listen(0, '127.0.0.1', resolve)))
   afterEach(() => {
@@ -82,17 +82,37 @@ describe('a server that fails', () => {
     new WebMQApi({ url: `http://127.0.0.1:${(failing.address() as AddressInfo).port}`, retryCount })
 
   it('is asked again, with the same id', async () => {
-    statuses = [503, 0]
+    answers = [[503], [0]]
     expect(await create(2).publish('a', 1)).toEqual({ duplicate: false })
     expect(ids).toHaveLength(3)
     expect(new Set(ids).size).toBe(1)
   })
 
-  it('is asked no more often than allowed, and not again after a refusal', async () => {
-    statuses = [503, 503, 503]
+  it('is asked no more often than allowed', async () => {
+    answers = [[503], [503], [503]]
     await expect(create(1).publish('a', 1)).rejects.toMatchObject({ code: 'E_CONNECT_FAILED', retryable: true })
-    statuses = [404]
-    await expect(create(3).publish('a', 1)).rejects.toMatchObject({ code: 'E_UNSUPPORTED' })
+    expect(ids).toHaveLength(2)
+  })
+
+  // A publish failed for good when a proxy answered 404, as while a service is deployed. Its status was taken for the
+  // server's, which says what is wrong in a body of its own.
+  it.each([
+    [404, '404 page not found'],
+    [403, '<html></html>'],
+    [401, '{"message":"no"}'],
+    [404, '{"code":"E_ROUTE_NOT_FOUND","message":"Cannot POST /api/publish"}'],
+    [200, '<html>log in</html>'],
+  ])('is asked again after the answer of a proxy: %i %s', async (...answer) => {
+    answers = [answer, answer]
+    expect(await create(2).publish('a', 1)).toEqual({ duplicate: false })
     expect(ids).toHaveLength(3)
+  })
+
+  it('is not asked again after a refusal, though it is newer than its client', async () => {
+    answers = [[403, '{"code":"E_FORBIDDEN","message":"m","docs":"d"}']]
+    await expect(create(3).publish('a', 1)).rejects.toMatchObject({ code: 'E_FORBIDDEN' })
+    answers = [[409, '{"code":"E_OF_TOMORROW","message":"m","docs":"d"}']]
+    await expect(create(3).publish('a', 1)).rejects.toMatchObject({ code: 'E_UNSUPPORTED' })
+    expect(ids).toHaveLength(2)
   })
 })

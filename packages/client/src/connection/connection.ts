@@ -23,6 +23,12 @@ import { askForToken } from './token.js'
 /** A shorter connection counts as a failed attempt, so that we do not flood a server that our messages crash. */
 const LASTING_MS = 5_000
 
+/**
+ * Age from which an attempt gives way to another one, when the network or the page is back: it began before that, and
+ * would last for `connectTimeoutMs`.
+ */
+const HANGING_MS = 2_000
+
 /** Time to answer a ping after a sleep or a change of network. */
 const PROBE_TIMEOUT_MS = 2_000
 
@@ -74,6 +80,10 @@ export class Connection implements Sender {
   #unwatch: (() => void) | undefined
   #url = ''
   #failedAttempts = 0
+  /** From then on the attempt gives way to another one. */
+  #hangsAtMs = 0
+  /** Doubles until an attempt ends by itself: on a slow network, one of them must have the time that it takes. */
+  #patienceMs = HANGING_MS
   #liveSinceMs: number | undefined
   #notBeforeMs = 0
   #cause: TokenCause = 'initial'
@@ -141,10 +151,19 @@ export class Connection implements Sender {
     return new WebMQError('E_CLOSED', { detail: explain(why), cause: error })
   }
 
-  /** Makes the next attempt soon, if it waits for one; not before the server allows it. */
+  /**
+   * Makes the next attempt soon, if there is no connection; not before the server allows it. One that hangs ends, and
+   * later ones wait as after a first failure.
+   */
   hasten(inMs = 0): void {
-    const isWaiting = this.#lifetime?.signal.aborted !== false && this.state !== 'idle' && this.state !== 'closed'
-    if (isWaiting) this.#wait(Math.max(this.#notBeforeMs - nowMs(), inMs), () => this.#connect())
+    if (!/connecting/.test(this.state)) return
+    this.#failedAttempts = 0
+    const now = nowMs()
+    if (this.#lifetime?.signal.aborted === false) {
+      if (now < this.#hangsAtMs) return
+      this.#drop(1000)
+    }
+    this.#wait(Math.max(this.#notBeforeMs - now, inMs), () => this.#connect())
   }
 
   #connect(): void {
@@ -154,6 +173,8 @@ export class Connection implements Sender {
     const lifetime = new AbortController()
     const { signal } = lifetime
     this.#lifetime = lifetime
+    this.#hangsAtMs = nowMs() + this.#patienceMs
+    this.#patienceMs *= 2
     this.#wait(connectTimeoutMs, () =>
       this.#fail(new WebMQError('E_CONNECT_FAILED', { detail: explain(`connectTimeoutMs ${connectTimeoutMs}`) })),
     )
@@ -190,23 +211,24 @@ export class Connection implements Sender {
 
   #receive(live: Live, data: string | ArrayBuffer): void {
     live.heartbeat?.alive()
-    let message: CoreMessage | RawMessage
     try {
-      message = decodeCoreMessage(typeof data === 'string' ? data : new Uint8Array(data))
+      const message = decodeCoreMessage(typeof data === 'string' ? data : new Uint8Array(data))
+      if ('fields' in message) this.#context.onMessage(message)
+      else if (message.verb === 'welcome') this.#greet(live, message)
+      else if (message.verb === 'bye') live.bye = message
+      else if (message.verb === 'expiring') this.#renewUntil(nowMs() + message.inMs, 0)
+      else if ('id' in message && message.id === AUTH_ID) this.#authenticated(live, message)
+      else this.#context.onMessage(message)
     } catch (error) {
+      // Whatever the server says, it ends neither the client nor the process.
       this.#context.onError(error)
-      return
     }
-    if ('fields' in message) this.#context.onMessage(message)
-    else if (message.verb === 'welcome') this.#greet(live, message)
-    else if (message.verb === 'bye') live.bye = message
-    else if (message.verb === 'expiring') this.#renewUntil(nowMs() + message.inMs, 0)
-    else if ('id' in message && message.id === AUTH_ID) this.#authenticated(live, message)
-    else this.#context.onMessage(message)
   }
 
   #greet(live: Live, welcome: Welcome): void {
     live.welcome = welcome
+    // Of another `welcome`.
+    live.heartbeat?.stop()
     live.heartbeat = new Heartbeat(welcome.heartbeatMs, this.#options.heartbeatTimeoutMs, {
       sendPing: () => this.send('ping', false),
       onTimeout: () => this.#fail(new WebMQError('E_HEARTBEAT_TIMEOUT')),
@@ -269,12 +291,13 @@ export class Connection implements Sender {
     heartbeat?.stop()
     if (!socket) return
     socket.onopen = socket.onmessage = socket.onclose = null
-    // Apps may use only 1000 and 3000-4999 (RFC 6455 §7.4.2 and the WebSocket API).
-    socket.close(code >= 4000 ? code : 1000)
+    // Apps may use only 1000 and 3000-4999 (RFC 6455 §7.4.2 and the WebSocket API): `close` throws at any other.
+    socket.close(code >= 4000 && code < 5000 ? code : 1000)
   }
 
   #closed(closure: Closure): void {
     this.#drop(closure.code)
+    this.#patienceMs = HANGING_MS
     if (this.state === 'closed') return
     if (this.state === 'connected') {
       if (nowMs() - (this.#liveSinceMs ?? 0) >= LASTING_MS) this.#failedAttempts = 0

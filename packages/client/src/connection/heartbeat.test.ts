@@ -81,6 +81,25 @@ it('does nothing by itself with interval 0', () => {
   expect(events).toEqual([])
 })
 
+// A server that said -1 or 0.0001 got 24,000 pings per second. Nothing had looked at the number but its type.
+it.each([-1, 0.0001, Number.MIN_VALUE, -1e308])(
+  'pings once per second at most, also with interval %d',
+  (intervalMs) => {
+    const { heartbeat, events } = start(intervalMs)
+    for (let second = 1; second <= 3; second++) {
+      vi.advanceTimersByTime(1_000)
+      heartbeat.alive()
+    }
+    expect(events).toEqual(['ping 1000', 'ping 2000', 'ping 3000'])
+  },
+)
+
+it.each([1e308, Number.POSITIVE_INFINITY, Number.NaN])('does not ping by itself with interval %d', (intervalMs) => {
+  const { events } = start(intervalMs)
+  vi.advanceTimersByTime(2 ** 31)
+  expect(events).toEqual([])
+})
+
 it('leaves no timer when it is stopped', () => {
   const { heartbeat } = start()
   heartbeat.stop()

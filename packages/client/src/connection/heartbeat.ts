@@ -6,6 +6,9 @@ const UNANSWERED_MS = 3_000
 /** With {@link UNANSWERED_MS} below the default of `ackTimeoutMs`. */
 const UNANSWERED_TIMEOUT_MS = 5_000
 
+/** The shortest interval: a server that asks for less would get as many pings as the processor makes. */
+const MIN_INTERVAL_MS = 1_000
+
 /** The heartbeat's access to its connection. */
 export interface HeartbeatContext {
   sendPing(): void
@@ -34,7 +37,7 @@ export class Heartbeat {
 
   constructor(intervalMs: number, timeoutMs: number, context: HeartbeatContext) {
     // 0: the server wants no heartbeat [P-9.2]; probes still work.
-    this.#intervalMs = intervalMs || Infinity
+    this.#intervalMs = intervalMs ? Math.max(intervalMs, MIN_INTERVAL_MS) : Infinity
     this.#timeoutMs = timeoutMs
     this.#context = context
     this.#check()

@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { watchedClient as watched } from '../../test/watched-client.js'
+import type { WebSocketConstructor } from '../index.js'
+import { createTestServer } from '../testing/index.js'
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -33,6 +35,78 @@ describe('in a page', () => {
     window.dispatchEvent(new Event('online'))
     await vi.advanceTimersByTimeAsync(250)
     expect(client.state).toBe('connected')
+  })
+
+  /** An attempt that hangs, as on a network that swallows everything. */
+  async function hang(ageMs: number) {
+    const { client, server } = watched()
+    server.isSilent = true
+    client.listen('a', () => undefined)
+    await vi.advanceTimersByTimeAsync(ageMs)
+    server.isSilent = false
+    return client
+  }
+
+  // A phone or laptop that woke up was offline for up to 12 s more. An attempt that had begun on the dead network was
+  // waited for, and a wake-up did nothing while one ran.
+  it.each([
+    ['online', ({ window }: ReturnType<typeof stubPage>) => window.dispatchEvent(new Event('online'))],
+    ['visibilitychange', ({ page }: ReturnType<typeof stubPage>) => page.dispatchEvent(new Event('visibilitychange'))],
+    ['resume', ({ page }: ReturnType<typeof stubPage>) => page.dispatchEvent(new Event('resume'))],
+  ])('begins a new attempt on %s when one hangs', async (_, wake) => {
+    const stub = stubPage()
+    const client = await hang(2_000)
+    wake(stub)
+    await vi.advanceTimersByTimeAsync(250)
+    expect(client.state).toBe('connected')
+  })
+
+  it('begins a new attempt when the app asks for one while one hangs', async () => {
+    const client = await hang(2_000)
+    void client.connect()
+    await settle()
+    expect(client.state).toBe('connected')
+  })
+
+  it('lets an attempt go on that has just begun', async () => {
+    const { window } = stubPage()
+    const client = await hang(1_900)
+    window.dispatchEvent(new Event('online'))
+    await vi.advanceTimersByTimeAsync(500)
+    expect(client.state).toBe('connecting')
+  })
+
+  it('gives later attempts more time, so that an app that asks for one each second lets a slow network connect', async () => {
+    const server = createTestServer()
+    server.isSilent = true
+    const begunAtMs: number[] = []
+    const WebSocket = class extends (server.WebSocket as unknown as new (...args: unknown[]) => object) {
+      constructor(...args: unknown[]) {
+        super(...args)
+        begunAtMs.push(performance.now() - startedAtMs)
+      }
+    } as unknown as WebSocketConstructor
+    const startedAtMs = performance.now()
+    const { client } = watched({ server: Object.assign(server, { WebSocket }), connectTimeoutMs: 60_000 })
+    for (let second = 0; second < 30; second++) {
+      void client.connect()
+      await vi.advanceTimersByTimeAsync(1_000)
+    }
+    expect(begunAtMs).toEqual([0, 2_000, 6_000, 14_000])
+  })
+
+  // After a minute of refusals, an `online` that came before the network worked was followed by waits of up to 20 s.
+  // The wake-up began one attempt, and the wait after it went on doubling.
+  it('waits after a wake-up as after a first failure', async () => {
+    const { window } = stubPage()
+    const { client, server, changes } = watched()
+    server.isUp = false
+    client.listen('a', () => undefined)
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect(changes.at(-1)?.retryInMs).toBe(10_000)
+    window.dispatchEvent(new Event('online'))
+    await vi.advanceTimersByTimeAsync(250)
+    expect(changes.at(-1)).toMatchObject({ attempt: 1, retryInMs: 250 })
   })
 
   it('still stays away as long as the server asks', async () => {

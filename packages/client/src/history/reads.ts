@@ -76,18 +76,16 @@ class HistoryReads implements ClientPart {
       }
       const messages: Message<unknown>[] = []
       const { position, gap, more = false, result } = answer
-      replays.expect(answer, [{ deliver: (message) => this.#keep(message, messages) }], () =>
-        read.settle({ messages, position, more, gap, result }),
-      )
+      const deliver = (message: Message<unknown>) => {
+        // A server may go on when the caller waits no more.
+        if (!this.#reads.has(read)) return
+        callSafely(
+          () => messages.push((!message.stream && this.#core.accept?.(message)) || message),
+          (error) => this.#core.report({ error, key: message.key }),
+        )
+      }
+      replays.expect(answer, [{ deliver }], () => read.settle({ messages, position, more, gap, result }))
     })
-  }
-
-  #keep(message: Message<unknown>, messages: Message<unknown>[]): void {
-    const { key } = message
-    callSafely(
-      () => messages.push((!message.stream && this.#core.accept?.(message)) || message),
-      (error) => this.#core.report({ error, key }),
-    )
   }
 }
 

@@ -113,7 +113,8 @@ export class Asking {
       return
     }
     const { recovered = false, replayed = 0, position, gap, more } = ok
-    listen.failedAttempts = 0
+    const isIdle = more && !replayed
+    if (!isIdle) listen.failedAttempts = 0
     if (this.#held.delete(listen)) this.#takeUp()
     let reported: GapReason | undefined
     for (const subscription of targets) {
@@ -128,7 +129,9 @@ export class Asking {
     this.#context.replays.expect(ok, targets, () => {
       for (const { resume } of targets) resume.advance(position)
       this.#context.touch()
-      if (more) this.#turnPage(listen, targets)
+      // A page that brings nothing costs its server nothing, and it may say `more` for ever.
+      if (isIdle) this.#askLater(listen)
+      else if (more) this.#turnPage(listen, targets)
       else for (const target of targets) target.caughtUp()
     })
   }
@@ -157,9 +160,7 @@ export class Asking {
   #refused(listen: Listen, targets: LiveSubscription[], error: WebMQError): void {
     const { pattern } = listen
     if (error.retryable) {
-      if (!this.#context.sender.isLive) return
-      clearTimeout(listen.timer)
-      listen.timer = setTimeout(() => this.listen(listen), backoffMs(listen.failedAttempts++, this.#context.options))
+      this.#askLater(listen)
     } else if (error.code === 'E_LISTEN_LIMIT') {
       // The app has ended it meanwhile.
       if (!listen.subscriptions.length) return
@@ -174,6 +175,13 @@ export class Asking {
       this.ask(listen, targets)
     } else this.#context.end(pattern, targets, error)
   }
+
+  #askLater(listen: Listen): void {
+    if (!this.#context.sender.isLive) return
+    clearTimeout(listen.timer)
+    listen.timer = setTimeout(() => this.listen(listen), backoffMs(listen.failedAttempts++, this.#context.options))
+  }
+
   /** There may be room: tries the listen that has waited longest for it. */
   #takeUp(): void {
     const [listen] = this.#held

@@ -1,3 +1,4 @@
+import { isSameJson } from '../events/same-json.js'
 import type { Member, PresenceEvents } from './types.js'
 import { usersOnlyIn } from './users.js'
 
@@ -16,7 +17,7 @@ export function differenceOf(
   for (const [id, member] of after) {
     const known = before.get(id)
     if (!known) events.push(['enter', member])
-    else if (JSON.stringify(known) !== JSON.stringify(member)) events.push(['update', member])
+    else if (!isSameJson(known, member)) events.push(['update', member])
   }
   if (events.every(([event]) => event === 'update')) return events
   const lists = [[...before.values()], [...after.values()]] as const

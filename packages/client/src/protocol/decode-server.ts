@@ -55,7 +55,7 @@ export function decodeCoreMessage(data: WirePayload): CoreMessage | RawMessage {
         message,
         retryable: retryable === true,
         docs,
-        retryAfterMs,
+        retryAfterMs: Number.isFinite(retryAfterMs) ? retryAfterMs : undefined,
         pattern,
         key,
       } as From<'error'>

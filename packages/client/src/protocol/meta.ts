@@ -1,3 +1,5 @@
+import { parseCount } from './fields.js'
+
 /** Who published a message, and when, as its server says [P-15.2]. */
 export interface MessageMeta {
   /** User of the publisher; absent for anonymous clients and for servers. */
@@ -26,7 +28,9 @@ export function encodeMeta({ userId, timeMs, id, stream }: MessageMeta): string 
 export function decodeMeta(options: readonly string[]): MessageMeta | undefined {
   const { user, time, id, stream } = Object.fromEntries(options.map((option) => option.split('=')))
   try {
-    return (stream || time) && { userId: user && decodeURIComponent(user), timeMs: time && +time, id, stream }
+    return (
+      (stream || time) && { userId: user && decodeURIComponent(user), timeMs: time && parseCount(time), id, stream }
+    )
   } catch {
     // `decodeURIComponent` reports a bad encoding only by throwing.
     return undefined

@@ -96,7 +96,11 @@ class GroupClient implements ClientPart {
       if (sender.isLive) this.#send(asking)
     })
     if (told.isError) throw errorOf(told)
-    return decodePayload(told.payload, clientOptions.codec)
+    try {
+      return decodePayload(told.payload, clientOptions.codec)
+    } catch (cause) {
+      throw new WebMQError('E_RESPONSE', { detail: `request ${key}`, cause })
+    }
   }
 
   up(): void {

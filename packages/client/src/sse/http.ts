@@ -31,8 +31,10 @@ export async function request(url: URL, token: string | undefined, init: Request
   }
   if (response.ok) return response
   const answer = await response.json().catch(() => undefined)
-  const { code, message, retryable } = (answer ?? {}) as Readonly<Record<string, unknown>>
-  if (typeof code !== 'string' || !/^E_[A-Z_\d]+$/.test(code)) throw new HttpError()
+  const { code, message, docs, retryable } = (answer ?? {}) as Readonly<Record<string, unknown>>
+  // A proxy answers with pages, and with JSON of its own: only what the server itself says may be final [P-1.4].
+  const isOurs = typeof code === 'string' && /^E_[A-Z_\d]+$/.test(code) && typeof docs === 'string'
+  if (!isOurs) throw new HttpError()
   const about = { message: String(message), ...(typeof retryable === 'boolean' && { retryable }) }
   throw new HttpError(new WebMQError(code as ErrorCode, about))
 }

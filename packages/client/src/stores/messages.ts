@@ -1,4 +1,5 @@
 import type { Awaitable } from '../client-options.js'
+import { isSameJson } from '../events/same-json.js'
 import { history } from '../history/index.js'
 import { type GivenClient, scopeOf } from '../of-client.js'
 import { matches } from '../protocol/matching.js'
@@ -217,5 +218,5 @@ function isSame(own: Message<unknown>, message: Message<unknown>): boolean {
 }
 
 function isAlike(own: Message<unknown>, message: Message<unknown>): boolean {
-  return own.key === message.key && JSON.stringify(own.payload) === JSON.stringify(message.payload)
+  return own.key === message.key && isSameJson(own.payload, message.payload)
 }

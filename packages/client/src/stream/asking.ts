@@ -5,8 +5,10 @@ import { groupsOf } from '../requests/group-client.js'
 /** The writer's group of responders. */
 export const WRITERS = 'stream'
 
-/** Default of the server: silence after which a writer is given up. */
+/** Silence after which a writer is given up: the server's default, and the range of its option. */
 const LEASE_MS = 10_000
+const MIN_LEASE_MS = 1_000
+const MAX_LEASE_MS = 3_600_000
 const TIMEOUT_MS = 10_000
 /** A request, or its answer, may be lost with a node. */
 const ATTEMPT_MS = 2_500
@@ -14,7 +16,9 @@ const PAUSE_MS = 250
 
 /** Silence after which the server gives a writer up. */
 export function leaseMsOf(client: WebMQClient): number {
-  return client.status.limits?.streamLeaseMs ?? LEASE_MS
+  const { streamLeaseMs = LEASE_MS } = client.status.limits ?? {}
+  // Otherwise a reader would ask, and a writer would send, as fast as they can. Of a text, it is `NaN`.
+  return Math.min(Math.max(streamLeaseMs, MIN_LEASE_MS), MAX_LEASE_MS) || MIN_LEASE_MS
 }
 
 /**

@@ -57,7 +57,8 @@ export class Story {
     this.status = status
     if (status === 'fail') {
       const { code, message } = Object(payload)
-      const name = /^E_[A-Z\d_]{1,40}$/.test(code) ? (code as ErrorCode) : 'E_RESPONSE'
+      // Of a peer: `test` would convert an object, and its `toString` may be anything.
+      const name = typeof code === 'string' && /^E_[A-Z\d_]{1,40}$/.test(code) ? (code as ErrorCode) : 'E_RESPONSE'
       this.error = new WebMQError(name, typeof message === 'string' ? { message: message.slice(0, 512) } : {})
     } else if (status === 'lost') this.error = new WebMQError('E_STREAM_ENDED', { detail: 'lost' })
     else this.result = payload

@@ -271,7 +271,7 @@ export class Link {
 
   /** An error without a request: the server has ended a listen or presence, or refuses a publish without an id. */
   #revoked(frame: Frame): void {
-    const { pattern, key } = JSON.parse(bodyOf(frame)) as { pattern?: string; key?: string }
+    const { pattern, key } = aboutOf(frame)
     const names =
       pattern !== undefined
         ? [nameOfListen(pattern)]
@@ -290,5 +290,14 @@ export class Link {
     this.#socket.onopen = this.#socket.onmessage = this.#socket.onclose = null
     this.#socket.close(code)
     this.#context.onEnd()
+  }
+}
+
+/** What an error is about; nothing, if its body is no JSON: then it is for all tabs, as one of a later version. */
+function aboutOf(frame: Frame): { readonly pattern?: string; readonly key?: string } {
+  try {
+    return Object(JSON.parse(bodyOf(frame)))
+  } catch {
+    return {}
   }
 }

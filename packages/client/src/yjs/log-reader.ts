@@ -12,6 +12,8 @@ import type { Snapshots } from './snapshots.js'
 /** Everything that a log may still hold: a hundred years. */
 const EVERYTHING_MS = 3_155_760_000_000
 const PAGE_MESSAGES = 500
+/** Pause after a page without messages: its server may say for ever that there is more. */
+const EMPTY_PAGE_MS = 500
 
 /** What is known after the snapshots and the log were read. */
 export interface ReadResult {
@@ -151,6 +153,7 @@ export class LogReader {
         return hasHole
       }
       since = page.position
+      if (page.messages.length === 0) await new Promise((resolve) => setTimeout(resolve, EMPTY_PAGE_MS))
     }
   }
 

@@ -203,7 +203,12 @@ export class YjsProvider {
     this.#pushTimer = setTimeout(() => {
       this.#pushTimer = undefined
       // Others may have done it meanwhile.
-      if (!log.covers(Y.snapshot(this.doc))) this.#outgoing.add(log.missing(this.doc))
+      try {
+        if (!log.covers(Y.snapshot(this.doc))) this.#outgoing.add(log.missing(this.doc))
+      } catch (error) {
+        // The log has what others wrote.
+        this.#report(error)
+      }
       this.#reader.compared()
     }, this.#random() * this.#spreadMs())
   }

@@ -96,15 +96,15 @@ async function attemptOf(response: Response): Promise<Attempt> {
   const text = await response.text()
   const json = parsed(text)
   if (response.ok && json !== undefined) return { json }
-  const { code, message } = (typeof json === 'object' && json !== null ? json : {}) as Record<string, unknown>
+  const { code, message, docs } = (typeof json === 'object' && json !== null ? json : {}) as Record<string, unknown>
   const retryAfterMs = 1_000 * Number(response.headers.get('retry-after') ?? 0) || 0
   if (typeof code === 'string' && Object.hasOwn(ERRORS, code)) {
     return { error: new WebMQError(code as ErrorCode, { message: String(message) }), retryAfterMs }
   }
-  // A proxy in between, or a newer server.
   const detail = `HTTP status ${response.status}${typeof code === 'string' ? `, ${code}` : ''}`
-  const isPassing = response.status === 429 || response.status >= 500
-  return { error: new WebMQError(isPassing ? 'E_CONNECT_FAILED' : 'E_UNSUPPORTED', { detail }), retryAfterMs }
+  // A newer server refuses. A proxy in between says nothing about the server: it answers 404 or 403 while that restarts.
+  const isRefused = typeof code === 'string' && typeof docs === 'string' && response.status < 500
+  return { error: new WebMQError(isRefused ? 'E_UNSUPPORTED' : 'E_CONNECT_FAILED', { detail }), retryAfterMs }
 }
 
 function parsed(text: string): unknown {
