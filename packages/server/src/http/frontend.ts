@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { WebMQError } from 'webmq-client/protocol'
+import { logBug } from '../base/log-bug.js'
 import { isLoopbackHost } from '../identity/trusted-proxies.js'
 import { readinessOf } from '../observing/health/readiness.js'
 import type { ResolvedOptions } from '../options/options.js'
@@ -77,7 +78,7 @@ export class HttpFrontend {
   handle(request: IncomingMessage, response: ServerResponse): void {
     if (!this.#connections.begin(request.socket, response)) return
     this.#respond(request, response).catch((error: unknown) => {
-      this.#context.logger.error({ err: error, path: request.url }, 'an HTTP request could not be answered')
+      logBug(this.#context.logger, { err: error, path: request.url }, 'an HTTP request could not be answered')
       if (response.headersSent) response.destroy()
       else sendError(response, request, 500, new WebMQError('E_INTERNAL'))
     })
