@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { WebMQError } from 'webmq-client/protocol'
 import { answerEarly } from '../base/answer-early.js'
+import { logBug } from '../base/log-bug.js'
 import { isLoopbackHost } from '../identity/trusted-proxies.js'
 import { readinessOf } from '../observing/health/readiness.js'
 import type { ResolvedOptions } from '../options/options.js'
@@ -80,7 +81,7 @@ export class HttpFrontend {
   handle(request: IncomingMessage, response: ServerResponse): void {
     if (!this.#connections.begin(request.socket, response)) return
     this.#respond(request, response).catch((error: unknown) => {
-      this.#context.logger.error({ err: error, path: request.url }, 'an HTTP request could not be answered')
+      logBug(this.#context.logger, { err: error, path: request.url }, 'an HTTP request could not be answered')
       if (response.headersSent) response.destroy()
       else sendError(response, request, 500, new WebMQError('E_INTERNAL'))
     })

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { WebMQError } from 'webmq-client/protocol'
 import { answerEarly } from '../../base/answer-early.js'
+import { logBug } from '../../base/log-bug.js'
 import { type ConnectFacts, HookRefusal } from '../../hooks/index.js'
 import { type Actor, clientNameOf, clientOverHttp, isTrusted } from '../../identity/actor.js'
 import { ANONYMOUS, UNIDENTIFIED } from '../../identity/index.js'
@@ -253,7 +254,7 @@ export class HttpApi {
     if (error instanceof HookRefusal) return error
     const route = request.url?.split('?')[0]
     if (!(error instanceof WebMQError) || statusOf(error.code) === 500) {
-      logger.error({ err: error, path: route }, 'a request of the HTTP API could not be answered')
+      logBug(logger, { err: error, path: route }, 'a request of the HTTP API could not be answered')
       return new WebMQError('E_INTERNAL')
     }
     // Messages of the broker's library may name hosts.

@@ -1,4 +1,5 @@
 import { closeCodeOf, WebMQError, type Welcome } from 'webmq-client/protocol'
+import { logBug } from '../../base/log-bug.js'
 import { LogPace } from '../../base/log-pace.js'
 import { isPromise } from '../../base/maybe-promise.js'
 import { HookRefusal } from '../../hooks/index.js'
@@ -210,7 +211,7 @@ export class Gateway implements TransportSink {
       if (admission === undefined) return
       this.#admissions.leave(admission.address)
       const isKnown = error instanceof WebMQError
-      if (!isKnown) this.#context.services.logger.error({ err: error }, 'a token could not be examined')
+      if (!isKnown) logBug(this.#context.services.logger, { err: error }, 'a token could not be examined')
       this.#refuse(request, isKnown ? error : new WebMQError('E_INTERNAL'), admission.address)
     })
   }
