@@ -84,9 +84,7 @@ export class StreamWatches {
     watch.userCount++
     try {
       if (known === undefined) {
-        const { listen } = this.#context
-        const deliver: LocalHandler = (payload, message) => watch.deliver(payload, message)
-        watch.opened = listen(key, deliver, { onGap: () => watch.gapped() }).then(async (unlisten) => {
+        watch.opened = this.#listen(watch).then(async (unlisten) => {
           if (watch.isClosed) unlisten()
           watch.unlisten = unlisten
           await watch.follow(reader)
@@ -155,6 +153,12 @@ export class StreamWatches {
         detail: `${limits.maxStreamsPerNode} streams of this node (maxStreamsPerNode)`,
       })
     return this.#create(key)
+  }
+
+  /** Its functions live as long as the watch: made beside the reader, they would keep it, its request and its answer. */
+  #listen(watch: StreamWatch): Promise<() => void> {
+    const deliver: LocalHandler = (payload, message) => watch.deliver(payload, message)
+    return this.#context.listen(watch.key, deliver, { onGap: () => watch.gapped() })
   }
 
   #create(key: string): StreamWatch {
