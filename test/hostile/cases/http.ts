@@ -1,6 +1,5 @@
 import type { AttackCase } from '../attack-case.js'
-import type { Attacker } from '../attacker.js'
-import type { RawSocket } from '../raw-socket.js'
+import { ask, asking, head, withBody } from '../requests.js'
 
 const SOCKETS = 5
 /** As many requests as a connection may have at once. */
@@ -50,13 +49,13 @@ export const httpCases: readonly AttackCase[] = [
     name: 'big-batches',
     does: 'publishes batches of 1 MiB over HTTP',
     fills: ['body', 'log'],
-    attack: asking(1, () => post('/api/publish/batch', BATCH)),
+    attack: asking(1, () => withBody('POST /api/publish/batch', BATCH)),
   },
   {
     name: 'odd-bodies',
     does: 'posts batches of 1 MiB that are hundreds of thousands of lists, objects, members and numbers',
     fills: ['body'],
-    attack: asking(1, (place) => post('/api/publish/batch', ODD_BODIES[place % ODD_BODIES.length] ?? '')),
+    attack: asking(1, (place) => withBody('POST /api/publish/batch', ODD_BODIES[place % ODD_BODIES.length] ?? '')),
   },
   {
     name: 'stream-flood',
@@ -92,36 +91,3 @@ export const httpCases: readonly AttackCase[] = [
     },
   },
 ]
-
-function head(line: string, headers = ''): string {
-  return `${line} HTTP/1.1\r\nHost: localhost\r\n${headers}\r\n`
-}
-
-function post(path: string, body: string): string {
-  return head(`POST ${path}`, `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`) + body
-}
-
-/** Asks on some connections, each time once all was answered, and does not wait as it is told to. */
-function asking(count: number, requestOf: (place: number) => string, answers = 1): (client: Attacker) => Promise<void> {
-  return async (client) =>
-    await client.hold(count, async () => {
-      const socket = await client.openSocket()
-      for (let place = 0; !socket.hasEnded; place++) await ask(client, socket, requestOf(place), answers)
-    })
-}
-
-/** Sends requests, and resolves with the heads of their answers or the end of the connection. */
-async function ask(client: Attacker, socket: RawSocket, request: string, answers = 1): Promise<void> {
-  const { onData } = socket
-  let missing = answers
-  const answered = new Promise<void>((resolve) => {
-    socket.onData = (chunk) => {
-      onData(chunk)
-      missing -= chunk.toString('latin1').match(/HTTP\/1\.1 \d/g)?.length ?? 0
-      if (missing <= 0) resolve()
-    }
-  })
-  await client.write(socket, request)
-  await Promise.race([answered, socket.ended])
-  socket.onData = onData
-}

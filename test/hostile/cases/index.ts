@@ -1,4 +1,5 @@
 import type { AttackCase } from '../attack-case.js'
+import { durableCases } from './durable.js'
 import { frameCases } from './frames.js'
 import { handshakeCases } from './handshakes.js'
 import { httpCases } from './http.js'
@@ -21,6 +22,7 @@ export const hostileCases: readonly AttackCase[] = [
   ...readCases,
   ...presenceCases,
   ...streamCases,
+  ...durableCases,
   ...tokenCases,
   ...httpCases,
   ...webhookCases,

@@ -83,9 +83,7 @@ export class StreamWatches {
     watch.userCount++
     try {
       if (known === undefined) {
-        const { listen } = this.#context
-        const listener = { receive: watch.deliver.bind(watch), onGap: () => watch.gapped() }
-        watch.opened = listen(key, listener).then(async (unlisten) => {
+        watch.opened = this.#listen(watch).then(async (unlisten) => {
           if (watch.isClosed) unlisten()
           watch.unlisten = unlisten
           await watch.follow(reader)
@@ -154,6 +152,11 @@ export class StreamWatches {
         detail: `${limits.maxStreamsPerNode} streams of this node (maxStreamsPerNode)`,
       })
     return this.#create(key)
+  }
+
+  /** Its functions live as long as the watch: made beside the reader, they would keep it, its request and its answer. */
+  #listen(watch: StreamWatch): Promise<() => void> {
+    return this.#context.listen(watch.key, { receive: watch.deliver.bind(watch), onGap: () => watch.gapped() })
   }
 
   #create(key: string): StreamWatch {

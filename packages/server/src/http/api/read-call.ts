@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { type ErrorCode, WebMQError } from 'webmq-client/protocol'
+import { type ErrorCode, ownText, WebMQError } from 'webmq-client/protocol'
 import { MAX_JSON_PARTS, measureJson } from '../../base/json-excess.js'
 import { itemsOf, JsonText, membersOf } from '../../base/json-text.js'
 import type { Route } from './route.js'
@@ -27,7 +27,7 @@ export function readQuery(url: string, { parameters, query }: Route): unknown {
     if (++count > MAX_PARAMETERS) throw invalid(`the query has more than ${MAX_PARAMETERS} parameters`)
     if (Object.hasOwn(values, name)) throw invalid(`the query has ${JSON.stringify(name.slice(0, 64))} twice`)
     const shape = Object.hasOwn(parameters, name) ? parameters[name] : undefined
-    Object.defineProperty(values, name, { value: shape?.fromText?.(text) ?? text, enumerable: true })
+    Object.defineProperty(values, name, { value: shape?.fromText?.(text) ?? ownText(text), enumerable: true })
   }
   const defect = query.defect(values)
   if (defect !== undefined) throw invalid(`the query ${defect}`)

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { validateKey, WebMQError } from 'webmq-client/protocol'
+import { ownText, validateKey, WebMQError } from 'webmq-client/protocol'
 import { answerEarly } from '../../base/answer-early.js'
 import type { Actor } from '../../identity/actor.js'
 import type { ObservedAction } from '../../observing/observer.js'
@@ -72,7 +72,8 @@ function keyOf(path: string): string {
   try {
     const key = decodeURIComponent(path)
     validateKey(key)
-    return key
+    // It may be kept: as a part of the address, it would keep the whole.
+    return ownText(key)
   } catch (cause) {
     if (!(cause instanceof URIError)) throw cause
     throw new RequestRefusal('the path is no key', 400)
