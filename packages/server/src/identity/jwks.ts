@@ -18,7 +18,7 @@ const STALE_MS = 86_400_000
 const FETCH_TIMEOUT_MS = 5000
 /** A key set is a few kilobytes; a larger answer is not a key set. */
 const MAX_SET_BYTES = 1024 * 1024
-/** So many keys are looked at, to find a usable one. */
+/** Each token is compared with all keys of a set. */
 const MAX_SET_KEYS = 1_000
 /** So many keys are tried for a token that names none (`kid`), or a name that several have. */
 const MAX_TRIED_KEYS = 8
@@ -213,8 +213,9 @@ async function signerOf(
 function assertUsableSet(text: string): void {
   const set: unknown = JSON.parse(text)
   const keys: unknown = isObject(set) ? set.keys : undefined
-  if (!Array.isArray(keys) || !keys.slice(0, MAX_SET_KEYS).some(isUsable))
-    throw new Error('the answer has no key that can verify tokens')
+  if (Array.isArray(keys) && keys.length > MAX_SET_KEYS)
+    throw new Error(`the answer has more than ${MAX_SET_KEYS} keys`)
+  if (!Array.isArray(keys) || !keys.some(isUsable)) throw new Error('the answer has no key that can verify tokens')
 }
 
 function isUsable(jwk: unknown): boolean {
