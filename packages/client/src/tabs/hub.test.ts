@@ -69,6 +69,18 @@ const requests = (server: TestServer, verb: string) => server.received.filter((m
 /** A JWT whose signature nobody looks at. */
 const jwt = (claims: object) => `e30.${btoa(JSON.stringify(claims)).replaceAll('=', '')}.x`
 
+// The handler of the hub's socket threw at a body that is no JSON, or `null`: the tabs heard nothing of the error, and a
+// process of Node ended.
+it.each(['{', 'null', '[]', '5', ''])('an error that names nothing is for all tabs: %s', async (body) => {
+  const { open, say } = scripted()
+  const [one, two] = [await open(), await open()]
+  const frame = `error - E_RATE_LIMIT\n${body}`
+  say(frame)
+  say('gap # limit')
+  await vi.waitFor(() => expect(one.heard).toContain(frame))
+  expect(two.heard).toContain(frame)
+})
+
 describe('tabs with one hub', () => {
   it('share a connection, and each gets every message once', async () => {
     const { server, tab } = setUp()

@@ -20,7 +20,6 @@ export interface ExchangeContext {
   answer(update: Uint8Array): void
   /** Nobody has answered to the last question, or it is time to stop. */
   onQuiet(): void
-  report(error: unknown): void
 }
 
 /**
@@ -66,15 +65,10 @@ export class Exchange {
 
   #answer(): void {
     this.#answerTimer = undefined
-    const { answer, doc, report } = this.#context
-    try {
-      const { hasMore, update } = this.#asks.answer(doc)
-      if (update) answer(update)
-      if (hasMore && this.#askTimer === undefined) this.ask()
-    } catch (error) {
-      // Others have written these states, and nobody else catches what a timer throws.
-      report(error)
-    }
+    const { answer, doc } = this.#context
+    const { hasMore, update } = this.#asks.answer(doc)
+    if (update) answer(update)
+    if (hasMore && this.#askTimer === undefined) this.ask()
   }
 
   #askIn(inMs: number): void {

@@ -203,12 +203,7 @@ export class YjsProvider {
     this.#pushTimer = setTimeout(() => {
       this.#pushTimer = undefined
       // Others may have done it meanwhile.
-      try {
-        if (!log.covers(Y.snapshot(this.doc))) this.#outgoing.add(log.missing(this.doc))
-      } catch (error) {
-        // The log has what others wrote.
-        this.#report(error)
-      }
+      if (!log.covers(Y.snapshot(this.doc))) this.#outgoing.add(log.missing(this.doc))
       this.#reader.compared()
     }, this.#random() * this.#spreadMs())
   }
