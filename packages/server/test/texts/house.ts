@@ -106,6 +106,10 @@ export class House implements NodeAccess {
     return faults.map((fault) => `, but ${fault}`).join('')
   }
 
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
   async close(): Promise<void> {
     await this.api.server.stop({ drainMs: 0 })
     process.off('unhandledRejection', this.#rejected)

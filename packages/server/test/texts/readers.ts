@@ -164,11 +164,11 @@ export const READERS = {
   },
 } as const satisfies Record<string, Reader>
 
-export type ReaderName = keyof typeof READERS
-export const READER_NAMES = Object.keys(READERS) as ReaderName[]
+type ReaderName = keyof typeof READERS
+const READER_NAMES = Object.keys(READERS) as ReaderName[]
 
 /** Reads a key by one door. An error says which outcome it is. */
-export async function readBy(
+async function readBy(
   name: ReaderName,
   house: House,
   peer: Peer,
@@ -192,7 +192,7 @@ const REFUSALS = ['E_PAYLOAD_INVALID', 'E_STREAM_LIMIT', 'E_PATH_NOT_FOUND', 'E_
 )
 
 /** What a door may give of a text at a place of the log. Never `E_INTERNAL`, `E_NODE_BEHIND`, a 5xx, or nothing. */
-export function mayBe(name: ReaderName, text: HostileText, place: LogPlace): readonly string[] {
+function mayBe(name: ReaderName, text: HostileText, place: LogPlace): readonly string[] {
   const { gives, isProcess } = READERS[name] as Reader
   if (gives === 'content') return ['answered', ...REFUSALS]
   if (isProcess) {
@@ -203,4 +203,24 @@ export function mayBe(name: ReaderName, text: HostileText, place: LogPlace): rea
   // What a writer of today may say is given byte for byte. The rest is given, left out, or said to be missing.
   const isFit = text.isJson && text.depth <= MAX_DEPTH && shownOf(place) !== 'no member'
   return isFit ? ['as written'] : [...HARMLESS, ...REFUSALS]
+}
+
+/** The cells of a key: what each reader got, and what it was to get. The last one says whether the node is unharmed. */
+export async function readRow(house: House, key: string, text: HostileText, place: LogPlace) {
+  const cells: Record<string, string> = {}
+  const wanted: Record<string, string> = {}
+  let peer = await house.peer()
+  for (const name of READER_NAMES) {
+    if (peer.closeCode !== undefined) peer = await house.peer()
+    const cell = `${text.name} as ${place}, ${name}`
+    const outcome = await readBy(name, house, peer, key, text, place)
+    const allowed = mayBe(name, text, place)
+    cells[cell] = outcome
+    wanted[cell] = allowed.includes(outcome) ? outcome : allowed.join(' or ')
+  }
+  peer.close()
+  const cell = `${text.name} as ${place}, the node`
+  cells[cell] = `unharmed${await house.harm()}`
+  wanted[cell] = 'unharmed'
+  return { cells, wanted }
 }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { LOG_PLACES, writeForeign } from './foreign-log.js'
 import { House, LEASE_MS } from './house.js'
-import { mayBe, READER_NAMES, readBy } from './readers.js'
+import { readRow } from './readers.js'
 import { TEXTS } from './texts.js'
 
 // A log has what other programs, other versions and this one of yesterday have written. One text in it was answered with 500
@@ -26,16 +26,9 @@ describe('a text that is in the log', () => {
       const key = house.key()
       keys.push(key)
       await writeForeign(broker, place, text, key)
-      let peer = await house.peer()
-      for (const name of READER_NAMES) {
-        if (peer.closeCode !== undefined) peer = await house.peer()
-        const cell = `${text.name}, ${name}`
-        const outcome = await readBy(name, house, peer, key, text, place)
-        const allowed = mayBe(name, text, place)
-        cells[cell] = `${outcome}${await house.harm()}`
-        wanted[cell] = allowed.includes(cells[cell]) ? cells[cell] : allowed.join(' or ')
-      }
-      peer.close()
+      const row = await readRow(house, key, text, place)
+      Object.assign(cells, row.cells)
+      Object.assign(wanted, row.wanted)
     }
     expect(cells).toEqual(wanted)
   })
