@@ -2,6 +2,7 @@ import { WebMQClient } from 'webmq-client'
 import { openStream, readStream, type StreamReader, type StreamWriter } from 'webmq-client/stream'
 import { WebSocket } from 'ws'
 import { type LinkFault, Relay } from '../history/relay.js'
+import { drawText } from './units.js'
 
 /** How long a client waits for what may never come. */
 export interface Patience {
@@ -47,9 +48,6 @@ class Participant {
   }
 }
 
-/** Units that an append may tear apart: several bytes, and halves of surrogate pairs. */
-const UNITS = ['a', 'é', '漢', '\ud83d', '\ude00', '👩‍👩‍👧', '\n', '"', '\\', '\u0000', ' words', 'x'.repeat(300)]
-
 /** Writes a stream, and remembers what it was told. */
 export class Writing extends Participant {
   readonly key: string
@@ -80,9 +78,7 @@ export class Writing extends Participant {
   }
 
   append(random: () => number): void {
-    let more = ''
-    for (let count = 1 + Math.floor(random() * 4); count > 0; count--)
-      more += UNITS[Math.floor(random() * UNITS.length)]
+    const more = drawText(random)
     this.text += more
     const { length } = this.text
     this.#writer?.append(more).then(
