@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { API_KEY, ApiServer, SECRET, tokenOf } from './api-server.js'
+import { ProtocolClient } from './protocol-client.js'
 
 describe('the files and the tail of the admin page', () => {
   let server: ApiServer
@@ -50,6 +51,27 @@ describe('the files and the tail of the admin page', () => {
       { key: 'tail.1', payload: { text: 'line\nbreak' } },
       { key: 'tail.2', payloadBase64: 'AP8=' },
     ])
+  })
+
+  // A message was missing without a word: JSON that cannot be written again threw within the listener, as did what is no JSON.
+  it('tells a gap for what it cannot show', async () => {
+    const end = new AbortController()
+    const response = await tail('odd.#', {}, end.signal)
+    const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`
+    const client = await ProtocolClient.open(server.webSocketUrl, {
+      headers: { authorization: `Bearer ${await tokenOf('ann')}` },
+    })
+    for (const payload of [deep, 'no JSON', '7']) client.send({ verb: 'publish', key: 'odd.1', echo: true, payload })
+    let text = ''
+    const decoder = new TextDecoder()
+    for await (const chunk of response.body ?? []) {
+      text += decoder.decode(chunk as Uint8Array)
+      if (text.includes('"payload":7') && text.endsWith('\n\n')) break
+    }
+    end.abort()
+    client.close()
+    expect(text.match(/^event: gap\ndata: {"reason":"refused"}$/gm)).toHaveLength(2)
+    expect(server.log.lines.filter(({ level }) => level === 'error')).toEqual([])
   })
 
   it('refuses strangers, clients, foreign pages and patterns that are none', async () => {

@@ -7,6 +7,7 @@ import {
   WebMQError,
 } from 'webmq-client/protocol'
 import { copyBytes } from '../base/copy-bytes.js'
+import { LogPace } from '../base/log-pace.js'
 import { andThen, type MaybePromise } from '../base/maybe-promise.js'
 import { parseJson } from '../base/parse-json.js'
 import type { ApiNode } from '../http/api/handlers/handler.js'
@@ -28,6 +29,7 @@ import type { StreamContent, StreamOptions } from './webmq-server.js'
 
 /** The group of those who write a stream [P-18.7]. */
 const WRITERS = 'stream'
+const REFUSED_LOG_INTERVAL_MS = 10_000
 /** Messages of its writer that a stop may lose the race against. */
 const MAX_STOP_TRIES = 64
 /** Time for a reply, unless the caller says another. */
@@ -171,9 +173,12 @@ export class NodeApi {
   async join(name: SlotName, handler: LocalHandler): Promise<() => void> {
     const { logger, options } = this.#parts
     const { groups } = this.#rooms
-    const member = new LocalMember(groups, options.maxPayloadBytes, handler, (err, key) =>
-      logger.error({ err, key, ...name }, 'a member of a queue group failed'),
-    )
+    const pace = new LogPace(REFUSED_LOG_INTERVAL_MS)
+    const member = new LocalMember(groups, options.maxPayloadBytes, handler, (err, key, isOwn) => {
+      if (isOwn) return logger.error({ err, key, ...name }, 'a member of a queue group failed')
+      const others = pace.take()
+      if (others !== undefined) logger.debug({ err, key, ...name, others }, 'a message for a queue group is not JSON')
+    })
     await groups.join(name, member)
     return () => {
       member.close()

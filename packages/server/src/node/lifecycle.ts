@@ -205,7 +205,10 @@ export class Lifecycle {
       this.#becameRunning.resolve(node)
       return { node, transport }
     } catch (error) {
-      void this.#leave(AT_ONCE)
+      // The start tells why it has failed; `stop` gives the same promise.
+      this.#leave(AT_ONCE).catch((err: unknown) =>
+        this.#context.parts.logger.error({ err }, 'a failed start was not cleaned up'),
+      )
       throw error
     }
   }

@@ -8,6 +8,9 @@ import { errorReply } from './requests.js'
 /** Handles one message. The result, or what its promise resolves with, is the reply to a request. */
 type Handle = (payload: unknown, message: { readonly key: string }) => unknown
 
+/** @param isOwn The handler has failed; otherwise its publisher has sent what is no JSON. */
+type MemberReport = (error: unknown, key: string, isOwn: boolean) => void
+
 /** Bytes that may wait for the handler; a member with more takes nothing. */
 const MAX_WAITING_BYTES = 64 * 1_048_576
 const OVERHEAD_BYTES = 256
@@ -19,17 +22,12 @@ export class LocalMember implements GroupMember {
   readonly #groups: Pick<QueueGroups, 'requests'>
   readonly #maxPayloadBytes: number
   readonly #handler: Handle
-  readonly #onError: (error: unknown, key: string) => void
+  readonly #onError: MemberReport
   #waitingBytes = 0
   #runningCount = 0
   #isClosed = false
 
-  constructor(
-    groups: Pick<QueueGroups, 'requests'>,
-    maxPayloadBytes: number,
-    handler: Handle,
-    onError: (error: unknown, key: string) => void,
-  ) {
+  constructor(groups: Pick<QueueGroups, 'requests'>, maxPayloadBytes: number, handler: Handle, onError: MemberReport) {
     this.#groups = groups
     this.#maxPayloadBytes = maxPayloadBytes
     this.#handler = handler
@@ -58,12 +56,15 @@ export class LocalMember implements GroupMember {
   }
 
   async #handle(key: string, bytes: Uint8Array, isBinary: boolean, ticket: RequestTicket | undefined): Promise<void> {
+    let isParsed = false
     try {
-      const result = await this.#handler(isBinary ? bytes : parseJson(bytes), { key })
+      const payload = isBinary ? bytes : parseJson(bytes)
+      isParsed = true
+      const result = await this.#handler(payload, { key })
       if (ticket !== undefined) this.#groups.requests.reply(this, ticket.id, replyOf(result, this.#maxPayloadBytes))
     } catch (error) {
       // A WebMQError is an answer; anything else is a bug of the application, which the requester must not see.
-      if (ticket === undefined || !(error instanceof WebMQError)) this.#onError(error, key)
+      if (ticket === undefined || !(error instanceof WebMQError)) this.#onError(error, key, isParsed)
       if (ticket !== undefined) this.#groups.requests.reply(this, ticket.id, refusalFrom(error))
     }
   }

@@ -49,7 +49,7 @@ export class ReadTurns {
   }
 
   #goOn(job: Job, isPaid: MaybePromise<void>): void {
-    if (isPromise(isPaid)) void isPaid.then(() => this.#push(job))
+    if (isPromise(isPaid)) isPaid.then(() => this.#push(job), job.reject)
     else this.#push(job)
   }
 

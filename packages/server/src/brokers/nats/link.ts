@@ -114,7 +114,8 @@ export class NatsLink implements Link {
     // Until the probe is answered, only its caller has the link, and it gets the error.
     const isTold = this.#probe === undefined
     this.#over(cause)
-    void this.connection.close()
+    // It is lost anyway, and its cause is told.
+    this.connection.close().catch(() => undefined)
     if (isTold) this.events.lost(cause)
   }
 

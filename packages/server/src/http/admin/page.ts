@@ -84,7 +84,12 @@ export class AdminPage {
       isBehind = false
       const isBinary = payload instanceof Uint8Array
       const content = isBinary ? { payloadBase64: Buffer.from(payload).toString('base64') } : { payload }
-      write('message', { key, ...content, position })
+      try {
+        write('message', { key, ...content, position })
+      } catch {
+        // It is nested so deeply that it cannot be written again.
+        write('gap', { reason: 'refused' })
+      }
     }
     const subscription = this.#listen(pattern, deliver, { onGap: ({ reason }) => write('gap', { reason }) })
     this.#tailCount++

@@ -51,6 +51,34 @@ describe('LocalListeners', () => {
     await vi.waitFor(() => expect(received).toEqual(['a', new Uint8Array([34, 97, 34])]))
   })
 
+  // A client could write 80 bytes of log per byte: each text that is no JSON was an error line with a stack, as if a handler had failed.
+  it('are told a gap for a text that is no JSON, with one line for many', async () => {
+    const { logger, lines } = recordingLogger()
+    const listeners = new LocalListeners(logger)
+    const heard: unknown[] = []
+    listeners.add({
+      pattern: 'k',
+      group,
+      handler: (payload) => heard.push(payload),
+      onGap: ({ reason }) => heard.push(reason),
+    })
+    const receive = vi.fn()
+    listeners.add({ pattern: 'k', group, receive })
+    for (const text of ['1', 'x', 'x', 'x', '', '2'])
+      listeners.deliver([group], { key: 'k', payload: Buffer.from(text), isBinary: false })
+    await vi.waitFor(() => expect(heard).toEqual([1, 'refused', 'refused', 'refused', undefined, 2]))
+    expect(lines).toMatchObject([{ level: 'debug', message: 'a message for a local listener is not JSON' }])
+    // Of the server itself: as it is.
+    expect(receive.mock.calls.map(([{ payload }]) => Buffer.from(payload).toString())).toEqual([
+      '1',
+      'x',
+      'x',
+      'x',
+      '',
+      '2',
+    ])
+  })
+
   it('call nobody who has unlistened meanwhile', async () => {
     const listeners = new LocalListeners(recordingLogger().logger)
     const [gone, there] = [vi.fn(), vi.fn()]

@@ -1,0 +1,81 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+
+// One message ended the process: a promise of the server that nobody waited for was rejected. `void` hides that from the linter,
+// which finds all others (`noFloatingPromises`).
+
+const ROOT = fileURLToPath(new URL('../', import.meta.url))
+
+/** Promises that nobody waits for, by the call that gives them, and why none of them rejects. What may reject gets a handler instead, and no row. */
+const NEVER_REJECT: Readonly<Record<string, string>> = {
+  'brokers/mesh/dialers.ts: this.#resolve': 'catches and logs a name that cannot be looked up',
+  'brokers/nats/connect.ts: connecting.catch': 'is caught',
+  'brokers/nats/link.ts: this.#watch': 'catches what the library throws, and loses the link',
+  'brokers/nats/link.ts: connection.closed': 'the library resolves with the error',
+  'brokers/redis/log-link.ts: this.#askWhetherWritable': 'catches what Redis answers',
+  'brokers/redis/pair.ts: ended.then': 'the end of a connection is a value',
+  'brokers/redis/publisher.ts: this.#command': 'a pipeline: `exec` gives the errors',
+  'brokers/redis/subscriber.ts: this.#send': 'is caught',
+  'brokers/redis/subscriptions.ts: this.#narrow': 'whether the pattern is bound is a value; unbinding is caught',
+  'brokers/remote/broker.ts: this.replica?.confirmDuplicate': 'an arrival resolves, whatever comes',
+  'hooks/hook-calls.ts: this.#chains.deliver.ask': 'is immediate: it throws to its caller, and returns no promise',
+  'http/operators/cluster.ts: nodes.openTable': 'a topic is bound again until it is, or the node stops',
+  'http/operators/cluster.ts: nodes.openTopic': 'as the table',
+  'node/api.ts: stopping.then': 'all are settled',
+  'node/node.ts: this.#warnOfLog': 'catches and logs what the broker says',
+  'nodes/log-agreement.ts: log.dispute': 'a link that fails is replaced',
+  'nodes/log-agreement.ts: this.#context.log.dispute': 'as above',
+  'nodes/nodes.ts: this.#join': 'waits for topics, which never fail, and for times',
+  'nodes/nodes.ts: this.openTopic': 'a topic is bound again until it is, or the node stops',
+  'nodes/part-sender.ts: this.#serve': 'catches and reports',
+  'outbox/outbox.ts: measure': 'is caught',
+  'presence/presence.ts: this.table.open': 'as a topic',
+  'queue-groups/local-member.ts: this.#handle': 'catches what the handler throws',
+  'queue-groups/queue-groups.ts: this.#table.open': 'as a topic',
+  'session/dispatcher.ts: pending.finally': 'what a hook throws is answered before',
+  'session/dispatcher.ts: settled.finally': 'what a handler throws is answered before',
+  'session/handlers/request.ts: reply.then': 'a reply that does not come is a value',
+  'streams/writer.ts: this.#broken': 'its write is caught',
+  'streams/writer.ts: this.#pump': 'what is refused rejects the appends',
+}
+
+const SOURCES = 'packages/server/src/'
+const UNAWAITED = /(?:^\s*|=> |\) |else )void ([\w#(].*)$/
+/** The rejection of an async function that an emitter or a timer calls is nobody's. */
+const ASYNC_HANDLER =
+  /\b(?:on|once|addListener|addEventListener)\(\s*'[^']*',\s*async\b|\bset(?:Timeout|Interval|Immediate)\(\s*async\b/
+
+function unawaitedIn(file: string, text: string): string[] {
+  return text.split('\n').flatMap((line) => {
+    const [, call] = UNAWAITED.exec(line) ?? []
+    // These give no promise.
+    if (call === undefined || /^(?:terminal\.stdout\.write|readAnswer|response\.once|socket\.on)\(/.test(call))
+      return []
+    return [`${file}: ${call.split('(')[0]}`]
+  })
+}
+
+describe('a promise of the server that nobody waits for', () => {
+  const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', SOURCES], {
+    cwd: ROOT,
+    encoding: 'utf8',
+  })
+    .trim()
+    .split('\n')
+    .filter((file) => /(?<!\.test)\.ts$/.test(file) && existsSync(ROOT + file))
+  const read = (file: string) => readFileSync(ROOT + file, 'utf8')
+
+  it('is one that never rejects', () => {
+    expect(files.length).toBeGreaterThan(300)
+    expect(unawaitedIn('a.ts', '    void foo()\n  const f = () => void this.#bar(1)')).toHaveLength(2)
+    const found = files.flatMap((file) => unawaitedIn(file.slice(SOURCES.length), read(file)))
+    expect([...new Set(found)].sort()).toEqual(Object.keys(NEVER_REJECT).sort())
+  })
+
+  it('is not that of an async function which an emitter or a timer calls', () => {
+    expect("socket.on('close', async () => {").toMatch(ASYNC_HANDLER)
+    expect(files.filter((file) => ASYNC_HANDLER.test(read(file)))).toEqual([])
+  })
+})
