@@ -10,7 +10,7 @@ export interface AttackCase {
   /** What each hostile client does, as a sentence without a subject. */
   readonly does: string
   /** Options that the server needs for it. */
-  readonly needs?: 'compression' | 'tokens' | 'webhook'
+  readonly needs?: 'compression' | 'proxy' | 'tokens' | 'webhook'
   /** Most connections that one hostile client holds; default 1. */
   readonly connections?: number
   /** Parts of the server's memory that it may fill up to their bounds; everything else has to stay small. */

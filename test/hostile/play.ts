@@ -80,6 +80,7 @@ export async function playCase(hostileCase: AttackCase, load: PlayLoad): Promise
   const settings = {
     ...(backend === undefined ? {} : { webhook: { url: backend.url, events: ['publish'] } }),
     ...(hostileCase.needs === 'compression' ? { compression: true } : {}),
+    ...(hostileCase.needs === 'proxy' ? { trustedProxies: ['127.0.0.1'] } : {}),
     ...(jwtSecret === undefined ? {} : { jwtSecret }),
   }
   const processes = await startProcesses()

@@ -26,14 +26,16 @@ export type TokenCause = 'initial' | 'expiring' | 'rejected'
 export interface Codec {
   /**
    * Called once per publish, before `publish` returns. If it throws, the publish rejects with `E_PAYLOAD_INVALID`.
-   * @returns The client keeps these bytes until the publish has settled: do not reuse the buffer.
+   * @returns Bytes, which the client keeps until the publish has settled: do not reuse the buffer. Or a text: JSON.
    */
-  encode(payload: unknown): Uint8Array
+  encode(payload: unknown): Uint8Array | string
   /**
    * Called for each binary message that has a listener. If it throws, the `error` event gets `E_PAYLOAD_INVALID`.
    * @param bytes Part of a larger buffer that is never reused; you may keep it, and views of it.
    */
   decode(bytes: Uint8Array): unknown
+  /** Called for each message that is text; default `JSON.parse`, which rounds numbers beyond 2^53. */
+  parse?(text: string): unknown
 }
 
 /** How a lost connection is retried: after a random time below `minMs * 2 ** attempt`, at most `maxMs`. */

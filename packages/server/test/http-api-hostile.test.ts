@@ -1,6 +1,6 @@
 import { once } from 'node:events'
-import { connect } from 'node:net'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { connect, type Socket } from 'node:net'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { ROUTES } from '../src/http/api/routes.js'
 import { API_KEY, ApiServer, SECRET, tokenOf } from './api-server.js'
 
@@ -278,3 +278,42 @@ describe('a client that sends batches', () => {
     await open.server.stop({ drainMs: 0 })
   })
 })
+
+// Symptom: one client behind a trusted proxy ended the reads and requests of all others. Cause: connections were counted by the
+// address of the proxy, which has no limit, and the oldest busy one gave way to a new one.
+it.each(['native', 'ws'] as const)(
+  'over %s, a client behind a proxy has 64 requests in progress, and ends none of others',
+  async (transport) => {
+    const proxied = await ApiServer.start({ transport, trustedProxies: ['127.0.0.1'] })
+    const sockets: Socket[] = []
+    onTestFinished(async () => {
+      for (const socket of sockets) socket.destroy()
+      await proxied.server.stop({ drainMs: 0 })
+    })
+    await proxied.ask('/streams/live', { method: 'PUT', headers: { 'content-type': 'text/plain' } })
+    const read = async (client: string) => {
+      const socket = connect(proxied.port, '127.0.0.1').on('error', () => undefined)
+      sockets.push(socket)
+      const head = [
+        'GET /streams/live?offset=-1&live=sse HTTP/1.1',
+        'Host: localhost',
+        `Authorization: Bearer ${API_KEY}`,
+      ]
+      socket.write([...head, `X-Forwarded-For: ${client}`, '', ''].join('\r\n'))
+      const [answer] = await once(socket, 'data')
+      return Number(String(answer).split(' ')[1])
+    }
+    const victims = await Promise.all(Array.from({ length: 5 }, () => read('198.51.100.1')))
+    const readers = sockets.slice(0)
+    const statuses: number[] = []
+    for (let count = 0; count < 1_100; count++) statuses.push(await read('203.0.113.9'))
+    expect(victims).toEqual(Array(5).fill(200))
+    expect(statuses.filter((status) => status === 200)).toHaveLength(64)
+    expect(statuses.filter((status) => status === 429)).toHaveLength(1_100 - 64)
+    expect(readers.filter(({ destroyed }) => destroyed)).toEqual([])
+    const others = { 'x-forwarded-for': '198.51.100.2' }
+    expect(await proxied.ask('/api/publish', { body: { key: 'a', payload: 1 }, headers: others })).toMatchObject({
+      status: 200,
+    })
+  },
+)

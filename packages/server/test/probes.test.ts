@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer as createHttpServer } from 'node:http'
 import { connect, type Socket } from 'node:net'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { itWhere } from 'webmq-conformance'
 import { createServer, type ServerOptions, type WebMQServer } from '../src/index.js'
 import { FakeServer } from './fake-server.js'
@@ -95,6 +95,36 @@ describe.each(['native', 'ws', 'uws'] as const)('probes over %s', (transport) =>
     expect(await statusOf(port)).toBe(200)
   })
 })
+
+// Symptom: a balancer that pools connections answered 502 now and then. Cause: idle ones were closed after 5 s, sooner than by any balancer.
+it.each(['native', 'ws'] as const)(
+  '%s keeps an idle connection for httpKeepAliveMs, and says so',
+  async (transport) => {
+    const answerOf = async (options: ServerOptions) => {
+      const server = createServer({ transport, port: 0, adminPort: 0, logLevel: 'silent', ...options })
+      onTestFinished(() => server.stop({ drainMs: 0 }))
+      const { port } = await server.start()
+      return await Promise.all(
+        [port, server.adminAddress?.port ?? 0].map(async (each) => {
+          const socket = connect(each, '127.0.0.1').on('error', () => undefined)
+          const closed = once(socket, 'close')
+          socket.write(GET)
+          const [answer] = await once(socket, 'data')
+          const [, seconds] = /keep-alive: timeout=(\d+)/i.exec(String(answer)) ?? []
+          return { socket, closed, seconds }
+        }),
+      )
+    }
+    for (const { socket, seconds } of await answerOf({})) {
+      expect(seconds).toBe('65')
+      socket.destroy()
+    }
+    for (const { closed, seconds } of await answerOf({ httpKeepAliveMs: 1_000 })) {
+      expect(seconds).toBe('1')
+      await closed
+    }
+  },
+)
 
 // With a low limit, sockets without a request made every probe fail: newcomers were dropped until the old ones timed out.
 it.each(['native', 'ws'] as const)(

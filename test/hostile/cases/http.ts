@@ -4,6 +4,8 @@ import { ask, asking, head, withBody } from '../requests.js'
 const SOCKETS = 5
 /** As many requests as a connection may have at once. */
 const PIPELINED = 8
+/** More than a client may have in progress. */
+const LIVE_READS = 100
 const BIG_HEAD = head('GET /nothing', `X-Filler: ${'x'.repeat(6_000)}\r\n`)
 const BATCH_BYTES = 1024 ** 2
 const BATCH_MESSAGES = 8
@@ -88,6 +90,24 @@ export const httpCases: readonly AttackCase[] = [
         while (!connection.hasEnded) await client.send(connection, message)
       })
       await Promise.all([reading, publishing])
+    },
+  },
+  {
+    name: 'live-reads',
+    does: 'follows a stream by a hundred live answers at once, through a proxy that the server trusts',
+    needs: 'proxy',
+    fills: ['streams', 'log'],
+    connections: LIVE_READS,
+    attack: async (client) => {
+      const named = `X-Forwarded-For: 203.0.113.${client.index + 1}\r\n`
+      const path = `/streams/evil.live.${client.index}`
+      const creating = await client.openSocket()
+      await ask(client, creating, head(`PUT ${path}`, `${named}Content-Type: text/plain\r\nContent-Length: 0\r\n`))
+      await client.hold(LIVE_READS, async () => {
+        const socket = await client.openSocket()
+        await ask(client, socket, head(`GET ${path}?offset=-1&live=sse`, named))
+        await socket.ended
+      })
     },
   },
 ]

@@ -112,6 +112,8 @@ export interface TargetSettings {
   readonly jwtSecret?: string
   /** Asked by servers of WebMQ. */
   readonly webhook?: { readonly url: string; readonly events: readonly string[] }
+  /** Proxies that WebMQ believes when they name a client. */
+  readonly trustedProxies?: readonly string[]
   /** Serves TLS only. */
   readonly tls?: TlsFiles
   /** I/O threads, where there is a choice. */

@@ -28,12 +28,12 @@ export function encodePayload(payload: unknown, codec: Codec | undefined): WireP
 }
 
 /**
- * Decodes a payload: parses text, and decodes bytes with the codec; without one, returns the bytes. An empty one is
+ * Decodes a payload: parses text, with the codec if it can, and decodes bytes with the codec; without one, returns the bytes. An empty one is
  * `undefined`, except for bytes without a codec.
  */
 export function decodePayload(payload: WirePayload, codec: Codec | undefined): unknown {
   if (payload === '' || (codec && payload.length === 0)) return undefined
-  if (typeof payload === 'string') return JSON.parse(payload)
+  if (typeof payload === 'string') return codec?.parse ? codec.parse(payload) : JSON.parse(payload)
   return codec ? codec.decode(payload) : payload
 }
 

@@ -39,7 +39,7 @@ export function sseTests(create: TestedTransport): void {
       expect(statusCode).toBe(200)
       expect(headers).toMatchObject({
         'content-type': 'text/event-stream',
-        'cache-control': 'no-store',
+        'cache-control': 'no-store, no-transform',
         'x-accel-buffering': 'no',
         'access-control-allow-origin': 'https://app.example',
       })

@@ -41,6 +41,11 @@ export class Callers {
     return this.#context.proxies.clientAddress(unmapped(socket.remoteAddress ?? ''), headerOf(headers))
   }
 
+  /** @param remoteAddress Of a peer. */
+  isProxy(remoteAddress: string): boolean {
+    return this.#context.proxies.includes(unmapped(remoteAddress))
+  }
+
   isLocal({ socket, headers }: RequestParts): boolean {
     return this.#context.proxies.isLocal(unmapped(socket.remoteAddress ?? ''), headerOf(headers))
   }

@@ -108,6 +108,8 @@ describe('HttpConnections', () => {
     open(connections, 1, '2001:db8:1:2:3::1')
     expect(one.filter(({ destroyed }) => !destroyed)).toHaveLength(2)
     expect(other?.destroyed).toBe(false)
+    const behind = new HttpConnections({ ...LIMITS, maxConnections: 100 }, (peer) => peer === '203.0.113.1')
+    expect(areOpen(open(behind, 10, '203.0.113.1')), 'a trusted proxy').toEqual(Array(10).fill(true))
     const proxied = open(connections, 10, '10.0.0.1')
     expect(areOpen(proxied)).toEqual(Array(10).fill(true))
   })

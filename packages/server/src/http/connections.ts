@@ -62,6 +62,7 @@ interface Tracked {
  */
 export class HttpConnections {
   readonly #limits: HttpLimits
+  readonly #isProxy: (remoteAddress: string) => boolean
   /** In the order in which they became idle or busy. */
   readonly #tracked = new Map<Duplex, Tracked>()
   /** Those that bodies keep open, which other limits bound. */
@@ -71,8 +72,10 @@ export class HttpConnections {
   readonly #droppedCounts: { [Reason in HttpDropReason]?: number } = {}
   #sweeper: NodeJS.Timeout | undefined
 
-  constructor(limits: Partial<HttpLimits> = {}) {
+  /** @param isProxy Whether connections of an address carry requests of many clients, so that it has no share. */
+  constructor(limits: Partial<HttpLimits> = {}, isProxy: (remoteAddress: string) => boolean = () => false) {
     this.#limits = { ...LIMITS, ...limits }
+    this.#isProxy = isProxy
   }
 
   stats(): HttpStats {
@@ -83,7 +86,7 @@ export class HttpConnections {
   open(socket: Duplex): void {
     const remoteAddress = 'remoteAddress' in socket ? String(socket.remoteAddress ?? '') : ''
     const isLocal = isLoopbackAddress(remoteAddress)
-    const address = countedAddress(remoteAddress)
+    const address = this.#isProxy(remoteAddress) ? undefined : countedAddress(remoteAddress)
     if (!this.#hasShare(address) || !this.#makeRoom(isLocal)) {
       this.#count('full')
       socket.destroy()

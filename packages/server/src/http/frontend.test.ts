@@ -58,6 +58,7 @@ describe('HttpFrontend', () => {
       callers: {
         isOriginAllowed: (origin, host) => isOriginAllowed(origin, host, ['https://app.example.com'], 'loopback'),
         addressOf: ({ headers }) => String(headers['x-forwarded-for'] ?? '127.0.0.1'),
+        isProxy: () => false,
         isLocal: ({ socket, headers }) =>
           isFromThisMachine({ remoteAddress: socket.remoteAddress ?? '', header: (name) => headers[name] }),
       },
@@ -329,7 +330,7 @@ describe('HttpFrontend', () => {
     const bare = new HttpFrontend({
       options,
       health,
-      callers: { isOriginAllowed: () => true, isLocal: () => true, addressOf: () => '127.0.0.1' },
+      callers: { isOriginAllowed: () => true, isLocal: () => true, isProxy: () => false, addressOf: () => '127.0.0.1' },
       metrics,
       metricsAudience,
       hasEndpoint: false,

@@ -33,7 +33,7 @@ export interface FrontendContext extends Pick<HttpContext, 'health' | 'logger'> 
     ResolvedOptions,
     'httpKeepAliveMs' | 'path' | 'sse' | 'ssePath' | 'streamsPath' | 'tokenCookie' | 'workPerSecond'
   >
-  readonly callers: Pick<Callers, 'addressOf' | 'isLocal' | 'isOriginAllowed'>
+  readonly callers: Pick<Callers, 'addressOf' | 'isLocal' | 'isOriginAllowed' | 'isProxy'>
   readonly takeStream?: HttpContext['takeStream']
   readonly metrics: () => Promise<MetricsPage>
   /** Read for each request: it may change. */
@@ -66,8 +66,9 @@ export class HttpFrontend {
 
   constructor(context: FrontendContext) {
     this.#context = context
-    const { httpKeepAliveMs } = context.options
-    this.#connections = new HttpConnections({ maxIdleMs: httpKeepAliveMs, ...context.limits })
+    const { callers, limits, options } = context
+    const { httpKeepAliveMs } = options
+    this.#connections = new HttpConnections({ maxIdleMs: httpKeepAliveMs, ...limits }, (peer) => callers.isProxy(peer))
     this.#knocks = new Knocks(context, this.#connections)
     this.server = createServer({ keepAliveTimeout: httpKeepAliveMs, requestTimeout: 0 }, (request, response) =>
       this.handle(request, response),

@@ -44,12 +44,17 @@ export class TrustedProxies {
     return client === MALFORMED ? undefined : client
   }
 
+  /** Whether a peer is one: its connections carry requests of many clients. */
+  includes(remoteAddress: string): boolean {
+    return remoteAddress === UNIX_PEER || this.#networks.contains(remoteAddress)
+  }
+
   isLocal(remoteAddress: string, header: (name: string) => string | undefined): boolean {
     return isFromThisMachine({ remoteAddress, header, clientAddress: this.namedClient(remoteAddress, header) })
   }
 
   #read(remoteAddress: string, header: (name: string) => string | undefined): string | typeof MALFORMED | undefined {
-    if (remoteAddress !== UNIX_PEER && !this.#networks.contains(remoteAddress)) return undefined
+    if (!this.includes(remoteAddress)) return undefined
     const hops = header('x-forwarded-for')
     if (hops === undefined) return undefined
     let client = remoteAddress

@@ -84,7 +84,7 @@ describe.each(['native', 'ws', 'uws'] as const)('streams at /streams over %s', (
 })
 
 describe('streams at /streams', () => {
-  it('tell a client that its body is too large, after it has sent all of it', async () => {
+  it('tell a client that its body is too large, and let it send all of it', async () => {
     const api = await start()
     const url = `${api.url}/streams/a`
     await fetch(url, { method: 'PUT', headers: TEXT })
@@ -99,13 +99,13 @@ describe('streams at /streams', () => {
       `POST /streams/a HTTP/1.1\r\nhost: 127.0.0.1:${api.port}\r\ncontent-type: text/plain\r\ncontent-length: ${3 * part.length}\r\n\r\n`,
     )
     for (let sent = 0; sent < 3; sent++) {
-      // An answer before the end would be lost with the connection.
       await sleep(100)
-      expect(answer).toBe('')
       socket.write(part)
     }
     await expect.poll(() => answer).toContain('E_PAYLOAD_TOO_LARGE')
-    expect(answer).toMatch(/^HTTP\/1.1 413 /)
+    // A connection that had ended would have taken the answer along.
+    socket.write(`HEAD /streams/a HTTP/1.1\r\nhost: 127.0.0.1:${api.port}\r\n\r\n`)
+    await expect.poll(() => answer.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 413', 'HTTP/1.1 200'])
   })
 
   it('tell that a writer was lost', async () => {

@@ -4,6 +4,7 @@ import { defined } from '../../base/defined.js'
 import { within } from '../../base/within.js'
 import { note, printable, type Terminal } from '../terminal.js'
 import type { ClientTarget } from './flags.js'
+import { JSON_TEXTS } from './json-texts.js'
 
 /** A client whose state changes and errors are lines on standard error. Close it when the command ends. */
 export function createClient({ url, token, connectTimeoutMs }: ClientTarget, terminal: Terminal): WebMQClient {
@@ -12,6 +13,7 @@ export function createClient({ url, token, connectTimeoutMs }: ClientTarget, ter
     connectTimeoutMs,
     // Node 20 has no WebSocket of its own.
     WebSocket,
+    codec: JSON_TEXTS,
     ...defined({ token }),
   })
   let hasConnected = false

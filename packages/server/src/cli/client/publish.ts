@@ -1,6 +1,7 @@
 import { WebMQError } from 'webmq-client'
 import { validateKey } from 'webmq-client/protocol'
 import { invalidOption } from '../../base/invalid-option.js'
+import { JsonText } from '../../base/json-text.js'
 import { limitedBytes } from '../../base/limited-bytes.js'
 import { reasonOf } from '../../base/reason.js'
 import { EXIT } from '../exit-codes.js'
@@ -57,7 +58,7 @@ async function payloadOf(
   payload: string | undefined,
   { binary, text: isText }: PublishFlags,
   stdin: NodeJS.ReadStream,
-): Promise<unknown> {
+): Promise<JsonText | Uint8Array> {
   if (binary && isText) throw invalidOption('--binary and --text are both given')
   const isRead = payload === undefined || payload === '-'
   if (payload === undefined && stdin.isTTY === true) {
@@ -67,18 +68,19 @@ async function payloadOf(
   if (binary) return new Uint8Array(bytes)
   // Programs end their output with a line break that is not meant.
   const text = isRead ? bytes.toString('utf8').replace(/\r?\n$/, '') : payload
-  return isText ? text : parsePayload(text)
+  return new JsonText(isText ? JSON.stringify(text) : jsonOf(text))
 }
 
 /**
- * Reads JSON. Any other text is sent as a string, so that quotes are rarely needed, except a text that looks like JSON
+ * JSON as it is. Any other text is sent as a string, so that quotes are rarely needed, except a text that looks like JSON
  * with a mistake.
  */
-function parsePayload(text: string): unknown {
+function jsonOf(text: string): string {
   try {
-    return JSON.parse(text)
+    JSON.parse(text)
+    return text.trim()
   } catch (cause) {
-    if (!/^\s*[[{"]/.test(text) && text.trim() !== '') return text
+    if (!/^\s*[[{"]/.test(text) && text.trim() !== '') return JSON.stringify(text)
     const reason = text.trim() === '' ? 'it is empty' : reasonOf(cause)
     throw new WebMQError('E_PAYLOAD_INVALID', { detail: `not JSON (${reason}); --text sends it as a text`, cause })
   }

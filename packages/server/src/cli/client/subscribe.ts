@@ -2,6 +2,7 @@ import { type Gap, type ListenOptions, type ListenResult, type Message, WebMQErr
 import { validatePattern } from 'webmq-client/protocol'
 import { deferred } from '../../base/deferred.js'
 import { defined } from '../../base/defined.js'
+import { encodeWithTexts } from '../../base/json-text.js'
 import { EXIT } from '../exit-codes.js'
 import { note, printable, type Terminal } from '../terminal.js'
 import { connect, createClient, reasonOf } from './connect.js'
@@ -97,7 +98,7 @@ function describeStart({ replayed, recovered }: ListenResult): string {
 /**
  * A message as one line: `<key> <payload as JSON>`, bytes as base64, nothing without a payload.
  *
- * On a terminal, what others sent is escaped. Keys contain no white space, so the first space ends the key. JSON has no line breaks.
+ * On a terminal, what others sent is escaped. Keys contain no white space, so the first space ends the key.
  */
 function messageLine(
   { key, payload, position, replayed }: Message<unknown>,
@@ -107,12 +108,17 @@ function messageLine(
   const bytes = payload instanceof Uint8Array ? Buffer.from(payload).toString('base64') : undefined
   if (json) {
     const content = bytes === undefined ? { payload } : { payloadBase64: bytes }
-    return `${JSON.stringify({ key, ...content, position, replayed })}\n`
+    return `${inOneLine(encodeWithTexts({ key, ...content, position, replayed }))}\n`
   }
   // A removal from the state has no payload.
-  const content = payload === undefined ? '' : JSON.stringify(payload)
+  const content = payload === undefined ? '' : inOneLine(encodeWithTexts(payload))
   const text = `${key} ${bytes === undefined ? content : `base64:${bytes}`}`
   return `${isTerminal ? printable(text) : text}\n`
+}
+
+/** Between the tokens of JSON, a line break is white space. */
+function inOneLine(json: string): string {
+  return json.replaceAll(/[\r\n]+/g, ' ')
 }
 
 /** A gap as one line of JSON, between the messages before and after it. */

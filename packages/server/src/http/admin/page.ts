@@ -101,7 +101,7 @@ export class AdminPage {
     })
     await subscription.ready
     if (response.destroyed) return
-    response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' })
+    response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store, no-transform' })
     response.write(': listening\n\n')
     heartbeat = setInterval(() => response.write(': still here\n\n'), HEARTBEAT_MS)
   }

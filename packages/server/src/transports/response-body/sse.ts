@@ -14,7 +14,8 @@ const HEARTBEAT = Buffer.from(':\n\n')
 const FIRST_ID = 2 ** 52
 const HEADERS = {
   'content-type': 'text/event-stream',
-  'cache-control': 'no-store',
+  // A proxy that compresses holds events back until it has a block.
+  'cache-control': 'no-store, no-transform',
   // nginx holds events back otherwise.
   'x-accel-buffering': 'no',
 }

@@ -12,7 +12,7 @@ use crate::Options;
 use crate::fanout::OutboxLevel;
 
 const REQUEST: &str = "GET /sse?listen=a HTTP/1.1\r\nHost: here\r\n\r\n";
-const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n\
+const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store, no-transform\r\n\
     X-Accel-Buffering: no\r\nConnection: close\r\na: bc\r\n\r\n";
 
 fn options() -> Options {

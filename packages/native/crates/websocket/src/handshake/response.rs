@@ -97,7 +97,9 @@ pub fn encode_event_stream<'h>(
     out: &mut Vec<u8>,
 ) -> Result<(), ResponseError> {
     append(out, |out| {
-        out.extend_from_slice(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n");
+        out.extend_from_slice(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n");
+        // A proxy that compresses holds events back until it has a block.
+        out.extend_from_slice(b"Cache-Control: no-store, no-transform\r\n");
         out.extend_from_slice(b"X-Accel-Buffering: no\r\nConnection: close\r\n");
         let headers = headers.into_iter().map(|(name, value)| {
             let is_own = STREAM_HEADERS.iter().any(|own| own.eq_ignore_ascii_case(name));

@@ -9,7 +9,7 @@ fn accept_key() -> AcceptKey {
 fn an_event_stream_begins_with_these_bytes() {
     let mut out = Vec::new();
     assert_eq!(encode_event_stream([("Vary", "Origin")], &mut out), Ok(()));
-    let expected = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n\
+    let expected = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store, no-transform\r\n\
         X-Accel-Buffering: no\r\nConnection: close\r\nVary: Origin\r\n\r\n";
     assert_eq!(String::from_utf8_lossy(&out), expected);
     for (name, value) in [("Content-Type", "a"), ("connection", "a"), ("a", "b\r\nc: d"), ("a b", "c")] {
