@@ -2,7 +2,7 @@
 // With `--all` (`npm run test:all`) it runs the long tests too.
 import { beginBuildForTests, TEST_PROGRAMS } from './lib/build.mjs'
 import { findChromium } from './lib/chromium.mjs'
-import { printCounts, runAutobahn, runCargoTests, runLint, runVitest } from './lib/runners.mjs'
+import { printCounts, runAutobahn, runCargoTests, runLint, runMemcheck, runVitest } from './lib/runners.mjs'
 import { findServices } from './lib/services.mjs'
 import { print, runScript, sideBySide, step } from './lib/steps.mjs'
 import { shortScope } from './lib/test-scope.mjs'
@@ -40,13 +40,12 @@ await runScript(async () => {
       const lintCount = await step('Checking format, lint, types and the dependency rule', runLint)
       await built
       // Both wait much of their time.
-      return [
-        lintCount,
-        ...(await sideBySide(
-          step('Running the Rust tests', runCargoTests),
-          step('Running the Autobahn WebSocket suite', runAutobahn),
-        )),
-      ]
+      const counts = await sideBySide(
+        step('Running the Rust tests', runCargoTests),
+        step('Running the Autobahn WebSocket suite', runAutobahn),
+      )
+      if (isAll) counts.push(await step('Running Rust tests under valgrind', runMemcheck))
+      return [lintCount, ...counts]
     }),
   )
   printCounts([...others, vitest])

@@ -2,6 +2,7 @@ import { existsSync, readFileSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { TEST_PROGRAMS } from './build.mjs'
 import { print, ROOT, run } from './steps.mjs'
+import { runValgrind } from './valgrind.mjs'
 
 /**
  * The result of a runner. `output`: everything that failed tests wrote.
@@ -107,6 +108,12 @@ export async function runCargoTests() {
   }
   return count
 }
+
+/**
+ * Tests of Rust again, under valgrind: `npm run test:all` alone has the time.
+ * @returns {Promise<Count>}
+ */
+export const runMemcheck = () => runValgrind(CARGO_WORKSPACE)
 
 /**
  * Runs vitest. A test that fails, fails: none is repeated.
