@@ -74,6 +74,11 @@ export class ReplaySender {
     this.#context = context
   }
 
+  /** Notes what the read of a page costs the node in this turn of the event loop, beside its messages. */
+  spend(units: number): void {
+    this.#pacer.spend(units)
+  }
+
   /**
    * Reads a page when the connection has room for one, and passes it to `use`, which sends it. Both run in one go if
    * `readPage` answers at once. A wait for the log holds no turn.

@@ -11,7 +11,7 @@ import { acknowledge } from './publish.js'
 /** Bytes of a text that are folded from the log, or encoded, per unit of work. */
 const FOLDED_BYTES_PER_UNIT = 400
 
-/** A message at a key that this node does not watch costs what a `read` does, too. */
+/** To begin a watch: a message at a key that this node does not watch costs what a `read` does, too. */
 const WATCH_UNITS = 60
 
 /** Writes a message of a stream. */
@@ -28,6 +28,8 @@ export const read: Handler<'read'> = (session, services, message) => {
   assertMayRead(session, services, message)
   let reading: StreamReading | undefined
   const readPage = async () => {
+    // Otherwise a hundred of them would begin in one turn of the event loop.
+    replays.spend(WATCH_UNITS)
     reading = await streams.read(key, true, session)
     session.meter.charge((reading.payload?.length ?? 0) / FOLDED_BYTES_PER_UNIT)
     return { messages: messagesOf(key, reading), hasMore: false }
