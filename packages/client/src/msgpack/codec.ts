@@ -23,13 +23,13 @@ const packr = new Packr(Object.assign(OPTIONS, { int64AsType: 'auto' }))
  * a `Set` as an array, `undefined` as `null`. Throws for other typed arrays, because their byte order depends on the
  * machine.
  */
-export const msgpack: Codec = {
-  encode(payload) {
+export const msgpack = {
+  encode(payload: unknown): Uint8Array {
     assertWritable(payload)
     return packr.pack(payload)
   },
-  decode: (bytes) => packr.unpack(bytes),
-}
+  decode: (bytes: Uint8Array): unknown => packr.unpack(bytes),
+} satisfies Codec
 
 /**
  * msgpackr 2.1 writes a typed array with its length in bytes, but only one byte per element. The rest of the output is

@@ -1,7 +1,7 @@
 import { refusalOf } from 'webmq-client/protocol'
 
 /** Lists and objects within each other. Thousands of them overflow the stack of whoever writes them again. */
-export const MAX_JSON_DEPTH = 256
+const MAX_JSON_DEPTH = 256
 const [QUOTE, BACKSLASH, LIST, OBJECT, LIST_END, OBJECT_END, COMMA, COLON] = Buffer.from('"\\[{]},:')
 
 /**
