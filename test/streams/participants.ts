@@ -84,7 +84,8 @@ export class Writing extends Participant {
     for (let count = 1 + Math.floor(random() * 4); count > 0; count--)
       more += UNITS[Math.floor(random() * UNITS.length)]
     this.text += more
-    const { length } = this.text
+    // Half a character at the end waits for what follows.
+    const { length } = this.text.replace(/[\ud800-\udbff]$/, '')
     this.#writer?.append(more).then(
       () => {
         this.acknowledgedLength = Math.max(this.acknowledgedLength, length)
