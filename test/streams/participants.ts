@@ -80,7 +80,8 @@ export class Writing extends Participant {
   append(random: () => number): void {
     const more = drawText(random)
     this.text += more
-    const { length } = this.text
+    // Half a character at the end waits for what follows.
+    const { length } = this.text.replace(/[\ud800-\udbff]$/, '')
     this.#writer?.append(more).then(
       () => {
         this.acknowledgedLength = Math.max(this.acknowledgedLength, length)

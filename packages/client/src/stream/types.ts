@@ -77,7 +77,8 @@ export interface StreamWriter extends AsyncDisposable {
   /** Aborted when somebody stops the stream, or it can go on no longer. Its `reason` is a `WebMQError`. */
   readonly signal: AbortSignal
   /**
-   * Adds text or bytes: a stream has one or the other. Appends that wait are sent together. Resolves when the log has it.
+   * Adds text or bytes: a stream has one or the other. Appends that wait are sent together. Resolves when the log has it; half a
+   * character at its end waits for the other half, or for the end.
    * After {@link signal} the rest of what you have may still follow.
    * @throws {WebMQError} `E_STREAM_ENDED`: the stream was given up; `E_STREAM_LIMIT`, `E_PAYLOAD_INVALID`,
    * `E_FORBIDDEN`, `E_CLOSED`; retryable: `E_QUEUE_FULL`, too much waits.

@@ -162,7 +162,7 @@ export class LiveWriter implements StreamWriter {
   #finish(kind: 'end' | 'fail', payload: string): Promise<void> {
     if (this.#isEnding) return Promise.reject(new WebMQError('E_CLOSED', { detail: `stream ${this.key}` }))
     this.#isEnding = true
-    return this.#isStopped ? this.#put('stop', '') : this.#put(kind, payload)
+    return this.#put(kind, payload)
   }
 
   #put(kind: WriteKind, content: string | Uint8Array): Promise<void> {
@@ -182,8 +182,10 @@ export class LiveWriter implements StreamWriter {
     const [first] = this.#pieces
     if (this.#batch || this.#error || !this.#writers.core.sender.isLive) return
     if (first) {
-      const kind = this.#half ? 'append' : first.kind
-      const { payload, waiters } = kind === 'append' ? this.#merge() : this.#single()
+      const isAppend = this.#half || first.kind === 'append'
+      // A stop may come while the end waits.
+      const kind = isAppend ? 'append' : this.#isStopped ? 'stop' : first.kind
+      const { payload, waiters } = isAppend ? this.#merge() : this.#single()
       this.#batch = { kind, sequence: this.#next++, payload, waiters }
       this.#send(this.#batch)
     } else this.#rest()
@@ -192,7 +194,7 @@ export class LiveWriter implements StreamWriter {
   #single(): Pick<Batch, 'payload' | 'waiters'> {
     const piece = this.#pieces.shift() as Piece
     this.#waitingBytes -= piece.content.length
-    return { payload: piece.content, waiters: [piece] }
+    return { payload: this.#isStopped ? '' : piece.content, waiters: [piece] }
   }
 
   /** Appends that wait, as far as they fit into one message. */
