@@ -9,7 +9,7 @@ export interface AttackCase {
   readonly name: string
   /** What each hostile client does, as a sentence without a subject. */
   readonly does: string
-  /** Options that the server needs for it. */
+  /** Options that the server needs for it; `proxy`: tokens too. */
   readonly needs?: 'compression' | 'proxy' | 'tokens' | 'webhook'
   /** Most connections that one hostile client holds; default 1. */
   readonly connections?: number

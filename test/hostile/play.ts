@@ -75,7 +75,9 @@ const CONNECTIONS_PER_USER = 50
 /** Plays one case on a server of its own: the honest load alone, then beside the attack. */
 export async function playCase(hostileCase: AttackCase, load: PlayLoad): Promise<PlayedCase> {
   const program = await findLoadgen({ phase: () => undefined, note: () => undefined })
-  const jwtSecret = hostileCase.needs === 'tokens' ? randomBytes(32).toString('base64url') : undefined
+  // Whom a proxy names is not of this machine, and needs a token.
+  const hasTokens = hostileCase.needs === 'tokens' || hostileCase.needs === 'proxy'
+  const jwtSecret = hasTokens ? randomBytes(32).toString('base64url') : undefined
   await using backend = hostileCase.needs === 'webhook' ? await startBackend() : undefined
   const settings = {
     ...(backend === undefined ? {} : { webhook: { url: backend.url, events: ['publish'] } }),

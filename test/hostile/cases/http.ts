@@ -1,5 +1,8 @@
 import type { AttackCase } from '../attack-case.js'
+import type { Attacker } from '../attacker.js'
+import type { RawSocket } from '../raw-socket.js'
 import { ask, asking, head, withBody } from '../requests.js'
+import { claimsOf, tokenOf } from '../tokens.js'
 
 const SOCKETS = 5
 /** As many requests as a connection may have at once. */
@@ -99,7 +102,8 @@ export const httpCases: readonly AttackCase[] = [
     fills: ['streams', 'log'],
     connections: LIVE_READS,
     attack: async (client) => {
-      const named = `X-Forwarded-For: 203.0.113.${client.index + 1}\r\n`
+      const token = tokenOf(client.jwtSecret, claimsOf(`eve-${client.index}`))
+      const named = `X-Forwarded-For: 203.0.113.${client.index + 1}\r\nAuthorization: Bearer ${token}\r\n`
       const path = `/streams/evil.live.${client.index}`
       const creating = await client.openSocket()
       await ask(client, creating, head(`PUT ${path}`, `${named}Content-Type: text/plain\r\nContent-Length: 0\r\n`))
