@@ -41,7 +41,7 @@ const IN_TURNS = [
   ['history-change', 'presence'].map((name) => `packages/server/test/brokers/${name}.test.ts`),
   ['redis-broker', 'redis-cluster'].map((name) => `packages/server/test/brokers/${name}.test.ts`),
   ['behind', 'stopping'].map((name) => `packages/server/test/brokers/${name}.test.ts`),
-  ['foreign-messages', 'queue-groups'].map((name) => `packages/server/test/brokers/${name}.test.ts`),
+  ['foreign-messages', 'foreign-texts', 'queue-groups'].map((name) => `packages/server/test/brokers/${name}.test.ts`),
   ['operators', 'refusals'].map((name) => `packages/server/test/brokers/rabbitmq-${name}.test.ts`),
   ['test/model/model.test.ts', 'test/seeded/seeded.test.ts'],
   ['test/checker/judge-mutations.test.ts', 'test/release.test.ts'],

@@ -1,6 +1,6 @@
 import { type Door, type Expected, isTooDeep, type NodeAccess, opaque } from './door.js'
 import { HANDLED, handled, refusalOver } from './http.js'
-import { comparison, type HostileText } from './texts.js'
+import { comparison, type HostileText, MAX_DEPTH } from './texts.js'
 
 const TYPES = ['text/plain', 'application/json', 'application/octet-stream'] as const
 
@@ -12,7 +12,8 @@ const refusals = ['refused E_REQUEST_INVALID', 'refused E_PAYLOAD_INVALID']
 const ofJson: Expected = (text) => {
   if (text.bytes.length === 0) return ['as written', ...refusals]
   if (!text.isJson || isTooDeep(text)) return refusals
-  return 'as written'
+  // Values are counted, and brackets around them may be.
+  return text.bytes.length > 900_000 || text.depth === MAX_DEPTH ? ['as written', ...refusals] : 'as written'
 }
 
 function expectedOf(type: ContentType, method: string): Expected {

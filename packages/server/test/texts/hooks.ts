@@ -2,7 +2,7 @@ import type { HookMessage, HookName, Hooks, PresenceRequest } from '../../src/ho
 import type { Backend } from '../hooks/backend.js'
 import { type Door, type Expected, inTextFrame, isTooDeep, memberOutcome } from './door.js'
 import type { House } from './house.js'
-import { comparison, type HostileText, TEXTS } from './texts.js'
+import { comparison, type HostileText, MAX_DEPTH, TEXTS } from './texts.js'
 
 const HOOKED = 'hooked'
 /** A hook that gives no value: its answer says nothing, and the text passes as it is. */
@@ -164,5 +164,7 @@ export function webhookDoors(backend: () => Backend): readonly Door<House>[] {
 const ofAnswer: Expected = (text) => {
   if (text.name === '1e400') return ['as written', ...HOOK_REFUSALS]
   if (!text.isJson || isTooDeep(text)) return HOOK_REFUSALS
+  // An answer has a level of its own, and a limit of its size.
+  if (text.depth === MAX_DEPTH || text.bytes.length > 900_000) return [...SAME, ...HOOK_REFUSALS]
   return text.isPlain || text.name.includes('twice') ? SAME : 'as written'
 }

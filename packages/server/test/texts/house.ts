@@ -13,7 +13,7 @@ const WORK = 1_000_000_000
 export const LEASE_MS = 1_000
 
 /** Everything is logged, and only the texts are odd: no size, rate or budget answers in their place. */
-export const ROOMY: ServerOptions = {
+const ROOMY: ServerOptions = {
   transport: 'native',
   jwt: { secret: SECRET },
   history: ['#=100000,1d'],

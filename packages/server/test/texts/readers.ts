@@ -83,7 +83,7 @@ async function overSse(house: House, query: string, isThere: (body: string) => b
 }
 
 /** Every way out of a node. */
-export const READERS = {
+const READERS = {
   'listen, last': { read: byRequest((id, key) => `listen ${id} ${key} last=10`), gives: 'messages' },
   'listen, rewind with meta': {
     read: byRequest((id, key) => `listen ${id} ${key} rewind=60000 meta`),

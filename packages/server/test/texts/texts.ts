@@ -44,8 +44,8 @@ function depthOf(bytes: Buffer): number {
   return deepest
 }
 
-export const lists = (levels: number) => '['.repeat(levels) + ']'.repeat(levels)
-export const objects = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`
+const lists = (levels: number) => '['.repeat(levels) + ']'.repeat(levels)
+const objects = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`
 
 /** One list for every door: what has ended, filled or fooled a server or a client before. */
 export const TEXTS: readonly HostileText[] = [
