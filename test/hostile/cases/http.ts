@@ -1,6 +1,4 @@
 import type { AttackCase } from '../attack-case.js'
-import type { Attacker } from '../attacker.js'
-import type { RawSocket } from '../raw-socket.js'
 import { ask, asking, head, withBody } from '../requests.js'
 import { claimsOf, tokenOf } from '../tokens.js'
 

@@ -1,5 +1,7 @@
 import { WebMQError } from './errors.js'
 
+const MAX_SEARCHED_LEVELS = 256
+
 /**
  * Encodes a value as JSON, if JSON can say it. Without this check, a `Map` or a promise would arrive as `{}`.
  *
@@ -15,12 +17,7 @@ export function encodeJson(value: unknown): string {
     if (json !== undefined && defect === undefined) return json
   } catch (error) {
     cause = error
-    try {
-      defect = defectOf(value, [])
-    } catch {
-      // Whoever looks for it has no room on the stack either.
-      defect = ' is nested too deeply'
-    }
+    defect = defectOf(value, [])
   }
   throw new WebMQError('E_PAYLOAD_INVALID', { detail: `payload${defect ?? ` is ${typeof value}`}`, cause })
 }
@@ -45,6 +42,8 @@ function defectOf(value: unknown, ancestors?: readonly unknown[]): string | unde
   if (value === null || typeof (value as { toJSON?: unknown }).toJSON === 'function') return undefined
   if (typeof value === 'bigint') return ' is a bigint'
   if (ancestors?.includes(value)) return ' contains itself'
+  // Thousands would take a third of a second, and then the rest of the stack.
+  if (ancestors && ancestors.length > MAX_SEARCHED_LEVELS) return ' is nested too deeply'
   const inner = ancestors && [...ancestors, value]
   if (Array.isArray(value)) {
     for (let index = 0; index < value.length; index++) {

@@ -12,6 +12,11 @@ export class JsonText {
   constructor(text: string) {
     this.text = text
   }
+
+  /** On one line: between the tokens of JSON, a line end is white space. */
+  static inLine(text: string): JsonText {
+    return new JsonText(text.replaceAll(/[\r\n]/g, ' '))
+  }
 }
 
 /**
@@ -24,6 +29,11 @@ export function encodeWithTexts(value: unknown): string {
   if (!isPlain(value)) return JSON.stringify(value) ?? 'null'
   const members = Object.entries(value).filter(([, member]) => member !== undefined)
   return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${encodeWithTexts(member)}`).join(',')}}`
+}
+
+/** Without the white space between its tokens. @param json It is valid JSON: somebody has parsed it. */
+export function compactJson(json: string): string {
+  return json.replaceAll(/"(?:[^"\\]|\\.)*"|\s+/g, (part) => (part.startsWith('"') ? part : ''))
 }
 
 /** An object whose members are its JSON. */

@@ -1,7 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 import { WebMQError } from 'webmq-client/protocol'
 
-const UTF8 = new TextDecoder()
+/** A byte order mark stays: `JSON.parse` refuses it, as it does at clients. */
+const UTF8 = new TextDecoder('utf-8', { ignoreBOM: true })
 
 export function textOf(payload: Uint8Array): string {
   return UTF8.decode(payload)

@@ -1,5 +1,6 @@
 import { encodeJson, isKey, WebMQError } from 'webmq-client/protocol'
 import { isObject } from '../base/is-object.js'
+import { JsonText } from '../base/json-text.js'
 import { reasonOf } from '../base/reason.js'
 import { claimDefect, type Grant, type Identity, parseGrants } from '../identity/index.js'
 import type { WordLimits } from '../ports/word-limits.js'
@@ -101,6 +102,7 @@ export function payloadIn(payload: unknown): EncodedPayload {
 }
 
 export function jsonIn(value: unknown, name: string): string {
+  if (value instanceof JsonText) return value.text
   try {
     return encodeJson(value)
   } catch (cause) {

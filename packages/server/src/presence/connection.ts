@@ -1,5 +1,7 @@
 import { WebMQError } from 'webmq-client/protocol'
 import { assertShallow } from '../base/json-excess.js'
+import { compactJson } from '../base/json-text.js'
+import { isJson } from '../base/parse-json.js'
 import type { ConnectionId } from '../ports/transport.js'
 import type { Holder } from './local-members.js'
 import { createMember, memberIdOf } from './member.js'
@@ -152,18 +154,15 @@ export class ConnectionPresence implements Holder {
   }
 }
 
-/** Rewrites the JSON text, so that spaces and number formats do not matter. */
+/** Without spaces, which do not matter. Numbers keep all their digits. */
 function normalized(data: string, maxBytes: number): string {
   const byteLength = Buffer.byteLength(data)
   if (byteLength > maxBytes) {
     throw new WebMQError('E_PAYLOAD_TOO_LARGE', { detail: `${byteLength} bytes of presence data, at most ${maxBytes}` })
   }
   assertShallow(Buffer.from(data))
-  try {
-    return JSON.stringify(JSON.parse(data))
-  } catch (cause) {
-    throw new WebMQError('E_PAYLOAD_INVALID', { detail: 'presence data is JSON', cause })
-  }
+  if (!isJson(data)) throw new WebMQError('E_PAYLOAD_INVALID', { detail: 'presence data is JSON' })
+  return compactJson(data)
 }
 
 function tooMuch(detail: string): WebMQError {

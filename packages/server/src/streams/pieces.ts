@@ -17,8 +17,7 @@ export function pieceOf(payload: Uint8Array, isBinary: boolean): Piece | undefin
 /** JSON on one line, as it is; `undefined` for what nobody should look into. */
 export function shallowJson(payload: Uint8Array): JsonText | undefined {
   if (measureJson(payload).excess !== undefined || parsedOf(payload) === undefined) return undefined
-  // Between the tokens of JSON, a line end is white space.
-  return new JsonText(textOf(payload).replaceAll(/[\r\n]/g, ' '))
+  return JsonText.inLine(textOf(payload))
 }
 
 function parsedOf(payload: Uint8Array): unknown {

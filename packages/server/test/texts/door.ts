@@ -34,6 +34,8 @@ export interface Door<Access extends NodeAccess = NodeAccess> {
 const REFUSED = 'refused E_PAYLOAD_INVALID'
 
 export const isTooDeep = ({ depth }: HostileText) => depth > MAX_DEPTH
+/** Deeper than a call stack can write, or infinite: JavaScript itself refuses. */
+export const isUnspeakable = ({ depth, name }: HostileText) => depth > 10_000 || name === '1e400'
 
 /** The server does not look. */
 export const opaque: Expected = () => 'as written'

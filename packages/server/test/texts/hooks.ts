@@ -1,6 +1,6 @@
 import type { HookMessage, HookName, Hooks, PresenceRequest } from '../../src/hooks/hooks.js'
 import type { Backend } from '../hooks/backend.js'
-import { type Door, type Expected, inTextFrame, isTooDeep, memberOutcome } from './door.js'
+import { type Door, type Expected, inTextFrame, isTooDeep, isUnspeakable, memberOutcome } from './door.js'
 import type { House } from './house.js'
 import { comparison, type HostileText, MAX_DEPTH, TEXTS } from './texts.js'
 
@@ -28,9 +28,9 @@ export const DELIVERING_HOOKS: Hooks = { deliver: withPayload }
 
 const HOOK_REFUSALS = ['refused E_HOOK_FAILED', 'refused E_PAYLOAD_INVALID']
 const SAME = ['as written', 'rewritten']
-/** A value of JavaScript comes back, or the answer makes no sense. */
+/** A value of JavaScript comes back, which is looked into only as far as it must be, or the answer makes no sense. */
 const answered: Expected = (text) => {
-  if (text.name === '1e400' || isTooDeep(text)) return HOOK_REFUSALS
+  if (isUnspeakable(text)) return HOOK_REFUSALS
   return text.isJson ? SAME : 'as written'
 }
 
@@ -54,6 +54,7 @@ const ofPresence: Expected = (text) => {
   if (text.bytes.length === 0) return ['as written', ...HOOK_REFUSALS]
   const large = 'refused E_PAYLOAD_TOO_LARGE'
   if (!text.isJson) return [...HOOK_REFUSALS, large]
+  if (isTooDeep(text)) return HOOK_REFUSALS
   return [answered(text)].flat().concat(text.bytes.length > 65_536 ? [large] : [])
 }
 
@@ -102,7 +103,7 @@ export const DELIVER_DOORS: readonly Door<House>[] = [
       return told?.verb === 'gap' ? told.header : comparison(text, told?.body)
     },
     expected: inTextFrame((text) => {
-      if (text.name === '1e400' || isTooDeep(text)) return 'gap # refused'
+      if (isUnspeakable(text)) return 'gap # refused'
       return text.isJson ? SAME : 'as written'
     }),
   },

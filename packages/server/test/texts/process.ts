@@ -1,10 +1,7 @@
 import type { WebMQServer } from '../../src/index.js'
-import { type Door, type Expected, isTooDeep, lookedInto, memberOutcome, opaque } from './door.js'
+import { type Door, type Expected, isTooDeep, isUnspeakable, lookedInto, memberOutcome, opaque } from './door.js'
 import type { House } from './house.js'
 import { comparison, type HostileText } from './texts.js'
-
-/** Deeper than a call stack can write: JavaScript itself refuses. */
-const isUnspeakable = ({ depth, name }: HostileText) => depth > 10_000 || name === '1e400'
 
 /** As a value of the process: of a text that is no JSON, the string. */
 function valueIn({ isJson, bytes }: HostileText): unknown {

@@ -156,8 +156,15 @@ async function read(response: IncomingMessage): Promise<string> {
     throw new WebhookError(`it answered ${statusCode}`, statusCode >= 500 || statusCode === 429 ? 'unwell' : 'nonsense')
   }
   const tooLarge = (text: string) => new WebhookError(`its answer has ${text}`, 'nonsense')
-  return (await limitedBytes(response, MAX_ANSWER_BYTES, tooLarge)).toString()
+  const bytes = await limitedBytes(response, MAX_ANSWER_BYTES, tooLarge)
+  try {
+    return utf8.decode(bytes)
+  } catch (cause) {
+    throw new WebhookError('its answer is not UTF-8', 'nonsense', cause)
+  }
 }
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /** Secrets of Standard Webhooks begin with this, and are base64. */
 const PREFIX = 'whsec_'

@@ -1,5 +1,6 @@
 import { isObject } from '../../base/is-object.js'
 import { measureJson } from '../../base/json-excess.js'
+import { JsonText, membersOf } from '../../base/json-text.js'
 import { clientNameOf } from '../../identity/actor.js'
 import { NonsenseError } from '../answers.js'
 import type { HookClient, Hooks, PublishAnswer, Refusal } from '../hooks.js'
@@ -119,9 +120,13 @@ function parsed(text: string): object | undefined {
   } catch (cause) {
     throw new NonsenseError('the answer is not JSON', { cause })
   }
-  if (isObject(answer)) return answer
-  throw new NonsenseError('the answer is not a JSON object')
+  if (!isObject(answer)) throw new NonsenseError('the answer is not a JSON object')
+  const texts = membersOf(text).filter(([name]) => PASSED_ON.has(name))
+  return { ...answer, ...Object.fromEntries(texts.map(([name, json]) => [name, JsonText.inLine(json)])) }
 }
+
+/** Members that clients get: as the webhook has written them, so that numbers keep all their digits. */
+const PASSED_ON = new Set(['payload', 'data'])
 
 /** `base64` of an answer as the bytes that a hook of the process would give. */
 function withBytes(answer: Refusal | undefined): Refusal | PublishAnswer | undefined {

@@ -1,12 +1,11 @@
 import { MAX_JSON_PARTS } from '../../base/json-excess.js'
 import { assertMeasure, RequestRefusal } from '../api/read-call.js'
 
-const utf8 = new TextDecoder('utf-8', { fatal: true })
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const [QUOTE, BACKSLASH, LIST, OBJECT, LIST_END, OBJECT_END, COMMA] = Buffer.from('"\\[{]},')
 const SPACE = 0x20
 const NEWLINE = 0x0a
 const RETURN = 0x0d
-const BYTE_ORDER_MARK = Buffer.from('\ufeff')
 
 /**
  * The values of a JSON body, each in a line of its own: those of a list, or the one that is no list. What a value says is not
@@ -19,7 +18,7 @@ export function linesOf(
   check: (byteCount: number, partCount: number) => void = () => undefined,
 ): Buffer {
   const partCount = assertMeasure(body, MAX_JSON_PARTS)
-  const lines = cut(BYTE_ORDER_MARK.equals(body.subarray(0, 3)) ? body.subarray(3) : body)
+  const lines = cut(body)
   check(lines.length, partCount)
   try {
     JSON.parse(utf8.decode(body))
