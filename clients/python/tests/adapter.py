@@ -239,9 +239,9 @@ async def main() -> None:
 
     def say(line: Command) -> None:
         try:
-            text = json.dumps(line)
-        except RecursionError:
-            # What is nested too deeply to be shown came all the same.
+            text = json.dumps(line, allow_nan=False)
+        except (RecursionError, ValueError):
+            # What is nested too deeply, or too large, to be shown came all the same.
             text = json.dumps({"id": line["id"], "ok": {"payload": "not shown"}})
         print(text, flush=True)
 

@@ -43,7 +43,7 @@ function defectOf(value: unknown, ancestors?: readonly unknown[]): string | unde
   if (typeof value === 'bigint') return ' is a bigint'
   if (ancestors?.includes(value)) return ' contains itself'
   // Thousands would take a third of a second, and then the rest of the stack.
-  if (ancestors && ancestors.length > MAX_SEARCHED_LEVELS) return ' is nested too deeply'
+  if (ancestors?.[MAX_SEARCHED_LEVELS]) return ' is nested too deeply'
   const inner = ancestors && [...ancestors, value]
   if (Array.isArray(value)) {
     for (let index = 0; index < value.length; index++) {
