@@ -1,6 +1,7 @@
 import { WebMQError } from './errors.js'
 
-const MAX_SEARCHED_LEVELS = 256
+/** The message names the path. */
+const MAX_SEARCHED_LEVELS = 64
 
 /**
  * Encodes a value as JSON, if JSON can say it. Without this check, a `Map` or a promise would arrive as `{}`.
