@@ -8,6 +8,6 @@ export const JSON_TEXTS: Codec = {
   parse: (text) => {
     // What is no JSON is told as an error.
     JSON.parse(text)
-    return new JsonText(text)
+    return JsonText.inLine(text)
   },
 }

@@ -98,7 +98,7 @@ function describeStart({ replayed, recovered }: ListenResult): string {
 /**
  * A message as one line: `<key> <payload as JSON>`, bytes as base64, nothing without a payload.
  *
- * On a terminal, what others sent is escaped. Keys contain no white space, so the first space ends the key.
+ * On a terminal, what others sent is escaped. Keys contain no white space, so the first space ends the key. JSON has no line breaks.
  */
 function messageLine(
   { key, payload, position, replayed }: Message<unknown>,
@@ -108,17 +108,12 @@ function messageLine(
   const bytes = payload instanceof Uint8Array ? Buffer.from(payload).toString('base64') : undefined
   if (json) {
     const content = bytes === undefined ? { payload } : { payloadBase64: bytes }
-    return `${inOneLine(encodeWithTexts({ key, ...content, position, replayed }))}\n`
+    return `${encodeWithTexts({ key, ...content, position, replayed })}\n`
   }
   // A removal from the state has no payload.
-  const content = payload === undefined ? '' : inOneLine(encodeWithTexts(payload))
+  const content = payload === undefined ? '' : encodeWithTexts(payload)
   const text = `${key} ${bytes === undefined ? content : `base64:${bytes}`}`
   return `${isTerminal ? printable(text) : text}\n`
-}
-
-/** Between the tokens of JSON, a line break is white space. */
-function inOneLine(json: string): string {
-  return json.replaceAll(/[\r\n]+/g, ' ')
 }
 
 /** A gap as one line of JSON, between the messages before and after it. */
