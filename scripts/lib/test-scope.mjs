@@ -37,6 +37,7 @@ const IN_TURNS = [
   ['nats', 'redis'].map((name) => `packages/server/test/brokers/${name}-faults.test.ts`),
   ['streams-http', 'durable-streams/suite'].map((name) => `packages/server/test/${name}.test.ts`),
   ['native-threads', 'ten-thousand'].map((name) => `packages/server/test/transports/${name}.test.ts`),
+  ['reading', 'writing'].map((name) => `packages/server/test/texts/${name}.test.ts`),
   ['packages/server/test/transports/ws.test.ts', 'packages/transport-uws/test/conformance.test.ts'],
   ['history-change', 'presence'].map((name) => `packages/server/test/brokers/${name}.test.ts`),
   ['redis-broker', 'redis-cluster'].map((name) => `packages/server/test/brokers/${name}.test.ts`),
