@@ -31,12 +31,13 @@ function createSender(maxMessageBytes = 0) {
   const charged: number[] = []
   const to = (connection: ConnectionId) => ({
     connection,
+    isClosed: false,
     meter: { charge: (units: number) => void charged.push(units) },
   })
   const answers = () => sent.filter((text) => text.includes(' ok ')).map((text) => text.split(' ok ')[1]?.split(' ')[0])
   const ask = (connection: ConnectionId, id: string, replay: Replay, request: Partial<ReplayRequest> = {}) =>
     sender.read(
-      connection,
+      to(connection),
       () => replay,
       (page) => void sender.send(to(connection), { id, last: 9, ...request }, page, { becomesLive: true }),
     )
@@ -112,15 +113,28 @@ describe('ReplaySender', () => {
   })
 
   it('reads nothing for requests that waited when their connection closed', async () => {
-    const { sender, ask } = createSender()
+    const { sender, ask, to } = createSender()
     void ask(CONNECTION, 'a', replayOf(2))
     let readCount = 0
     const late = sender.read(
-      CONNECTION,
+      to(CONNECTION),
       () => replayOf(++readCount),
       ({ messages }) => messages.length,
     )
     sender.release(CONNECTION)
+    expect([await late, readCount]).toEqual([0, 0])
+  })
+
+  // Symptom: each client that left while its listen waited for the broker took memory for good. Cause: the listen went on to the log,
+  // and its connection, which had been released, got an entry again.
+  it('reads nothing for a request that comes when its connection has closed, and keeps nothing of it', async () => {
+    const { sender, to } = createSender()
+    let readCount = 0
+    const late = sender.read(
+      { ...to(CONNECTION), isClosed: true },
+      () => replayOf(++readCount),
+      ({ messages }) => messages.length,
+    )
     expect([await late, readCount]).toEqual([0, 0])
   })
 
@@ -129,7 +143,7 @@ describe('ReplaySender', () => {
     const arrival = deferred<Replay>()
     const reads: unknown[] = []
     const late = sender.read(
-      CONNECTION,
+      to(CONNECTION),
       () => {
         reads.push(undefined)
         if (reads.length > 1) return replayOf(1)
@@ -151,7 +165,7 @@ describe('ReplaySender', () => {
     const { sender, answers, ask, to, drained } = createSender()
     let readCount = 0
     const late = sender.read(
-      CONNECTION,
+      to(CONNECTION),
       async () => {
         readCount++
         return await Promise.resolve(replayOf(0))

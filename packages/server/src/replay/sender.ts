@@ -16,8 +16,13 @@ export interface ReplaySenderContext {
   readonly maxMessageBytes?: number
 }
 
-export interface ReplayReceiver {
+/** Whose connection has closed reads and gets nothing. */
+export interface ReplayReader {
   readonly connection: ConnectionId
+  readonly isClosed: boolean
+}
+
+export interface ReplayReceiver extends ReplayReader {
   /** Pays for the messages that are sent. */
   readonly meter: { charge(units: number): void }
 }
@@ -85,12 +90,12 @@ export class ReplaySender {
    * @param readPage May be called several times.
    */
   read<T>(
-    connection: ConnectionId,
+    reader: ReplayReader,
     readPage: () => MaybePromise<Replay>,
     use: (page: Replay) => MaybePromise<T>,
     { keepsNewest = false }: ReplayAnswer = {},
   ): MaybePromise<T> {
-    const flow = this.#flowOf(connection)
+    const flow = this.#flowOf(reader)
     // A connection may close while hundreds of its requests wait.
     const readOpen = () => (flow.isReleased ? NOTHING : readPage())
     const inTurn = (page: Replay): MaybePromise<T> =>
@@ -133,11 +138,11 @@ export class ReplaySender {
   }
 
   /** As much of a replay as the receiver may get now. The caller passes its messages to {@link deliver} in the same turn. */
-  take({ connection }: ReplayReceiver, replay: Replay, answer: ReplayAnswer = {}): Replay {
+  take(receiver: ReplayReceiver, replay: Replay, answer: ReplayAnswer = {}): Replay {
     // A listen without a replay keeps nothing for its connection: it would double what an idle one takes.
     if (replay.messages.length === 0) return replay
     const limit = answer.keepsNewest === true ? limitNewest : limitReplay
-    const flow = this.#flowOf(connection)
+    const flow = this.#flowOf(receiver)
     const limited = limit(replay, (byteCount, isForced) => flow.take(byteCount, isForced))
     const { messages, position } = limited
     // A live message behind replayed ones that fill the outbox would close the connection. The client asks again when it
@@ -168,11 +173,13 @@ export class ReplaySender {
     this.#flows.delete(connection)
   }
 
-  #flowOf(connection: ConnectionId): ReplayFlow {
+  #flowOf({ connection, isClosed }: ReplayReader): ReplayFlow {
     const known = this.#flows.get(connection)
     if (known !== undefined) return known
     const flow = new ReplayFlow(connection, this.#context, this.#pacer)
-    this.#flows.set(connection, flow)
+    // Its connection closed while its request waited for something else: nobody will release it.
+    if (isClosed) flow.release()
+    else this.#flows.set(connection, flow)
     return flow
   }
 }

@@ -29,7 +29,7 @@ export const history: Handler<'history'> = (session, services, message) => {
     andThen(readLog(broker, request, key, session), (page) =>
       toldCut(message, isBackwards ? newestOf(message, page) : page),
     )
-  return replays.read(session.connection, read, send, answer)
+  return replays.read(session, read, send, answer)
 }
 
 /** Says when fewer messages come than were asked for because the log no longer has the older ones [P-15.6]. */

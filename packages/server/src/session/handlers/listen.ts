@@ -67,7 +67,7 @@ function inTurn(
     isCurrent = !isPromise(page)
     return page
   }
-  return services.replays.read(session.connection, readPage, (page) => use(page, isCurrent))
+  return services.replays.read(session, readPage, (page) => use(page, isCurrent))
 }
 
 /**

@@ -34,7 +34,7 @@ export const read: Handler<'read'> = (session, services, message) => {
     session.meter.charge((reading.payload?.length ?? 0) / FOLDED_BYTES_PER_UNIT)
     return { messages: messagesOf(key, reading), hasMore: false }
   }
-  return replays.read(session.connection, readPage, (page) => {
+  return replays.read(session, readPage, (page) => {
     if (session.isClosed || reading === undefined) return
     // A new token may have come while the request waited.
     assertMayRead(session, services, message)

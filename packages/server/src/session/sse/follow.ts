@@ -20,7 +20,7 @@ export async function followStream(session: Session, key: string, cursor: Stream
     const payload = Buffer.from(feed.eventsFor(cursor))
     return { messages: payload.length === 0 ? [] : [{ key, payload, isBinary: false }], hasMore: false }
   }
-  await replays.read(connection, readPage, (page) => {
+  await replays.read(session, readPage, (page) => {
     if (session.isClosed) return
     assertMayListen(session, key)
     const { messages } = replays.take(session, page)

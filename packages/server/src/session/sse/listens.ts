@@ -108,10 +108,9 @@ export class StreamListens {
 
   /** Sends a page that is not the last one; `false` if there is none. */
   #readOn(): Promise<boolean> | boolean {
-    const { connection, services } = this.#session
-    const { replays, broker } = services
+    const { replays, broker } = this.#session.services
     const read = () => readLog(broker, this.#range, this.#patterns, this.#session)
-    return replays.read(connection, read, (page) => {
+    return replays.read(this.#session, read, (page) => {
       if (this.#session.isClosed || !page.hasMore) return false
       this.#sendPage(page, false)
       return true
@@ -136,7 +135,7 @@ export class StreamListens {
       for (const { buffer } of openings) buffer.gap = undefined
       const { replays, broker, measurements, observer } = session.services
       const read = () => readLog(broker, this.#range, this.#patterns, session)
-      return await replays.read(session.connection, read, (log) => {
+      return await replays.read(session, read, (log) => {
         if (session.isClosed) {
           abort()
           return undefined
