@@ -48,6 +48,8 @@ const DEFAULT_WORD_LIMITS: WordLimits = { maxWords: 32, maxHashes: 3 }
 const MAX_GRANTED_PATTERNS = 1000
 /** Cached answers per identity; publishers use few keys again and again. */
 const MAX_CACHED_KEYS = 256
+/** Of all identities, which outlive their connections. Each takes up to 400 bytes. */
+const MAX_CACHED_ANSWERS = 65_536
 
 interface CompiledGrants {
   readonly publish: readonly string[]
@@ -55,7 +57,9 @@ interface CompiledGrants {
   readonly publishAnswers: Map<string, boolean>
 }
 
-const compiledGrants = new WeakMap<Identity, CompiledGrants>()
+let compiledGrants = new WeakMap<Identity, CompiledGrants>()
+/** At most so many answers are cached: those of identities that are gone count until all are forgotten. */
+let answerCount = 0
 
 /**
  * Whether an identity may listen to a pattern. One granted pattern must contain every key that the pattern matches; an
@@ -82,9 +86,22 @@ export function mayPublish(identity: Identity, key: string): boolean {
   const known = publishAnswers.get(key)
   if (known !== undefined) return known
   const answer = publish.some((granted) => matches(granted, key))
-  if (publishAnswers.size >= MAX_CACHED_KEYS) publishAnswers.clear()
-  publishAnswers.set(key, answer)
+  remember(publishAnswers, key, answer)
   return answer
+}
+
+function remember(answers: Map<string, boolean>, key: string, answer: boolean): void {
+  if (answerCount >= MAX_CACHED_ANSWERS) {
+    compiledGrants = new WeakMap()
+    answerCount = 0
+    return
+  }
+  if (answers.size >= MAX_CACHED_KEYS) {
+    answerCount -= answers.size
+    answers.clear()
+  }
+  answers.set(key, answer)
+  answerCount++
 }
 
 /**
