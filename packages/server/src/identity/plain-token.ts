@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto'
 import type { JWTPayload } from 'jose'
+import { ownText } from 'webmq-client/protocol'
 import { isObject } from '../base/is-object.js'
 import { allowedAlgorithms, secretsOf } from './keys.js'
 import type { JwtOptions } from './token-verifier.js'
@@ -60,7 +61,7 @@ export class PlainTokens {
       Object.keys(others).every((name) => PLAIN_MEMBERS.has(name))
     const algorithm = isPlain ? alg : undefined
     if (this.#headers.size >= MAX_KNOWN_HEADERS) this.#headers.clear()
-    this.#headers.set(header, algorithm)
+    this.#headers.set(ownText(header), algorithm)
     return algorithm
   }
 

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { ownText } from 'webmq-client/protocol'
 import { Networks } from '../base/networks.js'
 import { UNIX_PEER } from '../ports/unix-socket.js'
 import { isLoopbackAddress } from './client-address.js'
@@ -81,7 +82,7 @@ function addressOf(hop: string): string | undefined {
   const address = v6 ?? v4 ?? text
   const family = isIP(address)
   if (family === 0 || address.includes('%') || (v6 !== undefined && family !== 6)) return undefined
-  return address
+  return ownText(address)
 }
 
 /** Where a request comes from, as the server sees it. */

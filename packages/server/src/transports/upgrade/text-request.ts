@@ -1,3 +1,4 @@
+import { ownText } from 'webmq-client/protocol'
 import { listParts } from '../../base/list-parts.js'
 import type { UpgradeId, UpgradeKind, UpgradeRequest } from '../../ports/transport.js'
 
@@ -34,7 +35,7 @@ export class TextUpgradeRequest implements UpgradeRequest {
     this.id = id
     this.kind = kind
     this.remotePort = remotePort
-    this.remoteAddress = text.slice(0, addressEnd)
+    this.remoteAddress = ownText(text.slice(0, addressEnd))
     this.path = text.slice(addressEnd + 1, pathEnd)
     this.query = text.slice(pathEnd + 1, queryEnd)
     this.#headerLines = text.slice(queryEnd)
