@@ -19,8 +19,11 @@ const NODE_KEY = '$webmq.node.'
 const MAX_LINE_BYTES = 262_144
 /** Content of a part at least. Nodes whose `maxPayloadBytes` is less refuse and count it. */
 const MIN_PART_BYTES = 256
-/** Nodes whose message has begun and not ended. */
+/** Nodes whose message has begun and not ended, and memory of all these. What has not gone on for longest is given up first. */
 const MAX_PARTIAL_NODES = 1_024
+const MAX_PARTIAL_BYTES = 64 * 1_048_576
+/** Memory of a part beside its content. */
+const PART_BYTES = 256
 /** Delay after a failed bind. */
 const RETRY_MS = 1_000
 
@@ -44,6 +47,7 @@ interface Partial {
 export class NodeChannel {
   readonly #context: NodeChannelContext
   readonly #partials = new Map<string, Partial>()
+  #partialBytes = 0
   #isClosed = false
   pendingCount = 0
   /** Messages that could not be read: malformed, or of another format. */
@@ -113,12 +117,13 @@ export class NodeChannel {
   }
 
   forget(node: string): void {
+    this.#partialBytes -= heldBytes(this.#partials.get(node))
     this.#partials.delete(node)
   }
 
   close(): void {
     this.#isClosed = true
-    this.#partials.clear()
+    for (const node of [...this.#partials.keys()]) this.forget(node)
   }
 
   async #bind(key: string): Promise<void> {
@@ -142,24 +147,28 @@ export class NodeChannel {
     const known = begun?.chunks.length === index ? begun : undefined
     // A part is missing: what has begun is lost, and no two messages are joined.
     if (begun !== undefined && known === undefined) {
-      this.#partials.delete(node)
+      this.forget(node)
       this.malformedCount++
     }
     if (known === undefined && index > 0) return undefined
     if (known === undefined && !hasMore) return content
     const partial = known ?? { chunks: [], byteCount: 0 }
+    // Until it is put back, it is not counted.
+    this.forget(node)
     partial.byteCount += content.length
-    const isTooMuch = partial.byteCount > this.#context.maxPayloadBytes + MAX_LINE_BYTES
-    if (isTooMuch || (known === undefined && this.#partials.size >= MAX_PARTIAL_NODES)) {
-      this.#partials.delete(node)
-      return undefined
-    }
+    if (partial.byteCount > this.#context.maxPayloadBytes + MAX_LINE_BYTES) return undefined
     partial.chunks.push(Buffer.from(content))
-    if (hasMore) {
-      this.#partials.set(node, partial)
-      return 'incomplete'
+    if (!hasMore) return Buffer.concat(partial.chunks)
+    this.#partials.set(node, partial)
+    this.#partialBytes += heldBytes(partial)
+    for (const oldest of this.#partials.keys()) {
+      if (this.#partials.size <= MAX_PARTIAL_NODES && this.#partialBytes <= MAX_PARTIAL_BYTES) break
+      this.forget(oldest)
     }
-    this.#partials.delete(node)
-    return Buffer.concat(partial.chunks)
+    return 'incomplete'
   }
+}
+
+function heldBytes(partial: Partial | undefined): number {
+  return partial === undefined ? 0 : partial.byteCount + partial.chunks.length * PART_BYTES
 }

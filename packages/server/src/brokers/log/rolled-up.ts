@@ -25,8 +25,12 @@ export class RolledUp {
     dropUpTo(this.#offsets, heldAfter)
     dropUpTo(this.#ends, heldAfter)
     const id = idOf(key, attributes)
-    // No message is there.
-    if (isDeleted) this.#offsets.set(id, offset - 1 / 2)
+    if (isDeleted) {
+      // It comes last then, or nothing behind it would be dropped before it.
+      this.#offsets.delete(id)
+      // No message is there.
+      this.#offsets.set(id, offset - 1 / 2)
+    }
     if (!isFinalRollUp(attributes)) return
     if (!this.#offsets.has(id)) this.#offsets.set(id, offset)
     const end = Math.max(this.#ends.get(key) ?? 0, Math.min(upToOf(payload), offset - 1))

@@ -4,6 +4,8 @@ import { isCount, listOf, type NodeMessage, type Nodes, type NodeTable, PartSend
 /** A node that sends no part for this long is left, and the next one is asked. */
 const SILENCE_MS = 5_000
 const MAX_ITEMS = 65_536
+/** More than two numbers of a digest take. */
+const MAX_MARK_CHARS = 32
 
 /**
  * Revocations as a table that belongs to no node: what one node holds, all hold, also when the node that took it is gone.
@@ -58,7 +60,8 @@ export class RevocationTable implements NodeTable {
 
   compare(node: string, mark: unknown, isGreeting: boolean): void {
     // At other times, what one node has removed because it is over may still be with the other.
-    if (!isGreeting || typeof mark !== 'string' || mark === NOTHING || mark === this.mark) return
+    if (!isGreeting || typeof mark !== 'string' || mark.length > MAX_MARK_CHARS) return
+    if (mark === NOTHING || mark === this.mark) return
     this.#sources.set(node, mark)
     if (this.#source === undefined) this.#askNext()
   }
