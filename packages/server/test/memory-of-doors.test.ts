@@ -82,7 +82,7 @@ it('20,000 addresses with tokens that are refused leave nothing behind', { timeo
   const filler = 'x'.repeat(4_000)
   const requestOf = (index: number) => {
     const address = `2001:db8:${(index >> 8).toString(16)}:${(index & 255).toString(16)}::1`
-    return `GET /api/streams?key=a HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: ${filler}, ${address}\r\nAuthorization: Bearer ${index}\r\n\r\n`
+    return `POST /api/publish HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: ${filler}, ${address}\r\nAuthorization: Bearer ${index}\r\nContent-Length: 0\r\n\r\n`
   }
   const growth = await growthOfRounds((indexes) => exchange(indexes.map(requestOf)), {
     perRound: 8,
