@@ -31,8 +31,6 @@ const HELD: Readonly<Record<string, string>> = {
   'brokers/rabbitmq/log-record.ts lastHeader': 'one',
   'brokers/remote/envelope.ts knownNodes': '256 places',
   'brokers/remote/envelope.ts ownNode': 'one',
-  'base/answer-early.ts prepared': 'ends with each answer',
-  'base/log-bug.ts paces': 'ends with each logger; as many messages as the source has',
   'base/logger.ts ownLoggers': 'ends with each logger',
   'cli/doctor/target.ts trust': 'one',
   'hooks/webhooks/questions.ts PASSED_ON': 'constant',
