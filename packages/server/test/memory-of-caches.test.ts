@@ -103,7 +103,7 @@ describe('what a module remembers stays small', () => {
 })
 
 describe('what lives as long as its node is bounded, and counted whole:', () => {
-  // Symptom: 10,000 users who had published to 256 keys each took 700 MB that nobody counted. Cause: the answers lived as long as their
+  // Symptom: 1,000 users who had published to 256 keys each took 43 MB that nobody counted. Cause: the answers lived as long as their
   // identities, which are remembered by the size of their tokens.
   it('answers about the publishes of identities that stay', () => {
     const grants = [{ keys: ['chat.*'], allow: ['publish' as const] }]
@@ -141,7 +141,7 @@ describe('what lives as long as its node is bounded, and counted whole:', () => 
     expect(verifier.verifyAtOnce?.(signed({ sub: 'ann' }))?.userId).toBe('ann')
   })
 
-  // Symptom: a refusal in the audit log kept the head of its request, 8 kB, for as long as its address was counted.
+  // Symptom: a refusal in the audit log kept the head of its request for as long as its address was counted.
   it('addresses, without the heads of their requests', async () => {
     const proxies = new TrustedProxies(['127.0.0.1'])
     const kept: string[] = []
