@@ -5,7 +5,7 @@ import { ROOT } from './steps.mjs'
 
 /**
  * Only with `npm run test:all`: plays of the bench but two, most damages of logs, the packages as users install them, two
- * versions side by side, 100,000 rows of a database, the checker's long play, the clients of all languages while connections
+ * versions side by side, 100,000 rows of a database, the heap after 20,000 names at each door, the checker's long play, the clients of all languages while connections
  * are cut, the packages for Python and Go, the client in other runtimes.
  */
 const ONLY_ALL = [
@@ -16,6 +16,7 @@ const ONLY_ALL = [
     (name) => `packages/server/test/brokers/damaged-log-${name}.test.ts`,
   ),
   'packages/server/test/brokers/outbox-100k.test.ts',
+  'packages/server/test/memory-of-doors.test.ts',
   'test/packages.test.ts',
   'test/clients/cuts.test.ts',
   'test/clients/go-package.test.ts',
