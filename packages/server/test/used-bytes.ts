@@ -6,7 +6,7 @@ import { onTestFinished } from 'vitest'
 import { WebSocket } from 'ws'
 
 /** Uses of each door and cache. */
-export const COUNT = 20_000
+const COUNT = 20_000
 export const MAX_GROWTH_BYTES = 4 * 1_048_576
 
 setFlagsFromString('--expose-gc')
