@@ -1,5 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { drawText } from '../streams/units.js'
-import { differenceOf, pick, type Stage } from './writer.js'
+import { differenceOf, LOOK_MS, pick, SETTLE_MS, type Stage } from './writer.js'
 
 const MAX_APPENDS = 15
 const TEXT = 'text/plain'
@@ -11,6 +12,8 @@ export class SharedActor {
   readonly #path: string
   #content: string[] | undefined
   #type = TEXT
+  /** By its last answer. */
+  #isGone = false
 
   constructor(stage: Stage, key: string) {
     this.#stage = stage
@@ -36,7 +39,10 @@ export class SharedActor {
     this.#stage.tally.count('reading back', isSame ? 'as written, /streams' : 'other')
     if (!isSame) this.#stage.violated(`${this.#path} ${differenceOf(wanted, `${got}`)}`)
     await this.#ask('DELETE', [204])
-    await this.#ask('GET', [404])
+    // Each node has a copy of the log, which may be a moment behind.
+    const deadline = Date.now() + SETTLE_MS
+    while ((await this.#ask('GET', Date.now() < deadline ? [200, 404] : [404])) !== undefined && !this.#isGone)
+      await sleep(LOOK_MS)
   }
 
   dispose(): void {
@@ -68,6 +74,7 @@ export class SharedActor {
       .http(method, this.#path, body, { 'content-type': this.#type, ...headers })
       .catch((error: unknown) => ({ status: 0, body: Buffer.from(`${error}`) }))
     tally.count(`${method} /streams`, `${answer.status}`)
+    this.#isGone = answer.status === 404
     if (statuses.includes(answer.status)) return answer.body
     violated(`${node.name}: ${method} ${this.#path} of its only writer: ${answer.status} ${answer.body}`)
     return undefined

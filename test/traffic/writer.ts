@@ -7,8 +7,8 @@ import type { Tally } from './tally.js'
 
 /** Then it ends: the log forgets the beginning of a stream that lives for long. */
 const MAX_APPENDS = 20
-const SETTLE_MS = 15_000
-const LOOK_MS = 100
+export const SETTLE_MS = 15_000
+export const LOOK_MS = 100
 const BEATS_PER_LEASE = 4
 
 /** What all of a broker's actors have. */
