@@ -28,6 +28,11 @@ it('reads what is nested deeply, and texts of nothing but escapes, in time that 
   ])
 })
 
+it('comes to an end with what nobody has parsed', () => {
+  expect(itemsOf('["no end')).toEqual(['"no end'])
+  expect(() => membersOf('{"no end')).toThrow(SyntaxError)
+})
+
 it('writes texts as they are, and all else as JSON.stringify does', () => {
   const plain = { a: [1, undefined, 'ü"', { b: undefined, c: null }], d: new Date(0), e: true, '"': [] }
   expect(encodeWithTexts(plain)).toBe(JSON.stringify(plain))

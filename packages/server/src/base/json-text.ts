@@ -86,6 +86,8 @@ function endOfText(json: string, start: number): number {
   let end = start
   for (;;) {
     end = json.indexOf('"', end + 1)
+    // Nobody has parsed it: no loop goes on for that.
+    if (end < 0) return json.length
     let escapeCount = 0
     while (json.charCodeAt(end - 1 - escapeCount) === BACKSLASH) escapeCount++
     if (escapeCount % 2 === 0) return end + 1
