@@ -174,6 +174,7 @@ export const HELD_FIELDS: Readonly<Record<string, string>> = {
   'streams/watch.ts #waiting': '64 writes, and requests in progress',
   'streams/watches.ts #byKey': 'maxStreamsPerNode; texts: 64 MiB',
   'streams/watches.ts #byOwner': 'owners of active streams',
+  'streams/watches.ts #ended': '64 of #byKey, for five seconds',
   'streams/watches.ts #idle': 'those of #byKey',
   'streams/watches.ts #withText': 'those of #byKey',
   'streams/writer.ts #waiting': '4 MiB of each writer of the application',

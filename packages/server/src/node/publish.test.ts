@@ -118,8 +118,8 @@ describe('what a publication costs at the native boundary', () => {
     const { fake, calls } = await start()
     const client = await fake.connect()
     for (let n = 0; n < COUNT; n++) client.send({ verb: 'publish', key: 'bench.tick', echo: true, payload: `${n}` })
-    await fake.settled()
-    expect(calls.flat()).toEqual(Array(COUNT).fill(MULTICAST))
-    expect(calls.length).toBeLessThan(5)
+    await vi.waitFor(() => expect(calls.flat()).toEqual(Array(COUNT).fill(MULTICAST)))
+    // A turn ends by the clock, too.
+    expect(calls.length).toBeLessThan(COUNT / 10)
   })
 })

@@ -29,11 +29,7 @@ it('answers a ping before the dear requests that others sent earlier', async () 
   bystander.send({ verb: 'ping' })
   await fake.transport.settled()
   expect(bystander.received('pong')).toHaveLength(1)
-  const answerCounts = floods.map((flood) => flood.received('ok').length)
-  for (const count of answerCounts) {
-    expect(count).toBeGreaterThan(0)
-    expect(count).toBeLessThan(250)
-  }
+  for (const flood of floods) expect(flood.received('ok').length).toBeLessThan(250)
   for (const flood of floods) {
     await vi.waitFor(() => expect(flood.received('ok')).toHaveLength(500))
     expect(flood.received('ok').map(({ id }) => id)).toEqual(Array.from({ length: 500 }, (_, count) => `g${count}`))

@@ -1,5 +1,5 @@
 import { refusalOf } from 'webmq-client/protocol'
-import type { Deadlines } from '../base/deadlines.js'
+import type { Deadline, Deadlines } from '../base/deadlines.js'
 import { clientNameOf, isTrusted } from '../identity/actor.js'
 import type { Broker, Reader } from '../ports/broker.js'
 import type { Author } from '../publishing/author.js'
@@ -29,6 +29,10 @@ export interface WatchesContext {
 
 /** Memory of all streams that a node keeps; beyond it, the texts that were asked for the longest ago are forgotten. */
 const MAX_KEPT_BYTES = 64 * 1_048_576
+/** Ended streams that are kept for the next reader, who would fold them again otherwise; their texts count among the others. */
+const MAX_ENDED = 64
+/** They are kept for so long after their last use. */
+const ENDED_MS = 5_000
 
 /** The keys whose streams a node watches. All that they keep is counted, and bounded. */
 export class StreamWatches {
@@ -39,6 +43,9 @@ export class StreamWatches {
   readonly #withText = new Set<StreamWatch>()
   /** Those without a lease that nobody uses; that which was used the longest ago comes first. */
   readonly #idle = new Set<StreamWatch>()
+  /** Those of ended streams that nobody uses, in the same order, and when they were used last. */
+  readonly #ended = new Map<StreamWatch, number>()
+  #endedDeadline: Deadline | undefined
   readonly #byOwner = new Map<string, number>()
   #keptBytes = 0
 
@@ -66,6 +73,8 @@ export class StreamWatches {
 
   stop(): void {
     for (const watch of [...this.#byKey.values()]) this.#close(watch)
+    if (this.#endedDeadline !== undefined) this.#context.deadlines.clear(this.#endedDeadline)
+    this.#endedDeadline = undefined
   }
 
   /**
@@ -80,6 +89,7 @@ export class StreamWatches {
     // It is the last one now whose text is forgotten.
     this.#withText.delete(watch)
     this.#idle.delete(watch)
+    this.#ended.delete(watch)
     watch.userCount++
     try {
       if (known === undefined) {
@@ -144,7 +154,7 @@ export class StreamWatches {
 
   #open(key: string): StreamWatch {
     const { limits } = this.#context
-    const [idle] = this.#idle
+    const [idle] = this.#ended.size > 0 ? this.#ended.keys() : this.#idle
     if (this.#byKey.size >= limits.maxStreamsPerNode && idle !== undefined) this.#close(idle)
     // None of the others is given up for it: each has the lease that ends a stream without its writer.
     if (this.#byKey.size >= limits.maxStreamsPerNode)
@@ -223,15 +233,38 @@ export class StreamWatches {
       this.#release(watch.owner)
       watch.owner = undefined
     }
+    this.#ended.delete(watch)
     if (!isActive && watch.userCount === 0) {
-      this.#close(watch)
-      return
-    }
-    if (watch.fold.shared !== undefined && watch.userCount === 0) this.#idle.add(watch)
+      if (stream === undefined) {
+        this.#close(watch)
+        return
+      }
+      this.#idle.delete(watch)
+      this.#keepEnded(watch)
+    } else if (watch.fold.shared !== undefined && watch.userCount === 0) this.#idle.add(watch)
     this.#count(watch)
     this.#forgetTexts(() => 0)
     // What others follow makes room for nothing but its own growth.
     if (watch.followerCount > 0) this.#forgetTexts(({ followerCount }) => followerCount)
+  }
+
+  #keepEnded(watch: StreamWatch): void {
+    this.#ended.set(watch, Date.now())
+    const [oldest] = this.#ended.keys()
+    if (this.#ended.size > MAX_ENDED && oldest !== undefined) this.#close(oldest)
+    this.#endedDeadline ??= this.#context.deadlines.set(Date.now() + ENDED_MS, () => this.#closeEnded())
+  }
+
+  #closeEnded(): void {
+    this.#endedDeadline = undefined
+    const usedMs = Date.now() - ENDED_MS
+    for (const [watch, atMs] of this.#ended) {
+      if (atMs > usedMs) {
+        this.#endedDeadline = this.#context.deadlines.set(atMs + ENDED_MS, () => this.#closeEnded())
+        return
+      }
+      this.#close(watch)
+    }
   }
 
   /** Texts that no more than so many use. Whoever reads one next folds it again. */
@@ -259,6 +292,7 @@ export class StreamWatches {
     if (this.#byKey.get(watch.key) === watch) this.#byKey.delete(watch.key)
     this.#withText.delete(watch)
     this.#idle.delete(watch)
+    this.#ended.delete(watch)
     this.#keptBytes -= watch.countedBytes
     watch.countedBytes = 0
   }

@@ -4,6 +4,7 @@ import type { ConnectionId } from '../../ports/transport.js'
 import type { WorkMeter } from '../../ports/work-meter.js'
 import { RateGate, type RateLimit } from '../../publishing/publish-rates.js'
 import type { Inbox } from '../inbox.js'
+import type { Pace } from './pace.js'
 
 export interface WorkOwner {
   readonly connection: ConnectionId
@@ -17,17 +18,10 @@ export interface WorkLimits {
   readonly workBurst: number
 }
 
-export interface Pace {
-  /** Units of one turn. Behind it, the messages of the connection wait for everybody else's. */
-  turnUnits: number
-  /** Units that all connections have used in this round. */
-  roundUnits: number
-}
-
-/** Units of all connections in one round, between two looks at the sockets: about two milliseconds. */
-export const ROUND_UNITS = 2_000
 /** A connection that has used less does not wait, even when the others have used up the round. */
 const MIN_TURN_UNITS = 50
+/** What a connection may use without a turn: half a millisecond per second, for which nobody who floods makes it wait. */
+const SPARING_UNITS_PER_MS = 0.5
 /** Memory of a run beside its bytes: an object and its place. An estimate. */
 const RUN_BYTES = 192
 
@@ -82,8 +76,8 @@ export class SessionQueue<Owner extends WorkOwner = WorkOwner> implements WorkMe
 
   /** Whether the turn or the round is used up, or the bucket was empty when the turn should have begun. */
   get isOver(): boolean {
-    const { turnUnits, roundUnits } = this.#pace
-    const allowedUnits = roundUnits < ROUND_UNITS ? turnUnits : MIN_TURN_UNITS
+    const { turnUnits, isRoundOver } = this.#pace
+    const allowedUnits = isRoundOver ? MIN_TURN_UNITS : turnUnits
     return this.usedUnits >= allowedUnits || this.#tokens <= 0
   }
 
@@ -118,7 +112,7 @@ export class SessionQueue<Owner extends WorkOwner = WorkOwner> implements WorkMe
 
   charge(units: number): void {
     this.usedUnits += units
-    this.#pace.roundUnits += units
+    this.#pace.charge(units)
   }
 
   spend(units: number): MaybePromise<void> {
@@ -139,6 +133,11 @@ export class SessionQueue<Owner extends WorkOwner = WorkOwner> implements WorkMe
     this.#settledMs = nowMs
     this.usedUnits = 0
     return this.#tokens > 0 ? 0 : Math.ceil(((1 - this.#tokens) * 1_000) / workPerSecond)
+  }
+
+  /** Begins a turn at once, if it has used so little that it need not wait for one. */
+  skipLine(nowMs: number): void {
+    if (this.usedUnits <= (nowMs - this.#settledMs) * SPARING_UNITS_PER_MS) this.beginTurn(nowMs)
   }
 
   /** Lets the oldest request go on that waits for this turn, after the present call. Returns whether there was one. */

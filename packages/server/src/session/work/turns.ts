@@ -2,7 +2,8 @@ import { Deadlines } from '../../base/deadlines.js'
 import type { MessageRun } from '../../ports/message-run.js'
 import type { Transport } from '../../ports/transport.js'
 import type { WorkStats } from '../../ports/work-meter.js'
-import { type Pace, ROUND_UNITS, SessionQueue, type WorkLimits, type WorkOwner } from './session-queue.js'
+import { Pace, ROUND_UNITS, TURN_UNITS } from './pace.js'
+import { SessionQueue, type WorkLimits, type WorkOwner } from './session-queue.js'
 
 export interface TurnsContext<Owner extends WorkOwner> {
   readonly transport: Pick<Transport, 'capabilities' | 'pause' | 'resume'>
@@ -18,8 +19,6 @@ export interface TurnsContext<Owner extends WorkOwner> {
   readonly now?: () => number
 }
 
-/** Units of one turn, about half a millisecond. */
-const TURN_UNITS = 500
 /** Reading is paused when more waits. Copies of 64 KiB are cheaper than reading that stops and starts again. */
 const PAUSE_BYTES = 65_536
 /** Reading goes on when less waits, before there is nothing left to do. */
@@ -42,7 +41,7 @@ export class Turns<Owner extends WorkOwner = WorkOwner> {
   #old = new Map<Owner, SessionQueue<Owner>>()
   #generationStartMs: number
   /** A connection that is alone has one long turn instead of several: its messages need not be copied. */
-  readonly #pace: Pace = { turnUnits: TURN_UNITS, roundUnits: 0 }
+  readonly #pace: Pace
   /** What was looked up last, and how often this changed since the last turns. */
   #last: SessionQueue<Owner> | undefined
   #changeCount = 0
@@ -58,6 +57,7 @@ export class Turns<Owner extends WorkOwner = WorkOwner> {
   constructor(context: TurnsContext<Owner>) {
     this.#context = context
     this.#now = context.now ?? (() => performance.now())
+    this.#pace = new Pace(this.#now)
     this.#deadlines = new Deadlines({ now: this.#now, onError: context.onError })
     const { workPerSecond, workBurst } = context.limits
     this.#generationMs = Math.max(MIN_GENERATION_MS, (workBurst * 1_000) / workPerSecond)
@@ -78,7 +78,12 @@ export class Turns<Owner extends WorkOwner = WorkOwner> {
    * much waits. Returns `false` when there is no room for those that are left, as without the capability `pause`.
    */
   receive(queue: SessionQueue<Owner>, run: MessageRun): boolean {
-    if (queue.firstRun === undefined && this.#handle(queue, run, false)) return true
+    // What is large waits behind others who wait: what comes after it should not.
+    const isLarge = this.#ready.size > 0 && run.byteCount > PAUSE_BYTES
+    if (queue.firstRun === undefined && !isLarge) {
+      if (queue.isOver) queue.skipLine(this.#now())
+      if (this.#handle(queue, run, false)) return true
+    }
     if (queue.byteCount + run.byteCount > MAX_BACKLOG_BYTES + this.#context.maxMessageBytes) return false
     const before = queue.byteCount
     queue.push(run)
@@ -127,17 +132,17 @@ export class Turns<Owner extends WorkOwner = WorkOwner> {
     for (const queue of [...this.#ready, ...this.#exhausted]) this.#drop(queue)
   }
 
-  /** Gives turns in order, until {@link ROUND_UNITS} are used. Then the sockets come first. */
+  /** Gives turns in order, until the round is over. Then the sockets come first. */
   #run(): void {
     this.#immediate = undefined
     const nowMs = this.#now()
     this.#pace.turnUnits = this.#changeCount === 0 && this.#ready.size === 1 ? ROUND_UNITS : TURN_UNITS
-    this.#pace.roundUnits = 0
+    this.#pace.beginRound()
     this.#changeCount = 0
     const resumed: SessionQueue<Owner>[] = []
     let units = 0
     for (const queue of this.#ready) {
-      if (units >= ROUND_UNITS) break
+      if (units >= ROUND_UNITS || this.#pace.isRoundOver) break
       this.#ready.delete(queue)
       let isResumed = false
       try {

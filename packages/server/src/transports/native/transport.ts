@@ -22,8 +22,10 @@ import { type NativeEventHandlers, readEvents } from './events.js'
 import { attachEngine, NativeHttp } from './http.js'
 import { NativeOpenings } from './openings.js'
 
-/** Work to do before other work of the event loop: about 2 ms, see `WORK` in `events.ts`. */
-const MAX_TURN_WORK = 192 * 1024
+/** How long events are handled before other work of the event loop. */
+const MAX_TURN_MS = 6
+/** Work between two looks at the clock: about 0.3 ms, see `WORK` in `events.ts`. */
+const LOOK_WORK = 32 * 1024
 const INLINE_BUFFER_BYTES = 64 * 1024
 
 /**
@@ -219,18 +221,22 @@ class NativeTransport extends NativeCommands implements Transport {
   }
 
   /**
-   * Drains events portion by portion; the commands of a portion are submitted at its end. After `MAX_TURN_WORK` other work
+   * Drains events portion by portion; the commands of a portion are submitted at its end. After `MAX_TURN_MS` other work
    * of the event loop comes first: timers, HTTP and inline shards do not wait behind a flood. Node alone would not see to
    * that: it runs up to 1,000 threadsafe-function calls in a row.
    */
   readonly #drain = (): void => {
     if (this.#isDrainScheduled) return
     if (this.#backpressure.writable !== undefined) this.#backpressure.note(this.#engine?.isWritable() ?? true)
-    for (let work = 0; work < MAX_TURN_WORK; ) {
+    const endMs = performance.now() + MAX_TURN_MS
+    for (let isOver = false; !isOver; ) {
       const portion = this.#events.next()
       if (portion === undefined || this.#handlers === undefined) return
       this.hold()
-      work += readEvents(portion, this.#handlers, MAX_TURN_WORK - work)
+      do {
+        readEvents(portion, this.#handlers, LOOK_WORK)
+        isOver = performance.now() >= endMs
+      } while (!isOver && portion.start < portion.end)
       this.release()
     }
     this.#isDrainScheduled = true
