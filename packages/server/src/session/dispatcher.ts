@@ -230,15 +230,14 @@ export class Dispatcher {
   /** Handles waiting messages that nothing holds any more, as many as the turn of the session allows. */
   #release(queue: SessionQueue<Session>, inbox: Inbox): void {
     const { owner: session } = queue
-    const { releaseUnits } = inbox
-    const isReleased = inbox.release(
+    const units = inbox.release(
       ({ message, isBinary }) => {
         if (!session.isClosed) this.#handle(queue, message, isBinary)
       },
       () => !queue.isOver || session.isClosed,
     )
-    queue.charge(releaseUnits)
-    if (!isReleased) this.turns.enqueue(queue)
+    queue.charge(units)
+    if (inbox.isDue) this.turns.enqueue(queue)
     if (inbox.isEmpty) queue.inbox = undefined
   }
 }

@@ -121,7 +121,10 @@ describe('Inbox', () => {
           // Turns end at any message; the rest is released in a later one.
           let left = index
           const mayGoOn = () => left-- > 0
-          while (!inbox.release((next) => begin(next.message), mayGoOn)) left = index + 1
+          do {
+            inbox.release((next) => begin(next.message), mayGoOn)
+            left = index + 1
+          } while (inbox.isDue)
         }
         for (const step of steps) {
           if (typeof step === 'number') {
@@ -158,8 +161,8 @@ describe('Inbox', () => {
   it('is due only after a request has ended or the turn was over, and costs a share per message that it holds', () => {
     const [first, second] = [listen('a'), listen('b')]
     const inbox = inboxWith(first, second)
-    for (const key of ['a', 'a']) inbox.push(history(key), false, MAX_BYTES)
-    expect([inbox.isDue, inbox.releaseUnits]).toEqual([false, 1])
+    for (const key of ['a', 'a', 'c']) inbox.push(history(key), false, MAX_BYTES)
+    expect(inbox.isDue).toBe(false)
     inbox.ended(second)
     expect(inbox.isDue).toBe(true)
     const released: ClientMessage[] = []
@@ -168,11 +171,36 @@ describe('Inbox', () => {
         ({ message }) => void released.push(message),
         () => mayGoOn,
       )
-    expect([release(false), inbox.isDue]).toEqual([true, false])
+    // One in progress, and the two that it holds. What comes behind the end of the turn is not looked at.
+    expect([release(false), inbox.isDue]).toEqual([3 / 4, true])
     inbox.ended(first)
-    expect([release(false), inbox.isDue]).toEqual([false, true])
-    expect([release(true), inbox.isDue]).toEqual([true, false])
-    expect(released).toEqual([history('a'), history('a')])
+    expect([release(false), inbox.isDue]).toEqual([0, true])
+    expect([release(true), inbox.isDue]).toEqual([3 / 4, false])
+    expect(released).toEqual([history('a'), history('a'), history('c')])
+  })
+
+  // Symptom: a fifth of the processor went into looking at 1,000 requests that wait for one of 128 in progress.
+  it('looks at none of those that wait, while as many replays as may be are in progress', () => {
+    const running = Array.from({ length: 128 }, (_, index) => history(`r${index}`))
+    const inbox = inboxWith(...running)
+    for (let index = 0; index < 1_000; index++) inbox.push(history(`w${index}`), false, MAX_BYTES)
+    const released: ClientMessage[] = []
+    const release = () =>
+      inbox.release(
+        ({ message }) => {
+          released.push(message)
+          inbox.began(message)
+        },
+        () => true,
+      )
+    expect(release()).toBe(128 / 4)
+    for (const one of running.slice(0, 2)) inbox.ended(one)
+    expect(release()).toBe((128 + 2) / 4)
+    expect(released).toEqual([history('w0'), history('w1')])
+    // A publish may pass them.
+    inbox.push(publish('logged'), false, MAX_BYTES)
+    release()
+    expect(released.at(-1)).toEqual(publish('logged'))
   })
 
   // Symptom: a connection kept 270 MB of presence messages. Cause: only payloads of publishes were counted.

@@ -27,22 +27,22 @@ const MAX_REPLAYS = 128
 export class Inbox {
   readonly #isLogged: (key: string) => boolean
   readonly #running = new Set<ClientMessage>()
-  #waiting: WaitingMessage[] = []
+  readonly #waiting: WaitingMessage[] = []
+  /** Of the waiting ones, those that are no {@link isReplay}. */
+  #otherCount = 0
   #byteCount = 0
   /** Whether {@link release} may find something: since the last one a message has ended, or it was stopped. */
   isDue = false
   /** Something that all messages wait for. */
   #isShut = false
-  #ahead = new MessagesAhead()
+  /** All that are in progress or wait. */
+  readonly #ahead = new MessagesAhead()
+  /** Those that come before the message that {@link release} looks at. */
+  #before: MessagesAhead | undefined
 
   /** @param isLogged Whether a replay contains the messages of this key. */
   constructor(isLogged: (key: string) => boolean) {
     this.#isLogged = isLogged
-  }
-
-  /** Units of work of a {@link release}, without the messages that it passes on: it looks at all that are held. */
-  get releaseUnits(): number {
-    return (this.#running.size + this.#waiting.length) * HELD_UNITS
   }
 
   get isEmpty(): boolean {
@@ -61,9 +61,7 @@ export class Inbox {
   }
 
   holds(message: ClientMessage): boolean {
-    if (this.#isShut) return true
-    if (isReplay(message) && this.#running.size >= MAX_REPLAYS) return true
-    return this.#ahead.hold(message, this.#isLogged)
+    return this.#isHeld(message, this.#ahead)
   }
 
   /**
@@ -73,83 +71,120 @@ export class Inbox {
   push(message: ClientMessage, isBinary: boolean, maxBytes: number): boolean {
     const byteCount = byteCountOf(message)
     if (this.#waiting.length >= MAX_WAITING_MESSAGES || this.#byteCount + byteCount > maxBytes) return false
-    this.#byteCount += byteCount
-    this.#waiting.push({ message: kept(message), isBinary })
-    this.#ahead.add(message)
+    const waiting = { message: kept(message), isBinary }
+    this.#waiting.push(waiting)
+    this.#count(waiting.message, 1)
     return true
   }
 
   began(message: ClientMessage): void {
     this.#running.add(message)
-    this.#ahead.addRunning(message)
+    this.#ahead.countRunning(message, 1)
+    this.#before?.countRunning(message, 1)
   }
 
   /** A message is no longer in progress. {@link release} those that waited for it. */
   ended(message: ClientMessage): void {
-    this.#running.delete(message)
+    if (this.#running.delete(message)) this.#ahead.countRunning(message, -1)
     this.isDue = true
   }
 
   /**
    * Passes the messages that nothing holds any more to `handle`, in order.
-   * @param mayGoOn Asked before each message that nothing holds. After a `false` the rest waits on, for the next call.
-   * @returns `false` when the rest waits only because of `mayGoOn`.
+   * @param mayGoOn Asked before each message that nothing holds. After a `false` the rest waits on, for the next call:
+   *   {@link isDue}.
+   * @returns Units of work, without the messages that it passes on: it looks at all that are held.
    */
-  release(handle: (waiting: WaitingMessage) => void, mayGoOn: () => boolean): boolean {
-    this.#ahead = new MessagesAhead()
-    for (const running of this.#running) this.#ahead.addRunning(running)
+  release(handle: (waiting: WaitingMessage) => void, mayGoOn: () => boolean): number {
+    const before = new MessagesAhead()
+    for (const running of this.#running) before.countRunning(running, 1)
+    this.#before = before
     const waiting = this.#waiting
-    this.#waiting = []
-    let isStopped = false
-    for (const next of waiting) {
-      const isHeld: boolean = isStopped || this.holds(next.message)
-      isStopped ||= !isHeld && !mayGoOn()
-      if (isHeld || isStopped) {
-        this.#waiting.push(next)
-        this.#ahead.add(next.message)
+    const held: WaitingMessage[] = []
+    this.isDue = false
+    let place = 0
+    while (place < waiting.length && !this.isDue && !this.#holdsRest(before)) {
+      const next = waiting[place] as WaitingMessage
+      const isHeld = this.#isHeld(next.message, before)
+      if (!isHeld && !mayGoOn()) {
+        this.isDue = true
+        break
+      }
+      place++
+      if (isHeld) {
+        held.push(next)
+        before.count(next.message, 1)
       } else {
-        this.#byteCount -= byteCountOf(next.message)
+        this.#count(next.message, -1)
         handle(next)
       }
     }
-    this.isDue = isStopped
-    return !isStopped
+    this.#before = undefined
+    waiting.splice(0, place, ...held)
+    return (this.#running.size + place) * HELD_UNITS
+  }
+
+  #isHeld(message: ClientMessage, ahead: MessagesAhead): boolean {
+    return this.#isShut || (this.#hasAllReplays && isReplay(message)) || ahead.hold(message, this.#isLogged)
+  }
+
+  /** Whether all that come next wait, too. */
+  #holdsRest(before: MessagesAhead): boolean {
+    return this.#isShut || before.holdsAll || (this.#hasAllReplays && this.#otherCount === 0)
+  }
+
+  get #hasAllReplays(): boolean {
+    return this.#running.size >= MAX_REPLAYS
+  }
+
+  /** Counts a message that waits from now on, or no longer. */
+  #count(message: ClientMessage, by: 1 | -1): void {
+    this.#byteCount += by * byteCountOf(message)
+    if (!isReplay(message)) this.#otherCount += by
+    this.#ahead.count(message, by)
   }
 }
 
 /** Summary of the earlier messages that a message may have to wait for. */
 class MessagesAhead {
-  #holdsAll = false
-  #holdsPublishes = false
-  readonly #names = new Set<string>()
+  #holdAllCount = 0
+  #publishCount = 0
+  readonly #names = new Counts()
   /** Patterns of listens whose replay contains logged messages, up to the first wildcard. */
-  readonly #replayedPrefixes = new Set<string>()
+  readonly #replayedPrefixes = new Counts()
   /** The same of all others. */
-  readonly #livePrefixes = new Set<string>()
+  readonly #livePrefixes = new Counts()
 
-  add(message: ClientMessage): void {
-    const name = nameOf(message)
-    if (name !== undefined) this.#names.add(name)
-    if (message.verb === 'listen') {
-      const prefixes = isRangeAsked(message) ? this.#replayedPrefixes : this.#livePrefixes
-      prefixes.add(beforeWildcard(message.pattern))
-    }
-    // Keeps publishes in order, and the cost of a check low.
-    else if (message.verb === 'publish') this.#holdsPublishes = true
-    else if (name === undefined) this.#holdsAll = true
+  /** Whether every message waits for one of them. */
+  get holdsAll(): boolean {
+    return this.#holdAllCount > 0
   }
 
-  addRunning(message: ClientMessage): void {
-    if (isReplay(message)) this.add(message)
-    else this.#holdsAll = true
+  /** Adds a message, or takes it away. */
+  count(message: ClientMessage, by: 1 | -1): void {
+    const name = nameOf(message)
+    if (name !== undefined) this.#names.add(name, by)
+    if (message.verb === 'listen') {
+      const prefixes = isRangeAsked(message) ? this.#replayedPrefixes : this.#livePrefixes
+      prefixes.add(beforeWildcard(message.pattern), by)
+    }
+    // Keeps publishes in order, and the cost of a check low.
+    else if (message.verb === 'publish') this.#publishCount += by
+    else if (name === undefined) this.#holdAllCount += by
+  }
+
+  /** The same for one that is in progress. */
+  countRunning(message: ClientMessage, by: 1 | -1): void {
+    if (isReplay(message)) this.count(message, by)
+    else this.#holdAllCount += by
   }
 
   hold(message: ClientMessage, isLogged: (key: string) => boolean): boolean {
-    if (this.#holdsAll) return true
+    if (this.holdsAll) return true
     if (message.verb === 'publish') {
       // No replay contains an ephemeral message.
       const isInReplay = (key: string) => message.ephemeral !== true && isLogged(key)
-      return this.#holdsPublishes || this.#isMissed(message.key, isInReplay)
+      return this.#publishCount > 0 || this.#isMissed(message.key, isInReplay)
     }
     const name = nameOf(message)
     return name !== undefined && this.#names.has(name)
@@ -161,8 +196,27 @@ class MessagesAhead {
   }
 }
 
+/** How often each text was added. */
+class Counts {
+  readonly #counts = new Map<string, number>()
+
+  get size(): number {
+    return this.#counts.size
+  }
+
+  has(text: string): boolean {
+    return this.#counts.has(text)
+  }
+
+  add(text: string, by: 1 | -1): void {
+    const count = (this.#counts.get(text) ?? 0) + by
+    if (count > 0) this.#counts.set(text, count)
+    else this.#counts.delete(text)
+  }
+}
+
 /** Whether one of the prefixes, as of {@link beforeWildcard}, begins the key. Cost: O(words of the key). */
-function hasPrefixOf(key: string, prefixes: ReadonlySet<string>): boolean {
+function hasPrefixOf(key: string, prefixes: Pick<ReadonlySet<string>, 'size' | 'has'>): boolean {
   if (prefixes.size === 0) return false
   // `a.#` matches `a` and `a.b`, but not `ab`: with an end of its own, each key begins with `a.` if it matches.
   const ended = `${key}${END}`
