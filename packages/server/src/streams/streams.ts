@@ -189,6 +189,7 @@ export class Streams {
     this.assertSupported(key)
     const useAll = async (watch: StreamWatch) => {
       await watch.followAll(reader)
+      watch.isAsked ||= !isWriter && !watch.fold.isActive
       const used = await use(watch)
       this.#rollUps.update(watch, isWriter)
       return used

@@ -60,8 +60,9 @@ async function start(maxStreamsPerNode = 1_000) {
     let length = 0
     await watches.use(
       key,
-      async ({ fold }) => {
-        length = fold.length
+      async (watch) => {
+        watch.isAsked = true
+        length = watch.fold.length
       },
       READER,
     )

@@ -29,7 +29,7 @@ export interface WatchesContext {
 
 /** Memory of all streams that a node keeps; beyond it, the texts that were asked for the longest ago are forgotten. */
 const MAX_KEPT_BYTES = 64 * 1_048_576
-/** Ended streams that are kept for the next reader, who would fold them again otherwise; their texts count among the others. */
+/** Ended streams that somebody has asked for, kept for the next one, who would fold them again; their texts count among the others. */
 const MAX_ENDED = 64
 /** They are kept for so long after their last use. */
 const ENDED_MS = 5_000
@@ -235,7 +235,7 @@ export class StreamWatches {
     }
     this.#ended.delete(watch)
     if (!isActive && watch.userCount === 0) {
-      if (stream === undefined) {
+      if (stream === undefined || !watch.isAsked) {
         this.#close(watch)
         return
       }

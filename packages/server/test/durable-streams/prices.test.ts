@@ -114,7 +114,8 @@ async function startLong(options: ServerOptions = {}) {
 // Symptom: a request of 56 bytes cost 100 ms, and any number of them was answered. Cause: the log was read without a reader,
 // so nobody paid.
 describe('who makes the server read a long stream', () => {
-  const burst = { workPerSecond: 1_000, workBurst: 2_000 }
+  // The stream is kept for the next one, who pays little: so one look at it is all that there is.
+  const burst = { workPerSecond: 1_000, workBurst: 1_000 }
 
   it.each([
     ['HEAD', '/streams/a'],

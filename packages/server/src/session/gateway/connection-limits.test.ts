@@ -92,7 +92,8 @@ describe('connections of one address', () => {
     expect(statusOf(await connect(ONE))).toBe(503)
     for (const client of pending) client.drop()
     await fake.settled()
-    await expect.poll(async () => statusOf(await connect(ONE))).toBe(101)
+    await expect.poll(() => limits().address).toBe(0)
+    expect(statusOf(await connect(ONE))).toBe(101)
     // Late answers open nothing and count nothing.
     verifier.release()
     await fake.settled()
