@@ -21,6 +21,8 @@ export interface TurnsContext<Owner extends WorkOwner> {
 
 /** Reading is paused when more waits. Copies of 64 KiB are cheaper than reading that stops and starts again. */
 const PAUSE_BYTES = 65_536
+/** A larger message waits behind others who wait: what comes after it should not. */
+const LARGE_BYTES = 131_072
 /** Reading goes on when less waits, before there is nothing left to do. */
 const RESUME_BYTES = 16_384
 /** What may wait of one connection beside its largest message. A transport hands over what it has read before a pause. */
@@ -78,8 +80,7 @@ export class Turns<Owner extends WorkOwner = WorkOwner> {
    * much waits. Returns `false` when there is no room for those that are left, as without the capability `pause`.
    */
   receive(queue: SessionQueue<Owner>, run: MessageRun): boolean {
-    // What is large waits behind others who wait: what comes after it should not.
-    const isLarge = this.#ready.size > 0 && run.byteCount > PAUSE_BYTES
+    const isLarge = this.#ready.size > 0 && run.byteCount > LARGE_BYTES
     if (queue.firstRun === undefined && !isLarge) {
       if (queue.isOver) queue.skipLine(this.#now())
       if (this.#handle(queue, run, false)) return true

@@ -22,9 +22,11 @@ import { type NativeEventHandlers, readEvents } from './events.js'
 import { attachEngine, NativeHttp } from './http.js'
 import { NativeOpenings } from './openings.js'
 
-/** How long events are handled before other work of the event loop. */
+/** Work to do before other work of the event loop: about 2 ms, see `WORK` in `events.ts`. */
+const MAX_TURN_WORK = 192 * 1024
+/** The same where work takes longer than estimated: code that is not compiled yet. */
 const MAX_TURN_MS = 6
-/** Work between two looks at the clock: about 0.3 ms, see `WORK` in `events.ts`. */
+/** Work between two looks at the clock: about 0.3 ms. */
 const LOOK_WORK = 32 * 1024
 const INLINE_BUFFER_BYTES = 64 * 1024
 
@@ -221,7 +223,7 @@ class NativeTransport extends NativeCommands implements Transport {
   }
 
   /**
-   * Drains events portion by portion; the commands of a portion are submitted at its end. After `MAX_TURN_MS` other work
+   * Drains events portion by portion; the commands of a portion are submitted at its end. After `MAX_TURN_WORK` other work
    * of the event loop comes first: timers, HTTP and inline shards do not wait behind a flood. Node alone would not see to
    * that: it runs up to 1,000 threadsafe-function calls in a row.
    */
@@ -229,13 +231,14 @@ class NativeTransport extends NativeCommands implements Transport {
     if (this.#isDrainScheduled) return
     if (this.#backpressure.writable !== undefined) this.#backpressure.note(this.#engine?.isWritable() ?? true)
     const endMs = performance.now() + MAX_TURN_MS
+    let work = 0
     for (let isOver = false; !isOver; ) {
       const portion = this.#events.next()
       if (portion === undefined || this.#handlers === undefined) return
       this.hold()
       do {
-        readEvents(portion, this.#handlers, LOOK_WORK)
-        isOver = performance.now() >= endMs
+        work += readEvents(portion, this.#handlers, LOOK_WORK)
+        isOver = work >= MAX_TURN_WORK || performance.now() >= endMs
       } while (!isOver && portion.start < portion.end)
       this.release()
     }

@@ -10,9 +10,6 @@ use crate::socket;
 /// Bytes of events of one connection that may wait for JavaScript, and one event more. The rest stays in its socket, so that
 /// the events of others wait behind this much of it and no more.
 pub(crate) const MAX_UNREAD_BYTES: usize = 64 << 10;
-/// The same while more than [`PRESSED_BYTES`] of all connections wait: many that flood are no worse for the others than few.
-pub(crate) const MAX_PRESSED_UNREAD_BYTES: usize = 8 << 10;
-pub(crate) const PRESSED_BYTES: u64 = 128 << 10;
 /// Least bytes that are asked of a socket, and least room for them. Less would cost a system call for next to nothing, and what
 /// there is no room for would be kept beside the socket, which no bound counts.
 const MIN_READ_BYTES: usize = 4 << 10;
@@ -152,10 +149,7 @@ impl Shard {
             connection.has_more = true;
             return;
         }
-        let read_position = self.shared.shards[self.id.index()].event_queue.read_position();
-        let is_pressed = self.events.position() - read_position > PRESSED_BYTES;
-        let max_bytes = if is_pressed { MAX_PRESSED_UNREAD_BYTES } else { MAX_UNREAD_BYTES };
-        let room = connection.unread_room(read_position, max_bytes);
+        let room = connection.unread_room(self.shared.shards[self.id.index()].event_queue.read_position());
         if room < MIN_READ_BYTES && phase == Phase::Open {
             return self.hold(slot);
         }
@@ -226,10 +220,10 @@ impl Shard {
 
 impl Connection {
     /// Bytes of events that it may add, when JavaScript has read up to `read_position`.
-    fn unread_room(&mut self, read_position: u64, max_bytes: usize) -> usize {
+    fn unread_room(&mut self, read_position: u64) -> usize {
         if self.events_end <= read_position {
             self.unread_bytes = 0;
         }
-        max_bytes.saturating_sub(self.unread_bytes)
+        MAX_UNREAD_BYTES.saturating_sub(self.unread_bytes)
     }
 }
