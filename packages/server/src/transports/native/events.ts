@@ -23,6 +23,9 @@ const LINE_END = 10
  */
 const WORK = { [UPGRADE]: 8_192, [MESSAGES]: 128, [CLOSED]: 4_096, [HTTP]: 512 } as const
 
+/** Bytes of an event that count: a larger message costs less per byte, and waits for a turn where others wait. */
+const MAX_COUNTED_BYTES = 65_536
+
 export interface NativeEventHandlers {
   upgrade(request: UpgradeRequest): void
   messageRun(connection: ConnectionId, run: MessageRun): void
@@ -108,7 +111,7 @@ export function readEvents(portion: EventPortion, handlers: NativeEventHandlers,
       default:
         handlers.failed(`event of unknown kind ${packed[start]}`)
     }
-    work += end - start + ((WORK as Readonly<Record<number, number>>)[packed[start] ?? 0] ?? 0)
+    work += Math.min(MAX_COUNTED_BYTES, end - start) + ((WORK as Readonly<Record<number, number>>)[packed[start] ?? 0] ?? 0)
     portion.start = end
   }
   return work
