@@ -111,7 +111,8 @@ export function readEvents(portion: EventPortion, handlers: NativeEventHandlers,
       default:
         handlers.failed(`event of unknown kind ${packed[start]}`)
     }
-    work += Math.min(MAX_COUNTED_BYTES, end - start) + ((WORK as Readonly<Record<number, number>>)[packed[start] ?? 0] ?? 0)
+    work +=
+      Math.min(MAX_COUNTED_BYTES, end - start) + ((WORK as Readonly<Record<number, number>>)[packed[start] ?? 0] ?? 0)
     portion.start = end
   }
   return work
