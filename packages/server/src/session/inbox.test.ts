@@ -171,7 +171,7 @@ describe('Inbox', () => {
         ({ message }) => void released.push(message),
         () => mayGoOn,
       )
-    // One in progress, and the two that it holds. What comes behind the end of the turn is not looked at.
+    // One in progress, and the two that it holds. The release does not look at messages behind the end of the turn.
     expect([release(false), inbox.isDue]).toEqual([3 / 4, true])
     inbox.ended(first)
     expect([release(false), inbox.isDue]).toEqual([0, true])

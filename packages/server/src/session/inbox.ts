@@ -93,7 +93,8 @@ export class Inbox {
    * Passes the messages that nothing holds any more to `handle`, in order.
    * @param mayGoOn Asked before each message that nothing holds. After a `false` the rest waits on, for the next call:
    *   {@link isDue}.
-   * @returns Units of work, without the messages that it passes on: it looks at all that are held.
+   * @returns Units of work, without what `handle` costs: it looks at the messages in progress, and at those that wait up to the
+   *   one behind which none can go on.
    */
   release(handle: (waiting: WaitingMessage) => void, mayGoOn: () => boolean): number {
     const before = new MessagesAhead()

@@ -57,10 +57,10 @@ export class StreamWatch {
   userCount = 0
   /** Of these, writes. */
   writeCount = 0
-  /** Somebody has asked for its stream after the end: others may follow. */
-  isAsked = false
   /** Of these, those who go on until its text is forgotten. */
   followerCount = 0
+  /** Somebody has asked for its stream after the end: others may follow. */
+  isAsked = false
   /** Writes of a stream with many writers come one after the other: settles with the last of them. */
   turn: Promise<unknown> = Promise.resolve()
   /** It listens, and has read the log. */

@@ -2,6 +2,8 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { memoryOptions } from '../../test/memory-options.js'
 import { Deadlines } from '../base/deadlines.js'
 import { MemoryBroker } from '../brokers/memory/broker.js'
+import type { InboundMessage } from '../ports/broker.js'
+import type { LocalListener } from '../routing/in-process/listeners.js'
 import { StreamWatches } from './watches.js'
 
 const READER = { isClosed: false, meter: undefined }
@@ -19,7 +21,7 @@ async function start(maxStreamsPerNode = 1_000) {
       throw error
     },
   })
-  const listened = new Set<string>()
+  const listened = new Map<string, LocalListener['receive']>()
   const readCounts = new Map<string, number>()
   const watches = new StreamWatches(
     {
@@ -31,8 +33,8 @@ async function start(maxStreamsPerNode = 1_000) {
         },
       },
       isRetained: () => false,
-      listen: async (key) => {
-        listened.add(key)
+      listen: async (key, { receive }) => {
+        listened.set(key, receive)
         return () => void listened.delete(key)
       },
       deadlines,
@@ -68,7 +70,8 @@ async function start(maxStreamsPerNode = 1_000) {
     )
     return length
   }
-  return { watches, deadlines, listened, readCounts, write, lengthOf }
+  const publish = broker.publish.bind(broker)
+  return { watches, deadlines, listened, readCounts, write, lengthOf, publish }
 }
 
 // Symptom: 40 connections that asked for one ended stream took all of the event loop: 300 ms per turn. Cause: it was folded
@@ -88,6 +91,20 @@ it('folds an ended stream once for those who ask soon after each other', async (
   expect(readCounts.get('a')).toBe(2)
   watches.stop()
   expect([watches.keptBytes, listened.size, deadlines.size]).toEqual([0, 0, 0])
+})
+
+it('keeps one no longer for messages of its key', async () => {
+  const { watches, listened, write, lengthOf, publish } = await start()
+  await write('a', 'start', 'append', 'end')
+  await lengthOf('a')
+  for (let second = 0; second < 6; second++) {
+    const message = { key: 'a', payload: Buffer.from('1'), isBinary: false }
+    const { position } = await publish(message)
+    listened.get('a')?.({ ...message, position, timeMs: 0 } as InboundMessage)
+    await vi.advanceTimersByTimeAsync(1_000)
+  }
+  expect([watches.keptBytes, listened.size]).toEqual([0, 0])
+  watches.stop()
 })
 
 it('keeps 64 of them, those that were asked for last, and nothing of keys without a stream', async () => {
@@ -110,6 +127,6 @@ it('gives them up first for another stream', async () => {
   const { watches, listened, write, lengthOf } = await start(2)
   for (const key of ['a', 'b', 'c']) await write(key, 'start', 'append', 'end')
   for (const key of ['a', 'b', 'c']) expect(await lengthOf(key)).toBe(1_000)
-  expect([...listened]).toEqual(['b', 'c'])
+  expect([...listened.keys()]).toEqual(['b', 'c'])
   watches.stop()
 })

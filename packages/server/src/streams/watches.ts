@@ -233,15 +233,18 @@ export class StreamWatches {
       this.#release(watch.owner)
       watch.owner = undefined
     }
-    this.#ended.delete(watch)
     if (!isActive && watch.userCount === 0) {
       if (stream === undefined || !watch.isAsked) {
         this.#close(watch)
         return
       }
       this.#idle.delete(watch)
-      this.#keepEnded(watch)
-    } else if (watch.fold.shared !== undefined && watch.userCount === 0) this.#idle.add(watch)
+      // Messages of the key are no use of it.
+      if (!this.#ended.has(watch)) this.#keepEnded(watch)
+    } else {
+      this.#ended.delete(watch)
+      if (watch.fold.shared !== undefined && watch.userCount === 0) this.#idle.add(watch)
+    }
     this.#count(watch)
     this.#forgetTexts(() => 0)
     // What others follow makes room for nothing but its own growth.

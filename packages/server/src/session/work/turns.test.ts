@@ -138,6 +138,22 @@ describe('Turns', () => {
     expect(handled.at(-1)).not.toBe(`${BYSTANDER}:all 199`)
   })
 
+  // Symptom: what came behind 20 messages of 250 kB waited for each of them.
+  it('lets a large message wait for a turn where others wait, and handles it at once where nobody does', async () => {
+    const { handled, receive, owner } = start()
+    const large = 'l'.repeat(200_000)
+    expect(receive(owner(1), large)).toBe(true)
+    expect(handled).toEqual([`1:${large}`])
+    const flood = owner(2)
+    for (let index = 0; index < 12; index++) receive(flood, 'x')
+    const before = handled.length
+    receive(owner(3), large)
+    receive(owner(BYSTANDER), 'ping')
+    expect(handled.slice(before)).toEqual([`${BYSTANDER}:ping`])
+    for (let round = 0; round < 3; round++) await loop()
+    expect(handled.filter((each) => each === `3:${large}`)).toHaveLength(1)
+  })
+
   it('leaves messages where they lie until they are handled, or their connection closes, and copies them if they cannot be held', async () => {
     const { turns, handled, owner } = start()
     const [reader, gone] = [owner(1), owner(2)]

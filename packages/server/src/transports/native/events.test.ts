@@ -47,3 +47,14 @@ it('counts a message as little more than its bytes', () => {
   readEvents(portionOf(MESSAGES, 1_000), handlersOf(handled), 40_000)
   expect(handled).toHaveLength(278)
 })
+
+it('counts 64 KiB of a larger message', () => {
+  const larger = (length: number) => {
+    const event = Buffer.alloc(16 + length)
+    event[0] = MESSAGES
+    event.writeUInt32LE(event.length, 4)
+    return readEvents({ packed: event, start: 0, end: event.length, receivedMs: 0 }, handlersOf([]), 1)
+  }
+  expect(larger(250_000)).toBe(larger(65_536))
+  expect(larger(65_000)).toBeLessThan(larger(65_536))
+})
