@@ -109,6 +109,12 @@ export interface NativeEngine {
    */
   drain(target: Uint8Array): number
   /**
+   * As {@link drain}, only of connections that had nothing else to be handled. For a caller that has handled all events of an
+   * earlier `drainFront`, and not yet those of `drain`: these are handled first, without harm to the order of a connection.
+   * @returns Their bytes; 0 when nothing waits.
+   */
+  drainFront(target: Uint8Array): number
+  /**
    * Descriptor of a handed over HTTP connection, which the caller then owns; -1 if there is none. With TLS, a Unix socket that
    * carries the plaintext.
    */

@@ -173,6 +173,7 @@ impl Engine {
         let shards = &self.shared.shards;
         let noted = shard.map_or(&shards[..], |index| &shards[index..=index]);
         noted.iter().for_each(|shard| shard.event_queue.note_handled());
+        self.shared.is_reading.store(false, Ordering::Release);
     }
 
     /// Copies events that wait into `target`: whole ones, in order per shard. Rings if it has no room for all.
@@ -183,6 +184,26 @@ impl Engine {
         if self.shared.backpressure.pauses_drain(&self.shared.shards) {
             return Drained::Bytes(0);
         }
+        let drained = self.drain_shards(target);
+        self.shared.is_reading.store(drained != Drained::Bytes(0), Ordering::Release);
+        drained
+    }
+
+    /// As [`drain`](Self::drain), only of connections that had nothing else to be handled; returns the bytes. For a caller that
+    /// has handled all events that this gave it before, and still has others to handle.
+    pub fn drain_front(&self, target: &mut [u8]) -> usize {
+        if self.shared.backpressure.pauses_drain(&self.shared.shards) {
+            return 0;
+        }
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut copied = 0;
+        for (reader, shard) in taken.ends.iter_mut().zip(&self.shared.shards) {
+            copied += reader.drain_front(&shard.event_queue, &mut target[copied..]);
+        }
+        copied
+    }
+
+    fn drain_shards(&self, target: &mut [u8]) -> Drained {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let mut copied = 0;
         let count = taken.ends.len();

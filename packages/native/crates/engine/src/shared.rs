@@ -58,6 +58,8 @@ pub(crate) struct Shared {
     /// Upgrades in flight and open connections.
     admitted: AtomicUsize,
     pub(crate) backpressure: Backpressure,
+    /// JavaScript has drained events that it has not handled yet.
+    pub(crate) is_reading: AtomicBool,
     /// The event loop runs shards with little to do.
     pub(crate) is_inline_enabled: AtomicBool,
 }
@@ -73,6 +75,7 @@ impl Shared {
             http_sockets: HttpSockets::default(),
             began: Instant::now(),
             admitted: AtomicUsize::new(0),
+            is_reading: AtomicBool::new(false),
             is_inline_enabled: AtomicBool::new(false),
         }
     }

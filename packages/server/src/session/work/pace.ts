@@ -3,7 +3,7 @@ export const ROUND_UNITS = 2_000
 /** Units of one turn, about half a millisecond. */
 export const TURN_UNITS = 500
 /** Units are estimates: code that is not compiled yet takes up to 40 times as long. A round never lasts much longer. */
-const MAX_ROUND_MS = 2
+export const MAX_ROUND_MS = 2
 /** The clock is read once for so many units. */
 const LOOK_UNITS = 50
 

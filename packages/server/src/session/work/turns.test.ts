@@ -119,6 +119,27 @@ describe('Turns', () => {
     expect(handled).toHaveLength(41)
   })
 
+  // Symptom: 80 ms without a look at the sockets. Cause: what the requests of a round do when they go on was not counted.
+  it('ends a round by what its requests do when they go on, too', async () => {
+    const { turns, owner, advance } = start({ units: 1 })
+    const goneOn: number[] = []
+    for (let number = 0; number < 6; number++) {
+      const queue = turns.queueOf(owner(number))
+      queue.charge(1_000)
+      void Promise.resolve(queue.spend(1)).then(async () => {
+        for (let step = 0; step < 5; step++) await undefined
+        advance(3)
+        goneOn.push(number)
+      })
+    }
+    await loop()
+    expect(goneOn).toEqual([0])
+    await loop()
+    expect(goneOn).toEqual([0, 1])
+    for (let round = 0; round < 6; round++) await loop()
+    expect(goneOn).toEqual([0, 1, 2, 3, 4, 5])
+  })
+
   // Symptom: a publish of an honest client waited 600 ms now and then. Cause: small messages added up to a turn, however long
   // they took, and the next one waited behind each of 200 floods.
   it('lets a connection that uses little go first, however long it is there', async () => {

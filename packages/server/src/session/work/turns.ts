@@ -2,7 +2,7 @@ import { Deadlines } from '../../base/deadlines.js'
 import type { MessageRun } from '../../ports/message-run.js'
 import type { Transport } from '../../ports/transport.js'
 import type { WorkStats } from '../../ports/work-meter.js'
-import { Pace, ROUND_UNITS, TURN_UNITS } from './pace.js'
+import { MAX_ROUND_MS, Pace, ROUND_UNITS, TURN_UNITS } from './pace.js'
 import { SessionQueue, type WorkLimits, type WorkOwner } from './session-queue.js'
 
 export interface TurnsContext<Owner extends WorkOwner> {
@@ -25,6 +25,8 @@ const PAUSE_BYTES = 65_536
 const LARGE_BYTES = 131_072
 /** Reading goes on when less waits, before there is nothing left to do. */
 const RESUME_BYTES = 16_384
+/** Units behind which the turns of a round look at the clock, when everything they began has come to rest. */
+const PART_UNITS = 500
 /** What may wait of one connection beside its largest message. A transport hands over what it has read before a pause. */
 const MAX_BACKLOG_BYTES = 1_048_576
 /** Queues that were not used for this time are looked at, and dropped if they are as good as new. */
@@ -52,6 +54,11 @@ export class Turns<Owner extends WorkOwner = WorkOwner> {
   /** Queues that wait for work to come back. */
   readonly #exhausted = new Set<SessionQueue<Owner>>()
   #immediate: NodeJS.Immediate | undefined
+  /** The present round, its first moment and the units of its turns, and whose requests have gone on in it. */
+  #isInRound = false
+  #roundMs = 0
+  #roundUnits = 0
+  readonly #resumed: SessionQueue<Owner>[] = []
   #pausedCount = 0
   #pauseCount = 0
   #backlogBytes = 0
@@ -108,7 +115,7 @@ export class Turns<Owner extends WorkOwner = WorkOwner> {
   readonly enqueue = (queue: SessionQueue<Owner>): void => {
     if (this.#exhausted.has(queue)) return
     this.#ready.add(queue)
-    this.#immediate ??= setImmediate(() => this.#run())
+    if (!this.#isInRound) this.#immediate ??= setImmediate(this.#run)
   }
 
   /** The connection has closed: nothing of it waits any more. */
@@ -133,19 +140,31 @@ export class Turns<Owner extends WorkOwner = WorkOwner> {
     for (const queue of [...this.#ready, ...this.#exhausted]) this.#drop(queue)
   }
 
-  /** Gives turns in order, until the round is over. Then the sockets come first. */
-  #run(): void {
+  /** Begins a round of turns. Behind it, the sockets come first. */
+  readonly #run = (): void => {
     this.#immediate = undefined
-    const nowMs = this.#now()
+    this.#roundMs = this.#now()
+    this.#roundUnits = 0
     this.#pace.turnUnits = this.#changeCount === 0 && this.#ready.size === 1 ? ROUND_UNITS : TURN_UNITS
     this.#pace.beginRound()
     this.#changeCount = 0
-    const resumed: SessionQueue<Owner>[] = []
-    let units = 0
+    this.#isInRound = true
+    this.#part()
+  }
+
+  /**
+   * Gives turns in order. What a turn has begun goes on after the call, so a part ends behind a request that goes on or some
+   * work, and the next begins when all that has come to rest: the clock of the round counts it.
+   */
+  readonly #part = (): void => {
+    const startUnits = this.#roundUnits
+    const nowMs = this.#now()
+    let isOver = this.#isRoundOver(nowMs)
+    let isResumed = false
     for (const queue of this.#ready) {
-      if (units >= ROUND_UNITS || this.#pace.isRoundOver) break
+      isOver = isOver || this.#roundUnits >= ROUND_UNITS || this.#pace.isRoundOver
+      if (isOver || isResumed || this.#roundUnits - startUnits >= PART_UNITS) break
       this.#ready.delete(queue)
-      let isResumed = false
       try {
         isResumed = this.#turn(queue, nowMs)
       } catch (error) {
@@ -153,13 +172,23 @@ export class Turns<Owner extends WorkOwner = WorkOwner> {
       }
       if (isResumed) {
         // The request goes on after this call, and uses about one turn.
-        resumed.push(queue)
-        units += this.#pace.turnUnits
+        this.#resumed.push(queue)
+        this.#roundUnits += this.#pace.turnUnits
       } else if (queue.isWaiting && !this.#exhausted.has(queue)) this.#ready.add(queue)
-      units += queue.usedUnits + 1
+      this.#roundUnits += queue.usedUnits + 1
     }
-    for (const queue of resumed) if (queue.isWaiting) this.#ready.add(queue)
-    if (this.#ready.size > 0) this.#immediate ??= setImmediate(() => this.#run())
+    if (!isOver && (this.#ready.size > 0 || isResumed)) {
+      // Microtasks first, and what they begin.
+      queueMicrotask(() => process.nextTick(this.#part))
+      return
+    }
+    this.#isInRound = false
+    for (const queue of this.#resumed.splice(0)) if (queue.isWaiting) this.#ready.add(queue)
+    if (this.#ready.size > 0) this.#immediate ??= setImmediate(this.#run)
+  }
+
+  #isRoundOver(nowMs: number): boolean {
+    return nowMs - this.#roundMs >= MAX_ROUND_MS
   }
 
   /** Returns whether a request goes on after this call. */

@@ -52,9 +52,14 @@ export class EventBuffers {
     this.#current = new EventBuffer(BUFFER_BYTES, this)
   }
 
+  /** Some events of the last portion are still to be handled. */
+  get isBegun(): boolean {
+    return this.#current.start < this.#current.end
+  }
+
   /** Events that are still to be handled; `undefined`: there are none. */
   next(): EventPortion | undefined {
-    if (this.#current.start < this.#current.end) return this.#current
+    if (this.isBegun) return this.#current
     this.#replace()
     let length = this.#drain(this.#current.packed)
     if (length < 0) {

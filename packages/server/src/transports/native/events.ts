@@ -23,8 +23,8 @@ const LINE_END = 10
  */
 const WORK = { [UPGRADE]: 8_192, [MESSAGES]: 128, [CLOSED]: 4_096, [HTTP]: 512 } as const
 
-/** Bytes of an event that count: a larger message costs less per byte, and waits for a turn where others wait. */
-const MAX_COUNTED_BYTES = 65_536
+/** Bytes of an event that count: a larger message costs less per byte, and waits for a turn where others wait. The clock counts all. */
+const MAX_COUNTED_BYTES = 16_384
 
 export interface NativeEventHandlers {
   upgrade(request: UpgradeRequest): void

@@ -18,7 +18,7 @@ import { NativeBackpressure } from './backpressure.js'
 import { NativeCommands } from './commands.js'
 import { createEngine, errorOf, listenerOn, NO_STATS, setCertificates, statsOf, ThreadCountdown } from './engine.js'
 import { EventBuffers } from './event-buffers.js'
-import { type NativeEventHandlers, readEvents } from './events.js'
+import { type EventPortion, type NativeEventHandlers, readEvents } from './events.js'
 import { attachEngine, NativeHttp } from './http.js'
 import { NativeOpenings } from './openings.js'
 
@@ -73,6 +73,8 @@ class NativeTransport extends NativeCommands implements Transport {
   readonly #running = new ThreadCountdown()
   readonly #inlineEvents = Buffer.allocUnsafeSlow(INLINE_BUFFER_BYTES)
   readonly #events = new EventBuffers((packed) => this.#engine?.drain(packed) ?? 0)
+  readonly #front = new EventBuffers((packed) => this.#engine?.drainFront(packed) ?? 0)
+  #isFrontDue = true
   #engine: NativeEngine | undefined
   #calls: SinkCalls | undefined
   #openings: NativeOpenings | undefined
@@ -233,7 +235,7 @@ class NativeTransport extends NativeCommands implements Transport {
     const endMs = performance.now() + MAX_TURN_MS
     let work = 0
     for (let isOver = false; !isOver; ) {
-      const portion = this.#events.next()
+      const portion = this.#nextPortion()
       if (portion === undefined || this.#handlers === undefined) return
       this.hold()
       do {
@@ -244,6 +246,17 @@ class NativeTransport extends NativeCommands implements Transport {
     }
     this.#isDrainScheduled = true
     setImmediate(this.#drainOn)
+  }
+
+  /** Behind each part of a long portion come those who are not the cause of its length. */
+  #nextPortion(): EventPortion | undefined {
+    if (this.#front.isBegun || (this.#isFrontDue && this.#events.isBegun)) {
+      this.#isFrontDue = false
+      const front = this.#front.next()
+      if (front !== undefined) return front
+    }
+    this.#isFrontDue = true
+    return this.#events.next()
   }
 
   readonly #drainOn = (): void => {

@@ -17,6 +17,8 @@ const NO_POSITION: u64 = u64::MAX;
 
 #[derive(Default)]
 struct Blocks {
+    /// The front lane.
+    front: VecDeque<Block>,
     waiting: VecDeque<Block>,
     /// Empty ones.
     kept: Vec<Block>,
@@ -34,6 +36,17 @@ impl Blocks {
         }
     }
 
+    fn append(&mut self, mut block: Block, lane: impl Fn(&mut Self) -> &mut VecDeque<Block>) {
+        match lane(self).back_mut() {
+            // Turns of a few events make one block: it needs no cut.
+            Some(last) if last.bytes.len() + block.bytes.len() <= CUT_BYTES => {
+                last.bytes.append(&mut block.bytes);
+                self.keep(block);
+            }
+            _ => lane(self).push_back(block),
+        }
+    }
+
     fn empty(&mut self) -> Block {
         let block = self.kept.pop().unwrap_or_default();
         self.kept_bytes -= block.bytes.capacity();
@@ -41,14 +54,44 @@ impl Blocks {
     }
 }
 
-/// Events on their way from one shard to JavaScript.
+/// How far JavaScript is in the events of a lane, in bytes since the engine began.
+#[derive(Default)]
+pub(crate) struct Progress {
+    read: AtomicU64,
+    handled: AtomicU64,
+}
+
+impl Progress {
+    /// Position up to which JavaScript has read.
+    pub(crate) fn read_position(&self) -> u64 {
+        self.read.load(Ordering::SeqCst)
+    }
+
+    /// Position up to which JavaScript has handled the events: what it answered at once has been submitted.
+    pub(crate) fn handled_position(&self) -> u64 {
+        self.handled.load(Ordering::SeqCst)
+    }
+
+    /// JavaScript has handled what it has read, and has submitted its commands.
+    fn note_handled(&self) {
+        self.handled.store(self.read_position(), Ordering::SeqCst);
+    }
+
+    /// Notes that `bytes` were read; returns the position.
+    fn note_read(&self, bytes: usize) -> u64 {
+        self.read.fetch_add(bytes as u64, Ordering::SeqCst) + bytes as u64
+    }
+}
+
+/// Events on their way from one shard to JavaScript, in two lanes. In the front lane are those of connections that had
+/// nothing else to be handled: JavaScript takes them before what others have sent much of. The messages of a connection keep
+/// their order: none is put in front while JavaScript has an earlier one in the other lane to handle, and whoever takes
+/// events of the other lane has taken all that were put in front before.
 pub(crate) struct EventQueue {
     blocks: Mutex<Blocks>,
-    /// Position in the stream of the shard's events up to which JavaScript has read.
-    read_position: AtomicU64,
-    /// Position up to which JavaScript has handled the events: what it answered at once has been submitted.
-    handled_position: AtomicU64,
-    /// The shard waits until `read_position` is here.
+    pub(crate) front: Progress,
+    pub(crate) rest: Progress,
+    /// The shard waits until JavaScript has read the rest up to here.
     awaited_position: AtomicU64,
 }
 
@@ -56,27 +99,18 @@ impl Default for EventQueue {
     fn default() -> Self {
         Self {
             blocks: Mutex::default(),
-            read_position: AtomicU64::new(0),
-            handled_position: AtomicU64::new(0),
+            front: Progress::default(),
+            rest: Progress::default(),
             awaited_position: AtomicU64::new(NO_POSITION),
         }
     }
 }
 
 impl EventQueue {
-    /// Position up to which JavaScript has read.
-    pub(crate) fn read_position(&self) -> u64 {
-        self.read_position.load(Ordering::SeqCst)
-    }
-
-    /// Position up to which JavaScript has handled events.
-    pub(crate) fn handled_position(&self) -> u64 {
-        self.handled_position.load(Ordering::SeqCst)
-    }
-
-    /// JavaScript has handled what it has read, and has submitted its commands.
+    /// JavaScript has handled what it has read of both lanes, and has submitted its commands.
     pub(crate) fn note_handled(&self) {
-        self.handled_position.store(self.read_position(), Ordering::SeqCst);
+        self.front.note_handled();
+        self.rest.note_handled();
     }
 
     /// Requests a wake-up of the shard when JavaScript has read up to here. Holds until the shard takes it back.
@@ -91,27 +125,25 @@ impl EventQueue {
         }
     }
 
-    /// Appends the events of a turn.
-    pub(crate) fn put(&self, events: &mut Events) {
-        if events.len() == 0 {
+    /// Appends events of a turn to both lanes, at once.
+    pub(crate) fn put(&self, front: &mut Events, rest: &mut Events) {
+        if front.len() + rest.len() == 0 {
             return;
         }
         let mut blocks = self.lock();
-        let empty = blocks.empty();
-        let mut block = events.take(empty);
-        match blocks.waiting.back_mut() {
-            // Turns of a few events make one block: it needs no cut.
-            Some(last) if last.bytes.len() + block.bytes.len() <= CUT_BYTES => {
-                last.bytes.append(&mut block.bytes);
-                blocks.keep(block);
-            }
-            _ => blocks.waiting.push_back(block),
+        if front.len() > 0 {
+            let block = front.take(blocks.empty());
+            blocks.append(block, |blocks| &mut blocks.front);
+        }
+        if rest.len() > 0 {
+            let block = rest.take(blocks.empty());
+            blocks.append(block, |blocks| &mut blocks.waiting);
         }
     }
 
-    /// Notes that `bytes` were read; `true` when the shard waits for that.
+    /// Notes that `bytes` of the rest were read; `true` when the shard waits for that.
     fn note_read(&self, bytes: usize) -> bool {
-        let position = self.read_position.fetch_add(bytes as u64, Ordering::SeqCst) + bytes as u64;
+        let position = self.rest.note_read(bytes);
         self.awaited_position.load(Ordering::SeqCst) <= position
     }
 
@@ -120,36 +152,19 @@ impl EventQueue {
     }
 }
 
-/// JavaScript's end of an event queue.
+/// Blocks of a lane that JavaScript reads.
 #[derive(Default)]
-pub(crate) struct EventReader {
+struct Reading {
     blocks: VecDeque<Block>,
     /// Where the unread events of the first block begin.
     start: usize,
-    /// Read whole, to be filled again.
-    done: Vec<Block>,
 }
 
-/// What a drain of one queue came to.
-pub(crate) struct Drained {
-    /// Bytes copied: whole events.
-    pub(crate) bytes: usize,
-    /// Size of the next event, if it did not fit.
-    pub(crate) next_bytes: Option<usize>,
-    /// The caller must wake the shard: it waits for room.
-    pub(crate) wakes_shard: bool,
-}
-
-impl EventReader {
-    /// Copies as many whole events into `target` as fit.
-    pub(crate) fn drain(&mut self, queue: &EventQueue, target: &mut [u8]) -> Drained {
+impl Reading {
+    /// Copies as many whole events into `target` as fit. Returns their bytes, and the size of the next one if it did not fit.
+    fn copy(&mut self, target: &mut [u8], done: &mut Vec<Block>) -> (usize, Option<usize>) {
         let mut copied = 0;
-        let mut next_bytes = None;
-        loop {
-            if self.blocks.is_empty() {
-                self.refill(queue);
-            }
-            let Some(block) = self.blocks.front() else { break };
+        while let Some(block) = self.blocks.front() {
             let rest = &block.bytes[self.start..];
             let room = target.len() - copied;
             let fitting = match rest.len() <= room {
@@ -164,20 +179,83 @@ impl EventReader {
             copied += fitting;
             self.start += fitting;
             if fitting < rest.len() {
-                next_bytes = Some(event_len(&rest[fitting..]));
-                break;
+                return (copied, Some(event_len(&rest[fitting..])));
             }
             self.start = 0;
-            self.done.extend(self.blocks.pop_front());
+            done.extend(self.blocks.pop_front());
         }
-        let wakes_shard = copied > 0 && queue.note_read(copied);
-        Drained { bytes: copied, next_bytes, wakes_shard }
+        (copied, None)
+    }
+}
+
+/// JavaScript's end of an event queue.
+#[derive(Default)]
+pub(crate) struct EventReader {
+    front: Reading,
+    rest: Reading,
+    /// Read whole, to be filled again.
+    done: Vec<Block>,
+}
+
+/// What a drain of one queue came to.
+#[derive(Default)]
+pub(crate) struct Drained {
+    /// Bytes copied: whole events.
+    pub(crate) bytes: usize,
+    /// Size of the next event, if it did not fit.
+    pub(crate) next_bytes: Option<usize>,
+    /// The caller must wake the shard: it waits for room.
+    pub(crate) wakes_shard: bool,
+}
+
+impl EventReader {
+    /// Copies as many whole events into `target` as fit, those in front first.
+    pub(crate) fn drain(&mut self, queue: &EventQueue, target: &mut [u8]) -> Drained {
+        let mut drained = Drained::default();
+        let mut rest_bytes = 0;
+        while drained.next_bytes.is_none() {
+            if self.front.blocks.is_empty() && self.rest.blocks.is_empty() {
+                self.refill(queue, true);
+            }
+            let before = drained.bytes;
+            let (bytes, next_bytes) = self.front.copy(&mut target[drained.bytes..], &mut self.done);
+            queue.front.note_read(bytes);
+            drained.bytes += bytes;
+            drained.next_bytes = next_bytes;
+            if next_bytes.is_none() {
+                let (bytes, next_bytes) = self.rest.copy(&mut target[drained.bytes..], &mut self.done);
+                rest_bytes += bytes;
+                drained.bytes += bytes;
+                drained.next_bytes = next_bytes;
+            }
+            if drained.bytes == before {
+                break;
+            }
+        }
+        drained.wakes_shard = rest_bytes > 0 && queue.note_read(rest_bytes);
+        drained
     }
 
-    fn refill(&mut self, queue: &EventQueue) {
+    /// Copies as many whole events into `target` as fit, of those in front alone. The caller has handled those that it was
+    /// given before.
+    pub(crate) fn drain_front(&mut self, queue: &EventQueue, target: &mut [u8]) -> usize {
+        queue.front.note_handled();
+        if self.front.blocks.is_empty() {
+            self.refill(queue, false);
+        }
+        let (bytes, _) = self.front.copy(target, &mut self.done);
+        queue.front.note_read(bytes);
+        bytes
+    }
+
+    /// Takes what waits in front, and the rest: never that alone.
+    fn refill(&mut self, queue: &EventQueue, with_rest: bool) {
         let mut blocks = queue.lock();
         self.done.drain(..).for_each(|block| blocks.keep(block));
-        std::mem::swap(&mut blocks.waiting, &mut self.blocks);
+        std::mem::swap(&mut blocks.front, &mut self.front.blocks);
+        if with_rest {
+            std::mem::swap(&mut blocks.waiting, &mut self.rest.blocks);
+        }
     }
 }
 
@@ -213,11 +291,55 @@ mod tests {
         events
     }
 
+    fn put(queue: &EventQueue, mut rest: Events) {
+        queue.put(&mut Events::default(), &mut rest);
+    }
+
+    /// The connections whose events are there, in order.
+    fn slots(mut packed: &[u8]) -> Vec<u32> {
+        let mut slots = Vec::new();
+        while !packed.is_empty() {
+            let id = f64::from_le_bytes(*packed[8..].first_chunk().expect("an id"));
+            slots.push(ConnectionId::from_number(id).expect("an id").slot().0);
+            packed = &packed[event_len(packed)..];
+        }
+        slots
+    }
+
+    fn event_of(slot: u32) -> Events {
+        let mut events = Events::default();
+        events.message(ConnectionId::new(ShardId(0), Slot(slot), 0), b"abc", false);
+        events
+    }
+
+    #[test]
+    fn the_front_lane_leaves_first_and_the_rest_never_before_what_was_put_in_front_of_it() {
+        let (queue, mut reader, mut target) = (EventQueue::default(), EventReader::default(), [0; 1_000]);
+        put(&queue, events(2, &[0; 500]));
+        assert_eq!(reader.drain(&queue, &mut target).bytes, 520);
+        queue.put(&mut event_of(7), &mut Events::default());
+        queue.put(&mut event_of(8), &mut event_of(9));
+        assert_eq!(queue.front.handled_position(), 0);
+        let bytes = reader.drain_front(&queue, &mut target);
+        assert_eq!(slots(&target[..bytes]), [7, 8]);
+        assert_eq!((queue.front.handled_position(), queue.rest.handled_position()), (0, 0));
+        queue.put(&mut event_of(10), &mut event_of(7));
+        let bytes = reader.drain_front(&queue, &mut target[..30]);
+        assert_eq!((slots(&target[..bytes]), queue.front.handled_position()), (vec![10], 46));
+        queue.put(&mut event_of(11), &mut event_of(10));
+        // The rest of the first block was taken before anything was put in front.
+        let bytes = reader.drain(&queue, &mut target).bytes;
+        assert_eq!(slots(&target[..bytes]), [1, 11, 9, 7, 10]);
+        queue.note_handled();
+        assert_eq!(queue.front.handled_position(), queue.front.read_position());
+        assert_eq!(queue.rest.handled_position(), queue.rest.read_position());
+    }
+
     #[test]
     fn events_leave_whole_and_in_order() {
         let queue = EventQueue::default();
-        queue.put(&mut events(3, b"abc"));
-        queue.put(&mut events(2, b"defg"));
+        put(&queue, events(3, b"abc"));
+        put(&queue, events(2, b"defg"));
         let (mut reader, mut target, mut all) = (EventReader::default(), [0; 50], Vec::new());
         loop {
             let drained = reader.drain(&queue, &mut target);
@@ -227,7 +349,7 @@ mod tests {
             }
         }
         assert_eq!(all, [events(3, b"abc").block.bytes, events(2, b"defg").block.bytes].concat());
-        assert_eq!(queue.read_position(), all.len() as u64);
+        assert_eq!(queue.rest.read_position(), all.len() as u64);
     }
 
     #[test]
@@ -247,7 +369,7 @@ mod tests {
         assert!(events.block.cuts.iter().all(|cut| ends.contains(cut)), "{:?}", events.block.cuts);
         events.drop_unfinished();
         assert_eq!(events.len(), *ends.last().expect("an end"));
-        queue.put(&mut events);
+        queue.put(&mut Events::default(), &mut events);
         // A new block begins with an event of its own.
         events.message(id(1), &[7; 96], true);
         assert_eq!(event_len(&events.block.bytes), 116);
@@ -256,7 +378,7 @@ mod tests {
     #[test]
     fn an_event_that_does_not_fit_says_how_much_it_needs() {
         let queue = EventQueue::default();
-        queue.put(&mut events(1, &[0; 100]));
+        put(&queue, events(1, &[0; 100]));
         let drained = EventReader::default().drain(&queue, &mut [0; 50]);
         assert_eq!((drained.bytes, drained.next_bytes), (0, Some(120)));
     }
@@ -264,7 +386,7 @@ mod tests {
     #[test]
     fn a_shard_that_waits_for_a_position_is_woken_when_it_is_read_and_until_it_waits_no_more() {
         let queue = EventQueue::default();
-        queue.put(&mut events(4, &[0; 5]));
+        put(&queue, events(4, &[0; 5]));
         queue.await_position(50);
         let (mut reader, mut target) = (EventReader::default(), [0; 25]);
         let woken: Vec<bool> = (0..3).map(|_| reader.drain(&queue, &mut target).wakes_shard).collect();
@@ -282,7 +404,7 @@ mod tests {
             for size in [1, 300, 40_000, 200_000_usize] {
                 let mut turn_events = events(3, &vec![turn; size / (1 + usize::from(turn % 7))]);
                 sent.extend_from_slice(&turn_events.block.bytes);
-                queue.put(&mut turn_events);
+                queue.put(&mut Events::default(), &mut turn_events);
             }
             for _ in 0..turn % 5 {
                 let drained = reader.drain(&queue, &mut target);
@@ -299,6 +421,6 @@ mod tests {
             }
         }
         assert!(all == sent);
-        assert_eq!(queue.read_position(), sent.len() as u64);
+        assert_eq!(queue.rest.read_position(), sent.len() as u64);
     }
 }

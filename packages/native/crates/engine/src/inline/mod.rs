@@ -80,8 +80,13 @@ impl Engine {
     }
 
     /// Does the waiting work of an inline shard, without blocking. Returns whether there are events to drain. Does nothing
-    /// for a shard that is not inline.
+    /// for a shard that is not inline. While the caller has drained events to handle, the shard goes back to its thread: new
+    /// events must not be handled before those.
     pub fn inline_turn(&self, shard: usize) -> bool {
+        if self.shared.is_reading.load(Ordering::Acquire) {
+            self.take_back(shard);
+            return false;
+        }
         self.cells[shard].turn(&self.shared.shards[shard].mailbox).unwrap_or(false)
     }
 

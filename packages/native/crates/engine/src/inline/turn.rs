@@ -37,8 +37,8 @@ impl Shard {
         if !self.can_go_inline() || !self.inline.policy.time_to_inline(self.now_ms).is_zero() {
             return false;
         }
-        // JavaScript has not answered the last wake-up: the event loop is busy.
-        if self.shared.waker.is_pending() {
+        // JavaScript has not answered the last wake-up, or not handled what it took: the event loop is busy.
+        if self.shared.waker.is_pending() || self.shared.is_reading.load(Ordering::Acquire) {
             self.inline.policy.note_busy(self.now_ms);
             return false;
         }
@@ -90,7 +90,7 @@ impl Shard {
             }
             if shard.has_read() {
                 (shard.inline.likely, shard.inline.is_poll_due) = (likely, true);
-                shard.inline.policy.note_events(shard.events.len(), shard.now_ms);
+                shard.inline.policy.note_events(shard.front.len() + shard.events.len(), shard.now_ms);
                 return Ok(());
             }
             let only = shard.inline_poll()?;
@@ -101,7 +101,7 @@ impl Shard {
 
     /// The turn has read something: JavaScript has events, or an answer waits.
     fn has_read(&self) -> bool {
-        self.events.len() > 0 || self.fanout.is_urgent()
+        self.has_events() || self.fanout.is_urgent()
     }
 
     /// Finishes an [`inline_turn`](Self::inline_turn). `None`: it was complete.
@@ -127,10 +127,11 @@ impl Shard {
         let count = self.readable.len();
         let is_allowed = self.inline.policy.allows_reads(count, self.now_ms) || !self.inline.is_running;
         if is_allowed {
-            let begin = self.events.position();
+            let position = |shard: &Self| shard.front.position() + shard.events.position();
+            let begin = position(self);
             self.receive_all();
             if count > 0 {
-                self.inline.policy.note_events((self.events.position() - begin) as usize, self.now_ms);
+                self.inline.policy.note_events((position(self) - begin) as usize, self.now_ms);
             }
         }
         is_allowed

@@ -109,6 +109,9 @@ pub(crate) struct Connection {
     pub(crate) unread_bytes: usize,
     /// Where its last events end in the stream of the shard's events.
     pub(crate) events_end: u64,
+    /// The same of the front lane.
+    pub(crate) front_bytes: usize,
+    pub(crate) front_end: u64,
     /// Its last message was large, so the next is expected to be.
     pub(crate) expects_large: bool,
     /// When the message or frame began that has not ended.
@@ -141,6 +144,8 @@ impl Connection {
             is_paused: false,
             unread_bytes: 0,
             events_end: 0,
+            front_bytes: 0,
+            front_end: 0,
             expects_large: false,
             message_began_ms: None,
             partial_bytes: 0,

@@ -23,11 +23,13 @@ impl Shard {
     /// Decodes received bytes and does what they say, until their events fill the room. Keeps the bytes that are left.
     pub(super) fn decode(&mut self, slot: Slot, received: &mut [u8], room: usize) {
         let id = self.table.id(slot);
-        let answered_position = self.answered_position();
-        let Self { table, fanout, events, stats, inflater, answer, now_ms, .. } = self;
+        let (answered_front_position, answered_position) = self.answered_positions();
+        let goes_in_front = self.goes_in_front(slot, received.len());
+        let Self { table, fanout, front, events, stats, inflater, answer, now_ms, .. } = self;
+        let events = if goes_in_front { front } else { events };
         let Some(connection) = table.get_mut(slot) else { return };
         let is_open = connection.phase == Phase::Open;
-        let may_answer = connection.events_end <= answered_position;
+        let may_answer = connection.front_end <= answered_front_position && connection.events_end <= answered_position;
         let (begin, message_count) = (events.len(), stats.received_message_count);
         let (mut taken_bytes, mut last_bytes) = (0, 0);
         let mut ping_count = 0;
@@ -79,9 +81,14 @@ impl Shard {
             send_pong(fanout, slot, &last_ping);
         }
         if events.len() > begin {
-            connection.unread_bytes += taken_bytes;
             connection.expects_large = last_bytes >= LARGE_BYTES;
-            connection.events_end = events.position();
+            if goes_in_front {
+                connection.front_bytes += taken_bytes;
+                connection.front_end = events.position();
+            } else {
+                connection.unread_bytes += taken_bytes;
+                connection.events_end = events.position();
+            }
         }
         match (decoded, close) {
             (_, Some((code, reason))) => self.answer_close(slot, code, &reason),

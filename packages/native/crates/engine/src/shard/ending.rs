@@ -141,6 +141,7 @@ impl Shard {
 
     /// Tells JavaScript of a failure and of the end of every connection.
     pub(super) fn end_connections(&mut self, failure: Option<&str>) {
+        self.front.drop_unfinished();
         self.events.drop_unfinished();
         if let Some(failure) = failure {
             self.events.failed(failure);

@@ -80,6 +80,8 @@ pub(crate) struct Shard {
     /// Why the shard ended early.
     failure: Option<String>,
     restarts: Restarts,
+    /// Events of the front lane: see [`EventQueue`](crate::bridge::event_queue::EventQueue).
+    pub(crate) front: Events,
     pub(crate) events: Events,
     stats: Stats,
     read_buffer: Box<[u8]>,
@@ -114,6 +116,7 @@ impl Shard {
             inline: InlineState::default(),
             failure: None,
             restarts: Restarts::default(),
+            front: Events::default(),
             events: Events::default(),
             stats: Stats::default(),
             read_buffer: vec![0; READ_BUFFER_BYTES].into(),

@@ -13,7 +13,8 @@ pub(super) struct PreparedAnswer {
     request: Vec<u8>,
     frame: Vec<u8>,
     valid_until_ms: u64,
-    /// Position up to which JavaScript had handled the events when the turn began.
+    /// Positions up to which JavaScript had handled the events of the two lanes when the turn began.
+    handled_front_position: u64,
     handled_position: u64,
 }
 
@@ -31,12 +32,22 @@ impl PreparedAnswer {
 
 impl Shard {
     pub(crate) fn note_handled_position(&mut self) {
-        self.answer.handled_position = self.handle().event_queue.handled_position();
+        let queue = &self.shared.shards[self.id.index()].event_queue;
+        self.answer.handled_front_position = queue.front.handled_position();
+        self.answer.handled_position = queue.rest.handled_position();
     }
 
-    /// Position in the events up to which all answers of JavaScript have been applied: a prepared answer must not overtake one.
-    pub(super) fn answered_position(&self) -> u64 {
-        if self.inbox.batches.is_empty() { self.answer.handled_position } else { 0 }
+    /// Position of the rest up to which JavaScript has handled the events.
+    pub(super) fn handled_position(&self) -> u64 {
+        self.answer.handled_position
+    }
+
+    /// Positions in both lanes up to which all answers of JavaScript have been applied: a prepared answer must not overtake one.
+    pub(super) fn answered_positions(&self) -> (u64, u64) {
+        match self.inbox.batches.is_empty() {
+            true => (self.answer.handled_front_position, self.answer.handled_position),
+            false => (0, 0),
+        }
     }
 
     pub(super) fn prepare_answer(&mut self, request: &[u8], frame: &Frame<'_>, valid_ms: u16) {

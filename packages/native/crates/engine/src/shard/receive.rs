@@ -10,6 +10,10 @@ use crate::socket;
 /// Bytes of events of one connection that may wait for JavaScript, and one event more. The rest stays in its socket, so that
 /// the events of others wait behind this much of it and no more.
 pub(crate) const MAX_UNREAD_BYTES: usize = 64 << 10;
+/// Bytes that one connection has read in front of others, until JavaScript takes them; and of all together. What is more waits
+/// with the rest. JavaScript's buffer has room for twice as much, so that it always gets some of the rest, too.
+const MAX_FRONT_BYTES: usize = 4 << 10;
+const MAX_FRONT_LANE_BYTES: u64 = 64 << 10;
 /// Least bytes that are asked of a socket, and least room for them. Less would cost a system call for next to nothing, and what
 /// there is no room for would be kept beside the socket, which no bound counts.
 const MIN_READ_BYTES: usize = 4 << 10;
@@ -92,7 +96,7 @@ impl Shard {
     /// Inline turns read less: their events stay together.
     fn hand_over_full_block(&mut self) {
         if self.events.len() >= FULL_BLOCK_BYTES && !self.inline.is_running {
-            self.shared.shards[self.id.index()].event_queue.put(&mut self.events);
+            self.shared.shards[self.id.index()].event_queue.put(&mut self.front, &mut self.events);
             self.shared.waker.wake();
         }
     }
@@ -102,7 +106,23 @@ impl Shard {
     }
 
     fn read_position(&self) -> u64 {
-        self.handle().event_queue.read_position()
+        self.handle().event_queue.rest.read_position()
+    }
+
+    /// Whether the events of a read go in front of what others have sent much of: JavaScript has handled the rest of the
+    /// connection's, the read is small, and so is what it has in front.
+    pub(super) fn goes_in_front(&mut self, slot: Slot, bytes: usize) -> bool {
+        let read_position = self.shared.shards[self.id.index()].event_queue.front.read_position();
+        let has_room = self.front.position() - read_position < MAX_FRONT_LANE_BYTES;
+        let handled_position = self.handled_position();
+        let Some(connection) = self.table.get_mut(slot).filter(|_| has_room) else { return false };
+        if connection.front_end <= read_position {
+            connection.front_bytes = 0;
+        }
+        // Of compressed bytes nobody knows how many they become.
+        !connection.has_deflate
+            && connection.events_end <= handled_position
+            && connection.front_bytes + bytes <= MAX_FRONT_BYTES
     }
 
     /// Reads from a connection only when JavaScript has read its events.
@@ -149,7 +169,7 @@ impl Shard {
             connection.has_more = true;
             return;
         }
-        let room = connection.unread_room(self.shared.shards[self.id.index()].event_queue.read_position());
+        let room = connection.unread_room(self.shared.shards[self.id.index()].event_queue.rest.read_position());
         if room < MIN_READ_BYTES && phase == Phase::Open {
             return self.hold(slot);
         }

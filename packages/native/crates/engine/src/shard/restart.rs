@@ -48,6 +48,7 @@ impl Shard {
         // No id of a connection is used again.
         next.table = self.table.successor();
         next.listener = self.listener.take();
+        next.front = std::mem::take(&mut self.front);
         next.events = std::mem::take(&mut self.events);
         next.restarts = std::mem::take(&mut self.restarts);
         // Batches that were taken are for connections that are gone; other mail is not.

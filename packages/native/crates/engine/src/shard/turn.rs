@@ -181,6 +181,10 @@ impl Shard {
         }
     }
 
+    pub(crate) fn has_events(&self) -> bool {
+        self.front.len() + self.events.len() > 0
+    }
+
     /// Publishes the results of a turn. Returns whether there are events.
     pub(crate) fn publish(&mut self) -> bool {
         self.stats.outbox_bytes = self.fanout.outbox_bytes() as u64;
@@ -201,10 +205,8 @@ impl Shard {
         if self.shared.backpressure.ends_wait(&self.shared.shards) {
             self.shared.waker.wake();
         }
-        let has_events = self.events.len() > 0;
-        if has_events {
-            handle.event_queue.put(&mut self.events);
-        }
+        let has_events = self.has_events();
+        handle.event_queue.put(&mut self.front, &mut self.events);
         has_events
     }
 }

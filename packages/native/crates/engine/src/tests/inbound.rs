@@ -7,7 +7,7 @@ use webmq_websocket::{Opcode, encode_masked_frame};
 
 use super::client::{Client, Received};
 use super::rig::{Rig, Told};
-use crate::Options;
+use crate::{Drained, Options};
 
 const MAX_UNREAD_BYTES: usize = 64 << 10;
 
@@ -69,6 +69,74 @@ fn the_events_of_others_wait_behind_64_kib_of_one_connection_at_most() {
         sender.join().expect("sent");
         assert_eq!(rig.engine.stats().partial_bytes, 0);
     }
+}
+
+#[test]
+fn who_sends_little_goes_in_front_of_what_others_have_sent_and_keeps_its_order() {
+    // Symptom: a ping waited behind 2 MiB of the floods of many connections, read from a buffer of events bit by bit.
+    let mut rig = Rig::start(Options { shards: 1, ..Options::default() });
+    let (flooder, flooding) = rig.connect();
+    let (mut other, id) = rig.connect();
+    let sender = send_all(&flooder, frames(Opcode::Binary, (0..200_u8).map(|number| vec![number; 5_000])));
+    rig.until(|engine| engine.stats().received_byte_count > 0);
+    until_still(&rig);
+    // JavaScript takes some of the flood, and has not handled it.
+    let mut part = vec![0; 50_000];
+    let Drained::Bytes(taken @ 1..) = rig.engine.drain(&mut part) else { panic!("no events") };
+    let mut until_read = |message: &[u8]| {
+        let before = rig.engine.stats().received_message_count;
+        other.send(Opcode::Text, message);
+        rig.until(|engine| engine.stats().received_message_count > before);
+    };
+    let mut front = vec![0; 1 << 16];
+    assert_eq!(rig.engine.drain_front(&mut front), 0);
+    until_read(b"first");
+    until_read(b"second");
+    let count = rig.engine.drain_front(&mut front);
+    // More than its share of the front waits with the rest, and so does all that follows.
+    until_read(&[b'3'; 5_000]);
+    until_read(b"fourth");
+    assert_eq!(rig.engine.drain_front(&mut [0; 1 << 16]), 0);
+    rig.read(&front[..count]);
+    assert_eq!(rig.next(), Told::Message(id, b"first".to_vec()));
+    assert_eq!(rig.next(), Told::Message(id, b"second".to_vec()));
+    rig.read(&part[..taken]);
+    let mut from_flood = 0;
+    let mut from_other = Vec::new();
+    while from_flood < 200 || from_other.len() < 2 {
+        match rig.next() {
+            Told::Message(from, data) if from == flooding => {
+                assert_eq!(data, vec![from_flood; 5_000]);
+                from_flood += 1;
+            }
+            told => from_other.push(told),
+        }
+    }
+    assert_eq!(from_other, [Told::Message(id, vec![b'3'; 5_000]), Told::Message(id, b"fourth".to_vec())]);
+    sender.join().expect("sent");
+}
+
+#[test]
+fn a_shard_is_not_run_inline_while_events_are_to_be_handled() {
+    // Symptom: messages of a connection were handled before earlier ones, which the event loop had taken and not finished.
+    let mut rig = Rig::start(Options { shards: 1, ..Options::default() });
+    rig.engine.enable_inline();
+    let (mut client, id) = rig.connect();
+    rig.until_inline();
+    client.send(Opcode::Text, b"first");
+    rig.until(|engine| engine.inline_turn(0));
+    let mut events = vec![0; 1 << 10];
+    let Drained::Bytes(taken @ 1..) = rig.engine.drain(&mut events) else { panic!("no events") };
+    client.send(Opcode::Text, b"second");
+    std::thread::sleep(Duration::from_millis(20));
+    assert!(!rig.engine.inline_turn(0));
+    assert!(!rig.engine.is_inline(0));
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(!rig.engine.is_inline(0));
+    rig.read(&events[..taken]);
+    assert_eq!(rig.next(), Told::Message(id, b"first".to_vec()));
+    assert_eq!(rig.next(), Told::Message(id, b"second".to_vec()));
+    rig.until_inline();
 }
 
 #[test]

@@ -239,7 +239,7 @@ fn events_wake_javascript_and_room_wakes_the_shard() {
         let mut events = Events::default();
         for number in 0..2 * COUNT {
             let position = events.position();
-            let has_room = || position - event_queue.read_position() < MAX_INBOUND_BYTES;
+            let has_room = || position - event_queue.rest.read_position() < MAX_INBOUND_BYTES;
             while !has_room() {
                 assert!(mailbox.prepare_sleep());
                 event_queue.await_position(position.saturating_sub(MAX_INBOUND_BYTES / 2));
@@ -250,7 +250,7 @@ fn events_wake_javascript_and_room_wakes_the_shard() {
                 event_queue.await_nothing();
             }
             events.message(ConnectionId::new(ShardId(0), Slot(u32::from(number)), 0), &[number], false);
-            event_queue.put(&mut events);
+            event_queue.put(&mut Events::default(), &mut events);
             rig.waker.wake();
         }
         draining.join().expect("no panic");

@@ -164,7 +164,7 @@ impl<const IS_INLINE: bool> AnyRig<IS_INLINE> {
         }
     }
 
-    fn read(&mut self, mut events: &[u8]) {
+    pub(crate) fn read(&mut self, mut events: &[u8]) {
         while !events.is_empty() {
             let (event, rest) = events.split_at(event_len(events));
             events = rest;
