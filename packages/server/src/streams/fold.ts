@@ -306,7 +306,7 @@ export class StreamFold {
       this.#miss()
       return
     }
-    this.byteCount += pieceBytes(piece)
+    this.byteCount += pieceBytes(piece, payload)
     if (this.shared !== undefined) this.shared.checksum = crc32(piece, this.shared.checksum)
     if (this.isForgotten) return
     this.#payload = undefined

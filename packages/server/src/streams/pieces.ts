@@ -1,8 +1,12 @@
+import { isUtf8 } from 'node:buffer'
 import { measureJson } from '../base/json-excess.js'
 import { JsonText } from '../base/json-text.js'
 import { parseJson, textOf } from '../base/parse-json.js'
 
 // What others have written into the log. Nothing here throws, whatever that is.
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
 
 /** What was appended at once. */
 export type Piece = string | Uint8Array
@@ -34,7 +38,14 @@ export function joined(pieces: readonly Piece[]): Piece {
   return typeof pieces[0] === 'string' ? pieces.join('') : Buffer.concat(pieces as Uint8Array[])
 }
 
-/** Bytes as a payload. A text has no depth. */
-export function pieceBytes(piece: Piece): number {
-  return typeof piece === 'string' ? Buffer.byteLength(JSON.stringify(piece)) : piece.length
+/** Bytes as a payload. A text has no depth. @param payload That it was read from, if there is one. */
+export function pieceBytes(piece: Piece, payload?: Uint8Array): number {
+  if (typeof piece !== 'string') return piece.length
+  // Nobody escapes what need not be escaped: in the usual case it is not written again to be counted.
+  if (payload !== undefined && isAsWritten(payload)) return payload.length
+  return Buffer.byteLength(JSON.stringify(piece))
+}
+
+function isAsWritten(payload: Uint8Array): boolean {
+  return payload[0] === QUOTE && payload.at(-1) === QUOTE && !payload.includes(BACKSLASH) && isUtf8(payload)
 }

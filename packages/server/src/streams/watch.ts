@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { parseStreamPlace, refusalOf } from 'webmq-client/protocol'
 import type { Deadline, Deadlines } from '../base/deadlines.js'
 import type { Broker, InboundMessage, Position, Reader, ReadResult } from '../ports/broker.js'
@@ -24,6 +25,8 @@ const PAGE_MESSAGES = 500
 /** What is folded per unit of work, beside what it takes to read it. */
 const FOLDED_MESSAGES_PER_UNIT = 2
 const FOLDED_BYTES_PER_UNIT = 400
+/** Bytes that are folded in one turn of the event loop, and one message more: about a millisecond. */
+const MAX_TURN_BYTES = 131_072
 /** Time for a message that the broker has accepted to come to this node. */
 const SEEN_MS = 2_000
 /** Pause after a read that has failed; then twice as long each time, up to the lease. */
@@ -239,9 +242,14 @@ export class StreamWatch {
         continue
       }
       let byteCount = 0
+      let turnBytes = 0
       for (const message of read.messages) {
         takeLogged(fold, message)
         byteCount += message.payload.length
+        turnBytes += message.payload.length
+        if (turnBytes < MAX_TURN_BYTES) continue
+        turnBytes = 0
+        await nextTurn()
       }
       since = read.position
       if (fold === before) this.#position = since
