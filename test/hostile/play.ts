@@ -199,7 +199,7 @@ class Play {
         `${hostileCase.name}: deliveries ${p99.delivery} / ${alone.delivery} ms, pings ${p99.ping} / ${alone.ping} ms ` +
         `(p99 with / without)${note}, ` +
         `memory ${growth.toFixed(2)} of its bound, prober late by ${probed.lagMs.p99} ms, ` +
-        `attackers ${attacked.cpuSeconds.toFixed(1)} s of CPU, answers ${JSON.stringify(attacked.statuses)}`,
+        `attackers ${attacked.cpuSeconds.toFixed(1)} s of CPU, /health up to ${probed.healthMs.max} ms, answers ${JSON.stringify(attacked.statuses)}`,
     }
   }
 

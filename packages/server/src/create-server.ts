@@ -7,6 +7,7 @@ import { loadLibrary } from './base/load-library.js'
 import { createLogger, type Logger } from './base/logger.js'
 import { rangesOf } from './base/networks.js'
 import { HookCalls, type Hooks, Webhook } from './hooks/index.js'
+import { PROBE_PATHS } from './http/budgets.js'
 import { PacedVerifier, ReloadableVerifier } from './identity/index.js'
 import type { ChosenTransport, TransportRequest } from './node/parts.js'
 import { Server } from './node/server.js'
@@ -179,6 +180,7 @@ function transportOptionsOf(
     ...(certificates === undefined ? undefined : { tls: certificates }),
     ...(options.sse === 'on' ? { ssePath: options.ssePath } : undefined),
     httpServer,
+    probePaths: PROBE_PATHS,
   }
 }
 

@@ -37,7 +37,7 @@ it('takes tasks that a task pushes', async () => {
 
 it('forgets the oldest of too many', async () => {
   const started: number[] = []
-  const queue = new TurnQueue<number>(1, (task) => started.push(task), 2)
+  const queue = new TurnQueue<number>(1, (task) => started.push(task), { maxWaiting: 2 })
   for (const task of [1, 2, 3, 4]) queue.push(task)
   while (queue.size > 0) await nextTurn()
   expect(started).toEqual([1, 3, 4])
@@ -50,4 +50,29 @@ it('forgets what waits', async () => {
   queue.clear()
   await nextTurn()
   expect([started, queue.size]).toEqual([[1], 0])
+})
+
+it('starts more within a turn while they take little, with all that they begin', async () => {
+  const started: string[] = []
+  const fast = new TurnQueue<number>(1, (task) => started.push(`fast ${task}`), { turnMs: 1_000 })
+  for (let task = 0; task < 20; task++) fast.push(task)
+  await nextTurn()
+  await nextTurn()
+  expect(started).toHaveLength(20)
+  started.length = 0
+  const work = async (task: number) => {
+    started.push(`slow ${task}`)
+    await undefined
+    const endMs = performance.now() + 6
+    while (performance.now() < endMs) {
+      // Uses the processor.
+    }
+  }
+  const slow = new TurnQueue<number>(1, (task) => void work(task).catch(expect.unreachable), { turnMs: 5 })
+  for (let task = 0; task < 5; task++) slow.push(task)
+  await nextTurn()
+  await nextTurn()
+  expect(started.length).toBeLessThanOrEqual(3)
+  while (slow.size > 0) await nextTurn()
+  expect(started).toEqual([0, 1, 2, 3, 4].map((task) => `slow ${task}`))
 })

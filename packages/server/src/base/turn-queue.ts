@@ -1,20 +1,33 @@
 import { NumberedQueue } from './numbered-queue.js'
 
+export interface TurnLimits {
+  readonly maxWaiting?: number
+  /** Milliseconds. */
+  readonly turnMs?: number
+}
+
 /**
- * Starts at most so many tasks per turn of the event loop. The others wait, oldest first, so that the messages of
- * connections come in between.
+ * Starts so many tasks per turn of the event loop, and more while all that they have begun has come to rest within
+ * `turnMs`. The others wait, oldest first, so that the messages of connections come in between.
  */
 export class TurnQueue<Task> {
   readonly #tasksPerTurn: number
   readonly #start: (task: Task) => void
   readonly #maxWaiting: number
+  readonly #turnMs: number
+  #turnEndMs = 0
   #waiting = new NumberedQueue<Task>()
   #room: number
   #isScheduled = false
 
-  /** @param start MUST NOT throw. @param maxWaiting One more, and the oldest is forgotten; default: no limit. */
-  constructor(tasksPerTurn: number, start: (task: Task) => void, maxWaiting = Number.POSITIVE_INFINITY) {
-    this.#maxWaiting = maxWaiting
+  /**
+   * @param start MUST NOT throw.
+   * @param limits.maxWaiting One more, and the oldest is forgotten; default: no limit.
+   * @param limits.turnMs Default: 0, a turn is over with its tasks.
+   */
+  constructor(tasksPerTurn: number, start: (task: Task) => void, limits: TurnLimits = {}) {
+    this.#maxWaiting = limits.maxWaiting ?? Number.POSITIVE_INFINITY
+    this.#turnMs = limits.turnMs ?? 0
     this.#tasksPerTurn = tasksPerTurn
     this.#room = tasksPerTurn
     this.#start = start
@@ -47,11 +60,23 @@ export class TurnQueue<Task> {
   }
 
   readonly #turn = (): void => {
+    this.#turnEndMs = performance.now() + this.#turnMs
+    this.#part()
+  }
+
+  readonly #part = (): void => {
     this.#room = this.#tasksPerTurn
     this.#isScheduled = this.size > 0
     if (!this.#isScheduled) return
-    setImmediate(this.#turn)
     while (this.#room > 0 && this.size > 0) this.#run(this.#next())
+    // Microtasks first, and what they begin.
+    if (performance.now() < this.#turnEndMs) queueMicrotask(() => process.nextTick(this.#more))
+    else setImmediate(this.#turn)
+  }
+
+  readonly #more = (): void => {
+    if (performance.now() < this.#turnEndMs) this.#part()
+    else setImmediate(this.#turn)
   }
 
   #next(): Task {

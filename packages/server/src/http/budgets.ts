@@ -136,7 +136,7 @@ const WORK_SHARE = 1 / 5
 const BURST_SHARE = 1 / 20
 /** A connection is not read for so much longer. To pause it after each request took half as much again as the requests. */
 const REST_MS = 20
-const PROBES: ReadonlySet<string> = new Set(['/health', '/ready'])
+export const PROBE_PATHS: readonly string[] = ['/health', '/ready']
 
 /** `options` are read for each request: a reload changes them. */
 type KnocksContext = {
@@ -177,7 +177,7 @@ export class Knocks {
     if (waitMs === 0) return 0
     // The connections of a trusted proxy carry requests of other clients too.
     if (address === unmapped(socket.remoteAddress ?? '')) this.#connections.rest(socket, response, waitMs + REST_MS)
-    if (PROBES.has(path) && countedAddress(address) === undefined) return 0
+    if (PROBE_PATHS.includes(path) && countedAddress(address) === undefined) return 0
     this.#connections.countRefused()
     return waitMs
   }

@@ -56,8 +56,12 @@ export interface MetricsPage {
 
 /** A page of metrics costs milliseconds of the event loop, so those who ask within this time share one. */
 const METRICS_SHARED_MS = 100
-/** Requests that begin between two looks at the sockets: each takes some 0.2 ms, so all take as long as a round of connections. */
+/**
+ * Requests that begin between two looks at the sockets, and more as long as all take no longer than a round of connections: each
+ * takes some 0.2 ms.
+ */
 const REQUESTS_PER_TURN = 8
+const TURN_MS = 2
 
 export class HttpFrontend {
   /** Gets the connections of the transport, or listens. */
@@ -65,7 +69,7 @@ export class HttpFrontend {
   readonly #context: FrontendContext
   readonly #connections: HttpConnections
   readonly #knocks: Knocks
-  readonly #turns = new TurnQueue<() => void>(REQUESTS_PER_TURN, (answer) => answer())
+  readonly #turns = new TurnQueue<() => void>(REQUESTS_PER_TURN, (answer) => answer(), { turnMs: TURN_MS })
   #metrics: { readonly atMs: number; readonly page: Promise<MetricsPage> } | undefined
 
   constructor(context: FrontendContext) {

@@ -88,4 +88,9 @@ export interface TransportOptions {
   readonly proxyProtocolFrom?: readonly string[]
   /** Gets every request on the port that is neither a WebSocket upgrade nor for an event stream. Never listens by itself. */
   readonly httpServer?: Server
+  /**
+   * Paths of `httpServer` that orchestrators ask for. A connection that begins with a `GET` of one waits for no other kind, where
+   * connections wait. Default: none.
+   */
+  readonly probePaths?: readonly string[]
 }

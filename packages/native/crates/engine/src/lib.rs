@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! Engine ─ submit ─ Batch ─ Mailbox ─▶ Shard: apply ─ Fanout (cohort logs, chains) ─ sockets
-//!        ◀ drain ─ EventReader ─ EventQueue ◀─ Shard: receive ─ Decoder ─ sockets
+//!        ◀ drain ─ EventReader ─ EventQueue (two lanes) ◀─ Shard: receive ─ Decoder ─ sockets
 //! ```
 
 mod backpressure;

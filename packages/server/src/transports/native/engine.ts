@@ -15,7 +15,7 @@ import { checkPort } from '../addresses.js'
  * @throws {WebMQError} `E_TRANSPORT_MISSING`, `E_OPTION_INVALID`, `E_TRANSPORT_FAILED`.
  */
 export function createEngine(options: TransportOptions, wake: () => void): NativeEngine {
-  const { compression, tls, ssePath, httpServer, ...others } = options
+  const { compression, tls, ssePath, httpServer, probePaths, ...others } = options
   try {
     const Engine = loadNativeEngine()
     return new Engine(

@@ -4,13 +4,17 @@ import type { Duplex } from 'node:stream'
 import { WebMQError } from 'webmq-client/protocol'
 import type { NativeEngine } from 'webmq-native'
 import { TurnQueue } from '../../base/turn-queue.js'
+import type { TransportOptions } from '../../ports/transport-options.js'
 import { UNIX_PEER } from '../../ports/unix-socket.js'
 import { takeUpgrades } from '../upgrade/take-upgrades.js'
 import { errorOf } from './engine.js'
 import type { HttpPeer } from './events.js'
 
-/** A connection and its first answer cost up to 300 us of the event loop. */
+/** A connection and its first answer cost up to 300 us of the event loop; more of them where they cost less. */
 const SOCKETS_PER_TURN = 4
+const TURN_MS = 1
+/** Beside them, so that a thousand other requests do not make an orchestrator end the process. */
+const PROBES_PER_TURN = 2
 /** As many as the engine keeps: `MAX_WAITING` in `crates/engine/src/bridge/http_sockets.rs`. */
 const MAX_WAITING = 1_024
 
@@ -28,14 +32,29 @@ export class NativeHttp {
   /** Those that tell of another client than the one at their other end. */
   readonly #described = new WeakSet<Socket>()
   /** The engine closes the oldest of too many that wait; their tokens are void then. */
-  readonly #queue = new TurnQueue<Waiting>(SOCKETS_PER_TURN, (waiting) => this.#start(waiting), MAX_WAITING)
+  readonly #queue = new TurnQueue<Waiting>(SOCKETS_PER_TURN, (waiting) => this.#start(waiting), {
+    maxWaiting: MAX_WAITING,
+    turnMs: TURN_MS,
+  })
+  readonly #probes = new TurnQueue<Waiting>(PROBES_PER_TURN, (waiting) => this.#start(waiting), {
+    maxWaiting: MAX_WAITING,
+  })
+  /** How the request of a probe begins. */
+  readonly #probeHeads: readonly Buffer[]
 
   /**
+   * @param served.server Gets the connections.
+   * @param served.probePaths See {@link TransportOptions.probePaths}.
    * @param takeSocket Returns the descriptor of a socket, -1 when the engine has closed it.
    * @param failed Called when a socket cannot be served.
    */
-  constructor(server: Server, takeSocket: (token: number) => number, failed: (error: unknown) => void) {
+  constructor(
+    { server, probePaths = [] }: { readonly server: Server; readonly probePaths?: readonly string[] | undefined },
+    takeSocket: (token: number) => number,
+    failed: (error: unknown) => void,
+  ) {
     this.#server = server
+    this.#probeHeads = probePaths.map((path) => Buffer.from(`GET ${path} `))
     this.#takeSocket = takeSocket
     this.#failed = failed
   }
@@ -47,7 +66,10 @@ export class NativeHttp {
    * @param read The bytes that the engine has read; copied.
    */
   serve(token: number, peer: HttpPeer | undefined, read: Uint8Array): void {
-    this.#queue.push({ token, peer, read: Buffer.from(read) })
+    const waiting = { token, peer, read: Buffer.from(read) }
+    const isProbe = this.#probeHeads.some((head) => head.equals(waiting.read.subarray(0, head.length)))
+    const queue = isProbe ? this.#probes : this.#queue
+    queue.push(waiting)
   }
 
   /**
@@ -69,6 +91,7 @@ export class NativeHttp {
   /** Ends all connections; pending answers are cut off. */
   close(): void {
     this.#queue.clear()
+    this.#probes.clear()
     for (const socket of this.#sockets) socket.destroy()
   }
 

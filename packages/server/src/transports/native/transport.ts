@@ -90,10 +90,11 @@ class NativeTransport extends NativeCommands implements Transport {
     })
     this.#options = options
     this.#isInline = isInline
-    const { httpServer } = options
+    const { httpServer, probePaths } = options
     const takeSocket = (token: number) => this.#engine?.takeSocket(token) ?? -1
     const failed = (error: unknown) => this.#calls?.failed(errorOf(error))
-    this.#http = httpServer === undefined ? undefined : new NativeHttp(httpServer, takeSocket, failed)
+    this.#http =
+      httpServer === undefined ? undefined : new NativeHttp({ server: httpServer, probePaths }, takeSocket, failed)
   }
 
   async start(sink: TransportSink): Promise<TransportAddress> {
