@@ -165,6 +165,7 @@ export const HELD_FIELDS: Readonly<Record<string, string>> = {
   'session/work/turns.ts #exhausted': 'open connections',
   'session/work/turns.ts #old': 'connections of the last two generations',
   'session/work/turns.ts #ready': 'open connections',
+  'session/work/turns.ts #resumed': 'turns of one round',
   'session/work/turns.ts #young': 'connections of the last two generations',
   'streams/fold.ts #checksums': '16',
   'streams/fold.ts #ends': 'maxStreamAppends, counted in keptBytes',
