@@ -24,6 +24,8 @@ export class CertificateStore {
   readonly #logger: Logger
   readonly #watch: FileWatch
   certificates: readonly ReadCertificate[] = []
+  /** New ones of which the log has told that the transport cannot take them. */
+  #untaken: readonly ReadCertificate[] = []
   #transport: Transport | undefined
   #hasSaidExpired = false
   #reloadCount = 0
@@ -79,6 +81,8 @@ export class CertificateStore {
     // The server may have stopped while the files were read.
     if (!this.#watch.isRunning || transport === undefined || isSame(certificates, this.certificates)) return
     if (transport.setCertificates === undefined) {
+      if (isSame(certificates, this.#untaken)) return
+      this.#untaken = certificates
       logger.warn(
         { transport: transport.name },
         'the TLS certificate has changed; this transport takes it at its next start',
