@@ -77,6 +77,7 @@ export const HELD_FIELDS: Readonly<Record<string, string>> = {
   'http/connections.ts #tracked': '1,024',
   'http/operators/cluster.ts #answers': 'questions of the last 500 ms, each with the answers of 1,024 nodes at most',
   'http/operators/revocation-table.ts #sources': '1,024 nodes, 32 characters each',
+  'identity/certificates/store.ts #untaken': 'options',
   'identity/certificates/store.ts certificates': 'options',
   'identity/plain-token.ts #headers': '64, without their tokens',
   'identity/revocations.ts #kept': '100,000 of this node, 200,000 with those of others',
