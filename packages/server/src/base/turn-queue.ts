@@ -1,3 +1,4 @@
+import { atRest } from './at-rest.js'
 import { NumberedQueue } from './numbered-queue.js'
 
 export interface TurnLimits {
@@ -69,8 +70,7 @@ export class TurnQueue<Task> {
     this.#isScheduled = this.size > 0
     if (!this.#isScheduled) return
     while (this.#room > 0 && this.size > 0) this.#run(this.#next())
-    // Microtasks first, and what they begin.
-    if (performance.now() < this.#turnEndMs) queueMicrotask(() => process.nextTick(this.#more))
+    if (performance.now() < this.#turnEndMs) atRest(this.#more)
     else setImmediate(this.#turn)
   }
 

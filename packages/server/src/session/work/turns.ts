@@ -1,3 +1,4 @@
+import { atRest } from '../../base/at-rest.js'
 import { Deadlines } from '../../base/deadlines.js'
 import type { MessageRun } from '../../ports/message-run.js'
 import type { Transport } from '../../ports/transport.js'
@@ -153,8 +154,8 @@ export class Turns<Owner extends WorkOwner = WorkOwner> {
   }
 
   /**
-   * Gives turns in order. What a turn has begun goes on after the call, so a part ends behind a request that goes on or some
-   * work, and the next begins when all that has come to rest: the clock of the round counts it.
+   * Gives turns in order. A part of a round ends behind a request that goes on, or behind some work. The next part begins when
+   * all that has come to rest: so the clock of the round counts what requests do after the call.
    */
   readonly #part = (): void => {
     const startUnits = this.#roundUnits
@@ -178,8 +179,7 @@ export class Turns<Owner extends WorkOwner = WorkOwner> {
       this.#roundUnits += queue.usedUnits + 1
     }
     if (!isOver && (this.#ready.size > 0 || isResumed)) {
-      // Microtasks first, and what they begin.
-      queueMicrotask(() => process.nextTick(this.#part))
+      atRest(this.#part)
       return
     }
     this.#isInRound = false

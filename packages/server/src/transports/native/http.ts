@@ -13,8 +13,6 @@ import type { HttpPeer } from './events.js'
 /** A connection and its first answer cost up to 300 us of the event loop; more of them where they cost less. */
 const SOCKETS_PER_TURN = 4
 const TURN_MS = 1
-/** Beside them, so that a thousand other requests do not make an orchestrator end the process. */
-const PROBES_PER_TURN = 2
 /** As many as the engine keeps: `MAX_WAITING` in `crates/engine/src/bridge/http_sockets.rs`. */
 const MAX_WAITING = 1_024
 
@@ -32,13 +30,9 @@ export class NativeHttp {
   /** Those that tell of another client than the one at their other end. */
   readonly #described = new WeakSet<Socket>()
   /** The engine closes the oldest of too many that wait; their tokens are void then. */
-  readonly #queue = new TurnQueue<Waiting>(SOCKETS_PER_TURN, (waiting) => this.#start(waiting), {
-    maxWaiting: MAX_WAITING,
-    turnMs: TURN_MS,
-  })
-  readonly #probes = new TurnQueue<Waiting>(PROBES_PER_TURN, (waiting) => this.#start(waiting), {
-    maxWaiting: MAX_WAITING,
-  })
+  readonly #queue = this.#newQueue()
+  /** Beside them, so that a thousand other requests do not make an orchestrator end the process. */
+  readonly #probes = this.#newQueue()
   /** How the request of a probe begins. */
   readonly #probeHeads: readonly Buffer[]
 
@@ -93,6 +87,13 @@ export class NativeHttp {
     this.#queue.clear()
     this.#probes.clear()
     for (const socket of this.#sockets) socket.destroy()
+  }
+
+  #newQueue(): TurnQueue<Waiting> {
+    return new TurnQueue(SOCKETS_PER_TURN, (waiting) => this.#start(waiting), {
+      maxWaiting: MAX_WAITING,
+      turnMs: TURN_MS,
+    })
   }
 
   #start({ token, peer, read }: Waiting): void {

@@ -84,9 +84,9 @@ impl Progress {
 }
 
 /// Events on their way from one shard to JavaScript, in two lanes. In the front lane are those of connections that had
-/// nothing else to be handled: JavaScript takes them before what others have sent much of. The messages of a connection keep
-/// their order: none is put in front while JavaScript has an earlier one in the other lane to handle, and whoever takes
-/// events of the other lane has taken all that were put in front before.
+/// nothing else to be handled: JavaScript takes them before those of connections that send much. The messages of a connection
+/// keep their order: none is put in front while JavaScript has an earlier one in the other lane to handle, and a reader of the
+/// other lane has taken all earlier events of the front lane.
 pub(crate) struct EventQueue {
     blocks: Mutex<Blocks>,
     pub(crate) front: Progress,

@@ -109,8 +109,8 @@ impl Shard {
         self.handle().event_queue.rest.read_position()
     }
 
-    /// Whether the events of a read go in front of what others have sent much of: JavaScript has handled the rest of the
-    /// connection's, the read is small, and so is what it has in front.
+    /// Whether the events of a read go to the front lane: JavaScript has handled the connection's events in the other lane,
+    /// and those that the connection has in front are few, with this read.
     pub(super) fn goes_in_front(&mut self, slot: Slot, bytes: usize) -> bool {
         let read_position = self.shared.shards[self.id.index()].event_queue.front.read_position();
         let has_room = self.front.position() - read_position < MAX_FRONT_LANE_BYTES;
