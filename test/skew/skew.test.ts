@@ -30,7 +30,7 @@ const KEY = 'skew.1'
 const WAIT = { timeout: 30_000, interval: 50 }
 
 /** Longer than two checks of the balancer, as docs/operations.md asks for. */
-const FLAGS = ['--history', 'skew.#=100000', '--log-level', 'warn', '--threads', '1']
+const FLAGS = ['--history', 'skew.#=100000', '--log-level', 'warn', '--threads', '1', '--insecure']
 const DRAIN = ['--drain-delay', '600ms', '--drain-timeout', '1s', '--drain-per-second', '1000']
 
 interface Place {
