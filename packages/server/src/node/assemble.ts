@@ -21,6 +21,7 @@ import { Presence } from '../presence/index.js'
 import { type PendingByCaller, requestAuthor, trustedLimits } from '../publishing/author.js'
 import { PublishRates } from '../publishing/publish-rates.js'
 import { Publisher } from '../publishing/publisher.js'
+import { WaitingRoom } from '../publishing/waiting-room.js'
 import { Refusals } from '../publishing/refusals.js'
 import { MetaRules, Stamps } from '../publishing/stamps.js'
 import { GroupedBroker, QueueGroups } from '../queue-groups/index.js'
@@ -102,12 +103,14 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
   const refusals = new Refusals(observer)
   const trusted = trustedLimits(options)
   const author = requestAuthor(PROCESS, trusted, pendingByCaller)
+  const waitingRoom = new WaitingRoom(broker.room, options.brokerMaxPendingBytes)
   const publisher = new Publisher({
     broker,
     groups,
     router,
     transport,
     hooks,
+    waitingRoom,
     rates: publishRates,
     stamps: new Stamps(metaRules, Date.now),
     timings: publishes,
@@ -246,7 +249,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
       revocations: cluster.revocations,
       deadlines,
       publisher,
-      hold: (session, decided) => dispatcher.waitFor(session, decided),
+      hold: (session, decided, behind) => dispatcher.waitFor(session, decided, behind),
       userListens,
       listensChanged: (connection, by) => userListens.add(sessions.get(connection)?.userId, by),
       limits,

@@ -13,6 +13,7 @@ import type { BatchDraft } from './draft.js'
 import { PublishRates } from './publish-rates.js'
 import { Publisher, type PublisherContext } from './publisher.js'
 import { MetaRules, Stamps } from './stamps.js'
+import { WaitingRoom } from './waiting-room.js'
 
 const LIMITS: AuthorLimits = {
   maxWords: 32,
@@ -31,6 +32,7 @@ async function started(broker: Broker = new MemoryBroker(memoryOptions()), parts
     router: { stepCount: 0 },
     transport: {},
     hooks: undefined,
+    waitingRoom: new WaitingRoom(broker.room, 1_000_000),
     rates: new PublishRates(),
     stamps: new Stamps(new MetaRules([]), Date.now),
     timings: new PublishTimings({ hasListeners: () => false }),
