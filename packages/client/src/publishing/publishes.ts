@@ -38,6 +38,9 @@ const MAX_IN_FLIGHT = 16_384
 /** So many are sent after the server's rate limit, and one more with each answer. All at once would be refused again. */
 const MIN_WINDOW = 8
 
+/** No server means less: it is not obeyed. */
+const MIN_RETRY_MS = 50
+
 /** Limit of the bytes in the socket's buffer. Limits memory if the network is slower than the app. */
 const MAX_SOCKET_BYTES = 16_777_216
 
@@ -199,14 +202,16 @@ export class Publishes {
   }
 
   /** The server wants no more for now. Later messages wait behind it, so that the order is kept. */
-  #pause(pending: Pending, retryAfterMs?: number): void {
+  #pause(pending: Pending, retryAfterMs = 0): void {
     this.#wait(pending)
     if (this.#pauseTimer !== undefined) return
     this.#window = MIN_WINDOW
     const { minMs, random } = this.#options
-    // The server knows its time. Without it, at least half of the limit: an immediate attempt would be refused too.
+    // The server knows its time. Without one, at least half of the limit: an immediate attempt would be refused too.
     this.#flushIn(
-      retryAfterMs ? retryAfterMs * (1 + random() / 4) : minMs / 2 + backoffMs(this.#pauses++, this.#options),
+      retryAfterMs < MIN_RETRY_MS
+        ? minMs / 2 + backoffMs(this.#pauses++, this.#options)
+        : retryAfterMs * (1 + random() / 4),
     )
   }
 
