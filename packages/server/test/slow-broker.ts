@@ -8,7 +8,13 @@ export class SlowBroker extends BrokerFilter {
   failure: Error | undefined
   /** Payloads of the messages that it was given. */
   readonly published: string[] = []
-  readonly #room = { isFull: false, pendingCount: 0, acceptedCount: 0, onRoom: undefined as (() => void) | undefined }
+  readonly #room = {
+    isFull: false,
+    pendingCount: 0,
+    acceptedCount: 0,
+    windowCount: 1,
+    onRoom: undefined as (() => void) | undefined,
+  }
 
   /** A test sets it full, and says when it is not any more. */
   override get room() {

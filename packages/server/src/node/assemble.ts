@@ -21,9 +21,9 @@ import { Presence } from '../presence/index.js'
 import { type PendingByCaller, requestAuthor, trustedLimits } from '../publishing/author.js'
 import { PublishRates } from '../publishing/publish-rates.js'
 import { Publisher } from '../publishing/publisher.js'
-import { WaitingRoom } from '../publishing/waiting-room.js'
 import { Refusals } from '../publishing/refusals.js'
 import { MetaRules, Stamps } from '../publishing/stamps.js'
+import { WaitingRoom } from '../publishing/waiting-room.js'
 import { GroupedBroker, QueueGroups } from '../queue-groups/index.js'
 import { Drains } from '../replay/drains.js'
 import { ReplaySender } from '../replay/sender.js'
@@ -103,7 +103,11 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
   const refusals = new Refusals(observer)
   const trusted = trustedLimits(options)
   const author = requestAuthor(PROCESS, trusted, pendingByCaller)
-  const waitingRoom = new WaitingRoom(broker.room, options.brokerMaxPendingBytes)
+  const waitingRoom = new WaitingRoom({
+    room: broker.room,
+    maxBytes: options.brokerMaxPendingBytes,
+    warn: (facts, text) => logger.warn(facts, text),
+  })
   const publisher = new Publisher({
     broker,
     groups,
@@ -279,6 +283,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
     pendingByCaller,
     presence,
     publishRates,
+    waitingRoom,
     publisher,
     refusals,
     refused,

@@ -32,7 +32,7 @@ async function started(broker: Broker = new MemoryBroker(memoryOptions()), parts
     router: { stepCount: 0 },
     transport: {},
     hooks: undefined,
-    waitingRoom: new WaitingRoom(broker.room, 1_000_000),
+    waitingRoom: new WaitingRoom({ room: broker.room, maxBytes: 1_000_000, warn: () => undefined }),
     rates: new PublishRates(),
     stamps: new Stamps(new MetaRules([]), Date.now),
     timings: new PublishTimings({ hasListeners: () => false }),

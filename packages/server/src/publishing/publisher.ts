@@ -106,9 +106,7 @@ export class Publisher {
     this.#passRate(author, byteCount, count)
     if (this.#context.hooks === undefined || isTrusted(author)) {
       const send = () => this.#sentAll(author, messages, pendingBytes)
-      const sent = this.#mustWait(author)
-        ? this.#inTurn(author, byteCount, count, undefined, undefined, send)
-        : send()
+      const sent = this.#mustWait(author) ? this.#inTurn(author, byteCount, count, undefined, undefined, send) : send()
       return this.#whenWritable(sent)
     }
     // Every answer is awaited: while hooks decide about one message, another may be refused at once.

@@ -17,6 +17,7 @@ function started({ free = 0, maxBytes = 1_000 } = {}) {
     isFull: true,
     pendingCount: 0,
     acceptedCount: 0,
+    windowCount: 64,
     onRoom: undefined as BrokerRoom['onRoom'],
     /** The broker accepts messages, and takes as many more. */
     accept(count: number) {
@@ -27,10 +28,14 @@ function started({ free = 0, maxBytes = 1_000 } = {}) {
     },
   }
   // The middle of the jitter.
-  const waitingRoom = new WaitingRoom(room, maxBytes, () => performance.now(), () => 0.5)
+  const warn = vi.fn()
+  const waitingRoom = new WaitingRoom({ room, maxBytes, warn, random: () => 0.5 })
   const passed: string[] = []
   const refused: [string, number][] = []
-  const enter = (name: string, parts: { byteCount?: number; messageCount?: number; isClosed?: boolean; ageMs?: number } = {}) => {
+  const enter = (
+    name: string,
+    parts: { byteCount?: number; messageCount?: number; isClosed?: boolean; ageMs?: number } = {},
+  ) => {
     const { byteCount = 1, messageCount = 1, isClosed = false, ageMs = 0 } = parts
     return waitingRoom.enter({
       author: { isClosed } as Author,
@@ -44,12 +49,12 @@ function started({ free = 0, maxBytes = 1_000 } = {}) {
       refuse: (retryAfterMs) => refused.push([name, retryAfterMs]),
     })
   }
-  return { room, waitingRoom, passed, refused, enter }
+  return { room, waitingRoom, warn, passed, refused, enter }
 }
 
 describe('WaitingRoom', () => {
   it('is not needed without a broker that may be full, and while it is not full', () => {
-    expect(new WaitingRoom(undefined, 1).isNeeded).toBe(false)
+    expect(new WaitingRoom({ room: undefined, maxBytes: 1, warn: () => undefined }).isNeeded).toBe(false)
     const { room, waitingRoom } = started()
     expect(waitingRoom.isNeeded).toBe(true)
     room.isFull = false
@@ -152,6 +157,17 @@ describe('WaitingRoom', () => {
     expect(waitingRoom.messageCount).toBe(1)
     vi.advanceTimersByTime(1_000)
     expect(waitingRoom.messageCount).toBe(0)
+  })
+
+  it('says once per minute that messages wait', () => {
+    const { warn, enter } = started()
+    for (let count = 0; count < 3; count++) enter('a')
+    expect(warn.mock.calls).toEqual([
+      [{ waitedCount: 1, pendingCount: 0, windowCount: 64 }, expect.stringContaining('slowly')],
+    ])
+    vi.advanceTimersByTime(60_000)
+    enter('b')
+    expect(warn.mock.calls[1]?.[0]).toMatchObject({ waitedCount: 3 })
   })
 
   it('drops those whose connection has ended', () => {

@@ -1,3 +1,4 @@
+import { LogPace } from '../base/log-pace.js'
 import type { BrokerRoom } from '../ports/broker.js'
 import type { Author } from './author.js'
 
@@ -12,6 +13,7 @@ const MIN_RETRY_MS = 100
 const MAX_RETRY_MS = 2_000
 /** The same while nothing is known of the broker's pace. */
 const UNKNOWN_RETRY_MS = 1_000
+const LOG_INTERVAL_MS = 60_000
 /** Times are spread by this share to both sides. */
 const JITTER = 0.2
 
@@ -25,6 +27,19 @@ export interface Waiting {
   readonly go: () => void
   /** It is refused: it may come again after this time, 0 for one whose author has gone. */
   readonly refuse: (retryAfterMs: number) => void
+}
+
+export interface WaitingRoomContext {
+  /** Absent: nobody ever waits. */
+  readonly room: BrokerRoom | undefined
+  /** Most bytes that wait, with an overhead for each message. */
+  readonly maxBytes: number
+  /** Called once per minute at most, while messages wait. */
+  readonly warn: (facts: object, text: string) => void
+  /** A monotonic clock, in milliseconds. Default: `performance.now`. */
+  readonly now?: () => number
+  /** Default: `Math.random`. */
+  readonly random?: () => number
 }
 
 interface Place extends Waiting {
@@ -44,8 +59,10 @@ interface Place extends Waiting {
 export class WaitingRoom {
   readonly #room: BrokerRoom | undefined
   readonly #maxBytes: number
+  readonly #warn: WaitingRoomContext['warn']
   readonly #now: () => number
   readonly #random: () => number
+  readonly #logPace = new LogPace(LOG_INTERVAL_MS)
   /** In the order of their coming. */
   readonly #places = new Set<Place>()
   #messageCount = 0
@@ -59,19 +76,10 @@ export class WaitingRoom {
   /** When the next one that is refused may come again. */
   #nextRetryAtMs = 0
 
-  /**
-   * @param room Absent: nobody ever waits.
-   * @param maxBytes Most bytes that wait, with an overhead for each message.
-   * @param now A monotonic clock, in milliseconds.
-   */
-  constructor(
-    room: BrokerRoom | undefined,
-    maxBytes: number,
-    now: () => number = () => performance.now(),
-    random: () => number = Math.random,
-  ) {
+  constructor({ room, maxBytes, warn, now = () => performance.now(), random = Math.random }: WaitingRoomContext) {
     this.#room = room
     this.#maxBytes = maxBytes
+    this.#warn = warn
     this.#now = now
     this.#random = random
     if (room !== undefined) room.onRoom = () => this.#release()
@@ -96,6 +104,7 @@ export class WaitingRoom {
     this.#measure()
     this.#count(place.messageCount, place.byteCount)
     this.#places.add(place)
+    this.#tell()
     if (this.#byteCount > this.#maxBytes) this.#refuse(place)
     if (this.#timer === undefined) {
       this.#lastLookMs = this.#now()
@@ -108,6 +117,17 @@ export class WaitingRoom {
       this.#count(1, byteCount)
       if (this.#byteCount > this.#maxBytes) this.#refuse(place)
     }
+  }
+
+  #tell(): void {
+    const earlierCount = this.#logPace.take(1, this.#now())
+    if (earlierCount === undefined) return
+    const facts = {
+      waitedCount: earlierCount + 1,
+      pendingCount: this.#room?.pendingCount,
+      windowCount: this.#room?.windowCount,
+    }
+    this.#warn(facts, 'the broker accepts messages more slowly than they come: publishers wait')
   }
 
   #release(): void {

@@ -69,6 +69,10 @@ export class PendingPublishes implements BrokerRoom {
     return this.counts.pendingCount
   }
 
+  get windowCount(): number {
+    return this.#pace.window
+  }
+
   get acceptedCount(): number {
     return this.counts.acceptedCount
   }

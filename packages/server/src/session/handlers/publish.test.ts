@@ -216,8 +216,9 @@ describe('publish', () => {
     })
 
     it('refuses, with a time, what is too much for the inbox of a connection', async () => {
-      const { fake, client, publish } = await slow()
-      for (let id = 0; id < 1_026; id++) client.send({ verb: 'publish', id: `${id}`, key: 'k', echo: true, payload: 'x' })
+      const { client, publish } = await slow()
+      for (let id = 0; id < 1_026; id++)
+        client.send({ verb: 'publish', id: `${id}`, key: 'k', echo: true, payload: 'x' })
       await publish(client, 'last')
       await expect.poll(() => new Set(ids(client, 'error')).size).toBe(1_027)
       const errors = client.received('error')
