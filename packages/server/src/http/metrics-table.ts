@@ -241,7 +241,7 @@ export const METRICS: readonly MetricSpec[] = [
     webmq_publish_waiting_messages:
       'waitingPublishCount: Publishes that wait, or are behind one that waits, because the broker is too slow.',
     webmq_publish_window_messages:
-      'publishWindowCount: Most publishes that the broker is given while it is slow; infinite while it is quick.',
+      'publishWindowCount: Most publishes that the broker is given at a time, because it is slow; 0 while it is quick.',
     webmq_forwarded_malformed_total:
       'malformedForwardedCount: Malformed headers `X-Forwarded-For` of trusted proxies, which were ignored.',
   }),

@@ -63,7 +63,7 @@ export interface ServerStats extends MeasurementStats {
   readonly publishRateCounts: { readonly connection: number; readonly user: number; readonly broker: number }
   /** Publishes that wait because the broker is too slow, those behind them included. */
   readonly waitingPublishCount: number
-  /** Most publishes that the broker is given while it is slow; infinite while it is quick. */
+  /** Most publishes that the broker is given at a time, because it is slow; 0 while it is quick. */
   readonly publishWindowCount: number
   /** `X-Forwarded-For` headers of trusted proxies that were ignored because they were malformed. */
   readonly malformedForwardedCount: number

@@ -111,7 +111,7 @@ export class NodeReport {
       },
       publishRateCounts: this.#rooms.publishRates.refusedCounts,
       waitingPublishCount: this.#rooms.waitingRoom.messageCount,
-      publishWindowCount: broker.room?.windowCount ?? Number.POSITIVE_INFINITY,
+      publishWindowCount: broker.room?.windowCount ?? 0,
       malformedForwardedCount: proxies.malformedCount,
       refusedMessageCounts: this.#rooms.refused.counts,
       presence: this.#rooms.presence.stats(),

@@ -218,8 +218,8 @@ export interface BrokerRoom {
   readonly isFull: boolean
   /** Messages that it has been given and has not accepted. */
   readonly pendingCount: number
-  /** Most messages that it is given while it is slow; infinite while it is quick. */
-  readonly windowCount: number
+  /** Most messages that it is given while it is slow; `undefined` while it is quick. */
+  readonly windowCount: number | undefined
   /** Messages that it has accepted. */
   readonly acceptedCount: number
   /** Called when it may not be full any more. */

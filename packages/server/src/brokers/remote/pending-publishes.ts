@@ -69,8 +69,8 @@ export class PendingPublishes implements BrokerRoom {
     return this.counts.pendingCount
   }
 
-  get windowCount(): number {
-    return this.#pace.window
+  get windowCount(): number | undefined {
+    return this.#pace.isSlow ? Math.round(this.#pace.window) : undefined
   }
 
   get acceptedCount(): number {
