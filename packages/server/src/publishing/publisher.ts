@@ -104,11 +104,12 @@ export class Publisher {
     const pendingBytes = byteCount + count * PENDING_OVERHEAD_BYTES
     assertRoom(author, pendingBytes)
     this.#passRate(author, byteCount, count)
-    if (this.#context.hooks === undefined || isTrusted(author)) {
-      const send = () => this.#sentAll(author, messages, pendingBytes)
-      const sent = this.#mustWait(author) ? this.#inTurn(author, byteCount, count, undefined, undefined, send) : send()
-      return this.#whenWritable(sent)
-    }
+    const send = (messages: readonly OutboundMessage[]) => this.#sentAll(author, messages, pendingBytes)
+    const sendInTurn = (messages: readonly OutboundMessage[]) =>
+      this.#whenWritable(
+        this.#mustWait(author) ? this.#inTurn(author, byteCount, count, undefined, messages, send) : send(messages),
+      )
+    if (this.#context.hooks === undefined || isTrusted(author)) return sendInTurn(messages)
     // Every answer is awaited: while hooks decide about one message, another may be refused at once.
     const approved = messages.map(async (message, index) => {
       try {
@@ -120,7 +121,7 @@ export class Publisher {
         return refuseItem(index, error)
       }
     })
-    return Promise.all(approved).then((messages) => this.#whenWritable(this.#sentAll(author, messages, pendingBytes)))
+    return Promise.all(approved).then(sendInTurn)
   }
 
   /** Hands a request to one responder. @throws {WebMQError} As {@link publish} and {@link QueueGroups.ask}. */

@@ -142,6 +142,7 @@ export class WaitingRoom {
 
   #look(): void {
     this.#measure()
+    this.#release()
     const nowMs = this.#now()
     // A late look says that the process stood still: it reads first what the broker has accepted meanwhile.
     const isLate = nowMs - this.#lastLookMs > 2 * LOOK_MS
