@@ -114,7 +114,7 @@ describe('a server that says anything', () => {
   // All that had waited came at once, and nearly all of it was refused again.
   it('gets a few of the refused publishes first, and more with each answer, in order', async () => {
     let isRefusing = true
-    const waiting: string[] = []
+    const waiting: (string | undefined)[] = []
     const { client, received, say } = meet((frame, server) => {
       const body = '{"message":"m","retryable":true,"retryAfterMs":1000}'
       if (!frame.startsWith('publish')) return
