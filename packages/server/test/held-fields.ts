@@ -128,6 +128,7 @@ export const HELD_FIELDS: Readonly<Record<string, string>> = {
   'publishing/publish-rates.ts #old': 'users with a limit who published in the last 10 s, or whose gate is not full',
   'publishing/publish-rates.ts #young': 'users with a limit who published in the last 10 s, or whose gate is not full',
   'publishing/stamps.ts #byKey': '10,000',
+  'publishing/waiting-room.ts #places': 'one of each connection and request that waits, brokerMaxPendingBytes in all',
   'queue-groups/connection.ts #names': 'maxListensPerConnection',
   'queue-groups/hand-over.ts #answers': 'nodes, of one turn',
   'queue-groups/hand-over.ts #pending': 'brokerMaxPendingBytes',

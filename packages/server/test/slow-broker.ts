@@ -6,14 +6,23 @@ export class SlowBroker extends BrokerFilter {
   readonly #waiting: (() => void)[] = []
   /** The next call throws it when it is released. */
   failure: Error | undefined
-  isSlow = false
+  /** Payloads of the messages that it was given. */
+  readonly published: string[] = []
+  readonly #room = {
+    isFull: false,
+    pendingCount: 0,
+    acceptedCount: 0,
+    windowCount: 1,
+    onRoom: undefined as (() => void) | undefined,
+  }
+
+  /** A test sets it full, and says when it is not any more. */
+  override get room() {
+    return this.#room
+  }
 
   override get name(): string {
     return 'slow'
-  }
-
-  override get isCongested(): boolean {
-    return this.isSlow
   }
 
   /** Number of waiting calls. */
@@ -32,6 +41,7 @@ export class SlowBroker extends BrokerFilter {
   }
 
   override publish(message: OutboundMessage): Promise<Accepted> {
+    this.published.push(Buffer.from(message.payload).toString())
     return this.#later(() => super.publish(message))
   }
 

@@ -99,6 +99,56 @@ describe('a server that says anything', () => {
     },
   )
 
+  // The wait doubled up to 20 s, although the server had said one second.
+  it('is obeyed when it says when a refused publish may come again, as often as it says so', async () => {
+    const { client, received } = meet((frame, server) => {
+      const body = '{"message":"m","retryable":true,"retryAfterMs":1000}'
+      if (frame.startsWith('publish')) server.send(`error ${idOf(frame)} E_RATE_LIMIT\n${body}`)
+    })
+    void client.publish('a', 1).catch(() => undefined)
+    await vi.advanceTimersByTimeAsync(10_000)
+    // 1,125 ms: a quarter more at most.
+    expect(countOf(received, 'publish')).toBe(9)
+  })
+
+  // All that had waited came at once, and nearly all of it was refused again.
+  it('gets a few of the refused publishes first, and more with each answer, in order', async () => {
+    let isRefusing = true
+    const waiting: (string | undefined)[] = []
+    const { client, received, say } = meet((frame, server) => {
+      const body = '{"message":"m","retryable":true,"retryAfterMs":1000}'
+      if (!frame.startsWith('publish')) return
+      if (isRefusing) server.send(`error ${idOf(frame)} E_RATE_LIMIT\n${body}`)
+      else waiting.push(idOf(frame))
+    })
+    const published = Array.from({ length: 50 }, (_, index) => client.publish('a', index))
+    await settle()
+    expect(countOf(received, 'publish')).toBe(50)
+    isRefusing = false
+    received.length = 0
+    await vi.advanceTimersByTimeAsync(1_200)
+    published.push(client.publish('a', 50))
+    for (const [sentCount, answeredCount] of [
+      [8, 8],
+      [16, 16],
+      [27, 27],
+    ] as const) {
+      expect(waiting.length).toBe(sentCount)
+      const answered = waiting.splice(0, answeredCount)
+      for (const id of answered) say(`ok ${id}`)
+      await settle()
+    }
+    expect(waiting).toEqual([])
+    await Promise.all(published)
+    const payloads = received.filter((frame) => frame.startsWith('publish')).map((frame) => frame.split('\n')[1])
+    expect(payloads).toEqual(Array.from({ length: 51 }, (_, index) => `${index}`))
+    // Nothing waits any more: the next ones are sent at once.
+    received.length = 0
+    for (let count = 0; count < 20; count++) void client.publish('a', count)
+    await settle()
+    expect(countOf(received, 'publish')).toBe(20)
+  })
+
   // Each `ok` with `more` was followed by the next question at once, for ever.
   it('is not asked for empty pages as fast as it answers', async () => {
     let offset = 0

@@ -35,6 +35,12 @@ interface Pending {
  */
 const MAX_IN_FLIGHT = 16_384
 
+/** So many are sent after the server's rate limit, and one more with each answer. All at once would be refused again. */
+const MIN_WINDOW = 8
+
+/** No server means less: it is not obeyed. */
+const MIN_RETRY_MS = 50
+
 /** Limit of the bytes in the socket's buffer. Limits memory if the network is slower than the app. */
 const MAX_SOCKET_BYTES = 16_777_216
 
@@ -53,6 +59,8 @@ export class Publishes {
   /** Set while publishes that would be queued wait for the server's rate limit. */
   #pauseTimer: ReturnType<typeof setTimeout> | undefined
   #pauses = 0
+  /** So many may be unanswered, until nothing waits after a pause. */
+  #window = Infinity
   readonly #onQueue: () => void
   #onIdle: (() => void) | undefined
   #limits: SessionLimits | undefined
@@ -119,6 +127,7 @@ export class Publishes {
           if (outcome instanceof WebMQError) reject(outcome)
           else resolve(outcome)
           if (this.#pending.size === 0) this.#onIdle?.()
+          if (this.#window < Infinity && this.#pauseTimer === undefined) this.#flush()
         },
       }
       if (signal?.aborted) {
@@ -141,6 +150,7 @@ export class Publishes {
   /** The connection is lost: unacknowledged messages are sent again later, unless their caller chose otherwise. */
   down(): void {
     this.#resume()
+    this.#window = Infinity
     for (const pending of this.#pending.values()) {
       if (!pending.isSent) continue
       if (pending.whenOffline === 'queue') this.#wait(pending)
@@ -150,6 +160,7 @@ export class Publishes {
 
   /** Rejects all pending publishes. */
   close(error: WebMQError): void {
+    this.#window = Infinity
     for (const pending of this.#pending.values()) pending.settle(error)
     this.#resume()
   }
@@ -160,6 +171,7 @@ export class Publishes {
     if (!pending) return false
     if (message.verb === 'ok') {
       this.#pauses = 0
+      this.#window++
       pending.settle({ id: pending.id, duplicate: !!message.duplicate, position: message.position })
     } else if (message.code === 'E_RATE_LIMIT' && pending.whenOffline === 'queue') {
       this.#pause(pending, message.retryAfterMs)
@@ -171,7 +183,8 @@ export class Publishes {
     const { id, whenOffline } = pending
     const { isLive, bufferedBytes } = this.#sender
     const { maxMessages, maxBytes } = this.#options
-    if (isLive && !(this.#pauseTimer !== undefined && whenOffline === 'queue')) {
+    const isHeld = this.#pauseTimer !== undefined || this.#window < Infinity
+    if (isLive && !(isHeld && whenOffline === 'queue')) {
       if (this.#pending.size > MAX_IN_FLIGHT) this.#refuse(pending, `${MAX_IN_FLIGHT} in flight`)
       else if (bufferedBytes > MAX_SOCKET_BYTES) this.#refuse(pending, `bufferedAmount ${MAX_SOCKET_BYTES}`)
       else this.#send(pending)
@@ -192,9 +205,14 @@ export class Publishes {
   #pause(pending: Pending, retryAfterMs = 0): void {
     this.#wait(pending)
     if (this.#pauseTimer !== undefined) return
-    // At least half of the limit: an immediate attempt would be refused too.
-    const waitMs = Math.max(retryAfterMs, this.#options.minMs / 2 + backoffMs(this.#pauses++, this.#options))
-    this.#flushIn(waitMs)
+    this.#window = MIN_WINDOW
+    const { minMs, random } = this.#options
+    // The server knows its time. Without one, at least half of the limit: an immediate attempt would be refused too.
+    this.#flushIn(
+      retryAfterMs < MIN_RETRY_MS
+        ? minMs / 2 + backoffMs(this.#pauses++, this.#options)
+        : retryAfterMs * (1 + random() / 4),
+    )
   }
 
   /** What was sent before the pause and is not answered may be refused too. Later messages must not overtake it [P-10.7]. */
@@ -217,7 +235,12 @@ export class Publishes {
 
   #flush(): void {
     this.#resume()
-    for (const pending of this.#pending.values()) if (!pending.isSent) this.#send(pending)
+    for (const pending of this.#pending.values()) {
+      if (pending.isSent) continue
+      if (this.#pending.size - this.waitingCount >= this.#window) return
+      this.#send(pending)
+    }
+    this.#window = Infinity
   }
 
   #createId(): string {

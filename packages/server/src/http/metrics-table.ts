@@ -238,6 +238,10 @@ export const METRICS: readonly MetricSpec[] = [
       'connectionLimitCounts: Connections refused because their address, their user or the node has too many, by reason.',
     'webmq_publish_rate_limit_total{reason}':
       'publishRateCounts: Publishes refused because their connection or user is too fast, or the broker too slow, by reason.',
+    webmq_publish_waiting_messages:
+      'waitingPublishCount: Publishes that wait, or are behind one that waits, because the broker is too slow.',
+    webmq_publish_window_messages:
+      'publishWindowCount: Most publishes that the broker is given at a time, because it is slow; 0 while it is quick.',
     webmq_forwarded_malformed_total:
       'malformedForwardedCount: Malformed headers `X-Forwarded-For` of trusted proxies, which were ignored.',
   }),

@@ -61,6 +61,10 @@ export interface ServerStats extends MeasurementStats {
   readonly connectionLimitCounts: { readonly address: number; readonly user: number; readonly node: number }
   /** Publishes refused because their connection, or their user, publishes too fast. */
   readonly publishRateCounts: { readonly connection: number; readonly user: number; readonly broker: number }
+  /** Publishes that wait because the broker is too slow, those behind them included. */
+  readonly waitingPublishCount: number
+  /** Most publishes that the broker is given at a time, because it is slow; 0 while it is quick. */
+  readonly publishWindowCount: number
   /** `X-Forwarded-For` headers of trusted proxies that were ignored because they were malformed. */
   readonly malformedForwardedCount: number
   /** Messages of the broker that no listener got, by reason. */

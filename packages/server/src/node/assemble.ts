@@ -23,6 +23,7 @@ import { PublishRates } from '../publishing/publish-rates.js'
 import { Publisher } from '../publishing/publisher.js'
 import { Refusals } from '../publishing/refusals.js'
 import { MetaRules, Stamps } from '../publishing/stamps.js'
+import { WaitingRoom } from '../publishing/waiting-room.js'
 import { GroupedBroker, QueueGroups } from '../queue-groups/index.js'
 import { Drains } from '../replay/drains.js'
 import { ReplaySender } from '../replay/sender.js'
@@ -102,12 +103,18 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
   const refusals = new Refusals(observer)
   const trusted = trustedLimits(options)
   const author = requestAuthor(PROCESS, trusted, pendingByCaller)
+  const waitingRoom = new WaitingRoom({
+    room: broker.room,
+    maxBytes: options.brokerMaxPendingBytes,
+    warn: (facts, text) => logger.warn(facts, text),
+  })
   const publisher = new Publisher({
     broker,
     groups,
     router,
     transport,
     hooks,
+    waitingRoom,
     rates: publishRates,
     stamps: new Stamps(metaRules, Date.now),
     timings: publishes,
@@ -246,7 +253,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
       revocations: cluster.revocations,
       deadlines,
       publisher,
-      hold: (session, decided) => dispatcher.waitFor(session, decided),
+      hold: (session, decided, behind) => dispatcher.waitFor(session, decided, behind),
       userListens,
       listensChanged: (connection, by) => userListens.add(sessions.get(connection)?.userId, by),
       limits,
@@ -276,6 +283,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
     pendingByCaller,
     presence,
     publishRates,
+    waitingRoom,
     publisher,
     refusals,
     refused,

@@ -110,6 +110,8 @@ export class NodeReport {
         node: ofTransport.fullCount,
       },
       publishRateCounts: this.#rooms.publishRates.refusedCounts,
+      waitingPublishCount: this.#rooms.waitingRoom.messageCount,
+      publishWindowCount: broker.room?.windowCount ?? 0,
       malformedForwardedCount: proxies.malformedCount,
       refusedMessageCounts: this.#rooms.refused.counts,
       presence: this.#rooms.presence.stats(),

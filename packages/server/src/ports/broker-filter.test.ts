@@ -8,7 +8,7 @@ class Forwarding extends BrokerFilter {}
 const MEMBERS: Readonly<Record<keyof Broker, readonly unknown[] | 'value'>> = {
   name: 'value',
   capabilities: 'value',
-  isCongested: 'value',
+  room: 'value',
   log: 'value',
   start: [{}],
   bind: ['a.*'],

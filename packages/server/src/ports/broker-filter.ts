@@ -3,6 +3,7 @@ import type {
   Accepted,
   Broker,
   BrokerCapabilities,
+  BrokerRoom,
   BrokerSink,
   OutboundMessage,
   Position,
@@ -36,8 +37,8 @@ export abstract class BrokerFilter implements Broker {
     return this.#broker.capabilities
   }
 
-  get isCongested(): boolean | undefined {
-    return this.#broker.isCongested
+  get room(): BrokerRoom | undefined {
+    return this.#broker.room
   }
 
   get log(): SharedLog | undefined {

@@ -209,6 +209,23 @@ export interface BrokerSink {
   refused(message: RefusedMessage): void
 }
 
+/** Says whether a broker takes more messages now. */
+export interface BrokerRoom {
+  /**
+   * It accepts messages more slowly than they come: further ones wait. `false` while it is away: then the broker itself keeps
+   * them. Cost: none, it is asked for each publish.
+   */
+  readonly isFull: boolean
+  /** Messages that it has been given and has not accepted. */
+  readonly pendingCount: number
+  /** Most messages that it is given while it is slow; `undefined` while it is quick. */
+  readonly windowCount: number | undefined
+  /** Messages that it has accepted. */
+  readonly acceptedCount: number
+  /** Called when it may not be full any more. */
+  onRoom: (() => void) | undefined
+}
+
 /**
  * Carries messages between nodes. One consumer per node, never one queue per connection.
  *
@@ -217,11 +234,8 @@ export interface BrokerSink {
 export interface Broker {
   readonly name: string
   readonly capabilities: BrokerCapabilities
-  /**
-   * It accepts messages more slowly than they come: clients are asked to wait. Absent where it cannot be. Cost: none, it
-   * is asked for each publish.
-   */
-  readonly isCongested?: boolean | undefined
+  /** Whether it accepts messages as fast as they come. Absent where it always does. The same object for its life. */
+  readonly room?: BrokerRoom | undefined
   /**
    * Resolves when the broker is up.
    * @throws {WebMQError} `E_BROKER_UNAVAILABLE` when the broker was not reached in time, or refuses this node.

@@ -22,8 +22,14 @@ export interface Author extends Actor {
   readonly connection?: ConnectionId
   /** What its publishes pass, beside the gate of its user; absent without a session. */
   publishGateOf?(limit: RateLimit): RateGate
-  /** While a hook decides about a message, those behind it must not overtake it. @param decided Never rejects. */
-  hold?(decided: Promise<void>): void
+  /** When the message at hand arrived, if it has waited behind others. As `performance.now()`. */
+  readonly arrivedMs?: number | undefined
+  /**
+   * While a hook decides about a message, or it waits for the broker, those behind it must not overtake it.
+   * @param decided Never rejects.
+   * @param behind Told of each message that arrives meanwhile, with its bytes.
+   */
+  hold?(decided: Promise<void>, behind?: (byteCount: number) => void): void
   /** The router has taken so many steps for its message. */
   matched?(stepCount: number): void
 }

@@ -54,21 +54,21 @@ it('lets the message pass first that a slow broker was too slow for, however lat
   let nowMs = 0
   const rates = new PublishRates(() => nowMs)
   const gate = new RateGate()
-  const publish =
-    (id: string, isCongested = false) =>
-    () =>
-      rates.pass(gate, undefined, { ofConnection: UNLIMITED, ofUser: UNLIMITED }, 1, 1, id, isCongested)
+  const limits = { ofConnection: UNLIMITED, ofUser: UNLIMITED }
+  const publish = (id: string) => () => rates.pass(gate, undefined, limits, 1, 1, id)
+  const refused = (id: string) => rates.refusedByBroker(gate, id, 1_000)
   const refusal = (retryAfterMs: number) => expect.objectContaining({ code: 'E_RATE_LIMIT', retryAfterMs })
-  expect(publish('1', true)).toThrow(refusal(1_000))
-  expect(publish('2', true)).toThrow(refusal(1_000))
+  expect(refused('1')).toEqual(refusal(1_000))
+  expect(publish('2')).toThrow(refusal(1_000))
   nowMs = 3_000
   expect(publish('3')).toThrow(refusal(250))
   expect(rates.isPausing).toBe(true)
-  expect(publish('1', true)).toThrow(refusal(1_000))
+  publish('1')()
+  expect(refused('1')).toEqual(refusal(1_000))
   nowMs = 4_000
   expect(publish('2')).toThrow(refusal(250))
   for (const id of ['1', '2', '3']) publish(id)()
-  expect(publish('4', true)).toThrow(refusal(1_000))
+  expect(refused('4')).toEqual(refusal(1_000))
   nowMs = 14_999
   expect(publish('5')).toThrow(refusal(250))
   nowMs = 15_000

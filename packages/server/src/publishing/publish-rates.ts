@@ -1,4 +1,4 @@
-import { refusalOf } from 'webmq-client/protocol'
+import { refusalOf, type WebMQError } from 'webmq-client/protocol'
 
 /** How fast somebody may publish; absent: as fast as they can. */
 export interface RateLimit {
@@ -117,9 +117,6 @@ interface UserGate {
   limit: RateLimit
 }
 
-/** For so long a connection waits for a broker that was too slow. */
-const SLOW_BROKER_MS = 1_000
-
 /** Gates that were not used for this time are looked at, and dropped if they are as good as new. */
 const MIN_GENERATION_MS = 10_000
 
@@ -156,7 +153,6 @@ export class PublishRates {
    * Counts publishes of a connection, if there is one, and of its user. Several pass together or not at all.
    * @param gate Of the connection; absent for publishes over HTTP, which only the limit of the user holds for.
    * @param messageId Of one message.
-   * @param isCongested The broker is too slow for more.
    * @throws {WebMQError} `E_RATE_LIMIT` (retryable), with the `retryAfterMs` that is told to the client; nothing was counted.
    */
   pass(
@@ -166,20 +162,25 @@ export class PublishRates {
     byteCount: number,
     messageCount = 1,
     messageId?: string,
-    isCongested = false,
   ): void {
     const nowMs = this.#now()
-    if (isCongested) {
-      this.isPausing = true
-      const opensAtMs = nowMs + SLOW_BROKER_MS
-      this.#pausedUntilMs = opensAtMs + MAX_AWAITED_MS
-      gate?.close(opensAtMs, nowMs, messageId)
-      this.#refuse('broker', SLOW_BROKER_MS, 'the broker accepts messages more slowly than they come')
-    }
     this.isPausing = nowMs < this.#pausedUntilMs
     if (gate !== undefined) this.#assertOpen(gate, ofConnection, 'connection', nowMs, messageId)
     if (userId !== undefined && isLimited(ofUser)) this.#passUser(userId, ofUser, byteCount, nowMs, messageCount)
     gate?.pass(byteCount, messageCount)
+  }
+
+  /**
+   * The broker is too slow for a message: nothing of its connection passes until then, and that message first.
+   * @returns {WebMQError} `E_RATE_LIMIT` with `retryAfterMs`.
+   */
+  refusedByBroker(gate: RateGate | undefined, messageId: string | undefined, retryAfterMs: number): WebMQError {
+    const nowMs = this.#now()
+    const opensAtMs = nowMs + retryAfterMs
+    this.isPausing = true
+    this.#pausedUntilMs = Math.max(this.#pausedUntilMs, opensAtMs + MAX_AWAITED_MS)
+    gate?.close(opensAtMs, nowMs, messageId)
+    return this.#refusal('broker', retryAfterMs, 'the broker accepts messages more slowly than they come')
   }
 
   #passUser(userId: string, limit: RateLimit, byteCount: number, nowMs: number, messageCount: number): void {
@@ -193,13 +194,13 @@ export class PublishRates {
     const retryAfterMs = gate.closedMs(limit, nowMs, messageId)
     if (retryAfterMs === 0) return
     if (isLimited(limit) && !gate.isAwaiting)
-      this.#refuse(scope, retryAfterMs, `this ${scope} publishes too fast, ${describe(limit)}`)
-    this.#refuse('broker', retryAfterMs, 'earlier messages of this connection wait for the broker')
+      throw this.#refusal(scope, retryAfterMs, `this ${scope} publishes too fast, ${describe(limit)}`)
+    throw this.#refusal('broker', retryAfterMs, 'earlier messages of this connection wait for the broker')
   }
 
-  #refuse(scope: RateScope, retryAfterMs: number, detail: string): never {
+  #refusal(scope: RateScope, retryAfterMs: number, detail: string): WebMQError {
     this.#refusedCounts[scope]++
-    throw Object.assign(refusalOf('E_RATE_LIMIT', { detail }), { retryAfterMs })
+    return Object.assign(refusalOf('E_RATE_LIMIT', { detail }), { retryAfterMs })
   }
 
   #userGate(userId: string, limit: RateLimit, nowMs: number): UserGate {

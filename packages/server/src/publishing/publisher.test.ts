@@ -13,6 +13,7 @@ import type { BatchDraft } from './draft.js'
 import { PublishRates } from './publish-rates.js'
 import { Publisher, type PublisherContext } from './publisher.js'
 import { MetaRules, Stamps } from './stamps.js'
+import { WaitingRoom } from './waiting-room.js'
 
 const LIMITS: AuthorLimits = {
   maxWords: 32,
@@ -31,6 +32,7 @@ async function started(broker: Broker = new MemoryBroker(memoryOptions()), parts
     router: { stepCount: 0 },
     transport: {},
     hooks: undefined,
+    waitingRoom: new WaitingRoom({ room: broker.room, maxBytes: 1_000_000, warn: () => undefined }),
     rates: new PublishRates(),
     stamps: new Stamps(new MetaRules([]), Date.now),
     timings: new PublishTimings({ hasListeners: () => false }),
@@ -42,6 +44,8 @@ async function started(broker: Broker = new MemoryBroker(memoryOptions()), parts
     requestAuthor(clientOverHttp(ANONYMOUS, address), { ...LIMITS, ...limits }, pending)
   return { publisher, pending, caller }
 }
+
+const PROCESS_AUTHOR = requestAuthor(PROCESS, trustedLimits(LIMITS), new Map())
 
 const draft = (key: string, bytes = 1): BatchDraft => ({ key, payload: new Uint8Array(bytes), isBinary: true })
 const batch = (count: number, bytes?: number) => [count, () => draft('k', bytes)] as const
@@ -73,6 +77,33 @@ describe('Publisher', () => {
     await expect.poll(() => broker.waitingCount).toBe(1)
     broker.release()
     await again
+  })
+
+  it('lets requests wait in turn for a broker that is too slow, batches too, and refuses them after a second', async () => {
+    const broker = new SlowBroker(new MemoryBroker(memoryOptions()))
+    const { publisher, caller, pending } = await started(broker)
+    broker.room.isFull = true
+    const sent = [
+      publisher.publish(caller('203.0.113.7'), draft('k'), true),
+      publisher.publishAll(caller('203.0.113.8'), ...batch(2)),
+      publisher.publish(PROCESS_AUTHOR, draft('k'), true),
+    ]
+    // The application itself does not wait.
+    await expect.poll(() => broker.published.length).toBe(1)
+    expect(pending.get('address 203.0.113.8')).toBe(2 * 257)
+    broker.room.isFull = false
+    broker.room.onRoom?.()
+    await expect.poll(() => broker.waitingCount).toBe(4)
+    while (broker.waitingCount > 0) broker.release()
+    await Promise.all(sent)
+    expect([...pending.values()]).toEqual([])
+    broker.room.isFull = true
+    await expect(publisher.publish(caller('203.0.113.7'), draft('k'), true)).rejects.toMatchObject({
+      code: 'E_RATE_LIMIT',
+      retryable: true,
+      retryAfterMs: expect.any(Number),
+    })
+    expect([...pending.values()]).toEqual([])
   })
 
   it('counts what waits for hooks too', async () => {

@@ -1,5 +1,6 @@
 import { refusalOf, WebMQError } from 'webmq-client/protocol'
 import { copyBytes } from '../base/copy-bytes.js'
+import { deferred } from '../base/deferred.js'
 import { defined } from '../base/defined.js'
 import { isPromise, type MaybePromise } from '../base/maybe-promise.js'
 import type { HookCalls } from '../hooks/index.js'
@@ -26,9 +27,12 @@ import {
 } from './draft.js'
 import { type PublishRates, UNLIMITED } from './publish-rates.js'
 import type { Stamps } from './stamps.js'
+import type { WaitingRoom } from './waiting-room.js'
 
 export interface PublisherContext {
-  readonly broker: Pick<Broker, 'publish' | 'publishBatch' | 'isCongested'>
+  readonly broker: Pick<Broker, 'publish' | 'publishBatch'>
+  /** Where publishers wait for a broker that is too slow. */
+  readonly waitingRoom: Pick<WaitingRoom, 'isNeeded' | 'enter'>
   readonly groups: Pick<QueueGroups, 'requests' | 'assertSupported'>
   /** Steps that all matches have taken, see {@link Author.matched}. */
   readonly router: { readonly stepCount: number }
@@ -36,7 +40,7 @@ export interface PublisherContext {
   readonly transport: Pick<Transport, 'writable'>
   /** Absent unless a hook is asked about publishes. */
   readonly hooks: Pick<HookCalls, 'publish'> | undefined
-  readonly rates: Pick<PublishRates, 'pass' | 'isPausing'>
+  readonly rates: Pick<PublishRates, 'pass' | 'isPausing' | 'refusedByBroker'>
   readonly stamps: Pick<Stamps, 'of'>
   /** Measures some of the publishes. */
   readonly timings: Pick<PublishTimings, 'begin'>
@@ -70,7 +74,12 @@ export class Publisher {
     this.#check(author, draft)
     assertRoom(author, byteCount + PENDING_OVERHEAD_BYTES)
     this.#passRate(author, byteCount, 1, draft.messageId)
-    const accepted = this.#approved(author, draft, isBinary, draft.ephemeral === true, this.#send)
+    const isEphemeral = draft.ephemeral === true
+    const accepted = this.#mustWait(author)
+      ? this.#inTurn(author, byteCount, 1, draft.messageId, this.#kept(author, draft), (draft) =>
+          this.#approved(author, draft, isBinary, isEphemeral, this.#send),
+        )
+      : this.#approved(author, draft, isBinary, isEphemeral, this.#send)
     return author.connection === undefined ? this.#whenWritable(accepted) : accepted
   }
 
@@ -95,9 +104,12 @@ export class Publisher {
     const pendingBytes = byteCount + count * PENDING_OVERHEAD_BYTES
     assertRoom(author, pendingBytes)
     this.#passRate(author, byteCount, count)
-    if (this.#context.hooks === undefined || isTrusted(author)) {
-      return this.#whenWritable(this.#sentAll(author, messages, pendingBytes))
-    }
+    const send = (messages: readonly OutboundMessage[]) => this.#sentAll(author, messages, pendingBytes)
+    const sendInTurn = (messages: readonly OutboundMessage[]) =>
+      this.#whenWritable(
+        this.#mustWait(author) ? this.#inTurn(author, byteCount, count, undefined, messages, send) : send(messages),
+      )
+    if (this.#context.hooks === undefined || isTrusted(author)) return sendInTurn(messages)
     // Every answer is awaited: while hooks decide about one message, another may be refused at once.
     const approved = messages.map(async (message, index) => {
       try {
@@ -109,7 +121,7 @@ export class Publisher {
         return refuseItem(index, error)
       }
     })
-    return Promise.all(approved).then((messages) => this.#whenWritable(this.#sentAll(author, messages, pendingBytes)))
+    return Promise.all(approved).then(sendInTurn)
   }
 
   /** Hands a request to one responder. @throws {WebMQError} As {@link publish} and {@link QueueGroups.ask}. */
@@ -117,11 +129,15 @@ export class Publisher {
     const { groups } = this.#context
     groups.assertSupported()
     this.#check(author, draft)
-    this.#passRate(author, draft.payload.length, 1)
+    const byteCount = draft.payload.length
+    this.#passRate(author, byteCount, 1)
     // No log has a request.
-    return this.#approved(author, draft, isBinary, true, (_, draft, isBinary) =>
-      groups.requests.ask({ key: draft.key, payload: bytesOf(draft), isBinary }, withinMs),
-    )
+    const ask = (draft: Draft) =>
+      this.#approved(author, draft, isBinary, true, (_, draft, isBinary) =>
+        groups.requests.ask({ key: draft.key, payload: bytesOf(draft), isBinary }, withinMs),
+      )
+    if (!this.#mustWait(author)) return ask(draft)
+    return this.#inTurn(author, byteCount, 1, undefined, this.#kept(author, draft), ask)
   }
 
   /** Checks the limits of keys and payloads, then the grant. */
@@ -138,12 +154,57 @@ export class Publisher {
   }
 
   #passRate(author: Author, byteCount: number, count: number, messageId?: string): void {
-    const { broker, rates } = this.#context
-    const isCongested = broker.isCongested === true && !isTrusted(author)
-    const { publishing = isCongested || rates.isPausing ? UNLIMITED : undefined } = author.limits
+    const { rates } = this.#context
+    const { publishing = rates.isPausing ? UNLIMITED : undefined } = author.limits
     if (publishing === undefined) return
     const gate = author.publishGateOf?.(publishing.ofConnection)
-    rates.pass(gate, author.userId, publishing, byteCount, count, messageId, isCongested)
+    rates.pass(gate, author.userId, publishing, byteCount, count, messageId)
+  }
+
+  #mustWait(author: Author): boolean {
+    return this.#context.waitingRoom.isNeeded && !isTrusted(author)
+  }
+
+  /** The broker is too slow for more: waits until it is this one's turn, or is refused with a time to come back. */
+  #inTurn<Kept, T>(
+    author: Author,
+    byteCount: number,
+    messageCount: number,
+    messageId: string | undefined,
+    kept: Kept,
+    go: (kept: Kept) => MaybePromise<T>,
+  ): Promise<T> {
+    const { rates, waitingRoom } = this.#context
+    const bytes = byteCount + messageCount * PENDING_OVERHEAD_BYTES
+    author.pendingBytes += bytes
+    return new Promise<T>((resolve, reject) => {
+      const { promise: decided, resolve: decide } = deferred<void>()
+      const behind = waitingRoom.enter({
+        ...{ author, messageCount, byteCount: bytes },
+        arrivedMs: author.arrivedMs ?? performance.now(),
+        go: () => {
+          author.pendingBytes -= bytes
+          try {
+            resolve(go(kept))
+          } catch (error) {
+            reject(error)
+          }
+          decide()
+        },
+        refuse: (retryAfterMs) => {
+          author.pendingBytes -= bytes
+          const gate = author.publishGateOf?.((author.limits.publishing ?? UNLIMITED).ofConnection)
+          reject(author.isClosed ? refusalOf('E_DISCONNECTED') : rates.refusedByBroker(gate, messageId, retryAfterMs))
+          decide()
+        },
+      })
+      author.hold?.(answeredFirst(decided), behind)
+    })
+  }
+
+  /** A draft of a session borrows its payload; that of a request is its own. */
+  #kept(author: Author, draft: Draft): Draft {
+    return author.connection === undefined ? draft : { ...draft, payload: copyBytes(bytesOf(draft)) }
   }
 
   /** Asks the hooks, and goes on with what they have made of the message. That is checked again. */
@@ -170,8 +231,7 @@ export class Publisher {
     asked: Promise<Change>,
     goOn: (change: Change, draft: Draft) => MaybePromise<T>,
   ): Promise<T> {
-    // A draft of a session borrows its payload; that of a request is its own.
-    const own = author.connection === undefined ? draft : { ...draft, payload: copyBytes(bytesOf(draft)) }
+    const own = this.#kept(author, draft)
     const byteCount = draft.payload.length + PENDING_OVERHEAD_BYTES
     author.pendingBytes += byteCount
     return new Promise((resolve, reject) => {
@@ -184,13 +244,8 @@ export class Publisher {
           if (author.isClosed) throw refusalOf('E_DISCONNECTED')
           resolve(goOn(change, own))
         })
-        .catch(async (error: unknown) => {
-          reject(error)
-          // Its refusal is answered first, two calls of handlers later.
-          await undefined
-          await undefined
-        })
-      author.hold?.(decided)
+        .catch(reject)
+      author.hold?.(answeredFirst(decided))
     })
   }
 
@@ -298,6 +353,13 @@ export class Publisher {
     const { transport } = this.#context
     for (let wait = transport.writable?.(); wait !== undefined; wait = transport.writable?.()) await wait
   }
+}
+
+/** A refusal is answered two calls of handlers later, and before those that waited behind its message. */
+async function answeredFirst(decided: Promise<void>): Promise<void> {
+  await decided
+  await undefined
+  await undefined
 }
 
 function streamAttributes({ owner, checksum, isInterim }: Draft): MessageAttributes {

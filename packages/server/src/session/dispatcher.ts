@@ -109,6 +109,11 @@ export class Dispatcher {
     } else if (
       !inbox.push(message, isBinary, session.state === 'active' ? MAX_WAITING_BYTES : MAX_UNVERIFIED_WAITING_BYTES)
     ) {
+      // The one that waits for the broker has been refused: its gate refuses this one, too, and says when to come back.
+      if (message.verb === 'publish' && inbox.isRefusing) {
+        this.#handle(queue, message, isBinary)
+        return
+      }
       const code = session.state === 'authenticating' ? 'E_UNAUTHENTICATED' : 'E_BROKER_UNAVAILABLE'
       const error = refusalOf(code, { detail: 'too many messages wait behind an earlier one' })
       this.#refuse(session, error, message)
@@ -164,10 +169,14 @@ export class Dispatcher {
     )
   }
 
-  /** All later messages of the connection wait. @param pending Never rejects. */
-  waitFor(session: Session, pending: Promise<void>): void {
+  /**
+   * All later messages of the connection wait.
+   * @param pending Never rejects.
+   * @param behind Told of each of them, with its bytes; with an infinite number for one that there is no room for.
+   */
+  waitFor(session: Session, pending: Promise<void>, behind?: (byteCount: number) => void): void {
     const inbox = this.#inboxOf(session)
-    inbox.shut()
+    inbox.shut(behind)
     void pending.finally(() => {
       inbox.open()
       this.#resume(session)
@@ -231,8 +240,10 @@ export class Dispatcher {
   #release(queue: SessionQueue<Session>, inbox: Inbox): void {
     const { owner: session } = queue
     const units = inbox.release(
-      ({ message, isBinary }) => {
+      ({ message, isBinary, arrivedMs }) => {
+        queue.arrivedMs = arrivedMs
         if (!session.isClosed) this.#handle(queue, message, isBinary)
+        queue.arrivedMs = undefined
       },
       () => !queue.isOver || session.isClosed,
     )

@@ -5,6 +5,8 @@ import { isRangeAsked } from '../replay/replay.js'
 export interface WaitingMessage {
   readonly message: ClientMessage
   readonly isBinary: boolean
+  /** `performance.now()`. */
+  readonly arrivedMs: number
 }
 
 const MAX_WAITING_MESSAGES = 1_024
@@ -33,8 +35,10 @@ export class Inbox {
   #byteCount = 0
   /** Whether {@link release} may find something: since the last one a message has ended, or it was stopped. */
   isDue = false
-  /** Something that all messages wait for. */
-  #isShut = false
+  /** So many things that all messages wait for. */
+  #shutCount = 0
+  /** Told of the bytes of each message that arrives while {@link shut}. */
+  #behind: ((byteCount: number) => void) | undefined
   /** All that are in progress or wait. */
   readonly #ahead = new MessagesAhead()
   /** Those that come before the message that {@link release} looks at. */
@@ -49,15 +53,26 @@ export class Inbox {
     return !this.#isShut && this.#running.size === 0 && this.#waiting.length === 0
   }
 
-  /** All messages wait until {@link open}: a hook takes its time. */
-  shut(): void {
-    this.#isShut = true
+  /** All messages wait until {@link open}: a hook takes its time, or the broker. Each call has its own {@link open}. */
+  shut(behind?: (byteCount: number) => void): void {
+    this.#shutCount++
+    this.#behind = behind
   }
 
   /** Ends {@link shut}. {@link release} those that waited. */
   open(): void {
-    this.#isShut = false
+    this.#shutCount--
+    this.#behind = undefined
     this.isDue = true
+  }
+
+  /** Whether what all wait for is told of them, and refuses when there is no room. */
+  get isRefusing(): boolean {
+    return this.#behind !== undefined
+  }
+
+  get #isShut(): boolean {
+    return this.#shutCount > 0
   }
 
   holds(message: ClientMessage): boolean {
@@ -65,13 +80,15 @@ export class Inbox {
   }
 
   /**
-   * Keeps a message and copies its payload; `false` when there is no room.
+   * Keeps a message and copies its payload; `false` when there is no room. Then what all wait for is told, too.
    * @param maxBytes Most memory of waiting messages.
    */
   push(message: ClientMessage, isBinary: boolean, maxBytes: number): boolean {
     const byteCount = byteCountOf(message)
-    if (this.#waiting.length >= MAX_WAITING_MESSAGES || this.#byteCount + byteCount > maxBytes) return false
-    const waiting = { message: kept(message), isBinary }
+    const isFull = this.#waiting.length >= MAX_WAITING_MESSAGES || this.#byteCount + byteCount > maxBytes
+    this.#behind?.(isFull ? Number.POSITIVE_INFINITY : byteCount)
+    if (isFull) return false
+    const waiting = { message: kept(message), isBinary, arrivedMs: performance.now() }
     this.#waiting.push(waiting)
     this.#count(waiting.message, 1)
     return true

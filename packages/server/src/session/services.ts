@@ -47,7 +47,7 @@ export interface SessionServices extends ListensContext, ConnectionGroupsContext
   readonly limits: EffectiveLimits
   readonly publisher: Pick<Publisher, 'publish' | 'request'>
   /** Later messages of the session wait. @param decided Never rejects. */
-  readonly hold: (session: Session, decided: Promise<void>) => void
+  readonly hold: (session: Session, decided: Promise<void>, behind?: (byteCount: number) => void) => void
   readonly userListens: Pick<UserListens, 'assertRoom' | 'add'>
   readonly measurements: Measurements
   /** Absent when nobody wants to know. */

@@ -148,8 +148,13 @@ export class Session implements Author {
     return this.meter.publishGateOf(limit)
   }
 
-  hold(decided: Promise<void>): void {
-    this.services.hold(this, decided)
+  /** When the message at hand arrived, if it has waited behind others. As `performance.now()`. */
+  get arrivedMs(): number | undefined {
+    return this.meter.arrivedMs
+  }
+
+  hold(decided: Promise<void>, behind?: (byteCount: number) => void): void {
+    this.services.hold(this, decided, behind)
   }
 
   charge(units: number): void {

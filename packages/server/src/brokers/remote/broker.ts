@@ -7,6 +7,7 @@ import {
   BROKER_STOP_MS,
   type Broker,
   type BrokerCapabilities,
+  type BrokerRoom,
   type BrokerSink,
   type BrokerStatus,
   type OutboundMessage,
@@ -97,8 +98,8 @@ export class RemoteBroker implements Broker {
     }
   }
 
-  get isCongested(): boolean {
-    return this.pending.isCongested
+  get room(): BrokerRoom {
+    return this.pending
   }
 
   bind(pattern: string): Promise<void> {

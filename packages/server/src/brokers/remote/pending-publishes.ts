@@ -1,7 +1,8 @@
 import { WebMQError } from 'webmq-client/protocol'
+import { AwakeClock } from '../../base/awake-clock.js'
 import { type Deferred, deferred } from '../../base/deferred.js'
 import { NumberedQueue } from '../../base/numbered-queue.js'
-import type { Accepted, OutboundMessage, PublishingConnection } from '../../ports/broker.js'
+import type { Accepted, BrokerRoom, OutboundMessage, PublishingConnection } from '../../ports/broker.js'
 import { MAX_PENDING_MESSAGES } from '../dedupe/duplicate-filter.js'
 import type { RemoteBroker } from './broker.js'
 import type { Link, LinkMessage } from './link.js'
@@ -11,6 +12,7 @@ import { type Paced, PublishPace } from './publish-pace.js'
 interface Pending extends Paced {
   readonly message: LinkMessage
   readonly byteCount: number
+  readonly deadlineMs: number
   resolve(accepted: Accepted): void
   reject(error: unknown): void
 }
@@ -32,7 +34,7 @@ const ACCEPTED: Accepted = { isDuplicate: false }
  * would stand in the log before earlier messages of its publisher: neither what a connection that has ended left, nor what
  * follows a message that was given up.
  */
-export class PendingPublishes {
+export class PendingPublishes implements BrokerRoom {
   /** Counters and gauges, as in {@link BrokerStats}. */
   readonly counts = { acceptedCount: 0, rejectedCount: 0, pendingCount: 0, pendingBytes: 0 }
   readonly #broker: RemoteBroker
@@ -43,6 +45,9 @@ export class PendingPublishes {
   #timerDueMs = 0
   #hasReadFirst = false
   #idle: Deferred<void> | undefined
+  /** Runs while something is pending. */
+  readonly #clock = new AwakeClock(() => this.counts.pendingCount > 0)
+  onRoom: (() => void) | undefined
   /** `undefined` until its bindings are live and the log is complete. */
   #link: Link | undefined
   /** Whether the broker refuses messages for now. A link may report it before it is used. */
@@ -60,8 +65,19 @@ export class PendingPublishes {
     return this.#link !== undefined
   }
 
-  /** Whether the broker is too slow for more. While there is no link, or it is blocked, messages wait for it instead. */
-  get isCongested(): boolean {
+  get pendingCount(): number {
+    return this.counts.pendingCount
+  }
+
+  get windowCount(): number | undefined {
+    return this.#pace.isSlow ? Math.round(this.#pace.window) : undefined
+  }
+
+  get acceptedCount(): number {
+    return this.counts.acceptedCount
+  }
+
+  get isFull(): boolean {
     return this.counts.pendingCount >= this.#pace.window && this.#taker !== undefined
   }
 
@@ -79,11 +95,13 @@ export class PendingPublishes {
   lose(): void {
     this.#link = undefined
     this.isBlocked = false
+    this.onRoom?.()
   }
 
   block(isBlocked: boolean): void {
     this.isBlocked = isBlocked
     if (!isBlocked) this.#sendAfter(this.#sentSequence)
+    this.onRoom?.()
   }
 
   /** As {@link send}, for several messages of one key. @param payload A bundle: kept, not copied. */
@@ -125,13 +143,15 @@ export class PendingPublishes {
   #add(message: LinkMessage, messageCount: number): Promise<Accepted> {
     const byteCount = message.payload.length + MESSAGE_OVERHEAD_BYTES
     const nowMs = performance.now()
+    this.#clock.start()
+    const sentAtMs = this.#clock.at(nowMs)
     const taker = this.#taker
     const acceptedBefore = this.counts.acceptedCount
     const oldest = taker && this.#entries.first
-    if (oldest !== undefined) this.#pace.waits(oldest, acceptedBefore, nowMs)
+    if (oldest !== undefined) this.#pace.waits(oldest, acceptedBefore, sentAtMs)
     const deadlineMs = nowMs + this.#broker.options.brokerTimeoutMs
     const accepted = new Promise<Accepted>((resolve, reject) => {
-      this.#entries.push({ message, messageCount, byteCount, deadlineMs, acceptedBefore, resolve, reject })
+      this.#entries.push({ message, messageCount, byteCount, deadlineMs, sentAtMs, acceptedBefore, resolve, reject })
     })
     this.counts.pendingCount += messageCount
     this.counts.pendingBytes += byteCount
@@ -147,7 +167,7 @@ export class PendingPublishes {
   confirm(sequence: number, isCumulative: boolean, accepted?: Accepted): void {
     const first = isCumulative ? this.#entries.firstNumber : sequence
     const { isSlow } = this.#pace
-    const nowMs = isSlow ? performance.now() : 0
+    const nowMs = isSlow ? this.#clock.at(performance.now()) : 0
     for (let at = first; at <= sequence; at++) {
       const pending =
         accepted === undefined && this.#entries.get(at)?.message.isLogged === true ? undefined : this.#take(at)
@@ -175,6 +195,7 @@ export class PendingPublishes {
     for (const pending of this.#entries.all()) this.refuse(pending.message.sequence, this.#unavailable(detail))
     clearTimeout(this.#timer)
     this.#timer = undefined
+    this.#clock.stop()
   }
 
   /** Pending messages after this sequence, in order. */
@@ -189,7 +210,7 @@ export class PendingPublishes {
   }
 
   #sendAfter(sequence: number): void {
-    this.#pace.begin(performance.now())
+    this.#pace.begin(this.#clock.at(performance.now()))
     for (const message of [...this.messagesAfter(sequence)]) {
       if (this.#link === undefined) return
       if (this.#authorFor(message)?.isClosed === true)
@@ -221,6 +242,7 @@ export class PendingPublishes {
   }
 
   #settled(): void {
+    this.onRoom?.()
     if (this.counts.pendingCount > 0 || this.#idle === undefined) return
     this.#idle.resolve()
     this.#idle = undefined

@@ -11,14 +11,14 @@ const MIN_WINDOW = 64
 /** A message, or a bundle, that waits for the broker. */
 export interface Paced {
   readonly messageCount: number
-  readonly deadlineMs: number
+  /** Time of the node's own clock, which stands while the node does. */
+  readonly sentAtMs: number
   /** Messages that the broker had accepted before this one was sent. */
   readonly acceptedBefore: number
 }
 
 /** How many messages may wait for a broker, by how fast it accepts them. */
 export class PublishPace {
-  readonly #timeoutMs: number
   readonly #slowMs: number
   /** Since when the link takes messages. What waited before says nothing about its pace. */
   #sinceMs = 0
@@ -27,7 +27,6 @@ export class PublishPace {
 
   /** @param timeoutMs From when a message is sent until its deadline. */
   constructor(timeoutMs: number) {
-    this.#timeoutMs = timeoutMs
     this.#slowMs = timeoutMs * SLOW_SHARE
   }
 
@@ -54,8 +53,8 @@ export class PublishPace {
     if (this.window > MAX_PENDING_MESSAGES) this.window = Number.POSITIVE_INFINITY
   }
 
-  #livedMs({ deadlineMs }: Paced, nowMs: number): number {
-    return nowMs - Math.max(this.#sinceMs, deadlineMs - this.#timeoutMs)
+  #livedMs({ sentAtMs }: Paced, nowMs: number): number {
+    return nowMs - Math.max(this.#sinceMs, sentAtMs)
   }
 
   /** As many may wait as are accepted in the time that is slow, at the pace of this message. */

@@ -161,27 +161,69 @@ describe('publish', () => {
     expect(client.received('ok').map(({ id }) => id)).toEqual(['1', '2'])
   })
 
-  // A client may send on before it knows. That must not overtake the refused message.
-  it('asks every client to wait while the broker is too slow, and those that were refused for a while longer', async () => {
-    const broker = new SlowBroker(new MemoryBroker(memoryOptions()))
-    const fake = await FakeServer.start({}, { broker })
-    const [client, other] = [await fake.connect(), await fake.connect()]
-    const publish = (from: typeof client, id: string) => {
-      from.send({ verb: 'publish', id, key: 'k', echo: true, payload: id })
-      return fake.settled()
+  describe('while the broker is too slow', () => {
+    async function slow() {
+      const broker = new SlowBroker(new MemoryBroker(memoryOptions()))
+      const fake = await FakeServer.start({}, { broker })
+      const [client, other] = [await fake.connect(), await fake.connect()]
+      for (const each of [client, other]) each.clear()
+      const publish = (from: typeof client, id: string) => {
+        from.send({ verb: 'publish', id, key: 'k', echo: true, payload: id })
+        return fake.settled()
+      }
+      broker.room.isFull = true
+      return { broker, fake, client, other, publish }
     }
-    broker.isSlow = true
-    await publish(client, '1')
-    expect(client.received('error')).toMatchObject([
-      { id: '1', code: 'E_RATE_LIMIT', retryable: true, retryAfterMs: 1_000 },
-    ])
-    broker.isSlow = false
-    await publish(client, '2')
-    expect(client.received('error').map(({ id }) => id)).toEqual(['1', '2'])
-    await publish(other, '3')
-    expect(broker.waitingCount).toBe(1)
-    expect(fake.server.stats().publishRateCounts).toEqual({ connection: 0, user: 0, broker: 2 })
-    broker.release()
+    const ids = (client: { received(verb: 'ok' | 'error'): { id?: string | undefined }[] }, verb: 'ok' | 'error') =>
+      client.received(verb).map(({ id }) => id)
+
+    it('keeps the messages of every connection in order, first come, first served, and answers pings', async () => {
+      const { broker, fake, client, other, publish } = await slow()
+      for (const id of ['1', '2']) await publish(client, id)
+      await publish(other, '3')
+      client.send({ verb: 'ping' })
+      await fake.settled()
+      expect(client.messages).toMatchObject([{ verb: 'pong' }])
+      expect(broker.published).toEqual([])
+      // Each is given while there is room for it.
+      broker.room.isFull = false
+      broker.room.onRoom?.()
+      await fake.settled()
+      expect(broker.published).toEqual(['1', '3', '2'])
+      while (broker.waitingCount > 0) broker.release()
+      await fake.settled()
+      expect(ids(client, 'ok').sort()).toEqual(['1', '2'])
+      expect(ids(other, 'ok')).toEqual(['3'])
+      expect(fake.server.stats().publishRateCounts).toEqual({ connection: 0, user: 0, broker: 0 })
+    })
+
+    // A client may send on before it knows. That must not overtake the refused message.
+    it('refuses after a second what waits and all behind it, with a time, and lets it pass first', async () => {
+      const { broker, fake, client, other, publish } = await slow()
+      for (const id of ['1', '2']) await publish(client, id)
+      await expect.poll(() => ids(client, 'error'), { timeout: 5_000 }).toEqual(['1', '2'])
+      const [first] = client.received('error')
+      expect(first).toMatchObject({ code: 'E_RATE_LIMIT', retryable: true })
+      expect(first?.retryAfterMs).toBeGreaterThanOrEqual(800)
+      expect(first?.retryAfterMs).toBeLessThanOrEqual(1_200)
+      broker.room.isFull = false
+      await publish(client, '4')
+      expect(ids(client, 'error')).toEqual(['1', '2', '4'])
+      await publish(other, '3')
+      expect(broker.published).toEqual(['3'])
+      expect(fake.server.stats().publishRateCounts).toEqual({ connection: 0, user: 0, broker: 3 })
+      while (broker.waitingCount > 0) broker.release()
+    })
+
+    it('refuses, with a time, what is too much for the inbox of a connection', async () => {
+      const { client, publish } = await slow()
+      for (let id = 0; id < 1_026; id++)
+        client.send({ verb: 'publish', id: `${id}`, key: 'k', echo: true, payload: 'x' })
+      await publish(client, 'last')
+      await expect.poll(() => new Set(ids(client, 'error')).size).toBe(1_027)
+      const errors = client.received('error')
+      expect(errors.every(({ code, retryAfterMs }) => code === 'E_RATE_LIMIT' && retryAfterMs !== undefined)).toBe(true)
+    })
   })
 
   it('answers with the error of a broker that has failed', async () => {

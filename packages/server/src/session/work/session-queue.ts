@@ -33,6 +33,8 @@ export class SessionQueue<Owner extends WorkOwner = WorkOwner> implements WorkMe
   readonly owner: Owner
   /** Messages in progress, and messages that wait for those. Absent while there are none. */
   inbox: Inbox | undefined
+  /** When the message at hand arrived, while it is one that has waited in the inbox. */
+  arrivedMs: number | undefined
   isPaused = false
   readonly #limits: WorkLimits
   readonly #pace: Pace

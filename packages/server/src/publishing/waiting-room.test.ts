@@ -1,0 +1,186 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import type { BrokerRoom } from '../ports/broker.js'
+import type { Author } from './author.js'
+import { WaitingRoom } from './waiting-room.js'
+
+beforeEach(() => {
+  vi.useFakeTimers()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+/** A room of a broker that takes `free` more messages, and a waiting room before it. */
+function started({ free = 0, maxBytes = 1_000 } = {}) {
+  const room = {
+    free,
+    isFull: true,
+    pendingCount: 0,
+    acceptedCount: 0,
+    windowCount: 64,
+    onRoom: undefined as BrokerRoom['onRoom'],
+    /** The broker accepts messages, and takes as many more. */
+    accept(count: number) {
+      room.acceptedCount += count
+      room.free += count
+      room.isFull = room.free <= 0
+      room.onRoom?.()
+    },
+  }
+  // The middle of the jitter.
+  const warn = vi.fn()
+  const waitingRoom = new WaitingRoom({ room, maxBytes, warn, random: () => 0.5 })
+  const passed: string[] = []
+  const refused: [string, number][] = []
+  const enter = (
+    name: string,
+    parts: { byteCount?: number; messageCount?: number; isClosed?: boolean; ageMs?: number } = {},
+  ) => {
+    const { byteCount = 1, messageCount = 1, isClosed = false, ageMs = 0 } = parts
+    return waitingRoom.enter({
+      author: { isClosed } as Author,
+      arrivedMs: performance.now() - ageMs,
+      messageCount,
+      byteCount,
+      go: () => {
+        passed.push(name)
+        room.isFull = --room.free <= 0
+      },
+      refuse: (retryAfterMs) => refused.push([name, retryAfterMs]),
+    })
+  }
+  return { room, waitingRoom, warn, passed, refused, enter }
+}
+
+describe('WaitingRoom', () => {
+  it('is not needed without a broker that may be full, and while it is not full', () => {
+    expect(new WaitingRoom({ room: undefined, maxBytes: 1, warn: () => undefined }).isNeeded).toBe(false)
+    const { room, waitingRoom } = started()
+    expect(waitingRoom.isNeeded).toBe(true)
+    room.isFull = false
+    expect(waitingRoom.isNeeded).toBe(false)
+  })
+
+  it('lets as many pass as there is room for, in the order of their coming', () => {
+    const { room, waitingRoom, passed, enter } = started()
+    for (const name of ['a', 'b', 'c']) enter(name)
+    room.accept(2)
+    expect(passed).toEqual(['a', 'b'])
+    room.free = 1
+    room.isFull = false
+    // Who comes later does not overtake.
+    expect(waitingRoom.isNeeded).toBe(true)
+    room.accept(0)
+    expect(passed).toEqual(['a', 'b', 'c'])
+    expect(waitingRoom.messageCount).toBe(0)
+  })
+
+  it('lets all pass when the broker goes away: then the broker keeps them', () => {
+    const { room, passed, enter } = started()
+    for (const name of ['a', 'b']) enter(name)
+    room.free = 100
+    room.isFull = false
+    room.onRoom?.()
+    expect(passed).toEqual(['a', 'b'])
+  })
+
+  it('refuses who waits for longer than a second, counted from the arrival of its message', () => {
+    const { refused, enter } = started()
+    enter('old', { ageMs: 700 })
+    enter('new')
+    vi.advanceTimersByTime(200)
+    expect(refused).toEqual([])
+    vi.advanceTimersByTime(100)
+    expect(refused).toEqual([['old', 1_000]])
+    vi.advanceTimersByTime(700)
+    expect(refused).toEqual([
+      ['old', 1_000],
+      ['new', 1_000],
+    ])
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('gives out times one behind the other, by the pace of the broker and all that waits', () => {
+    const { room, refused, enter } = started()
+    const behind = enter('a')
+    for (let count = 0; count < 9; count++) behind(1)
+    enter('b')
+    enter('c')
+    room.pendingCount = 88
+    // 100 messages per second, all of other nodes' publishers.
+    for (let look = 0; look < 10; look++) {
+      room.acceptedCount += 10
+      vi.advanceTimersByTime(100)
+    }
+    // 100 messages are ahead of the first, which brings ten.
+    expect(refused).toEqual([
+      ['a', 1_000],
+      ['b', 1_100],
+      ['c', 1_110],
+    ])
+  })
+
+  it('sends nobody away for longer than two seconds, however slow the broker is', () => {
+    const { room, refused, enter } = started()
+    enter('a')
+    room.pendingCount = 1_000
+    vi.advanceTimersByTime(500)
+    room.acceptedCount++
+    vi.advanceTimersByTime(500)
+    expect(refused).toEqual([['a', 2_000]])
+  })
+
+  it('refuses nobody for what passed while the process stood still', () => {
+    const { room, passed, refused, enter } = started()
+    enter('a')
+    vi.advanceTimersByTime(100)
+    const before = performance.now()
+    const now = vi.spyOn(performance, 'now').mockImplementation(() => before + 5_000)
+    vi.advanceTimersToNextTimer()
+    expect(refused).toEqual([])
+    room.accept(1)
+    expect(passed).toEqual(['a'])
+    now.mockRestore()
+  })
+
+  it('refuses the one that is too much, and what comes behind one', () => {
+    const { waitingRoom, refused, enter } = started({ maxBytes: 100 })
+    const behind = enter('a', { byteCount: 60 })
+    enter('b', { byteCount: 41 })
+    expect(refused).toEqual([['b', 1_000]])
+    enter('c', { byteCount: 30 })
+    behind(10)
+    expect(waitingRoom.messageCount).toBe(3)
+    behind(1)
+    expect(refused.map(([name]) => name)).toEqual(['b', 'a'])
+    behind(1)
+    expect(waitingRoom.messageCount).toBe(1)
+    vi.advanceTimersByTime(1_000)
+    expect(waitingRoom.messageCount).toBe(0)
+  })
+
+  it('says once per minute that messages wait', () => {
+    const { warn, enter } = started()
+    for (let count = 0; count < 3; count++) enter('a')
+    expect(warn.mock.calls).toEqual([
+      [{ waitedCount: 1, pendingCount: 0, windowCount: 64 }, expect.stringContaining('slowly')],
+    ])
+    vi.advanceTimersByTime(60_000)
+    enter('b')
+    expect(warn.mock.calls[1]?.[0]).toMatchObject({ waitedCount: 3 })
+  })
+
+  it('drops those whose connection has ended', () => {
+    const { room, passed, refused, enter } = started()
+    enter('a', { isClosed: true })
+    enter('b', { isClosed: true })
+    room.accept(1)
+    expect(passed).toEqual([])
+    expect(refused).toEqual([
+      ['a', 0],
+      ['b', 0],
+    ])
+    vi.advanceTimersByTime(100)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+})

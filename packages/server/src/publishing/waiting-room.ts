@@ -1,0 +1,199 @@
+import { LogPace } from '../base/log-pace.js'
+import type { BrokerRoom } from '../ports/broker.js'
+import type { Author } from './author.js'
+
+/** A message that arrived so long ago is refused: its client knows better than we whether it is still worth anything. */
+export const MAX_HELD_MS = 1_000
+/** How often those that have waited for too long are looked for, and the pace of the broker is measured. */
+const LOOK_MS = 100
+/** Share of the pace that is left after a look at which the broker was slower: it may have stood still for a moment. */
+const PACE_DECAY = 0.97
+/** A refused message comes again after this time at least, and at most. */
+const MIN_RETRY_MS = 100
+const MAX_RETRY_MS = 2_000
+/** The same while nothing is known of the broker's pace. */
+const UNKNOWN_RETRY_MS = 1_000
+const LOG_INTERVAL_MS = 60_000
+/** Times are spread by this share to both sides. */
+const JITTER = 0.2
+
+/** A message at the head of its connection, or a batch. */
+export interface Waiting {
+  readonly author: Author
+  readonly arrivedMs: number
+  readonly messageCount: number
+  readonly byteCount: number
+  /** It passes now. Hands its messages to the broker before it returns. */
+  readonly go: () => void
+  /** It is refused: it may come again after this time, 0 for one whose author has gone. */
+  readonly refuse: (retryAfterMs: number) => void
+}
+
+export interface WaitingRoomContext {
+  /** Absent: nobody ever waits. */
+  readonly room: BrokerRoom | undefined
+  /** Most bytes that wait, with an overhead for each message. */
+  readonly maxBytes: number
+  /** Called once per minute at most, while messages wait. */
+  readonly warn: (facts: object, text: string) => void
+  /** A monotonic clock, in milliseconds. Default: `performance.now`. */
+  readonly now?: () => number
+  /** Default: `Math.random`. */
+  readonly random?: () => number
+}
+
+interface Place extends Waiting {
+  /** Messages that have arrived behind it. They come again with it. */
+  behindCount: number
+  behindBytes: number
+}
+
+/**
+ * Publishers that wait for a broker which accepts messages more slowly than they come. One message of a connection waits
+ * here, those behind it in the connection's inbox; first come, first served over connections. So the broker never runs dry
+ * while somebody waits, and a short stall delays messages instead of refusing them.
+ *
+ * Who waits for longer than {@link MAX_HELD_MS}, or beyond the bytes, is refused, with a time computed from all that waits and
+ * the broker's pace. Times are given out one behind the other, so that clients do not come back all at once.
+ */
+export class WaitingRoom {
+  readonly #room: BrokerRoom | undefined
+  readonly #maxBytes: number
+  readonly #warn: WaitingRoomContext['warn']
+  readonly #now: () => number
+  readonly #random: () => number
+  readonly #logPace = new LogPace(LOG_INTERVAL_MS)
+  /** In the order of their coming. */
+  readonly #places = new Set<Place>()
+  #messageCount = 0
+  #byteCount = 0
+  #timer: NodeJS.Timeout | undefined
+  #lastLookMs = 0
+  #acceptedCount = 0
+  #measuredMs = 0
+  /** Messages that the broker accepts per millisecond; 0 while that is not known. */
+  #perMs = 0
+  /** When the next one that is refused may come again. */
+  #nextRetryAtMs = 0
+
+  constructor({ room, maxBytes, warn, now = () => performance.now(), random = Math.random }: WaitingRoomContext) {
+    this.#room = room
+    this.#maxBytes = maxBytes
+    this.#warn = warn
+    this.#now = now
+    this.#random = random
+    if (room !== undefined) room.onRoom = () => this.#release()
+  }
+
+  /** Messages that wait here, and behind those that do. */
+  get messageCount(): number {
+    return this.#messageCount
+  }
+
+  /** Whether who comes now has to wait. Cost: none, it is asked for each publish. */
+  get isNeeded(): boolean {
+    return this.#room !== undefined && (this.#room.isFull || this.#places.size > 0)
+  }
+
+  /**
+   * Lets a message wait. Calls `go` or `refuse` later, exactly once, or `refuse` at once.
+   * @returns Counts bytes of a message that has arrived behind it. Refuses it, and itself, when that is too much.
+   */
+  enter(waiting: Waiting): (byteCount: number) => void {
+    const place: Place = { ...waiting, behindCount: 0, behindBytes: 0 }
+    this.#measure()
+    this.#count(place.messageCount, place.byteCount)
+    this.#places.add(place)
+    this.#tell()
+    if (this.#byteCount > this.#maxBytes) this.#refuse(place)
+    if (this.#timer === undefined) {
+      this.#lastLookMs = this.#now()
+      this.#timer = setInterval(() => this.#look(), LOOK_MS).unref()
+    }
+    return (byteCount) => {
+      if (!this.#places.has(place)) return
+      place.behindCount++
+      place.behindBytes += byteCount
+      this.#count(1, byteCount)
+      if (this.#byteCount > this.#maxBytes) this.#refuse(place)
+    }
+  }
+
+  #tell(): void {
+    const earlierCount = this.#logPace.take(1, this.#now())
+    if (earlierCount === undefined) return
+    const facts = {
+      waitedCount: earlierCount + 1,
+      pendingCount: this.#room?.pendingCount,
+      windowCount: this.#room?.windowCount,
+    }
+    this.#warn(facts, 'the broker accepts messages more slowly than they come: publishers wait')
+  }
+
+  #release(): void {
+    if (this.#places.size === 0) return
+    for (const place of this.#places) {
+      if (this.#room?.isFull === true) return
+      this.#leave(place)
+      if (place.author.isClosed) place.refuse(0)
+      else place.go()
+    }
+  }
+
+  #look(): void {
+    this.#measure()
+    this.#release()
+    const nowMs = this.#now()
+    // A late look says that the process stood still: it reads first what the broker has accepted meanwhile.
+    const isLate = nowMs - this.#lastLookMs > 2 * LOOK_MS
+    this.#lastLookMs = nowMs
+    for (const place of this.#places) {
+      if (place.author.isClosed) {
+        this.#leave(place)
+        place.refuse(0)
+      } else if (!isLate && nowMs - place.arrivedMs >= MAX_HELD_MS) this.#refuse(place)
+    }
+    if (this.#places.size > 0) return
+    clearInterval(this.#timer)
+    this.#timer = undefined
+  }
+
+  #refuse(place: Place): void {
+    const retryAfterMs = this.#retryAfterMs(place.messageCount + place.behindCount)
+    this.#leave(place)
+    place.refuse(retryAfterMs)
+  }
+
+  #leave(place: Place): void {
+    this.#places.delete(place)
+    this.#count(-place.messageCount - place.behindCount, -place.byteCount - place.behindBytes)
+  }
+
+  #count(messageCount: number, byteCount: number): void {
+    this.#messageCount += messageCount
+    this.#byteCount += byteCount
+  }
+
+  /** How fast the broker was since the last look, or a little slower than it was before. */
+  #measure(): void {
+    const nowMs = this.#now()
+    const acceptedCount = this.#room?.acceptedCount ?? 0
+    const sinceMs = nowMs - this.#measuredMs
+    if (sinceMs < LOOK_MS) return
+    // The first look after a rest only says where it begins.
+    const perMs = this.#timer === undefined ? 0 : (acceptedCount - this.#acceptedCount) / sinceMs
+    this.#perMs = Math.max(perMs, this.#perMs * PACE_DECAY)
+    this.#acceptedCount = acceptedCount
+    this.#measuredMs = nowMs
+  }
+
+  #retryAfterMs(messageCount: number): number {
+    const jitter = 1 + JITTER * (2 * this.#random() - 1)
+    if (this.#perMs === 0) return Math.round(UNKNOWN_RETRY_MS * jitter)
+    const nowMs = this.#now()
+    const aheadCount = this.#messageCount + (this.#room?.pendingCount ?? 0)
+    const atMs = Math.min(nowMs + MAX_RETRY_MS, Math.max(this.#nextRetryAtMs, nowMs + aheadCount / this.#perMs))
+    this.#nextRetryAtMs = atMs + messageCount / this.#perMs
+    return Math.round(Math.max(MIN_RETRY_MS, atMs - nowMs) * jitter)
+  }
+}
