@@ -3,7 +3,7 @@ import type { BrokerRoom } from '../ports/broker.js'
 import type { Author } from './author.js'
 
 /** A message that arrived so long ago is refused: its client knows better than we whether it is still worth anything. */
-export const MAX_HELD_MS = 1_000
+const MAX_HELD_MS = 1_000
 /** How often those that have waited for too long are looked for, and the pace of the broker is measured. */
 const LOOK_MS = 100
 /** Share of the pace that is left after a look at which the broker was slower: it may have stood still for a moment. */
@@ -18,7 +18,7 @@ const LOG_INTERVAL_MS = 60_000
 const JITTER = 0.2
 
 /** A message at the head of its connection, or a batch. */
-export interface Waiting {
+interface Waiting {
   readonly author: Author
   readonly arrivedMs: number
   readonly messageCount: number
@@ -29,7 +29,7 @@ export interface Waiting {
   readonly refuse: (retryAfterMs: number) => void
 }
 
-export interface WaitingRoomContext {
+interface WaitingRoomContext {
   /** Absent: nobody ever waits. */
   readonly room: BrokerRoom | undefined
   /** Most bytes that wait, with an overhead for each message. */
