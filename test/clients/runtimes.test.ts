@@ -22,9 +22,9 @@ const RUNTIMES = [
   { name: 'Deno', command: async () => [await denoProgram(), 'run', '--allow-all', ADAPTER] },
 ]
 
-/** A WebSocket of these says not why a handshake is refused, and none of them reads slowly. */
+/** A WebSocket of these does not say why a handshake is refused, and none of them reads slowly. */
 const CANNOT = ['refusals', 'slow readers']
-const cases = (await readCases()).filter(({ needs = [] }) => !needs.some((need) => CANNOT.includes(need)))
+const cases = await readCases()
 
 describe.each(RUNTIMES)('webmq-client in $name', ({ command }) => {
   let adapter: Adapter
@@ -36,6 +36,11 @@ describe.each(RUNTIMES)('webmq-client in $name', ({ command }) => {
   afterAll(() => adapter.stop())
 
   for (const played of cases) {
+    const missing = (played.needs ?? []).filter((need) => CANNOT.includes(need))
+    if (missing.length > 0) {
+      it.skip(`${played.name}: it cannot: ${missing.join(', ')}`, () => undefined)
+      continue
+    }
     it(`${played.name} [${played.clauses.join(', ')}]`, () => runCase(played, adapter), CASE_MS)
   }
 })

@@ -12,6 +12,12 @@ export interface AuthorLimits extends Pick<WordLimits, 'maxWords'> {
   readonly publishing: PublishLimits | undefined
 }
 
+/**
+ * Told of each message that arrives behind one that waits, with its bytes, or with infinite ones when there is no room for it.
+ * Returns whether the message that waits has been refused, now or before.
+ */
+export type Behind = (byteCount: number) => boolean
+
 export interface Author extends Actor {
   readonly limits: AuthorLimits
   /** Bytes of its publishes that wait for hooks and the broker, with an overhead for each. */
@@ -27,9 +33,8 @@ export interface Author extends Actor {
   /**
    * While a hook decides about a message, or it waits for the broker, those behind it must not overtake it.
    * @param decided Never rejects.
-   * @param behind Told of each message that arrives meanwhile, with its bytes.
    */
-  hold?(decided: Promise<void>, behind?: (byteCount: number) => void): void
+  hold?(decided: Promise<void>, behind?: Behind): void
   /** The router has taken so many steps for its message. */
   matched?(stepCount: number): void
 }

@@ -68,7 +68,7 @@ describe('WaitingRoom', () => {
     expect(passed).toEqual(['a', 'b'])
     room.free = 1
     room.isFull = false
-    // Who comes later does not overtake.
+    // A later publisher does not overtake them.
     expect(waitingRoom.isNeeded).toBe(true)
     room.accept(0)
     expect(passed).toEqual(['a', 'b', 'c'])
@@ -149,11 +149,11 @@ describe('WaitingRoom', () => {
     enter('b', { byteCount: 41 })
     expect(refused).toEqual([['b', 1_000]])
     enter('c', { byteCount: 30 })
-    behind(10)
+    expect(behind(10)).toBe(false)
     expect(waitingRoom.messageCount).toBe(3)
-    behind(1)
+    expect(behind(1)).toBe(true)
     expect(refused.map(([name]) => name)).toEqual(['b', 'a'])
-    behind(1)
+    expect(behind(1)).toBe(true)
     expect(waitingRoom.messageCount).toBe(1)
     vi.advanceTimersByTime(1_000)
     expect(waitingRoom.messageCount).toBe(0)

@@ -1,6 +1,6 @@
 import { LogPace } from '../base/log-pace.js'
 import type { BrokerRoom } from '../ports/broker.js'
-import type { Author } from './author.js'
+import type { Author, Behind } from './author.js'
 
 /** A message that arrived so long ago is refused: its client knows better than we whether it is still worth anything. */
 const MAX_HELD_MS = 1_000
@@ -8,8 +8,8 @@ const MAX_HELD_MS = 1_000
 const LOOK_MS = 100
 /** Share of the pace that is left after a look at which the broker was slower: it may have stood still for a moment. */
 const PACE_DECAY = 0.97
-/** A refused message comes again after this time at least, and at most. */
-const MIN_RETRY_MS = 100
+/** A refused message comes again after this time at least [P-10.7], and at most. */
+const MIN_RETRY_MS = 250
 const MAX_RETRY_MS = 2_000
 /** The same while nothing is known of the broker's pace. */
 const UNKNOWN_RETRY_MS = 1_000
@@ -46,6 +46,7 @@ interface Place extends Waiting {
   /** Messages that have arrived behind it. They come again with it. */
   behindCount: number
   behindBytes: number
+  isRefused: boolean
 }
 
 /**
@@ -90,17 +91,18 @@ export class WaitingRoom {
     return this.#messageCount
   }
 
-  /** Whether who comes now has to wait. Cost: none, it is asked for each publish. */
+  /** Whether a new publisher has to wait. Cost: none, it is asked for each publish. */
   get isNeeded(): boolean {
     return this.#room !== undefined && (this.#room.isFull || this.#places.size > 0)
   }
 
   /**
    * Lets a message wait. Calls `go` or `refuse` later, exactly once, or `refuse` at once.
-   * @returns Counts bytes of a message that has arrived behind it. Refuses it, and itself, when that is too much.
+   * @returns Counts a message that has arrived behind it. Too many bytes refuse the one that waits. Returns whether it was
+   *   refused, now or before.
    */
-  enter(waiting: Waiting): (byteCount: number) => void {
-    const place: Place = { ...waiting, behindCount: 0, behindBytes: 0 }
+  enter(waiting: Waiting): Behind {
+    const place: Place = { ...waiting, behindCount: 0, behindBytes: 0, isRefused: false }
     this.#measure()
     this.#count(place.messageCount, place.byteCount)
     this.#places.add(place)
@@ -111,11 +113,12 @@ export class WaitingRoom {
       this.#timer = setInterval(() => this.#look(), LOOK_MS).unref()
     }
     return (byteCount) => {
-      if (!this.#places.has(place)) return
+      if (!this.#places.has(place)) return place.isRefused
       place.behindCount++
       place.behindBytes += byteCount
       this.#count(1, byteCount)
       if (this.#byteCount > this.#maxBytes) this.#refuse(place)
+      return place.isRefused
     }
   }
 
@@ -144,7 +147,7 @@ export class WaitingRoom {
     this.#measure()
     this.#release()
     const nowMs = this.#now()
-    // A late look says that the process stood still: it reads first what the broker has accepted meanwhile.
+    // A late look says that the process stood still. The answers of the broker may be there, and are read first.
     const isLate = nowMs - this.#lastLookMs > 2 * LOOK_MS
     this.#lastLookMs = nowMs
     for (const place of this.#places) {
@@ -161,6 +164,7 @@ export class WaitingRoom {
   #refuse(place: Place): void {
     const retryAfterMs = this.#retryAfterMs(place.messageCount + place.behindCount)
     this.#leave(place)
+    place.isRefused = true
     place.refuse(retryAfterMs)
   }
 
@@ -194,6 +198,6 @@ export class WaitingRoom {
     const aheadCount = this.#messageCount + (this.#room?.pendingCount ?? 0)
     const atMs = Math.min(nowMs + MAX_RETRY_MS, Math.max(this.#nextRetryAtMs, nowMs + aheadCount / this.#perMs))
     this.#nextRetryAtMs = atMs + messageCount / this.#perMs
-    return Math.round(Math.max(MIN_RETRY_MS, atMs - nowMs) * jitter)
+    return Math.max(MIN_RETRY_MS, Math.round((atMs - nowMs) * jitter))
   }
 }

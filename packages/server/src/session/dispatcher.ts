@@ -11,6 +11,7 @@ import { isPromise, type MaybePromise } from '../base/maybe-promise.js'
 import type { HookCalls } from '../hooks/index.js'
 import type { PublishTimings } from '../observing/measuring/publish-timings.js'
 import { MessageRun } from '../ports/message-run.js'
+import type { Behind } from '../publishing/author.js'
 import type { Refusals } from '../publishing/refusals.js'
 import { askAbout } from './asking.js'
 import type { Handler } from './handlers/handler.js'
@@ -110,7 +111,7 @@ export class Dispatcher {
       !inbox.push(message, isBinary, session.state === 'active' ? MAX_WAITING_BYTES : MAX_UNVERIFIED_WAITING_BYTES)
     ) {
       // The one that waits for the broker has been refused: its gate refuses this one, too, and says when to come back.
-      if (message.verb === 'publish' && inbox.isRefusing) {
+      if (message.verb === 'publish' && inbox.isRefused) {
         this.#handle(queue, message, isBinary)
         return
       }
@@ -172,13 +173,12 @@ export class Dispatcher {
   /**
    * All later messages of the connection wait.
    * @param pending Never rejects.
-   * @param behind Told of each of them, with its bytes; with an infinite number for one that there is no room for.
    */
-  waitFor(session: Session, pending: Promise<void>, behind?: (byteCount: number) => void): void {
+  waitFor(session: Session, pending: Promise<void>, behind?: Behind): void {
     const inbox = this.#inboxOf(session)
     inbox.shut(behind)
     void pending.finally(() => {
-      inbox.open()
+      inbox.open(behind)
       this.#resume(session)
     })
   }

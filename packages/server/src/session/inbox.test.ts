@@ -233,6 +233,26 @@ describe('Inbox', () => {
     expect(inbox.push(unlisten('a'), false, maxBytes), 'what was released counts no more').toBe(true)
   })
 
+  it('holds all while one of several waits, and tells the one that asked of each message behind it', () => {
+    const inbox = new Inbox(() => false)
+    const told: number[] = []
+    const behind = (byteCount: number) => {
+      told.push(byteCount)
+      return byteCount === Number.POSITIVE_INFINITY
+    }
+    inbox.shut()
+    inbox.shut(behind)
+    // A hook has decided; the broker still takes its time.
+    inbox.open()
+    expect(inbox.holds(auth)).toBe(true)
+    expect(inbox.push(unlisten('a'), false, MAX_BYTES)).toBe(true)
+    expect([told.length, inbox.isRefused]).toEqual([1, false])
+    expect(inbox.push(unlisten('b'), false, 1)).toBe(false)
+    expect([told[1], inbox.isRefused]).toEqual([Number.POSITIVE_INFINITY, true])
+    inbox.open(behind)
+    expect([inbox.isRefused, inbox.isDue]).toEqual([false, true])
+  })
+
   it('has room for a limited number of messages, bytes, and replays', () => {
     const inbox = inboxWith(auth)
     expect(

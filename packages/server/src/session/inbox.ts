@@ -1,5 +1,6 @@
 import type { ClientMessage } from 'webmq-client/protocol'
 import { copyBytes } from '../base/copy-bytes.js'
+import type { Behind } from '../publishing/author.js'
 import { isRangeAsked } from '../replay/replay.js'
 
 export interface WaitingMessage {
@@ -37,8 +38,10 @@ export class Inbox {
   isDue = false
   /** So many things that all messages wait for. */
   #shutCount = 0
-  /** Told of the bytes of each message that arrives while {@link shut}. */
-  #behind: ((byteCount: number) => void) | undefined
+  /** Told of the bytes of each message that arrives while {@link shut}; one at a time. */
+  #behind: Behind | undefined
+  /** Whether the message that all others wait for has been refused: a gate refuses them, too. */
+  isRefused = false
   /** All that are in progress or wait. */
   readonly #ahead = new MessagesAhead()
   /** Those that come before the message that {@link release} looks at. */
@@ -54,21 +57,19 @@ export class Inbox {
   }
 
   /** All messages wait until {@link open}: a hook takes its time, or the broker. Each call has its own {@link open}. */
-  shut(behind?: (byteCount: number) => void): void {
+  shut(behind?: Behind): void {
     this.#shutCount++
-    this.#behind = behind
+    this.#behind ??= behind
   }
 
-  /** Ends {@link shut}. {@link release} those that waited. */
-  open(): void {
+  /** Ends a {@link shut}. {@link release} those that waited. */
+  open(behind?: Behind): void {
     this.#shutCount--
-    this.#behind = undefined
+    if (behind !== undefined && behind === this.#behind) {
+      this.#behind = undefined
+      this.isRefused = false
+    }
     this.isDue = true
-  }
-
-  /** Whether what all wait for is told of them, and refuses when there is no room. */
-  get isRefusing(): boolean {
-    return this.#behind !== undefined
   }
 
   get #isShut(): boolean {
@@ -80,13 +81,13 @@ export class Inbox {
   }
 
   /**
-   * Keeps a message and copies its payload; `false` when there is no room. Then what all wait for is told, too.
+   * Keeps a message and copies its payload; `false` when there is no room: see {@link isRefused}.
    * @param maxBytes Most memory of waiting messages.
    */
   push(message: ClientMessage, isBinary: boolean, maxBytes: number): boolean {
     const byteCount = byteCountOf(message)
     const isFull = this.#waiting.length >= MAX_WAITING_MESSAGES || this.#byteCount + byteCount > maxBytes
-    this.#behind?.(isFull ? Number.POSITIVE_INFINITY : byteCount)
+    this.isRefused = this.#behind?.(isFull ? Number.POSITIVE_INFINITY : byteCount) === true
     if (isFull) return false
     const waiting = { message: kept(message), isBinary, arrivedMs: performance.now() }
     this.#waiting.push(waiting)

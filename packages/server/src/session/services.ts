@@ -10,6 +10,7 @@ import type { Broker } from '../ports/broker.js'
 import type { OverflowRules } from '../ports/overflow-rules.js'
 import type { Transport } from '../ports/transport.js'
 import type { Presence } from '../presence/index.js'
+import type { Behind } from '../publishing/author.js'
 import type { Publisher } from '../publishing/publisher.js'
 import type { MetaRules } from '../publishing/stamps.js'
 import type { ConnectionGroupsContext, QueueGroups } from '../queue-groups/index.js'
@@ -47,7 +48,7 @@ export interface SessionServices extends ListensContext, ConnectionGroupsContext
   readonly limits: EffectiveLimits
   readonly publisher: Pick<Publisher, 'publish' | 'request'>
   /** Later messages of the session wait. @param decided Never rejects. */
-  readonly hold: (session: Session, decided: Promise<void>, behind?: (byteCount: number) => void) => void
+  readonly hold: (session: Session, decided: Promise<void>, behind?: Behind) => void
   readonly userListens: Pick<UserListens, 'assertRoom' | 'add'>
   readonly measurements: Measurements
   /** Absent when nobody wants to know. */

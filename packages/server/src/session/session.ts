@@ -15,7 +15,7 @@ import { type PackedAddress, packAddress, unpackAddress } from '../identity/clie
 import type { Claims, Identity } from '../identity/index.js'
 import type { ConnectionId, FrameData } from '../ports/transport.js'
 import type { ConnectionPresence } from '../presence/index.js'
-import type { Author } from '../publishing/author.js'
+import type { Author, Behind } from '../publishing/author.js'
 import type { RateGate, RateLimit } from '../publishing/publish-rates.js'
 import { ConnectionGroups } from '../queue-groups/index.js'
 import { Listens } from '../routing/listens.js'
@@ -153,7 +153,7 @@ export class Session implements Author {
     return this.meter.arrivedMs
   }
 
-  hold(decided: Promise<void>, behind?: (byteCount: number) => void): void {
+  hold(decided: Promise<void>, behind?: Behind): void {
     this.services.hold(this, decided, behind)
   }
 
