@@ -9,6 +9,8 @@ export interface Draft {
   readonly key: string
   /** Bytes, borrowed for the duration of the call; the text form of the protocol's type never comes here. */
   readonly payload: Uint8Array | string
+  /** Of the request that asks for an answer. Without one, nobody sends a refused message again. */
+  readonly id?: string | undefined
   /** The author's id of the message, valid by `isMessageId`. */
   readonly messageId?: string | undefined
   /** It reaches live listeners only, and is in no log. */

@@ -69,9 +69,9 @@ it('lets the message pass first that a slow broker was too slow for, however lat
   expect(publish('2')).toThrow(refusal(250))
   for (const id of ['1', '2', '3']) publish(id)()
   expect(refused('4')).toEqual(refusal(1_000))
-  nowMs = 14_999
+  nowMs = 9_999
   expect(publish('5')).toThrow(refusal(250))
-  nowMs = 15_000
+  nowMs = 10_000
   publish('5')()
   expect(rates.isPausing).toBe(false)
 })
@@ -79,10 +79,21 @@ it('lets the message pass first that a slow broker was too slow for, however lat
 it('waits anew for a message that is refused once more', () => {
   const gate = new RateGate()
   gate.close(1_000, 0, '1')
-  gate.close(11_000, 10_000, '1')
-  gate.close(11_000, 10_000, '2')
-  expect(gate.closedMs(UNLIMITED, 20_999, '2')).toBe(250)
-  expect(gate.closedMs(UNLIMITED, 20_999, '1')).toBe(0)
+  gate.close(6_000, 5_000, '1')
+  gate.close(6_000, 5_000, '2')
+  expect(gate.closedMs(UNLIMITED, 10_999, '2')).toBe(250)
+  expect(gate.closedMs(UNLIMITED, 10_999, '1')).toBe(0)
+})
+
+it('waits for no message that nobody sends again', () => {
+  const gate = new RateGate()
+  gate.close(1_000, 0, undefined)
+  expect(gate.closedMs(UNLIMITED, 999, '2')).toBe(1)
+  expect(gate.closedMs(UNLIMITED, 1_000, '2')).toBe(0)
+  gate.close(3_000, 2_000, undefined)
+  for (const id of [undefined, '3', '4']) expect(gate.closedMs(UNLIMITED, 2_500, id)).toBe(500)
+  expect(gate.closedMs(UNLIMITED, 3_000, '5')).toBe(250)
+  for (const id of ['3', '4', '5']) expect(gate.closedMs(UNLIMITED, 3_000, id)).toBe(0)
 })
 
 it('lets a message pass that is larger than a burst of bytes, and pays it off', () => {

@@ -15,7 +15,7 @@ export interface RateLimit {
 const MIN_CLOSED_MS = 250
 
 /** A refused message that comes again goes first. For so long others wait for it: a client may not send it again. */
-const MAX_AWAITED_MS = 10_000
+const MAX_AWAITED_MS = 5_000
 
 /** One message or byte. Sums of fractions may be a little less. */
 const ENOUGH = 1 - 1e-6
@@ -39,10 +39,13 @@ export class RateGate {
   }
 
   /** The time until a message may pass; 0: now. */
-  closedMs(limit: RateLimit, nowMs: number, messageId?: string): number {
-    if (nowMs < this.#opensAtMs) return Math.ceil(this.#opensAtMs - nowMs)
+  closedMs(limit: RateLimit, nowMs: number, repeatId?: string): number {
+    if (nowMs < this.#opensAtMs) {
+      if (this.#opensAtMs < this.#awaitedUntilMs) this.#awaited ??= repeatId
+      return Math.ceil(this.#opensAtMs - nowMs)
+    }
     if (this.#awaited !== undefined) {
-      if (this.#awaited !== messageId && nowMs < this.#awaitedUntilMs) return MIN_CLOSED_MS
+      if (this.#awaited !== repeatId && nowMs < this.#awaitedUntilMs) return MIN_CLOSED_MS
       this.#awaited = undefined
     }
     this.#settle(limit, nowMs)
@@ -55,12 +58,13 @@ export class RateGate {
   /**
    * Closes it until then, whatever the limit. The message that is refused passes next: later ones, which its publisher may
    * have sent before it read the refusal, do not overtake it.
+   * @param repeatId Its id; `undefined` if its publisher will not send it again.
    */
-  close(opensAtMs: number, nowMs: number, messageId: string | undefined): void {
+  close(opensAtMs: number, nowMs: number, repeatId: string | undefined): void {
     this.#opensAtMs = Math.max(this.#opensAtMs, opensAtMs)
-    if (this.#awaited === undefined || nowMs >= this.#awaitedUntilMs) this.#awaited = messageId
+    if (this.#awaited === undefined || nowMs >= this.#awaitedUntilMs) this.#awaited = repeatId
     // Refused once more: it is waited for anew.
-    if (this.#awaited === messageId) this.#awaitedUntilMs = opensAtMs + MAX_AWAITED_MS
+    if (this.#awaited === repeatId) this.#awaitedUntilMs = opensAtMs + MAX_AWAITED_MS
   }
 
   /** Takes what messages cost that have passed. */
@@ -152,7 +156,7 @@ export class PublishRates {
   /**
    * Counts publishes of a connection, if there is one, and of its user. Several pass together or not at all.
    * @param gate Of the connection; absent for publishes over HTTP, which only the limit of the user holds for.
-   * @param messageId Of one message.
+   * @param repeatId As in {@link RateGate.close}.
    * @throws {WebMQError} `E_RATE_LIMIT` (retryable), with the `retryAfterMs` that is told to the client; nothing was counted.
    */
   pass(
@@ -161,11 +165,11 @@ export class PublishRates {
     { ofConnection, ofUser }: PublishLimits,
     byteCount: number,
     messageCount = 1,
-    messageId?: string,
+    repeatId?: string,
   ): void {
     const nowMs = this.#now()
     this.isPausing = nowMs < this.#pausedUntilMs
-    if (gate !== undefined) this.#assertOpen(gate, ofConnection, 'connection', nowMs, messageId)
+    if (gate !== undefined) this.#assertOpen(gate, ofConnection, 'connection', nowMs, repeatId)
     if (userId !== undefined && isLimited(ofUser)) this.#passUser(userId, ofUser, byteCount, nowMs, messageCount)
     gate?.pass(byteCount, messageCount)
   }
@@ -174,12 +178,12 @@ export class PublishRates {
    * The broker is too slow for a message: nothing of its connection passes until then, and that message first.
    * @returns {WebMQError} `E_RATE_LIMIT` with `retryAfterMs`.
    */
-  refusedByBroker(gate: RateGate | undefined, messageId: string | undefined, retryAfterMs: number): WebMQError {
+  refusedByBroker(gate: RateGate | undefined, repeatId: string | undefined, retryAfterMs: number): WebMQError {
     const nowMs = this.#now()
     const opensAtMs = nowMs + retryAfterMs
     this.isPausing = true
     this.#pausedUntilMs = Math.max(this.#pausedUntilMs, opensAtMs + MAX_AWAITED_MS)
-    gate?.close(opensAtMs, nowMs, messageId)
+    gate?.close(opensAtMs, nowMs, repeatId)
     return this.#refusal('broker', retryAfterMs, 'the broker accepts messages more slowly than they come')
   }
 
@@ -190,8 +194,8 @@ export class PublishRates {
     user.gate.pass(byteCount, messageCount)
   }
 
-  #assertOpen(gate: RateGate, limit: RateLimit, scope: RateScope, nowMs: number, messageId?: string): void {
-    const retryAfterMs = gate.closedMs(limit, nowMs, messageId)
+  #assertOpen(gate: RateGate, limit: RateLimit, scope: RateScope, nowMs: number, repeatId?: string): void {
+    const retryAfterMs = gate.closedMs(limit, nowMs, repeatId)
     if (retryAfterMs === 0) return
     if (isLimited(limit) && !gate.isAwaiting)
       throw this.#refusal(scope, retryAfterMs, `this ${scope} publishes too fast, ${describe(limit)}`)

@@ -1,4 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
+import type { WebMQError } from 'webmq-client/protocol'
 import { memoryOptions } from '../../test/memory-options.js'
 import { SlowBroker } from '../../test/slow-broker.js'
 import { deferred } from '../base/deferred.js'
@@ -10,7 +12,7 @@ import type { Broker } from '../ports/broker.js'
 import type { QueueGroups } from '../queue-groups/index.js'
 import { type AuthorLimits, type PendingByCaller, requestAuthor, trustedLimits } from './author.js'
 import type { BatchDraft } from './draft.js'
-import { PublishRates } from './publish-rates.js'
+import { PublishRates, RateGate } from './publish-rates.js'
 import { Publisher, type PublisherContext } from './publisher.js'
 import { MetaRules, Stamps } from './stamps.js'
 import { WaitingRoom } from './waiting-room.js'
@@ -104,6 +106,29 @@ describe('Publisher', () => {
       retryAfterMs: expect.any(Number),
     })
     expect([...pending.values()]).toEqual([])
+  })
+
+  // Symptom: after a stall of the broker for 2 s, the chat of a connection that also publishes cursors was refused for 10 s more.
+  it.each([
+    ['that asks for no acknowledgement is waited for by nobody', {}, undefined],
+    ['that comes again goes first', { id: '1' }, 'E_RATE_LIMIT'],
+  ])('a refused message %s', async (_, request, code) => {
+    const broker = new SlowBroker(new MemoryBroker(memoryOptions()))
+    const { publisher, caller } = await started(broker)
+    const gate = new RateGate()
+    const author = Object.assign(caller('203.0.113.7'), { publishGateOf: () => gate })
+    broker.room.isFull = true
+    const refused = publisher.publish(author, { ...draft('k'), messageId: 'm1', ...request }, true)
+    const { retryAfterMs } = await Promise.resolve(refused).catch((error: { retryAfterMs: number }) => error)
+    broker.room.isFull = false
+    await sleep(retryAfterMs + 10)
+    const publish = async () => publisher.publish(author, { ...draft('k'), id: '2', messageId: 'm2' }, true)
+    const published = publish().catch((error: WebMQError) => error.code)
+    if (code === undefined) {
+      await expect.poll(() => broker.waitingCount).toBe(1)
+      broker.release()
+      expect(await published).toMatchObject({ isDuplicate: false })
+    } else expect(await published).toBe(code)
   })
 
   it('counts what waits for hooks too', async () => {

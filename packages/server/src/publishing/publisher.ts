@@ -73,10 +73,10 @@ export class Publisher {
     const byteCount = draft.payload.length
     this.#check(author, draft)
     assertRoom(author, byteCount + PENDING_OVERHEAD_BYTES)
-    this.#passRate(author, byteCount, 1, draft.messageId)
+    this.#passRate(author, byteCount, 1, repeatIdOf(draft))
     const isEphemeral = draft.ephemeral === true
     const accepted = this.#mustWait(author)
-      ? this.#inTurn(author, byteCount, 1, draft.messageId, this.#kept(author, draft), (draft) =>
+      ? this.#inTurn(author, byteCount, 1, repeatIdOf(draft), this.#kept(author, draft), (draft) =>
           this.#approved(author, draft, isBinary, isEphemeral, this.#send),
         )
       : this.#approved(author, draft, isBinary, isEphemeral, this.#send)
@@ -153,12 +153,12 @@ export class Publisher {
     assertMayPublish(author, key)
   }
 
-  #passRate(author: Author, byteCount: number, count: number, messageId?: string): void {
+  #passRate(author: Author, byteCount: number, count: number, repeatId?: string): void {
     const { rates } = this.#context
     const { publishing = rates.isPausing ? UNLIMITED : undefined } = author.limits
     if (publishing === undefined) return
     const gate = author.publishGateOf?.(publishing.ofConnection)
-    rates.pass(gate, author.userId, publishing, byteCount, count, messageId)
+    rates.pass(gate, author.userId, publishing, byteCount, count, repeatId)
   }
 
   #mustWait(author: Author): boolean {
@@ -170,7 +170,7 @@ export class Publisher {
     author: Author,
     byteCount: number,
     messageCount: number,
-    messageId: string | undefined,
+    repeatId: string | undefined,
     kept: Kept,
     go: (kept: Kept) => MaybePromise<T>,
   ): Promise<T> {
@@ -194,7 +194,7 @@ export class Publisher {
         refuse: (retryAfterMs) => {
           author.pendingBytes -= bytes
           const gate = author.publishGateOf?.((author.limits.publishing ?? UNLIMITED).ofConnection)
-          reject(author.isClosed ? refusalOf('E_DISCONNECTED') : rates.refusedByBroker(gate, messageId, retryAfterMs))
+          reject(author.isClosed ? refusalOf('E_DISCONNECTED') : rates.refusedByBroker(gate, repeatId, retryAfterMs))
           decide()
         },
       })
@@ -360,6 +360,11 @@ async function answeredFirst(decided: Promise<void>): Promise<void> {
   await decided
   await undefined
   await undefined
+}
+
+/** The id under which its author sends it again when it is refused. */
+function repeatIdOf({ id, messageId, place }: Draft): string | undefined {
+  return id === undefined && place === undefined ? undefined : messageId
 }
 
 function streamAttributes({ owner, checksum, isInterim }: Draft): MessageAttributes {
