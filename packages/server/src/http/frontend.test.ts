@@ -118,12 +118,12 @@ describe('HttpFrontend', () => {
     expect(await response.json()).toEqual({ ...HEALTH, ...ENDPOINT })
   })
 
-  it('says that other nodes differ, and is ready', async () => {
-    health = () => ({ ...HEALTH, differentPeers: 1, otherLogPeers: 2 })
+  it('says that other nodes differ, and that publishes wait, and is ready', async () => {
+    health = () => ({ ...HEALTH, differentPeers: 1, otherLogPeers: 2, waitingPublishes: 3 })
     const ready = await get('/ready')
     expect([ready.status, await ready.json()]).toEqual([
       200,
-      { status: 'ready', broker: HEALTH.broker, differentPeers: 1, otherLogPeers: 2 },
+      { status: 'ready', broker: HEALTH.broker, differentPeers: 1, otherLogPeers: 2, waitingPublishes: 3 },
     ])
   })
 

@@ -38,6 +38,7 @@ export class NodeReport {
       otherLogPeers: otherLogCount || undefined,
       outbox: this.#parts.outbox?.status,
       outboxReason: this.#parts.outbox?.reason,
+      waitingPublishes: this.#rooms.waitingRoom.messageCount || undefined,
     }
   }
 

@@ -272,9 +272,10 @@ describe('doctor, behind others', () => {
   })
 
   it.each([
-    ['log different keys', { otherLogPeers: 2 }, '2 other nodes log other keys', '--history'],
-    ['are of another version', { differentPeers: 1 }, 'other options, or are of another version', 'upgrade'],
-  ])('warns of nodes that %s', async (_, told, text, more) => {
+    ['nodes that log different keys', { otherLogPeers: 2 }, '2 other nodes log other keys', '--history'],
+    ['nodes of another version', { differentPeers: 1 }, 'other options, or are of another version', 'upgrade'],
+    ['a broker that is too slow', { waitingPublishes: 7 }, '7 publishes wait for its broker', 'CPU'],
+  ])('warns of %s', async (_, told, text, more) => {
     const node = createHttpServer((_request, response) =>
       response.end(JSON.stringify({ server: 'webmq', status: 'ready', ...told })),
     )

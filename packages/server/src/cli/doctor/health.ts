@@ -59,7 +59,7 @@ export async function checkHealth(target: DoctorTarget): Promise<readonly Findin
       return [skipped('health', `/health is answered by something else (${health.status})`), clock]
     }
     const ready = await ask(target, '/ready')
-    const { differentPeers, otherLogPeers, outbox } = jsonOf(ready)
+    const { differentPeers, otherLogPeers, outbox, waitingPublishes } = jsonOf(ready)
     if (outbox === 'down') {
       const more = 'Look at outboxReason of /ready on the machine of the server, or at its log.'
       return [warning('health', 'the server is ready, and its database outbox is down', more), clock]
@@ -72,6 +72,11 @@ export async function checkHealth(target: DoctorTarget): Promise<readonly Findin
     if (typeof differentPeers === 'number') {
       const text = `the server is ready, and ${differentPeers} other nodes have other options, or are of another version`
       const more = 'End the upgrade, or give all nodes the same options. The log of the server names the nodes.'
+      return [warning('health', text, more), clock]
+    }
+    if (typeof waitingPublishes === 'number') {
+      const text = `the server is ready, and ${waitingPublishes} publishes wait for its broker, which is too slow for them`
+      const more = 'Look at the CPU, memory and disk of the broker; ask again: a moment of it does no harm.'
       return [warning('health', text, more), clock]
     }
     if (ready.status === 200) return [ok('health', 'the server is ready'), clock]

@@ -4,7 +4,7 @@ import type { BrokerReport } from './broker-watch.js'
 /** What a node is doing. `stopped` is for good. */
 export type NodeStatus = 'starting' | 'ok' | 'draining' | 'stopped'
 
-/** What leaves a node ready: how many other nodes do not agree with it, absent while there are none; its database. */
+/** What leaves a node ready: how many other nodes do not agree with it, absent while there are none; its database; a slow broker. */
 interface Notices {
   /** With other options that all must share, or of another version. */
   readonly differentPeers?: number | undefined
@@ -13,6 +13,8 @@ interface Notices {
   readonly outbox?: OutboxStatus | undefined
   /** Why that is `down`, if known; without secrets. */
   readonly outboxReason?: string | undefined
+  /** Publishes that wait for a broker that is too slow; absent while there are none. */
+  readonly waitingPublishes?: number | undefined
 }
 
 /** The answer of `/health`. */
@@ -43,9 +45,9 @@ export interface Readiness extends Notices {
  * @param tellsFull A node that holds as many connections as it may says `full`.
  */
 export function readinessOf(health: Health, tellsFull = false): Readiness {
-  const { status, broker, differentPeers, otherLogPeers, outbox, outboxReason, connections } = health
+  const { status, broker, differentPeers, otherLogPeers, outbox, outboxReason, waitingPublishes, connections } = health
   const { connectionLimit = Number.POSITIVE_INFINITY } = health
-  const known = { broker, differentPeers, otherLogPeers, outbox, outboxReason }
+  const known = { broker, differentPeers, otherLogPeers, outbox, outboxReason, waitingPublishes }
   if (status !== 'ok') return { status, ...known }
   if (broker.status === 'down') return { status: 'broker-down', ...known }
   return { status: tellsFull && connections >= connectionLimit ? 'full' : 'ready', ...known }
