@@ -137,6 +137,49 @@ func TestPublishesThatWaitAreBounded(t *testing.T) {
 	}
 }
 
+func TestAFewAreSentFirstAfterARefusal(t *testing.T) {
+	const count = 40
+	clients := make(chan *Client, 1)
+	client, ctx := dial(t, Options{}, func(p *peer) {
+		// All have been sent by then.
+		client := <-clients
+		for range count {
+			_, id := p.hear("publish")
+			p.say("error " + id + " E_RATE_LIMIT\n" + `{"message":"later","retryable":true,"retryAfterMs":10}`)
+		}
+		var ids []string
+		for number := range count {
+			text, id := p.hear("publish")
+			if !strings.HasSuffix(text, fmt.Sprintf("\n%d", number)) {
+				t.Errorf("%q is not message %d", text, number)
+			}
+			if ids = append(ids, id); number == minWindow-1 {
+				client.mu.Lock()
+				if waiting := len(client.publishes.waiting); waiting != count-minWindow {
+					t.Errorf("%d wait", waiting)
+				}
+				client.mu.Unlock()
+			}
+			if number >= minWindow-1 {
+				for _, id := range ids {
+					p.say("ok " + id)
+				}
+				ids = nil
+			}
+		}
+	})
+	var sent []*Publishing
+	for number := range count {
+		sent = append(sent, client.PublishAsync("k", number, PublishOptions{}))
+	}
+	clients <- client
+	for _, publishing := range sent {
+		if _, err := publishing.Wait(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestNothingBreaksTheHeader(t *testing.T) {
 	client, ctx := dial(t, Options{}, func(*peer) {})
 	_, ofListen := client.Listen(ctx, "a", ListenOptions{Since: "e:1 state"})

@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// minWindow is how many are sent after a refusal, and one more with each answer [P-10.7]. All at once would be refused again.
+const minWindow = 8
+
 // publishOverheadBytes is what a publish counts besides its bytes.
 const publishOverheadBytes = 256
 
@@ -43,7 +46,9 @@ type publishes struct {
 	refused    []*Publishing
 	retryAfter time.Duration
 	retry      *time.Timer
-	isLive     bool
+	// window is how many may be unanswered, until nothing waits after a refusal; 0: any number.
+	window int
+	isLive bool
 }
 
 // add sends a publish, or lets it wait for a connection. It takes the lock.
@@ -107,7 +112,7 @@ func (p *publishes) opened() {
 
 // lost: what had no answer goes first on the next connection, as it was.
 func (p *publishes) lost() {
-	p.isLive = false
+	p.isLive, p.window = false, 0
 	for _, publish := range p.sent {
 		p.refused = append(p.refused, publish)
 	}
@@ -132,9 +137,13 @@ func (p *publishes) take(message *serverMessage) bool {
 	delete(p.sent, publish.id)
 	if message.verb == "ok" {
 		p.settle(publish, Accepted{message.options["position"], message.has("duplicate")}, nil)
+		if p.window > 0 {
+			p.window++
+		}
 	} else if err := errorOf(message.fields[1], message.body); err.Code == "E_RATE_LIMIT" {
 		p.refused = append(p.refused, publish)
 		p.retryAfter = max(p.retryAfter, err.RetryAfter, 250*time.Millisecond)
+		p.window = minWindow
 	} else {
 		p.settle(publish, Accepted{}, err)
 	}
@@ -150,6 +159,7 @@ func (p *publishes) take(message *serverMessage) bool {
 		})
 		p.retry = retry
 	}
+	p.flush()
 	return true
 }
 
@@ -169,9 +179,13 @@ func (p *publishes) flush() {
 	if !p.isLive || len(p.refused) > 0 {
 		return
 	}
-	for _, publish := range p.waiting {
+	for len(p.waiting) > 0 && (p.window == 0 || len(p.sent) < p.window) {
+		publish := p.waiting[0]
+		p.waiting = p.waiting[1:]
 		p.sent[publish.id] = publish
 		p.client.connection.send(publish.frame)
 	}
-	p.waiting = nil
+	if len(p.waiting) == 0 {
+		p.waiting, p.window = nil, 0
+	}
 }

@@ -12,6 +12,7 @@ from scripted import Scripted, request, welcome
 from websockets.asyncio.server import ServerConnection
 
 import webmq
+from webmq.publishes import MIN_WINDOW
 
 
 class Rare(Scripted):
@@ -59,6 +60,38 @@ class Rare(Scripted):
             return [getattr(await anext(listener), "payload", None) for _ in range(3)]
 
         self.assertEqual(await self.play(script, act), [1, 2, 3])
+
+    async def test_a_few_are_sent_first_after_a_refusal(self) -> None:
+        """[P-10.7] All at once would be refused again."""
+        count = 40
+        error = json.dumps({"message": "later", "retryable": True, "retryAfterMs": 10})
+        waiting: list[int] = []
+        clients: list[webmq.Client] = []
+
+        async def script(socket: ServerConnection) -> None:
+            await welcome(socket)
+            for _ in range(count):
+                id, _ = await request(socket, "publish")
+                await socket.send(f"error {id} E_RATE_LIMIT\n{error}")
+            ids: list[str] = []
+            for number in range(count):
+                header, payload = str(await socket.recv()).split("\n")
+                assert payload == str(number), payload
+                ids.append(header.split(" ")[1])
+                if number == MIN_WINDOW - 1:
+                    waiting.append(len(clients[0]._publishes._waiting))
+                if number >= MIN_WINDOW - 1:
+                    for id in ids:
+                        await socket.send(f"ok {id}")
+                    ids.clear()
+            await socket.wait_closed()
+
+        async def act(client: webmq.Client) -> None:
+            clients.append(client)
+            await asyncio.gather(*(client.publish("k", number) for number in range(count)))
+
+        await self.play(script, act)
+        self.assertEqual(waiting, [count - MIN_WINDOW])
 
     async def test_a_gap_is_told_with_the_answer(self) -> None:
         """Symptom: messages were missing after a gap. Cause: the gap was told before the listen was live again."""

@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 
 from .errors import WebMQError, error_of
 from .wire import Options, ServerMessage, encode
@@ -13,6 +14,8 @@ from .wire import Options, ServerMessage, encode
 OVERHEAD_BYTES = 256
 MIN_RETRY_S = 0.25
 """[P-10.7]"""
+MIN_WINDOW = 8
+"""So many are sent after a refusal, and one more with each answer [P-10.7]. All at once would be refused again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,8 @@ class Publishes:
         self._refused: list[_Publish] = []
         self._retry_after_s = 0.0
         self._retry: asyncio.TimerHandle | None = None
+        self._window = inf
+        """So many may be unanswered, until nothing waits after a refusal."""
         self._is_live = False
 
     async def publish(self, id: str, key: str, payload: str | bytes, options: Options) -> Accepted:
@@ -78,6 +83,7 @@ class Publishes:
     def lost(self) -> None:
         """What had no answer goes first on the next connection, as it was."""
         self._is_live = False
+        self._window = inf
         self._take_back([*self._refused, *self._sent.values()])
         self._sent.clear()
 
@@ -94,18 +100,21 @@ class Publishes:
         if publish is None:
             return False
         if message.verb == "ok":
+            self._window += 1
             if not publish.done.done():
                 publish.done.set_result(Accepted(message.options.get("position"), "duplicate" in message.options))
         else:
             error = error_of(message.fields[1], message.body)
             if error.code == "E_RATE_LIMIT":
                 self._refused.append(publish)
+                self._window = MIN_WINDOW
                 self._retry_after_s = max(self._retry_after_s, (error.retry_after_ms or 0) / 1_000, MIN_RETRY_S)
             elif not publish.done.done():
                 publish.done.set_exception(error)
         if self._refused and not self._sent and self._retry is None:
             loop = asyncio.get_running_loop()
             self._retry = loop.call_later(self._retry_after_s, self._try_again)
+        self._flush()
         return True
 
     def _try_again(self) -> None:
@@ -123,9 +132,15 @@ class Publishes:
         self._waiting.extendleft(reversed(again))
 
     def _flush(self) -> None:
-        while self._is_live and not self._refused and self._waiting:
+        if self._refused:
+            return
+        while self._is_live and self._waiting:
+            if len(self._sent) >= self._window:
+                return
             publish = self._waiting.popleft()
             if publish.done.done():
                 continue
             self._sent[publish.id] = publish
             self._send(publish.data)
+        if not self._waiting:
+            self._window = inf
