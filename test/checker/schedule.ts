@@ -51,6 +51,8 @@ export interface PublisherPlan extends Route {
   readonly keys: readonly string[]
   readonly burstCount: number
   readonly everyMs: number
+  /** Default: that of the actor. */
+  readonly maxInFlight?: number
   readonly payloadBytes: readonly [min: number, max: number]
   readonly noechoShare: number
   readonly twinShare: number

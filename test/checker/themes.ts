@@ -193,6 +193,25 @@ export const THEMES: readonly Theme[] = [
     ],
   },
   {
+    name: 'publishers are faster than the broker, and nodes have no time',
+    needs: 'broker',
+    // More than a node gives to a slow broker at a time: its publishers wait, and are refused.
+    wishes: (random) => ({
+      publisher: { burstCount: random.integer(20, 60), everyMs: 250, maxInFlight: 400, payloadBytes: [60, 1_000] },
+    }),
+    steps: (scene) => {
+      const { random, nodeCount, partCount, hasBrokerLinks } = scene
+      const [outer, inner] = drawPair(scene)
+      const slow: Step[] = hasBrokerLinks
+        ? each(nodeCount, (link) => [
+            { ...outer, what: 'broker-link', link, fault: 'throttle', bytesPerSecond: random.pick([20_000, 50_000]) },
+          ])
+        : [{ ...inner, what: 'freeze-broker', part: random.integer(0, partCount - 1) }]
+      const still = () => ({ ...drawSpan(scene, 1_500), node: random.integer(0, nodeCount - 1) })
+      return [...slow, ...each(4, () => [{ ...still(), what: 'freeze-node' }])]
+    },
+  },
+  {
     name: 'anything, and much of it',
     steps: (scene) => [
       ...each(scene.random.integer(2, 4), () => [scene.random.chance(0.5) ? drawLinkStep(scene) : drawNodeStep(scene)]),

@@ -119,7 +119,7 @@ describe('Publisher', () => {
     const author = Object.assign(caller('203.0.113.7'), { publishGateOf: () => gate })
     broker.room.isFull = true
     const refused = publisher.publish(author, { ...draft('k'), messageId: 'm1', ...request }, true)
-    const { retryAfterMs } = await Promise.resolve(refused).catch((error: { retryAfterMs: number }) => error)
+    const { retryAfterMs } = await (refused as Promise<never>).catch((error: { retryAfterMs: number }) => error)
     broker.room.isFull = false
     await sleep(retryAfterMs + 10)
     const publish = async () => publisher.publish(author, { ...draft('k'), id: '2', messageId: 'm2' }, true)
