@@ -27,6 +27,12 @@ class FakeLoop {
     this.#nowMs = Math.max(this.#nowMs, endMs)
   }
 
+  /** The process gets no processor. */
+  stand(durationMs: number): void {
+    this.#nowMs += durationMs
+    this.wait(0)
+  }
+
   /** The event loop works, and no timer fires meanwhile. */
   work(durationMs: number): void {
     this.#nowMs += durationMs
@@ -79,6 +85,18 @@ describe('EventLoopLag', () => {
     loop.work(5_000)
     loop.wait(20)
     expect(loop.lag.read().max).toBeCloseTo(5.01, 1)
+  })
+
+  it('tells a delay that is not its own, and stays idle', () => {
+    const loop = new FakeLoop()
+    loop.lag.start()
+    loop.wait(2_000)
+    loop.lag.read()
+    loop.stand(1_000)
+    expect(loop.lag.read().max).toBeGreaterThan(0.5)
+    loop.wakeCount = 0
+    loop.wait(10_000)
+    expect(loop.wakeCount).toBe(20)
   })
 
   it('samples a busy event loop every 10 ms, and again seldom once it is idle', () => {

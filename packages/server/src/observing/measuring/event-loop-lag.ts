@@ -107,15 +107,17 @@ export class EventLoopLag {
     this.#wait(this.#isIdle ? IDLE_LOOK_MS : SAMPLE_MS)
   }
 
-  /** Accounts for the time since the last sample. Returns how long the event loop has worked in it, or was late. */
+  /** Accounts for the time since the last sample. Returns how long the event loop has worked in it. */
   #sampleIdle(nowMs: number): number {
-    const delayMs = Math.max(this.#watch(nowMs), nowMs - this.#dueMs)
+    const workedMs = this.#watch(nowMs)
+    // Later than by its own work: the machine gave the process no processor.
+    const delayMs = Math.max(workedMs, nowMs - this.#dueMs)
     const undelayedMs = nowMs - this.#sampledMs - delayMs - SAMPLE_MS
     this.#sampledMs = nowMs
     this.#record(SAMPLE_MS + delayMs)
     const count = Math.min(IDLE_LOOK_MS, undelayedMs) / SAMPLE_MS
     for (let sample = 1; sample <= count; sample++) this.#record(SAMPLE_MS)
-    return delayMs
+    return workedMs
   }
 
   /** Watches from now on. Returns how long the event loop has worked since it was watched. */
