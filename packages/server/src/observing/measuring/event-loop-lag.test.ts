@@ -42,14 +42,14 @@ class FakeLoop {
 }
 
 describe('EventLoopLag', () => {
-  it('wakes an idle process at most twice a second', () => {
+  it('wakes an idle process once a second', () => {
     // Symptom: a node that was scraped once woke 100 times a second. Cause: the delay was sampled every 10 ms for good.
     const loop = new FakeLoop()
     loop.lag.start()
-    loop.wait(1_000)
+    loop.wait(2_000)
     loop.wakeCount = 0
     loop.wait(60_000)
-    expect(loop.wakeCount).toBe(120)
+    expect(loop.wakeCount).toBe(60)
   })
 
   it('tells of an idle event loop what samples every 10 ms would tell', () => {
@@ -68,9 +68,9 @@ describe('EventLoopLag', () => {
     loop.wait(2_000)
     loop.lag.read()
     loop.work(80)
-    loop.wait(400)
+    loop.wait(800)
     loop.work(3)
-    loop.wait(100)
+    loop.wait(200)
     const { max, mean } = loop.lag.read()
     expect(max).toBeGreaterThanOrEqual(0.09)
     expect(max).toBeLessThanOrEqual(0.095)
@@ -92,11 +92,11 @@ describe('EventLoopLag', () => {
     loop.lag.start()
     loop.wait(2_000)
     loop.lag.read()
-    loop.stand(1_000)
+    loop.stand(2_000)
     expect(loop.lag.read().max).toBeGreaterThan(0.5)
     loop.wakeCount = 0
     loop.wait(10_000)
-    expect(loop.wakeCount).toBe(20)
+    expect(loop.wakeCount).toBe(10)
   })
 
   it('samples a busy event loop every 10 ms, and again seldom once it is idle', () => {
@@ -119,7 +119,7 @@ describe('EventLoopLag', () => {
     loop.wait(2_000)
     loop.wakeCount = 0
     loop.wait(10_000)
-    expect(loop.wakeCount).toBe(20)
+    expect(loop.wakeCount).toBe(10)
   })
 
   it('is 0 before the first sample', () => {

@@ -3,8 +3,8 @@ import { createHistogram, performance, type RecordableHistogram } from 'node:per
 /** Time between two samples; a sample is this time and the delay of its timer. */
 const SAMPLE_MS = 10
 /** Time between two looks at an idle event loop. */
-const IDLE_LOOK_MS = 500
-/** The event loop is idle while it works at most so long within {@link IDLE_LOOK_MS}: 5 % of the time. */
+const IDLE_LOOK_MS = 1_000
+/** The event loop is idle while it works at most so long within {@link IDLE_LOOK_MS}. */
 const MAX_IDLE_WORK_MS = 25
 /** Samples of more than an hour count as an hour. */
 const MAX_SAMPLE_US = 3_600_000_000
@@ -39,7 +39,7 @@ const PROCESS_CLOCK: LagClock = {
 
 /**
  * Samples the delay of the event loop every 10 ms, without waking an idle process for it. An idle event loop is looked at
- * twice a second: the work of the half second before counts as one piece, which is the longest delay that it can have
+ * once a second: the work of the second before counts as one piece, which is the longest delay that it can have
  * caused, and the other samples as undelayed. So no delay is missed. Too long is that of an idle process by at most 25 ms,
  * and the first one of a burst.
  */

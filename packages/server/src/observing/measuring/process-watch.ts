@@ -48,7 +48,7 @@ const inner = process as unknown as {
 }
 const typesOf = (list: readonly object[]): string[] => list.map((item) => item.constructor.name)
 
-/** Watches the process from its construction on, for good. Does not keep it alive, and wakes it twice a second while it is idle. */
+/** Watches the process from its construction on, for good. Does not keep it alive, and wakes it once a second while it is idle. */
 export class ProcessWatch {
   readonly #startedSeconds = Math.round(Date.now() / 1_000 - process.uptime())
   readonly #descriptors = new OpenDescriptors()
