@@ -87,6 +87,23 @@ describe('EventLoopLag', () => {
     expect(loop.lag.read().max).toBeCloseTo(5.01, 1)
   })
 
+  it('stays idle over a single block, and wakes again for the work that follows', () => {
+    // Symptom: one garbage collection of an idle process brought 100 wake-ups.
+    const loop = new FakeLoop()
+    loop.lag.start()
+    loop.wait(2_000)
+    loop.work(60)
+    loop.wakeCount = 0
+    loop.wait(10_000)
+    expect(loop.wakeCount).toBeLessThanOrEqual(11)
+    loop.wakeCount = 0
+    for (let round = 0; round < 400; round++) {
+      loop.work(5)
+      loop.wait(5)
+    }
+    expect(loop.wakeCount).toBeGreaterThan(100)
+  })
+
   it('tells a delay that is not its own, and stays idle', () => {
     const loop = new FakeLoop()
     loop.lag.start()

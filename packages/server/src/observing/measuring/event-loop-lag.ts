@@ -4,8 +4,10 @@ import { createHistogram, performance, type RecordableHistogram } from 'node:per
 const SAMPLE_MS = 10
 /** Time between two looks at an idle event loop. */
 const IDLE_LOOK_MS = 1_000
-/** The event loop is idle while it works at most so long within {@link IDLE_LOOK_MS}. */
+/** The event loop is idle while it works at most so long within {@link IDLE_LOOK_MS} ... */
 const MAX_IDLE_WORK_MS = 25
+/** ... or longer once, as for a garbage collection, but not twice in a row. */
+const MAX_LONG_COUNT = 1
 /** Samples of more than an hour count as an hour. */
 const MAX_SAMPLE_US = 3_600_000_000
 
@@ -40,8 +42,8 @@ const PROCESS_CLOCK: LagClock = {
 /**
  * Samples the delay of the event loop every 10 ms, without waking an idle process for it. An idle event loop is looked at
  * once a second: the work of the second before counts as one piece, which is the longest delay that it can have
- * caused, and the other samples as undelayed. So no delay is missed. Too long is that of an idle process by at most 25 ms,
- * and the first one of a burst.
+ * caused, and the other samples as undelayed. So no delay is missed, and the first ones of a burst are told too
+ * long.
  */
 export class EventLoopLag {
   readonly #clock: LagClock
@@ -50,6 +52,8 @@ export class EventLoopLag {
   #sumMs = 0
   #squaresMs = 0
   #isIdle = false
+  /** Looks in a row that found more work than that of an idle event loop. */
+  #longCount = 0
   /** Up to here, time is accounted for. */
   #sampledMs = 0
   #dueMs = 0
@@ -98,11 +102,13 @@ export class EventLoopLag {
   readonly #look = (): void => {
     const nowMs = this.#clock.now()
     if (this.#isIdle) {
-      this.#isIdle = this.#sampleIdle(nowMs) <= MAX_IDLE_WORK_MS
+      this.#longCount = this.#sampleIdle(nowMs) > MAX_IDLE_WORK_MS ? this.#longCount + 1 : 0
+      this.#isIdle = this.#longCount <= MAX_LONG_COUNT
     } else {
       this.#record(nowMs - this.#sampledMs)
       this.#sampledMs = nowMs
       if (nowMs - this.#watchedMs >= IDLE_LOOK_MS) this.#isIdle = this.#watch(nowMs) <= MAX_IDLE_WORK_MS
+      this.#longCount = 0
     }
     this.#wait(this.#isIdle ? IDLE_LOOK_MS : SAMPLE_MS)
   }
