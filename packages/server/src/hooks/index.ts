@@ -1,3 +1,4 @@
+export type { HookOutcome } from './chain.js'
 export { DeliveringBroker } from './delivering-broker.js'
 export { HookCalls, type HookCounts, NO_HOOK_COUNTS } from './hook-calls.js'
 export type * from './hooks.js'

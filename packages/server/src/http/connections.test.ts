@@ -44,6 +44,21 @@ describe('HttpConnections', () => {
     expect(connections.stats()).toEqual({ connectionCount: 4, droppedCounts: { evicted: 1 } })
   })
 
+  it('wake nobody before the time of one of them ends', () => {
+    // Symptom: a connection that Prometheus keeps open woke the server twice a second. Cause: a sweep every 500 ms.
+    vi.useFakeTimers()
+    const connections = new HttpConnections({ ...LIMITS, maxFirstMs: 5_000, maxIdleMs: 65_000 })
+    const [socket] = open(connections, 1) as [Duplex]
+    request(connections, socket).end()
+    const beganMs = performance.now()
+    vi.advanceTimersToNextTimer()
+    expect(performance.now() - beganMs).toBe(5_000)
+    vi.advanceTimersToNextTimer()
+    expect(performance.now() - beganMs).toBe(65_000)
+    expect(areOpen([socket])).toEqual([false])
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
   it('leave those alone that are held, until all are closed', () => {
     vi.useFakeTimers()
     const connections = new HttpConnections(LIMITS)

@@ -36,6 +36,7 @@ const LIMITS: HttpLimits = {
   maxPipelined: 8,
 }
 
+/** Connections whose time ends within this time are closed together, so that none is late by more. */
 const SWEEP_MS = 500
 
 interface Tracked {
@@ -71,6 +72,8 @@ export class HttpConnections {
   readonly #requestCounts = new Map<string, number>()
   readonly #droppedCounts: { [Reason in HttpDropReason]?: number } = {}
   #sweeper: NodeJS.Timeout | undefined
+  /** When the sweeper looks for connections whose time has ended. */
+  #sweepMs = Number.POSITIVE_INFINITY
 
   /** @param isProxy Whether connections of an address carry requests of many clients, so that it has no share. */
   constructor(limits: Partial<HttpLimits> = {}, isProxy: (remoteAddress: string) => boolean = () => false) {
@@ -97,7 +100,7 @@ export class HttpConnections {
     const tracked: Tracked = { socket, isLocal, address, ...state }
     this.#tracked.set(socket, tracked)
     socket.once('close', () => this.#forget(tracked))
-    this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS).unref()
+    this.#sweepBy(tracked)
   }
 
   /** Requests of a connection that are not answered yet; `undefined`: it came to a server that the embedder owns. */
@@ -212,16 +215,33 @@ export class HttpConnections {
 
   #moveLast(tracked: Tracked): void {
     tracked.sinceMs = performance.now()
-    if (this.#tracked.delete(tracked.socket)) this.#tracked.set(tracked.socket, tracked)
+    if (!this.#tracked.delete(tracked.socket)) return
+    this.#tracked.set(tracked.socket, tracked)
+    this.#sweepBy(tracked)
+  }
+
+  /** When the time of a connection ends. */
+  #endMs(tracked: Tracked): number {
+    const { maxFirstMs, maxIdleMs, maxBusyMs } = this.#limits
+    const maxMs = !tracked.hasAsked ? maxFirstMs : isIdle(tracked) ? maxIdleMs : maxBusyMs
+    return tracked.sinceMs + maxMs
+  }
+
+  /** Lets the sweeper look when the time of this connection ends, if it would not before. */
+  #sweepBy(tracked: Tracked): void {
+    const nowMs = performance.now()
+    const sweepMs = Math.max(this.#endMs(tracked), nowMs + SWEEP_MS)
+    if (sweepMs >= this.#sweepMs) return
+    clearTimeout(this.#sweeper)
+    this.#sweepMs = sweepMs
+    this.#sweeper = setTimeout(() => this.#sweep(), sweepMs - nowMs).unref()
   }
 
   #sweep(): void {
     const nowMs = performance.now()
-    const { maxFirstMs, maxIdleMs, maxBusyMs } = this.#limits
-    for (const tracked of this.#tracked.values()) {
-      const maxMs = !tracked.hasAsked ? maxFirstMs : isIdle(tracked) ? maxIdleMs : maxBusyMs
-      if (nowMs - tracked.sinceMs >= maxMs) this.#drop(tracked, 'timeout')
-    }
+    this.#sweepMs = Number.POSITIVE_INFINITY
+    for (const tracked of this.#tracked.values()) if (nowMs >= this.#endMs(tracked)) this.#drop(tracked, 'timeout')
+    for (const tracked of this.#tracked.values()) this.#sweepBy(tracked)
   }
 
   #drop(tracked: Tracked, reason: HttpDropReason): void {
@@ -234,8 +254,8 @@ export class HttpConnections {
     if (!this.#tracked.delete(tracked.socket)) return
     clearTimeout(tracked.rest)
     if (this.#tracked.size > 0) return
-    clearInterval(this.#sweeper)
-    this.#sweeper = undefined
+    clearTimeout(this.#sweeper)
+    this.#sweepMs = Number.POSITIVE_INFINITY
   }
 
   #count(reason: HttpDropReason): void {

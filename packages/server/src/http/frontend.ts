@@ -54,7 +54,7 @@ export interface MetricsPage {
   readonly text: string
 }
 
-/** A page of metrics costs milliseconds of the event loop, so those who ask within this time share one. */
+/** A page of metrics costs a millisecond or two of the event loop, so those who ask within this time share one. */
 const METRICS_SHARED_MS = 100
 /**
  * Requests that begin between two looks at the sockets, and more as long as all take no longer than a round of connections: each

@@ -1,9 +1,9 @@
 import type { GapReason } from 'webmq-client/protocol'
-import type { WebhookStats } from '../hooks/index.js'
+import type { HookOutcome, WebhookStats } from '../hooks/index.js'
 import { CLOSE_CODES, ERROR_CODES, HOOK_NAMES } from '../observing/measuring/measurements.js'
 import type { OutboxStatus } from '../outbox/outbox.js'
 import type { BrokerStatus } from '../ports/broker.js'
-import { flagged, type MetricSpec, metricsOf, namesOf } from './metric-spec.js'
+import { flagged, type MetricSpec, metricsOf, namesOf, seriesName } from './metric-spec.js'
 import type { HttpDropReason } from './stats.js'
 
 const BREAKER_STATES: readonly WebhookStats['breaker'][] = ['closed', 'open', 'half-open']
@@ -29,14 +29,21 @@ const HTTP_DROP_REASONS = namesOf<HttpDropReason>({
   rate: true,
 })
 
-/** All metrics of a node. Each request reads them from existing counters. */
+const HOOK_OUTCOMES = namesOf<HookOutcome>({ ok: true, refused: true, failed: true })
+const HOOK_SERIES = HOOK_NAMES.flatMap((hook) =>
+  HOOK_OUTCOMES.map((outcome) => ({ hook, outcome, series: seriesName('webmq_hook_calls_total', { hook, outcome }) })),
+)
+
+/** All metrics of a node. Each request reads them from existing counters, of which none is made by a walk over connections. */
 export const METRICS: readonly MetricSpec[] = [
   {
     name: 'webmq_build_info',
     type: 'gauge',
     help: 'Always 1; the labels are the version, the name of the node and the broker.',
     labels: ['version', 'node', 'broker'],
-    read: ({ version, node, broker }) => [{ labels: { version, node, broker }, value: 1 }],
+    read: ({ version, node, broker }) => [
+      { series: seriesName('webmq_build_info', { version, node, broker }), value: 1 },
+    ],
   },
   ...metricsOf((stats) => stats, {
     webmq_connections: 'connectionCount: Open connections.',
@@ -215,9 +222,7 @@ export const METRICS: readonly MetricSpec[] = [
     help: 'Questions to hooks and webhooks, by hook and outcome: ok, refused, failed.',
     labels: ['hook', 'outcome'],
     read: ({ stats }) =>
-      Object.entries(stats.hooks).flatMap(([hook, counts]) =>
-        Object.entries(counts).map(([outcome, value]) => ({ labels: { hook, outcome }, value })),
-      ),
+      HOOK_SERIES.map(({ hook, outcome, series }) => ({ series, value: stats.hooks[hook][outcome] })),
   },
   ...metricsOf(({ webhook }) => webhook, {
     'webmq_webhook_breaker{status}': [

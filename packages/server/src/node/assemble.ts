@@ -292,6 +292,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
     sharedStreams,
     streams,
     trusted,
+    userListens,
     users,
     watch,
   }

@@ -2,6 +2,7 @@ import type { NodeSummary } from '../http/operators/index.js'
 import type { ServerStats } from '../http/stats.js'
 import { NO_TOKEN_FAILURES } from '../identity/paced-verifier.js'
 import type { Health } from '../observing/health/readiness.js'
+import type { TransportStats } from '../ports/transport.js'
 import type { Rooms } from './assemble.js'
 import type { NodePhase, ServerNodeParts } from './parts.js'
 import { VERSION } from './version.js'
@@ -64,8 +65,9 @@ export class NodeReport {
     const passedMs = performance.now() - atMs
     if (passedMs < MIN_RATE_INTERVAL_MS) return this.#rates
     const perSecond = (count: number) => Math.round((Math.max(0, count) / passedMs) * 10_000) / 10
-    const received = this.#receivedCount
-    const sent = this.#parts.transport.stats().deliveredCount
+    const ofTransport = this.#parts.transport.stats()
+    const received = this.#receivedCountWith(ofTransport)
+    const sent = ofTransport.deliveredCount
     this.#rates = {
       receivedPerSecond: perSecond(received - last.received),
       sentPerSecond: perSecond(sent - last.sent),
@@ -75,8 +77,8 @@ export class NodeReport {
   }
 
   /** Of the session layer, and of the transport, which may answer some itself. */
-  get #receivedCount(): number {
-    return this.#rooms.dispatcher.receivedCount + this.#parts.transport.stats().answeredMessageCount
+  #receivedCountWith({ answeredMessageCount }: TransportStats): number {
+    return this.#rooms.dispatcher.receivedCount + answeredMessageCount
   }
 
   stats(): Omit<ServerStats, 'http' | 'hooks'> {
@@ -88,10 +90,10 @@ export class NodeReport {
     return {
       connectionCount: sessions.size,
       userCount: this.#rooms.users.size,
-      listenCount: [...sessions].reduce((count, session) => count + session.listenCount, 0),
+      listenCount: this.#rooms.userListens.totalCount,
       patternCount: router.patternCount,
       patternBytes: router.byteCount,
-      receivedCount: this.#receivedCount,
+      receivedCount: this.#receivedCountWith(ofTransport),
       routedCount: this.#rooms.delivery.routedCount,
       localDroppedCount: this.#rooms.localListeners.droppedCount,
       refusedCounts: this.#rooms.refusals.counts,

@@ -1,5 +1,5 @@
 import { replyHeader, taskHeader } from 'webmq-client/protocol'
-import { andThen, catching, type MaybePromise } from '../base/maybe-promise.js'
+import { catching, type MaybePromise } from '../base/maybe-promise.js'
 import type { ConnectionId, OutboxLevel, Transport } from '../ports/transport.js'
 import { isSearch } from '../ports/word-limits.js'
 import {
@@ -60,13 +60,11 @@ export class ConnectionGroups implements GroupMember {
     const { groups, listensChanged } = this.#context
     this.#names.set(id, name)
     if (isSearch(name.pattern)) this.searchCount++
-    const joined = () => {
-      if (!this.#isClosed) listensChanged(this.#connection, 1)
-    }
+    listensChanged(this.#connection, 1)
     return catching(
-      () => andThen(groups.join(name, this), joined),
+      () => groups.join(name, this),
       (error) => {
-        this.#remove(id, name)
+        if (this.#remove(id, name)) listensChanged(this.#connection, -1)
         throw error
       },
     )

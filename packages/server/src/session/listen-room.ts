@@ -32,16 +32,22 @@ export interface ListeningSession {
 }
 
 /**
- * Counts the listens of each user over all its connections. Counts nothing until somebody has a limit, because the counts
- * take memory for each user.
+ * Counts the listens of all connections, and those of each user over all its connections. Counts none of users until
+ * somebody has a limit, because those counts take memory for each user.
  */
 export class UserListens {
   readonly #sessions: Iterable<ListeningSession>
   #counts: Map<string, number> | undefined
+  #totalCount = 0
 
   /** @param sessions All of this node. */
   constructor(sessions: Iterable<ListeningSession>) {
     this.#sessions = sessions
+  }
+
+  /** Listens of all connections. */
+  get totalCount(): number {
+    return this.#totalCount
   }
 
   /**
@@ -54,8 +60,9 @@ export class UserListens {
     throw refusalOf('E_LISTEN_LIMIT', { detail: `at most ${max} of one user (maxListensPerUser)` })
   }
 
-  /** Listens of a user have begun, or, with a negative number, ended. */
+  /** Listens of a connection of the user, if it has one, have begun or, with a negative number, ended. */
   add(userId: string | undefined, count: number): void {
+    this.#totalCount += count
     if (this.#counts === undefined || userId === undefined || count === 0) return
     const sum = (this.#counts.get(userId) ?? 0) + count
     if (sum > 0) this.#counts.set(userId, sum)

@@ -14,7 +14,6 @@ const REGISTER = asUrl(`import { register } from 'node:module'; register(${JSON.
 /** What only some servers need: each is loaded when it is asked for. */
 const OTHERS = [
   /\/jose\//,
-  /\/prom-client\//,
   /\/ws\//,
   /\/(ioredis|amqplib|msgpackr)\//,
   /\/@nats-io\//,
@@ -24,7 +23,7 @@ const OTHERS = [
   /dist\/transports\/(ws|response-body)\//,
   /dist\/transports\/(certificates|packaged)\.js/,
   /dist\/http\/api\/(?!statuses\.js)/,
-  /dist\/http\/metrics-table\.js/,
+  /dist\/http\/(metrics-table|process-metrics)\.js/,
   /dist\/cli\/(doctor|top)\//,
   /dist\/cli\/client\/(?!flags\.js)/,
 ]

@@ -13,11 +13,11 @@ const CONNECTIONS: usize = 20;
 const HANDSHAKE: &[u8] = b"GET / HTTP/1.1\r\nHost: here\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
     Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 const UPGRADE: u8 = 1;
-const MAX_WAKES_PER_SECOND: f64 = 2.0;
 
 #[test]
-fn an_idle_shard_wakes_at_most_twice_a_second() {
-    // Symptom: each shard with a connection woke 20 times a second. Cause: in inline mode its thread looked every 50 ms.
+fn an_idle_shard_sleeps_until_its_next_deadline() {
+    // Symptom: each shard with a connection woke 20 times a second, later twice. Cause: in inline mode its thread looked every
+    // 50 ms, later deadlines were looked at every 500 ms, whenever the next one was.
     for is_inline in [true, false] {
         let engine = Engine::start(Options { shards: SHARDS, ..Options::default() }, Box::new(|| {})).expect("starts");
         if is_inline {
@@ -32,13 +32,11 @@ fn an_idle_shard_wakes_at_most_twice_a_second() {
         // What is left of the last message: a look at the shard, and the end of it.
         std::thread::sleep(Duration::from_millis(200));
 
-        let (before, began) = (wake_count(), Instant::now());
+        let before = wake_count();
         std::thread::sleep(Duration::from_secs(2));
-        let most = MAX_WAKES_PER_SECOND * began.elapsed().as_secs_f64() * SHARDS as f64;
         let count = wake_count() - before;
-        // One more per shard: the interval may begin just before a wake-up.
-        assert!(count as f64 <= most + SHARDS as f64, "{count} wake-ups, at most {most}; inline: {is_inline}");
-        assert!(count > 0, "deadlines are checked");
+        // One per shard: the interval may begin just before a wake-up.
+        assert!(count <= SHARDS as u64, "{count} wake-ups; inline: {is_inline}");
     }
 }
 

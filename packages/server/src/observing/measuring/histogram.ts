@@ -4,25 +4,34 @@ export const DURATION_BOUNDS = [
 ] as const
 
 export interface HistogramStats {
-  /** Durations up to each of {@link DURATION_BOUNDS}, those of smaller bounds included; the last one counts all. */
+  /** Upper bounds of the buckets, in seconds. */
+  readonly bounds: readonly number[]
+  /** Durations up to each of the bounds, those of smaller bounds included; the last one counts all. */
   readonly cumulativeCounts: readonly number[]
   readonly count: number
   readonly sumSeconds: number
 }
 
-const BOUNDS_MS = DURATION_BOUNDS.map((seconds) => seconds * 1_000)
-
 /** Durations, counted in a plain array. It is converted only when somebody reads it. */
 export class Histogram {
-  readonly #counts = new Float64Array(BOUNDS_MS.length + 1)
+  readonly #bounds: readonly number[]
+  readonly #boundsMs: readonly number[]
+  readonly #counts: Float64Array
   #sumMs = 0
+
+  /** @param bounds In seconds, ascending. */
+  constructor(bounds: readonly number[] = DURATION_BOUNDS) {
+    this.#bounds = bounds
+    this.#boundsMs = bounds.map((seconds) => seconds * 1_000)
+    this.#counts = new Float64Array(bounds.length + 1)
+  }
 
   /** @param weight How many durations this one stands for. */
   observe(durationMs: number, weight = 1): void {
     // A clock of another machine, or a reordering of two reads, must not make a duration negative.
     const ms = Math.max(0, durationMs)
     let bucket = 0
-    while (bucket < BOUNDS_MS.length && ms > (BOUNDS_MS[bucket] ?? 0)) bucket++
+    while (bucket < this.#boundsMs.length && ms > (this.#boundsMs[bucket] ?? 0)) bucket++
     this.#counts[bucket] = (this.#counts[bucket] ?? 0) + weight
     this.#sumMs += ms * weight
   }
@@ -30,6 +39,6 @@ export class Histogram {
   stats(): HistogramStats {
     let count = 0
     const cumulativeCounts = Array.from(this.#counts, (own) => (count += own))
-    return { cumulativeCounts, count, sumSeconds: this.#sumMs / 1_000 }
+    return { bounds: this.#bounds, cumulativeCounts, count, sumSeconds: this.#sumMs / 1_000 }
   }
 }

@@ -1,4 +1,4 @@
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use super::turn::Next;
@@ -17,8 +17,8 @@ pub(crate) struct ShardCell {
     shard: Mutex<Option<Shard>>,
     /// Steps that the event loop made.
     pub(super) inline_step_count: AtomicU64,
-    /// The thread that stands by wakes for the next deadline. `false` while the shard has no connections.
-    pub(super) has_deadline: AtomicBool,
+    /// When the thread that stands by wakes for the next deadline, in milliseconds since the engine began.
+    pub(super) wakes_at_ms: AtomicU64,
 }
 
 impl ShardCell {
@@ -70,9 +70,12 @@ impl ShardCell {
         self.inline_step_count.fetch_add(1, Ordering::Relaxed);
         if next == Next::TakeBack {
             mailbox.wake();
-        } else if shard.has_connections() && !self.has_deadline.swap(true, Ordering::SeqCst) {
-            // The first connection: from now on the thread that stands by has deadlines to keep.
-            mailbox.nudge();
+        } else {
+            let deadline_ms = shard.deadline_ms();
+            // Earlier than the one for which the thread sleeps: that of a new connection, or of a close.
+            if deadline_ms < self.wakes_at_ms.fetch_min(deadline_ms, Ordering::SeqCst) {
+                mailbox.nudge();
+            }
         }
         Some(has_events)
     }

@@ -8,9 +8,10 @@
 //!    └──────── nothing waits ─────────┘
 //! ```
 //!
-//! While WAITING, the thread sleeps in `poll` on the shard's poller. It wakes when a socket becomes ready, and for deadlines,
-//! which are checked every 500 ms at most. So an idle shard wakes at most twice a second. While WATCHING, it ignores the
-//! sockets and looks every 50 ms: a busy event loop is not disturbed by a second wake-up per message.
+//! While WAITING, the thread sleeps in `poll` on the shard's poller. It wakes when a socket becomes ready, and for deadlines:
+//! once for those of half a second. So an idle shard wakes to ping its connections, and at most twice a second. A step of the
+//! event loop that sets an earlier deadline wakes the thread. While WATCHING, it ignores the sockets and looks every 50 ms: a
+//! busy event loop is not disturbed by a second wake-up per message.
 //!
 //! An event loop that is blocked when a message arrives is noticed after 25 ms. One that blocks after it has just come is
 //! noticed after 50 to 100 ms.
@@ -78,11 +79,11 @@ impl ShardCell {
         }
     }
 
-    /// Time to the shard's next deadline. Called with the lock, so that the step that opens the first connection sees what
-    /// was decided here.
+    /// Time to the shard's next deadline. Called with the lock, so that a step that sets an earlier one sees what was decided
+    /// here.
     pub(super) fn note_deadline(&self, shard: &mut Shard) -> Option<Duration> {
         let time = shard.time_to_deadline();
-        self.has_deadline.store(time.is_some(), Ordering::SeqCst);
+        self.wakes_at_ms.store(shard.deadline_ms(), Ordering::SeqCst);
         time
     }
 }

@@ -72,10 +72,6 @@ impl Shard {
             && self.fanout.blocked_count() == 0
     }
 
-    pub(super) fn has_connections(&self) -> bool {
-        self.table.len() > 0
-    }
-
     /// Does what sockets and deadlines ask for, in the event loop. Returns who goes on, and whether there are events.
     ///
     /// Reads the likely connection before asking the poller. If it had something, the poller is asked after the answer, in
@@ -189,9 +185,14 @@ impl Shard {
         (is_late == Some(true), is_late.is_some() && self.publish())
     }
 
-    /// Time to the next deadline; `None`: there is none, because there are no connections.
+    /// Time to the next deadline; `None`: there is none.
     pub(super) fn time_to_deadline(&mut self) -> Option<Duration> {
         self.look_at_clock();
         self.due_time()
+    }
+
+    /// When the next deadline is, in milliseconds since the engine began; the largest number if there is none.
+    pub(super) fn deadline_ms(&self) -> u64 {
+        self.due_time().map_or(u64::MAX, |time| self.now_ms + time.as_millis() as u64)
     }
 }

@@ -14,7 +14,7 @@ const TICKS_PER_TIMEOUT: u32 = 10;
 const MIN_TICK_MS: u64 = 5;
 const MAX_TICK_MS: u64 = 500;
 
-/// When the deadlines of a shard are looked at next.
+/// When the deadlines of a shard may be looked at next.
 pub(super) struct Ticker {
     interval_ms: u64,
     next_ms: u64,
@@ -29,17 +29,18 @@ impl Ticker {
         let interval_ms = u64::try_from((shortest / TICKS_PER_TIMEOUT).as_millis()).unwrap_or(u64::MAX);
         Self { interval_ms: interval_ms.clamp(MIN_TICK_MS, MAX_TICK_MS), next_ms: 0, due: Vec::new() }
     }
-
-    pub(super) fn next_ms(&self) -> u64 {
-        self.next_ms
-    }
 }
 
 impl Shard {
+    /// When deadlines are due next; `None`: there are none. Those of one interval are due together.
+    pub(super) fn next_tick_ms(&self) -> Option<u64> {
+        self.table.earliest_ms().map(|earliest_ms| earliest_ms.max(self.ticker.next_ms))
+    }
+
     /// Does what is due by the clock.
     pub(crate) fn tick(&mut self) {
         self.resume_accepting();
-        if self.now_ms < self.ticker.next_ms {
+        if self.next_tick_ms().is_none_or(|next_ms| self.now_ms < next_ms) {
             return;
         }
         self.ticker.next_ms = self.now_ms + self.ticker.interval_ms;
@@ -47,6 +48,7 @@ impl Shard {
         self.table.due(self.now_ms, &mut due);
         due.drain(..).for_each(|slot| self.deadline_came(slot));
         self.ticker.due = due;
+        self.table.look_for_earliest();
     }
 
     /// The peer of an open connection has given a sign of life.

@@ -6,12 +6,14 @@ const NEVER: u64 = u64::MAX;
 /// The connections of a shard by slot, and the one deadline that each has.
 ///
 /// Deadlines are a dense list that is scanned now and then (10,000 take some microseconds): no timer per connection, and
-/// moving a deadline, which happens at every read, is one store.
+/// moving a deadline, which happens at every read, is one store and one comparison.
 pub(crate) struct Table {
     shard: ShardId,
     entries: Vec<Entry>,
     /// Milliseconds since the engine began.
     deadlines: Vec<u64>,
+    /// No deadline is before this. The earliest may be later: moving or removing one does not look for the next.
+    earliest_ms: u64,
     free: Vec<Slot>,
     len: usize,
     /// Generation of the first holder of a slot.
@@ -25,7 +27,8 @@ struct Entry {
 
 impl Table {
     pub(crate) fn new(shard: ShardId) -> Self {
-        Self { shard, entries: Vec::new(), deadlines: Vec::new(), free: Vec::new(), len: 0, first_generation: 0 }
+        let (entries, deadlines, free) = Default::default();
+        Self { shard, entries, deadlines, earliest_ms: NEVER, free, len: 0, first_generation: 0 }
     }
 
     /// An empty table that gives no id that this one has given.
@@ -91,7 +94,19 @@ impl Table {
     }
 
     pub(crate) fn set_deadline(&mut self, slot: Slot, at_ms: Option<u64>) {
-        self.deadlines[slot.index()] = at_ms.unwrap_or(NEVER);
+        let at_ms = at_ms.unwrap_or(NEVER);
+        self.deadlines[slot.index()] = at_ms;
+        self.earliest_ms = self.earliest_ms.min(at_ms);
+    }
+
+    /// No deadline comes before this; `None`: there is none.
+    pub(crate) fn earliest_ms(&self) -> Option<u64> {
+        (self.len > 0 && self.earliest_ms != NEVER).then_some(self.earliest_ms)
+    }
+
+    /// Looks for the earliest deadline. Cost: O(connections).
+    pub(crate) fn look_for_earliest(&mut self) {
+        self.earliest_ms = self.deadlines.iter().copied().min().unwrap_or(NEVER);
     }
 
     /// Connections whose deadline has come.
@@ -142,8 +157,30 @@ mod tests {
         };
         table.set_deadline(slot, Some(100));
         assert_eq!(due_at(&table, 99), []);
+        assert_eq!(table.earliest_ms(), Some(100));
         assert_eq!(due_at(&table, 100), [slot]);
         assert!(table.remove(slot).is_some());
         assert_eq!(due_at(&table, 100), []);
+        assert_eq!(table.earliest_ms(), None);
+    }
+
+    #[test]
+    fn no_deadline_is_before_the_earliest() {
+        let mut table = Table::new(ShardId(0));
+        let slots: Vec<Slot> = (0..3).filter_map(|_| table.insert(connection())).collect();
+        assert_eq!(table.earliest_ms(), None);
+        for (slot, at_ms) in slots.iter().zip([300, 100, 200]) {
+            table.set_deadline(*slot, Some(at_ms));
+        }
+        assert_eq!(table.earliest_ms(), Some(100));
+        table.set_deadline(slots[1], Some(400));
+        assert_eq!(table.earliest_ms(), Some(100), "a later deadline costs no look");
+        table.look_for_earliest();
+        assert_eq!(table.earliest_ms(), Some(200));
+        table.set_deadline(slots[0], Some(50));
+        assert_eq!(table.earliest_ms(), Some(50));
+        slots.iter().for_each(|slot| table.set_deadline(*slot, None));
+        table.look_for_earliest();
+        assert_eq!(table.earliest_ms(), None);
     }
 }

@@ -128,9 +128,8 @@ impl Shard {
 
     /// Time to the next deadline; `None`: there is none.
     pub(crate) fn due_time(&self) -> Option<Duration> {
-        let tick = (self.table.len() > 0).then(|| self.ticker.next_ms());
         let resume = self.listener.as_ref().and_then(Listener::resumes_at_ms);
-        let next = tick.into_iter().chain(resume).min();
+        let next = self.next_tick_ms().into_iter().chain(resume).min();
         let next = next.map(|next| Duration::from_millis(next.saturating_sub(self.now_ms)));
         let wait = self.grace.ends_at_us().map(|end_us| Duration::from_micros(end_us.saturating_sub(self.now_us())));
         next.into_iter().chain(wait).min()

@@ -1,4 +1,4 @@
-use std::io::Write;
+use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
 use webmq_websocket::{Opcode, encode_masked_frame};
@@ -38,6 +38,25 @@ fn an_idle_shard_is_lent_and_answers_without_its_thread() {
         client.socket.set_nonblocking(false).expect("a socket");
     }
     assert!((0..2).all(|shard| rig.engine.is_inline(shard)));
+}
+
+#[test]
+fn a_deadline_before_the_one_that_the_shards_thread_sleeps_for_is_kept() {
+    let (close_timeout, long) = (Duration::from_millis(200), Duration::from_secs(600));
+    let options = Options { close_timeout, handshake_timeout: long, ping_interval: long, ..Options::default() };
+    let mut rig = Rig::start(options);
+    let (mut client, id) = rig.connect();
+    rig.until_inline();
+    // Once it has looked after the last message, the thread sleeps for minutes.
+    std::thread::sleep(Duration::from_millis(500));
+    rig.submit(|packer| {
+        packer.close(id, 4000, "");
+    });
+    // The event loop has nothing to do, and the client does not answer the close.
+    client.socket.set_read_timeout(Some(Duration::from_secs(10))).expect("a time");
+    let mut rest = Vec::new();
+    client.socket.read_to_end(&mut rest).expect("the end of the connection");
+    assert_eq!(rest, [0x88, 2, 0x0f, 0xa0]);
 }
 
 #[test]
