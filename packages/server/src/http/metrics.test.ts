@@ -197,9 +197,9 @@ describe('Metrics', () => {
     await metricsPage(() => undefined)
     const { text } = await metricsPage(() => undefined)
     const head = (page: string) => page.split('\n').filter((line) => /^# (HELP|TYPE)/.test(line))
-    // Those without samples stand there without a node.
+    // Node tells nobody of handles and requests.
     const has = (name: string) => head(text).some((line) => line.startsWith(`# TYPE ${name} `))
-    const expected = head(await register.metrics()).filter((line) => !/nodejs_active_(handles|requests) /.test(line))
+    const expected = head(await register.metrics()).filter((line) => !/nodejs_active_(handles|requests)/.test(line))
     expect(head(text)).toEqual(expect.arrayContaining(expected))
     expect(has('process_open_fds')).toBe(process.platform === 'linux')
     const labels = (page: string) =>

@@ -2,7 +2,10 @@ import type { HeapSpaceInfo } from 'node:v8'
 import type { ProcessStats } from '../observing/measuring/process-watch.js'
 import { type MetricSpec, metricsFrom, seriesName } from './metric-spec.js'
 
-/** Metrics of the process, with the names, help texts and labels of the package prom-client, which boards and alerts know. */
+/**
+ * Metrics of the process, with the names, help texts and labels of the package prom-client, which boards and alerts know; but
+ * for its handles and requests, which Node tells nobody.
+ */
 export const PROCESS_METRICS: readonly MetricSpec<ProcessStats>[] = [
   ...metricsFrom((stats: ProcessStats) => stats, {
     process_cpu_user_seconds_total: 'userCpuSeconds: Total user CPU time spent in seconds.',
@@ -52,16 +55,6 @@ export const PROCESS_METRICS: readonly MetricSpec<ProcessStats>[] = [
         ({ resources }) => resources.byType,
       ],
       nodejs_active_resources_total: ['Total number of active resources.', ({ resources }) => resources.count],
-      'nodejs_active_handles{type}': [
-        'Number of active libuv handles grouped by handle type. Every handle type is C++ class name.',
-        ({ handles }) => handles.byType,
-      ],
-      nodejs_active_handles_total: ['Total number of active handles.', ({ handles }) => handles.count],
-      'nodejs_active_requests{type}': [
-        'Number of active libuv requests grouped by request type. Every request type is C++ class name.',
-        ({ requests }) => requests.byType,
-      ],
-      nodejs_active_requests_total: ['Total number of active requests.', ({ requests }) => requests.count],
     },
     // In spite of their names.
     'gauge',

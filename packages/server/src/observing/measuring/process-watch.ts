@@ -34,19 +34,10 @@ export interface ProcessStats {
   /** Since the reading before. */
   readonly lag: LagStats
   readonly resources: TypeCountStats
-  readonly handles: TypeCountStats
-  readonly requests: TypeCountStats
   readonly memory: NodeJS.MemoryUsage
   readonly heapSpaces: readonly HeapSpaceInfo[]
   readonly gc: Readonly<Record<GcKind, HistogramStats>>
 }
-
-/** Functions of Node without types, which no documented ones replace. */
-const inner = process as unknown as {
-  readonly _getActiveHandles: () => readonly object[]
-  readonly _getActiveRequests: () => readonly object[]
-}
-const typesOf = (list: readonly object[]): string[] => list.map((item) => item.constructor.name)
 
 /** Watches the process from its construction on, for good. Does not keep it alive, and wakes it once a second while it is idle. */
 export class ProcessWatch {
@@ -55,8 +46,6 @@ export class ProcessWatch {
   readonly #descriptorLimit = finite(descriptorLimit())
   readonly #lag = new EventLoopLag()
   readonly #resources = new TypeCounts(() => process.getActiveResourcesInfo())
-  readonly #handles = new TypeCounts(() => typesOf(inner._getActiveHandles()))
-  readonly #requests = new TypeCounts(() => typesOf(inner._getActiveRequests()))
   readonly #gc = byKind(() => new Histogram(GC_BOUNDS))
   #readingLagSeconds = 0
 
@@ -89,8 +78,6 @@ export class ProcessWatch {
       readingLagSeconds: this.#readingLagSeconds,
       lag: this.#lag.read(),
       resources: this.#resources.read(nowMs),
-      handles: this.#handles.read(nowMs),
-      requests: this.#requests.read(nowMs),
       memory,
       heapSpaces: getHeapSpaceStatistics(),
       gc: byKind((kind) => this.#gc[kind].stats()),

@@ -1,4 +1,4 @@
-/** Longer lists cost milliseconds of the event loop: a node of the transport `ws` has a handle for each connection. */
+/** Longer lists cost milliseconds of the event loop: a node of the transport `ws` has one for each connection. */
 const SHORT_LENGTH = 1_000
 const LONG_LIST_INTERVAL_MS = 60_000
 
