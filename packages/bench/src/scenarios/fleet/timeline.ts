@@ -1,4 +1,3 @@
-import { binned } from '../../measure/binned.js'
 import type { ResultTimeline, TimelinePanel } from '../../results/result.js'
 import { type UsageMember, usedAt } from './cpu-usage.js'
 import type { FleetObservation } from './observation.js'
@@ -11,7 +10,7 @@ export function fleetTimeline(title: string, observation: FleetObservation): Res
   const { startUs, endUs, windows, log } = observation
   const ends = Array.from({ length: Math.floor((endUs - startUs) / BIN_US) }, (_, bin) => startUs + (bin + 1) * BIN_US)
   const perSecond = (times: readonly number[]) =>
-    binned(times, startUs, BIN_US, ends.length).map((count) => (count * 1_000_000) / BIN_US)
+    binned(times, startUs, ends.length).map((count) => (count * 1_000_000) / BIN_US)
   const line = (name: string, values: readonly (number | null)[]) => ({ name, values })
   const latencies: number[][] = ends.map(() => [])
   for (const { atUs, latencyUs } of log.deliveries) latencies[binOf(atUs, startUs)]?.push(latencyUs / 1_000)
@@ -40,7 +39,6 @@ export function fleetTimeline(title: string, observation: FleetObservation): Res
           binned(
             log.gaps.map(({ atUs }) => atUs),
             startUs,
-            BIN_US,
             ends.length,
           ),
         ),
@@ -96,6 +94,15 @@ function coresUsed({ usage, startUs }: FleetObservation, member: UsageMember, en
     before = now
     return cores
   })
+}
+
+function binned(times: readonly number[], startUs: number, count: number): number[] {
+  const bins = Array.from({ length: count }, () => 0)
+  for (const atUs of times) {
+    const bin = binOf(atUs, startUs)
+    if (bin < count) bins[bin] = (bins[bin] ?? 0) + 1
+  }
+  return bins
 }
 
 function binOf(atUs: number, startUs: number): number {

@@ -46,12 +46,14 @@ describe('normal again', () => {
   })
 
   it('is not while later ones wait again, or fail', () => {
-    const again = served(30, (atS) => (atS > 15 && atS < 16 ? 1 : 0.01))
-    expect(normalAfterMs(again, SPAN, 300)).toBeGreaterThanOrEqual(5_900)
+    const again = (fromS: number) => served(30, (atS) => (atS > fromS && atS < fromS + 1 ? 1 : 0.01))
+    expect(normalAfterMs(again(12), SPAN, 300)).toBeGreaterThanOrEqual(2_900)
     const failing = served(30, () => 0.01).map((one) =>
-      one.createdUs > 20 * S && one.createdUs < 20.5 * S ? { ...one, failure: 'E_TIMEOUT' } : one,
+      one.createdUs > 12 * S && one.createdUs < 12.5 * S ? { ...one, failure: 'E_TIMEOUT' } : one,
     )
-    expect(normalAfterMs(failing, SPAN, 300)).toBeGreaterThanOrEqual(10_000)
+    expect(normalAfterMs(failing, SPAN, 300)).toBeGreaterThanOrEqual(2_000)
+    // More than three seconds later the fault is not the cause.
+    expect(normalAfterMs(again(15), SPAN, 300)).toBe(0)
   })
 
   it('is unknown while messages wait', () => {

@@ -32,6 +32,8 @@ const STEP_US = 100_000
 const WINDOW_US = 1_000_000
 /** Of the messages of a window so many may be slower: p99. */
 const SLOW_SHARE = 0.01
+/** What is slow after that is of other causes, such as a machine that others use. */
+const LASTING_US = 3_000_000
 
 export function spanFigures(
   { messages, refusals }: PublishLog,
@@ -74,9 +76,9 @@ export function normalLimitMs(beforeMs: number | null): number {
 }
 
 /**
- * Time from the end of a fault until a message is published that is served as before, and so is every later one: of each
- * second from then on 99 % are acknowledged within the limit, and by then all that were published earlier are answered.
- * `null`: not within the span.
+ * Time from the end of a fault until messages that are published are served as before, for three seconds: of each second
+ * 99 % are acknowledged within the limit, and by then all that were published earlier are answered. `null`: not within the
+ * span.
  * @param messages In the order of their creation.
  * @param span From the end of the fault until the run looks no more.
  */
@@ -88,7 +90,7 @@ export function normalAfterMs(messages: readonly PublishRecord[], span: Span, li
   const lastUs = span.endUs - limitUs
   const known = messages.filter(({ createdUs }) => createdUs < lastUs)
   let normalUs = span.startUs
-  for (let fromUs = span.startUs; fromUs < lastUs; fromUs += STEP_US) {
+  for (let fromUs = span.startUs; fromUs < Math.min(lastUs, normalUs + LASTING_US); fromUs += STEP_US) {
     const own = known.filter(({ createdUs }) => createdUs >= fromUs && createdUs < fromUs + WINDOW_US)
     if (own.filter(isSlow).length > own.length * SLOW_SHARE) normalUs = fromUs + STEP_US
   }

@@ -15,10 +15,16 @@ export interface NetworkState {
 
 export type NetworkCommand = ({ readonly type: 'set' } & NetworkState) | { readonly type: 'report' }
 
+/** What has reached the broker so far. */
+export interface Carried {
+  readonly atUs: number
+  readonly bytes: number
+}
+
 export type NetworkEvent =
   | { readonly type: 'ready'; readonly port: number }
-  /** So far, to the broker. */
-  | { readonly type: 'carried'; readonly bytes: number }
+  /** When it is asked, and once per second. */
+  | ({ readonly type: 'carried' } & Carried)
 
 export interface PublishersData {
   /** Client c connects to the server at c mod their number. */

@@ -74,7 +74,7 @@ async function measureOverload(config: OverloadConfig, { progress: output, signa
         const { capacity, capacityUtilization, phases } = observation
         rows.push(...phases.map((phase) => overloadRow(target, config, capacity, phase)))
         curves.push(overloadCurve(target, observation))
-        timelines.push(overloadTimeline(target, observation))
+        timelines.push(overloadTimeline(target, config, observation))
         const busy = Math.round(capacityUtilization * 100)
         notes.push(
           `${target}: capacity ${Math.round(capacity)} publishes per second, the broker was busy for ${busy}%.`,

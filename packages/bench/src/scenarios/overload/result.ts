@@ -1,6 +1,4 @@
 import type { ServiceBrokerKind } from '../../brokers/broker-choice.js'
-import { binned } from '../../measure/binned.js'
-import { createLatencyHistogram, recordUs, summarizeLatency } from '../../measure/latency-histogram.js'
 import { clientsTarget } from '../../results/clients-record.js'
 import { column, faults, percentileColumns, VERDICT_COLUMN } from '../../results/columns.js'
 import type { ResultColumn, ResultCurve, ResultRow, ResultTimeline } from '../../results/result.js'
@@ -124,23 +122,36 @@ export function overloadCurve(target: string, { capacity, phases }: OverloadObse
 }
 
 /** All loads and faults of a broker, second by second. */
-export function overloadTimeline(target: string, { phases }: OverloadObservation): ResultTimeline {
-  const startUs = phases[0]?.log.messages[0]?.createdUs ?? 0
-  const ends = phases.map(({ window, after }) => (after ?? window).endUs)
-  const count = Math.max(0, Math.ceil((Math.max(startUs, ...ends) - startUs) / TIMELINE_STEP_US))
+export function overloadTimeline(
+  target: string,
+  { bytesPerSecond }: Pick<OverloadConfig, 'bytesPerSecond'>,
+  { phases, carried }: OverloadObservation,
+): ResultTimeline {
+  const startUs = phases[0]?.window.startUs ?? 0
+  const endUs = Math.max(startUs, ...phases.map(({ window, after }) => (after ?? window).endUs))
+  const starts = Array.from(
+    { length: Math.ceil((endUs - startUs) / TIMELINE_STEP_US) },
+    (_, step) => startUs + step * TIMELINE_STEP_US,
+  )
   const messages = phases.flatMap(({ log }) => log.messages)
   const refusals = phases.flatMap(({ log }) => log.refusals)
-  const perSecond = (times: readonly number[]) => binned(times, startUs, TIMELINE_STEP_US, count)
-  const answered = messages.filter(({ answeredUs }) => answeredUs !== null)
-  const timesOf = (own: typeof answered) => own.map(({ answeredUs }) => answeredUs ?? 0)
-  const latencies = Array.from({ length: count }, createLatencyHistogram)
-  for (const { createdUs, answeredUs } of answered) {
-    const own = latencies[Math.floor(((answeredUs ?? 0) - startUs) / TIMELINE_STEP_US)]
-    if (own !== undefined) recordUs(own, (answeredUs ?? 0) - createdUs)
-  }
-  const summaries = latencies.map(summarizeLatency)
+  const steps = starts.map((atUs) =>
+    spanFigures({ messages, refusals, utilization: 0 }, { startUs: atUs, endUs: atUs + TIMELINE_STEP_US }),
+  )
+  const busy = starts.map((atUs) => {
+    const at = carried.findIndex((report) => report.atUs >= atUs + TIMELINE_STEP_US / 2)
+    const [before, after] = [carried[at - 1], carried[at]]
+    if (before === undefined || after === undefined) return null
+    return (after.bytes - before.bytes) / ((after.atUs - before.atUs) / 1_000_000) / bytesPerSecond
+  })
+  const line = (name: string, figureOf: (step: SpanFigures) => number | null) => ({ name, values: steps.map(figureOf) })
   const rates = { unit: '1/s', format: 'rate' } as const
-  const acked = answered.filter(({ failure }) => failure === null)
+  const published = [
+    line('offered', (step) => step.offeredPerSecond),
+    line('acknowledged', (step) => step.ackedPerSecond),
+    line('failed', (step) => step.failedCount),
+  ]
+  const times = [line('p50', ({ latencyMs }) => latencyMs.p50), line('p99', ({ latencyMs }) => latencyMs.p99)]
   return {
     title: target,
     stepMs: TIMELINE_STEP_US / 1_000,
@@ -150,29 +161,10 @@ export function overloadTimeline(target: string, { phases }: OverloadObservation
       toMs: ((broken ?? window).endUs - startUs) / 1_000,
     })),
     panels: [
-      {
-        title: 'Publishes per second',
-        ...rates,
-        lines: [
-          { name: 'offered', values: perSecond(messages.map(({ createdUs }) => createdUs)) },
-          { name: 'acknowledged', values: perSecond(timesOf(acked)) },
-          { name: 'failed', values: perSecond(timesOf(answered.filter(({ failure }) => failure !== null))) },
-        ],
-      },
-      {
-        title: 'Refusals per second',
-        ...rates,
-        lines: [{ name: 'refused', values: perSecond(refusals.map(({ atUs }) => atUs)) }],
-      },
-      {
-        title: 'Time to acknowledgement',
-        unit: 'ms',
-        format: 'ms',
-        lines: [
-          { name: 'p50', values: summaries.map(({ p50 }) => p50) },
-          { name: 'p99', values: summaries.map(({ p99 }) => p99) },
-        ],
-      },
+      { title: 'Publishes per second', ...rates, lines: published },
+      { title: 'Refusals per second', ...rates, lines: [line('refused', (step) => step.refusedCount)] },
+      { title: 'Broker busy', unit: '', format: 'percent', lines: [{ name: 'busy', values: busy }] },
+      { title: 'Time to acknowledgement', unit: 'ms', format: 'ms', lines: times },
     ],
   }
 }

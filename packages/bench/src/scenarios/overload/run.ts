@@ -9,6 +9,7 @@ import type { RunProgress } from '../../run-progress.js'
 import { ServerNode } from '../../server-node.js'
 import { idealMs, type Span, spanFigures } from './figures.js'
 import type {
+  Carried,
   NetworkCommand,
   NetworkData,
   NetworkEvent,
@@ -39,8 +40,11 @@ export interface Phase {
 export interface OverloadObservation {
   /** Publishes that the broker accepts per second. */
   readonly capacity: number
+  /** Of the measurement of the capacity. */
   readonly capacityUtilization: number
   readonly phases: readonly Phase[]
+  /** About once per second. */
+  readonly carried: readonly Carried[]
 }
 
 const CONNECT_TIMEOUT_MS = 60_000
@@ -69,13 +73,18 @@ export async function observeOverload(
     const broker = await parts.add(() => startBroker({ kind }, config.backends))
     const address = new URL(broker.nodeOptions(0).broker)
     const data: NetworkData = { brokerPort: Number(address.port), bytesPerSecond: config.bytesPerSecond }
+    const carried: Carried[] = []
+    const script = new URL('./slow-network.js', import.meta.url)
+    const keep = (event: NetworkEvent) => {
+      if (event.type === 'carried') carried.push(event)
+    }
     const network: Network = await parts.add(
-      () => new ClientThreads<NetworkCommand, NetworkEvent>(new URL('./slow-network.js', import.meta.url), [data]),
+      () => new ClientThreads<NetworkCommand, NetworkEvent>(script, [data], keep),
     )
     const [ready] = await network.next('ready', CONNECT_TIMEOUT_MS)
     address.host = `127.0.0.1:${ready?.port}`
     const nodes = await startNodes(address.href.replace(/\/$/, ''), config, parts)
-    return await new OverloadRun(config, network, nodes, parts, progress).observe()
+    return { ...(await new OverloadRun({ config, network, nodes, parts, progress }).observe()), carried }
   })
 }
 
@@ -90,32 +99,27 @@ async function startNodes(brokerUrl: string, config: OverloadConfig, parts: Part
   return nodes
 }
 
-class OverloadRun {
-  readonly #config: OverloadConfig
-  readonly #network: Network
-  readonly #nodes: readonly ServerNode[]
-  readonly #parts: Parts
-  readonly #progress: RunProgress
+interface RunParts {
+  readonly config: OverloadConfig
+  readonly network: Network
+  readonly nodes: readonly ServerNode[]
+  readonly parts: Parts
+  readonly progress: RunProgress
+}
 
-  constructor(
-    config: OverloadConfig,
-    network: Network,
-    nodes: readonly ServerNode[],
-    parts: Parts,
-    progress: RunProgress,
-  ) {
-    this.#config = config
-    this.#network = network
-    this.#nodes = nodes
-    this.#parts = parts
-    this.#progress = progress
+class OverloadRun {
+  readonly #context: RunParts
+
+  constructor(context: RunParts) {
+    this.#context = context
   }
 
-  async observe(): Promise<OverloadObservation> {
-    const { loads, faults, faultLoad } = this.#config
+  async observe(): Promise<Omit<OverloadObservation, 'carried'>> {
+    const { loads, faults, faultLoad } = this.#context.config
     // Each client publishes its next message when the last one is acknowledged, so nothing waits in the nodes.
     const flood = await this.#play('none', Number.POSITIVE_INFINITY, 1)
-    const capacity = spanFigures(flood.log, flood.window).ackedPerSecond
+    // Where the machine has not kept the network busy, its bytes still say what the broker would have taken.
+    const capacity = spanFigures(flood.log, flood.window).ackedPerSecond / Math.min(1, flood.brokerUtilization)
     const phases: Phase[] = []
     for (const load of loads) phases.push(await this.#play('none', load, capacity))
     for (const fault of faults) phases.push(await this.#play(fault, faultLoad, capacity))
@@ -124,13 +128,13 @@ class OverloadRun {
 
   /** Clients of its own for each: nothing is left of an earlier overload. */
   async #play(fault: Phase['fault'], load: number, capacity: number): Promise<Phase> {
-    const { settleS, windowS, clients, messageSize } = this.#config
+    const { settleS, windowS, clients, messageSize } = this.#context.config
     const name = load === Number.POSITIVE_INFINITY ? 'capacity' : `${load} times the capacity`
-    this.#progress.phase(fault === 'none' ? name : `${fault} at ${name}`)
-    const urls = this.#nodes.map(({ port }) => `ws://127.0.0.1:${port}/ws`)
+    this.#context.progress.phase(fault === 'none' ? name : `${fault} at ${name}`)
+    const urls = this.#context.nodes.map(({ port }) => `ws://127.0.0.1:${port}/ws`)
     const data: PublishersData = { urls, clients, messageSize }
     const script = new URL('./publishers-worker.js', import.meta.url)
-    const publishers: Publishers = await this.#parts.add(
+    const publishers: Publishers = await this.#context.parts.add(
       () => new ClientThreads<PublishersCommand, PublishersEvent>(script, [data]),
     )
     await publishers.next('connected', CONNECT_TIMEOUT_MS)
@@ -149,14 +153,14 @@ class OverloadRun {
       log: answer?.log ?? NO_LOG,
       window: { startUs: before.atUs, endUs: end.atUs },
       ...played,
-      brokerUtilization: (end.carriedBytes - before.carriedBytes) / seconds / this.#config.bytesPerSecond,
+      brokerUtilization: (end.carriedBytes - before.carriedBytes) / seconds / this.#context.config.bytesPerSecond,
       nodeCpuSeconds: end.nodeCpuSeconds - before.nodeCpuSeconds,
     }
   }
 
   async #break(fault: OverloadFault, load: number, capacity: number): Promise<Pick<Phase, keyof typeof NO_FAULT>> {
-    const { freezeS, stopS, slowS, slowMs, backends } = this.#config
-    const [victim] = this.#nodes
+    const { freezeS, stopS, slowS, slowMs, backends } = this.#context.config
+    const [victim] = this.#context.nodes
     const startUs = nowUs()
     if (fault === 'stop') {
       try {
@@ -167,9 +171,9 @@ class OverloadRun {
       }
     } else {
       const isFrozen = fault === 'freeze'
-      this.#network.post({ type: 'set', isFrozen, delayMs: isFrozen ? 0 : slowMs })
+      this.#context.network.post({ type: 'set', isFrozen, delayMs: isFrozen ? 0 : slowMs })
       await this.#sleep((isFrozen ? freezeS : slowS) * 1_000)
-      this.#network.post({ type: 'set', isFrozen: false, delayMs: 0 })
+      this.#context.network.post({ type: 'set', isFrozen: false, delayMs: 0 })
     }
     const repairedUs = nowUs()
     // What has come meanwhile and was not carried.
@@ -181,15 +185,15 @@ class OverloadRun {
   }
 
   async #sample() {
-    const carried = this.#network.next('carried', REPORT_TIMEOUT_MS)
-    this.#network.post({ type: 'report' })
+    const carried = this.#context.network.next('carried', REPORT_TIMEOUT_MS)
+    this.#context.network.post({ type: 'report' })
     const [event] = await carried
-    const nodeCpuSeconds = this.#nodes.reduce((sum, node) => sum + node.cpuSeconds(), 0)
+    const nodeCpuSeconds = this.#context.nodes.reduce((sum, node) => sum + node.cpuSeconds(), 0)
     return { atUs: nowUs(), carriedBytes: event?.bytes ?? 0, nodeCpuSeconds }
   }
 
   async #sleep(ms: number): Promise<void> {
-    await sleep(ms, undefined, { signal: this.#parts.signal })
+    await sleep(ms, undefined, { signal: this.#context.parts.signal })
   }
 }
 
