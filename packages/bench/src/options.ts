@@ -48,6 +48,18 @@ export function addServerOptions(command: Command): void {
     .addOption(new Option('--transport <name>', 'transport of each backend').choices(TRANSPORTS).default('native'))
 }
 
+/** Reads some of these names, separated by commas. */
+export function listOf<Name extends string>(names: readonly Name[]): (text: string) => Name[] {
+  return (text) => {
+    const chosen = text.split(',').map((part) => {
+      const name = names.find((known) => known === part.trim())
+      if (name === undefined) throw new InvalidArgumentError(`It must be a list of ${names.join(', ')}.`)
+      return name
+    })
+    return [...new Set(chosen)]
+  }
+}
+
 /** Reads an integer above zero. */
 export function positiveInteger(text: string): number {
   const number = readNumber(text)

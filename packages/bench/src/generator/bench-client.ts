@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { WebMQClient, type WebSocketConstructor } from 'webmq-client'
+import { WebMQClient } from 'webmq-client'
 import { WebSocket } from 'ws'
 import type { ClientAccess } from './messages.js'
 
@@ -25,7 +25,12 @@ export interface BenchClient {
 /**
  * Does not offer permessage-deflate: WebMQ declines it by default, and the offer costs the generator memory.
  */
-export function plainWebSocket(tls: ClientAccess['tls']): WebSocketConstructor {
+export function plainWebSocket(
+  tls: ClientAccess['tls'],
+): new (
+  url: string | URL,
+  protocols?: string | string[],
+) => WebSocket {
   return class PlainWebSocket extends WebSocket {
     constructor(url: string | URL, protocols?: string | string[]) {
       super(url, protocols, { ...tls, perMessageDeflate: false })

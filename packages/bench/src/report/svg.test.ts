@@ -48,6 +48,23 @@ describe('the picture', () => {
     expect(svgText({ ...fixtureRecord(), timelines: [empty] })).not.toMatch(/NaN|Infinity|undefined/)
   })
 
+  it('shows curves of measured points beside what they are held against', () => {
+    const points = [0, 0.5, 1, 2].map((x) => ({ x, y: Math.min(1, x) }))
+    const lines = [
+      { name: 'ideal', isReference: true, points },
+      { name: 'acknowledged', isReference: false, points: points.slice(1) },
+    ]
+    const curve = (title: string) => ({ title, x: 'Offered', y: 'Acknowledged', lines })
+    const svg = svgText({ ...fixtureRecord(), timelines: [TIMELINE], curves: [curve('a'), curve('<b>')] })
+    for (const text of ['a', '&lt;b&gt;', '50%', '1.5x']) expect(svg).toContain(`>${text}<`)
+    expect(svg.match(/data-series="ideal"/g)).toHaveLength(2)
+    expect(svg.match(/<circle/g)).toHaveLength(6)
+    // The capacity is the top of the picture, and twice as much its right end.
+    expect(svg).toContain('d="M64 254L216 144L368 34L672 34"')
+    const empty = { ...curve('none'), lines: [{ name: 'acknowledged', isReference: false, points: [] }] }
+    expect(svgText({ ...fixtureRecord(), curves: [empty] })).not.toMatch(/NaN|Infinity|undefined/)
+  })
+
   it('refers to nothing outside itself, and says how it was made', () => {
     const record = fixtureRecord({ tiers: [1_000] })
     const svg = svgText({ ...record, command: 'node benchmark.js --name "<&>"' })

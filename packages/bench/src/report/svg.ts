@@ -1,5 +1,12 @@
 import { RunError } from '../exit-codes.js'
-import { cellOf, type ResultColumn, type ResultRecord, type ResultRow, type ResultTimeline } from '../results/result.js'
+import {
+  cellOf,
+  type ResultColumn,
+  type ResultCurve,
+  type ResultRecord,
+  type ResultRow,
+  type ResultTimeline,
+} from '../results/result.js'
 import { machineLine } from './environment.js'
 import { axisFormat, axisLabel } from './format-cell.js'
 import { isLog } from './page.js'
@@ -15,13 +22,14 @@ const LEFT = 250
 const RIGHT = 24
 const BAR = { row: 44, height: 24, valueWidth: 110 }
 const PANEL = { head: 34, height: 90 }
+const CURVE = { head: 34, height: 220, foot: 44 }
 
 /** The picture has its own background, so it is readable on light and dark pages. */
 const STYLE = `:root{--card:#fff;--ink:#17170f;--soft:#5b5a55;--line:#e3e2dc}
 @media(prefers-color-scheme:dark){:root{--card:#1c1c1a;--ink:#f2f1ec;--soft:#bdbcb4;--line:#34342f}}
 text{font:14px system-ui,sans-serif;fill:var(--soft)}.head{font-size:18px;font-weight:600;fill:var(--ink)}
 .value{fill:var(--ink)}.ground{fill:var(--card)}.axis{stroke:var(--line);fill:none}.band{fill:var(--ink);opacity:.07}
-.line{fill:none;stroke:currentColor;stroke-width:1.5}.bar{fill:currentColor;stroke:currentColor}
+.line{fill:none;stroke:currentColor;stroke-width:1.5}.reference{stroke-dasharray:6 4}.dot{fill:currentColor}.bar{fill:currentColor;stroke:currentColor}
 .doubt{fill:var(--card);stroke-dasharray:4 2}.spread{stroke:var(--ink);stroke-width:2;opacity:.7}
 .s0{color:#2a78d6}.s1{color:#e06522}.s2{color:#128a5e}.s3{color:#c78500}.s4{color:#7a6ad7}.s5{color:#d23f3e}`
 const LOOK_COUNT = 6
@@ -34,8 +42,8 @@ interface Drawing {
 }
 
 /**
- * The timelines of a result, or bars of its main figure where it has none, as a self-contained picture for a README,
- * with the command that made it.
+ * The curves of a result, its timelines, or bars of its main figure where it has neither, as a self-contained picture for a
+ * README, with the command that made it.
  * @throws {RunError} when the result has nothing to plot.
  */
 export function svgText(record: ResultRecord): string {
@@ -50,6 +58,9 @@ export function svgText(record: ResultRecord): string {
 }
 
 function mainDrawing(record: ResultRecord): Drawing & { readonly title: string } {
+  const { curves = [] } = record
+  const [curve] = curves
+  if (curve !== undefined) return { title: `${curve.y}, by what is offered`, ...curvesDrawing(curves) }
   const [timeline] = record.timelines ?? []
   if (timeline !== undefined) return { title: timeline.title, ...timelineDrawing(timeline) }
   const { metrics, facets, seriesOf, seriesNames, x } = planPlots(record)
@@ -133,6 +144,42 @@ function timelineDrawing({ stepMs, bands, panels }: ResultTimeline): Drawing {
   })
   const seconds = `<text x="${WIDTH - RIGHT}" y="${height + 18}" text-anchor="end">${Math.round(endMs / 1_000)} seconds</text>`
   return { height: height + 20, parts: [...spans, ...drawn, seconds] }
+}
+
+/** Curves below each other, over the same axes. Those that others are held against are dashed. */
+function curvesDrawing(curves: readonly ResultCurve[]): Drawing {
+  const points = curves.flatMap(({ lines }) => lines.flatMap((line) => line.points))
+  const most = { x: Math.max(1, ...points.map(({ x }) => x)), y: Math.max(1, ...points.map(({ y }) => y)) }
+  const full = CURVE.head + CURVE.height + CURVE.foot
+  const parts = curves.map(({ title, x, lines }, index) => {
+    const bottom = index * full + CURVE.head + CURVE.height
+    const placeX = (value: number) => round(64 + (value / most.x) * (WIDTH - 64 - 2 * RIGHT))
+    const placeY = (value: number) => round(bottom - (value / most.y) * CURVE.height)
+    const steps = [0, 0.5, 1]
+    const rows = steps.map(
+      (value) =>
+        `<path class="axis" d="M64 ${placeY(value)}H${WIDTH - RIGHT}"/>` +
+        `<text x="56" y="${placeY(value) + 5}" text-anchor="end">${axisFormat('percent')(value)}</text>`,
+    )
+    const ticks = Array.from({ length: Math.floor(most.x * 2) + 1 }, (_, half) => half / 2)
+    const scale = ticks.map(
+      (value) =>
+        `<text x="${placeX(value)}" y="${bottom + 20}" text-anchor="middle">${axisFormat('ratio')(value)}</text>`,
+    )
+    const drawn = lines.map(({ name, isReference, points: own }) => {
+      const places = own.map((point) => `${placeX(point.x)} ${placeY(point.y)}`)
+      const dots = isReference
+        ? ''
+        : own.map((point) => `<circle class="dot" cx="${placeX(point.x)}" cy="${placeY(point.y)}" r="3.5"/>`).join('')
+      const look = isReference ? 'line reference s1' : 'line s0'
+      return `<path class="${look}" data-series="${escapeXml(name)}" d="M${places.join('L')}"/><g class="s0">${dots}</g>`
+    })
+    return (
+      `<text class="value" x="64" y="${bottom - CURVE.height - 14}">${escapeXml(title)}</text>${rows.join('')}${scale.join('')}` +
+      `<text x="${WIDTH - RIGHT}" y="${bottom + 38}" text-anchor="end">${escapeXml(x)}; dashed: the ideal</text>${drawn.join('')}`
+    )
+  })
+  return { height: curves.length * full, parts }
 }
 
 function escapeXml(text: string): string {

@@ -138,6 +138,21 @@ export interface TimelinePanel {
   readonly lines: readonly { readonly name: string; readonly values: readonly (number | null)[] }[]
 }
 
+/** One figure by another, as lines. */
+export interface ResultCurve {
+  readonly title: string
+  /** Titles of the axes. Values are multiples of something that the titles name; both axes begin at 0. */
+  readonly x: string
+  readonly y: string
+  readonly lines: readonly {
+    readonly name: string
+    /** Not measured: what the others are held against. */
+    readonly isReference: boolean
+    /** In the order of `x`. */
+    readonly points: readonly { readonly x: number; readonly y: number }[]
+  }[]
+}
+
 /** The result of a scenario of targets and tiers: everything to print, plot or compare. */
 export interface ScenarioResult {
   readonly scenario: string
@@ -153,6 +168,7 @@ export interface ScenarioResult {
   readonly runs: readonly ResultRow[]
   readonly series?: readonly ResultSeries[]
   readonly timelines?: readonly ResultTimeline[]
+  readonly curves?: readonly ResultCurve[]
   readonly notes: readonly string[]
 }
 

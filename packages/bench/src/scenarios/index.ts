@@ -11,6 +11,7 @@ import { holdScenario } from './hold.js'
 import { idleScenario } from './idle.js'
 import { formatsScenario, matrixScenario, throughputScenario } from './inbound.js'
 import { limitScenario } from './limit.js'
+import { overloadScenario } from './overload/overload.js'
 import { pacedScenario, slowScenario } from './paced.js'
 import { pingScenario } from './ping.js'
 import { replayScenario } from './replay.js'
@@ -26,6 +27,7 @@ export const scenarios: readonly Scenario[] = [
   historyScenario,
   auctionScenario,
   fleetScenario,
+  overloadScenario,
   replayScenario,
   fanOutScenario,
   pacedScenario,

@@ -1,7 +1,7 @@
 import type { Command, OptionValues } from 'commander'
 import { RunError } from '../exit-codes.js'
 import type { Progress } from '../progress.js'
-import type { ResultColumn, ResultRow, ResultSeries, ResultTimeline } from '../results/result.js'
+import type { ResultColumn, ResultCurve, ResultRow, ResultSeries, ResultTimeline } from '../results/result.js'
 import { RunProgress } from '../run-progress.js'
 import type { Scenario, ScenarioContext } from '../scenario.js'
 import { combineRuns } from './medians.js'
@@ -13,6 +13,7 @@ export interface Rows {
   readonly runs: readonly ResultRow[]
   readonly series?: readonly ResultSeries[]
   readonly timelines?: readonly ResultTimeline[]
+  readonly curves?: readonly ResultCurve[]
   readonly notes?: readonly string[]
   /** What each target says about itself. */
   readonly versions?: Readonly<Record<string, string>>

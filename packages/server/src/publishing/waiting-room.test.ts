@@ -112,22 +112,67 @@ describe('WaitingRoom', () => {
       room.acceptedCount += 10
       vi.advanceTimersByTime(100)
     }
-    // 100 messages are ahead of the first, which brings ten.
+    // 88 messages are ahead of the first, which brings ten. It comes 300 ms early.
     expect(refused).toEqual([
-      ['a', 1_000],
-      ['b', 1_100],
-      ['c', 1_110],
+      ['a', 580],
+      ['b', 680],
+      ['c', 690],
     ])
   })
 
   it('sends nobody away for longer than two seconds, however slow the broker is', () => {
     const { room, refused, enter } = started()
-    enter('a')
+    for (const name of ['a', 'b', 'c']) enter(name)
     room.pendingCount = 1_000
     vi.advanceTimersByTime(500)
     room.acceptedCount++
     vi.advanceTimersByTime(500)
-    expect(refused).toEqual([['a', 2_000]])
+    // Its pace decays to 8.9 messages per second. Nobody waits for the first one's turn for longer than a second.
+    expect(refused.map(([, retryAfterMs]) => retryAfterMs)).toEqual([700, 813, 926])
+    const [behind] = ['d', 'e'].map((name) => enter(name))
+    for (let count = 0; count < 100; count++) behind?.(1)
+    vi.advanceTimersByTime(1_100)
+    expect(refused.at(-1)).toEqual(['e', 2_000])
+  })
+
+  it('calls those who were refused together back before the broker has nothing to do', () => {
+    // Symptom: at three times its capacity a broker had nothing to do for a second. Cause: whoever was refused was told to wait
+    // for all the others who were refused in the same moment.
+    const author = { isClosed: false } as Author
+    const broker = {
+      pendingCount: 0,
+      acceptedCount: 0,
+      windowCount: 60,
+      onRoom: undefined as BrokerRoom['onRoom'],
+      get isFull() {
+        return broker.pendingCount >= 60
+      },
+    }
+    const waitingRoom = new WaitingRoom({ room: broker, maxBytes: 1_000, warn: () => undefined, random: () => 0.5 })
+    const go = () => {
+      broker.pendingCount += 10
+    }
+    let refusedCount = 0
+    const come = () => {
+      const refuse = (retryAfterMs: number) => {
+        refusedCount++
+        setTimeout(come, retryAfterMs)
+      }
+      if (!waitingRoom.isNeeded) go()
+      else waitingRoom.enter({ author, arrivedMs: performance.now(), messageCount: 10, byteCount: 10, go, refuse })
+    }
+    // Four seconds of work.
+    for (let publisher = 0; publisher < 40; publisher++) come()
+    let idleCount = 0
+    for (let tick = 0; tick < 390; tick++) {
+      vi.advanceTimersByTime(10)
+      if (broker.pendingCount === 0) idleCount++
+      else broker.pendingCount--
+      broker.acceptedCount++
+      broker.onRoom?.()
+    }
+    expect(refusedCount).toBeGreaterThan(20)
+    expect(idleCount).toBe(0)
   })
 
   it('refuses nobody for what passed while the process stood still', () => {

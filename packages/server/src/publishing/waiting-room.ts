@@ -11,6 +11,8 @@ const PACE_DECAY = 0.97
 /** A refused message comes again after this time at least [P-10.7], and at most. */
 const MIN_RETRY_MS = 250
 const MAX_RETRY_MS = 2_000
+/** It comes so much before its turn, and waits again for that: the broker must not run dry. */
+const EARLY_MS = 300
 /** The same while nothing is known of the broker's pace. */
 const UNKNOWN_RETRY_MS = 1_000
 const LOG_INTERVAL_MS = 60_000
@@ -150,26 +152,30 @@ export class WaitingRoom {
     // A late look says that the process stood still. The answers of the broker may be there, and are read first.
     const isLate = nowMs - this.#lastLookMs > 2 * LOOK_MS
     this.#lastLookMs = nowMs
+    const late: Place[] = []
     for (const place of this.#places) {
       if (place.author.isClosed) {
         this.#leave(place)
         place.refuse(0)
-      } else if (!isLate && nowMs - place.arrivedMs >= MAX_HELD_MS) this.#refuse(place)
+      } else if (!isLate && nowMs - place.arrivedMs >= MAX_HELD_MS) late.push(place)
     }
+    // All leave before the first time is computed: none of them is ahead of another.
+    for (const place of late) this.#leave(place)
+    for (const place of late) this.#refuse(place)
     if (this.#places.size > 0) return
     clearInterval(this.#timer)
     this.#timer = undefined
   }
 
   #refuse(place: Place): void {
-    const retryAfterMs = this.#retryAfterMs(place.messageCount + place.behindCount)
     this.#leave(place)
+    const retryAfterMs = this.#retryAfterMs(place.messageCount + place.behindCount)
     place.isRefused = true
     place.refuse(retryAfterMs)
   }
 
   #leave(place: Place): void {
-    this.#places.delete(place)
+    if (!this.#places.delete(place)) return
     this.#count(-place.messageCount - place.behindCount, -place.byteCount - place.behindBytes)
   }
 
@@ -196,7 +202,9 @@ export class WaitingRoom {
     if (this.#perMs === 0) return Math.round(UNKNOWN_RETRY_MS * jitter)
     const nowMs = this.#now()
     const aheadCount = this.#messageCount + (this.#room?.pendingCount ?? 0)
-    const atMs = Math.min(nowMs + MAX_RETRY_MS, Math.max(this.#nextRetryAtMs, nowMs + aheadCount / this.#perMs))
+    // Whoever waits now has passed or is refused by then.
+    const aheadMs = Math.min(aheadCount / this.#perMs, MAX_HELD_MS)
+    const atMs = Math.min(nowMs + MAX_RETRY_MS, Math.max(this.#nextRetryAtMs, nowMs + aheadMs - EARLY_MS))
     this.#nextRetryAtMs = atMs + messageCount / this.#perMs
     return Math.max(MIN_RETRY_MS, Math.round((atMs - nowMs) * jitter))
   }

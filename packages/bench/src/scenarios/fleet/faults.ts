@@ -1,5 +1,5 @@
+import type { ServerNode } from '../../server-node.js'
 import type { DurableBroker } from './durable-broker.js'
-import type { ServerNode } from './server-node.js'
 
 /** The parts that a fault breaks, and how it waits. */
 export interface FaultContext {

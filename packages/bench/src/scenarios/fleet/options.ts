@@ -1,8 +1,9 @@
 import { availableParallelism } from 'node:os'
-import { type Command, InvalidArgumentError, Option, type OptionValues } from 'commander'
+import { type Command, Option, type OptionValues } from 'commander'
 import type { BalancerName } from 'webmq-services'
 import { UsageError } from '../../exit-codes.js'
 import {
+  listOf,
   nonNegativeInteger,
   nonNegativeNumber,
   positiveInteger,
@@ -129,15 +130,4 @@ export function faultsHelp(): string {
 
 function defaultWorkerCount(clients: number): number {
   return Math.max(1, Math.min(availableParallelism(), Math.ceil(clients / CLIENTS_PER_WORKER)))
-}
-
-function listOf<Name extends string>(names: readonly Name[]): (text: string) => Name[] {
-  return (text) => {
-    const chosen = text.split(',').map((part) => {
-      const name = names.find((known) => known === part.trim())
-      if (name === undefined) throw new InvalidArgumentError(`It must be a list of ${names.join(', ')}.`)
-      return name
-    })
-    return [...new Set(chosen)]
-  }
 }

@@ -3,12 +3,12 @@ import type { LoadBalancer } from 'webmq-services'
 import { RunError } from '../../exit-codes.js'
 import { nowUs } from '../../measure/clock.js'
 import type { RunProgress } from '../../run-progress.js'
+import type { ServerNode } from '../../server-node.js'
 import type { Crowd } from './crowd.js'
 import type { DurableBroker } from './durable-broker.js'
 import { FAULTS, type Fault, type FaultContext, type FaultName } from './faults.js'
 import type { FaultWindow, FleetObservation, UsageSample } from './observation.js'
 import type { FleetConfig } from './options.js'
-import type { ServerNode } from './server-node.js'
 
 const POLL_MS = 25
 /** To find the processes of a broker costs 10 ms of CPU on a machine with 150 processes. */

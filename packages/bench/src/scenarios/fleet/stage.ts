@@ -2,13 +2,13 @@ import { randomBytes } from 'node:crypto'
 import type { BalancerName } from 'webmq-services'
 import { type Parts, startBalancer, startService, withParts } from '../../parts.js'
 import type { RunProgress } from '../../run-progress.js'
+import { ServerNode } from '../../server-node.js'
 import { Crowd } from './crowd.js'
 import { type FleetBrokerKind, startDurableBroker } from './durable-broker.js'
 import { LOGGED_PATTERN } from './messages.js'
 import type { FleetObservation } from './observation.js'
 import type { FleetConfig } from './options.js'
 import { FleetRun } from './run.js'
-import { ServerNode } from './server-node.js'
 
 /** Messages of the log: more than arise while anything is broken. */
 const HISTORY_RULE = `${LOGGED_PATTERN}=10000`

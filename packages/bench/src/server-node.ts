@@ -2,9 +2,9 @@ import { createRequire } from 'node:module'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { SupervisedProcess } from 'webmq-services'
-import { RunError } from '../../exit-codes.js'
-import { processCpuSeconds } from '../../measure/process-usage.js'
-import { importBeside } from '../../missing-package.js'
+import { RunError } from './exit-codes.js'
+import { processCpuSeconds } from './measure/process-usage.js'
+import { importBeside } from './missing-package.js'
 
 const READY_TIMEOUT_MS = 30_000
 /** The drain of a node takes at most its `drainTimeoutMs` (25 s), `drainDelayMs` and 2 s. */
