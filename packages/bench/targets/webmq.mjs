@@ -1,11 +1,15 @@
 // WebMQ itself, with any transport. Publishes in the process of the server.
-import { createServer } from 'webmq-server'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { DeliveredCount } from '../dist/targets/delivered-count.js'
 import { installedVersion } from '../dist/targets/installed-version.js'
 import { serveTarget, targetSettings } from '../dist/targets/serve-target.js'
 import { maxWaitingBytesOf } from '../dist/targets/target-server.js'
 
-const { transport, jwtSecret, isLossless: _, recovery: __, toldPayloadBytes, ...options } = targetSettings()
+const { transport, jwtSecret, isLossless: _, recovery: __, toldPayloadBytes, root, ...options } = targetSettings()
+const { createServer } = await import(
+  root === undefined ? 'webmq-server' : pathToFileURL(join(root, 'packages/server/dist/index.js')).href
+)
 const isNative = transport === 'native'
 const server = createServer({
   host: '127.0.0.1',

@@ -6,7 +6,14 @@ import type { RowVerdict } from './result.js'
 /** What plays the clients: the client library in Node, or the load generator in Rust. */
 export const CLIENTS_BY = ['library', 'generator'] as const
 
+/** What serves: WebMQ, or a server by hand on uWebSockets.js and the client of the broker. */
+export const CLIENTS_TARGETS = ['webmq', 'by-hand'] as const
+
 export interface ClientsConfig {
+  /** Absent: `webmq`. */
+  readonly target?: (typeof CLIENTS_TARGETS)[number]
+  /** Of the checkout whose server is measured; absent: this one. */
+  readonly root?: string
   readonly clients: number
   readonly backends: number
   /** Keys per client; never more than the pool has. */

@@ -67,15 +67,17 @@ async function runClients(
   { progress, signal }: ScenarioContext,
 ): Promise<ScenarioOutcome> {
   const observation = withParts(signal, async (parts) => {
-    const program = config.clientsBy === 'generator' ? await findLoadgen(progress) : undefined
+    const loadgen = config.clientsBy === 'generator' ? await findLoadgen(progress) : undefined
     progress.phase(choice.address === undefined && !isEmbedded(choice.kind) ? `starting ${choice.kind}` : 'starting')
     const broker = await parts.add(() => startBroker(choice, config.backends))
     const settingsOf = (index: number) => ({
       ...broker.nodeOptions(index),
+      ...(config.root === undefined ? {} : { root: config.root }),
       maxListensPerConnection: Math.max(BACKEND_LIMITS.maxListensPerConnection, config.listens),
       maxPayloadBytes: Math.max(BACKEND_LIMITS.maxPayloadBytes, config.messageSize),
     })
-    const backends = await parts.add(() => new Backends(config.backends, config.transport, settingsOf))
+    const program = config.target === 'by-hand' ? 'by-hand.mjs' : 'webmq.mjs'
+    const backends = await parts.add(() => new Backends(config.backends, config.transport, settingsOf, program))
     await backends.ready()
     for (const [index, port] of backends.ports.entries()) {
       progress.note(`backend ${index}: port ${port}, process ${backends.pids[index]}`)
@@ -87,7 +89,8 @@ async function runClients(
       workerCount: config.workers,
     }
     const load = await parts.add(
-      (): Load => (program === undefined ? new LoadGenerator(options) : new PlayedClients({ program, ...options })),
+      (): Load =>
+        loadgen === undefined ? new LoadGenerator(options) : new PlayedClients({ program: loadgen, ...options }),
     )
     const servers = {
       ports: backends.ports,

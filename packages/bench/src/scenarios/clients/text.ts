@@ -3,9 +3,10 @@ import { formatBytes, formatCount, formatMs, formatPercent, formatRate } from '.
 import type { BackendResult, ClientsConfig, ClientsReport } from '../../results/clients-report.js'
 
 export function clientsHeading(config: ClientsConfig): string {
+  const server = config.target === 'by-hand' ? config.target : `transport ${config.transport}`
   return [
     `  Clients: ${formatCount(config.clients)} (${config.listens} listens, ${config.publishRate} msg/s each)`,
-    `  Backends: ${config.backends} (transport ${config.transport}, broker ${config.brokerAddress ?? config.broker})`,
+    `  Backends: ${config.backends} (${server}, broker ${config.brokerAddress ?? config.broker})`,
     `  Key pool size: ${formatCount(config.keyPoolSize)}`,
     `  Message size: ${formatCount(config.messageSize)} B`,
     `  Duration: ${config.duration}s after ${config.warmup}s of warm-up`,
