@@ -11,20 +11,32 @@ const { createServer } = await import(
   root === undefined ? 'webmq-server' : pathToFileURL(join(root, 'packages/server/dist/index.js')).href
 )
 const isNative = transport === 'native'
+const failed = (error) => {
+  process.stderr.write(`${error.message}\n`)
+  process.exit(1)
+}
+const ignore = () => undefined
+const tell = (fields, text = fields) => {
+  process.stderr.write(`${text}${fields.err === undefined ? '' : `: ${fields.err.message}`}\n`)
+}
+/** A server waits for its broker without end, and a mesh for nodes that start; the bench ends with the first reason. */
+const warn = ({ address, reason }, text) => {
+  if (isStarted || address === undefined || address.startsWith('mesh:')) return
+  failed(new Error(`${text}: ${address}: ${reason}`))
+}
+const logger = { trace: ignore, debug: ignore, info: ignore, warn, error: tell, fatal: tell, child: () => logger }
+let isStarted = false
 const server = createServer({
   host: '127.0.0.1',
   port: 0,
   transport,
-  logLevel: 'error',
+  logger,
   ...options,
   // All connections of a run are those of one user.
   ...(jwtSecret === undefined ? {} : { jwt: { secret: jwtSecret }, maxConnectionsPerUser: 10_000_000 }),
 })
-const { port } = await server.start()
-const failed = (error) => {
-  process.stderr.write(`publish failed: ${error.message}\n`)
-  process.exit(1)
-}
+const { port } = await server.start().catch(failed)
+isStarted = true
 
 /** How often a node reports its deliveries: a window is at least 10 ms long. */
 const TELL_INTERVAL_MS = 2

@@ -1,5 +1,12 @@
 import { RunError } from '../exit-codes.js'
-import { cellOf, type ResultColumn, type ResultRecord, type ResultRow, type ResultTimeline } from '../results/result.js'
+import {
+  cellOf,
+  isDoubtful,
+  type ResultColumn,
+  type ResultRecord,
+  type ResultRow,
+  type ResultTimeline,
+} from '../results/result.js'
 import { machineLine } from './environment.js'
 import { axisFormat, axisLabel } from './format-cell.js'
 import { isLog } from './page.js'
@@ -80,7 +87,7 @@ function barsDrawing(
     const top = index * BAR.row
     const middle = top + BAR.height / 2
     // The cost of a delivery is the server's own figure, even where the generator decides the rate.
-    const isSure = row.verdict === 'ok' || (key === MAIN_METRIC && row.verdict === 'generator saturated')
+    const isSure = row.verdict === 'ok' || (key === MAIN_METRIC && isDoubtful(row.verdict))
     const name = escapeXml(nameOf(row))
     return (
       `<g class="s${lookOf(row) % LOOK_COUNT}"><text x="${LEFT - 12}" y="${middle + 5}" text-anchor="end">${name}</text>` +

@@ -7,8 +7,8 @@ import type { ResultColumn, ResultRecord, ResultRow } from './result.js'
 
 /** The JSON of the `clients` scenario: one run, no table. */
 export interface ClientsRecord
-  extends Omit<ClientsReport, 'results' | 'broker' | 'total'>,
-    Partial<Pick<ClientsReport, 'broker' | 'total'>> {
+  extends Omit<ClientsReport, 'results' | 'broker' | 'total' | 'cores'>,
+    Partial<Pick<ClientsReport, 'broker' | 'total' | 'cores'>> {
   /** The exact command line; with `config` and `machine` it can be run again. */
   readonly command: string
   readonly scenario: 'clients'

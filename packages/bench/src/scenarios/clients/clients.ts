@@ -6,6 +6,7 @@ import { EXIT } from '../../exit-codes.js'
 import type { Load } from '../../generator/load.js'
 import { LoadGenerator } from '../../generator/load-generator.js'
 import { PlayedClients } from '../../generator/played-clients.js'
+import { Interrupt } from '../../interrupt.js'
 import { findLoadgen } from '../../loadgen/find.js'
 import { withParts } from '../../parts.js'
 import type { ClientsConfig } from '../../results/clients-report.js'
@@ -66,7 +67,8 @@ async function runClients(
   assertions: readonly RowAssertion[],
   { progress, signal }: ScenarioContext,
 ): Promise<ScenarioOutcome> {
-  const observation = withParts(signal, async (parts) => {
+  const interrupt = new Interrupt(signal)
+  const observation = withParts(interrupt.broken, async (parts) => {
     const loadgen = config.clientsBy === 'generator' ? await findLoadgen(progress) : undefined
     progress.phase(choice.address === undefined && !isEmbedded(choice.kind) ? `starting ${choice.kind}` : 'starting')
     const broker = await parts.add(() => startBroker(choice, config.backends))
@@ -97,7 +99,7 @@ async function runClients(
       sample: async () => await backends.sample(),
       brokerCpuSeconds: () => broker.cpuSeconds(),
     }
-    return await new ClientsRun(config, servers, load, progress, parts.signal).observe()
+    return await new ClientsRun(config, servers, load, progress, parts.signal, interrupt).observe()
   })
   const report = summarizeClients(config, await observation.finally(() => progress.done()))
   return {

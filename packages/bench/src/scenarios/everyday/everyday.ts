@@ -85,9 +85,11 @@ export const everydayScenario = createRowScenario<EverydayConfig>({
 })
 
 function everydayText({ rows, notes }: Rows, width: number | undefined): string {
+  const verdicts = verdictLines(rows, ({ target, mode }) => `${target}, ${mode}`)
   return [
+    // First: whether the figures below are the servers'.
+    ...(verdicts.length === 0 ? [] : [...verdicts.slice(1), '']),
     tableText(EVERYDAY_COLUMNS, EVERYDAY_IDENTITY, rows, width),
-    ...verdictLines(rows, ({ target, mode }) => `${target}, ${mode}`),
     ...noteLines(notes),
   ].join('\n')
 }
