@@ -110,7 +110,7 @@ export function readClientsConfig(values: OptionValues): ClientsSettings {
       broker: broker.kind,
       ...(broker.address === undefined ? {} : { brokerAddress: withoutSecrets(broker.address) }),
       transport: given.transport,
-      ...(given.target === undefined ? {} : { target: given.target }),
+      ...(given.target === 'by-hand' ? { target: given.target } : {}),
       ...(given.root === undefined ? {} : { root: resolve(given.root) }),
       clientsBy,
       seed: given.seed,
