@@ -11,14 +11,15 @@ import { must, print, ROOT, runScript, StepError, step } from './lib/steps.mjs'
 const HELP = `Plays this checkout against another commit in turns, and compares medians.
 
   --base <ref>     the other commit (default: where this branch left main; on main, the commit before)
-  --quick          three rounds of short windows: about 10 minutes after the builds, else about 35
+  --quick          three rounds of short windows: about 25 minutes after the builds, else about 70
   --rounds <n>     rounds (default: 3 with --quick, else 5); the first side changes every round
   --rows <names>   only these rows, such as fan-out,ping
   --noise <n>      percent that are always noise (default: 3)
 
 Rows: fan-out-10, fan-out-100, fan-out, paced, messages, messages-64k, connects, logins, ping-1, ping, two-nodes, logged-redis,
-logged-nats, logged-rabbitmq, history. The base is built once per commit, by its own scripts, in
-.cache/bench-guard. "Beside peers" is this checkout divided by uws and raw of the same runs. Exit code 3: something is worse
+logged-nats, logged-rabbitmq, everyday-rabbitmq, everyday-redis, everyday-memory, seed-100x1, seed-300x4, seed-400x4 (clients x
+nodes over RabbitMQ), seed-100x1-redis, history. The base is built once per commit, by its own scripts, in .cache/bench-guard.
+"Beside peers" is this checkout divided by uws, raw and the server by hand of the same runs. Exit code 3: something is worse
 beyond the noise; the last lines name it.`
 
 /** Less is not worth reporting, and a band of repeats is wider on most machines. */
@@ -37,6 +38,22 @@ const logged = (broker) => ({
   long: ['--seconds', '5'],
   figures: ['publisherCpuUs', 'followerCpuUs'],
 })
+
+/** Everyday traffic over one broker. This checkout's bench and load generator play the servers of both commits. */
+const everyday = (broker, clients, backends, { figures, peers }) => ({
+  script: path.join('packages', 'bench', 'benchmark.js'),
+  args: [
+    ...['--scenario', 'everyday', '--brokers', broker, '--clients', String(clients), '--backends', String(backends)],
+    ...['--repeat', '1', '--no-progress'],
+  ],
+  quick: ['--duration', '2', '--warmup', '1'],
+  long: ['--duration', '8'],
+  figures,
+  peers,
+})
+const COST = { figures: ['serverCpuUsPerDelivery'], peers: ['by-hand'] }
+/** `deliveriesPerSecond` counts what came within the window: the goodput. */
+const SERVICE = { figures: ['latencyMs.p99', 'deliveriesPerSecond'], peers: [] }
 
 /**
  * What each row plays, short and long, and the figures that count. Both commits know these flags. This checkout plays the
@@ -90,6 +107,13 @@ const ROWS = {
   'logged-redis': logged('redis'),
   'logged-nats': logged('nats'),
   'logged-rabbitmq': logged('rabbitmq'),
+  'everyday-rabbitmq': everyday('rabbitmq', 400, 4, COST),
+  'everyday-redis': everyday('redis', 400, 4, COST),
+  'everyday-memory': everyday('memory', 400, 1, COST),
+  'seed-100x1': everyday('rabbitmq', 100, 1, SERVICE),
+  'seed-300x4': everyday('rabbitmq', 300, 4, SERVICE),
+  'seed-400x4': everyday('rabbitmq', 400, 4, SERVICE),
+  'seed-100x1-redis': everyday('redis', 100, 1, SERVICE),
   history: {
     args: ['--scenario', 'history', '--rounds', '1'],
     quick: ['--users', '300', '--duration', '8'],

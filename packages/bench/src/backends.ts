@@ -26,15 +26,16 @@ export class Backends {
   readonly failed: Promise<never>
   readonly #processes: readonly TargetProcess[]
 
-  /** @param settingsOf By place, from 0. */
+  /** @param settingsOf By place, from 0. @param program Of the servers: WebMQ, or one by hand. */
   constructor(
     count: number,
     transport: ServerOptions['transport'],
     settingsOf: (index: number) => Omit<TargetSettings, 'transport'>,
+    program: 'webmq.mjs' | 'by-hand.mjs' = 'webmq.mjs',
   ) {
     this.#processes = Array.from({ length: count }, (_, index) => {
       const label = `backend ${index}`
-      const spec = { name: label, program: 'webmq.mjs', settings: { transport }, abilities: [], wire: webmq } as const
+      const spec = { name: label, program, settings: { transport }, abilities: [], wire: webmq } as const
       return new TargetProcess({ label, title: label, spec }, settingsOf(index), '')
     })
     this.failed = Promise.race(this.#processes.map(({ failed }) => failed))

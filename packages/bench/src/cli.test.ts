@@ -57,6 +57,7 @@ describe('the command line', () => {
     [['--url', 'ws://a', '--scenario', 'ping', '--interval', '50'], /2,000 pings per second/],
     [['--url', 'ws://a', '--scenario', 'storm', '--connect-rate', '101'], /101 connects per second/],
     [['--url', 'ws://a', '--tiers', '400', '--key-pool-size', '1'], /deliveries per second/],
+    [['--scenario', 'everyday', '--target', 'uws'], /there is no target 'uws'; there are webmq-native, by-hand/],
   ])('refuses %j with exit code 2', async (args, message) => {
     const { code, stdout, stderr } = await usage(...args)
     expect(stderr).toMatch(message)

@@ -72,6 +72,10 @@ async function run(args: readonly string[], { stdout, stderr, signal }: CliEnvir
     assertions,
   }
   for (const { flag, file, textOf } of outputs) writeOutput(flag, textOf(record), file, stdout)
+  if (signal.aborted) {
+    stderr.write('Interrupted: a partial result.\n')
+    return EXIT.interrupted
+  }
   return assertions.every(({ isMet }) => isMet) ? (outcome.exitCode ?? EXIT.ok) : EXIT.assertion
 }
 
@@ -142,7 +146,7 @@ ${scenario.assertHelp}
 Two results are compared with 'node benchmark.js compare'. See its --help.
 
 Exit codes: 0 ok, 1 the run failed, 2 wrong usage, 3 an assertion does not hold, 4 publishes failed,
-130 interrupted.`,
+130 interrupted: the files have what was measured until then.`,
   )
   return command
 }

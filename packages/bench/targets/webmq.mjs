@@ -1,26 +1,40 @@
 // WebMQ itself, with any transport. Publishes in the process of the server.
-import { createServer } from 'webmq-server'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { DeliveredCount } from '../dist/targets/delivered-count.js'
 import { installedVersion } from '../dist/targets/installed-version.js'
 import { serveTarget, targetSettings } from '../dist/targets/serve-target.js'
 import { maxWaitingBytesOf } from '../dist/targets/target-server.js'
 
-const { transport, jwtSecret, isLossless: _, recovery: __, toldPayloadBytes, ...options } = targetSettings()
+const { transport, jwtSecret, isLossless: _, recovery: __, toldPayloadBytes, root, ...options } = targetSettings()
+const { createServer } = await import(
+  root === undefined ? 'webmq-server' : pathToFileURL(join(root, 'packages/server/dist/index.js')).href
+)
 const isNative = transport === 'native'
+const failed = (error) => {
+  process.stderr.write(`${error.message}\n`)
+  process.exit(1)
+}
+const ignore = () => undefined
+const tell = (fields, text = fields) => {
+  process.stderr.write(`${text}${fields.err === undefined ? '' : `: ${fields.err.message}`}\n`)
+}
+/** A server waits for its broker without end, and a mesh for nodes that start; the bench ends with the first reason. */
+const warn = ({ address, reason }, text) => {
+  if (text !== 'the broker is not reached yet' || options.broker.startsWith('mesh:')) return
+  failed(new Error(`${text}: ${address}: ${reason}`))
+}
+const logger = { trace: ignore, debug: ignore, info: ignore, warn, error: tell, fatal: tell, child: () => logger }
 const server = createServer({
   host: '127.0.0.1',
   port: 0,
   transport,
-  logLevel: 'error',
+  logger,
   ...options,
   // All connections of a run are those of one user.
   ...(jwtSecret === undefined ? {} : { jwt: { secret: jwtSecret }, maxConnectionsPerUser: 10_000_000 }),
 })
-const { port } = await server.start()
-const failed = (error) => {
-  process.stderr.write(`publish failed: ${error.message}\n`)
-  process.exit(1)
-}
+const { port } = await server.start().catch(failed)
 
 /** How often a node reports its deliveries: a window is at least 10 ms long. */
 const TELL_INTERVAL_MS = 2

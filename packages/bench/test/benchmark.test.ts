@@ -226,12 +226,57 @@ describe('benchmark.js', { timeout: 60_000 }, () => {
     expect((await Promise.all(descendants.map(({ pid }) => isRunning(pid)))).filter(Boolean)).toEqual([])
   }, 60_000)
 
-  it('ends with 130 on Ctrl-C and leaves no backend behind', async () => {
-    const run = benchmark('--clients', '2', '--duration', '60', '--warmup', '0')
-    const { port } = await publishing(run)
+  it.each(['library', 'generator'])(
+    'ends with 130 on Ctrl-C, writes what it has measured, and leaves no backend behind: clients by %s',
+    async (clientsBy) => {
+      const file = join(directory, `interrupted-${clientsBy}.json`)
+      const load = ['--clients', '2', '--duration', '60', '--warmup', '0', '--clients-by', clientsBy]
+      const run = benchmark(...load, '--json', file)
+      const { port } = await publishing(run)
+      await vi.waitFor(() => expect(run.output()).toMatch(/[1-9]\d* published/), { timeout: 10_000, interval: 50 })
+      run.child.kill('SIGINT')
+      expect(await run.exited, run.output()).toBe(130)
+      expect(run.output()).toContain('Interrupted: a partial result.')
+      expect(await isListening(port)).toBe(false)
+      const { interrupted, results, rates, cores } = JSON.parse(await readFile(file, 'utf8'))
+      expect(interrupted).toBe(true)
+      expect(results.publishedCount).toBeGreaterThan(0)
+      expect(rates.expectedPerSecond).toBeGreaterThan(results.expectedCount / 60)
+      expect(cores.busy).toBeGreaterThan(0)
+    },
+  )
+
+  it('writes the rounds that were over when Ctrl-C comes', async () => {
+    const file = join(directory, 'rounds.json')
+    const load = [
+      '--scenario',
+      'brokers',
+      '--brokers',
+      'memory',
+      '--sizes',
+      '2x1',
+      '--duration',
+      '0.5',
+      '--warmup',
+      '0',
+    ]
+    const run = benchmark(...load, '--repeat', '9', '--json', file)
+    await vi.waitFor(() => expect(run.output()).toContain('[2/9]'), { timeout: 30_000, interval: 50 })
     run.child.kill('SIGINT')
     expect(await run.exited, run.output()).toBe(130)
-    expect(await isListening(port)).toBe(false)
+    expect(JSON.parse(await readFile(file, 'utf8'))).toMatchObject({ interrupted: true, rows: [{ repeatCount: 1 }] })
+  })
+
+  it('tells at once, in its own words, why a broker refuses', async () => {
+    const load = ['--clients', '2', '--backends', '2', '--duration', '60']
+    const nobody = benchmark(...load, '--broker', 'redis://127.0.0.1:1')
+    expect(await nobody.exited).toBe(1)
+    expect(nobody.output()).toContain('the broker is not reached yet: redis://127.0.0.1:1: connect ECONNREFUSED')
+    const redis = await startRedis({ isPrivate: true })
+    onTestFinished(() => redis.stop())
+    const stranger = benchmark(...load, '--broker', redis.url.replace('redis://', 'redis://me:wrong@'))
+    expect(await stranger.exited).toBe(1)
+    expect(stranger.output()).toMatch(/broker refuses this server: WRONGPASS[^\n]*\n$/)
   })
 
   it('leaves no backend behind when it is killed', async () => {

@@ -46,6 +46,37 @@ describe('a scenario of targets and tiers', { timeout: RUN_TIMEOUT_MS }, () => {
     expect(await readFile(join(out, 'redis-4x2-1.txt'), 'utf8')).toContain('Backend Distribution:')
   })
 
+  it('plays everyday traffic on WebMQ and on a server by hand, and divides their cost', async () => {
+    const rows = await rowsOf(
+      'everyday',
+      '--brokers',
+      'memory',
+      '--clients',
+      '10',
+      '--duration',
+      '1',
+      '--warmup',
+      '0.2',
+    )
+    expect(rows.map(({ target, mode, backends }) => [target, mode, backends])).toEqual([
+      ['webmq-native', 'memory', 1],
+      ['by-hand', 'memory', 1],
+    ])
+    for (const row of rows) {
+      // 10 clients x 5/s x 1 s, to 5 keys that all listen to.
+      expect(row).toMatchObject({ subscribers: 10, deliveredRatio: 1, acknowledgedRatio: 1, publishErrorCount: 0 })
+      expect(Number(row.serverCpuUsPerDelivery) * 500).toBeCloseTo(Number(row.serverCpuSeconds) * 1_000_000, 3)
+    }
+    const [own, byHand] = rows.map(({ serverCpuUsPerDelivery }) => Number(serverCpuUsPerDelivery))
+    expect(rows.map(({ byHandRatio }) => byHandRatio)).toEqual([Number(own) / Number(byHand), null])
+  })
+
+  it.each(['rabbitmq', 'redis', 'nats', 'mesh'])('has a server by hand that delivers over %s', async (broker) => {
+    const load = ['--clients', '6', '--backends', '2', '--duration', '0.5', '--warmup', '0.2', '--target', 'by-hand']
+    const [row] = await rowsOf('everyday', '--brokers', broker, ...load)
+    expect(row).toMatchObject({ target: 'by-hand', mode: broker, backends: 2, deliveredRatio: 1, acknowledgedRatio: 1 })
+  })
+
   it('publishes at a rate and tells latencies', async () => {
     const load = ['--tiers', '10', '--duration', '0.5', '--warmup', '0.1', '--rate', '200']
     for (const row of await rowsOf('paced', ...load, '--target', 'webmq-native,raw-loop')) {

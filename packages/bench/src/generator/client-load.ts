@@ -120,7 +120,8 @@ export class ClientLoad {
       lastArrivalUs: this.#counters.read('lastArrivalUs'),
       sendLag: this.#sendLag,
       eventLoopLag: this.#meter.lag,
-      utilization: this.#utilization,
+      // The user may end the run while it still sends.
+      utilization: this.#counters.read('isSendingDone') === 0 ? this.#meter.utilization : this.#utilization,
     }
   }
 

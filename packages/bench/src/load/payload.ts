@@ -42,8 +42,9 @@ export class PayloadEncoder {
   }
 
   encode({ client, turn, keySequence, atUs }: Publication): BenchPayload {
-    const bare = { p: client, n: turn, q: keySequence, t: Math.round(atUs), pad: '' }
-    return { ...bare, pad: this.padding.slice(0, this.#sizeBytes - JSON.stringify(bare).length) }
+    const t = Math.round(atUs)
+    const bareBytes = bareBytesOf(client, turn, keySequence, t)
+    return { p: client, n: turn, q: keySequence, t, pad: this.padding.slice(0, this.#sizeBytes - bareBytes) }
   }
 }
 
@@ -60,9 +61,12 @@ export function decodePayload(value: unknown, bounds: PayloadBounds): BenchPaylo
   const { p, n, q, t, pad } = value as Partial<Record<keyof BenchPayload, unknown>>
   if (!isInteger(p) || !isInteger(n) || !isInteger(q) || !isInteger(t) || typeof pad !== 'string') return undefined
   if (p < 0 || p >= bounds.clientCount || n >= bounds.maxTurnCount || q < 0 || q > Math.max(0, n)) return undefined
-  const isWhole =
-    BARE_BYTES + digitCount(p) + digitCount(n) + digitCount(q) + digitCount(t) + pad.length === bounds.sizeBytes
-  return isWhole ? { p, n, q, t, pad } : undefined
+  return bareBytesOf(p, n, q, t) + pad.length === bounds.sizeBytes ? (value as BenchPayload) : undefined
+}
+
+/** Length of a payload without its padding. */
+function bareBytesOf(p: number, n: number, q: number, t: number): number {
+  return BARE_BYTES + digitCount(p) + digitCount(n) + digitCount(q) + digitCount(t)
 }
 
 /** Length of a safe integer in JSON. Arithmetic, because this runs for every delivery. */

@@ -44,6 +44,12 @@ export function describeMachine(): MachineInfo {
   }
 }
 
+/** Processor time that all processes of the machine have used since it started, user and system, on all cores. */
+export function machineCpuSeconds(): number {
+  const busyMs = cpus().map(({ times }) => times.user + times.nice + times.sys + times.irq)
+  return busyMs.reduce((sum, ms) => sum + ms, 0) / 1_000
+}
+
 function openFilesLimit(): string | null {
   // "Max open files            1024                 4096                 files"
   const row = readText('/proc/self/limits')?.match(/^Max open files\s+(\S+)/m)

@@ -134,9 +134,10 @@ function compareRows(
   }
 }
 
-/** A saturated generator says nothing about the server. */
+/** A saturated machine or generator says nothing about the server. */
 const SEVERITY: Readonly<Record<RowVerdict, number>> = {
   ok: 0,
+  'machine saturated': 0,
   'generator saturated': 0,
   'server saturated': 1,
   'broker saturated': 1,

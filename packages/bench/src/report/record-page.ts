@@ -1,5 +1,5 @@
 import { column } from '../results/columns.js'
-import { cellOf, type ResultRecord, type ResultRow, type RowVerdict } from '../results/result.js'
+import { cellOf, isDoubtful, type ResultRecord, type ResultRow, type RowVerdict } from '../results/result.js'
 import { environmentFacts, machineLine } from './environment.js'
 import { formatCell } from './format-cell.js'
 import { groupBy } from './group-by.js'
@@ -24,7 +24,7 @@ export function recordPage(record: ResultRecord): string {
 
 export function toneOf(verdict: RowVerdict): Tone {
   if (verdict === 'ok') return 'good'
-  return verdict === 'generator saturated' ? 'doubtful' : 'bad'
+  return isDoubtful(verdict) ? 'doubtful' : 'bad'
 }
 
 /** The command, the machine, the versions and every setting. */

@@ -1,6 +1,7 @@
 import { RunError } from '../exit-codes.js'
 import {
   cellOf,
+  isDoubtful,
   type ResultColumn,
   type ResultCurve,
   type ResultRecord,
@@ -91,7 +92,7 @@ function barsDrawing(
     const top = index * BAR.row
     const middle = top + BAR.height / 2
     // The cost of a delivery is the server's own figure, even where the generator decides the rate.
-    const isSure = row.verdict === 'ok' || (key === MAIN_METRIC && row.verdict === 'generator saturated')
+    const isSure = row.verdict === 'ok' || (key === MAIN_METRIC && isDoubtful(row.verdict))
     const name = escapeXml(nameOf(row))
     return (
       `<g class="s${lookOf(row) % LOOK_COUNT}"><text x="${LEFT - 12}" y="${middle + 5}" text-anchor="end">${name}</text>` +

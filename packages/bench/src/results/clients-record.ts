@@ -7,8 +7,8 @@ import type { ResultColumn, ResultRecord, ResultRow } from './result.js'
 
 /** The JSON of the `clients` scenario: one run, no table. */
 export interface ClientsRecord
-  extends Omit<ClientsReport, 'results' | 'broker' | 'total'>,
-    Partial<Pick<ClientsReport, 'broker' | 'total'>> {
+  extends Omit<ClientsReport, 'results' | 'broker' | 'total' | 'cores'>,
+    Partial<Pick<ClientsReport, 'broker' | 'total' | 'cores'>> {
   /** The exact command line; with `config` and `machine` it can be run again. */
   readonly command: string
   readonly scenario: 'clients'
@@ -70,17 +70,20 @@ export function isClientsRecord(value: unknown): value is ClientsRecord {
 }
 
 /** Name of a row. Each broker is another target, so that you can compare two brokers. */
-export function clientsTarget(transport: string, broker: BrokerKind): string {
-  return broker === 'memory' ? `webmq-${transport}` : `webmq-${transport}+${broker}`
+export function clientsTarget(transport: string, broker: BrokerKind, target?: ClientsConfig['target']): string {
+  const server = target === 'by-hand' ? target : `webmq-${transport}`
+  return broker === 'memory' ? server : `${server}+${broker}`
 }
 
 /** The run as a table of one row, which can be written, plotted and compared like others. */
 export function clientsRecord(record: ClientsRecord): ResultRecord {
   const { config, results, rates, server, broker, total, generator } = record
   const missingCount = results.expectedCount - results.deliveredCount
+  const { publishErrorCount, unacknowledgedCount } = record.irregularities
   const hasLoss = missingCount !== 0 || results.duplicateCount !== 0 || results.reorderedCount !== 0
+  const refusal = publishErrorCount === 0 ? '' : `; publishes failed: ${record.verdictReason}`
   const row: ResultRow = {
-    target: clientsTarget(config.transport, config.broker),
+    target: clientsTarget(config.transport, config.broker, config.target),
     mode: 'clients',
     subscribers: config.clients,
     backends: config.backends,
@@ -96,10 +99,13 @@ export function clientsRecord(record: ClientsRecord): ResultRecord {
     gapCount: missingCount,
     duplicateCount: results.duplicateCount,
     reorderedCount: results.reorderedCount,
-    publishErrorCount: record.irregularities.publishErrorCount,
+    publishErrorCount,
+    deliveredRatio: 1 - results.lossRatio,
+    acknowledgedRatio: 1 - (publishErrorCount + unacknowledgedCount) / Math.max(1, results.publishedCount),
     drainMs: results.drainMs,
     serverCpuSeconds: server.cpuSeconds,
     deliveriesPerServerCpuSecond: server.deliveriesPerCpuSecond,
+    serverCpuUsPerDelivery: server.deliveriesPerCpuSecond === null ? null : 1_000_000 / server.deliveriesPerCpuSecond,
     brokerCpuSeconds: broker?.cpuSeconds ?? null,
     // For a single server the columns would be equal.
     deliveriesPerTotalCpuSecond: config.broker === 'memory' ? null : (total?.deliveriesPerCpuSecond ?? null),
@@ -110,7 +116,7 @@ export function clientsRecord(record: ClientsRecord): ResultRecord {
     generatorUtilization: generator.utilization,
     verdict: hasLoss ? 'lost messages' : record.verdict,
     verdictReason: hasLoss
-      ? `${missingCount} lost, ${results.duplicateCount} doubled, ${results.reorderedCount} out of order`
+      ? `${missingCount} lost, ${results.duplicateCount} doubled, ${results.reorderedCount} out of order${refusal}`
       : record.verdictReason,
     repeatCount: 1,
     spread: {},

@@ -6,7 +6,14 @@ import type { RowVerdict } from './result.js'
 /** What plays the clients: the client library in Node, or the load generator in Rust. */
 export const CLIENTS_BY = ['library', 'generator'] as const
 
+/** What serves: WebMQ, or a server by hand on uWebSockets.js and the client of the broker. */
+export const CLIENTS_TARGETS = ['webmq', 'by-hand'] as const
+
 export interface ClientsConfig {
+  /** Absent: `webmq`. */
+  readonly target?: (typeof CLIENTS_TARGETS)[number]
+  /** Of the checkout whose server is measured; absent: this one. */
+  readonly root?: string
   readonly clients: number
   readonly backends: number
   /** Keys per client; never more than the pool has. */
@@ -62,6 +69,18 @@ export interface ClientsResults {
   readonly perBackend: readonly BackendResult[]
 }
 
+/** Cores; 0.5 is half of one. */
+export interface CoresUsed {
+  readonly available: number
+  /** By any process of the machine. */
+  readonly busy: number
+  readonly generator: number
+  /** 0 when they are not the run's own. */
+  readonly servers: number
+  /** `null` when it is part of the servers, or not the run's own. */
+  readonly broker: number | null
+}
+
 /** The result with the facts to judge it. */
 export interface ClientsReport {
   readonly verdict: RowVerdict
@@ -104,6 +123,10 @@ export interface ClientsReport {
     readonly cpuSeconds: number | null
     readonly deliveriesPerCpuSecond: number | null
   }
+  /** Cores that were busy on average of the window, and whose they were. */
+  readonly cores: CoresUsed
+  /** Present when the user ended the run: the figures are of the time until then, without a drain. */
+  readonly interrupted?: true
   readonly generator: {
     readonly cpuSeconds: number
     /** Of the busiest worker, 0 to 1. */

@@ -48,18 +48,24 @@ export interface LatencyMs {
 
 /**
  * Whether the figures are the server's. `generator saturated`: the load generator was the limit, so the figures are its
- * own. `lost messages`: published messages did not arrive, or not in order. `server saturated`: the server did not keep
+ * own. `machine saturated`: all cores were busy, so latencies are the machine's. `lost messages`: published messages did not arrive, or not in order. `server saturated`: the server did not keep
  * up with the offered load; `broker saturated`: the broker behind it did not. `publishes failed`: the server refused
  * publishes, or did not answer them. `failed`: no figures, `verdictReason` says why.
  */
 export type RowVerdict =
   | 'ok'
+  | 'machine saturated'
   | 'generator saturated'
   | 'lost messages'
   | 'server saturated'
   | 'broker saturated'
   | 'publishes failed'
   | 'failed'
+
+/** Whether rates and latencies may be those of the generator or the machine, while costs are the server's. */
+export function isDoubtful(verdict: RowVerdict): boolean {
+  return verdict === 'generator saturated' || verdict === 'machine saturated'
+}
 
 export interface Spread {
   readonly min: number

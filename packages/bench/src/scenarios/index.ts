@@ -4,6 +4,7 @@ import { brokersScenario } from './brokers/brokers.js'
 import { clientsScenario } from './clients/clients.js'
 import { clientsDeployment } from './deployment/clients.js'
 import { pacedDeployment, pingDeployment, stormDeployment } from './deployment/presets.js'
+import { everydayScenario } from './everyday/everyday.js'
 import { fanOutScenario } from './fanout.js'
 import { fleetScenario } from './fleet/fleet.js'
 import { historyScenario } from './history/history.js'
@@ -24,6 +25,7 @@ import { wildcardScenario } from './wildcard.js'
 export const scenarios: readonly Scenario[] = [
   clientsScenario,
   brokersScenario,
+  everydayScenario,
   historyScenario,
   auctionScenario,
   fleetScenario,

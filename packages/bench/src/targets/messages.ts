@@ -126,6 +126,8 @@ export interface TargetSettings {
   readonly isLossless?: boolean
   /** For socketio: it keeps messages for connections that come back. */
   readonly recovery?: boolean
+  /** Of the checkout whose server webmq.mjs starts; absent: this one. */
+  readonly root?: string
   /** With several nodes: options that connect this one with the others. */
   readonly broker?: string
   readonly brokerNamespace?: string

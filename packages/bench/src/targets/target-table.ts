@@ -43,7 +43,7 @@ export interface TargetWire {
 export interface TargetSpec {
   readonly name: string
   /** Its program: a script of `targets/`, or a program of the load generator's crate. */
-  readonly program: 'webmq.mjs' | 'uws.mjs' | 'ws.mjs' | 'socketio.mjs' | 'raw'
+  readonly program: 'webmq.mjs' | 'by-hand.mjs' | 'uws.mjs' | 'ws.mjs' | 'socketio.mjs' | 'raw'
   readonly settings: Readonly<Record<string, unknown>> & Partial<TargetSettings>
   readonly abilities: readonly TargetAbility[]
   readonly wire: TargetWire

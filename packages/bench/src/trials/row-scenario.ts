@@ -15,6 +15,8 @@ export interface Rows {
   readonly timelines?: readonly ResultTimeline[]
   readonly curves?: readonly ResultCurve[]
   readonly notes?: readonly string[]
+  /** Present when the user ended the run: the rows are of the runs until then. */
+  readonly interrupted?: true
   /** What each target says about itself. */
   readonly versions?: Readonly<Record<string, string>>
 }
@@ -121,17 +123,19 @@ export async function measureInTurns<Case>(turns: Turns<Case>): Promise<Rows> {
   const runs: ResultRow[] = []
   const byCase = new Map<Case, ResultRow[]>(cases.map((testCase) => [testCase, []]))
   try {
-    for (let repeat = 1; repeat <= roundCount; repeat++) {
+    rounds: for (let repeat = 1; repeat <= roundCount; repeat++) {
       for (const testCase of cases) {
         const title = turns.titleOf(testCase)
         progress.step(`${title}, round ${repeat}`)
-        const row = await turns.measure(testCase, progress, repeat).catch((error: unknown): ResultRow => {
+        const row = await turns.measure(testCase, progress, repeat).catch((error: unknown): ResultRow | undefined => {
+          if (signal.aborted && runs.length > 0) return undefined
           // The failure of one case must not discard the figures of the others.
           if (!(error instanceof RunError) || signal.aborted) throw error
           progress.note(`${title} failed: ${error.message}`)
           const failed = { verdict: 'failed', verdictReason: error.message, repeatCount: 1, spread: {} } as const
           return { ...NOT_MEASURED, ...turns.identityOf(testCase), ...failed }
         })
+        if (row === undefined) break rounds
         runs.push({ ...row, repeat, order: runs.length + 1 })
         byCase.get(testCase)?.push(runs.at(-1) ?? row)
       }
@@ -140,7 +144,13 @@ export async function measureInTurns<Case>(turns: Turns<Case>): Promise<Rows> {
     progress.done()
   }
   requireMeasured(runs)
-  return { rows: [...byCase.values()].map((own) => combineRuns(own, columns)), runs }
+  const measured = [...byCase.values()].filter((own) => own.length > 0)
+  return { rows: measured.map((own) => combineRuns(own, columns)), runs, ...interruptedBy(signal) }
+}
+
+/** For the JSON of a run that the user ended. */
+export function interruptedBy({ aborted }: AbortSignal): Pick<Rows, 'interrupted'> {
+  return aborted ? { interrupted: true } : {}
 }
 
 /** @throws {RunError} with the reason of the first when all have failed. */

@@ -7,14 +7,14 @@ import { RunProgress } from '../run-progress.js'
 import type { TargetChoice } from '../targets/target-table.js'
 import { measureOnce } from './measure-once.js'
 import { combineRuns } from './medians.js'
-import { NOT_MEASURED, requireMeasured } from './row-scenario.js'
+import { interruptedBy, NOT_MEASURED, type Rows, requireMeasured } from './row-scenario.js'
 import { makeRunCertificate } from './run-certificate.js'
 import type { TrialConfig } from './trial-options.js'
 import { caseTitle, planTrials, type TrialCase, type TrialStep } from './trial-plan.js'
 import type { Figures, Measured, TrialScenario } from './trial-scenario.js'
 
 /** A result, and each target's description of itself. */
-export interface TrialResult extends ScenarioResult {
+export interface TrialResult extends ScenarioResult, Pick<Rows, 'interrupted'> {
   readonly versions: Readonly<Record<string, string>>
 }
 
@@ -51,12 +51,14 @@ export async function runTrials<Config extends TrialConfig>(
         progress,
         signal,
         onVersion,
-      }).catch((error: unknown): Measured => {
+      }).catch((error: unknown): Measured | undefined => {
+        if (signal.aborted && measured.length > 0) return undefined
         // The failure of one target must not discard the figures of the others.
         if (!(error instanceof RunError) || signal.aborted) throw error
         progress.note(`${step.target.label} failed: ${error.message}`)
         return { figures: { verdict: 'failed', verdictReason: error.message } }
       })
+      if (outcome === undefined) break
       measured.push({ step, outcome })
     }
   } finally {
@@ -65,7 +67,7 @@ export async function runTrials<Config extends TrialConfig>(
   }
   const result = assemble(scenario, config, cases, measured)
   requireMeasured(result.runs)
-  return { ...result, versions }
+  return { ...result, versions, ...interruptedBy(signal) }
 }
 
 function assemble<Config extends TrialConfig>(

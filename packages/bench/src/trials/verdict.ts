@@ -29,6 +29,7 @@ const BY_SEVERITY: readonly RowVerdict[] = [
   'failed',
   'lost messages',
   'publishes failed',
+  'machine saturated',
   'generator saturated',
   'server saturated',
   'broker saturated',

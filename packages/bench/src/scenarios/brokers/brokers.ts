@@ -1,13 +1,14 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { BROKER_KINDS, type BrokerKind } from '../../brokers/broker-choice.js'
+import type { BrokerKind } from '../../brokers/broker-choice.js'
 import { UsageError } from '../../exit-codes.js'
-import { nonNegativeNumber, positiveInteger, positiveNumber, type ServerOptions, TRANSPORTS } from '../../options.js'
+import { positiveInteger, type ServerOptions, TRANSPORTS } from '../../options.js'
 import { tableText } from '../../report/table-text.js'
 import { CLIENTS_COLUMNS, CLIENTS_IDENTITY, clientsTarget } from '../../results/clients-record.js'
 import type { ClientsConfig } from '../../results/clients-report.js'
 import { createRowScenario, type Rows, verdictLines } from '../../trials/row-scenario.js'
-import { addClientsByOption, DEFAULT_DURATION_S, DEFAULT_WARMUP_S } from '../clients/options.js'
-import { type ClientsSize, isPossible, measureBrokers } from './run.js'
+import { addClientsByOption } from '../clients/options.js'
+import { addRunsOptions, brokersOption } from './options.js'
+import { type ClientsSize, isPossible, measureClients } from './run.js'
 
 export interface BrokersConfig {
   readonly brokers: readonly BrokerKind[]
@@ -38,17 +39,14 @@ export const brokersScenario = createRowScenario<BrokersConfig>({
   identity: CLIENTS_IDENTITY,
   addOptions(command: Command) {
     command
-      .option('--brokers <names>', `brokers, taking turns: ${BROKER_KINDS.join(', ')}`, brokerKinds, DEFAULT_BROKERS)
+      .addOption(brokersOption(DEFAULT_BROKERS))
       .addOption(
         new Option('--sizes <list>', 'clients x backends')
           .argParser(sizes)
           .default(DEFAULT_SIZES, DEFAULT_SIZES.map(sizeText).join(',')),
       )
-      .option('--repeat <n>', 'runs of each; the table shows medians', positiveInteger, 3)
-      .option('--duration <s>', 'seconds to publish', positiveNumber, DEFAULT_DURATION_S)
-      .option('--warmup <s>', 'seconds of the same traffic before, not counted', nonNegativeNumber, DEFAULT_WARMUP_S)
-      .option('--out <folder>', 'keep the JSON and the text of every single run there')
       .addOption(new Option('--transport <name>', 'of the backends').choices(TRANSPORTS).default('native'))
+    addRunsOptions(command)
     addClientsByOption(command)
   },
   readConfig(values) {
@@ -70,7 +68,12 @@ export const brokersScenario = createRowScenario<BrokersConfig>({
       `  Clients by: ${clientsBy}`,
       `  Repeats: ${repeat}, interleaved, of ${duration} s after ${warmup} s of warm-up`,
     ].join('\n'),
-  measure: measureBrokers,
+  async measure({ brokers, sizes, ...config }, context) {
+    const cases = sizes.flatMap((size) =>
+      brokers.filter((broker) => isPossible(size, broker)).map((broker) => ({ ...size, broker })),
+    )
+    return await measureClients({ ...config, cases, columns: CLIENTS_COLUMNS }, context)
+  },
   text: brokersText,
 })
 
@@ -86,15 +89,6 @@ function brokersText({ rows }: Rows, width: number | undefined): string {
     'Each row again:',
     ...rows.map(({ command }) => `  ${command}`),
   ].join('\n')
-}
-
-/** Reads `rabbitmq,redis`. */
-function brokerKinds(text: string): BrokerKind[] {
-  return text.split(',').map((name) => {
-    const kind = BROKER_KINDS.find((known) => known === name.trim())
-    if (kind === undefined) throw new InvalidArgumentError(`Allowed are ${BROKER_KINDS.join(', ')}.`)
-    return kind
-  })
 }
 
 /** Reads `100x1,400x4`. */

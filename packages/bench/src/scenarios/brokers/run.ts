@@ -7,12 +7,12 @@ import type { BrokerKind } from '../../brokers/broker-choice.js'
 import { EXIT, RunError } from '../../exit-codes.js'
 import { asRecord } from '../../report/read-record.js'
 import { commandLine } from '../../report/report.js'
-import { CLIENTS_COLUMNS, clientsTarget } from '../../results/clients-record.js'
-import type { ResultRow } from '../../results/result.js'
+import { clientsTarget } from '../../results/clients-record.js'
+import type { ClientsConfig } from '../../results/clients-report.js'
+import type { ResultColumn, ResultRow } from '../../results/result.js'
 import type { ScenarioContext } from '../../scenario.js'
 import { measureInTurns, type Rows } from '../../trials/row-scenario.js'
 import { DEFAULT_DURATION_S, DEFAULT_WARMUP_S } from '../clients/options.js'
-import type { BrokersConfig } from './brokers.js'
 
 /** How large a run of `clients` is. */
 export interface ClientsSize {
@@ -20,8 +20,15 @@ export interface ClientsSize {
   readonly backends: number
 }
 
-interface BrokerCase extends ClientsSize {
-  readonly broker: BrokerKind
+export interface ClientsCase extends ClientsSize, Pick<ClientsConfig, 'broker' | 'target'> {}
+
+/** What all runs have in common. */
+export interface ClientsRuns extends Pick<ClientsConfig, 'duration' | 'warmup' | 'transport' | 'clientsBy' | 'root'> {
+  readonly cases: readonly ClientsCase[]
+  readonly repeat: number
+  readonly columns: readonly ResultColumn[]
+  /** Folder for the files of every single run; absent: they are not kept. */
+  readonly out?: string
 }
 
 const BENCHMARK = fileURLToPath(new URL('../../../benchmark.js', import.meta.url))
@@ -37,37 +44,34 @@ export function isPossible({ backends }: ClientsSize, broker: BrokerKind): boole
 }
 
 /**
- * Runs `benchmark.js` once per broker, size and repeat; when it settles, no process of it is left.
+ * Runs the `clients` scenario once per case and repeat, in turns; when it settles, no process of it is left.
  * @throws {RunError} when no run gave a result.
  */
-export async function measureBrokers(config: BrokersConfig, { progress, signal }: ScenarioContext): Promise<Rows> {
-  const { brokers, sizes, repeat, duration, warmup, transport, clientsBy, out } = config
-  const cases = sizes.flatMap((size) =>
-    brokers.filter((broker) => isPossible(size, broker)).map((broker): BrokerCase => ({ ...size, broker })),
-  )
+export async function measureClients(runs: ClientsRuns, { progress, signal }: ScenarioContext): Promise<Rows> {
+  const { cases, repeat, columns, duration, warmup, transport, clientsBy, out } = runs
   if (out !== undefined) await mkdir(out, { recursive: true })
   const folder = out ?? (await mkdtemp(join(tmpdir(), 'webmq-bench-')))
   try {
     return await measureInTurns({
       cases,
       repeat,
-      columns: CLIENTS_COLUMNS,
+      columns,
       progress,
       signal,
-      titleOf: ({ broker, clients, backends }) =>
-        `${broker}, ${clients} clients, ${backends === 1 ? '1 backend' : `${backends} backends`}`,
+      titleOf: ({ target, broker, clients, backends }) =>
+        `${target === 'by-hand' ? 'by hand, ' : ''}${broker}, ${clients} clients, ${backends === 1 ? '1 backend' : `${backends} backends`}`,
       identityOf: (testCase) => ({
-        target: clientsTarget(transport, testCase.broker),
+        target: clientsTarget(transport, testCase.broker, testCase.target),
         mode: 'clients',
         subscribers: testCase.clients,
         backends: testCase.backends,
         clientsBy,
-        command: commandLine(flagsOf(testCase, config)),
+        command: commandLine(flagsOf(testCase, runs)),
       }),
       async measure(testCase, turns, round): Promise<ResultRow> {
-        const { broker, clients, backends } = testCase
-        const args = flagsOf(testCase, config)
-        const file = join(folder, `${broker}-${clients}x${backends}-${round}`)
+        const { target, broker, clients, backends } = testCase
+        const args = flagsOf(testCase, runs)
+        const file = join(folder, `${target === 'by-hand' ? 'by-hand-' : ''}${broker}-${clients}x${backends}-${round}`)
         const work = runBenchmark([...args, '--no-progress', '--json', `${file}.json`], { duration, warmup }, signal)
         const { text } = await turns.during(work, { expectedMs: (duration + warmup) * 1_000 })
         await writeFile(`${file}.txt`, text)
@@ -81,15 +85,17 @@ export async function measureBrokers(config: BrokersConfig, { progress, signal }
 }
 
 /** The command line of a row; defaults are left out. */
-function flagsOf(testCase: BrokerCase, { duration, warmup, transport, clientsBy }: BrokersConfig): string[] {
+function flagsOf(testCase: ClientsCase, { duration, warmup, transport, clientsBy, root }: ClientsRuns): string[] {
   const flags = {
     clients: testCase.clients,
     backends: testCase.backends,
     broker: testCase.broker,
+    ...(testCase.target === 'by-hand' ? { target: testCase.target } : {}),
     ...(duration === DEFAULT_DURATION_S ? {} : { duration }),
     ...(warmup === DEFAULT_WARMUP_S ? {} : { warmup }),
     ...(transport === 'native' ? {} : { transport }),
     ...(clientsBy === 'library' ? {} : { 'clients-by': clientsBy }),
+    ...(root === undefined || testCase.target === 'by-hand' ? {} : { root }),
   }
   return Object.entries(flags).flatMap(([flag, value]) => [`--${flag}`, String(value)])
 }

@@ -6,6 +6,7 @@ import { EXIT } from '../../exit-codes.js'
 import type { Load } from '../../generator/load.js'
 import { LoadGenerator } from '../../generator/load-generator.js'
 import { PlayedClients } from '../../generator/played-clients.js'
+import { Interrupt } from '../../interrupt.js'
 import { findLoadgen } from '../../loadgen/find.js'
 import { withParts } from '../../parts.js'
 import type { ClientsConfig } from '../../results/clients-report.js'
@@ -66,16 +67,19 @@ async function runClients(
   assertions: readonly RowAssertion[],
   { progress, signal }: ScenarioContext,
 ): Promise<ScenarioOutcome> {
-  const observation = withParts(signal, async (parts) => {
-    const program = config.clientsBy === 'generator' ? await findLoadgen(progress) : undefined
+  const interrupt = new Interrupt(signal)
+  const observation = withParts(interrupt.broken, async (parts) => {
+    const loadgen = config.clientsBy === 'generator' ? await findLoadgen(progress) : undefined
     progress.phase(choice.address === undefined && !isEmbedded(choice.kind) ? `starting ${choice.kind}` : 'starting')
     const broker = await parts.add(() => startBroker(choice, config.backends))
     const settingsOf = (index: number) => ({
       ...broker.nodeOptions(index),
+      ...(config.root === undefined ? {} : { root: config.root }),
       maxListensPerConnection: Math.max(BACKEND_LIMITS.maxListensPerConnection, config.listens),
       maxPayloadBytes: Math.max(BACKEND_LIMITS.maxPayloadBytes, config.messageSize),
     })
-    const backends = await parts.add(() => new Backends(config.backends, config.transport, settingsOf))
+    const program = config.target === 'by-hand' ? 'by-hand.mjs' : 'webmq.mjs'
+    const backends = await parts.add(() => new Backends(config.backends, config.transport, settingsOf, program))
     await backends.ready()
     for (const [index, port] of backends.ports.entries()) {
       progress.note(`backend ${index}: port ${port}, process ${backends.pids[index]}`)
@@ -87,14 +91,15 @@ async function runClients(
       workerCount: config.workers,
     }
     const load = await parts.add(
-      (): Load => (program === undefined ? new LoadGenerator(options) : new PlayedClients({ program, ...options })),
+      (): Load =>
+        loadgen === undefined ? new LoadGenerator(options) : new PlayedClients({ program: loadgen, ...options }),
     )
     const servers = {
       ports: backends.ports,
       sample: async () => await backends.sample(),
       brokerCpuSeconds: () => broker.cpuSeconds(),
     }
-    return await new ClientsRun(config, servers, load, progress, parts.signal).observe()
+    return await new ClientsRun(config, servers, load, progress, parts.signal, interrupt).observe()
   })
   const report = summarizeClients(config, await observation.finally(() => progress.done()))
   return {

@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os'
+import { resolve } from 'node:path'
 import { type Command, Option, type OptionValues } from 'commander'
 import { type BrokerChoice, withoutSecrets } from '../../brokers/broker-choice.js'
 import { UsageError } from '../../exit-codes.js'
@@ -12,7 +13,7 @@ import {
   type ServerOptions,
   seedNumber,
 } from '../../options.js'
-import { CLIENTS_BY, type ClientsConfig } from '../../results/clients-report.js'
+import { CLIENTS_BY, CLIENTS_TARGETS, type ClientsConfig } from '../../results/clients-report.js'
 
 /** Seconds. */
 export const DEFAULT_DURATION_S = 10
@@ -47,6 +48,17 @@ export function addClientsOptions(command: Command): void {
     .option('--workers <n>', 'threads that play the clients (default: by clients and cores)', positiveInteger)
   addClientsByOption(command)
   addServerOptions(command)
+  command.addOption(
+    new Option('--target <name>', 'what serves: WebMQ, or a server by hand (targets/by-hand.mjs)')
+      .choices(CLIENTS_TARGETS)
+      .default('webmq'),
+  )
+  addRootOption(command)
+}
+
+/** Adds the flag that takes the server of another checkout. */
+export function addRootOption(command: Command): void {
+  command.option('--root <folder>', 'measure the server that is built in this other checkout')
 }
 
 /** Adds the flag that says what plays the clients. */
@@ -98,6 +110,8 @@ export function readClientsConfig(values: OptionValues): ClientsSettings {
       broker: broker.kind,
       ...(broker.address === undefined ? {} : { brokerAddress: withoutSecrets(broker.address) }),
       transport: given.transport,
+      ...(given.target === 'by-hand' ? { target: given.target } : {}),
+      ...(given.root === undefined ? {} : { root: resolve(given.root) }),
       clientsBy,
       seed: given.seed,
       workers,

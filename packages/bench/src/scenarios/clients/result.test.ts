@@ -122,6 +122,9 @@ function simulate(
     },
     brokerCpuSeconds: 0.25,
     generatorCpuSeconds: 0.7,
+    windowCpu: { cores: 4, machine: 2.4, generator: 0.6, broker: 0.2 },
+    windowSeconds: 2,
+    isInterrupted: false,
     ...changes,
   })
 }
@@ -328,6 +331,23 @@ describe('the result of a run', () => {
       })
     })
 
+    it('blames the machine when all its cores were busy, whoever else was full', () => {
+      const windowCpu = { cores: 2, machine: 3.7, generator: 0.4, broker: 0.2 }
+      const reason = '1.85 of 2 cores were busy: generator 0.20, servers 0.35, broker 0.10, others 1.20'
+      for (const fault of [held, undefined]) {
+        const report = simulate(fault, { windowCpu })
+        expect(report).toMatchObject({ verdict: 'machine saturated', verdictReason: reason })
+        expect(clientsText(report).split('\n')[0]).toBe(
+          `Verdict: machine saturated (${reason}): the latencies are not the server's`,
+        )
+      }
+      const refused = simulate(held, {
+        windowCpu,
+        loads: [{ ...loadOf(held), publishErrorCount: 3, firstPublishError: 'broker is unreachable' }],
+      })
+      expect(refused.verdictReason).toBe(`3 of 200, the first: broker is unreachable; ${reason}`)
+    })
+
     it('says first that publishes failed, in the throughput too', () => {
       const report = simulate(held, {
         loads: [{ ...loadOf(held), publishErrorCount: 3, firstPublishError: 'broker is unreachable' }],
@@ -339,6 +359,20 @@ describe('the result of a run', () => {
       expect(clientsText(report)).toContain('  Failed publishes: 3, the first: broker is unreachable')
       expect(clientsMetrics(report)).toMatchObject({ verdict: 'publishes failed', publishErrors: 3, saturated: 1 })
     })
+  })
+
+  it('divides by the time until the user ended the run, and says so', () => {
+    const changes = {
+      isInterrupted: true,
+      windowSeconds: 0.5,
+      windowCpu: { cores: 4, machine: 1, generator: 0.2, broker: null },
+    }
+    const report = simulate(undefined, changes)
+    expect(report).toMatchObject({ interrupted: true, cores: { available: 4, busy: 2, generator: 0.4, broker: null } })
+    expect(report.rates.expectedPerSecond).toBe(report.results.expectedCount / 0.5)
+    expect(clientsText(report)).toContain('\nInterrupted: ')
+    expect(simulate()).not.toHaveProperty('interrupted')
+    expect(clientsText(simulate())).not.toContain('Interrupted')
   })
 
   it('attributes clients, deliveries and cost to their backend', () => {

@@ -5,6 +5,7 @@ import { type LatencySummary, mergeHistograms, summarizeLatency } from '../../me
 import { formatCount, formatMs } from '../../report/format.js'
 import type { BackendResult, ClientsConfig, ClientsReport } from '../../results/clients-report.js'
 import type { Judgement } from '../../trials/verdict.js'
+import { coresText, coresUsed, isMachineFull, type WindowCpu } from './cores.js'
 
 export interface ClientsObservation {
   readonly loads: readonly LoadResult[]
@@ -18,6 +19,10 @@ export interface ClientsObservation {
   readonly brokerCpuSeconds: number | null
   /** CPU time of the process that plays the clients, from the start of the window to the end of the drain. */
   readonly generatorCpuSeconds: number
+  readonly windowCpu: WindowCpu
+  /** Of the window: the duration, or less of a run that the user ended. */
+  readonly windowSeconds: number
+  readonly isInterrupted: boolean
 }
 
 /** Above this share of busy time a worker has no slack to send and stamp on time. */
@@ -37,12 +42,16 @@ const MAX_DRAIN_MS = 1_000
 
 /** Adds up the counts of workers and backends. */
 export function summarizeClients(config: ClientsConfig, observation: ClientsObservation): ClientsReport {
-  const { loads, samples } = observation
+  const { loads, samples, windowSeconds, isInterrupted } = observation
   const perBackend = loads.flatMap((load) => load.perBackend)
   const expectedCount = sum(loads, (load) => load.expectedCount)
   const publishedCount = sum(perBackend, (tally) => tally.publishedCount)
   const deliveredCount = sum(perBackend, (tally) => tally.deliveredCount)
-  const backends = samples.end.map((_, backend) => summarizeBackend(config, observation, perBackend, backend))
+  const backends = samples.end.map((_, backend) => summarizeBackend(observation, perBackend, backend))
+  const serversInWindow = sum(
+    samples.end.map((_, backend) => usedSeconds(samples, backend)),
+    Number,
+  )
   const cpuSeconds = sum(backends, (backend) => backend.serverCpuSeconds)
   const totalCpuSeconds = isEmbedded(config.broker) ? cpuSeconds : plus(cpuSeconds, observation.brokerCpuSeconds)
   const publishErrorCount = sum(loads, (load) => load.publishErrorCount)
@@ -62,9 +71,9 @@ export function summarizeClients(config: ClientsConfig, observation: ClientsObse
       perBackend: backends,
     },
     rates: {
-      publishedPerSecond: sum(loads, (load) => load.publishedInWindowCount) / config.duration,
-      expectedPerSecond: expectedCount / config.duration,
-      deliveredPerSecond: sum(perBackend, (tally) => tally.deliveredInWindowCount) / config.duration,
+      publishedPerSecond: sum(loads, (load) => load.publishedInWindowCount) / windowSeconds,
+      expectedPerSecond: expectedCount / windowSeconds,
+      deliveredPerSecond: sum(perBackend, (tally) => tally.deliveredInWindowCount) / windowSeconds,
     },
     irregularities: {
       unexpectedCount: sum(perBackend, (tally) => tally.unexpectedCount),
@@ -85,31 +94,36 @@ export function summarizeClients(config: ClientsConfig, observation: ClientsObse
     },
     broker: { cpuSeconds: observation.brokerCpuSeconds },
     total: { cpuSeconds: totalCpuSeconds, deliveriesPerCpuSecond: perSecond(deliveredCount, totalCpuSeconds) },
+    cores: coresUsed(observation.windowCpu, serversInWindow, windowSeconds),
+    ...(isInterrupted ? { interrupted: true as const } : {}),
     generator,
   }
   return { ...judgeRun(config, observation, report), ...report }
 }
 
-/** Blames whoever is full: the generator its own core, a server its event loop or its core, and else the broker. */
+/** Blames whoever is full: all cores, the generator its own, a server its event loop or its core, and else the broker. */
 function judgeRun(
   config: ClientsConfig,
-  { samples }: ClientsObservation,
-  { results, rates, irregularities, generator }: Omit<ClientsReport, 'verdict' | 'verdictReason'>,
+  { samples, windowSeconds }: ClientsObservation,
+  { results, rates, irregularities, generator, cores }: Omit<ClientsReport, 'verdict' | 'verdictReason'>,
 ): Judgement {
   const { publishErrorCount, firstPublishError } = irregularities
   if (publishErrorCount > 0) {
     const share = `${formatCount(publishErrorCount)} of ${formatCount(results.publishedCount)}`
-    return { verdict: 'publishes failed', verdictReason: `${share}, the first: ${firstPublishError}` }
+    const full = isMachineFull(cores) ? `; ${coresText(cores)}` : ''
+    return { verdict: 'publishes failed', verdictReason: `${share}, the first: ${firstPublishError}${full}` }
   }
+  if (isMachineFull(cores)) return { verdict: 'machine saturated', verdictReason: coresText(cores) }
   const saturated = saturationReason(generator, results.latencyMs)
   const isBehind = rates.deliveredPerSecond < KEPT_RATIO * rates.expectedPerSecond
   const isLate = results.drainMs > (isBehind ? NEGLIGIBLE_DRAIN_MS : MAX_DRAIN_MS)
   if (!isLate || generator.utilization > SATURATED_UTILIZATION) {
-    return { verdict: saturated === null ? 'ok' : 'generator saturated', verdictReason: saturated }
+    if (saturated === null) return { verdict: 'ok', verdictReason: null }
+    return { verdict: 'generator saturated', verdictReason: `${saturated}; ${coresText(cores)}` }
   }
-  const isFull = samples.end.some(({ cpuSeconds, eventLoopLagMs }, backend) => {
-    const usedSeconds = cpuSeconds - (samples.start[backend]?.cpuSeconds ?? 0)
-    return usedSeconds > SATURATED_UTILIZATION * config.duration || (eventLoopLagMs.p99 ?? 0) > SATURATED_LAG_MS
+  const isFull = samples.end.some(({ eventLoopLagMs }, backend) => {
+    const isBusy = usedSeconds(samples, backend) > SATURATED_UTILIZATION * windowSeconds
+    return isBusy || (eventLoopLagMs.p99 ?? 0) > SATURATED_LAG_MS
   })
   const rate = `${formatCount(rates.deliveredPerSecond)} of ${formatCount(rates.expectedPerSecond)} deliveries/s`
   return {
@@ -118,9 +132,13 @@ function judgeRun(
   }
 }
 
+/** Processor time of a server within the window. */
+function usedSeconds({ start, end }: ClientsObservation['samples'], backend: number): number {
+  return (end[backend]?.cpuSeconds ?? 0) - (start[backend]?.cpuSeconds ?? 0)
+}
+
 function summarizeBackend(
-  config: ClientsConfig,
-  { samples, ports }: ClientsObservation,
+  { samples, ports, windowSeconds }: ClientsObservation,
   loads: readonly BackendLoad[],
   backend: number,
 ): BackendResult {
@@ -131,7 +149,7 @@ function summarizeBackend(
     clientCount: sum(own, (load) => load.clientCount),
     publishedCount: sum(own, (load) => load.publishedCount),
     deliveredCount: sum(own, (load) => load.deliveredCount),
-    deliveredPerSecond: sum(own, (load) => load.deliveredInWindowCount) / config.duration,
+    deliveredPerSecond: sum(own, (load) => load.deliveredInWindowCount) / windowSeconds,
     latencyMs: summarizeLatency(mergeHistograms(own.map((load) => load.latency))),
     serverCpuSeconds: (samples.drained[backend]?.cpuSeconds ?? 0) - (samples.start[backend]?.cpuSeconds ?? 0),
     serverRssBytes: samples.end[backend]?.rssBytes ?? 0,

@@ -1,8 +1,11 @@
+import { cpus } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { BackendSample } from '../../backends.js'
 import type { Load } from '../../generator/load.js'
+import { Interrupt } from '../../interrupt.js'
 import { nowUs } from '../../measure/clock.js'
 import { drain } from '../../measure/drain.js'
+import { machineCpuSeconds } from '../../measure/machine.js'
 import type { ClientsConfig } from '../../results/clients-report.js'
 import type { ScenarioContext } from '../../scenario.js'
 import type { ClientsObservation } from './result.js'
@@ -33,19 +36,23 @@ export class ClientsRun {
   readonly #load: Load
   readonly #progress: ScenarioContext['progress']
   readonly #signal: AbortSignal
+  readonly #interrupt: Interrupt
 
+  /** @param signal Ends the run without a result. @param interrupt Ends the window, once it has begun. */
   constructor(
     config: ClientsTimes,
     servers: ServerView,
     load: Load,
     progress: ScenarioContext['progress'],
     signal: AbortSignal,
+    interrupt = new Interrupt(signal),
   ) {
     this.#config = config
     this.#servers = servers
     this.#load = load
     this.#progress = progress
     this.#signal = signal
+    this.#interrupt = interrupt
   }
 
   async observe(): Promise<ClientsObservation> {
@@ -56,26 +63,38 @@ export class ClientsRun {
 
     this.#progress.phase('warming up')
     await this.#watch(window.startUs - this.#config.warmup * 1_000_000, window.startUs)
-    const generatorStartSeconds = await this.#load.cpuSeconds()
-    const start = await this.#servers.sample()
-    const brokerStartSeconds = this.#servers.brokerCpuSeconds()
+    this.#interrupt.hold()
+    const start = await this.#sample()
     this.#progress.phase('publishing')
     await this.#watch(window.startUs, window.endUs)
-    const end = await this.#servers.sample()
-    const hasDrainTimedOut = await this.#drain()
-    const drained = await this.#servers.sample()
-    const brokerEndSeconds = this.#servers.brokerCpuSeconds()
-    const generatorEndSeconds = await this.#load.cpuSeconds()
+    const endUs = Math.min(nowUs(), window.endUs)
+    const end = await this.#sample()
+    const isInterrupted = this.#interrupt.isRequested
+    const hasDrainTimedOut = !isInterrupted && (await this.#drain())
+    const drained = await this.#sample()
     return {
       loads: await this.#load.finish(),
-      windowEndUs: window.endUs,
+      windowEndUs: endUs,
+      windowSeconds: (endUs - window.startUs) / 1_000_000,
+      isInterrupted,
       hasDrainTimedOut,
       ports: this.#servers.ports,
-      samples: { start, end, drained },
-      brokerCpuSeconds:
-        brokerStartSeconds === null || brokerEndSeconds === null ? null : brokerEndSeconds - brokerStartSeconds,
-      generatorCpuSeconds: generatorEndSeconds - generatorStartSeconds,
+      samples: { start: start.servers, end: end.servers, drained: drained.servers },
+      brokerCpuSeconds: less(drained.broker, start.broker),
+      generatorCpuSeconds: drained.generator - start.generator,
+      windowCpu: {
+        cores: cpus().length,
+        machine: end.machine - start.machine,
+        generator: end.generator - start.generator,
+        broker: less(end.broker, start.broker),
+      },
     }
+  }
+
+  /** What everybody has used so far. */
+  async #sample() {
+    const [generator, servers] = await Promise.all([this.#load.cpuSeconds(), this.#servers.sample()])
+    return { generator, servers, broker: this.#servers.brokerCpuSeconds(), machine: machineCpuSeconds() }
   }
 
   async #connect(): Promise<void> {
@@ -96,7 +115,7 @@ export class ClientsRun {
 
   /** Shows progress until `untilUs`. */
   async #watch(sinceUs: number, untilUs: number): Promise<void> {
-    for (let leftUs = untilUs - nowUs(); leftUs > 0; leftUs = untilUs - nowUs()) {
+    for (let leftUs = untilUs - nowUs(); leftUs > 0 && !this.#interrupt.isRequested; leftUs = untilUs - nowUs()) {
       await this.#sleep(Math.min(POLL_MS, Math.ceil(leftUs / 1_000)))
       const elapsedUs = Math.max(0, nowUs() - sinceUs)
       const { publishedCount, deliveredCount } = this.#load.totals
@@ -130,4 +149,9 @@ export class ClientsRun {
   async #sleep(ms: number): Promise<void> {
     await sleep(ms, undefined, { signal: this.#signal })
   }
+}
+
+/** `null` when one is not known. */
+function less(a: number | null, b: number | null): number | null {
+  return a === null || b === null ? null : a - b
 }

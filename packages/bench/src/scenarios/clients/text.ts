@@ -1,11 +1,14 @@
 import type { LatencySummary } from '../../measure/latency-histogram.js'
 import { formatBytes, formatCount, formatMs, formatPercent, formatRate } from '../../report/format.js'
 import type { BackendResult, ClientsConfig, ClientsReport } from '../../results/clients-report.js'
+import { isDoubtful } from '../../results/result.js'
+import { coresText } from './cores.js'
 
 export function clientsHeading(config: ClientsConfig): string {
+  const server = config.target === 'by-hand' ? config.target : `transport ${config.transport}`
   return [
     `  Clients: ${formatCount(config.clients)} (${config.listens} listens, ${config.publishRate} msg/s each)`,
-    `  Backends: ${config.backends} (transport ${config.transport}, broker ${config.brokerAddress ?? config.broker})`,
+    `  Backends: ${config.backends} (${server}, broker ${config.brokerAddress ?? config.broker})`,
     `  Key pool size: ${formatCount(config.keyPoolSize)}`,
     `  Message size: ${formatCount(config.messageSize)} B`,
     `  Duration: ${config.duration}s after ${config.warmup}s of warm-up`,
@@ -15,6 +18,7 @@ export function clientsHeading(config: ClientsConfig): string {
 
 export function clientsText(report: ClientsReport): string {
   const sections = [
+    verdictLine(report),
     section('Latency', latencyLines(report)),
     section('Throughput', throughputLines(report)),
     section('Backend Distribution', report.results.perBackend.map(backendLine)),
@@ -22,6 +26,13 @@ export function clientsText(report: ClientsReport): string {
     section('Irregularities', irregularityLines(report)),
   ]
   return sections.filter((text) => text !== '').join('\n\n')
+}
+
+/** First, because it says whether the figures below are the server's. */
+function verdictLine({ verdict, verdictReason, cores, interrupted }: ClientsReport): string {
+  const notServers = isDoubtful(verdict) ? ": the latencies are not the server's" : ''
+  const partial = interrupted === true ? '\nInterrupted: the figures are of the time until then, without a drain.' : ''
+  return `Verdict: ${verdict} (${verdictReason ?? coresText(cores)})${notServers}${partial}`
 }
 
 function latencyLines({ results: { latencyMs } }: ClientsReport): string[] {
@@ -63,8 +74,7 @@ function backendLine(backend: BackendResult): string {
   return `Backend ${backend.backend} (port ${backend.port}): ${parts.join(', ')}`
 }
 
-function costLines({ server, broker, total, generator, verdict, verdictReason }: ClientsReport): string[] {
-  const notServers = verdict === 'generator saturated' ? ": the figures are not the server's" : ''
+function costLines({ server, broker, total, generator }: ClientsReport): string[] {
   const perCpuSecond =
     server.deliveriesPerCpuSecond === null
       ? ''
@@ -79,7 +89,6 @@ function costLines({ server, broker, total, generator, verdict, verdictReason }:
         ]),
     `Generator: CPU ${generator.cpuSeconds.toFixed(2)} s, busiest worker ${formatPercent(generator.utilization)}, ` +
       `event-loop lag ${brief(generator.eventLoopLagMs)}, sent late by ${brief(generator.sendLagMs)}`,
-    `Verdict: ${verdict}${verdictReason === null ? '' : ` (${verdictReason})`}${notServers}`,
   ]
 }
 
