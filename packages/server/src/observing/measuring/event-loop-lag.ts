@@ -36,7 +36,9 @@ export interface LagClock {
 const PROCESS_CLOCK: LagClock = {
   now: () => performance.now(),
   workedMs: () => performance.eventLoopUtilization().active,
-  wait: (fire, delayMs) => void setTimeout(fire, delayMs).unref(),
+  wait: (fire, delayMs) => {
+    setTimeout(fire, delayMs).unref()
+  },
 }
 
 /**
