@@ -14,7 +14,7 @@ export interface Sample {
   readonly value: number
 }
 
-/** One metric, for `/metrics` and `docs/operations.md`. @typeParam Source What it is read from. */
+/** One metric, for `/metrics` and `docs/operations.md`. @typeParam Source Object that has the value. */
 export interface MetricSpec<Source = MetricsSource> {
   readonly name: string
   readonly type: 'counter' | 'gauge' | 'histogram'

@@ -136,8 +136,8 @@ describe('WaitingRoom', () => {
   })
 
   it('calls those who were refused together back before the broker has nothing to do', () => {
-    // Symptom: at three times its capacity a broker had nothing to do for a second. Cause: whoever was refused was told to wait
-    // for all the others who were refused in the same moment.
+    // Symptom: at three times its capacity a broker had nothing to do for a second. Cause: each refused publisher
+    // was told to wait for all others that were refused in the same moment.
     const author = { isClosed: false } as Author
     const broker = {
       pendingCount: 0,

@@ -202,7 +202,7 @@ export class WaitingRoom {
     if (this.#perMs === 0) return Math.round(UNKNOWN_RETRY_MS * jitter)
     const nowMs = this.#now()
     const aheadCount = this.#messageCount + (this.#room?.pendingCount ?? 0)
-    // Whoever waits now has passed or is refused by then.
+    // Messages that wait now have passed by then, or are refused.
     const aheadMs = Math.min(aheadCount / this.#perMs, MAX_HELD_MS)
     const atMs = Math.min(nowMs + MAX_RETRY_MS, Math.max(this.#nextRetryAtMs, nowMs + aheadMs - EARLY_MS))
     this.#nextRetryAtMs = atMs + messageCount / this.#perMs
