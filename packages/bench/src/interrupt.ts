@@ -1,4 +1,4 @@
-/** What Ctrl-C does: it ends a run at once, until the run can say what it has measured. Again, it ends the bench. */
+/** Ctrl-C: it ends a run at once, or, when the run has figures to report, its window. A second one ends the bench. */
 export class Interrupt {
   readonly #requested: AbortSignal
   readonly #broken = new AbortController()

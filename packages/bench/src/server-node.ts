@@ -43,7 +43,7 @@ export class ServerNode {
    * @throws {RunError} with its output when that takes too long, or it ends.
    */
   async start(signal: AbortSignal): Promise<void> {
-    const { SupervisedProcess } = await importBeside(() => import('webmq-services'), 'a fleet')
+    const { SupervisedProcess } = await importBeside(() => import('webmq-services'), 'a server of its own')
     signal.throwIfAborted()
     const title = `node ${this.index + 1}`
     const started = new SupervisedProcess({ title, command: process.execPath, args: this.#args, env: environment() })
@@ -145,7 +145,7 @@ function serverProgram(): string {
     const manifest = createRequire(import.meta.url).resolve('webmq-server/package.json')
     return path.join(path.dirname(manifest), 'bin', 'webmq-server.js')
   } catch (cause) {
-    throw new RunError('a fleet needs webmq-server: npm install webmq-server', { cause })
+    throw new RunError('a server of its own needs webmq-server: npm install webmq-server', { cause })
   }
 }
 

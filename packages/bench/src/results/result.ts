@@ -48,9 +48,10 @@ export interface LatencyMs {
 
 /**
  * Whether the figures are the server's. `generator saturated`: the load generator was the limit, so the figures are its
- * own. `machine saturated`: all cores were busy, so latencies are the machine's. `lost messages`: published messages did not arrive, or not in order. `server saturated`: the server did not keep
- * up with the offered load; `broker saturated`: the broker behind it did not. `publishes failed`: the server refused
- * publishes, or did not answer them. `failed`: no figures, `verdictReason` says why.
+ * own. `machine saturated`: all cores were busy, so latencies are the machine's. `lost messages`: published messages did not
+ * arrive, or not in order. `server saturated`: the server did not keep up with the offered load; `broker saturated`: the broker
+ * behind it did not. `publishes failed`: the server refused publishes, or did not answer them. `failed`: no figures,
+ * `verdictReason` says why.
  */
 export type RowVerdict =
   | 'ok'
@@ -152,7 +153,7 @@ export interface ResultCurve {
   readonly y: string
   readonly lines: readonly {
     readonly name: string
-    /** Not measured: what the others are held against. */
+    /** Not measured: the other lines are compared with it. */
     readonly isReference: boolean
     /** In the order of `x`. */
     readonly points: readonly { readonly x: number; readonly y: number }[]

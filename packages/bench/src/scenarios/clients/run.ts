@@ -91,7 +91,7 @@ export class ClientsRun {
     }
   }
 
-  /** What everybody has used so far. */
+  /** Processor seconds of each part so far. */
   async #sample() {
     const [generator, servers] = await Promise.all([this.#load.cpuSeconds(), this.#servers.sample()])
     return { generator, servers, broker: this.#servers.brokerCpuSeconds(), machine: machineCpuSeconds() }

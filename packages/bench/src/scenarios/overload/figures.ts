@@ -32,7 +32,7 @@ const STEP_US = 100_000
 const WINDOW_US = 1_000_000
 /** Of the messages of a window so many may be slower: p99. */
 const SLOW_SHARE = 0.01
-/** What is slow after that is of other causes, such as a machine that others use. */
+/** Slow messages after that have other causes, such as a machine that others use. */
 const LASTING_US = 3_000_000
 
 export function spanFigures(

@@ -1,4 +1,4 @@
-/** What the threads of the scenario are told, and what they tell. Times are of the machine's clock, in microseconds. */
+/** Commands to the threads of the scenario, and their events. Times are of the machine's clock, in microseconds. */
 
 export interface NetworkData {
   readonly brokerPort: number

@@ -93,7 +93,7 @@ async function finish(): Promise<void> {
   intervalUs = Number.POSITIVE_INFINITY
   const { utilization } = performance.eventLoopUtilization(utilizationBefore)
   messages.sort((one, other) => one.createdUs - other.createdUs)
-  // Posted, and thereby copied, before the clients are closed: what fails then is not part of the run.
+  // Posted, and thereby copied, before the clients are closed: failures by that are not part of the run.
   post({ type: 'log', log: { messages, refusals, utilization } })
   await Promise.all(publishers.map(({ library }) => library.close({ flushMs: 0 })))
   port?.close()

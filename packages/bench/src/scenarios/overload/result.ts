@@ -101,7 +101,7 @@ function judgeOverload(
   return { verdict: 'broker saturated', verdictReason: 'not normal again while the run looked' }
 }
 
-/** What was acknowledged by what was offered, in shares of the capacity, beside a queue that loses nothing. */
+/** Acknowledged by offered messages, in shares of the capacity, beside a queue that loses nothing. */
 export function overloadCurve(target: string, { capacity, phases }: OverloadObservation): ResultCurve {
   const points = phases
     .filter(({ fault }) => fault === 'none')

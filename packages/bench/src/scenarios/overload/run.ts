@@ -176,7 +176,7 @@ class OverloadRun {
       this.#context.network.post({ type: 'set', isFrozen: false, delayMs: 0 })
     }
     const repairedUs = nowUs()
-    // What has come meanwhile and was not carried.
+    // Messages that came meanwhile and were not carried.
     const waitedS = { freeze: freezeS, stop: stopS / backends, slow: (2 * slowMs) / 1_000 }[fault]
     const ideal = idealMs(load * capacity * waitedS, capacity, load * capacity)
     await this.#sleep(ideal * PATIENCE + MORE_PATIENCE_MS)

@@ -56,7 +56,7 @@ export class ProcessWatch {
     }).observe({ entryTypes: ['gc'] })
   }
 
-  /** Cost: O(1), but for {@link TypeCounts} and for {@link OpenDescriptors} before Linux 6.2. */
+  /** Cost: O(1), and that of {@link TypeCounts}; before Linux 6.2 that of {@link OpenDescriptors} as well. */
   async read(): Promise<ProcessStats> {
     const descriptorCount = await this.#descriptors.count()
     const nowMs = performance.now()
