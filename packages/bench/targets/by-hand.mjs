@@ -1,7 +1,6 @@
 // A server by hand, as one writes it in an afternoon: uWebSockets.js, and the client of the broker. It speaks as much of
-// webmq.v1 as the bench's clients need: exact keys, and an `ok` for what RabbitMQ or Redis has taken, or NATS and a mesh were
-// sent. It promises nothing: no
-// order, no duplicate filter, no recovery, no limits, and who reads slowly loses messages.
+// webmq.v1 as the bench's clients need: exact keys, and an `ok` for what RabbitMQ or Redis has taken, or NATS and a mesh
+// were sent. It promises nothing: no order, no duplicate filter, no recovery, no limits, and who reads slowly loses messages.
 
 import uWS from 'uWebSockets.js'
 import { setTimeout as sleep } from 'node:timers/promises'
