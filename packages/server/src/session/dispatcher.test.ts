@@ -29,9 +29,8 @@ it('answers a ping before the dear requests that others sent earlier', async () 
   bystander.send({ verb: 'ping' })
   await fake.transport.settled()
   expect(bystander.received('pong')).toHaveLength(1)
-  const answerCounts = floods.map((flood) => flood.received('ok').length)
-  expect(Math.max(...answerCounts)).toBeGreaterThan(0)
-  expect(Math.max(...answerCounts)).toBeLessThan(250)
+  // None at all where the round before the ping's ended by the clock.
+  expect(Math.max(...floods.map((flood) => flood.received('ok').length))).toBeLessThan(250)
   for (const flood of floods) {
     await vi.waitFor(() => expect(flood.received('ok')).toHaveLength(500))
     expect(flood.received('ok').map(({ id }) => id)).toEqual(Array.from({ length: 500 }, (_, count) => `g${count}`))
