@@ -10,6 +10,8 @@ export interface BackendSample {
   readonly rssBytes: number
   /** Largest so far. */
   readonly peakRssBytes: number
+  /** Publishes that were refused for a time, since the process started; 0 from servers that do not count them. */
+  readonly refusedCount: number
   /** How late timers fired since the last sample. */
   readonly eventLoopLagMs: LatencySummary
 }
@@ -63,10 +65,10 @@ export class Backends {
     return await Promise.all(
       this.#processes.map(async (backend) => {
         const sample = await backend.sample()
-        const { cpuUserUs, cpuSystemUs, rssBytes, peakRssBytes = rssBytes } = sample
+        const { cpuUserUs, cpuSystemUs, rssBytes, peakRssBytes = rssBytes, refusedCount = 0 } = sample
         const cpuSeconds = (cpuUserUs + cpuSystemUs) / 1_000_000
         const nothing = { p50: null, p95: null, p99: null, max: null }
-        return { cpuSeconds, rssBytes, peakRssBytes, eventLoopLagMs: lagMs(sample) ?? nothing }
+        return { cpuSeconds, rssBytes, peakRssBytes, refusedCount, eventLoopLagMs: lagMs(sample) ?? nothing }
       }),
     )
   }

@@ -97,6 +97,7 @@ serveTarget({
   ...(isNative ? {} : { maxWaitingBytes }),
   connectionCount: () => server.stats().connectionCount,
   receivedCount: () => server.stats().receivedCount,
+  refusedCount: () => Object.values(server.stats().publishRateCounts).reduce((sum, count) => sum + count, 0),
 })
 
 if (toldPayloadBytes !== undefined) {

@@ -73,6 +73,19 @@ describe('the clients of the load generator', () => {
     }
   })
 
+  it('send again, in order, what the server refuses for a time', async () => {
+    const { server, url } = await startServer({ maxPublishesPerSecond: 15, publishBurstMs: 100 })
+    const clients = await play([url])
+    await clients.ready()
+    await sendAll(clients)
+    const expected = expectedCount()
+    await vi.waitFor(() => expect(clients.totals.deliveredCount).toBe(expected), { interval: 20 })
+    expect(server.stats().publishRateCounts.connection).toBeGreaterThan(12)
+    const [result] = await clients.finish()
+    expect(result).toMatchObject({ acknowledgedCount: 120, publishErrorCount: 0, clientErrorCount: 0 })
+    expect(result?.perBackend).toMatchObject([{ duplicateCount: 0, reorderedCount: 0, unexpectedCount: 0 }])
+  })
+
   it('whose connection ends are counted as closed, and what they publish as failed', async () => {
     const { server, url } = await startServer()
     const clients = await play([url])

@@ -45,6 +45,7 @@ const RECORD: ClientsRecord = {
   irregularities: {
     unexpectedCount: 0,
     publishErrorCount: 0,
+    refusedCount: 4,
     unacknowledgedCount: 0,
     firstPublishError: null,
     reconnectCount: 0,

@@ -36,6 +36,7 @@ export const CLIENTS_COLUMNS: readonly ResultColumn[] = [
   faults('duplicateCount', 'Duplicates'),
   faults('reorderedCount', 'Out of order'),
   faults('publishErrorCount', 'Failed publishes'),
+  column('refusedCount', 'Refused for a time', 'count'),
   column('drainMs', 'Drain', 'ms', 'lower'),
   column('serverCpuSeconds', 'Server CPU', 'seconds', 'lower'),
   column('brokerCpuSeconds', 'Broker CPU', 'seconds', 'lower'),
@@ -79,7 +80,7 @@ export function clientsTarget(transport: string, broker: BrokerKind, target?: Cl
 export function clientsRecord(record: ClientsRecord): ResultRecord {
   const { config, results, rates, server, broker, total, generator } = record
   const missingCount = results.expectedCount - results.deliveredCount
-  const { publishErrorCount, unacknowledgedCount } = record.irregularities
+  const { publishErrorCount, refusedCount, unacknowledgedCount } = record.irregularities
   const hasLoss = missingCount !== 0 || results.duplicateCount !== 0 || results.reorderedCount !== 0
   const refusal = publishErrorCount === 0 ? '' : `; publishes failed: ${record.verdictReason}`
   const row: ResultRow = {
@@ -100,6 +101,7 @@ export function clientsRecord(record: ClientsRecord): ResultRecord {
     duplicateCount: results.duplicateCount,
     reorderedCount: results.reorderedCount,
     publishErrorCount,
+    refusedCount,
     deliveredRatio: 1 - results.lossRatio,
     acknowledgedRatio: 1 - (publishErrorCount + unacknowledgedCount) / Math.max(1, results.publishedCount),
     drainMs: results.drainMs,

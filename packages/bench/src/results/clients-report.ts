@@ -97,6 +97,8 @@ export interface ClientsReport {
   readonly irregularities: {
     readonly unexpectedCount: number
     readonly publishErrorCount: number
+    /** Refusals for a time, after each of which the client sends the message again [P-10.7]. */
+    readonly refusedCount: number
     readonly unacknowledgedCount: number
     readonly firstPublishError: string | null
     readonly reconnectCount: number

@@ -95,6 +95,8 @@ export interface TargetSample {
   readonly deliveredCount?: number
   /** Messages that the session layer has processed since the start. */
   readonly receivedCount: number
+  /** Publishes that were refused for a time, since the start; only from servers that count them. */
+  readonly refusedCount?: number
   readonly connections: number
 }
 

@@ -86,6 +86,7 @@ function sample(server: TargetServer, meter: EventLoopMeter): TargetSample {
     peakRssBytes: process.resourceUsage().maxRSS * 1_024,
     eventLoopLagUs: isMeasured ? eventLoopLagUs : null,
     receivedCount: server.receivedCount(),
+    ...(server.refusedCount && { refusedCount: server.refusedCount() }),
     connections: server.connectionCount(),
   }
 }

@@ -31,6 +31,8 @@ export interface TargetServer {
   readonly connectionCount: () => number
   /** Messages that the session layer has processed since the start. */
   readonly receivedCount: () => number
+  /** Publishes that were refused for a time, since the start [P-10.7]. */
+  readonly refusedCount?: () => number
 }
 
 /** Most bytes that may wait for all connections, in a server that buffers per connection. */

@@ -22,6 +22,7 @@ const METRICS = {
   publishRate: ['count', ({ rates }) => rates.publishedPerSecond],
   deliveryRate: ['count', ({ rates }) => rates.deliveredPerSecond],
   publishErrors: ['count', ({ irregularities }) => irregularities.publishErrorCount],
+  refusals: ['count', ({ irregularities }) => irregularities.refusedCount],
   reconnects: ['count', ({ irregularities }) => irregularities.reconnectCount],
   gaps: ['count', ({ irregularities }) => irregularities.gapCount],
   clientErrors: ['count', ({ irregularities }) => irregularities.clientErrorCount],

@@ -100,7 +100,8 @@ function simulate(
   changes: Partial<ClientsObservation> = {},
   config = CONFIG,
 ): ClientsReport {
-  const sample = { rssBytes: 5e7, peakRssBytes: 6e7, eventLoopLagMs: { p50: 0.1, p95: 0.2, p99: 0.3, max: 0.4 } }
+  const eventLoopLagMs = { p50: 0.1, p95: 0.2, p99: 0.3, max: 0.4 }
+  const sample = { rssBytes: 5e7, peakRssBytes: 6e7, refusedCount: 3, eventLoopLagMs }
   return summarizeClients(config, {
     loads: [loadOf(fault)],
     windowEndUs: WINDOW.endUs,
@@ -116,7 +117,7 @@ function simulate(
         { ...sample, cpuSeconds: 1.3 },
       ],
       drained: [
-        { ...sample, cpuSeconds: 1.5 },
+        { ...sample, cpuSeconds: 1.5, refusedCount: 7 },
         { ...sample, cpuSeconds: 1.5 },
       ],
     },
@@ -171,6 +172,7 @@ describe('the result of a run', () => {
       drainMs: 0,
       latencyMs: { p50: 1.5, p95: 1.5, p99: 1.5, max: 1.5 },
     })
+    expect(irregularities.refusedCount).toBe(4)
     expect(irregularities.unexpectedCount).toBe(0)
     expect(verdict).toBe('ok')
   })
@@ -312,6 +314,7 @@ describe('the result of a run', () => {
     const late = {
       rssBytes: 5e7,
       peakRssBytes: 6e7,
+      refusedCount: 0,
       cpuSeconds: 1.4,
       eventLoopLagMs: { p50: 5, p95: 20, p99: 60, max: 80 },
     }

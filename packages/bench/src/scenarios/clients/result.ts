@@ -78,6 +78,7 @@ export function summarizeClients(config: ClientsConfig, observation: ClientsObse
     irregularities: {
       unexpectedCount: sum(perBackend, (tally) => tally.unexpectedCount),
       publishErrorCount,
+      refusedCount: refusedCount(samples.drained) - refusedCount(samples.start),
       unacknowledgedCount: publishedCount - sum(loads, (load) => load.acknowledgedCount) - publishErrorCount,
       firstPublishError: loads.find((load) => load.firstPublishError !== undefined)?.firstPublishError ?? null,
       reconnectCount: sum(loads, (load) => load.reconnectCount),
@@ -135,6 +136,10 @@ function judgeRun(
 /** Processor time of a server within the window. */
 function usedSeconds({ start, end }: ClientsObservation['samples'], backend: number): number {
   return (end[backend]?.cpuSeconds ?? 0) - (start[backend]?.cpuSeconds ?? 0)
+}
+
+function refusedCount(samples: readonly BackendSample[]): number {
+  return sum(samples, (sample) => sample.refusedCount)
 }
 
 function summarizeBackend(

@@ -46,12 +46,13 @@ function latencyLines({ results: { latencyMs } }: ClientsReport): string[] {
 
 function throughputLines({ results, rates, irregularities }: ClientsReport): string[] {
   const missingCount = results.expectedCount - results.deliveredCount
-  const { publishErrorCount, firstPublishError } = irregularities
+  const { publishErrorCount, firstPublishError, refusedCount } = irregularities
   const firstError = publishErrorCount === 0 ? '' : `, the first: ${firstPublishError}`
   const givenUp = irregularities.hasDrainTimedOut ? ' (given up)' : ''
   return [
     `Published: ${formatCount(results.publishedCount)} msgs (${formatRate(rates.publishedPerSecond)})`,
     `Failed publishes: ${formatCount(publishErrorCount)}${firstError}`,
+    `Refused for a time: ${formatCount(refusedCount)}`,
     `Expected: ${formatCount(results.expectedCount)} msgs (${formatRate(rates.expectedPerSecond)})`,
     `Delivered: ${formatCount(results.deliveredCount)} msgs (${formatRate(rates.deliveredPerSecond)} within the window)`,
     `Fan-out ratio: ${results.fanOutRatio.toFixed(2)}x`,

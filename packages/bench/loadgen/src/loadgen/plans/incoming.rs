@@ -1,8 +1,13 @@
 //! The server messages that a client needs (docs/protocol.md).
 
-use memchr::memchr;
+use std::borrow::Cow;
+
+use memchr::{memchr, memmem};
 
 use crate::digits;
+
+/// A longer wait would end after the run.
+const MAX_RETRY_MS: u64 = 60_000;
 
 /// One message of the server, borrowed from the read buffer.
 #[derive(Debug, PartialEq, Eq)]
@@ -15,7 +20,7 @@ pub(super) enum Incoming<'a> {
     },
     Error {
         id: &'a [u8],
-        code: &'a [u8],
+        refusal: Refusal<'a>,
     },
     Message {
         key: &'a [u8],
@@ -27,6 +32,33 @@ pub(super) enum Incoming<'a> {
     Gap,
     /// `pong`, `bye`, and what later versions of the protocol add [P-11.2].
     Other,
+}
+
+/// Why a request was refused [P-4.3].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Refusal<'a> {
+    code: &'a [u8],
+    /// JSON.
+    body: &'a [u8],
+}
+
+const RETRY_AFTER: &[u8] = b"\"retryAfterMs\":";
+
+impl<'a> Refusal<'a> {
+    pub(super) fn code(self) -> Cow<'a, str> {
+        String::from_utf8_lossy(self.code)
+    }
+
+    pub(super) fn is_rate_limit(self) -> bool {
+        self.code == b"E_RATE_LIMIT"
+    }
+
+    /// 0: the server names no time [P-10.7].
+    pub(super) fn retry_after_us(self) -> u64 {
+        let start = memmem::find(self.body, RETRY_AFTER).map(|at| at + RETRY_AFTER.len());
+        let retry_after_ms = start.map_or(0, |start| digits::parse(&self.body[start..]).0);
+        retry_after_ms.min(MAX_RETRY_MS) * 1_000
+    }
 }
 
 /// The options of an `ok`.
@@ -74,7 +106,10 @@ impl<'a> Incoming<'a> {
                 let id = fields.next()?;
                 Some(Self::Ok { id, options: line.get(b"ok ".len() + id.len()..).unwrap_or_default() })
             }
-            b"error" => Some(Self::Error { id: fields.next()?, code: fields.next()? }),
+            b"error" => {
+                let (id, code) = (fields.next()?, fields.next()?);
+                Some(Self::Error { id, refusal: Refusal { code, body: payload } })
+            }
             b"welcome" => Some(Self::Welcome),
             b"gap" => Some(Self::Gap),
             b"" => None,
@@ -144,14 +179,24 @@ mod tests {
         let ok = Incoming::Ok { id: b"p2", options: b" position=a:1" };
         assert_eq!(Incoming::parse(b"ok p2 position=a:1"), Some(ok));
         assert_eq!(Incoming::parse(b"ok p2"), Some(Incoming::Ok { id: b"p2", options: b"" }));
-        let error = Incoming::Error { id: b"p2", code: b"E_FORBIDDEN" };
-        assert_eq!(Incoming::parse(b"error p2 E_FORBIDDEN\n{}"), Some(error));
+        let refusal = Refusal { code: b"E_FORBIDDEN", body: b"{}" };
+        assert_eq!(Incoming::parse(b"error p2 E_FORBIDDEN\n{}"), Some(Incoming::Error { id: b"p2", refusal }));
         assert_eq!(Incoming::parse(b"gap bench.1 restart"), Some(Incoming::Gap));
         assert_eq!(Incoming::parse(b"welcome\n{}"), Some(Incoming::Welcome));
         assert_eq!(Incoming::parse(b"pong"), Some(Incoming::Other));
         for wrong in [&b""[..], b"message", b"message bench.1", b"ok", b"error p2", b" "] {
             assert_eq!(Incoming::parse(wrong), None, "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn a_rate_limit_says_when_to_come_again() {
+        let refusal = |code, body| Refusal { code, body };
+        let limited = refusal(b"E_RATE_LIMIT", b"{\"retryable\":true,\"retryAfterMs\":1250}");
+        assert!(limited.is_rate_limit() && !refusal(b"E_FORBIDDEN", b"{}").is_rate_limit());
+        assert_eq!(limited.retry_after_us(), 1_250_000);
+        assert_eq!(refusal(b"E_RATE_LIMIT", b"{}").retry_after_us(), 0);
+        assert_eq!(refusal(b"E_RATE_LIMIT", b"{\"retryAfterMs\":99999999999}").retry_after_us(), 60_000_000);
     }
 
     #[test]

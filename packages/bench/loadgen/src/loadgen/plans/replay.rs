@@ -152,8 +152,8 @@ impl Replay {
     /// The server answers with something else than it must.
     fn take(&mut self, slot: Slot, message: &[u8], connections: &mut Connections) -> Result<(), String> {
         let incoming = Incoming::parse(message).ok_or("a message that is not understood")?;
-        if let Incoming::Error { code, .. } = incoming {
-            return Err(String::from_utf8_lossy(code).into_owned());
+        if let Incoming::Error { refusal, .. } = incoming {
+            return Err(refusal.code().into_owned());
         }
         if self.page.is_some() {
             // The replayed messages follow their answer with nothing in between [P-6.4].

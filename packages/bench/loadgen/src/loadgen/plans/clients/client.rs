@@ -4,6 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::outgoing::{Outbound, Outgoing};
 use super::plan::KeyPlan;
 use crate::loadgen::connection::Slot;
 
@@ -30,9 +31,7 @@ pub(super) struct Client {
     pub(super) listens: Vec<u32>,
     pub(super) tracker: DeliveryTracker,
     pub(super) listens_left: usize,
-    /// Publishes without an answer, by their request, and whether they are of the window.
-    pub(super) unanswered: FxHashMap<u64, bool>,
-    last_id: u64,
+    pub(super) outgoing: Outgoing,
     name: String,
 }
 
@@ -46,19 +45,14 @@ impl Client {
             tracker: DeliveryTracker::new(listens.len(), plan.client_count()),
             listens_left: listens.len(),
             listens,
-            unanswered: FxHashMap::default(),
-            last_id: 0,
+            outgoing: Outgoing::default(),
             name: random_name(),
         }
     }
 
     /// A publish as the client library writes it: acknowledged, with a message id of 128 random bits and a number.
-    pub(super) fn publish(&mut self, key_prefix: &str, key: u32, payload: &str, is_counted: bool) -> String {
-        let id = self.last_id + 1;
-        self.last_id = id + 1;
-        let request = self.last_id;
-        self.unanswered.insert(request, is_counted);
-        format!("publish p{request} {key_prefix}.{key} id={}-{id}\n{payload}", self.name)
+    pub(super) fn publish(&self, Outbound { request, id, .. }: Outbound, key: &str, payload: &str) -> String {
+        format!("publish p{request} {key} id={}-{id}\n{payload}", self.name)
     }
 }
 
@@ -118,14 +112,11 @@ mod tests {
     #[test]
     fn publishes_are_written_as_the_client_library_writes_them() {
         let plan = plan();
-        let mut client = Client::new(&plan, 0, 0);
-        let first = client.publish("bench", 7, "{}", false);
-        let second = client.publish("bench", 8, "{}", true);
+        let client = Client::new(&plan, 0, 0);
         let name = client.name.clone();
         assert_eq!(name.len(), 32);
-        assert_eq!(first, format!("publish p2 bench.7 id={name}-1\n{{}}"));
-        assert_eq!(second, format!("publish p4 bench.8 id={name}-3\n{{}}"));
-        assert_eq!((client.unanswered[&2], client.unanswered[&4]), (false, true));
+        let text = client.publish(Outbound { request: 4, id: 3, place: 1 }, "bench.8", "{}");
+        assert_eq!(text, format!("publish p4 bench.8 id={name}-3\n{{}}"));
         assert_ne!(Client::new(&plan, 0, 0).name, name);
     }
 

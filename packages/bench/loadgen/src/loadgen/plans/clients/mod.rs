@@ -3,12 +3,15 @@
 
 mod client;
 mod meter;
+mod outgoing;
 mod payload;
 mod plan;
 mod receiving;
 pub(crate) mod setup;
 mod tally;
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -16,6 +19,7 @@ use serde_json::json;
 
 use self::client::{Client, Phase};
 use self::meter::Meter;
+use self::outgoing::Outbound;
 use self::setup::Setup;
 use self::tally::Tally;
 use super::opening;
@@ -70,6 +74,9 @@ pub(crate) struct Clients {
     arrived_count: u64,
     /// Why a client could not connect.
     failure: Option<String>,
+    /// When, and which of them may send again what the server has refused.
+    pauses: BinaryHeap<Reverse<(u64, usize)>>,
+    /// The plan is sent, and what was refused as well.
     is_sending_done: bool,
     reads_since_look: u32,
     meter: Meter,
@@ -94,6 +101,7 @@ impl Clients {
             live_count: 0,
             arrived_count: 0,
             failure: None,
+            pauses: BinaryHeap::new(),
             is_sending_done: false,
             reads_since_look: 0,
             meter: Meter::default(),
@@ -139,8 +147,9 @@ impl Clients {
     }
 
     fn next_due_us(&mut self) -> u64 {
-        let (Some(window), Some(send)) = (self.window, self.upcoming()) else { return u64::MAX };
-        (window.start_us + send.at_us as f64).ceil() as u64
+        let Some(window) = self.window else { return u64::MAX };
+        let planned_us = self.upcoming().map_or(u64::MAX, |send| (window.start_us + send.at_us as f64).ceil() as u64);
+        self.pauses.peek().map_or(planned_us, |Reverse((until_us, _))| planned_us.min(*until_us))
     }
 
     /// Sends what is due. A late thread still sends all of it, so the load does not shrink.
@@ -150,6 +159,7 @@ impl Clients {
         for _ in 0..MAX_SENDS_PER_LOOK {
             let elapsed_us = now_us() as f64 - window.start_us;
             let Some(publication) = self.upcoming().filter(|send| send.at_us as f64 <= elapsed_us) else { break };
+            let message_place = self.next_send;
             self.next_send += 1;
             let place = (publication.client - self.part.start) as usize;
             let client = &mut self.clients[place];
@@ -166,21 +176,45 @@ impl Clients {
                     .record((sent_us as f64 - window.start_us - publication.at_us as f64).max(0.0).round() as u64);
                 tally.per_backend[client.backend].published_count += 1;
             }
-            let Some(slot) = client.slot else {
+            if client.slot.is_none() {
                 // Still counts as published, and shows as a loss.
-                self.tally.publish_error_count += u64::from(is_counted);
-                self.tally.first_publish_error.get_or_insert_with(|| "the connection has ended".to_owned());
-                continue;
-            };
-            let payload = setup.encoder.encode(&publication);
-            let text = client.publish(&setup.key_prefix, publication.key, &payload, is_counted);
-            connections.write(slot, &text_frame(&text));
+                self.tally.lose(is_counted, "the connection has ended");
+            } else if let Some(message) = client.outgoing.add(message_place) {
+                self.send(place, message, connections);
+            }
         }
-        if !self.is_sending_done && self.upcoming().is_none() {
+        while let Some(Reverse((until_us, place))) = self.pauses.peek().copied() {
+            if until_us > now_us() {
+                break;
+            }
+            self.pauses.pop();
+            self.send_held(place, connections);
+        }
+        if !self.is_sending_done && self.upcoming().is_none() && self.holds_nothing() {
             self.is_sending_done = true;
             // Here, because the idle seconds of the drain would dilute it.
             self.tally.utilization = self.meter.close(now_us());
         }
+    }
+
+    fn send(&self, place: usize, message: Outbound, connections: &mut Connections) {
+        let (setup, client) = (&self.setup, &self.clients[place]);
+        let Some(slot) = client.slot else { return };
+        let publication = &setup.plan.sends[message.place];
+        let key = format!("{}.{}", setup.key_prefix, publication.key);
+        let text = client.publish(message, &key, &setup.encoder.encode(publication));
+        connections.write(slot, &text_frame(&text));
+    }
+
+    /// Sends again what the server has refused, as far as it may go.
+    fn send_held(&mut self, place: usize, connections: &mut Connections) {
+        while let Some(message) = self.clients[place].outgoing.release(now_us()) {
+            self.send(place, message, connections);
+        }
+    }
+
+    fn holds_nothing(&self) -> bool {
+        self.clients.iter().all(|client| client.outgoing.held_count() == 0)
     }
 
     /// The connection of a client has ended before the run has.
@@ -189,8 +223,9 @@ impl Clients {
         let was_live = client.phase == Phase::Live;
         client.phase = Phase::Closed;
         client.slot = None;
-        // Their answers cannot come.
-        client.unanswered.clear();
+        for lost in client.outgoing.end() {
+            self.tally.lose(self.setup.plan.sends[lost].turn >= 0, reason);
+        }
         if was_live {
             self.tally.closed_count += 1;
             self.tally.first_close.get_or_insert_with(|| reason.to_owned());

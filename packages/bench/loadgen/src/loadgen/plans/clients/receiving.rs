@@ -1,5 +1,7 @@
 //! What the clients receive, and how it is counted.
 
+use std::cmp::Reverse;
+
 use super::Clients;
 use super::client::{Arrival, Phase};
 use crate::clock::now_us;
@@ -7,7 +9,7 @@ use crate::digits;
 use crate::loadgen::batch::text_frame;
 use crate::loadgen::connection::Slot;
 use crate::loadgen::connections::Connections;
-use crate::loadgen::plans::incoming::{Incoming, key_number};
+use crate::loadgen::plans::incoming::{Incoming, Refusal, key_number};
 use crate::loadgen::played::Player;
 
 /// The request id of a listen is this and the place of its key.
@@ -27,19 +29,18 @@ impl Clients {
         connections.write(slot, &frames);
     }
 
-    /// `code`: of a refusal.
     fn on_answer(
         &mut self,
         place: usize,
         slot: Slot,
-        (id, code): (&[u8], Option<&[u8]>),
+        (id, refusal): (&[u8], Option<Refusal>),
         connections: &mut Connections,
     ) {
         let client = &mut self.clients[place];
         if id.starts_with(LISTEN_ID) && client.phase == Phase::Listening {
-            if let Some(code) = code {
+            if let Some(refusal) = refusal {
                 connections.vacate(slot);
-                return self.on_end(place, &format!("a listen was refused: {}", String::from_utf8_lossy(code)));
+                return self.on_end(place, &format!("a listen was refused: {}", refusal.code()));
             }
             client.listens_left -= 1;
             if client.listens_left == 0 {
@@ -50,15 +51,27 @@ impl Clients {
             }
             return;
         }
-        let request = id.strip_prefix(PUBLISH_ID).map(|number| digits::parse(number).0);
-        match (request.and_then(|request| client.unanswered.remove(&request)), code) {
-            (None, _) => self.tally.client_error_count += 1,
-            (Some(is_counted), None) => self.tally.acknowledged_count += u64::from(is_counted),
-            (Some(is_counted), Some(code)) => {
-                self.tally.publish_error_count += u64::from(is_counted);
-                self.tally.first_publish_error.get_or_insert_with(|| String::from_utf8_lossy(code).into_owned());
+        let request = id.strip_prefix(PUBLISH_ID).map_or(0, |number| digits::parse(number).0);
+        let outgoing = &mut client.outgoing;
+        let answered = match refusal {
+            Some(refusal) if refusal.is_rate_limit() => {
+                let pause = outgoing.refused(request, refusal.retry_after_us(), now_us());
+                self.pauses.extend(pause.map(|until_us| Reverse((until_us, place))));
+                return self.send_held(place, connections);
             }
+            None => outgoing.accepted(request),
+            Some(_) => outgoing.failed(request),
+        };
+        let Some(message) = answered else {
+            self.tally.client_error_count += 1;
+            return;
+        };
+        let is_counted = self.setup.plan.sends[message.place].turn >= 0;
+        match refusal {
+            None => self.tally.acknowledged_count += u64::from(is_counted),
+            Some(refusal) => self.tally.lose(is_counted, &refusal.code()),
         }
+        self.send_held(place, connections);
     }
 
     fn on_delivery(&mut self, place: usize, key: &[u8], payload: &[u8]) {
@@ -101,7 +114,7 @@ impl Player for Clients {
         match Incoming::parse(payload) {
             Some(Incoming::Message { key, payload, .. }) => self.on_delivery(place, key, payload),
             Some(Incoming::Ok { id, .. }) => self.on_answer(place, slot, (id, None), connections),
-            Some(Incoming::Error { id, code }) => self.on_answer(place, slot, (id, Some(code)), connections),
+            Some(Incoming::Error { id, refusal }) => self.on_answer(place, slot, (id, Some(refusal)), connections),
             Some(Incoming::Welcome) => self.on_welcome(place, slot, connections),
             Some(Incoming::Gap) => self.tally.gap_count += 1,
             Some(Incoming::Other) => {}

@@ -60,4 +60,9 @@ impl Tally {
         let of_backend = |backend| BackendTally { backend, ..BackendTally::default() };
         Self { per_backend: (0..backend_count).map(of_backend).collect(), ..Self::default() }
     }
+    /// A message was not published, and will not be.
+    pub(super) fn lose(&mut self, is_counted: bool, reason: &str) {
+        self.publish_error_count += u64::from(is_counted);
+        self.first_publish_error.get_or_insert_with(|| reason.to_owned());
+    }
 }

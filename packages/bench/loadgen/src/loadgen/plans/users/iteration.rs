@@ -91,14 +91,14 @@ impl Users {
                 self.on_page(user, &Answer::parse(options)?, now_us, connections);
             }
             Incoming::Ok { id, .. } => self.on_ack(id, now_us),
-            Incoming::Error { id: LISTEN_ID, code } if phase == Phase::Listening => {
-                self.interrupt(user, &String::from_utf8_lossy(code), connections);
+            Incoming::Error { id: LISTEN_ID, refusal } if phase == Phase::Listening => {
+                self.interrupt(user, &refusal.code(), connections);
             }
             Incoming::Error { id: HISTORY_ID, .. } if phase == Phase::Reading => {
                 self.on_history(user, false, now_us, connections);
             }
-            Incoming::Error { code, .. } => {
-                *self.metrics.errors.entry(String::from_utf8_lossy(code).into_owned()).or_default() += 1;
+            Incoming::Error { refusal, .. } => {
+                *self.metrics.errors.entry(refusal.code().into_owned()).or_default() += 1;
             }
             Incoming::Welcome if phase == Phase::Welcoming => {
                 self.metrics.checks.connection.note(true);
