@@ -49,8 +49,9 @@ impl<'a> Refusal<'a> {
         String::from_utf8_lossy(self.code)
     }
 
-    pub(super) fn is_rate_limit(self) -> bool {
-        self.code == b"E_RATE_LIMIT"
+    /// Whether a publish is to be sent again [P-10.7].
+    pub(super) fn is_for_a_time(self) -> bool {
+        self.code == b"E_RATE_LIMIT" || self.retry_after_us() > 0
     }
 
     /// 0: the server names no time [P-10.7].
@@ -193,7 +194,8 @@ mod tests {
     fn a_rate_limit_says_when_to_come_again() {
         let refusal = |code, body| Refusal { code, body };
         let limited = refusal(b"E_RATE_LIMIT", b"{\"retryable\":true,\"retryAfterMs\":1250}");
-        assert!(limited.is_rate_limit() && !refusal(b"E_FORBIDDEN", b"{}").is_rate_limit());
+        assert!(limited.is_for_a_time() && !refusal(b"E_FORBIDDEN", b"{}").is_for_a_time());
+        assert!(refusal(b"E_TIMEOUT", b"{\"retryAfterMs\":800}").is_for_a_time());
         assert_eq!(limited.retry_after_us(), 1_250_000);
         assert_eq!(refusal(b"E_RATE_LIMIT", b"{}").retry_after_us(), 0);
         assert_eq!(refusal(b"E_RATE_LIMIT", b"{\"retryAfterMs\":99999999999}").retry_after_us(), 60_000_000);

@@ -54,7 +54,7 @@ impl Clients {
         let request = id.strip_prefix(PUBLISH_ID).map_or(0, |number| digits::parse(number).0);
         let outgoing = &mut client.outgoing;
         let answered = match refusal {
-            Some(refusal) if refusal.is_rate_limit() => {
+            Some(refusal) if refusal.is_for_a_time() => {
                 let pause = outgoing.refused(request, refusal.retry_after_us(), now_us());
                 self.pauses.extend(pause.map(|until_us| Reverse((until_us, place))));
                 return self.send_held(place, connections);
