@@ -52,6 +52,11 @@ export class Backends {
     return this.#processes.map(({ port }) => port)
   }
 
+  /** What they say about themselves. */
+  get version(): string {
+    return this.#processes[0]?.version ?? ''
+  }
+
   get pids(): readonly number[] {
     return this.#processes.map(({ pid }) => pid)
   }

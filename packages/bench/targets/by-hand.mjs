@@ -2,9 +2,8 @@
 // webmq.v1 as the bench's clients need: exact keys, and an `ok` for what RabbitMQ or Redis has taken, or NATS and a mesh
 // were sent. It promises nothing: no order, no duplicate filter, no recovery, no limits, and who reads slowly loses messages.
 
-import uWS from 'uWebSockets.js'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { installedVersion } from '../dist/targets/installed-version.js'
+import { loadUws } from '../dist/targets/load-uws.js'
 import { serveTarget, targetSettings } from '../dist/targets/serve-target.js'
 
 const MAX_BACKPRESSURE_BYTES = 16 * 1024 * 1024
@@ -14,6 +13,7 @@ const CONNECT_ATTEMPTS = 300
 const RETRY_MS = 50
 
 const { broker, brokerNamespace: namespace, mesh } = targetSettings()
+const { uws: uWS, version } = loadUws()
 const app = uWS.App()
 
 /** Sends a message to the connections of this node that listen to its key. */
@@ -174,7 +174,7 @@ const listening = await new Promise((resolve) => app.listen('127.0.0.1', 0, reso
 serveTarget({
   // Builds from the npm registry name this differently.
   port: (uWS.us_socket_local_port ?? uWS.getSocketPort)(listening),
-  version: installedVersion('uWebSockets.js'),
+  version,
   connectionCount: () => connectionCount,
   receivedCount: () => receivedCount,
 })

@@ -1,12 +1,12 @@
 // uWebSockets.js with its own publish/subscribe, as an application on it would use it.
 
-import uWS from 'uWebSockets.js'
-import { installedVersion } from '../dist/targets/installed-version.js'
 import { isTokenValid } from '../dist/targets/json-web-token.js'
+import { loadUws } from '../dist/targets/load-uws.js'
 import { serveTarget, targetSettings } from '../dist/targets/serve-target.js'
 import { maxWaitingBytesOf } from '../dist/targets/target-server.js'
 
-const { jwtSecret, compression, isLossless, tls } = targetSettings()
+const { jwtSecret, compression, isLossless, tls, uwsPackage } = targetSettings()
+const { uws: uWS, version } = loadUws(uwsPackage)
 /** The default is 64 KiB, and uws silently drops messages beyond it. */
 const maxBackpressure = isLossless === true ? 16 * 1024 * 1024 : 64 * 1024
 const sockets = new Set()
@@ -52,7 +52,7 @@ const port = (uWS.us_socket_local_port ?? uWS.getSocketPort)(listening)
 
 serveTarget({
   port,
-  version: installedVersion('uWebSockets.js'),
+  version,
   publish(writer, seq, timeUs) {
     app.publish('tick', writer.write(seq, timeUs), false)
   },

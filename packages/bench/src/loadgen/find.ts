@@ -44,8 +44,13 @@ export interface System {
 /** Name of a platform in the names of packages: `linux-x64-gnu`, `darwin-arm64`. */
 export function platformName({ platform, arch, report }: System): string {
   if (platform !== 'linux') return `${platform}-${arch}`
+  return `${platform}-${arch}-${glibcVersion({ report }) === undefined ? 'musl' : 'gnu'}`
+}
+
+/** Of the C library of a process: `2.36`; `undefined`: it is another one. */
+export function glibcVersion({ report }: Pick<System, 'report'>): string | undefined {
   // With the network in it, the report looks up the names of all peers.
   report.excludeNetwork = true
   const { header } = report.getReport() as { readonly header: { readonly glibcVersionRuntime?: string } }
-  return `${platform}-${arch}-${header.glibcVersionRuntime === undefined ? 'musl' : 'gnu'}`
+  return header.glibcVersionRuntime
 }

@@ -8,7 +8,8 @@ import type { ResultColumn, ResultRecord, ResultRow } from './result.js'
 /** The JSON of the `clients` scenario: one run, no table. */
 export interface ClientsRecord
   extends Omit<ClientsReport, 'results' | 'broker' | 'total' | 'cores'>,
-    Partial<Pick<ClientsReport, 'broker' | 'total' | 'cores'>> {
+    Partial<Pick<ClientsReport, 'broker' | 'total' | 'cores'>>,
+    Partial<Pick<ResultRecord, 'versions'>> {
   /** The exact command line; with `config` and `machine` it can be run again. */
   readonly command: string
   readonly scenario: 'clients'
@@ -128,7 +129,7 @@ export function clientsRecord(record: ClientsRecord): ResultRecord {
     command: record.command,
     machine: record.machine,
     config: { ...config },
-    versions: {},
+    versions: record.versions ?? {},
     assertions: record.assertions,
     columns: CLIENTS_COLUMNS,
     identity: CLIENTS_IDENTITY,

@@ -128,6 +128,8 @@ export interface TargetSettings {
   readonly isLossless?: boolean
   /** For socketio: it keeps messages for connections that come back. */
   readonly recovery?: boolean
+  /** For uws: this package of uWebSockets.js; absent: the newest that loads. */
+  readonly uwsPackage?: string
   /** Of the checkout whose server webmq.mjs starts; absent: this one. */
   readonly root?: string
   /** With several nodes: options that connect this one with the others. */

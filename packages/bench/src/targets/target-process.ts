@@ -9,6 +9,7 @@ import type {
   TargetSample,
   TargetSettings,
 } from './messages.js'
+import { nodeCommand } from './node-command.js'
 import type { TargetChoice } from './target-table.js'
 
 const START_TIMEOUT_MS = 30_000
@@ -19,6 +20,8 @@ const PUBLISH_MARGIN_MS = 45_000
 const PACED_LIMIT_FACTOR = 3
 /** Slower than any server here publishes without listeners. */
 const MIN_KEYS_PER_SECOND = 1_000
+/** May have another C library than the machine's; WebMQ always has the machine's. */
+const UWS_PEERS: readonly string[] = ['uws.mjs', 'by-hand.mjs']
 const TARGETS_FOLDER = new URL('../../targets/', import.meta.url)
 
 /** A load at a fixed rate. */
@@ -104,7 +107,8 @@ function programOf(
   }
   const script = fileURLToPath(new URL(spec.program, TARGETS_FOLDER))
   const argument = JSON.stringify({ ...spec.settings, ...settings, ...(threads === undefined ? {} : { threads }) })
-  return { title, command: process.execPath, args: ['--expose-gc', ...nodeFlags, script, argument], hasIds: false }
+  const [command, ...loader] = UWS_PEERS.includes(spec.program) ? nodeCommand() : [process.execPath]
+  return { title, command, args: [...loader, '--expose-gc', ...nodeFlags, script, argument], hasIds: false }
 }
 
 /** Lag of the event loop in milliseconds; `null`: the target has none. */

@@ -113,6 +113,14 @@ export const targetSpecs: readonly TargetSpec[] = [
   { name: 'webmq-uws', program: 'webmq.mjs', settings: { transport: 'uws' }, abilities: webmqAbilities, wire: webmq },
   // Measured: 128 messages in one write per connection are its fastest way, with 10 connections as with 5,000.
   { name: 'uws', program: 'uws.mjs', settings: {}, abilities: serverAbilities, floodBatch: 128, wire: plain },
+  {
+    name: 'uws-rjweb',
+    program: 'uws.mjs',
+    settings: { uwsPackage: 'uWebSockets.js' },
+    abilities: serverAbilities,
+    floodBatch: 128,
+    wire: plain,
+  },
   { name: 'ws', program: 'ws.mjs', settings: {}, abilities: serverAbilities, wire: plain },
   { name: 'socketio', program: 'socketio.mjs', settings: {}, abilities: socketioAbilities, wire: socketio },
   {

@@ -67,7 +67,8 @@ export async function runTrials<Config extends TrialConfig>(
   }
   const result = assemble(scenario, config, cases, measured)
   requireMeasured(result.runs)
-  return { ...result, versions, ...interruptedBy(signal) }
+  const played = Object.entries(versions).map(([target, version]) => `${target}: ${version}.`)
+  return { ...result, notes: [...result.notes, ...played], versions, ...interruptedBy(signal) }
 }
 
 function assemble<Config extends TrialConfig>(

@@ -51,8 +51,9 @@ export async function measureClients(runs: ClientsRuns, { progress, signal }: Sc
   const { cases, repeat, columns, duration, warmup, transport, clientsBy, out } = runs
   if (out !== undefined) await mkdir(out, { recursive: true })
   const folder = out ?? (await mkdtemp(join(tmpdir(), 'webmq-bench-')))
+  const versions: Record<string, string> = {}
   try {
-    return await measureInTurns({
+    const result = await measureInTurns({
       cases,
       repeat,
       columns,
@@ -76,9 +77,11 @@ export async function measureClients(runs: ClientsRuns, { progress, signal }: Sc
         const { text } = await turns.during(work, { expectedMs: (duration + warmup) * 1_000 })
         await writeFile(`${file}.txt`, text)
         const record = asRecord(JSON.parse(await readFile(`${file}.json`, 'utf8')), `${file}.json`)
+        Object.assign(versions, record.versions)
         return { ...(record.rows[0] as ResultRow), command: commandLine(args) }
       },
     })
+    return { ...result, versions }
   } finally {
     if (out === undefined) await rm(folder, { recursive: true })
   }

@@ -9,6 +9,7 @@ import { PlayedClients } from '../../generator/played-clients.js'
 import { Interrupt } from '../../interrupt.js'
 import { findLoadgen } from '../../loadgen/find.js'
 import { withParts } from '../../parts.js'
+import { clientsTarget } from '../../results/clients-record.js'
 import type { ClientsConfig } from '../../results/clients-report.js'
 import type { Scenario, ScenarioContext, ScenarioOutcome, ScenarioRun } from '../../scenario.js'
 import { checkRowAssertions, parseRowAssertion, type RowAssertion } from '../../trials/row-assertions.js'
@@ -68,7 +69,7 @@ async function runClients(
   { progress, signal }: ScenarioContext,
 ): Promise<ScenarioOutcome> {
   const interrupt = new Interrupt(signal)
-  const observation = withParts(interrupt.broken, async (parts) => {
+  const observing = withParts(interrupt.broken, async (parts) => {
     const loadgen = config.clientsBy === 'generator' ? await findLoadgen(progress) : undefined
     progress.phase(choice.address === undefined && !isEmbedded(choice.kind) ? `starting ${choice.kind}` : 'starting')
     const broker = await parts.add(() => startBroker(choice, config.backends))
@@ -99,12 +100,15 @@ async function runClients(
       sample: async () => await backends.sample(),
       brokerCpuSeconds: () => broker.cpuSeconds(),
     }
-    return await new ClientsRun(config, servers, load, progress, parts.signal, interrupt).observe()
+    const observation = await new ClientsRun(config, servers, load, progress, parts.signal, interrupt).observe()
+    return { observation, version: backends.version }
   })
-  const report = summarizeClients(config, await observation.finally(() => progress.done()))
+  const { observation, version } = await observing.finally(() => progress.done())
+  const report = summarizeClients(config, observation)
+  const target = clientsTarget(config.transport, config.broker, config.target)
   return {
-    json: { ...report },
-    text: clientsText(report),
+    json: { ...report, versions: { [target]: version } },
+    text: `${clientsText(report)}\n\nServer: ${version}`,
     assertions: checkRowAssertions(assertions, [clientsMetrics(report)], []),
     ...(report.irregularities.publishErrorCount > 0 ? { exitCode: EXIT.failedPublishes } : {}),
   }

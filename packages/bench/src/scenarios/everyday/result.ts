@@ -22,12 +22,17 @@ export const EVERYDAY_COLUMNS: readonly ResultColumn[] = [
 export const EVERYDAY_IDENTITY: readonly string[] = ['target', 'mode', 'subscribers', 'backends']
 
 /** A mesh by hand knows no keys of others: every node sends every message to all. */
-const MESH_NOTE = 'mesh by hand: a TCP connection to every other node, which gets every message'
+const MESH_NOTE =
+  'mesh by hand: a TCP connection to every other node, which gets every message'
 
 /** Names rows by server and broker, and divides WebMQ's cost by that of the server by hand over the same broker. */
 export function besideByHand({ rows, runs, ...rest }: Rows): Rows {
   const named = rows.map(nameRow)
-  const notes = named.some(({ target, mode }) => target === 'by-hand' && mode === 'mesh') ? [MESH_NOTE] : []
+  const servers = Object.entries(rest.versions ?? {}).filter(([target]) => nameOf(target).target === 'by-hand')
+  const notes = [
+    ...(named.some(({ target, mode }) => target === 'by-hand' && mode === 'mesh') ? [MESH_NOTE] : []),
+    ...new Set(servers.map(([, version]) => `by hand: ${version}`)),
+  ]
   return {
     ...rest,
     rows: named.map((row) => {
@@ -43,6 +48,10 @@ export function besideByHand({ rows, runs, ...rest }: Rows): Rows {
 
 /** From `webmq-native+redis`: the names that `fanout` has, too. */
 function nameRow(row: ResultRow): ResultRow {
-  const [target = '', mode = 'memory'] = row.target.split('+')
-  return { ...row, target, mode }
+  return { ...row, ...nameOf(row.target) }
+}
+
+function nameOf(name: string): Pick<ResultRow, 'target' | 'mode'> {
+  const [target = '', mode = 'memory'] = name.split('+')
+  return { target, mode }
 }
