@@ -1,8 +1,8 @@
 // A server by hand, as one writes it in an afternoon: uWebSockets.js, and the client of the broker. It speaks as much of
-// webmq.v1 as the bench's clients need: exact keys, and an `ok` for what RabbitMQ or Redis has taken, or NATS and a mesh
-// were sent. It promises nothing: no order, no duplicate filter, no recovery, no limits, and who reads slowly loses messages.
+// webmq.v1 as the bench's clients need: exact keys, and an `ok` for what the broker has taken, or every node of a mesh.
+// It promises nothing: no order, no duplicate filter, no recovery, no limits, and who reads slowly loses messages.
 
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import { loadUws } from '../dist/targets/load-uws.js'
 import { serveTarget, targetSettings } from '../dist/targets/serve-target.js'
 
@@ -58,16 +58,27 @@ const DRIVERS = {
     const { connect } = await import('@nats-io/transport-node')
     const connection = await connect({ servers: broker })
     const callback = (_, message) => deliver(message.subject.slice(namespace.length + 1), message.string())
+    /** One round trip for all that a turn publishes: NATS has then taken it. */
+    let flushing
+    const flush = async () => {
+      await turn()
+      flushing = undefined
+      await connection.flush()
+    }
     return {
       listen(key) {
         connection.subscribe(`${namespace}.${key}`, { callback })
         return connection.flush()
       },
-      publish: (key, payload) => connection.publish(`${namespace}.${key}`, payload),
+      publish(key, payload) {
+        connection.publish(`${namespace}.${key}`, payload)
+        flushing ??= flush()
+        return flushing
+      },
     }
   },
 
-  /** A TCP connection to every other node, and a line for every message. */
+  /** A TCP connection to every other node, a line for every message, and back the number of lines that came. */
   async mesh() {
     const net = await import('node:net')
     const portOf = (place) => Number(place.split(':').at(-1))
@@ -78,6 +89,7 @@ const DRIVERS = {
         const lines = (rest + text).split('\n')
         rest = lines.pop()
         lines.forEach(take)
+        if (lines.length > 0) socket.write(`${lines.length}\n`)
       })
     }
     net.createServer(accept).listen(portOf(mesh.listen), '127.0.0.1')
@@ -85,12 +97,12 @@ const DRIVERS = {
       .slice('mesh://'.length)
       .split(',')
       .filter((place) => place !== mesh.listen)
-    const peers = await Promise.all(others.map((place) => connected(net, portOf(place))))
+    const peers = await Promise.all(others.map(async (place) => lineSender(await connected(net, portOf(place)))))
     return {
       listen: () => undefined,
       publish(key, payload) {
         deliver(key, payload)
-        for (const peer of peers) peer.write(`${key} ${payload}\n`)
+        return Promise.all(peers.map((send) => send(`${key} ${payload}\n`)))
       },
     }
   },
@@ -106,6 +118,23 @@ async function connected(net, port) {
     if (attempt === CONNECT_ATTEMPTS) throw new Error(`no node listens at port ${port}`)
     await sleep(RETRY_MS)
   }
+}
+
+/** Sends a line to a node; the promise resolves when that node has it. */
+function lineSender(socket) {
+  const waiting = []
+  let rest = ''
+  socket.setEncoding('utf8').on('data', (text) => {
+    const counts = (rest + text).split('\n')
+    rest = counts.pop()
+    const count = counts.reduce((sum, one) => sum + Number(one), 0)
+    for (const resolve of waiting.splice(0, count)) resolve()
+  })
+  return (line) =>
+    new Promise((resolve) => {
+      waiting.push(resolve)
+      socket.write(line)
+    })
 }
 
 /** Nothing is tried again. */

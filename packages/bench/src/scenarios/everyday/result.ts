@@ -23,7 +23,7 @@ export const EVERYDAY_IDENTITY: readonly string[] = ['target', 'mode', 'subscrib
 
 /** A mesh by hand knows no keys of others: every node sends every message to all. */
 const MESH_NOTE =
-  'mesh by hand: a TCP connection to every other node, which gets every message'
+  'mesh by hand: a TCP connection to every other node, which gets every message and answers with a count'
 
 /** Names rows by server and broker, and divides WebMQ's cost by that of the server by hand over the same broker. */
 export function besideByHand({ rows, runs, ...rest }: Rows): Rows {
