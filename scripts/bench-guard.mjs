@@ -19,8 +19,8 @@ const HELP = `Plays this checkout against another commit in turns, and compares 
 Rows: fan-out-10, fan-out-100, fan-out, paced, messages, messages-64k, connects, logins, ping-1, ping, two-nodes, logged-redis,
 logged-nats, logged-rabbitmq, everyday-rabbitmq, everyday-redis, everyday-memory, seed-100x1, seed-300x4, seed-400x4 (clients x
 nodes over RabbitMQ), seed-100x1-redis, history. The base is built once per commit, by its own scripts, in .cache/bench-guard.
-"Beside peers" is this checkout divided by uws, raw and the server by hand of the same runs. Exit code 3: something is worse
-beyond the noise; the last lines name it.`
+"Beside peers" is this checkout divided by uws, raw and the server by hand of the same runs. A row whose verdict voids a figure has "no figure" for it. Exit code 3: something
+is worse beyond the noise; the last lines name it.`
 
 /** Less is not worth reporting, and a band of repeats is wider on most machines. */
 const NOISE_PERCENT = 3
@@ -173,7 +173,16 @@ async function guard() {
   const results = mkdtempSync(path.join(tmpdir(), 'webmq-guard-'))
   try {
     const records = await play(names, rounds, sides, results)
-    await report(names, records, sides)
+    // Of the bench that is built now.
+    const { guardReport } = await import('./lib/guard-report.mjs')
+    const rows = names.map((name) => {
+      const { figures, peers } = ROWS[name]
+      return { name, figures, peers, target: MEASURED, records: records.get(name) }
+    })
+    const { text, isWorse, unmeasured } = guardReport(rows, { sides, leastChange: Number(values.noise) / 100 })
+    print(text)
+    if (isWorse) process.exitCode = WORSE
+    if (unmeasured.length > 0) throw new StepError(`Not measured at both sides: ${unmeasured.join('; ')}`)
   } finally {
     rmSync(results, { recursive: true })
   }
@@ -231,96 +240,4 @@ async function play(names, rounds, sides, results) {
     }
   }
   return records
-}
-
-/** Prints medians, spreads and ratios, by the code of `benchmark.js compare`. */
-async function report(names, records, sides) {
-  const dist = (file) => import(path.join(ROOT, 'packages', 'bench', 'dist', file))
-  const [
-    { combineRuns },
-    { compareResults },
-    { asRecord },
-    { formatCell },
-    { joinedColumns, paddedColumn },
-    { cellOf },
-  ] = await Promise.all(
-    [
-      'trials/medians.js',
-      'report/compare.js',
-      'report/read-record.js',
-      'report/format-cell.js',
-      'report/table-text.js',
-      'results/result.js',
-    ].map(dist),
-  )
-  const lines = []
-  const unmeasured = []
-  for (const name of names) {
-    const [before, after] = records.get(name).map((runs) => {
-      const all = runs.map((one) => asRecord(one, name))
-      const rowOf = (target) => all.map(({ rows }) => rows.find((row) => row.target === target) ?? rows[0])
-      const combined = (target) => combineRuns(rowOf(target), all[0].columns)
-      return { ...all[0], rows: [combined(MEASURED)], combined }
-    })
-    const [row] = compareResults(before, after, { leastChange: Number(values.noise) / 100 }).rows
-    const besidePeers = (key, own) =>
-      (ROWS[name].peers ?? []).map((peer) => {
-        const theirs = cellOf(after.combined(peer), key)
-        return typeof theirs === 'number' && theirs > 0 ? `${(own / theirs).toPrecision(3)}x ${peer}` : `– ${peer}`
-      })
-    const cellText = (record, value, { key, format }) => {
-      const { min, max } = record.rows[0].spread[key] ?? { min: value, max: value }
-      return `${formatCell(value, format)} (${formatCell(min, format)}–${formatCell(max, format)})`
-    }
-    for (const key of ROWS[name].figures) {
-      const cell = row.cells.find(({ column }) => column.key === key)
-      if (cell?.difference == null) {
-        unmeasured.push(`${name}: ${key}`)
-        continue
-      }
-      const { ratio, change } = cell.difference
-      lines.push({
-        name,
-        key,
-        before: cellText(before, cell.before, cell.column),
-        after: cellText(after, cell.after, cell.column),
-        ratio: ratio === null ? '–' : `${ratio.toFixed(3)}x`,
-        peers: besidePeers(key, cell.after).join(', '),
-        change,
-      })
-    }
-    if (row.before !== row.after) {
-      lines.push({
-        name,
-        key: 'verdict',
-        before: row.before,
-        after: row.after,
-        ratio: '',
-        peers: '',
-        change: row.change,
-      })
-    }
-  }
-  const column = (title, key, isLeft = false) =>
-    paddedColumn(
-      title,
-      lines.map((line) => line[key]),
-      isLeft,
-    )
-  print(
-    joinedColumns([
-      column('Row', 'name', true),
-      column('Figure', 'key', true),
-      column(sides[0].name, 'before'),
-      column(sides[1].name, 'after'),
-      column('Ratio', 'ratio'),
-      column('Beside peers', 'peers', true),
-      column('Change', 'change', true),
-    ]),
-  )
-  const worse = lines.filter(({ change }) => change === 'worse')
-  for (const { name, key, ratio } of worse) print(`Worse beyond the noise: ${name}, ${key} ${ratio}`)
-  if (worse.length === 0) print('Nothing is worse beyond the noise.')
-  if (worse.length > 0) process.exitCode = WORSE
-  if (unmeasured.length > 0) throw new StepError(`Not measured at both sides: ${unmeasured.join('; ')}`)
 }

@@ -68,6 +68,18 @@ export function isDoubtful(verdict: RowVerdict): boolean {
   return verdict === 'generator saturated' || verdict === 'machine saturated'
 }
 
+/**
+ * Whether a figure says anything about the server. With lost messages or refused publishes none does: fewer messages cost
+ * less. Of a load that was not carried only costs do: its latencies are the length of a queue, or the machine's.
+ * @param key Of the column.
+ */
+export function isSound(verdict: RowVerdict, key: string): boolean {
+  if (verdict === 'ok') return true
+  return /cpu/i.test(key) && !UNMEASURED.includes(verdict)
+}
+
+const UNMEASURED: readonly RowVerdict[] = ['failed', 'lost messages', 'publishes failed']
+
 export interface Spread {
   readonly min: number
   readonly max: number
