@@ -8,7 +8,6 @@ import { fileURLToPath } from 'node:url'
 
 const PACKAGES = ['libc6', 'libstdc++6', 'libgcc-s1']
 const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg'
-const SOURCE = `deb [signed-by=${KEYRING}] http://deb.debian.org/debian trixie main\n`
 const TIMEOUT_MS = 300_000
 
 const root = path.resolve(fileURLToPath(import.meta.url), '../../../.cache/bench-peer-root')
@@ -21,7 +20,7 @@ function make() {
   for (const name of ['lists/partial', 'archives/partial', 'packages'])
     mkdirSync(path.join(work, name), { recursive: true })
   const sources = path.join(work, 'sources.list')
-  writeFileSync(sources, SOURCE)
+  writeFileSync(sources, `deb [signed-by=${KEYRING}] ${debianUri()} trixie main\n`)
   // Apt's own folders are left alone; as another user it could not write to these.
   const options = {
     'Dir::Etc::SourceList': sources,
@@ -38,6 +37,15 @@ function make() {
   for (const file of readdirSync(packages)) run('dpkg-deb', ['-x', path.join(packages, file), unpacked], packages)
   renameSync(unpacked, root)
   rmSync(work, { recursive: true })
+}
+
+/** Where this machine takes Debian's packages from. */
+function debianUri() {
+  const format = '$(REPO_URI) $(LABEL)'
+  const targets = execFileSync('apt-get', ['indextargets', '--format', format], { encoding: 'utf8' }).split('\n')
+  const target = targets.find((line) => line.endsWith(' Debian'))
+  if (target === undefined) throw new Error('apt has no source of Debian: is this Debian, after `apt-get update`?')
+  return target.slice(0, -' Debian'.length)
 }
 
 /** Its output goes to standard error: standard output has the path alone. */
