@@ -36,7 +36,7 @@ type Publishing struct {
 func (p *Publishing) costBytes() int { return len(p.frame.data) + publishOverheadBytes }
 
 // publishes wait for their answers. They are sent again after a lost connection, and in their order: section 7. Those
-// refused by E_RATE_LIMIT are sent again before any other [P-10.7]. The client's lock guards it.
+// refused with a time are sent again before any other [P-10.7]. The client's lock guards it.
 type publishes struct {
 	client     *Client
 	maxBytes   int
@@ -140,7 +140,7 @@ func (p *publishes) take(message *serverMessage) bool {
 		if p.window > 0 {
 			p.window++
 		}
-	} else if err := errorOf(message.fields[1], message.body); err.Code == "E_RATE_LIMIT" {
+	} else if err := errorOf(message.fields[1], message.body); err.Code == "E_RATE_LIMIT" || err.RetryAfter > 0 {
 		p.refused = append(p.refused, publish)
 		p.retryAfter = max(p.retryAfter, err.RetryAfter, 250*time.Millisecond)
 		p.window = minWindow

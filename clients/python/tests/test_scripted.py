@@ -70,9 +70,11 @@ class Rare(Scripted):
 
         async def script(socket: ServerConnection) -> None:
             await welcome(socket)
-            for _ in range(count):
+            for number in range(count):
                 id, _ = await request(socket, "publish")
-                await socket.send(f"error {id} E_RATE_LIMIT\n{error}")
+                # Refused because the broker is slow, or not answered by it in time.
+                code = "E_TIMEOUT" if number % 2 else "E_RATE_LIMIT"
+                await socket.send(f"error {id} {code}\n{error}")
             ids: list[str] = []
             for number in range(count):
                 header, payload = str(await socket.recv()).split("\n")

@@ -40,7 +40,7 @@ class _Publish:
 
 
 class Publishes:
-    """The queue of publishes. Those refused by `E_RATE_LIMIT` are sent again before any other [P-10.7]."""
+    """The queue of publishes. Those refused with a time [P-10.7] are sent again before any other."""
 
     def __init__(self, send: Callable[[str | bytes], None], max_bytes: int) -> None:
         self._send = send
@@ -105,7 +105,7 @@ class Publishes:
                 publish.done.set_result(Accepted(message.options.get("position"), "duplicate" in message.options))
         else:
             error = error_of(message.fields[1], message.body)
-            if error.code == "E_RATE_LIMIT":
+            if error.code == "E_RATE_LIMIT" or error.retry_after_ms is not None:
                 self._refused.append(publish)
                 self._window = MIN_WINDOW
                 self._retry_after_s = max(self._retry_after_s, (error.retry_after_ms or 0) / 1_000, MIN_RETRY_S)

@@ -100,15 +100,27 @@ describe('a server that says anything', () => {
   )
 
   // The wait doubled up to 20 s, although the server had said one second.
-  it('is obeyed when it says when a refused publish may come again, as often as it says so', async () => {
+  // A stall of the broker for 6 s failed publishes with `E_TIMEOUT`, though their client waits for up to 60 s.
+  it.each(['E_RATE_LIMIT', 'E_TIMEOUT'])(
+    'is obeyed when it says when a publish may come again after %s, as often as it says so',
+    async (code) => {
+      const { client, received } = meet((frame, server) => {
+        const body = '{"message":"m","retryable":true,"retryAfterMs":1000}'
+        if (frame.startsWith('publish')) server.send(`error ${idOf(frame)} ${code}\n${body}`)
+      })
+      void client.publish('a', 1).catch(() => undefined)
+      await vi.advanceTimersByTimeAsync(10_000)
+      // 1,125 ms: a quarter more at most.
+      expect(countOf(received, 'publish')).toBe(9)
+    },
+  )
+
+  it('fails a publish without saying when it may come again', async () => {
     const { client, received } = meet((frame, server) => {
-      const body = '{"message":"m","retryable":true,"retryAfterMs":1000}'
-      if (frame.startsWith('publish')) server.send(`error ${idOf(frame)} E_RATE_LIMIT\n${body}`)
+      if (frame.startsWith('publish')) server.send(`error ${idOf(frame)} E_TIMEOUT\n{"message":"m","retryable":true}`)
     })
-    void client.publish('a', 1).catch(() => undefined)
-    await vi.advanceTimersByTimeAsync(10_000)
-    // 1,125 ms: a quarter more at most.
-    expect(countOf(received, 'publish')).toBe(9)
+    await expect(client.publish('a', 1)).rejects.toMatchObject({ code: 'E_TIMEOUT', retryable: true })
+    expect(countOf(received, 'publish')).toBe(1)
   })
 
   // All that had waited came at once, and nearly all of it was refused again.

@@ -235,7 +235,7 @@ export type ServerMessage =
       readonly message: string
       readonly retryable: boolean
       readonly docs: string
-      /** With `E_RATE_LIMIT`: what is sent before this time has passed is refused too [P-10.7]. */
+      /** Of a publish: it is to be sent again. What is sent before this time has passed is refused too [P-10.7]. */
       readonly retryAfterMs?: number | undefined
       /** The listen that the server has ended [P-5.5]. */
       readonly pattern?: string | undefined

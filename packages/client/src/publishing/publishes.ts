@@ -173,7 +173,7 @@ export class Publishes {
       this.#pauses = 0
       this.#window++
       pending.settle({ id: pending.id, duplicate: !!message.duplicate, position: message.position })
-    } else if (message.code === 'E_RATE_LIMIT' && pending.whenOffline === 'queue') {
+    } else if ((message.code === 'E_RATE_LIMIT' || message.retryAfterMs) && pending.whenOffline === 'queue') {
       this.#pause(pending, message.retryAfterMs)
     } else pending.settle(errorOfServer(message))
     return true

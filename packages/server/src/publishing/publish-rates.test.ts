@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { WebMQError } from 'webmq-client/protocol'
 import { PublishRates, RateGate, type RateLimit } from './publish-rates.js'
 
 const UNLIMITED: RateLimit = { perSecond: undefined, bytesPerSecond: undefined, burstMs: 1_000 }
@@ -83,6 +84,29 @@ it('waits anew for a message that is refused once more', () => {
   gate.close(6_000, 5_000, '2')
   expect(gate.closedMs(UNLIMITED, 10_999, '2')).toBe(250)
   expect(gate.closedMs(UNLIMITED, 10_999, '1')).toBe(0)
+})
+
+it('waits for the oldest of those that the broker was given, before all that it was not', () => {
+  let nowMs = 0
+  const rates = new PublishRates(() => nowMs)
+  const gate = new RateGate()
+  const limits = { ofConnection: UNLIMITED, ofUser: UNLIMITED }
+  const unanswered = (id: string, retryAfterMs: number) =>
+    rates.unanswered(gate, id, new WebMQError('E_TIMEOUT'), () => retryAfterMs)
+  rates.refusedByBroker(gate, '3', 1_000)
+  nowMs = 4_000
+  expect(unanswered('1', 800)).toMatchObject({ code: 'E_TIMEOUT', retryAfterMs: 800 })
+  // All of a connection come again at the same time.
+  expect(unanswered('2', 1_500)).toMatchObject({ retryAfterMs: 800 })
+  expect(() => rates.assertFirst(gate, '3')).toThrow(expect.objectContaining({ retryAfterMs: 800 }))
+  nowMs = 4_800
+  for (const id of ['2', '3']) expect(() => rates.pass(gate, undefined, limits, 1, 1, id)).toThrow()
+  for (const id of ['1', '2', '3']) rates.pass(gate, undefined, limits, 1, 1, id)
+  rates.refusedByBroker(gate, '4', 1_000)
+  unanswered('3', 800)
+  nowMs = 5_800
+  expect(() => rates.pass(gate, undefined, limits, 1, 1, '4')).toThrow()
+  rates.pass(gate, undefined, limits, 1, 1, '3')
 })
 
 it('waits for no message that nobody sends again', () => {

@@ -17,6 +17,8 @@ const MIN_CLOSED_MS = 250
 /** A refused message that comes again goes first. For so long others wait for it: a client may not send it again. */
 const MAX_AWAITED_MS = 5_000
 
+const BEHIND = 'earlier messages of this connection wait for the broker'
+
 /** One message or byte. Sums of fractions may be a little less. */
 const ENOUGH = 1 - 1e-6
 
@@ -32,6 +34,13 @@ export class RateGate {
   /** Id of the first message that was refused, while all others wait for it. */
   #awaited: string | undefined
   #awaitedUntilMs = Number.NEGATIVE_INFINITY
+  /** Whether the broker was given it: then it is older than all that was refused. */
+  #isAwaitedGiven = false
+
+  /** When it opens, as the clock of its callers. */
+  get opensAtMs(): number {
+    return this.#opensAtMs
+  }
 
   /** Whether a message that was refused by {@link close} goes first. */
   get isAwaiting(): boolean {
@@ -47,6 +56,7 @@ export class RateGate {
     if (this.#awaited !== undefined) {
       if (this.#awaited !== repeatId && nowMs < this.#awaitedUntilMs) return MIN_CLOSED_MS
       this.#awaited = undefined
+      this.#isAwaitedGiven = false
     }
     this.#settle(limit, nowMs)
     if (this.#messages >= ENOUGH && this.#bytes >= ENOUGH) return 0
@@ -59,12 +69,22 @@ export class RateGate {
    * Closes it until then, whatever the limit. The message that is refused passes next: later ones, which its publisher may
    * have sent before it read the refusal, do not overtake it.
    * @param repeatId Its id; `undefined` if its publisher will not send it again.
+   * @param isGiven The broker was given it, and has not answered.
    */
-  close(opensAtMs: number, nowMs: number, repeatId: string | undefined): void {
+  close(opensAtMs: number, nowMs: number, repeatId: string | undefined, isGiven = false): void {
     this.#opensAtMs = Math.max(this.#opensAtMs, opensAtMs)
-    if (this.#awaited === undefined || nowMs >= this.#awaitedUntilMs) this.#awaited = repeatId
+    const isOlder = isGiven && !this.#isAwaitedGiven
+    if (this.#awaited === undefined || nowMs >= this.#awaitedUntilMs || isOlder) {
+      this.#awaited = repeatId
+      this.#isAwaitedGiven = isGiven
+    }
     // Refused once more: it is waited for anew.
     if (this.#awaited === repeatId) this.#awaitedUntilMs = opensAtMs + MAX_AWAITED_MS
+  }
+
+  /** Whether another message goes before this one, which has passed, and waited since. */
+  isBehind(repeatId: string | undefined, nowMs: number): boolean {
+    return this.#awaited !== undefined && this.#awaited !== repeatId && nowMs < this.#awaitedUntilMs
   }
 
   /** Takes what messages cost that have passed. */
@@ -179,12 +199,39 @@ export class PublishRates {
    * @returns {WebMQError} `E_RATE_LIMIT` with `retryAfterMs`.
    */
   refusedByBroker(gate: RateGate | undefined, repeatId: string | undefined, retryAfterMs: number): WebMQError {
+    this.#close(gate, repeatId, retryAfterMs, false)
+    return this.#refusal('broker', retryAfterMs, 'the broker accepts messages more slowly than they come')
+  }
+
+  /**
+   * As {@link refusedByBroker}, of a message that the broker was given and has not answered. It may be accepted yet, and is
+   * given to the broker again before later ones.
+   * @param retryAfterMs Called unless the connection has been told a time before.
+   * @returns The error, with `retryAfterMs`.
+   */
+  unanswered(gate: RateGate, repeatId: string, error: WebMQError, retryAfterMs: () => number): WebMQError {
+    const closedMs = gate.opensAtMs - this.#now()
+    const againMs = closedMs > 0 ? Math.ceil(closedMs) : retryAfterMs()
+    this.#close(gate, repeatId, againMs, true)
+    return Object.assign(error, { retryAfterMs: againMs })
+  }
+
+  /**
+   * A message has waited for the broker since it passed. Meanwhile an earlier one of its connection was refused.
+   * @throws {WebMQError} `E_RATE_LIMIT` with `retryAfterMs`: that one goes first.
+   */
+  assertFirst(gate: RateGate, repeatId: string | undefined): void {
+    const nowMs = this.#now()
+    if (!gate.isBehind(repeatId, nowMs)) return
+    throw this.#refusal('broker', Math.max(MIN_CLOSED_MS, Math.ceil(gate.opensAtMs - nowMs)), BEHIND)
+  }
+
+  #close(gate: RateGate | undefined, repeatId: string | undefined, retryAfterMs: number, isGiven: boolean): void {
     const nowMs = this.#now()
     const opensAtMs = nowMs + retryAfterMs
     this.isPausing = true
     this.#pausedUntilMs = Math.max(this.#pausedUntilMs, opensAtMs + MAX_AWAITED_MS)
-    gate?.close(opensAtMs, nowMs, repeatId)
-    return this.#refusal('broker', retryAfterMs, 'the broker accepts messages more slowly than they come')
+    gate?.close(opensAtMs, nowMs, repeatId, isGiven)
   }
 
   #passUser(userId: string, limit: RateLimit, byteCount: number, nowMs: number, messageCount: number): void {
@@ -199,7 +246,7 @@ export class PublishRates {
     if (retryAfterMs === 0) return
     if (isLimited(limit) && !gate.isAwaiting)
       throw this.#refusal(scope, retryAfterMs, `this ${scope} publishes too fast, ${describe(limit)}`)
-    throw this.#refusal('broker', retryAfterMs, 'earlier messages of this connection wait for the broker')
+    throw this.#refusal('broker', retryAfterMs, BEHIND)
   }
 
   #refusal(scope: RateScope, retryAfterMs: number, detail: string): WebMQError {

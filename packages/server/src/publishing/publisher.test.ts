@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import type { WebMQError } from 'webmq-client/protocol'
+import { WebMQError } from 'webmq-client/protocol'
 import { memoryOptions } from '../../test/memory-options.js'
 import { SlowBroker } from '../../test/slow-broker.js'
 import { deferred } from '../base/deferred.js'
@@ -129,6 +129,40 @@ describe('Publisher', () => {
       broker.release()
       expect(await published).toMatchObject({ isDuplicate: false })
     } else expect(await published).toBe(code)
+  })
+
+  // Symptom: a broker that stood still for 6 s failed all that it had been given. Cause: `E_TIMEOUT` named no time to come again.
+  it('says when what the broker has not answered may come again, and lets nothing of its connection go before', async () => {
+    const broker = new SlowBroker(new MemoryBroker(memoryOptions()))
+    const { publisher, caller } = await started(broker)
+    const gate = new RateGate()
+    const author = Object.assign(caller('203.0.113.7'), { publishGateOf: () => gate })
+    const publish = async (messageId: string, request = { id: messageId }) =>
+      publisher.publish(author, { ...draft('k'), ...request, messageId }, true)
+    const unanswered = (published: () => Promise<unknown>) => {
+      broker.failure = new WebMQError('E_TIMEOUT')
+      return published().catch((error: unknown) => error)
+    }
+    const refusals = [unanswered(() => publish('m0', {} as { id: string })), unanswered(() => publish('m1'))]
+    await expect.poll(() => broker.waitingCount).toBe(2)
+    broker.room.isFull = true
+    const behind = publish('m2').catch((error: unknown) => error)
+    broker.release()
+    broker.release()
+    const [ofNobody, refused] = await Promise.all(refusals)
+    expect(refused).toMatchObject({ code: 'E_TIMEOUT', retryAfterMs: expect.any(Number) })
+    expect(ofNobody).toMatchObject({ code: 'E_TIMEOUT' })
+    expect(ofNobody).not.toHaveProperty('retryAfterMs')
+    broker.room.isFull = false
+    broker.room.onRoom?.()
+    expect(await behind).toMatchObject({ code: 'E_RATE_LIMIT', retryAfterMs: expect.any(Number) })
+    await sleep((refused as { retryAfterMs: number }).retryAfterMs + 10)
+    await expect(publish('m2')).rejects.toMatchObject({ code: 'E_RATE_LIMIT' })
+    const again = [publish('m1'), publish('m2')]
+    await expect.poll(() => broker.waitingCount).toBe(2)
+    broker.release()
+    broker.release()
+    expect(await Promise.all(again)).toHaveLength(2)
   })
 
   it('counts what waits for hooks too', async () => {

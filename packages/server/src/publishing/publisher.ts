@@ -25,14 +25,14 @@ import {
   PENDING_OVERHEAD_BYTES,
   refuseItem,
 } from './draft.js'
-import { type PublishRates, UNLIMITED } from './publish-rates.js'
+import { type PublishRates, type RateGate, UNLIMITED } from './publish-rates.js'
 import type { Stamps } from './stamps.js'
 import type { WaitingRoom } from './waiting-room.js'
 
 export interface PublisherContext {
   readonly broker: Pick<Broker, 'publish' | 'publishBatch'>
   /** Where publishers wait for a broker that is too slow. */
-  readonly waitingRoom: Pick<WaitingRoom, 'isNeeded' | 'enter'>
+  readonly waitingRoom: Pick<WaitingRoom, 'isNeeded' | 'enter' | 'retryAfterMs'>
   readonly groups: Pick<QueueGroups, 'requests' | 'assertSupported'>
   /** Steps that all matches have taken, see {@link Author.matched}. */
   readonly router: { readonly stepCount: number }
@@ -40,7 +40,7 @@ export interface PublisherContext {
   readonly transport: Pick<Transport, 'writable'>
   /** Absent unless a hook is asked about publishes. */
   readonly hooks: Pick<HookCalls, 'publish'> | undefined
-  readonly rates: Pick<PublishRates, 'pass' | 'isPausing' | 'refusedByBroker'>
+  readonly rates: Pick<PublishRates, 'pass' | 'isPausing' | 'refusedByBroker' | 'unanswered' | 'assertFirst'>
   readonly stamps: Pick<Stamps, 'of'>
   /** Measures some of the publishes. */
   readonly timings: Pick<PublishTimings, 'begin'>
@@ -58,7 +58,7 @@ type Go<T> = (author: Author, draft: Draft, isBinary: boolean) => MaybePromise<T
 export class Publisher {
   readonly #context: PublisherContext
   readonly #send: Go<Accepted> = (author, draft, isBinary) =>
-    this.#sent(author, this.#outgoing(author, draft, isBinary))
+    this.#sent(author, this.#outgoing(author, draft, isBinary), repeatIdOf(draft))
 
   constructor(context: PublisherContext) {
     this.#context = context
@@ -185,6 +185,8 @@ export class Publisher {
         go: () => {
           author.pendingBytes -= bytes
           try {
+            const gate = gateOf(author)
+            if (gate !== undefined) rates.assertFirst(gate, repeatId)
             resolve(go(kept))
           } catch (error) {
             reject(error)
@@ -193,8 +195,8 @@ export class Publisher {
         },
         refuse: (retryAfterMs) => {
           author.pendingBytes -= bytes
-          const gate = author.publishGateOf?.((author.limits.publishing ?? UNLIMITED).ofConnection)
-          reject(author.isClosed ? refusalOf('E_DISCONNECTED') : rates.refusedByBroker(gate, repeatId, retryAfterMs))
+          const refusal = () => rates.refusedByBroker(gateOf(author), repeatId, retryAfterMs)
+          reject(author.isClosed ? refusalOf('E_DISCONNECTED') : refusal())
           decide()
         },
       })
@@ -263,7 +265,7 @@ export class Publisher {
     return trace === undefined ? message : withTraceparent(message, trace)
   }
 
-  #sent(author: Author, message: OutboundMessage): MaybePromise<Accepted> {
+  #sent(author: Author, message: OutboundMessage, repeatId?: string): MaybePromise<Accepted> {
     const { broker, observer, router, timings, tracer } = this.#context
     const timing = timings.begin(message)
     const traceparent = message.attributes?.traceparent
@@ -288,9 +290,18 @@ export class Publisher {
       },
       (error: unknown) => {
         author.pendingBytes -= byteCount
-        throw error
+        throw this.#againOf(author, repeatId, error)
       },
     )
+  }
+
+  /** A broker that does not answer in time may do so later: who would send the message again is told when. */
+  #againOf(author: Author, repeatId: string | undefined, error: unknown): unknown {
+    const gate = gateOf(author)
+    const isUnanswered = error instanceof WebMQError && error.code === 'E_TIMEOUT'
+    if (!isUnanswered || gate === undefined || repeatId === undefined || author.isClosed) return error
+    const { rates, waitingRoom } = this.#context
+    return rates.unanswered(gate, repeatId, error, () => waitingRoom.retryAfterMs(1))
   }
 
   /** Waits for all confirmations of a remote broker at once. */
@@ -360,6 +371,10 @@ async function answeredFirst(decided: Promise<void>): Promise<void> {
   await decided
   await undefined
   await undefined
+}
+
+function gateOf(author: Author): RateGate | undefined {
+  return author.publishGateOf?.((author.limits.publishing ?? UNLIMITED).ofConnection)
 }
 
 /** The id under which its author sends it again when it is refused. */

@@ -124,6 +124,19 @@ export class WaitingRoom {
     }
   }
 
+  /** When as many messages may come again, behind those that were told a time before. */
+  retryAfterMs(messageCount: number): number {
+    const jitter = 1 + JITTER * (2 * this.#random() - 1)
+    if (this.#perMs === 0) return Math.round(UNKNOWN_RETRY_MS * jitter)
+    const nowMs = this.#now()
+    const aheadCount = this.#messageCount + (this.#room?.pendingCount ?? 0)
+    // Messages that wait now have passed by then, or are refused.
+    const aheadMs = Math.min(aheadCount / this.#perMs, MAX_HELD_MS)
+    const atMs = Math.min(nowMs + MAX_RETRY_MS, Math.max(this.#nextRetryAtMs, nowMs + aheadMs - EARLY_MS))
+    this.#nextRetryAtMs = atMs + messageCount / this.#perMs
+    return Math.max(MIN_RETRY_MS, Math.round((atMs - nowMs) * jitter))
+  }
+
   #tell(): void {
     const earlierCount = this.#logPace.take(1, this.#now())
     if (earlierCount === undefined) return
@@ -169,7 +182,7 @@ export class WaitingRoom {
 
   #refuse(place: Place): void {
     this.#leave(place)
-    const retryAfterMs = this.#retryAfterMs(place.messageCount + place.behindCount)
+    const retryAfterMs = this.retryAfterMs(place.messageCount + place.behindCount)
     place.isRefused = true
     place.refuse(retryAfterMs)
   }
@@ -195,17 +208,5 @@ export class WaitingRoom {
     this.#perMs = Math.max(perMs, this.#perMs * PACE_DECAY)
     this.#acceptedCount = acceptedCount
     this.#measuredMs = nowMs
-  }
-
-  #retryAfterMs(messageCount: number): number {
-    const jitter = 1 + JITTER * (2 * this.#random() - 1)
-    if (this.#perMs === 0) return Math.round(UNKNOWN_RETRY_MS * jitter)
-    const nowMs = this.#now()
-    const aheadCount = this.#messageCount + (this.#room?.pendingCount ?? 0)
-    // Messages that wait now have passed by then, or are refused.
-    const aheadMs = Math.min(aheadCount / this.#perMs, MAX_HELD_MS)
-    const atMs = Math.min(nowMs + MAX_RETRY_MS, Math.max(this.#nextRetryAtMs, nowMs + aheadMs - EARLY_MS))
-    this.#nextRetryAtMs = atMs + messageCount / this.#perMs
-    return Math.max(MIN_RETRY_MS, Math.round((atMs - nowMs) * jitter))
   }
 }

@@ -180,6 +180,11 @@ export class PendingPublishes implements BrokerRoom {
   }
 
   refuse(sequence: number, cause: Error): void {
+    this.#reject(sequence, cause)
+    this.#settled()
+  }
+
+  #reject(sequence: number, cause: Error): void {
     const pending = this.#take(sequence)
     if (pending === undefined) return
     this.counts.rejectedCount += pending.messageCount
@@ -188,7 +193,6 @@ export class PendingPublishes implements BrokerRoom {
         ? cause
         : new WebMQError('E_BROKER_UNAVAILABLE', { detail: `it refused the message: ${cause.message}`, cause }),
     )
-    this.#settled()
   }
 
   refuseAll(detail: string): void {
@@ -279,10 +283,12 @@ export class PendingPublishes implements BrokerRoom {
       if (isExpired || keys?.has(key) === true) {
         if (author !== undefined) givenUp.set(author, (keys ?? new Set()).add(key))
         const text = isExpired ? 'no answer' : 'no answer to an earlier message of its publisher'
-        this.refuse(sequence, this.#late(sequence, `${text} within ${this.#broker.options.brokerTimeoutMs} ms`))
+        this.#reject(sequence, this.#late(sequence, `${text} within ${this.#broker.options.brokerTimeoutMs} ms`))
       } else nextMs ??= deadlineMs
     }
     if (nextMs !== undefined) this.#awaitDeadline(Math.ceil(nextMs - nowMs))
+    // Their publishers see it first, so that nothing that waits for room overtakes what comes again.
+    setImmediate(() => this.#settled())
   }
 
   /** A broker that was given the message, and takes others, is not away. */
