@@ -77,6 +77,32 @@ it('lets the message pass first that a slow broker was too slow for, however lat
   expect(rates.isPausing).toBe(false)
 })
 
+it('knows how often the next messages of a connection were refused, and forgets who does not come again', () => {
+  let nowMs = 0
+  const rates = new PublishRates(() => nowMs)
+  const gate = new RateGate()
+  const limits = { ofConnection: UNLIMITED, ofUser: UNLIMITED }
+  const pass = (id?: string) => rates.pass(gate, undefined, limits, 1, 1, id)
+  const ids = Array.from({ length: 40 }, (_, index) => `${index}`)
+  const refuseAll = (refusedCount: number) => {
+    rates.refusedByBroker(gate, '0', 1_000, refusedCount)
+    for (const id of ids.slice(1)) expect(() => pass(id)).toThrow()
+  }
+  refuseAll(0)
+  nowMs = 1_000
+  expect(pass('0')).toBe(1)
+  refuseAll(1)
+  nowMs = 2_000
+  // No more than 32 are remembered.
+  expect(ids.map((id) => pass(id))).toEqual(ids.map((_, index) => (index < 32 ? 2 : 0)))
+  expect([pass('0'), pass()]).toEqual([0, 0])
+  refuseAll(0)
+  nowMs = 60_000
+  rates.refusedByBroker(gate, 'x', 1_000)
+  nowMs = 61_000
+  expect([pass('x'), pass('1')]).toEqual([1, 0])
+})
+
 it('waits anew for a message that is refused once more', () => {
   const gate = new RateGate()
   gate.close(1_000, 0, '1')

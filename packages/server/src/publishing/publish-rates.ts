@@ -17,6 +17,9 @@ const MIN_CLOSED_MS = 250
 /** A refused message that comes again goes first. For so long others wait for it: a client may not send it again. */
 const MAX_AWAITED_MS = 5_000
 
+/** Of so many messages of a connection it is known how often they were refused. They are the next ones to come. */
+const MAX_REFUSED_IDS = 32
+
 const BEHIND = 'earlier messages of this connection wait for the broker'
 
 /** One message or byte. Sums of fractions may be a little less. */
@@ -34,6 +37,8 @@ export class RateGate {
   /** Id of the first message that was refused, while all others wait for it. */
   #awaited: string | undefined
   #awaitedUntilMs = Number.NEGATIVE_INFINITY
+  /** How often messages were refused that have not passed since, by their ids. */
+  #refusedCounts: Map<string, number> | undefined
   /** Whether the broker was given it: then it is older than all that was refused. */
   #isAwaitedGiven = false
 
@@ -73,6 +78,8 @@ export class RateGate {
    */
   close(opensAtMs: number, nowMs: number, repeatId: string | undefined, isGiven = false): void {
     this.#opensAtMs = Math.max(this.#opensAtMs, opensAtMs)
+    // What has not come again by now does not.
+    if (nowMs >= this.#awaitedUntilMs) this.#refusedCounts = undefined
     const isOlder = isGiven && !this.#isAwaitedGiven
     if (this.#awaited === undefined || nowMs >= this.#awaitedUntilMs || isOlder) {
       this.#awaited = repeatId
@@ -87,10 +94,22 @@ export class RateGate {
     return this.#awaited !== undefined && this.#awaited !== repeatId && nowMs < this.#awaitedUntilMs
   }
 
-  /** Takes what messages cost that have passed. */
-  pass(byteCount: number, messageCount = 1): void {
+  /** Counts a refusal. @param count How often the message was refused by now, if its gate does not know. */
+  refused(repeatId: string | undefined, count = (this.#refusedCounts?.get(repeatId ?? '') ?? 0) + 1): void {
+    if (repeatId === undefined) return
+    this.#refusedCounts ??= new Map()
+    const isKnown = this.#refusedCounts.has(repeatId)
+    if (isKnown || this.#refusedCounts.size < MAX_REFUSED_IDS) this.#refusedCounts.set(repeatId, count)
+  }
+
+  /** Takes what messages cost that have passed. Returns how often they were refused before. */
+  pass(byteCount: number, messageCount = 1, repeatId?: string): number {
     this.#messages -= messageCount
     this.#bytes -= byteCount
+    if (repeatId === undefined || this.#refusedCounts === undefined) return 0
+    const count = this.#refusedCounts.get(repeatId) ?? 0
+    this.#refusedCounts.delete(repeatId)
+    return count
   }
 
   /** Whether it is as good as new. */
@@ -177,6 +196,7 @@ export class PublishRates {
    * Counts publishes of a connection, if there is one, and of its user. Several pass together or not at all.
    * @param gate Of the connection; absent for publishes over HTTP, which only the limit of the user holds for.
    * @param repeatId As in {@link RateGate.close}.
+   * @returns How often the message was refused before.
    * @throws {WebMQError} `E_RATE_LIMIT` (retryable), with the `retryAfterMs` that is told to the client; nothing was counted.
    */
   pass(
@@ -186,20 +206,27 @@ export class PublishRates {
     byteCount: number,
     messageCount = 1,
     repeatId?: string,
-  ): void {
+  ): number {
     const nowMs = this.#now()
     this.isPausing = nowMs < this.#pausedUntilMs
     if (gate !== undefined) this.#assertOpen(gate, ofConnection, 'connection', nowMs, repeatId)
     if (userId !== undefined && isLimited(ofUser)) this.#passUser(userId, ofUser, byteCount, nowMs, messageCount)
-    gate?.pass(byteCount, messageCount)
+    return gate?.pass(byteCount, messageCount, repeatId) ?? 0
   }
 
   /**
    * The broker is too slow for a message: nothing of its connection passes until then, and that message first.
+   * @param refusedCount How often it was refused before.
    * @returns {WebMQError} `E_RATE_LIMIT` with `retryAfterMs`.
    */
-  refusedByBroker(gate: RateGate | undefined, repeatId: string | undefined, retryAfterMs: number): WebMQError {
+  refusedByBroker(
+    gate: RateGate | undefined,
+    repeatId: string | undefined,
+    retryAfterMs: number,
+    refusedCount = 0,
+  ): WebMQError {
     this.#close(gate, repeatId, retryAfterMs, false)
+    gate?.refused(repeatId, refusedCount + 1)
     return this.#refusal('broker', retryAfterMs, 'the broker accepts messages more slowly than they come')
   }
 
@@ -244,6 +271,7 @@ export class PublishRates {
   #assertOpen(gate: RateGate, limit: RateLimit, scope: RateScope, nowMs: number, repeatId?: string): void {
     const retryAfterMs = gate.closedMs(limit, nowMs, repeatId)
     if (retryAfterMs === 0) return
+    gate.refused(repeatId)
     if (isLimited(limit) && !gate.isAwaiting)
       throw this.#refusal(scope, retryAfterMs, `this ${scope} publishes too fast, ${describe(limit)}`)
     throw this.#refusal('broker', retryAfterMs, BEHIND)

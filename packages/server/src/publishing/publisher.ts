@@ -48,6 +48,14 @@ export interface PublisherContext {
   readonly observer: Observer | undefined
 }
 
+interface InTurn {
+  readonly byteCount: number
+  readonly messageCount: number
+  readonly repeatId?: string | undefined
+  /** How often it was refused before. */
+  readonly refusedCount: number
+}
+
 type Go<T> = (author: Author, draft: Draft, isBinary: boolean) => MaybePromise<T>
 
 /**
@@ -73,11 +81,15 @@ export class Publisher {
     const byteCount = draft.payload.length
     this.#check(author, draft)
     assertRoom(author, byteCount + PENDING_OVERHEAD_BYTES)
-    this.#passRate(author, byteCount, 1, repeatIdOf(draft))
+    const repeatId = repeatIdOf(draft)
+    const refusedCount = this.#passRate(author, byteCount, 1, repeatId)
     const isEphemeral = draft.ephemeral === true
     const accepted = this.#mustWait(author)
-      ? this.#inTurn(author, byteCount, 1, repeatIdOf(draft), this.#kept(author, draft), (draft) =>
-          this.#approved(author, draft, isBinary, isEphemeral, this.#send),
+      ? this.#inTurn(
+          author,
+          { byteCount, messageCount: 1, repeatId, refusedCount },
+          this.#kept(author, draft),
+          (draft) => this.#approved(author, draft, isBinary, isEphemeral, this.#send),
         )
       : this.#approved(author, draft, isBinary, isEphemeral, this.#send)
     return author.connection === undefined ? this.#whenWritable(accepted) : accepted
@@ -107,7 +119,9 @@ export class Publisher {
     const send = (messages: readonly OutboundMessage[]) => this.#sentAll(author, messages, pendingBytes)
     const sendInTurn = (messages: readonly OutboundMessage[]) =>
       this.#whenWritable(
-        this.#mustWait(author) ? this.#inTurn(author, byteCount, count, undefined, messages, send) : send(messages),
+        this.#mustWait(author)
+          ? this.#inTurn(author, { byteCount, messageCount: count, refusedCount: 0 }, messages, send)
+          : send(messages),
       )
     if (this.#context.hooks === undefined || isTrusted(author)) return sendInTurn(messages)
     // Every answer is awaited: while hooks decide about one message, another may be refused at once.
@@ -137,7 +151,7 @@ export class Publisher {
         groups.requests.ask({ key: draft.key, payload: bytesOf(draft), isBinary }, withinMs),
       )
     if (!this.#mustWait(author)) return ask(draft)
-    return this.#inTurn(author, byteCount, 1, undefined, this.#kept(author, draft), ask)
+    return this.#inTurn(author, { byteCount, messageCount: 1, refusedCount: 0 }, this.#kept(author, draft), ask)
   }
 
   /** Checks the limits of keys and payloads, then the grant. */
@@ -153,12 +167,12 @@ export class Publisher {
     assertMayPublish(author, key)
   }
 
-  #passRate(author: Author, byteCount: number, count: number, repeatId?: string): void {
+  #passRate(author: Author, byteCount: number, count: number, repeatId?: string): number {
     const { rates } = this.#context
     const { publishing = rates.isPausing ? UNLIMITED : undefined } = author.limits
-    if (publishing === undefined) return
+    if (publishing === undefined) return 0
     const gate = author.publishGateOf?.(publishing.ofConnection)
-    rates.pass(gate, author.userId, publishing, byteCount, count, repeatId)
+    return rates.pass(gate, author.userId, publishing, byteCount, count, repeatId)
   }
 
   #mustWait(author: Author): boolean {
@@ -168,9 +182,7 @@ export class Publisher {
   /** The broker is too slow for more: waits until it is this one's turn, or is refused with a time to come back. */
   #inTurn<Kept, T>(
     author: Author,
-    byteCount: number,
-    messageCount: number,
-    repeatId: string | undefined,
+    { byteCount, messageCount, repeatId, refusedCount }: InTurn,
     kept: Kept,
     go: (kept: Kept) => MaybePromise<T>,
   ): Promise<T> {
@@ -180,7 +192,7 @@ export class Publisher {
     return new Promise<T>((resolve, reject) => {
       const { promise: decided, resolve: decide } = deferred<void>()
       const behind = waitingRoom.enter({
-        ...{ author, messageCount, byteCount: bytes },
+        ...{ author, messageCount, byteCount: bytes, refusedCount },
         arrivedMs: author.arrivedMs ?? performance.now(),
         go: () => {
           author.pendingBytes -= bytes
@@ -195,7 +207,7 @@ export class Publisher {
         },
         refuse: (retryAfterMs) => {
           author.pendingBytes -= bytes
-          const refusal = () => rates.refusedByBroker(gateOf(author), repeatId, retryAfterMs)
+          const refusal = () => rates.refusedByBroker(gateOf(author), repeatId, retryAfterMs, refusedCount)
           reject(author.isClosed ? refusalOf('E_DISCONNECTED') : refusal())
           decide()
         },

@@ -34,14 +34,21 @@ function started({ free = 0, maxBytes = 1_000 } = {}) {
   const refused: [string, number][] = []
   const enter = (
     name: string,
-    parts: { byteCount?: number; messageCount?: number; isClosed?: boolean; ageMs?: number } = {},
+    parts: {
+      byteCount?: number
+      messageCount?: number
+      isClosed?: boolean
+      ageMs?: number
+      refusedCount?: number
+    } = {},
   ) => {
-    const { byteCount = 1, messageCount = 1, isClosed = false, ageMs = 0 } = parts
+    const { byteCount = 1, messageCount = 1, isClosed = false, ageMs = 0, refusedCount = 0 } = parts
     return waitingRoom.enter({
       author: { isClosed } as Author,
       arrivedMs: performance.now() - ageMs,
       messageCount,
       byteCount,
+      refusedCount,
       go: () => {
         passed.push(name)
         room.isFull = --room.free <= 0
@@ -100,6 +107,16 @@ describe('WaitingRoom', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
+  it('keeps one that was refused twice for three seconds, whatever waits behind it', () => {
+    const { refused, enter } = started()
+    enter('twice', { refusedCount: 2 })
+    enter('once', { refusedCount: 1 })
+    vi.advanceTimersByTime(2_900)
+    expect(refused.map(([name]) => name)).toEqual(['once'])
+    vi.advanceTimersByTime(100)
+    expect(refused.map(([name]) => name)).toEqual(['once', 'twice'])
+  })
+
   it('gives out times one behind the other, by the pace of the broker and all that waits', () => {
     const { room, refused, enter } = started()
     const behind = enter('a')
@@ -152,14 +169,17 @@ describe('WaitingRoom', () => {
     const go = () => {
       broker.pendingCount += 10
     }
-    let refusedCount = 0
+    let refusals = 0
     const come = () => {
       const refuse = (retryAfterMs: number) => {
-        refusedCount++
+        refusals++
         setTimeout(come, retryAfterMs)
       }
       if (!waitingRoom.isNeeded) go()
-      else waitingRoom.enter({ author, arrivedMs: performance.now(), messageCount: 10, byteCount: 10, go, refuse })
+      else {
+        const counts = { messageCount: 10, byteCount: 10, refusedCount: 0 }
+        waitingRoom.enter({ author, arrivedMs: performance.now(), ...counts, go, refuse })
+      }
     }
     // Four seconds of work.
     for (let publisher = 0; publisher < 40; publisher++) come()
@@ -171,7 +191,7 @@ describe('WaitingRoom', () => {
       broker.acceptedCount++
       broker.onRoom?.()
     }
-    expect(refusedCount).toBeGreaterThan(20)
+    expect(refusals).toBeGreaterThan(20)
     expect(idleCount).toBe(0)
   })
 

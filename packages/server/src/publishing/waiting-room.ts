@@ -4,6 +4,9 @@ import type { Author, Behind } from './author.js'
 
 /** A message that arrived so long ago is refused: its client knows better than we whether it is still worth anything. */
 const MAX_HELD_MS = 1_000
+/** One that was refused twice waits for longer, so that it is not refused again and again while others pass. */
+const MAX_HELD_OFTEN_REFUSED_MS = 3_000
+const OFTEN_REFUSED_COUNT = 2
 /** How often those that have waited for too long are looked for, and the pace of the broker is measured. */
 const LOOK_MS = 100
 /** Share of the pace that is left after a look at which the broker was slower: it may have stood still for a moment. */
@@ -25,6 +28,8 @@ interface Waiting {
   readonly arrivedMs: number
   readonly messageCount: number
   readonly byteCount: number
+  /** How often it was refused before. */
+  readonly refusedCount: number
   /** It passes now. Hands its messages to the broker before it returns. */
   readonly go: () => void
   /** It is refused: it may come again after this time, 0 for one whose author has gone. */
@@ -56,7 +61,7 @@ interface Place extends Waiting {
  * here, those behind it in the connection's inbox; first come, first served over connections. So the broker never runs dry
  * while somebody waits, and a short stall delays messages instead of refusing them.
  *
- * Who waits for longer than {@link MAX_HELD_MS}, or beyond the bytes, is refused, with a time computed from all that waits and
+ * Who waits for longer than {@link MAX_HELD_MS} or {@link MAX_HELD_OFTEN_REFUSED_MS}, or beyond the bytes, is refused, with a time computed from all that waits and
  * the broker's pace. Times are given out one behind the other, so that clients do not come back all at once.
  */
 export class WaitingRoom {
@@ -170,7 +175,7 @@ export class WaitingRoom {
       if (place.author.isClosed) {
         this.#leave(place)
         place.refuse(0)
-      } else if (!isLate && nowMs - place.arrivedMs >= MAX_HELD_MS) late.push(place)
+      } else if (!isLate && nowMs - place.arrivedMs >= maxHeldMs(place)) late.push(place)
     }
     // All leave before the first time is computed: none of them is ahead of another.
     for (const place of late) this.#leave(place)
@@ -209,4 +214,8 @@ export class WaitingRoom {
     this.#acceptedCount = acceptedCount
     this.#measuredMs = nowMs
   }
+}
+
+function maxHeldMs({ refusedCount }: Place): number {
+  return refusedCount < OFTEN_REFUSED_COUNT ? MAX_HELD_MS : MAX_HELD_OFTEN_REFUSED_MS
 }
