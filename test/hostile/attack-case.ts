@@ -9,8 +9,8 @@ export interface AttackCase {
   readonly name: string
   /** What each hostile client does, as a sentence without a subject. */
   readonly does: string
-  /** Options that the server needs for it; `proxy`: tokens too. */
-  readonly needs?: 'compression' | 'proxy' | 'tokens' | 'webhook'
+  /** What the server needs for it; `proxy`: tokens too. */
+  readonly needs?: 'compression' | 'proxy' | 'slow-broker' | 'tokens' | 'webhook'
   /** Most connections that one hostile client holds; default 1. */
   readonly connections?: number
   /** Parts of the server's memory that it may fill up to their bounds; everything else has to stay small. */

@@ -14,6 +14,7 @@ import { startBackend } from './backend.js'
 import { memoryBoundBytes } from './memory-bound.js'
 import type { Attacked, Probed } from './messages.js'
 import { p99sOf, sharesOf, type Window, worseOf } from './p99s.js'
+import { startSlowBroker } from './slow-broker.js'
 import { claimsOf, tokenOf } from './tokens.js'
 
 /** The load of a play. */
@@ -79,7 +80,9 @@ export async function playCase(hostileCase: AttackCase, load: PlayLoad): Promise
   const hasTokens = hostileCase.needs === 'tokens' || hostileCase.needs === 'proxy'
   const jwtSecret = hasTokens ? randomBytes(32).toString('base64url') : undefined
   await using backend = hostileCase.needs === 'webhook' ? await startBackend() : undefined
+  await using slow = hostileCase.needs === 'slow-broker' ? await startSlowBroker() : undefined
   const settings = {
+    ...slow?.settings,
     ...(backend === undefined ? {} : { webhook: { url: backend.url, events: ['publish'] } }),
     ...(hostileCase.needs === 'compression' ? { compression: true } : {}),
     ...(hostileCase.needs === 'proxy' ? { trustedProxies: ['127.0.0.1'] } : {}),

@@ -1,10 +1,11 @@
 import type { AttackCase } from '../attack-case.js'
-import { repeating } from './messages.js'
+import { flood, repeating } from './messages.js'
 
 const MAX_PAYLOAD_BYTES = 262_144
 const LARGEST = 'x'.repeat(MAX_PAYLOAD_BYTES)
 /** Guesses at the message ids of honest publishers, around the present. */
 const GUESSED_IDS = 2_000
+const IMPATIENT_CONNECTIONS = 10
 const FIRST_HONEST_SEQ = 100_000_001
 
 /** Publishes: many, large, and with the ids of others. */
@@ -52,5 +53,19 @@ export const publishCases: readonly AttackCase[] = [
     attack: repeating(
       (place) => `publish - evil.ids id=${`${place}-${Math.random()}-`.replace('.', '').padEnd(64, 'i')}\n{}`,
     ),
+  },
+  {
+    name: 'impatient-publishers',
+    does: 'publishes on ten connections, with ids and without, far beyond the broker, and never waits as it is told to',
+    needs: 'slow-broker',
+    fills: ['inbox'],
+    connections: IMPATIENT_CONNECTIONS,
+    attack: async (client) =>
+      await client.hold(IMPATIENT_CONNECTIONS, async (connection) => {
+        const name = `${client.index}-${connection}`
+        const head = (place: number) =>
+          connection % 2 === 0 ? `p${place} evil.${name} id=${name}-${place}` : `- evil.${name}`
+        await flood(client, await client.open(), (place) => `publish ${head(place)}\n"${'x'.repeat(100)}"`)
+      }),
   },
 ]
