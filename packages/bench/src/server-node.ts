@@ -27,11 +27,15 @@ export class ServerNode {
   #pastCpuSeconds = 0
   #lastCpuSeconds = 0
 
-  /** Starts nothing. @param flags Of `webmq-server`, without its port. */
-  constructor(index: number, port: number, flags: readonly string[]) {
+  /**
+   * Starts nothing.
+   * @param flags Of `webmq-server`, without its port.
+   * @param root Of the checkout whose server it is; absent: this one.
+   */
+  constructor(index: number, port: number, flags: readonly string[], root?: string) {
     this.index = index
     this.port = port
-    this.#args = [serverProgram(), '--port', String(port), ...flags]
+    this.#args = [serverProgram(root), '--port', String(port), ...flags]
     this.failed = new Promise((_, reject) => {
       this.#reject = reject
     })
@@ -140,7 +144,8 @@ export class ServerNode {
 }
 
 /** @throws {RunError} when the package is not installed beside the bench. */
-function serverProgram(): string {
+function serverProgram(root?: string): string {
+  if (root !== undefined) return path.join(root, 'packages', 'server', 'bin', 'webmq-server.js')
   try {
     const manifest = createRequire(import.meta.url).resolve('webmq-server/package.json')
     return path.join(path.dirname(manifest), 'bin', 'webmq-server.js')

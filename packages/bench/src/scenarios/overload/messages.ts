@@ -15,22 +15,18 @@ export interface NetworkState {
 
 export type NetworkCommand = ({ readonly type: 'set' } & NetworkState) | { readonly type: 'report' }
 
-/** What has reached the broker so far. */
-export interface Carried {
-  readonly atUs: number
-  readonly bytes: number
-}
-
 export type NetworkEvent =
   | { readonly type: 'ready'; readonly port: number }
-  /** When it is asked, and once per second. */
-  | ({ readonly type: 'carried' } & Carried)
+  /** Answers `report`: what has reached the broker so far. */
+  | { readonly type: 'carried'; readonly bytes: number }
 
 export interface PublishersData {
   /** Client c connects to the server at c mod their number. */
   readonly urls: readonly string[]
   readonly clients: number
   readonly messageSize: number
+  /** Of the checkout whose client is used; absent: this one. */
+  readonly root?: string | undefined
 }
 
 export type PublishersCommand =

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { type Command, InvalidArgumentError, Option, type OptionValues } from 'commander'
 import type { ServiceBrokerKind } from '../../brokers/broker-choice.js'
 import { UsageError } from '../../exit-codes.js'
@@ -31,6 +32,8 @@ export interface OverloadConfig {
   readonly slowS: number
   readonly slowMs: number
   readonly transport: ServerOptions['transport']
+  /** Of the checkout whose server and client are measured; absent: this one. */
+  readonly root?: string | undefined
 }
 
 const BROKERS = ['rabbitmq', 'redis', 'nats'] as const satisfies readonly ServiceBrokerKind[]
@@ -58,6 +61,7 @@ export function addOverloadOptions(command: Command): void {
     .option('--slow <s>', 'slow: time in which the network is slow', positiveNumber, 5)
     .option('--slow-by <ms>', 'slow: delay in each direction', nonNegativeInteger, 200)
     .addOption(new Option('--transport <name>', 'transport of each node').choices(TRANSPORTS).default('native'))
+    .option('--root <folder>', 'measure the server and the client that are built in this other checkout')
 }
 
 /** @throws {UsageError} for a load at which nothing can become normal again. */
@@ -65,9 +69,10 @@ export function readOverloadConfig(values: OptionValues): OverloadConfig {
   const { broker, faults = OVERLOAD_FAULTS, settle, window, freeze, stop, slow, slowBy, ...others } = values
   if (others.faultLoad >= 1) throw new UsageError('--fault-load must be below 1: a backlog needs capacity to go')
   const { loads, faultLoad, backends, clients, messageSize, bytesPerSecond, transport } = others
+  const root = others.root === undefined ? {} : { root: resolve(others.root) }
   const own = { loads, faultLoad, backends, clients, messageSize, bytesPerSecond, transport }
   const times = { settleS: settle, windowS: window, freezeS: freeze, stopS: stop, slowS: slow, slowMs: slowBy }
-  return { brokers: broker, faults, ...own, ...times } as OverloadConfig
+  return { brokers: broker, faults, ...own, ...times, ...root } as OverloadConfig
 }
 
 function faultList(text: string): readonly OverloadFault[] {

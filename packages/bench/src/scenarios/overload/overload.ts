@@ -1,6 +1,6 @@
 import { RunError } from '../../exit-codes.js'
 import { tableText } from '../../report/table-text.js'
-import type { ResultCurve, ResultRow, ResultTimeline } from '../../results/result.js'
+import type { ResultCurve, ResultRow } from '../../results/result.js'
 import { RunProgress } from '../../run-progress.js'
 import type { ScenarioContext } from '../../scenario.js'
 import {
@@ -12,14 +12,7 @@ import {
   verdictLines,
 } from '../../trials/row-scenario.js'
 import { addOverloadOptions, type OverloadConfig, readOverloadConfig } from './options.js'
-import {
-  OVERLOAD_COLUMNS,
-  OVERLOAD_IDENTITY,
-  overloadCurve,
-  overloadRow,
-  overloadTarget,
-  overloadTimeline,
-} from './result.js'
+import { OVERLOAD_COLUMNS, OVERLOAD_IDENTITY, overloadCurve, overloadRow, overloadTarget } from './result.js'
 import { observeOverload } from './run.js'
 
 /** A broker of known capacity that is offered less and more than that, and breaks for a moment. */
@@ -30,7 +23,8 @@ export const overloadScenario = createRowScenario({
   examples: [
     ['', 'Redis, six loads and three faults: about three minutes'],
     ['--broker rabbitmq,redis,nats --json overload.json --html overload.html', 'every broker'],
-    ['--broker nats --svg nats.svg', 'the curve as a picture'],
+    ['--broker nats --faults none --svg nats.svg', 'the curve as a picture'],
+    ['--root ../before --svg before.svg', 'the curve of another checkout that is built'],
     ['--loads 0.8,2 --faults freeze --settle 2 --window 3', 'a short look: forty seconds'],
     [
       "--assert 'goodput >= 95%' --assert 'refusedCount@load=0.8 = 0' --assert 'normalRatio@fault=freeze <= 1.3'",
@@ -63,7 +57,6 @@ async function measureOverload(config: OverloadConfig, { progress: output, signa
   const progress = new RunProgress(output, config.brokers.length)
   const rows: ResultRow[] = []
   const curves: ResultCurve[] = []
-  const timelines: ResultTimeline[] = []
   const notes: string[] = []
   try {
     for (const kind of config.brokers) {
@@ -74,7 +67,6 @@ async function measureOverload(config: OverloadConfig, { progress: output, signa
         const { capacity, capacityUtilization, phases } = observation
         rows.push(...phases.map((phase) => overloadRow(target, config, capacity, phase)))
         curves.push(overloadCurve(target, observation))
-        timelines.push(overloadTimeline(target, config, observation))
         const busy = Math.round(capacityUtilization * 100)
         notes.push(
           `${target}: capacity ${Math.round(capacity)} publishes per second, the broker was busy for ${busy}%.`,
@@ -91,5 +83,5 @@ async function measureOverload(config: OverloadConfig, { progress: output, signa
     progress.done()
   }
   requireMeasured(rows)
-  return { rows, runs: rows, curves, timelines, notes }
+  return { rows, runs: rows, curves, notes }
 }

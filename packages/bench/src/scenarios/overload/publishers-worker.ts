@@ -1,6 +1,8 @@
+import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
+import { pathToFileURL } from 'node:url'
 import { parentPort, workerData } from 'node:worker_threads'
-import { WebMQClient, WebMQError } from 'webmq-client'
+import type { WebMQClient } from 'webmq-client'
 import { plainWebSocket } from '../../generator/bench-client.js'
 import { nowUs } from '../../measure/clock.js'
 import type { PublishersCommand, PublishersData, PublishersEvent, PublishRecord, Refusal } from './messages.js'
@@ -11,16 +13,19 @@ const port = parentPort
 if (port === null) throw new Error('publishers-worker runs as a worker thread only')
 
 const TICK_MS = 5
-const REFUSED = /^error (\S+) E_RATE_LIMIT\n/
+/** Also of what a broker did not answer in time: it comes again. */
+const REFUSED = /^error (\S+) (?:E_RATE_LIMIT|E_TIMEOUT)\n/
 
 interface Publisher {
-  readonly library: WebMQClient
+  readonly client: WebMQClient
   readonly key: string
   /** When its next message is due. */
   nextUs: number
 }
 
-const { urls, clients, messageSize } = workerData as PublishersData
+const { urls, clients, messageSize, root } = workerData as PublishersData
+const specifier = root === undefined ? 'webmq-client' : pathToFileURL(join(root, 'packages/client/dist/index.js')).href
+const library = (await import(specifier)) as typeof import('webmq-client')
 const payload = 'x'.repeat(messageSize)
 const messages: PublishRecord[] = []
 const refusals: Refusal[] = []
@@ -44,15 +49,15 @@ class CountingWebSocket extends plainWebSocket(undefined) {
 
 const publishers = Array.from({ length: clients }, (_, index): Publisher => {
   const url = urls[index % urls.length] ?? ''
-  const library = new WebMQClient({ url, WebSocket: CountingWebSocket })
-  return { library, key: `overload.${index}`, nextUs: Number.POSITIVE_INFINITY }
+  const client = new library.WebMQClient({ url, WebSocket: CountingWebSocket })
+  return { client, key: `overload.${index}`, nextUs: Number.POSITIVE_INFINITY }
 })
 
 port.on('message', (command: PublishersCommand) => {
   if (command.type === 'finish') void finish()
   else offer(command.perSecond)
 })
-await Promise.all(publishers.map(({ library }) => library.connect()))
+await Promise.all(publishers.map(({ client }) => client.connect()))
 const publishing = setInterval(publishDue, TICK_MS)
 post({ type: 'connected' })
 
@@ -80,9 +85,9 @@ async function publish(publisher: Publisher, createdUs: number): Promise<void> {
   const message: PublishRecord = { createdUs, answeredUs: null, failure: null }
   messages.push(message)
   try {
-    await publisher.library.publish(publisher.key, payload)
+    await publisher.client.publish(publisher.key, payload)
   } catch (error) {
-    message.failure = error instanceof WebMQError ? error.code : String(error)
+    message.failure = error instanceof library.WebMQError ? error.code : String(error)
   }
   message.answeredUs = nowUs()
   if (intervalUs === 0 && message.failure === null) void publish(publisher, message.answeredUs)
@@ -95,7 +100,7 @@ async function finish(): Promise<void> {
   messages.sort((one, other) => one.createdUs - other.createdUs)
   // Posted, and thereby copied, before the clients are closed: failures by that are not part of the run.
   post({ type: 'log', log: { messages, refusals, utilization } })
-  await Promise.all(publishers.map(({ library }) => library.close({ flushMs: 0 })))
+  await Promise.all(publishers.map(({ client }) => client.close({ flushMs: 0 })))
   port?.close()
 }
 

@@ -1,7 +1,7 @@
 import type { ServiceBrokerKind } from '../../brokers/broker-choice.js'
 import { clientsTarget } from '../../results/clients-record.js'
 import { column, faults, percentileColumns, VERDICT_COLUMN } from '../../results/columns.js'
-import type { ResultColumn, ResultCurve, ResultRow, ResultTimeline } from '../../results/result.js'
+import type { ResultColumn, ResultCurve, ResultRow } from '../../results/result.js'
 import { NOT_MEASURED } from '../../trials/row-scenario.js'
 import { type Judgement, judge } from '../../trials/verdict.js'
 import { normalAfterMs, normalLimitMs, type SpanFigures, spanFigures } from './figures.js'
@@ -34,7 +34,6 @@ export const OVERLOAD_IDENTITY: readonly string[] = ['target', 'fault', 'load', 
 
 /** Above this share of a core a node may be the limit, not its broker. */
 const BUSY_NODE = 0.9
-const TIMELINE_STEP_US = 1_000_000
 
 export function overloadTarget(kind: ServiceBrokerKind, { transport }: Pick<OverloadConfig, 'transport'>): string {
   return clientsTarget(transport, kind)
@@ -117,54 +116,6 @@ export function overloadCurve(target: string, { capacity, phases }: OverloadObse
     lines: [
       { name: 'ideal', isReference: true, points: corners },
       { name: 'acknowledged', isReference: false, points },
-    ],
-  }
-}
-
-/** All loads and faults of a broker, second by second. */
-export function overloadTimeline(
-  target: string,
-  { bytesPerSecond }: Pick<OverloadConfig, 'bytesPerSecond'>,
-  { phases, carried }: OverloadObservation,
-): ResultTimeline {
-  const startUs = phases[0]?.window.startUs ?? 0
-  const endUs = Math.max(startUs, ...phases.map(({ window, after }) => (after ?? window).endUs))
-  const starts = Array.from(
-    { length: Math.ceil((endUs - startUs) / TIMELINE_STEP_US) },
-    (_, step) => startUs + step * TIMELINE_STEP_US,
-  )
-  const messages = phases.flatMap(({ log }) => log.messages)
-  const refusals = phases.flatMap(({ log }) => log.refusals)
-  const steps = starts.map((atUs) =>
-    spanFigures({ messages, refusals, utilization: 0 }, { startUs: atUs, endUs: atUs + TIMELINE_STEP_US }),
-  )
-  const busy = starts.map((atUs) => {
-    const at = carried.findIndex((report) => report.atUs >= atUs + TIMELINE_STEP_US / 2)
-    const [before, after] = [carried[at - 1], carried[at]]
-    if (before === undefined || after === undefined) return null
-    return (after.bytes - before.bytes) / ((after.atUs - before.atUs) / 1_000_000) / bytesPerSecond
-  })
-  const line = (name: string, figureOf: (step: SpanFigures) => number | null) => ({ name, values: steps.map(figureOf) })
-  const rates = { unit: '1/s', format: 'rate' } as const
-  const published = [
-    line('offered', (step) => step.offeredPerSecond),
-    line('acknowledged', (step) => step.ackedPerSecond),
-    line('failed', (step) => step.failedCount),
-  ]
-  const times = [line('p50', ({ latencyMs }) => latencyMs.p50), line('p99', ({ latencyMs }) => latencyMs.p99)]
-  return {
-    title: target,
-    stepMs: TIMELINE_STEP_US / 1_000,
-    bands: phases.map(({ fault, load, window, broken }) => ({
-      label: fault === 'none' ? `${load}x` : fault,
-      fromMs: ((broken ?? window).startUs - startUs) / 1_000,
-      toMs: ((broken ?? window).endUs - startUs) / 1_000,
-    })),
-    panels: [
-      { title: 'Publishes per second', ...rates, lines: published },
-      { title: 'Refusals per second', ...rates, lines: [line('refused', (step) => step.refusedCount)] },
-      { title: 'Broker busy', unit: '', format: 'percent', lines: [{ name: 'busy', values: busy }] },
-      { title: 'Time to acknowledgement', unit: 'ms', format: 'ms', lines: times },
     ],
   }
 }

@@ -9,7 +9,6 @@ import type { RunProgress } from '../../run-progress.js'
 import { ServerNode } from '../../server-node.js'
 import { idealMs, type Span, spanFigures } from './figures.js'
 import type {
-  Carried,
   NetworkCommand,
   NetworkData,
   NetworkEvent,
@@ -43,8 +42,6 @@ export interface OverloadObservation {
   /** Of the measurement of the capacity. */
   readonly capacityUtilization: number
   readonly phases: readonly Phase[]
-  /** About once per second. */
-  readonly carried: readonly Carried[]
 }
 
 const CONNECT_TIMEOUT_MS = 60_000
@@ -73,18 +70,12 @@ export async function observeOverload(
     const broker = await parts.add(() => startBroker({ kind }, config.backends))
     const address = new URL(broker.nodeOptions(0).broker)
     const data: NetworkData = { brokerPort: Number(address.port), bytesPerSecond: config.bytesPerSecond }
-    const carried: Carried[] = []
     const script = new URL('./slow-network.js', import.meta.url)
-    const keep = (event: NetworkEvent) => {
-      if (event.type === 'carried') carried.push(event)
-    }
-    const network: Network = await parts.add(
-      () => new ClientThreads<NetworkCommand, NetworkEvent>(script, [data], keep),
-    )
+    const network: Network = await parts.add(() => new ClientThreads<NetworkCommand, NetworkEvent>(script, [data]))
     const [ready] = await network.next('ready', CONNECT_TIMEOUT_MS)
     address.host = `127.0.0.1:${ready?.port}`
     const nodes = await startNodes(address.href.replace(/\/$/, ''), config, parts)
-    return { ...(await new OverloadRun({ config, network, nodes, parts, progress }).observe()), carried }
+    return await new OverloadRun({ config, network, nodes, parts, progress }).observe()
   })
 }
 
@@ -93,7 +84,8 @@ async function startNodes(brokerUrl: string, config: OverloadConfig, parts: Part
   const flags = ['--broker', brokerUrl, '--broker-namespace', namespace, '--transport', config.transport]
   const indexes = Array.from({ length: config.backends }, (_, index) => index)
   const ports = await startService('the nodes', ({ freePort }) => Promise.all(indexes.map(() => freePort())))
-  const create = (port: number, index: number) => new ServerNode(index, port, [...flags, '--log-level', 'warn'])
+  const create = (port: number, index: number) =>
+    new ServerNode(index, port, [...flags, '--log-level', 'warn'], config.root)
   const nodes = await Promise.all(ports.map((port, index) => parts.add(() => create(port, index))))
   await Promise.all(nodes.map((node) => node.start(parts.signal)))
   return nodes
@@ -114,7 +106,7 @@ class OverloadRun {
     this.#context = context
   }
 
-  async observe(): Promise<Omit<OverloadObservation, 'carried'>> {
+  async observe(): Promise<OverloadObservation> {
     const { loads, faults, faultLoad } = this.#context.config
     // Each client publishes its next message when the last one is acknowledged, so nothing waits in the nodes.
     const flood = await this.#play('none', Number.POSITIVE_INFINITY, 1)
@@ -128,11 +120,11 @@ class OverloadRun {
 
   /** Clients of its own for each: nothing is left of an earlier overload. */
   async #play(fault: Phase['fault'], load: number, capacity: number): Promise<Phase> {
-    const { settleS, windowS, clients, messageSize } = this.#context.config
+    const { settleS, windowS, clients, messageSize, root } = this.#context.config
     const name = load === Number.POSITIVE_INFINITY ? 'capacity' : `${load} times the capacity`
     this.#context.progress.phase(fault === 'none' ? name : `${fault} at ${name}`)
     const urls = this.#context.nodes.map(({ port }) => `ws://127.0.0.1:${port}/ws`)
-    const data: PublishersData = { urls, clients, messageSize }
+    const data: PublishersData = { urls, clients, messageSize, root }
     const script = new URL('./publishers-worker.js', import.meta.url)
     const publishers: Publishers = await this.#context.parts.add(
       () => new ClientThreads<PublishersCommand, PublishersEvent>(script, [data]),

@@ -1,6 +1,5 @@
 import { connect, createServer, type Socket } from 'node:net'
 import { parentPort, workerData } from 'node:worker_threads'
-import { nowUs } from '../../measure/clock.js'
 import type { NetworkCommand, NetworkData, NetworkEvent, NetworkState } from './messages.js'
 import { PacedLine } from './paced-line.js'
 
@@ -10,7 +9,6 @@ const port = parentPort
 if (port === null) throw new Error('slow-network runs as a worker thread only')
 
 const TICK_MS = 4
-const REPORT_MS = 1_000
 const HOST = '127.0.0.1'
 /** Connections take turns in pieces of this size. */
 const PIECE_BYTES = 1_500
@@ -41,17 +39,12 @@ server.listen(0, HOST, () => {
   if (address !== null && typeof address === 'object') post({ type: 'ready', port: address.port })
 })
 setInterval(pass, TICK_MS)
-setInterval(report, REPORT_MS)
 
 port.on('message', (command: NetworkCommand) => {
   pass()
-  if (command.type === 'report') report()
+  if (command.type === 'report') post({ type: 'carried', bytes: carriedBytes })
   else set(command)
 })
-
-function report(): void {
-  post({ type: 'carried', atUs: nowUs(), bytes: carriedBytes })
-}
 
 function set(state: NetworkState): void {
   const nowMs = performance.now()
