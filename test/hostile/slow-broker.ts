@@ -6,7 +6,7 @@ import type { NetworkCommand, NetworkEvent } from '../../packages/bench/src/scen
 const NETWORK = new URL('../../packages/bench/dist/scenarios/overload/slow-network.js', import.meta.url)
 const START_TIMEOUT_MS = 30_000
 /** Room for the honest load many times, and for a third of the attack. */
-const BYTES_PER_SECOND = 2_000_000
+const BYTES_PER_SECOND = 800_000
 
 /** A Redis behind a network that is too slow for hostile publishers. */
 export async function startSlowBroker() {

@@ -5,7 +5,7 @@ const MAX_PAYLOAD_BYTES = 262_144
 const LARGEST = 'x'.repeat(MAX_PAYLOAD_BYTES)
 /** Guesses at the message ids of honest publishers, around the present. */
 const GUESSED_IDS = 2_000
-const IMPATIENT_CONNECTIONS = 10
+const IMPATIENT_CONNECTIONS = 5
 const FIRST_HONEST_SEQ = 100_000_001
 
 /** Publishes: many, large, and with the ids of others. */
@@ -56,7 +56,7 @@ export const publishCases: readonly AttackCase[] = [
   },
   {
     name: 'impatient-publishers',
-    does: 'publishes on ten connections, with ids and without, far beyond the broker, and never waits as it is told to',
+    does: 'publishes on five connections, with ids and without, far beyond the broker, and never waits as it is told to',
     needs: 'slow-broker',
     fills: ['inbox'],
     connections: IMPATIENT_CONNECTIONS,
