@@ -190,9 +190,11 @@ export class Dispatcher {
       if (session.state === 'authenticating' && message.verb !== 'auth' && message.verb !== 'ping') {
         throw refusalOf('E_UNAUTHENTICATED')
       }
-      // The table pairs every verb with its handler, but the compiler cannot infer that from an index.
-      const handler = handlers[message.verb] as Handler<ClientVerb>
-      const pending = handler(session, session.services, message, isBinary)
+      // By its name: a look-up by a variable one took 2 % of the server's time in a flood of publishes.
+      const pending =
+        message.verb === 'publish'
+          ? handlers.publish(session, session.services, message, isBinary)
+          : handlerOf(message)(session, session.services, message, isBinary)
       if (pending !== undefined) this.#wait(session, message, pending)
     } catch (error) {
       this.#refuse(session, error, message)
@@ -251,6 +253,11 @@ export class Dispatcher {
     if (inbox.isDue) this.turns.enqueue(queue)
     if (inbox.isEmpty) queue.inbox = undefined
   }
+}
+
+function handlerOf(message: ClientMessage): Handler<ClientVerb> {
+  // The table pairs every verb with its handler, but the compiler cannot infer that from an index.
+  return handlers[message.verb] as Handler<ClientVerb>
 }
 
 /** Later messages do not wait for one that is published. */
