@@ -12,15 +12,17 @@ const US_PER_SECOND = 1_000_000
  * @property {Record<string, unknown>} where of several rows the worst counts
  * @property {readonly { key: string, over?: Record<string, unknown>, least?: number, most?: number, name?: string }[]} goals
  *   `over`: divided by the row that differs in this
+ * @property {string} [bound] what keeps the figure from its aim, by a profile; shown while the aim is not met
  */
 
 const than = (key, target, goal) => ({ key, over: { target }, ...goal })
 const noneLost = { key: 'gapCount', most: 0, name: 'lost' }
-const flood = (subscribers, uws, raw) => ({
-  figure: `Flood to ${subscribers.toLocaleString('en')}, deliveries per CPU s`,
-  table: 'fan-out',
-  where: { target: 'webmq-native', subscribers },
-  goals: [than(COST, 'uws', { least: uws }), than(COST, 'raw', { least: raw }), noneLost],
+const everyday = (mode, most, bound) => ({
+  figure: `Everyday traffic over ${mode}, µs of server CPU per delivery`,
+  table: 'everyday',
+  where: { target: 'webmq-native', mode },
+  goals: [{ key: 'serverCpuUsPerDelivery', over: { target: 'by-hand' }, most }],
+  bound,
 })
 const messages = (payloadBytes, least) => ({
   figure: `Messages from clients of ${payloadBytes.toLocaleString('en')} B, processed per CPU s`,
@@ -44,12 +46,15 @@ const logged = (target, publisher, follower) => ({
   ],
 })
 
+const AMQP_BOUND =
+  'amqplib and the streams of Node are two thirds of the JavaScript, one `send` per delivery a third of all time'
+const THREADS_BOUND =
+  'ids, order and limits of each publish: a flat profile; one `send` per delivery is a third of all time'
+
 /** @type {readonly Aim[]} */
 const AIMS = [
-  flood(10, 1, 0.6),
-  flood(100, 5, 0.7),
-  flood(1_000, 6, 0.7),
-  flood(5_000, 7, 0.7),
+  everyday('rabbitmq', 1.1, AMQP_BOUND),
+  ...['redis', 'nats', 'mesh', 'memory'].map((mode) => everyday(mode, 1, THREADS_BOUND)),
   messages(175, 1),
   messages(1_024, 1),
   messages(16_384, 0.7),
@@ -108,6 +113,12 @@ const AIMS = [
     table: 'ping-under-load',
     where: { target: 'webmq-native', subscribers: 100 },
     goals: [than('pingsPerServerCpuSecond', 'uws', { least: 0.8 })],
+  },
+  {
+    figure: 'Flood to 10, 100, 1,000 and 5,000, deliveries per CPU s',
+    table: 'fan-out',
+    where: { target: 'webmq-native' },
+    goals: [than(COST, 'uws', { least: 1 }), noneLost],
   },
   logged('nats', 6, 4),
   logged('rabbitmq', 11, 16),
@@ -222,7 +233,7 @@ const AIMS = [
 
 /** Cells of the table of aims. @param {ReadonlyMap<string, import('./figures.mjs').Figures>} tables */
 export function aimRows(tables) {
-  return AIMS.map(({ figure, table, where, goals }) => {
+  return AIMS.map(({ figure, table, where, goals, bound = '' }) => {
     const figures = tables.get(table)
     const judged = goals.map((goal) => {
       const value = worst(goal, valuesOf(figures, where, goal))
@@ -238,7 +249,9 @@ export function aimRows(tables) {
         : met.some(Boolean)
           ? 'in part'
           : '**no**'
-    return [figure, judged.map(({ wanted }) => wanted).join(', '), judged.map(({ text }) => text).join(', '), verdict]
+    const isMissed = met.includes(false)
+    const cells = [judged.map(({ wanted }) => wanted), judged.map(({ text }) => text)].map((texts) => texts.join(', '))
+    return [figure, ...cells, verdict, isMissed ? bound : '']
   })
 }
 

@@ -85,7 +85,7 @@ export function figuresText({ rows, ...head }) {
 
 /** Tables that are made of others. */
 const MADE = {
-  aims: (tables) => tableText(['Figure', 'Wanted', 'Measured', 'Met'], aimRows(tables)),
+  aims: (tables) => tableText(['Figure', 'Wanted', 'Measured', 'Met', 'What bounds it'], aimRows(tables)),
   costs: (tables) => tableText(['Of a node', 'Cost', 'Range', 'From'], costRows(tables)),
   sizing: (tables) => tableText(SIZING_TITLES, sizingRows(tables)),
 }

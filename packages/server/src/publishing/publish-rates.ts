@@ -109,6 +109,7 @@ export class RateGate {
     if (repeatId === undefined || this.#refusedCounts === undefined) return 0
     const count = this.#refusedCounts.get(repeatId) ?? 0
     this.#refusedCounts.delete(repeatId)
+    if (this.#refusedCounts.size === 0) this.#refusedCounts = undefined
     return count
   }
 

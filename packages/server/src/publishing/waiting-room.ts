@@ -61,8 +61,9 @@ interface Place extends Waiting {
  * here, those behind it in the connection's inbox; first come, first served over connections. So the broker never runs dry
  * while somebody waits, and a short stall delays messages instead of refusing them.
  *
- * Who waits for longer than {@link MAX_HELD_MS} or {@link MAX_HELD_OFTEN_REFUSED_MS}, or beyond the bytes, is refused, with a time computed from all that waits and
- * the broker's pace. Times are given out one behind the other, so that clients do not come back all at once.
+ * Who waits for longer than {@link MAX_HELD_MS} or {@link MAX_HELD_OFTEN_REFUSED_MS}, or beyond the bytes, is refused, with a
+ * time computed from all that waits and the broker's pace. Times are given out one behind the other, so that clients do not
+ * come back all at once.
  */
 export class WaitingRoom {
   readonly #room: BrokerRoom | undefined
