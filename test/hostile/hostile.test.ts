@@ -28,7 +28,9 @@ describe('hostile clients', { timeout: PLAY_TIMEOUT_MS }, () => {
     }
     // Latencies beside other tests show the machine.
     if (!isWhole) return
-    expect(result.latencyShare, result.summary).toBeLessThanOrEqual(1)
+    // Behind a broker that is too slow all messages wait.
+    if (hostileCase.needs === 'slow-broker') expect(result.attacked.errors).toHaveProperty('E_RATE_LIMIT')
+    else expect(result.latencyShare, result.summary).toBeLessThanOrEqual(1)
     expect(result.pingShare, result.summary).toBeLessThanOrEqual(1)
   })
 })

@@ -9,6 +9,7 @@ import {
   summarizeLatency,
 } from '../../packages/bench/src/measure/latency-histogram.js'
 import type { ProbeCommand, ProbeConnectCommand, Probed } from './messages.js'
+import { Publisher } from './publisher.js'
 import { RawConnection } from './raw-connection.js'
 import { Tally } from './tally.js'
 
@@ -21,11 +22,6 @@ const TICK_MS = 2
 /** Answers that come later than this after the window were not given. */
 const MAX_WAIT_MS = 10_000
 const WAIT_POLL_MS = 20
-
-interface Publisher {
-  readonly connection: RawConnection
-  readonly key: string
-}
 
 interface Pinger {
   readonly connection: RawConnection
@@ -50,6 +46,7 @@ interface Window {
 export class Prober {
   #port = 0
   #payloadBytes = 0
+  #keyPrefix = ''
   #publishers: readonly Publisher[] = []
   #pingers: readonly Pinger[] = []
   #window: Window = emptyWindow()
@@ -61,10 +58,11 @@ export class Prober {
     const optionsOf = (place: number) => (tokens?.[place] === undefined ? {} : { token: tokens[place] })
     const made: Publisher[] = []
     for (let place = 0; place < publishers; place++) {
-      const onMessage = (header: string) => this.#receiveAnswer(header)
+      const onMessage = (header: string) => made[place]?.receive(header)
       const connection = await RawConnection.open(port, this.#tally, { ...optionsOf(place), onMessage })
-      made.push({ connection, key: `${keyPrefix}${place}` })
+      made.push(new Publisher(connection, (id, refusal) => this.#receiveAnswer(id, refusal)))
     }
+    this.#keyPrefix = keyPrefix
     this.#publishers = made
     const pinging: Pinger[] = []
     for (let place = 0; place < pingers; place++) {
@@ -119,10 +117,11 @@ export class Prober {
 
   #publish(seq: number): void {
     const window = this.#window
-    const publisher = this.#publishers[seq % this.#publishers.length]
+    const place = seq % this.#publishers.length
+    const publisher = this.#publishers[place]
     if (publisher === undefined) throw new Error('nobody publishes')
     window.publishedCount++
-    if (publisher.connection.hasEnded) {
+    if (publisher.hasEnded) {
       window.refusals.closed = (window.refusals.closed ?? 0) + 1
       return
     }
@@ -131,18 +130,13 @@ export class Prober {
     const text = `{"t":"fanout_tick","p":{"seq":${seq},"ts_us":${Math.floor(nowUs())},"pad":""}}`
     const pad = 'x'.repeat(Math.max(0, this.#payloadBytes - text.length))
     // Message ids that anybody can guess: those of others must not make this one a duplicate.
-    const header = `publish ${id} ${publisher.key} id=tick-${seq}`
-    publisher.connection.send(`${header}\n${text.replace('"pad":""', `"pad":"${pad}"`)}`).catch(() => {
-      window.waiting.delete(id)
-      window.refusals.closed = (window.refusals.closed ?? 0) + 1
-    })
+    const header = `publish ${id} ${this.#keyPrefix}${place} id=tick-${seq}`
+    publisher.publish(id, `${header}\n${text.replace('"pad":""', `"pad":"${pad}"`)}`)
   }
 
-  #receiveAnswer(header: string): void {
-    const [verb, id = '', code = ''] = header.split(/[ \n]/, 3)
-    if ((verb !== 'ok' && verb !== 'error') || !this.#window.waiting.delete(id)) return
-    const reason = verb === 'error' ? code : header.includes(' duplicate') ? 'duplicate' : undefined
-    if (reason !== undefined) this.#window.refusals[reason] = (this.#window.refusals[reason] ?? 0) + 1
+  #receiveAnswer(id: string, refusal: string | undefined): void {
+    if (!this.#window.waiting.delete(id) || refusal === undefined) return
+    this.#window.refusals[refusal] = (this.#window.refusals[refusal] ?? 0) + 1
   }
 
   #ping(): void {
@@ -196,7 +190,7 @@ export class Prober {
     const latestMs = performance.now() + MAX_WAIT_MS
     const isWaiting = () =>
       window.healthsOpen > 0 ||
-      (window.waiting.size > 0 && this.#publishers.some(({ connection }) => !connection.hasEnded)) ||
+      (window.waiting.size > 0 && this.#publishers.some((publisher) => !publisher.hasEnded)) ||
       this.#pingers.some(({ connection, sentUs }) => sentUs.length > 0 && !connection.hasEnded)
     while (isWaiting() && performance.now() < latestMs) await sleep(WAIT_POLL_MS)
   }
