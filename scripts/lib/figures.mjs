@@ -127,12 +127,15 @@ function textOf(name, tables, prose) {
     ...columns.map(({ key, format }) => cellText(row, key, format, ranges)),
     ...peers.map((peer) => besideText(row, peer, beside, figures.rows)),
   ])
-  const others = Object.entries(versions ?? {}).filter(([target]) => !target.startsWith('webmq'))
+  // A server by hand is one target for each broker.
+  const others = Object.entries(versions ?? {})
+    .filter(([target]) => !target.startsWith('webmq'))
+    .map(([target, version]) => [target.split('+')[0], version])
   // The file has the kernel, too.
   const conditions = [machine.replace(/, Linux [^,]+/, ''), ...others.map((other) => other.join(' '))]
   const source = [
     `${repeats === 1 ? 'One run' : `Medians of ${repeats} runs in turns`}, ${date}, commit ${commit}`,
-    ...conditions.filter((condition) => !prose.includes(condition)),
+    ...new Set(conditions.filter((condition) => !prose.includes(condition))),
   ]
   return [...commands.map((command) => `\`${command}\``)]
     .join('\\\n')
