@@ -19,8 +19,8 @@ const HELP = `Plays this checkout against another commit in turns, and compares 
 Rows: fan-out-10, fan-out-100, fan-out, paced, messages, messages-64k, connects, logins, ping-1, ping, two-nodes, logged-redis,
 logged-nats, logged-rabbitmq, everyday-rabbitmq, everyday-redis, everyday-memory, seed-100x1, seed-300x4, seed-400x4 (clients x
 nodes over RabbitMQ), seed-100x1-redis, history. The base is built once per commit, by its own scripts, in .cache/bench-guard.
-"Beside peers" is this checkout divided by uws, raw and the server by hand of the same runs. A row whose verdict voids a figure has "no figure" for it. Exit code 3: something
-is worse beyond the noise; the last lines name it.`
+"Beside peers" is this checkout divided by uws, raw and the server by hand of the same runs. A row whose verdict voids a
+figure has "no figure" for it. Exit code 3: something is worse beyond the noise; the last lines name it.`
 
 /** Less is not worth reporting, and a band of repeats is wider on most machines. */
 const NOISE_PERCENT = 3
