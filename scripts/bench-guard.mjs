@@ -11,14 +11,16 @@ import { must, print, ROOT, runScript, StepError, step } from './lib/steps.mjs'
 const HELP = `Plays this checkout against another commit in turns, and compares medians.
 
   --base <ref>     the other commit (default: where this branch left main; on main, the commit before)
-  --quick          three rounds of short windows: about 25 minutes after the builds, else about 70
+  --quick          three rounds of short windows: about 35 minutes after the builds, else about 100
   --rounds <n>     rounds (default: 3 with --quick, else 5); the first side changes every round
   --rows <names>   only these rows, such as fan-out,ping
   --noise <n>      percent that are always noise (default: 3)
 
 Rows: fan-out-10, fan-out-100, fan-out, paced, messages, messages-64k, connects, logins, ping-1, ping, two-nodes, logged-redis,
-logged-nats, logged-rabbitmq, everyday-rabbitmq, everyday-redis, everyday-memory, seed-100x1, seed-300x4, seed-400x4 (clients x
-nodes over RabbitMQ), seed-100x1-redis, history. The base is built once per commit, by its own scripts, in .cache/bench-guard.
+logged-nats, logged-rabbitmq, everyday-rabbitmq, everyday-redis, everyday-nats, everyday-memory, seed-100x1, seed-300x4,
+seed-400x4 (clients x nodes over RabbitMQ), seed-100x1-redis, seed-300x4-redis, seed-400x4-redis, overload (twice what Redis can
+take), overload-freeze (and Redis stands still for 3 s), history. The base is built once per commit, by its own scripts, in
+.cache/bench-guard.
 "Beside peers" is this checkout divided by uws, raw and the server by hand of the same runs. A row whose verdict voids a
 figure has "no figure" for it. Exit code 3: something is worse beyond the noise; the last lines name it.`
 
@@ -52,6 +54,13 @@ const everyday = (broker, clients, backends, { figures, peers }) => ({
   peers,
 })
 const COST = { figures: ['serverCpuUsPerDelivery'], peers: ['by-hand'] }
+/** Publishers before a slow Redis. This checkout's bench plays servers and clients of both commits. */
+const overload = (load, fault) => ({
+  script: path.join('packages', 'bench', 'benchmark.js'),
+  args: ['--scenario', 'overload', '--broker', 'redis', '--loads', String(load), '--faults', fault, '--no-progress'],
+  quick: ['--settle', '2', '--window', '3'],
+  long: [],
+})
 /** `deliveriesPerSecond` counts what came within the window: the goodput. */
 const SERVICE = { figures: ['latencyMs.p99', 'deliveriesPerSecond'], peers: [] }
 
@@ -109,11 +118,16 @@ const ROWS = {
   'logged-rabbitmq': logged('rabbitmq'),
   'everyday-rabbitmq': everyday('rabbitmq', 400, 4, COST),
   'everyday-redis': everyday('redis', 400, 4, COST),
+  'everyday-nats': everyday('nats', 400, 4, COST),
   'everyday-memory': everyday('memory', 400, 1, COST),
   'seed-100x1': everyday('rabbitmq', 100, 1, SERVICE),
   'seed-300x4': everyday('rabbitmq', 300, 4, SERVICE),
   'seed-400x4': everyday('rabbitmq', 400, 4, SERVICE),
   'seed-100x1-redis': everyday('redis', 100, 1, SERVICE),
+  'seed-300x4-redis': everyday('redis', 300, 4, SERVICE),
+  'seed-400x4-redis': everyday('redis', 400, 4, SERVICE),
+  overload: { ...overload(2, 'none'), figures: ['goodput', 'latencyMs.p99'] },
+  'overload-freeze': { ...overload(0.7, 'freeze'), where: { fault: 'freeze' }, figures: ['normalMs', 'latencyMs.p99'] },
   history: {
     args: ['--scenario', 'history', '--rounds', '1'],
     quick: ['--users', '300', '--duration', '8'],
@@ -176,8 +190,8 @@ async function guard() {
     // Of the bench that is built now.
     const { guardReport } = await import('./lib/guard-report.mjs')
     const rows = names.map((name) => {
-      const { figures, peers } = ROWS[name]
-      return { name, figures, peers, target: MEASURED, records: records.get(name) }
+      const { figures, peers, where } = ROWS[name]
+      return { name, figures, peers, where, target: MEASURED, records: records.get(name) }
     })
     const { text, isWorse, unmeasured } = guardReport(rows, { sides, leastChange: Number(values.noise) / 100 })
     print(text)

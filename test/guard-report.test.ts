@@ -65,6 +65,25 @@ describe('the report of bench:guard', () => {
     },
   )
 
+  it('takes the row of a result with several by its cells', () => {
+    const records = [rounds({ verdict: 'ok' }), rounds({ verdict: 'ok', speed: 0.5 })].map((all) =>
+      all.map((record) => ({
+        ...record,
+        rows: record.rows.flatMap((row) => [
+          { ...row, fault: 'none', [COST]: 7 },
+          { ...row, fault: 'freeze' },
+        ]),
+      })),
+    )
+    const text = (fault: string) =>
+      guardReport([{ name: 'row', figures: [COST], target: 'webmq-native', where: { fault }, records }], {
+        sides: SIDES,
+        leastChange: 0.03,
+      }).text
+    expect(text('none')).toContain('1.000x')
+    expect(text('freeze')).toContain('0.500x')
+  })
+
   it('names figures that a result does not have', () => {
     expect(reportOf({ verdict: 'ok' }, { verdict: 'ok' }, ['other']).unmeasured).toEqual(['row: other'])
   })

@@ -6,6 +6,8 @@ export interface GuardRow {
   readonly peers?: readonly string[]
   /** Name of the row that both sides measure; a result without it has one row. */
   readonly target: string
+  /** Cells that tell the row in a result with several, such as `{ fault: 'freeze' }`. */
+  readonly where?: Readonly<Record<string, unknown>>
   /** Of both sides, a result per round, as `--json` writes it. */
   readonly records: readonly (readonly unknown[])[]
 }

@@ -38,8 +38,8 @@ export function guardReport(rows, { sides, leastChange }) {
 }
 
 /** The lines of one row, and in words why some of its figures are none. */
-function rowReport({ name, figures, peers = [], target, records }, leastChange) {
-  const [before, after] = records.map((runs) => sideOf(runs, name, target))
+function rowReport({ name, figures, peers = [], where = {}, target, records }, leastChange) {
+  const [before, after] = records.map((runs) => sideOf(runs, name, { target, where }))
   const [row] = compareResults(before, after, { leastChange }).rows
   const lines = []
   const unmeasured = []
@@ -78,9 +78,15 @@ function rowReport({ name, figures, peers = [], target, records }, leastChange) 
 
 const SIDES = ['base', 'this']
 
-/** All rounds of one side as a record of one row, with the worst verdict. */
-function sideOf(runs, name, target) {
-  const all = runs.map((one) => asRecord(one, name))
+/** All rounds of one side as a record of one row, with the worst verdict. `where` is what else tells the row. */
+function sideOf(runs, name, { target, where }) {
+  const all = runs.map((one) => {
+    const record = asRecord(one, name)
+    return {
+      ...record,
+      rows: record.rows.filter((row) => Object.entries(where).every(([key, value]) => row[key] === value)),
+    }
+  })
   const combined = (wanted) =>
     combineRuns(
       all.map(({ rows }) => rows.find((row) => row.target === wanted) ?? rows[0]),
