@@ -109,6 +109,13 @@ export const targetSpecs: readonly TargetSpec[] = [
     abilities: webmqAbilities,
     wire: webmq,
   },
+  {
+    name: 'webmq-urgent',
+    program: 'webmq.mjs',
+    settings: { transport: 'native', urgent: ['#'] },
+    abilities: webmqAbilities,
+    wire: webmq,
+  },
   { name: 'webmq-ws', program: 'webmq.mjs', settings: { transport: 'ws' }, abilities: webmqAbilities, wire: webmq },
   { name: 'webmq-uws', program: 'webmq.mjs', settings: { transport: 'uws' }, abilities: webmqAbilities, wire: webmq },
   // Measured: 128 messages in one write per connection are its fastest way, with 10 connections as with 5,000.

@@ -97,7 +97,7 @@ export function configPrint(options: ServerOptions, terminal: Terminal): void {
 export function configExplain(key: string, sources: readonly NamedSource[], isJson: boolean, terminal: Terminal): void {
   if (!isKey(key) || isReserved(key)) throw invalidOption(`${key}: not a key of messages, such as chat.42.message`)
   const options = resolveOptions(mergeSources(sources.map(({ values }) => values)))
-  const { history, retain, meta, overflow } = options
+  const { history, retain, meta, overflow, urgent } = options
   const logged = historyRulesOf(options, options.broker === 'memory').ruleOf(key)
   const unlisted = logged === undefined ? 'not logged' : `logged, as ${logged.pattern}=${logged.maxMessages}`
   const first = (rules: readonly string[], patternOf: (rule: string) => string | undefined = (rule) => rule) =>
@@ -107,6 +107,7 @@ export function configExplain(key: string, sources: readonly NamedSource[], isJs
     { name: 'retain', rule: first(retain), otherwise: 'not retained' },
     { name: 'meta', rule: first(meta), otherwise: 'tells no publisher' },
     { name: 'overflow', rule: first(overflow, (rule) => parseOverflowRule(rule)?.pattern), otherwise: 'disconnect' },
+    { name: 'urgent', rule: first(urgent), otherwise: 'may wait for flushIntervalMs' },
   ].map(({ name, rule, otherwise }) => ({
     name,
     rule: rule ?? null,

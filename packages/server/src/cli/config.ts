@@ -30,7 +30,9 @@ export function configCommands(terminal: Terminal, exit: (code: number) => void)
     })
 
   const explain = new Command('explain')
-    .description('Print which rules of history, retain, meta and overflow hold for a key, and where each comes from.')
+    .description(
+      'Print which rules of history, retain, meta, overflow and urgent hold for a key, and where each comes from.',
+    )
     .argument('<key>', 'A key, such as chat.42.message.')
     .option('--json', 'Print JSON.')
     .action(async (key: string, { json = false }: { json?: boolean }, command: Command) => {

@@ -11,6 +11,7 @@ import { Measurements } from '../observing/measuring/measurements.js'
 import { isForThisMachineOnly } from '../options/access.js'
 import type { ResolvedOptions } from '../options/options.js'
 import { loggedKeysFingerprint, sharedOptionsFingerprint } from '../options/options.js'
+import { KeyRules } from '../patterns/key-rules.js'
 import { Router } from '../patterns/router.js'
 import type { Broker } from '../ports/broker.js'
 import { brokerNameOf, withoutPasswords } from '../ports/broker-address.js'
@@ -22,7 +23,7 @@ import { type PendingByCaller, requestAuthor, trustedLimits } from '../publishin
 import { PublishRates } from '../publishing/publish-rates.js'
 import { Publisher } from '../publishing/publisher.js'
 import { Refusals } from '../publishing/refusals.js'
-import { MetaRules, Stamps } from '../publishing/stamps.js'
+import { Stamps } from '../publishing/stamps.js'
 import { WaitingRoom } from '../publishing/waiting-room.js'
 import { GroupedBroker, QueueGroups } from '../queue-groups/index.js'
 import { Drains } from '../replay/drains.js'
@@ -90,7 +91,8 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
   const broker = new GroupedBroker(hooked, groups)
   const liveBuffers = new LiveBuffers()
   const localListeners = new LocalListeners(logger, tracer)
-  const metaRules = new MetaRules(options.meta)
+  const metaRules = new KeyRules(options.meta)
+  const urgentKeys = new KeyRules(options.urgent)
   const interest = new Interest({
     router,
     broker,
@@ -149,7 +151,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
   const hasCopies = parts.broker.log !== undefined
   const sharedStreams = new SharedStreams({ streams, publisher, author, hasCopies })
   hooks?.measure((name, durationMs) => hookTimes[name].observe(durationMs))
-  const delivery = new Delivery({ router, transport, liveBuffers, localListeners, publishes })
+  const delivery = new Delivery({ router, transport, liveBuffers, localListeners, publishes, urgentKeys })
   const missed = () => {
     delivery.gap('broker-lost')
     events.emit('gap', { reason: 'broker-lost' })
@@ -236,7 +238,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
       drains,
       groups,
       streams,
-      feeds: new StreamFeeds({ streams, transport, logger }),
+      feeds: new StreamFeeds({ streams, transport, logger, urgentKeys }),
       delivery,
       overflowRules: new OverflowRules(options.overflow),
       metaRules,

@@ -3,6 +3,7 @@ import { FakeServer } from '../../test/fake-server.js'
 import { memoryOptions } from '../../test/memory-options.js'
 import { SlowBroker } from '../../test/slow-broker.js'
 import { MemoryBroker } from '../brokers/memory/broker.js'
+import type { ServerOptions } from '../options/server-options.js'
 import { NativeCommands } from '../transports/native/commands.js'
 
 afterEach(() => {
@@ -77,22 +78,25 @@ describe('server.publishBatch', () => {
 
 describe('what a publication costs at the native boundary', () => {
   const MULTICAST = 6
+  const URGENT = 16
 
   /** A server whose multicasts are packed as for the native engine; what was handed over, call by call. */
-  async function start() {
-    const fake = await FakeServer.start()
+  async function start(options?: ServerOptions) {
+    const fake = await FakeServer.start(options)
     const calls: number[][] = []
+    const flags = new Set<number>()
     const commands = new NativeCommands((packed, length) => {
       const kinds: number[] = []
-      for (let at = 0; at < length; at += packed.readUInt32LE(at + 4)) kinds.push(packed[at] ?? 0)
+      for (let at = 0; at < length; at += packed.readUInt32LE(at + 4)) {
+        kinds.push(packed[at] ?? 0)
+        flags.add(packed[at + 1] ?? 0)
+      }
       calls.push(kinds)
     })
-    vi.spyOn(fake.transport, 'multicast').mockImplementation((groups, data, isBinary, except) =>
-      commands.multicast(groups, data, isBinary, except),
-    )
+    vi.spyOn(fake.transport, 'multicast').mockImplementation((...call) => commands.multicast(...call))
     // However many listen: with one pattern, with several that match, in several connections.
     for (let count = 0; count < 3; count++) await fake.listener('bench.tick', 'bench.*', '#')
-    return { fake, calls }
+    return { fake, calls, flags }
   }
 
   const COUNT = 500
@@ -112,6 +116,13 @@ describe('what a publication costs at the native boundary', () => {
     for (const { key, payload } of messages) await fake.server.publish(key, payload)
     await fake.settled()
     expect(calls).toEqual([Array(COUNT).fill(MULTICAST), Array(COUNT).fill(MULTICAST)])
+  })
+
+  it('is the same with a key that is urgent, and the command says so', async () => {
+    const { fake, calls, flags } = await start({ urgent: ['bench.#'] })
+    await fake.server.publishBatch(messages)
+    await fake.settled()
+    expect([calls, [...flags]]).toEqual([[Array(COUNT).fill(MULTICAST)], [URGENT]])
   })
 
   it('is the same for what clients publish in a turn', async () => {

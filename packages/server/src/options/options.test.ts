@@ -149,6 +149,8 @@ describe('resolveOptions', () => {
     ['mesh', 'a:1'],
     ['mesh.listen', 'a:b'],
     ['mesh.secret', ''],
+    ['urgent', ['alarms.#', 'a*']],
+    ['urgent', Array.from({ length: 101 }, (_, index) => `alarms.${index}`)],
     ['apiKeys', ['a key with spaces in it']],
     ['apiKeys', ['schlüssel-von-16-bytes']],
     ['jwt.secret', ''],

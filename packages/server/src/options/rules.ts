@@ -11,6 +11,7 @@ import { isIdentifying } from './access.js'
 import { meshPlacesOf } from './mesh-address.js'
 import type { ResolvedOptions } from './options.js'
 import type { ServerOptions, TlsFiles } from './server-options.js'
+import { MAX_URGENT_PATTERN_COUNT } from './table/checks.js'
 
 export function checkTogether(input: ServerOptions, options: ResolvedOptions): void {
   const { host, insecure, jwt, maxOutboxBytes, maxPayloadBytes, tls } = options
@@ -32,6 +33,8 @@ export function checkTogether(input: ServerOptions, options: ResolvedOptions): v
     throw invalidOption(`adminPort: ${options.port} is the port of the server; give it another (--admin-port)`)
   if (input.webhook !== undefined) checkWebhook(options)
   if (input.outbox !== undefined) checkOutbox(options)
+  if (options.urgent.length > MAX_URGENT_PATTERN_COUNT)
+    throw invalidOption(`urgent: ${options.urgent.length} patterns are more than ${MAX_URGENT_PATTERN_COUNT}`)
   const defect = historyDefect(options)
   if (defect !== undefined) throw invalidOption(defect)
   checkRetain(options)

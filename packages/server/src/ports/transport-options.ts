@@ -59,8 +59,8 @@ export interface TransportOptions {
   readonly closeTimeoutMs: number
   /**
    * Time that a busy I/O thread may hold publications back so that several share one write; 0 turns that off. One that is
-   * not busy never does, and what is sent to a single connection is not held back. Ignored without the `threads`
-   * capability; default 10.
+   * not busy never does, and what is sent to a single connection, or is urgent, is not held back. Ignored without the
+   * `threads` capability, as nothing is held back then; default 10.
    */
   readonly flushIntervalMs?: number
   /**

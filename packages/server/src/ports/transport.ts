@@ -209,8 +209,17 @@ export interface Transport {
    * @param except This connection does not get it.
    * @param topic What the message is about: an integer from 0 to 2^32 - 1. Two topics that may wait at the same time have
    *   different numbers. Without one, the message is never left out.
+   * @param isUrgent It is not held back, nor is what stands before it for its receivers, see
+   *   `TransportOptions.flushIntervalMs`. Has no meaning without the `threads` capability: nothing is held back then.
    */
-  multicast(groups: readonly GroupId[], data: FrameData, isBinary: boolean, except?: ConnectionId, topic?: number): void
+  multicast(
+    groups: readonly GroupId[],
+    data: FrameData,
+    isBinary: boolean,
+    except?: ConnectionId,
+    topic?: number,
+    isUrgent?: boolean,
+  ): void
   /**
    * Says which messages of a group its members may miss while they lag, instead of being closed with 4008. A message is
    * left out only if all groups allow it that it reaches the member through. `undefined`: none, as at first.

@@ -8,13 +8,14 @@ import { MemoryBroker } from '../brokers/memory/broker.js'
 import { clientOverHttp, operatorAt, PROCESS } from '../identity/actor.js'
 import { ANONYMOUS } from '../identity/index.js'
 import { PublishTimings } from '../observing/measuring/publish-timings.js'
+import { KeyRules } from '../patterns/key-rules.js'
 import type { Broker } from '../ports/broker.js'
 import type { QueueGroups } from '../queue-groups/index.js'
 import { type AuthorLimits, type PendingByCaller, requestAuthor, trustedLimits } from './author.js'
 import type { BatchDraft } from './draft.js'
 import { PublishRates, RateGate } from './publish-rates.js'
 import { Publisher, type PublisherContext } from './publisher.js'
-import { MetaRules, Stamps } from './stamps.js'
+import { Stamps } from './stamps.js'
 import { WaitingRoom } from './waiting-room.js'
 
 const LIMITS: AuthorLimits = {
@@ -36,7 +37,7 @@ async function started(broker: Broker = new MemoryBroker(memoryOptions()), parts
     hooks: undefined,
     waitingRoom: new WaitingRoom({ room: broker.room, maxBytes: 1_000_000, warn: () => undefined }),
     rates: new PublishRates(),
-    stamps: new Stamps(new MetaRules([]), Date.now),
+    stamps: new Stamps(new KeyRules([]), Date.now),
     timings: new PublishTimings({ hasListeners: () => false }),
     tracer: undefined,
     observer: undefined,

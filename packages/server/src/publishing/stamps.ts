@@ -1,44 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { isKey, matches } from 'webmq-client/protocol'
+import type { KeyRules } from '../patterns/key-rules.js'
 import type { MessageAttributes } from '../ports/attributes.js'
-
-/** Keys whose answer is cached; a full cache is cleared. */
-const MAX_REMEMBERED_KEYS = 10_000
-
-/** The keys whose messages say who published them, and when. */
-export class MetaRules {
-  readonly #patterns: readonly string[]
-  readonly #isForAll: boolean
-  readonly #byKey = new Map<string, boolean>()
-
-  /** @param patterns Valid. */
-  constructor(patterns: readonly string[]) {
-    this.#patterns = patterns
-    this.#isForAll = patterns.includes('#')
-  }
-
-  /** Without a rule no message is stamped. */
-  get isEmpty(): boolean {
-    return this.#patterns.length === 0
-  }
-
-  /** Whether messages of a key are stamped. Cost: one look-up for a cached key. */
-  covers(key: string): boolean {
-    if (this.#isForAll) return true
-    if (this.#patterns.length === 0) return false
-    const known = this.#byKey.get(key)
-    if (known !== undefined) return known
-    const isCovered = this.#patterns.some((pattern) => matches(pattern, key))
-    if (this.#byKey.size >= MAX_REMEMBERED_KEYS) this.#byKey.clear()
-    this.#byKey.set(key, isCovered)
-    return isCovered
-  }
-
-  /** `false` when it is sure that no message which the pattern matches is stamped. */
-  mayCover(pattern: string): boolean {
-    return isKey(pattern) ? this.covers(pattern) : !this.isEmpty
-  }
-}
 
 /** Bytes of the name of a node's run: 11 characters of base64url. */
 const RUN_BYTES = 8
@@ -55,14 +17,14 @@ export interface StampedPublish {
 
 /** Stamps messages as their node takes them. Nothing comes from what a client says, but whether it is ephemeral. */
 export class Stamps {
-  readonly rules: MetaRules
+  readonly rules: KeyRules
   readonly #now: () => number
   /** Differs for every start of every node. */
   readonly #run = randomBytes(RUN_BYTES).toString('base64url')
   #count = 0
 
   /** @param now Unix time in milliseconds. */
-  constructor(rules: MetaRules, now: () => number) {
+  constructor(rules: KeyRules, now: () => number) {
     this.rules = rules
     this.#now = now
   }

@@ -127,3 +127,26 @@ it('every connection gets what it listens for, however connections and listeners
     expect(client.received('message').map(({ payload }) => payload)).toEqual(expected)
   }
 })
+
+describe('a message of an urgent key', () => {
+  it('is not held back on its way to any door, and others are', async () => {
+    const { fake, multicast, publish } = await start({ urgent: ['alarms.#', 'doors.*.open'], meta: ['alarms.#'] })
+    await fake.listener('#')
+    const withMeta = await fake.connect()
+    withMeta.send({ verb: 'listen', id: 'm', pattern: '#', meta: true })
+    const stream = fake.transport.connect({ kind: 'sse', path: '/sse', query: 'listen=%23' })
+    // It reads WebSocket messages alone.
+    vi.spyOn(stream, 'take').mockReturnValue()
+    await fake.settled()
+    for (const key of ['alarms', 'alarms.fire', 'doors.1.open', 'doors.1.closed', 'alarm']) {
+      multicast.mockClear()
+      await publish(key, 1)
+      const isUrgent = key.startsWith('alarms') || key === 'doors.1.open'
+      expect([
+        key,
+        multicast.mock.calls.length,
+        new Set(multicast.mock.calls.map((call: readonly unknown[]) => call[5])),
+      ]).toEqual([key, key.startsWith('alarms') ? 3 : 2, new Set([isUrgent])])
+    }
+  })
+})

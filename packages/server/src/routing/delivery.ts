@@ -1,4 +1,5 @@
 import { encodeMeta, encodeServerMessage, type GapReason, isKey, MessageFrame, matches } from 'webmq-client/protocol'
+import type { KeyRules } from '../patterns/key-rules.js'
 import type { Route, Router } from '../patterns/router.js'
 import { getsMeta, isSse, mayDrop } from '../patterns/variant.js'
 import type { InboundMessage } from '../ports/broker.js'
@@ -15,6 +16,8 @@ export interface DeliveryContext {
   readonly localListeners: LocalListeners
   /** Measures some of the publishes. */
   readonly publishes: { readonly isAwaiting: boolean; delivered(message: InboundMessage): void }
+  /** Their messages are not held back. */
+  readonly urgentKeys: Pick<KeyRules, 'covers'>
 }
 
 /** Sends the messages of the broker to their listeners on this node. */
@@ -88,11 +91,11 @@ export class Delivery {
   /** @param meta Options of the frame. */
   #multicast(groups: readonly GroupId[], message: InboundMessage, meta: string): void {
     if (groups.length === 0) return
-    const { router, transport } = this.#context
+    const { router, transport, urgentKeys } = this.#context
     const frame = this.#frame.fill(message.key, message.position, false, message.payload, meta)
     const except = message.publisher as ConnectionId | undefined
     const topic = router.droppingCount > 0 && groups.some(mayDrop) ? this.#topics.of(message.key) : undefined
-    transport.multicast(groups, frame, message.isBinary, except, topic)
+    transport.multicast(groups, frame, message.isBinary, except, topic, urgentKeys.covers(message.key))
   }
 
   /**
@@ -127,12 +130,17 @@ export class Delivery {
   #deliverToStreams(groups: readonly GroupId[], message: InboundMessage): readonly GroupId[] {
     const streams = groups.filter(isSse)
     if (streams.length === 0) return groups
-    const { router, transport } = this.#context
+    const { router, transport, urgentKeys } = this.#context
+    const isUrgent = urgentKeys.covers(message.key)
+    const send = (to: readonly GroupId[], withMeta: boolean) => {
+      if (to.length === 0) return
+      transport.multicast(to, encodeSseMessage(message, false, withMeta), false, undefined, undefined, isUrgent)
+    }
     const hasMeta = message.attributes !== undefined && router.metaCount > 0
     const metaStreams = hasMeta ? streams.filter(getsMeta) : []
     const plainStreams = hasMeta ? streams.filter((group) => !getsMeta(group)) : streams
-    if (plainStreams.length > 0) transport.multicast(plainStreams, encodeSseMessage(message, false), false)
-    if (metaStreams.length > 0) transport.multicast(metaStreams, encodeSseMessage(message, false, true), false)
+    send(plainStreams, false)
+    send(metaStreams, true)
     return groups.filter((group) => !isSse(group))
   }
 

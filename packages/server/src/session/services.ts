@@ -6,13 +6,13 @@ import type { TokenVerifier } from '../identity/index.js'
 import type { Revocations } from '../identity/revocations.js'
 import type { Measurements } from '../observing/measuring/measurements.js'
 import type { Observer } from '../observing/observer.js'
+import type { KeyRules } from '../patterns/key-rules.js'
 import type { Broker } from '../ports/broker.js'
 import type { OverflowRules } from '../ports/overflow-rules.js'
 import type { Transport } from '../ports/transport.js'
 import type { Presence } from '../presence/index.js'
 import type { Behind } from '../publishing/author.js'
 import type { Publisher } from '../publishing/publisher.js'
-import type { MetaRules } from '../publishing/stamps.js'
 import type { ConnectionGroupsContext, QueueGroups } from '../queue-groups/index.js'
 import type { Drains } from '../replay/drains.js'
 import type { ReplaySender } from '../replay/sender.js'
@@ -32,7 +32,7 @@ export interface SessionServices extends ListensContext, ConnectionGroupsContext
   readonly replays: ReplaySender
   readonly delivery: Pick<Delivery, 'isTellingGap'>
   readonly overflowRules: OverflowRules
-  readonly metaRules: MetaRules
+  readonly metaRules: KeyRules
   readonly presence: Presence
   readonly groups: QueueGroups
   readonly streams: Pick<Streams, 'write' | 'read' | 'watches' | 'assertSupported'>

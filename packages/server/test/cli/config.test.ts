@@ -209,6 +209,7 @@ describe('config explain', () => {
         'retain    not retained  (no rule)',
         `meta      chat.#  (${path})`,
         'overflow  disconnect  (no rule)',
+        'urgent    may wait for flushIntervalMs  (no rule)',
         '',
       ],
     ])
@@ -218,6 +219,7 @@ describe('config explain', () => {
       'prices.#',
       'tells no publisher',
       'prices.#=latest',
+      'may wait for flushIntervalMs',
     ])
   })
 

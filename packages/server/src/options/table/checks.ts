@@ -6,6 +6,8 @@ export const MAX_TIMER_MS = 24 * 86_400_000
 const MIN_SECRET_BYTES = 16
 export const MIB = 1024 ** 2
 export const GIB = 1024 ** 3
+/** A key that no cache has is compared with each of them. */
+export const MAX_URGENT_PATTERN_COUNT = 100
 
 /** What systems take of a path. */
 const MAX_SOCKET_PATH_BYTES = 103

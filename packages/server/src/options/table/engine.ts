@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
-import { choice, integer, toggle } from '../spec.js'
-import { MIB } from './checks.js'
+import { isPattern } from 'webmq-client/protocol'
+import { choice, integer, list, toggle } from '../spec.js'
+import { MAX_URGENT_PATTERN_COUNT, MIB } from './checks.js'
 
 export const ENGINE_OPTIONS = {
   transport: choice({
@@ -23,6 +24,13 @@ export const ENGINE_OPTIONS = {
     help: 'Time that a busy I/O thread may delay messages, so that several share one write; `0` disables it.',
     detail:
       'An idle thread always sends at once. Without the delay, 1,000 messages per second to 1,000 clients use a whole core; with 10 ms they use less than half of one. For the native transport.',
+  }),
+  urgent: list({
+    separator: ';',
+    placeholder: 'pattern',
+    check: (value) => (isPattern(value) ? undefined : 'a pattern, such as alarms.#'),
+    help: 'Keys whose messages a busy I/O thread sends at once, without the delay of `flushIntervalMs`: `alarms.#`.',
+    detail: `At most ${MAX_URGENT_PATTERN_COUNT} patterns. What waits for the receivers of such a message leaves with it, because the order stays; all other messages go on sharing writes. Each urgent message costs a write per receiver, so name keys with few messages. The option of the node that sends to the client counts, whatever node took the message. For the native transport; the others delay nothing. In one text, as in the environment variable, separate patterns with \`;\`.`,
   }),
   compression: toggle({
     help: 'Compress messages for clients that offer permessage-deflate (RFC 7692), as all browsers do.',

@@ -1,9 +1,9 @@
 import { type ListenOverflow, refusalOf, WebMQError } from 'webmq-client/protocol'
 import { andThen, isPromise, type MaybePromise } from '../../base/maybe-promise.js'
 import { assertMayListen } from '../../identity/access.js'
+import type { KeyRules } from '../../patterns/key-rules.js'
 import { variantOf } from '../../patterns/variant.js'
 import { assertPatternWords } from '../../ports/word-limits.js'
-import type { MetaRules } from '../../publishing/stamps.js'
 import { isRangeAsked, type Replay, readLog, withLive } from '../../replay/replay.js'
 import type { ListenOpening } from '../../routing/listens.js'
 import { assertRoom } from '../listen-room.js'
@@ -92,7 +92,7 @@ export function assertMayBegin(session: Session, services: SessionServices, mess
 }
 
 /** @throws {WebMQError} `E_UNSUPPORTED` when no message of the pattern is stamped. */
-export function assertMeta(metaRules: Pick<MetaRules, 'mayCover'>, pattern: string, meta: true | undefined): void {
+export function assertMeta(metaRules: Pick<KeyRules, 'mayCover'>, pattern: string, meta: true | undefined): void {
   if (meta === true && !metaRules.mayCover(pattern))
     throw refusalOf('E_UNSUPPORTED', { detail: `meta: the option meta of the server names no key of ${pattern}` })
 }

@@ -2,6 +2,7 @@ import { ERRORS, type ErrorCode, WebMQError } from 'webmq-client/protocol'
 import { type Deferred, deferred } from '../../base/deferred.js'
 import { encodeWithTexts, JsonText } from '../../base/json-text.js'
 import type { Logger } from '../../base/logger.js'
+import type { KeyRules } from '../../patterns/key-rules.js'
 import type { Reader } from '../../ports/broker.js'
 import { formatPosition } from '../../ports/position.js'
 import type { ConnectionId, GroupId, Transport } from '../../ports/transport.js'
@@ -16,6 +17,8 @@ export interface StreamFeedsContext {
   readonly streams: Pick<Streams, 'assertSupported' | 'watches'>
   readonly transport: Pick<Transport, 'multicast' | 'join' | 'close'>
   readonly logger: Pick<Logger, 'error'>
+  /** What comes of their streams is not held back. */
+  readonly urgentKeys: Pick<KeyRules, 'covers'>
 }
 
 export interface FeedReader extends Reader {
@@ -48,14 +51,16 @@ export class StreamFeed {
   readonly #readers = new Map<ConnectionId, boolean>()
   readonly #transport: StreamFeedsContext['transport']
   readonly #group: GroupId
+  readonly #isUrgent: boolean
   #watch: Watched | undefined
   #emptied: () => void = () => undefined
   /** What all have who have begun. */
   #seen: Seen | undefined
 
-  constructor(transport: StreamFeedsContext['transport'], group: GroupId) {
+  constructor(transport: StreamFeedsContext['transport'], group: GroupId, isUrgent = false) {
     this.#transport = transport
     this.#group = group
+    this.#isUrgent = isUrgent
   }
 
   get isOpen(): boolean {
@@ -143,7 +148,7 @@ export class StreamFeed {
     if (!this.#isBehind) return
     const events = this.#eventsAfter(this.#seen)
     this.#seen = this.#now
-    if (events !== '') this.#transport.multicast([this.#group], events, false)
+    if (events !== '') this.#transport.multicast([this.#group], events, false, undefined, undefined, this.#isUrgent)
     if (!this.#isOver) return
     for (const [connection, hasBegun] of this.#readers) if (hasBegun) this.#close(connection)
   }
@@ -222,9 +227,10 @@ export class StreamFeeds {
   }
 
   #open(key: string, reader: Reader): StreamFeed {
-    const { logger, streams, transport } = this.#context
+    const { logger, streams, transport, urgentKeys } = this.#context
     streams.assertSupported(key)
-    const feed = new StreamFeed(transport, (FIRST_GROUP + (this.#groupCount++ % MAX_GROUPS)) as GroupId)
+    const group = (FIRST_GROUP + (this.#groupCount++ % MAX_GROUPS)) as GroupId
+    const feed = new StreamFeed(transport, group, urgentKeys.covers(key))
     this.#byKey.set(key, feed)
     const run = async (watch: StreamWatch) => {
       await feed.run(watch)

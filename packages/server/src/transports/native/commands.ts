@@ -38,6 +38,7 @@ const FLAG_BINARY = 1
 const FLAG_EXCEPT = 2
 const FLAG_TOPIC = 4
 const FLAG_NOTICE = 8
+const FLAG_URGENT = 16
 const POLICIES = { 'drop-oldest': 1, latest: 2 } as const
 
 /**
@@ -106,6 +107,7 @@ export class NativeCommands {
     isBinary: boolean,
     except?: ConnectionId,
     topic?: number,
+    isUrgent = false,
   ): void {
     if (groups.length === 0) return
     const isLone = sizeOf(data) >= LONE_PAYLOAD_BYTES
@@ -113,8 +115,9 @@ export class NativeCommands {
     const binaryFlag = isBinary && typeof data !== 'string' ? FLAG_BINARY : 0
     const exceptFlag = except === undefined ? 0 : FLAG_EXCEPT
     const topicFlag = topic === undefined ? 0 : FLAG_TOPIC
+    const urgentFlag = isUrgent ? FLAG_URGENT : 0
     this.#answer = undefined
-    const start = this.#begin(MULTICAST, binaryFlag | exceptFlag | topicFlag, 0, except ?? 0)
+    const start = this.#begin(MULTICAST, binaryFlag | exceptFlag | topicFlag | urgentFlag, 0, except ?? 0)
     this.#groups(groups)
     if (topic !== undefined) this.#uint32(topic)
     this.#payload(data)

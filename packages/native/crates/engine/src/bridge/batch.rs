@@ -17,7 +17,7 @@ const MAX_INLINE_BYTES: usize = 16 << 10;
 #[derive(Debug)]
 pub(crate) struct Batch {
     bytes: Box<[u8]>,
-    /// Has other commands than multicasts. Only multicasts may be held back.
+    /// Has commands that may not be held back: all but multicasts, and urgent multicasts.
     is_urgent: bool,
     has_multicasts: bool,
     command_count: usize,
@@ -54,7 +54,7 @@ impl Batch {
         let mut start = 0;
         while start < bytes.len() {
             let fields = Fields::read(&bytes, start)?;
-            is_urgent |= !fields.is_multicast();
+            is_urgent |= !fields.may_be_held();
             has_multicasts |= fields.is_multicast();
             command_count += 1;
             if let Some((opcode, payload)) = fields.payload(&bytes)? {

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! 0  u8   kind
-//! 1  u8   flags: 1 binary · 2 the connection is excluded · 4 with a topic · 8 with a notice
+//! 1  u8   flags: 1 binary · 2 the connection is excluded · 4 with a topic · 8 with a notice ·
+//!           16 not to be held back
 //! 2  u16  number: status or close code; length of the subprotocol, 0xffff without one; level of notify;
 //!           policy of overflow: 0 none, 1 the oldest frames are left out, 2 all but the newest of a topic;
 //!           milliseconds for which an answer holds
@@ -38,6 +39,7 @@ const FLAG_BINARY: u8 = 1;
 const FLAG_EXCEPT: u8 = 2;
 const FLAG_TOPIC: u8 = 4;
 const FLAG_NOTICE: u8 = 8;
+const FLAG_URGENT: u8 = 16;
 
 const ACCEPT: u8 = 1;
 const REJECT: u8 = 2;
@@ -64,13 +66,23 @@ pub(crate) enum Command<'a> {
     Join { id: ConnectionId, group: GroupId },
     Leave { id: ConnectionId, group: GroupId },
     Send { id: ConnectionId, frame: Frame<'a> },
-    Multicast { groups: Groups<'a>, frame: Frame<'a>, except: Option<ConnectionId>, topic: Option<TopicId> },
+    Multicast(Multicast<'a>),
     Overflow { group: GroupId, overflow: Option<(Policy, Option<Frame<'a>>)> },
     Close { id: ConnectionId, code: u16, reason: &'a str },
     Notify { id: ConnectionId, level: OutboxLevel },
     Pause { id: ConnectionId },
     Resume { id: ConnectionId },
     Answer { request: &'a [u8], frame: Frame<'a>, valid_ms: u16 },
+}
+
+/// One message for every member of any of the groups.
+pub(crate) struct Multicast<'a> {
+    pub(crate) groups: Groups<'a>,
+    pub(crate) frame: Frame<'a>,
+    pub(crate) except: Option<ConnectionId>,
+    pub(crate) topic: Option<TopicId>,
+    /// A busy shard does not hold it back.
+    pub(crate) is_urgent: bool,
 }
 
 /// The fixed part of a command, and where its variable part lies.
@@ -102,6 +114,15 @@ impl Fields {
 
     pub(crate) fn is_multicast(&self) -> bool {
         self.kind == MULTICAST
+    }
+
+    /// Whether a busy shard may hold it back.
+    pub(crate) fn may_be_held(&self) -> bool {
+        self.is_multicast() && !self.is_urgent()
+    }
+
+    fn is_urgent(&self) -> bool {
+        self.flags & FLAG_URGENT != 0
     }
 
     /// Opcode and place of the payload, for the commands that have one.
@@ -172,7 +193,8 @@ impl<'a> Commands<'a> {
                 Some(TopicId(u32::from_le_bytes(*topic)))
             };
             let except = if fields.flags & FLAG_EXCEPT == 0 { None } else { Some(self.id(fields)?) };
-            return Ok(Command::Multicast { groups, frame, except, topic });
+            let is_urgent = fields.is_urgent();
+            return Ok(Command::Multicast(Multicast { groups, frame, except, topic, is_urgent }));
         }
         if fields.kind == OVERFLOW {
             return self.overflow(fields, None);

@@ -55,8 +55,10 @@ pub(crate) struct Cohort {
     pub(crate) last_multicast: u64,
     /// Number of the last batch with a multicast for this cohort.
     pub(crate) last_batch: u64,
-    /// The caught-up members have output. In [`Dirty::cohorts`](super::dirty::Dirty).
+    /// The caught-up members may have output. In [`Dirty::cohorts`](super::dirty::Dirty).
     pub(crate) is_dirty: bool,
+    /// Some of that must not be held back. In [`Dirty::urgent_cohorts`](super::dirty::Dirty).
+    pub(crate) is_urgent: bool,
     /// Memory may be free, or a member too slow. In [`Dirty::reclaim_cohorts`](super::dirty::Dirty).
     pub(crate) needs_reclaim: bool,
     /// A cursor moved or went, so chunks may be free.

@@ -10,6 +10,8 @@ use crate::id::Slot;
 pub(super) struct Dirty {
     /// Cohorts with output for their caught-up members.
     pub(super) cohorts: VecDeque<CohortId>,
+    /// Those of them whose output must not be held back.
+    pub(super) urgent_cohorts: VecDeque<CohortId>,
     pub(super) write_now: Vec<Slot>,
     pub(super) rejoining: Vec<Slot>,
     pub(super) rejoining_count: usize,
@@ -25,6 +27,8 @@ pub(super) struct Dirty {
     pub(super) is_flush_due: bool,
     /// A flush was interrupted, and the next one goes on with it.
     pub(super) is_flushing: bool,
+    /// A flush of the urgent cohorts alone was interrupted, and the next one of either kind goes on with it.
+    pub(super) is_flushing_urgent: bool,
 }
 
 impl Fanout {
@@ -36,9 +40,9 @@ impl Fanout {
             || !self.dirty.reclaim_cohorts.is_empty()
     }
 
-    /// There is output that must not be held back: direct frames, and what goes before them.
+    /// There is output that must not be held back: direct frames, urgent multicasts, and what goes before them.
     pub(crate) fn is_urgent(&self) -> bool {
-        !self.dirty.write_now.is_empty()
+        !self.dirty.write_now.is_empty() || !self.dirty.urgent_cohorts.is_empty()
     }
 
     /// There are multicasts, which may be held back.
@@ -49,6 +53,11 @@ impl Fanout {
     /// A flush was interrupted: [`flush_some`](Self::flush_some) goes on with it.
     pub(crate) fn is_flushing(&self) -> bool {
         self.dirty.is_flushing
+    }
+
+    /// A flush of some kind was interrupted.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.dirty.is_flushing || self.dirty.is_flushing_urgent
     }
 
     /// Estimated writes for the multicasts that wait.

@@ -21,6 +21,8 @@ impl Fanout {
     /// A frame of a topic may be left out for members that lag, if all of their groups that it is for allow it; see
     /// [`set_overflow`](Self::set_overflow). Event streams miss nothing.
     ///
+    /// An urgent frame is written by the next [`flush_urgent`](Self::flush_urgent), with what stands before it in its cohorts.
+    ///
     /// Cost: one copy of the frame, one more of its compressed form if somebody takes that, and a constant per group and per
     /// matching cohort. Members are not touched.
     pub(crate) fn multicast(
@@ -29,6 +31,7 @@ impl Fanout {
         frame: &Frame<'_>,
         except: Option<Slot>,
         topic: Option<TopicId>,
+        is_urgent: bool,
     ) -> usize {
         self.multicast += 1;
         let Self { multicast, overflows, index, arena, pool, members, deflater, dirty, .. } = self;
@@ -79,6 +82,9 @@ impl Fanout {
                 if !std::mem::replace(&mut cohort.is_dirty, true) {
                     dirty.cohorts.push_back(id);
                     dirty.caught_up_writes += cohort.caught_up.len();
+                }
+                if is_urgent && !std::mem::replace(&mut cohort.is_urgent, true) {
+                    dirty.urgent_cohorts.push_back(id);
                 }
                 if std::mem::replace(&mut cohort.last_batch, *batch) != *batch {
                     dirty.batch_writes += cohort.caught_up.len();

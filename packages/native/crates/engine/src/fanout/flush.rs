@@ -32,15 +32,13 @@ impl Fanout {
         self.flush_members(wire);
         let with_more = mem::take(&mut self.dirty.write_now);
         let mut left_writes = max_writes;
-        while let Some(id) = self.dirty.cohorts.front().copied() {
-            if !self.flush_caught_up(id, wire, &mut left_writes) {
-                self.dirty.write_now.extend(with_more);
-                self.dirty.is_flushing = true;
-                return false;
-            }
-            self.dirty.cohorts.pop_front();
+        self.dirty.is_flushing_urgent = false;
+        self.dirty.is_flushing =
+            !(self.flush_urgent_cohorts(wire, &mut left_writes) && self.flush_cohorts(wire, &mut left_writes));
+        if self.dirty.is_flushing {
+            self.dirty.write_now.extend(with_more);
+            return false;
         }
-        self.dirty.is_flushing = false;
         let mut members = mem::take(&mut self.dirty.rejoining);
         for slot in members.drain(..) {
             if self.members[slot.index()].state == State::Rejoining {
@@ -54,11 +52,46 @@ impl Fanout {
         true
     }
 
-    /// Writes what must not be held back: direct frames, and what goes before them.
+    /// Writes what must not be held back: direct frames, urgent multicasts, and what goes before them. After `max_writes` writes
+    /// to caught-up members it is interrupted, as [`flush_some`](Self::flush_some) is. Returns their number.
     ///
     /// The memory of this turn stays until the flush, as if the turn had not ended.
-    pub(crate) fn flush_urgent(&mut self, wire: &mut impl Wire) {
+    pub(crate) fn flush_urgent(&mut self, wire: &mut impl Wire, max_writes: usize) -> usize {
         self.flush_members(wire);
+        let mut left_writes = max_writes;
+        self.dirty.is_flushing_urgent = !self.flush_urgent_cohorts(wire, &mut left_writes);
+        max_writes - left_writes
+    }
+
+    /// Writes to the caught-up members of the urgent cohorts, and lists those that wait only for these. The cohorts stay listed
+    /// as dirty. Returns `false` if it was interrupted because no writes are left.
+    fn flush_urgent_cohorts(&mut self, wire: &mut impl Wire, left_writes: &mut usize) -> bool {
+        while let Some(id) = self.dirty.urgent_cohorts.front().copied() {
+            if !self.flush_caught_up(id, wire, left_writes) {
+                return false;
+            }
+            self.dirty.urgent_cohorts.pop_front();
+            self.index.cohort_mut(id).is_urgent = false;
+            for index in 0..self.index.cohort(id).behind.len() {
+                let slot = self.index.cohort(id).behind[index].slot;
+                if self.members[slot.index()].state == State::Rejoining {
+                    self.schedule(slot);
+                }
+            }
+        }
+        true
+    }
+
+    /// Writes to the caught-up members of the dirty cohorts. Returns `false` if it was interrupted because no writes are left.
+    fn flush_cohorts(&mut self, wire: &mut impl Wire, left_writes: &mut usize) -> bool {
+        while let Some(id) = self.dirty.cohorts.front().copied() {
+            if !self.flush_caught_up(id, wire, left_writes) {
+                return false;
+            }
+            self.dirty.cohorts.pop_front();
+            self.index.cohort_mut(id).is_dirty = false;
+        }
+        true
     }
 
     /// Writes to the members in `write_now`. Those with more than one turn's output are listed again.

@@ -9,7 +9,7 @@ use webmq_websocket::{Deflater, Opcode, encode_frame};
 use super::member::State;
 use super::{Fanout, OutboxLevel, Wire, Written};
 use crate::bridge::batch::{Batch, Frame};
-use crate::bridge::command::Command;
+use crate::bridge::command::{Command, Multicast};
 use crate::id::{GroupId, Slot};
 use crate::tests::packer::Packer;
 
@@ -30,12 +30,14 @@ enum Step {
         groups: Vec<u32>,
         bytes: usize,
         except: Option<u32>,
+        is_urgent: bool,
     },
     Send(u32, usize),
     /// Bytes that each socket takes from now on.
     Room(u32, usize),
     Flush,
-    FlushUrgent,
+    /// So many writes to caught-up members.
+    FlushUrgent(usize),
     /// So many writes to caught-up members.
     FlushSome(usize),
 }
@@ -48,12 +50,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => slot().prop_map(Step::Remove),
         8 => (slot(), 0..GROUPS).prop_map(|(slot, group)| Step::Join(slot, group)),
         4 => (slot(), 0..GROUPS).prop_map(|(slot, group)| Step::Leave(slot, group)),
-        12 => (prop::collection::vec(0..GROUPS, 0..3), bytes(), prop::option::of(slot()))
-            .prop_map(|(groups, bytes, except)| Step::Multicast { groups, bytes, except }),
+        12 => (prop::collection::vec(0..GROUPS, 0..3), bytes(), prop::option::of(slot()), any::<bool>())
+            .prop_map(|(groups, bytes, except, is_urgent)| Step::Multicast { groups, bytes, except, is_urgent }),
         6 => (slot(), bytes()).prop_map(|(slot, bytes)| Step::Send(slot, bytes)),
         4 => (slot(), prop_oneof![Just(usize::MAX), 0_usize..20_000]).prop_map(|(slot, room)| Step::Room(slot, room)),
         6 => Just(Step::Flush),
-        4 => Just(Step::FlushUrgent),
+        4 => prop_oneof![Just(usize::MAX), 0_usize..4].prop_map(Step::FlushUrgent),
         8 => (0_usize..4).prop_map(Step::FlushSome),
     ];
     prop::collection::vec(step, 0..200)
@@ -64,6 +66,8 @@ struct Peer {
     has_deflate: bool,
     groups: BTreeSet<u32>,
     frames: Vec<Vec<u8>>,
+    /// Bytes up to the end of the last urgent frame.
+    urgent_bytes: usize,
     received: Vec<u8>,
     room: usize,
     is_full: bool,
@@ -163,7 +167,7 @@ impl Run {
                     self.fanout.leave(Slot(slot), GroupId(group));
                 }
             }
-            Step::Multicast { groups, bytes, except } => self.multicast(&groups, bytes, except),
+            Step::Multicast { groups, bytes, except, is_urgent } => self.multicast(&groups, bytes, except, is_urgent),
             Step::Send(slot, bytes) => {
                 let payload = self.payload(bytes);
                 if let Some(peer) = self.peers.0.get_mut(&slot) {
@@ -182,7 +186,7 @@ impl Run {
                 }
             }
             Step::Flush => self.flush(),
-            Step::FlushUrgent => self.flush_urgent(),
+            Step::FlushUrgent(max_writes) => self.flush_urgent(max_writes),
             Step::FlushSome(max_writes) => self.flush_some(max_writes),
         }
         if self.fanout.is_flush_due() {
@@ -199,7 +203,7 @@ impl Run {
         match (member.state, member.cohort.map(|id| fanout.index.cohort(id))) {
             (State::CaughtUp, Some(cohort)) => {
                 assert_eq!(cohort.caught_up[index], slot);
-                assert!(cohort.ahead_count == 0 || fanout.is_flushing());
+                assert!(cohort.ahead_count == 0 || fanout.is_interrupted());
             }
             (_, Some(cohort)) => assert_eq!(cohort.behind[index].slot, slot),
             (state, None) => assert_ne!(state, State::Rejoining),
@@ -217,21 +221,24 @@ impl Run {
         assert_eq!(fanout.dirty.rejoining_count, count(|state| state == State::Rejoining));
     }
 
-    fn multicast(&mut self, groups: &[u32], bytes: usize, except: Option<u32>) {
+    fn multicast(&mut self, groups: &[u32], bytes: usize, except: Option<u32>, is_urgent: bool) {
         let payload = self.payload(bytes);
         let except = except.filter(|slot| self.peers.0.contains_key(slot));
         let batch = batch(Packer::default().multicast(groups, &payload, None));
-        let Some(Ok(Command::Multicast { groups: packed, frame, .. })) = batch.commands().next() else {
+        let Some(Ok(Command::Multicast(Multicast { groups: packed, frame, .. }))) = batch.commands().next() else {
             panic!("not a multicast")
         };
         let mut count = 0;
         for (slot, peer) in &mut self.peers.0 {
             if Some(*slot) != except && groups.iter().any(|group| peer.groups.contains(group)) {
                 peer.expect(Opcode::Text, &payload);
+                if is_urgent {
+                    peer.urgent_bytes = peer.expected().len();
+                }
                 count += 1;
             }
         }
-        assert_eq!(self.fanout.multicast(packed, &frame, except.map(Slot), None), count);
+        assert_eq!(self.fanout.multicast(packed, &frame, except.map(Slot), None, is_urgent), count);
     }
 
     fn flush(&mut self) {
@@ -245,10 +252,20 @@ impl Run {
         slow.into_iter().for_each(|slot| self.end_slow(slot));
     }
 
-    /// Afterwards nobody waits for a direct frame whose socket would take it, and what was sent before it went first.
-    fn flush_urgent(&mut self) {
-        self.fanout.flush_urgent(&mut self.peers);
+    /// Afterwards nobody waits for a direct or urgent frame whose socket would take it, and what was sent before it went first.
+    fn flush_urgent(&mut self, max_writes: usize) {
+        self.fanout.flush_urgent(&mut self.peers, max_writes);
         self.end_all_slow();
+        if max_writes < usize::MAX {
+            return;
+        }
+        // Once more, for those that waited for the others of their cohort.
+        self.fanout.flush_urgent(&mut self.peers, max_writes);
+        self.end_all_slow();
+        assert!(!self.fanout.is_urgent());
+        for peer in self.peers.0.values().filter(|peer| !peer.is_full) {
+            assert!(peer.received.len() >= peer.urgent_bytes, "an urgent frame waits");
+        }
     }
 
     /// A flush that is interrupted, or finishes an interrupted one.

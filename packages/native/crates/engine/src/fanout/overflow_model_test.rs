@@ -10,7 +10,7 @@ use webmq_websocket::{Deflater, Opcode, encode_frame};
 use super::records::Policy;
 use super::{Fanout, Wire, Written};
 use crate::bridge::batch::{Batch, Frame};
-use crate::bridge::command::Command;
+use crate::bridge::command::{Command, Multicast};
 use crate::id::{GroupId, Slot};
 use crate::tests::packer::Packer;
 
@@ -268,7 +268,9 @@ impl Run {
                 }
             }
             Step::Flush => self.fanout.flush(&mut self.peers),
-            Step::FlushUrgent => self.fanout.flush_urgent(&mut self.peers),
+            Step::FlushUrgent => {
+                self.fanout.flush_urgent(&mut self.peers, 3);
+            }
             Step::FlushSome(max_writes) => {
                 self.fanout.flush_some(&mut self.peers, max_writes);
             }
@@ -290,7 +292,8 @@ impl Run {
             Some(topic) => packer.topic(&packed, &payload, topic),
             None => packer.multicast(&packed, &payload, None),
         });
-        let Some(Ok(Command::Multicast { groups: packed, frame, topic: packed_topic, .. })) = batch.commands().next()
+        let Some(Ok(Command::Multicast(Multicast { groups: packed, frame, topic: packed_topic, .. }))) =
+            batch.commands().next()
         else {
             panic!("not a multicast")
         };
@@ -303,7 +306,7 @@ impl Run {
                 peer.expect(frame.bytes().to_vec(), its, topic);
             }
         }
-        self.fanout.multicast(packed, &frame, except.map(Slot), packed_topic);
+        self.fanout.multicast(packed, &frame, except.map(Slot), packed_topic, self.serial.is_multiple_of(4));
     }
 
     fn finish(mut self) {

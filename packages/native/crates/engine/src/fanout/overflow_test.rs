@@ -52,7 +52,7 @@ impl Bench {
 
     fn multicast(&mut self, groups: &[GroupId], text: &str, topic: Option<u32>) {
         let groups = groups.iter().copied();
-        self.fanout.multicast(groups, &Frame::copied(&padded(text)), None, topic.map(TopicId));
+        self.fanout.multicast(groups, &Frame::copied(&padded(text)), None, topic.map(TopicId), false);
         self.flush();
     }
 
@@ -189,7 +189,13 @@ fn a_reader_whose_socket_is_never_full_misses_nothing() {
     bench.socket.room = usize::MAX;
     for number in 0..1_000 {
         let groups = [TOLD].into_iter();
-        bench.fanout.multicast(groups, &Frame::copied(&padded(&name(number))), None, Some(TopicId(number % TOPICS)));
+        bench.fanout.multicast(
+            groups,
+            &Frame::copied(&padded(&name(number))),
+            None,
+            Some(TopicId(number % TOPICS)),
+            false,
+        );
         bench.fanout.send(READER, &Frame::copied(&padded("own")));
     }
     assert_eq!(bench.read().len(), 2_000);
@@ -215,7 +221,13 @@ fn the_rest_of_a_begun_frame_does_not_keep_the_memory_of_its_turn() {
     // More than an eighth of an outbox, in one chunk.
     for number in 0..100 {
         let frame = padded(&name(number));
-        bench.fanout.multicast([LATEST].into_iter(), &Frame::copied(&frame), None, Some(TopicId(number % TOPICS)));
+        bench.fanout.multicast(
+            [LATEST].into_iter(),
+            &Frame::copied(&frame),
+            None,
+            Some(TopicId(number % TOPICS)),
+            false,
+        );
     }
     bench.flush();
     let expected = [0].into_iter().chain(93..100).map(name).collect::<Vec<_>>();

@@ -63,7 +63,6 @@ impl Fanout {
                 return false;
             }
         }
-        self.index.cohort_mut(id).is_dirty = false;
         true
     }
 

@@ -30,7 +30,7 @@ fn an_answer_does_not_wait_for_a_broadcast_to_everybody_else() {
     }
     for _ in 0..3 {
         let mut taker = Taker::default();
-        fanout.multicast([GroupId(1)].into_iter(), &Frame::copied(BROADCAST), None, None);
+        fanout.multicast([GroupId(1)].into_iter(), &Frame::copied(BROADCAST), None, None, false);
         fanout.send(publisher, &Frame::copied(ANSWER));
         fanout.flush(&mut taker);
         assert_eq!(taker.0.first(), Some(&(publisher, [BROADCAST, ANSWER].concat())));
@@ -41,7 +41,7 @@ fn an_answer_does_not_wait_for_a_broadcast_to_everybody_else() {
     // Afterwards it is one of all again.
     assert!(!fanout.is_dirty());
     let mut taker = Taker::default();
-    fanout.multicast([GroupId(1)].into_iter(), &Frame::copied(BROADCAST), None, None);
+    fanout.multicast([GroupId(1)].into_iter(), &Frame::copied(BROADCAST), None, None, false);
     fanout.flush(&mut taker);
     assert_eq!(taker.0.len(), 20);
     assert!(taker.0.iter().all(|(_, bytes)| bytes == BROADCAST));
@@ -57,7 +57,7 @@ fn an_answer_that_comes_during_a_broadcast_does_not_wait_for_the_rest_of_it() {
             fanout.join(slot, GroupId(1));
         }
         let mut taker = Taker::default();
-        fanout.multicast([GroupId(1)].into_iter(), &Frame::copied(BROADCAST), None, None);
+        fanout.multicast([GroupId(1)].into_iter(), &Frame::copied(BROADCAST), None, None, false);
         assert!(!fanout.flush_some(&mut taker, 8));
         assert!(fanout.is_flushing() && fanout.is_dirty());
         assert_eq!(taker.0.len(), 8);
@@ -86,13 +86,42 @@ fn connections_may_go_while_a_broadcast_is_interrupted() {
             fanout.join(slot, GroupId(1));
         }
         let mut taker = Taker::default();
-        fanout.multicast([GroupId(1)].into_iter(), &Frame::copied(BROADCAST), None, None);
+        fanout.multicast([GroupId(1)].into_iter(), &Frame::copied(BROADCAST), None, None, false);
         assert!(!fanout.flush_some(&mut taker, 8));
         gone.clone().map(Slot).for_each(|slot| fanout.remove(slot));
         assert!(fanout.flush_some(&mut taker, 20));
         for slot in (0..20).filter(|slot| *slot < 8 || !gone.contains(slot)).map(Slot) {
             assert_eq!(taker.0.iter().filter(|(to, _)| *to == slot).count(), 1, "{slot:?}");
         }
+        assert_eq!(fanout.outbox_bytes(), 0);
+    }
+}
+
+#[test]
+fn an_urgent_multicast_takes_along_what_is_held_for_its_receivers_and_nothing_else() {
+    let (all, some) = (GroupId(1), GroupId(2));
+    let mut fanout = Fanout::new(1 << 20);
+    for slot in (0..20).map(Slot) {
+        fanout.insert(slot);
+        fanout.join(slot, all);
+    }
+    (0..5).map(Slot).for_each(|slot| fanout.join(slot, some));
+    for _ in 0..3 {
+        let mut taker = Taker::default();
+        fanout.multicast([all].into_iter(), &Frame::copied(BROADCAST), None, None, false);
+        assert!(!fanout.is_urgent());
+        fanout.multicast([some].into_iter(), &Frame::copied(ANSWER), None, None, true);
+        // In parts, as a flush is.
+        assert_eq!(fanout.flush_urgent(&mut taker, 3), 3);
+        assert!(fanout.is_urgent() && fanout.is_interrupted() && !fanout.is_flushing());
+        assert_eq!(fanout.flush_urgent(&mut taker, 3), 2);
+        assert!(!fanout.is_urgent() && !fanout.is_interrupted());
+        assert_eq!(taker.0, (0..5).map(|slot| (Slot(slot), [BROADCAST, ANSWER].concat())).collect::<Vec<_>>());
+        taker.0.clear();
+        fanout.flush(&mut taker);
+        taker.0.sort_by_key(|(slot, _)| slot.0);
+        assert_eq!(taker.0, (5..20).map(|slot| (Slot(slot), BROADCAST.to_vec())).collect::<Vec<_>>());
+        assert!(!fanout.is_dirty());
         assert_eq!(fanout.outbox_bytes(), 0);
     }
 }

@@ -27,7 +27,7 @@ fn a_flood_leaves_in_large_writes_without_small_ones_between() {
         let frame = [&[0x82, 126][..], &(frame_bytes as u16 - 4).to_be_bytes(), &vec![7; frame_bytes - 4]].concat();
         let mut taker = Taker::default();
         for _ in 0..(4 << 20) / frame_bytes {
-            fanout.multicast([GroupId(1)].into_iter(), &Frame::copied(&frame), None, None);
+            fanout.multicast([GroupId(1)].into_iter(), &Frame::copied(&frame), None, None, false);
             if fanout.is_flush_due() {
                 fanout.flush(&mut taker);
             }
@@ -48,7 +48,13 @@ fn a_flood_to_thousands_leaves_in_smaller_writes() {
     }
     let mut taker = Taker::default();
     for _ in 0..2_000 {
-        fanout.multicast([GroupId(1)].into_iter(), &Frame::copied(&[&[0x82, 98][..], &[7; 98]].concat()), None, None);
+        fanout.multicast(
+            [GroupId(1)].into_iter(),
+            &Frame::copied(&[&[0x82, 98][..], &[7; 98]].concat()),
+            None,
+            None,
+            false,
+        );
         if fanout.is_flush_due() {
             fanout.flush(&mut taker);
         }

@@ -4,7 +4,7 @@ use webmq_websocket::CloseCode;
 
 use super::Shard;
 use super::ending::report_closed;
-use crate::bridge::command::Command;
+use crate::bridge::command::{Command, Multicast};
 use crate::id::{ConnectionId, Slot};
 use crate::shard::connection::{Connection, Ending, Phase};
 use crate::socket;
@@ -15,10 +15,11 @@ const MAX_UNSENT_BYTES: usize = 16 << 10;
 impl Shard {
     pub(super) fn apply(&mut self, command: Command<'_>) {
         match command {
-            Command::Multicast { groups, frame, except, topic } => {
+            Command::Multicast(Multicast { groups, frame, except, topic, is_urgent }) => {
                 self.answer.withdraw();
                 let except = except.and_then(|id| self.table.find(id));
-                self.stats.delivered_count += self.fanout.multicast(groups, &frame, except, topic) as u64;
+                let sent = self.fanout.multicast(groups, &frame, except, topic, is_urgent);
+                self.stats.delivered_count += sent as u64;
             }
             Command::Answer { request, frame, valid_ms } => self.prepare_answer(request, &frame, valid_ms),
             Command::Overflow { group, overflow } => self.fanout.set_overflow(group, overflow),

@@ -34,8 +34,9 @@ impl Shard {
             }
         } else if self.fanout.is_urgent() {
             let mut sockets = Sockets::of(&mut self.table, &mut self.tls.staging);
-            self.fanout.flush_urgent(&mut sockets);
+            let writes = self.fanout.flush_urgent(&mut sockets, MAX_WRITES_PER_LOOK);
             self.stats.sent_byte_count += sockets.sent_bytes;
+            self.pacer.wrote(writes, None);
             self.conclude_flush();
         }
     }

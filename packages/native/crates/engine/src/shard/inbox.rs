@@ -69,7 +69,7 @@ impl Shard {
 
     /// Multicasts wait for the end of a flush that was interrupted: they then share the writes of the next one. Answers do not.
     fn awaits_end_of_flush(&self) -> bool {
-        self.fanout.is_flushing() && self.inbox.batches.front().is_some_and(|(batch, _)| batch.has_multicasts())
+        self.fanout.is_interrupted() && self.inbox.batches.front().is_some_and(|(batch, _)| batch.has_multicasts())
     }
 
     fn apply_all(&mut self) {

@@ -51,6 +51,8 @@ use crate::stats::Stats;
 use accept::Listener;
 use encrypted::TlsState;
 use flush_pacer::FlushPacer;
+#[cfg(test)]
+pub(crate) use flush_pacer::HOLD_OF_TESTS;
 use inbox::Inbox;
 use keepalive::Ticker;
 use newcomers::Newcomers;

@@ -144,7 +144,7 @@ impl Shard {
             match self.ready[index] {
                 Ready::WakeUp => {}
                 // Between two parts of a flush, only open connections are looked at. The poller tells of the listener again.
-                Ready::Listener if self.fanout.is_flushing() => {}
+                Ready::Listener if self.fanout.is_interrupted() => {}
                 Ready::Listener => self.accept_some(),
                 Ready::Connection(id, flags) => self.note_connection_ready(id, flags),
                 Ready::Relay(id) => self.table.find(id).into_iter().for_each(|slot| self.queue_receive(slot)),

@@ -17,4 +17,5 @@ mod prepared_answer;
 mod proxy_protocol;
 mod rig;
 mod tls;
+mod urgent;
 mod with_inline;

@@ -46,6 +46,12 @@ impl Packer {
         self.command(6, flags, 0, except.unwrap_or(0.0), &[&count, &packed, &[0; MAX_FRAME_HEADER_BYTES], data])
     }
 
+    pub(crate) fn urgent(&mut self, groups: &[u32], data: &[u8]) -> &mut Self {
+        let packed: Vec<u8> = groups.iter().flat_map(|group| group.to_le_bytes()).collect();
+        let count = (groups.len() as u32).to_le_bytes();
+        self.command(6, 16, 0, 0.0, &[&count, &packed, &[0; MAX_FRAME_HEADER_BYTES], data])
+    }
+
     pub(crate) fn topic(&mut self, groups: &[u32], data: &[u8], topic: u32) -> &mut Self {
         let packed: Vec<u8> = groups.iter().flat_map(|group| group.to_le_bytes()).collect();
         let count = (groups.len() as u32).to_le_bytes();

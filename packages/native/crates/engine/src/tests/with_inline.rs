@@ -18,6 +18,8 @@ mod prepared_answer;
 mod proxy_protocol;
 #[path = "tls.rs"]
 mod tls;
+#[path = "urgent.rs"]
+mod urgent;
 
 use super::client;
 
