@@ -30,7 +30,7 @@ export const ENGINE_OPTIONS = {
     placeholder: 'pattern',
     check: (value) => (isPattern(value) ? undefined : 'a pattern, such as alarms.#'),
     help: 'Keys whose messages a busy I/O thread sends at once, without the delay of `flushIntervalMs`: `alarms.#`.',
-    detail: `At most ${MAX_URGENT_PATTERN_COUNT} patterns. What waits for the receivers of such a message leaves with it, because the order stays; all other messages go on sharing writes. Each urgent message costs a write per receiver, so name keys with few messages. The option of the node that sends to the client counts, whatever node took the message. For the native transport; the others delay nothing. In one text, as in the environment variable, separate patterns with \`;\`.`,
+    detail: `At most ${MAX_URGENT_PATTERN_COUNT} patterns. What waits for the receivers of such a message leaves with it, because the order stays; all other messages go on sharing writes. Each urgent message costs a write per receiver, so name keys with few messages ([figures](#what-urgent-keys-cost)). The option of the node that sends to the client counts, whatever node took the message. For the native transport; the others delay nothing. In one text, as in the environment variable, separate patterns with \`;\`.`,
   }),
   compression: toggle({
     help: 'Compress messages for clients that offer permessage-deflate (RFC 7692), as all browsers do.',
