@@ -178,6 +178,8 @@ export class PublishRates {
   /** Whether connections without limits have to pass as well: the broker was too slow for some of them lately. */
   isPausing = false
   readonly #refusedCounts: Record<RateScope, number> = { connection: 0, user: 0, broker: 0 }
+  /** The last one: those behind it in a flood are the same, and to make one takes longer than to publish a message. */
+  #last: { readonly detail: string; readonly error: WebMQError & { readonly retryAfterMs: number } } | undefined
 
   /** @param now A monotonic clock, in milliseconds. */
   constructor(now: () => number = () => performance.now()) {
@@ -273,14 +275,15 @@ export class PublishRates {
     const retryAfterMs = gate.closedMs(limit, nowMs, repeatId)
     if (retryAfterMs === 0) return
     gate.refused(repeatId)
-    if (isLimited(limit) && !gate.isAwaiting)
-      throw this.#refusal(scope, retryAfterMs, `this ${scope} publishes too fast, ${describe(limit)}`)
+    if (isLimited(limit) && !gate.isAwaiting) throw this.#refusal(scope, retryAfterMs, tooFast(scope, limit))
     throw this.#refusal('broker', retryAfterMs, BEHIND)
   }
 
   #refusal(scope: RateScope, retryAfterMs: number, detail: string): WebMQError {
     this.#refusedCounts[scope]++
-    return Object.assign(refusalOf('E_RATE_LIMIT', { detail }), { retryAfterMs })
+    if (this.#last?.error.retryAfterMs !== retryAfterMs || this.#last.detail !== detail)
+      this.#last = { detail, error: Object.assign(refusalOf('E_RATE_LIMIT', { detail }), { retryAfterMs }) }
+    return this.#last.error
   }
 
   #userGate(userId: string, limit: RateLimit, nowMs: number): UserGate {
@@ -304,8 +307,8 @@ export function isLimited({ perSecond, bytesPerSecond }: RateLimit): boolean {
   return perSecond !== undefined || bytesPerSecond !== undefined
 }
 
-function describe({ perSecond, bytesPerSecond }: RateLimit): string {
+function tooFast(scope: RateScope, { perSecond, bytesPerSecond }: RateLimit): string {
   const messages = perSecond === undefined ? [] : [`${perSecond} messages`]
   const bytes = bytesPerSecond === undefined ? [] : [`${bytesPerSecond} bytes`]
-  return `at most ${[...messages, ...bytes].join(' and ')} per second`
+  return `this ${scope} publishes too fast, at most ${[...messages, ...bytes].join(' and ')} per second`
 }

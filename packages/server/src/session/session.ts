@@ -22,7 +22,7 @@ import { Listens } from '../routing/listens.js'
 import type { SessionLimits } from './effective-limits.js'
 import { createSessionId } from './id.js'
 import type { SessionServices } from './services.js'
-import { shownError } from './shown-error.js'
+import { encodeRefusal, shownError } from './shown-error.js'
 import { matchingUnits } from './work/costs.js'
 import type { SessionQueue } from './work/session-queue.js'
 
@@ -244,17 +244,7 @@ export class Session implements Author {
   /** Answers a refused message, and returns the error as the client sees it. */
   refuse(error: unknown, id: string | undefined): WebMQError {
     const known = shownError(error, this)
-    const { code, message, retryable, docs } = known
-    const retryAfterMs = 'retryAfterMs' in known ? Number(known.retryAfterMs) : undefined
-    this.reply({
-      verb: 'error',
-      ...(id === undefined ? undefined : { id }),
-      code,
-      message,
-      retryable,
-      docs,
-      ...(retryAfterMs === undefined ? undefined : { retryAfterMs }),
-    })
+    this.replyEncoded(encodeRefusal(known, id, this.services.encode))
     return known
   }
 

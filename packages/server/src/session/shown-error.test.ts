@@ -1,6 +1,6 @@
 import { expect, it, vi } from 'vitest'
-import { WebMQError } from 'webmq-client/protocol'
-import { shownError } from './shown-error.js'
+import { decodeServerMessage, WebMQError } from 'webmq-client/protocol'
+import { encodeRefusal, shownError } from './shown-error.js'
 
 // Symptom: while the keys that verify tokens could not be fetched, each token of a stranger wrote an error with a stack. Cause:
 // a failure of the server was logged each time, whoever caused it.
@@ -14,4 +14,16 @@ it('logs what a client causes again and again once per second', () => {
     'a message could not be handled',
     'the broker refused a request of a client',
   ])
+})
+
+it('encodes an answer with its own id, error and time, however many there were before', () => {
+  const refused = (detail: string, retryAfterMs: number) =>
+    Object.assign(new WebMQError('E_RATE_LIMIT', { detail }), { retryAfterMs })
+  const [one, later, other] = [refused('one', 250), refused('one', 249), refused('other', 250)]
+  for (const [error, id] of [[one, 'a'], [one, 'b'], [one], [later, 'c'], [other, 'd'], [one, 'e']] as const) {
+    const { code, message, retryable, docs, retryAfterMs } = error
+    const answer = decodeServerMessage(encodeRefusal(error, id, undefined))
+    expect(answer).toEqual({ verb: 'error', id, code, message, retryable, docs, retryAfterMs })
+  }
+  expect(encodeRefusal(one, 'f', ({ verb }) => `as ${verb}`)).toBe('as error')
 })

@@ -1,4 +1,4 @@
-import { WebMQError } from 'webmq-client/protocol'
+import { encodeServerMessage, type TextServerMessage, WebMQError } from 'webmq-client/protocol'
 import { logBug } from '../base/log-bug.js'
 import type { Session } from './session.js'
 
@@ -17,4 +17,38 @@ export function shownError(error: unknown, { id, services: { logger } }: Pick<Se
   const known = error as WebMQError
   // Messages of the broker's library may name hosts, so clients do not see them.
   return code === 'E_BROKER_UNAVAILABLE' && known.cause !== undefined ? new WebMQError(code) : known
+}
+
+/** What was encoded last, without its id. In a flood, one error refuses many messages. */
+let last: { readonly error: WebMQError; readonly body: string } | undefined
+
+/** The answer to a message that was refused. @param encode Absent: as a text frame. */
+export function encodeRefusal(
+  error: WebMQError,
+  id: string | undefined,
+  encode: ((message: TextServerMessage) => string) | undefined,
+): string {
+  if (encode !== undefined) return encode(answerOf(error, id))
+  if (last?.error !== error) {
+    const text = encodeServerMessage(answerOf(error, undefined))
+    last = { error, body: text.slice(HEAD.length) }
+  }
+  return `error ${id ?? '-'}${last.body}`
+}
+
+/** Of an answer without an id. */
+const HEAD = 'error -'
+
+function answerOf(error: WebMQError, id: string | undefined): TextServerMessage {
+  const { code, message, retryable, docs } = error
+  const retryAfterMs = 'retryAfterMs' in error ? Number(error.retryAfterMs) : undefined
+  return {
+    verb: 'error',
+    ...(id === undefined ? undefined : { id }),
+    code,
+    message,
+    retryable,
+    docs,
+    ...(retryAfterMs === undefined ? undefined : { retryAfterMs }),
+  }
 }
