@@ -146,6 +146,28 @@ it('waits for no message that nobody sends again', () => {
   for (const id of ['3', '4', '5']) expect(gate.closedMs(UNLIMITED, 3_000, id)).toBe(0)
 })
 
+// Symptom: a chat message beside typing that asks for an acknowledgement, and is dropped when it is refused, came 5 s later.
+it('waits for no message once a later one comes again, which its client would have sent behind it', () => {
+  let nowMs = 0
+  const rates = new PublishRates(() => nowMs)
+  const gate = new RateGate()
+  const limits = { ofConnection: UNLIMITED, ofUser: UNLIMITED }
+  const pass = (id: string) => rates.pass(gate, undefined, limits, 1, 1, id)
+  rates.refusedByBroker(gate, 'typing-1', 1_000)
+  for (const id of ['chat', 'typing-2']) expect(() => pass(id)).toThrow()
+  nowMs = 1_000
+  expect(() => pass('typing-3')).toThrow(expect.objectContaining({ retryAfterMs: 250 }))
+  expect(pass('chat')).toBe(1)
+  expect(pass('typing-4')).toBe(0)
+  // However many there are.
+  rates.refusedByBroker(gate, 'cursor', 1_000)
+  for (let count = 0; count < 100; count++) expect(() => pass(`cursor-${count}`)).toThrow()
+  nowMs = 2_000
+  expect(() => pass('chat-2')).toThrow(expect.objectContaining({ retryAfterMs: 250 }))
+  nowMs = 2_250
+  pass('chat-2')
+})
+
 it('lets a message pass that is larger than a burst of bytes, and pays it off', () => {
   const gate = new RateGate()
   expect(burst(gate, BYTES, 0, 10_000)).toBe(1)

@@ -37,6 +37,8 @@ export class RateGate {
   /** Id of the first message that was refused, while all others wait for it. */
   #awaited: string | undefined
   #awaitedUntilMs = Number.NEGATIVE_INFINITY
+  /** Ids of the last others that were refused since. */
+  #behind: Set<string> | undefined
   /** How often messages were refused that have not passed since, by their ids. */
   #refusedCounts: Map<string, number> | undefined
   /** Whether the broker was given it: then it is older than all that was refused. */
@@ -59,8 +61,10 @@ export class RateGate {
       return Math.ceil(this.#opensAtMs - nowMs)
     }
     if (this.#awaited !== undefined) {
-      if (this.#awaited !== repeatId && nowMs < this.#awaitedUntilMs) return MIN_CLOSED_MS
+      if (this.#awaited !== repeatId && nowMs < this.#awaitedUntilMs && !this.#isAwaitedInVain(repeatId))
+        return MIN_CLOSED_MS
       this.#awaited = undefined
+      this.#behind = undefined
       this.#isAwaitedGiven = false
     }
     this.#settle(limit, nowMs)
@@ -85,8 +89,18 @@ export class RateGate {
       this.#awaited = repeatId
       this.#isAwaitedGiven = isGiven
     }
+    if (this.#awaited !== repeatId) return
     // Refused once more: it is waited for anew.
-    if (this.#awaited === repeatId) this.#awaitedUntilMs = opensAtMs + MAX_AWAITED_MS
+    this.#awaitedUntilMs = opensAtMs + MAX_AWAITED_MS
+    this.#behind = undefined
+  }
+
+  /**
+   * A client repeats in order: when another one comes again, the awaited one was typing or a cursor, which nobody sends again.
+   * One that the broker was given may be older, and is answered later, than one that comes again.
+   */
+  #isAwaitedInVain(repeatId: string | undefined): boolean {
+    return !this.#isAwaitedGiven && repeatId !== undefined && this.#behind?.has(repeatId) === true
   }
 
   /** Whether another message goes before this one, which has passed, and waited since. */
@@ -97,9 +111,20 @@ export class RateGate {
   /** Counts a refusal. @param count How often the message was refused by now, if its gate does not know. */
   refused(repeatId: string | undefined, count = (this.#refusedCounts?.get(repeatId ?? '') ?? 0) + 1): void {
     if (repeatId === undefined) return
+    if (this.#awaited !== undefined && this.#awaited !== repeatId) this.#addBehind(repeatId)
     this.#refusedCounts ??= new Map()
     const isKnown = this.#refusedCounts.has(repeatId)
     if (isKnown || this.#refusedCounts.size < MAX_REFUSED_IDS) this.#refusedCounts.set(repeatId, count)
+  }
+
+  #addBehind(repeatId: string): void {
+    this.#behind ??= new Set()
+    this.#behind.add(repeatId)
+    if (this.#behind.size <= MAX_REFUSED_IDS) return
+    for (const oldest of this.#behind) {
+      this.#behind.delete(oldest)
+      return
+    }
   }
 
   /** Takes what messages cost that have passed. Returns how often they were refused before. */
