@@ -47,6 +47,12 @@ const guarded = (payloadBytes) => ({
   goals: [than('receivedPerServerCpuSecond', 'webmq-native', { least: 0.9 })],
   bound: 'the grant, two rates and the counters of each message: no function takes more than 4 %',
 })
+/** Faults of `overload`. */
+const PAST = {
+  freeze: 'A broker stood still for 3 s',
+  stop: 'A node stood still for 5 s',
+  slow: 'The network to a broker was 200 ms slower for 5 s',
+}
 const logged = (target, publisher, follower) => ({
   figure: `A logged message over ${target}, µs of CPU of the publishing and the following node`,
   table: 'logged-messages',
@@ -204,6 +210,25 @@ const AIMS = [
     ],
     bound: 'one machine runs everything, so a write costs the same with more nodes',
   },
+  {
+    figure: 'Up to three times what a broker takes: goodput, refusals of one message, failed',
+    table: 'overload',
+    where: { fault: 'none' },
+    goals: [
+      { key: 'goodput', least: 0.95 },
+      { key: 'mostRefusals', most: 3 },
+      { key: 'failedCount', most: 0 },
+    ],
+  },
+  ...Object.keys(PAST).map((fault) => ({
+    figure: `${PAST[fault]}: normal again after, of the ideal; failed`,
+    table: 'overload',
+    where: { fault },
+    goals: [
+      { key: 'normalRatio', most: 1.3 },
+      { key: 'failedCount', most: 0 },
+    ],
+  })),
   {
     figure: 'Fleet of three nodes, three brokers, six faults: lost, doubled, out of order, told gaps',
     table: 'a-fleet-while-things-break',
