@@ -10,6 +10,8 @@ interface Manifest {
   readonly dependencies?: Readonly<Record<string, string>>
   readonly peerDependencies?: Readonly<Record<string, string>>
   readonly peerDependenciesMeta?: Readonly<Record<string, { readonly optional?: boolean }>>
+  readonly supportedPeers?: Readonly<Record<string, string>>
+  readonly devDependencies?: Readonly<Record<string, string>>
   readonly [field: string]: unknown
 }
 
@@ -23,6 +25,9 @@ const PUBLISHED = ['bench', 'client', 'native', 'server', 'services', 'transport
 const PINNED: Readonly<Record<string, string>> = {
   'webmq-native': 'the server and its engine speak over memory whose layout may change with any release',
 }
+
+/** Documents with a table of the versions of peers: name, oldest, tested, first that is not supported. */
+const LISTED: Readonly<Record<string, string>> = { client: 'docs/client.md', server: 'docs/brokers.md' }
 
 const readText = (file: string) => readFileSync(ROOT + file, 'utf8')
 const readManifest = (folder: string) => JSON.parse(readText(`${folder}/package.json`)) as Manifest
@@ -78,9 +83,29 @@ describe.each(published)('the package of %s', (folder, manifest) => {
     expect(ours.filter((name) => !PUBLISHED.includes(name.slice('webmq-'.length)))).toEqual([])
   })
 
-  it('forces no peer on anybody', () => {
-    const peers = Object.keys(manifest.peerDependencies ?? {})
-    expect(peers.filter((name) => manifest.peerDependenciesMeta?.[name]?.optional !== true)).toEqual([])
+  // npm refuses to install beside another version of a peer, also when the peer is optional and nobody uses it.
+  it('forces no peer and no version of a peer on anybody', () => {
+    const peers = Object.entries(manifest.peerDependencies ?? {})
+    expect(peers.filter(([, range]) => range !== '*')).toEqual([])
+    expect(peers.filter(([name]) => manifest.peerDependenciesMeta?.[name]?.optional !== true)).toEqual([])
+  })
+})
+
+describe.each(published.filter(([name]) => LISTED[name] !== undefined))('the peers of %s', (folder, manifest) => {
+  const { peerDependencies = {}, supportedPeers = {}, devDependencies = {} } = manifest
+  const foreign = Object.keys(peerDependencies).filter((name) => !name.startsWith('webmq-'))
+
+  it('are supported from one version to another', () => {
+    expect(Object.keys(supportedPeers)).toEqual(foreign)
+    for (const range of Object.values(supportedPeers)) expect(range).toMatch(/^>=\d+\.\d+\.\d+ <\d+\.\d+\.\d+$/)
+  })
+
+  it.each(foreign)('the documentation says which versions of %s', (name) => {
+    const [, oldest, before] = /^>=(\S+) <(\S+)$/.exec(supportedPeers[name] ?? '') ?? []
+    const tested = devDependencies[name] ?? ''
+    expect(tested.localeCompare(before ?? '', 'en', { numeric: true })).toBe(-1)
+    const document = readText(LISTED[folder] ?? '')
+    expect(document).toMatch(new RegExp(`^\\| \`${name}\` \\| ${oldest} \\| ${tested} \\| ${before} \\|`, 'm'))
   })
 })
 

@@ -8,6 +8,7 @@ import { runCheck } from './check.mjs'
 import { benchChecks } from './checks/bench.mjs'
 import { bundleChecks } from './checks/bundles.mjs'
 import { clientChecks } from './checks/client.mjs'
+import { existingAppChecks } from './checks/existing-apps.mjs'
 import { fastChecks } from './checks/fast.mjs'
 import { firstAppChecks } from './checks/first-app.mjs'
 import { frameworkChecks } from './checks/frameworks.mjs'
@@ -104,6 +105,7 @@ async function runChecks(checks, context, newProjectOf, newProject) {
 const allChecks = (nodes) => [
   ...serverChecks(nodes),
   ...clientChecks(nodes),
+  ...existingAppChecks,
   ...moduleChecks(nodes),
   ...bundleChecks,
   ...proxyChecks,

@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module'
 import { WebMQError } from 'webmq-client/protocol'
+import { unsupportedVersion } from './supported-versions.js'
 
 /**
  * Whether an import failed because its package is not installed; otherwise the package is there, and broken.
@@ -23,13 +24,20 @@ const IS_RUN_BY_NPX = /[\\/]_npx[\\/]/.test(import.meta.url)
  * Loads the library of a broker or a database, an optional peer.
  * @param name Its package.
  * @param user What needs it, for the error: `history with NATS (--broker nats://…)`.
- * @throws {WebMQError} `E_BROKER_MISSING`, with the command that installs it.
+ * @throws {WebMQError} `E_BROKER_MISSING`, with the command that installs it, or a version that is supported.
  */
 export async function loadLibrary<Module>(
   name: string,
   user: string,
   importModule: () => Promise<Module>,
 ): Promise<Module> {
+  const unsupported = unsupportedVersion(name)
+  if (unsupported !== undefined) {
+    const { reason, wanted } = unsupported
+    throw new WebMQError('E_BROKER_MISSING', {
+      message: `${user} needs ${reason}; ${wayToInstall(wanted, IS_RUN_BY_NPX)}`,
+    })
+  }
   try {
     return await importModule()
   } catch (cause) {
@@ -44,9 +52,12 @@ export async function loadLibrary<Module>(
   }
 }
 
-/** @param isRunByNpx The server is in npx's cache. */
-export function wayToInstall(name: string, isRunByNpx: boolean): string {
+/**
+ * @param wanted A package, or one with a range in quotes.
+ * @param isRunByNpx The server is in npx's cache.
+ */
+export function wayToInstall(wanted: string, isRunByNpx: boolean): string {
   return isRunByNpx
-    ? `start with it: \`npx -p webmq-server -p ${name} webmq-server …\``
-    : `install it next to webmq-server: \`npm install ${name}\``
+    ? `start with it: \`npx -p webmq-server -p ${wanted} webmq-server …\``
+    : `install it next to webmq-server: \`npm install ${wanted}\``
 }

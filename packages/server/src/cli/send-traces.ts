@@ -2,11 +2,12 @@ import { invalidOption } from '../base/invalid-option.js'
 import { isNotInstalled } from '../base/load-library.js'
 import { LogPace } from '../base/log-pace.js'
 import type { Logger } from '../base/logger.js'
+import { unsupportedVersion } from '../base/supported-versions.js'
 import { within } from '../base/within.js'
 import { VERSION } from '../node/version.js'
 
 const ENDPOINTS = ['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'] as const
-/** Optional peers, of versions that fit each other: those after them need a newer Node. */
+/** Optional peers, of versions that fit each other. There is no `sdk-trace-node` of the versions after them. */
 const INSTALL = [
   'npm install @opentelemetry/api@1.9 @opentelemetry/sdk-trace-node@2 @opentelemetry/resources@2',
   '@opentelemetry/exporter-trace-otlp-http@0.223',
@@ -35,7 +36,8 @@ const loadLibraries = async (): Promise<Libraries> => ({
  * The libraries read the other variables of OpenTelemetry themselves: headers, name of the service, sampler, batches.
  *
  * @returns Sends the last spans when it is disposed of; `undefined` without the variable, or when the process has an SDK.
- * @throws {WebMQError} `E_OPTION_INVALID`: the libraries are not installed, or the protocol is `grpc`.
+ * @throws {WebMQError} `E_OPTION_INVALID`: the libraries are not installed, or not in these versions, or the protocol is
+ *   `grpc`.
  */
 export async function sendTraces(
   env: NodeJS.ProcessEnv,
@@ -49,6 +51,10 @@ export async function sendTraces(
   const protocol = env.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL ?? env.OTEL_EXPORTER_OTLP_PROTOCOL
   if (protocol === 'grpc')
     throw invalidOption(`${variable}: traces go over HTTP, not grpc; name the port for http/json`)
+  for (const name of LIBRARIES) {
+    const unsupported = unsupportedVersion(name)
+    if (unsupported !== undefined) throw invalidOption(`${variable} needs ${unsupported.reason}: ${INSTALL}`)
+  }
   const { api, sdk, resources, otlp } = await load().catch((cause: unknown) => {
     throw LIBRARIES.some((name) => isNotInstalled(cause, name))
       ? invalidOption(`${variable} needs libraries that are not installed: ${INSTALL}`)

@@ -190,7 +190,7 @@ export class Lifecycle {
       const outbox = await createOutbox?.(options)
       await this.#context.certificates?.load()
       audit?.open()
-      const tracer = await loadTracer(VERSION)
+      const tracer = await loadTracer(VERSION, this.#context.parts.logger)
       // Before the node, so that probes get `starting` while the server waits for its broker.
       await this.#listenForAdmins()
       const transport = await this.#createTransport(attachTo)

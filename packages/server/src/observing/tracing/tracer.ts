@@ -1,6 +1,8 @@
 import type { Context, Span } from '@opentelemetry/api'
 import { isNotInstalled } from '../../base/load-library.js'
+import type { Logger } from '../../base/logger.js'
 import { isPromise, type MaybePromise } from '../../base/maybe-promise.js'
+import { unsupportedVersion } from '../../base/supported-versions.js'
 import type { Accepted, Broker, OutboundMessage } from '../../ports/broker.js'
 
 /** The parts of a `traceparent` (W3C Trace Context §3.2). */
@@ -134,8 +136,14 @@ function traceparentOf(span: Span): string {
   return formatTraceparent(span.spanContext())
 }
 
-/** A tracer; `undefined` when `@opentelemetry/api` is not installed, an optional peer. */
-export async function loadTracer(version: string): Promise<Tracer | undefined> {
+/** A tracer; `undefined` when `@opentelemetry/api`, an optional peer, is not installed, or not in a supported version. */
+export async function loadTracer(version: string, logger: Pick<Logger, 'warn'>): Promise<Tracer | undefined> {
+  // An application that has it for something else needs no spans of ours.
+  const unsupported = unsupportedVersion('@opentelemetry/api')
+  if (unsupported !== undefined) {
+    logger.warn({ reason: `spans need ${unsupported.reason}` }, 'messages get no spans')
+    return undefined
+  }
   try {
     return new Tracer(await import('@opentelemetry/api'), version)
   } catch (error) {
