@@ -28,7 +28,7 @@ const broker = (name, peers, start, more = {}) => ({
   installs: 'webmq-server',
   peers,
   service: async () => start(await import('webmq-services')),
-  play: (project, url) => program(project, 'BROKER', url, 'apps'),
+  play: (project, url) => program(project, 'BROKER', url),
   ...more,
 })
 
@@ -68,11 +68,21 @@ const PARTS = [
     installs: 'webmq-server',
     peers: ['@opentelemetry/api'],
     // An SDK of the application, of versions that `webmq-server` cannot start by itself.
-    between: [['@opentelemetry/api@1.10.0', '@opentelemetry/exporter-trace-otlp-http@0.301.0', '@opentelemetry/resources@3.1.1']],
+    between: [
+      [
+        '@opentelemetry/api@1.10.0',
+        '@opentelemetry/exporter-trace-otlp-http@0.301.0',
+        '@opentelemetry/resources@3.1.1',
+      ],
+    ],
     play: (project) => program(project, 'SPANS'),
   },
-  client('ai', 'AI', { between: [['ai@6.0.326']], beside: () => [`typescript@${TOOL_VERSIONS.typescript}`], play: playAi }),
-  client('msgpackr', 'MSGPACK'),
+  client('ai', 'AI', {
+    between: [['ai@6.0.326']],
+    beside: () => [`typescript@${TOOL_VERSIONS.typescript}`],
+    play: playAi,
+  }),
+  client('msgpackr', 'MSGPACK', { name: 'webmq-client/msgpack' }),
   client('yjs', 'YJS', { peers: ['yjs', 'y-protocols'] }),
   client('react', 'REACT', { beside: ([react]) => [react.replace('react', 'react-dom'), HAPPY_DOM] }),
   client('vue', 'VUE', { beside: () => [HAPPY_DOM] }),
@@ -202,7 +212,7 @@ export const answer = (writer: StreamWriter, { messages }: AnswerRequest) =>
 `,
   })
   const options = ['--strict', '--noEmit', '--skipLibCheck', '--target', 'es2022', '--module', 'nodenext']
-  await project.run('npx', 'tsc', ...options, '--types', '', '--lib', 'es2023,dom,dom.asynciterable', 'chat.ts')
+  await project.run('npx', 'tsc', ...options, '--lib', 'es2023,dom,dom.asynciterable', 'chat.ts')
   await program(project, 'AI', server.url)
 }
 
@@ -218,7 +228,7 @@ async function refuseOld({ newProject }) {
   const ready = await startServer(project)
   await ready.stop()
   const { range } = PEERS.get('ioredis')
-  const wanted = `needs ioredis ${range}, but 4.28.5 is installed; install it next to webmq-server: \`npm install "ioredis@${range}"\``
+  const wanted = `needs ioredis ${range}, but 4.28.5 is installed`
   const refusal = await project.run('npx', 'webmq-server', '--broker', 'redis://127.0.0.1:6379').then(
     () => 'it has started',
     ({ message }) => message,

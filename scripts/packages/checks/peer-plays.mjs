@@ -1,18 +1,20 @@
 // Programs of an application that has a peer already: each uses the part of WebMQ that needs it, and prints `played`.
 
-/** Arguments: address of the broker, namespace. */
+/** Argument: address of the broker. */
 const BROKER = `
 import { createServer } from 'webmq-server'
 
-const [broker, brokerNamespace] = process.argv.slice(2)
-const server = await createServer({ broker, brokerNamespace, port: 0, host: '127.0.0.1', history: ['room.*=10'] })
+const [broker] = process.argv.slice(2)
+// The log of the version before is still there.
+const key = 'room.' + process.pid
+const server = await createServer({ broker, port: 0, host: '127.0.0.1', history: ['room.*=10'] })
 await server.start()
 let ready
 const heard = new Promise((resolve) => ({ ready } = server.listen('room.*', ({ n }) => n === 3 && resolve())))
 await ready
-for (const n of [1, 2, 3]) await server.publish('room.1', { n })
+for (const n of [1, 2, 3]) await server.publish(key, { n })
 await heard
-const { messages } = await server.history('room.1')
+const { messages } = await server.history(key)
 const logged = messages.map(({ payload }) => payload.n).join()
 if (logged !== '1,2,3') throw new Error('the log has ' + logged)
 await server.stop()

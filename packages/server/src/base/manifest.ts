@@ -8,6 +8,4 @@ interface Manifest {
 }
 
 /** `package.json` of this package. */
-export const MANIFEST = JSON.parse(
-  readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
-) as Manifest
+export const MANIFEST = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as Manifest
