@@ -1,6 +1,7 @@
 import type { ClientOptions } from './client-options.js'
 import { type ERRORS, WebMQError } from './protocol/errors.js'
 import { isKey, isPattern } from './protocol/keys.js'
+import type { PublishOptions } from './types.js'
 
 /**
  * What finds and explains mistakes of an app. The builds for development and for Node have it, see `development.ts`. A
@@ -11,10 +12,13 @@ export interface Checks {
   readonly errors: typeof ERRORS
   /** @throws {WebMQError} `E_OPTION_INVALID`, naming the option. */
   options(options: ClientOptions): void
-  /** @throws {WebMQError} `E_OPTION_INVALID`, `E_POSITION_INVALID`, naming the option. */
+  /**
+   * @param range The options of a listen, or some of a history read.
+   * @throws {WebMQError} `E_OPTION_INVALID`, `E_POSITION_INVALID`, naming the option.
+   */
   range(range: RangeOptions): void
   /** @throws {WebMQError} `E_OPTION_INVALID`, naming the option. */
-  publish(id: string, timeoutMs: number): void
+  publish(options: PublishOptions, id: string, timeoutMs: number): void
   /** `JSON.stringify`. @throws {WebMQError} `E_PAYLOAD_INVALID`, naming the part that has no JSON form. */
   encodeJson(payload: unknown): string
   keyDefect(key: string): string | undefined

@@ -26,8 +26,47 @@ describe('options', () => {
     ['another scheme', { url: 'ftp://example.com', WebSocket }, 'option is not valid: url ftp://example.com'],
     ['a negative time', { url, WebSocket, ackTimeoutMs: -1 }, 'option is not valid: ackTimeoutMs'],
     ['no number', { url, WebSocket, reconnect: { minMs: Number.NaN } }, 'option is not valid: minMs'],
+    [
+      'a misspelt one',
+      { url, WebSocket, tokken: 'x' } as ClientOptions,
+      'option is not valid: tokken: unknown option, did you mean token?',
+    ],
+    [
+      'one that belongs to a group',
+      { url, WebSocket, reconnect: { minMS: 1 } as object },
+      'option is not valid: reconnect.minMS: unknown option, did you mean minMs?',
+    ],
+    [
+      'one of another library',
+      { url, WebSocket, offlineQueue: { persist: true } as object },
+      'option is not valid: offlineQueue.persist: unknown option',
+    ],
+    [
+      'times that exclude each other',
+      { url, WebSocket, reconnect: { minMs: 10, maxMs: 5 } },
+      'option is not valid: reconnect: minMs 10 is more than maxMs 5',
+    ],
+    [
+      'a first wait above the default of the last',
+      { url, WebSocket, reconnect: { minMs: 60_000 } },
+      'option is not valid: reconnect: minMs 60000 is more than maxMs 20000',
+    ],
   ])('are refused at once: %s', (_what, options, message) => {
     expect(codeOf(options)).toBe(message)
+  })
+
+  it('may shorten all waits by the longest alone', () => {
+    expect(codeOf({ url, WebSocket, reconnect: { maxMs: 5 } })).toBe('idle')
+  })
+
+  it('of listens and publishes are refused if they are misspelt', async () => {
+    await using client = new WebMQClient({ url, WebSocket })
+    expect(() => client.listen('a', () => undefined, { lats: 1 } as object)).toThrow(
+      'option is not valid: listen: lats: unknown option, did you mean last?',
+    )
+    await expect(client.publish('a', 1, { ephemerl: true } as object)).rejects.toThrow(
+      'option is not valid: publish: ephemerl: unknown option, did you mean ephemeral?',
+    )
   })
 
   it('need a WebSocket at the first connection, and use the runtime’s own', async () => {

@@ -31,6 +31,7 @@ it.each(ENTRIES)('is one file, uses no Node API, and imports nothing, also not l
 it('has explanations in development alone', async () => {
   const [production, development] = await Promise.all(ENTRIES.map(async (entry) => (await bundle(entry)).codes.join()))
   for (const text of [
+    'unknown option',
     'misplaced wildcard',
     'contains itself',
     'is the server running?',

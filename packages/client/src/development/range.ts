@@ -3,9 +3,32 @@ import { isCount, msOf } from '../listening/range.js'
 import { invalid } from '../options.js'
 import { WebMQError } from '../protocol/errors.js'
 import { isMessageId, isPosition } from '../protocol/fields.js'
+import type { ListenOptions, PublishOptions } from '../types.js'
+import { checkNames, namesOf } from './names.js'
 
-/** Checks where to start. */
-export function checkRange({ since, last, rewind }: RangeOptions): void {
+const LISTEN_NAMES = namesOf<ListenOptions>({
+  signal: true,
+  since: true,
+  last: true,
+  rewind: true,
+  overflow: true,
+  meta: true,
+  recover: true,
+})
+const PUBLISH_NAMES = namesOf<PublishOptions>({
+  id: true,
+  ack: true,
+  echo: true,
+  ephemeral: true,
+  timeoutMs: true,
+  whenOffline: true,
+  signal: true,
+})
+
+/** Checks where to start, and the names of the options. */
+export function checkRange(options: RangeOptions): void {
+  checkNames('listen: ', options, LISTEN_NAMES)
+  const { since, last, rewind } = options
   if ([since, last, rewind].filter((option) => option !== undefined).length > 1) {
     throw invalid('at most one of since, last and rewind')
   }
@@ -17,7 +40,8 @@ export function checkRange({ since, last, rewind }: RangeOptions): void {
 }
 
 /** Checks the options of a publish. */
-export function checkPublish(id: string, timeoutMs: number): void {
+export function checkPublish(options: PublishOptions, id: string, timeoutMs: number): void {
+  checkNames('publish: ', options, PUBLISH_NAMES)
   if (!isMessageId(id)) throw invalid(`id ${id}`)
   if (!(timeoutMs >= 0)) throw invalid(`timeoutMs ${timeoutMs}`)
 }

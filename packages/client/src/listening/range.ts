@@ -18,7 +18,8 @@ export function isCount(value: unknown): value is number {
 }
 
 /** Where to start. @throws {WebMQError} `E_OPTION_INVALID`, `E_POSITION_INVALID`, with {@link checks}. */
-export function rangeOf({ since, last, rewind }: RangeOptions): Start {
-  checks.range?.({ since, last, rewind })
+export function rangeOf(options: RangeOptions): Start {
+  checks.range?.(options)
+  const { since, last, rewind } = options
   return { since, last, rewindMs: rewind === undefined ? undefined : msOf(rewind) }
 }

@@ -1,4 +1,5 @@
 export { isReconnectable } from './close-codes.js'
+export { closestName, didYouMean } from './closest-name.js'
 export { contains } from './containment.js'
 export { decodeClientMessage, decodeClientPart, partOf } from './decode-client.js'
 export type { MessagePart } from './decode-publish.js'

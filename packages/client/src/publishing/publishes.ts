@@ -96,7 +96,7 @@ export class Publishes {
       const { codec, ackTimeoutMs } = this.#options
       const { ack, id = this.#createId(), echo = true, ephemeral, signal, timeoutMs = ackTimeoutMs } = options
       checkKey(key)
-      checks.publish?.(id, timeoutMs)
+      checks.publish?.(options, id, timeoutMs)
       const requestId = `p${++this.#lastId}`
       const isAcknowledged = ack !== 'none'
       const payload = encodePayload(content, codec)

@@ -1,7 +1,7 @@
+import { didYouMean } from 'webmq-client/protocol'
 import { invalidOption } from '../base/invalid-option.js'
 import { isObject } from '../base/is-object.js'
 import { reasonOf } from '../base/reason.js'
-import { didYouMean } from '../options/closest-name.js'
 import type { OptionSpec, OptionValue } from '../options/spec.js'
 import { OPTIONS } from '../options/table.js'
 import { validateOption } from '../options/values.js'

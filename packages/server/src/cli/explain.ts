@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
-import { DOCS_URL, ERRORS, type ErrorCode, type ErrorSpec, WebMQError } from 'webmq-client/protocol'
+import { closestName, DOCS_URL, ERRORS, type ErrorCode, type ErrorSpec, WebMQError } from 'webmq-client/protocol'
 import { invalidOption } from '../base/invalid-option.js'
-import { closestName } from '../options/closest-name.js'
 import { paint, type Terminal } from './terminal.js'
 
 const EXAMPLES = `Examples:

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
+import { didYouMean } from 'webmq-client/protocol'
 import { invalidOption } from '../base/invalid-option.js'
 import { listParts } from '../base/list-parts.js'
 import { codeOf } from '../base/reason.js'
-import { didYouMean } from '../options/closest-name.js'
 import type { ServerOptions } from '../options/server-options.js'
 import {
   environmentNameOf,

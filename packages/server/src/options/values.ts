@@ -1,6 +1,6 @@
+import { didYouMean } from 'webmq-client/protocol'
 import { invalidOption } from '../base/invalid-option.js'
 import { listParts } from '../base/list-parts.js'
-import { didYouMean } from './closest-name.js'
 import {
   formatQuantity,
   type IntegerOption,
