@@ -37,7 +37,7 @@ const HOOK_BYTES = {
   useStateTopic: 1_280,
   usePresence: 1_536,
   useLatest: 1_792,
-  useStream: 1_344,
+  useStream: 1_408,
   // With the list that joins history, live messages and optimistic ones.
   useMessages: 3_072,
 }

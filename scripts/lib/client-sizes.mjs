@@ -184,6 +184,22 @@ export async function clientSizes() {
   return [{ name: 'webmq-client', bytes }, ...(await Promise.all(sizes))]
 }
 
+const HOOKS = ['useMessages', 'usePublish', 'useStatus']
+
+/**
+ * Bytes that three typed hooks add to an app with the core and React.
+ * @returns {Promise<{ one: number, all: number }>} `one` by one, with `of`; with `createHooks`, which has `all`.
+ */
+export async function typedHookBytes() {
+  const app = "import { setup } from 'webmq-client'\nexport const client = setup({ url: '/ws' })\n"
+  const one = HOOKS.map((name) => `export const ${name} = webmq.${name}.of(client)`).join('\n')
+  const all = `export const { ${HOOKS} } = webmq.createHooks(client)`
+  const bytes = (code) => bundledBytes(`${app}${code}`, ['react'])
+  const added = async (code) =>
+    (await bytes(`import * as webmq from 'webmq-client/react'\n${code}`)) - (await bytes(''))
+  return { one: await added(one), all: await added(all) }
+}
+
 /** @param {number} bytes */
 export function kib(bytes) {
   return (bytes / 1_024).toFixed(1)

@@ -1,9 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { clientSizes, ownLoadedBytes } from '../../scripts/lib/client-sizes.mjs'
+import { clientSizes, ownLoadedBytes, typedHookBytes } from '../../scripts/lib/client-sizes.mjs'
 
 /** What a page may load, whatever its bundler. */
 const MAX_LOADED_BYTES = 11_872
+
+/** Of `useMessages`, `usePublish` and `useStatus`, with their types. */
+const MAX_TYPED_HOOK_BYTES = 3_584
 
 /** A table that changes with each commit would not be read. */
 const MAX_DIFFERENCE_KIB = 0.1
@@ -19,6 +22,15 @@ it('docs/client.md has the sizes of all parts', async () => {
     ({ name, bytes }) => Math.abs(bytes / 1_024 - (documented.get(name) ?? 0)) > MAX_DIFFERENCE_KIB,
   )
   expect(wrong.map(({ name, bytes }) => `${name}: ${(bytes / 1_024).toFixed(1)} KiB`)).toEqual([])
+})
+
+it('typed hooks cost their own code only, and the docs say how much', async () => {
+  const { one, all } = await typedHookBytes()
+  expect(one).toBeLessThan(MAX_TYPED_HOOK_BYTES)
+  const [, allKib, oneKib] =
+    /the parts behind it, ([\d.]+) KiB instead of ([\d.]+) KiB/.exec(read('docs/client/react.md')) ?? []
+  expect(Math.abs(all / 1_024 - Number(allKib))).toBeLessThanOrEqual(MAX_DIFFERENCE_KIB)
+  expect(Math.abs(one / 1_024 - Number(oneKib))).toBeLessThanOrEqual(MAX_DIFFERENCE_KIB)
 })
 
 it('a page loads no more than its budget, and what the docs say', async () => {

@@ -3,7 +3,6 @@ import { createRoot } from 'react-dom/client'
 import { setup, WebMQError } from 'webmq-client'
 import { request } from 'webmq-client/parts'
 import { useMessages, useStatus, useStream } from 'webmq-client/react'
-import type { Question } from './topics'
 
 setup({ url: '/ws' })
 
@@ -43,7 +42,7 @@ function Assistant({ room }: { readonly room: string }) {
           ))}
           {isBusy && (
             <li data-active>
-              <b>{(meta as Question).question}</b>
+              <b>{meta?.question}</b>
               <p>{text}</p>
             </li>
           )}

@@ -1,3 +1,5 @@
+import type { Topic } from 'webmq-client'
+
 /** A question with its answer, once that has ended. */
 export interface Turn {
   readonly question: string
@@ -18,7 +20,8 @@ export interface Asked {
 
 declare module 'webmq-client' {
   interface Topics {
-    'assistant.*.ask': Question
+    'assistant.*.ask': Topic<{ message: Question; reply: Asked }>
+    'assistant.*.answer': Topic<{ stream: { meta: Question } }>
     'assistant.*.turn': Turn
   }
 }

@@ -2,7 +2,6 @@ import { type FormEvent, StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { setup } from 'webmq-client'
 import { useMessages, usePresence, usePublish, useStatus } from 'webmq-client/react'
-import type { Guest } from './topics'
 import { useTyping } from './typing'
 
 setup({ url: '/ws' })
@@ -11,10 +10,10 @@ const me = new URLSearchParams(location.search).get('name') ?? `guest ${Math.flo
 
 function Chat({ room }: { readonly room: string }) {
   const { messages, isStale, hasOlder, loadOlder } = useMessages(`chat.${room}.message`, { limit: 10 })
-  const { members } = usePresence<Guest>(`chat.${room}`, { name: me })
+  const { members } = usePresence(`chat.${room}`, { name: me })
   const publish = usePublish(`chat.${room}.message`, { optimistic: true })
   const [typing, type] = useTyping(room, me)
-  const { lost } = useStatus()
+  const lost = useStatus((status) => status.lost)
   function send(event: FormEvent<HTMLFormElement>) {
     event.preventDefault()
     const { text } = Object.fromEntries(new FormData(event.currentTarget))

@@ -16,6 +16,12 @@ export interface ClientOption<T = Topics> {
   readonly client?: WebMQClient<T> | undefined
 }
 
+/** The same where types may also be named at the call: `presence<Guest>('room.1', { client })`. */
+export interface AnyClientOption<T = Topics> {
+  /** Default: for hooks that of the provider; otherwise that of `setup`. */
+  readonly client?: WebMQClient<T> | AnyClient | undefined
+}
+
 /** A client, whatever its topics, or `undefined` for that of `setup`. */
 export type GivenClient = AnyClient | undefined
 

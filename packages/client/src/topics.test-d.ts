@@ -1,8 +1,21 @@
 import { expectTypeOf } from 'vitest'
 import { history } from './history/index.js'
-import type { KnownKey, KnownTopic, Payload, WebMQClient } from './index.js'
+import type {
+  AsPublished,
+  KnownKey,
+  KnownTopic,
+  Payload,
+  PayloadInput,
+  PresenceInput,
+  Reply,
+  StreamOf,
+  StreamOutput,
+  Topic,
+  WebMQClient,
+} from './index.js'
 import { iterate } from './iterate/index.js'
 import { loaded } from './load/index.js'
+import { presence } from './presence/index.js'
 
 interface App {
   'chat.*.message': { text: string }
@@ -113,4 +126,59 @@ export async function typed(client: WebMQClient<App>, untyped: WebMQClient, room
 
   untyped.listen('any.thing', (payload) => expectTypeOf(payload).toEqualTypeOf<unknown>())
   await untyped.publish('any.thing', { at: 'all' })
+}
+
+// Over JSON
+interface Dated {
+  at: Date
+  list: readonly { at: Date | null; n?: number }[]
+}
+interface Entries {
+  dated: Dated
+  plain: App['chat.*.message']
+  'tree.*': Tree
+  bytes: Uint8Array
+  'rooms.*': Topic<{ message: Dated; presence: { since: Date }; reply: { at: Date } }>
+  'calls.*': Topic<{ reply: boolean }>
+  'logs.*': Topic<{ stream: { meta: { at: Date }; reply: 1 } }>
+}
+type List = string | Date | List[]
+interface Tree {
+  children: Tree[]
+  value: unknown
+}
+type Undated = { at: string; list: readonly { at: string | null; n?: number }[] }
+
+expectTypeOf<Payload<Entries, 'dated'>>().toEqualTypeOf<Undated>()
+expectTypeOf<PayloadInput<Entries, 'dated'>>().toEqualTypeOf<Dated>()
+expectTypeOf<Payload<Entries & AsPublished, 'dated'>>().toEqualTypeOf<Dated>()
+expectTypeOf<Payload<Entries, 'tree.1'>>().toEqualTypeOf<Tree>()
+expectTypeOf<Payload<{ a: [number, Date] }, 'a'>>().toEqualTypeOf<[number, string]>()
+expectTypeOf<List>().not.toExtend<Payload<{ a: List }, 'a'>>()
+expectTypeOf<Payload<Entries, 'bytes'>>().toEqualTypeOf<Uint8Array>()
+expectTypeOf<Payload<{ a: Dated | { text: string } }, 'a'>>().toEqualTypeOf<Undated | { text: string }>()
+// biome-ignore lint/suspicious/noExplicitAny: it stays what it is
+expectTypeOf<Payload<{ a: any }, 'a'>>().toBeAny()
+
+// More than messages
+expectTypeOf<Payload<Entries, 'rooms.1'>>().toEqualTypeOf<Undated>()
+expectTypeOf<Payload<Entries, 'calls.1'>>().toEqualTypeOf<never>()
+expectTypeOf<PresenceInput<Entries, 'rooms.1'>>().toEqualTypeOf<{ since: Date }>()
+expectTypeOf<PresenceInput<Entries, 'plain'>>().toEqualTypeOf<unknown>()
+expectTypeOf<PresenceInput<Entries, 'of.no.topic'>>().toEqualTypeOf<unknown>()
+expectTypeOf<Reply<Entries, 'rooms.1'>>().toEqualTypeOf<{ at: string }>()
+expectTypeOf<Reply<Entries & AsPublished, 'rooms.1'>>().toEqualTypeOf<{ at: Date }>()
+expectTypeOf<Reply<Entries, '#'>>().toEqualTypeOf<{ at: string } | boolean>()
+expectTypeOf<Reply<object, 'rooms.1'>>().toEqualTypeOf<unknown>()
+expectTypeOf<StreamOutput<StreamOf<Entries, 'logs.1'>, 'meta'>>().toEqualTypeOf<{ at: string }>()
+expectTypeOf<StreamOutput<StreamOf<Entries, 'logs.1'>, 'result'>>().toEqualTypeOf<unknown>()
+
+export async function entries(client: WebMQClient<Entries>): Promise<void> {
+  const [member] = await presence('rooms.1', { client }).get()
+  expectTypeOf(member?.data).toEqualTypeOf<{ since: string } | undefined>()
+  await presence('rooms.1', { client }).enter({ since: new Date() })
+  await client.publish('dated', { at: new Date(), list: [] })
+  // @ts-expect-error a handler gets a text, and a publish takes a date
+  await client.publish('dated', { at: '2026-11-29', list: [] })
+  client.listen('dated', ({ at }) => expectTypeOf(at).toEqualTypeOf<string>())
 }

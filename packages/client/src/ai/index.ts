@@ -1,6 +1,6 @@
 import type { ChatRequestOptions, ChatTransport, UIMessage, UIMessageChunk } from 'ai'
 import type { Awaitable } from '../client-options.js'
-import { type ClientOption, clientOf } from '../of-client.js'
+import { clientOf, type GivenClient } from '../of-client.js'
 import { WebMQError } from '../protocol/errors.js'
 import { request } from '../requests/index.js'
 import { readStream, type StreamReader, type StreamWriter } from '../stream/index.js'
@@ -24,6 +24,8 @@ export interface StreamTransportOptions<M extends UIMessage = UIMessage> {
    * with an {@link AnswerRequest}.
    */
   readonly ask?: (asked: AnswerRequest<M>, signal: AbortSignal | undefined) => Awaitable<{ readonly stream: string }>
+  /** Default: the client of `setup`. */
+  readonly client?: GivenClient
 }
 
 /** Time that a server has to begin an answer. */
@@ -40,7 +42,7 @@ export function streamTransport<M extends UIMessage = UIMessage>({
   client: given,
   key: keyOf = (chatId) => `chat.${chatId}`,
   ask,
-}: StreamTransportOptions<M> & ClientOption = {}): ChatTransport<M> {
+}: StreamTransportOptions<M> = {}): ChatTransport<M> {
   /** By chat, the last time that the SDK has resumed it. */
   const resumed = new Map<string, object>()
 

@@ -1,5 +1,5 @@
 import type { WebMQError } from '../protocol/errors.js'
-import type { KnownKey, Payload, Topics } from '../topics.js'
+import type { KnownKey, PayloadInput, Topics } from '../topics.js'
 import type { PublishResult } from '../types.js'
 
 /** Options of `outbox`. */
@@ -61,7 +61,7 @@ export interface Outbox<T = Topics> extends Disposable {
    */
   publish<const K extends string>(
     key: KnownKey<T, K>,
-    payload: Payload<T, K>,
+    payload: PayloadInput<T, K>,
     options?: { readonly id?: string },
   ): Promise<Stored>
   on<E extends keyof OutboxEvents>(event: E, handler: (event: OutboxEvents[E]) => unknown): () => void

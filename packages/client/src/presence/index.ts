@@ -1,5 +1,6 @@
 import { checkKey } from '../checks.js'
-import { clientOf, type GivenClient, partOf } from '../of-client.js'
+import { type AnyClientOption, clientOf, partOf } from '../of-client.js'
+import type { PresenceInput, PresenceOf, Topics } from '../topics.js'
 import { LivePresence } from './live-presence.js'
 import { Rooms } from './rooms.js'
 import type { Presence } from './types.js'
@@ -12,12 +13,16 @@ const roomsOf = partOf((core) => new Rooms(core))
  * Returns a handle for the presence at a key, over all nodes. Each call returns a new handle; the client is present
  * once, whatever the number of handles.
  *
+ * The data has the type that `Topic` declares for the key; otherwise `presence<Guest>(key)` names it.
  * @param options `client`: default that of `setup`.
  * @throws {WebMQError} `E_KEY_INVALID`.
  */
-export function presence<D = unknown>(key: string, { client }: { readonly client?: GivenClient } = {}): Presence<D> {
+export function presence<D extends PresenceInput<T, K> = never, const K extends string = string, T = Topics>(
+  key: K,
+  { client }: AnyClientOption<T> = {},
+): Presence<PresenceOf<D, T, K>> {
   checkKey(key)
   const rooms = roomsOf(clientOf(client))
   const live: Presence = new LivePresence(rooms.at(key), (error) => rooms.report(error, key))
-  return live as Presence<D>
+  return live as Presence<PresenceOf<D, T, K>>
 }

@@ -1,4 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
+import type { Jsonified } from '../jsonified.js'
 import type { WebMQError } from '../protocol/errors.js'
 
 /** A present member. */
@@ -42,7 +43,7 @@ export interface PresenceEvents<D = unknown> {
  * The presence at one key, and the client's own. After a reconnect it enters and watches again by itself, and emits the
  * difference. So the events alone are enough to keep a list of members.
  */
-export interface Presence<D = unknown> extends Disposable {
+export interface Presence<D = unknown, Seen = Jsonified<D>> extends Disposable {
   readonly key: string
   /** The id under which others see this client; `undefined` until it has entered. */
   readonly id: string | undefined
@@ -65,14 +66,14 @@ export interface Presence<D = unknown> extends Disposable {
    * The present members: from the server, or from local state while there are handlers.
    * @throws {WebMQError} `E_FORBIDDEN`, `E_TIMEOUT`, `E_CLOSED`.
    */
-  get(): Promise<readonly Member<D>[]>
+  get(): Promise<readonly Member<Seen>[]>
   /** The same by user: a user is present while any of its members is. */
-  users(): Promise<readonly User<D>[]>
+  users(): Promise<readonly User<Seen>[]>
   /**
    * Calls `handler` at every `event`, and returns a function that removes it. The first handler starts to watch the
    * key.
    */
-  on<E extends keyof PresenceEvents<D>>(event: E, handler: (event: PresenceEvents<D>[E]) => unknown): () => void
+  on<E extends keyof PresenceEvents<Seen>>(event: E, handler: (event: PresenceEvents<Seen>[E]) => unknown): () => void
   /** Leaves, and removes all handlers; the handle can be used again. Resolves as `leave` does. */
   close(): Promise<void>
 }

@@ -7,8 +7,11 @@ import { setup, type WebMQClient } from '../index.js'
 import { openStream } from '../stream/index.js'
 import { createTestClient, createTestServer, type TestServer } from '../testing/index.js'
 import {
+  createHooks,
+  type Hooks,
   type ListedMessage,
   type TopicOptions,
+  type UseStatus,
   useLatest,
   useMessages,
   usePresence,
@@ -92,6 +95,12 @@ function Answer() {
   const { text, status, meta, result, stop: stopIt } = useStream(pattern)
   stop = stopIt
   return `${status} ${text} ${JSON.stringify([meta, result])}`
+}
+let useOther = useStatus as UseStatus
+let useOthers: Hooks = createHooks()
+function Selected() {
+  renderCount++
+  return [useStatus(({ lost }) => lost), useOther(({ state }) => state), useOthers.useStatus().state].join()
 }
 function Page() {
   useStream('a')
@@ -276,6 +285,28 @@ describe('useLatest', () => {
     await frame()
     expect(box.textContent).toBe('prices.0=98,prices.1=99')
     expect(renderCount - before).toBe(2)
+  })
+})
+
+describe('useStatus', () => {
+  it('renders when what it selects has changed, of the client that it is bound to', async () => {
+    const { client: other } = createTestClient()
+    useOther = useStatus.of(other)
+    useOthers = createHooks(other)
+    await act(() => client.connect())
+    await render(Selected)
+    expect(box.textContent).toBe('false,idle,idle')
+    renderCount = 0
+    let changeCount = 0
+    client.on('status', () => changeCount++)
+    await act(() => server.drop())
+    client.publish('a', 1).catch(() => undefined)
+    await act(() => vi.advanceTimersByTimeAsync(0))
+    expect(client.status.queueLength).toBe(1)
+    expect([changeCount > 1, renderCount]).toEqual([true, 0])
+    await act(() => client.close({ flushMs: 0 }))
+    await act(() => other.connect())
+    expect(box.textContent).toBe('false,connected,connected')
   })
 })
 

@@ -15,6 +15,16 @@ export function useStore<S extends Store<unknown>>(
 }
 
 /** What a store shows; its initial value on a server, and while a page continues from the server's HTML. */
-export function useSnapshot<S>({ subscribe, getSnapshot, initial }: Store<S>): S {
-  return useSyncExternalStore(subscribe, getSnapshot, () => initial)
+export function useSnapshot<S>(store: Store<S>): S
+/** What `select` returns of it. */
+export function useSnapshot<S, V>(store: Store<S>, select: ((snapshot: S) => V) | undefined): V
+export function useSnapshot<S>(
+  { subscribe, getSnapshot, initial }: Store<S>,
+  select = (snapshot: S): unknown => snapshot,
+) {
+  return useSyncExternalStore(
+    subscribe,
+    () => select(getSnapshot()),
+    () => select(initial),
+  )
 }

@@ -1,6 +1,6 @@
 import type { WebMQClient } from '../client.js'
 import { type ClientOption, clientOf } from '../of-client.js'
-import type { KnownKey, KnownTopic, Payload, PayloadInput, Topics } from '../topics.js'
+import type { KnownKey, KnownTopic, Payload, PayloadInput, Reply, ReplyInput, Topics } from '../topics.js'
 import { groupsOf } from './group-client.js'
 import type { Handler } from './joined-group.js'
 import type { Membership, RequestOptions, Responder, RespondOptions, TaskHandler, WorkOptions } from './types.js'
@@ -11,13 +11,13 @@ export type * from './types.js'
 const RESPONDERS = 'responders'
 
 /**
- * Sends a request to one responder, at any node. Resolves with its reply, which has the type that its place asks for:
- * `const sum: number = await request('sum', [1, 2])`; otherwise `unknown`.
+ * Sends a request to one responder, at any node. Resolves with its reply, which has the type that `Topic` declares for the key.
+ * Without one it has that which its place asks for: `const sum: number = await request('sum', [1, 2])`.
  * @throws {WebMQError} `E_NO_RESPONDERS` at once, when nobody responds to the key; `E_TIMEOUT`; `E_DISCONNECTED`: a
  *   responder may have it; `E_RESPONSE`, or the code of the responder; `E_ABORTED`, `E_KEY_INVALID`, `E_PAYLOAD_INVALID`,
  *   `E_PAYLOAD_TOO_LARGE`, `E_FORBIDDEN`, `E_RATE_LIMIT`, `E_UNSUPPORTED`, `E_QUEUE_FULL`, `E_CLOSED`.
  */
-export async function request<const K extends string, T = Topics, R = unknown>(
+export async function request<const K extends string, T = Topics, R extends Reply<T, K> = Reply<T, K>>(
   key: KnownKey<T, K>,
   payload: PayloadInput<T, K>,
   { client: given, ...options }: RequestOptions & ClientOption<T> = {},
@@ -35,7 +35,7 @@ export async function request<const K extends string, T = Topics, R = unknown>(
  */
 export function respond<const K extends string, T = Topics>(
   pattern: KnownTopic<T, K>,
-  responder: Responder<Payload<T, K>>,
+  responder: Responder<Payload<T, K>, ReplyInput<T, K>>,
   { client, group = RESPONDERS, signal }: RespondOptions & ClientOption<T> = {},
 ): Membership {
   return join(clientOf(client), pattern, responder as Handler, group, true, signal)

@@ -1,4 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
+import type { Awaitable } from '../client-options.js'
 import type { WebMQError } from '../protocol/errors.js'
 
 /** A message that this member of a queue group got. */
@@ -13,7 +14,7 @@ export type TaskHandler<P> = (payload: P, message: TaskMessage) => unknown
  * Answers one request. What it returns, or its promise resolves with, is the reply. A `WebMQError` that it throws reaches
  * the requester. Of any other error the requester sees only `E_RESPONSE`; it goes to the `error` event.
  */
-export type Responder<P> = (payload: P, message: TaskMessage) => unknown
+export type Responder<P, R = unknown> = (payload: P, message: TaskMessage) => Awaitable<R>
 
 /** Options of `work`. */
 export interface WorkOptions {

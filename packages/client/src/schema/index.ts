@@ -7,7 +7,7 @@ import { Wrapper } from '../listening/wrapper.js'
 import type { AnyClient } from '../of-client.js'
 import { invalid } from '../options.js'
 import type { StandardSchema } from '../standard-schema.js'
-import type { InputOf, NamedTopics } from '../topics.js'
+import type { InputOf, NamedTopics, OutputOf, Topic as TopicEntry } from '../topics.js'
 import type { ListenOptions, Message, PublishOptions } from '../types.js'
 import { CheckedTopics } from './checked-topics.js'
 import { NamedPattern, type Topic } from './topic.js'
@@ -67,9 +67,17 @@ export function withTopics<const M extends TopicSchemas, R extends OnReceive = '
   return checking(client, new CheckedTopics(topics), receive)
 }
 
-/** A schema for topics whose payloads are not checked: `{ 'cursors.{user}': typed<{ x: number; y: number }>() }`. */
-export function typed<P>(): StandardSchema<P> {
-  return { '~standard': { version: 1, vendor: 'webmq', validate: (value) => ({ value: value as P }) } }
+/** What {@link typed} returns: a schema, and the other types of a `Topic`. */
+export type TypedSchema<P> = StandardSchema<InputOf<P>, OutputOf<P>> &
+  (P extends TopicEntry<infer E> ? TopicEntry<E> : unknown)
+
+/**
+ * A schema for topics whose payloads are not checked: `{ 'cursors.{user}': typed<{ x: number; y: number }>() }`. `P` may be a
+ * `Topic`.
+ */
+export function typed<P>(): TypedSchema<P> {
+  const schema: StandardSchema = { '~standard': { version: 1, vendor: 'webmq', validate: (value) => ({ value }) } }
+  return schema as TypedSchema<P>
 }
 
 function checking<T>(client: AnyClient, topics: CheckedTopics, receive: OnReceive = 'report'): WebMQClient<T> {

@@ -33,7 +33,7 @@ export interface Messages<P> {
   /** Why the server has refused the listen, or the last `loadOlder` has failed: what yours threw. */
   readonly error: Error | undefined
   /** Adds older messages. Resolves when they are here, or `error` is set; it never rejects. */
-  loadOlder(): Promise<void>
+  readonly loadOlder: () => Promise<void>
 }
 
 const LIMIT = 100

@@ -22,6 +22,9 @@ export type PublishToAny<T = Topics> = <const K extends string>(
   options?: PublishOptions,
 ) => Promise<PublishResult>
 
+/** What `usePublish` returns: of a key, or of none. */
+export type PublishTo<K extends string, T = Topics> = [K] extends [never] ? PublishToAny<T> : PublishToKey<K, T>
+
 /** Returns a function that publishes to `key`, or to the key that is its first argument. */
 export function publisher(
   client: GivenClient,

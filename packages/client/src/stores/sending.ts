@@ -12,9 +12,9 @@ export interface Sending {
   /** Why it has failed. */
   readonly error?: WebMQError | undefined
   /** Publishes it again with the same id, so that nobody gets it twice. */
-  retry(): void
+  readonly retry: () => void
   /** Removes a failed message from the lists. */
-  discard(): void
+  readonly discard: () => void
 }
 
 /** A message of a list. */

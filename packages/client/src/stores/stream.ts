@@ -1,6 +1,7 @@
 import { clientOf, type GivenClient, scopeOf } from '../of-client.js'
 import { WebMQError } from '../protocol/errors.js'
 import { type ReadStatus, readStream, type StreamReader } from '../stream/index.js'
+import type { StreamInput, StreamOutput, StreamTypes } from '../topics.js'
 import { constantStore, type Store, sharedStore } from './store.js'
 
 /** Options of a stream that components share. */
@@ -12,16 +13,17 @@ export interface StreamOptions {
 }
 
 /** A stream, as far as it is written. */
-export interface StreamSnapshot extends Pick<StreamReader, 'id' | 'isCut' | 'meta' | 'result' | 'error'> {
+export interface StreamSnapshot<S = StreamTypes>
+  extends Pick<StreamReader<S>, 'id' | 'isCut' | 'meta' | 'result' | 'error'> {
   /** What was written so far; `''` of a stream of bytes. */
   readonly text: string
   /** The same of a stream of bytes. */
   readonly bytes: Uint8Array | undefined
   readonly status: ReadStatus
   /** Asks the writer to stop. Resolves when it knows, or there is no writer. */
-  stop(reason?: string): Promise<void>
+  readonly stop: (reason?: string) => Promise<void>
   /** Sends data to the writer. Resolves with its reply. */
-  send(data: unknown): Promise<unknown>
+  readonly send: (data: StreamInput<S, 'message'>) => Promise<StreamOutput<S, 'reply'>>
 }
 
 const EMPTY: StreamSnapshot = {

@@ -1,7 +1,8 @@
 import { checkKey } from '../checks.js'
-import { type ClientOption, clientOf, partOf } from '../of-client.js'
+import { type ClientOption, clientOf, type GivenClient, partOf } from '../of-client.js'
 import { invalid } from '../options.js'
 import { randomName } from '../publishing/random-name.js'
+import type { StreamOf, Topics } from '../topics.js'
 import { ask } from './asking.js'
 import { LiveReader } from './reader.js'
 import type { OpenStreamOptions, ReadStreamOptions, StreamReader, StreamWriter } from './types.js'
@@ -17,10 +18,10 @@ const writersOf = partOf((core) => new Writers(core))
  * @throws {WebMQError} `E_STREAM_BUSY`: another stream of the key has not ended; `E_UNSUPPORTED`: the key is not logged;
  * `E_STREAM_LIMIT`, `E_KEY_INVALID`, `E_OPTION_INVALID`, `E_FORBIDDEN`, `E_CLOSED`.
  */
-export async function openStream(
-  key: string,
-  { client: given, meta, id = randomName() }: OpenStreamOptions & ClientOption = {},
-): Promise<StreamWriter> {
+export async function openStream<const K extends string, T = Topics>(
+  key: K,
+  { client: given, meta, id = randomName() }: OpenStreamOptions<StreamOf<T, K>> & ClientOption<T> = {},
+): Promise<StreamWriter<StreamOf<T, K>>> {
   checkKey(key)
   if (!/^[\w-]{1,36}$/.test(id)) throw invalid(`id ${id}`)
   const client = clientOf(given)
@@ -30,7 +31,7 @@ export async function openStream(
   client.connect().catch(() => undefined)
   const writer = new LiveWriter(writers, client, key, id)
   await writer.start(meta)
-  return writer
+  return writer as StreamWriter<StreamOf<T, K>>
 }
 
 /**
@@ -38,9 +39,13 @@ export async function openStream(
  * stream, it waits for one. Needs the grant to listen.
  * @throws {WebMQError} `E_KEY_INVALID`.
  */
-export function readStream(key: string, { client, ...options }: ReadStreamOptions & ClientOption = {}): StreamReader {
+export function readStream<const K extends string, T = Topics>(
+  key: K,
+  { client, ...options }: ReadStreamOptions & ClientOption<T> = {},
+): StreamReader<StreamOf<T, K>> {
   checkKey(key)
-  return new LiveReader(clientOf(client), key, options)
+  const reader: StreamReader = new LiveReader(clientOf(client), key, options)
+  return reader as StreamReader<StreamOf<T, K>>
 }
 
 /**
@@ -49,7 +54,7 @@ export function readStream(key: string, { client, ...options }: ReadStreamOption
  */
 export async function stopStream(
   key: string,
-  { client, reason }: { readonly reason?: string } & ClientOption = {},
+  { client, reason }: { readonly reason?: string; readonly client?: GivenClient } = {},
 ): Promise<void> {
   checkKey(key)
   await ask(clientOf(client), key, { type: 'stop', ...(reason !== undefined && { reason }) })

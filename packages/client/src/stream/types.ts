@@ -1,7 +1,9 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
+import type { Awaitable } from '../client-options.js'
 import type { WebMQError } from '../protocol/errors.js'
 import type { StreamStatus } from '../protocol/streams.js'
+import type { StreamInput, StreamOutput, StreamTypes } from '../topics.js'
 
 /**
  * How far a stream is. `loading`: not known yet. `none`: the key has no stream. `active`: it is being written. `end`: complete.
@@ -26,7 +28,7 @@ export interface ReadStreamOptions {
  * Reads the stream of a key, across reconnects. As an iterable it gives the parts of one stream, from its beginning to its
  * end: `isWhole` says that the part replaces everything before. A slow loop gets fewer and larger parts.
  */
-export interface StreamReader extends AsyncIterable<StreamPart>, Disposable {
+export interface StreamReader<S = StreamTypes> extends AsyncIterable<StreamPart>, Disposable {
   readonly key: string
   /** Name of the stream; absent while there is none. */
   readonly id: string | undefined
@@ -36,9 +38,9 @@ export interface StreamReader extends AsyncIterable<StreamPart>, Disposable {
   /** Whether something is missing at the beginning or between, because the log does not have it any more. */
   readonly isCut: boolean
   /** What the writer has given to `openStream`. */
-  readonly meta: unknown
+  readonly meta: StreamOutput<S, 'meta'> | undefined
   /** What the writer has given to `end`. */
-  readonly result: unknown
+  readonly result: StreamOutput<S, 'result'> | undefined
   /** Why the stream has failed, or the server refuses to read. */
   readonly error: WebMQError | undefined
   /** Resolves when it is known whether there is a stream. Rejects if the server refuses; you may ignore that. */
@@ -57,21 +59,21 @@ export interface StreamReader extends AsyncIterable<StreamPart>, Disposable {
   /** Asks the writer to stop. Resolves when it knows, or the stream has ended. @throws {WebMQError} As `request`. */
   stop(reason?: string): Promise<void>
   /** Sends data to the writer, which gets it by `onMessage`. Resolves with its reply. @throws {WebMQError} As `request`. */
-  send(data: unknown): Promise<unknown>
+  send(data: StreamInput<S, 'message'>): Promise<StreamOutput<S, 'reply'>>
   /** Ends the reading. The stream goes on. */
   close(): void
 }
 
 /** Options of `openStream`. */
-export interface OpenStreamOptions {
+export interface OpenStreamOptions<S = StreamTypes> {
   /** A JSON value that readers get with the stream. */
-  readonly meta?: unknown
+  readonly meta?: StreamInput<S, 'meta'>
   /** Name of the stream, 1-36 characters of `[A-Za-z0-9_-]`; default: 128 random bits. */
   readonly id?: string
 }
 
 /** Writes a stream, across reconnects. */
-export interface StreamWriter extends AsyncDisposable {
+export interface StreamWriter<S = StreamTypes> extends AsyncDisposable {
   readonly key: string
   readonly id: string
   /** Aborted when somebody stops the stream, or it can go on no longer. Its `reason` is a `WebMQError`. */
@@ -85,11 +87,11 @@ export interface StreamWriter extends AsyncDisposable {
    */
   append(content: string | Uint8Array): Promise<void>
   /** Ends the stream; after a stop it counts as stopped, and has no result. Resolves when the log has it and all appends. */
-  end(result?: unknown): Promise<void>
+  end(result?: StreamInput<S, 'result'>): Promise<void>
   /** Ends the stream as failed; after a stop, as stopped. Readers get the code and the message of a `WebMQError` alone. */
   fail(error: unknown): Promise<void>
   /** Answers what readers send. Returns a function that ends it. */
-  onMessage(handler: (data: unknown) => unknown): () => void
+  onMessage(handler: (data: StreamOutput<S, 'message'>) => Awaitable<StreamInput<S, 'reply'>>): () => void
   /** Fails the stream, unless it has ended. */
   close(): Promise<void>
 }

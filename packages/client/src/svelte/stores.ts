@@ -2,18 +2,29 @@ import { onMount } from 'svelte'
 import type { Readable } from 'svelte/store'
 import type { WebMQClient } from '../client.js'
 import type { ClientStatus } from '../events/events.js'
-import type { ClientOption, GivenClient } from '../of-client.js'
+import type { Jsonified } from '../jsonified.js'
+import type { AnyClientOption, ClientOption, GivenClient } from '../of-client.js'
 import type { StateSnapshot } from '../state/index.js'
-import { bindHooks } from '../stores/bind-hooks.js'
+import { bindable, bindHooks } from '../stores/bindable.js'
 import { type Latest, type LatestOptions, latestStore } from '../stores/latest.js'
 import { type Messages, type MessagesOptions, messagesStore } from '../stores/messages.js'
 import { enter, type Present, presenceStore } from '../stores/presence.js'
-import { type PublisherOptions, type PublishToAny, type PublishToKey, publisher } from '../stores/publish.js'
+import { type PublisherOptions, type PublishTo, publisher } from '../stores/publish.js'
 import { type StateTopicOptions, stateStore } from '../stores/state.js'
 import { statusStore } from '../stores/status.js'
 import { type StreamOptions, type StreamSnapshot, streamStore } from '../stores/stream.js'
 import { type TopicOptions, topic } from '../stores/topic.js'
-import type { KnownKey, KnownTopic, ListenTopic, Payload, TopicHandler, Topics } from '../topics.js'
+import type {
+  KnownKey,
+  KnownTopic,
+  ListenTopic,
+  Payload,
+  PresenceInput,
+  PresenceOf,
+  StreamOf,
+  TopicHandler,
+  Topics,
+} from '../topics.js'
 import type { MessageHandler } from '../types.js'
 import { givenClient } from './client.js'
 import { type MaybeReadable, readable, whileValue } from './readable.js'
@@ -21,118 +32,147 @@ import { type MaybeReadable, readable, whileValue } from './readable.js'
 /** The functions, for keys and payloads of the topics `D`, or of the client that is given in their options. */
 export interface Hooks<D = Topics> {
   /** The state of the client: connected, waiting for another attempt, closed. It does not connect. */
-  useStatus(options?: { readonly client?: GivenClient }): Readable<ClientStatus>
+  readonly useStatus: (options?: { readonly client?: GivenClient }) => Readable<ClientStatus>
 
   /** Calls `handler` with every message of `pattern` while the component is mounted; with none while it is `null`. */
-  useTopic<const K extends string, T = D>(
+  readonly useTopic: <const K extends string, T = D>(
     pattern: MaybeReadable<ListenTopic<T, K> | null>,
     handler: TopicHandler<T, K>,
     options?: TopicOptions<Payload<T, K>> & ClientOption<T>,
-  ): void
+  ) => void
 
   /** A function that publishes to `key` or, without one, to any key. A publish goes on when the component ends. */
-  usePublish<const K extends string, T = D>(
-    key: MaybeReadable<KnownKey<T, K>>,
+  readonly usePublish: <const K extends string = never, T = D>(
+    key?: MaybeReadable<KnownKey<T, K>>,
     options?: PublisherOptions & ClientOption<T>,
-  ): PublishToKey<K, T>
-  usePublish<T = D>(key?: undefined, options?: PublisherOptions & ClientOption<T>): PublishToAny<T>
+  ) => PublishTo<K, T>
 
   /** The newest message of each key of `pattern`; none while it is `null`. It changes at most once per frame. */
-  useLatest<const K extends string, T = D>(
+  readonly useLatest: <const K extends string, T = D>(
     pattern: MaybeReadable<KnownTopic<T, K> | null>,
     options?: LatestOptions & ClientOption<T>,
-  ): Readable<Latest<Payload<T, K>>>
+  ) => Readable<Latest<Payload<T, K>>>
 
   /**
    * The last message of each key of `pattern`, which the server must retain; of none while it is `null`. It changes at
    * most once per frame.
    */
-  useStateTopic<const K extends string, T = D>(
+  readonly useStateTopic: <const K extends string, T = D>(
     pattern: MaybeReadable<KnownTopic<T, K> | null>,
     options?: StateTopicOptions & ClientOption<T>,
-  ): Readable<StateSnapshot<Payload<T, K>>>
+  ) => Readable<StateSnapshot<Payload<T, K>>>
 
   /**
    * The last messages of `pattern`, in their order and live; none while it is `null`. After a gap the list loads again.
    * Components with the same pattern and options share one list, which changes at most once per frame.
    */
-  useMessages<const K extends string, T = D>(
+  readonly useMessages: <const K extends string, T = D>(
     pattern: MaybeReadable<KnownTopic<T, K> | null>,
     options?: MessagesOptions<Payload<T, K>> & ClientOption<T>,
-  ): Readable<Messages<Payload<T, K>>>
+  ) => Readable<Messages<Payload<T, K>>>
 
   /**
    * The last stream of `key`: its text so far, how far it is, and functions to stop and to steer it; none while it is `null`.
    * However fast it is written, it changes at most once per frame.
    */
-  useStream(
-    key: MaybeReadable<string | null>,
-    options?: StreamOptions & { readonly client?: GivenClient },
-  ): Readable<StreamSnapshot>
+  readonly useStream: <const K extends string, T = D>(
+    key: MaybeReadable<K | null>,
+    options?: StreamOptions & ClientOption<T>,
+  ) => Readable<StreamSnapshot<StreamOf<T, K>>>
 
   /**
    * Who is present at `key`; nobody while it is `null`. With `me`, a JSON value, this client is present too, while the
    * component is mounted.
    */
-  usePresence<P = unknown>(
-    key: MaybeReadable<string | null>,
+  readonly usePresence: <P extends PresenceInput<T, K> = never, const K extends string = string, T = D>(
+    key: MaybeReadable<K | null>,
     me?: MaybeReadable<P>,
-    options?: { readonly graceMs?: number; readonly client?: GivenClient },
-  ): Readable<Present<P>>
+    options?: { readonly graceMs?: number } & AnyClientOption<T>,
+  ) => Readable<Present<Jsonified<PresenceOf<P, T, K>>>>
 }
+
+/**
+ * A function of {@link Hooks}: with the keys and payloads of declared topics, or by `of` with those of a client, which it then
+ * uses.
+ */
+export type Bindable<N extends keyof Hooks> = Hooks[N] & {
+  readonly of: <T>(client: WebMQClient<T>) => Hooks<T>[N]
+}
+
+const hook = bindable as <N extends keyof Hooks>(call: Hooks[N]) => Bindable<N>
 
 /** {@link Hooks.useStatus} */
-export const useStatus: Hooks['useStatus'] = ({ client: given } = {}) => {
+export const useStatus = /* @__PURE__ */ hook<'useStatus'>(function useStatus({ client: given } = {}) {
   const client = givenClient(given)
   return readable(undefined, () => statusStore(client))
-}
+})
 
 /** {@link Hooks.useTopic} */
-export const useTopic: Hooks['useTopic'] = (pattern, handler, { client: given, ...options } = {}) => {
+export const useTopic = /* @__PURE__ */ hook<'useTopic'>(function useTopic(
+  pattern,
+  handler,
+  { client: given, ...options } = {},
+) {
   const client = givenClient(given)
   const handle = handler as MessageHandler<unknown>
   const listen = (value: string | null) =>
     value === null ? undefined : topic({}, client, value, handle, options as TopicOptions)
   onMount(() => whileValue<string | null>(pattern as MaybeReadable<string | null>, listen))
-}
+})
 
 /** {@link Hooks.usePublish} */
-export const usePublish = ((key?: string, { client, ...options }: PublisherOptions & ClientOption = {}) =>
-  publisher(givenClient(client), key, options)) as Hooks['usePublish']
+export const usePublish = /* @__PURE__ */ hook<'usePublish'>(function usePublish(
+  key?: string,
+  { client, ...options }: PublisherOptions & ClientOption = {},
+) {
+  return publisher(givenClient(client), key, options)
+} as Hooks['usePublish'])
 
 /** {@link Hooks.useLatest} */
-export const useLatest: Hooks['useLatest'] = (pattern, { client: given, ...options } = {}) => {
+export const useLatest = /* @__PURE__ */ hook<'useLatest'>(function useLatest(
+  pattern,
+  { client: given, ...options } = {},
+) {
   const client = givenClient(given)
   const make = (value: string | null) => latestStore(client, value, options)
   return readable(pattern as MaybeReadable<string | null>, make) as Readable<Latest<never>>
-}
+})
 
 /** {@link Hooks.useStateTopic} */
-export const useStateTopic: Hooks['useStateTopic'] = (pattern, { client: given, ...options } = {}) => {
+export const useStateTopic = /* @__PURE__ */ hook<'useStateTopic'>(function useStateTopic(
+  pattern,
+  { client: given, ...options } = {},
+) {
   const client = givenClient(given)
   const make = (value: string | null) => stateStore(client, value, options)
   return readable(pattern as MaybeReadable<string | null>, make) as Readable<StateSnapshot<never>>
-}
+})
 
 /** {@link Hooks.useMessages} */
-export const useMessages: Hooks['useMessages'] = (pattern, { client: given, ...options } = {}) => {
+export const useMessages = /* @__PURE__ */ hook<'useMessages'>(function useMessages(
+  pattern,
+  { client: given, ...options } = {},
+) {
   const client = givenClient(given)
   const make = (value: string | null) => messagesStore(client, value, options as MessagesOptions)
   return readable(pattern as MaybeReadable<string | null>, make) as Readable<Messages<never>>
-}
+})
 
 /** {@link Hooks.useStream} */
-export const useStream: Hooks['useStream'] = (key, { client: given, ...options } = {}) => {
+export const useStream = /* @__PURE__ */ hook<'useStream'>(function useStream(
+  key: MaybeReadable<string | null>,
+  { client: given, ...options }: StreamOptions & { readonly client?: GivenClient } = {},
+) {
   const client = givenClient(given)
   return readable(key, (value) => streamStore(client, value, options))
-}
+} as Hooks['useStream'])
 
 /** {@link Hooks.usePresence} */
-export const usePresence = ((
+export const usePresence = /* @__PURE__ */ hook<'usePresence'>(function usePresence(
   key: MaybeReadable<string | null>,
   me?: MaybeReadable<unknown>,
   { client: given, graceMs }: { readonly graceMs?: number; readonly client?: GivenClient } = {},
-) => {
+) {
   const client = givenClient(given)
   const owner = {}
   onMount(() =>
@@ -143,7 +183,7 @@ export const usePresence = ((
     ),
   )
   return readable(key, (key) => presenceStore(client, key, graceMs))
-}) as Hooks['usePresence']
+} as Hooks['usePresence'])
 
 const HOOKS = { useStatus, useTopic, usePublish, useLatest, useStateTopic, useMessages, useStream, usePresence }
 
