@@ -28,6 +28,7 @@ const FLOORS = {
         'iterate',
         'latest',
         'load',
+        'native',
         'outbox',
         'presence',
         'requests',

@@ -18,6 +18,7 @@ const PART_BYTES = {
   iterate: 1_024,
   latest: 1_024,
   load: 1_024,
+  native: 2_048,
   outbox: 3_584,
   presence: 2_560,
   requests: 2_688,

@@ -14,7 +14,7 @@ const PEERS = ['react', 'react-dom', 'vue', 'svelte', 'yjs', 'y-protocols', 'lib
 /** Built on other parts: their own bytes are those beyond all others. */
 const UPPER = ['./react', './vue', './svelte', './yjs']
 /** Not measured as a whole: tests, the whole protocol, and what is measured by its names. */
-const NOT_IN_APPS = ['.', './package.json', './parts', './testing', './protocol', './vite']
+const NOT_IN_APPS = ['.', './development', './package.json', './parts', './testing', './protocol', './vite']
 
 /** Of `webmq-client/parts`, by the name of each in docs/client.md: an app has those that it imports. */
 const PARTS = {

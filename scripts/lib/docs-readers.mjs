@@ -51,6 +51,7 @@ export const READERS = {
   'scripts/packages/checks/frameworks.mjs': (block) => isOfApplication(block) && !block.name.startsWith('go'),
   'scripts/packages/checks/first-app.mjs': isOn('docs/first-app.md'),
   'scripts/packages/checks/proxies.mjs': named('docs/client/proxy.md'),
+  'scripts/packages/checks/react-native.mjs': named('docs/client/react-native.md'),
   'scripts/packages/checks/release.mjs': named('docs/releasing.md'),
 }
 

@@ -15,6 +15,7 @@ import { frameworkChecks } from './checks/frameworks.mjs'
 import { managerChecks } from './checks/managers.mjs'
 import { moduleChecks } from './checks/modules.mjs'
 import { proxyChecks } from './checks/proxies.mjs'
+import { reactNativeChecks } from './checks/react-native.mjs'
 import { releaseChecks } from './checks/release.mjs'
 import { serverChecks, startServer } from './checks/server.mjs'
 import { nodeOf, readJson, systemPrograms } from './programs.mjs'
@@ -109,6 +110,7 @@ const allChecks = (nodes) => [
   ...moduleChecks(nodes),
   ...bundleChecks,
   ...proxyChecks,
+  ...reactNativeChecks,
   ...firstAppChecks,
   ...frameworkChecks,
   ...managerChecks,

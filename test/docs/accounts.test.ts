@@ -6,6 +6,7 @@ import { allBlocks, READERS, readerOf } from '../../scripts/lib/docs-readers.mjs
 import { firstAppChecks } from '../../scripts/packages/checks/first-app.mjs'
 import { frameworkChecks } from '../../scripts/packages/checks/frameworks.mjs'
 import { proxyChecks } from '../../scripts/packages/checks/proxies.mjs'
+import { reactNativeChecks } from '../../scripts/packages/checks/react-native.mjs'
 import { releaseChecks } from '../../scripts/packages/checks/release.mjs'
 import { ROOT } from './blocks.js'
 import { commandsOf, isExcused, REASONS } from './reasons.js'
@@ -60,7 +61,8 @@ it('every file that claims blocks reads them by the one way that finds what it l
 })
 
 it('the checks of the packages read the blocks that they claim', () => {
-  expect([firstAppChecks, frameworkChecks, proxyChecks, releaseChecks].every((checks) => checks.length > 0)).toBe(true)
+  const all = [firstAppChecks, frameworkChecks, proxyChecks, reactNativeChecks, releaseChecks]
+  expect(all.every((checks) => checks.length > 0)).toBe(true)
   const files = Object.keys(READERS).filter((file) => file.endsWith('.mjs'))
   for (const file of files) expect(readerOf(file).unread(), file).toEqual([])
 })

@@ -37,3 +37,28 @@ declare module 'cbor-x' {
   export function encode(value: unknown): Uint8Array
   export function decode(bytes: Uint8Array): unknown
 }
+
+declare module 'react-native' {
+  const AppState: {
+    readonly currentState: string
+    addEventListener(type: 'change', listener: (state: string) => void): { remove(): void }
+  }
+
+  export { AppState }
+}
+
+declare module '@react-native-community/netinfo' {
+  const NetInfo: {
+    addEventListener(
+      listener: (state: { isConnected: boolean | null; type: string; details: object }) => void,
+    ): () => void
+  }
+  // biome-ignore lint/style/noDefaultExport: the package has one
+  export default NetInfo
+}
+
+declare module 'expo-network' {
+  export function addNetworkStateListener(listener: (state: { isConnected?: boolean; type?: string }) => void): {
+    remove(): void
+  }
+}

@@ -100,6 +100,27 @@ export interface ResumeContext {
 /** Makes the {@link Positions} of a client. */
 export type Resume = (context: ResumeContext) => Positions
 
+/** Adds a listener that ends with a signal. */
+type AddListener = (
+  type: string,
+  listener: (event: Event) => unknown,
+  options: { readonly signal: AbortSignal },
+) => void
+
+/**
+ * What tells that the page or app is hidden, and that the network is away or another one: the used part of `window`. All of
+ * it may be missing, as in Node or Workers. It is read when the client makes an attempt.
+ */
+export interface Lifecycle {
+  /** `online`, `offline` and `pageshow`. */
+  readonly addEventListener?: AddListener | undefined
+  /** `visibilitychange` and `resume`. */
+  readonly document?:
+    | { readonly addEventListener?: AddListener | undefined; readonly visibilityState?: string | undefined }
+    | undefined
+  readonly navigator?: { readonly onLine?: boolean | undefined } | undefined
+}
+
 /** Options of a client. */
 export interface ClientOptions {
   /** `ws(s)://`, `http(s)://`, or a path on the page's own origin. A function is called before every attempt. */
@@ -124,6 +145,8 @@ export interface ClientOptions {
   readonly lostAfterMs?: number
   /** Default: the runtime's own. Node 20 has none: `import { WebSocket } from 'ws'`. */
   readonly WebSocket?: WebSocketConstructor | undefined
+  /** Default: that of the page. For React Native `appLifecycle` of `webmq-client/native`. */
+  readonly lifecycle?: Lifecycle | undefined
   /** A number in [0, 1) to spread reconnects; default `Math.random`. */
   readonly random?: () => number
 }

@@ -115,7 +115,10 @@ export class Connection implements Sender {
     if (this.state !== 'idle' && this.state !== 'closed') return
     this.#failedAttempts = this.#notBeforeMs = 0
     this.#cause = 'initial'
-    this.#unwatch = watchLifecycle({ onWake: () => this.#wake(), onRestore: () => this.#restore() })
+    this.#unwatch = watchLifecycle(
+      { onWake: () => this.#wake(), onRestore: () => this.#restore() },
+      this.#options.lifecycle,
+    )
     this.#closure = undefined
     this.#become({ ...WAITING, state: 'connecting' })
     this.#connect()
@@ -168,7 +171,7 @@ export class Connection implements Sender {
 
   #connect(): void {
     clearTimeout(this.#timer)
-    if (isDormant()) return
+    if (isDormant(this.#options.lifecycle)) return
     const { connectTimeoutMs, url } = this.#options
     const lifetime = new AbortController()
     const { signal } = lifetime

@@ -1,15 +1,10 @@
+import type { Lifecycle } from '../client-options.js'
+
 export interface LifecycleContext {
   /** The network or the page is back: retry now, and check a live connection. */
   onWake(): void
   /** The page returned from the back/forward cache. Browsers cut the connections of such pages without an event. */
   onRestore(): void
-}
-
-/** The observed part of the environment. All of it may be missing, as in Node or Workers. */
-export interface LifecycleEnvironment {
-  readonly addEventListener?: EventTarget['addEventListener'] | undefined
-  readonly document?: (EventTarget & { readonly visibilityState?: string }) | undefined
-  readonly navigator?: { readonly onLine?: boolean } | undefined
 }
 
 /**
@@ -18,24 +13,24 @@ export interface LifecycleEnvironment {
  * It does not use `beforeunload` and `unload`: a page with such handlers loses the back/forward cache, and sockets
  * close with their page anyway.
  */
-export function watchLifecycle(context: LifecycleContext, environment: LifecycleEnvironment = globalThis): () => void {
+export function watchLifecycle(context: LifecycleContext, environment: Lifecycle = globalThis): () => void {
   const { document } = environment
   const wake = () => context.onWake()
   const show = () => document?.visibilityState === 'visible' && wake()
   const restore = (event: Event) => (event as PageTransitionEvent).persisted && context.onRestore()
   const controller = new AbortController()
-  const on = (target: Partial<EventTarget> | undefined, event: string, listener: (event: Event) => unknown) =>
+  const on = (target: Lifecycle['document'], event: string, listener: (event: Event) => unknown) =>
     target?.addEventListener?.(event, listener, { signal: controller.signal })
-  on(environment as Partial<EventTarget>, 'online', wake)
+  on(environment, 'online', wake)
   // After `offline` the socket may be dead or, on another network, alive: check it.
-  on(environment as Partial<EventTarget>, 'offline', wake)
-  on(environment as Partial<EventTarget>, 'pageshow', restore)
+  on(environment, 'offline', wake)
+  on(environment, 'pageshow', restore)
   on(document, 'visibilitychange', show)
   on(document, 'resume', wake)
   return () => controller.abort()
 }
 
 /** Whether to make no attempts: the page is hidden and offline. `online` or showing the page wakes the client. */
-export function isDormant({ document, navigator }: LifecycleEnvironment = globalThis): boolean {
+export function isDormant({ document, navigator }: Lifecycle = globalThis): boolean {
   return document?.visibilityState === 'hidden' && navigator?.onLine === false
 }

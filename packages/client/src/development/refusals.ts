@@ -53,7 +53,8 @@ export class SearchedRefusals implements Refusals {
     this.#search.abort()
     this.#search = new AbortController()
     const { signal } = this.#search
-    const finding = await find(url, signal)
+    // Older versions of React Native have a `URL` without its parts.
+    const finding = await find(url, signal).catch(() => undefined)
     if (signal.aborted || finding === undefined) return
     const { reason, isPassing } = finding
     const isFine = reason === FINE

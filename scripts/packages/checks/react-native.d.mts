@@ -1,0 +1,1 @@
+export declare const reactNativeChecks: readonly { readonly name: string }[]
