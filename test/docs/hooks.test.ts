@@ -51,6 +51,23 @@ it('the hook deliver hides what it says it hides', async () => {
   expect(client.payloads).toEqual(['{"total":5}', '1'])
 })
 
+it('a backend that takes events of occupancy as shown drops those that come late or again', async () => {
+  const { take, occupied } = await moduleOf<{ take(event: object): void; occupied: Set<string> }>('occupancy')
+  const events = [
+    { event: 'vacated-all', generation: 10 },
+    { event: 'occupied', pattern: 'a', generation: 20 },
+    { event: 'occupied', pattern: 'b', generation: 30 },
+    { event: 'vacated', pattern: 'a', generation: 40 },
+    { event: 'occupied', pattern: 'a', generation: 20 },
+    { event: 'vacated-all', generation: 10 },
+  ]
+  for (const event of events) take(event)
+  expect([...occupied]).toEqual(['b'])
+  take({ event: 'vacated-all', generation: 50 })
+  take({ event: 'occupied', pattern: 'b', generation: 30 })
+  expect([...occupied]).toEqual([])
+})
+
 it('questions and answers of the webhook look as shown', async () => {
   await using backend = await Backend.start()
   const question = (event: string) => ({
@@ -143,6 +160,7 @@ it('every example is run', () => {
     'answer-refuse',
     'hooks-deliver',
     'hooks-module',
+    'occupancy',
     'question-connect',
     'question-publish',
     'verify-node',

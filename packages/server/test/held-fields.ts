@@ -121,6 +121,13 @@ export const HELD_FIELDS: Readonly<Record<string, string>> = {
   'presence/members.ts #byKey':
     'presenceMaxMembers and presenceMaxBytes, twice that of other nodes, and once more as the answer',
   'presence/members.ts #byNode': 'the same members',
+  'presence/occupancy/occupancy.ts #counts': 'occupancyMaxPatterns',
+  'presence/occupancy/occupancy.ts #dirty': 'patterns of #counts, #facts and the other nodes',
+  'presence/occupancy/occupancy.ts #facts':
+    'patterns of all nodes, also of those that are gone, and those vacated within a minute',
+  'presence/occupancy/occupancy.ts #graces': 'patterns of #facts',
+  'presence/occupancy/says.ts #byNode': 'nodes, each twice occupancyMaxPatterns',
+  'presence/occupancy/teller.ts #waiting': 'patterns of #facts',
   'presence/watchers.ts #due': 'watched keys',
   'presence/watchers.ts #freeGroups': 'the most watched keys that there were',
   'presence/watchers.ts #later': 'watched keys, within a second',

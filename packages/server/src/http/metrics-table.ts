@@ -238,6 +238,11 @@ export const METRICS: readonly MetricSpec[] = [
       'droppedCount: Notices to the webhook that were dropped: it did not take them, or too many waited.',
     webmq_webhook_waiting: 'waitingCount: Notices that wait for the webhook.',
   }),
+  ...metricsOf(({ occupancy }) => occupancy, {
+    webmq_occupancy_patterns: 'occupiedCount: Patterns of `occupancy` that somebody listens with, on all nodes.',
+    webmq_occupancy_waiting: 'waitingCount: Patterns of which this node has to tell the webhook something.',
+    webmq_occupancy_dropped_total: 'droppedCount: Listens that are not told, because too many patterns are watched.',
+  }),
   ...metricsOf((stats) => stats, {
     'webmq_connection_limit_total{reason}':
       'connectionLimitCounts: Connections refused because their address, their user or the node has too many, by reason.',

@@ -8,7 +8,7 @@ import type { BrokerStatus, RefusalReason } from '../ports/broker.js'
 import type { BrokerStats } from '../ports/broker-stats.js'
 import type { TransportStats } from '../ports/transport.js'
 import type { WorkStats } from '../ports/work-meter.js'
-import type { PresenceStats } from '../presence/index.js'
+import type { OccupancyStats, PresenceStats } from '../presence/index.js'
 import type { QueueGroupStats } from '../queue-groups/index.js'
 import type { StreamStats } from '../streams/streams.js'
 import type { ClusterStats } from './operators/index.js'
@@ -70,6 +70,8 @@ export interface ServerStats extends MeasurementStats {
   /** Messages of the broker that no listener got, by reason. */
   readonly refusedMessageCounts: Readonly<Record<RefusalReason, number>>
   readonly presence: PresenceStats
+  /** Present when the webhook is told of occupied and vacated patterns. */
+  readonly occupancy?: OccupancyStats
   readonly queueGroups: QueueGroupStats
   /** Messages between nodes about connections and revoked tokens. */
   readonly cluster: ClusterStats

@@ -18,7 +18,7 @@ import { brokerNameOf, withoutPasswords } from '../ports/broker-address.js'
 import { historyRulesOf } from '../ports/history-rules.js'
 import { OverflowRules } from '../ports/overflow-rules.js'
 import { retainRulesOf } from '../ports/retain-rules.js'
-import { Presence } from '../presence/index.js'
+import { Occupancy, Presence } from '../presence/index.js'
 import { type PendingByCaller, requestAuthor, trustedLimits } from '../publishing/author.js'
 import { PublishRates } from '../publishing/publish-rates.js'
 import { Publisher } from '../publishing/publisher.js'
@@ -186,6 +186,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
     maxPayloadBytes,
     logger,
   })
+  const occupancy = parts.occupancy && new Occupancy({ ...parts.occupancy, node: name, nodes, maxPayloadBytes, logger })
   const cluster = new Cluster({
     node: name,
     nodes,
@@ -243,6 +244,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
       overflowRules: new OverflowRules(options.overflow),
       metaRules,
       presence,
+      occupancy,
       turns: dispatcher.turns,
       verifier,
       hooks,
@@ -282,6 +284,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
     localListeners,
     measurements,
     nodes,
+    occupancy,
     pendingByCaller,
     presence,
     publishRates,

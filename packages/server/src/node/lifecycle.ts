@@ -231,6 +231,7 @@ export class Lifecycle {
       name: this.#context.name,
       events: this.#context.events,
       observer,
+      occupancy: webhook?.occupancy,
     })
   }
 

@@ -184,7 +184,7 @@ export class ServerNode {
 
   /** In the reverse order of {@link assemble}. */
   async #stopRooms(): Promise<void> {
-    const { nodes, groups, deadlines, delivery, dispatcher, presence, streams, ender, full } = this.#rooms
+    const { nodes, groups, deadlines, delivery, dispatcher, presence, occupancy, streams, ender, full } = this.#rooms
     const stops = new StopList(this.#parts.logger)
     stops.add({ name: 'full watch', stop: () => full.stop() })
     stops.add({ name: 'delivery', stop: () => delivery.stop() })
@@ -195,6 +195,7 @@ export class ServerNode {
     stops.add({ name: 'queue groups', stop: () => groups.stop() })
     stops.add({ name: 'streams', stop: () => streams.stop() })
     stops.add({ name: 'presence', stop: () => presence.stop() })
+    stops.add({ name: 'occupancy', stop: () => occupancy?.stop() })
     await stops.stop()
   }
 

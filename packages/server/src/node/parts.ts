@@ -59,6 +59,8 @@ export interface ServerNodeParts extends Pick<ServerParts, 'options' | 'verifier
   readonly events: Pick<Emitter<ServerEvents>, 'emit'>
   readonly observer: Observer | undefined
   readonly tracer?: Tracer | undefined
+  /** Present: the webhook is told of occupied and vacated patterns. */
+  readonly occupancy?: Webhook['occupancy']
 }
 
 /** What changes in the life of a node. */

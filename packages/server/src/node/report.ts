@@ -118,6 +118,7 @@ export class NodeReport {
       malformedForwardedCount: proxies.malformedCount,
       refusedMessageCounts: this.#rooms.refused.counts,
       presence: this.#rooms.presence.stats(),
+      ...(this.#rooms.occupancy && { occupancy: this.#rooms.occupancy.stats() }),
       cluster: this.#rooms.cluster.stats(),
       queueGroups: this.#rooms.groups.stats(),
       streams: this.#rooms.streams.stats(),

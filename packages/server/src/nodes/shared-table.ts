@@ -21,6 +21,10 @@ export interface TableEntries<Change extends TableChange> {
   remove(node: string, id: string): void
   /** The entries of a node are over. @param hasLeft It has said so, and did not crash. */
   removeNode(node: string, hasLeft: boolean): void
+  /** {@link SharedTable.members} may be others. */
+  membersChanged?(): void
+  /** Messages may have been lost: what other nodes have is asked for again. */
+  messagesLost?(): void
 }
 
 export interface SharedTableOptions {
@@ -87,6 +91,14 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
     })
   }
 
+  /** The other nodes that take part and have said what they have. */
+  members(): string[] {
+    return this.#nodes.peers().filter((node) => {
+      const copy = this.#copies.get(node)
+      return copy?.hasReported === true && copy.takesPart
+    })
+  }
+
   /** An own entry is new, has changed or is gone. @param note For {@link TableEntries.removalText}. */
   changed(id: string, note = 0): void {
     this.#pending.set(id, note)
@@ -101,9 +113,10 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
 
   /**
    * Resolves when the other nodes know of all changes until now, at the latest after `waitMs` of the nodes.
+   * @param options `mayDistrust` (the default): the entries of a node that does not answer are over.
    * @throws {WebMQError} `E_BROKER_UNAVAILABLE`
    */
-  async whenKnown(): Promise<void> {
+  async whenKnown({ mayDistrust = true }: { readonly mayDistrust?: boolean } = {}): Promise<void> {
     if (!this.#isScheduled) return
     const version = await this.#flushed.promise
     const isBehind = (node: string) => {
@@ -112,7 +125,7 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
     }
     await this.#nodes.until(() => !this.#nodes.peers().some(isBehind))
     // One that is gone must not make everybody wait.
-    if (this.#nodes.isUp) for (const node of this.#nodes.peers().filter(isBehind)) this.distrust(node)
+    if (mayDistrust && this.#nodes.isUp) for (const node of this.#nodes.peers().filter(isBehind)) this.distrust(node)
   }
 
   /** A node does not answer: its entries are over, and nobody waits for it, until its next message. */
@@ -124,9 +137,12 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
 
   compare(node: string, mark: unknown): void {
     const copy = this.#copyOf(node)
+    const isMember = isCount(mark)
+    const isChanged = !copy.hasReported || copy.takesPart !== isMember
     copy.hasReported = true
-    copy.takesPart = isCount(mark)
-    if (isCount(mark)) copy.compare(mark)
+    copy.takesPart = isMember
+    if (isMember) copy.compare(mark)
+    if (isChanged) this.entries.membersChanged?.()
   }
 
   receive({ node, kind, fields }: NodeMessage): boolean {
@@ -175,6 +191,7 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
   }
 
   restart(): void {
+    this.entries.messagesLost?.()
     for (const copy of this.#copies.values()) copy.restart()
     if (this.#pending.size > 0) this.#schedule()
   }

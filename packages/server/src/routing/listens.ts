@@ -13,6 +13,8 @@ export interface ListensContext {
   readonly liveBuffers: LiveBuffers
   /** Memory of live messages kept for a listen that waits for the broker. */
   readonly maxLiveBufferBytes: number
+  /** Is told of each listen of a connection, by its pattern; absent: nobody wants to know. */
+  readonly occupancy?: { listened(pattern: string): void; unlistened(pattern: string): void } | undefined
   /** Is told of each listen of a connection that begins (1), or ends while the connection stays (-1). */
   readonly listensChanged: (connection: ConnectionId, by: 1 | -1) => void
 }
@@ -140,6 +142,7 @@ export class Listens {
     if (isSearch(pattern)) this.searchCount--
     this.#context.transport.leave(this.#connection, route.group)
     this.#release(route)
+    this.#context.occupancy?.unlistened(pattern)
     this.#context.listensChanged(this.#connection, -1)
     return true
   }
@@ -151,7 +154,10 @@ export class Listens {
 
   close(): void {
     this.#isClosed = true
-    for (const route of this.#all()) this.#release(route)
+    for (const route of this.#all()) {
+      this.#release(route)
+      this.#context.occupancy?.unlistened(route.pattern)
+    }
     this.#only = undefined
     this.#routes = undefined
     this.searchCount = 0
@@ -169,6 +175,7 @@ export class Listens {
 
   #add(route: Route): void {
     this.#context.listensChanged(this.#connection, 1)
+    this.#context.occupancy?.listened(route.pattern)
     if (isSearch(route.pattern)) this.searchCount++
     if (this.#only === undefined && this.#routes === undefined) {
       this.#only = route

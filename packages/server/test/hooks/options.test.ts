@@ -106,6 +106,7 @@ describe('options of hooks', () => {
       'HTTP itself',
     ],
     ['a pattern that is none', { webhook: { url, published: ['a b'] } }, 'E_OPTION_INVALID', 'a pattern'],
+    ['occupancy of no pattern', { webhook: { url, occupancy: ['a b'] } }, 'E_OPTION_INVALID', 'a pattern'],
     ['another way to fail', { webhook: { url, failure: 'ajar' } }, 'E_OPTION_INVALID', 'closed, open'],
   ])('refuse %s', (_, options, code, reason) => {
     const create = () => createServer({ logLevel: 'silent', ...options })

@@ -303,3 +303,25 @@ it('passes no header on that a client made invalid', async () => {
   expect(backend.requests[0]?.headers.cookie).toBe('a=b')
   expect(serving.failures).toEqual([])
 })
+
+it('tells of patterns that are occupied and vacated, signed, and keeps on until the webhook takes it', async () => {
+  await using backend = await Backend.start()
+  let refusedCount = 0
+  backend.answer = () => (++refusedCount <= 2 ? { status: 503, text: '' } : undefined)
+  const webhook = { events: ['occupancy'], occupancy: ['chat.*'], occupancyGraceMs: 50, secret: SECRET }
+  await using serving = await serve(backend, webhook)
+  const client = await serving.connect()
+  for (const pattern of ['#', 'chat.#', 'chat.1', 'orders.1']) {
+    await client.request((id) => ({ verb: 'listen', id, pattern }))
+  }
+  const told = () => backend.notices.map(({ event, pattern }) => `${event} ${pattern}`)
+  await vi.waitFor(() => expect(told()).toContain('occupied chat.1'), { timeout: 10_000 })
+  expect(serving.server.stats().occupancy).toMatchObject({ occupiedCount: 1, droppedCount: 0 })
+  client.socket.terminate()
+  await vi.waitFor(() => expect(told().at(-1)).toBe('vacated chat.1'), { timeout: 10_000 })
+  expect(new Set(told())).toEqual(new Set(['vacated-all undefined', 'occupied chat.1', 'vacated chat.1']))
+  for (const { headers, body } of backend.requests) {
+    expect(() => new StandardWebhook(SECRET).verify(body, headers as Record<string, string>)).not.toThrow()
+  }
+  expect(serving.bugs).toEqual([])
+})

@@ -14,6 +14,11 @@ const MAX_ATTEMPTS = 8
 const MIN_RETRY_MS = 250
 const MAX_RETRY_MS = 10_000
 
+/** The body of a request with these events. */
+export function batchOf(events: readonly string[]): string {
+  return `{"events":[${events.join(',')}]}`
+}
+
 /** Sends notices to a webhook: in order, several per request, again after a failure, and within bounds. */
 export class Notices {
   readonly #client: Pick<WebhookClient, 'post'>
@@ -80,7 +85,7 @@ export class Notices {
   }
 
   async #sendBatch(batch: readonly string[]): Promise<void> {
-    const body = `{"events":[${batch.join(',')}]}`
+    const body = batchOf(batch)
     for (let attempt = 1; ; attempt++) {
       try {
         await this.#client.post(body)

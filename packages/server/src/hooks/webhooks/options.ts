@@ -1,7 +1,7 @@
 /** Events of a webhook whose answer decides. */
 export const WEBHOOK_QUESTIONS = ['connect', 'listen', 'publish', 'presence'] as const
 /** Events that a webhook is told of. */
-export const WEBHOOK_NOTICES = ['connected', 'disconnected', 'published'] as const
+export const WEBHOOK_NOTICES = ['connected', 'disconnected', 'published', 'occupancy'] as const
 
 /** What counts while a webhook cannot be asked. */
 export type WebhookFailure = 'closed' | 'open'
@@ -18,6 +18,12 @@ export interface WebhookOptions {
   readonly headers?: readonly string[] | undefined
   /** Patterns of the keys whose messages are told; default `#`. */
   readonly published?: readonly string[] | undefined
+  /** Patterns of the listens that `occupancy` tells; default `#`. */
+  readonly occupancy?: readonly string[] | undefined
+  /** Time without a listener after which a pattern is vacated; default 5,000. */
+  readonly occupancyGraceMs?: number | undefined
+  /** Patterns that are watched, per node; default 100,000. */
+  readonly occupancyMaxPatterns?: number | undefined
   /** Time for one answer; default 3,000. */
   readonly timeoutMs?: number | undefined
   /** `closed` (the default) refuses what a failing webhook was asked about; `open` goes on as if it had said nothing. */

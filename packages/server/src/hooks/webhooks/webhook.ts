@@ -10,7 +10,7 @@ import type { HookSource } from '../hook-calls.js'
 import { type BreakerState, CircuitBreaker } from './circuit-breaker.js'
 import { Signer, WebhookClient } from './client.js'
 import { eventJson, payloadMembers } from './event-json.js'
-import { Notices } from './notices.js'
+import { batchOf, Notices } from './notices.js'
 import { type WebhookOptions, webhookEventsOf } from './options.js'
 import { webhookHooks } from './questions.js'
 
@@ -49,6 +49,15 @@ export class Webhook {
     disconnected?(session: Actor, code: number, reason: string, durationMs: number): void
     published?(actor: Actor, message: OutboundMessage, position: Position | undefined): void
   }
+  /** What the event `occupancy` watches, and its way to the webhook; absent: it is not told. */
+  readonly occupancy:
+    | {
+        readonly patterns: readonly string[]
+        readonly graceMs: number
+        readonly maxPatterns: number
+        readonly tell: (events: readonly string[]) => Promise<void>
+      }
+    | undefined
   #openCount = 0
   #ignoredCount = 0
   readonly #pace = new LogPace(LOG_INTERVAL_MS)
@@ -59,6 +68,9 @@ export class Webhook {
       secret,
       headers = [],
       published = [],
+      occupancy = [],
+      occupancyGraceMs = 5_000,
+      occupancyMaxPatterns = 100_000,
       timeoutMs = 3_000,
       failure = 'closed',
       concurrency = 64,
@@ -86,6 +98,14 @@ export class Webhook {
     })
     const unitsPerQuestion = QUESTION_UNITS
     this.source = { name: 'webhook', hooks, timeoutMs: timeoutMs + GRACE_MS, unitsPerQuestion }
+    this.occupancy = events.includes('occupancy')
+      ? {
+          patterns: occupancy.length === 0 ? ['#'] : occupancy,
+          graceMs: occupancyGraceMs,
+          maxPatterns: occupancyMaxPatterns,
+          tell: async (told) => void (await this.#client.post(batchOf(told))),
+        }
+      : undefined
     this.observer = this.#observerOf(events, published.length === 0 ? ['#'] : published)
   }
 

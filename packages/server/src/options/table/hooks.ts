@@ -32,7 +32,7 @@ export const HOOKS_OPTIONS = {
     placeholder: 'event',
     defaultText: '`connect`',
     check: (value) => (EVENTS.includes(value) ? undefined : `one of ${EVENTS.join(', ')}`),
-    help: 'Requests that the webhook gets: questions (`connect`, `listen`, `publish`, `presence`) and notices (`connected`, `disconnected`, `published`).',
+    help: 'Requests that the webhook gets: questions (`connect`, `listen`, `publish`, `presence`) and notices (`connected`, `disconnected`, `published`, `occupancy`).',
     detail:
       'A question delays its client by one request, so ask only what you need. Notices are sent in batches, and nobody waits for them.',
   }),
@@ -64,6 +64,29 @@ export const HOOKS_OPTIONS = {
     check: (value) => (isPattern(value) ? undefined : 'a pattern, such as orders.#'),
     help: 'Patterns of the keys whose messages the event `published` tells.',
     detail: 'A webhook that takes fewer messages than are published loses the newest, and a metric counts them.',
+  }),
+  'webhook.occupancy': list({
+    flag: 'occupancy',
+    placeholder: 'pattern',
+    defaultText: '`#`, all patterns',
+    check: (value) => (isPattern(value) ? undefined : 'a pattern, such as chat.*'),
+    help: 'Listens that the event `occupancy` tells: those with a key or pattern that one of these contains.',
+    detail:
+      'All nodes need the same: a node without it does not say what its clients listen with. [hooks.md](hooks.md#occupancy) describes the events.',
+  }),
+  'webhook.occupancyGraceMs': integer({
+    flag: 'occupancy-grace',
+    range: [0, MAX_TIMER_MS],
+    default: 5000,
+    help: 'Time without a listener after which the webhook is told that a pattern is vacated.',
+    detail: 'So a client that reconnects, and a deploy, are not told as leaving and coming.',
+  }),
+  'webhook.occupancyMaxPatterns': integer({
+    flag: 'occupancy-max-patterns',
+    range: [1, 10_000_000],
+    default: 100_000,
+    help: 'Patterns that are watched for the event `occupancy`, per node; further ones are counted, and not told.',
+    detail: 'All nodes keep those of all nodes in memory.',
   }),
   'webhook.timeoutMs': integer({
     range: [50, 60_000],
