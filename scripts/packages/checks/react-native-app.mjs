@@ -142,10 +142,16 @@ const ENGINE = `
 import { AbortController } from 'abort-controller/dist/abort-controller'
 
 globalThis.AbortController = AbortController
-const { clearTimeout } = globalThis
-globalThis.clearTimeout = (id) => id === undefined || clearTimeout(id)
+// This program calls timers at once, whatever their time; nothing here needs one.
+globalThis.setTimeout = () => 0
+globalThis.clearTimeout = () => undefined
+globalThis.URL = class {
+  constructor(url) {
+    this.href = url
+  }
+}
 globalThis.queueMicrotask = (task) => void Promise.resolve().then(task)
-globalThis.console = { log: print, warn: print, error: print }
+globalThis.console = { log: print, warn: print, error: print, assert: () => undefined }
 globalThis.TextEncoder = class {
   encode(text) {
     return Uint8Array.from(unescape(encodeURIComponent(text)), (char) => char.charCodeAt(0))
