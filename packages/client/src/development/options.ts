@@ -15,6 +15,7 @@ const NAMES = namesOf<ClientOptions>({
   heartbeatTimeoutMs: true,
   lostAfterMs: true,
   WebSocket: true,
+  lifecycle: true,
   random: true,
 })
 const RECONNECT_NAMES = namesOf<ReconnectOptions>({ minMs: true, maxMs: true, maxAttempts: true })
