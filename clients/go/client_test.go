@@ -100,6 +100,33 @@ func TestDialWaitsAsLongAsItsContext(t *testing.T) {
 	}
 }
 
+// Symptom: with a wrong address Dial waited, and nothing was ever said. Cause: it was logged for debugging only.
+func TestSaysOnceThatNobodyAnswers(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	server.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	var told strings.Builder
+	_, err := Dial(ctx, server.URL, Options{Logger: slog.New(slog.NewTextHandler(&told, nil))})
+	if count := strings.Count(told.String(), "nobody answers: is the address right"); count != 1 {
+		t.Error(count, told.String(), err)
+	}
+	var failure *Error
+	if !errors.As(err, &failure) || !strings.HasSuffix(failure.Docs(), "/docs/errors.md#e_timeout") {
+		t.Error(err)
+	}
+}
+
+func TestWaitsAtMost5sInTheFirstMinute(t *testing.T) {
+	for attempt, limit := range map[int]time.Duration{
+		0: backoffMin, 3: 8 * backoffMin, 4: backoffEarly, 23: backoffEarly, 24: backoffMax, 5_000: backoffMax,
+	} {
+		if backoffLimit(attempt) != limit {
+			t.Error(attempt, backoffLimit(attempt))
+		}
+	}
+}
+
 func TestStatusIsToldUntilTheEnd(t *testing.T) {
 	told := make(chan Status, 10)
 	client, _ := dial(t, Options{OnStatus: func(status Status) { told <- status }}, func(*peer) {})

@@ -21,6 +21,9 @@ const (
 	lastingConnection = 5 * time.Second
 	backoffMin        = 500 * time.Millisecond
 	backoffMax        = 20 * time.Second
+	// About so many attempts fit into the first minute: a service that is back is found within backoffEarly.
+	earlyAttempts = 24
+	backoffEarly  = 5 * time.Second
 	maxRetryAfter     = 10 * time.Minute
 	maxFrameBytes     = 64 << 20
 	// A token is asked for at most once in this time, however often the server says that the present one expires.
@@ -53,6 +56,8 @@ type connection struct {
 	// reason is what the server said before a close; failure why there is no connection.
 	reason  *Error
 	failure error
+	// toldReason is why there is no connection, as the log has it.
+	toldReason string
 	cancel  context.CancelFunc
 	done    chan struct{}
 }
@@ -101,13 +106,21 @@ func (c *connection) run(ctx context.Context) {
 		if final != nil || isClosing {
 			return
 		}
-		// Full jitter: it spreads the clients of a restarted server.
-		limit := min(backoffMax, backoffMin<<min(attempt, 10))
-		attempt++
-		if !sleep(ctx, retryAfter+rand.N(limit)) {
+		if !sleep(ctx, retryAfter+rand.N(backoffLimit(attempt))) {
 			return
 		}
+		attempt++
 	}
+}
+
+// backoffLimit is the largest wait before an attempt, counted from 0. Full jitter below it spreads the clients of a
+// restarted server [P-10.1].
+func backoffLimit(attempt int) time.Duration {
+	most := backoffMax
+	if attempt < earlyAttempts {
+		most = backoffEarly
+	}
+	return min(most, backoffMin<<min(attempt, 10))
 }
 
 // ended forgets what belongs to one connection.
@@ -133,8 +146,10 @@ func (c *connection) session(ctx context.Context) (int, *Error) {
 	if err != nil {
 		c.failed(err)
 		final := refusal(response)
-		if response != nil && final == nil {
-			c.client.log.Warn("webmq: no connection; the client tries again", "url", c.url, "status", response.Status)
+		if response != nil {
+			c.tell("it answered with " + response.Status)
+		} else if ctx.Err() == nil {
+			c.tell("nobody answers: is the address right, and does the server run?")
 		}
 		return closedAbnormally, final
 	}
@@ -176,6 +191,16 @@ func (c *connection) failed(err error) {
 	defer c.client.mu.Unlock()
 	c.failure = err
 	c.client.log.Debug("webmq: no connection", "url", c.url, "error", err)
+}
+
+// tell warns that there is no connection: of each outage once, and again when the reason is another one.
+func (c *connection) tell(reason string) {
+	c.client.mu.Lock()
+	defer c.client.mu.Unlock()
+	if reason != c.toldReason {
+		c.toldReason = reason
+		c.client.log.Warn("webmq: no connection; the client tries again", "url", c.url, "reason", reason, "error", c.failure)
+	}
 }
 
 func (c *connection) token(ctx context.Context) (string, error) {
@@ -272,7 +297,7 @@ func (c *connection) take(message *serverMessage) *Error {
 
 func (c *connection) openIfReady() {
 	if c.isWelcome && !c.needsLogin && !c.isLive && !c.isClosing {
-		c.isLive, c.liveSince = true, time.Now()
+		c.isLive, c.liveSince, c.toldReason = true, time.Now(), ""
 		c.client.opened()
 	}
 }

@@ -14,7 +14,7 @@ const maxErrorTextBytes = 500
 
 // Error is what the server, or this client, has refused. Use [CodeOf], or [errors.As], to get at it.
 type Error struct {
-	// Code is for programs, such as "E_FORBIDDEN". docs/errors.md of WebMQ explains all codes.
+	// Code is for programs, such as "E_FORBIDDEN". [Error.Docs] explains it.
 	Code string
 	// Message is for people. It has at most 500 bytes, without control characters.
 	Message string
@@ -28,6 +28,11 @@ type Error struct {
 
 // Error returns the code and the message.
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
+
+// Docs returns a link to the cause and the fix.
+func (e *Error) Docs() string {
+	return "https://github.com/webmq/webmq/blob/main/docs/errors.md#" + strings.ToLower(e.Code)
+}
 
 // Unwrap returns the cause: of this client's own errors, such as a context that has ended, or nil.
 func (e *Error) Unwrap() error { return e.cause }

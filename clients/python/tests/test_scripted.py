@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import traceback
 import unittest
 from typing import Any
 from unittest.mock import patch
@@ -12,10 +13,29 @@ from scripted import Scripted, request, welcome
 from websockets.asyncio.server import ServerConnection
 
 import webmq
+from webmq.connection import backoff_limit_s
 from webmq.publishes import MIN_WINDOW
 
 
 class Rare(Scripted):
+    def test_waits_at_most_5_s_in_the_first_minute(self) -> None:
+        limits = [backoff_limit_s(attempt) for attempt in (0, 1, 3, 4, 23, 24, 5_000)]
+        self.assertEqual(limits, [0.5, 1, 4, 5, 5, 20, 20])
+
+    async def test_says_once_that_nobody_answers(self) -> None:
+        """Symptom: with a wrong address `publish` waited, and nothing was ever said. Cause: it was logged for
+        debugging only."""
+        with self.assertLogs("webmq", "WARNING") as logs, patch("webmq.connection.BACKOFF_MIN_S", 0.001):
+            async with webmq.Client("ws://127.0.0.1:9/ws"):
+                await asyncio.sleep(0.2)
+        self.assertEqual(len(logs.output), 1, logs.output)
+        self.assertIn("no connection to ws://127.0.0.1:9/ws: ConnectionRefusedError; is the address", logs.output[0])
+
+    def test_an_error_has_its_link(self) -> None:
+        error = webmq.WebMQError("E_FORBIDDEN", "no")
+        self.assertTrue(error.docs.endswith("/docs/errors.md#e_forbidden"), error.docs)
+        self.assertIn(error.docs, "".join(traceback.format_exception(error)))
+
     async def test_leaves_a_server_that_does_not_greet(self) -> None:
         """Symptom: a client that was connected to a node that froze then hung until the node closed. Cause: nothing
         waited for `welcome`."""

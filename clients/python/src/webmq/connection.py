@@ -32,6 +32,9 @@ LASTING_S = 5.0
 """A shorter connection counts as a failed attempt: what the client sends may have ended it."""
 BACKOFF_MIN_S = 0.5
 BACKOFF_MAX_S = 20.0
+EARLY_ATTEMPTS = 24
+"""About so many fit into the first minute: a service that is back is found within `BACKOFF_EARLY_S`."""
+BACKOFF_EARLY_S = 5.0
 MAX_RETRY_AFTER_MS = 600_000
 MIN_HEARTBEAT_MS = 1_000
 MAX_HEARTBEAT_MS = 3_600_000
@@ -59,6 +62,13 @@ class Events(Protocol):
     def failed(self, error: WebMQError) -> None: ...
 
 
+def backoff_limit_s(attempt: int) -> float:
+    """Largest wait before an attempt, counted from 0. Full jitter below it spreads the clients of a restarted server
+    [P-10.1]."""
+    most = BACKOFF_EARLY_S if attempt < EARLY_ATTEMPTS else BACKOFF_MAX_S
+    return min(most, BACKOFF_MIN_S * 2.0 ** min(attempt, 10))
+
+
 class Connection:
     """Connects, logs in, keeps the connection alive, and connects again until it is closed or refused for good."""
 
@@ -77,6 +87,7 @@ class Connection:
         self._is_closing = False
         self._reason: WebMQError | None = None
         self._retry_after_s = 0.0
+        self._told_reason = ""
         self._task: asyncio.Task[None] | None = None
         self._renewal: asyncio.Task[None] | None = None
         self.welcome: dict[str, Any] = {}
@@ -125,10 +136,8 @@ class Connection:
                 name = _TOKEN_CODES.get(code) or _FINAL_ERRORS.get(code, "E_PROTOCOL_VIOLATION")
                 self._events.failed(self._reason or WebMQError(name, f"the server closed with {code}"))
                 return
-            # Full jitter: it spreads the clients of a restarted server.
-            limit = min(BACKOFF_MAX_S, BACKOFF_MIN_S * 2.0 ** min(attempt, 10))
+            await asyncio.sleep(self._retry_after_s + random.random() * backoff_limit_s(attempt))
             attempt += 1
-            await asyncio.sleep(self._retry_after_s + random.random() * limit)
 
     async def _attempt(self) -> tuple[int, WebMQError | None]:
         """One connection. Returns its close code, and why no further attempt can help."""
@@ -170,14 +179,21 @@ class Connection:
             if refusal is not None:
                 raise refusal from error
             # A proxy, in front of a server that starts, or is being replaced.
-            log.warning("%s answered with %d; the client tries again", self._url, error.response.status_code)
+            self._tell(f"it answered with {error.response.status_code}.")
         except InvalidURI as error:
             raise WebMQError("E_OPTION_INVALID", f"url: {error}") from error
         except ConnectionClosed as error:
             return error.rcvd.code if error.rcvd is not None else 1006
         except (OSError, WebSocketException, TimeoutError, EOFError) as error:
             log.debug("%s: %r", self._url, error)
+            self._tell(f"{type(error).__name__}; is the address right, and does the server run?")
         return 1006
+
+    def _tell(self, reason: str) -> None:
+        """Warns that there is no connection: of each outage once, and again when the reason is another one."""
+        if reason != self._told_reason:
+            self._told_reason = reason
+            log.warning("no connection to %s: %s The client tries again", self._url, reason)
 
     async def _talk(self, socket: ClientConnection) -> int:
         self._socket = socket
@@ -243,6 +259,7 @@ class Connection:
     def _open_if_ready(self) -> None:
         if self._is_welcome and not self._needs_login and not self.is_live:
             self.is_live = True
+            self._told_reason = ""
             self._live_since = time.monotonic()
             self._events.opened()
 

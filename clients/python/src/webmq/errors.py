@@ -6,6 +6,7 @@ import re
 from math import ceil
 from typing import Any
 
+DOCS_URL = "https://github.com/webmq/webmq/blob/main/docs/errors.md"
 MAX_RETRY_AFTER_MS = 3_600_000
 MAX_MESSAGE_CHARACTERS = 500
 MIN_RETRY_S = 0.1
@@ -19,7 +20,8 @@ class WebMQError(Exception):
     """What the server, or this client, has refused.
 
     `code` is for programs, such as ``E_FORBIDDEN``. `retryable`: the same call may succeed later without any change.
-    `retry_after_ms`: how long the same call is refused again, if that is known.
+    `retry_after_ms`: how long the same call is refused again, if that is known. `docs`: link to the cause and the fix,
+    which a traceback shows, too.
     """
 
     def __init__(self, code: str, message: str, *, retryable: bool = False, retry_after_ms: int | None = None) -> None:
@@ -28,6 +30,12 @@ class WebMQError(Exception):
         self.message = message
         self.retryable = retryable
         self.retry_after_ms = retry_after_ms
+        # Applications have codes of their own: those are in no table.
+        self.add_note(f"All codes of WebMQ: {self.docs}")
+
+    @property
+    def docs(self) -> str:
+        return f"{DOCS_URL}#{self.code.lower()}"
 
 
 def error_of(code: str, body: Any) -> WebMQError:
