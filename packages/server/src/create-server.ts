@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
+import { endMessages, MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
 import { Deadlines } from './base/deadlines.js'
 import { loadLibrary } from './base/load-library.js'
 import { createLogger, type Logger } from './base/logger.js'
@@ -31,6 +31,8 @@ import type { TransportOptions } from './ports/transport-options.js'
  * @throws {WebMQError} `E_OPTION_INVALID`, `E_INSECURE`.
  */
 export function createServer(options: ServerOptions = {}): WebMQServer {
+  // A client in this process has set links: these messages go to other programs, whose clients add theirs.
+  endMessages(() => '')
   const resolved = resolveOptions(options)
   const { jwt, hooks, demo, logLevel, logFormat, auditLog, auditLevel } = resolved
   if (typeof hooks === 'string') {

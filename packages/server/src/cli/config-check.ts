@@ -47,6 +47,7 @@ export async function configCheck(
     else {
       stdout.write(options.map(lineOf).join(''))
       for (const warning of warnings) warn(printable(warning), terminal)
+      if (!sources.some(({ isFile }) => isFile)) note('no config file was read; --config names one', terminal)
       note(`the options are valid; warnings: ${warnings.length}`, terminal)
     }
     return strict && warnings.length > 0 ? EXIT.FAILED : EXIT.OK

@@ -1,6 +1,7 @@
 import { didYouMean } from 'webmq-client/protocol'
 import { invalidOption } from '../base/invalid-option.js'
 import { isObject } from '../base/is-object.js'
+import { mapEach } from '../base/map-each.js'
 import { reasonOf } from '../base/reason.js'
 import type { OptionSpec, OptionValue } from '../options/spec.js'
 import { OPTIONS } from '../options/table.js'
@@ -22,8 +23,8 @@ export function readConfigFile(
   record?: FileRecorder,
 ): OptionValues {
   const values = new Map<string, OptionValue>()
-  for (const [name, value] of flatten(parse(path))) {
-    if (IGNORED_NAMES.includes(name)) continue
+  mapEach(flatten(parse(path)), ([name, value]) => {
+    if (IGNORED_NAMES.includes(name)) return
     const label = `${path}: ${name}`
     const fileSpec = OPTIONS.filter(hasFileVariant).find((spec) => name === `${spec.name}File`)
     const spec: OptionSpec | undefined = fileSpec ?? OPTIONS.find((known) => known.name === name)
@@ -31,7 +32,7 @@ export function readConfigFile(
       const names = OPTIONS.map((known) => known.name)
       throw invalidOption(`${label}: unknown option${didYouMean(name, names)}`)
     }
-    if (!specs.some((wanted) => wanted.name === spec.name)) continue
+    if (!specs.some((wanted) => wanted.name === spec.name)) return
     const isFile = fileSpec !== undefined
     const mayNameFiles = isFile || (spec.type === 'list' && spec.fromFile === 'pem')
     const isText = spec.type === 'list' ? mayNameFiles && isTexts(value) : typeof value === 'string'
@@ -41,7 +42,7 @@ export function readConfigFile(
         ? readOption(spec, { label, text: value as string | string[], isFile, record })
         : validateOption(spec, value, label),
     )
-  }
+  })
   return values
 }
 

@@ -42,7 +42,7 @@ export function configCommands(terminal: Terminal, exit: (code: number) => void)
 
   const init = new Command('init')
     .description('Write a config file with comments. It never replaces a file.')
-    .argument('[file]', 'Name of the file; - prints it.', 'webmq.jsonc')
+    .argument('[file]', 'Name of the file; - prints it.', 'webmq.json')
     .option('--all', 'Every option, not only those that most need.')
     .action(async (file: string, { all = false }: { all?: boolean }) => {
       const { configInit } = await import('./config-init.js')

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs'
 import { type Command, Option } from 'commander'
 import { invalidOption } from '../base/invalid-option.js'
+import { mapEach } from '../base/map-each.js'
 import type { ServerOptions } from '../options/server-options.js'
 import {
   type ChoiceOption,
@@ -89,19 +90,19 @@ export function collect(text: string, previous: readonly string[] = []): readonl
 function readFlags(command: Command, specs: readonly OptionSpec[], record: FileRecorder | undefined): OptionValues {
   const given: Readonly<Record<string, unknown>> = command.opts()
   const values = new Map<string, OptionValue>()
-  for (const spec of specs) {
+  mapEach(specs, (spec) => {
     const value = given[camelCase(spec.flag)] as boolean | string | readonly string[] | undefined
     if (typeof value === 'boolean') values.set(spec.name, value)
     else if (value !== undefined)
       values.set(spec.name, readOption(spec, { label: `--${spec.flag}`, text: value, record }))
     const file = hasFileVariant(spec) ? given[camelCase(`${spec.flag}-file`)] : undefined
-    if (file === undefined) continue
+    if (file === undefined) return
     const label = `--${spec.flag}-file`
     if (value !== undefined) {
       throw invalidOption(`--${spec.flag} and ${label} are both given; use one`)
     }
     values.set(spec.name, readOption(spec, { label, text: file as string | readonly string[], isFile: true, record }))
-  }
+  })
   return values
 }
 
@@ -114,6 +115,8 @@ function camelCase(flag: string): string {
 export interface NamedSource {
   readonly name: string
   readonly values: OptionValues
+  /** It is a config file. */
+  readonly isFile?: true
 }
 
 /**
@@ -129,14 +132,15 @@ export function readNamedSources(
 ): readonly NamedSource[] {
   const { config } = command.opts<{ config?: string }>()
   const readFile = (path: string | undefined): readonly NamedSource[] =>
-    path ? [{ name: path, values: readConfigFile(path, specs, record) }] : []
-  return [
-    { name: 'flag', values: readFlags(command, specs, record) },
-    { name: 'environment', values: readEnvironment(env, specs, record) },
-    ...readFile(config ?? env[CONFIG_VARIABLE]),
-    { name: 'PORT', values: readPlatformPort(env, specs) },
-    ...readFile(env[DEFAULTS_VARIABLE]),
+    path ? [{ name: path, values: readConfigFile(path, specs, record), isFile: true }] : []
+  const readers: readonly (() => readonly NamedSource[])[] = [
+    () => [{ name: 'flag', values: readFlags(command, specs, record) }],
+    () => [{ name: 'environment', values: readEnvironment(env, specs, record) }],
+    () => readFile(config ?? env[CONFIG_VARIABLE]),
+    () => [{ name: 'PORT', values: readPlatformPort(env, specs) }],
+    () => readFile(env[DEFAULTS_VARIABLE]),
   ]
+  return mapEach(readers, (read) => read()).flat()
 }
 
 /**

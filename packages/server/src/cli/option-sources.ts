@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { didYouMean } from 'webmq-client/protocol'
 import { invalidOption } from '../base/invalid-option.js'
 import { listParts } from '../base/list-parts.js'
+import { mapEach } from '../base/map-each.js'
 import { codeOf } from '../base/reason.js'
 import type { ServerOptions } from '../options/server-options.js'
 import {
@@ -128,10 +129,10 @@ export function readEnvironment(
   record?: FileRecorder,
 ): OptionValues {
   const values = new Map<string, OptionValue>()
-  for (const spec of specs) {
+  mapEach(specs, (spec) => {
     const source = sourceOf(spec, env)
     if (source !== undefined) values.set(spec.name, readOption(spec, { ...source, record }))
-  }
+  })
   return values
 }
 

@@ -33,6 +33,8 @@ Flags override the environment, the environment overrides the config file, the f
 Sizes accept units such as 64KiB, times such as 10s. All options in detail: ${DOCS_URL}configuration.md
 `
 
+const UNKNOWN_FLAG = /unknown option '--([^'=]+)/
+
 /** A longer flag stands on a line of its own, so that a few leave room for the descriptions of all. */
 const MAX_FLAG_CHARS = 31
 
@@ -113,12 +115,27 @@ export function createProgram(terminal: Terminal, exit: (code: number) => void):
 }
 
 function inherit(command: Command, parent: Command): Command {
-  return command.copyInheritedSettings(parent)
+  const inherited = command.copyInheritedSettings(parent)
+  return inherited.configureOutput({
+    ...parent.configureOutput(),
+    outputError: (text, write) => write(withOwnFlag(text, inherited)),
+  })
+}
+
+/** Suggests a flag of the command itself: commander knows those of `serve`, its parent's, as well. */
+function withOwnFlag(text: string, command: Command): string {
+  const [, given] = UNKNOWN_FLAG.exec(text) ?? []
+  if (given === undefined) return text
+  const closest = closestName(
+    given,
+    command.options.flatMap(({ long }) => long?.slice(2) ?? []),
+  )
+  return `error: unknown option '--${given}'\n${closest === undefined ? '' : `(Did you mean --${closest}?)\n`}`
 }
 
 /** Suggests the flag of an option for its name: `--max-payload` for `--max-payload-bytes`. Otherwise commander's own comes first. */
 function withFlagOfOption(text: string): string {
-  const [, given] = /unknown option '--([^'=]+)/.exec(text) ?? []
+  const [, given] = UNKNOWN_FLAG.exec(text) ?? []
   if (given === undefined) return text
   const isNamed = ({ name }: OptionSpec) => name.replace(/\.|(?=[A-Z])/g, '-').toLowerCase() === given
   const closest = text.includes('Did you mean')

@@ -41,9 +41,17 @@ function assertIssued(payload: JWTPayload, { currentDate = new Date(), clockTole
 
 function toWebMQError(error: unknown): unknown {
   if (error instanceof WebMQError) return error
-  if (error instanceof errors.JWTExpired) return new WebMQError('E_TOKEN_EXPIRED', { cause: error })
+  if (error instanceof errors.JWTExpired)
+    return new WebMQError('E_TOKEN_EXPIRED', { detail: expiryOf(error.payload), cause: error })
   if (error instanceof errors.JOSEError) return invalidToken(describe(error), error)
   return new WebMQError('E_INTERNAL', { detail: 'the token could not be verified', cause: error })
+}
+
+/** When it was, by which clock: those of two machines may differ. jose has checked the signature, and that it is a number. */
+function expiryOf({ exp = 0 }: JWTPayload): string {
+  const nowMs = Date.now()
+  const agoS = Math.round(nowMs / 1000 - exp)
+  return `${agoS} s ago, at ${new Date(exp * 1000).toISOString()}; it is ${new Date(nowMs).toISOString()} at the server`
 }
 
 /** Describes the error without repeating text of the token, because that text is unverified. */

@@ -15,12 +15,12 @@ export function assertRoom(
   const { listens, groupCounts, limits, userId, services } = session
   const { maxListensPerConnection: max, maxSearchListensPerConnection: maxSearches, maxListensPerUser } = limits
   if (listens.size + groupCounts.size + beginningCount >= max) {
-    throw refusalOf('E_LISTEN_LIMIT', { detail: `at most ${max}` })
+    throw refusalOf('E_LISTEN_LIMIT', { detail: `${pattern}: at most ${max} (maxListensPerConnection)` })
   }
   if (maxListensPerUser !== undefined && userId !== undefined)
     services.userListens.assertRoom(userId, maxListensPerUser)
   if (listens.searchCount + groupCounts.searchCount >= maxSearches && isSearch(pattern)) {
-    const detail = `at most ${maxSearches} with a # before the last word (maxSearchListensPerConnection)`
+    const detail = `${pattern}: at most ${maxSearches} with a # before the last word (maxSearchListensPerConnection)`
     throw refusalOf('E_LISTEN_LIMIT', { detail })
   }
 }

@@ -175,6 +175,18 @@ describe('webmq-server pub', () => {
     expect(jsonLines(stdout)).toMatchObject([{ payload }])
   })
 
+  // It printed the same line with each attempt.
+  it('says once why there is no connection, and then that it has given up', async () => {
+    const dead = `ws://127.0.0.1:${await freePort()}/ws`
+    const { exitCode, stderr } = await runInProcess(['pub', '--url', dead, 'a', '1', '--connect-timeout', '2s'])
+    expect(exitCode).toBe(3)
+    // Once more when the reason was found.
+    const lines = stderr.match(/no connection \(.*ECONNREFUSED.*\); trying again/g) ?? []
+    expect(new Set(lines).size).toBe(lines.length)
+    expect(lines.length).toBeLessThan(3)
+    expect(stderr).not.toContain('https://')
+  })
+
   it.each([
     [['a', '{"a":'], 2, 'not JSON'],
     [['a', ''], 2, 'it is empty'],

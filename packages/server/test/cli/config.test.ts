@@ -103,6 +103,27 @@ describe('config check', () => {
     expect((await check(['--strict'], { WEBMQ_TOKEN: 'x', WEBMQ_URL: 'ws://a/ws' })).exitCode).toBe(0)
   })
 
+  it('says that it has read no file, and has read one by --config', async () => {
+    expect((await check([])).stderr).toContain('no config file was read; --config names one')
+    expect((await check(['--config', fileWith('any.json', {})])).stderr).not.toContain('no config file')
+  })
+
+  it('names all mistakes of all sources at once', async () => {
+    const path = fileWith('wrong.json', { prot: 1, port: 70_000, jwt: { secrett: 'x' } })
+    const { exitCode, stderr } = await check(['--config', path, '--max-payload', '1x'], { WEBMQ_LOG_LEVEL: 'inf' })
+    expect(exitCode).toBe(2)
+    for (const text of [
+      'prot: unknown option, did you mean port?',
+      'port: 70000 is not',
+      'jwt.secrett: unknown option',
+    ]) {
+      expect(stderr).toContain(`${path}: ${text}`)
+    }
+    expect(stderr).toContain('--max-payload: "1x" is not')
+    expect(stderr).toContain('WEBMQ_LOG_LEVEL: "inf" is not one of')
+    expect(stderr.match(/option is not valid/g)).toHaveLength(1)
+  })
+
   it('prints the same as JSON', async () => {
     const { stdout } = await check(['--json', '--broker', 'redis://:hunter2@127.0.0.1'])
     const result = JSON.parse(stdout) as { options: { name: string }[] }

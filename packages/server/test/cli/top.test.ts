@@ -87,6 +87,11 @@ describe('webmq-server top', () => {
     expect(result).toMatchObject({ exitCode, stdout: '', stderr: expect.stringContaining(message) })
   })
 
+  it('suggests its own flags, not those of the server', async () => {
+    const { stderr, exitCode } = await runInProcess(['top', '--key-file', 'x'])
+    expect([stderr, exitCode]).toEqual(["error: unknown option '--key-file'\n(Did you mean --api-key-file?)\n", 2])
+  })
+
   it('says when nothing answers, and when something else does', async () => {
     const nobody = await runInProcess(['top', `127.0.0.1:${await freePort()}`, ...key])
     expect(nobody).toMatchObject({ exitCode: 3, stderr: expect.stringContaining('ECONNREFUSED') })

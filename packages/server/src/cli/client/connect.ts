@@ -1,10 +1,14 @@
 import { WebMQClient, WebMQError } from 'webmq-client'
+import { endMessages } from 'webmq-client/protocol'
 import { WebSocket } from 'ws'
 import { defined } from '../../base/defined.js'
 import { within } from '../../base/within.js'
 import { note, printable, type Terminal } from '../terminal.js'
 import type { ClientTarget } from './flags.js'
 import { JSON_TEXTS } from './json-texts.js'
+
+// Commands end with a hint at `explain`. The client has set links when it was imported.
+endMessages(() => '')
 
 /** A client whose state changes and errors are lines on standard error. Close it when the command ends. */
 export function createClient({ url, token, connectTimeoutMs }: ClientTarget, terminal: Terminal): WebMQClient {
@@ -17,12 +21,15 @@ export function createClient({ url, token, connectTimeoutMs }: ClientTarget, ter
     ...defined({ token }),
   })
   let hasConnected = false
-  client.on('status', ({ state, attempt, retryInMs = 0, connection, lastError }, previous) => {
-    const seconds = (retryInMs / 1000).toFixed(1)
-    if (state === 'reconnecting' && (previous.state !== state || previous.attempt !== attempt)) {
-      note(`no connection (${printable(lastError?.message ?? 'closed')}); next attempt in ${seconds} s`, terminal)
+  let toldReason: string | undefined
+  client.on('status', ({ state, connection, lastError }, previous) => {
+    const reason = printable(lastError?.message ?? 'closed')
+    if (state === 'reconnecting' && reason !== toldReason) {
+      toldReason = reason
+      note(`no connection (${reason}); trying again`, terminal)
     }
     if (!connection || connection === previous.connection) return
+    toldReason = undefined
     if (hasConnected) note(`connected again, to node ${printable(connection.node)}`, terminal)
     hasConnected = true
   })

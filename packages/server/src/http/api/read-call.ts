@@ -9,8 +9,9 @@ import { MESSAGE_ID } from './shapes.js'
 export class RequestRefusal extends WebMQError {
   readonly status: number
 
-  constructor(detail: string, status: number, code: ErrorCode = 'E_REQUEST_INVALID') {
-    super(code, { detail })
+  /** @param text The detail, or the whole message. */
+  constructor(text: string | { message: string }, status: number, code: ErrorCode = 'E_REQUEST_INVALID') {
+    super(code, typeof text === 'string' ? { detail: text } : text)
     this.status = status
   }
 }

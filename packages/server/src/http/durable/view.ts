@@ -80,7 +80,7 @@ export function presentOf(fold: StreamFold): StreamView | undefined {
 }
 
 export function notFound(): RequestRefusal {
-  return new RequestRefusal('there is no stream at this key', 404, 'E_PATH_NOT_FOUND')
+  return new RequestRefusal({ message: 'there is no stream at this key' }, 404, 'E_PATH_NOT_FOUND')
 }
 
 export function gone(detail: string): RequestRefusal {

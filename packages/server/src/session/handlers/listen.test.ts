@@ -304,7 +304,12 @@ describe('listen', () => {
     client.send({ verb: 'listen', id: '3', pattern: 'c' })
     await fake.settled()
     expect(client.messages).toMatchObject([
-      { verb: 'error', id: '1', code: 'E_LISTEN_LIMIT' },
+      {
+        verb: 'error',
+        id: '1',
+        code: 'E_LISTEN_LIMIT',
+        message: expect.stringMatching(/: c: at most 2 \(maxListensPer/),
+      },
       { verb: 'ok', id: '2' },
       { verb: 'ok', id: '3' },
     ])

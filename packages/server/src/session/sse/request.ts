@@ -55,7 +55,9 @@ export function readStreamRequest(
   const patterns = [...new Set(parameters.getAll('listen'))].map((pattern) => ownText(pattern))
   if (patterns.length === 0) throw invalid('name at least one pattern, as in ?listen=chat.%23')
   if (patterns.length > limits.maxListensPerConnection) {
-    throw new WebMQError('E_LISTEN_LIMIT', { detail: `at most ${limits.maxListensPerConnection}` })
+    throw new WebMQError('E_LISTEN_LIMIT', {
+      detail: `at most ${limits.maxListensPerConnection} (maxListensPerConnection)`,
+    })
   }
   for (const pattern of patterns) {
     validatePattern(pattern)
