@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createServer, type ViteDevServer } from 'vite'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { WebMQClient } from 'webmq-client'
 import { eventStreams } from 'webmq-client/sse'
 import { type WebMQPluginOptions, webmq } from 'webmq-client/vite'
@@ -68,6 +68,30 @@ it('starts webmq-server with the dev server, passes /ws on, and ends it with the
   expect(await client.publish('log.1', 'again')).toMatchObject({ position: expect.stringContaining(':2.') })
   await vite?.close()
   await expect.poll(isUp).toBe(false)
+})
+
+// A plain `/ws` of Vite is a prefix: the app's own /wsfoo was answered by WebMQ.
+it('passes on its own paths alone', async () => {
+  await writeFile(path.join(root, 'index.html'), '<!doctype html><title>app</title>')
+  const page = await serve({ eventStreams: true })
+  const answers = async (name: string) => (await fetch(`${page}${name}`, { headers: { accept: 'text/html' } })).status
+  // Nothing runs at the target: what is passed on is answered by 502.
+  for (const name of ['ws', 'ws?a=b', 'sse?listen=a', 'health', 'api/publish']) expect(await answers(name)).toBe(502)
+  for (const name of ['wsfoo', 'ws/foo', 'sse-demo', 'healthcare', 'api/published'])
+    expect(await answers(name)).toBe(200)
+})
+
+it('prints nothing of connections whose tabs were closed', () => {
+  const error = vi.fn()
+  const logger = { error }
+  webmq().configResolved({ root, logger })
+  webmq().configResolved({ root, logger })
+  const failure = (code: string) => ({ error: Object.assign(new Error(code), { code }) })
+  logger.error('ws proxy error:', failure('ECONNRESET'))
+  logger.error('ws proxy socket error:', failure('EPIPE'))
+  logger.error('ws proxy error:', failure('ECONNREFUSED'))
+  logger.error('http proxy error:', failure('ECONNRESET'))
+  expect(error.mock.calls.map(([text]) => text)).toEqual(['ws proxy error:', 'http proxy error:'])
 })
 
 it('serves a page that listens and publishes in Chromium', async () => {

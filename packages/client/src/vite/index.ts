@@ -4,6 +4,8 @@ import { run } from './run.js'
 
 /** What event streams need besides the path of WebSockets: `webmq-client/sse`. */
 const STREAM_PATHS = ['/sse', '/health', '/api/publish']
+/** The variable that says what webmq-server logs. */
+const LOUD = 'WEBMQ_LOG_LEVEL'
 /** The dev server then starts without it. */
 const START_LIMIT_MS = 20_000
 
@@ -38,8 +40,12 @@ interface DevServer {
 
 /** Where Vite writes what a developer should see. */
 interface Logger {
-  error(text: string): void
+  error(text: string, options?: { readonly error?: unknown }): void
 }
+
+/** Errors of a connection whose tab was closed. */
+const CLOSED_TAB = ['ECONNRESET', 'EPIPE']
+const quiet = new WeakSet<Logger>()
 
 /**
  * A plugin of Vite whose dev server passes WebSockets at `/ws` on to `webmq-server`, so that pages use
@@ -56,24 +62,45 @@ export function webmq(options: WebMQPluginOptions = {}): WebMQPlugin {
     config: () => ({
       server: {
         proxy: {
-          [socketPath]: { target, ws: true },
-          ...(eventStreams && Object.fromEntries(STREAM_PATHS.map((name) => [name, { target }]))),
+          [exactly(socketPath)]: { target, ws: true },
+          ...(eventStreams && Object.fromEntries(STREAM_PATHS.map((name) => [exactly(name), { target }]))),
         },
       },
     }),
     configResolved(config) {
       ;({ root, logger } = config)
+      beQuietAboutTabs(logger)
     },
     async configureServer({ httpServer }) {
       if (start === false) return
       const { hostname, port } = new URL(target)
       const flags = start === true ? [] : start
-      const args = [programOf(root), '--host', hostname, '--port', port || '80', '--path', socketPath, ...flags]
+      // What it says at its start would hide the address of the page.
+      const isLoud = LOUD in process.env || flags.some((flag) => /^--(log-level|config)\b/.test(flag))
+      const level = isLoud ? [] : ['--log-level', 'warn']
+      const address = ['--host', hostname, '--port', port || '80', '--path', socketPath]
+      const args = [programOf(root), ...address, ...level, ...flags]
       const server = run(args, (code) => logger.error(`webmq-server has ended with ${code}; is port ${port} in use?`))
       httpServer?.once('close', server.release)
       if (await server.isSilent(target, START_LIMIT_MS))
         logger.error(`webmq-server does not answer at ${target}; do its flags name another address?`)
     },
+  }
+}
+
+/** Vite's rule for this path alone: a plain text would match `/wsfoo`, too. */
+function exactly(path: string): string {
+  return `^${path.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}(?:\\?|$)`
+}
+
+/** Vite prints an error with its stack whenever a tab with a WebSocket closes. */
+function beQuietAboutTabs(logger: Logger): void {
+  if (quiet.has(logger)) return
+  quiet.add(logger)
+  const print = logger.error.bind(logger)
+  logger.error = (text, options) => {
+    const { code = '' } = (options?.error ?? {}) as { readonly code?: string }
+    if (!text.includes('ws proxy') || !CLOSED_TAB.includes(code)) print(text, options)
   }
 }
 

@@ -3,6 +3,11 @@ import { setTimeout } from 'node:timers/promises'
 
 const RETRY_MS = 50
 
+/** A module that ends its process with this one, however this one ends: its standard input is a pipe from here. */
+const END_WITH_INPUT = `data:text/javascript,${encodeURIComponent(
+  "process.stdin.on('error', () => 0).on('close', () => process.kill(process.pid, 'SIGTERM')).resume().unref()",
+)}`
+
 /** A process that dev servers share. */
 export interface Running {
   /** Ends the process unless another dev server uses it. */
@@ -20,19 +25,17 @@ interface Shared {
 const running = new Map<string, Shared>()
 
 /**
- * Runs a program of Node.js, or shares it with those who run it with the same arguments. It ends with this process.
+ * Runs a program of Node.js, or shares it with those who run it with the same arguments. It ends with this process, also
+ * when that is killed; it cannot read its standard input.
  * @param onEnd It has ended by itself, with this exit code or signal.
  */
 export function run(args: readonly string[], onEnd: (code: number | string) => void): Running {
   const name = JSON.stringify(args)
-  const shared = running.get(name) ?? { child: spawn(process.execPath, args, { stdio: 'inherit' }), users: 0 }
+  const shared = running.get(name) ?? { child: start(args), users: 0 }
   const { child } = shared
   if (shared.users++ === 0) {
     running.set(name, shared)
-    const kill = () => child.kill()
-    process.once('exit', kill)
     child.once('exit', (code, signal) => {
-      process.off('exit', kill)
       if (running.get(name) === shared) running.delete(name)
       if (shared.users > 0) onEnd(code ?? signal ?? 'no code')
     })
@@ -59,4 +62,8 @@ export function run(args: readonly string[], onEnd: (code: number | string) => v
       return false
     },
   }
+}
+
+function start(args: readonly string[]): ChildProcess {
+  return spawn(process.execPath, ['--import', END_WITH_INPUT, ...args], { stdio: ['pipe', 'inherit', 'inherit'] })
 }
