@@ -46,7 +46,8 @@ export const READERS = {
     block.language !== 'js' && named('docs/http-api.md', 'docs/sse.md', 'docs/streams.md')(block),
   'test/docs/operations.test.ts': ({ page, name }) => page === 'docs/operations.md' && name === 'reload',
   'test/docs/recipes.test.ts': (block) =>
-    named('docs/client/recipes.md')(block) || (named('docs/sse.md')(block) && block.language === 'js'),
+    named('docs/client/recipes.md', 'docs/client/outbox.md')(block) ||
+    (named('docs/sse.md')(block) && block.language === 'js'),
   'test/docs/with.test.ts': (block) => isOfApplication(block) && !inProjectOnly(block),
   'scripts/packages/checks/frameworks.mjs': (block) => isOfApplication(block) && !block.name.startsWith('go'),
   'scripts/packages/checks/first-app.mjs': isOn('docs/first-app.md'),

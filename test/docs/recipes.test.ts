@@ -39,7 +39,8 @@ const bundles = new Map<string, string>()
 
 async function bundleOf(contents: string): Promise<string> {
   const { outputFiles } = await build({
-    stdin: { contents, loader: 'ts', resolveDir: join(ROOT, 'packages/client') },
+    stdin: { contents, loader: 'tsx', resolveDir: join(ROOT, 'packages/client') },
+    jsx: 'automatic',
     bundle: true,
     format: 'esm',
     target: 'es2022',
@@ -93,6 +94,59 @@ it('form: what was sent without a connection arrives after a reload', async () =
   const later = await open('form')
   await later.getByText('all sent').waitFor()
   expect(await arrived).toEqual({ text: 'important' })
+  await later.close()
+})
+
+it('unread: what came since the last visit is counted, also while the page was closed', async () => {
+  const first = await open('unread')
+  await first.getByText('chat.random.message: 0').waitFor()
+  await expect.poll(() => first.evaluate(() => localStorage.getItem('chat.random.message'))).not.toBeNull()
+  await server.publish('chat.random.message', 'one')
+  await first.getByText('chat.random.message: 1').waitFor()
+  await first.close()
+  await server.publish('chat.random.message', 'two')
+  const second = await open('unread')
+  await second.getByText('chat.random.message: 2').click()
+  await second.getByText('chat.random.message: 0').waitFor()
+  await second.close()
+  const third = await open('unread')
+  await third.getByText('chat.random.message: 0').waitFor()
+  await server.publish('chat.random.message', 'three')
+  await third.getByText('chat.random.message: 1').waitFor()
+  await third.close()
+})
+
+it('docs/client/outbox.md: a message is in the list at once, survives a reload, and arrives once', async () => {
+  const arrived: unknown[] = []
+  server.listen('chat.lobby.message', (payload) => void arrived.push(payload))
+  const show = async (prepare?: (page: Page) => Promise<void>) => {
+    const page = await context.newPage()
+    await prepare?.(page)
+    await page.goto(`${address}/health`)
+    await page.setContent('<main></main>')
+    await page.addScriptTag({ type: 'module', content: await bundleOf(exampleOf('client/outbox.md', 'listed').code) })
+    return page
+  }
+  const offline = await show((page) => page.routeWebSocket(/./, (socket) => void socket.close()))
+  await offline.fill('input', 'kept')
+  await offline.click('button')
+  await offline.getByText('kept pending').waitFor()
+  await offline.close()
+  const later = await show()
+  await expect.poll(() => arrived).toEqual(['kept'])
+  await later.getByText('kept').waitFor()
+  await later.fill('input', 'live')
+  await later.click('button')
+  await later.getByText('live', { exact: true }).waitFor()
+  await expect
+    .poll(() =>
+      later
+        .locator('li')
+        .filter({ hasText: /kept|live/ })
+        .allInnerTexts(),
+    )
+    .toEqual(['kept', 'live'])
+  expect(arrived).toEqual(['kept', 'live'])
   await later.close()
 })
 
@@ -161,6 +215,6 @@ it('docs/sse.md: the library listens without a WebSocket', async () => {
 
 it('every recipe is run, and is short', () => {
   const recipes = examplesOf(PAGE, 'ts')
-  expect(recipes.map(({ name }) => name).toSorted()).toEqual(['chat', 'form', 'presence', 'upload'])
+  expect(recipes.map(({ name }) => name).toSorted()).toEqual(['chat', 'form', 'presence', 'unread', 'upload'])
   for (const { code } of recipes) expect(code.split('\n').length).toBeLessThan(MAX_LINES)
 })

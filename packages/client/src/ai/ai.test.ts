@@ -11,7 +11,7 @@ import { MockLanguageModelV3 } from 'ai/test'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { WebMQClient } from '../index.js'
 import { respond } from '../requests/index.js'
-import { openStream } from '../stream/index.js'
+import { openStream, readStream } from '../stream/index.js'
 import { createTestClient, createTestServer } from '../testing/index.js'
 import { type AnswerRequest, streamTransport, writeChunks } from './index.js'
 
@@ -82,7 +82,7 @@ async function start({ words = ['Hello', ', ', '🌍'], isEndless = false } = {}
     'chat.*.ask',
     async (asked) => {
       const { chatId, messages } = asked as AnswerRequest
-      const writer = await openStream(`chat.${chatId}`, { client: assistant })
+      const writer = await openStream(`chat.${chatId}`, { client: assistant, meta: messages.at(-1) })
       writer.signal.addEventListener('abort', () => stopCount++)
       const result = streamText({
         model: modelOf(words, isEndless),
@@ -134,6 +134,28 @@ describe('the transport of the AI SDK', () => {
     const third = device()
     await third.chat.resumeStream()
     expect([third.state.status, third.state.messages]).toEqual(['ready', []])
+  })
+
+  // `useChat` resumes when it is mounted: a chat that was open already showed nothing. As the hook of docs/streams.md does it.
+  it('shows an answer, with its question, to a device on which the chat is open', async () => {
+    const { device } = await start({ isEndless: true })
+    const open = device()
+    const answer = readStream('chat.1', { client: open.client })
+    let shown: string | undefined
+    answer.onChange(() => {
+      if (answer.status !== 'active' || answer.id === shown || open.chat.status !== 'ready') return
+      shown = answer.id
+      open.chat.messages = [...open.chat.messages, answer.meta as UIMessage]
+      void open.chat.resumeStream()
+    })
+    await answer.ready
+    const asking = device()
+    const sent = asking.chat.sendMessage({ text: 'Hi' })
+    await vi.waitFor(() => expect(textOf(open.state)).toBe('Hello, 🌍'))
+    expect(open.state.messages.map(({ role }) => role)).toEqual(['user', 'assistant'])
+    await open.chat.stop()
+    await sent
+    expect(textOf(asking.state)).toBe('Hello, 🌍')
   })
 
   it('does not stop an answer when the SDK resumes it twice', async () => {
