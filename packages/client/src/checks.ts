@@ -1,4 +1,5 @@
 import type { ClientOptions } from './client-options.js'
+import type { CoreMessage } from './protocol/decode-server.js'
 import { type ERRORS, WebMQError } from './protocol/errors.js'
 import { isKey, isPattern } from './protocol/keys.js'
 import type { PublishOptions } from './types.js'
@@ -21,10 +22,14 @@ export interface Checks {
   publish(options: PublishOptions, id: string, timeoutMs: number): void
   /** `JSON.stringify`. @throws {WebMQError} `E_PAYLOAD_INVALID`, naming the part that has no JSON form. */
   encodeJson(payload: unknown): string
+  /** Warns of words that an app did not mean, in a valid key or pattern. */
+  words(text: string): void
   keyDefect(key: string): string | undefined
   patternDefect(pattern: string): string | undefined
   /** Why the app's value cannot be a token. */
   tokenDefect(token: unknown): string
+  /** What the server says, with what a developer may want to know about it. */
+  told(message: CoreMessage, token: string | undefined): CoreMessage
   /** The sentence of a short detail. @param waiting The publishes that wait, oldest first, if they are too many. */
   explain(detail: string, waiting?: Iterable<{ readonly createdAtMs: number }>): string
   /** Explains refused upgrades of a client. @param onFound Gets an explained error that came before its explanation. */
@@ -40,6 +45,8 @@ export interface RangeOptions {
 
 /** Browsers do not tell why an upgrade failed. */
 export interface Refusals {
+  /** An upgrade was asked for: some servers never answer. */
+  asked(url: string): void
   /** An upgrade was refused. Returns the error with the reason, if it is known. @param isLasting Whether to search for it. */
   refused(url: string, error: WebMQError, isLasting: boolean): WebMQError
   /** A connection is live. */
@@ -64,12 +71,14 @@ export function explain(detail: string, waiting?: Iterable<{ readonly createdAtM
 /** @throws {WebMQError} `E_KEY_INVALID` */
 export function checkKey(key: string): void {
   if (!isKey(key)) throw new WebMQError('E_KEY_INVALID', { detail: checks.keyDefect?.(key) ?? key })
+  checks.words?.(key)
 }
 
 /** @throws {WebMQError} `E_PATTERN_INVALID` */
 export function checkPattern(pattern: string): void {
   if (!isPattern(pattern))
     throw new WebMQError('E_PATTERN_INVALID', { detail: checks.patternDefect?.(pattern) ?? pattern })
+  checks.words?.(pattern)
 }
 
 /**

@@ -4,12 +4,12 @@ export type Awaitable<T> = T | PromiseLike<T>
 /** Behaviour of `publish` without a connection. */
 export type WhenOffline = 'queue' | 'reject' | 'drop'
 
-/** Returns a token, or nothing for an anonymous connection. */
+/** Returns a token, or `null` for an anonymous connection. Without either, the client asks again later. */
 export type TokenSource = (request: {
   readonly cause: TokenCause
   /** Aborted when the token is no longer needed. */
   readonly signal: AbortSignal
-}) => Awaitable<string | null | undefined>
+}) => Awaitable<string | null>
 
 /**
  * Why the client asks for a token.
@@ -38,7 +38,10 @@ export interface Codec {
   parse?(text: string): unknown
 }
 
-/** How a lost connection is retried: after a random time below `minMs * 2 ** attempt`, at most `maxMs`. */
+/**
+ * How a lost connection is retried: after a random time below `minMs * 2 ** attempt`, at most `maxMs`, and before the
+ * first 24 attempts at most 5 s, or `minMs` if that is more.
+ */
 export interface ReconnectOptions {
   /** Default 500. */
   readonly minMs?: number

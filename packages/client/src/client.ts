@@ -5,6 +5,7 @@ import { errorOfServer } from './connection/server-error.js'
 import { callSafely } from './events/call-safely.js'
 import { Emitter, type Handler } from './events/emitter.js'
 import type { ClientError, ClientEvents, ClientStatus, State } from './events/events.js'
+import { Printer } from './events/printer.js'
 import { Listens } from './listening/listens.js'
 import type { Receiver, Receiving } from './listening/receiver.js'
 import { Replays } from './listening/replays.js'
@@ -34,6 +35,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   /** What this client and its parts share. */
   readonly #core: ClientCore
   readonly #parts: ClientPart[] = []
+  readonly #printer = new Printer()
   #waiting: ((error?: WebMQError) => void)[] = []
   #lostTimer: ReturnType<typeof setTimeout> | undefined
   #isClosing = false
@@ -286,6 +288,6 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   }
 
   #report(error: ClientError): void {
-    if (!this.#emitter.emit('error', error)) console.error(error.error)
+    if (!this.#emitter.emit('error', error)) this.#printer.print(error.error)
   }
 }

@@ -32,7 +32,7 @@ it('has explanations in development alone', async () => {
   const [production, development] = await Promise.all(ENTRIES.map(async (entry) => (await bundle(entry)).codes.join()))
   for (const text of [
     'unknown option',
-    'misplaced wildcard',
+    'a key has no wildcards',
     'contains itself',
     'is the server running?',
     'protocol message is malformed',

@@ -1,3 +1,8 @@
+/** About so many attempts fit into the first minute. */
+const EARLY_ATTEMPTS = 24
+/** Whoever looks at a page waits for it, so that a service that is back is found soon. */
+const MAX_EARLY_MS = 5_000
+
 /** Limits of {@link backoffMs}. */
 export interface BackoffOptions {
   readonly minMs: number
@@ -11,4 +16,13 @@ export interface BackoffOptions {
  */
 export function backoffMs(attempt: number, { minMs, maxMs, random }: BackoffOptions): number {
   return random() * Math.min(maxMs, minMs * 2 ** attempt)
+}
+
+/**
+ * Time to wait before an attempt to connect: {@link backoffMs}, with a limit of 5 s in the first minute or so [P-10.1]. A
+ * larger `minMs` is kept, for those who have more clients than their servers can greet in 5 s.
+ */
+export function reconnectMs(attempt: number, { minMs, maxMs, random }: BackoffOptions): number {
+  const earlyMs = Math.min(maxMs, Math.max(minMs, MAX_EARLY_MS))
+  return backoffMs(attempt, { minMs, maxMs: attempt < EARLY_ATTEMPTS ? earlyMs : maxMs, random })
 }

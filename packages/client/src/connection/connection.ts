@@ -9,11 +9,11 @@ import { closeCodeOf, errorOfCloseCode, WebMQError } from '../protocol/errors.js
 import { SUBPROTOCOL } from '../protocol/limits.js'
 import type { ServerMessage, Welcome } from '../protocol/messages.js'
 import type { RawMessage } from '../protocol/raw-message.js'
-import { backoffMs } from './backoff.js'
+import { backoffMs, reconnectMs } from './backoff.js'
 import { nowMs } from './clock.js'
 import type { Closure } from './closure.js'
 import { Heartbeat } from './heartbeat.js'
-import { isDormant, watchLifecycle } from './lifecycle.js'
+import { isDormant, isOffline, watchLifecycle } from './lifecycle.js'
 import type { Live } from './live.js'
 import { Renewal } from './renewal.js'
 import type { Frame, Sender } from './sender.js'
@@ -186,8 +186,9 @@ export class Connection implements Sender {
       const error = cause instanceof WebMQError ? cause : new WebMQError('E_CONNECT_FAILED', { cause })
       // A wrong option stays wrong; a function may return something else.
       this.#fail(error, error.code === 'E_OPTION_INVALID' && typeof url !== 'function')
-      // The app's own token() or url() failed: report it. The error that closes the client is reported by itself.
-      if (this.state !== 'closed') this.#context.onError(cause)
+      // The app's own token() or url() failed: report it, unless without a network it had to. The error that closes the
+      // client is reported by itself.
+      if (this.state !== 'closed' && !isOffline(this.#options.lifecycle)) this.#context.onError(cause)
     })
   }
 
@@ -200,6 +201,7 @@ export class Connection implements Sender {
     const socket = new socketClass(this.#url, [SUBPROTOCOL])
     const live: Live = { socket, token }
     this.#live = live
+    this.#refusals?.asked(this.#url)
     let failure = ''
     socket.binaryType = 'arraybuffer'
     socket.onopen = () => token !== undefined && this.send(encodeAuth(AUTH_ID, token))
@@ -221,7 +223,7 @@ export class Connection implements Sender {
       else if (message.verb === 'bye') live.bye = message
       else if (message.verb === 'expiring') this.#renewUntil(nowMs() + message.inMs, 0)
       else if ('id' in message && message.id === AUTH_ID) this.#authenticated(live, message)
-      else this.#context.onMessage(message)
+      else this.#context.onMessage(checks.told?.(message, live.token) ?? message)
     } catch (error) {
       // Whatever the server says, it ends neither the client nor the process.
       this.#context.onError(error)
@@ -315,7 +317,7 @@ export class Connection implements Sender {
 
   #retry({ code, error, retryAfterMs = 0 }: Closure): void {
     const { random, minMs } = this.#options
-    const retryInMs = retryAfterMs ? retryAfterMs + random() * minMs : backoffMs(this.#failedAttempts, this.#options)
+    const retryInMs = retryAfterMs ? retryAfterMs + random() * minMs : reconnectMs(this.#failedAttempts, this.#options)
     const attempt = ++this.#failedAttempts
     this.#notBeforeMs = nowMs() + retryAfterMs
     this.#wait(retryInMs, () => this.#connect())

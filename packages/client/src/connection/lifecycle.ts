@@ -31,6 +31,11 @@ export function watchLifecycle(context: LifecycleContext, environment: Lifecycle
 }
 
 /** Whether to make no attempts: the page is hidden and offline. `online` or showing the page wakes the client. */
-export function isDormant({ document, navigator }: Lifecycle = globalThis): boolean {
-  return document?.visibilityState === 'hidden' && navigator?.onLine === false
+export function isDormant(environment: Lifecycle = globalThis): boolean {
+  return environment.document?.visibilityState === 'hidden' && isOffline(environment)
+}
+
+/** Whether the browser says that it has no network. It may be wrong, and a server on this machine is reached without. */
+export function isOffline({ navigator }: Lifecycle = globalThis): boolean {
+  return navigator?.onLine === false
 }

@@ -33,9 +33,9 @@ describe('open', () => {
     await settle()
     expect([client.state, early.state, late.state]).toEqual(['closed', 'closed', 'closed'])
     const reason = 'client is closed: 4501 E_TOKEN_INVALID, token is not valid; open() opens it again'
-    expect(errors).toEqual(['token is not valid', reason])
-    expect(told).toEqual([expect.objectContaining({ code: 'E_CLOSED', message: reason })])
-    await expect(client.publish('a', 1)).rejects.toThrow(reason)
+    expect(errors.map((text) => `${text}`.replaceAll(/ \(https:[^)]*\)/g, ''))).toEqual(['token is not valid', reason])
+    expect(told).toEqual([expect.objectContaining({ code: 'E_CLOSED' })])
+    await expect(client.publish('a', 1)).rejects.toThrow('client is closed: 4501 E_TOKEN_INVALID, token is not valid')
 
     token = 'good'
     await client.open()
@@ -165,7 +165,7 @@ describe('status', () => {
       attempt: 3,
       lost: true,
       queueLength: 1,
-      lastError: { code: 'E_CONNECT_FAILED', message: 'could not connect: closed (1006)' },
+      lastError: { code: 'E_CONNECT_FAILED', message: expect.stringContaining('could not connect: closed (1006)') },
     })
     expect(client.status).toBe(client.status)
     server.isUp = true

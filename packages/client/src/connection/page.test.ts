@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { watchedClient as watched } from '../../test/watched-client.js'
 import type { WebSocketConstructor } from '../index.js'
 import { createTestServer } from '../testing/index.js'
@@ -34,6 +34,28 @@ describe('in a page', () => {
     server.isUp = true
     window.dispatchEvent(new Event('online'))
     await vi.advanceTimersByTimeAsync(250)
+    expect(client.state).toBe('connected')
+  })
+
+  // The request of each attempt for a token failed, and a stack was printed, 5 in 7 s.
+  it('prints nothing of tokens that could not be had while it is offline', async () => {
+    const { navigator, window } = stubPage()
+    const printed = vi.spyOn(console, 'error').mockReturnValue()
+    onTestFinished(() => printed.mockRestore())
+    navigator.onLine = false
+    const token = vi.fn(async () => {
+      if (!navigator.onLine) throw new TypeError('Failed to fetch')
+      return 'good'
+    })
+    const { client } = watched({ token })
+    client.listen('a', () => undefined)
+    await vi.advanceTimersByTimeAsync(7_000)
+    expect(client.status).toMatchObject({ lost: true, lastError: { code: 'E_TOKEN_UNAVAILABLE' } })
+    expect(token).toHaveBeenCalled()
+    expect(printed).not.toHaveBeenCalled()
+    navigator.onLine = true
+    window.dispatchEvent(new Event('online'))
+    await vi.advanceTimersByTimeAsync(500)
     expect(client.state).toBe('connected')
   })
 

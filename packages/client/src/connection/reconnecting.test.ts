@@ -18,7 +18,8 @@ describe('reconnecting', () => {
     client.listen('a', () => undefined)
     await vi.advanceTimersByTimeAsync(120_000)
     const waits = changes.flatMap(({ retryInMs }) => retryInMs ?? [])
-    expect(waits.slice(0, 9)).toEqual([250, 500, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000, 10_000])
+    expect(waits.slice(0, 5)).toEqual([250, 500, 1_000, 2_000, 2_500])
+    expect(waits.slice(22, 26)).toEqual([2_500, 2_500, 10_000, 10_000])
     expect(changes.map(({ attempt }) => attempt).slice(1, 4)).toEqual([1, 2, 3])
     server.isUp = true
     await vi.advanceTimersByTimeAsync(10_000)
@@ -98,7 +99,9 @@ describe('reconnecting', () => {
     expect(changes.at(-1)).toMatchObject({
       state: 'reconnecting',
       code: 1006,
-      error: expect.objectContaining({ message: 'could not connect: not within 2000 ms (connectTimeoutMs)' }),
+      error: expect.objectContaining({
+        message: expect.stringContaining('could not connect: not within 2000 ms (connectTimeoutMs)'),
+      }),
     })
     server.isSilent = false
     await vi.advanceTimersByTimeAsync(250)

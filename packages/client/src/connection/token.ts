@@ -7,8 +7,8 @@ const TOKEN = /^(?![<{["])[!-~]{1,8192}$/
 
 /**
  * Gets a token from the app; `undefined` for an anonymous connection.
- * @throws {WebMQError} `E_TOKEN_UNAVAILABLE` with the app's error as its cause; `E_TOKEN_INVALID` for what cannot be a
- * token, such as an error page.
+ * @throws {WebMQError} `E_TOKEN_UNAVAILABLE` with the app's error as its cause, or if the function gave nothing: a later
+ * call may give more. `E_TOKEN_INVALID` for what cannot be a token, such as an error page.
  */
 export async function askForToken(
   source: string | TokenSource | undefined,
@@ -23,7 +23,8 @@ export async function askForToken(
       throw new WebMQError('E_TOKEN_UNAVAILABLE', { cause: error })
     }
   }
-  if (!token) return undefined
+  if (source === undefined || token === null) return undefined
   if (typeof token === 'string' && TOKEN.test(token)) return token
-  throw new WebMQError('E_TOKEN_INVALID', { detail: checks.tokenDefect?.(token) })
+  const isMissing = !token && token !== source
+  throw new WebMQError(isMissing ? 'E_TOKEN_UNAVAILABLE' : 'E_TOKEN_INVALID', { detail: checks.tokenDefect?.(token) })
 }

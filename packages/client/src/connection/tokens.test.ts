@@ -235,7 +235,14 @@ describe('token', () => {
     ['a token with a newline', 's3cret-s3cret\n', 'token() gave text with a space or a newline; '],
     ['a JWT with its scheme', 'Bearer eyJhbGciOi', 'token() gave text with a space or a newline; '],
     ['a JWT in quotes', '"eyJhbGciOi"', 'token() gave JSON; '],
-    ['an object', { token: 's3cret' }, 'token() gave a object, not a string'],
+    ['an object', { token: 's3cret' }, 'token() gave an object, not a string: return its member `token`'],
+    ['of OAuth', { access_token: 's3cret' }, 'token() gave an object, not a string: return its member `access_token`'],
+    [
+      'a response',
+      new Response('s3cret'),
+      'token() gave a Response, not a string: check `response.ok` and return `resp',
+    ],
+    ['an error', new Error('s3cret'), 'token() gave an Error, not a string'],
   ])('is refused at once when it is %s, and called once more only', async (_what, token, detail) => {
     vi.useRealTimers()
     const server = createTestServer({ verifyToken })
@@ -259,6 +266,29 @@ describe('token', () => {
       expect(message).not.toMatch(/s3cret|eyJ/)
     }
     expect(server.received).toEqual([])
+  })
+
+  // A function without `return` was told to set the option that it was, and the client was closed for good.
+  it.each([undefined, ''])('is asked for again, with the reason, when it is %j', async (nothing) => {
+    const server = createTestServer({ verifyToken })
+    const token = vi.fn(() => 'good').mockReturnValueOnce(nothing as string)
+    const { client, changes } = watched({ server, token })
+    const errors: unknown[] = []
+    client.on('error', ({ error }) => errors.push(error))
+    client.listen('a', () => undefined)
+    await vi.advanceTimersByTimeAsync(600)
+    const message = expect.stringMatching(
+      /token\(\) gave (undefined|an empty text): return the token, or null for an anon/,
+    )
+    expect(errors).toEqual([expect.objectContaining({ code: 'E_TOKEN_UNAVAILABLE', message })])
+    expect(changes.map(({ state }) => state)).toEqual(['connecting', 'reconnecting', 'connected'])
+    expect(tokensOf(server)).toEqual(['good'])
+  })
+
+  it('ends the client when it is an empty text, not a function', async () => {
+    const { client } = watched({ server: createTestServer({ verifyToken }), token: '' })
+    client.on('error', () => undefined)
+    await expect(client.connect()).rejects.toMatchObject({ code: 'E_TOKEN_INVALID' })
   })
 
   it('may be null for an anonymous connection', async () => {

@@ -4,7 +4,8 @@ import { nowMs } from '../connection/clock.js'
 const TEXTS: readonly (readonly [RegExp, string])[] = [
   [/^connectTimeoutMs (\d+)$/, 'not within $1 ms (connectTimeoutMs)'],
   [/^pageshow$/, 'page was restored from the back/forward cache, and browsers end its connection'],
-  [/^(\d+) > (\d+)$/, '$1 bytes, at most $2'],
+  [/^(\d+) > (\d+)$/, '$1 bytes, at most $2: a limit of the server, for payloads --max-payload'],
+  [/^(url .*)$/, '$1: give ws://, wss://, http:// or https://, or on a page a path such as /ws'],
   [/^(by close\(\)|\d{4} E_.+)$/, '$1; open() opens it again'],
   [/^token$/, 'set the option `token`'],
   [/^(\d+) in flight$/, '$1 publishes wait for answers: await some before you publish more'],

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { WebMQClient } from '../index.js'
 import { createTestServer } from '../testing/index.js'
 
@@ -101,6 +101,42 @@ describe('a refused upgrade', () => {
     await client.close()
   })
 
+  // Vite without a proxy never answers an upgrade: nothing was printed for 10 s, the time of an attempt.
+  it('is not waited for when the page asks its own server, which knows nothing of upgrades', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
+    vi.stubGlobal('location', { origin: 'http://vite:1', href: 'http://vite:1/' })
+    answer = () => new Response('<html>')
+    const { client, server } = refusedClient('/ws')
+    server.isUp = true
+    server.isSilent = true
+    client.listen('a', () => undefined)
+    await vi.advanceTimersByTimeAsync(1_400)
+    expect(fetched).toEqual([])
+    await vi.advanceTimersByTimeAsync(200)
+    const reason = "http://vite:1/ws is answered by the page's own server"
+    await vi.waitFor(() => expect(written.mock.calls).toEqual([[expect.stringContaining(reason)]]))
+    expect(client.status.lastError?.message).toContain(`no answer for 1500 ms: ${reason}`)
+    await client.close()
+  })
+
+  it('that only takes its time is no mistake', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
+    answer = endpoint({})
+    const { client, server } = refusedClient('ws://sluggish:1/ws')
+    server.isUp = true
+    server.isSilent = true
+    client.listen('a', () => undefined)
+    await vi.advanceTimersByTimeAsync(1_600)
+    await vi.waitFor(() => expect(fetched).toHaveLength(1))
+    await new Promise(setImmediate)
+    expect(client.status.lastError).toBeUndefined()
+    await client.close()
+    expect(written).not.toHaveBeenCalled()
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
   it('by a network that was away prints nothing', async () => {
     const { client, server } = refusedClient('ws://away:1/ws')
     answer = nothing
@@ -127,7 +163,9 @@ describe('a refused upgrade', () => {
     const { client, server } = refusedClient('ws://old:1/ws')
     client.listen('a', () => undefined)
     await vi.waitFor(() => expect(client.status.attempt).toBeGreaterThan(2))
-    expect(client.status.lastError?.message).toBe('could not connect: closed (1006)')
+    expect(client.status.lastError?.message).toMatch(
+      /^could not connect: closed \(1006\) \(https:\S+#e_connect_failed\)$/,
+    )
     server.isUp = true
     await client.connect()
     await client.close()

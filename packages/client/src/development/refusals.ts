@@ -1,4 +1,5 @@
 import type { Refusals } from '../checks.js'
+import { isOffline } from '../connection/lifecycle.js'
 import { DOCS_URL } from '../protocol/docs-url.js'
 import { WebMQError } from '../protocol/errors.js'
 
@@ -6,6 +7,9 @@ import { WebMQError } from '../protocol/errors.js'
 const PROBE_INTERVAL_MS = 60_000
 
 const PROBE_TIMEOUT_MS = 3_000
+
+/** A server that takes an upgrade answers sooner. One that knows nothing of it may never answer, as Vite's. */
+const PENDING_MS = 1_500
 
 /** Why an upgrade failed, as far as its endpoint tells over HTTP. */
 interface Finding {
@@ -22,6 +26,7 @@ const printed = new Set<string>()
 export class SearchedRefusals implements Refusals {
   readonly #onFound: (error: WebMQError) => void
   #search = new AbortController()
+  #timer: ReturnType<typeof setTimeout> | undefined
   #reason: string | undefined
   /** The address is right, so a failure is no mistake of the app. */
   #wasReached = false
@@ -32,9 +37,17 @@ export class SearchedRefusals implements Refusals {
     this.#onFound = onFound
   }
 
+  asked(url: string): void {
+    clearTimeout(this.#timer)
+    if (this.#wasReached || isOffline()) return
+    const error = new WebMQError('E_CONNECT_FAILED', { detail: `no answer for ${PENDING_MS} ms` })
+    this.#timer = setTimeout(() => void this.#find(url, error, true), PENDING_MS)
+  }
+
   refused(url: string, error: WebMQError, isLasting: boolean): WebMQError {
+    clearTimeout(this.#timer)
     const explained = this.#explained(error)
-    if (isLasting && globalThis.navigator?.onLine !== false) void this.#find(url, error)
+    if (isLasting && !isOffline()) void this.#find(url, error)
     return explained
   }
 
@@ -44,12 +57,14 @@ export class SearchedRefusals implements Refusals {
   }
 
   end(): void {
+    clearTimeout(this.#timer)
     this.#search.abort()
     this.#reason = undefined
     this.#wasFine = false
   }
 
-  async #find(url: string, error: WebMQError): Promise<void> {
+  /** @param isPending The upgrade may still be answered: an endpoint that is fine is only slow. */
+  async #find(url: string, error: WebMQError, isPending = false): Promise<void> {
     this.#search.abort()
     this.#search = new AbortController()
     const { signal } = this.#search
@@ -58,8 +73,9 @@ export class SearchedRefusals implements Refusals {
     if (signal.aborted || finding === undefined) return
     const { reason, isPassing } = finding
     const isFine = reason === FINE
-    if (isFine && !this.#wasFine) {
-      this.#wasFine = true
+    if (isFine && (isPending || !this.#wasFine)) {
+      if (isPending) forget(url)
+      else this.#wasFine = true
       return
     }
     this.#reason = reason
@@ -73,15 +89,22 @@ export class SearchedRefusals implements Refusals {
   #explained(error: WebMQError): WebMQError {
     return this.#reason === undefined
       ? error
-      : new WebMQError(error.code, { message: `${error.message}: ${this.#reason}` })
+      : new WebMQError(error.code, { message: `${error.message.replace(` (${error.docs})`, '')}: ${this.#reason}` })
   }
 }
 
 const FINE = 'the endpoint is there, for this origin too: is a proxy in front that does not forward WebSockets?'
 
+const endpointOf = (url: string) => new URL(url.replace(/^ws/, 'http'))
+
+/** The next question is asked anew. */
+function forget(url: string): void {
+  probes.delete(endpointOf(url).href)
+}
+
 /** @returns `undefined` if nobody can be asked, as without `fetch`, or the question is still under way. */
 async function find(url: string, signal: AbortSignal): Promise<Finding | undefined> {
-  const endpoint = new URL(url.replace(/^ws/, 'http'))
+  const endpoint = endpointOf(url)
   // RFC 6761: no such host exists. Tests use them.
   if (typeof fetch !== 'function' || endpoint.hostname.endsWith('.invalid')) return undefined
   const { href } = endpoint

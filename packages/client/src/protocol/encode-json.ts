@@ -1,4 +1,5 @@
 import { WebMQError } from './errors.js'
+import { withArticle } from './with-article.js'
 
 /** The message names the path. */
 const MAX_SEARCHED_LEVELS = 64
@@ -7,9 +8,10 @@ const MAX_SEARCHED_LEVELS = 64
  * Encodes a value as JSON, if JSON can say it. Without this check, a `Map` or a promise would arrive as `{}`.
  *
  * Cost: about 15 % more than `JSON.stringify`; the length of texts does not count.
+ * @param adviceFor What to do about a part, as ` is a Map`: it ends the message.
  * @throws {WebMQError} `E_PAYLOAD_INVALID`, naming the part that has no JSON form.
  */
-export function encodeJson(value: unknown): string {
+export function encodeJson(value: unknown, adviceFor?: (defect: string) => string): string {
   let cause: unknown
   let defect: string | undefined
   try {
@@ -20,7 +22,8 @@ export function encodeJson(value: unknown): string {
     cause = error
     defect = defectOf(value, [])
   }
-  throw new WebMQError('E_PAYLOAD_INVALID', { detail: `payload${defect ?? ` is ${typeof value}`}`, cause })
+  defect ??= ` is ${typeof value}`
+  throw new WebMQError('E_PAYLOAD_INVALID', { detail: `payload${defect}${adviceFor?.(defect) ?? ''}`, cause })
 }
 
 /**
@@ -41,7 +44,7 @@ function defectOf(value: unknown, ancestors?: readonly unknown[]): string | unde
       return undefined
   }
   if (value === null || typeof (value as { toJSON?: unknown }).toJSON === 'function') return undefined
-  if (typeof value === 'bigint') return ' is a bigint'
+  if (typeof value === 'bigint') return ` is a bigint`
   if (ancestors?.includes(value)) return ' contains itself'
   // Thousands would take a third of a second, and then the rest of the stack.
   if (ancestors?.[MAX_SEARCHED_LEVELS]) return ' is nested too deeply'
@@ -64,5 +67,5 @@ function defectOf(value: unknown, ancestors?: readonly unknown[]): string | unde
   const prototype = Object.getPrototypeOf(value)
   // Plain objects of other frames have another `Object.prototype`. A boxed number has no members, but a JSON form.
   const isSaid = !isEmpty || !prototype || !Object.getPrototypeOf(prototype) || JSON.stringify(value) !== '{}'
-  return isSaid && !ArrayBuffer.isView(value) ? undefined : ` is a ${value.constructor?.name}`
+  return isSaid && !ArrayBuffer.isView(value) ? undefined : ` is ${withArticle(value.constructor?.name)}`
 }

@@ -171,6 +171,14 @@ export const ERRORS = /* @__PURE__ */ complete({
   E_NOT_RUNNING: { message: 'server is not running', source: 'operator', retryable: false },
 })
 
+/** What ends every message of this process: nothing, or a link in a client's build for development. */
+let ending = (_code: ErrorCode, _message: string): string => ''
+
+/** Sets what ends the messages of all errors. */
+export function endMessages(by: typeof ending): void {
+  ending = by
+}
+
 function complete<const T extends Record<string, ErrorSpec>>(rows: T): T {
   table = rows
   return rows
@@ -240,7 +248,8 @@ export class WebMQError extends Error {
     const { detail, message, cause, requestId, retryable } = options
     // Without the table: the code, with the link.
     const general = table[code]?.message ?? `${code} (${docsOf(code)})`
-    super(message ?? (detail === undefined ? general : `${general}: ${detail}`), cause === undefined ? {} : { cause })
+    const text = message ?? (detail === undefined ? general : `${general}: ${detail}`)
+    super(text + ending(code, text), cause === undefined ? {} : { cause })
     this.code = code
     this.requestId = requestId
     this.#retryable = retryable
@@ -261,6 +270,7 @@ export class WebMQError extends Error {
   }
 }
 
-function docsOf(code: string): string {
+/** Link to the cause and the fix of an error. */
+export function docsOf(code: string): string {
   return `${DOCS_URL}errors.md#${code.toLowerCase()}`
 }

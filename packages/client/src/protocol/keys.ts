@@ -39,12 +39,12 @@ export function validatePattern(pattern: string): void {
 
 /** Why `text` is not a valid key; `undefined` for a valid one. */
 export function keyDefect(text: string): string | undefined {
-  return defectOf(text, WILDCARD)
+  return defectOf(text, WILDCARD, 'a key has no wildcards')
 }
 
 /** Why `text` is not a valid pattern; `undefined` for a valid one. */
 export function patternDefect(text: string): string | undefined {
-  return defectOf(text, WILDCARD_IN_WORD)
+  return defectOf(text, WILDCARD_IN_WORD, 'a wildcard is a word of its own, between dots')
 }
 
 /** Words may be empty, as in AMQP. Nothing is normalized. */
@@ -60,11 +60,10 @@ function isTooLong(text: string): boolean {
 }
 
 /** In words, why {@link isValid} is false: apart, so that a bundle for production has no words. */
-function defectOf(text: string, misplacedWildcard: RegExp): string | undefined {
+function defectOf(text: string, misplacedWildcard: RegExp, rule: string): string | undefined {
   if (isTooLong(text)) return `longer than ${MAX_KEY_BYTES} bytes`
   const at = text.search(FORBIDDEN)
   if (at >= 0) return `space, control character or surrogate at ${at}`
-  const wildcardAt = text.search(misplacedWildcard)
-  if (wildcardAt >= 0) return `misplaced wildcard at ${wildcardAt}`
+  if (misplacedWildcard.test(text)) return `${rule}: ${text}`
   return text === '' ? 'it is empty' : undefined
 }

@@ -62,7 +62,7 @@ it('passes requests to one responder, and its reply back', async () => {
   expect(await request('other', null, { client: bob })).toBe('any')
   await expect(request('sum', 'x', { client: ann })).rejects.toMatchObject({
     code: 'E_FORBIDDEN',
-    message: 'numbers only',
+    message: expect.stringContaining('numbers only'),
   })
   const unanswered = request('sum', [1, 2, 3], { client: ann })
   await Promise.all([expect(unanswered).rejects.toMatchObject({ code: 'E_RESPONSE' }), bob.close()])
