@@ -146,9 +146,10 @@ func (c *connection) session(ctx context.Context) (int, *Error) {
 	if err != nil {
 		c.failed(err)
 		final := refusal(response)
-		if response != nil {
+		switch {
+		case response != nil && final == nil:
 			c.tell("it answered with " + response.Status)
-		} else if ctx.Err() == nil {
+		case response == nil && ctx.Err() == nil:
 			c.tell("nobody answers: is the address right, and does the server run?")
 		}
 		return closedAbnormally, final
