@@ -24,8 +24,8 @@ const (
 	// About so many attempts fit into the first minute: a service that is back is found within backoffEarly.
 	earlyAttempts = 24
 	backoffEarly  = 5 * time.Second
-	maxRetryAfter     = 10 * time.Minute
-	maxFrameBytes     = 64 << 20
+	maxRetryAfter = 10 * time.Minute
+	maxFrameBytes = 64 << 20
 	// A token is asked for at most once in this time, however often the server says that the present one expires.
 	renewalInterval = time.Second
 	maxTokenBytes   = 8_192
@@ -58,8 +58,8 @@ type connection struct {
 	failure error
 	// toldReason is why there is no connection, as the log has it.
 	toldReason string
-	cancel  context.CancelFunc
-	done    chan struct{}
+	cancel     context.CancelFunc
+	done       chan struct{}
 }
 
 // close closes with 1000, after what was sent before, and waits for the end. It takes the lock.
