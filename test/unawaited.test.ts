@@ -31,6 +31,8 @@ const NEVER_REJECT: Readonly<Record<string, string>> = {
   'nodes/nodes.ts: this.openTopic': 'a topic is bound again until it is, or the node stops',
   'nodes/part-sender.ts: this.#serve': 'catches and reports',
   'outbox/outbox.ts: measure': 'is caught',
+  'presence/occupancy/occupancy.ts: this.#table.open': 'as a topic',
+  'presence/occupancy/teller.ts: this.#run': 'catches what the backend and the broker throw',
   'presence/presence.ts: this.table.open': 'as a topic',
   'queue-groups/local-member.ts: this.#handle': 'catches what the handler throws',
   'queue-groups/queue-groups.ts: this.#table.open': 'as a topic',

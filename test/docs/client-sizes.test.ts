@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { clientSizes, ownLoadedBytes, typedHookBytes } from '../../scripts/lib/client-sizes.mjs'
 
 /** What a page may load, whatever its bundler. */
-const MAX_LOADED_BYTES = 11_872
+const MAX_LOADED_BYTES = 12_128
 
 /** Of `useMessages`, `usePublish` and `useStatus`, with their types. */
 const MAX_TYPED_HOOK_BYTES = 3_584
@@ -14,7 +14,9 @@ const MAX_DIFFERENCE_KIB = 0.1
 const read = (file: string) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8')
 
 it('docs/client.md has the sizes of all parts', async () => {
-  const rows = [...read('docs/client.md').matchAll(/^\| \[?`([^`]+)`.* \| ([\d.]+) \|$/gm)]
+  // The table of versions ends its rows in the same way.
+  const text = read('docs/client.md').replace(/^## Versions of libraries\n.*?(?=^## )/ms, '')
+  const rows = [...text.matchAll(/^\| \[?`([^`]+)`.* \| ([\d.]+) \|$/gm)]
   const documented = new Map(rows.map(([, name = '', kib]) => [name, Number(kib)]))
   const sizes = await clientSizes()
   expect([...documented.keys()].toSorted()).toEqual(sizes.map(({ name }) => name).toSorted())

@@ -19,7 +19,9 @@ export const REASONS: Readonly<Record<string, Reason>> = {
   // Trees of files, paths of messages.
   'a picture': { languages: [''] },
   // npm run test:packages installs the packages from a registry of its own.
-  'needs the release': commands(/^(npm install|pip install webmq-client|go get github\.com\/webmq\/)\b/),
+  'needs the release': commands(
+    /^(npm install|pip install webmq-client|(go get |git clone https:\/\/)github\.com\/webmq)\b/,
+  ),
   // npm run test:containers plays the stages of the image, and validates the manifests.
   'needs containers': commands(/^(\w+=\S+ )?docker /),
   'needs a cluster': commands(/^(kubectl|helm) /),

@@ -64,6 +64,8 @@ const onThisMachine = (command: string, token: string) =>
     .replaceAll('http://127.0.0.1:9090', `http://${address}`)
     .replaceAll('--idle 90s', '--idle 1s')
     .replaceAll('eyJ…', token)
+    // The folder of the page has a file already.
+    .replace(/config init$/, 'config init first.json')
 
 /** Checks the flags as they are written, and starts the server: alone, without a broker, and where nobody else listens. */
 async function expectToStart({ args, env }: StartedServer): Promise<void> {

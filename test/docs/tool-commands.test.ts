@@ -110,7 +110,16 @@ const CHECKS: Readonly<Record<string, (words: readonly string[], folder: string)
 
 /** They name nothing of this repository. */
 const OTHERS = [
-  ...['npx tsc', 'pip install', 'go get', 'rustup target', 'docker run', 'kubectl create', 'systemctl enable'],
+  ...[
+    'npx tsc',
+    'pip install',
+    'go get',
+    'rustup target',
+    'docker run',
+    'kubectl create',
+    'systemctl enable',
+    'git clone',
+  ],
   ...['certbot certonly', 'mkcert -install', 'webmq-loadgen'],
 ]
 

@@ -239,7 +239,7 @@ const OTHER_ENTRIES = ['./package.json', './protocol', './testing', './vite']
 const WITHOUT_CLIENT = [
   ...['WebMQClient', 'WebMQError', 'close', 'unlisten', 'savedPositions'],
   // They are options of a client, or its address.
-  ...['msgpack', 'eventStreams', 'sharedTabs', 'serveTabs'],
+  ...['msgpack', 'eventStreams', 'appLifecycle', 'sharedTabs', 'serveTabs'],
 ]
 
 it('compiles every export of every entry: a new part has to be here', async () => {

@@ -163,7 +163,7 @@ describe('Utf8Decoder', () => {
     }
   }
 
-  const texts = ['', 'hello', 'grüß dich', '€ and 🎉', '\ufeffmark', '\ufeff\ufeff', 'x'.repeat(9_000) + '🎉']
+  const texts = ['', 'hello', 'grüß dich', '€ and 🎉', '\ufeffmark', '\ufeff\ufeff', `${'x'.repeat(9_000)}🎉`]
   // Overlong, surrogates, beyond U+10FFFF, cut short, lone continuations.
   const bytes = [
     'c0 80',

@@ -27,7 +27,7 @@ export async function verifyByJose(token: string, keys: KeyRing, rules: JWTVerif
       return payload
     } catch (error) {
       const mayBeOfAnother = error instanceof errors.JWSSignatureVerificationFailed
-      if (!mayBeOfAnother || index + 1 >= count) throw toWebMQError(error)
+      if (!mayBeOfAnother || index + 1 >= count) throw toWebMQError(error, rules)
     }
   }
 }
@@ -39,19 +39,20 @@ function assertIssued(payload: JWTPayload, { currentDate = new Date(), clockTole
     throw new errors.JWTClaimValidationFailed('"iat" is in the future', payload, 'iat', 'check_failed')
 }
 
-function toWebMQError(error: unknown): unknown {
+function toWebMQError(error: unknown, rules: JWTVerifyOptions): unknown {
   if (error instanceof WebMQError) return error
   if (error instanceof errors.JWTExpired)
-    return new WebMQError('E_TOKEN_EXPIRED', { detail: expiryOf(error.payload), cause: error })
+    return new WebMQError('E_TOKEN_EXPIRED', { detail: expiryOf(error.payload, rules), cause: error })
   if (error instanceof errors.JOSEError) return invalidToken(describe(error), error)
   return new WebMQError('E_INTERNAL', { detail: 'the token could not be verified', cause: error })
 }
 
 /** When it was, by which clock: those of two machines may differ. jose has checked the signature, and that it is a number. */
-function expiryOf({ exp = 0 }: JWTPayload): string {
-  const nowMs = Date.now()
-  const agoS = Math.round(nowMs / 1000 - exp)
-  return `${agoS} s ago, at ${new Date(exp * 1000).toISOString()}; it is ${new Date(nowMs).toISOString()} at the server`
+function expiryOf({ exp = 0 }: JWTPayload, { currentDate = new Date() }: JWTVerifyOptions): string {
+  // A number below 0 may be no date.
+  const expiry = new Date(Math.max(0, exp) * 1000)
+  const agoS = Math.round((currentDate.getTime() - expiry.getTime()) / 1000)
+  return `${agoS} s ago, at ${expiry.toISOString()}; it is ${currentDate.toISOString()} at the server`
 }
 
 /** Describes the error without repeating text of the token, because that text is unverified. */

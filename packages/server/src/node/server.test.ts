@@ -254,7 +254,7 @@ describe('server.publish and server.listen', () => {
     [new Map([[1, 2]]), 'payload is a Map'],
     [{ users: [new Set([1])] }, 'payload.users[0] is a Set'],
     [Promise.resolve(1), 'payload is a Promise'],
-    [{ error: new Error('x') }, 'payload.error is a Error'],
+    [{ error: new Error('x') }, 'payload.error is an Error'],
     [[Number.NaN], 'payload[0] is NaN'],
     [{ image: Uint8Array.of(1) }, 'payload.image is a Uint8Array'],
   ])('refuse what JSON cannot say, and name its place: %o', async (payload, detail) => {

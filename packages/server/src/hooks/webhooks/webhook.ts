@@ -103,7 +103,9 @@ export class Webhook {
           patterns: occupancy.length === 0 ? ['#'] : occupancy,
           graceMs: occupancyGraceMs,
           maxPatterns: occupancyMaxPatterns,
-          tell: async (told) => void (await this.#client.post(batchOf(told))),
+          tell: async (told) => {
+            await this.#client.post(batchOf(told))
+          },
         }
       : undefined
     this.observer = this.#observerOf(events, published.length === 0 ? ['#'] : published)
