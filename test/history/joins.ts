@@ -51,7 +51,7 @@ export function joinsUnderFlood(row: BrokerRow): void {
           for (let index = 0; index < count; index++) {
             const isOn = previous !== undefined && index % 2 === 1
             const { port } = system.nodes[(row.movesTellGap ? index >> 1 : index) % system.nodes.length] ?? {}
-            const range = (isOn ? previous : RANGES[(index >> 1) % RANGES.length]) as Range
+            const range = (isOn ? { since: previous?.since } : RANGES[(index >> 1) % RANGES.length]) as Range
             // All of them match all keys, for one that goes on must have had them before.
             const pattern = PATTERNS[index % PATTERNS.length]
             const judge = new JoinJudge(faults, isOn ? previous?.progress : undefined)
