@@ -2,6 +2,7 @@ import { type FormEvent, StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { setup } from 'webmq-client'
 import { useMessages, usePresence, usePublish, useStatus } from 'webmq-client/react'
+import './topics'
 import { useTyping } from './typing'
 
 setup({ url: '/ws' })

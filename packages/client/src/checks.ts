@@ -2,7 +2,6 @@ import type { ClientOptions } from './client-options.js'
 import type { CoreMessage } from './protocol/decode-server.js'
 import { type ERRORS, WebMQError } from './protocol/errors.js'
 import { isKey, isPattern } from './protocol/keys.js'
-import type { PublishOptions } from './types.js'
 
 /**
  * What finds and explains mistakes of an app. The builds for development and for Node have it, see `development.ts`. A
@@ -19,7 +18,7 @@ export interface Checks {
    */
   range(range: RangeOptions): void
   /** @throws {WebMQError} `E_OPTION_INVALID`, naming the option. */
-  publish(options: PublishOptions, id: string, timeoutMs: number): void
+  publish(options: object, id: string, timeoutMs: number): void
   /** `JSON.stringify`. @throws {WebMQError} `E_PAYLOAD_INVALID`, naming the part that has no JSON form. */
   encodeJson(payload: unknown): string
   /** Warns of words that an app did not mean, in a valid key or pattern. */

@@ -18,6 +18,10 @@ it('an error of a client ends with its link, once', async () => {
   await client.close()
 })
 
+it('what a responder says has none', () => {
+  expect(new WebMQError('E_RESPONSE', { message: 'sold out' }).message).toBe('sold out')
+})
+
 it('one of a server has none: it goes to other programs', () => {
   endMessages(() => '')
   expect(new WebMQError('E_FORBIDDEN', { detail: 'a' }).message).toBe('not granted to this identity: a')

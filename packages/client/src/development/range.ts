@@ -40,7 +40,7 @@ export function checkRange(options: RangeOptions): void {
 }
 
 /** Checks the options of a publish. */
-export function checkPublish(options: PublishOptions, id: string, timeoutMs: number): void {
+export function checkPublish(options: object, id: string, timeoutMs: number): void {
   checkNames('publish: ', options, PUBLISH_NAMES)
   if (!isMessageId(id)) throw invalid(`id ${id}`)
   if (!(timeoutMs >= 0)) throw invalid(`timeoutMs ${timeoutMs}`)

@@ -1,5 +1,3 @@
-import { nowMs } from '../connection/clock.js'
-
 const WINDOW_MS = 10_000
 
 /**
@@ -13,7 +11,7 @@ export class Printer {
 
   print(error: unknown): void {
     const text = (error as Error | undefined)?.message
-    const now = nowMs()
+    const now = Date.now()
     if (text === this.#text && now < this.#endMs) {
       this.#count++
       return
