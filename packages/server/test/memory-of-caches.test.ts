@@ -33,6 +33,7 @@ const HELD: Readonly<Record<string, string>> = {
   'brokers/remote/envelope.ts ownNode': 'one',
   'base/logger.ts ownLoggers': 'ends with each logger',
   'cli/doctor/target.ts trust': 'one',
+  'session/shown-error.ts last': 'one',
   'hooks/webhooks/questions.ts PASSED_ON': 'constant',
   'http/api/api.ts TABLE': 'constant',
   'http/metrics.ts loaded': 'one',
