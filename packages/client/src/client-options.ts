@@ -111,8 +111,8 @@ type AddListener = (
 ) => void
 
 /**
- * What tells that the page or app is hidden, and that the network is away or another one: the used part of `window`. All of
- * it may be missing, as in Node or Workers. It is read when the client makes an attempt.
+ * Tells that the page or app is hidden, and that the network is away or another one: the used part of `window`. All of it
+ * may be missing, as in Node or Workers. It is read when the client makes an attempt.
  */
 export interface Lifecycle {
   /** `online`, `offline` and `pageshow`. */

@@ -1,4 +1,4 @@
-/** What JSON has as it is, and what it cannot have: functions, bigints, the members of bytes. */
+/** Types that JSON keeps, and types that it cannot have: functions, bigints, the members of bytes. */
 type Unchanged =
   | string
   | number
@@ -31,7 +31,7 @@ type Json<T> = 0 extends 1 & T
           : T
 
 /**
- * A value as it arrives over JSON: what has `toJSON` is what that returns, so a `Date` is a text. A type that JSON leaves
- * as it is remains itself, with its name.
+ * A value as it arrives over JSON: a `Date`, or another object with `toJSON`, is the result of that call. A type that JSON
+ * keeps remains itself, with its name.
  */
 export type Jsonified<T> = [T] extends [Json<T>] ? T : Json<T>

@@ -91,7 +91,7 @@ type Meeting<T, K extends string> = string extends K ? keyof T & string : Met<Ne
 /** Those of the topics `P` that have a key in common with the words. */
 type Met<P, W extends readonly string[]> = P extends string ? (true extends Meet<Words<P>, W> ? P : never) : never
 
-/** What a handler gets of a topic: what its schema returns, otherwise what has come over JSON. */
+/** The payload of a handler: the result of the topic's schema, otherwise the payload as it comes over JSON. */
 export type OutputOf<V, T = unknown> =
   V extends StandardSchema<infer _, infer Output> ? Output : Received<T, MessageType<V>>
 /** What `publish` takes for a topic. */

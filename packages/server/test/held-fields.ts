@@ -127,6 +127,7 @@ export const HELD_FIELDS: Readonly<Record<string, string>> = {
   'presence/occupancy/occupancy.ts #facts':
     'patterns of all nodes, also of those that are gone, and those vacated within a minute',
   'presence/occupancy/occupancy.ts #graces': 'patterns of #facts',
+  'presence/occupancy/occupancy.ts #unwatched': 'patterns of the node: maxPatternBytes',
   'presence/occupancy/says.ts #byNode': 'nodes, each twice occupancyMaxPatterns',
   'presence/occupancy/teller.ts #waiting': 'patterns of #facts',
   'presence/watchers.ts #due': 'watched keys',

@@ -1,6 +1,6 @@
 /** About so many attempts fit into the first minute. */
 const EARLY_ATTEMPTS = 24
-/** Whoever looks at a page waits for it, so that a service that is back is found soon. */
+/** Users of a page wait for it: a service that is back must be found soon. */
 const MAX_EARLY_MS = 5_000
 
 /** Limits of {@link backoffMs}. */

@@ -42,7 +42,7 @@ export function appLifecycle({ AppState, NetInfo }: AppModules): Lifecycle {
     const endNetInfo = NetInfo?.addEventListener((state) => {
       const previous = network
       network = networkOf(state)
-      // The first call tells what the client has begun with.
+      // The first call is about the network at the start.
       if (previous !== undefined && previous !== network) emit(state.isConnected === false ? 'offline' : 'online')
     })
     return () => {

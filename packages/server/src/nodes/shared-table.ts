@@ -23,7 +23,7 @@ export interface TableEntries<Change extends TableChange> {
   removeNode(node: string, hasLeft: boolean): void
   /** {@link SharedTable.members} may be others. */
   membersChanged?(): void
-  /** Messages may have been lost: what other nodes have is asked for again. */
+  /** Messages may have been lost: other nodes are asked for their entries again. */
   messagesLost?(): void
 }
 

@@ -327,6 +327,12 @@ describe('warningsOf', () => {
     expect(warningsOf(resolveOptions({ drainTimeoutMs: 0 }))).toEqual([])
   })
 
+  it.each(['published', 'occupancy'])('names patterns of a webhook that is not told of them: %s', (name) => {
+    const webhook = { url: 'https://a.example', secret: 's'.repeat(32), [name]: ['chat.*'] }
+    expect(warningsOf(resolveOptions({ webhook }))).toEqual([expect.stringContaining(`without the event ${name}`)])
+    expect(warningsOf(resolveOptions({ webhook: { ...webhook, events: [name] } }))).toEqual([])
+  })
+
   it('has nothing to say of the defaults', () => {
     expect(warningsOf(resolveOptions())).toEqual([])
   })

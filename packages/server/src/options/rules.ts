@@ -2,6 +2,7 @@ import { totalmem } from 'node:os'
 import { getHeapStatistics } from 'node:v8'
 import { MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
 import { invalidOption } from '../base/invalid-option.js'
+import { webhookEventsOf } from '../hooks/index.js'
 import { allowedAlgorithms, type JwtOptions, secretsOf } from '../identity/index.js'
 import { isLoopback } from '../identity/loopback.js'
 import { brokerNameOf } from '../ports/broker-address.js'
@@ -182,6 +183,10 @@ export function warningsOf(options: ResolvedOptions): readonly string[] {
     warnings.push(
       'webhook.secret is not set: whoever finds the address of the webhook can send it events; create one with openssl rand -base64 32',
     )
+  }
+  for (const name of ['published', 'occupancy'] as const) {
+    if ((webhook?.[name]?.length ?? 0) > 0 && !webhookEventsOf(webhook ?? {}).includes(name))
+      warnings.push(`webhook.${name} does nothing without the event ${name} in webhook.events (--webhook-events)`)
   }
   if (jwt === undefined && !isLoopback(host) && !isIdentifying(options)) {
     warnings.push(`anonymous access on ${host}: everyone who can reach it may listen and publish anything`)

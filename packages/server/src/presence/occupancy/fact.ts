@@ -1,4 +1,4 @@
-/** What the backend is told of a pattern. */
+/** A state of a pattern, for the backend. */
 export interface Fact {
   readonly isOccupied: boolean
   /** Grows with each fact of a pattern, over all nodes: its time in Unix milliseconds, or one more than the last. */

@@ -213,6 +213,23 @@ describe('Occupancy', () => {
     expect(backend.occupied).toEqual([])
   })
 
+  it('does not take the end of a listen without room for the end of another one', async () => {
+    const hub = new BrokerHub()
+    const backend = new OccupancyBackend()
+    const node = new OccupancyNode('n', hub, backend, { maxPatterns: 1 })
+    node.listen('chat.1')
+    node.listen('chat.2')
+    node.unlisten('chat.1')
+    node.listen('chat.2')
+    await vi.advanceTimersByTimeAsync(GRACE_MS + SOON_MS)
+    node.unlisten('chat.2')
+    await vi.advanceTimersByTimeAsync(GRACE_MS + SOON_MS)
+    expect(backend.occupied).toEqual(['chat.2'])
+    node.unlisten('chat.2')
+    await vi.advanceTimersByTimeAsync(GRACE_MS + SOON_MS)
+    expect(backend.occupied).toEqual([])
+  })
+
   it('agrees with the listens, whatever comes and goes', async () => {
     const PATTERNS = ['chat.a', 'chat.b', 'chat.c', 'chat.d']
     const step = fc.tuple(

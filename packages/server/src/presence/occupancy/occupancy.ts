@@ -71,6 +71,8 @@ export class Occupancy {
   readonly #teller: Teller
   /** Listens of this node's connections, by pattern. */
   readonly #counts = new Map<string, number>()
+  /** Listens for whose patterns there was no room when they began. */
+  readonly #unwatched = new Map<string, number>()
   /** Facts of the patterns that this node owns, or that their owner does not have yet: those of a node that is gone. */
   readonly #facts = new Map<string, Fact>()
   readonly #says: Says
@@ -139,6 +141,7 @@ export class Occupancy {
     const count = this.#counts.get(pattern) ?? 0
     if (count === 0 && this.#counts.size >= this.#context.maxPatterns) {
       this.#droppedCount++
+      this.#unwatched.set(pattern, (this.#unwatched.get(pattern) ?? 0) + 1)
       return
     }
     this.#counts.set(pattern, count + 1)
@@ -147,6 +150,12 @@ export class Occupancy {
 
   /** One connection less listens with it. */
   unlistened(pattern: string): void {
+    const unwatched = this.#unwatched.get(pattern)
+    if (unwatched !== undefined) {
+      if (unwatched > 1) this.#unwatched.set(pattern, unwatched - 1)
+      else this.#unwatched.delete(pattern)
+      return
+    }
     const count = this.#counts.get(pattern)
     if (count === undefined) return
     if (count > 1) {
@@ -166,7 +175,7 @@ export class Occupancy {
     }
   }
 
-  /** The node stops. What it has not told, another one tells. */
+  /** The node stops. Another one tells its waiting facts. */
   stop(): void {
     this.#isStopped = true
     this.#teller.stop()
@@ -266,7 +275,7 @@ export class Occupancy {
     }
   }
 
-  /** The grace has ended. What has changed meanwhile is looked at first. */
+  /** The grace has ended. The pattern is looked at again if something has changed. */
   #vacate(pattern: string): void {
     const isOwn = ownerOf(pattern, [this.#context.node, ...this.#table.members()]) === this.#context.node
     if (this.#isReady && isOwn && !this.#isListened(pattern)) this.#decide(pattern, false)

@@ -6,7 +6,7 @@ const MIN_RETRY_MS = 250
 const MAX_RETRY_MS = 10_000
 
 export interface TellerContext {
-  /** Resolves when the other nodes know what is to be told, so that one of them tells it when this one crashes. */
+  /** Resolves when the other nodes know the facts, so that one of them tells these when this one crashes. */
   ready(patterns: readonly string[]): Promise<void>
   /** Resolves to whether the backend has taken the present facts of these patterns. */
   tell(patterns: readonly string[]): Promise<void>

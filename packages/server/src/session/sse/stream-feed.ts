@@ -17,7 +17,7 @@ export interface StreamFeedsContext {
   readonly streams: Pick<Streams, 'assertSupported' | 'watches'>
   readonly transport: Pick<Transport, 'multicast' | 'join' | 'close'>
   readonly logger: Pick<Logger, 'error'>
-  /** What comes of their streams is not held back. */
+  /** Parts of their streams are not held back. */
   readonly urgentKeys: Pick<KeyRules, 'covers'>
 }
 
