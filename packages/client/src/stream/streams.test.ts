@@ -250,6 +250,22 @@ describe('a stream', () => {
     expect(server.received.filter(({ verb }) => verb === 'read')).toHaveLength(1)
   })
 
+  // Symptom: the signal of a writer that had ended its stream was aborted, since its beat came behind the end (NATS seed 5).
+  it('has ended well, though a beat finds the end in the log before its writer has the answer', async () => {
+    const { writing, reading, server } = pair()
+    const reader = readStream(KEY, { client: reading })
+    const writer = await openStream(KEY, { client: writing })
+    await settle()
+    server.loseAnswer('stream')
+    const ended = writer.end('result')
+    await vi.advanceTimersByTimeAsync(4_000)
+    expect(streamFrames(server).map(({ kind }) => kind)).toEqual(['start', 'end', 'beat'])
+    server.drop()
+    await retry()
+    await ended
+    expect([writer.signal.aborted, reader.status, reader.result]).toEqual([false, 'end', 'result'])
+  })
+
   it('is lost when nothing comes and the log does not have it', async () => {
     const { writing, reading, server } = pair()
     const reader = readStream(KEY, { client: reading })
@@ -282,6 +298,21 @@ describe('a stop', () => {
     expect([reader.status, reader.result]).toEqual(['stop', undefined])
     await reader.stop()
     await expect(stopStream(KEY, { client: reading })).rejects.toMatchObject({ code: 'E_NO_RESPONDERS' })
+  })
+
+  it('changes nothing once the end is on its way', async () => {
+    const { writing, reading, server } = pair()
+    const reader = readStream(KEY, { client: reading })
+    const writer = await openStream(KEY, { client: writing })
+    await settle()
+    server.loseAnswer('stream')
+    const ended = writer.end('result')
+    await settle()
+    await stopStream(KEY, { client: reading })
+    server.drop()
+    await retry()
+    await ended
+    expect([writer.signal.aborted, reader.status, reader.result]).toEqual([false, 'end', 'result'])
   })
 
   it('is repeated until a writer that reconnects has it', async () => {

@@ -96,6 +96,17 @@ describe('server.stream', () => {
     await expect(server.request('a', { type: 'stop' })).rejects.toMatchObject({ code: 'E_NO_RESPONDERS' })
   })
 
+  it('cannot be stopped any more once its end is on its way', async () => {
+    const server = await start()
+    const stream = await server.stream('a')
+    const ended = stream.end('result')
+    const stopped = server.request('a', { type: 'stop' }).catch(({ code }) => code)
+    await ended
+    expect([null, 'E_NO_RESPONDERS']).toContain(await stopped)
+    expect(stream.signal.aborted).toBe(false)
+    expect(await server.readStream('a')).toMatchObject({ status: 'end', result: 'result' })
+  })
+
   it('refuses a second writer, and tells one that fails', async () => {
     const server = await start()
     {

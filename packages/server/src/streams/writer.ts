@@ -71,6 +71,8 @@ export class ProcessWriter implements StreamWriter {
   #isPumping = false
   #isStopped = false
   #isOver = false
+  /** Its end is on its way: there is nothing to stop. */
+  #isEndSent = false
   #beats: NodeJS.Timeout | undefined
   /** Ends its membership in the group of writers. */
   leave: () => unknown = () => undefined
@@ -149,6 +151,7 @@ export class ProcessWriter implements StreamWriter {
     if (type === 'message' && this.#handler !== undefined) return await this.#handler(data)
     if (type !== 'stop') throw new WebMQError('E_UNSUPPORTED', { detail: 'no message is expected' })
     if (stream !== undefined && stream !== this.id) throw new WebMQError('E_STREAM_ENDED', { detail: String(stream) })
+    if (this.#isEndSent) return null
     this.#isStopped = true
     this.#abort.abort(new WebMQError('E_ABORTED', { detail: typeof reason === 'string' ? reason : 'stopped' }))
     return null
@@ -164,6 +167,7 @@ export class ProcessWriter implements StreamWriter {
     while (this.#isPumping) await this.#last.catch(() => undefined)
     try {
       if (this.#half !== '') await this.#write('append', encodeJson(this.#half))
+      this.#isEndSent = true
       await (this.#isStopped ? this.#write('stop', '') : this.#write(kind, payload))
     } finally {
       this.#close()

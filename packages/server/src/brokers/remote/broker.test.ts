@@ -377,6 +377,24 @@ describe('RemoteBroker', () => {
     expect(next).toBe('room')
   })
 
+  // Symptom: waiting publishers were let pass before the message in front of them had its answer, since the timer fired early.
+  it('frees no room by a timer that fires within the millisecond before the deadline', async () => {
+    const { publish, broker } = await started({ brokerTimeoutMs: 50 })
+    const events: unknown[] = []
+    broker.room.onRoom = () => events.push('room')
+    const now = vi.spyOn(performance, 'now')
+    onTestFinished(() => now.mockRestore())
+    const startMs = performance.now()
+    now.mockReturnValue(startMs)
+    const failed = publish('1').catch(({ code }: WebMQError) => events.push(code))
+    now.mockReturnValue(startMs + 49.9)
+    await sleep(100)
+    expect(events).toEqual([])
+    now.mockReturnValue(startMs + 51)
+    await failed
+    await expect.poll(() => events).toEqual(['E_TIMEOUT', 'room'])
+  })
+
   it('refuses what exceeds its bytes, and takes one message of any size', async () => {
     const { link, publish, broker } = await started({ brokerMaxPendingBytes: 1_000 })
     const large = publish('x'.repeat(5_000))

@@ -269,6 +269,7 @@ export class PendingPublishes implements BrokerRoom {
       this.#awaitDeadline(READING_MS)
       return
     }
+    const rejectedBefore = this.counts.rejectedCount
     const givenUp = new Map<PublishingConnection, Set<string>>()
     let nextMs: number | undefined
     for (const { message, deadlineMs } of this.#entries.all()) {
@@ -287,8 +288,9 @@ export class PendingPublishes implements BrokerRoom {
       } else nextMs ??= deadlineMs
     }
     if (nextMs !== undefined) this.#awaitDeadline(Math.ceil(nextMs - nowMs))
-    // Their publishers see it first, so that nothing that waits for room overtakes what comes again.
-    setImmediate(() => this.#settled())
+    // Their publishers see it first, so that nothing that waits for room overtakes what comes again. A timer may also fire within
+    // the millisecond before the deadline: then nothing has changed.
+    if (this.counts.rejectedCount > rejectedBefore) setImmediate(() => this.#settled())
   }
 
   /** A broker that was given the message, and takes others, is not away. */
