@@ -71,8 +71,6 @@ export class LiveWriter implements StreamWriter {
   #isStopped = false
   /** `end` or `fail` was called. */
   #isEnding = false
-  /** The end is on its way: there is nothing to stop. */
-  #isEndSent = false
   #error: WebMQError | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
   #membership: Membership | undefined
@@ -187,7 +185,6 @@ export class LiveWriter implements StreamWriter {
       const isAppend = this.#half || first.kind === 'append'
       // A stop may come while the end waits.
       const kind = isAppend ? 'append' : this.#isStopped ? 'stop' : first.kind
-      this.#isEndSent = !isAppend && first.kind !== 'start'
       const { payload, waiters } = isAppend ? this.#merge() : this.#single()
       this.#batch = { kind, sequence: this.#next++, payload, waiters }
       this.#send(this.#batch)
@@ -285,7 +282,8 @@ export class LiveWriter implements StreamWriter {
   async #asked(body: unknown): Promise<unknown> {
     const { type, stream, reason, data } = Object(body)
     if (type === 'stop' && (stream === undefined || stream === this.id)) {
-      if (this.#isEndSent) return null
+      // The end is on its way: there is nothing to stop.
+      if (this.#isEnding && !this.#pieces[0]) return null
       this.#isStopped = true
       const detail = typeof reason === 'string' ? reason.slice(0, 512) : 'stopped'
       this.#abort.abort(new WebMQError('E_ABORTED', { detail }))
