@@ -28,7 +28,7 @@ async function startApp() {
   const files = [...Object.entries(OF_VITE), ...blocks.filter(([file]) => file !== undefined)]
   mkdirSync(path.join(APP, 'src'), { recursive: true })
   for (const [file, text] of files) writeFileSync(path.join(APP, file), text)
-  await build({ root: APP, configFile: false, logLevel: 'warn' })
+  await build({ root: APP, configFile: false, logLevel: 'error' })
 
   const { createServer } = await import('webmq-server')
   const { freePort } = await import('webmq-services')
