@@ -64,15 +64,20 @@ describe('the admin page', () => {
     return page
   }
 
+  const showView = (page: Page, name: string) => page.getByRole('link', { name, exact: true }).click()
+
   async function submit(page: Page, section: string, fields: Readonly<Record<string, string>>): Promise<void> {
     const form = page.locator(`#${section} form`)
     for (const [name, value] of Object.entries(fields)) await form.locator(`[name=${name}]`).fill(value)
     await form.locator('[type=submit]').click()
   }
 
-  it('shows nothing without the key, and forgets a wrong one', async () => {
+  it('says what it is, shows nothing without the key, and forgets a wrong one', async () => {
     const page = await openPage()
+    await page.getByRole('heading', { name: 'The page for operators of this server' }).waitFor()
+    await page.locator('#node', { hasText: 'webmq-server' }).waitFor()
     expect(await page.locator('#main').isVisible()).toBe(false)
+    await expectAccessible(page)
     await login(page, 'a-wrong-key-of-thirty-two-bytes-!')
     await page.locator('#error', { hasText: 'E_UNAUTHENTICATED' }).waitFor()
     expect(await page.locator('#main').isVisible()).toBe(false)
@@ -90,14 +95,27 @@ describe('the admin page', () => {
   it('shows rates, nodes, connections, patterns, presence and options, and runs nothing that clients wrote', async () => {
     const page = await openedPage()
     await page.locator('#totals', { hasText: 'connections1' }).waitFor()
-    await page.locator('#received[data-latest]').waitFor()
+    expect(await page.locator('#welcome').isVisible()).toBe(false)
     await page.locator('#nodes td', { hasText: 'memory up' }).waitFor()
     await page.locator('#patterns td', { hasText: '<imgsrc=x' }).waitFor()
+    await expectAccessible(page)
+
+    await showView(page, 'Connections')
+    expect(await page.locator('#overview').isVisible()).toBe(false)
     await page.locator('#connections td', { hasText: '<imgsrc=x' }).waitFor()
+    await expectAccessible(page)
+
+    await showView(page, 'Options')
     const options = page.locator('#config')
     await options.locator('tr', { hasText: 'apiKeys' }).getByText('[hidden]').waitFor()
     expect(await options.textContent()).not.toContain(API_KEY)
+    await options.locator('[name=search]').fill('maxPayload')
+    await expect.poll(() => options.locator('tbody tr').count()).toBe(1)
+    await options.locator('[name=search]').fill('there is no such option')
+    await options.locator('td', { hasText: 'No option matches.' }).waitFor()
+    await expectAccessible(page)
 
+    await showView(page, 'Messages')
     await submit(page, 'presence', { key: 'room.1' })
     await page.locator('#presence td', { hasText: 'onerror' }).waitFor()
     expect(await page.locator('img').count()).toBe(0)
@@ -110,8 +128,36 @@ describe('the admin page', () => {
     await page.close()
   })
 
+  it('plots load, messages, gaps and refusals over time, with scales', async () => {
+    const page = await openedPage()
+    const numberIn = async (id: string) => Number((await page.locator(`#${id}`).getAttribute('data-latest')) ?? '–')
+    await expect.poll(() => numberIn('memory')).toBeGreaterThan(1)
+    await expect.poll(() => numberIn('event-loop'), { timeout: 20_000 }).toBeGreaterThanOrEqual(0)
+    await client.publish('news.plotted', 1)
+    await expect.poll(() => numberIn('broker'), { timeout: 20_000, interval: 100 }).toBeGreaterThanOrEqual(0)
+    const headers = { authorization: `Bearer ${API_KEY}`, 'content-type': 'application/json' }
+    const refuse = () =>
+      fetch(`${url}/api/publish`, { method: 'POST', headers, body: JSON.stringify({ key: 'not a key', payload: 1 }) })
+    const refused = async () => {
+      await refuse()
+      return numberIn('refused')
+    }
+    await expect.poll(refused, { timeout: 20_000 }).toBeGreaterThan(0)
+    for (const id of ['received', 'sent', 'connections-open', 'cpu', 'memory', 'event-loop', 'broker', 'refused']) {
+      expect(await page.locator(`#${id} path.line`).count(), id).toBeGreaterThan(0)
+    }
+    expect(await page.locator('#recoveries path.line').count()).toBe(2)
+    const labels = await page.locator('#received text').allTextContents()
+    const [zero, half = 0, top] = labels.map(Number)
+    expect([zero, half > 0, top]).toEqual([0, true, 2 * half])
+    expect(labels.slice(3).join()).toMatch(/^\d\d:\d\d:\d\d/)
+    await page.locator('#load', { hasText: 'The page keeps 30 minutes' }).waitFor()
+    await page.close()
+  })
+
   it('publishes, follows a pattern and reads the history of a key', async () => {
     const page = await openedPage()
+    await showView(page, 'Messages')
     await submit(page, 'tail', { pattern: 'tail.#' })
     await page.locator('#tail li', { hasText: 'following tail.#' }).waitFor()
     await submit(page, 'publish', { key: 'tail.1', payload: JSON.stringify({ text: SCRIPT }) })
@@ -130,6 +176,7 @@ describe('the admin page', () => {
 
   it('finds a connection and ends it', async () => {
     const page = await openedPage()
+    await showView(page, 'Connections')
     const ended = new Promise<unknown>((resolve) => client.on('status', ({ code }) => code && resolve(code)))
     const search = async (by: string, value: string) => {
       await page.locator('#connections [name=by]').selectOption(by)
@@ -181,26 +228,31 @@ describe('the admin page', () => {
       await expect.poll(look, { interval: 200 }).toBe(true)
     }
     await expect.poll(() => node.locator('option').count()).toBe(3)
+    // It takes other payloads.
+    await page.locator('#totals', { hasText: 'nodes with other options1' }).waitFor()
+    await expect.poll(() => page.locator('#cpu path.line').count()).toBe(2)
+    await expectAccessible(page)
+    await showView(page, 'Connections')
     const [, own = '', far = ''] = await node.locator('option').allTextContents()
     await shows('all', table.locator('tr', { hasText: far }).getByText(String(guest.status.connection?.session)))
     await shows(own, table.locator('.none'))
     await shows(far, table.getByText(far))
     expect(await page.locator('#connections .missing').isVisible()).toBe(false)
-    // It takes other payloads.
-    await page.locator('#totals', { hasText: 'nodes with other options1' }).waitFor()
-    await expectAccessible(page)
     await other.kill('SIGKILL')
     await shows('all', page.locator('#connections .missing', { hasText: far }))
     await page.close()
   })
 
-  it.each([390, 1400])('fits a screen %i px wide', async (width) => {
+  it.each([390, 1400])('fits a screen %i px wide, and no word of a table is broken into letters', async (width) => {
     const page = await openedPage()
     await page.setViewportSize({ width, height: 844 })
-    const overflowPx = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
-    expect(overflowPx).toBeLessThanOrEqual(0)
-    const shots = process.env.WEBMQ_TEST_SCREENSHOTS
-    if (shots !== undefined) await page.screenshot({ path: `${shots}/admin-${width}.png`, fullPage: true })
+    for (const view of ['Connections', 'Messages', 'Options', 'Overview']) {
+      await showView(page, view)
+      const overflowPx = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
+      expect(overflowPx, view).toBeLessThanOrEqual(0)
+      const widths = await page.locator('tbody td:visible').evaluateAll((all) => all.map((cell) => cell.clientWidth))
+      if (width === 390) expect(Math.min(...widths, width), view).toBeGreaterThan(300)
+    }
     await page.close()
   })
 

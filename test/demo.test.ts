@@ -105,8 +105,6 @@ describe('the demo page', () => {
     const page = await openTab('', { width, height: 844 })
     const overflowPx = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
     expect(overflowPx).toBeLessThanOrEqual(0)
-    const shots = process.env.WEBMQ_TEST_SCREENSHOTS
-    if (shots !== undefined) await page.screenshot({ path: `${shots}/demo-${width}.png`, fullPage: true })
     await page.close()
   })
 

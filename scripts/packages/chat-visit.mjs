@@ -113,7 +113,7 @@ async function record(page) {
     globalThis.seen = []
     new MutationObserver((changes) => {
       for (const { addedNodes } of changes) for (const node of addedNodes) seen.push(node.textContent.trim())
-    }).observe(document.querySelector('[role=log]'), { childList: true })`)
+    }).observe(document.querySelector('[role=log] > div'), { childList: true })`)
 }
 
 async function linesOf(page) {

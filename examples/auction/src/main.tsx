@@ -20,13 +20,18 @@ function Auction() {
   const { lost } = useStatus()
   return (
     <>
-      <p>
-        You are {me}.{' '}
+      <p className="bar">
+        <span>
+          You are <b>{me}</b>.
+        </span>
         <button type="button" onClick={() => openItem({ id: newLot(), endsInMs: 60_000, startPrice: 100 })}>
           Open an auction of one minute
         </button>
       </p>
       {lost && <p role="alert">No connection. You can bid, and see other bids later.</p>}
+      {items.length === 0 && (
+        <p className="card empty">No auction is open. Open one, and bid against yourself in another window.</p>
+      )}
       <div className="items">
         {items.map((item) => (
           <Item key={item.id} item={item} me={me} />

@@ -33,6 +33,7 @@ function Chat({ room }: { readonly room: string }) {
       )}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: keys scroll it only when it has the focus */}
       <div role="log" aria-label="Messages" tabIndex={0}>
+        {messages.length === 0 && !isStale && <p className="empty">Nobody has written yet. Say hello.</p>}
         <ol className={isStale ? 'stale' : ''}>
           {messages.map(({ payload, position, sending }) => (
             <li key={position ?? sending?.id} className={sending?.state}>
@@ -50,7 +51,7 @@ function Chat({ room }: { readonly room: string }) {
         </ol>
       </div>
       <form onSubmit={send}>
-        <input name="text" aria-label="Message" autoComplete="off" onInput={type} required />
+        <input name="text" aria-label="Message" placeholder="Hello" autoComplete="off" onInput={type} required />
         <button type="submit">Send</button>
       </form>
       <output>{typing && `${typing} is typing`}</output>

@@ -1,4 +1,8 @@
-/** A box for each price. */
+import { nameOf } from './names'
+
+type Row = [row: HTMLElement, name: HTMLElement, price: HTMLElement]
+
+/** A row for each price, with its name. */
 export class Board {
   readonly #parent: HTMLElement
   readonly #boxes = new Map<string, HTMLElement>()
@@ -16,7 +20,7 @@ export class Board {
   }
 
   hide(key: string): void {
-    this.#boxes.get(key)?.remove()
+    this.#boxes.get(key)?.parentElement?.remove()
     this.#boxes.delete(key)
   }
 
@@ -27,11 +31,16 @@ export class Board {
   #boxOf(key: string): HTMLElement {
     const known = this.#boxes.get(key)
     if (known !== undefined) return known
-    const box = document.createElement('div')
+    const [row, name, box] = ['div', 'span', 'span'].map((tag) => document.createElement(tag)) as Row
+    row.className = 'row'
+    // They arrive in any order.
+    row.style.order = key.split('.').at(-1) ?? ''
+    name.textContent = nameOf(key)
     box.className = 'price'
     box.dataset.key = key
+    row.append(name, box)
     this.#boxes.set(key, box)
-    this.#parent.append(box)
+    this.#parent.append(row)
     return box
   }
 }

@@ -45,7 +45,9 @@ export function drawCursors(cursors: readonly Cursor[]): void {
     dot.style.cssText = `left: ${(100 * x) / canvas.width}%; top: ${(100 * y) / canvas.height}%; background: ${color}`
     return dot
   })
-  canvas.parentElement?.replaceChildren(canvas, ...dots)
+  // The canvas stays where it is: one that is put back gets a `pointerenter`, in the middle of a line.
+  for (const old of document.querySelectorAll('.cursor')) old.remove()
+  canvas.after(...dots)
 }
 
 /** Where on the canvas a pointer is; on a narrow page the canvas is drawn smaller than it is. */

@@ -1,12 +1,17 @@
 import { keyStore } from './api.js'
 import { createConnections } from './connections.js'
-import { createLookups, showConfig, showPatterns } from './lookups.js'
+import { createLookups, showPatterns } from './lookups.js'
+import { createOptions } from './options.js'
 import { createOverview } from './overview.js'
 import { createTail } from './tail.js'
+import { createViews } from './views.js'
 
 const REFRESH_MS = 2_000
 
-const [login, logout, main, problem] = ['login', 'logout', 'main', 'error'].map((id) => document.getElementById(id))
+const [login, logout, welcome, main, problem, node] = ['login', 'logout', 'welcome', 'main', 'error', 'node'].map(
+  (id) => document.getElementById(id),
+)
+const nav = document.querySelector('nav')
 let timer
 let isProblemOfRefresh = false
 
@@ -29,19 +34,25 @@ async function guard(action, isRefresh = false) {
 }
 
 const connections = createConnections(guard)
+const options = createOptions()
 const overview = createOverview(connections.offer)
 const tail = createTail(guard)
 createLookups(guard)
+createViews()
 // A wide table scrolls in its section: also with keys.
-for (const section of document.querySelectorAll('section')) section.tabIndex = 0
+for (const table of document.querySelectorAll('table')) table.closest('section').tabIndex = 0
 
 async function open() {
   // One request with a wrong key is enough.
   if (!(await guard(() => overview.refresh()))) return
-  main.hidden = logout.hidden = false
-  login.hidden = true
-  for (const show of [() => connections.show(), showPatterns, showConfig]) void guard(show)
+  setOpen(true)
+  for (const show of [() => connections.show(), showPatterns, () => options.load()]) void guard(show)
   schedule()
+}
+
+function setOpen(isOpen) {
+  main.hidden = nav.hidden = logout.hidden = !isOpen
+  welcome.hidden = isOpen
 }
 
 /** The next look begins after this one has ended. A page that nobody sees does not look. */
@@ -57,8 +68,13 @@ function close() {
   clearTimeout(timer)
   tail.end()
   keyStore.forget()
-  main.hidden = logout.hidden = true
-  login.hidden = false
+  setOpen(false)
+}
+
+/** Who answers here: anybody may know. */
+async function showNode() {
+  const health = await (await fetch('/health')).json()
+  if (health.node !== undefined) node.textContent = `${health.node}\nwebmq-server ${health.version}`
 }
 
 login.onsubmit = (event) => {
@@ -68,4 +84,5 @@ login.onsubmit = (event) => {
   void open()
 }
 logout.onclick = close
+void guard(showNode)
 if (keyStore.read() !== null) void open()

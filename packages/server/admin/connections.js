@@ -1,5 +1,5 @@
 import { askJson } from './api.js'
-import { count, element, fillTable } from './elements.js'
+import { count, element, fillTable, offer as offerTo } from './elements.js'
 
 /** Connections of a node or of all: search, pages, and a way to end one. */
 export function createConnections(guard) {
@@ -22,7 +22,8 @@ export function createConnections(guard) {
       `${count(connection.listenCount)}: ${connection.listens.join(' ')}`,
       disconnectButton(connection.session),
     ])
-    fillTable(section.querySelector('table'), ['node', 'session', 'user', 'address', 'since', 'listens', ''], rows)
+    const names = ['node', 'session', 'user', 'address', 'since', 'listens', '']
+    fillTable(section.querySelector('table'), names, rows, 'No connection matches.')
     missing.hidden = page.missing.length === 0
     missing.textContent = `Without those of nodes that did not answer: ${page.missing.join(' ')}`
     next.hidden = page.next === undefined
@@ -35,6 +36,7 @@ export function createConnections(guard) {
   function disconnectButton(session) {
     const button = element('button', 'Disconnect')
     button.type = 'button'
+    button.className = 'quiet'
     button.onclick = () => {
       button.disabled = true
       guard(async () => {
@@ -46,20 +48,10 @@ export function createConnections(guard) {
     return button
   }
 
-  /** The nodes to choose from. The chosen one stays chosen while it is there. */
-  function offer(names) {
-    const { node } = form.elements
-    const options = ['all', ...names]
-    if (Array.from(node.options, ({ value }) => value).join() === options.join()) return
-    const chosen = node.value
-    node.replaceChildren(...options.map((name) => new Option(name)))
-    if (options.includes(chosen)) node.value = chosen
-  }
-
   form.onsubmit = (event) => {
     event.preventDefault()
     after = undefined
     guard(show)
   }
-  return { show, offer }
+  return { show, offer: (names) => offerTo(form.elements.node, names) }
 }

@@ -13,14 +13,7 @@ function onSubmit(section, guard, handle) {
 export async function showPatterns() {
   const { patterns } = await askJson('/api/patterns', { query: { limit: 50 } })
   const rows = patterns.map(({ pattern, listeners }) => [pattern, count(listeners)])
-  fillTable(document.querySelector('#patterns table'), ['pattern', 'listeners'], rows)
-}
-
-/** The effective options of the node that answers. */
-export async function showConfig() {
-  const { options } = await askJson('/api/config')
-  const rows = Object.entries(options).map(([name, value]) => [name, JSON.stringify(value)])
-  fillTable(document.querySelector('#config table'), ['option', 'value'], rows)
+  fillTable(document.querySelector('#patterns table'), ['pattern', 'listeners'], rows, 'Nobody listens.')
 }
 
 /** The forms that publish, and that look up history and presence of a key. */
@@ -40,14 +33,14 @@ export function createLookups(guard) {
       position,
       base64 === undefined ? JSON.stringify(payload) : `base64:${base64}`,
     ])
-    fillTable(history.querySelector('table'), ['position', 'payload'], rows)
+    fillTable(history.querySelector('table'), ['position', 'payload'], rows, 'The log has no message of this key.')
   })
 
   const presence = document.querySelector('#presence')
   onSubmit(presence, guard, async ({ key }) => {
     const { members } = await askJson('/api/presence', { query: { key } })
     const rows = members.map(({ id, userId, data }) => [id, userId, JSON.stringify(data)])
-    fillTable(presence.querySelector('table'), ['member', 'user', 'data'], rows)
+    fillTable(presence.querySelector('table'), ['member', 'user', 'data'], rows, 'Nobody is there.')
   })
 }
 

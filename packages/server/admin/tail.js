@@ -44,13 +44,15 @@ export function createTail(guard) {
     if (event === 'gap') note(`gap: messages may be missing (${data.reason})`)
     if (event !== 'message') return
     const payload = data.payloadBase64 === undefined ? JSON.stringify(data.payload) : `base64:${data.payloadBase64}`
-    add([element('b', data.key), element('span', payload.slice(0, MAX_PAYLOAD_CHARS))])
+    const time = element('time', new Date().toLocaleTimeString('en-GB'))
+    add([element('span', data.key, 'key'), element('span', payload.slice(0, MAX_PAYLOAD_CHARS), 'payload'), time])
   }
 
-  const note = (text) => add([element('i', text)])
+  const note = (text) => add([text], 'note')
 
-  function add(parts) {
+  function add(parts, className = '') {
     const line = document.createElement('li')
+    line.className = className
     line.append(...parts)
     list.prepend(line)
     while (list.childElementCount > MAX_LINES) list.lastElementChild.remove()

@@ -36,7 +36,7 @@ function toElement({ key, payload, isReplayed, at, note }) {
   line.append(
     cell('span', 'key', key),
     cell('span', 'payload', text.slice(0, MAX_PAYLOAD_CHARS)),
-    cell('time', '', `${isReplayed ? '↻ ' : ''}${at.toLocaleTimeString()}`),
+    cell('time', '', `${isReplayed ? '↻ ' : ''}${at.toLocaleTimeString('en-GB')}`),
   )
   return line
 }

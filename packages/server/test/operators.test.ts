@@ -157,6 +157,35 @@ describe('GET /api/info', () => {
     nodes.pop()
     await vi.waitFor(async () => expect(await connectionsOf()).toEqual([0]))
   })
+
+  it('tells the load of each node, how its broker answers, and how often it refused', async () => {
+    const [one, other] = [await start(), await start()]
+    const ann = await connect(other, await tokenOf('ann'))
+    type Row = Readonly<Record<string, number>>
+    const rowOfOther = async () => {
+      const { nodes: rows } = (await one.ask('/api/info')).json as { nodes: [Row, Row?] }
+      expect(rows).toHaveLength(2)
+      return rows[1] as Row
+    }
+    const before = await vi.waitFor(rowOfOther)
+    expect(before).toMatchObject({ recovered: 0, gaps: 0, slowConsumers: 0, differentPeers: 0 })
+    expect(before.memoryBytes).toBeGreaterThan(1024 ** 2)
+    expect(before).not.toHaveProperty('brokerMs')
+    // Over less than a second, a rate says little.
+    await vi.waitFor(
+      async () => {
+        for (const key of ['a.b', '$webmq.nobody.may']) {
+          ann.send({ verb: 'publish', key, payload: '1', echo: true })
+        }
+        const now = await rowOfOther()
+        expect(now.cpu).toBeGreaterThan(0)
+        expect(now.eventLoopDelayMs).toBeGreaterThanOrEqual(0)
+        expect(now.brokerMs).toBeGreaterThanOrEqual(0)
+        expect(now.refused).toBeGreaterThan(before.refused ?? 0)
+      },
+      { timeout: 10_000, interval: 300 },
+    )
+  })
 })
 
 describe('GET /api/user', () => {

@@ -7,7 +7,7 @@ import { TOOL_VERSIONS } from '../programs.mjs'
 const PAGE = 'docs/first-app.md'
 const BLOCKS = readerOf('scripts/packages/checks/first-app.mjs').examplesOf(PAGE)
 /** Blocks that are files name them first. */
-const FILE_NAME = /^(?:\/\/|#) ([\w./-]+\.\w+)\n/
+const FILE_NAME = /^(?:\/\/|#|\/\*) ([\w./-]+\.\w+)(?: \*\/)?\n/
 /** Ports that the page names, or that the programs take. */
 const PORTS = ['8081', '8082', '8000', '3000', '8080', '5173']
 /** So that tokens are renewed while the check runs. */

@@ -2,6 +2,7 @@ import type { NodeSummary } from '../http/operators/index.js'
 import type { ServerStats } from '../http/stats.js'
 import { NO_TOKEN_FAILURES } from '../identity/paced-verifier.js'
 import type { Health } from '../observing/health/readiness.js'
+import { EventLoopLag, SAMPLE_MS } from '../observing/measuring/event-loop-lag.js'
 import type { TransportStats } from '../ports/transport.js'
 import type { Rooms } from './assemble.js'
 import type { NodePhase, ServerNodeParts } from './parts.js'
@@ -10,6 +11,8 @@ import { VERSION } from './version.js'
 /** Those who ask more often share one reading: over a shorter time a rate says little. */
 const MIN_RATE_INTERVAL_MS = 1_000
 
+type Rates = Pick<NodeSummary, 'receivedPerSecond' | 'sentPerSecond' | 'cpu' | 'eventLoopDelayMs' | 'brokerMs'>
+
 /** How a node is, in numbers. */
 export class NodeReport {
   readonly #parts: ServerNodeParts
@@ -17,8 +20,10 @@ export class NodeReport {
   readonly #rooms: Rooms
   readonly #startedMs = performance.now()
   /** The last reading of the counters, and the rates until then. */
-  #rated = { atMs: this.#startedMs, received: 0, sent: 0 }
-  #rates = { receivedPerSecond: 0, sentPerSecond: 0 }
+  #rated = { atMs: this.#startedMs, received: 0, sent: 0, cpuSeconds: cpuSeconds(), accepted: 0, acceptedSeconds: 0 }
+  #rates: Rates = { receivedPerSecond: 0, sentPerSecond: 0 }
+  /** From the first reading on. */
+  #lag: EventLoopLag | undefined
 
   constructor(parts: ServerNodeParts, phase: NodePhase, rooms: Rooms) {
     this.#parts = parts
@@ -45,34 +50,60 @@ export class NodeReport {
 
   /** What other nodes are told of this one. */
   summary(): NodeSummary {
-    const { node, status, version, uptimeMs, connections, broker } = this.health()
+    const { node, status, version, uptimeMs, connections, broker, differentPeers = 0 } = this.health()
+    const { measurements, refusals, delivery, router } = this.#rooms
+    const ofTransport = this.#parts.transport.stats()
     return {
       node,
       version,
       status,
       uptimeMs,
       connections,
-      patterns: this.#rooms.router.patternCount,
-      ...this.#ratesNow(),
+      patterns: router.patternCount,
+      ...this.#ratesNow(ofTransport),
       broker: broker.name,
       brokerStatus: broker.status,
+      memoryBytes: process.memoryUsage.rss(),
+      recovered: measurements.resumes.stats().recovered,
+      gaps: sumOf(delivery.gapCounts),
+      refused: sumOf(refusals.counts) + sumOf(measurements.refusedUpgrades.stats()) + ofTransport.fullCount,
+      slowConsumers: ofTransport.slowConsumerCount,
+      differentPeers,
     }
   }
 
   /** Since the previous reading or, without one, since the start. Costs nothing when unread. */
-  #ratesNow(): Pick<NodeSummary, 'receivedPerSecond' | 'sentPerSecond'> {
+  #ratesNow(ofTransport: TransportStats): Rates {
     const { atMs, ...last } = this.#rated
     const passedMs = performance.now() - atMs
     if (passedMs < MIN_RATE_INTERVAL_MS) return this.#rates
-    const perSecond = (count: number) => Math.round((Math.max(0, count) / passedMs) * 10_000) / 10
-    const ofTransport = this.#parts.transport.stats()
-    const received = this.#receivedCountWith(ofTransport)
-    const sent = ofTransport.deliveredCount
-    this.#rates = {
-      receivedPerSecond: perSecond(received - last.received),
-      sentPerSecond: perSecond(sent - last.sent),
+    const perSecond = (count: number, step = 0.1) => rounded((Math.max(0, count) / passedMs) * 1_000, step)
+    const { publishes } = this.#rooms.measurements
+    publishes.measureNext()
+    const { count: accepted, sumSeconds: acceptedSeconds } = publishes.broker.stats()
+    const now = {
+      received: this.#receivedCountWith(ofTransport),
+      sent: ofTransport.deliveredCount,
+      cpuSeconds: cpuSeconds(),
+      accepted,
+      acceptedSeconds,
     }
-    this.#rated = { atMs: atMs + passedMs, received, sent }
+    const delayMs = this.#lag && Math.max(0, this.#lag.read().max * 1_000 - SAMPLE_MS)
+    if (this.#lag === undefined) {
+      this.#lag = new EventLoopLag()
+      this.#lag.start()
+    }
+    const newlyAccepted = accepted - last.accepted
+    this.#rates = {
+      receivedPerSecond: perSecond(now.received - last.received),
+      sentPerSecond: perSecond(now.sent - last.sent),
+      cpu: perSecond(now.cpuSeconds - last.cpuSeconds, 0.001),
+      ...(delayMs !== undefined && { eventLoopDelayMs: rounded(delayMs, 0.1) }),
+      ...(newlyAccepted > 0 && {
+        brokerMs: rounded(((acceptedSeconds - last.acceptedSeconds) / newlyAccepted) * 1_000, 0.001),
+      }),
+    }
+    this.#rated = { atMs: atMs + passedMs, ...now }
     return this.#rates
   }
 
@@ -128,4 +159,20 @@ export class NodeReport {
       transport: ofTransport,
     }
   }
+}
+
+/** Of the process, since its start. */
+function cpuSeconds(): number {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1e6
+}
+
+function sumOf(counts: Readonly<Record<string, number>>): number {
+  return Object.values(counts).reduce((sum, count) => sum + count, 0)
+}
+
+/** To a multiple of the step, without the digits of a binary fraction. */
+function rounded(value: number, step: number): number {
+  const perUnit = Math.round(1 / step)
+  return Math.round(value * perUnit) / perUnit
 }

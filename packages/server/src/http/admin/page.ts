@@ -8,6 +8,9 @@ import type { Callers } from '../caller.js'
 import { findStaticFile, sendError, sendFile } from '../responses.js'
 
 const FOLDER = fileURLToPath(new URL('../../../admin', import.meta.url))
+/** Both pages look alike. */
+const FOLDER_OF_DEMO = fileURLToPath(new URL('../../../demo', import.meta.url))
+const LOOK = 'look.css'
 const TAIL_PATH = '/admin/tail'
 /** Statuses of errors that no route of the API has. */
 const OF_TAILS: Readonly<Record<string, number>> = { E_PATTERN_INVALID: 422, E_CONNECTION_LIMIT: 503 }
@@ -42,7 +45,7 @@ export class AdminPage {
       return true
     }
     const name = path === '/' || path === '/admin' ? 'index.html' : path.slice(1)
-    const file = await findStaticFile(FOLDER, name)
+    const file = await findStaticFile(name === LOOK ? FOLDER_OF_DEMO : FOLDER, name)
     if (file === undefined) return false
     await sendFile(response, request, file)
     return true

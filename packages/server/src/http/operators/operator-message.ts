@@ -1,5 +1,5 @@
 import type { NodeMessage } from '../../nodes/index.js'
-import { amount, answer, choice, count, name, type ValueOf } from '../schema.js'
+import { amount, answer, choice, count, name, optional, type ValueOf } from '../schema.js'
 import { QUERY, ROWS } from './connection-list.js'
 
 const TARGET = answer({ by: choice(['user', 'session', 'address']), value: name('Of the user, session or address.') })
@@ -11,7 +11,10 @@ export const DISCONNECT_CODES = ['E_DISCONNECTED_BY_OPERATOR', 'E_TOKEN_EXPIRED'
 
 export type DisconnectCode = (typeof DISCONNECT_CODES)[number]
 
-/** What a node tells of itself. Rates are per second, since the last summary or, without one, since the start. */
+/**
+ * What a node tells of itself. Rates are per second, since the last summary or, without one, since the start. Nodes of an
+ * older version do not tell what is optional.
+ */
 export const SUMMARY = answer({
   node: name('The name of the node, new with every start.'),
   version: name('The version of the server.'),
@@ -23,6 +26,32 @@ export const SUMMARY = answer({
   sentPerSecond: amount({ description: 'Messages to clients, since the last request or the start.' }),
   broker: name('The name of the broker.'),
   brokerStatus: name('`up`, `blocked` or `down`.'),
+  cpu: optional(
+    amount({ description: 'Processor cores that the process keeps busy, since the last request or the start.' }),
+  ),
+  memoryBytes: optional(count({ description: 'Resident memory of the process.' })),
+  eventLoopDelayMs: optional(
+    amount({ description: 'The longest delay of the event loop since the last request; absent in the first answer.' }),
+  ),
+  brokerMs: optional(
+    amount({
+      description:
+        'Mean time until the broker accepted a message, since the last request or the start; absent if it accepted none.',
+    }),
+  ),
+  recovered: optional(
+    count({ description: 'Listens that got all that they had missed after a reconnect, since the start.' }),
+  ),
+  gaps: optional(count({ description: 'Gaps told to listeners, one per pattern, since the start.' })),
+  refused: optional(
+    count({ description: 'Messages, requests of the HTTP API and upgrades answered with an error, since the start.' }),
+  ),
+  slowConsumers: optional(
+    count({ description: 'Connections closed because the client read too slowly, since the start.' }),
+  ),
+  differentPeers: optional(
+    count({ description: 'Other nodes with other options that all must share, or of another version.' }),
+  ),
 })
 
 export type NodeSummary = ValueOf<typeof SUMMARY>

@@ -1,7 +1,7 @@
 import { createHistogram, performance, type RecordableHistogram } from 'node:perf_hooks'
 
 /** Time between two samples; a sample is this time and the delay of its timer. */
-const SAMPLE_MS = 10
+export const SAMPLE_MS = 10
 /** Time between two looks at an idle event loop. */
 const IDLE_LOOK_MS = 1_000
 /** The event loop is idle while it works at most so long within {@link IDLE_LOOK_MS} ... */
