@@ -118,8 +118,14 @@ function placesOf(percents: readonly number[]): number[] {
   return percents.map((percent, index) => (percent === 100 ? last + MAX_DISTANCE : (places[index] ?? 0)))
 }
 
-/** Values over time: one plot per condition, one line per target and repeat. */
-function seriesPlots({ series: all = [], columns, identity }: ResultRecord): PagePlot[] {
+/** Values over time: one plot per condition, one line per target, of its last repeat. */
+function seriesPlots({ series = [], columns, identity, rows }: ResultRecord): PagePlot[] {
+  const lastRepeat = Math.max(...series.map(({ repeat }) => repeat))
+  // Rounds take the targets in turn; a target has the same colour in all plots.
+  const targets = rows.map(({ target }) => target)
+  const all = series
+    .filter(({ repeat }) => repeat === lastRepeat)
+    .toSorted((a, b) => targets.indexOf(a.target) - targets.indexOf(b.target))
   const conditionOf = ({ subscribers, condition }: ResultSeries) => ({ subscribers, ...condition })
   const named = columns.filter(
     ({ key }) =>
@@ -149,7 +155,8 @@ function timelinePlots({ title, stepMs, bands, panels }: ResultTimeline): PagePl
       x: Array.from({ length }, (_, step) => ((step + 1) * stepMs) / 1_000),
       kind: 'dense',
       isLogX: false,
-      isLogY: isLog(panel.lines.flatMap(({ values }) => values)),
+      // The lines of counts and rates are held against zero, and against each other.
+      isLogY: panel.format === 'ms' && isLog(panel.lines.flatMap(({ values }) => values)),
       series: panel.lines,
       bands: bands.map(({ label, fromMs, toMs }) => ({ label, from: fromMs / 1_000, to: toMs / 1_000 })),
     }
