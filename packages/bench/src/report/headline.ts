@@ -1,5 +1,5 @@
+import { worstOf } from '../results/judgement.js'
 import { cellOf, type ResultColumn, type ResultRecord, type ResultRow, type RowVerdict } from '../results/result.js'
-import { worstOf } from '../trials/verdict.js'
 import { formatCell } from './format-cell.js'
 import type { PageContent, PageFigure } from './page.js'
 import { fullTitle, lowerFirst, planPlots, speakOf } from './plot-plan.js'

@@ -5,7 +5,7 @@ import { barsOf, type LatencySummary, mergeHistograms, summarizeLatency } from '
 import { growthPerSecond, type Moment, stepMsOf } from '../../measure/over-time.js'
 import { formatCount, formatMs } from '../../report/format.js'
 import type { BackendResult, ClientsConfig, ClientsOverTime, ClientsReport } from '../../results/clients-report.js'
-import type { Judgement } from '../../trials/verdict.js'
+import type { Judgement } from '../../results/judgement.js'
 import { coresText, coresUsed, isMachineFull, type WindowCpu } from './cores.js'
 
 /** Messages, and CPU seconds of each part, up to one moment of the window. */
