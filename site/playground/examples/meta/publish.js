@@ -5,5 +5,6 @@ setup({ url: 'ws://127.0.0.1:8080/ws', token: 'ada' })
 
 let count = 0
 setInterval(() => {
-  publish('chat.42.message', { text: `message ${++count}` })
+  const text = `message ${++count}`
+  publish('chat.42.message', { text })
 }, 500)
