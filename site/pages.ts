@@ -20,8 +20,10 @@ interface Group {
   readonly text: string
   /** Files, or what their paths begin with, in the order of the menu. */
   readonly files: readonly string[]
-  /** Whether a reader who wants to use WebMQ needs it. */
+  /** Nobody who only uses WebMQ needs it. */
   readonly isOptional?: boolean
+  /** The menu shows only its title, until a reader opens it; an optional one always does so. */
+  readonly isFolded?: boolean
 }
 
 /** The menu. A page belongs to the group with the longest beginning of its path. */
@@ -29,15 +31,28 @@ const GROUPS: readonly Group[] = [
   {
     text: 'Begin',
     files: [
-      'README.md',
-      'docs/first-app.md',
-      'site/playground.md',
-      ...['packages/client/README.md', 'clients/', 'docs/client/recipes.md', 'examples/', 'docs/with/'],
-      'docs/client/from-',
+      ...['README.md', 'docs/first-app.md', 'site/playground.md', 'packages/client/README.md', 'docs/client.md'],
+      ...['docs/client/recipes.md', 'docs/client/types.md', 'examples/'],
     ],
   },
-  { text: 'What is promised', files: ['docs/guarantees.md', 'docs/comparison.md', 'docs/client.md'] },
-  { text: 'Parts', files: ['docs/streams.md', 'docs/presence.md', 'docs/sse.md', 'docs/client/'] },
+  {
+    text: 'Parts',
+    files: [
+      ...['docs/client/state.md', 'docs/presence.md', 'docs/client/history.md', 'docs/streams.md'],
+      ...['docs/client/requests.md', 'docs/client/outbox.md', 'docs/client/latest.md', 'docs/client/'],
+    ],
+  },
+  {
+    text: 'Your framework',
+    files: [
+      ...['react', 'vue', 'svelte', 'tanstack-query', 'react-native', 'proxy', 'devtools'].map(
+        (name) => `docs/client/${name}.md`,
+      ),
+      'docs/with/',
+    ],
+  },
+  { text: 'Without JavaScript', files: ['clients/', 'docs/sse.md'] },
+  { text: 'What is promised', files: ['docs/guarantees.md', 'docs/comparison.md'] },
   {
     text: 'Server',
     files: [
@@ -46,8 +61,10 @@ const GROUPS: readonly Group[] = [
     ],
   },
   { text: 'Operate', files: named('operations', 'security', 'tls', 'scaling', 'benchmarks') },
+  { text: 'Coming from', isFolded: true, files: ['docs/client/from-'] },
   {
     text: 'Reference',
+    isFolded: true,
     files: [...named('errors', 'protocol'), 'packages/client/vectors/', 'docs/', 'CHANGELOG.md'],
   },
   {
@@ -122,9 +139,10 @@ export function groupsOf(pages: readonly SitePage[]) {
     return { page, ...place }
   })
   const byPlace = ranked.toSorted((a, b) => a.index - b.index || (a.page.file < b.page.file ? -1 : 1))
-  return GROUPS.map(({ text, isOptional = false }, index) => ({
+  return GROUPS.map(({ text, isOptional = false, isFolded = isOptional }, index) => ({
     text,
     isOptional,
+    isFolded,
     pages: byPlace.filter(({ group }) => group === index).map(({ page }) => page),
   }))
 }

@@ -12,6 +12,9 @@ export interface Site {
   readonly ref: string
 }
 
+/** A page of the site need not say what it would have there. */
+const ONLY_ON_GITHUB = /^> GitHub shows [\s\S]*?\n\n/m
+
 /**
  * The source of a page for VitePress: its file with links to routes, and with what only the site has.
  * @throws {Error} for a dead link.
@@ -23,8 +26,8 @@ export function sourceOf(site: Site, page: SitePage, markdown = readPage(page.fi
     const isPicture = /\.(svg|png)$/.test(link.path)
     return isPicture ? path.posix.relative(path.posix.dirname(page.file), link.path) : outside(site, link)
   })
-  const whole = withPlayground(text, page.file)
-  if (page.route === 'playground') return `---\nsidebar: false\naside: false\n---\n${whole}`
+  const whole = withPlayground(text.replace(ONLY_ON_GITHUB, ''), page.file)
+  if (page.route === 'playground') return `---\nsidebar: false\naside: false\npageClass: playground-page\n---\n${whole}`
   return page.route === 'index' ? asHome(whole) : whole
 }
 
@@ -83,9 +86,15 @@ function asHome(text: string): string {
 function withPlayground(text: string, file: string): string {
   const place = PLAYGROUNDS.find((each) => each.file === file)
   if (place === undefined) return text
+  const example = place.example === undefined ? '' : `example="${place.example}" `
+  if (place.title !== undefined) {
+    return text.replace(
+      /^# .+\n\n\*\*[\s\S]*?\*\*\n\n/,
+      (head) => `${head}## ${place.title}\n\n<LivePlayground ${example}/>\n\n`,
+    )
+  }
   const start = place.heading === undefined ? 0 : text.indexOf(`\n## ${place.heading}\n`) + 1
   const end = text.indexOf('\n## ', start)
   if (end < 0 || (place.heading !== undefined && start === 0)) throw new Error(`${file} has no place for a playground`)
-  const example = place.example === undefined ? '' : `example="${place.example}" `
   return `${text.slice(0, end)}\n<LivePlayground ${example}/>\n${text.slice(end)}`
 }

@@ -9,7 +9,7 @@ import { describeRange } from '../../packages/server/dist/options/values.js'
 const INTRODUCTION = `# Configuration
 
 This page lists every option of the server with its default, flag and environment variable. The heading is the
-option's name in the config file and in \`createServer({ … })\`. \`webmq-server --help\` shows the same list.
+option's name in the config file and in \`createServer({ … })\`. \`webmq-server --help-all\` shows the same list.
 \`webmq-server config check\` checks flags, environment and file without a start, and prints each value with its source.
 
 This page is generated. After a change of \`packages/server/src/options/table/\`, run

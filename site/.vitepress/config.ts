@@ -9,6 +9,24 @@ import { playgroundFrame } from '../playground/bundle.ts'
 import { sourceOf } from '../render.ts'
 import { folderOf, releasesOf } from '../versions.ts'
 
+/** A token of markdown-it. */
+interface Token {
+  readonly type: string
+  readonly children: readonly Token[] | null
+  attrGet(name: string): string | null
+  attrSet(name: string, value: string): void
+}
+
+/** A paragraph of pictures only: a drawing scrolls where it is too wide, and several stand beside each other. */
+function markPictures({ children }: Token, paragraph?: Token): void {
+  const parts = children?.filter(({ type }) => type !== 'softbreak') ?? []
+  if (paragraph?.type !== 'paragraph_open' || parts.length === 0) return
+  if (!parts.every(({ type }) => type === 'image')) return
+  const isDrawing = parts.length === 1 && String(parts[0]?.attrGet('src')).endsWith('.svg')
+  paragraph.attrSet('class', isDrawing ? 'drawing' : 'pictures')
+  if (isDrawing) paragraph.attrSet('tabindex', '0')
+}
+
 const version = process.env.WEBMQ_DOCS_VERSION
 const pages = sitePages()
 const site = { pages, ref: version === undefined ? 'main' : `v${version}` }
@@ -49,6 +67,7 @@ export default defineConfig({
         for (const [index, token] of tokens.entries()) {
           // A wide one scrolls, also with the keyboard.
           if (token.type === 'table_open') token.attrSet('tabindex', '0')
+          if (token.type === 'inline') markPictures(token, tokens[index - 1])
           // A corner without a text is no heading.
           if (token.type !== 'th_open' || tokens[index + 1]?.content !== '') continue
           for (const each of [token, tokens[index + 2]]) if (each !== undefined) each.tag = 'td'
@@ -65,13 +84,12 @@ export default defineConfig({
       { text: 'Playground', link: '/playground' },
       { component: 'VersionMenu', props: { version: folderOf(version), releases: releases.map(folderOf) } },
     ],
-    sidebar: groups.map(({ text, isOptional, pages: ofGroup }) => ({
+    sidebar: groups.map(({ text, isFolded, pages: ofGroup }) => ({
       text,
-      collapsed: isOptional,
+      collapsed: isFolded,
       items: ofGroup.map(({ title, route }) => ({ text: title, link: `/${route}` })),
     })),
     outline: [2, 3],
-    socialLinks: [],
     editLink: { pattern: `${REPOSITORY_URL}/edit/main/:path`, text: 'Edit this page' },
   },
   vite: {

@@ -2,6 +2,8 @@ interface Place {
   readonly file: string
   /** The section at whose end it is; absent: what comes before the first one. */
   readonly heading?: string
+  /** It is a section of its own with this title, before all text of the page. */
+  readonly title?: string
   /** Absent: all examples, and the code of links. */
   readonly example?: string
 }
@@ -9,7 +11,7 @@ interface Place {
 /** The pages with a playground. Their files have nothing of it, as GitHub would show that. */
 export const PLAYGROUNDS: readonly Place[] = [
   { file: 'site/playground.md' },
-  { file: 'README.md', heading: 'The promise', example: 'recovered' },
+  { file: 'README.md', title: 'Cut the network yourself', example: 'recovered' },
   { file: 'packages/client/README.md', heading: 'Loading', example: 'loaded' },
   { file: 'docs/guarantees.md', example: 'gap' },
   { file: 'docs/presence.md', heading: 'Use it', example: 'presence' },

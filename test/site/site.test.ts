@@ -3,6 +3,7 @@ import path from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { groupsOf, ROOT, readPage, sitePages } from '../../site/pages.ts'
+import { tokensOf } from '../../site/playground/highlight.ts'
 import { PLAYGROUNDS } from '../../site/playground/places.ts'
 import { folderOf, releasesOf } from '../../site/versions.ts'
 import { expectAccessible } from '../accessible.js'
@@ -103,6 +104,41 @@ describe('the site', () => {
     expect(home).not.toContain('shields.io')
   })
 
+  it('shows what happens at a cut first, and moves nothing where motion is unwanted', async () => {
+    const page = await open('')
+    const told = page.locator('.promise-picture .told')
+    const movesBy = () => told.evaluate((element) => getComputedStyle(element).animationName)
+    expect(await movesBy()).toBe('promise-told')
+    await page.emulateMedia({ reducedMotion: 'reduce' })
+    expect(await movesBy()).toBe('none')
+    expect(await told.textContent()).toMatch(/recovered, 2 replayed[\s\S]*gap: history-expired/)
+    const [words, picture] = await Promise.all(
+      ['.hero h1', '.promise-picture'].map((each) => page.locator(each).boundingBox()),
+    )
+    expect(picture?.x).toBeGreaterThan((words?.x ?? 0) + (words?.width ?? 0) - 1)
+    await page.close()
+  })
+
+  it('has the parts early in its menu, and guides of those who come from elsewhere apart', () => {
+    const groups = groupsOf(pages).map(({ text, pages: group }) => ({ text, routes: group.map(({ route }) => route) }))
+    expect(groups.slice(0, 3).map(({ text }) => text)).toEqual(['Begin', 'Parts', 'Your framework'])
+    expect(groups[0]?.routes.length).toBeLessThan(12)
+    expect(groups[1]?.routes[0]).toBe('client/state')
+    const coming = groups.find(({ text }) => text === 'Coming from')?.routes
+    expect(coming).toEqual(pages.map(({ route }) => route).filter((route) => route.startsWith('client/from-')))
+  })
+
+  it('has its menu of versions in the middle of the bar', async () => {
+    const page = await open('client.html')
+    const middleOf = async (selector: string) => {
+      const box = await page.locator(selector).first().boundingBox()
+      return (box?.y ?? 0) + (box?.height ?? 0) / 2
+    }
+    const menu = await middleOf('.VPNavBar .version-menu')
+    expect(Math.abs(menu - (await middleOf('.VPNavBar .VPNavMenuLink, .VPNavBar .VPNavBarMenu a')))).toBeLessThan(3)
+    await page.close()
+  })
+
   it('is that of one version, and leads to the others', async () => {
     expect(releasesOf('## Unreleased\n\n## 0.2.1 (2027-01-02)\n\n## 0.1.0\n').map(folderOf)).toEqual(['v0.2', 'v0.1'])
     expect(built('guarantees.html')).toContain('/blob/v1.2.3/test/guarantees.test.ts')
@@ -155,6 +191,50 @@ describe('the playground', () => {
     await press(page, 'Restore the network')
     await log(page, 'recovered', /chat\.\*\.message: recovered, \d+ replayed/)
     await page.close()
+  })
+
+  it('has editors of one height beside each other, each with all of its code in view', async () => {
+    const page = await open('playground.html', { width: 1280, height: 900 })
+    const editors = page.locator('.playground .editor')
+    const boxes = await editors.evaluateAll((all) =>
+      all.map((each) => {
+        const { top, height } = each.getBoundingClientRect()
+        return { top, height, hidden: each.scrollHeight - each.clientHeight }
+      }),
+    )
+    expect(boxes).toEqual([
+      { ...boxes[0], hidden: 0 },
+      { ...boxes[0], hidden: 0 },
+    ])
+    const tops = await page
+      .locator('.controls button')
+      .evaluateAll((all) => all.map((each) => each.getBoundingClientRect().top))
+    expect(new Set(tops).size).toBe(1)
+    expect(await editors.first().locator('.string').first().textContent()).toBe("'webmq-client'")
+    expect(built('playground.html')).not.toContain('npm run docs')
+    await page.close()
+  })
+
+  it('gives code colours and no other text', () => {
+    for (const code of [
+      `import { a } from 'b' // c\nlet d = \`e \${f} g\` /* h */ + 1_000`,
+      "let = 'never ended",
+      '`open ${',
+      '/* open',
+      '',
+      readFileSync(new URL(import.meta.url), 'utf8'),
+    ]) {
+      expect(
+        tokensOf(code)
+          .map(({ text }) => text)
+          .join(''),
+      ).toBe(code)
+    }
+    expect(tokensOf("const a = '// no' // yes").flatMap(({ text, kind }) => (kind ? [[kind, text]] : []))).toEqual([
+      ['word', 'const'],
+      ['string', "'// no'"],
+      ['comment', '// yes'],
+    ])
   })
 
   it('tells a gap when the log was lost meanwhile, and recovers from a restart of the server', async () => {

@@ -1,4 +1,5 @@
 import type { LatencySummary } from './measure/latency-histogram.js'
+import { processCpuSeconds } from './measure/process-usage.js'
 import type { ServerOptions } from './options.js'
 import type { TargetSettings } from './targets/messages.js'
 import { lagMs, TargetProcess } from './targets/target-process.js'
@@ -76,6 +77,12 @@ export class Backends {
         return { cpuSeconds, rssBytes, peakRssBytes, refusedCount, eventLoopLagMs: lagMs(sample) ?? nothing }
       }),
     )
+  }
+
+  /** User and system time of all of them so far, as the kernel counts it; `null`: one has ended. */
+  cpuSeconds(): number | null {
+    const each = this.pids.map(processCpuSeconds)
+    return each.some((seconds) => seconds === null) ? null : each.reduce((sum: number, one) => sum + Number(one), 0)
   }
 
   async stop(): Promise<void> {

@@ -10,6 +10,7 @@ async function usage(...args: string[]) {
     stdout: { write: (text: string) => (texts.stdout += text) },
     stderr: { write: (text: string) => (texts.stderr += text) },
     signal: AbortSignal.abort(new Error('a usage error must be found before anything is started')),
+    env: {},
   })
   return { code, ...texts }
 }

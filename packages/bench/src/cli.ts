@@ -6,6 +6,7 @@ import { describeMachine } from './measure/machine.js'
 import { addCommonOptions, type CommonOptions } from './options.js'
 import { createProgress, type ProgressOutput } from './progress.js'
 import { runCompare } from './report/compare-command.js'
+import { painted } from './report/paint.js'
 import { commandLine, headText, resultText } from './report/report.js'
 import { FILES, writeOutput } from './report/write-output.js'
 import type { Scenario, ScenarioRun } from './scenario.js'
@@ -17,6 +18,8 @@ export interface CliEnvironment {
   readonly stderr: ProgressOutput
   /** Aborted by SIGINT or SIGTERM. */
   readonly signal: AbortSignal
+  /** For `NO_COLOR` and `TERM`. */
+  readonly env: NodeJS.ProcessEnv
 }
 
 /** Runs one command line and returns the exit code. Writes the result to `stdout`, everything else to `stderr`. */
@@ -45,7 +48,7 @@ export async function runCli(args: readonly string[], environment: CliEnvironmen
   }
 }
 
-async function run(args: readonly string[], { stdout, stderr, signal }: CliEnvironment): Promise<number> {
+async function run(args: readonly string[], { stdout, stderr, signal, env }: CliEnvironment): Promise<number> {
   if (args[0] === 'compare') return runCompare(args.slice(1), stdout, stderr)
   const { scenario, options, planned } = planRun(args, { stdout, stderr })
   const outputs = outputsOf(options)
@@ -54,7 +57,8 @@ async function run(args: readonly string[], { stdout, stderr, signal }: CliEnvir
   // With `--json -` and the like, standard output holds only the file.
   const report = outputs.some(({ file }) => file === '-') ? stderr : stdout
   const machine = describeMachine()
-  report.write(`${headText([scenario.name, planned.title ?? ''].join(''), planned.heading, machine)}\n`)
+  const write = (text: string) => report.write(painted(text, report, env))
+  write(`${headText([scenario.name, planned.title ?? ''].join(''), planned.heading, machine)}\n`)
   const progress = createProgress(stderr, options.progress)
   for (const note of planned.notes) progress.note(note)
 
@@ -62,7 +66,7 @@ async function run(args: readonly string[], { stdout, stderr, signal }: CliEnvir
   const outcome = await planned.run({ progress, signal, ...(width === undefined ? {} : { width }) })
   const { assertions } = outcome
   const typed = commandLine(args)
-  report.write(resultText(outcome, assertions, typed))
+  write(resultText(outcome, assertions, typed))
   const record = {
     command: typed,
     machine,

@@ -23,4 +23,5 @@ process.exitCode = await runCli(process.argv.slice(2), {
   stdout: process.stdout,
   stderr: process.stderr,
   signal: interrupted.signal,
+  env: process.env,
 })

@@ -155,7 +155,7 @@ describe('a server that runs already', { timeout: RUN_TIMEOUT_MS }, () => {
 
   async function bench(...args: string[]) {
     const output = { text: '', write: (text: string) => (output.text += text) }
-    const environment = { stdout: output, stderr: output, signal: new AbortController().signal }
+    const environment = { stdout: output, stderr: output, signal: new AbortController().signal, env: {} }
     return { code: await runCli(['--no-progress', ...args], environment), output: output.text }
   }
 

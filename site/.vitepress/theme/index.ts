@@ -3,6 +3,7 @@ import DefaultTheme from 'vitepress/theme-without-fonts'
 import FirstPage from './FirstPage.vue'
 import LivePlayground from './LivePlayground.vue'
 import './style.css'
+import './playground.css'
 import VersionMenu from './VersionMenu.vue'
 
 export default {

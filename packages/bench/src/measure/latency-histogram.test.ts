@@ -1,7 +1,7 @@
 import type { Histogram } from 'node:perf_hooks'
 import { MessageChannel } from 'node:worker_threads'
 import { describe, expect, it } from 'vitest'
-import { createLatencyHistogram, mergeHistograms, recordUs, summarizeLatency } from './latency-histogram.js'
+import { barsOf, createLatencyHistogram, mergeHistograms, recordUs, summarizeLatency } from './latency-histogram.js'
 
 function histogramOf(durationsUs: Iterable<number>) {
   const histogram = createLatencyHistogram()
@@ -10,6 +10,18 @@ function histogramOf(durationsUs: Iterable<number>) {
 }
 
 describe('the latency histogram', () => {
+  it('becomes bars of equal ratio, whose shares are those of all values', () => {
+    const bars = barsOf(histogramOf([...new Array<number>(900).fill(100), ...new Array<number>(100).fill(10_000)]))
+    expect([bars?.edgesMs.length, bars?.edgesMs[0], bars?.edgesMs[40]]).toEqual([
+      41,
+      expect.closeTo(0.1, 3),
+      expect.closeTo(10, 1),
+    ])
+    expect(bars?.shares.filter((share) => share > 0)).toEqual([expect.closeTo(0.9), expect.closeTo(0.1)])
+    expect(barsOf(histogramOf([7, 7]))?.shares[0]).toBe(1)
+    expect(barsOf(histogramOf([]))).toBeNull()
+  })
+
   it('gives percentiles in milliseconds within 0.1 %', () => {
     const { p50, p95, p99, max } = summarizeLatency(
       histogramOf(Array.from({ length: 10_000 }, (_, index) => index + 1)),

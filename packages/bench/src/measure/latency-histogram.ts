@@ -43,3 +43,28 @@ export function summarizeLatency(histogram: Histogram): LatencySummary {
   const at = (percentile: number) => Math.min(histogram.percentile(percentile), histogram.max) / 1_000
   return { p50: at(50), p95: at(95), p99: at(99), max: histogram.max / 1_000 }
 }
+
+/** A distribution as bars: bar n is from `edgesMs[n]` to `edgesMs[n + 1]`, and `shares[n]` of all values are in it. */
+export interface LatencyBars {
+  readonly edgesMs: readonly number[]
+  readonly shares: readonly number[]
+}
+
+const BARS = 40
+/** A share is known to a thousandth. */
+const QUANTILES = 1_000
+
+/** Bars of equal ratio from the smallest value to the largest; `null` when nothing was recorded. */
+export function barsOf(histogram: Histogram): LatencyBars | null {
+  if (histogram.count === 0) return null
+  const low = Math.max(1, histogram.min)
+  const high = Math.max(low + 1, histogram.max)
+  const edgesUs = Array.from({ length: BARS + 1 }, (_, edge) => low * (high / low) ** (edge / BARS))
+  const shares = new Array<number>(BARS).fill(0)
+  for (let quantile = 1; quantile <= QUANTILES; quantile++) {
+    const valueUs = Math.min(histogram.percentile((100 * (quantile - 0.5)) / QUANTILES), high)
+    const bar = Math.min(BARS - 1, Math.max(0, Math.floor((BARS * Math.log(valueUs / low)) / Math.log(high / low))))
+    shares[bar] = (shares[bar] ?? 0) + 1
+  }
+  return { edgesMs: edgesUs.map((us) => us / 1_000), shares: shares.map((count) => count / QUANTILES) }
+}

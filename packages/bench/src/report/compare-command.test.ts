@@ -27,6 +27,7 @@ describe('benchmark.js compare', () => {
       stdout: { write: (text: string) => (texts.stdout += text) },
       stderr: { write: (text: string) => (texts.stderr += text) },
       signal: new AbortController().signal,
+      env: {},
     })
     return { code, ...texts }
   }

@@ -4,8 +4,9 @@ import { machineLine } from './environment.js'
 import { ratioText } from './fail-on.js'
 import { formatCell } from './format-cell.js'
 import type { Change } from './noise-band.js'
-import { type PageSection, type PageText, pageText, type Tone } from './page.js'
-import { madeSection, toneOf } from './record-page.js'
+import { type PageContent, type PageSection, type PageText, pageText, type Tone } from './page.js'
+import { madeSection } from './record-page.js'
+import { toneOf } from './tone.js'
 
 const TONE_OF: Readonly<Record<Change, Tone | undefined>> = { better: 'good', worse: 'bad', 'within noise': undefined }
 
@@ -15,6 +16,8 @@ export function comparePage(comparison: Comparison): string {
   return pageText({
     title: `WebMQ benchmark compared: ${after.scenario}`,
     subtitle: machineLine(after),
+    verdict: verdictOf(comparison),
+    figures: [],
     sections: [
       outcome(comparison),
       table(comparison),
@@ -24,9 +27,23 @@ export function comparePage(comparison: Comparison): string {
   })
 }
 
-function outcome({ rows, sides, onlyBefore, onlyAfter, warnings }: Comparison): PageSection {
+function countsOf({ rows }: Comparison): Record<Change, number> {
   const counts = { better: 0, worse: 0, 'within noise': 0 }
   for (const { cells } of rows) for (const { difference } of cells) if (difference) counts[difference.change] += 1
+  return counts
+}
+
+function verdictOf(comparison: Comparison): PageContent['verdict'] {
+  const { better, worse } = countsOf(comparison)
+  const [before, after] = comparison.sides
+  const text = worse > 0 ? `${worse} worse` : better > 0 ? `${better} better` : 'within noise'
+  const rest = worse > 0 && better > 0 ? ` ${better} are better.` : ''
+  return { text, small: `Figures of ${after} against ${before}.${rest}`, tone: worse > 0 ? 'bad' : 'good' }
+}
+
+function outcome(comparison: Comparison): PageSection {
+  const { rows, sides, onlyBefore, onlyAfter, warnings } = comparison
+  const counts = countsOf(comparison)
   const summary = Object.entries(counts).map(([change, count]) => `${count} ${change}`)
   return {
     title: 'Outcome',

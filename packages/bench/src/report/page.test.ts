@@ -49,6 +49,51 @@ describe('the page', () => {
     expect(plots.get('deliveries per second, 5,000 connections')).toEqual(ALL)
   })
 
+  it('begins with the verdict and the main figures, beside those of others', () => {
+    const { verdict, figures } = contentOf(recordPage({ ...fixtureRecord(), assertions: [] }))
+    expect(verdict).toEqual({
+      text: 'generator saturated, 6 of 36 rows',
+      small: expect.stringMatching(/its own\. The generator was busy for 97 % of the time\.$/),
+      tone: 'doubtful',
+    })
+    expect(figures[0]).toEqual({
+      value: expect.stringMatching(/^\d.*ms$/),
+      label: 'latency p99',
+      small: expect.stringMatching(/^webmq-native, 5,000 connections; 0\.\d+x that of uws$/),
+    })
+    expect(figures.map(({ label }) => label).slice(1)).toEqual([
+      'deliveries per CPU second',
+      'deliveries/s',
+      'latency p50',
+      'lost or doubled',
+    ])
+    expect(contentOf(recordPage(fixtureRecord())).verdict).toEqual({
+      text: '1 of 2 assertions fails',
+      small: 'p99<10ms (12.4)',
+      tone: 'bad',
+    })
+    const quiet = fixtureRecord({ targets: ['uws'], tiers: [100] })
+    expect(contentOf(recordPage({ ...quiet, assertions: [] }))).toMatchObject({ verdict: { text: 'ok', tone: 'good' } })
+  })
+
+  it('draws a recorded distribution as bars with its percentiles marked, instead of the percentiles alone', () => {
+    const bars = { edgesMs: [1, 10, 100], shares: [0.75, 0.25] }
+    const distributions = [{ title: 'Latency', bars, marks: [{ label: 'p50', atMs: 4 }] }]
+    const html = recordPage({ ...fixtureRecord({ tiers: [10], targets: ['uws'] }), distributions })
+    const [plot] = section(html, 'Plots').plots ?? []
+    expect(plot).toMatchObject({ title: 'Latency (ms), share of all', kind: 'bars', isLogX: true })
+    expect(plot?.x.map((at) => Number(at.toFixed(2)))).toEqual([3.16, 31.62])
+    expect(plot?.bands).toEqual([{ label: 'p50 4.00ms', from: 4, to: 4 }])
+    expect([...plotsOf(html).keys()]).not.toContain('Latency (ms)')
+  })
+
+  it('gives each further nine of a percentile the same room', () => {
+    const plots = section(recordPage(fixtureRecord({ tiers: [10] })), 'Plots').plots ?? []
+    const latency = plots.find(({ title }) => title === 'Latency (ms)')
+    expect(latency?.xTicks?.map(({ label }) => label)).toEqual(['p50', 'p95', 'p99', 'max'])
+    expect(latency?.x.map((at) => Number(at.toFixed(2)))).toEqual([0.3, 1.3, 2, 2.7])
+  })
+
   it('plots runs over time with their marked spans', () => {
     const panel = { unit: '', format: 'count' as const, lines: [{ name: 'node 1', values: [1, null, 3] }] }
     const bands = [{ label: 'kill', fromMs: 500, toMs: 1_000 }]

@@ -18,6 +18,8 @@ export interface PagePlot {
   readonly x: readonly number[]
   /** Names of the places of `x`, which are then 0, 1, 2, …. */
   readonly xNames?: readonly string[]
+  /** The only labels of the horizontal axis. */
+  readonly xTicks?: readonly { readonly at: number; readonly label: string }[]
   readonly kind: 'line' | 'bars' | 'dense'
   /** Distance by ratio, where a linear axis would hide small values. */
   readonly isLogX: boolean
@@ -30,6 +32,8 @@ export interface PagePlot {
 /** One line, with a value for each `x`. */
 export interface PageSeries {
   readonly name: string
+  /** `percent`: shares from 0 to 1. */
+  readonly format?: 'percent'
   readonly values: readonly (number | null)[]
   /** Range of the repeats at each `x`. */
   readonly ranges?: readonly (readonly [low: number, high: number] | null)[]
@@ -47,10 +51,21 @@ export interface PageSection {
   readonly facts?: readonly { readonly label: string; readonly value: string }[]
 }
 
+/** A number that is read first. */
+export interface PageFigure {
+  readonly value: string
+  readonly label: string
+  readonly small?: string
+}
+
 /** What a page shows: plain text and numbers, no markup. */
 export interface PageContent {
   readonly title: string
   readonly subtitle: string
+  /** Stands above all: whether the figures can be trusted. */
+  readonly verdict: { readonly text: string; readonly small: string; readonly tone: Tone }
+  /** The first one is the largest. */
+  readonly figures: readonly PageFigure[]
   readonly sections: readonly PageSection[]
 }
 

@@ -1,30 +1,29 @@
 import { column } from '../results/columns.js'
-import { cellOf, isDoubtful, type ResultRecord, type ResultRow, type RowVerdict } from '../results/result.js'
+import { cellOf, type ResultRecord, type ResultRow } from '../results/result.js'
 import { environmentFacts, machineLine } from './environment.js'
 import { formatCell } from './format-cell.js'
 import { groupBy } from './group-by.js'
-import { type PageSection, type PageTable, pageText, type Tone } from './page.js'
+import { figuresOf, verdictOf } from './headline.js'
+import { type PageSection, type PageTable, pageText } from './page.js'
 import { speakOf } from './plot-plan.js'
 import { recordPlots } from './record-plots.js'
+import { toneOf } from './tone.js'
 
-/** A result as one page: outcome, plots, table, and the command and machine to reproduce it. */
+/** A result as one page: verdict, figures, plots, outcome, table, and the command and machine to reproduce it. */
 export function recordPage(record: ResultRecord): string {
   const plots = recordPlots(record)
   return pageText({
     title: `WebMQ benchmark: ${record.scenario}`,
     subtitle: `${record.machine.startedAt} · ${machineLine(record)}`,
+    verdict: verdictOf(record),
+    figures: figuresOf(record),
     sections: [
-      outcomeSection(record),
       ...(plots.length === 0 ? [] : [{ title: 'Plots', plots }]),
+      outcomeSection(record),
       tableSection(record),
       madeSection('How it was made', record),
     ],
   })
-}
-
-export function toneOf(verdict: RowVerdict): Tone {
-  if (verdict === 'ok') return 'good'
-  return isDoubtful(verdict) ? 'doubtful' : 'bad'
 }
 
 /** The command, the machine, the versions and every setting. */
@@ -89,16 +88,16 @@ function tableOf({ columns, identity, rows }: Pick<ResultRecord, 'columns' | 'id
   const rivalsOf = (row: ResultRow) =>
     rows.filter((other) => identity.every((key) => key === 'target' || cellOf(other, key) === cellOf(row, key)))
   return {
-    head: ['Target', ...shown.map(({ title }) => title), 'Verdict'],
+    head: ['Target', 'Verdict', ...shown.map(({ title }) => title)],
     rows: rows.map((row) => [
       row.target,
+      { text: row.verdict, small: row.verdictReason ?? '', tone: toneOf(row.verdict) },
       ...shown.map(({ key, format, better }) => {
         const cell = cellOf(row, key)
         const text = formatCell(cell, format)
         const isBest = better !== undefined && isBestOf(cell, better, key, rivalsOf(row))
         return { text, ...(isBest ? { tone: 'best' as const } : {}), small: spreadText(row, key) }
       }),
-      { text: row.verdict, small: row.verdictReason ?? '', tone: toneOf(row.verdict) },
     ]),
   }
 }

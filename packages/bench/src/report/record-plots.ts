@@ -1,6 +1,7 @@
 import {
   cellOf,
   type ResultColumn,
+  type ResultDistribution,
   type ResultRecord,
   type ResultRow,
   type ResultSeries,
@@ -11,19 +12,25 @@ import { groupBy } from './group-by.js'
 import { isLog, type PagePlot, type PageSeries } from './page.js'
 import { type Distribution, type Facet, lowerFirst, type PlotPlan, planPlots, speakOf } from './plot-plan.js'
 
-const PERCENTILES = { p50: 'p50', p90: 'p90', p95: 'p95', p99: 'p99', p999: 'p99.9', p9999: 'p99.99', max: 'max' }
+const PERCENTILES = { p50: 50, p90: 90, p95: 95, p99: 99, p999: 99.9, p9999: 99.99, max: 100 }
+/** The largest value stands this far right of the last percentile. */
+const MAX_DISTANCE = 0.7
 /** More points than pixels would only cost bytes. */
 const MAX_TIMELINE_POINTS = 300
 
-/** The plots of a result: runs over time, each metric over the tiers, percentiles, and values over time. */
+/** The plots of a result: distributions, runs over time, each metric over the tiers, percentiles, and values over time. */
 export function recordPlots(record: ResultRecord): PagePlot[] {
   const plan = planPlots(record)
+  const { distributions = [] } = record
   return [
+    ...distributions.map(distributionPlot),
     ...(record.timelines ?? []).flatMap(timelinePlots),
     ...plan.facets.flatMap((facet) => [
       // A single bar compares nothing; the table is shorter.
       ...(plan.x === null && facet.rows.length < 2 ? [] : plan.metrics.map((one) => metricPlot(plan, facet, one))),
-      ...plan.distributions.flatMap((one) => distributionPlots(plan, facet, one)),
+      ...plan.distributions
+        .filter(({ title }) => !distributions.some((one) => one.title === title))
+        .flatMap((one) => percentilePlots(plan, facet, one)),
     ]),
     ...seriesPlots(record),
   ]
@@ -53,8 +60,22 @@ function metricPlot(plan: PlotPlan, facet: Facet, column: ResultColumn): PagePlo
   }
 }
 
-/** The percentiles of a distribution, one plot per tier that has any. */
-function distributionPlots(plan: PlotPlan, facet: Facet, { key, title, column }: Distribution): PagePlot[] {
+/** How many of the values are where: bars over a scale by ratio, with marked percentiles. */
+function distributionPlot({ title, bars: { edgesMs, shares }, marks }: ResultDistribution): PagePlot {
+  return {
+    title: `${title} (ms), share of all`,
+    xLabel: 'ms',
+    x: shares.map((_, bar) => Math.sqrt(Number(edgesMs[bar]) * Number(edgesMs[bar + 1]))),
+    kind: 'bars',
+    isLogX: true,
+    isLogY: false,
+    series: [{ name: 'share', format: 'percent', values: shares }],
+    bands: marks.map(({ label, atMs }) => ({ label: `${label} ${formatCell(atMs, 'ms')}`, from: atMs, to: atMs })),
+  }
+}
+
+/** The percentiles of a distribution over a scale that has the same room for each further nine, one plot per tier that has any. */
+function percentilePlots(plan: PlotPlan, facet: Facet, { key, title, column }: Distribution): PagePlot[] {
   const { x } = plan
   const tiers = x === null ? [null] : [...new Set(facet.rows.map((row) => cellOf(row, x.key)))]
   return tiers.flatMap((tier): PagePlot[] => {
@@ -69,14 +90,18 @@ function distributionPlots(plan: PlotPlan, facet: Facet, { key, title, column }:
       values: known.map(([name]) => numberOf(row, `${key}.${name}`)),
       isDoubtful: known.map(() => row.verdict !== 'ok'),
     }))
+    const places = placesOf(known.map(([, percent]) => percent))
     return [
       {
         title: [axisLabel({ ...column, title: `${title}${at}` }), ...(facet.name === '' ? [] : [facet.name])].join(
           ', ',
         ),
         xLabel: 'percentile',
-        x: known.map((_, place) => place),
-        xNames: known.map(([, label]) => label),
+        x: places,
+        xTicks: known.map(([, percent], place) => ({
+          at: places[place] ?? 0,
+          label: percent === 100 ? 'max' : `p${percent}`,
+        })),
         kind: 'line',
         isLogX: false,
         isLogY: isLog(series.flatMap(({ values }) => values)),
@@ -86,8 +111,21 @@ function distributionPlots(plan: PlotPlan, facet: Facet, { key, title, column }:
   })
 }
 
-/** Values over time: one plot per condition, one line per target and repeat. */
-function seriesPlots({ series: all = [], columns, identity }: ResultRecord): PagePlot[] {
+/** p90 at 1, p99 at 2, p99.9 at 3; the maximum behind the last one. */
+function placesOf(percents: readonly number[]): number[] {
+  const places = percents.map((percent) => (percent === 100 ? 0 : -Math.log10(1 - percent / 100)))
+  const last = Math.max(...places)
+  return percents.map((percent, index) => (percent === 100 ? last + MAX_DISTANCE : (places[index] ?? 0)))
+}
+
+/** Values over time: one plot per condition, one line per target, of its last repeat. */
+function seriesPlots({ series = [], columns, identity, rows }: ResultRecord): PagePlot[] {
+  const lastRepeat = Math.max(...series.map(({ repeat }) => repeat))
+  // Rounds take the targets in turn; a target has the same colour in all plots.
+  const targets = rows.map(({ target }) => target)
+  const all = series
+    .filter(({ repeat }) => repeat === lastRepeat)
+    .toSorted((a, b) => targets.indexOf(a.target) - targets.indexOf(b.target))
   const conditionOf = ({ subscribers, condition }: ResultSeries) => ({ subscribers, ...condition })
   const named = columns.filter(
     ({ key }) =>
@@ -117,7 +155,8 @@ function timelinePlots({ title, stepMs, bands, panels }: ResultTimeline): PagePl
       x: Array.from({ length }, (_, step) => ((step + 1) * stepMs) / 1_000),
       kind: 'dense',
       isLogX: false,
-      isLogY: isLog(panel.lines.flatMap(({ values }) => values)),
+      // The lines of counts and rates are held against zero, and against each other.
+      isLogY: panel.format === 'ms' && isLog(panel.lines.flatMap(({ values }) => values)),
       series: panel.lines,
       bands: bands.map(({ label, fromMs, toMs }) => ({ label, from: fromMs / 1_000, to: toMs / 1_000 })),
     }

@@ -68,6 +68,27 @@ describe('a run of the clients scenario', () => {
     expect(recordPage(record)).not.toContain('"kind":"bars"')
   })
 
+  it('has its latency as bars, and its rates and cores over time', () => {
+    const values = [1, 2]
+    const record = asRecord(
+      {
+        ...RECORD,
+        latencyBars: { edgesMs: [0.1, 1, 10], shares: [0.9, 0.1] },
+        overTime: {
+          stepMs: 1_000,
+          publishedPerSecond: values,
+          deliveredPerSecond: values,
+          cores: { machine: values, servers: values, generator: values, broker: [null, null] },
+        },
+      },
+      'a file',
+    )
+    const titles = ['Latency (ms), share of all', 'Throughput per second, webmq-native', 'Busy cores, webmq-native']
+    for (const title of titles) expect(recordPage(record)).toContain(title)
+    const [timeline] = record.timelines ?? []
+    expect(timeline?.panels[1]?.lines.map(({ name }) => name)).toEqual(['machine', 'servers', 'generator'])
+  })
+
   it('is compared with another of the same settings only', () => {
     const slower = { ...RECORD, server: { ...RECORD.server, deliveriesPerCpuSecond: 120_000 } }
     const { rows } = compareResults(clientsRecord(RECORD), clientsRecord(slower), { leastChange: 0.03 })

@@ -1,9 +1,10 @@
 import type { BrokerKind } from '../brokers/broker-choice.js'
+import type { LatencyBars, LatencySummary } from '../measure/latency-histogram.js'
 import type { MachineInfo } from '../measure/machine.js'
 import type { AssertionResult } from '../scenario.js'
-import type { ClientsConfig, ClientsReport } from './clients-report.js'
+import type { ClientsConfig, ClientsOverTime, ClientsReport } from './clients-report.js'
 import { column, faults, VERDICT_COLUMN } from './columns.js'
-import type { ResultColumn, ResultRecord, ResultRow } from './result.js'
+import type { ResultColumn, ResultDistribution, ResultRecord, ResultRow, ResultTimeline } from './result.js'
 
 /** The JSON of the `clients` scenario: one run, no table. */
 export interface ClientsRecord
@@ -135,6 +136,46 @@ export function clientsRecord(record: ClientsRecord): ResultRecord {
     identity: CLIENTS_IDENTITY,
     rows: [row],
     runs: [],
+    ...(record.overTime === undefined ? {} : { timelines: [timelineOf(row.target, record.overTime)] }),
+    ...(record.latencyBars === undefined ? {} : { distributions: [latencyOf(record.latencyBars, results.latencyMs)] }),
     notes: [],
+  }
+}
+
+function timelineOf(
+  title: string,
+  { stepMs, publishedPerSecond, deliveredPerSecond, cores }: ClientsOverTime,
+): ResultTimeline {
+  const known = Object.entries(cores).filter(([, values]) => values.some((value) => value !== null))
+  return {
+    title,
+    stepMs,
+    bands: [],
+    panels: [
+      {
+        title: 'Throughput',
+        unit: '1/s',
+        format: 'rate',
+        lines: [
+          { name: 'delivered', values: deliveredPerSecond },
+          { name: 'published', values: publishedPerSecond },
+        ],
+      },
+      {
+        title: 'Busy cores',
+        unit: '',
+        format: 'number',
+        lines: known.map(([name, values]) => ({ name, values })),
+      },
+    ],
+  }
+}
+
+function latencyOf(bars: LatencyBars, { p50, p95, p99 }: LatencySummary): ResultDistribution {
+  const marks = Object.entries({ p50, p95, p99 })
+  return {
+    title: 'Latency',
+    bars,
+    marks: marks.flatMap(([label, atMs]) => (atMs === null ? [] : [{ label, atMs }])),
   }
 }

@@ -1,5 +1,5 @@
 import type { BrokerKind } from '../brokers/broker-choice.js'
-import type { LatencySummary } from '../measure/latency-histogram.js'
+import type { LatencyBars, LatencySummary } from '../measure/latency-histogram.js'
 import type { ServerOptions } from '../options.js'
 import type { RowVerdict } from './result.js'
 
@@ -81,6 +81,15 @@ export interface CoresUsed {
   readonly broker: number | null
 }
 
+/** The window over time; every line has one value per step, `null` where it is not known. */
+export interface ClientsOverTime {
+  readonly stepMs: number
+  readonly publishedPerSecond: readonly (number | null)[]
+  readonly deliveredPerSecond: readonly (number | null)[]
+  /** Cores that were busy, as in {@link CoresUsed}. */
+  readonly cores: Readonly<Record<'machine' | 'servers' | 'generator' | 'broker', readonly (number | null)[]>>
+}
+
 /** The result with the facts to judge it. */
 export interface ClientsReport {
   readonly verdict: RowVerdict
@@ -127,6 +136,10 @@ export interface ClientsReport {
   }
   /** Cores that were busy on average of the window, and whose they were. */
   readonly cores: CoresUsed
+  /** Absent in files of an older bench. */
+  readonly overTime?: ClientsOverTime
+  /** The distribution of `results.latencyMs`; absent when nothing arrived, and in files of an older bench. */
+  readonly latencyBars?: LatencyBars
   /** Present when the user ended the run: the figures are of the time until then, without a drain. */
   readonly interrupted?: true
   readonly generator: {

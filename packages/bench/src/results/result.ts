@@ -1,3 +1,4 @@
+import type { LatencyBars } from '../measure/latency-histogram.js'
 import type { MachineInfo } from '../measure/machine.js'
 import type { AssertionResult } from '../scenario.js'
 
@@ -157,6 +158,15 @@ export interface TimelinePanel {
   readonly lines: readonly { readonly name: string; readonly values: readonly (number | null)[] }[]
 }
 
+/** How the values of one run are spread. */
+export interface ResultDistribution {
+  /** `Latency`. */
+  readonly title: string
+  readonly bars: LatencyBars
+  /** Values to mark, such as percentiles. */
+  readonly marks: readonly { readonly label: string; readonly atMs: number }[]
+}
+
 /** One figure by another, as lines. */
 export interface ResultCurve {
   readonly title: string
@@ -188,6 +198,7 @@ export interface ScenarioResult {
   readonly series?: readonly ResultSeries[]
   readonly timelines?: readonly ResultTimeline[]
   readonly curves?: readonly ResultCurve[]
+  readonly distributions?: readonly ResultDistribution[]
   readonly notes: readonly string[]
 }
 

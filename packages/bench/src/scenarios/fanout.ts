@@ -15,7 +15,7 @@ import {
 import type { Published, TargetSettings } from '../targets/messages.js'
 import type { TargetChoice } from '../targets/target-table.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
-import { deliverySeries, type FanOutWindow, fanOutFigures, measureFanOut } from '../trials/fan-out.js'
+import { type FanOutWindow, fanOutFigures, measureFanOut, seriesOf } from '../trials/fan-out.js'
 import type { RelayBrokerKind } from '../trials/relay.js'
 import { checkTickSize, names, type TrialConfig } from '../trials/trial-options.js'
 import { type Measured, per, type TrialContext, type TrialScenario } from '../trials/trial-scenario.js'
@@ -147,7 +147,7 @@ async function measureFlood({
   })
   return {
     figures: { ...fanOutFigures(window, payloadBytes), ...judgeFlood(window) },
-    series: [deliverySeries(window)],
+    series: seriesOf(window),
   }
 }
 
@@ -169,7 +169,7 @@ async function measureRelay({ config, testCase, progress, startRelay }: TrialCon
       deliveriesPerTotalCpuSecond: per(counted.frames, (usage.serverCpuSeconds ?? 0) + (usage.brokerCpuSeconds ?? 0)),
       ...judgeFlood(window),
     },
-    series: [deliverySeries(window)],
+    series: seriesOf(window),
   }
 }
 

@@ -13,7 +13,7 @@ import {
 } from '../results/columns.js'
 import type { Published } from '../targets/messages.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
-import { deliverySeries, fanOutFigures, measureFanOut } from '../trials/fan-out.js'
+import { fanOutFigures, measureFanOut, seriesOf } from '../trials/fan-out.js'
 import { latencyMs } from '../trials/trial.js'
 import { checkTickSize, positiveNumbers, shares, type TrialConfig } from '../trials/trial-options.js'
 import { type Measured, per, type SubjectContext, type TrialScenario } from '../trials/trial-scenario.js'
@@ -124,7 +124,7 @@ export async function measurePaced({
         ...trial.lateness(published, counted, Math.round(perSecond * duration)),
       }),
     },
-    series: [deliverySeries(window)],
+    series: seriesOf(window),
   }
 }
 

@@ -12,7 +12,7 @@ import {
 import type { Published } from '../targets/messages.js'
 import type { TargetChoice } from '../targets/target-table.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
-import { deliverySeries, fanOutFigures, measureFanOut } from '../trials/fan-out.js'
+import { fanOutFigures, measureFanOut, seriesOf } from '../trials/fan-out.js'
 import { latencyMs } from '../trials/trial.js'
 import { checkTickSize, type TrialConfig } from '../trials/trial-options.js'
 import { type Measured, per, type TrialContext, type TrialScenario } from '../trials/trial-scenario.js'
@@ -118,7 +118,7 @@ async function measure({
         ...trial.lateness(published, counted, Math.round(perSecond * duration)),
       }),
     },
-    series: [deliverySeries(window)],
+    series: seriesOf(window),
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Counted, CountOptions } from '../loadgen/events.js'
-import type { Loadgen } from '../loadgen/loadgen.js'
+import { nowUs } from '../measure/clock.js'
+import { growthPerSecond, type Moment, stepMsOf } from '../measure/over-time.js'
 import type { ResultSeries } from '../results/result.js'
 import type { RunProgress } from '../run-progress.js'
 import type { Published } from '../targets/messages.js'
@@ -20,6 +21,8 @@ export interface FanOutWindow {
   /** The connections that the server has closed since the trial began, as a sentence; `null`: none. */
   readonly closedReason: string | null
   readonly closedCount: number
+  /** CPU seconds over the time of publishing. */
+  readonly moments: readonly Moment<'server'>[]
 }
 
 /** Polling for progress costs the generator CPU, so it is rare. */
@@ -48,7 +51,8 @@ export async function measureFanOut(
   const firstSeq = trial.firstSeqAfter(before)
   await loadgen.startCounting({ ...count, ...(firstSeq === undefined ? {} : { firstSeq }) })
   const start = await trial.mark()
-  const published = await withRates(loadgen, progress, durationMs, publish())
+  const moments: Moment<'server'>[] = []
+  const published = await withRates(trial, progress, durationMs, moments, publish())
   const counted = await loadgen.stopCounting({
     lastSeq: published.lastSeq,
     quietMs: QUIET_MS,
@@ -67,15 +71,30 @@ export async function measureFanOut(
     lostCount: counted.gapCount + counted.missingCount,
     closedReason: await trial.whyClosed(),
     closedCount: Object.values(closed).reduce((sum, count) => sum + count, 0),
+    moments,
   }
 }
 
-/** Shows the rate of deliveries until the work is done. */
-async function withRates<T>(loadgen: Loadgen, progress: RunProgress, expectedMs: number, work: Promise<T>): Promise<T> {
+/** Shows the rate of deliveries until the work is done, and notes the CPU time of the servers meanwhile. */
+async function withRates<T>(
+  trial: Subject,
+  progress: RunProgress,
+  expectedMs: number,
+  moments: Moment<'server'>[],
+  work: Promise<T>,
+): Promise<T> {
   let deliveries = 0
+  const startUs = nowUs()
+  const look = () => {
+    const atMs = (nowUs() - startUs) / 1_000
+    if (atMs < moments.length * stepMsOf(expectedMs)) return
+    moments.push({ atMs, counts: { server: trial.serverCpuSeconds() } })
+  }
+  look()
   const timer = setInterval(() => {
+    look()
     // The death of a generator fails the measurement elsewhere.
-    loadgen.stats().then(
+    trial.loadgen.stats().then(
       ({ frames }) => (deliveries = frames),
       () => undefined,
     )
@@ -106,16 +125,23 @@ export function fanOutFigures(window: FanOutWindow, payloadBytes: number) {
   }
 }
 
-/** Deliveries per second over the time of a window. */
-export function deliverySeries({
-  counted,
-}: FanOutWindow): Omit<ResultSeries, 'target' | 'subscribers' | 'condition' | 'repeat'> {
+type WindowSeries = Omit<ResultSeries, 'target' | 'subscribers' | 'condition' | 'repeat'>
+
+/** Deliveries per second, and cores that the servers kept busy, over the time of a window. */
+export function seriesOf({ counted, moments }: FanOutWindow): WindowSeries[] {
   const { timeline } = counted
   const widthMs = (timeline[1]?.atMs ?? 100) - (timeline[0]?.atMs ?? 0)
-  return {
+  const cores = growthPerSecond(moments, 'server').flatMap((value, index) => {
+    const atMs = moments[index]?.atMs
+    // Lines of several servers share their places.
+    return value === null || atMs === undefined ? [] : [{ atMs: Math.round(atMs / POLL_MS) * POLL_MS, value }]
+  })
+  const deliveries: WindowSeries = {
     title: 'deliveries',
     unit: '1/s',
     format: 'rate',
     points: timeline.map(({ atMs, frames }) => ({ atMs, value: (frames * 1_000) / widthMs })),
   }
+  if (cores.length < 2) return [deliveries]
+  return [deliveries, { title: 'busy cores of the server', unit: '', format: 'number', points: cores }]
 }

@@ -1,5 +1,5 @@
+import { worstOf } from '../results/judgement.js'
 import { cellOf, type ResultColumn, type ResultRow, type Spread } from '../results/result.js'
-import { worstOf } from './verdict.js'
 
 /** The median: the mean of the two middle values of an even number; `null` of none. */
 export function median(values: readonly number[]): number | null {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { BrokerKind } from '../brokers/broker-choice.js'
 import type { NodeBrokerOptions, RunningBroker } from '../brokers/running-broker.js'
+import { processCpuSeconds } from '../measure/process-usage.js'
 import { TargetProcess } from '../targets/target-process.js'
 import { Trial, type TrialOptions, type UsageMark } from './trial.js'
 
@@ -55,6 +56,11 @@ export class Relay extends Trial {
     const publisherCpuSeconds = (cpuUserUs + cpuSystemUs) / 1_000_000
     const brokerCpuSeconds = this.#broker.cpuSeconds()
     return { ...mark, relay: { publisherCpuSeconds, publisherRssBytes: rssBytes, brokerCpuSeconds } }
+  }
+
+  override serverCpuSeconds(): number | null {
+    const [listener, publisher] = [super.serverCpuSeconds(), processCpuSeconds(this.publisher.pid)]
+    return listener === null || publisher === null ? null : listener + publisher
   }
 
   override async stop(): Promise<void> {

@@ -3,7 +3,7 @@ import { RunError } from '../exit-codes.js'
 import type { Connected, ConnectOptions, Counted, MicrosecondSummary } from '../loadgen/events.js'
 import { Loadgen } from '../loadgen/loadgen.js'
 import { nowUs } from '../measure/clock.js'
-import { type ProcessUsage, processUsage } from '../measure/process-usage.js'
+import { type ProcessUsage, processCpuSeconds, processUsage } from '../measure/process-usage.js'
 import type { LatencyMs } from '../results/result.js'
 import { signToken } from '../targets/json-web-token.js'
 import type { Published, TargetSample, TargetSettings } from '../targets/messages.js'
@@ -86,6 +86,8 @@ export interface Subject {
   /** The connections that the server has closed, as a sentence; `null`: none. */
   whyClosed(): Promise<string | null>
   mark(): Promise<GeneratorMark>
+  /** CPU time of the servers so far, without asking them; `null`: they are not the run's own, or have ended. */
+  serverCpuSeconds(): number | null
 }
 
 /** A publisher or a tail later than this did not keep the pace. */
@@ -209,6 +211,10 @@ export class Trial implements Subject {
     const { cpuUserUs, cpuSystemUs } = await this.loadgen.stats()
     const generatorCpuSeconds = (cpuUserUs + cpuSystemUs) / 1_000_000
     return { atUs, sample, server: processUsage(this.target.pid), generatorCpuSeconds }
+  }
+
+  serverCpuSeconds(): number | null {
+    return processCpuSeconds(this.target.pid)
   }
 
   async stop(): Promise<void> {

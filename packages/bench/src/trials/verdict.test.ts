@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { judge, worstOf } from './verdict.js'
+import { worstOf } from '../results/judgement.js'
+import { judge } from './verdict.js'
 
 describe('a verdict', () => {
   it.each([

@@ -1,4 +1,4 @@
-import type { RowVerdict } from '../results/result.js'
+import type { Judgement } from '../results/judgement.js'
 
 /** The facts behind a verdict; a scenario leaves out those that it does not know. */
 export interface Evidence {
@@ -16,25 +16,8 @@ export interface Evidence {
   readonly serverLate?: string | null
 }
 
-export interface Judgement {
-  readonly verdict: RowVerdict
-  readonly verdictReason: string | null
-}
-
 /** Above this share of its core the generator has no slack: the figures may be its own. */
 const SATURATED_UTILIZATION = 0.9
-
-/** The worst first. */
-const BY_SEVERITY: readonly RowVerdict[] = [
-  'failed',
-  'lost messages',
-  'publishes failed',
-  'machine saturated',
-  'generator saturated',
-  'server saturated',
-  'broker saturated',
-  'ok',
-]
 
 /** Judges one measurement: losses count more than who was the limit. */
 export function judge(evidence: Evidence): Judgement {
@@ -56,11 +39,4 @@ export function judge(evidence: Evidence): Judgement {
   if (evidence.generatorLate) return { verdict: 'generator saturated', verdictReason: evidence.generatorLate }
   if (evidence.serverLate) return { verdict: 'server saturated', verdictReason: evidence.serverLate }
   return { verdict: 'ok', verdictReason: null }
-}
-
-/** The worst of several, which stands for all repeats. */
-export function worstOf(judgements: readonly Judgement[]): Judgement {
-  const rank = ({ verdict }: Judgement) => BY_SEVERITY.indexOf(verdict)
-  const worst = judgements.toSorted((a, b) => rank(a) - rank(b))[0]
-  return { verdict: worst?.verdict ?? 'ok', verdictReason: worst?.verdictReason ?? null }
 }

@@ -8,7 +8,11 @@ const WITH_OPTIONS: readonly string[] = ['check', 'explain', 'print']
 
 /** Adds the flags of the server to the command that is about to run: a server that runs should not keep three sets. */
 export function addFlagsOfOptions(command: Command): void {
-  if (WITH_OPTIONS.includes(command.name())) addOptionFlags(command, OPTIONS)
+  if (command.parent?.name() !== 'config' || !WITH_OPTIONS.includes(command.name())) return
+  const own = command.createHelp().visibleOptions(command)
+  addOptionFlags(command, OPTIONS)
+  command.configureHelp({ ...command.configureHelp(), visibleOptions: () => own })
+  command.addHelpText('after', '\nIt takes the options of the server too: webmq-server --help-all')
 }
 
 /** The commands of `config`. Each is loaded when it runs. */

@@ -37,13 +37,18 @@ export function addOptionFlags(command: Command, specs: readonly OptionSpec[]): 
     }
     if (hasFileVariant(spec)) {
       const description = `The same, read from a file. (env: ${environmentNameOf(spec)}_FILE)`
-      const option = new Option(`--${spec.flag}-file <file>`, description).helpGroup(`${spec.section}:`)
+      const option = new Option(`${fileFlagOf(spec)} <file>`, description).helpGroup(`${spec.section}:`)
       command.addOption(spec.type === 'list' ? option.argParser(collect) : option)
     }
   }
   command.addOption(
     new Option('-c, --config <file>', `JSON file with options. (env: ${CONFIG_VARIABLE})`).helpGroup('General:'),
   )
+}
+
+/** The flag that reads an option from a file. */
+export function fileFlagOf(spec: OptionSpec): string {
+  return `--${spec.flag}-file`
 }
 
 function flagsOf(spec: OptionSpec): string {
@@ -97,7 +102,7 @@ function readFlags(command: Command, specs: readonly OptionSpec[], record: FileR
       values.set(spec.name, readOption(spec, { label: `--${spec.flag}`, text: value, record }))
     const file = hasFileVariant(spec) ? given[camelCase(`${spec.flag}-file`)] : undefined
     if (file === undefined) return
-    const label = `--${spec.flag}-file`
+    const label = fileFlagOf(spec)
     if (value !== undefined) {
       throw invalidOption(`--${spec.flag} and ${label} are both given; use one`)
     }
@@ -196,7 +201,7 @@ function holdsSecret(spec: OptionSpec, value: unknown): boolean {
 }
 
 function otherWayOf(spec: OptionSpec): string {
-  return `use ${hasFileVariant(spec) ? `--${spec.flag}-file` : environmentNameOf(spec)}`
+  return `use ${hasFileVariant(spec) ? fileFlagOf(spec) : environmentNameOf(spec)}`
 }
 
 function readableByOthers([path, name]: readonly [path: string, name: string]): readonly string[] {

@@ -1,18 +1,21 @@
-import { Command, Help, type HelpConfiguration } from 'commander'
+import { styleText } from 'node:util'
+import { Command } from 'commander'
 import { closestName, DOCS_URL, didYouMean } from 'webmq-client/protocol'
 import { invalidOption } from '../base/invalid-option.js'
 import { VERSION } from '../node/version.js'
 import type { OptionSpec } from '../options/spec.js'
 import { OPTIONS } from '../options/table.js'
+import { completionCommand } from './completion.js'
 import { addFlagsOfOptions, configCommands } from './config.js'
 import { doctorCommand } from './doctor.js'
 import { explainCommand } from './explain.js'
+import { NARROW, ShortHelp, WholeHelp } from './help.js'
 import { addOptionFlags, exposedSecrets, readSources } from './option-flags.js'
 import { optionsNamed } from './option-sources.js'
 import { pubCommand } from './pub.js'
 import { serve } from './serve.js'
 import { subCommand } from './sub.js'
-import type { Terminal } from './terminal.js'
+import { type Terminal, usesColor } from './terminal.js'
 import { tokenCreateCommand } from './token-create.js'
 import { tokenInspectCommand } from './token-inspect.js'
 import { topCommand } from './top.js'
@@ -35,38 +38,29 @@ Sizes accept units such as 64KiB, times such as 10s. All options in detail: ${DO
 
 const UNKNOWN_FLAG = /unknown option '--([^'=]+)/
 
-/** A longer flag stands on a line of its own, so that a few leave room for the descriptions of all. */
-const MAX_FLAG_CHARS = 31
-
-const NARROW: HelpConfiguration = {
-  padWidth(this: Help, command, helper) {
-    return Math.min(Help.prototype.padWidth.call(this, command, helper), MAX_FLAG_CHARS)
-  },
-  formatItem(this: Help, term, width, description, helper) {
-    const format = (text: string) => Help.prototype.formatItem.call(this, text, width, description, helper)
-    return term.length <= width ? format(term) : `  ${term}\n${format('')}`
-  },
-}
-
 /**
- * The command line: `serve` (the default), clients (`sub`, `pub`, `top`, `doctor`), `token …`, `config …`, `explain`.
+ * The command line: `serve` (the default), clients (`sub`, `pub`, `top`, `doctor`), `token …`, `config …`, `explain`,
+ * `completion`.
  *
  * @param exit Gets the exit code of the command.
  */
 export function createProgram(terminal: Terminal, exit: (code: number) => void): Command {
   const program = new Command('webmq-server')
     .description('Message-broker topics in the browser: the WebMQ server.')
-    .usage('[serve] [options]')
+    .usage('[command] [options]')
     .version(VERSION, '-v, --version', 'Print the version.')
-    .helpOption('-h, --help', 'Print this help.')
+    .helpOption('-h, --help', 'Print the help of a command.')
+    .option('--help-all', `Print all ${OPTIONS.length} options of the server.`)
     .helpCommand(false)
     .configureOutput({
       writeOut: (text) => terminal.stdout.write(text),
       writeErr: (text) => terminal.stderr.write(text),
       getOutHelpWidth: () => terminal.stdout.columns,
       getErrHelpWidth: () => terminal.stderr.columns,
+      getOutHasColors: () => usesColor(terminal.stdout, terminal.env),
+      getErrHasColors: () => usesColor(terminal.stderr, terminal.env),
     })
-    .configureHelp(NARROW)
+    .configureHelp({ ...NARROW, styleTitle: (title) => styleText('bold', title, { validateStream: false }) })
     .exitOverride()
 
   const serveCommand = program
@@ -82,9 +76,15 @@ export function createProgram(terminal: Terminal, exit: (code: number) => void):
     })
     .configureOutput({ ...program.configureOutput(), outputError: (text, write) => write(withFlagOfOption(text)) })
   addOptionFlags(serveCommand, OPTIONS)
-  program.addHelpText('before', EXAMPLES).addHelpText('after', MORE)
-  serveCommand.addHelpText('before', EXAMPLES).addHelpText('after', MORE)
-  program.createHelp = () => Object.assign(new HelpWithOptionsOf(program, serveCommand), program.configureHelp())
+  let isWhole = false
+  program.on('option:help-all', () => {
+    isWhole = true
+    program.help()
+  })
+  program.addHelpText('before', () => (isWhole ? EXAMPLES : '')).addHelpText('after', () => (isWhole ? MORE : ''))
+  program.createHelp = () =>
+    Object.assign(isWhole ? new WholeHelp(serveCommand) : new ShortHelp(serveCommand), program.configureHelp())
+  serveCommand.createHelp = () => Object.assign(new ShortHelp(serveCommand), program.configureHelp())
 
   const token = program.command('token').description('Create and inspect tokens.').helpCommand(false)
   token.addCommand(inherit(tokenCreateCommand(terminal, optionsNamed('jwt.')), program))
@@ -103,6 +103,7 @@ export function createProgram(terminal: Terminal, exit: (code: number) => void):
     topCommand(terminal, exit),
     doctorCommand(terminal, exit),
     explainCommand(terminal),
+    completionCommand(terminal, () => program),
   ]
   for (const command of others) {
     program.addCommand(inherit(command, program))
@@ -154,22 +155,4 @@ function rejectUnknownCommand(command: Command): void {
   if (name === undefined) return
   const names = command.parent?.commands.map((sibling) => sibling.name()) ?? []
   throw invalidOption(`${name}: unknown command${didYouMean(name, names)}`)
-}
-
-/** `--help` without a command also lists the options of `serve`, because most users omit that command. */
-class HelpWithOptionsOf extends Help {
-  readonly #program: Command
-  readonly #command: Command
-
-  constructor(program: Command, command: Command) {
-    super()
-    this.#program = program
-    this.#command = command
-  }
-
-  override visibleOptions(command: Command): ReturnType<Help['visibleOptions']> {
-    const own = super.visibleOptions(command)
-    if (command !== this.#program) return own
-    return [...super.visibleOptions(this.#command).filter((option) => option.long !== '--help'), ...own]
-  }
 }

@@ -42,7 +42,7 @@ export function describeStart(
   ]
   const title = paint(`WebMQ ${VERSION}`, 'bold', stdout, env)
   const body = lines.map(([name, text]) => `    ${paint(name.padEnd(11), 'dim', stdout, env)}${text}\n`).join('')
-  return `\n  ${title} is running\n\n${body}\n    Press Ctrl-C to stop; --help lists the options.\n\n`
+  return `\n  ${title} is running\n\n${body}\n    Press Ctrl-C to stop; --help-all lists the options.\n\n`
 }
 
 function describeBroker({ broker }: ResolvedOptions): string {

@@ -20,7 +20,8 @@ export function paint(
   return usesColor(stream, env) ? styleText(style, text, { validateStream: false }) : text
 }
 
-function usesColor(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv): boolean {
+/** Whether a stream gets colours. */
+export function usesColor(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv): boolean {
   return stream.isTTY === true && (env.NO_COLOR ?? '') === '' && env.TERM !== 'dumb'
 }
 

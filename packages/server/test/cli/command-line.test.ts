@@ -16,8 +16,43 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true }))
 
 describe('webmq-server --help', () => {
+  it.each([['-h'], ['--help'], ['serve', '--help']])('%s is one page, with the commands first', async (...args) => {
+    const { exitCode, stdout, stderr } = await runInProcess(args)
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+    const lines = stdout.trimEnd().split('\n')
+    expect(lines.length).toBeLessThanOrEqual(40)
+    expect(lines.filter((line) => line.length > 80)).toEqual([])
+    expect(stdout).toMatch(/-p, --port <number> +Port to bind \(default: 8080\)\n/)
+    expect(stdout).toMatch(/--jwt-secret-file <file> +Shared secret that signs tokens\n/)
+    expect(stdout).toContain('--help-all')
+    if (args[0] === 'serve') return
+    const [, commands = ''] = /\n\nCommands:\n(.*?)\n\nOptions/s.exec(stdout) ?? []
+    const names = commands.split('\n').map((line) => line.trim().split(' ')[0])
+    expect(names).toEqual([
+      'serve',
+      'token',
+      'outbox',
+      'sub',
+      'pub',
+      'top',
+      'doctor',
+      'explain',
+      'completion',
+      'config',
+    ])
+  })
+
+  it('has bold titles on a terminal', async () => {
+    const { stdout } = await runInProcess(['--help'], { isTTY: true })
+    expect(stdout).toContain('\u001b[1mCommands:\u001b[22m')
+    const plain = await runInProcess(['--help'], { isTTY: true, env: { NO_COLOR: '1' } })
+    expect(plain.stdout).not.toContain('\u001b')
+  })
+})
+
+describe('webmq-server --help-all', () => {
   it('begins with examples, and lists every option with its default and its variable', async () => {
-    const { exitCode, stdout, stderr } = await runInProcess(['--help'])
+    const { exitCode, stdout, stderr } = await runInProcess(['--help-all'])
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
     expect(stdout).toMatch(/^Examples:\n/)
     for (const spec of OPTIONS) {
@@ -30,14 +65,14 @@ describe('webmq-server --help', () => {
   })
 
   it('fits a narrow terminal, but for the examples', async () => {
-    const { stdout } = await runInProcess(['--help'])
+    const { stdout } = await runInProcess(['--help-all'])
     const [, reference = ''] = stdout.split('Usage:')
     const lines = reference.split('\n').slice(0, -4)
     expect(lines.filter((line) => line.length > 80)).toEqual([])
   })
 
   it.each([
-    ['serve'],
+    ['completion'],
     ['sub'],
     ['pub'],
     ['top'],
@@ -54,6 +89,7 @@ describe('webmq-server --help', () => {
     const { exitCode, stdout } = await runInProcess([...command, '--help'])
     expect(exitCode).toBe(0)
     expect(stdout).toContain(`Usage: webmq-server ${command.join(' ')}`)
+    expect(stdout.split('\n').length).toBeLessThan(60)
   })
 })
 

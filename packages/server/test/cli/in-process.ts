@@ -13,6 +13,8 @@ export interface RunResult {
 /** What a command line gets besides its arguments. */
 interface CommandInput extends Pick<CliOptions, 'env'> {
   readonly stdin?: string | Buffer
+  /** Set: standard output counts as a terminal. */
+  readonly isTTY?: boolean
 }
 
 /** A command line that runs in this process. */
@@ -23,8 +25,12 @@ export interface RunningCommand {
 }
 
 /** Starts a command line in this process: a hundred times cheaper than a process, and otherwise the same. */
-export function startInProcess(args: readonly string[], { env = {}, stdin = '' }: CommandInput = {}): RunningCommand {
+export function startInProcess(
+  args: readonly string[],
+  { env = {}, stdin = '', isTTY = false }: CommandInput = {},
+): RunningCommand {
   const [stdout, stderr] = [new Recorder(), new Recorder()]
+  stdout.isTTY = isTTY
   const exitCode = run(args, {
     env,
     stdin: Readable.from([stdin]) as unknown as NodeJS.ReadStream,

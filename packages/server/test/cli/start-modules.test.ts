@@ -24,7 +24,8 @@ const OTHERS = [
   /dist\/transports\/(certificates|packaged)\.js/,
   /dist\/http\/api\/(?!statuses\.js)/,
   /dist\/http\/(metrics-table|process-metrics)\.js/,
-  /dist\/cli\/(doctor|top)\//,
+  /dist\/cli\/(doctor|top)\/(?!flags\.js)/,
+  /dist\/cli\/completion\/(?!shells\.js)/,
   /dist\/cli\/client\/(?!flags\.js)/,
 ]
 

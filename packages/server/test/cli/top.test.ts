@@ -6,6 +6,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { freePort } from 'webmq-services'
+import type { Terminal } from '../../src/cli/terminal.js'
+import { NODE_ORDERS, type WatchFlags } from '../../src/cli/top/flags.js'
+import { screenOf } from '../../src/cli/top/screen.js'
+import type { Snapshot } from '../../src/cli/top/snapshot.js'
 import { API_KEY, ApiServer } from '../api-server.js'
 import { ProtocolClient } from '../protocol-client.js'
 import { runInProcess, startInProcess } from './in-process.js'
@@ -59,12 +63,30 @@ describe('webmq-server top', () => {
     })
   })
 
-  it('redraws a terminal', async () => {
-    const command = startInProcess(['top', server.url, ...key, '--interval', '20ms'])
+  it.each([[{}], [{ NO_COLOR: '1' }]])('redraws a terminal, with %j', async (env) => {
+    const command = startInProcess(['top', server.url, ...key, '--interval', '20ms'], { env })
     command.stdout.isTTY = true
     await vi.waitFor(() => expect(command.stdout.text.split('\u001b[H').length).toBeGreaterThan(2))
     command.stdout.destroy(new Error('the terminal is gone'))
-    expect(await command.ended).toMatchObject({ exitCode: 0 })
+    const { exitCode, stdout } = await command.ended
+    expect(exitCode).toBe(0)
+    const screen = stdout.split('\u001b[H').at(-1) ?? ''
+    expect(screen).toMatch(/sent\/s \S*[▁-█]{2,}.* most [\d,]+/)
+    expect(screen).toMatch(/chat\.# +1 listeners {2}\S*▇{20}/)
+    const coloured = ['\u001b[1m1 node', '\u001b[32mok'].map((text) => screen.includes(text))
+    expect(coloured).toEqual('NO_COLOR' in env ? [false, false] : [true, true])
+  })
+
+  it('orders the nodes of its screen by a column', () => {
+    const node = { status: 'ok', uptimeMs: 1, broker: 'redis', brokerStatus: 'up', sessions: 0 }
+    const nodes = [
+      { ...node, node: 'b', connections: 1, patterns: 3, receivedPerSecond: 1, sentPerSecond: 9 },
+      { ...node, node: 'a', connections: 2, patterns: 2, receivedPerSecond: 2, sentPerSecond: 1 },
+    ] as unknown as Snapshot['nodes']
+    const snapshot = { at: '', node: 'a', nodes, missing: [], patternCount: 0, patterns: [] }
+    const terminal = { stdout: {}, env: {} } as Terminal
+    const first = (sort: WatchFlags['sort']) => /^(a|b) /m.exec(screenOf(snapshot, [], sort, terminal))?.[1]
+    expect(NODE_ORDERS.map(first)).toEqual(['a', 'b', 'a', 'b', 'a'])
   })
 
   it('takes the key from a file', async () => {
@@ -82,6 +104,7 @@ describe('webmq-server top', () => {
     [['--api-key-file', '/nowhere/key'], 2, 'cannot read'],
     [['--api-key', 'not a key'], 2, 'not a key'],
     [['--api-key', API_KEY, '--interval', '0s'], 2, 'It must be a time'],
+    [['--api-key', API_KEY, '--sort', 'size'], 2, 'Allowed choices are connections'],
   ])('refuses %j', async (args, exitCode, message) => {
     const result = await runInProcess(['top', server.url, ...args])
     expect(result).toMatchObject({ exitCode, stdout: '', stderr: expect.stringContaining(message) })

@@ -3,7 +3,8 @@ import { history } from 'webmq-client/parts'
 
 setup({ url: 'ws://127.0.0.1:8080/ws' })
 
-// Pages back, three messages at a time. Lose the log, and the page says so.
+// Pages back, three messages at a time.
+// Lose the log, and the page says so.
 let before
 setInterval(async () => {
   const page = await history('chat.42.message', { before, limit: 3 })

@@ -98,6 +98,7 @@ async function runClients(
     const servers = {
       ports: backends.ports,
       sample: async () => await backends.sample(),
+      cpuSeconds: () => backends.cpuSeconds(),
       brokerCpuSeconds: () => broker.cpuSeconds(),
     }
     const observation = await new ClientsRun(config, servers, load, progress, parts.signal, interrupt).observe()

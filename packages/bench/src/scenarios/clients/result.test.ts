@@ -126,6 +126,17 @@ function simulate(
     windowCpu: { cores: 4, machine: 2.4, generator: 0.6, broker: 0.2 },
     windowSeconds: 2,
     isInterrupted: false,
+    moments: [0, 1, 2].map((second) => ({
+      atMs: 5_000 + second * 1_000,
+      counts: {
+        published: 0,
+        delivered: 60 * second,
+        servers: second / 4,
+        generator: second,
+        broker: null,
+        machine: 2,
+      },
+    })),
     ...changes,
   })
 }
@@ -376,6 +387,18 @@ describe('the result of a run', () => {
     expect(clientsText(report)).toContain('\nInterrupted: ')
     expect(simulate()).not.toHaveProperty('interrupted')
     expect(clientsText(simulate())).not.toContain('Interrupted')
+  })
+
+  it('has rates and cores of each step of the window, and the latencies as shares', () => {
+    const { overTime, latencyBars } = simulate()
+    expect(overTime).toEqual({
+      stepMs: 1_000,
+      publishedPerSecond: [0, 0],
+      deliveredPerSecond: [60, 60],
+      cores: { machine: [0, 0], servers: [0.25, 0.25], generator: [1, 1], broker: [null, null] },
+    })
+    expect(latencyBars?.edgesMs[0]).toBeCloseTo(TRANSIT_US / 1_000, 2)
+    expect(latencyBars?.shares.reduce((sum, share) => sum + share, 0)).toBeCloseTo(1)
   })
 
   it('attributes clients, deliveries and cost to their backend', () => {

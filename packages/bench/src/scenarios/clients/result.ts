@@ -1,11 +1,15 @@
 import type { BackendSample } from '../../backends.js'
 import { isEmbedded } from '../../brokers/broker-choice.js'
 import type { BackendLoad, LoadResult } from '../../generator/messages.js'
-import { type LatencySummary, mergeHistograms, summarizeLatency } from '../../measure/latency-histogram.js'
+import { barsOf, type LatencySummary, mergeHistograms, summarizeLatency } from '../../measure/latency-histogram.js'
+import { growthPerSecond, type Moment, stepMsOf } from '../../measure/over-time.js'
 import { formatCount, formatMs } from '../../report/format.js'
-import type { BackendResult, ClientsConfig, ClientsReport } from '../../results/clients-report.js'
-import type { Judgement } from '../../trials/verdict.js'
+import type { BackendResult, ClientsConfig, ClientsOverTime, ClientsReport } from '../../results/clients-report.js'
+import type { Judgement } from '../../results/judgement.js'
 import { coresText, coresUsed, isMachineFull, type WindowCpu } from './cores.js'
+
+/** Messages, and CPU seconds of each part, up to one moment of the window. */
+export type WindowMoment = Moment<'published' | 'delivered' | 'servers' | 'generator' | 'broker' | 'machine'>
 
 export interface ClientsObservation {
   readonly loads: readonly LoadResult[]
@@ -23,6 +27,8 @@ export interface ClientsObservation {
   /** Of the window: the duration, or less of a run that the user ended. */
   readonly windowSeconds: number
   readonly isInterrupted: boolean
+  /** At the start of the window and after each step of it. */
+  readonly moments: readonly WindowMoment[]
 }
 
 /** Above this share of busy time a worker has no slack to send and stamp on time. */
@@ -56,7 +62,9 @@ export function summarizeClients(config: ClientsConfig, observation: ClientsObse
   const totalCpuSeconds = isEmbedded(config.broker) ? cpuSeconds : plus(cpuSeconds, observation.brokerCpuSeconds)
   const publishErrorCount = sum(loads, (load) => load.publishErrorCount)
   const generator = summarizeGenerator(observation)
-  const latencyMs = summarizeLatency(mergeHistograms(perBackend.map((tally) => tally.latency)))
+  const latency = mergeHistograms(perBackend.map((tally) => tally.latency))
+  const latencyMs = summarizeLatency(latency)
+  const latencyBars = barsOf(latency)
   const report = {
     results: {
       publishedCount,
@@ -96,6 +104,8 @@ export function summarizeClients(config: ClientsConfig, observation: ClientsObse
     broker: { cpuSeconds: observation.brokerCpuSeconds },
     total: { cpuSeconds: totalCpuSeconds, deliveriesPerCpuSecond: perSecond(deliveredCount, totalCpuSeconds) },
     cores: coresUsed(observation.windowCpu, serversInWindow, windowSeconds),
+    overTime: overTime(config, observation),
+    ...(latencyBars === null ? {} : { latencyBars }),
     ...(isInterrupted ? { interrupted: true as const } : {}),
     generator,
   }
@@ -130,6 +140,20 @@ function judgeRun(
   return {
     verdict: isFull || isEmbedded(config.broker) ? 'server saturated' : 'broker saturated',
     verdictReason: `${rate} came within the window, the last ${formatMs(results.drainMs)} after it`,
+  }
+}
+
+function overTime({ duration }: ClientsConfig, { moments }: ClientsObservation): ClientsOverTime {
+  return {
+    stepMs: stepMsOf(duration * 1_000),
+    publishedPerSecond: growthPerSecond(moments, 'published'),
+    deliveredPerSecond: growthPerSecond(moments, 'delivered'),
+    cores: {
+      machine: growthPerSecond(moments, 'machine'),
+      servers: growthPerSecond(moments, 'servers'),
+      generator: growthPerSecond(moments, 'generator'),
+      broker: growthPerSecond(moments, 'broker'),
+    },
   }
 }
 

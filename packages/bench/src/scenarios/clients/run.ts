@@ -6,9 +6,10 @@ import { Interrupt } from '../../interrupt.js'
 import { nowUs } from '../../measure/clock.js'
 import { drain } from '../../measure/drain.js'
 import { machineCpuSeconds } from '../../measure/machine.js'
+import { stepMsOf } from '../../measure/over-time.js'
 import type { ClientsConfig } from '../../results/clients-report.js'
 import type { ScenarioContext } from '../../scenario.js'
-import type { ClientsObservation } from './result.js'
+import type { ClientsObservation, WindowMoment } from './result.js'
 
 /** The traffic has ended when nothing new arrives for this long. */
 const DRAIN_QUIET_MS = 3_000
@@ -25,6 +26,8 @@ export type ClientsTimes = Pick<ClientsConfig, 'clients' | 'warmup' | 'duration'
 export interface ServerView {
   readonly ports: readonly number[]
   sample(): Promise<BackendSample[]>
+  /** CPU time of all of them so far, without asking them; `null`: not known. */
+  cpuSeconds(): number | null
   /** `null`: not known. */
   brokerCpuSeconds(): number | null
 }
@@ -37,6 +40,7 @@ export class ClientsRun {
   readonly #progress: ScenarioContext['progress']
   readonly #signal: AbortSignal
   readonly #interrupt: Interrupt
+  readonly #moments: WindowMoment[] = []
 
   /** @param signal Ends the run without a result. @param interrupt Ends the window, once it has begun. */
   constructor(
@@ -66,7 +70,7 @@ export class ClientsRun {
     this.#interrupt.hold()
     const start = await this.#sample()
     this.#progress.phase('publishing')
-    await this.#watch(window.startUs, window.endUs)
+    await this.#watch(window.startUs, window.endUs, async () => await this.#look())
     const endUs = Math.min(nowUs(), window.endUs)
     const end = await this.#sample()
     const isInterrupted = this.#interrupt.isRequested
@@ -78,6 +82,7 @@ export class ClientsRun {
       windowSeconds: (endUs - window.startUs) / 1_000_000,
       isInterrupted,
       hasDrainTimedOut,
+      moments: this.#moments,
       ports: this.#servers.ports,
       samples: { start: start.servers, end: end.servers, drained: drained.servers },
       brokerCpuSeconds: less(drained.broker, start.broker),
@@ -97,6 +102,15 @@ export class ClientsRun {
     return { generator, servers, broker: this.#servers.brokerCpuSeconds(), machine: machineCpuSeconds() }
   }
 
+  /** Notes what has been counted and used up to now. */
+  async #look(): Promise<void> {
+    const generator = await this.#load.cpuSeconds()
+    const { publishedCount: published, deliveredCount: delivered } = this.#load.totals
+    const [servers, broker] = [this.#servers.cpuSeconds(), this.#servers.brokerCpuSeconds()]
+    const counts = { published, delivered, servers, generator, broker, machine: machineCpuSeconds() }
+    this.#moments.push({ atMs: nowUs() / 1_000, counts })
+  }
+
   async #connect(): Promise<void> {
     this.#progress.phase('connecting')
     let isReady = false
@@ -113,8 +127,10 @@ export class ClientsRun {
     }
   }
 
-  /** Shows progress until `untilUs`. */
-  async #watch(sinceUs: number, untilUs: number): Promise<void> {
+  /** Shows progress until `untilUs`. @param look Called at the start and after each step. */
+  async #watch(sinceUs: number, untilUs: number, look?: () => Promise<void>): Promise<void> {
+    const stepUs = stepMsOf((untilUs - sinceUs) / 1_000) * 1_000
+    let lookUs = sinceUs
     for (let leftUs = untilUs - nowUs(); leftUs > 0 && !this.#interrupt.isRequested; leftUs = untilUs - nowUs()) {
       await this.#sleep(Math.min(POLL_MS, Math.ceil(leftUs / 1_000)))
       const elapsedUs = Math.max(0, nowUs() - sinceUs)
@@ -122,6 +138,9 @@ export class ClientsRun {
       const seconds = `${(elapsedUs / 1_000_000).toFixed(0)} of ${((untilUs - sinceUs) / 1_000_000).toFixed(0)} s`
       const counts = `${publishedCount.toLocaleString('en')} published, ${deliveredCount.toLocaleString('en')} delivered`
       this.#progress.update(elapsedUs / (untilUs - sinceUs), `${seconds}, ${counts}`)
+      if (nowUs() < lookUs) continue
+      await look?.()
+      lookUs += stepUs
     }
   }
 

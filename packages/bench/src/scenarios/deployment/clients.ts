@@ -25,7 +25,7 @@ interface ClientsDeploymentConfig extends DeploymentConfig {
 }
 
 /** Servers that are not the run's own show nothing of themselves. */
-const NOTHING_TO_SEE = { ports: [], sample: async () => [], brokerCpuSeconds: () => null }
+const NOTHING_TO_SEE = { ports: [], sample: async () => [], cpuSeconds: () => null, brokerCpuSeconds: () => null }
 
 const clients: DeploymentScenario<ClientsDeploymentConfig> = {
   name: 'clients',

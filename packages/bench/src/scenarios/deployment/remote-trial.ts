@@ -115,6 +115,10 @@ export class DeploymentTrial implements Subject {
     return null
   }
 
+  serverCpuSeconds(): null {
+    return null
+  }
+
   async mark() {
     const stats = await this.#stats()
     const cpuUs = stats.reduce((sum, { cpuUserUs, cpuSystemUs }) => sum + cpuUserUs + cpuSystemUs, 0)

@@ -1,0 +1,3 @@
+export const SHELLS = ['bash', 'zsh', 'fish'] as const
+
+export type Shell = (typeof SHELLS)[number]
