@@ -1,5 +1,5 @@
 import type { ClientOptions } from './client-options.js'
-import type { CoreMessage } from './protocol/decode-server.js'
+import type { ConnectionContext } from './connection/context.js'
 import { type ERRORS, WebMQError } from './protocol/errors.js'
 import { isKey, isPattern } from './protocol/keys.js'
 
@@ -27,12 +27,10 @@ export interface Checks {
   patternDefect(pattern: string): string | undefined
   /** Why the app's value cannot be a token. */
   tokenDefect(token: unknown): string
-  /** What the server says, with what a developer may want to know about it. */
-  told(message: CoreMessage, token: string | undefined): CoreMessage
-  /** The sentence of a short detail. @param waiting The publishes that wait, oldest first, if they are too many. */
-  explain(detail: string, waiting?: Iterable<{ readonly createdAtMs: number }>): string
-  /** Explains refused upgrades of a client. @param onFound Gets an explained error that came before its explanation. */
-  refusals(onFound: (error: WebMQError) => void): Refusals
+  /** Why there is no room for one more publish. @param waiting The publishes that wait, oldest first. */
+  full(limit: string, waiting: Iterable<{ readonly createdAtMs: number }>): string
+  /** Watches a connection: why its upgrades are refused, and what its server says to a developer. */
+  watch(context: ConnectionContext): ConnectionContext
 }
 
 /** Options of a listen or a history read that say where it starts. */
@@ -42,29 +40,12 @@ export interface RangeOptions {
   readonly rewind?: number | string | undefined
 }
 
-/** Browsers do not tell why an upgrade failed. */
-export interface Refusals {
-  /** An upgrade was asked for: some servers never answer. */
-  asked(url: string): void
-  /** An upgrade was refused. Returns the error with the reason, if it is known. @param isLasting Whether to search for it. */
-  refused(url: string, error: WebMQError, isLasting: boolean): WebMQError
-  /** A connection is live. */
-  reached(): void
-  /** The client is closed. */
-  end(): void
-}
-
 /** The checks of this build. */
 export let checks: Partial<Checks> = {}
 
 /** Sets the checks of all clients. */
 export function setChecks(all: Partial<Checks>): void {
   checks = all
-}
-
-/** A detail of an error as this build tells it. */
-export function explain(detail: string, waiting?: Iterable<{ readonly createdAtMs: number }>): string {
-  return checks.explain?.(detail, waiting) ?? detail
 }
 
 /** @throws {WebMQError} `E_KEY_INVALID` */

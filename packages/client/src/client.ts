@@ -1,20 +1,20 @@
 import type { ClientOptions } from './client-options.js'
 import type { ClientCore, ClientPart } from './client-part.js'
-import { Connection } from './connection/connection.js'
+import { type Connection, createConnection } from './connection/connection.js'
 import { errorOfServer } from './connection/server-error.js'
 import { callSafely } from './events/call-safely.js'
 import { Emitter, type Handler } from './events/emitter.js'
 import type { ClientError, ClientEvents, ClientStatus, State } from './events/events.js'
-import { Printer } from './events/printer.js'
-import { Listens } from './listening/listens.js'
+import { createPrinter } from './events/printer.js'
+import { createListens, type Listens } from './listening/listens.js'
 import type { Receiver, Receiving } from './listening/receiver.js'
 import { Replays } from './listening/replays.js'
-import { Requests } from './listening/requests.js'
+import { createRequests } from './listening/requests.js'
 import { resolveOptions } from './options.js'
 import type { CoreMessage } from './protocol/decode-server.js'
 import type { WebMQError } from './protocol/errors.js'
 import type { RawMessage } from './protocol/raw-message.js'
-import { Publishes } from './publishing/publishes.js'
+import { createPublishes, type Publishes } from './publishing/publishes.js'
 import type { KnownKey, ListenTopic, Payload, PayloadInput, TopicHandler, Topics } from './topics.js'
 import type { ListenOptions, PublishOptions, PublishResult, Subscription } from './types.js'
 
@@ -35,7 +35,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   /** What this client and its parts share. */
   readonly #core: ClientCore
   readonly #parts: ClientPart[] = []
-  readonly #printer = new Printer()
+  readonly #print = createPrinter()
   #waiting: ((error?: WebMQError) => void)[] = []
   #lostTimer: ReturnType<typeof setTimeout> | undefined
   #isClosing = false
@@ -47,8 +47,8 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   /** @throws {WebMQError} `E_OPTION_INVALID`, naming the option. */
   constructor(options: ClientOptions) {
     const resolved = resolveOptions(options)
-    this.#connection = new Connection(resolved, {
-      onLive: ({ limits }) => {
+    this.#connection = createConnection(resolved, {
+      onLive: (limits) => {
         // In this order, so that an app gets the messages that it publishes and listens to.
         const steps = [this.#listens, ...this.#parts, { up: () => this.#publishes.up(limits) }]
         for (const step of steps)
@@ -67,20 +67,16 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
       onMessage: (message) => this.#receive(message),
       onError: (error) => this.#report({ error }),
     })
-    this.#publishes = new Publishes(resolved, this.#connection, () => queueMicrotask(() => this.#tellStatus()))
+    this.#publishes = createPublishes(resolved, this.#connection, () => queueMicrotask(() => this.#tellStatus()))
     this.#core = {
       closedBy: () => this.#refusal(),
       options: resolved,
       sender: this.#connection,
-      requests: new Requests(this.#connection, resolved.ackTimeoutMs),
+      requests: createRequests(this.#connection, resolved.ackTimeoutMs),
       replays: new Replays(),
       report: (error) => this.#report(error),
     }
-    this.#listens = new Listens({
-      ...this.#core,
-      onGap: (gap) => this.#emitter.emit('gap', gap),
-      onError: this.#core.report,
-    })
+    this.#listens = createListens(this.#core, (gap) => this.#emitter.emit('gap', gap))
   }
 
   get state(): State {
@@ -288,6 +284,6 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   }
 
   #report(error: ClientError): void {
-    if (!this.#emitter.emit('error', error)) this.#printer.print(error.error)
+    if (!this.#emitter.emit('error', error)) this.#print(error.error)
   }
 }

@@ -1,15 +1,14 @@
 import { setChecks } from './checks.js'
-import { explain } from './development/explain.js'
+import { explain, explainFull } from './development/explain.js'
 import { linkOf } from './development/link.js'
 import { checkOptions } from './development/options.js'
 import { adviceFor } from './development/payload-advice.js'
 import { checkPublish, checkRange } from './development/range.js'
-import { SearchedRefusals } from './development/refusals.js'
 import { tokenDefect } from './development/token-defect.js'
-import { withAdvice } from './development/told.js'
+import { watch } from './development/watch.js'
 import { warnOfWords } from './development/words.js'
 import { encodeJson } from './protocol/encode-json.js'
-import { ERRORS, endMessages } from './protocol/errors.js'
+import { ERRORS, endMessages, explainDetails } from './protocol/errors.js'
 import { keyDefect, patternDefect } from './protocol/keys.js'
 
 setChecks({
@@ -21,12 +20,12 @@ setChecks({
   keyDefect,
   patternDefect,
   tokenDefect,
-  explain,
-  told: withAdvice,
+  full: explainFull,
   words: warnOfWords,
-  refusals: (onFound) => new SearchedRefusals(onFound),
+  watch,
 })
 
 endMessages(linkOf)
+explainDetails(explain)
 
 export * from './index.js'

@@ -1,4 +1,4 @@
-import { checks, explain } from './checks.js'
+import { checks } from './checks.js'
 import type { ClientOptions, WebSocketConstructor } from './client-options.js'
 import { WebMQError } from './protocol/errors.js'
 
@@ -50,7 +50,7 @@ export function webSocketUrl(url: string | URL, base = globalThis.location?.href
   } catch (error) {
     cause = error
   }
-  throw invalid(explain(`url ${url}`), cause)
+  throw invalid(`url ${url}`, cause)
 }
 
 /**

@@ -8,6 +8,4 @@ export interface Closure {
   readonly retryAfterMs?: number | undefined
   /** `true`: do not reconnect, whatever the code. */
   readonly isFinal?: boolean
-  /** Whether the server's answer to the upgrade request was not a WebSocket, or there was no answer. */
-  readonly isRefused?: boolean
 }

@@ -16,7 +16,7 @@ export interface SubscriptionContext {
   remove(subscription: LiveSubscription): Promise<void>
   /** Listens again from the subscription's position, if there is a connection. */
   again(subscription: LiveSubscription): void
-  onError(error: ClientError): void
+  report(error: ClientError): void
   onGap(gap: Gap): void
 }
 
@@ -230,7 +230,7 @@ export class LiveSubscription implements Subscription {
   }
 
   #report(error: unknown, message?: Message<unknown>): void {
-    this.context.onError({ error, pattern: this.pattern, key: message?.key })
+    this.context.report({ error, pattern: this.pattern, key: message?.key })
   }
 
   readonly #onAbort = (): void => void this.#quit(new WebMQError('E_ABORTED'), true)

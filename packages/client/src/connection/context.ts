@@ -1,0 +1,25 @@
+import type { ClientStatus } from '../events/events.js'
+import type { CoreMessage } from '../protocol/decode-server.js'
+import type { WebMQError } from '../protocol/errors.js'
+import type { SessionLimits } from '../protocol/messages.js'
+import type { RawMessage } from '../protocol/raw-message.js'
+
+/** Who gets what happens on a connection. */
+export interface ConnectionContext {
+  /**
+   * A connection is live and nothing was sent on it: listen again, then flush. Called before the app's state changes.
+   */
+  onLive(limits: SessionLimits): void
+  onDown(): void
+  onStatus(changes: Partial<ClientStatus>): void
+  /** A message that the connection does not handle itself. */
+  onMessage(message: CoreMessage | RawMessage): void
+  onError(error: unknown): void
+  /** In development: a server was asked for an upgrade. Some never answer. */
+  onUpgrade?(url: string, token: string | undefined): void
+  /**
+   * In development: an attempt, or its connection, has ended. Returns the error with its reason, if that is known.
+   * Browsers do not tell why an upgrade failed.
+   */
+  onFailure?(error: WebMQError, failedAttempts: number): WebMQError
+}
