@@ -86,14 +86,14 @@ export function createAsking(
     for (const subscription of targets) {
       if (subscription.state !== 'pending') continue
       // Without `recovered` and without a gap, the messages in between count as lost.
-      const isResuming = since !== undefined || (subscription.recovers && subscription.resume.wasLive)
+      const isResuming = since !== undefined || (subscription.recovers && subscription.wasLive)
       const reason = gap ?? (isResuming && !recovered ? 'no-history' : undefined)
       reported ??= reason
       subscription.accept({ recovered, replayed, position, gap: reason }, !more, latest(), since)
     }
     if (reported) onGap({ pattern, reason: reported, since })
     replays.expect(ok, targets, () => {
-      for (const { resume } of targets) resume.advance(position)
+      for (const target of targets) target.advance(position)
       touch()
       // A page that brings nothing costs its server nothing, and it may say `more` for ever.
       if (isIdle) askLater(listen)
@@ -135,9 +135,9 @@ export function createAsking(
       held.add(listen)
       for (const subscription of targets) if (subscription.hold(error)) report({ error, pattern })
       waitForRoom()
-    } else if (error.code === 'E_POSITION_INVALID' && targets.some(({ resume }) => resume.position)) {
+    } else if (error.code === 'E_POSITION_INVALID' && targets.some((target) => target.position)) {
       // The broker was replaced and cannot read positions of the previous one: continue, with a gap.
-      for (const { resume } of targets) resume.lose()
+      for (const target of targets) target.lose()
       ask(listen, targets)
     } else end(pattern, targets, error)
   }
@@ -175,8 +175,8 @@ export function createAsking(
       if (isLive(subscription.start) && !needsMeta && !isMixed(listen)) {
         const active = listen.subscriptions.find(isActive)
         if (active) {
-          const { position } = active.resume
-          subscription.resume.advance(position)
+          const { position } = active
+          subscription.advance(position)
           subscription.accept({ recovered: false, replayed: 0, position }, true, latest())
           return
         }

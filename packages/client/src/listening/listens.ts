@@ -96,7 +96,7 @@ export function createListens(core: ClientCore, onGap: (gap: Gap) => void): List
     }
     // The first subscription of a pattern continues where the previous page stopped. Later ones join it.
     if (subscription.recovers && isLive(subscription.start) && !of(pattern).some(isActive)) {
-      subscription.resume.advance(saved?.get(pattern))
+      subscription.advance(saved?.get(pattern))
     }
     insert(subscription)
     return subscription
@@ -193,7 +193,7 @@ export function createListens(core: ClientCore, onGap: (gap: Gap) => void): List
     const { pattern } = subscription
     if (!forget(subscription)) return
     // Keep the position if the subscription was never live: frameworks end a subscription and start it again at once.
-    if (subscription.resume.wasLive) saved?.forget(pattern)
+    if (subscription.wasLive) saved?.forget(pattern)
     if (sender.isLive) await asking.unlisten(pattern)
   }
 
@@ -235,7 +235,7 @@ export function createListens(core: ClientCore, onGap: (gap: Gap) => void): List
     revoked: (pattern, error) => end(pattern, of(pattern).filter(isActive), error),
     gap({ pattern, reason }) {
       const found = of(pattern)
-      const gap = { pattern, reason, since: found[0]?.resume.position }
+      const gap = { pattern, reason, since: found[0]?.position }
       for (const subscription of found) subscription.gap(gap)
       onGap(gap)
     },

@@ -21,14 +21,12 @@ export interface SubscriptionContext {
 }
 
 /** Implements a {@link Subscription}: tracks its position, and passes messages to its receiver. */
-export class LiveSubscription implements Subscription {
+export class LiveSubscription extends ResumePoint implements Subscription {
   readonly pattern: string
   readonly receiver: Receiver
   /** Replaced when the subscription moves to another client. */
   context: SubscriptionContext
   readonly options: ListenOptions
-  /** The position up to which messages were handled. */
-  readonly resume: ResumePoint
   readonly #emitter = new Emitter<SubscriptionEvents>((error) => this.#report(error))
   readonly #start: Start
   #resolve!: (result: ListenResult) => void
@@ -46,12 +44,13 @@ export class LiveSubscription implements Subscription {
     options: ListenOptions | undefined,
     context: SubscriptionContext,
   ) {
+    super()
     this.pattern = pattern
     this.receiver = receiverOf(receiving)
     this.options = { ...this.receiver.options, ...options }
     this.context = context
     this.#start = rangeOf(this.options)
-    this.resume = new ResumePoint(this.options.since)
+    this.position = this.options.since
     this.reopen()
     this.receiver.attach?.({
       ...context.options,
@@ -64,7 +63,7 @@ export class LiveSubscription implements Subscription {
         return gap
       },
       again: (position) => {
-        this.resume.position = position
+        this.position = position
         // Otherwise the next connection, or page, begins there.
         if (this.state !== 'active') return
         this.reopen()
@@ -74,7 +73,7 @@ export class LiveSubscription implements Subscription {
         this.#report(error, message)
         void this.#quit(error, false)
       },
-      skip: (position) => this.resume.catchUp(position),
+      skip: (position) => this.catchUp(position),
     })
     const { signal } = this.options
     if (signal?.aborted) this.finish(new WebMQError('E_ABORTED'), true)
@@ -83,7 +82,7 @@ export class LiveSubscription implements Subscription {
 
   /** Where a replay begins: at the last handled position or, until the first acknowledgement, where the app asked. */
   get start(): Start {
-    const { position, wasLive } = this.resume
+    const { position, wasLive } = this
     const { wantsState: state } = this.receiver
     if (position && (this.recovers || !wasLive)) return { since: position, state }
     return wasLive ? { state } : { ...this.#start, state }
@@ -121,7 +120,7 @@ export class LiveSubscription implements Subscription {
     if (isLast) {
       const result = { ...sum, replayed: before.replayed + page.replayed }
       this.state = 'active'
-      this.resume.live(latest)
+      this.live(latest)
       this.#resolve(result)
       this.#emitter.emit('ready', result)
     }
@@ -143,7 +142,7 @@ export class LiveSubscription implements Subscription {
   /** The connection is lost. `latest` is the position of its last live message, of any pattern [P-8.7]. */
   suspend(latest: string | undefined): void {
     if (this.state === 'active') {
-      this.resume.advance(this.resume.at(latest))
+      this.advance(this.at(latest))
       this.reopen()
     }
     this.#tell(() => this.receiver.down?.())
@@ -186,14 +185,14 @@ export class LiveSubscription implements Subscription {
   handledPosition(latest: string | undefined): string | undefined {
     const backlog = this.receiver.backlog?.()
     if (backlog) return backlog.position
-    return this.state === 'active' ? this.resume.at(latest) : this.resume.position
+    return this.state === 'active' ? this.at(latest) : this.position
   }
 
   /** Delivers a message, unless it was handled before. */
   deliver(message: Message<unknown>, size?: number): void {
     // Until a replay is complete, live messages are for other subscriptions; this one gets them in the next page.
     if (this.state !== 'active' && (this.state === 'closed' || !message.replayed)) return
-    if (!this.resume.advance(message.position)) return
+    if (!this.advance(message.position)) return
     if (this.#pages) this.#pages.replayed++
     // Not `callSafely`, which takes a closure: this is the path of every message.
     try {
