@@ -2,6 +2,7 @@ import type { ClientOptions } from './client-options.js'
 import type { ClientCore, ClientPart } from './client-part.js'
 import { type Connection, createConnection } from './connection/connection.js'
 import { errorOfServer } from './connection/server-error.js'
+import { createTimer } from './connection/timer.js'
 import { callSafely } from './events/call-safely.js'
 import { Emitter, type Handler } from './events/emitter.js'
 import type { ClientError, ClientEvents, ClientStatus, State } from './events/events.js'
@@ -37,7 +38,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   readonly #parts: ClientPart[] = []
   readonly #print = createPrinter()
   #waiting: ((error?: WebMQError) => void)[] = []
-  #lostTimer: ReturnType<typeof setTimeout> | undefined
+  readonly #lostTimer = createTimer()
   #isClosing = false
   #openCount = 0
   #status: ClientStatus = Object.freeze({ state: 'idle', lost: false, queueLength: 0 })
@@ -238,9 +239,9 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   #changed(changes: Partial<ClientStatus>): void {
     const { state } = changes
     const isConnected = state === 'connected'
-    if (isConnected) clearTimeout(this.#lostTimer)
+    if (isConnected) this.#lostTimer()
     else if (state && (state === 'connecting' || this.#status.state === 'connected')) {
-      this.#lostTimer = setTimeout(() => this.#changed({ lost: true }), this.#core.options.lostAfterMs)
+      this.#lostTimer(() => this.#changed({ lost: true }), this.#core.options.lostAfterMs)
     }
     this.#status = Object.freeze({ ...this.status, ...changes, ...(isConnected && { lost: false }) })
     if (state === 'closed') this.#ended(changes.lastError)
@@ -256,7 +257,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   }
 
   #ended(error: WebMQError | undefined): void {
-    clearTimeout(this.#lostTimer)
+    this.#lostTimer()
     const reason = error ?? this.#connection.closedError()
     const waiting = this.#waiting.splice(0)
     if (error) this.#report({ error })

@@ -1,7 +1,7 @@
 import { checks } from '../checks.js'
 import type { TokenCause, WebSocketLike } from '../client-options.js'
 import type { ClientStatus, State } from '../events/events.js'
-import { MAX_TIMER_MS, type ResolvedOptions, socketClassOf, webSocketUrl } from '../options.js'
+import { type ResolvedOptions, socketClassOf, webSocketUrl } from '../options.js'
 import { isReconnectable } from '../protocol/close-codes.js'
 import { decodeCoreMessage } from '../protocol/decode-server.js'
 import { encodeAuth } from '../protocol/encode-client.js'
@@ -16,6 +16,7 @@ import { createHeartbeat, type Heartbeat } from './heartbeat.js'
 import { isDormant, isOffline, watchLifecycle } from './lifecycle.js'
 import type { Frame, Sender } from './sender.js'
 import { errorOfServer } from './server-error.js'
+import { createTimer } from './timer.js'
 import { askForToken } from './token.js'
 
 /** A shorter connection counts as a failed attempt, so that we do not flood a server that our messages crash. */
@@ -82,7 +83,7 @@ export function createConnection(options: ResolvedOptions, context: ConnectionCo
   /** Why the client has given up. */
   let closure: Closure | undefined
   /** Of the attempt, or of the wait for the next one; on a live connection, of the next attempt to renew the token. */
-  let timer: ReturnType<typeof setTimeout> | undefined
+  const timer = createTimer()
   let unwatch: (() => void) | undefined
   let failedAttempts = 0
   /** From then on the attempt gives way to another one. */
@@ -150,18 +151,19 @@ export function createConnection(options: ResolvedOptions, context: ConnectionCo
       if (now < hangsAtMs) return
       drop(1000)
     }
-    wait(Math.max(notBeforeMs - now, inMs), connect)
+    timer(connect, Math.max(notBeforeMs - now, inMs))
   }
 
   function connect(): void {
-    clearTimeout(timer)
+    timer()
     if (isDormant(lifecycle)) return
     lifetime = new AbortController()
     const { signal } = lifetime
     hangsAtMs = nowMs() + patienceMs
     patienceMs *= 2
-    wait(connectTimeoutMs, () =>
-      fail(new WebMQError('E_CONNECT_FAILED', { detail: `connectTimeoutMs ${connectTimeoutMs}` })),
+    timer(
+      () => fail(new WebMQError('E_CONNECT_FAILED', { detail: `connectTimeoutMs ${connectTimeoutMs}` })),
+      connectTimeoutMs,
     )
     open(signal).catch((failure: unknown) => {
       if (signal.aborted) return
@@ -250,7 +252,7 @@ export function createConnection(options: ResolvedOptions, context: ConnectionCo
     isLive = true
     const { session, node, version } = welcome
     const { userId } = (login ?? {}) as { userId?: string }
-    clearTimeout(timer)
+    timer()
     liveSinceMs = nowMs()
     cause = 'initial'
     const limits = Object.freeze(welcome.limits)
@@ -266,7 +268,7 @@ export function createConnection(options: ResolvedOptions, context: ConnectionCo
 
   /** Ends the attempt, or its connection, at once, without a closing handshake: a dead network would not answer it. */
   function drop(code: number): void {
-    clearTimeout(timer)
+    timer()
     lifetime.abort()
     heartbeat?.stop()
     const dropped = socket
@@ -300,13 +302,8 @@ export function createConnection(options: ResolvedOptions, context: ConnectionCo
     const retryInMs = retryAfterMs ? retryAfterMs + random() * minMs : reconnectMs(failedAttempts, options)
     const attempt = ++failedAttempts
     notBeforeMs = nowMs() + retryAfterMs
-    wait(retryInMs, connect)
+    timer(connect, retryInMs)
     become({ state: 'reconnecting', attempt, retryInMs, code, connection: undefined, lastError: error })
-  }
-
-  function wait(delayMs: number, action: () => void): void {
-    clearTimeout(timer)
-    timer = setTimeout(action, Math.min(delayMs, MAX_TIMER_MS))
   }
 
   function renew(): Promise<void> {
@@ -341,7 +338,7 @@ export function createConnection(options: ResolvedOptions, context: ConnectionCo
       if (error instanceof WebMQError) onStatus({ lastError: error })
       onError(error)
       const waitMs = backoffMs(attempt, options)
-      if (nowMs() + waitMs < expiryMs) wait(waitMs, () => renewUntil(expiryMs, attempt + 1))
+      if (nowMs() + waitMs < expiryMs) timer(() => renewUntil(expiryMs, attempt + 1), waitMs)
     })
   }
 

@@ -1,5 +1,5 @@
-import { MAX_TIMER_MS } from '../options.js'
 import { nowMs } from './clock.js'
+import { createTimer } from './timer.js'
 
 /** Answers take less. */
 const UNANSWERED_MS = 3_000
@@ -37,7 +37,7 @@ export function createHeartbeat(
   onTimeout: () => void,
 ): Heartbeat {
   const pauseMs = intervalMs ? Math.max(intervalMs, MIN_INTERVAL_MS) : Infinity
-  let timer: ReturnType<typeof setTimeout> | undefined
+  const timer = createTimer()
   let sentAtMs = nowMs()
   let aliveAtMs = sentAtMs
   let isWaiting = false
@@ -46,19 +46,17 @@ export function createHeartbeat(
   let dueAtMs = 0
 
   function check(): void {
-    clearTimeout(timer)
     const silentAtMs = Math.min(sentAtMs, aliveAtMs) + pauseMs
     const unansweredAtMs = unansweredSinceMs + UNANSWERED_MS
     dueAtMs = Math.min(silentAtMs, unansweredAtMs)
     const dueMs = dueAtMs - nowMs()
     if (dueMs <= 0) ping(silentAtMs < unansweredAtMs ? timeoutMs : Math.min(UNANSWERED_TIMEOUT_MS, timeoutMs))
-    else if (dueMs <= MAX_TIMER_MS) timer = setTimeout(check, dueMs)
+    else timer(check, dueMs)
   }
 
   function ping(answerMs: number): void {
-    clearTimeout(timer)
     isWaiting = true
-    timer = setTimeout(onTimeout, answerMs)
+    timer(onTimeout, answerMs)
     sendPing()
   }
 
@@ -79,6 +77,6 @@ export function createHeartbeat(
       }
     },
     probe: (answerMs) => ping(Math.min(answerMs, timeoutMs)),
-    stop: () => clearTimeout(timer),
+    stop: timer,
   }
 }

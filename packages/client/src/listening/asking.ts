@@ -1,5 +1,6 @@
 import type { ClientCore } from '../client-part.js'
 import { backoffMs } from '../connection/backoff.js'
+import { createTimer } from '../connection/timer.js'
 import type { Gap } from '../events/events.js'
 import { encodeListen, encodeUnlisten } from '../protocol/encode-client.js'
 import { WebMQError } from '../protocol/errors.js'
@@ -38,7 +39,7 @@ export function createAsking(
 ): Asking {
   /** Listens for which the server has no room, in the order in which they are tried again. */
   const held = new Set<Listen>()
-  let heldTimer: ReturnType<typeof setTimeout> | undefined
+  const heldTimer = createTimer()
   let downCount = 0
 
   function listenAgain(listen: Listen): void {
@@ -144,8 +145,7 @@ export function createAsking(
 
   function askLater(listen: Listen): void {
     if (!sender.isLive) return
-    clearTimeout(listen.timer)
-    listen.timer = setTimeout(() => listenAgain(listen), backoffMs(listen.failedAttempts++, options))
+    listen.timer(() => listenAgain(listen), backoffMs(listen.failedAttempts++, options))
   }
 
   /** There may be room: tries the listen that has waited longest for it. */
@@ -158,8 +158,7 @@ export function createAsking(
 
   /** Some time later, there may be room although no listen of this client has ended. */
   function waitForRoom(): void {
-    clearTimeout(heldTimer)
-    heldTimer = setTimeout(takeUp, options.maxMs)
+    heldTimer(takeUp, options.maxMs)
   }
 
   return {
@@ -167,7 +166,7 @@ export function createAsking(
       downCount++
       replays.current = undefined
       held.clear()
-      clearTimeout(heldTimer)
+      heldTimer()
     },
     join(listen, subscription) {
       // A listen without meta goes on with it.
@@ -190,7 +189,7 @@ export function createAsking(
     listen: listenAgain,
     ask,
     forget(listen) {
-      clearTimeout(listen.timer)
+      listen.timer()
       held.delete(listen)
     },
     async unlisten(pattern) {

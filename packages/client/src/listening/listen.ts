@@ -1,3 +1,4 @@
+import type { Timer } from '../connection/timer.js'
 import type { Start } from './requests.js'
 import type { LiveSubscription } from './subscription.js'
 
@@ -9,7 +10,8 @@ export interface Listen {
   /** Subscriptions that wait for the answer to a listen without a replay; others may join them. */
   joinable?: LiveSubscription[] | undefined
   failedAttempts: number
-  timer?: ReturnType<typeof setTimeout>
+  /** Of the next attempt. */
+  readonly timer: Timer
 }
 
 /** Whether its subscriptions differ in what they may miss. On the wire they are one listen: none misses more than it allows. */

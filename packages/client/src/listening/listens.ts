@@ -1,5 +1,6 @@
 import { checkPattern } from '../checks.js'
 import type { ClientCore } from '../client-part.js'
+import { createTimer } from '../connection/timer.js'
 import type { Gap } from '../events/events.js'
 import { WebMQError } from '../protocol/errors.js'
 import { matches } from '../protocol/matching.js'
@@ -115,7 +116,7 @@ export function createListens(core: ClientCore, onGap: (gap: Gap) => void): List
 
   function insert(subscription: LiveSubscription): void {
     const { pattern } = subscription
-    const listen = listens.get(pattern) ?? { pattern, subscriptions: [], failedAttempts: 0 }
+    const listen = listens.get(pattern) ?? { pattern, subscriptions: [], failedAttempts: 0, timer: createTimer() }
     listen.subscriptions = [...listen.subscriptions, subscription]
     listens.set(pattern, listen)
     targetsByKey.clear()
@@ -125,7 +126,7 @@ export function createListens(core: ClientCore, onGap: (gap: Gap) => void): List
   function down(): void {
     asking.down()
     for (const listen of listens.values()) {
-      clearTimeout(listen.timer)
+      listen.timer()
       for (const subscription of listen.subscriptions) subscription.suspend(latest)
     }
   }

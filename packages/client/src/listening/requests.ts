@@ -1,5 +1,6 @@
 import type { Frame, Sender } from '../connection/sender.js'
 import { errorOfServer } from '../connection/server-error.js'
+import { createTimer } from '../connection/timer.js'
 import { WebMQError } from '../protocol/errors.js'
 import type { ServerMessage } from '../protocol/messages.js'
 
@@ -44,14 +45,14 @@ export function createRequests(sender: Sender, timeoutMs: number): Requests {
   return {
     send(encode, onReply) {
       const id = `l${++lastId}`
-      let timer: ReturnType<typeof setTimeout>
+      const timer = createTimer()
       const settle = (answer: Reply) => {
-        clearTimeout(timer)
+        timer()
         waiting.delete(id)
         onReply(answer)
       }
       const wait = (countBefore: number) => {
-        timer = setTimeout(() => {
+        timer(() => {
           if (countBefore === receivedCount) settle(new WebMQError('E_TIMEOUT'))
           else wait(receivedCount)
         }, timeoutMs)

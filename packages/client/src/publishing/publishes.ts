@@ -3,7 +3,8 @@ import { backoffMs } from '../connection/backoff.js'
 import { nowMs } from '../connection/clock.js'
 import type { Sender } from '../connection/sender.js'
 import { errorOfServer } from '../connection/server-error.js'
-import { MAX_TIMER_MS, type ResolvedOptions } from '../options.js'
+import { createTimer } from '../connection/timer.js'
+import type { ResolvedOptions } from '../options.js'
 import { encodePublish } from '../protocol/encode-client.js'
 import { type ErrorCode, WebMQError } from '../protocol/errors.js'
 import type { ServerMessage, SessionLimits, WirePayload } from '../protocol/messages.js'
@@ -69,7 +70,8 @@ export function createPublishes(options: ResolvedOptions, sender: Sender, onQueu
   /** Part of every message id; not made before the first, because a server that renders pages needs none. */
   let name: string | undefined
   /** Set while publishes that would be queued wait for the server's rate limit. */
-  let pauseTimer: ReturnType<typeof setTimeout> | undefined
+  let isPaused = false
+  const pauseTimer = createTimer()
   let pauses = 0
   /** So many may be unanswered, until nothing waits after a pause. */
   let window = Infinity
@@ -97,16 +99,12 @@ export function createPublishes(options: ResolvedOptions, sender: Sender, onQueu
         payload,
       })
       let bytes = 0
-      let timer: ReturnType<typeof setTimeout> | undefined
+      const timer = createTimer()
       const expire = (inMs: number) => {
-        clearTimeout(timer)
-        timer = setTimeout(
-          () => {
-            const detail = `${id} ${pending.isSent ? 'unanswered' : 'unsent'}`
-            pending.settle(new WebMQError('E_TIMEOUT', { detail }))
-          },
-          Math.min(inMs, MAX_TIMER_MS),
-        )
+        timer(() => {
+          const detail = `${id} ${pending.isSent ? 'unanswered' : 'unsent'}`
+          pending.settle(new WebMQError('E_TIMEOUT', { detail }))
+        }, inMs)
       }
       const stopWaiting = () => {
         if (pending.isSent) return
@@ -153,14 +151,14 @@ export function createPublishes(options: ResolvedOptions, sender: Sender, onQueu
           else pending.settle({ id, duplicate: false })
         },
         settle: (outcome) => {
-          clearTimeout(timer)
+          timer()
           signal?.removeEventListener('abort', abort)
           stopWaiting()
           all.delete(requestId)
           if (outcome instanceof WebMQError) reject(outcome)
           else resolve(outcome)
           if (all.size === 0) onIdle?.()
-          if (window < Infinity && pauseTimer === undefined) flush()
+          if (window < Infinity && !isPaused) flush()
         },
       }
       if (signal?.aborted) {
@@ -169,7 +167,7 @@ export function createPublishes(options: ResolvedOptions, sender: Sender, onQueu
       }
       signal?.addEventListener('abort', abort)
       all.set(requestId, pending)
-      const isHeld = pauseTimer !== undefined || window < Infinity
+      const isHeld = isPaused || window < Infinity
       if (sender.isLive && !(isHeld && pending.isKept)) {
         if (all.size > MAX_IN_FLIGHT) refuse(`${MAX_IN_FLIGHT} in flight`)
         else if (sender.bufferedBytes > MAX_SOCKET_BYTES) refuse(`bufferedAmount ${MAX_SOCKET_BYTES}`)
@@ -187,7 +185,7 @@ export function createPublishes(options: ResolvedOptions, sender: Sender, onQueu
   /** The server wants no more for now. Later messages wait behind it, so that the order is kept. */
   function pause(pending: Pending, retryAfterMs = 0): void {
     pending.wait()
-    if (pauseTimer !== undefined) return
+    if (isPaused) return
     window = MIN_WINDOW
     // The server knows its time. Without one, at least half of the limit: an immediate attempt would be refused too.
     flushIn(
@@ -199,18 +197,16 @@ export function createPublishes(options: ResolvedOptions, sender: Sender, onQueu
 
   /** What was sent before the pause and is not answered may be refused too. Later messages must not overtake it [P-10.7]. */
   function flushIn(ms: number): void {
-    pauseTimer = setTimeout(
-      () => {
-        for (const { isSent, isKept } of all.values()) if (isSent && isKept) return flushIn(minMs)
-        flush()
-      },
-      Math.min(ms, MAX_TIMER_MS),
-    )
+    isPaused = true
+    pauseTimer(() => {
+      for (const { isSent, isKept } of all.values()) if (isSent && isKept) return flushIn(minMs)
+      flush()
+    }, ms)
   }
 
   function resume(): void {
-    clearTimeout(pauseTimer)
-    pauseTimer = undefined
+    pauseTimer()
+    isPaused = false
   }
 
   function flush(): void {
