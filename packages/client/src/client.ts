@@ -49,7 +49,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   constructor(options: ClientOptions) {
     const resolved = resolveOptions(options)
     this.#connection = createConnection(resolved, {
-      onLive: (limits) => {
+      up: (limits) => {
         // In this order, so that an app gets the messages that it publishes and listens to.
         const steps = [this.#listens, ...this.#parts, { up: () => this.#publishes.up(limits) }]
         for (const step of steps)
@@ -58,15 +58,15 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
             (error) => this.#report({ error }),
           )
       },
-      onDown: () => {
+      down: () => {
         this.#listens.down()
         this.#core.requests.down()
         this.#publishes.down()
         for (const part of this.#parts) part.down?.()
       },
-      onStatus: (changes) => this.#changed(changes),
-      onMessage: (message) => this.#receive(message),
-      onError: (error) => this.#report({ error }),
+      status: (changes) => this.#changed(changes),
+      receive: (message) => this.#receive(message),
+      report: (error) => this.#report({ error }),
     })
     this.#publishes = createPublishes(resolved, this.#connection, () => queueMicrotask(() => this.#tellStatus()))
     this.#core = {
@@ -86,7 +86,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
 
   /** The present state for display: frozen, and the same object until something changes. */
   get status(): ClientStatus {
-    const queueLength = this.#publishes.waitingCount
+    const queueLength = this.#publishes.queueLength
     if (queueLength !== this.#status.queueLength) this.#status = Object.freeze({ ...this.#status, queueLength })
     return this.#status
   }
@@ -101,7 +101,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   connect(): Promise<void> {
     const connected = new Promise<void>((resolve, reject) => {
       this.#start()
-      this.#connection.hasten()
+      this.#connection.retry()
       if (this.state === 'connected') resolve()
       else this.#waiting.push((error) => (error ? reject(error) : resolve()))
     })
@@ -118,7 +118,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     this.#openCount++
     if (this.state === 'closed') {
       this.#listens.open()
-      this.#connection.start()
+      this.#connection.open()
     }
     return this.connect()
   }
@@ -147,7 +147,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   ): Subscription {
     const closedBy = this.#refusal()
     const subscription = this.#listens.add(pattern, receiving as Receiving<unknown>, options, closedBy)
-    if (!closedBy) this.#connection.start()
+    if (!closedBy) this.#connection.open()
     return subscription
   }
 
@@ -190,7 +190,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     this.#isClosing = true
     const openCount = this.#openCount
     if (flushMs > 0) await this.#publishes.idle(flushMs)
-    if (this.#openCount === openCount) this.#connection.stop()
+    if (this.#openCount === openCount) this.#connection.close()
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -200,12 +200,12 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   #start(): void {
     const closedBy = this.#refusal()
     if (closedBy) throw closedBy
-    this.#connection.start()
+    this.#connection.open()
   }
 
   /** Why new calls are refused. */
   #refusal(): WebMQError | undefined {
-    return this.#isClosing || this.state === 'closed' ? this.#connection.closedError() : undefined
+    return this.#isClosing || this.state === 'closed' ? this.#connection.closedBy() : undefined
   }
 
   #receive(message: CoreMessage | RawMessage): void {
@@ -258,7 +258,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
 
   #ended(error: WebMQError | undefined): void {
     this.#lostTimer()
-    const reason = error ?? this.#connection.closedError()
+    const reason = error ?? this.#connection.closedBy()
     const waiting = this.#waiting.splice(0)
     if (error) this.#report({ error })
     this.#core.requests.down()
@@ -273,14 +273,14 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     previous.#core.requests.down()
     this.#listens.adopt(previous.#listens)
     void previous.close()
-    if (!this.#listens.isEmpty) this.#connection.start()
+    if (this.#listens.size > 0) this.#connection.open()
   }
 
   /** Adds a part to the client, and connects: for modules that extend the client. See {@link ClientPart}. */
   add<P extends ClientPart>(make: (core: ClientCore) => P): P {
     const part = make(this.#core)
     this.#parts.push(part)
-    if (!this.#refusal()) this.#connection.start()
+    if (!this.#refusal()) this.#connection.open()
     return part
   }
 

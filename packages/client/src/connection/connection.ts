@@ -54,21 +54,21 @@ type From<V extends ServerMessage['verb']> = Extract<ServerMessage, { verb: V }>
 export interface Connection extends Sender {
   readonly state: State
   /** Connects, if the client is idle or closed. */
-  start(): void
+  open(): void
   /**
    * Gets a token and sends it on the live connection; joins a renewal that is running. Resolves when the server has
    * accepted it or, if the connection is lost, the token of the next one.
    */
   renew(): Promise<void>
   /** Ends the connection. A closure is the reason to give up. */
-  stop(closure?: Closure): void
+  close(closure?: Closure): void
   /** The error of calls to a closed client. */
-  closedError(): WebMQError
+  closedBy(): WebMQError
   /**
    * Makes the next attempt soon, if there is no connection; not before the server allows it. One that hangs ends, and
    * later ones wait as after a first failure.
    */
-  hasten(inMs?: number): void
+  retry(inMs?: number): void
 }
 
 /**
@@ -76,7 +76,7 @@ export interface Connection extends Sender {
  * has a WebSocket of its own.
  */
 export function createConnection(options: ResolvedOptions, context: ConnectionContext): Connection {
-  const { onLive, onDown, onStatus, onMessage, onError, onUpgrade, onFailure } = checks.watch?.(context) ?? context
+  const on = checks.watch?.(context) ?? context
   const { connectTimeoutMs, lifecycle, minMs, random, token: source, url } = options
   const canRefresh = typeof source === 'function'
   let state: State = 'idle'
@@ -116,7 +116,7 @@ export function createConnection(options: ResolvedOptions, context: ConnectionCo
     heartbeat?.sent(isAnswered)
   }
 
-  function start(): void {
+  function begin(): void {
     if (state !== 'idle' && state !== 'closed') return
     failedAttempts = notBeforeMs = 0
     cause = 'initial'
@@ -126,24 +126,24 @@ export function createConnection(options: ResolvedOptions, context: ConnectionCo
     connect()
   }
 
-  function stop(reason?: Closure): void {
+  function close(reason?: Closure): void {
     if (state === 'closed') return
     state = 'closed'
     closure = reason
     unwatch?.()
     drop(1000)
-    settleRenewal?.(closedError())
+    settleRenewal?.(closedBy())
     // Last: the app may open the client again.
     become({ ...WAITING, state, code: reason?.code, lastError: reason?.error })
   }
 
-  function closedError(): WebMQError {
+  function closedBy(): WebMQError {
     const { error, code } = closure ?? {}
     const detail = error ? `${code} ${error.code}, ${error.message}` : 'by close()'
     return new WebMQError('E_CLOSED', { detail, cause: error })
   }
 
-  function hasten(inMs = 0): void {
+  function retry(inMs = 0): void {
     if (!/connecting/.test(state)) return
     failedAttempts = 0
     const now = nowMs()
@@ -172,7 +172,7 @@ export function createConnection(options: ResolvedOptions, context: ConnectionCo
       fail(error, error.code === 'E_OPTION_INVALID' && typeof url !== 'function')
       // The app's own token() or url() failed: report it, unless without a network it had to. The error that closes the
       // client is reported by itself.
-      if (state !== 'closed' && !isOffline(lifecycle)) onError(failure)
+      if (state !== 'closed' && !isOffline(lifecycle)) on.report(failure)
     })
   }
 
@@ -184,7 +184,7 @@ export function createConnection(options: ResolvedOptions, context: ConnectionCo
     const opened = new socketClass(address, [SUBPROTOCOL])
     socket = opened
     token = given
-    onUpgrade?.(address, token)
+    on.asked?.(address, token)
     let failure = ''
     opened.binaryType = 'arraybuffer'
     opened.onopen = () => token !== undefined && send(encodeAuth(AUTH_ID, token))
@@ -205,22 +205,22 @@ export function createConnection(options: ResolvedOptions, context: ConnectionCo
     heartbeat?.alive()
     try {
       const message = decodeCoreMessage(typeof data === 'string' ? data : new Uint8Array(data))
-      if ('fields' in message) onMessage(message)
+      if ('fields' in message) on.receive(message)
       else if (message.verb === 'welcome') greet(message)
       else if (message.verb === 'bye') bye = message
       else if (message.verb === 'expiring') renewUntil(nowMs() + message.inMs, 0)
       else if ('id' in message && message.id === AUTH_ID) authenticated(message)
-      else onMessage(message)
+      else on.receive(message)
     } catch (error) {
       // Whatever the server says, it ends neither the client nor the process.
-      onError(error)
+      on.report(error)
     }
   }
 
   function greet(message: Welcome): void {
     welcome = message
     // Of another `welcome`.
-    heartbeat?.stop()
+    heartbeat?.close()
     heartbeat = createHeartbeat(
       message.heartbeatMs,
       options.heartbeatTimeoutMs,
@@ -228,7 +228,7 @@ export function createConnection(options: ResolvedOptions, context: ConnectionCo
       () => fail(new WebMQError('E_HEARTBEAT_TIMEOUT')),
     )
     if (token === undefined && message.auth === 'required') {
-      ended({ code: 1000, error: new WebMQError('E_UNAUTHENTICATED', { detail: 'token' }), isFinal: true })
+      ended({ code: 1000, error: new WebMQError('E_UNAUTHENTICATED', { detail: 'token' }) }, true)
     } else goLive()
   }
 
@@ -256,21 +256,21 @@ export function createConnection(options: ResolvedOptions, context: ConnectionCo
     liveSinceMs = nowMs()
     cause = 'initial'
     const limits = Object.freeze(welcome.limits)
-    onLive(limits)
+    on.up(limits)
     settleRenewal?.()
     become({ ...WAITING, state: 'connected', connection: { session, node, version, userId }, limits })
   }
 
   /** Ends the attempt, or its connection, with an error and its close code. */
-  function fail(error: WebMQError, isFinal = false): void {
-    ended({ code: closeCodeOf(error.code) ?? ABNORMAL_CLOSURE, error, isFinal })
+  function fail(error: WebMQError, isFinal?: boolean): void {
+    ended({ code: closeCodeOf(error.code) ?? ABNORMAL_CLOSURE, error }, isFinal)
   }
 
   /** Ends the attempt, or its connection, at once, without a closing handshake: a dead network would not answer it. */
   function drop(code: number): void {
     timer()
     lifetime.abort()
-    heartbeat?.stop()
+    heartbeat?.close()
     const dropped = socket
     socket = heartbeat = welcome = login = bye = undefined
     isLive = false
@@ -280,23 +280,23 @@ export function createConnection(options: ResolvedOptions, context: ConnectionCo
     dropped.close(code >= 4000 && code < 5000 ? code : 1000)
   }
 
-  function ended(reason: Closure): void {
-    const { code, isFinal, retryAfterMs = 0 } = reason
+  /** @param isFinal Do not reconnect, whatever the code. */
+  function ended({ code, error: failure, retryAfterMs = 0 }: Closure, isFinal?: boolean): void {
     drop(code)
     patienceMs = HANGING_MS
     if (state === 'closed') return
     if (state === 'connected') {
       if (nowMs() - liveSinceMs >= LASTING_MS) failedAttempts = 0
-      onDown()
+      on.down()
     }
-    const error = onFailure?.(reason.error, failedAttempts) ?? reason.error
+    const error = on.failed?.(failure, failedAttempts) ?? failure
     const isFirst = canRefresh && cause !== 'rejected'
     const isRejected = code === TOKEN_INVALID && isFirst
     if (isRejected) cause = 'rejected'
     if (code === TOKEN_EXPIRED && isFirst) cause = 'expiring'
     const isHopeless = isFinal || !isReconnectable(code) || (code === TOKEN_EXPIRED && !canRefresh)
     if (!isRejected && (isHopeless || failedAttempts >= options.maxAttempts)) {
-      stop({ code, error })
+      close({ code, error })
       return
     }
     const retryInMs = retryAfterMs ? retryAfterMs + random() * minMs : reconnectMs(failedAttempts, options)
@@ -335,8 +335,8 @@ export function createConnection(options: ResolvedOptions, context: ConnectionCo
     const { signal } = lifetime
     renew().catch((error: unknown) => {
       if (signal.aborted) return
-      if (error instanceof WebMQError) onStatus({ lastError: error })
-      onError(error)
+      if (error instanceof WebMQError) on.status({ lastError: error })
+      on.report(error)
       const waitMs = backoffMs(attempt, options)
       if (nowMs() + waitMs < expiryMs) timer(() => renewUntil(expiryMs, attempt + 1), waitMs)
     })
@@ -345,7 +345,7 @@ export function createConnection(options: ResolvedOptions, context: ConnectionCo
   /** The network or the page is back: retry now, and check a live connection. */
   function wake(): void {
     if (isLive && !bye) heartbeat?.probe(PROBE_TIMEOUT_MS)
-    else hasten(random() * minMs)
+    else retry(random() * minMs)
   }
 
   /** The page returned from the back/forward cache. Browsers cut the connections of such pages without an event. */
@@ -356,7 +356,7 @@ export function createConnection(options: ResolvedOptions, context: ConnectionCo
 
   function become(changes: Partial<ClientStatus> & Pick<ClientStatus, 'state'>): void {
     state = changes.state
-    onStatus(changes)
+    on.status(changes)
   }
 
   return {
@@ -370,10 +370,10 @@ export function createConnection(options: ResolvedOptions, context: ConnectionCo
       return socket?.bufferedAmount ?? 0
     },
     send,
-    start,
+    open: begin,
     renew,
-    stop,
-    closedError,
-    hasten,
+    close,
+    closedBy,
+    retry,
   }
 }

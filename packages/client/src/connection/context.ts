@@ -9,17 +9,17 @@ export interface ConnectionContext {
   /**
    * A connection is live and nothing was sent on it: listen again, then flush. Called before the app's state changes.
    */
-  onLive(limits: SessionLimits): void
-  onDown(): void
-  onStatus(changes: Partial<ClientStatus>): void
+  up(limits: SessionLimits): void
+  down(): void
+  status(changes: Partial<ClientStatus>): void
   /** A message that the connection does not handle itself. */
-  onMessage(message: CoreMessage | RawMessage): void
-  onError(error: unknown): void
+  receive(message: CoreMessage | RawMessage): void
+  report(error: unknown): void
   /** In development: a server was asked for an upgrade. Some never answer. */
-  onUpgrade?(url: string, token: string | undefined): void
+  asked?(url: string, token: string | undefined): void
   /**
    * In development: an attempt, or its connection, has ended. Returns the error with its reason, if that is known.
    * Browsers do not tell why an upgrade failed.
    */
-  onFailure?(error: WebMQError, failedAttempts: number): WebMQError
+  failed?(error: WebMQError, failedAttempts: number): WebMQError
 }

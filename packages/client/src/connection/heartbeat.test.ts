@@ -104,7 +104,7 @@ it.each([1e308, Number.POSITIVE_INFINITY, Number.NaN])('does not ping by itself 
 
 it('leaves no timer when it is stopped', () => {
   const { heartbeat } = start()
-  heartbeat.stop()
+  heartbeat.close()
   expect(vi.getTimerCount()).toBe(0)
 })
 

@@ -23,7 +23,7 @@ export interface Heartbeat {
   alive(): void
   /** Sends a ping now, with a shorter timeout: after a wake-up the app should not wait for the usual interval. */
   probe(timeoutMs: number): void
-  stop(): void
+  close(): void
 }
 
 /**
@@ -77,6 +77,6 @@ export function createHeartbeat(
       }
     },
     probe: (answerMs) => ping(Math.min(answerMs, timeoutMs)),
-    stop: timer,
+    close: timer,
   }
 }

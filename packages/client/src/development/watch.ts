@@ -4,23 +4,23 @@ import { withAdvice } from './told.js'
 
 /** Watches a connection: why its upgrades are refused, and what its server says to a developer. */
 export function watch(context: ConnectionContext): ConnectionContext {
-  const refusals = new Refusals((lastError) => context.onStatus({ lastError }))
+  const refusals = new Refusals((lastError) => context.status({ lastError }))
   let token: string | undefined
   return {
     ...context,
-    onUpgrade: (url, given) => {
+    asked: (url, given) => {
       token = given
       refusals.asked(url)
     },
-    onFailure: (error, failedAttempts) => refusals.failed(error, failedAttempts),
-    onLive: (limits) => {
+    failed: (error, failedAttempts) => refusals.failed(error, failedAttempts),
+    up: (limits) => {
       refusals.reached()
-      context.onLive(limits)
+      context.up(limits)
     },
-    onStatus: (changes) => {
+    status: (changes) => {
       if (changes.state === 'closed') refusals.end()
-      context.onStatus(changes)
+      context.status(changes)
     },
-    onMessage: (message) => context.onMessage('fields' in message ? message : withAdvice(message, token)),
+    receive: (message) => context.receive('fields' in message ? message : withAdvice(message, token)),
   }
 }

@@ -44,7 +44,7 @@ export function createAsking(
 
   function listenAgain(listen: Listen): void {
     const groups = new Map<string, LiveSubscription[]>()
-    for (const subscription of listen.subscriptions) {
+    for (const subscription of listen.all) {
       if (subscription.state !== 'pending') continue
       const start = JSON.stringify(subscription.start)
       groups.set(start, [...(groups.get(start) ?? []), subscription])
@@ -55,12 +55,12 @@ export function createAsking(
   function ask(listen: Listen, targets: LiveSubscription[]): void {
     const { pattern } = listen
     const start = targets[0]?.start ?? {}
-    const overflow = isMixed(listen) ? 'disconnect' : listen.subscriptions[0]?.options.overflow
-    if (isLive(start)) listen.joinable = targets
+    const overflow = isMixed(listen) ? 'disconnect' : listen.all[0]?.options.overflow
+    if (isLive(start)) listen.pending = targets
     requests.send(
       (id) => encodeListen({ id, pattern, ...start, overflow, meta: hasMeta(listen) || undefined }),
       (answer) => {
-        if (listen.joinable === targets) listen.joinable = undefined
+        if (listen.pending === targets) listen.pending = undefined
         if (answer instanceof WebMQError) refused(listen, targets, answer)
         else accepted(listen, targets, start, answer)
       },
@@ -81,7 +81,7 @@ export function createAsking(
     }
     const { recovered = false, replayed = 0, position, gap, more } = ok
     const isIdle = more && !replayed
-    if (!isIdle) listen.failedAttempts = 0
+    if (!isIdle) listen.attempt = 0
     if (held.delete(listen)) takeUp()
     let reported: GapReason | undefined
     for (const subscription of targets) {
@@ -130,7 +130,7 @@ export function createAsking(
       askLater(listen)
     } else if (error.code === 'E_LISTEN_LIMIT') {
       // The app has ended it meanwhile.
-      if (!listen.subscriptions.length) return
+      if (!listen.all.length) return
       // At the end of the queue, because another one may fit.
       held.delete(listen)
       held.add(listen)
@@ -138,14 +138,14 @@ export function createAsking(
       waitForRoom()
     } else if (error.code === 'E_POSITION_INVALID' && targets.some((target) => target.position)) {
       // The broker was replaced and cannot read positions of the previous one: continue, with a gap.
-      for (const target of targets) target.lose()
+      for (const target of targets) target.lost()
       ask(listen, targets)
     } else end(pattern, targets, error)
   }
 
   function askLater(listen: Listen): void {
     if (!sender.isLive) return
-    listen.timer(() => listenAgain(listen), backoffMs(listen.failedAttempts++, options))
+    listen.timer(() => listenAgain(listen), backoffMs(listen.attempt++, options))
   }
 
   /** There may be room: tries the listen that has waited longest for it. */
@@ -172,15 +172,15 @@ export function createAsking(
       // A listen without meta goes on with it.
       const needsMeta = subscription.options.meta && !hasMeta(listen, subscription)
       if (isLive(subscription.start) && !needsMeta && !isMixed(listen)) {
-        const active = listen.subscriptions.find(isActive)
+        const active = listen.all.find(isActive)
         if (active) {
           const { position } = active
           subscription.advance(position)
           subscription.accept({ recovered: false, replayed: 0, position }, true, latest())
           return
         }
-        if (listen.joinable) {
-          listen.joinable.push(subscription)
+        if (listen.pending) {
+          listen.pending.push(subscription)
           return
         }
       }

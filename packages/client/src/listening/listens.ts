@@ -20,7 +20,8 @@ const MAX_KNOWN_KEYS = 1_024
 
 /** The registry of subscriptions. Listens again after a reconnect, and reports gaps. */
 export interface Listens {
-  readonly isEmpty: boolean
+  /** Number of patterns. */
+  readonly size: number
   /**
    * Adds a subscription.
    * @param closedBy Why the client is closed. The subscription begins when it is opened.
@@ -78,7 +79,7 @@ export function createListens(core: ClientCore, onGap: (gap: Gap) => void): List
   const saved = options.resume?.({
     name: typeof options.url === 'function' ? '' : `${options.url}`,
     collect: () =>
-      [...subscriptions()].filter(({ recovers }) => recovers).map((one) => [one.pattern, one.handledPosition(latest)]),
+      [...subscriptions()].filter(({ recovers }) => recovers).map((one) => [one.pattern, one.handled(latest)]),
     onError: (error) => report({ error }),
   })
 
@@ -108,7 +109,7 @@ export function createListens(core: ClientCore, onGap: (gap: Gap) => void): List
     down()
     saved?.close()
     // Requests that are answered later find nothing here.
-    for (const listen of listens.values()) listen.subscriptions = []
+    for (const listen of listens.values()) listen.all = []
     listens.clear()
     targetsByKey.clear()
     return released
@@ -116,8 +117,8 @@ export function createListens(core: ClientCore, onGap: (gap: Gap) => void): List
 
   function insert(subscription: LiveSubscription): void {
     const { pattern } = subscription
-    const listen = listens.get(pattern) ?? { pattern, subscriptions: [], failedAttempts: 0, timer: createTimer() }
-    listen.subscriptions = [...listen.subscriptions, subscription]
+    const listen = listens.get(pattern) ?? { pattern, all: [], attempt: 0, timer: createTimer() }
+    listen.all = [...listen.all, subscription]
     listens.set(pattern, listen)
     targetsByKey.clear()
     if (sender.isLive) asking.join(listen, subscription)
@@ -127,7 +128,7 @@ export function createListens(core: ClientCore, onGap: (gap: Gap) => void): List
     asking.down()
     for (const listen of listens.values()) {
       listen.timer()
-      for (const subscription of listen.subscriptions) subscription.suspend(latest)
+      for (const subscription of listen.all) subscription.down(latest)
     }
   }
 
@@ -164,11 +165,11 @@ export function createListens(core: ClientCore, onGap: (gap: Gap) => void): List
   }
 
   function of(pattern: string): readonly LiveSubscription[] {
-    return listens.get(pattern)?.subscriptions ?? []
+    return listens.get(pattern)?.all ?? []
   }
 
   function* subscriptions(): Iterable<LiveSubscription> {
-    for (const listen of listens.values()) yield* listen.subscriptions
+    for (const listen of listens.values()) yield* listen.all
   }
 
   function end(pattern: string, ended: readonly LiveSubscription[], error: WebMQError): void {
@@ -182,10 +183,10 @@ export function createListens(core: ClientCore, onGap: (gap: Gap) => void): List
   /** Removes a subscription. Returns whether it was the last of its pattern. */
   function forget(subscription: LiveSubscription): boolean {
     const listen = listens.get(subscription.pattern)
-    if (!listen?.subscriptions.includes(subscription)) return false
-    listen.subscriptions = listen.subscriptions.filter((other) => other !== subscription)
+    if (!listen?.all.includes(subscription)) return false
+    listen.all = listen.all.filter((other) => other !== subscription)
     targetsByKey.clear()
-    if (listen.subscriptions.length > 0) return false
+    if (listen.all.length > 0) return false
     asking.forget(listen)
     return listens.delete(listen.pattern)
   }
@@ -199,8 +200,8 @@ export function createListens(core: ClientCore, onGap: (gap: Gap) => void): List
   }
 
   return {
-    get isEmpty() {
-      return listens.size === 0
+    get size() {
+      return listens.size
     },
     add,
     adopt(others) {

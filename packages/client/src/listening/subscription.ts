@@ -73,7 +73,7 @@ export class LiveSubscription extends ResumePoint implements Subscription {
         this.#report(error, message)
         void this.#quit(error, false)
       },
-      skip: (position) => this.catchUp(position),
+      skip: (position) => this.skip(position),
     })
     const { signal } = this.options
     if (signal?.aborted) this.finish(new WebMQError('E_ABORTED'), true)
@@ -140,7 +140,7 @@ export class LiveSubscription extends ResumePoint implements Subscription {
   }
 
   /** The connection is lost. `latest` is the position of its last live message, of any pattern [P-8.7]. */
-  suspend(latest: string | undefined): void {
+  down(latest: string | undefined): void {
     if (this.state === 'active') {
       this.advance(this.at(latest))
       this.reopen()
@@ -182,7 +182,7 @@ export class LiveSubscription extends ResumePoint implements Subscription {
   }
 
   /** Position up to which everything was handled; `undefined` if unknown. */
-  handledPosition(latest: string | undefined): string | undefined {
+  handled(latest: string | undefined): string | undefined {
     const backlog = this.receiver.backlog?.()
     if (backlog) return backlog.position
     return this.state === 'active' ? this.at(latest) : this.position

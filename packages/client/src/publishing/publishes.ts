@@ -48,7 +48,7 @@ const MAX_SOCKET_BYTES = 16_777_216
  */
 export interface Publishes {
   /** Number of publishes that wait for a connection. */
-  readonly waitingCount: number
+  readonly queueLength: number
   /** Resolves when no publish is pending, or after `maxMs`. */
   idle(maxMs: number): Promise<void>
   /** Publishes a message. The payload has been encoded, or copied, when this returns. */
@@ -63,7 +63,7 @@ export interface Publishes {
   answer(message: Extract<ServerMessage, { verb: 'ok' | 'error' }>): boolean
 }
 
-/** @param onQueue Called when {@link Publishes.waitingCount} has changed. */
+/** @param onQueue Called when {@link Publishes.queueLength} has changed. */
 export function createPublishes(options: ResolvedOptions, sender: Sender, onQueue: () => void): Publishes {
   const { codec, maxAgeMs, minMs } = options
   const all = new Map<string, Pending>()
@@ -225,7 +225,7 @@ export function createPublishes(options: ResolvedOptions, sender: Sender, onQueu
   }
 
   return {
-    get waitingCount() {
+    get queueLength() {
       return waitingCount
     },
     publish,
