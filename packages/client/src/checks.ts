@@ -21,12 +21,12 @@ export interface Checks {
   publish(options: object, id: string, timeoutMs: number): void
   /** `JSON.stringify`. @throws {WebMQError} `E_PAYLOAD_INVALID`, naming the part that has no JSON form. */
   encodeJson(payload: unknown): string
-  /** Warns of words that an app did not mean, in a valid key or pattern. */
-  words(text: string): void
-  keyDefect(key: string): string | undefined
-  patternDefect(pattern: string): string | undefined
+  /** Warns of words that an app did not mean. @throws {WebMQError} `E_KEY_INVALID`, naming the problem and the place. */
+  key(key: string): void
+  /** Warns of words that an app did not mean. @throws {WebMQError} `E_PATTERN_INVALID`, naming the problem and the place. */
+  pattern(pattern: string): void
   /** Why the app's value cannot be a token. */
-  tokenDefect(token: unknown): string
+  token(token: unknown): string
   /** Why there is no room for one more publish. @param waiting The publishes that wait, oldest first. */
   full(limit: string, waiting: Iterable<{ readonly createdAtMs: number }>): string
   /** Watches a connection: why its upgrades are refused, and what its server says to a developer. */
@@ -50,15 +50,14 @@ export function setChecks(all: Partial<Checks>): void {
 
 /** @throws {WebMQError} `E_KEY_INVALID` */
 export function checkKey(key: string): void {
-  if (!isKey(key)) throw new WebMQError('E_KEY_INVALID', { detail: checks.keyDefect?.(key) ?? key })
-  checks.words?.(key)
+  if (checks.key) checks.key(key)
+  else if (!isKey(key)) throw new WebMQError('E_KEY_INVALID', { detail: key })
 }
 
 /** @throws {WebMQError} `E_PATTERN_INVALID` */
 export function checkPattern(pattern: string): void {
-  if (!isPattern(pattern))
-    throw new WebMQError('E_PATTERN_INVALID', { detail: checks.patternDefect?.(pattern) ?? pattern })
-  checks.words?.(pattern)
+  if (checks.pattern) checks.pattern(pattern)
+  else if (!isPattern(pattern)) throw new WebMQError('E_PATTERN_INVALID', { detail: pattern })
 }
 
 /**

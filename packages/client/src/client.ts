@@ -14,10 +14,18 @@ import { createRequests } from './listening/requests.js'
 import { resolveOptions } from './options.js'
 import type { CoreMessage } from './protocol/decode-server.js'
 import type { WebMQError } from './protocol/errors.js'
+import type { SessionLimits } from './protocol/messages.js'
 import type { RawMessage } from './protocol/raw-message.js'
 import { createPublishes, type Publishes } from './publishing/publishes.js'
 import type { KnownKey, ListenTopic, Payload, PayloadInput, TopicHandler, Topics } from './topics.js'
 import type { ListenOptions, PublishOptions, PublishResult, Subscription } from './types.js'
+
+/** What hears that a connection is live or lost, or that the client is closed. */
+interface Listener {
+  up?(limits: SessionLimits): void
+  down?(): void
+  close?(error: WebMQError, isWanted: boolean): void
+}
 
 /**
  * A connection to a WebMQ server. It connects on first use, and reconnects until you close it.
@@ -49,21 +57,8 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   constructor(options: ClientOptions) {
     const resolved = resolveOptions(options)
     this.#connection = createConnection(resolved, {
-      up: (limits) => {
-        // In this order, so that an app gets the messages that it publishes and listens to.
-        const steps = [this.#listens, ...this.#parts, { up: () => this.#publishes.up(limits) }]
-        for (const step of steps)
-          callSafely(
-            () => step.up?.(),
-            (error) => this.#report({ error }),
-          )
-      },
-      down: () => {
-        this.#listens.down()
-        this.#core.requests.down()
-        this.#publishes.down()
-        for (const part of this.#parts) part.down?.()
-      },
+      up: (limits) => this.#tell((part) => part.up?.(limits)),
+      down: () => this.#tell((part) => part.down?.()),
       status: (changes) => this.#changed(changes),
       receive: (message) => this.#receive(message),
       report: (error) => this.#report({ error }),
@@ -249,6 +244,16 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     if (isConnected) for (const settle of this.#waiting.splice(0)) settle()
   }
 
+  /** In this order, so that an app gets the messages that it publishes and listens to. */
+  #tell(call: (part: Listener) => void): void {
+    const all: readonly Listener[] = [this.#listens, this.#core.requests, ...this.#parts, this.#publishes]
+    for (const part of all)
+      callSafely(
+        () => call(part),
+        (error) => this.#report({ error }),
+      )
+  }
+
   #tellStatus(): void {
     const { status } = this
     const previous = this.#toldStatus
@@ -261,10 +266,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     const reason = error ?? this.#connection.closedBy()
     const waiting = this.#waiting.splice(0)
     if (error) this.#report({ error })
-    this.#core.requests.down()
-    this.#listens.close(reason, !error)
-    this.#publishes.close(reason)
-    for (const part of this.#parts) part.close?.(reason)
+    this.#tell((part) => part.close?.(reason, !error))
     for (const settle of waiting) settle(reason)
   }
 

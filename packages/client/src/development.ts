@@ -9,7 +9,7 @@ import { watch } from './development/watch.js'
 import { warnOfWords } from './development/words.js'
 import { encodeJson } from './protocol/encode-json.js'
 import { ERRORS, endMessages, explainDetails } from './protocol/errors.js'
-import { keyDefect, patternDefect } from './protocol/keys.js'
+import { validateKey, validatePattern } from './protocol/keys.js'
 
 setChecks({
   errors: ERRORS,
@@ -17,11 +17,16 @@ setChecks({
   range: checkRange,
   publish: checkPublish,
   encodeJson: (payload) => encodeJson(payload, adviceFor),
-  keyDefect,
-  patternDefect,
-  tokenDefect,
+  key: (key) => {
+    validateKey(key)
+    warnOfWords(key)
+  },
+  pattern: (pattern) => {
+    validatePattern(pattern)
+    warnOfWords(pattern)
+  },
+  token: tokenDefect,
   full: explainFull,
-  words: warnOfWords,
   watch,
 })
 

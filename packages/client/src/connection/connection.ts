@@ -77,7 +77,7 @@ export interface Connection extends Sender {
  */
 export function createConnection(options: ResolvedOptions, context: ConnectionContext): Connection {
   const on = checks.watch?.(context) ?? context
-  const { connectTimeoutMs, lifecycle, minMs, random, token: source, url } = options
+  const { connectTimeoutMs, lifecycle = globalThis, minMs, random, token: source, url } = options
   const canRefresh = typeof source === 'function'
   let state: State = 'idle'
   /** Why the client has given up. */

@@ -8,7 +8,7 @@ import type { Lifecycle } from '../client-options.js'
  * @param wake The network or the page is back, or another network.
  * @param restore The page returned from the back/forward cache.
  */
-export function watchLifecycle(wake: () => void, restore: () => void, environment: Lifecycle = globalThis): () => void {
+export function watchLifecycle(wake: () => void, restore: () => void, environment: Lifecycle): () => void {
   const { document } = environment
   const controller = new AbortController()
   const on = (target: Lifecycle['document'], event: string, listener: (event: Event) => unknown) =>
@@ -23,11 +23,11 @@ export function watchLifecycle(wake: () => void, restore: () => void, environmen
 }
 
 /** Whether to make no attempts: the page is hidden and offline. `online` or showing the page wakes the client. */
-export function isDormant(environment: Lifecycle = globalThis): boolean {
+export function isDormant(environment: Lifecycle): boolean {
   return environment.document?.visibilityState === 'hidden' && isOffline(environment)
 }
 
 /** Whether the browser says that it has no network. It may be wrong, and a server on this machine is reached without. */
-export function isOffline({ navigator }: Lifecycle = globalThis): boolean {
+export function isOffline({ navigator }: Lifecycle): boolean {
   return navigator?.onLine === false
 }

@@ -12,7 +12,12 @@ const TEXTS: Readonly<Partial<Record<ErrorCode, readonly (readonly [RegExp, stri
   E_DISCONNECTED: [[/^pageshow$/, 'page was restored from the back/forward cache, and browsers end its connection']],
   E_KEY_INVALID: [TOO_LARGE],
   E_PAYLOAD_TOO_LARGE: [TOO_LARGE],
-  E_OPTION_INVALID: [[/^(url .*)$/, '$1: give ws://, wss://, http:// or https://, or on a page a path such as /ws']],
+  E_OPTION_INVALID: [
+    [/^(url .*)$/, '$1: give ws://, wss://, http:// or https://, or on a page a path such as /ws'],
+    [/^WebSocket$/, "no WebSocket: pass that of 'ws'"],
+    [/^setup$/, 'call setup({ url }) first'],
+  ],
+  E_UNSUPPORTED: [[/^state$/, 'state topics']],
   E_CLOSED: [[/^(by close\(\)|\d{4} E_.+)$/, '$1; open() opens it again']],
   E_UNAUTHENTICATED: [[/^token$/, 'set the option `token`']],
   E_QUEUE_FULL: [

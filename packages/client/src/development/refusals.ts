@@ -43,7 +43,7 @@ export class Refusals {
   asked(url: string): void {
     clearTimeout(this.#timer)
     this.#url = url
-    if (this.#wasReached || isOffline()) return
+    if (this.#wasReached || isOffline(globalThis)) return
     const error = new WebMQError('E_CONNECT_FAILED', { detail: `no answer for ${PENDING_MS} ms` })
     this.#timer = setTimeout(() => void this.#find(url, error, true), PENDING_MS)
   }
@@ -57,7 +57,7 @@ export class Refusals {
     const explained = this.#explained(error)
     // Not after the first failure of a lasting connection: a server that restarts has enough to do.
     const isLasting = !this.#wasReached || failedAttempts > 0
-    if (isLasting && !isOffline()) void this.#find(url, error)
+    if (isLasting && !isOffline(globalThis)) void this.#find(url, error)
     return explained
   }
 

@@ -76,7 +76,7 @@ export function createAsking(
     const { pattern } = listen
     if (state && !ok.state) {
       // It ignores the option, and would give no state.
-      end(pattern, targets, new WebMQError('E_UNSUPPORTED', { detail: 'state topics' }))
+      end(pattern, targets, new WebMQError('E_UNSUPPORTED', { detail: 'state' }))
       return
     }
     const { recovered = false, replayed = 0, position, gap, more } = ok

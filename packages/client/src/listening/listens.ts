@@ -175,7 +175,7 @@ export function createListens(core: ClientCore, onGap: (gap: Gap) => void): List
   function end(pattern: string, ended: readonly LiveSubscription[], error: WebMQError): void {
     report({ error, pattern })
     for (const subscription of ended) {
-      subscription.finish(error, false)
+      subscription.end(error, false)
       forget(subscription)
     }
   }

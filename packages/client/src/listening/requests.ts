@@ -36,12 +36,17 @@ export interface Requests {
   answer(message: From<'ok'> | From<'error'>): boolean
   /** The connection is lost. */
   down(): void
+  /** The client is closed. */
+  close(): void
 }
 
 export function createRequests(sender: Sender, timeoutMs: number): Requests {
   const waiting = new Map<string, (answer: Reply) => void>()
   let lastId = 0
   let receivedCount = 0
+  function down(): void {
+    for (const settle of [...waiting.values()]) settle(new WebMQError('E_DISCONNECTED'))
+  }
   return {
     send(encode, onReply) {
       const id = `l${++lastId}`
@@ -74,8 +79,7 @@ export function createRequests(sender: Sender, timeoutMs: number): Requests {
       settle?.(message.verb === 'ok' ? message : errorOfServer(message))
       return settle !== undefined
     },
-    down() {
-      for (const settle of [...waiting.values()]) settle(new WebMQError('E_DISCONNECTED'))
-    },
+    down,
+    close: down,
   }
 }

@@ -76,7 +76,7 @@ export class LiveSubscription extends ResumePoint implements Subscription {
       skip: (position) => this.skip(position),
     })
     const { signal } = this.options
-    if (signal?.aborted) this.finish(new WebMQError('E_ABORTED'), true)
+    if (signal?.aborted) this.end(new WebMQError('E_ABORTED'), true)
     else signal?.addEventListener('abort', this.#onAbort)
   }
 
@@ -114,11 +114,12 @@ export class LiveSubscription extends ResumePoint implements Subscription {
     const { gap } = page
     this.#isHeld = false
     const before = this.#pages ?? { ...page, replayed: 0 }
-    const sum = { ...page, recovered: before.recovered && page.recovered, gap: before.gap ?? gap }
+    const { replayed } = before
     // A page's messages are counted as they arrive: the connection may be lost before all of them are here.
-    this.#pages = isLast ? undefined : { ...sum, replayed: before.replayed }
+    const sum = { ...page, recovered: before.recovered && page.recovered, gap: before.gap ?? gap, replayed }
+    this.#pages = isLast ? undefined : sum
     if (isLast) {
-      const result = { ...sum, replayed: before.replayed + page.replayed }
+      const result = { ...sum, replayed: replayed + page.replayed }
       this.state = 'active'
       this.live(latest)
       this.#resolve(result)
@@ -204,13 +205,13 @@ export class LiveSubscription extends ResumePoint implements Subscription {
   }
 
   /** Ends the subscription. `isWanted`: the app itself has ended it. */
-  finish(error: WebMQError, isWanted: boolean): void {
+  end(error: WebMQError, isWanted: boolean): void {
     this.options.signal?.removeEventListener('abort', this.#onAbort)
     if (this.state !== 'closed') this.#end(error, isWanted, (tell) => tell())
   }
 
   #quit(error: WebMQError, isWanted: boolean): Promise<void> {
-    this.finish(error, isWanted)
+    this.end(error, isWanted)
     return this.context.remove(this)
   }
 

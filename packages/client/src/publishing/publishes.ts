@@ -83,8 +83,15 @@ export function createPublishes(options: ResolvedOptions, sender: Sender, onQueu
 
   function publish(key: string, content: unknown, given: PublishOptions): Promise<PublishResult> {
     return new Promise((resolve, reject) => {
-      const { ack, id = createId(), echo = true, ephemeral, signal, timeoutMs = options.ackTimeoutMs } = given
-      const { whenOffline = options.whenOffline } = given
+      const {
+        ack,
+        id = createId(),
+        echo = true,
+        ephemeral,
+        signal,
+        timeoutMs = options.ackTimeoutMs,
+        whenOffline = options.whenOffline,
+      } = given
       checkKey(key)
       checks.publish?.(given, id, timeoutMs)
       const requestId = `p${++lastId}`
@@ -167,8 +174,8 @@ export function createPublishes(options: ResolvedOptions, sender: Sender, onQueu
       }
       signal?.addEventListener('abort', abort)
       all.set(requestId, pending)
-      const isHeld = isPaused || window < Infinity
-      if (sender.isLive && !(isHeld && pending.isKept)) {
+      // After a pause, later messages wait behind those that were refused.
+      if (sender.isLive && !(window < Infinity && pending.isKept)) {
         if (all.size > MAX_IN_FLIGHT) refuse(`${MAX_IN_FLIGHT} in flight`)
         else if (sender.bufferedBytes > MAX_SOCKET_BYTES) refuse(`bufferedAmount ${MAX_SOCKET_BYTES}`)
         else pending.send()
