@@ -1,5 +1,4 @@
 import type { ClientOptions } from './client-options.js'
-import type { ConnectionContext } from './connection/context.js'
 import { type ERRORS, WebMQError } from './protocol/errors.js'
 import { isKey, isPattern } from './protocol/keys.js'
 
@@ -29,8 +28,6 @@ export interface Checks {
   token(token: unknown): string
   /** Why there is no room for one more publish. @param waiting The publishes that wait, oldest first. */
   full(limit: string, waiting: Iterable<{ readonly createdAtMs: number }>): string
-  /** Watches a connection: why its upgrades are refused, and what its server says to a developer. */
-  watch(context: ConnectionContext): ConnectionContext
 }
 
 /** Options of a listen or a history read that say where it starts. */

@@ -1,4 +1,5 @@
 import { setChecks } from './checks.js'
+import { watchConnections } from './connection/context.js'
 import { explain, explainFull } from './development/explain.js'
 import { linkOf } from './development/link.js'
 import { checkOptions } from './development/options.js'
@@ -27,9 +28,9 @@ setChecks({
   },
   token: tokenDefect,
   full: explainFull,
-  watch,
 })
 
+watchConnections(watch)
 endMessages(linkOf)
 explainDetails(explain)
 

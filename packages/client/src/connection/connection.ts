@@ -1,4 +1,3 @@
-import { checks } from '../checks.js'
 import type { TokenCause, WebSocketLike } from '../client-options.js'
 import type { ClientStatus, State } from '../events/events.js'
 import { type ResolvedOptions, socketClassOf, webSocketUrl } from '../options.js'
@@ -11,7 +10,7 @@ import type { ServerMessage, Welcome } from '../protocol/messages.js'
 import { backoffMs, reconnectMs } from './backoff.js'
 import { nowMs } from './clock.js'
 import type { Closure } from './closure.js'
-import type { ConnectionContext } from './context.js'
+import { type ConnectionContext, watched } from './context.js'
 import { createHeartbeat, type Heartbeat } from './heartbeat.js'
 import { isDormant, isOffline, watchLifecycle } from './lifecycle.js'
 import type { Frame, Sender } from './sender.js'
@@ -76,7 +75,7 @@ export interface Connection extends Sender {
  * has a WebSocket of its own.
  */
 export function createConnection(options: ResolvedOptions, context: ConnectionContext): Connection {
-  const on = checks.watch?.(context) ?? context
+  const on = watched(context)
   const { connectTimeoutMs, lifecycle = globalThis, minMs, random, token: source, url } = options
   const canRefresh = typeof source === 'function'
   let state: State = 'idle'

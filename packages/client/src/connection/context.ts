@@ -23,3 +23,11 @@ export interface ConnectionContext {
    */
   failed?(error: WebMQError, failedAttempts: number): WebMQError
 }
+
+/** The context of a connection in this build: as it is or, in development, with what watches the connection. */
+export let watched = (context: ConnectionContext): ConnectionContext => context
+
+/** Sets what watches all connections. */
+export function watchConnections(by: typeof watched): void {
+  watched = by
+}

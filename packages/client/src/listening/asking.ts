@@ -1,13 +1,24 @@
-import type { ClientCore } from '../client-part.js'
 import { backoffMs } from '../connection/backoff.js'
+import type { Sender } from '../connection/sender.js'
 import { createTimer } from '../connection/timer.js'
-import type { Gap } from '../events/events.js'
+import type { ClientError, Gap } from '../events/events.js'
+import type { ResolvedOptions } from '../options.js'
 import { encodeListen, encodeUnlisten } from '../protocol/encode-client.js'
 import { WebMQError } from '../protocol/errors.js'
 import type { GapReason, ServerMessage } from '../protocol/messages.js'
 import { hasMeta, isActive, isLive, isMixed, type Listen } from './listen.js'
-import type { Start } from './requests.js'
+import type { Replays } from './replays.js'
+import type { Requests, Start } from './requests.js'
 import type { LiveSubscription } from './subscription.js'
+
+/** What listens use of their client. */
+export interface ListensCore {
+  readonly options: ResolvedOptions
+  readonly sender: Sender
+  readonly requests: Requests
+  readonly replays: Replays
+  report(error: ClientError): void
+}
 
 /** Asks the server for listens: the answers, the pages of replays, and what is tried again later. */
 export interface Asking {
@@ -31,7 +42,7 @@ export interface Asking {
  * @param end The server has ended these subscriptions.
  */
 export function createAsking(
-  { options, sender, requests, replays, report }: ClientCore,
+  { options, sender, requests, replays, report }: ListensCore,
   onGap: (gap: Gap) => void,
   latest: () => string | undefined,
   touch: () => void,

@@ -1,5 +1,4 @@
 import { checkPattern } from '../checks.js'
-import type { ClientCore } from '../client-part.js'
 import { createTimer } from '../connection/timer.js'
 import type { Gap } from '../events/events.js'
 import { WebMQError } from '../protocol/errors.js'
@@ -7,7 +6,7 @@ import { matches } from '../protocol/matching.js'
 import type { ServerMessage } from '../protocol/messages.js'
 import { decodePayload } from '../publishing/payload.js'
 import type { ListenOptions, Message } from '../types.js'
-import { createAsking } from './asking.js'
+import { createAsking, type ListensCore } from './asking.js'
 import { isActive, isLive, type Listen } from './listen.js'
 import type { Receiving } from './receiver.js'
 import type { ReplayTarget } from './replays.js'
@@ -54,7 +53,7 @@ export interface Listens {
   gap(message: From<'gap'>): void
 }
 
-export function createListens(core: ClientCore, onGap: (gap: Gap) => void): Listens {
+export function createListens(core: ListensCore, onGap: (gap: Gap) => void): Listens {
   const { options, sender, replays, report } = core
   const listens = new Map<string, Listen>()
   /** Subscriptions by key, for the next message with it. Emptied when any subscription comes or goes. */
