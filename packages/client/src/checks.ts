@@ -1,5 +1,4 @@
 import type { ClientOptions } from './client-options.js'
-import type { CoreMessage } from './protocol/decode-server.js'
 import { type ERRORS, WebMQError } from './protocol/errors.js'
 import { isKey, isPattern } from './protocol/keys.js'
 
@@ -21,18 +20,14 @@ export interface Checks {
   publish(options: object, id: string, timeoutMs: number): void
   /** `JSON.stringify`. @throws {WebMQError} `E_PAYLOAD_INVALID`, naming the part that has no JSON form. */
   encodeJson(payload: unknown): string
-  /** Warns of words that an app did not mean, in a valid key or pattern. */
-  words(text: string): void
-  keyDefect(key: string): string | undefined
-  patternDefect(pattern: string): string | undefined
+  /** Warns of words that an app did not mean. @throws {WebMQError} `E_KEY_INVALID`, naming the problem and the place. */
+  key(key: string): void
+  /** Warns of words that an app did not mean. @throws {WebMQError} `E_PATTERN_INVALID`, naming the problem and the place. */
+  pattern(pattern: string): void
   /** Why the app's value cannot be a token. */
-  tokenDefect(token: unknown): string
-  /** What the server says, with what a developer may want to know about it. */
-  told(message: CoreMessage, token: string | undefined): CoreMessage
-  /** The sentence of a short detail. @param waiting The publishes that wait, oldest first, if they are too many. */
-  explain(detail: string, waiting?: Iterable<{ readonly createdAtMs: number }>): string
-  /** Explains refused upgrades of a client. @param onFound Gets an explained error that came before its explanation. */
-  refusals(onFound: (error: WebMQError) => void): Refusals
+  token(token: unknown): string
+  /** Why there is no room for one more publish. @param waiting The publishes that wait, oldest first. */
+  full(limit: string, waiting: Iterable<{ readonly createdAtMs: number }>): string
 }
 
 /** Options of a listen or a history read that say where it starts. */
@@ -40,18 +35,6 @@ export interface RangeOptions {
   readonly since?: string | undefined
   readonly last?: number | undefined
   readonly rewind?: number | string | undefined
-}
-
-/** Browsers do not tell why an upgrade failed. */
-export interface Refusals {
-  /** An upgrade was asked for: some servers never answer. */
-  asked(url: string): void
-  /** An upgrade was refused. Returns the error with the reason, if it is known. @param isLasting Whether to search for it. */
-  refused(url: string, error: WebMQError, isLasting: boolean): WebMQError
-  /** A connection is live. */
-  reached(): void
-  /** The client is closed. */
-  end(): void
 }
 
 /** The checks of this build. */
@@ -62,22 +45,16 @@ export function setChecks(all: Partial<Checks>): void {
   checks = all
 }
 
-/** A detail of an error as this build tells it. */
-export function explain(detail: string, waiting?: Iterable<{ readonly createdAtMs: number }>): string {
-  return checks.explain?.(detail, waiting) ?? detail
-}
-
 /** @throws {WebMQError} `E_KEY_INVALID` */
 export function checkKey(key: string): void {
-  if (!isKey(key)) throw new WebMQError('E_KEY_INVALID', { detail: checks.keyDefect?.(key) ?? key })
-  checks.words?.(key)
+  if (checks.key) checks.key(key)
+  else if (!isKey(key)) throw new WebMQError('E_KEY_INVALID', { detail: key })
 }
 
 /** @throws {WebMQError} `E_PATTERN_INVALID` */
 export function checkPattern(pattern: string): void {
-  if (!isPattern(pattern))
-    throw new WebMQError('E_PATTERN_INVALID', { detail: checks.patternDefect?.(pattern) ?? pattern })
-  checks.words?.(pattern)
+  if (checks.pattern) checks.pattern(pattern)
+  else if (!isPattern(pattern)) throw new WebMQError('E_PATTERN_INVALID', { detail: pattern })
 }
 
 /**

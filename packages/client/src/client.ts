@@ -1,22 +1,31 @@
 import type { ClientOptions } from './client-options.js'
 import type { ClientCore, ClientPart } from './client-part.js'
-import { Connection } from './connection/connection.js'
+import { type Connection, createConnection } from './connection/connection.js'
 import { errorOfServer } from './connection/server-error.js'
+import { createTimer } from './connection/timer.js'
 import { callSafely } from './events/call-safely.js'
 import { Emitter, type Handler } from './events/emitter.js'
 import type { ClientError, ClientEvents, ClientStatus, State } from './events/events.js'
-import { Printer } from './events/printer.js'
-import { Listens } from './listening/listens.js'
+import { createPrinter } from './events/printer.js'
+import { createListens, type Listens } from './listening/listens.js'
 import type { Receiver, Receiving } from './listening/receiver.js'
 import { Replays } from './listening/replays.js'
-import { Requests } from './listening/requests.js'
+import { createRequests } from './listening/requests.js'
 import { resolveOptions } from './options.js'
 import type { CoreMessage } from './protocol/decode-server.js'
 import type { WebMQError } from './protocol/errors.js'
+import type { SessionLimits } from './protocol/messages.js'
 import type { RawMessage } from './protocol/raw-message.js'
-import { Publishes } from './publishing/publishes.js'
+import { createPublishes, type Publishes } from './publishing/publishes.js'
 import type { KnownKey, ListenTopic, Payload, PayloadInput, TopicHandler, Topics } from './topics.js'
 import type { ListenOptions, PublishOptions, PublishResult, Subscription } from './types.js'
+
+/** What hears that a connection is live or lost, or that the client is closed. */
+interface Listener {
+  up?(limits: SessionLimits): void
+  down?(): void
+  close?(error: WebMQError, isWanted: boolean): void
+}
 
 /**
  * A connection to a WebMQ server. It connects on first use, and reconnects until you close it.
@@ -35,9 +44,9 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   /** What this client and its parts share. */
   readonly #core: ClientCore
   readonly #parts: ClientPart[] = []
-  readonly #printer = new Printer()
+  readonly #print = createPrinter()
   #waiting: ((error?: WebMQError) => void)[] = []
-  #lostTimer: ReturnType<typeof setTimeout> | undefined
+  readonly #lostTimer = createTimer()
   #isClosing = false
   #openCount = 0
   #status: ClientStatus = Object.freeze({ state: 'idle', lost: false, queueLength: 0 })
@@ -47,40 +56,23 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   /** @throws {WebMQError} `E_OPTION_INVALID`, naming the option. */
   constructor(options: ClientOptions) {
     const resolved = resolveOptions(options)
-    this.#connection = new Connection(resolved, {
-      onLive: ({ limits }) => {
-        // In this order, so that an app gets the messages that it publishes and listens to.
-        const steps = [this.#listens, ...this.#parts, { up: () => this.#publishes.up(limits) }]
-        for (const step of steps)
-          callSafely(
-            () => step.up?.(),
-            (error) => this.#report({ error }),
-          )
-      },
-      onDown: () => {
-        this.#listens.down()
-        this.#core.requests.down()
-        this.#publishes.down()
-        for (const part of this.#parts) part.down?.()
-      },
-      onStatus: (changes) => this.#changed(changes),
-      onMessage: (message) => this.#receive(message),
-      onError: (error) => this.#report({ error }),
+    this.#connection = createConnection(resolved, {
+      up: (limits) => this.#tell((part) => part.up?.(limits)),
+      down: () => this.#tell((part) => part.down?.()),
+      status: (changes) => this.#changed(changes),
+      receive: (message) => this.#receive(message),
+      report: (error) => this.#report({ error }),
     })
-    this.#publishes = new Publishes(resolved, this.#connection, () => queueMicrotask(() => this.#tellStatus()))
+    this.#publishes = createPublishes(resolved, this.#connection, () => queueMicrotask(() => this.#tellStatus()))
     this.#core = {
       closedBy: () => this.#refusal(),
       options: resolved,
       sender: this.#connection,
-      requests: new Requests(this.#connection, resolved.ackTimeoutMs),
+      requests: createRequests(this.#connection, resolved.ackTimeoutMs),
       replays: new Replays(),
       report: (error) => this.#report(error),
     }
-    this.#listens = new Listens({
-      ...this.#core,
-      onGap: (gap) => this.#emitter.emit('gap', gap),
-      onError: this.#core.report,
-    })
+    this.#listens = createListens(this.#core, (gap) => this.#emitter.emit('gap', gap))
   }
 
   get state(): State {
@@ -89,7 +81,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
 
   /** The present state for display: frozen, and the same object until something changes. */
   get status(): ClientStatus {
-    const queueLength = this.#publishes.waitingCount
+    const queueLength = this.#publishes.queueLength
     if (queueLength !== this.#status.queueLength) this.#status = Object.freeze({ ...this.#status, queueLength })
     return this.#status
   }
@@ -104,7 +96,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   connect(): Promise<void> {
     const connected = new Promise<void>((resolve, reject) => {
       this.#start()
-      this.#connection.hasten()
+      this.#connection.retry()
       if (this.state === 'connected') resolve()
       else this.#waiting.push((error) => (error ? reject(error) : resolve()))
     })
@@ -121,7 +113,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     this.#openCount++
     if (this.state === 'closed') {
       this.#listens.open()
-      this.#connection.start()
+      this.#connection.open()
     }
     return this.connect()
   }
@@ -150,7 +142,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   ): Subscription {
     const closedBy = this.#refusal()
     const subscription = this.#listens.add(pattern, receiving as Receiving<unknown>, options, closedBy)
-    if (!closedBy) this.#connection.start()
+    if (!closedBy) this.#connection.open()
     return subscription
   }
 
@@ -193,7 +185,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     this.#isClosing = true
     const openCount = this.#openCount
     if (flushMs > 0) await this.#publishes.idle(flushMs)
-    if (this.#openCount === openCount) this.#connection.stop()
+    if (this.#openCount === openCount) this.#connection.close()
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -203,12 +195,12 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   #start(): void {
     const closedBy = this.#refusal()
     if (closedBy) throw closedBy
-    this.#connection.start()
+    this.#connection.open()
   }
 
   /** Why new calls are refused. */
   #refusal(): WebMQError | undefined {
-    return this.#isClosing || this.state === 'closed' ? this.#connection.closedError() : undefined
+    return this.#isClosing || this.state === 'closed' ? this.#connection.closedBy() : undefined
   }
 
   #receive(message: CoreMessage | RawMessage): void {
@@ -242,14 +234,24 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   #changed(changes: Partial<ClientStatus>): void {
     const { state } = changes
     const isConnected = state === 'connected'
-    if (isConnected) clearTimeout(this.#lostTimer)
+    if (isConnected) this.#lostTimer()
     else if (state && (state === 'connecting' || this.#status.state === 'connected')) {
-      this.#lostTimer = setTimeout(() => this.#changed({ lost: true }), this.#core.options.lostAfterMs)
+      this.#lostTimer(() => this.#changed({ lost: true }), this.#core.options.lostAfterMs)
     }
     this.#status = Object.freeze({ ...this.status, ...changes, ...(isConnected && { lost: false }) })
     if (state === 'closed') this.#ended(changes.lastError)
     this.#tellStatus()
     if (isConnected) for (const settle of this.#waiting.splice(0)) settle()
+  }
+
+  /** In this order, so that an app gets the messages that it publishes and listens to. */
+  #tell(call: (part: Listener) => void): void {
+    const all: readonly Listener[] = [this.#listens, this.#core.requests, ...this.#parts, this.#publishes]
+    for (const part of all)
+      callSafely(
+        () => call(part),
+        (error) => this.#report({ error }),
+      )
   }
 
   #tellStatus(): void {
@@ -260,14 +262,11 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   }
 
   #ended(error: WebMQError | undefined): void {
-    clearTimeout(this.#lostTimer)
-    const reason = error ?? this.#connection.closedError()
+    this.#lostTimer()
+    const reason = error ?? this.#connection.closedBy()
     const waiting = this.#waiting.splice(0)
     if (error) this.#report({ error })
-    this.#core.requests.down()
-    this.#listens.close(reason, !error)
-    this.#publishes.close(reason)
-    for (const part of this.#parts) part.close?.(reason)
+    this.#tell((part) => part.close?.(reason, !error))
     for (const settle of waiting) settle(reason)
   }
 
@@ -276,18 +275,18 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     previous.#core.requests.down()
     this.#listens.adopt(previous.#listens)
     void previous.close()
-    if (!this.#listens.isEmpty) this.#connection.start()
+    if (this.#listens.size > 0) this.#connection.open()
   }
 
   /** Adds a part to the client, and connects: for modules that extend the client. See {@link ClientPart}. */
   add<P extends ClientPart>(make: (core: ClientCore) => P): P {
     const part = make(this.#core)
     this.#parts.push(part)
-    if (!this.#refusal()) this.#connection.start()
+    if (!this.#refusal()) this.#connection.open()
     return part
   }
 
   #report(error: ClientError): void {
-    if (!this.#emitter.emit('error', error)) this.#printer.print(error.error)
+    if (!this.#emitter.emit('error', error)) this.#print(error.error)
   }
 }

@@ -35,6 +35,6 @@ export const close: WebMQClient['close'] = async (options) => instance?.close(op
  * @throws {WebMQError} `E_OPTION_INVALID` if there is none.
  */
 export function current(): WebMQClient {
-  if (!instance) throw invalid('call setup({ url }) first')
+  if (!instance) throw invalid('setup')
   return instance
 }

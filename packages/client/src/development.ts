@@ -1,16 +1,16 @@
 import { setChecks } from './checks.js'
-import { explain } from './development/explain.js'
+import { watchConnections } from './connection/context.js'
+import { explain, explainFull } from './development/explain.js'
 import { linkOf } from './development/link.js'
 import { checkOptions } from './development/options.js'
 import { adviceFor } from './development/payload-advice.js'
 import { checkPublish, checkRange } from './development/range.js'
-import { SearchedRefusals } from './development/refusals.js'
 import { tokenDefect } from './development/token-defect.js'
-import { withAdvice } from './development/told.js'
+import { watch } from './development/watch.js'
 import { warnOfWords } from './development/words.js'
 import { encodeJson } from './protocol/encode-json.js'
-import { ERRORS, endMessages } from './protocol/errors.js'
-import { keyDefect, patternDefect } from './protocol/keys.js'
+import { ERRORS, endMessages, explainDetails } from './protocol/errors.js'
+import { validateKey, validatePattern } from './protocol/keys.js'
 
 setChecks({
   errors: ERRORS,
@@ -18,15 +18,20 @@ setChecks({
   range: checkRange,
   publish: checkPublish,
   encodeJson: (payload) => encodeJson(payload, adviceFor),
-  keyDefect,
-  patternDefect,
-  tokenDefect,
-  explain,
-  told: withAdvice,
-  words: warnOfWords,
-  refusals: (onFound) => new SearchedRefusals(onFound),
+  key: (key) => {
+    validateKey(key)
+    warnOfWords(key)
+  },
+  pattern: (pattern) => {
+    validatePattern(pattern)
+    warnOfWords(pattern)
+  },
+  token: tokenDefect,
+  full: explainFull,
 })
 
+watchConnections(watch)
 endMessages(linkOf)
+explainDetails(explain)
 
 export * from './index.js'

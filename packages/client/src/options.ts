@@ -1,9 +1,9 @@
-import { checks, explain } from './checks.js'
+import { checks } from './checks.js'
 import type { ClientOptions, WebSocketConstructor } from './client-options.js'
 import { WebMQError } from './protocol/errors.js'
 
 /** Options with every default filled in. */
-export type ResolvedOptions = ReturnType<typeof resolveOptions>
+export type ResolvedOptions = ClientOptions & typeof NUMBERS & Required<Pick<ClientOptions, 'whenOffline' | 'random'>>
 
 /** `setTimeout` fires at once for larger values. */
 export const MAX_TIMER_MS = 2 ** 31 - 1
@@ -26,13 +26,12 @@ export const NUMBERS = {
  * Fills in the defaults.
  * @throws {WebMQError} `E_OPTION_INVALID`, naming the option, with {@link checks}.
  */
-export function resolveOptions(options: ClientOptions) {
+export function resolveOptions(options: ClientOptions): ResolvedOptions {
   checks.options?.(options)
-  const { whenOffline = 'queue', random = Math.random } = options
-  const given: Partial<typeof NUMBERS> = { ...options, ...options.reconnect, ...options.offlineQueue }
-  const numbers = { ...NUMBERS }
-  for (const name of Object.keys(NUMBERS) as (keyof typeof NUMBERS)[]) numbers[name] = given[name] ?? NUMBERS[name]
-  return { ...options, ...numbers, whenOffline, random }
+  const resolved: Record<string, unknown> = { ...NUMBERS, whenOffline: 'queue', random: Math.random }
+  const given = { ...options, ...options.reconnect, ...options.offlineQueue }
+  for (const [name, value] of Object.entries(given)) resolved[name] = value ?? resolved[name]
+  return resolved as unknown as ResolvedOptions
 }
 
 /**
@@ -50,7 +49,7 @@ export function webSocketUrl(url: string | URL, base = globalThis.location?.href
   } catch (error) {
     cause = error
   }
-  throw invalid(explain(`url ${url}`), cause)
+  throw invalid(`url ${url}`, cause)
 }
 
 /**
@@ -59,7 +58,7 @@ export function webSocketUrl(url: string | URL, base = globalThis.location?.href
  */
 export function socketClassOf(options: Pick<ClientOptions, 'WebSocket'>): WebSocketConstructor {
   const found = options.WebSocket ?? globalThis.WebSocket
-  if (!found) throw invalid("no WebSocket: pass that of 'ws'")
+  if (!found) throw invalid('WebSocket')
   return found as WebSocketConstructor
 }
 

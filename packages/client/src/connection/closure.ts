@@ -6,8 +6,4 @@ export interface Closure {
   readonly error: WebMQError
   /** The server asks the client not to return earlier. */
   readonly retryAfterMs?: number | undefined
-  /** `true`: do not reconnect, whatever the code. */
-  readonly isFinal?: boolean
-  /** Whether the server's answer to the upgrade request was not a WebSocket, or there was no answer. */
-  readonly isRefused?: boolean
 }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { Heartbeat } from './heartbeat.js'
+import { createHeartbeat, type Heartbeat } from './heartbeat.js'
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -10,13 +10,15 @@ afterEach(() => {
 
 function start(intervalMs = 25_000, timeoutMs = 10_000) {
   const events: string[] = []
-  const heartbeat: Heartbeat = new Heartbeat(intervalMs, timeoutMs, {
-    sendPing: () => {
+  const heartbeat: Heartbeat = createHeartbeat(
+    intervalMs,
+    timeoutMs,
+    () => {
       events.push(`ping ${Date.now() - startedAtMs}`)
       heartbeat.sent()
     },
-    onTimeout: () => events.push(`timeout ${Date.now() - startedAtMs}`),
-  })
+    () => events.push(`timeout ${Date.now() - startedAtMs}`),
+  )
   const startedAtMs = Date.now()
   return { heartbeat, events }
 }
@@ -102,14 +104,19 @@ it.each([1e308, Number.POSITIVE_INFINITY, Number.NaN])('does not ping by itself 
 
 it('leaves no timer when it is stopped', () => {
   const { heartbeat } = start()
-  heartbeat.stop()
+  heartbeat.close()
   expect(vi.getTimerCount()).toBe(0)
 })
 
 // A system clock that was set pinged at once, or not for as long as it had been set back.
 it.each([-86_400_000, 86_400_000])('does not notice that the clock of the system is set: %i ms', (jumpMs) => {
   let pings = 0
-  const heartbeat = new Heartbeat(25_000, 10_000, { sendPing: () => pings++, onTimeout: () => undefined })
+  const heartbeat = createHeartbeat(
+    25_000,
+    10_000,
+    () => pings++,
+    () => undefined,
+  )
   vi.advanceTimersByTime(20_000)
   heartbeat.sent()
   vi.setSystemTime(Date.now() + jumpMs)

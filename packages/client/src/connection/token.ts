@@ -26,5 +26,5 @@ export async function askForToken(
   if (source === undefined || token === null) return undefined
   if (typeof token === 'string' && TOKEN.test(token)) return token
   const isMissing = !token && token !== source
-  throw new WebMQError(isMissing ? 'E_TOKEN_UNAVAILABLE' : 'E_TOKEN_INVALID', { detail: checks.tokenDefect?.(token) })
+  throw new WebMQError(isMissing ? 'E_TOKEN_UNAVAILABLE' : 'E_TOKEN_INVALID', { detail: checks.token?.(token) })
 }

@@ -1,4 +1,3 @@
-import type { Refusals } from '../checks.js'
 import { isOffline } from '../connection/lifecycle.js'
 import { DOCS_URL } from '../protocol/docs-url.js'
 import { WebMQError } from '../protocol/errors.js'
@@ -23,39 +22,52 @@ const probes = new Map<string, { readonly atMs: number; finding?: Finding }>()
 const printed = new Set<string>()
 
 /** Asks the endpoint over HTTP why it refused an upgrade, or did not answer, beside the next attempts of a client. */
-export class SearchedRefusals implements Refusals {
+export class Refusals {
   readonly #onFound: (error: WebMQError) => void
   #search = new AbortController()
   #timer: ReturnType<typeof setTimeout> | undefined
   #reason: string | undefined
+  /** Of the upgrade that was asked for, until it has ended. */
+  #url: string | undefined
   /** The address is right, so a failure is no mistake of the app. */
   #wasReached = false
   /** The endpoint was fine right after a refusal: it counts when the next upgrade is refused too. */
   #wasFine = false
 
+  /** @param onFound Gets an explained error that came before its explanation. */
   constructor(onFound: (error: WebMQError) => void) {
     this.#onFound = onFound
   }
 
+  /** An upgrade was asked for: some servers never answer. */
   asked(url: string): void {
     clearTimeout(this.#timer)
-    if (this.#wasReached || isOffline()) return
+    this.#url = url
+    if (this.#wasReached || isOffline(globalThis)) return
     const error = new WebMQError('E_CONNECT_FAILED', { detail: `no answer for ${PENDING_MS} ms` })
     this.#timer = setTimeout(() => void this.#find(url, error, true), PENDING_MS)
   }
 
-  refused(url: string, error: WebMQError, isLasting: boolean): WebMQError {
+  /** An attempt, or its connection, has ended. Returns the error with the reason why its upgrade was refused, if known. */
+  failed(error: WebMQError, failedAttempts: number): WebMQError {
     clearTimeout(this.#timer)
+    const url = this.#url
+    this.#url = undefined
+    if (url === undefined || error.code !== 'E_CONNECT_FAILED') return error
     const explained = this.#explained(error)
-    if (isLasting && !isOffline()) void this.#find(url, error)
+    // Not after the first failure of a lasting connection: a server that restarts has enough to do.
+    const isLasting = !this.#wasReached || failedAttempts > 0
+    if (isLasting && !isOffline(globalThis)) void this.#find(url, error)
     return explained
   }
 
+  /** A connection is live. */
   reached(): void {
     this.end()
     this.#wasReached = true
   }
 
+  /** The client is closed. */
   end(): void {
     clearTimeout(this.#timer)
     this.#search.abort()

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { watchedClient } from '../../test/watched-client.js'
 import { type ErrorCode, WebMQError } from '../protocol/errors.js'
-import { Printer } from './printer.js'
+import { createPrinter } from './printer.js'
 
 const printed = vi.spyOn(console, 'error')
 beforeEach(() => {
@@ -15,14 +15,14 @@ afterEach(() => {
 const errorOf = (code: ErrorCode, detail?: string) => new WebMQError(code, { detail })
 
 it('prints an error that repeats once in 10 s, with the number of the others', () => {
-  const printer = new Printer()
+  const print = createPrinter()
   const [limit, other] = [errorOf('E_RATE_LIMIT'), errorOf('E_FORBIDDEN', 'listen a')]
-  for (let count = 0; count < 5_000; count++) printer.print(limit)
+  for (let count = 0; count < 5_000; count++) print(limit)
   expect(printed.mock.calls).toEqual([[limit]])
   vi.advanceTimersByTime(10_000)
-  for (let count = 0; count < 5; count++) printer.print(limit)
-  printer.print(other)
-  printer.print(errorOf('E_FORBIDDEN', 'listen b'))
+  for (let count = 0; count < 5; count++) print(limit)
+  print(other)
+  print(errorOf('E_FORBIDDEN', 'listen b'))
   expect(printed.mock.calls.slice(1)).toEqual([
     [limit, 'and 4999 more'],
     [other, 'and 4 more'],
@@ -31,8 +31,8 @@ it('prints an error that repeats once in 10 s, with the number of the others', (
 })
 
 it('prints whatever an app throws', () => {
-  const printer = new Printer()
-  for (const error of [undefined, new Error('a'), null, Object.create(null), 'text', Symbol('s')]) printer.print(error)
+  const print = createPrinter()
+  for (const error of [undefined, new Error('a'), null, Object.create(null), 'text', Symbol('s')]) print(error)
   expect(printed.mock.calls.slice(0, 3)).toEqual([[undefined], [new Error('a')], [null]])
 })
 

@@ -4,21 +4,20 @@ const WINDOW_MS = 10_000
  * Prints the errors that nobody handles. While the same one comes again and again, as of refused messages or of a faulty
  * handler, it prints it once in 10 s, with the number of those in between.
  */
-export class Printer {
-  #text: string | undefined
-  #endMs = 0
-  #count = 0
-
-  print(error: unknown): void {
+export function createPrinter(): (error: unknown) => void {
+  let lastText: string | undefined
+  let endMs = 0
+  let count = 0
+  return (error) => {
     const text = (error as Error | undefined)?.message
     const now = Date.now()
-    if (text === this.#text && now < this.#endMs) {
-      this.#count++
+    if (text === lastText && now < endMs) {
+      count++
       return
     }
-    console.error(error, ...(this.#count ? [`and ${this.#count} more`] : []))
-    this.#text = text
-    this.#endMs = now + WINDOW_MS
-    this.#count = 0
+    console.error(error, ...(count ? [`and ${count} more`] : []))
+    lastText = text
+    endMs = now + WINDOW_MS
+    count = 0
   }
 }

@@ -1,3 +1,4 @@
+import type { Timer } from '../connection/timer.js'
 import type { Start } from './requests.js'
 import type { LiveSubscription } from './subscription.js'
 
@@ -5,21 +6,22 @@ import type { LiveSubscription } from './subscription.js'
 export interface Listen {
   readonly pattern: string
   /** Replaced, never changed: handlers listen and unlisten while a message is being delivered. Empty: the listen has ended. */
-  subscriptions: readonly LiveSubscription[]
+  all: readonly LiveSubscription[]
   /** Subscriptions that wait for the answer to a listen without a replay; others may join them. */
-  joinable?: LiveSubscription[] | undefined
-  failedAttempts: number
-  timer?: ReturnType<typeof setTimeout>
+  pending?: LiveSubscription[] | undefined
+  attempt: number
+  /** Of the next attempt. */
+  readonly timer: Timer
 }
 
 /** Whether its subscriptions differ in what they may miss. On the wire they are one listen: none misses more than it allows. */
-export function isMixed({ subscriptions }: Listen): boolean {
-  return subscriptions.some(({ options }) => options.overflow !== subscriptions[0]?.options.overflow)
+export function isMixed({ all }: Listen): boolean {
+  return all.some(({ options }) => options.overflow !== all[0]?.options.overflow)
 }
 
 /** Whether some subscription wants meta. */
-export function hasMeta({ subscriptions }: Listen, except?: LiveSubscription): boolean {
-  return subscriptions.some((one) => one !== except && one.options.meta)
+export function hasMeta({ all }: Listen, except?: LiveSubscription): boolean {
+  return all.some((one) => one !== except && one.options.meta)
 }
 
 export function isActive({ state }: LiveSubscription): boolean {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { type Reply, Requests } from './requests.js'
+import { createRequests, type Reply } from './requests.js'
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -9,7 +9,7 @@ afterEach(() => {
 })
 
 function start() {
-  const requests = new Requests({ isLive: true, bufferedBytes: 0, send: () => undefined }, 10_000)
+  const requests = createRequests({ isLive: true, bufferedBytes: 0, send: () => undefined }, 10_000)
   const replies: Reply[] = []
   requests.send(
     (id) => `listen ${id} a`,

@@ -1,5 +1,6 @@
 import type { Frame, Sender } from '../connection/sender.js'
 import { errorOfServer } from '../connection/server-error.js'
+import { createTimer } from '../connection/timer.js'
 import { WebMQError } from '../protocol/errors.js'
 import type { ServerMessage } from '../protocol/messages.js'
 
@@ -20,63 +21,65 @@ export interface Start {
 /**
  * Requests without an answer yet. Each gets exactly one: from the server, from its timer, or from a lost connection.
  */
-export class Requests {
-  readonly #sender: Sender
-  readonly #timeoutMs: number
-  readonly #waiting = new Map<string, (answer: Reply) => void>()
-  #lastId = 0
-  #receivedCount = 0
-
-  constructor(sender: Sender, timeoutMs: number) {
-    this.#sender = sender
-    this.#timeoutMs = timeoutMs
-  }
-
+export interface Requests {
   /**
    * Sends a request. The connection must be live.
    * @param encode Encodes it with its id.
    */
-  send(encode: (id: string) => Frame, onReply: (reply: Reply) => void): void {
-    const id = `l${++this.#lastId}`
-    const settle = (answer: Reply) => {
-      clearTimeout(timer)
-      this.#waiting.delete(id)
-      onReply(answer)
-    }
-    let timer: ReturnType<typeof setTimeout>
-    const wait = (receivedCount: number) => {
-      timer = setTimeout(() => {
-        if (receivedCount === this.#receivedCount) settle(new WebMQError('E_TIMEOUT'))
-        else wait(this.#receivedCount)
-      }, this.#timeoutMs)
-    }
-    wait(this.#receivedCount)
-    this.#waiting.set(id, settle)
-    try {
-      this.#sender.send(encode(id))
-    } catch (cause) {
-      // One request that cannot be sent must not keep others from being sent.
-      settle(cause instanceof WebMQError ? cause : new WebMQError('E_MESSAGE_INVALID', { cause }))
-    }
-  }
-
+  send(encode: (id: string) => Frame, onReply: (reply: Reply) => void): void
   /**
    * A message has arrived. An answer keeps its place behind others, so a slow reader waits longer for it than for a
    * server that is gone: a request times out when nothing at all arrives in its time.
    */
-  received(): void {
-    this.#receivedCount++
-  }
-
+  received(): void
   /** Handles an answer of the server. Returns whether it belongs to one of these requests. */
-  answer(message: From<'ok'> | From<'error'>): boolean {
-    const settle = this.#waiting.get(message.id ?? '')
-    settle?.(message.verb === 'ok' ? message : errorOfServer(message))
-    return settle !== undefined
-  }
-
+  answer(message: From<'ok'> | From<'error'>): boolean
   /** The connection is lost. */
-  down(): void {
-    for (const settle of [...this.#waiting.values()]) settle(new WebMQError('E_DISCONNECTED'))
+  down(): void
+  /** The client is closed. */
+  close(): void
+}
+
+export function createRequests(sender: Sender, timeoutMs: number): Requests {
+  const waiting = new Map<string, (answer: Reply) => void>()
+  let lastId = 0
+  let receivedCount = 0
+  function down(): void {
+    for (const settle of [...waiting.values()]) settle(new WebMQError('E_DISCONNECTED'))
+  }
+  return {
+    send(encode, onReply) {
+      const id = `l${++lastId}`
+      const timer = createTimer()
+      const settle = (answer: Reply) => {
+        timer()
+        waiting.delete(id)
+        onReply(answer)
+      }
+      const wait = (countBefore: number) => {
+        timer(() => {
+          if (countBefore === receivedCount) settle(new WebMQError('E_TIMEOUT'))
+          else wait(receivedCount)
+        }, timeoutMs)
+      }
+      wait(receivedCount)
+      waiting.set(id, settle)
+      try {
+        sender.send(encode(id))
+      } catch (cause) {
+        // One request that cannot be sent must not keep others from being sent.
+        settle(cause instanceof WebMQError ? cause : new WebMQError('E_MESSAGE_INVALID', { cause }))
+      }
+    },
+    received: () => {
+      receivedCount++
+    },
+    answer(message) {
+      const settle = waiting.get(message.id ?? '')
+      settle?.(message.verb === 'ok' ? message : errorOfServer(message))
+      return settle !== undefined
+    },
+    down,
+    close: down,
   }
 }

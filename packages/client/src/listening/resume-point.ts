@@ -27,7 +27,7 @@ export class ResumePoint {
   }
 
   /** The app has loaded everything up to `position`. Counts only if that is known to be ahead. */
-  catchUp(position: string | undefined): void {
+  skip(position: string | undefined): void {
     if (isSeen(this.position, position)) this.position = position
   }
 
@@ -43,7 +43,7 @@ export class ResumePoint {
   }
 
   /** The position belongs to a lost log: the next listen begins live, with a gap. */
-  lose(): void {
+  lost(): void {
     this.position = undefined
     this.wasLive = true
   }

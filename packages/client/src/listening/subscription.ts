@@ -16,19 +16,17 @@ export interface SubscriptionContext {
   remove(subscription: LiveSubscription): Promise<void>
   /** Listens again from the subscription's position, if there is a connection. */
   again(subscription: LiveSubscription): void
-  onError(error: ClientError): void
+  report(error: ClientError): void
   onGap(gap: Gap): void
 }
 
 /** Implements a {@link Subscription}: tracks its position, and passes messages to its receiver. */
-export class LiveSubscription implements Subscription {
+export class LiveSubscription extends ResumePoint implements Subscription {
   readonly pattern: string
   readonly receiver: Receiver
   /** Replaced when the subscription moves to another client. */
   context: SubscriptionContext
   readonly options: ListenOptions
-  /** The position up to which messages were handled. */
-  readonly resume: ResumePoint
   readonly #emitter = new Emitter<SubscriptionEvents>((error) => this.#report(error))
   readonly #start: Start
   #resolve!: (result: ListenResult) => void
@@ -46,12 +44,13 @@ export class LiveSubscription implements Subscription {
     options: ListenOptions | undefined,
     context: SubscriptionContext,
   ) {
+    super()
     this.pattern = pattern
     this.receiver = receiverOf(receiving)
     this.options = { ...this.receiver.options, ...options }
     this.context = context
     this.#start = rangeOf(this.options)
-    this.resume = new ResumePoint(this.options.since)
+    this.position = this.options.since
     this.reopen()
     this.receiver.attach?.({
       ...context.options,
@@ -64,7 +63,7 @@ export class LiveSubscription implements Subscription {
         return gap
       },
       again: (position) => {
-        this.resume.position = position
+        this.position = position
         // Otherwise the next connection, or page, begins there.
         if (this.state !== 'active') return
         this.reopen()
@@ -74,16 +73,16 @@ export class LiveSubscription implements Subscription {
         this.#report(error, message)
         void this.#quit(error, false)
       },
-      skip: (position) => this.resume.catchUp(position),
+      skip: (position) => this.skip(position),
     })
     const { signal } = this.options
-    if (signal?.aborted) this.finish(new WebMQError('E_ABORTED'), true)
+    if (signal?.aborted) this.end(new WebMQError('E_ABORTED'), true)
     else signal?.addEventListener('abort', this.#onAbort)
   }
 
   /** Where a replay begins: at the last handled position or, until the first acknowledgement, where the app asked. */
   get start(): Start {
-    const { position, wasLive } = this.resume
+    const { position, wasLive } = this
     const { wantsState: state } = this.receiver
     if (position && (this.recovers || !wasLive)) return { since: position, state }
     return wasLive ? { state } : { ...this.#start, state }
@@ -115,13 +114,14 @@ export class LiveSubscription implements Subscription {
     const { gap } = page
     this.#isHeld = false
     const before = this.#pages ?? { ...page, replayed: 0 }
-    const sum = { ...page, recovered: before.recovered && page.recovered, gap: before.gap ?? gap }
+    const { replayed } = before
     // A page's messages are counted as they arrive: the connection may be lost before all of them are here.
-    this.#pages = isLast ? undefined : { ...sum, replayed: before.replayed }
+    const sum = { ...page, recovered: before.recovered && page.recovered, gap: before.gap ?? gap, replayed }
+    this.#pages = isLast ? undefined : sum
     if (isLast) {
-      const result = { ...sum, replayed: before.replayed + page.replayed }
+      const result = { ...sum, replayed: replayed + page.replayed }
       this.state = 'active'
-      this.resume.live(latest)
+      this.live(latest)
       this.#resolve(result)
       this.#emitter.emit('ready', result)
     }
@@ -141,9 +141,9 @@ export class LiveSubscription implements Subscription {
   }
 
   /** The connection is lost. `latest` is the position of its last live message, of any pattern [P-8.7]. */
-  suspend(latest: string | undefined): void {
+  down(latest: string | undefined): void {
     if (this.state === 'active') {
-      this.resume.advance(this.resume.at(latest))
+      this.advance(this.at(latest))
       this.reopen()
     }
     this.#tell(() => this.receiver.down?.())
@@ -183,17 +183,17 @@ export class LiveSubscription implements Subscription {
   }
 
   /** Position up to which everything was handled; `undefined` if unknown. */
-  handledPosition(latest: string | undefined): string | undefined {
+  handled(latest: string | undefined): string | undefined {
     const backlog = this.receiver.backlog?.()
     if (backlog) return backlog.position
-    return this.state === 'active' ? this.resume.at(latest) : this.resume.position
+    return this.state === 'active' ? this.at(latest) : this.position
   }
 
   /** Delivers a message, unless it was handled before. */
   deliver(message: Message<unknown>, size?: number): void {
     // Until a replay is complete, live messages are for other subscriptions; this one gets them in the next page.
     if (this.state !== 'active' && (this.state === 'closed' || !message.replayed)) return
-    if (!this.resume.advance(message.position)) return
+    if (!this.advance(message.position)) return
     if (this.#pages) this.#pages.replayed++
     // Not `callSafely`, which takes a closure: this is the path of every message.
     try {
@@ -205,13 +205,13 @@ export class LiveSubscription implements Subscription {
   }
 
   /** Ends the subscription. `isWanted`: the app itself has ended it. */
-  finish(error: WebMQError, isWanted: boolean): void {
+  end(error: WebMQError, isWanted: boolean): void {
     this.options.signal?.removeEventListener('abort', this.#onAbort)
     if (this.state !== 'closed') this.#end(error, isWanted, (tell) => tell())
   }
 
   #quit(error: WebMQError, isWanted: boolean): Promise<void> {
-    this.finish(error, isWanted)
+    this.end(error, isWanted)
     return this.context.remove(this)
   }
 
@@ -230,7 +230,7 @@ export class LiveSubscription implements Subscription {
   }
 
   #report(error: unknown, message?: Message<unknown>): void {
-    this.context.onError({ error, pattern: this.pattern, key: message?.key })
+    this.context.report({ error, pattern: this.pattern, key: message?.key })
   }
 
   readonly #onAbort = (): void => void this.#quit(new WebMQError('E_ABORTED'), true)

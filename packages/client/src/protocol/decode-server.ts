@@ -37,17 +37,15 @@ export function decodeCoreMessage(data: WirePayload): CoreMessage | RawMessage {
   const newline = isText ? data.indexOf('\n') : data.indexOf(0x0a)
   const header = textOf(newline < 0 ? data : isText ? data.slice(0, newline) : data.subarray(0, newline))
   const body = newline < 0 ? undefined : isText ? data.slice(newline + 1) : data.subarray(newline + 1)
-  if (header.startsWith('message ')) return decodeMessage(header, body)
+  if (header === 'message' || header.startsWith('message ')) return decodeMessage(header, body)
   const [verb = '', ...fields] = header.split(' ')
   const [first = '', second = ''] = fields
   switch (verb) {
-    case 'message':
-      throw malformed(verb)
     case 'ok':
       return decodeOk(first, fields.slice(1), body)
     case 'error': {
       const { message, retryable, docs = '', retryAfterMs, pattern, key } = decodeObject(verb, body)
-      if (second === '' || typeof message !== 'string') throw malformed(verb)
+      if (!second || typeof message !== 'string') throw malformed(verb)
       return {
         verb,
         id: first === '-' ? undefined : first,
@@ -66,7 +64,7 @@ export function decodeCoreMessage(data: WirePayload): CoreMessage | RawMessage {
       return { ...welcome, verb }
     }
     case 'gap':
-      if (second === '') throw malformed(verb)
+      if (!second) throw malformed(verb)
       return { verb, pattern: first, reason: second as GapReason }
     case 'expiring':
       return { verb, inMs: decodeCount(verb, first) }
@@ -93,7 +91,7 @@ function decodeMessage(header: string, payload: WirePayload | undefined): From<'
   const positionEnd = header.indexOf(' ', keyEnd + 1)
   const options = positionEnd > keyEnd ? header.slice(positionEnd + 1).split(' ') : undefined
   const position = header.slice(keyEnd + 1, options && positionEnd)
-  if (keyEnd < 0 || position === '' || payload === undefined) throw malformed(verb)
+  if (keyEnd < 0 || !position || payload === undefined) throw malformed(verb)
   return {
     verb,
     key: header.slice(keyStart, keyEnd),
@@ -105,7 +103,7 @@ function decodeMessage(header: string, payload: WirePayload | undefined): From<'
 }
 
 function decodeOk(id: string, options: readonly string[], body: WirePayload | undefined): From<'ok'> {
-  if (id === '') throw malformed('ok')
+  if (!id) throw malformed('ok')
   const message: { -readonly [K in keyof From<'ok'>]: From<'ok'>[K] } = { verb: 'ok', id }
   for (const option of options) {
     const [name, value = ''] = option.split('=')

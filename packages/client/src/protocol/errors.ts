@@ -179,6 +179,14 @@ export function endMessages(by: typeof ending): void {
   ending = by
 }
 
+/** A detail of an error as messages have it: as it is or, in a client's build for development, as a sentence. */
+let explained = (_code: ErrorCode, detail: string): string => detail
+
+/** Sets what makes sentences of the details of all errors. */
+export function explainDetails(by: typeof explained): void {
+  explained = by
+}
+
 function complete<const T extends Record<string, ErrorSpec>>(rows: T): T {
   table = rows
   return rows
@@ -248,7 +256,7 @@ export class WebMQError extends Error {
     const { detail, message, cause, requestId, retryable } = options
     // Without the table: the code, with the link.
     const general = table[code]?.message ?? `${code} (${docsOf(code)})`
-    const text = message ?? (detail === undefined ? general : `${general}: ${detail}`)
+    const text = message ?? (detail === undefined ? general : `${general}: ${explained(code, detail)}`)
     super(text + ending(code, text), cause === undefined ? {} : { cause })
     this.code = code
     this.requestId = requestId

@@ -19,10 +19,10 @@ export function encodePayload(payload: unknown, codec: Codec | undefined): WireP
       throw new WebMQError('E_PAYLOAD_INVALID', { cause })
     }
   }
-  if (ArrayBuffer.isView(payload)) return new Uint8Array(payload.buffer, payload.byteOffset, payload.byteLength).slice()
   // By its tag: a buffer of another frame, or of a test environment, is an instance of another class.
-  if ((payload as ArrayBuffer)?.[Symbol.toStringTag] === 'ArrayBuffer') {
-    return new Uint8Array(payload as ArrayBuffer).slice()
+  if (ArrayBuffer.isView(payload) || (payload as ArrayBuffer)?.[Symbol.toStringTag] === 'ArrayBuffer') {
+    const { buffer = payload as ArrayBuffer, byteOffset, byteLength } = payload as Partial<ArrayBufferView>
+    return new Uint8Array(buffer, byteOffset, byteLength).slice()
   }
   return encodeJson(payload)
 }
