@@ -23,7 +23,7 @@ export function sourceOf(site: Site, page: SitePage, markdown = readPage(page.fi
   const text = withLinks(site, page, markdown, (link, other) => {
     if (other !== undefined) return `/${other.route}.md${link.anchor}`
     // VitePress copies pictures, which it finds from the file.
-    const isPicture = /\.(svg|png)$/.test(link.path)
+    const isPicture = /\.(svg|png|webp)$/.test(link.path)
     return isPicture ? path.posix.relative(path.posix.dirname(page.file), link.path) : outside(site, link)
   })
   const whole = withPlayground(text.replace(ONLY_ON_GITHUB, ''), page.file)

@@ -17,11 +17,12 @@ const US_PER_SECOND = 1_000_000
 
 const than = (key, target, goal) => ({ key, over: { target }, ...goal })
 const noneLost = { key: 'gapCount', most: 0, name: 'lost' }
-const flood = (subscribers, uws, raw) => ({
+const flood = (subscribers, uws, raw, bound) => ({
   figure: `Flood to ${subscribers.toLocaleString('en')}, deliveries per CPU s`,
   table: 'fan-out',
   where: { target: 'webmq-native', subscribers },
   goals: [than(COST, 'uws', { least: uws }), than(COST, 'raw', { least: raw }), noneLost],
+  bound,
 })
 const everyday = (mode, most, bound) => ({
   figure: `Everyday traffic over ${mode}, µs of server CPU per delivery`,

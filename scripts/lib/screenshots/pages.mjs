@@ -10,6 +10,23 @@ const APP = `
   for (const pattern of ['chat.*.message', 'prices.#']) listen(pattern, () => undefined)
 `
 
+const TALK = [
+  ['Ada', 'Can you see the prices?'],
+  ['Bob', 'All of them, and none twice.'],
+  ['Ada', 'I have just cut my network.'],
+  ['Bob', 'I did not notice.'],
+]
+
+const PAGE = `
+  <meta name="color-scheme" content="light dark">
+  <title>App</title>
+  <style>
+    body { max-width: 30rem; margin: 3rem; font: 1.125rem/1.6 system-ui, sans-serif }
+    p { margin: 0.75rem 0; padding: 0.5rem 1rem; border-radius: 0.75rem; background: light-dark(#eef1f5, #1b2430) }
+  </style>
+  <h1>Lobby</h1>
+  ${TALK.map(([name, text]) => `<p><b>${name}:</b> ${text}</p>`).join('')}`
+
 async function startServer() {
   const { createServer } = await import('webmq-server')
   const server = createServer({ port: 0, demo: true, logLevel: 'silent' })
@@ -22,8 +39,8 @@ async function startServer() {
 }
 
 async function publishSome(server) {
-  for (let index = 0; index < 6; index++) {
-    await server.publish('chat.42.message', { from: 'Ada', text: `Line ${index} of a longer talk about nothing` })
+  for (const [index, [from, text]] of TALK.entries()) {
+    await server.publish('chat.42.message', { from, text })
     await server.publish(`prices.${index}`, 100 + index)
   }
 }
@@ -57,7 +74,7 @@ export const shots = [
       })
       // Any answer of the server makes a page of its origin.
       await page.goto(`${url}health`)
-      await page.setContent('<meta name="color-scheme" content="light dark"><title>App</title><h1>An app</h1>')
+      await page.setContent(PAGE)
       await page.addScriptTag({ type: 'module', content: outputFiles[0].text })
       await page.locator('summary').click()
       await page.locator('details[data-state=connected]').waitFor()
