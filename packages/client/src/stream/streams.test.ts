@@ -30,6 +30,22 @@ const streamFrames = (server: ReturnType<typeof pair>['server']) =>
     message.verb === 'stream' ? [{ ...message, payload: Buffer.from(message.payload).toString() }] : [],
   )
 
+/** Ends a stream whose writer gets the answer over its next connection. The end counts, whatever comes in between. */
+async function endUnanswered(between: (clients: ReturnType<typeof pair>) => Promise<void>): Promise<void> {
+  const clients = pair()
+  const { writing, reading, server } = clients
+  const reader = readStream(KEY, { client: reading })
+  const writer = await openStream(KEY, { client: writing })
+  await settle()
+  server.loseAnswer('stream')
+  const ended = writer.end('result')
+  await between(clients)
+  server.drop()
+  await retry()
+  await ended
+  expect([writer.signal.aborted, reader.status, reader.result]).toEqual([false, 'end', 'result'])
+}
+
 describe('a stream', () => {
   it('is text that is written, read from its beginning by latecomers, and ends', async () => {
     const { writing, reading } = pair()
@@ -252,18 +268,10 @@ describe('a stream', () => {
 
   // Symptom: the signal of a writer that had ended its stream was aborted, since its beat came behind the end (NATS seed 5).
   it('has ended well, though a beat finds the end in the log before its writer has the answer', async () => {
-    const { writing, reading, server } = pair()
-    const reader = readStream(KEY, { client: reading })
-    const writer = await openStream(KEY, { client: writing })
-    await settle()
-    server.loseAnswer('stream')
-    const ended = writer.end('result')
-    await vi.advanceTimersByTimeAsync(4_000)
-    expect(streamFrames(server).map(({ kind }) => kind)).toEqual(['start', 'end', 'beat'])
-    server.drop()
-    await retry()
-    await ended
-    expect([writer.signal.aborted, reader.status, reader.result]).toEqual([false, 'end', 'result'])
+    await endUnanswered(async ({ server }) => {
+      await vi.advanceTimersByTimeAsync(4_000)
+      expect(streamFrames(server).map(({ kind }) => kind)).toEqual(['start', 'end', 'beat'])
+    })
   })
 
   it('is lost when nothing comes and the log does not have it', async () => {
@@ -301,18 +309,10 @@ describe('a stop', () => {
   })
 
   it('changes nothing once the end is on its way', async () => {
-    const { writing, reading, server } = pair()
-    const reader = readStream(KEY, { client: reading })
-    const writer = await openStream(KEY, { client: writing })
-    await settle()
-    server.loseAnswer('stream')
-    const ended = writer.end('result')
-    await settle()
-    await stopStream(KEY, { client: reading })
-    server.drop()
-    await retry()
-    await ended
-    expect([writer.signal.aborted, reader.status, reader.result]).toEqual([false, 'end', 'result'])
+    await endUnanswered(async ({ reading }) => {
+      await settle()
+      await stopStream(KEY, { client: reading })
+    })
   })
 
   it('is repeated until a writer that reconnects has it', async () => {
