@@ -55,6 +55,8 @@ function profilesOf(row: BrokerRow): Profile[] {
       weights: LINK_FAULTS,
       runs: isMemory ? 100 : 40,
       share: 1,
+      // A move tells a gap only if something was published meanwhile.
+      ...(row.movesTellGap && { always: 'switch', leastRuns: 20 }),
       start: () => row.start('in-process'),
       check(totals) {
         if (row.movesTellGap) {
