@@ -159,7 +159,7 @@ describe('queue groups', () => {
     const random = seededRandom(seed)
     hub = new BrokerHub(() => random() * 3)
     const createBroker = () => hub.createBroker()
-    const options = { createBroker, random, publishCount: 40, crashes: true, answerMs: 1_000 }
+    const options = { createBroker, random, publishCount: 40, crashes: true, answerMs: 3_000 }
     expect(await runGroupSchedule(options)).toEqual([])
   })
 })
