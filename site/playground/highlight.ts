@@ -9,7 +9,7 @@ const TOKENS =
   /(\/\/.*|\/\*[\s\S]*?(?:\*\/|$))|('(?:[^'\\\n]|\\.)*'?|"(?:[^"\\\n]|\\.)*"?|`(?:[^`\\]|\\[\s\S])*`?)|\b(as|async|await|break|case|catch|class|const|continue|default|delete|do|else|export|extends|false|finally|for|from|function|if|import|in|instanceof|let|new|null|of|return|static|switch|this|throw|true|try|typeof|undefined|var|void|while|yield)\b|\b(\d[\d_.]*)\b/g
 const KINDS = ['comment', 'string', 'word', 'number'] as const
 
-/** Splits code of JavaScript into what has a colour and what has none; the texts together are the code. */
+/** Splits JavaScript into coloured and plain parts. Their texts together are the code. */
 export function tokensOf(code: string): Token[] {
   const tokens: Token[] = []
   let end = 0

@@ -20,7 +20,7 @@ import { createPublishes, type Publishes } from './publishing/publishes.js'
 import type { KnownKey, ListenTopic, Payload, PayloadInput, TopicHandler, Topics } from './topics.js'
 import type { ListenOptions, PublishOptions, PublishResult, Subscription } from './types.js'
 
-/** What hears that a connection is live or lost, or that the client is closed. */
+/** Hears that a connection is live or lost, or that the client is closed. */
 interface Listener {
   up?(limits: SessionLimits): void
   down?(): void

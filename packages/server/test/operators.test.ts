@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { encodeContent, encodePart, NODE_FORMAT } from '../src/nodes/node-message.js'
+import { EventLoopLag } from '../src/observing/measuring/event-loop-lag.js'
 import type { ServerOptions } from '../src/options/server-options.js'
 import { ApiServer, SECRET, tokenOf } from './api-server.js'
 import { BrokerHub, type HubBroker } from './broker-hub.js'
@@ -185,6 +186,12 @@ describe('GET /api/info', () => {
       },
       { timeout: 10_000, interval: 300 },
     )
+    // Symptom: an application that starts and stops servers kept a watch, and its timer, for each of them.
+    const stopped = vi.spyOn(EventLoopLag.prototype, 'stop')
+    await other.server.stop({ drainMs: 0 })
+    expect(stopped).toHaveBeenCalledOnce()
+    stopped.mockRestore()
+    nodes.pop()
   })
 })
 

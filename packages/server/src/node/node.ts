@@ -186,6 +186,7 @@ export class ServerNode {
   async #stopRooms(): Promise<void> {
     const { nodes, groups, deadlines, delivery, dispatcher, presence, occupancy, streams, ender, full } = this.#rooms
     const stops = new StopList(this.#parts.logger)
+    stops.add({ name: 'report', stop: () => this.report.stop() })
     stops.add({ name: 'full watch', stop: () => full.stop() })
     stops.add({ name: 'delivery', stop: () => delivery.stop() })
     stops.add({ name: 'deadlines', stop: () => deadlines.stop() })

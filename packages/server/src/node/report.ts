@@ -22,13 +22,18 @@ export class NodeReport {
   /** The last reading of the counters, and the rates until then. */
   #rated = { atMs: this.#startedMs, received: 0, sent: 0, cpuSeconds: cpuSeconds(), accepted: 0, acceptedSeconds: 0 }
   #rates: Rates = { receivedPerSecond: 0, sentPerSecond: 0 }
-  /** From the first reading on. */
+  /** From the first reading on, until the node stops. */
   #lag: EventLoopLag | undefined
 
   constructor(parts: ServerNodeParts, phase: NodePhase, rooms: Rooms) {
     this.#parts = parts
     this.#phase = phase
     this.#rooms = rooms
+  }
+
+  /** Ends what it watches. */
+  stop(): void {
+    this.#lag?.stop()
   }
 
   health(): Health {

@@ -22,6 +22,7 @@ class FakeLoop {
       const { dueMs, fire } = this.#timer
       this.#nowMs = Math.max(this.#nowMs, dueMs)
       this.wakeCount++
+      this.#timer = undefined
       fire()
     }
     this.#nowMs = Math.max(this.#nowMs, endMs)
@@ -50,6 +51,17 @@ describe('EventLoopLag', () => {
     loop.wakeCount = 0
     loop.wait(60_000)
     expect(loop.wakeCount).toBe(60)
+  })
+
+  it('wakes nothing once it is stopped', () => {
+    const loop = new FakeLoop()
+    loop.lag.start()
+    loop.wait(2_000)
+    loop.lag.stop()
+    loop.wait(2_000)
+    loop.wakeCount = 0
+    loop.wait(60_000)
+    expect(loop.wakeCount).toBe(0)
   })
 
   it('tells of an idle event loop what samples every 10 ms would tell', () => {

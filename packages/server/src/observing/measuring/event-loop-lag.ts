@@ -54,6 +54,7 @@ export class EventLoopLag {
   #sumMs = 0
   #squaresMs = 0
   #isIdle = false
+  #isStopped = false
   /** Looks in a row that found more work than that of an idle event loop. */
   #longCount = 0
   /** Up to here, time is accounted for. */
@@ -67,11 +68,16 @@ export class EventLoopLag {
     this.#clock = clock
   }
 
-  /** Samples as long as the process runs. Does not keep it alive. */
+  /** Samples until it is stopped. Does not keep the process alive. */
   start(): void {
     this.#sampledMs = this.#clock.now()
     this.#watch(this.#sampledMs)
     this.#wait(SAMPLE_MS)
+  }
+
+  /** For good. */
+  stop(): void {
+    this.#isStopped = true
   }
 
   /** The samples since the last call. */
@@ -102,6 +108,7 @@ export class EventLoopLag {
   }
 
   readonly #look = (): void => {
+    if (this.#isStopped) return
     const nowMs = this.#clock.now()
     if (this.#isIdle) {
       this.#longCount = this.#sampleIdle(nowMs) > MAX_IDLE_WORK_MS ? this.#longCount + 1 : 0
