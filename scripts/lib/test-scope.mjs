@@ -36,7 +36,10 @@ const IN_TURNS = [
   ['other-broker', 'redis-promotion'].map((name) => `packages/server/test/brokers/${name}.test.ts`),
   ['mesh', 'rabbitmq'].map((name) => `packages/server/test/brokers/${name}-faults.test.ts`),
   ['nats', 'redis'].map((name) => `packages/server/test/brokers/${name}-faults.test.ts`),
-  ['streams-http', 'durable-streams/suite'].map((name) => `packages/server/test/${name}.test.ts`),
+  [
+    ...['streams-http', 'durable-streams/suite'],
+    ...['nats', 'rabbitmq', 'redis'].map((name) => `brokers/durable-suite-${name}`),
+  ].map((name) => `packages/server/test/${name}.test.ts`),
   ['native-threads', 'ten-thousand'].map((name) => `packages/server/test/transports/${name}.test.ts`),
   ['reading', 'writing'].map((name) => `packages/server/test/texts/${name}.test.ts`),
   ['packages/server/test/transports/ws.test.ts', 'packages/transport-uws/test/conformance.test.ts'],

@@ -158,6 +158,7 @@ export const ERRORS = /* @__PURE__ */ complete({
 
   // An answer of the HTTP API alone.
   E_REQUEST_INVALID: { message: 'HTTP request is malformed', source: 'client', retryable: false },
+  E_STREAM_NOT_FOUND: { message: 'there is no stream at this key', source: 'client', retryable: false },
   E_STREAM_GONE: { message: 'the log no longer has the whole stream', source: 'client', retryable: false },
 
   // Raised by the server to the process that runs it.
@@ -204,6 +205,7 @@ const UNSEEN: ReadonlySet<string> = /* @__PURE__ */ new Set<ErrorCode>([
   'E_HANDSHAKE_TIMEOUT',
   'E_HEADERS_TOO_LARGE',
   'E_REQUEST_INVALID',
+  'E_STREAM_NOT_FOUND',
   'E_STREAM_GONE',
   'E_INSECURE',
   'E_ADDRESS_IN_USE',

@@ -134,7 +134,8 @@ export const METRICS: readonly MetricSpec[] = [
     webmq_broker_surplus_total:
       'surplusCount: Messages that the broker sent to this node without a listener, or twice.',
     webmq_broker_lost_total: 'lostCount: Lost connections to the broker.',
-    webmq_broker_behind_total: 'behindCount: Replays refused because this node had not read the log that far.',
+    webmq_broker_behind_total:
+      'behindCount: Replays, and requests of Durable Streams, for which this node had not read its log far enough in time.',
     webmq_broker_away_seconds_total: [
       'Time during which the broker was not up, since it first was.',
       ({ awayMs }) => awayMs / 1_000,

@@ -148,8 +148,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
     limits: options,
     logger,
   })
-  const hasCopies = parts.broker.log !== undefined
-  const sharedStreams = new SharedStreams({ streams, publisher, author, hasCopies })
+  const sharedStreams = new SharedStreams({ streams, publisher, author })
   hooks?.measure((name, durationMs) => hookTimes[name].observe(durationMs))
   const delivery = new Delivery({ router, transport, liveBuffers, localListeners, publishes, urgentKeys })
   const missed = () => {

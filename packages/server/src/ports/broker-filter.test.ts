@@ -17,6 +17,7 @@ const MEMBERS: Readonly<Record<keyof Broker, readonly unknown[] | 'value'>> = {
   publishBatch: [[{ key: 'a' }]],
   read: [{ last: 1 }, ['a'], { isClosed: false }],
   position: [],
+  reachEnd: [],
   stats: [],
   setAddress: ['tcp://b'],
   stop: [500],
@@ -51,8 +52,9 @@ it('forwards setAddress, which answers nothing', () => {
   expect(addresses).toEqual(['tcp://b'])
 })
 
-it('has publishBatch only if the broker has it, and sets no address of a broker without one', () => {
+it('has publishBatch and reachEnd only if the broker has them, and sets no address of a broker without one', () => {
   const filter = new Forwarding(fakeBroker(['name', 'publish']))
   expect(filter.publishBatch).toBeUndefined()
+  expect(filter.reachEnd).toBeUndefined()
   expect(() => filter.setAddress('tcp://b')).not.toThrow()
 })

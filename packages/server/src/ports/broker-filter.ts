@@ -16,17 +16,19 @@ import type { SharedLog } from './shared-log.js'
 
 /**
  * A broker that forwards every call to another one. A subclass overrides the members that it changes. It has
- * `publishBatch` when the other broker has it. `broker-filter.test.ts` fails for a member of the port that is not
+ * `publishBatch` and `reachEnd` when the other broker has them. `broker-filter.test.ts` fails for a member of the port that is not
  * forwarded.
  */
 export abstract class BrokerFilter implements Broker {
   readonly #broker: Broker
   publishBatch?: NonNullable<Broker['publishBatch']>
+  readonly reachEnd?: NonNullable<Broker['reachEnd']>
 
   constructor(broker: Broker) {
     this.#broker = broker
-    const { publishBatch } = broker
+    const { publishBatch, reachEnd } = broker
     if (publishBatch !== undefined) this.publishBatch = publishBatch.bind(broker)
+    if (reachEnd !== undefined) this.reachEnd = reachEnd.bind(broker)
   }
 
   get name(): string {

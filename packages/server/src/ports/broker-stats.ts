@@ -18,7 +18,7 @@ export interface BrokerStats {
   readonly pendingBytes: number
   /** Times the broker was lost. */
   readonly lostCount: number
-  /** Reads that were refused with `E_NODE_BEHIND`. */
+  /** Reads, and calls of `reachEnd`, that were refused with `E_NODE_BEHIND`. */
   readonly behindCount: number
   /** This node's copy of the log; absent without the `history` capability. */
   readonly log?: LogStats

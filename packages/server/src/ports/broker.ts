@@ -279,6 +279,12 @@ export interface Broker {
   read(range: ReadRange, patterns: readonly string[], reader?: Reader): ReadResult | Promise<ReadResult>
   /** The end of the log now; `undefined` without the `history` capability. */
   position(): Position | undefined | Promise<Position | undefined>
+  /**
+   * Resolves once this node has all that the log had at the call. The broker is asked one question at a time, for all who ask.
+   * Absent where the log is the node's own: then it has.
+   * @throws {WebMQError} `E_NODE_BEHIND` (retryable) when the broker does not tell, or the copy is not there in two seconds.
+   */
+  reachEnd?(): Promise<void>
   /** The log that all nodes share at the broker. Absent: there is none, and it does not matter which keys other nodes log. */
   readonly log?: SharedLog | undefined
   /**

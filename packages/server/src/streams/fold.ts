@@ -190,7 +190,8 @@ export class StreamFold {
       if (payload.length > 0) this.#append(content)
       this.status = 'end'
     } else if (kind === 'delete') {
-      this.#begin(stream, sequence, undefined)
+      // Its server knows by the mark that it was this one.
+      this.#begin(stream, sequence, mark)
       this.status = 'delete'
     } else {
       this.status = kind

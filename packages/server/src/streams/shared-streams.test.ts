@@ -32,16 +32,17 @@ function start({ isTaking }: { readonly isTaking: boolean }) {
     streams: {
       maxBytes: 1_000,
       countAppends: () => undefined,
+      hasCopies: false,
+      reachEnd: async () => undefined,
       use: <T>(_: string, use: (watch: StreamWatch) => Promise<T>) => use(watch as unknown as StreamWatch),
     },
     publisher: { publish },
     author,
-    hasCopies: false,
   }
   // Where the log stands: behind each message.
   Object.assign(watch, { position: { epoch: 'e', offset: 1, fingerprint: 0 } })
   const streams = new SharedStreams(context)
-  const compete = (decide: Decide) => streams.compete(author, 'k', false, decide)
+  const compete = (decide: Decide) => streams.compete(author, 'k', decide)
   return { state, compete }
 }
 

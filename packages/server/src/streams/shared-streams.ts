@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { formatStreamPlace, refusalOf, type StreamPlace } from 'webmq-client/protocol'
+import { formatStreamPlace, refusalOf, type StreamPlace, WebMQError } from 'webmq-client/protocol'
 import { assertMayPublish } from '../identity/access.js'
 import type { Reader } from '../ports/broker.js'
 import { isAfter } from '../ports/position.js'
@@ -13,12 +13,10 @@ import type { StreamWatch } from './watch.js'
 
 /** What {@link SharedStreams} work with. */
 export interface SharedStreamsContext {
-  readonly streams: Pick<Streams, 'use' | 'maxBytes' | 'countAppends'>
+  readonly streams: Pick<Streams, 'use' | 'maxBytes' | 'countAppends' | 'hasCopies' | 'reachEnd'>
   readonly publisher: Pick<Publisher, 'publish'>
   /** The node itself, which notes that streams are read. */
   readonly author: Author
-  /** Each node has a copy of the log, which may be a moment behind. */
-  readonly hasCopies: boolean
 }
 
 /** The next message of a stream with many writers. */
@@ -44,8 +42,6 @@ const MAX_LOST_RACES = 16
 /** Messages of one request: an expired stream is deleted, another one begins, and gets its first content. */
 const MAX_MESSAGES = 4
 const TOKEN_BYTES = 6
-/** More than the copies of the log differ by, while all is well. */
-const EXPECTED_MS = 500
 const NOTHING = new Uint8Array()
 
 /** Streams with many writers, which compete for the numbers of its messages. */
@@ -66,34 +62,37 @@ export class SharedStreams {
     return this.#context.streams.use(key, use, reader)
   }
 
-  /** What another node has answered may be on its way to this one. Waits a moment for what should be there. */
-  async expect(watch: StreamWatch, isThere: () => boolean): Promise<void> {
-    if (this.#context.hasCopies) await watch.until(isThere, EXPECTED_MS)
+  /** What another node has answered may be on its way to this one. @throws {WebMQError} As {@link Streams.reachEnd}. */
+  reachEnd(watch: StreamWatch, reader: Reader): Promise<void> {
+    return this.#context.streams.reachEnd(watch, reader)
   }
 
   /**
    * Writes to a stream. Each message is decided on what the stream is, and has the next number. If another one came to have that
-   * number, `decide` is asked again: so what it decided on is what the stream was when its message was taken.
-   * @param isExpected It should be there.
+   * number, `decide` is asked again: so what it decided on is what the stream was when its message was taken. Before nothing is
+   * written, or it refuses, it is asked again at the end of the log: another node may have taken what this one has not seen yet.
    * @throws {WebMQError} `E_NODE_BEHIND`, `E_DISCONNECTED` when the author is gone, what `decide` throws, and the errors of
    *   {@link Streams.use} and {@link Publisher.publish}.
    */
-  async compete(author: Author, key: string, isExpected: boolean, decide: Decide): Promise<void> {
+  async compete(author: Author, key: string, decide: Decide): Promise<void> {
     assertKeyWords(key, author.limits, refusalOf)
     assertMayPublish(author, key)
     const { streams } = this.#context
-    await streams.use(
-      key,
-      async (watch) => {
-        const isThere = () => watch.fold.stream !== undefined && watch.fold.status !== 'delete'
-        if (isExpected) await this.expect(watch, isThere)
-        const written = watch.turn.then(() => this.#written(author, watch, decide))
+    const use = async (watch: StreamWatch) => {
+      const inTurn = (isAtEnd: boolean) => {
+        const written = watch.turn.then(() => this.#written(author, watch, decide, isAtEnd))
         watch.turn = written.catch(() => undefined)
-        streams.countAppends(await written)
-      },
-      author,
-      true,
-    )
+        return written
+      }
+      let appendCount = await inTurn(!streams.hasCopies)
+      if (appendCount === undefined) {
+        // Others may write meanwhile.
+        await this.reachEnd(watch, author)
+        appendCount = await inTurn(true)
+      }
+      streams.countAppends(appendCount ?? 0)
+    }
+    await streams.use(key, use, author, true)
   }
 
   /** Somebody reads a stream with a time to live: the node notes it in the log. */
@@ -103,15 +102,19 @@ export class SharedStreams {
     await publisher.publish(author, { key, payload: NOTHING, place }, false)
   }
 
-  /** @returns How many appends were taken. */
-  async #written(author: Author, watch: StreamWatch, decide: Decide): Promise<number> {
+  /**
+   * @param isAtEnd The node has all that the log had when the request came.
+   * @returns How many appends were taken; `undefined`: no message was, and a later part of the log may change that.
+   */
+  async #written(author: Author, watch: StreamWatch, decide: Decide, isAtEnd: boolean): Promise<number | undefined> {
     let takenCount = 0
     let appendCount = 0
     let isTaken = false
     for (let lostCount = 0; lostCount < MAX_LOST_RACES; lostCount += isTaken ? 0 : 1) {
       if (author.isClosed) throw refusalOf('E_DISCONNECTED')
-      const write = decide(watch.fold, isTaken)
-      if (write === undefined) return appendCount
+      // What it has written itself, it has seen at its place in the log.
+      const write = isAtEnd || isTaken ? decide(watch.fold, isTaken) : decided(decide, watch.fold)
+      if (write === undefined) return isAtEnd || isTaken ? appendCount : undefined
       if (takenCount === MAX_MESSAGES) break
       isTaken = await this.#publish(author, watch, write)
       if (isTaken) takenCount++
@@ -123,23 +126,31 @@ export class SharedStreams {
   /** @returns Whether the message was taken. */
   async #publish(author: Author, watch: StreamWatch, write: SharedWrite): Promise<boolean> {
     const { key } = watch
-    const { stream, sequence, kind, payload, isBinary } = write
+    const { stream, sequence, payload, isBinary } = write
     const { place, token } = placeOf(write, write.mark)
     const draft = { key, payload, place, assertChange: changeCheckOf(key, write) }
     const { position: at } = await this.#context.publisher.publish(author, draft, isBinary)
+    let isTaken = false
     const isSeen = await watch.until(() => {
       const { fold, position } = watch
-      if (fold.stream === stream && fold.sequence >= sequence) return true
+      // Asked with each message: the next one may begin another stream.
+      isTaken ||= fold.stream === stream && fold.shared?.recent.includes(`${sequence}:${token}`) === true
+      if (isTaken || (fold.stream === stream && fold.sequence >= sequence)) return true
       return at !== undefined && position !== undefined && !isAfter(at, position)
     })
-    if (!isSeen) {
-      watch.gapped()
-      throw refusalOf('E_NODE_BEHIND')
-    }
-    const { fold } = watch
-    // One that was deleted knows nothing of its messages.
-    if (kind === 'delete') return fold.stream === stream && fold.status === 'delete'
-    return fold.stream === stream && fold.shared?.recent.includes(`${sequence}:${token}`) === true
+    if (isSeen) return isTaken
+    watch.gapped()
+    throw refusalOf('E_NODE_BEHIND')
+  }
+}
+
+/** What it decides on what may be behind; `undefined`: nothing yet. */
+function decided(decide: Decide, fold: StreamFold): SharedWrite | undefined {
+  try {
+    return decide(fold, false)
+  } catch (error) {
+    if (error instanceof WebMQError && error.code !== 'E_NODE_BEHIND') return undefined
+    throw error
   }
 }
 

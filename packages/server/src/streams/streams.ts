@@ -1,4 +1,4 @@
-import { formatStreamPlace, refusalOf, type WriteKind } from 'webmq-client/protocol'
+import { formatStreamPlace, refusalOf, WebMQError, type WriteKind } from 'webmq-client/protocol'
 import { copyBytes } from '../base/copy-bytes.js'
 import { assertShallow } from '../base/json-excess.js'
 import type { Logger } from '../base/logger.js'
@@ -11,7 +11,7 @@ import { assertKeyWords } from '../ports/word-limits.js'
 import { type Author, assertRoom } from '../publishing/author.js'
 import { type Draft, PENDING_OVERHEAD_BYTES } from '../publishing/draft.js'
 import type { Publisher } from '../publishing/publisher.js'
-import type { StreamFacts, StreamFold } from './fold.js'
+import type { StreamFacts } from './fold.js'
 import { checksumOf, ownerNameOf } from './owner.js'
 import type { Piece } from './pieces.js'
 import { RollUps } from './roll-ups.js'
@@ -20,7 +20,7 @@ import { StreamWatches, type WatchesContext } from './watches.js'
 
 /** What {@link Streams} work with. */
 export interface StreamsContext extends WatchesContext {
-  readonly broker: Pick<Broker, 'capabilities' | 'read'>
+  readonly broker: Pick<Broker, 'capabilities' | 'read' | 'reachEnd'>
   readonly isLogged: (key: string) => boolean
   readonly publisher: Pick<Publisher, 'publish'>
   /** The node itself, which ends streams that are lost. */
@@ -77,6 +77,8 @@ const OPENING_BYTES = 65_536
 /** Share of the outbox that the answer to a read may take. */
 const READ_SHARE = 1 / 2
 const NOTHING = new Uint8Array()
+/** Refusals that a later part of the log may undo: another stream has ended, of this key or of this user. The others stay true. */
+const UNDOABLE: ReadonlySet<string> = new Set(['E_STREAM_BUSY', 'E_STREAM_LIMIT'])
 
 /**
  * The streams of a node: messages that grow by appends until they end. A stream consists of logged messages of its key, and
@@ -138,13 +140,14 @@ export class Streams {
     const openingCount = isOpening ? payload.length + OPENING_BYTES : byteCount
     assertRoom(author, openingCount)
     // An append goes on with a stream that another node has begun, or this one before.
-    const owner = kind === 'start' || (kind === 'append' && isOpening) ? this.watches.begin(write, author) : undefined
+    const isBegun = kind === 'start' || (kind === 'append' && isOpening)
+    const owner = isBegun ? await this.#surely(() => this.watches.begin(write, author)) : undefined
     const pending = new Pending(author, openingCount)
     const use = async (watch: StreamWatch) => {
       pending.change(byteCount)
-      const known = this.#judge(watch, own)
+      const known = await this.#surely(() => this.#judge(watch, own), watch, author)
       if (known !== undefined) return known
-      if (kind === 'append') this.#assertSize(watch.fold, payload.length)
+      if (kind === 'append') this.#assertSize(watch, own, payload.length)
       if (watch.writeCount >= MAX_WRITES_AT_ONCE)
         throw refusalOf('E_RATE_LIMIT', { detail: `${MAX_WRITES_AT_ONCE} messages of this stream wait` })
       watch.writeCount++
@@ -197,6 +200,22 @@ export class Streams {
     return await this.watches.use(key, useAll, reader)
   }
 
+  /** Whether the nodes have copies of the log, which may be a moment behind. */
+  get hasCopies(): boolean {
+    return this.#context.broker.reachEnd !== undefined
+  }
+
+  /**
+   * Reads to where the log ends now: what a node refuses by what it knows then stays refused.
+   * @throws {WebMQError} As {@link Broker.reachEnd} and {@link read}.
+   */
+  async reachEnd(watch?: StreamWatch, reader?: Reader): Promise<void> {
+    const { broker } = this.#context
+    if (broker.reachEnd === undefined) return
+    await broker.reachEnd()
+    await watch?.followAll(reader)
+  }
+
   /** So many more appends were taken, of streams with many writers. */
   countAppends(count: number): void {
     this.#appendCount += count
@@ -212,6 +231,17 @@ export class Streams {
     const { broker, isLogged } = this.#context
     if (!broker.capabilities.sharedLog) throw refusalOf('E_UNSUPPORTED', { detail: 'streams: the nodes share no log' })
     if (!isLogged(key)) throw refusalOf('E_UNSUPPORTED', { detail: `streams: ${key} is not logged (history)` })
+  }
+
+  /** Decides again at the end of the log before it refuses what another node may have made possible. */
+  async #surely<T>(decide: () => T, watch?: StreamWatch, reader?: Reader): Promise<T> {
+    try {
+      return decide()
+    } catch (error) {
+      if (!this.hasCopies || !(error instanceof WebMQError && UNDOABLE.has(error.code))) throw error
+      await this.reachEnd(watch, reader)
+      return decide()
+    }
   }
 
   /** What is known before the message is written: `undefined` when it may be. */
@@ -240,7 +270,7 @@ export class Streams {
     const isBeat = kind === 'beat'
     // The messages of two owners never stand for each other.
     const messageId = isBeat ? undefined : `${stream}:${sequence}${owner === undefined ? '' : `:${owner}`}`
-    const assertChange = this.#assertChange(watch, kind)
+    const assertChange = this.#assertChange(watch, write)
     const draft = { key, payload, messageId, place, owner, checksum, ephemeral: isBeat, assertChange }
     // Its publisher counts it, until it is accepted.
     const byteCount = pending.change(0)
@@ -266,7 +296,10 @@ export class Streams {
     return Object.assign(refusalOf('E_STREAM_BUSY', { detail: watch.key }), { retryAfterMs: Math.ceil(watch.leftMs) })
   }
 
-  #assertSize({ byteCount, appendCount }: StreamFold, addedBytes: number): void {
+  #assertSize({ fold }: StreamWatch, { stream }: StreamWrite, addedBytes: number): void {
+    // It may have begun where this node has not come to yet.
+    if (fold.stream !== stream) return
+    const { byteCount, appendCount } = fold
     const { maxStreamAppends } = this.#context.limits
     if (byteCount + addedBytes > this.maxBytes)
       throw refusalOf('E_STREAM_LIMIT', { detail: `${this.maxBytes} bytes (maxStreamBytes)` })
@@ -275,12 +308,12 @@ export class Streams {
   }
 
   /** A hook may change what is appended: neither its key nor its kind. */
-  #assertChange(watch: StreamWatch, kind: WriteKind): Draft['assertChange'] {
+  #assertChange(watch: StreamWatch, write: StreamWrite): Draft['assertChange'] {
     return ({ key, payload }, isBinary) => {
       if (key !== watch.key) throw refusalOf('E_HOOK_FAILED', { detail: 'a stream keeps its key' })
       const bytes = typeof payload === 'string' ? Buffer.from(payload) : payload
-      assertPayload(kind, bytes, isBinary)
-      if (kind === 'append') this.#assertSize(watch.fold, bytes.length)
+      assertPayload(write.kind, bytes, isBinary)
+      if (write.kind === 'append') this.#assertSize(watch, write, bytes.length)
     }
   }
 

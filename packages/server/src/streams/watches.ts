@@ -1,10 +1,11 @@
 import { refusalOf } from 'webmq-client/protocol'
-import type { Deadline, Deadlines } from '../base/deadlines.js'
+import type { Deadlines } from '../base/deadlines.js'
 import { clientNameOf, isTrusted } from '../identity/actor.js'
 import type { Broker, Reader } from '../ports/broker.js'
 import type { Author } from '../publishing/author.js'
 import type { Listen } from '../routing/in-process/listeners.js'
 import type { StreamWrite } from './streams.js'
+import { UnusedWatches } from './unused-watches.js'
 import { type StreamOwner, StreamWatch } from './watch.js'
 
 /** Limits of streams, by their options. */
@@ -29,11 +30,6 @@ export interface WatchesContext {
 
 /** Memory of all streams that a node keeps; beyond it, the texts that were asked for the longest ago are forgotten. */
 const MAX_KEPT_BYTES = 64 * 1_048_576
-/** Ended streams that somebody has asked for, kept for the next one, who would fold them again; their texts count among the others. */
-const MAX_ENDED = 64
-/** They are kept for so long after their last use. */
-const ENDED_MS = 5_000
-
 /** The keys whose streams a node watches. All that they keep is counted, and bounded. */
 export class StreamWatches {
   readonly #context: WatchesContext
@@ -41,11 +37,7 @@ export class StreamWatches {
   readonly #byKey = new Map<string, StreamWatch>()
   /** Those with a text; that which was asked for the longest ago comes first. */
   readonly #withText = new Set<StreamWatch>()
-  /** Those without a lease that nobody uses; that which was used the longest ago comes first. */
-  readonly #idle = new Set<StreamWatch>()
-  /** Those of ended streams that nobody uses, in the same order, and when they were used last. */
-  readonly #ended = new Map<StreamWatch, number>()
-  #endedDeadline: Deadline | undefined
+  readonly #unused: UnusedWatches
   readonly #byOwner = new Map<string, number>()
   #keptBytes = 0
 
@@ -53,6 +45,7 @@ export class StreamWatches {
   constructor(context: WatchesContext, silent: (watch: StreamWatch) => void) {
     this.#context = context
     this.#silent = silent
+    this.#unused = new UnusedWatches(context.deadlines, (watch) => this.#close(watch))
   }
 
   /** Estimated memory of all streams. */
@@ -73,8 +66,6 @@ export class StreamWatches {
 
   stop(): void {
     for (const watch of [...this.#byKey.values()]) this.#close(watch)
-    if (this.#endedDeadline !== undefined) this.#context.deadlines.clear(this.#endedDeadline)
-    this.#endedDeadline = undefined
   }
 
   /**
@@ -88,8 +79,7 @@ export class StreamWatches {
     this.#byKey.set(key, watch)
     // It is the last one now whose text is forgotten.
     this.#withText.delete(watch)
-    this.#idle.delete(watch)
-    this.#ended.delete(watch)
+    this.#unused.delete(watch)
     watch.userCount++
     try {
       if (known === undefined) {
@@ -154,8 +144,8 @@ export class StreamWatches {
 
   #open(key: string): StreamWatch {
     const { limits } = this.#context
-    const [idle] = this.#ended.size > 0 ? this.#ended.keys() : this.#idle
-    if (this.#byKey.size >= limits.maxStreamsPerNode && idle !== undefined) this.#close(idle)
+    const { first } = this.#unused
+    if (this.#byKey.size >= limits.maxStreamsPerNode && first !== undefined) this.#close(first)
     // None of the others is given up for it: each has the lease that ends a stream without its writer.
     if (this.#byKey.size >= limits.maxStreamsPerNode)
       throw refusalOf('E_STREAM_LIMIT', {
@@ -233,41 +223,18 @@ export class StreamWatches {
       this.#release(watch.owner)
       watch.owner = undefined
     }
-    if (!isActive && watch.userCount === 0) {
-      if (stream === undefined || !watch.isAsked) {
-        this.#close(watch)
-        return
-      }
-      this.#idle.delete(watch)
-      // Messages of the key are no use of it.
-      if (!this.#ended.has(watch)) this.#keepEnded(watch)
-    } else {
-      this.#ended.delete(watch)
-      if (watch.fold.shared !== undefined && watch.userCount === 0) this.#idle.add(watch)
+    const isUnused = watch.userCount === 0
+    if (isUnused && !isActive && (stream === undefined || !watch.isAsked)) {
+      this.#close(watch)
+      return
     }
+    // The lease ends another one.
+    if (isUnused && (!isActive || watch.fold.shared !== undefined)) this.#unused.add(watch)
+    else this.#unused.delete(watch)
     this.#count(watch)
     this.#forgetTexts(() => 0)
     // What others follow makes room for nothing but its own growth.
     if (watch.followerCount > 0) this.#forgetTexts(({ followerCount }) => followerCount)
-  }
-
-  #keepEnded(watch: StreamWatch): void {
-    this.#ended.set(watch, Date.now())
-    const [oldest] = this.#ended.keys()
-    if (this.#ended.size > MAX_ENDED && oldest !== undefined) this.#close(oldest)
-    this.#endedDeadline ??= this.#context.deadlines.set(Date.now() + ENDED_MS, () => this.#closeEnded())
-  }
-
-  #closeEnded(): void {
-    this.#endedDeadline = undefined
-    const usedMs = Date.now() - ENDED_MS
-    for (const [watch, atMs] of this.#ended) {
-      if (atMs > usedMs) {
-        this.#endedDeadline = this.#context.deadlines.set(atMs + ENDED_MS, () => this.#closeEnded())
-        return
-      }
-      this.#close(watch)
-    }
   }
 
   /** Texts that no more than so many use. Whoever reads one next folds it again. */
@@ -294,8 +261,7 @@ export class StreamWatches {
     watch.close()
     if (this.#byKey.get(watch.key) === watch) this.#byKey.delete(watch.key)
     this.#withText.delete(watch)
-    this.#idle.delete(watch)
-    this.#ended.delete(watch)
+    this.#unused.delete(watch)
     this.#keptBytes -= watch.countedBytes
     watch.countedBytes = 0
   }

@@ -204,7 +204,7 @@ describe('streams at /streams', () => {
     const other = offset.slice(0, -1) + (offset.endsWith('0') ? '1' : '0')
     expect(await codeOf(await fetch(`${url}?offset=${other}`))).toBe('410 E_STREAM_GONE')
     const beyond = offset.replace(/0003/, '0004')
-    expect(await codeOf(await fetch(`${url}?offset=${beyond}`))).toBe('503 E_NODE_BEHIND')
+    expect(await codeOf(await fetch(`${url}?offset=${beyond}`))).toBe('410 E_STREAM_GONE')
     await fetch(url, { method: 'POST', headers: { 'stream-closed': 'true' } })
     expect(await codeOf(await fetch(`${url}?offset=${beyond}`))).toBe('410 E_STREAM_GONE')
   })

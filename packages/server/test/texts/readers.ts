@@ -187,7 +187,7 @@ async function readBy(
 
 const HARMLESS = ['as written', 'rewritten', 'isCut', 'answered']
 /** What a reader may be told of a stream, or a text, that the server cannot give. */
-const REFUSALS = ['E_PAYLOAD_INVALID', 'E_STREAM_LIMIT', 'E_PATH_NOT_FOUND', 'E_STREAM_GONE'].map(
+const REFUSALS = ['E_PAYLOAD_INVALID', 'E_STREAM_LIMIT', 'E_STREAM_NOT_FOUND', 'E_STREAM_GONE'].map(
   (code) => `refused ${code}`,
 )
 

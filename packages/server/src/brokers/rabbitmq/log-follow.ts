@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { deferred } from '../../base/deferred.js'
 import type { Position } from '../../ports/broker.js'
 import { isReserved } from '../../ports/reserved-keys.js'
@@ -38,6 +39,9 @@ interface LogStart {
  */
 const MAX_HOLE = 1
 
+/** Readers without the grant to publish may ask for the end: so many records of some 150 bytes come into the log, and no more. */
+const END_PAUSE_MS = 100
+
 /**
  * Follows the log, a stream queue. The position of a message is its offset in the queue plus one, for the queue begins
  * at 0.
@@ -58,6 +62,8 @@ export class LogFollow implements LinkLog {
   #isConfirmed = false
   #state: FollowState = { name: 'scanning' }
   #epoch = new LogEpoch(0)
+  /** When the end was asked for last, by `performance.now()`. */
+  #lastEndMs = Number.NEGATIVE_INFINITY
   #consumer: LogConsumer | undefined
   #follower: LogFollower | undefined
   /** Of the queue: the next that must come; `undefined` if the log begins with whatever comes first. */
@@ -158,8 +164,11 @@ export class LogFollow implements LinkLog {
     return continued.promise
   }
 
-  /** As {@link LinkLog.end}. Writes an epoch record: AMQP has no other way to find the end of a stream. */
+  /** As {@link LinkLog.end}. Writes an epoch record, though not too often: AMQP has no other way to find the end of a stream. */
   async end(): Promise<LogPlace> {
+    const pauseMs = this.#lastEndMs + END_PAUSE_MS - performance.now()
+    if (pauseMs > 0) await sleep(pauseMs)
+    this.#lastEndMs = performance.now()
     const offset = await this.#records.locate(undefined, false)
     return { epoch: this.#cursor.epoch, offset: offset + 1 }
   }

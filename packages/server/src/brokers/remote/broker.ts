@@ -131,6 +131,11 @@ export class RemoteBroker implements Broker {
     return this.replica?.end()
   }
 
+  async reachEnd(): Promise<void> {
+    this.#assertStarted()
+    await this.replica?.reachEnd()
+  }
+
   setAddress(address: string): void {
     this.driver.setAddress?.(address)
   }

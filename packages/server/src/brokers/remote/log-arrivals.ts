@@ -2,6 +2,7 @@ import { WebMQError } from 'webmq-client/protocol'
 import { type Deferred, deferred } from '../../base/deferred.js'
 import { within } from '../../base/within.js'
 import type { LogPlace } from '../../ports/shared-log.js'
+import type { LinkLog } from './link.js'
 import type { LogReplica } from './log-replica.js'
 
 /** Time that a read waits for the replica to reach the position it asks for. Then the client is sent to another node. */
@@ -12,6 +13,7 @@ const ASK_SHARE = 1 / 2
 /** The end of the log, as the broker told it. */
 interface ToldEnd {
   readonly askedAtMs: number
+  readonly link: LinkLog | undefined
   /** `undefined` when the broker did not tell. Never rejects. */
   readonly end: Promise<LogPlace | undefined>
 }
@@ -25,6 +27,8 @@ export class LogArrivals {
   readonly #replica: LogReplica
   readonly #offsets = new Map<Deferred<void>, number>()
   #toldEnd: ToldEnd | undefined
+  /** Waits for the answer to the question before. */
+  #nextEnd: Promise<LogPlace | undefined> | undefined
 
   constructor(replica: LogReplica, brokerTimeoutMs: number) {
     this.#replica = replica
@@ -72,14 +76,36 @@ export class LogArrivals {
     this.#offsets.delete(arrival)
   }
 
-  /** Asks the broker. A read takes the answer of another read that asked after it began, so questions are rare. */
+  /** Waits, within the limit, until the copy has all that the log has now. @returns Whether it has. */
+  async reachEnd(): Promise<boolean> {
+    const beganMs = performance.now()
+    const asked = this.#endAskedSince(beganMs)
+    if (!(await within(asked, this.#limitMs))) return false
+    const end = await asked
+    if (end === undefined) return false
+    if (this.#replica.isAhead(end))
+      await this.until(end.offset, Math.max(0, beganMs + this.#limitMs - performance.now()))
+    return this.#replica.has(end)
+  }
+
+  /** Asks the broker, one question at a time. All who began before a question take its answer, so questions are rare. */
   #endAskedSince(beganMs: number): Promise<LogPlace | undefined> {
     const told = this.#toldEnd
     if (told !== undefined && told.askedAtMs >= beganMs) return told.end
-    const asked = this.#replica.link?.end() ?? Promise.resolve(undefined)
+    this.#nextEnd ??= this.#ask(told)
+    return this.#nextEnd
+  }
+
+  async #ask(before: ToldEnd | undefined): Promise<LogPlace | undefined> {
+    const isPresent = before !== undefined && before.link === this.#replica.link
+    // A lost link may never answer.
+    await (isPresent ? within(before.end, this.#limitMs) : undefined)
+    this.#nextEnd = undefined
+    const { link } = this.#replica
+    const asked = link?.end() ?? Promise.resolve(undefined)
     // A lost link does not tell. The reads then find that the replica is behind.
     const end = asked.catch(() => undefined)
-    this.#toldEnd = { askedAtMs: performance.now(), end }
-    return end
+    this.#toldEnd = { askedAtMs: performance.now(), link, end }
+    return await end
   }
 }

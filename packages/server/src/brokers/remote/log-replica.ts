@@ -226,6 +226,13 @@ export class LogReplica implements LogFollower {
     })
   }
 
+  /** As {@link Broker.reachEnd}. */
+  async reachEnd(): Promise<void> {
+    if (await this.#arrivals.reachEnd()) return
+    this.behindCount++
+    throw new WebMQError('E_NODE_BEHIND')
+  }
+
   /** As {@link Broker.position}. */
   end(): MaybePromise<Position | undefined> {
     if (this.#isRepeating) return this.#whole().then(() => this.#log.position)
@@ -267,6 +274,11 @@ export class LogReplica implements LogFollower {
   async #copy(message: OutboundMessage): Promise<void> {
     if (this.#state === 'former') throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'it is not started' })
     await this.#broker.pending.send(message, true)
+  }
+
+  /** Whether it has everything up to this place. */
+  has(place: LogPlace): boolean {
+    return this.#hasBegun && place.epoch === this.#log.epoch && !this.#log.isAfterEnd(place)
   }
 
   /** Whether it may still reach this position, and has not yet. */

@@ -242,6 +242,8 @@ export class HttpApi {
       this.#context.node()?.refused(actor, action, shown.code, target)
     }
     const status = statusOfRefusal(shown)
+    if (shown instanceof RequestRefusal)
+      for (const [name, value] of Object.entries(shown.headers)) response.setHeader(name, value)
     if (status === 401) response.setHeader('www-authenticate', 'Bearer')
     const retryAfterS = 'retryAfterMs' in shown ? Math.ceil(Number(shown.retryAfterMs) / 1_000) : RETRY_AFTER_S
     if (shown.retryable && status !== 401) response.setHeader('retry-after', `${retryAfterS}`)

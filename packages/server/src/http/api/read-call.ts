@@ -8,11 +8,19 @@ import { MESSAGE_ID } from './shapes.js'
 /** A part of a request that is not of its route's shape, where status 400 would say too little. */
 export class RequestRefusal extends WebMQError {
   readonly status: number
+  /** They tell more. */
+  readonly headers: Readonly<Record<string, string>>
 
   /** @param text The detail, or the whole message. */
-  constructor(text: string | { message: string }, status: number, code: ErrorCode = 'E_REQUEST_INVALID') {
+  constructor(
+    text: string | { message: string },
+    status: number,
+    code: ErrorCode = 'E_REQUEST_INVALID',
+    headers: Readonly<Record<string, string>> = {},
+  ) {
     super(code, typeof text === 'string' ? { detail: text } : text)
     this.status = status
+    this.headers = headers
   }
 }
 

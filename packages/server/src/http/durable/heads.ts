@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
+import type { StreamConfig } from '../../streams/shared-config.js'
 import type { Producer } from '../../streams/shared-state.js'
 import { RequestRefusal } from '../api/read-call.js'
 import { headerOf } from './call.js'
-import { essenceOf, type StreamConfig } from './view.js'
+import { essenceOf } from './view.js'
 
 /** What a writer says of an append, beside its bytes. */
 export interface AppendHead {

@@ -1,5 +1,4 @@
 import { crc32 } from 'node:zlib'
-import { refusalOf } from 'webmq-client/protocol'
 import type { StreamFold } from '../../streams/fold.js'
 import { RequestRefusal } from '../api/read-call.js'
 import { gone, type StreamView } from './view.js'
@@ -44,15 +43,15 @@ export function isReached(offset: ReadOffset, view: Pick<StreamView, 'id' | 'end
 
 /**
  * Where a reader begins.
- * @throws {WebMQError} 400; 410: what follows its offset is not in the log; `E_NODE_BEHIND`: it may come.
+ * @param view At the end of the log, or at the offset.
+ * @throws {WebMQError} 400; 410: what follows its offset is not in the log.
  */
 export function startOf(offset: ReadOffset, view: StreamView): Place {
   if (offset === 'start') return START
   if (offset === 'now') return view.end
-  const { id, bytes, isJson, isClosed } = view
+  const { id, bytes, isJson } = view
   const { stream, at, checksum } = offset
   if (stream !== id) throw gone('the offset is one of another stream')
-  if (at > bytes.length && !isClosed) throw refusalOf('E_NODE_BEHIND')
   if (at > bytes.length || crc32(bytes.subarray(0, at)) !== checksum) throw gone('what was read is not in the log')
   if (isJson && at > 0 && bytes[at - 1] !== NEWLINE) throw new RequestRefusal('the offset is none', 400)
   return { at, checksum }

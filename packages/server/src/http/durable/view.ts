@@ -1,17 +1,8 @@
+import { refusalOf, type WebMQError } from 'webmq-client/protocol'
 import type { StreamFold } from '../../streams/fold.js'
 import { bytesOf } from '../../streams/fold-bytes.js'
+import { endMsOf, type StreamConfig, sharedConfigOf } from '../../streams/shared-config.js'
 import { RequestRefusal } from '../api/read-call.js'
-
-/** What the start of a stream with many writers says. */
-export interface StreamConfig {
-  readonly contentType: string
-  /** The stream is gone when nobody has used it for so long. */
-  readonly ttlSeconds?: number
-  /** The stream is gone then. */
-  readonly expiresAt?: string
-  /** It is complete with its next message: its first content, or its end. */
-  readonly isPending?: true
-}
 
 /** A stream as clients of Durable Streams see it: bytes that are only added to. */
 export interface StreamView {
@@ -40,15 +31,11 @@ export function essenceOf(contentType: string): string {
 
 export function phaseOf(fold: StreamFold, nowMs: number): StreamPhase {
   if (fold.stream === undefined || fold.status === 'delete') return 'none'
-  const { ttlSeconds, expiresAt, isPending } = configOf(fold)
-  if (isPending === true && fold.sequence <= PENDING_SEQUENCE) return 'pending'
-  const idleEndMs =
-    ttlSeconds === undefined ? Number.POSITIVE_INFINITY : (fold.shared?.touchedMs ?? 0) + ttlSeconds * 1_000
-  const endMs = expiresAt === undefined ? idleEndMs : Date.parse(expiresAt)
-  return nowMs < endMs ? 'present' : 'expired'
+  if (configOf(fold).isPending === true && fold.sequence <= PENDING_SEQUENCE) return 'pending'
+  return nowMs < endMsOf(fold) ? 'present' : 'expired'
 }
 
-/** @throws {RequestRefusal} 404: there is none; 410: the log does not have all of it. */
+/** @throws {WebMQError} 404: there is none; 410: the log does not have all of it. */
 export function viewOf(fold: StreamFold, nowMs: number): StreamView {
   if (phaseOf(fold, nowMs) !== 'present') throw notFound()
   if (fold.isCut) throw gone('its beginning is missing; DELETE it to begin another one')
@@ -79,29 +66,17 @@ export function presentOf(fold: StreamFold): StreamView | undefined {
   }
 }
 
-export function notFound(): RequestRefusal {
-  return new RequestRefusal({ message: 'there is no stream at this key' }, 404, 'E_PATH_NOT_FOUND')
+export function notFound(): WebMQError {
+  return refusalOf('E_STREAM_NOT_FOUND')
 }
 
 export function gone(detail: string): RequestRefusal {
   return new RequestRefusal(detail, 410, 'E_STREAM_GONE')
 }
 
-/** Another program may have written it. Streams of WebMQ's own writers have none. */
+/** Streams of WebMQ's own writers have none. */
 function configOf(fold: StreamFold): StreamConfig {
-  const { meta, shared } = fold
-  if (shared === undefined)
-    return {
-      contentType:
-        typeof fold.after(fold.length - 1) === 'object' ? 'application/octet-stream' : 'text/plain; charset=utf-8',
-    }
-  const { contentType, ttlSeconds, expiresAt, isPending } = Object(
-    meta === undefined ? undefined : JSON.parse(meta.text),
-  ) as Readonly<Record<string, unknown>>
-  return {
-    contentType: typeof contentType === 'string' ? contentType : 'application/octet-stream',
-    ...(typeof ttlSeconds === 'number' ? { ttlSeconds } : undefined),
-    ...(typeof expiresAt === 'string' && !Number.isNaN(Date.parse(expiresAt)) ? { expiresAt } : undefined),
-    ...(isPending === true ? { isPending } : undefined),
-  }
+  if (fold.shared !== undefined) return sharedConfigOf(fold)
+  const isBinary = typeof fold.after(fold.length - 1) === 'object'
+  return { contentType: isBinary ? 'application/octet-stream' : 'text/plain; charset=utf-8' }
 }

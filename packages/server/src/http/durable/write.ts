@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto'
-import type { ServerResponse } from 'node:http'
 import { refusalOf } from 'webmq-client/protocol'
 import type { StreamFold } from '../../streams/fold.js'
+import type { StreamConfig } from '../../streams/shared-config.js'
 import type { Mark, Producer } from '../../streams/shared-state.js'
 import type { SharedWrite } from '../../streams/shared-streams.js'
 import { assertUnencoded, RequestRefusal } from '../api/read-call.js'
 import { STREAM_HEADERS, type StreamCall, standOf } from './call.js'
 import { type AppendHead, appendHeadOf, assertAhead, configOf, isSameConfig } from './heads.js'
 import { areLines, linesOf } from './json-values.js'
-import { essenceOf, notFound, phaseOf, type StreamConfig, type StreamView, viewOf } from './view.js'
+import { essenceOf, notFound, phaseOf, type StreamView, viewOf } from './view.js'
 
 const ID_BYTES = 16
 const MAX_PRODUCERS = 1_000
@@ -32,7 +32,7 @@ export async function createStream(call: StreamCall): Promise<void> {
     let id = ''
     let deleted: string | undefined
     let found: StreamView | undefined
-    await node.sharedStreams.compete(author, key, false, (fold) => {
+    await node.sharedStreams.compete(author, key, (fold) => {
       const phase = phaseOf(fold, nowMs)
       if (fold.stream === id && phase === 'pending') {
         // It is there as a whole, or not at all.
@@ -76,9 +76,9 @@ export async function appendToStream(call: StreamCall): Promise<void> {
     let headers: Record<string, string> = {}
     let lines: Buffer | undefined
     const nowMs = Date.now()
-    await node.sharedStreams.compete(author, key, true, (fold, isTaken) => {
+    await node.sharedStreams.compete(author, key, (fold, isTaken) => {
       const view = viewOf(fold, nowMs)
-      if (isTaken || !isNew(response, fold, view, head, body.length === 0)) {
+      if (isTaken || !isNew(fold, view, head, body.length === 0)) {
         // The status tells a producer whether its data are new.
         status = isTaken && head.producer !== undefined && body.length > 0 ? 200 : 204
         headers = { ...standOf(view), ...producerHeaders(fold, head.producer) }
@@ -105,13 +105,11 @@ export async function appendToStream(call: StreamCall): Promise<void> {
 
 /** Answers DELETE: the stream has no content any more. */
 export async function deleteStream({ node, author, key, response }: StreamCall): Promise<void> {
-  let isDone = false
-  await node.sharedStreams.compete(author, key, true, (fold) => {
-    if (isDone && fold.status === 'delete') return undefined
+  await node.sharedStreams.compete(author, key, (fold, isTaken) => {
+    if (isTaken) return undefined
     const phase = phaseOf(fold, Date.now())
     if (phase === 'none' || (phase !== 'present' && !fold.isCut)) throw notFound()
-    if (fold.shared === undefined && fold.isActive) throw refuseOwned(response)
-    isDone = true
+    if (fold.shared === undefined && fold.isActive) throw refuseOwned()
     return next(fold, { kind: 'delete', payload: NOTHING })
   })
   response.writeHead(204, STREAM_HEADERS).end()
@@ -165,25 +163,19 @@ function full(detail: string): RequestRefusal {
 /**
  * Decides about an append by the present state of the stream.
  * @returns Whether it must be written; otherwise the stream has it.
- * @throws {RequestRefusal} 400, 403, 405, 409; headers that tell more are set before.
+ * @throws {RequestRefusal} 400, 403, 405, 409.
  */
-function isNew(
-  response: ServerResponse,
-  fold: StreamFold,
-  view: StreamView,
-  head: AppendHead,
-  isEmpty: boolean,
-): boolean {
-  if (fold.shared === undefined && fold.isActive) throw refuseOwned(response)
+function isNew(fold: StreamFold, view: StreamView, head: AppendHead, isEmpty: boolean): boolean {
+  if (fold.shared === undefined && fold.isActive) throw refuseOwned()
   const { contentType, isClosed, producer, streamSeq } = head
-  if (view.isClosed) return isNewAfterEnd(response, fold, view, head, isEmpty)
+  if (view.isClosed) return isNewAfterEnd(fold, view, head, isEmpty)
   if (isEmpty && !isClosed) throw new RequestRefusal('an append has a body', 400)
   if (!isEmpty) {
     if (contentType === undefined) throw new RequestRefusal('the header Content-Type is missing', 400)
     if (essenceOf(contentType) !== essenceOf(view.config.contentType))
       throw new RequestRefusal(`the stream is ${view.config.contentType}`, 409)
   }
-  if (producer !== undefined && !isNext(response, fold, producer)) return false
+  if (producer !== undefined && !isNext(fold, producer)) return false
   const last = fold.shared?.streamSeq
   if (streamSeq !== undefined && last !== undefined && streamSeq <= last)
     throw new RequestRefusal(`Stream-Seq is not greater than ${last}`, 409, 'E_STREAM_SEQUENCE')
@@ -191,9 +183,9 @@ function isNew(
 }
 
 /** A stream that a client of WebMQ writes. */
-function refuseOwned(response: ServerResponse): RequestRefusal {
-  response.setHeader('allow', 'GET, HEAD')
-  return new RequestRefusal('this stream has one writer, which has not ended it', 405, 'E_UNSUPPORTED')
+function refuseOwned(): RequestRefusal {
+  const detail = 'this stream has one writer, which has not ended it'
+  return new RequestRefusal(detail, 405, 'E_UNSUPPORTED', { allow: 'GET, HEAD' })
 }
 
 /** How far the producer has come. */
@@ -204,7 +196,6 @@ function producerHeaders({ shared }: StreamFold, producer: Producer | undefined)
 
 /** A client may close it again. A client that repeats the last append gets the answer that the stream has it. */
 function isNewAfterEnd(
-  response: ServerResponse,
   fold: StreamFold,
   view: StreamView,
   { isClosed, producer }: AppendHead,
@@ -215,14 +206,13 @@ function isNewAfterEnd(
   } else {
     const by = fold.shared?.closedBy
     if (by?.id === producer.id && by.epoch === producer.epoch && by.sequence === producer.sequence) return false
-    assertEpoch(response, fold, producer)
+    assertEpoch(fold, producer)
   }
-  for (const [name, value] of Object.entries(standOf(view))) response.setHeader(name, value)
-  throw new RequestRefusal('nothing is added to it', 409, 'E_STREAM_ENDED')
+  throw new RequestRefusal('nothing is added to it', 409, 'E_STREAM_ENDED', standOf(view))
 }
 
-function isNext(response: ServerResponse, fold: StreamFold, producer: Producer): boolean {
-  assertEpoch(response, fold, producer)
+function isNext(fold: StreamFold, producer: Producer): boolean {
+  assertEpoch(fold, producer)
   const { id, epoch, sequence } = producer
   const [known, last] = fold.shared?.producers[id] ?? [epoch, -1]
   if (epoch > known) {
@@ -230,14 +220,16 @@ function isNext(response: ServerResponse, fold: StreamFold, producer: Producer):
     throw new RequestRefusal('the first Producer-Seq of an epoch is 0', 400)
   }
   if (sequence <= last + 1) return sequence > last
-  response.setHeader('producer-expected-seq', `${last + 1}`).setHeader('producer-received-seq', `${sequence}`)
-  throw new RequestRefusal('appends of this producer are missing before', 409, 'E_STREAM_SEQUENCE')
+  throw new RequestRefusal('appends of this producer are missing before', 409, 'E_STREAM_SEQUENCE', {
+    'producer-expected-seq': `${last + 1}`,
+    'producer-received-seq': `${sequence}`,
+  })
 }
 
 /** Another run of the producer has taken over. */
-function assertEpoch(response: ServerResponse, fold: StreamFold, { id, epoch }: Producer): void {
+function assertEpoch(fold: StreamFold, { id, epoch }: Producer): void {
   const [known] = fold.shared?.producers[id] ?? [0]
   if (epoch >= known) return
-  response.setHeader('producer-epoch', `${known}`)
-  throw new RequestRefusal(`the epoch of this producer is ${known}`, 403, 'E_STREAM_SEQUENCE')
+  const headers = { 'producer-epoch': `${known}` }
+  throw new RequestRefusal(`the epoch of this producer is ${known}`, 403, 'E_STREAM_SEQUENCE', headers)
 }

@@ -1,0 +1,3 @@
+import { suiteOfNodes } from '../durable-streams/suite-nodes.js'
+
+suiteOfNodes('nats')
