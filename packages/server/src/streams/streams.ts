@@ -247,7 +247,7 @@ export class Streams {
   /** What is known before the message is written: `undefined` when it may be. */
   #judge(watch: StreamWatch, { stream, sequence, kind, owner, checksum }: OwnWrite): Accepted | undefined {
     const { fold } = watch
-    if (fold.shared !== undefined && fold.stream === stream)
+    if (fold.shared !== undefined && fold.stream === stream && fold.status !== 'delete')
       throw refusalOf('E_UNSUPPORTED', { detail: 'this stream has many writers: append over HTTP' })
     if (kind === 'start' && fold.isActive && !(fold.stream === stream && fold.isOf(owner))) throw this.#busy(watch)
     // It may have begun where this node has not come to yet: the log will tell.
