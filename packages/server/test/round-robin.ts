@@ -29,7 +29,11 @@ export class RoundRobin {
         answer.pipe(response)
         answer.on('error', () => response.destroy())
       })
-      passed.on('error', () => response.destroy())
+      passed.on('error', () => {
+        // A node may answer before the end of a body, which it then no longer takes.
+        if (response.headersSent) request.unpipe(passed).resume()
+        else response.destroy()
+      })
       response.on('close', () => passed.destroy())
       request.pipe(passed)
     })

@@ -1,8 +1,7 @@
 import { formatStreamPlace, refusalOf, WebMQError, type WriteKind } from 'webmq-client/protocol'
 import { copyBytes } from '../base/copy-bytes.js'
-import { assertShallow } from '../base/json-excess.js'
 import type { Logger } from '../base/logger.js'
-import { parseJson } from '../base/parse-json.js'
+import { isPromise, type MaybePromise } from '../base/maybe-promise.js'
 import { assertMayPublish } from '../identity/access.js'
 import { isTrusted } from '../identity/actor.js'
 import type { Accepted, Broker, Position, Reader, ReadResult } from '../ports/broker.js'
@@ -13,6 +12,8 @@ import { type Draft, PENDING_OVERHEAD_BYTES } from '../publishing/draft.js'
 import type { Publisher } from '../publishing/publisher.js'
 import type { StreamFacts } from './fold.js'
 import { checksumOf, ownerNameOf } from './owner.js'
+import { assertPayload } from './payload.js'
+import { Pending } from './pending.js'
 import type { Piece } from './pieces.js'
 import { RollUps } from './roll-ups.js'
 import type { StreamWatch } from './watch.js'
@@ -141,11 +142,14 @@ export class Streams {
     assertRoom(author, openingCount)
     // An append goes on with a stream that another node has begun, or this one before.
     const isBegun = kind === 'start' || (kind === 'append' && isOpening)
-    const owner = isBegun ? await this.#surely(() => this.watches.begin(write, author)) : undefined
+    const begun = isBegun ? this.#surely(() => this.watches.begin(write, author)) : undefined
+    // What came with it in one turn is judged behind it.
+    const owner = isPromise(begun) ? await begun : begun
     const pending = new Pending(author, openingCount)
     const use = async (watch: StreamWatch) => {
       pending.change(byteCount)
-      const known = await this.#surely(() => this.#judge(watch, own), watch, author)
+      const judged = this.#surely(() => this.#judge(watch, own), watch, author)
+      const known = isPromise(judged) ? await judged : judged
       if (known !== undefined) return known
       if (kind === 'append') this.#assertSize(watch, own, payload.length)
       if (watch.writeCount >= MAX_WRITES_AT_ONCE)
@@ -234,13 +238,12 @@ export class Streams {
   }
 
   /** Decides again at the end of the log before it refuses what another node may have made possible. */
-  async #surely<T>(decide: () => T, watch?: StreamWatch, reader?: Reader): Promise<T> {
+  #surely<T>(decide: () => T, watch?: StreamWatch, reader?: Reader): MaybePromise<T> {
     try {
       return decide()
     } catch (error) {
       if (!this.hasCopies || !(error instanceof WebMQError && UNDOABLE.has(error.code))) throw error
-      await this.reachEnd(watch, reader)
-      return decide()
+      return this.reachEnd(watch, reader).then(decide)
     }
   }
 
@@ -347,38 +350,4 @@ export class Streams {
     this.#hasWarned = false
     if (await watch.until(() => !watch.fold.isActive)) this.#rollUps.update(watch, true)
   }
-}
-
-/** What a message of an author counts among what waits, until it is {@link change}d. */
-class Pending {
-  readonly #author: Author
-  #byteCount: number
-
-  constructor(author: Author, byteCount: number) {
-    this.#author = author
-    this.#byteCount = byteCount
-    author.pendingBytes += byteCount
-  }
-
-  /** @returns What it was before. */
-  change(byteCount: number): number {
-    const before = this.#byteCount
-    this.#author.pendingBytes += byteCount - before
-    this.#byteCount = byteCount
-    return before
-  }
-}
-
-/** What every reader can read. @throws {WebMQError} `E_PAYLOAD_INVALID`. */
-function assertPayload(kind: WriteKind, payload: Uint8Array, isBinary: boolean): void {
-  if (kind === 'append') {
-    if (isBinary || typeof parseJson(payload) === 'string') return
-  } else if (payload.length === 0) return
-  else if (kind !== 'stop' && kind !== 'beat' && !isBinary) {
-    // Readers get it in JSON of the server's.
-    assertShallow(payload)
-    parseJson(payload)
-    return
-  }
-  throw refusalOf('E_PAYLOAD_INVALID', { detail: `no payload of ${kind}` })
 }

@@ -29,15 +29,16 @@ export async function readStream(call: StreamCall): Promise<void> {
   const query = isHead ? undefined : queryOf(request.url ?? '')
   await hooks?.listen(caller, 'history', key, true)
   const answer = async (watch: StreamWatch) => {
-    const offset = query?.offset ?? 'start'
-    // An event stream goes on, and tells later what there is.
-    const mayFollow = query?.live === 'sse' && isReached(offset, presentOf(watch.fold))
-    if (!mayFollow) {
+    const { offset = 'start', live } = query ?? {}
+    const isHere = () => isReached(offset, presentOf(watch.fold))
+    // It is told later what there is: an event stream goes on, and a long poll from a place is asked again.
+    const goesOn = live === 'sse' ? offset !== 'now' : live === 'long-poll' && typeof offset === 'object'
+    if (!(goesOn && isHere())) {
       try {
         await node.sharedStreams.reachEnd(watch, author)
       } catch (error) {
         // While the broker is away there is what there was. Who asks for more is told to come again.
-        if (!isReached(offset, presentOf(watch.fold))) throw error
+        if (!isHere()) throw error
       }
     }
     if (query === undefined) return sendHead(call, viewOf(watch.fold, Date.now()))
