@@ -1,13 +1,17 @@
 import type { Channel, ConsumeMessage } from 'amqplib'
 import { WebMQError } from 'webmq-client/protocol'
 import { type Deferred, deferred } from '../../base/deferred.js'
+import { bindingOf } from './binding-of.js'
 import { type AmqpConnection, watchChannel } from './connection.js'
-import { ACCESS_REFUSED, replyCodeOf } from './errors.js'
+import { ACCESS_REFUSED, PRECONDITION_FAILED, replyCodeOf } from './errors.js'
 import type { RabbitmqLink } from './link.js'
 import { keyHash } from './message-properties.js'
 
 /** Type of the messages that this node sends to its own queue. */
 export const MARKER_TYPE = 'webmq-bound'
+
+/** A topic permission forbids the pattern, or RabbitMQ itself: any other error ends the link. */
+const FORBIDDEN: readonly (number | undefined)[] = [ACCESS_REFUSED, PRECONDITION_FAILED]
 
 /** A channel takes one change at a time: each is a round trip. */
 interface Lane {
@@ -100,7 +104,7 @@ export class QueueBindings {
       if (isBind) await lane.channel.bindQueue(queue, exchange, pattern)
       else await lane.channel.unbindQueue(queue, exchange, pattern)
     } catch (cause) {
-      if (replyCodeOf(cause) !== ACCESS_REFUSED) throw cause
+      if (!FORBIDDEN.includes(replyCodeOf(cause))) throw cause
       lane.channel = undefined
       made.reject(new WebMQError('E_BROKER_REFUSED', { detail: `rabbitmq forbids ${pattern}`, cause }))
       return
@@ -120,7 +124,7 @@ export class QueueBindings {
     const channel = await this.#connection.model.createChannel()
     watchChannel(channel, (cause) => {
       // The call that the broker forbids tells its caller.
-      if (replyCodeOf(cause) !== ACCESS_REFUSED) this.#link.events.lost(cause)
+      if (!FORBIDDEN.includes(replyCodeOf(cause))) this.#link.events.lost(cause)
     })
     return channel
   }
@@ -137,7 +141,8 @@ const EVERYTHING = '#'
 export class BoundedBindings {
   readonly #bindings: Pick<QueueBindings, 'bind' | 'unbind'>
   readonly #maxCount: number
-  readonly #wanted = new Set<string>()
+  /** Bindings, with the number of patterns that need each. */
+  readonly #wanted = new Map<string, number>()
   /** Bound one by one, or about to be. */
   readonly #exact = new Set<string>()
   /** Resolves when everything is bound; `undefined` while patterns are bound one by one. */
@@ -152,15 +157,22 @@ export class BoundedBindings {
   }
 
   bind(pattern: string): Promise<void> {
-    this.#wanted.add(pattern)
-    if (this.#wanted.size <= this.#maxCount && this.#everything === undefined) return this.#bindExact(pattern)
-    return this.#bindWide(pattern)
+    const binding = bindingOf(pattern)
+    this.#wanted.set(binding, (this.#wanted.get(binding) ?? 0) + 1)
+    if (this.#wanted.size <= this.#maxCount && this.#everything === undefined) return this.#bindExact(binding)
+    return this.#bindWide(binding)
   }
 
   unbind(pattern: string): Promise<void> {
-    this.#wanted.delete(pattern)
-    const isBound = this.#exact.delete(pattern) && !(pattern === EVERYTHING && this.#everything !== undefined)
-    const unbound = isBound ? this.#bindings.unbind(pattern) : Promise.resolve()
+    const binding = bindingOf(pattern)
+    const count = this.#wanted.get(binding) ?? 0
+    if (count > 1) {
+      this.#wanted.set(binding, count - 1)
+      return Promise.resolve()
+    }
+    this.#wanted.delete(binding)
+    const isBound = this.#exact.delete(binding) && !(binding === EVERYTHING && this.#everything !== undefined)
+    const unbound = isBound ? this.#bindings.unbind(binding) : Promise.resolve()
     if (this.#everything !== undefined && this.#wanted.size * 2 <= this.#maxCount) this.#narrow()
     return unbound
   }
@@ -186,7 +198,7 @@ export class BoundedBindings {
   /** Binds one by one what is left, then unbinds everything else. */
   #narrow(): void {
     this.#everything = undefined
-    const binds = [...this.#wanted]
+    const binds = [...this.#wanted.keys()]
       .filter((pattern) => !this.#exact.has(pattern))
       .map((pattern) => this.#bindExact(pattern))
     Promise.all(binds)
