@@ -48,5 +48,7 @@ it('has given out the messages of an earlier binding when a pattern is live agai
   const before = received.length
   await publish(1)
   await vi.waitFor(() => expect(received.at(-1)).toBe(published))
-  expect([before, received.slice(before)]).toEqual([MESSAGE_COUNT, [published]])
+  // Of the unheard ones, those came that were published before the unbind was made.
+  expect(before).toBeGreaterThanOrEqual(MESSAGE_COUNT)
+  expect(received.slice(before)).toEqual([published])
 })
