@@ -10,7 +10,8 @@ const MAX_LOOSE_FILES = 5
 const INNER_NAMES: readonly (readonly [library: string, names: RegExp, sample: string])[] = [
   [
     'amqplib',
-    /\b(InnerConnection|recvFrame|sendBytes|sendMethod)\b|\.(frameMax|ch)\b|\bmodel\.connection\b/,
+    // Its types have the properties of the server.
+    /\b(InnerConnection|recvFrame|sendBytes|sendMethod)\b|\.(frameMax|ch)\b|\bmodel\.connection\b(?!\.serverProperties)/,
     'inner.recvFrame = () => undefined',
   ],
   ['ioredis', /\b(commandQueue|offlineQueue|connectionEpoch)\b/, 'client.commandQueue.clear()'],

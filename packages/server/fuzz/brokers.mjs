@@ -172,6 +172,7 @@ function attempt(act) {
 function checkRabbitmq(make, random) {
   const text = () => make(TEXTS.map((text) => Buffer.from(text))).toString()
   const value = () => random.pick([undefined, text(), 5, Number.NaN, null, {}, make(ENVELOPES), text()])
+  const inBase64 = () => make([encodeAttributes(ATTRIBUTES)]).toString('base64')
   const key = random.pick(['a.b', 'ü', '', '*', text()])
   const fields = { exchange: random.pick(['', 'webmq']), routingKey: key }
   const properties = {
@@ -185,7 +186,8 @@ function checkRabbitmq(make, random) {
       {
         'x-stream-offset': random.pick([5, value()]),
         [LOG_HEADER]: random.pick([TEXTS[2], value()]),
-        'webmq-attributes': random.pick([undefined, make([encodeAttributes(ATTRIBUTES)]), value()]),
+        'webmq-attributes': random.pick([undefined, make([encodeAttributes(ATTRIBUTES)]), inBase64(), value()]),
+        'webmq-attributes-text': random.pick([undefined, inBase64(), value()]),
       },
     ]),
   }

@@ -75,6 +75,10 @@ export function bindingTests(harness: () => BrokerHarness): void {
       const rounds = [
         { patterns: ['a.#.b'], keys: ['a.b', 'a.x.b', 'a.x.y.b', 'a', 'a.b.c', 'x.a.b', 'a..b'] },
         { patterns: ['#.b'], keys: ['b', 'a.b', 'a.a.b', 'b.a', ''] },
+        {
+          patterns: ['a.#.b.#.c.#', 'a.#.d.#.c.#', '#.b.#.*.#'],
+          keys: ['a.b.c', 'a.x.b.c.x', 'a.d.x.c', 'a.c', 'a', 'b', 'b.x', 'd.c'],
+        },
         { patterns: ['a.#.*'], keys: ['a', 'a.b', 'a.b.c', 'b.a'] },
         ...fc.sample(sampled, 20),
       ]

@@ -1,9 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type RabbitmqService, startFaultProxy, startRabbitmq } from 'webmq-services'
+import { PREFETCH_COUNT } from '../../src/brokers/rabbitmq/connection.js'
 import { startBackend } from './amqp-backend.js'
 import { newNamespace, nodeOptions, publishText, startNode } from './rabbitmq-node.js'
 
 const START_TIMEOUT_MS = 100_000
+/** The node takes them for longer than rabbitmqctl. */
+const BACKLOG_COUNT = 10_000
 let service: RabbitmqService
 
 beforeAll(async () => {
@@ -39,6 +42,33 @@ describe('rabbitmq that is short of memory', () => {
     expect(events).toEqual(['up', expect.stringMatching(/^blocked: low on memory/), 'up'])
     expect(broker.stats()).toMatchObject({ acceptedCount: 100, rejectedCount: 0, lostCount: 0 })
   }, 60_000)
+
+  it('has given out the messages of an earlier binding when a pattern is live again', async () => {
+    const namespace = newNamespace()
+    let messageMs = 2
+    const read = () => {
+      const endMs = performance.now() + messageMs
+      while (performance.now() < endMs);
+      return true
+    }
+    const options = nodeOptions(service.url, namespace, { brokerTimeoutMs: 60_000 })
+    const { broker, received, events } = await startNode(options, read)
+    const channel = await startBackend(service.url)
+    await broker.bind('a.*')
+    for (let number = 0; number < BACKLOG_COUNT; number++) channel.publish(namespace, 'a.b', Buffer.from('1'))
+    // It is answered behind them.
+    await channel.checkExchange(namespace)
+    await broker.unbind('a.*')
+    await service.ctl('set_vm_memory_high_watermark', '0.0000001')
+    const published = publishText(broker, 'other', '1')
+    await vi.waitFor(() => expect(events.at(-1)).toMatch(/^blocked: /))
+    expect(received.length).toBeLessThan(BACKLOG_COUNT - 2 * PREFETCH_COUNT)
+    messageMs = 0
+    await broker.bind('a.*')
+    expect(received).toHaveLength(BACKLOG_COUNT)
+    await service.ctl('set_vm_memory_high_watermark', '0.6')
+    await published
+  }, 90_000)
 })
 
 describe('rabbitmq and its operators', () => {

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { historyOf } from 'webmq-conformance'
 import { type SharedRabbitmq, sharedService } from 'webmq-services'
 import { createRabbitmqBroker } from '../../src/brokers/remote-brokers.js'
 import { startBackend } from './amqp-backend.js'
@@ -71,8 +72,29 @@ describe('rabbitmq that says no', () => {
     })
   })
 
+  it('needs no more rights than the docs name, also for a log, and where queues are quorum queues by default', async () => {
+    const name = newNamespace()
+    await service.ctl('add_vhost', name, '--default-queue-type', 'quorum')
+    await service.ctl('add_user', name, 'password')
+    await service.ctl('set_permissions', '-p', name, name, `^${name}`, `^(${name}|amq\\.default)`, `^${name}`)
+    const options = { ...historyOf('log.#=100'), brokerHeartbeatMs: 200 }
+    const { broker, received, events } = await startNode(
+      nodeOptions(withUser(`${name}:password`, `/${name}`), name, options),
+    )
+    await broker.bind('#')
+    for (const key of ['log.1', 'other.1']) await publishText(broker, key, '1')
+    await vi.waitFor(() => expect(received).toHaveLength(2))
+    // It takes a second, in which the node looks for its exchange and its queue.
+    const rows = (await service.ctl('list_queues', '-p', name, 'name', 'type')).trim().split('\n')
+    const types = rows.map((row) => row.split('\t').at(-1)).sort()
+    expect(types).toEqual(['classic', 'classic', 'classic', 'classic', 'stream'])
+    expect(events).toEqual(['up'])
+  })
+
   it('refuses a pattern that topic permissions forbid, and that one alone', async () => {
     const namespace = newNamespace()
+    // RabbitMQ 4.3 sets no permission on an exchange that is not there.
+    await (await startBackend(service.url)).assertExchange(namespace, 'topic')
     await service.ctl('add_user', 'narrow', 'narrow')
     await service.ctl('set_permissions', 'narrow', '.*', '.*', '.*')
     await service.ctl('set_topic_permissions', 'narrow', namespace, '.*', '^(open|\\$webmq)')

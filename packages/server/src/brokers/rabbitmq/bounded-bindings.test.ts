@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { WebMQError } from 'webmq-client/protocol'
+import { matches, WebMQError } from 'webmq-client/protocol'
+import { bindingOf } from './binding-of.js'
 import { BoundedBindings } from './queue-bindings.js'
 
 const MAX_COUNT = 4
@@ -30,7 +31,7 @@ function binder({ isWideForbidden = false } = {}) {
 
 describe('bindings that are bounded', () => {
   it('always hold what is wanted, exactly while it is little, and never more than the limit and #', async () => {
-    const pattern = fc.constantFrom('#', 'a', 'b', 'c.*', 'd', 'e', 'f.#', 'g', 'h')
+    const pattern = fc.constantFrom('#', 'a', 'b', 'c.*', 'd', 'e', 'f.#', 'f.#.a.#.b.#', 'f.#.#.#', 'g')
     const step = fc.record({ pattern, isAwaited: fc.boolean() })
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
@@ -44,13 +45,14 @@ describe('bindings that are bounded', () => {
           else wanted.delete(pattern)
           if (!isAwaited) continue
           await done
-          if (isBind) expect(broker.bound.has(pattern) || broker.bound.has('#')).toBe(true)
+          if (isBind) expect(broker.bound.has(bindingOf(pattern)) || broker.bound.has('#')).toBe(true)
         }
         await broker.settled()
-        for (const pattern of wanted) expect(broker.bound.has(pattern) || broker.bound.has('#')).toBe(true)
-        for (const pattern of broker.bound) expect(wanted.has(pattern) || pattern === '#').toBe(true)
-        if (wanted.size * 2 <= MAX_COUNT) expect(broker.bound).toEqual(wanted)
-        if (wanted.size > MAX_COUNT) expect(broker.bound.has('#')).toBe(true)
+        const needed = new Set([...wanted].map(bindingOf))
+        for (const binding of needed) expect(broker.bound.has(binding) || broker.bound.has('#')).toBe(true)
+        for (const binding of broker.bound) expect(needed.has(binding) || binding === '#').toBe(true)
+        if (needed.size * 2 <= MAX_COUNT) expect(broker.bound).toEqual(needed)
+        if (needed.size > MAX_COUNT) expect(broker.bound.has('#')).toBe(true)
         expect(broker.bound.size).toBeLessThanOrEqual(MAX_COUNT + 1)
       }),
       { numRuns: 300 },
@@ -66,4 +68,19 @@ describe('bindings that are bounded', () => {
     for (const pattern of patterns) await bindings.unbind(pattern)
     expect([...broker.bound]).toEqual([])
   })
+})
+
+it('takes a broader binding for a pattern with more than two #, whose keys it has', () => {
+  const word = fc.constantFrom('a', 'b', '*', '#', '#')
+  const path = fc.array(word, { minLength: 1, maxLength: 7 }).map((words) => words.join('.'))
+  const key = fc.array(fc.constantFrom('a', 'b', 'c'), { minLength: 1, maxLength: 6 }).map((words) => words.join('.'))
+  fc.assert(
+    fc.property(path, key, (pattern, key) => {
+      const binding = bindingOf(pattern)
+      const hashCount = (text: string) => text.split('.').filter((word) => word === '#').length
+      expect(hashCount(binding)).toBeLessThanOrEqual(2)
+      if (hashCount(pattern) <= 2) expect(binding).toBe(pattern)
+      if (matches(pattern, key)) expect(matches(binding, key)).toBe(true)
+    }),
+  )
 })

@@ -7,8 +7,14 @@ import type { RabbitmqLinkOptions } from './link.js'
 /** RabbitMQ detects lost nodes by heartbeats. Its guide warns of false alarms below 5 s. */
 const MIN_AMQP_HEARTBEAT_SECONDS = 5
 
+/** RabbitMQ's own limit. RabbitMQ 4.1 refuses the 4,096 that amqplib asks for before 0.10.7. */
+const FRAME_BYTES = 131_072
+
 /** amqplib stops writing while so much waits: as much goes out with one call of the system. */
 const BATCH_BYTES = 262_144
+
+/** 3.13. */
+const FIRST_TEXT_VERSION = 3_013
 
 /** One AMQP connection. It never reconnects. */
 export class AmqpConnection {
@@ -45,7 +51,9 @@ export class AmqpConnection {
       ...(tls?.servername === undefined ? undefined : { servername: tls.servername }),
     }
     try {
-      const model = await sockets.run(() => connect({ ...host, protocol, vhost, heartbeat }, socketOptions))
+      const model = await sockets.run(() =>
+        connect({ ...host, protocol, vhost, heartbeat, frameMax: FRAME_BYTES }, socketOptions),
+      )
       return new AmqpConnection(model, socket, sockets, onEnd)
     } finally {
       sockets.end()
@@ -69,6 +77,15 @@ export class AmqpConnection {
     // When an operator closes the connection, only `close` is emitted.
     model.on('error', end)
     model.on('close', end)
+  }
+
+  /**
+   * Whether streams give the bytes of a header back. RabbitMQ 3.13.5 and later declare them as text, and amqplib replaces
+   * what is not UTF-8. All of 3.13 counts as that: the servers of a cluster may differ.
+   */
+  get hasByteHeaders(): boolean {
+    const [, major, minor] = /^(\d+)\.(\d+)\./.exec(this.model.connection.serverProperties.version) ?? []
+    return major !== undefined && Number(major) * 1_000 + Number(minor) < FIRST_TEXT_VERSION
   }
 
   /** Reports when the broker stops taking messages from this connection, and when it resumes. */

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Channel, ConsumeMessage } from 'amqplib'
 import { Liveness } from '../remote/liveness.js'
 import { Acks, type AmqpConnection, PREFETCH_COUNT, watchChannel } from './connection.js'
@@ -11,6 +12,7 @@ const MAX_QUEUE_BYTES = 128 * 1024 * 1024
 /** Also bounds messages with empty payloads. */
 const MAX_QUEUE_COUNT = 250_000
 const QUEUE_ID_BYTES = 4
+const DRAIN_POLL_MS = 50
 
 /**
  * The consuming half of a link: one queue of its own, which ends with its connection.
@@ -21,6 +23,7 @@ const QUEUE_ID_BYTES = 4
  */
 export class Consumer {
   readonly #channel: Channel
+  readonly #queue: string
   readonly #acks: Acks
   readonly bindings: QueueBindings
   readonly #patterns: BoundedBindings
@@ -61,13 +64,14 @@ export class Consumer {
   private constructor(connection: AmqpConnection, channel: Channel, queue: string, link: RabbitmqLink) {
     const { events, options } = link
     this.#channel = channel
+    this.#queue = queue
     this.#acks = new Acks(channel)
     this.#link = link
     this.bindings = new QueueBindings(connection, queue, link)
     this.#patterns = new BoundedBindings(this.bindings, options.maxPatterns)
     this.liveness = new Liveness({
       intervalMs: options.context.heartbeatMs,
-      probe: () => this.#probe(queue),
+      probe: () => this.#probe(),
       silent: (detail) => events.lost(new Error(`consuming: ${detail}`)),
     })
   }
@@ -78,6 +82,16 @@ export class Consumer {
 
   unbind(pattern: string): Promise<void> {
     return this.#comesByLog(pattern) ? Promise.resolve() : this.#patterns.unbind(pattern)
+  }
+
+  /**
+   * Resolves when the queue has been empty, and all that it had given out has come.
+   * @throws when the channel ends.
+   */
+  async drained(): Promise<void> {
+    while ((await this.#channel.checkQueue(this.#queue)).messageCount > 0) await sleep(DRAIN_POLL_MS)
+    // That answer may overtake messages that were given out before it. They come before the next one.
+    await this.#channel.checkQueue(this.#queue)
   }
 
   stop(): void {
@@ -110,8 +124,8 @@ export class Consumer {
     }
   }
 
-  #probe(queue: string): void {
-    this.#channel.checkQueue(queue).then(
+  #probe(): void {
+    this.#channel.checkQueue(this.#queue).then(
       () => this.liveness.alive(),
       // The channel has ended, which is reported where it is watched.
       () => undefined,

@@ -5,6 +5,7 @@ import { WebMQError } from 'webmq-client/protocol'
  */
 export const REFUSALS = [403, 406, 530, 540]
 export const ACCESS_REFUSED = 403
+export const PRECONDITION_FAILED = 406
 
 /** AMQP reply code of an error of amqplib: in a field, or in words if it came during the handshake. */
 export function replyCodeOf(error: unknown): number | undefined {

@@ -252,11 +252,12 @@ export class LogFollow implements LinkLog {
   }
 
   #refuse({ offset, fingerprint, malformedKey }: LogRecord): void {
-    const detail = 'not sent to the exchange, or with a key or a text that is not valid'
+    const detail = 'not sent to the exchange, or with a key, a text or attributes that are not valid'
     this.#cursor.saw(offset)
     const isLogged = malformedKey !== undefined && this.#link.logged?.ruleOf(malformedKey) !== undefined
     if (isLogged) this.#follower?.malformed(offset + 1, fingerprint, detail, malformedKey)
-    else this.#link.events.malformed(detail)
+    else if (malformedKey === undefined || isForStreamAlone(malformedKey)) this.#link.events.malformed(detail)
+    else this.#link.events.surplus()
   }
 
   #deliver(delivery: LinkDelivery, { offset, fingerprint, timeMs = this.#estimatedTimeMs() }: LogRecord): void {
@@ -269,10 +270,10 @@ export class LogFollow implements LinkLog {
   /**
    * A message that is not logged but bound to the log's queue. Listeners whose pattern the log covers get reserved
    * keys only here. Other keys also come by the node's queue: bindings of former rules stay until somebody unbinds
-   * them. An ephemeral message came by the node's queue, or is too late.
+   * them.
    */
   #passOn(delivery: LinkDelivery): void {
-    if (isReserved(delivery.key) && delivery.key !== EPHEMERAL_KEY) this.#link.events.deliver(delivery)
+    if (isForStreamAlone(delivery.key)) this.#link.events.deliver(delivery)
     else this.#link.events.surplus()
   }
 
@@ -300,4 +301,9 @@ export class LogFollow implements LinkLog {
   #estimatedTimeMs(): number {
     return this.#state.name === 'following' ? Date.now() : this.#cursor.timeMs
   }
+}
+
+/** An ephemeral message came by the node's queue, or is too late. */
+function isForStreamAlone(key: string): boolean {
+  return isReserved(key) && key !== EPHEMERAL_KEY
 }

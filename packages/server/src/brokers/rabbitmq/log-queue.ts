@@ -1,10 +1,10 @@
 import type { Channel } from 'amqplib'
 import { WebMQError } from 'webmq-client/protocol'
 import type { HistoryOptions } from '../../ports/history-rules.js'
+import { bindingOf } from './binding-of.js'
 import { type AmqpConnection, closeChannel } from './connection.js'
-import { replyCodeOf } from './errors.js'
+import { PRECONDITION_FAILED, replyCodeOf } from './errors.js'
 
-const PRECONDITION_FAILED = 406
 /** Also of a queue on a server that is down. */
 export const NOT_FOUND = 404
 /** Estimate of what RabbitMQ stores for a message besides its payload: key, properties, its own annotations. */
@@ -39,7 +39,7 @@ export async function declareLog(
     })
   }
   await onChannel(connection, async (channel) => {
-    for (const pattern of options.history.patterns) await channel.bindQueue(queue, namespace, pattern)
+    for (const pattern of options.history.patterns) await channel.bindQueue(queue, namespace, bindingOf(pattern))
   })
 }
 

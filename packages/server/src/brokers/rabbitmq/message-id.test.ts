@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { decodeMessageId, encodeMessageId } from './message-properties.js'
+import { decodeMessageId, encodeMessageId, keyHash } from './message-properties.js'
 
 const NODE = '0123456789abcdef'
 
@@ -27,7 +27,8 @@ describe('the id of a message', () => {
       fc.property(node, sequence, publisher, messageId, key, (node, sequence, publisher, messageId, key) => {
         const id = idOf(node, { sequence, key, publisher, messageId })
         expect(decodeMessageId(id, key)).toEqual({ source: { node, sequence, publisher }, ownId: messageId })
-        expect(decodeMessageId(id, `${key}x`)).toBeUndefined()
+        // A hash of 16 bits: one in 30,000 keys has that of the longer key, too.
+        if (keyHash(`${key}x`) !== keyHash(key)) expect(decodeMessageId(id, `${key}x`)).toBeUndefined()
       }),
     )
   })

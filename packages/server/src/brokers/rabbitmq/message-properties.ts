@@ -2,13 +2,22 @@ import { isUtf8 } from 'node:buffer'
 import type { ConsumeMessage, MessageProperties } from 'amqplib'
 import { isKey } from 'webmq-client/protocol'
 import { isJson } from '../../base/parse-json.js'
-import { decodeAttributes, encodeAttributes, type MessageAttributes } from '../../ports/attributes.js'
+import {
+  decodeAttributes,
+  encodeAttributes,
+  MAX_ATTRIBUTES_BYTES,
+  type MessageAttributes,
+} from '../../ports/attributes.js'
 import type { LinkDelivery, LinkMessage, LinkSource } from '../remote/link.js'
 
 export const TEXT_TYPE = 'application/json'
 export const BINARY_TYPE = 'application/octet-stream'
-/** Header of a node's message that has attributes: bytes. */
+/** Header of a node's message that has attributes. */
 const ATTRIBUTES_HEADER = 'webmq-attributes'
+/** The same as text, beside the bytes. */
+const ATTRIBUTES_TEXT_HEADER = 'webmq-attributes-text'
+const BASE64 = /^[A-Za-z\d+/]*={0,2}$/
+const MAX_BASE64_CHARS = Math.ceil(MAX_ATTRIBUTES_BYTES / 3) * 4
 
 /** The key of a message that was sent to the exchange, if it is valid. */
 export function keyOf({ fields }: ConsumeMessage): string | undefined {
@@ -22,8 +31,9 @@ export function deliveryOf({ fields, properties, content }: ConsumeMessage): Lin
   if (id !== undefined) {
     // The node that published it has checked the key and the text.
     const isBinary = properties.contentType === BINARY_TYPE
-    const header: unknown = properties.headers?.[ATTRIBUTES_HEADER]
-    const attributes = header instanceof Uint8Array ? decodeAttributes(header) : undefined
+    const headers: Readonly<Record<string, unknown>> | undefined = properties.headers
+    const header = headers?.[ATTRIBUTES_TEXT_HEADER] ?? headers?.[ATTRIBUTES_HEADER]
+    const attributes = header === undefined ? undefined : attributesOf(header)
     if (attributes === undefined && header !== undefined) return undefined
     return { key, payload: content, isBinary, source: id.source, messageId: id.ownId, attributes }
   }
@@ -32,11 +42,28 @@ export function deliveryOf({ fields, properties, content }: ConsumeMessage): Lin
   return { key, payload: content, isBinary: kind === 'binary', source: undefined }
 }
 
+/**
+ * How a header has the attributes: as bytes, which older nodes read, as base64, which every stream gives back, or as both.
+ * A log with both is read after an upgrade of RabbitMQ, too.
+ */
+export type AttributesForm = 'bytes' | 'text' | 'both'
+
 export function withAttributes(
   headers: Readonly<Record<string, string>> | undefined,
   attributes: MessageAttributes,
+  form: AttributesForm,
 ): Readonly<Record<string, string | Buffer>> {
-  return { ...headers, [ATTRIBUTES_HEADER]: encodeAttributes(attributes) }
+  const bytes = encodeAttributes(attributes)
+  if (form === 'bytes') return { ...headers, [ATTRIBUTES_HEADER]: bytes }
+  const text = bytes.toString('base64')
+  if (form === 'text') return { ...headers, [ATTRIBUTES_HEADER]: text }
+  return { ...headers, [ATTRIBUTES_HEADER]: bytes, [ATTRIBUTES_TEXT_HEADER]: text }
+}
+
+function attributesOf(header: unknown): MessageAttributes | undefined {
+  if (header instanceof Uint8Array) return decodeAttributes(header)
+  if (typeof header !== 'string' || header.length > MAX_BASE64_CHARS || !BASE64.test(header)) return undefined
+  return decodeAttributes(Buffer.from(header, 'base64'))
 }
 
 /** Kind of another program's message: by its content type, or by its payload if it has none. */

@@ -1,13 +1,17 @@
 import type { Channel, ConsumeMessage } from 'amqplib'
 import { WebMQError } from 'webmq-client/protocol'
 import { type Deferred, deferred } from '../../base/deferred.js'
+import { bindingOf } from './binding-of.js'
 import { type AmqpConnection, watchChannel } from './connection.js'
-import { ACCESS_REFUSED, replyCodeOf } from './errors.js'
+import { ACCESS_REFUSED, PRECONDITION_FAILED, replyCodeOf } from './errors.js'
 import type { RabbitmqLink } from './link.js'
 import { keyHash } from './message-properties.js'
 
 /** Type of the messages that this node sends to its own queue. */
 export const MARKER_TYPE = 'webmq-bound'
+
+/** A topic permission forbids the pattern, or RabbitMQ itself: any other error ends the link. */
+const FORBIDDEN: readonly (number | undefined)[] = [ACCESS_REFUSED, PRECONDITION_FAILED]
 
 /** A channel takes one change at a time: each is a round trip. */
 interface Lane {
@@ -29,7 +33,8 @@ const LANES = 4
  *
  * The answer to a bind overtakes messages that are still in the queue. These may be from an earlier binding of the same
  * pattern, and messages that were published since that was removed are missing behind them. So a bind is live when a marker, which
- * follows it into the queue, has come out: all older messages came before.
+ * follows it into the queue, has come out: all older messages came before. A broker without memory or disk takes no marker:
+ * then it is live when the queue is empty.
  *
  * It has channels of its own: a broker that forbids a pattern (topic permissions) closes the channel to say so. The next
  * change then opens another.
@@ -43,6 +48,9 @@ export class QueueBindings {
   readonly #lanes = Array.from({ length: LANES }, (): Lane => ({ channel: undefined, last: Promise.resolve() }))
   /** Binds whose marker is in the queue, by its number. */
   readonly #marked = new Map<string, Deferred<void>>()
+  /** Binds that wait for an empty queue. */
+  readonly #unmarked: Deferred<void>[] = []
+  #isDraining = false
   #markerCount = 0
   #isStopped = false
 
@@ -69,9 +77,9 @@ export class QueueBindings {
     return true
   }
 
-  /** The broker takes no messages: markers under way come late, and binds do not wait for them. */
+  /** The broker takes no messages: markers under way come late. Binds wait for an empty queue instead. */
   giveUpMarkers(): void {
-    for (const made of this.#marked.values()) made.resolve()
+    for (const made of this.#marked.values()) this.#awaitEmptyQueue(made)
     this.#marked.clear()
   }
 
@@ -100,7 +108,7 @@ export class QueueBindings {
       if (isBind) await lane.channel.bindQueue(queue, exchange, pattern)
       else await lane.channel.unbindQueue(queue, exchange, pattern)
     } catch (cause) {
-      if (replyCodeOf(cause) !== ACCESS_REFUSED) throw cause
+      if (!FORBIDDEN.includes(replyCodeOf(cause))) throw cause
       lane.channel = undefined
       made.reject(new WebMQError('E_BROKER_REFUSED', { detail: `rabbitmq forbids ${pattern}`, cause }))
       return
@@ -113,14 +121,31 @@ export class QueueBindings {
   #mark(made: Deferred<void>): void {
     const marker = String(++this.#markerCount)
     if (this.#link.publisher?.mark(this.#queue, marker) === true) this.#marked.set(marker, made)
-    else made.resolve()
+    else this.#awaitEmptyQueue(made)
+  }
+
+  #awaitEmptyQueue(made: Deferred<void>): void {
+    this.#unmarked.push(made)
+    // When it fails, the channel has ended, which is reported where it is watched.
+    if (!this.#isDraining) this.#drain().catch(() => undefined)
+  }
+
+  /** A bind waits for a look at the queue that began after it. */
+  async #drain(): Promise<void> {
+    this.#isDraining = true
+    while (this.#unmarked.length > 0 && !this.#isStopped) {
+      const binds = this.#unmarked.splice(0)
+      await this.#link.consumer?.drained()
+      for (const made of binds) made.resolve()
+    }
+    this.#isDraining = false
   }
 
   async #open(): Promise<Channel> {
     const channel = await this.#connection.model.createChannel()
     watchChannel(channel, (cause) => {
       // The call that the broker forbids tells its caller.
-      if (replyCodeOf(cause) !== ACCESS_REFUSED) this.#link.events.lost(cause)
+      if (!FORBIDDEN.includes(replyCodeOf(cause))) this.#link.events.lost(cause)
     })
     return channel
   }
@@ -137,7 +162,8 @@ const EVERYTHING = '#'
 export class BoundedBindings {
   readonly #bindings: Pick<QueueBindings, 'bind' | 'unbind'>
   readonly #maxCount: number
-  readonly #wanted = new Set<string>()
+  /** Bindings, with the number of patterns that need each. */
+  readonly #wanted = new Map<string, number>()
   /** Bound one by one, or about to be. */
   readonly #exact = new Set<string>()
   /** Resolves when everything is bound; `undefined` while patterns are bound one by one. */
@@ -152,15 +178,22 @@ export class BoundedBindings {
   }
 
   bind(pattern: string): Promise<void> {
-    this.#wanted.add(pattern)
-    if (this.#wanted.size <= this.#maxCount && this.#everything === undefined) return this.#bindExact(pattern)
-    return this.#bindWide(pattern)
+    const binding = bindingOf(pattern)
+    this.#wanted.set(binding, (this.#wanted.get(binding) ?? 0) + 1)
+    if (this.#wanted.size <= this.#maxCount && this.#everything === undefined) return this.#bindExact(binding)
+    return this.#bindWide(binding)
   }
 
   unbind(pattern: string): Promise<void> {
-    this.#wanted.delete(pattern)
-    const isBound = this.#exact.delete(pattern) && !(pattern === EVERYTHING && this.#everything !== undefined)
-    const unbound = isBound ? this.#bindings.unbind(pattern) : Promise.resolve()
+    const binding = bindingOf(pattern)
+    const count = this.#wanted.get(binding) ?? 0
+    if (count > 1) {
+      this.#wanted.set(binding, count - 1)
+      return Promise.resolve()
+    }
+    this.#wanted.delete(binding)
+    const isBound = this.#exact.delete(binding) && !(binding === EVERYTHING && this.#everything !== undefined)
+    const unbound = isBound ? this.#bindings.unbind(binding) : Promise.resolve()
     if (this.#everything !== undefined && this.#wanted.size * 2 <= this.#maxCount) this.#narrow()
     return unbound
   }
@@ -186,7 +219,7 @@ export class BoundedBindings {
   /** Binds one by one what is left, then unbinds everything else. */
   #narrow(): void {
     this.#everything = undefined
-    const binds = [...this.#wanted]
+    const binds = [...this.#wanted.keys()]
       .filter((pattern) => !this.#exact.has(pattern))
       .map((pattern) => this.#bindExact(pattern))
     Promise.all(binds)
