@@ -285,6 +285,7 @@ export class HandOvers {
     if (!isLast && !this.#groups.isCurrent) {
       // Members may have moved while this node was cut off. It hears of them, and places what waits for them.
       pending.isLast = true
+      pending.node = NO_NODE
       this.#wait(pending)
       void this.#groups.whenCurrent().then(() => {
         if (this.#pending.get(pending.number) === pending && pending.isWaiting) this.#place(pending)
@@ -323,6 +324,7 @@ export class HandOvers {
 }
 
 const NOBODY: ReadonlySet<string> = new Set()
+const NO_NODE = ''
 const FULL = 'the members of a queue group take no more'
 /** A deadline that is late by more than this share of its time says nothing about the other node. */
 const LATE_SHARE = 1 / 4

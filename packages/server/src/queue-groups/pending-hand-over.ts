@@ -15,7 +15,7 @@ export interface PendingHandOver {
   readonly excluded: Set<string>
   /** Nodes that were sent it, and have not answered. One may have handed it over. */
   readonly sentTo: Set<string>
-  /** The node whose answer it waits for, or that it waits to hear of. */
+  /** The node whose answer it waits for, or that it waits to hear of; empty: none, it waits to hear of members. */
   node: string
   /** The term of the node that it was sent with. */
   term: number | undefined
