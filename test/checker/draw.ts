@@ -25,6 +25,8 @@ export interface Wishes {
   /** Listens of each listener. */
   readonly listenCount?: readonly [min: number, max: number]
   readonly streamCount?: number
+  /** Members of the queue group, all on one node. */
+  readonly members?: { readonly count: number; readonly node: number }
 }
 
 /** Faults begin after this, when the first messages have come. */
@@ -119,8 +121,8 @@ function draw(setting: Setting, seed: number, lengthMs: number): Schedule {
     },
     publishers: repeat(publisherCount, () => ({
       ...drawPublisher(random, publisherCount),
-      ...wishes.publisher,
       ...route(),
+      ...wishes.publisher,
     })),
     listeners: repeat(listenerCount, () => ({
       ...drawListener(random, wishes.listenCount ?? LISTEN_COUNT, streamCount > 0 ? NARROW : PATTERNS),
@@ -130,7 +132,9 @@ function draw(setting: Setting, seed: number, lengthMs: number): Schedule {
       logged === 'none' || random.chance(0.4) ? [] : [{ keys: readKeys(random, logged), everyMs: 400, ...route() }],
     // A chance of its own: seeds keep what they were.
     memberCount:
-      broker === 'given' || streamCount > 0 ? 0 : new SeededRandom(broker, seed, 'members').pick([0, 0, 2, 3]),
+      wishes.members?.count ??
+      (broker === 'given' || streamCount > 0 ? 0 : new SeededRandom(broker, seed, 'members').pick([0, 0, 2, 3])),
+    ...(wishes.members === undefined ? {} : { memberNode: wishes.members.node }),
     ...(streamCount > 0 ? { streamCount } : {}),
     steps: [...theme.steps(scene), ...drawActorSteps(scene, random.integer(0, 3))].sort(
       (first, second) => first.atMs - second.atMs,

@@ -31,7 +31,7 @@ class RightRun {
     name,
     group: 'g',
     pattern: '#',
-    memberships: [{ fromMs: 0 }],
+    memberships: [{ fromMs: 0, node: `node-${name}` }],
     tasks: [],
   }))
   #isConnected = false

@@ -645,7 +645,8 @@ describe('a queue group', () => {
     name,
     group: 'g',
     pattern: 'a.*',
-    memberships: [{ fromMs: 0 }],
+    // It ends its connection when all is over.
+    memberships: [{ fromMs: 0, node: 'node-0', untilMs: 100_000 }],
     tasks: ids.map((id) => ({ atMs: 1, id, key: 'a.x' })),
   })
   const played = (members: (id: string) => MemberRecord[]) => {
@@ -673,15 +674,34 @@ describe('a queue group', () => {
 
   it('is owed nothing while a member goes, or during a fault, or when a message is published again', () => {
     expect(
-      broken(played(() => [{ ...member('m'), memberships: [{ fromMs: 0, untilMs: RULES.settleMs + 5 }] }])),
+      broken(
+        played(() => [{ ...member('m'), memberships: [{ fromMs: 0, node: 'node-0', untilMs: RULES.settleMs + 5 }] }]),
+      ),
     ).toEqual([])
     const upset = played(() => [member('m')])
-    upset.record.faults.push(fault(upset.nowMs, 'node'))
+    upset.record.faults.push({ ...fault(upset.nowMs, 'node'), name: 'kill node 1', node: 'node-1' })
     expect(broken(upset)).toEqual([])
+    const gone = played(() => [member('m')])
+    gone.record.faults.push({ ...fault(1, 'node'), untilMs: 9_000 })
+    expect(broken(gone)).toEqual([])
     const again = played(() => [member('m')])
     const [first] = again.record.publishers[0]?.messages ?? []
     if (first !== undefined) again.attempt(first, { outcome: 'ok', isDuplicate: true, position: 'e:2.AAAAB' })
+    again.record.faults.push({ ...fault(again.nowMs, 'node'), name: 'stop node 1', node: 'node-1' })
     expect(broken(again)).toEqual([])
+  })
+
+  it('is owed each message while its member stays and its node is silent for some seconds', () => {
+    const silent = (members: (id: string) => MemberRecord[]) => {
+      const history = played(members)
+      history.record.faults.push({ ...fault(2, 'node'), name: 'freeze node 0', node: 'node-0', untilMs: 3_000 })
+      return broken(history)
+    }
+    expect(silent(() => [member('m')])).toEqual(['task-lost'])
+    expect(silent((id) => [member('m', id), member('n')])).toEqual([])
+    expect(silent((id) => [member('m', id), member('n', id)])).toEqual(['task-twice'])
+    const elsewhere = { ...member('n'), memberships: [{ fromMs: 0, node: 'node-1' }] }
+    expect(silent((id) => [member('m', id), { ...elsewhere, tasks: member('n', id).tasks }])).toEqual([])
   })
 })
 

@@ -48,7 +48,7 @@ export class Member {
     if (connection === undefined) return
     const { group, pattern, nowMs } = this.#options
     connection.request('listen', `${pattern} group=${group}`, {
-      ok: () => this.record.memberships.push({ fromMs: nowMs() }),
+      ok: () => this.record.memberships.push({ fromMs: nowMs(), node: connection.record.node }),
       refused: (_, isRetryable) => {
         const again = () => {
           if (this.#connection.open === connection) this.#join()

@@ -103,7 +103,10 @@ class Play {
       company.reader({ ...this.#actor(`reader-${index}`, plan), ...plan }),
     )
     const members = Array.from({ length: schedule.memberCount ?? 0 }, (_, index) => {
-      const actor = this.#actor(`member-${index}`, { nodes: [index], isSticky: false })
+      const { memberNode } = schedule
+      const route =
+        memberNode === undefined ? { nodes: [index], isSticky: false } : { nodes: [memberNode], isSticky: true }
+      const actor = this.#actor(`member-${index}`, route)
       return company.member?.({ ...actor, group: 'members', pattern: '#' }) ?? []
     }).flat()
     const { writers, viewers } = this.#streams()

@@ -205,13 +205,19 @@ export interface PageRecord {
   readonly messages: Received[]
 }
 
+/** A time in which a node had told that it has the member. */
+export interface Membership extends Span {
+  /** {@link NodeAddress.name} */
+  readonly node: string
+}
+
 /** A member of a queue group with all that it was handed. */
 export interface MemberRecord {
   readonly name: string
   readonly group: string
   readonly pattern: string
   /** From the `ok` to the end of the connection. */
-  readonly memberships: Span[]
+  readonly memberships: Membership[]
   /** `id` as of {@link Received}; empty for a task of another group. */
   readonly tasks: { readonly atMs: number; readonly id: string; readonly key: string }[]
 }

@@ -22,6 +22,8 @@ export interface Schedule {
   readonly readers: readonly ReaderPlan[]
   /** Of one queue group, which gets every message. Default 0. */
   readonly memberCount?: number
+  /** All members are on this node, and come back to it. Default: each begins on another one. */
+  readonly memberNode?: number
   /** Keys of streams, each with two writers and two viewers. Default 0. */
   readonly streamCount?: number
   readonly steps: readonly Step[]

@@ -104,6 +104,30 @@ export function drawBehind({ random, hasBrokerLinks }: Scene, span: Span, node: 
   return { ...span, what: 'broker-link', link: node, fault: random.pick(['stall', 'stall', 'swallow']), streams }
 }
 
+/** With a time to reconnect shorter than what is left of a node's lease: until then others must not take it for gone. */
+const MAX_SILENCE_MS = 3_400
+const SILENCE_PAUSE_MS = 3_000
+
+/** A node cannot be reached for some time, again and again: cut off, standing still, or without its broker. */
+export function drawTogetherSteps(scene: Scene, node: number): Step[] {
+  const { random, nodeCount, partCount, hasBrokerLinks, fromMs, untilMs } = scene
+  const steps: Step[] = []
+  for (let atMs = fromMs; atMs + MIN_HOLD_MS < untilMs; ) {
+    const forMs = random.integer(MIN_HOLD_MS, Math.min(MAX_SILENCE_MS, untilMs - atMs))
+    const span = { atMs, forMs }
+    const cut = { ...span, fault: 'cut' } as const
+    const what = random.pick(['freeze', 'cut', ...(partCount > 0 ? (['broker'] as const) : [])])
+    if (what === 'broker') steps.push({ ...span, what: random.pick(['kill-broker', 'restart-broker']), part: 0 })
+    else if (what === 'cut' && hasBrokerLinks) steps.push({ ...cut, what: 'broker-link', link: node })
+    // The links of node 0 to others come first.
+    else if (what === 'cut' && scene.broker === 'mesh' && node === 0) {
+      for (const link of [...Array(nodeCount - 1).keys()]) steps.push({ ...cut, what: 'peer-link', link })
+    } else steps.push({ ...span, what: 'freeze-node', node })
+    atMs += forMs + SILENCE_PAUSE_MS + random.integer(0, SILENCE_PAUSE_MS)
+  }
+  return steps
+}
+
 /** What clients do by themselves. */
 export function drawActorSteps(scene: Scene, count: number): (Span & ActorStep)[] {
   const { random, listenerCount, publisherCount } = scene

@@ -12,6 +12,7 @@ import {
   drawPair,
   drawSpan,
   drawStreamSteps,
+  drawTogetherSteps,
   type Scene,
 } from './steps.js'
 
@@ -29,6 +30,9 @@ export interface Theme {
 /** A message of the largest payload fits into the outbox, with room for few more. */
 const SMALL_OUTBOX = { maxPayloadBytes: 8_192, maxOutboxBytes: 32_768 }
 const LARGE_PAYLOADS = { payloadBytes: [60, 3_000] } as const
+
+/** The node of members that are on one. */
+const TOGETHER = 0
 
 const each = (count: number, make: (index: number) => readonly Step[]): Step[] =>
   Array.from({ length: count }, (_, index) => make(index)).flat()
@@ -191,6 +195,16 @@ export const THEMES: readonly Theme[] = [
       ...each(scene.random.integer(1, 3), () => [scene.random.chance(0.5) ? drawLinkStep(scene) : drawNodeStep(scene)]),
       ...(scene.random.chance(0.6) ? [drawBrokerStep(scene)] : []),
     ],
+  },
+  {
+    name: 'all members of a queue group are on one node, which is cut off or stands still',
+    needs: 'nodes',
+    wishes: (random) => ({
+      members: { count: random.integer(1, 3), node: TOGETHER },
+      // Publishes of the members' own node take no way between nodes.
+      publisher: { nodes: [TOGETHER + 1], maxInFlight: 400 },
+    }),
+    steps: (scene) => drawTogetherSteps(scene, TOGETHER),
   },
   {
     name: 'publishers are faster than the broker, and nodes have no time',

@@ -12,9 +12,11 @@ import {
   obtainBalancer,
   sharedService,
   startLoadBalancer,
+  startRedis,
   startRedisCluster,
 } from 'webmq-services'
 import { builtCommit, hasCommit } from '../../scripts/lib/built-commit.mjs'
+import { type Fault, playGroups } from '../group-play.js'
 import { startClient } from '../live.js'
 import { type ServerProcess, startServerProcess } from '../server-process.js'
 import { OLDER_COMMIT } from './older.js'
@@ -100,6 +102,27 @@ describe.skipIf(!hasOlder)('nodes of an older state beside nodes of this one', (
     play.judge(place.isLogShared)
     if (place.isLogShared) await play.readsAll(fleet.url)
   })
+
+  it.each(['older', 'newer'] as const)(
+    'hand over messages of queue groups once, with members at an %s node',
+    async (members) => {
+      const isOlder = members === 'older'
+      const broker = await startRedis({ isPrivate: true })
+      onTestFinished(() => broker.stop())
+      // A node of this version waits for one that stands still, and the older one knows what it was sent.
+      const fault: Fault = async ({ members: { process } }) => {
+        if (isOlder) process.kill('SIGSTOP')
+        await sleep(3_000)
+        process.kill('SIGCONT')
+      }
+      const outcome = await playGroups(broker, fault, {
+        members: programs[members],
+        publishers: isOlder ? programs.newer : programs.older,
+      })
+      expect(outcome).toMatchObject({ lost: [], counts: { taken: [1], asked: [1] }, final: [] })
+    },
+    120_000,
+  )
 })
 
 function programOf(root: string): string {

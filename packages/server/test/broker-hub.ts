@@ -62,6 +62,8 @@ export class HubBroker implements Broker {
   /** Grows when the link is cut: messages of an older number are lost. */
   #life = 0
   publishedCount = 0
+  /** What waits to go out and to come in while the node stands still. */
+  #held: (() => void)[] | undefined
 
   constructor(carry: (message: OutboundMessage) => void, confirmMs: Delay) {
     this.#carry = carry
@@ -85,6 +87,17 @@ export class HubBroker implements Broker {
     this.#status = 'up'
     this.#sink.gap('broker-lost')
     this.#sink.status('up')
+  }
+
+  /** The node stands still: nothing goes out or comes in, and nothing is lost. */
+  freeze(): void {
+    this.#held ??= []
+  }
+
+  thaw(): void {
+    const held = this.#held ?? []
+    this.#held = undefined
+    for (const go of held) go()
   }
 
   /** Ends the process: no more messages from it or to it. */
@@ -123,6 +136,7 @@ export class HubBroker implements Broker {
   async publish(message: OutboundMessage): Promise<Accepted> {
     if (this.#status !== 'up') throw new WebMQError('E_BROKER_UNAVAILABLE')
     this.publishedCount++
+    if (this.#held !== undefined) await new Promise<void>((resolve) => this.#held?.push(resolve))
     this.#carry(message)
     const confirmMs = this.#confirmMs()
     if (confirmMs > 0)
@@ -159,7 +173,12 @@ export class HubBroker implements Broker {
     return Promise.resolve()
   }
 
-  #take({ key, payload, isBinary }: OutboundMessage): void {
+  #take(message: OutboundMessage): void {
+    if (this.#held !== undefined) {
+      this.#held.push(() => this.#take(message))
+      return
+    }
+    const { key, payload, isBinary } = message
     if (this.#status === 'up' && [...this.#bound].some((pattern) => matches(pattern, key)))
       this.#sink?.deliver({ key, payload, isBinary })
   }

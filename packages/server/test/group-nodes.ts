@@ -13,8 +13,11 @@ export interface Taken {
 /** Options of a {@link GroupNode}. */
 export interface GroupNodeOptions {
   readonly answerMs?: number
+  readonly waitMs?: number
   readonly ttlMs?: number
   readonly maxPayloadBytes?: number
+  /** A monotonic clock, in milliseconds. */
+  readonly now?: () => number
 }
 
 /** The queue groups of one node, with members without sockets. */
@@ -31,7 +34,7 @@ export class GroupNode {
   constructor(
     name: string,
     broker: Broker,
-    { answerMs = 500, ttlMs = 3_000, maxPayloadBytes = 262_144 }: GroupNodeOptions = {},
+    { answerMs = 500, waitMs = 5_000, ttlMs = 3_000, maxPayloadBytes = 262_144, ...clock }: GroupNodeOptions = {},
   ) {
     this.name = name
     this.#bare = broker
@@ -45,6 +48,7 @@ export class GroupNode {
       ttlMs,
       waitMs: Math.min(1_000, answerMs),
       logger,
+      ...clock,
     })
     this.groups = new QueueGroups({
       node: name,
@@ -52,9 +56,11 @@ export class GroupNode {
       broker,
       maxPayloadBytes,
       maxPendingBytes: 16 * 1_048_576,
+      waitMs,
       dedupe: { dedupeWindowMs: 60_000, dedupeMaxIds: 10_000 },
       logger,
       answerMs,
+      ...clock,
     })
     this.broker = new GroupedBroker(broker, this.groups)
   }
@@ -116,6 +122,8 @@ export class GroupNode {
 /** A member that never lags, unless told to. */
 export class TestMember implements GroupMember {
   isLagging = false
+  /** Whether it takes no more. */
+  isFull = false
   readonly #take: (text: string, ticket: RequestTicket | undefined) => void
 
   constructor(take: (text: string, ticket: RequestTicket | undefined) => void) {
@@ -123,6 +131,7 @@ export class TestMember implements GroupMember {
   }
 
   take(_name: SlotName, { payload }: GroupMessage, ticket: RequestTicket | undefined): boolean {
+    if (this.isFull) return false
     this.#take(Buffer.from(payload).toString(), ticket)
     return true
   }

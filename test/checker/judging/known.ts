@@ -23,6 +23,9 @@ export interface Known extends MessageRecord {
   readonly wasRefused: boolean
 }
 
+/** A link that was cut is up again within this time. */
+const RECONNECT_MS = 1_500
+
 /** What all actors together know of the messages, the log and the faults of a run. */
 export class Knowledge {
   readonly record: RunRecord
@@ -33,6 +36,8 @@ export class Knowledge {
   readonly #isLogged = new Map<string, boolean>()
   /** Times in which a fault was in effect, merged. */
   readonly #upset: readonly (readonly [fromMs: number, untilMs: number])[]
+  /** Faults that follow each other before what the first one has cut is connected again. */
+  readonly #spells: readonly (readonly [fromMs: number, untilMs: number])[]
 
   constructor(record: RunRecord, rules: Rules, report: Report) {
     this.record = record
@@ -41,6 +46,7 @@ export class Knowledge {
       for (const message of messages) this.messages.set(message.id, know(name, message))
     }
     this.#upset = merge(record.faults, rules.settleMs)
+    this.#spells = merge(record.faults, RECONNECT_MS)
     this.#readLogs(report)
   }
 
@@ -69,6 +75,13 @@ export class Knowledge {
 
   isUpset(atMs: number): boolean {
     return this.#upset.some(([from, until]) => from <= atMs && atMs <= until)
+  }
+
+  /** Whether faults that follow each other had lasted for that long, or had when they were mended a moment ago. */
+  isUpsetFor(spanMs: number, atMs: number): boolean {
+    return this.#spells.some(
+      ([from, until]) => from <= atMs && atMs <= until + this.rules.settleMs && until - from >= spanMs,
+    )
   }
 
   /** Whether a fault of one of these kinds had begun. */

@@ -13,9 +13,10 @@ const RESPONDERS = 'responders'
 /**
  * Sends a request to one responder, at any node. Resolves with its reply, which has the type that `Topic` declares for the key.
  * Without one it has that which its place asks for: `const sum: number = await request('sum', [1, 2])`.
- * @throws {WebMQError} `E_NO_RESPONDERS` at once, when nobody responds to the key; `E_TIMEOUT`; `E_DISCONNECTED`: a
- *   responder may have it; `E_RESPONSE`, or the code of the responder; `E_ABORTED`, `E_KEY_INVALID`, `E_PAYLOAD_INVALID`,
- *   `E_PAYLOAD_TOO_LARGE`, `E_FORBIDDEN`, `E_RATE_LIMIT`, `E_UNSUPPORTED`, `E_QUEUE_FULL`, `E_CLOSED`.
+ * @throws {WebMQError} `E_NO_RESPONDERS` at once, when nobody responds to the key; `E_TIMEOUT`, `E_DISCONNECTED`,
+ *   `E_BROKER_UNAVAILABLE`: a responder may have it; `E_RESPONSE`, or the code of the responder; `E_ABORTED`,
+ *   `E_KEY_INVALID`, `E_PAYLOAD_INVALID`, `E_PAYLOAD_TOO_LARGE`, `E_FORBIDDEN`, `E_RATE_LIMIT`, `E_UNSUPPORTED`,
+ *   `E_QUEUE_FULL`, `E_CLOSED`.
  */
 export async function request<const K extends string, T = Topics, R extends Reply<T, K> = Reply<T, K>>(
   key: KnownKey<T, K>,

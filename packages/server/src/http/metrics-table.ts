@@ -177,10 +177,14 @@ export const METRICS: readonly MetricSpec[] = [
     webmq_queue_groups: 'groupCount: Queue groups of all nodes that this node knows, those of responders included.',
     webmq_queue_group_members: 'memberCount: Members of queue groups on this node.',
     webmq_queue_group_pending: 'pendingCount: Messages that wait for the answer of the node of a member.',
+    webmq_queue_group_pending_bytes: 'pendingBytes: Bytes of these messages; `brokerMaxPendingBytes` is the limit.',
+    webmq_queue_group_waiting: 'waitingCount: Those of these messages whose node does not answer at present.',
     webmq_requests_pending: 'requestCount: Requests of this node that wait for a reply.',
     webmq_queue_group_handed_total: 'handedCount: Messages and requests that members of this node have got.',
     webmq_queue_group_missed_total:
       'missedCount: Messages that no member got: the queue group had none any more, or a hook failed.',
+    webmq_queue_group_failed_total:
+      'failedCount: Messages and requests that failed: nodes with members did not answer, or took no more.',
     webmq_queue_group_dropped_total:
       'droppedCount: Unreadable messages about queue groups, and members of other nodes above the limit.',
   }),

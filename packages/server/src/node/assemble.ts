@@ -82,6 +82,7 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
     broker: parts.broker,
     maxPayloadBytes: options.maxPayloadBytes,
     maxPendingBytes: options.brokerMaxPendingBytes,
+    waitMs: options.brokerTimeoutMs,
     dedupe: options,
     ...(hooks?.has('deliver') === true ? { delivered: (message) => hooks.deliver(message) } : undefined),
     logger,

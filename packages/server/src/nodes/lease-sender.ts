@@ -7,6 +7,8 @@ export class LeaseSender {
   readonly #nodes: Nodes
   /** Nodes that get a lease of their own, because they asked. */
   readonly #askers = new Set<string>()
+  /** Nodes that are asked for theirs. */
+  readonly #asked = new Set<string>()
   #isDue = false
   #isAsking = false
   #isScheduled = false
@@ -27,6 +29,12 @@ export class LeaseSender {
     this.#schedule()
   }
 
+  /** To one node, which answers with a lease. */
+  ask(node: string): void {
+    this.#asked.add(node)
+    this.#schedule()
+  }
+
   /** Later: the sink of a broker must not call it. */
   #schedule(): void {
     if (this.#isScheduled) return
@@ -38,12 +46,21 @@ export class LeaseSender {
   }
 
   #send(): void {
-    const { channel } = this.#nodes
+    const { channel, attention, report } = this.#nodes
     const fields = this.#nodes.ownLease()
-    if (this.#isDue) channel.tell(TOPIC, 'lease', { ...fields, asks: this.#isAsking })
+    if (this.#isDue) {
+      const sentAtMs = this.#nodes.now()
+      const sent = channel.send(TOPIC, 'lease', JSON.stringify({ ...fields, asks: this.#isAsking }))
+      sent.then(
+        () => attention.leased(sentAtMs),
+        (error: unknown) => report(error, TOPIC),
+      )
+    }
+    for (const node of this.#asked) channel.tell(TOPIC, 'lease', { ...fields, asks: true }, node)
     // Who asks may be new, and learns of the others.
     for (const asker of this.#askers) channel.tell(TOPIC, 'lease', { ...fields, peers: this.#nodes.peers() }, asker)
     this.#isDue = this.#isAsking = false
     this.#askers.clear()
+    this.#asked.clear()
   }
 }

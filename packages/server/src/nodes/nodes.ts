@@ -3,6 +3,7 @@ import { Conditions } from '../base/conditions.js'
 import { Deadlines } from '../base/deadlines.js'
 import { deferred } from '../base/deferred.js'
 import type { BrokerStatus } from '../ports/broker.js'
+import { Attention } from './attention.js'
 import { LeaseSender, TOPIC } from './lease-sender.js'
 import { LogAgreement, SETTLE_MS } from './log-agreement.js'
 import { NodeChannel } from './node-channel.js'
@@ -26,14 +27,15 @@ export class Nodes {
   readonly context: NodesContext
   readonly now: () => number
   readonly deadlines: Deadlines
+  readonly attention: Attention
   readonly #peers: Peers
   readonly #conditions = new Conditions()
   readonly #tables = new Map<string, NodeTable>()
   readonly #handlers = new Map<string, (message: NodeMessage) => boolean>()
   readonly #topics = new Map<string, { readonly bound: Promise<void>; isBound: boolean }>()
   readonly #begun = deferred()
-  readonly #goneListeners: ((node: string) => void)[] = []
-  readonly #leases: LeaseSender
+  readonly #goneListeners: ((node: string, hasLeft: boolean) => void)[] = []
+  readonly leases: LeaseSender
   readonly #differences: Differences
   readonly #log: LogAgreement | undefined
   #state: 'idle' | 'open' | 'stopped' = 'idle'
@@ -53,6 +55,7 @@ export class Nodes {
     const onError = (err: unknown, text: string) => logger.warn({ err }, text)
     this.deadlines = new Deadlines({ now: this.now, onError: (err) => onError(err, 'a deadline of nodes failed') })
     this.#peers = new Peers(this)
+    this.attention = new Attention({ now: this.now, validMs: this.#peers.validMs, changed: () => this.lease() })
     this.channel = new NodeChannel({
       node,
       broker,
@@ -61,7 +64,7 @@ export class Nodes {
       onFormat: (peer, format) => this.#differences.tell(peer, { format, ownFormat: NODE_FORMAT }),
       onError: (err, text) => logger.debug({ err }, text),
     })
-    this.#leases = new LeaseSender(this)
+    this.leases = new LeaseSender(this)
     if (context.log === undefined || !this.hasOthers) return
     this.#log = new LogAgreement(context.log, (call) => this.deadlines.set(this.now() + SETTLE_MS, call))
     void this.openTopic(TOPIC)
@@ -90,6 +93,15 @@ export class Nodes {
     return [...this.#peers.byName.keys()]
   }
 
+  /** The last {@link Attention.look term} that another node has told; `undefined`: none, it may be of an older version. */
+  termOf(node: string): number | undefined {
+    return this.#peers.byName.get(node)?.term
+  }
+
+  heardTerm(node: string, term: number): void {
+    this.#peers.heardTerm(node, term)
+  }
+
   add(table: NodeTable): void {
     this.#tables.set(table.name, table)
   }
@@ -102,7 +114,8 @@ export class Nodes {
     this.#handlers.set(topic, handler)
   }
 
-  onGone(listener: (node: string) => void): void {
+  /** @param listener `hasLeft`: the node has said so, and did not crash. */
+  onGone(listener: (node: string, hasLeft: boolean) => void): void {
     this.#goneListeners.push(listener)
   }
 
@@ -169,7 +182,7 @@ export class Nodes {
 
   /** Tells all nodes soon that this node is alive. @param asks Every other node answers with a lease. */
   lease(asks = false): void {
-    this.#leases.toAll(asks)
+    this.leases.toAll(asks)
   }
 
   /** Resolves when the condition holds, after the time, or when the node stops. Looks after each message of a node. */
@@ -200,6 +213,7 @@ export class Nodes {
     }
     this.#state = 'stopped'
     this.deadlines.stop()
+    this.attention.stop()
     this.channel.close()
     this.#conditions.end()
   }
@@ -212,6 +226,7 @@ export class Nodes {
     await Promise.all([this.openTopic(TOPIC), ...Array.from(this.#topics.values(), ({ bound }) => bound)])
     if (this.#state !== 'idle') return
     this.#state = 'open'
+    this.attention.start()
     this.lease(true)
     this.#renew()
     this.deadlines.set(this.now() + GREETING_MS, () => {
@@ -242,7 +257,8 @@ export class Nodes {
     const open = [...this.#tables.values()].filter((table) => this.isOpen(table))
     const marks = Object.fromEntries(open.map(({ name, mark }) => [name, mark]))
     const starts = this.#hasJoined ? undefined : { starts: true }
-    return { version, options, ...this.#log?.fields(), ...starts, validMs: this.#peers.validMs, marks }
+    const term = this.attention.look()
+    return { version, options, ...this.#log?.fields(), ...starts, validMs: this.#peers.validMs, term, marks }
   }
 
   #handle(message: NodeMessage): void {
@@ -265,12 +281,13 @@ export class Nodes {
   }
 
   #takeLease(peer: Peer, { node, fields }: NodeMessage): boolean {
-    const { version, options, validMs, asks, marks, peers = [] } = fields
+    const { version, options, validMs, asks, marks, term, peers = [] } = fields
     const others = listOf(peers, MAX_PEERS, (name) => (typeof name === 'string' && isId(name) ? name : undefined))
     if (!isCount(validMs) || others === undefined || typeof marks !== 'object' || marks === null) return false
     const isGreeting = asks === true || fields.peers !== undefined || !peer.hasReported
     peer.hasReported = true
     this.#peers.renew(node, peer, validMs)
+    if (isCount(term)) this.heardTerm(node, term)
     peer.isDifferent = version !== this.context.version || options !== this.context.fingerprint
     const logsOtherKeys = this.#log?.take(node, fields, this.#hasJoined) === true
     if (peer.isDifferent) {
@@ -281,7 +298,7 @@ export class Nodes {
     for (const table of this.#tables.values()) {
       if (this.isOpen(table)) table.compare(node, (marks as Fields)[table.name], isGreeting)
     }
-    if (asks === true) this.#leases.to(node)
+    if (asks === true) this.leases.to(node)
     return true
   }
 
@@ -291,7 +308,7 @@ export class Nodes {
     this.#log?.gone(node)
     this.channel.forget(node)
     for (const table of this.#tables.values()) table.left(node, hasLeft)
-    for (const listener of this.#goneListeners) listener(node)
+    for (const listener of this.#goneListeners) listener(node, hasLeft)
     this.#conditions.look()
   }
 }

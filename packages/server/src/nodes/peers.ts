@@ -6,6 +6,8 @@ export interface Peer {
   /** Absent while this node is cut off. */
   expiry: Deadline | undefined
   hasReported: boolean
+  /** The last term that it has told. */
+  term?: number
   /** It has other options, or is of another version. */
   isDifferent: boolean
 }
@@ -50,6 +52,11 @@ export class Peers {
     if (this.#nodes.isCutOff) return
     const atMs = this.#nodes.now() + Math.min(validMs, MAX_VALID_MS)
     peer.expiry = this.#nodes.deadlines.set(atMs, () => this.#expire(name, peer, atMs))
+  }
+
+  heardTerm(name: string, term: number): void {
+    const peer = this.byName.get(name)
+    if (peer !== undefined) peer.term = Math.max(peer.term ?? 0, term)
   }
 
   /** This node is cut off, or connected again: then every node has the time of a lease to renew. */

@@ -23,6 +23,8 @@ export interface TableEntries<Change extends TableChange> {
   removeNode(node: string, hasLeft: boolean): void
   /** {@link SharedTable.members} may be others. */
   membersChanged?(): void
+  /** A node that did not answer has been heard. */
+  heard?(node: string): void
   /** Messages may have been lost: other nodes are asked for their entries again. */
   messagesLost?(): void
 }
@@ -57,6 +59,8 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
   readonly #copies = new Map<string, TableCopy<Change>>()
   /** Nodes that did not answer, and were not heard since. */
   readonly #silent = new Set<string>()
+  /** Nodes that have not said what they have since messages were lost. */
+  readonly #unheard = new Set<string>()
   /** Own entries that changed, with the note of the last change. */
   readonly #pending = new Map<string, number>()
   #isScheduled = false
@@ -91,6 +95,16 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
     })
   }
 
+  /** Whether nothing is missing of what was lost while this node was cut off. */
+  get isCurrent(): boolean {
+    return this.#nodes.isUp && this.#unheard.size === 0 && this.isComplete
+  }
+
+  /** Resolves when it is current, at the latest after `waitMs` of the nodes. */
+  whenCurrent(): Promise<void> {
+    return this.#nodes.until(() => this.isCurrent)
+  }
+
   /** The other nodes that take part and have said what they have. */
   members(): string[] {
     return this.#nodes.peers().filter((node) => {
@@ -113,7 +127,7 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
 
   /**
    * Resolves when the other nodes know of all changes until now, at the latest after `waitMs` of the nodes.
-   * @param options `mayDistrust` (the default): the entries of a node that does not answer are over.
+   * @param options `mayDistrust` (the default): a node that does not answer is silent, see {@link isSilent}.
    * @throws {WebMQError} `E_BROKER_UNAVAILABLE`
    */
   async whenKnown({ mayDistrust = true }: { readonly mayDistrust?: boolean } = {}): Promise<void> {
@@ -128,16 +142,28 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
     if (mayDistrust && this.#nodes.isUp) for (const node of this.#nodes.peers().filter(isBehind)) this.distrust(node)
   }
 
-  /** A node does not answer: its entries are over, and nobody waits for it, until its next message. */
+  /** A node does not answer: nobody waits for it until its next message. Its entries stay until it is gone. */
   distrust(node: string): void {
     this.#silent.add(node)
-    this.#copies.delete(node)
-    this.entries.removeNode(node, false)
+  }
+
+  isSilent(node: string): boolean {
+    return this.#silent.has(node)
+  }
+
+  get silentCount(): number {
+    return this.#silent.size
+  }
+
+  /** A message of the node has come. */
+  heard(node: string): void {
+    if (this.#silent.size > 0 && this.#silent.delete(node)) this.entries.heard?.(node)
   }
 
   compare(node: string, mark: unknown): void {
     const copy = this.#copyOf(node)
     const isMember = isCount(mark)
+    this.#unheard.delete(node)
     const isChanged = !copy.hasReported || copy.takesPart !== isMember
     copy.hasReported = true
     copy.takesPart = isMember
@@ -182,6 +208,7 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
 
   left(node: string, hasLeft: boolean): void {
     this.#silent.delete(node)
+    this.#unheard.delete(node)
     this.#copies.delete(node)
     this.entries.removeNode(node, hasLeft)
   }
@@ -192,6 +219,7 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
 
   restart(): void {
     this.entries.messagesLost?.()
+    for (const node of this.#nodes.peers()) this.#unheard.add(node)
     for (const copy of this.#copies.values()) copy.restart()
     if (this.#pending.size > 0) this.#schedule()
   }
@@ -247,7 +275,7 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
   }
 
   #copyOf(node: string): TableCopy<Change> {
-    this.#silent.delete(node)
+    this.heard(node)
     const known = this.#copies.get(node)
     if (known !== undefined) return known
     const copy = new TableCopy(this, node)

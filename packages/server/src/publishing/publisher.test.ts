@@ -10,7 +10,7 @@ import { ANONYMOUS } from '../identity/index.js'
 import { PublishTimings } from '../observing/measuring/publish-timings.js'
 import { KeyRules } from '../patterns/key-rules.js'
 import type { Broker } from '../ports/broker.js'
-import type { QueueGroups } from '../queue-groups/index.js'
+import type { QueueGroups, TakenRequest } from '../queue-groups/index.js'
 import { type AuthorLimits, type PendingByCaller, requestAuthor, trustedLimits } from './author.js'
 import type { BatchDraft } from './draft.js'
 import { PublishRates, RateGate } from './publish-rates.js'
@@ -58,6 +58,21 @@ describe('Publisher', () => {
     const { publisher, caller } = await started()
     expect(publisher.publish(caller('::1'), draft('k'), true)).toMatchObject({ isDuplicate: false })
     expect(publisher.publishAll(caller('::1'), ...batch(2))).toMatchObject([{}, {}])
+  })
+
+  it('bounds the requests of one caller that wait for the node of a responder', async () => {
+    const { promise, resolve } = deferred<TakenRequest>()
+    const requests = { ask: () => promise } as Partial<QueueGroups['requests']> as QueueGroups['requests']
+    const { publisher, caller, pending } = await started(undefined, {
+      groups: { requests, assertSupported: () => undefined },
+    })
+    const ask = () => publisher.request(caller('203.0.113.7'), draft('k', 500), true, 1_000)
+    const [first, other] = [ask(), publisher.request(caller('203.0.113.8'), draft('k', 500), true, 1_000)]
+    expect(ask).toThrow(expect.objectContaining({ code: 'E_BROKER_UNAVAILABLE', retryable: true }))
+    resolve({ reply: new Promise(() => undefined) })
+    await Promise.all([first, other])
+    expect(pending.size).toBe(0)
+    await ask()
   })
 
   it('bounds what one caller has waiting for the broker, over all its requests, and no other caller', async () => {

@@ -13,7 +13,7 @@ import type { MessageAttributes } from '../ports/attributes.js'
 import type { Accepted, Broker, OutboundMessage } from '../ports/broker.js'
 import type { Transport } from '../ports/transport.js'
 import { assertKeyWords } from '../ports/word-limits.js'
-import type { QueueGroups, TakenRequest } from '../queue-groups/index.js'
+import type { GroupMessage, QueueGroups, TakenRequest } from '../queue-groups/index.js'
 import { type Author, assertRoom } from './author.js'
 import {
   type BatchDraft,
@@ -144,11 +144,12 @@ export class Publisher {
     groups.assertSupported()
     this.#check(author, draft)
     const byteCount = draft.payload.length
+    assertRoom(author, byteCount + PENDING_OVERHEAD_BYTES)
     this.#passRate(author, byteCount, 1)
     // No log has a request.
     const ask = (draft: Draft) =>
       this.#approved(author, draft, isBinary, true, (_, draft, isBinary) =>
-        groups.requests.ask({ key: draft.key, payload: bytesOf(draft), isBinary }, withinMs),
+        this.#counted(author, byteCount, groups.requests.ask(requestOf(draft, isBinary), withinMs)),
       )
     if (!this.#mustWait(author)) return ask(draft)
     return this.#inTurn(author, { byteCount, messageCount: 1, refusedCount: 0 }, this.#kept(author, draft), ask)
@@ -165,6 +166,16 @@ export class Publisher {
     }
     assertKeyWords(key, author.limits, createError)
     assertMayPublish(author, key)
+  }
+
+  /** Counts what waits for a node that has not answered. */
+  #counted<T>(author: Author, byteCount: number, result: MaybePromise<T>): MaybePromise<T> {
+    if (!isPromise(result)) return result
+    const bytes = byteCount + PENDING_OVERHEAD_BYTES
+    author.pendingBytes += bytes
+    return result.finally(() => {
+      author.pendingBytes -= bytes
+    })
   }
 
   #passRate(author: Author, byteCount: number, count: number, repeatId?: string): number {
@@ -383,6 +394,10 @@ async function answeredFirst(decided: Promise<void>): Promise<void> {
   await decided
   await undefined
   await undefined
+}
+
+function requestOf(draft: Draft, isBinary: boolean): GroupMessage {
+  return { key: draft.key, payload: bytesOf(draft), isBinary }
 }
 
 function gateOf(author: Author): RateGate | undefined {

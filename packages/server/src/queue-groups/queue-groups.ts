@@ -1,5 +1,6 @@
 import { refusalOf, WebMQError } from 'webmq-client/protocol'
 import { Deadlines } from '../base/deadlines.js'
+import { LogPace } from '../base/log-pace.js'
 import type { Logger } from '../base/logger.js'
 import type { MaybePromise } from '../base/maybe-promise.js'
 import { type Nodes, SharedTable } from '../nodes/index.js'
@@ -7,6 +8,7 @@ import type { Broker } from '../ports/broker.js'
 import type { DedupeOptions } from '../ports/dedupe-window.js'
 import { type GroupMember, type GroupMessage, type SlotName, slotIdOf } from './group-message.js'
 import { HandOvers } from './hand-over.js'
+import { OwnMembers } from './own-members.js'
 import { GroupRequests } from './requests.js'
 import { type SlotChange, Slots } from './slots.js'
 import { type TaskMessage, taskFields, taskMessageFrom } from './task-message.js'
@@ -19,12 +21,14 @@ export interface QueueGroupsContext {
   readonly maxPayloadBytes: number
   /** Memory of messages that wait for the answers of other nodes. */
   readonly maxPendingBytes: number
+  /** How long a publish waits for a node that does not answer. */
+  readonly waitMs: number
   /** How long, and how many, message ids are remembered. */
   readonly dedupe: DedupeOptions
   /** What members get instead of a message; `undefined`: nothing. Default: the message. */
   readonly delivered?: (message: GroupMessage) => GroupMessage | undefined
   readonly logger: Pick<Logger, 'debug' | 'warn' | 'error'>
-  /** A node that has not answered within this time gets nothing until it is heard again. Default 2,000. */
+  /** A node that has not answered within this time is silent: it gets nothing until it is heard again. Default 2,000. */
   readonly answerMs?: number
   /** A monotonic clock, in milliseconds. */
   readonly now?: () => number
@@ -40,9 +44,13 @@ export interface QueueGroupStats {
   readonly handedCount: number
   /** Messages that no member got: none was there any more, or the hook `deliver` failed on this node. */
   readonly missedCount: number
+  /** Messages and requests whose sender was told to try again: no node with members answered in time, or they were too many. */
+  readonly failedCount: number
   /** Messages that wait for the answers of other nodes, and their memory. */
   readonly pendingCount: number
   readonly pendingBytes: number
+  /** Those of them whose node is silent. */
+  readonly waitingCount: number
   /** Requests of this node that wait for a reply. */
   readonly requestCount: number
   /** Queue groups of other nodes above the limit. */
@@ -56,6 +64,8 @@ const DEFAULTS = {
   delivered: (message: GroupMessage): GroupMessage | undefined => message,
 }
 const TOPIC = 'tasks'
+const LOG_INTERVAL_MS = 60_000
+const SILENCE_TEXT = 'a node with members of queue groups does not answer: their messages wait, or go to others'
 /** Largest message to other nodes about members. */
 const MAX_MESSAGE_BYTES = 65_536
 /** A message between nodes has a header of up to a kilobyte, in parts that are no larger than a payload may be. */
@@ -73,9 +83,11 @@ export class QueueGroups {
   readonly context: QueueGroupsContext & typeof DEFAULTS
   readonly slots = new Slots()
   readonly deadlines: Deadlines
+  readonly ownMembers: OwnMembers
   readonly handOvers: HandOvers
   readonly requests: GroupRequests
   readonly #table: SharedTable<SlotChange>
+  readonly #silencePace = new LogPace(LOG_INTERVAL_MS)
   #memberCount = 0
 
   constructor(context: QueueGroupsContext) {
@@ -90,14 +102,24 @@ export class QueueGroups {
       batchMs: 0,
       isConfirmed: true,
     })
+    this.ownMembers = new OwnMembers(this)
     this.handOvers = new HandOvers(this)
+    this.slots.onMembers = (slot, node) => this.handOvers.joined(slot, node)
+    this.slots.onHeard = (node) => this.handOvers.heard(node)
     this.requests = new GroupRequests(this)
-    nodes.onGone((node) => this.#gone(node))
+    nodes.onGone((node, hasLeft) => {
+      this.handOvers.gone(node, hasLeft)
+      this.requests.gone(node)
+    })
     nodes.handle(TOPIC, (received) => {
+      const { node } = received
       const message = taskMessageFrom(received)
-      if (message?.kind === 'reply') this.requests.receive(message, received.node)
-      else if (message !== undefined) this.handOvers.receive(message, received.node)
-      return message !== undefined
+      if (message === undefined) return false
+      this.#table.heard(node)
+      if (message.kind === 'reply') this.requests.receive(message, node)
+      else if (message.kind === 'task') this.ownMembers.receive(message, node)
+      else this.handOvers.receive(message, node)
+      return true
     })
     if (this.isSupported && manyNodes) void this.#table.open()
   }
@@ -111,6 +133,7 @@ export class QueueGroups {
     const slot = this.slots.obtain(name)
     slot.members.push(member)
     this.#memberCount++
+    this.handOvers.joined(slot, this.context.node)
     if (!this.context.broker.capabilities.manyNodes) return
     this.#table.changed(slot.id)
     return this.#table.whenKnown().catch((error: unknown) => {
@@ -147,10 +170,30 @@ export class QueueGroups {
     await this.context.nodes.channel.send(TOPIC, message.kind, taskFields(message), to, payload)
   }
 
-  /** A node does not answer: it gets nothing until it is heard again. */
+  /** A node does not answer: it gets nothing until it is heard again. Its members stay until it is gone. */
   suspect(node: string): void {
+    const others = this.isSilent(node) ? undefined : this.#silencePace.take()
+    if (others !== undefined) this.context.logger.warn({ peer: node, others }, SILENCE_TEXT)
     this.#table.distrust(node)
-    this.#gone(node)
+    this.context.nodes.leases.ask(node)
+    this.handOvers.silent(node)
+  }
+
+  isSilent(node: string): boolean {
+    return this.#table.isSilent(node)
+  }
+
+  /** Whether this node knows the members of all others, as far as it knows. */
+  get isCurrent(): boolean {
+    return this.#table.isCurrent
+  }
+
+  whenCurrent(): Promise<void> {
+    return this.#table.whenCurrent()
+  }
+
+  get silentCount(): number {
+    return this.#table.silentCount
   }
 
   report(err: unknown, text: string): void {
@@ -158,24 +201,23 @@ export class QueueGroups {
   }
 
   stats(): QueueGroupStats {
+    const handOvers = this.handOvers.stats()
     return {
       groupCount: this.slots.byId.size,
       memberCount: this.#memberCount,
       peerCount: this.context.nodes.stats().peerCount,
-      ...this.handOvers.stats(),
+      handedCount: this.ownMembers.handedCount,
+      ...handOvers,
+      missedCount: handOvers.missedCount + this.ownMembers.failedCount,
       requestCount: this.requests.waitingCount,
       droppedCount: this.slots.droppedCount,
     }
   }
 
   stop(): void {
+    this.ownMembers.stop()
     this.handOvers.stop(new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the server stops' }))
     this.requests.stop()
     this.deadlines.stop()
-  }
-
-  #gone(node: string): void {
-    this.handOvers.gone(node)
-    this.requests.gone(node)
   }
 }

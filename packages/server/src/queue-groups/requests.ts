@@ -58,7 +58,8 @@ export class GroupRequests {
   /**
    * Hands a request to one responder. The payload is copied before it returns.
    * @throws {WebMQError} `E_NO_RESPONDERS`; `E_RATE_LIMIT`, when too many requests of this node wait for their replies;
-   *   `E_BROKER_UNAVAILABLE`: a responder may have got it; `E_UNSUPPORTED`.
+   *   `E_BROKER_UNAVAILABLE`: a responder's node has not answered within the time; `E_RESPONSE`: it is gone. A responder may
+   *   have got it. `E_UNSUPPORTED`.
    */
   ask(message: GroupMessage, withinMs: number): MaybePromise<TakenRequest> {
     this.#groups.assertSupported()
@@ -174,7 +175,7 @@ export class GroupRequests {
   }
 }
 
-const LOST = 'the responder is gone, and may have handled the request'
+export const LOST = 'the responder is gone, and may have handled the request'
 
 export function errorReply(code: string, message: string): Reply {
   return { payload: Buffer.from(JSON.stringify({ code, message })), isBinary: false, isError: true }

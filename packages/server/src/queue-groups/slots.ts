@@ -3,6 +3,7 @@ import { isCount, type TableChange, type TableEntries } from '../nodes/index.js'
 import { Router } from '../patterns/router.js'
 import type { GroupId } from '../ports/transport.js'
 import { type GroupMember, type SlotKind, type SlotName, slotIdOf } from './group-message.js'
+import type { Candidate } from './pick-node.js'
 import { nameFrom, nameItem } from './task-message.js'
 
 /** A queue group that has members, here or on other nodes. */
@@ -19,6 +20,14 @@ export class Slot {
     this.name = name
     this.id = slotIdOf(name)
     this.route = route
+  }
+
+  /** The nodes that have members, but for some. @param own Name of this node. */
+  candidates(own: string, excluded: ReadonlySet<string>): Candidate[] {
+    const found: Candidate[] = []
+    if (this.members.length > 0 && !excluded.has(own)) found.push({ node: own, count: this.members.length })
+    for (const [node, count] of this.remote) if (!excluded.has(node)) found.push({ node, count })
+    return found
   }
 
   /**
@@ -57,6 +66,10 @@ export class Slots implements TableEntries<SlotChange> {
   readonly #byRoute = new Map<GroupId, Slot[]>()
   /** Queue groups of other nodes above the limit. */
   droppedCount = 0
+  /** Another node has told of members of a queue group. */
+  onMembers: ((slot: Slot, node: string) => void) | undefined
+  /** A node that did not answer has been heard. */
+  onHeard: ((node: string) => void) | undefined
 
   /**
    * The queue groups of a kind whose pattern matches the key.
@@ -120,11 +133,19 @@ export class Slots implements TableEntries<SlotChange> {
   apply({ node, name, id, count }: SlotChange): void {
     try {
       if (count === 0) this.remove(node, id)
-      else this.obtain(name).remote.set(node, count)
+      else {
+        const slot = this.obtain(name)
+        slot.remote.set(node, count)
+        this.onMembers?.(slot, node)
+      }
     } catch {
       // Too many: counted and shown.
       this.droppedCount++
     }
+  }
+
+  heard(node: string): void {
+    this.onHeard?.(node)
   }
 
   *idsOf(node: string): Iterable<string> {

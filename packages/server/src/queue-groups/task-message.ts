@@ -15,10 +15,21 @@ export type TaskMessage =
       readonly messageId: string | undefined
       /** Present for a request: it is answered with `reply` within this time. */
       readonly withinMs: number | undefined
+      /** The term of the receiver, as the sender knows it. Missing from an older node, and while it is not known. */
+      readonly term: number | undefined
       readonly payload: Uint8Array
     }
-  /** The tasks with these numbers have been handed to a member, or there was none. */
-  | { readonly kind: 'taken'; readonly taken: readonly number[]; readonly refused: readonly number[] }
+  /** The tasks with these numbers have been handed to a member, or there was none that takes them. */
+  | {
+      readonly kind: 'taken'
+      readonly taken: readonly number[]
+      readonly refused: readonly number[]
+      /** Those of `refused` for which there are members that take no more at present. */
+      readonly full?: readonly number[]
+      /** Sent in a term of this node that is over; with its present one. */
+      readonly late?: readonly number[]
+      readonly term?: number
+    }
   /** The reply to a request that was a task with this number. */
   | {
       readonly kind: 'reply'
@@ -39,19 +50,23 @@ export function taskFields(message: TaskMessage): string {
 
 /** Reads a message; `undefined` when it is malformed. Its payload is a view. */
 export function taskMessageFrom({ kind, fields, payload }: NodeMessage): TaskMessage | undefined {
-  const { number, messageId, withinMs, key } = fields
+  const { number, messageId, withinMs, key, term } = fields
   switch (kind) {
     case 'task': {
       const name = nameFrom(fields.name)
       if (name === undefined || !isCount(number) || typeof key !== 'string' || !isKey(key)) return undefined
       if (messageId !== undefined && !(typeof messageId === 'string' && isMessageId(messageId))) return undefined
       if (withinMs !== undefined && !isCount(withinMs)) return undefined
-      return { kind, number, name, key, isBinary: isBinaryPayload(fields, payload), messageId, withinMs, payload }
+      if (term !== undefined && !isCount(term)) return undefined
+      return { kind, number, name, key, isBinary: isBinaryPayload(fields, payload), messageId, withinMs, term, payload }
     }
     case 'taken': {
       const taken = listOf(fields.taken, MAX_NUMBERS, countFrom)
       const refused = listOf(fields.refused, MAX_NUMBERS, countFrom)
-      return taken && refused ? { kind, taken, refused } : undefined
+      const full = listOf(fields.full ?? [], MAX_NUMBERS, countFrom)
+      const late = listOf(fields.late ?? [], MAX_NUMBERS, countFrom)
+      if (!(taken && refused && full && late)) return undefined
+      return { kind, taken, refused, full, late, ...(isCount(term) ? { term } : {}) }
     }
     case 'reply': {
       if (!isCount(number)) return undefined
