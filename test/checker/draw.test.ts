@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest'
+import { matches } from '../../packages/check/src/judging/keys.js'
+import { drawVisit } from '../../packages/check/src/playing/draw.js'
+import { ACTORS_PER_STREAM, type BrokerName, type Schedule } from '../../packages/check/src/playing/schedule.js'
+import { scoped, scopeOf } from '../../packages/check/src/playing/scope.js'
+import { drawSchedule, themesFor } from './broker-schedules.js'
 import { BROKERS } from './brokers.js'
-import { drawSchedule, drawVisit, themesFor } from './draw.js'
-import { matches } from './keys.js'
-import { ACTORS_PER_STREAM, type BrokerName, type Schedule } from './schedule.js'
-import { scoped, scopeOf } from './scope.js'
 
 const LENGTHS_MS = [5_000, 20_000]
 const SEEDS = Array.from({ length: 60 }, (_, index) => index)

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import { drawSchedule } from './draw.js'
-import type { Schedule } from './schedule.js'
-import { shrink, smallerThan } from './shrink.js'
+import type { Schedule } from '../../packages/check/src/playing/schedule.js'
+import { shrink, smallerThan } from '../../packages/check/src/playing/shrink.js'
+import { drawSchedule } from './broker-schedules.js'
 
 const LIMITS = { maxTries: 1_000, maxMs: 10_000 }
 const schedule = drawSchedule('redis', 7, 20_000)

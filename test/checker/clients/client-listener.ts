@@ -1,5 +1,5 @@
-import type { Listener, ListenerOptions } from '../listener.js'
-import type { ListenerEvent, ListenerRecord } from '../record.js'
+import type { Listener, ListenerOptions } from '../../../packages/check/src/actors/listener.js'
+import type { ListenerEvent, ListenerRecord } from '../../../packages/check/src/judging/record.js'
 import { Door } from './door.js'
 import { CommandError, DrivenClient, type DrivenOptions, receivedOf } from './drive.js'
 
