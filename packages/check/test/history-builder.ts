@@ -86,8 +86,13 @@ export class HistoryBuilder {
     return page
   }
 
+  /** The run is over, and then its listeners close their connections, as those of a play do. */
   end(): RunRecord {
     this.record.endedAtMs = this.step(END_MS)
+    for (const { events, isOfClient } of this.record.listeners) {
+      const connection = events.at(-1)?.connection ?? 0
+      if (!isOfClient) events.push({ atMs: this.step(), connection, what: 'ended' })
+    }
     return this.record
   }
 }

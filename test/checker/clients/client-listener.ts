@@ -56,6 +56,11 @@ export class ClientListener implements Pick<Listener, keyof Listener> {
     this.#door?.cut('move')
   }
 
+  /** A client that is driven lives on: nothing of it is forgotten. */
+  reload(): void {
+    this.#door?.cut('reload')
+  }
+
   moveDuringReplay(count = 1): void {
     this.#door?.cutDuringReplay(count)
   }

@@ -82,9 +82,9 @@ export class Reconnecting {
       nowMs,
       handlers: {
         ...this.#handlers,
-        opened: () => {
+        opened: (welcome) => {
           this.#failedCount = 0
-          opened()
+          opened(welcome)
         },
         ended: (retryAfterMs) => {
           this.#connection = undefined
@@ -101,6 +101,11 @@ export class Reconnecting {
 
   move(): void {
     this.#connection?.close('move')
+  }
+
+  /** Ends it as a browser does that leaves the page. */
+  leave(): void {
+    this.#connection?.close('reload', 1_001)
   }
 
   stall(forMs: number): void {

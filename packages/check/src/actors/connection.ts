@@ -1,5 +1,6 @@
 import { WebSocket } from 'ws'
 import type { Answer, ConnectionRecord, NodeAddress, Received, RequestRecord, RunRecord } from '../judging/record.js'
+import { dialOptions } from './dial.js'
 import { Breach, parse, type ServerMessage } from './wire.js'
 
 const HANDSHAKE_TIMEOUT_MS = 2_000
@@ -24,8 +25,8 @@ export interface ConnectionOptions {
 
 /** Called in the order in which the messages come, and never after the end. */
 export interface ConnectionHandlers {
-  /** `welcome` has come: requests may be sent. */
-  readonly opened: () => void
+  /** `welcome` has come: requests may be sent. @param welcome Its JSON. */
+  readonly opened: (welcome: Readonly<Record<string, unknown>>) => void
   /** A live message. */
   readonly message?: (message: Received) => void
   /** @param group Its name and its pattern. */
@@ -83,6 +84,7 @@ export class Connection {
     record.connections.push(this.record)
     this.#lastPingMs = this.#lastReceivedMs = beganAtMs
     this.#socket = new WebSocket(node.url, ['webmq.v1'], {
+      ...dialOptions(node),
       perMessageDeflate: false,
       handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
     })
@@ -144,12 +146,12 @@ export class Connection {
     this.#socket.terminate()
   }
 
-  /** Ends it with 1000. */
-  close(reason: string): void {
+  /** @param code 1000, or 1001 as of a page that is left. */
+  close(reason: string, code = 1_000): void {
     this.record.reason ??= reason
-    this.#end(1000, 'client')
+    this.#end(code, 'client')
     this.#socket.resume()
-    this.#socket.close(1000)
+    this.#socket.close(code)
     setTimeout(() => this.#socket.terminate(), CLOSE_TIMEOUT_MS)
   }
 
@@ -180,7 +182,7 @@ export class Connection {
         if (record.welcomeAtMs !== undefined) throw new Breach('welcome twice')
         record.welcomeAtMs = this.#options.nowMs()
         record.welcomeNode = message.node
-        this.#options.handlers.opened()
+        this.#options.handlers.opened(message.body)
         break
       case 'ok':
         this.#ok(message)

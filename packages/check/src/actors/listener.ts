@@ -86,6 +86,13 @@ export class Listener {
     this.#connection.move()
   }
 
+  /** Forgets its positions and begins anew, as a page does that is loaded again. */
+  reload(): void {
+    for (const listen of this.#listens) listen.position = undefined
+    this.#recent.length = 0
+    this.#connection.leave()
+  }
+
   /** The next `count` times, it leaves for another node after the first replayed messages, in the middle of the replay. */
   moveDuringReplay(count = 1): void {
     this.#movesLeft = count

@@ -2,7 +2,7 @@ import type { Answer, Selection } from '../judging/record.js'
 
 /** What the server has sent, read strictly: the server of a run is of the same version as this document. */
 export type ServerMessage =
-  | { readonly verb: 'welcome'; readonly node: string }
+  | { readonly verb: 'welcome'; readonly node: string; readonly body: Readonly<Record<string, unknown>> }
   | {
       readonly verb: 'ok'
       readonly id: string
@@ -31,6 +31,7 @@ export type ServerMessage =
     }
   | { readonly verb: 'reply'; readonly id: string; readonly isError: boolean }
   | { readonly verb: 'gap'; readonly pattern: string; readonly reason: string }
+  | { readonly verb: 'expiring'; readonly inMs: number }
   | { readonly verb: 'pong'; readonly position: string | undefined }
   | { readonly verb: 'bye'; readonly code: number; readonly retryAfterMs: number | undefined }
 
@@ -53,6 +54,7 @@ const FORMS: Readonly<Record<ServerMessage['verb'], Form>> = {
   task: { fields: [3, 3], options: { request: true, within: true }, hasBody: true },
   reply: { fields: [1, 1], options: { error: false }, hasBody: true },
   gap: { fields: [2, 2], options: {}, hasBody: false },
+  expiring: { fields: [1, 1], options: {}, hasBody: false },
   pong: { fields: [0, 0], options: { position: true }, hasBody: false },
   bye: { fields: [1, 2], options: {}, hasBody: false },
 }
@@ -80,8 +82,12 @@ export function parse(text: string, isBinary: boolean): ServerMessage {
   const { fields, options } = split(header, words, form)
   const [first = '', second = '', third = ''] = fields
   switch (verb) {
-    case 'welcome':
-      return { verb, node: textIn(json(body), 'node') }
+    case 'welcome': {
+      const welcome = json(body)
+      return { verb, node: textIn(welcome, 'node'), body: welcome }
+    }
+    case 'expiring':
+      return { verb, inMs: number(header, first) }
     case 'ok':
       return { verb, id: first, ...answerOf(header, options), ...(body === undefined ? {} : { result: json(body) }) }
     case 'error': {

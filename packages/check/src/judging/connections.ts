@@ -41,7 +41,7 @@ function whyNot(
     case 4003:
       return isUpset || stalls.length > 0 ? undefined : 'it was not silent'
     case 4008:
-      return stalls.length > 0 ? undefined : 'it had not stalled'
+      return stalls.length > 0 || knowledge.hadFault(atMs, ['client-links']) ? undefined : 'it had not stalled'
     case 4012:
       return knowledge.rules.log === 'shared' && isUpset ? undefined : 'no node can be behind'
     default:

@@ -17,6 +17,11 @@ const MAX_PER_RULE = 20
 
 /** Holds what a run has seen against what the system promises. Pure; the violations are in the order of their times. */
 export function judge(record: RunRecord, rules: Rules): Violation[] {
+  return examine(record, rules).violations
+}
+
+/** As {@link judge}, with the number of deliveries that were owed to listens. */
+export function examine(record: RunRecord, rules: Rules): { violations: Violation[]; owedCount: number } {
   const violations: Violation[] = []
   const counts = new Map<RuleName, number>()
   const report: Report = (rule, atMs, owner, text) => {
@@ -34,5 +39,6 @@ export function judge(record: RunRecord, rules: Rules): Violation[] {
   examineGroups(knowledge, report)
   for (const read of record.reads) examineRead(read, knowledge, report)
   examineTexts(knowledge, report)
-  return violations.sort((one, other) => one.atMs - other.atMs)
+  violations.sort((one, other) => one.atMs - other.atMs)
+  return { violations, owedCount: knowledge.owedCount }
 }

@@ -30,6 +30,8 @@ export class Knowledge {
   readonly messages = new Map<string, Known>()
   /** Per epoch, by offset. */
   readonly logs = new Map<string, readonly Entry[]>()
+  /** Deliveries of acknowledged messages that were owed to listens, counted when they are examined. */
+  owedCount = 0
   readonly #isLogged = new Map<string, boolean>()
   /** Times in which a fault was in effect, merged. */
   readonly #upset: readonly (readonly [fromMs: number, untilMs: number])[]

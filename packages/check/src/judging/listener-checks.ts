@@ -83,7 +83,8 @@ export class ListenerChecks {
     asked?: AskedEvent,
   ): void {
     const answered = asked === undefined ? undefined : { asked, position: at.position }
-    const hasStalled = this.#stalls.some(({ fromMs }) => fromMs <= at.atMs)
+    const hasStalled =
+      this.#stalls.some(({ fromMs }) => fromMs <= at.atMs) || this.#knowledge.hadFault(at.atMs, ['client-links'])
     const told = { reason, pattern, atMs: at.atMs, hasStalled, ...(answered === undefined ? {} : { answered }) }
     const why = whyUntrue(told, this.#knowledge)
     if (why !== undefined) this.#violate('gap-untrue', at.atMs, `${pattern}: ${reason}, but ${why}`)

@@ -24,6 +24,10 @@ export interface NodeAddress {
   readonly name: string
   /** `ws://…`, of the node itself or of a link in front of it. */
   readonly url: string
+  /** Port of a link on this machine that leads there. Default: no link. */
+  readonly via?: number
+  /** Asked for each connection. Default: none. */
+  readonly token?: () => string
 }
 
 /** One WebSocket, from the handshake to the close. */

@@ -15,7 +15,9 @@ export function examineStreams(
 ): void {
   for (const stream of streams(listen, knowledge).values()) {
     for (const message of stream) {
-      if (!isOwed(message, listen, knowledge) || listen.receipts.has(message.id)) continue
+      if (!isOwed(message, listen, knowledge)) continue
+      knowledge.owedCount++
+      if (listen.receipts.has(message.id)) continue
       if (
         hasGap(
           message,

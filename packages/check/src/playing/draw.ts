@@ -13,7 +13,7 @@ import {
 } from './schedule.js'
 import { SeededRandom } from './seeded-random.js'
 import { drawActorSteps, type Scene } from './steps.js'
-import { THEMES, type Theme } from './themes.js'
+import type { Theme } from './themes.js'
 
 /** What is left to chance by {@link draw} is not left to it where a theme says otherwise. */
 export interface Wishes {
@@ -31,8 +31,7 @@ const LEAD_MS = 1_000
 const FAULT_SHARE = 0.75
 const MAX_PUBLISHERS = 3
 const MAX_LISTENERS = 4
-/** Of all publishers together: leaves room for four schedules on two cores. */
-const MESSAGES_PER_SECOND = 60
+export const DEFAULT_MESSAGES_PER_SECOND = 60
 const LISTEN_COUNT = [1, 4] as const
 const LOG_MESSAGES = 10_000
 
@@ -44,13 +43,8 @@ export interface Setting extends Pick<Scene, 'broker' | 'nodeCount' | 'partCount
   readonly themes: readonly Theme[]
   /** Missing: left to chance. */
   readonly logged?: Logged
-}
-
-/** The schedule of a seed for an installation that is running already: nothing happens to its nodes and brokers. */
-export function drawVisit(nodeCount: number, logged: Logged, seed: number, lengthMs: number): Schedule {
-  const themes = THEMES.filter(({ isOfClients, needs }) => isOfClients && (needs !== 'log' || logged !== 'none'))
-  const setting: Setting = { broker: 'given', nodeCount, themes, partCount: 0, hasBrokerLinks: false, logged }
-  return draw(setting, seed, lengthMs)
+  /** Of all publishers together. Default: what leaves room for four schedules on two cores. */
+  readonly messagesPerSecond?: number
 }
 
 /**
@@ -58,7 +52,14 @@ export function drawVisit(nodeCount: number, logged: Logged, seed: number, lengt
  * @throws {Error} if there is no theme.
  */
 export function draw(setting: Setting, seed: number, lengthMs: number): Schedule {
-  const { broker, nodeCount, themes, partCount, hasBrokerLinks } = setting
+  const {
+    broker,
+    nodeCount,
+    themes,
+    partCount,
+    hasBrokerLinks,
+    messagesPerSecond = DEFAULT_MESSAGES_PER_SECOND,
+  } = setting
   const random = new SeededRandom(broker, seed)
   // Neighbouring seeds have different themes, so that few schedules have many of them.
   const theme = themes[seed % themes.length]
@@ -93,7 +94,7 @@ export function draw(setting: Setting, seed: number, lengthMs: number): Schedule
       ...wishes.server,
     },
     publishers: repeat(publisherCount, () => ({
-      ...drawPublisher(random, publisherCount),
+      ...drawPublisher(random, messagesPerSecond / publisherCount),
       ...wishes.publisher,
       ...route(),
     })),
@@ -113,9 +114,8 @@ export function draw(setting: Setting, seed: number, lengthMs: number): Schedule
   }
 }
 
-function drawPublisher(random: SeededRandom, publisherCount: number): Omit<PublisherPlan, keyof Route> {
+function drawPublisher(random: SeededRandom, perSecond: number): Omit<PublisherPlan, keyof Route> {
   const burstCount = random.pick([1, 1, 2, 5, 12])
-  const perSecond = MESSAGES_PER_SECOND / publisherCount
   return {
     keys: random.sample(KEYS, random.integer(2, KEYS.length)),
     burstCount,

@@ -18,6 +18,15 @@ export interface Breakable {
   readonly clientLinks: readonly Link[]
   readonly brokerLinks: readonly Link[]
   readonly peerLinks: readonly Link[]
+  /** Each rejects if it has failed. */
+  readonly commands?: readonly Command[]
+}
+
+export interface Command {
+  /** For people. */
+  readonly title: string
+  readonly touches: readonly Touched[]
+  run(): Promise<void>
 }
 
 /** What steps are done to. */
@@ -42,7 +51,7 @@ const MOVE_COUNT = 2
 
 /** A step that could not be done, or showed a fault of a node. */
 export interface Mishap {
-  readonly rule: 'stop' | 'start' | 'settle' | 'died' | 'play'
+  readonly rule: 'stop' | 'start' | 'settle' | 'died' | 'play' | 'command'
   readonly atMs: number
   readonly owner: string
   readonly text: string
@@ -69,6 +78,7 @@ function targetOf(step: Step): string {
   if ('node' in step) return `node-${step.node}`
   if ('link' in step) return `${step.what}-${step.link}`
   if ('part' in step) return `part-${step.part}`
+  if ('command' in step) return 'command'
   return `${step.what}-${step.actor}`
 }
 
@@ -106,9 +116,23 @@ async function take(step: Step, cast: Cast, mishaps: Mishap[]): Promise<void> {
       await takeBrokerStep(step, part)
       return note(step.what === 'wipe-broker' ? ['broker', 'broker-data'] : ['broker'])
     }
+    case 'run-command': {
+      const command = cast.breakable.commands?.[step.command]
+      if (command === undefined) return
+      try {
+        await command.run()
+      } catch (error) {
+        mishaps.push({ rule: 'command', atMs: nowMs(), owner: command.title, text: textOf(error) })
+      }
+      return note(command.touches)
+    }
     default:
       takeActorStep(step, cast)
   }
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }
 
 async function takeNodeStep(
@@ -182,6 +206,9 @@ function takeActorStep(step: Extract<Step, { actor: number }>, cast: Cast): void
     case 'relisten':
       listener?.relisten()
       break
+    case 'reload-listener':
+      listener?.reload()
+      break
     case 'cut-publisher':
       publisher?.cut()
       break
@@ -210,6 +237,7 @@ export function nameOf(step: Step): string {
   const words = step.what.replaceAll('-', ' ')
   if ('node' in step) return `${words} ${step.node}`
   if ('link' in step) return `${step.fault} ${words} ${step.link}`
+  if ('command' in step) return `${words} ${step.command + 1}`
   if ('part' in step) return step.part === 0 ? words : `${words} ${step.part}`
   return `${words} ${step.actor}`
 }

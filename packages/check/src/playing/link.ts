@@ -63,13 +63,13 @@ export class Link {
   #connect(near: Socket, target: Target): void {
     // Its `close` follows.
     near.on('error', () => undefined)
-    const { port, ended } = typeof target === 'number' ? { port: target, ended: undefined } : target
+    const { port, host = HOST, ended } = typeof target === 'number' ? { port: target } : target
     if (ended !== undefined) near.once('close', ended)
     if (this.#fault?.fault === 'cut') {
       near.resetAndDestroy()
       return
     }
-    const far = connect({ port, host: HOST, allowHalfOpen: true, noDelay: true })
+    const far = connect({ port, host, allowHalfOpen: true, noDelay: true })
     far.on('error', () => undefined)
     const pipes = [new Pipe(near, far, 'upstream'), new Pipe(far, near, 'downstream')]
     for (const pipe of pipes) {
@@ -84,8 +84,8 @@ export class Link {
   }
 }
 
-/** The port of the server; `ended` is called when the client's connection has ended. */
-export type Target = number | { readonly port: number; readonly ended: () => void }
+/** The port of the server on this machine, or on `host`; `ended` is called when the client's connection has ended. */
+export type Target = number | { readonly port: number; readonly host?: string; readonly ended?: () => void }
 
 type Ending = 'end' | 'reset' | 'destroy'
 

@@ -4,7 +4,7 @@ import type { Listener } from '../actors/listener.js'
 import type { Publisher } from '../actors/publisher.js'
 import type { StreamViewer } from '../actors/stream-viewer.js'
 import type { StreamWriter } from '../actors/stream-writer.js'
-import { judge, type Violation } from '../judging/judge.js'
+import { examine, type Violation } from '../judging/judge.js'
 import { createRunRecord, type NodeAddress, type RunRecord } from '../judging/record.js'
 import { ANSWER_WITHIN_MS, DELIVER_WITHIN_MS, type Rules } from '../judging/rules.js'
 import { type Breakable, type Cast, type Mishap, stopNode, takeSteps } from './faults.js'
@@ -20,6 +20,8 @@ export interface Played {
   /** Missing if it could not be played. */
   readonly record: RunRecord | undefined
   readonly violations: readonly (Violation | Mishap)[]
+  /** Deliveries that were owed to listens. Default 0. */
+  readonly owedCount?: number
 }
 
 /** Where a schedule is played. */
@@ -106,10 +108,12 @@ class Play {
     }
     const stops = await Promise.all(nodes.map((node) => stopNode(node, cast)))
     mishaps.push(...company.errors.map((error) => ({ rule: 'play', atMs: this.#nowMs(), ...error }) as const))
+    const { violations, owedCount } = examine(record, rules)
     return {
       schedule,
       record,
-      violations: [...judge(record, rules), ...mishaps, ...stops.flat(), ...this.#deaths()],
+      owedCount,
+      violations: [...violations, ...mishaps, ...stops.flat(), ...this.#deaths()],
     }
   }
 

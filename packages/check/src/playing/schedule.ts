@@ -71,7 +71,13 @@ export interface ReaderPlan extends Route {
 }
 
 /** A step begins at `atMs` and is over after `forMs`. */
-export type Step = { readonly atMs: number; readonly forMs: number } & (NodeStep | LinkStep | BrokerStep | ActorStep)
+export type Step = { readonly atMs: number; readonly forMs: number } & (
+  | NodeStep
+  | LinkStep
+  | BrokerStep
+  | CommandStep
+  | ActorStep
+)
 
 export interface NodeStep {
   /** SIGKILL and SIGTERM, and a new start at the end of the step; SIGSTOP, and SIGCONT at the end. */
@@ -98,6 +104,12 @@ export interface BrokerStep {
   readonly part: number
 }
 
+/** A command of the operator does something to the installation. The step ends with it. */
+export interface CommandStep {
+  readonly what: 'run-command'
+  readonly command: number
+}
+
 /** What clients do by themselves; all but `stall-…` is done in a moment. */
 export interface ActorStep {
   readonly what:
@@ -106,6 +118,7 @@ export interface ActorStep {
     | 'move-listener'
     | 'move-listener-during-replay'
     | 'relisten'
+    | 'reload-listener'
     | 'cut-publisher'
     | 'stall-publisher'
     | 'cut-writer'

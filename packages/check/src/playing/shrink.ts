@@ -8,9 +8,11 @@ import {
   type Step,
 } from './schedule.js'
 
-export interface ShrinkOptions {
+export interface ShrinkOptions<S> {
   /** Whether a smaller schedule fails in the same way. */
-  readonly fails: (schedule: Schedule) => Promise<boolean>
+  readonly fails: (schedule: S) => Promise<boolean>
+  /** Schedules that lack something, those that lack most first. */
+  readonly smallerThan: (schedule: S) => Iterable<S>
   readonly maxTries: number
   readonly maxMs: number
 }
@@ -22,7 +24,7 @@ const REST_MS = 2_500
  * Looks for a smaller schedule that still fails: without steps, without actors, with fewer listens, shorter. What fails
  * by chance may pass a try, so the result is not always the smallest.
  */
-export async function shrink(schedule: Schedule, { fails, maxTries, maxMs }: ShrinkOptions): Promise<Schedule> {
+export async function shrink<S>(schedule: S, { fails, smallerThan, maxTries, maxMs }: ShrinkOptions<S>): Promise<S> {
   const deadline = Date.now() + maxMs
   let smallest = schedule
   let tries = 0

@@ -89,7 +89,7 @@ function describe({ atMs, connection, ...rest }: ListenerEvent): string {
   return `${Math.round(atMs)} ms, connection ${connection}: ${what} ${JSON.stringify(details)}`
 }
 
-function countsOf(record: RunRecord | undefined): { publishes: number; deliveries: number; gaps: string[] } {
+export function countsOf(record: RunRecord | undefined): { publishes: number; deliveries: number; gaps: string[] } {
   if (record === undefined) return { publishes: 0, deliveries: 0, gaps: [] }
   const events = record.listeners.flatMap((listener) => listener.events)
   const gaps = events.flatMap((event) => {

@@ -1,4 +1,5 @@
 import type { Heard, HeardEvent, Played } from './record.js'
+import type { TargetRule } from './target-rules.js'
 
 /** What was counted in one run, or in several. */
 export interface Counts {
@@ -22,6 +23,14 @@ export interface Counts {
   falselyRecovered: number
 }
 
+/** One of what no system should do. */
+export interface Wrong {
+  readonly rule: TargetRule
+  readonly listener: string
+  readonly channel: string
+  readonly number: number
+}
+
 export function noCounts(): Counts {
   return {
     acked: 0,
@@ -41,7 +50,7 @@ export function addCounts(to: Counts, more: Counts): void {
 }
 
 /** Holds what the listeners have got against what was acknowledged. A message without an answer may come or not. */
-export function count({ published, listeners }: Played): Counts {
+export function count({ published, listeners }: Played, wrong: (wrong: Wrong) => void = () => undefined): Counts {
   const counts = noCounts()
   const acked = published.filter(({ outcome }) => outcome === 'acked')
   counts.acked = acked.length
@@ -51,7 +60,8 @@ export function count({ published, listeners }: Played): Counts {
     const falsely = new Set<HeardEvent>()
     for (const channel of new Set(published.map((each) => each.channel))) {
       const numbers = acked.filter((each) => each.channel === channel).map(({ number }) => number)
-      countChannel(listener, channel, numbers, counts, falsely)
+      const wrongOf = (rule: TargetRule, number: number) => wrong({ rule, listener: listener.name, channel, number })
+      countChannel(listener, channel, numbers, counts, falsely, wrongOf)
     }
     counts.falselyRecovered += falsely.size
   }
@@ -72,14 +82,20 @@ function countChannel(
   acked: readonly number[],
   counts: Counts,
   falsely: Set<HeardEvent>,
+  wrong: (rule: TargetRule, number: number) => void,
 ): void {
   const own = events.filter((event) => event.channel === undefined || event.channel === channel)
   const seen = new Set<number>()
   let newest = Number.NEGATIVE_INFINITY
   for (const event of own) {
     if (event.what !== 'message') continue
-    if (seen.has(event.number)) counts.doubled++
-    else if (event.number < newest) counts.inverted++
+    if (seen.has(event.number)) {
+      counts.doubled++
+      wrong('doubled', event.number)
+    } else if (event.number < newest) {
+      counts.inverted++
+      wrong('inverted', event.number)
+    }
     seen.add(event.number)
     newest = Math.max(newest, event.number)
   }
@@ -89,6 +105,8 @@ function countChannel(
     if (told.some((event) => !event.isRecovered)) counts.toldLost++
     else {
       counts.silentlyLost++
+      wrong('silently-lost', number)
+      if (told.some((event) => !falsely.has(event))) wrong('falsely-recovered', number)
       for (const event of told) falsely.add(event)
     }
   }

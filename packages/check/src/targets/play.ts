@@ -2,11 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort } from 'webmq-services'
 import { Link } from '../playing/link.js'
 import { Node } from '../playing/node.js'
-import type { Heard, HeardEvent, Played, Published } from './record.js'
+import type { Published, TimedEvent, TimedHeard, TimedPlay } from './record.js'
 import { LISTENER_COUNT, NODE_COUNT, type Schedule, type Step } from './schedule.js'
 import type { NodeOptions, System } from './system.js'
 
-const CHANNELS = ['a', 'b']
+const HOST = '127.0.0.1'
+export const CHANNELS = ['a', 'b']
 const BETWEEN_PUBLISHES_MS = 20
 const AFTER_FAILURE_MS = 100
 /** After the last fault: for a client that waits longest between two attempts, on a busy machine. */
@@ -19,7 +20,7 @@ const POLL_MS = 20
 type Place = Omit<NodeOptions, 'port'>
 
 /** Plays a schedule on two nodes of a system. @throws {Error} when a node does not start. */
-export async function playOn(system: System, schedule: Schedule, place: Place): Promise<Played> {
+export async function playOn(system: System, schedule: Schedule, place: Place): Promise<TimedPlay> {
   const stage = await Stage.start(system, schedule, place)
   try {
     return await stage.play(schedule)
@@ -30,12 +31,15 @@ export async function playOn(system: System, schedule: Schedule, place: Place): 
 
 class Stage {
   readonly #system: System
+  /** Those that the play starts; none where the system runs already. */
   readonly #nodes: readonly Node[]
+  readonly #places: readonly Reached[]
   readonly #homes = Array.from({ length: LISTENER_COUNT }, (_, listener) => listener % NODE_COUNT)
   readonly #links: Link[] = []
   readonly #clients: { close(): void }[] = []
-  readonly #published: Published[] = []
-  readonly #heard: (Heard & { readonly events: HeardEvent[] })[] = []
+  readonly #published: TimedPlay['published'][number][] = []
+  readonly #heard: (TimedHeard & { readonly events: TimedEvent[] })[] = []
+  #beganAtMs = performance.now()
   /** Whether clients of a node that is down are sent to another, as by a load balancer. */
   readonly #isBalanced: boolean
   #isOver = false
@@ -43,12 +47,19 @@ class Stage {
   private constructor(system: System, nodes: readonly Node[], isBalanced: boolean) {
     this.#system = system
     this.#nodes = nodes
+    this.#places = nodes.length > 0 ? nodes.map(reachedOf) : (system.addresses ?? []).map(reachedAt)
     this.#isBalanced = isBalanced
   }
 
   static async start(system: System, { theme }: Schedule, place: Place): Promise<Stage> {
-    const ports = await Promise.all(Array.from({ length: NODE_COUNT }, () => freePort()))
-    const nodes = ports.map((port, index) => new Node(`node-${index}`, port, system.nodeProgram({ ...place, port })))
+    const { nodeProgram } = system
+    const ports = await Promise.all(
+      Array.from({ length: nodeProgram === undefined ? 0 : NODE_COUNT }, () => freePort()),
+    )
+    const nodes = ports.flatMap((port, index) => {
+      const program = nodeProgram?.({ ...place, port })
+      return program === undefined ? [] : [new Node(`node-${index}`, port, program)]
+    })
     const stage = new Stage(system, nodes, theme === 'deploy')
     try {
       await Promise.all(nodes.map((node) => node.start()))
@@ -60,7 +71,8 @@ class Stage {
     return stage
   }
 
-  async play({ steps, lengthMs }: Schedule): Promise<Played> {
+  async play({ steps, lengthMs }: Schedule): Promise<TimedPlay> {
+    this.#beganAtMs = performance.now()
     const publishing = CHANNELS.map((channel, index) => this.#publish(channel, index % NODE_COUNT))
     try {
       await Promise.all([sleep(lengthMs), ...steps.map((step) => this.#take(step))])
@@ -72,7 +84,7 @@ class Stage {
     }
     await until(MAX_LAST_MS, () => this.#haveAll(this.#lastOf(0)))
     await sleep(AFTER_LAST_MS)
-    return { published: this.#published, listeners: this.#heard }
+    return { published: this.#published, listeners: this.#heard, endedAtMs: this.#nowMs() }
   }
 
   async stop(): Promise<void> {
@@ -84,19 +96,24 @@ class Stage {
   }
 
   async #listen(listener: number): Promise<void> {
-    const link = await Link.start(() => this.#portFor(listener))
+    const link = await Link.start(() => this.#targetFor(listener))
     this.#links.push(link)
-    const events: HeardEvent[] = []
+    const events: TimedEvent[] = []
     this.#heard.push({ name: `listener-${listener}`, events })
-    this.#clients.push(await this.#system.listen(link.port, CHANNELS, (event) => events.push(event)))
+    this.#clients.push(
+      await this.#system.listen(link.port, CHANNELS, (event) => events.push({ ...event, atMs: this.#nowMs() })),
+    )
   }
 
-  #portFor(listener: number): number {
-    const home = this.#nodes[this.#homes[listener] ?? 0]
-    const other = this.#nodes.find((node) => node.isUp)
-    const node = this.#isBalanced && home?.isUp !== true ? (other ?? home) : home
-    return node?.port ?? 0
+  #targetFor(listener: number): Reached {
+    const home = this.#places[this.#homes[listener] ?? 0]
+    const other = this.#places.find((place) => place.isUp())
+    const place = this.#isBalanced && home?.isUp() !== true ? (other ?? home) : home
+    if (place === undefined) throw new Error('there is no node')
+    return place
   }
+
+  readonly #nowMs = (): number => performance.now() - this.#beganAtMs
 
   async #take(step: Step): Promise<void> {
     await sleep(step.atMs)
@@ -120,8 +137,9 @@ class Stage {
   async #publish(channel: string, first: number): Promise<void> {
     let at = first
     for (let number = 1; !this.#isOver; number++) {
-      const outcome = await this.#system.publish(`http://127.0.0.1:${this.#nodes[at]?.port}`, { channel, number })
-      this.#published.push({ channel, number, outcome })
+      const sentAtMs = this.#nowMs()
+      const outcome = await this.#system.publish(this.#places[at]?.origin ?? '', { channel, number })
+      this.#published.push({ channel, number, outcome, sentAtMs })
       if (outcome !== 'acked') at = NODE_COUNT - 1 - at
       await sleep(outcome === 'acked' ? BETWEEN_PUBLISHES_MS : AFTER_FAILURE_MS)
     }
@@ -150,6 +168,23 @@ class Stage {
         ),
     )
   }
+}
+
+/** Where clients and publishers reach a node. */
+interface Reached {
+  readonly host: string
+  readonly port: number
+  readonly origin: string
+  readonly isUp: () => boolean
+}
+
+function reachedOf(node: Node): Reached {
+  return { host: HOST, port: node.port, origin: `http://${HOST}:${node.port}`, isUp: () => node.isUp }
+}
+
+function reachedAt(address: string): Reached {
+  const { hostname, port } = new URL(address)
+  return { host: hostname, port: Number(port), origin: address, isUp: () => true }
 }
 
 /** Resolves when it is so, or after that time: then the counts show it. */

@@ -8,6 +8,19 @@ export interface Played {
   readonly listeners: readonly Heard[]
 }
 
+/** With the times at which it was seen, in milliseconds since the run began. */
+export interface TimedPlay extends Played {
+  readonly published: readonly (Published & { readonly sentAtMs: number })[]
+  readonly listeners: readonly TimedHeard[]
+  readonly endedAtMs: number
+}
+
+export interface TimedHeard extends Heard {
+  readonly events: readonly TimedEvent[]
+}
+
+export type TimedEvent = HeardEvent & { readonly atMs: number }
+
 export interface Published {
   readonly channel: string
   readonly number: number

@@ -76,3 +76,14 @@ function linkSteps(random: SeededRandom, lengthMs: number, draw: () => Pick<Link
   }
   return steps
 }
+
+/** Schedules with fewer steps, those that lack most first. */
+export function* fewerSteps(schedule: Schedule): Generator<Schedule> {
+  const { steps } = schedule
+  const middle = Math.ceil(steps.length / 2)
+  if (steps.length < 2) return
+  yield { ...schedule, steps: steps.slice(0, middle) }
+  yield { ...schedule, steps: steps.slice(middle) }
+  if (steps.length > 2)
+    for (const index of steps.keys()) yield { ...schedule, steps: steps.filter((_, other) => other !== index) }
+}

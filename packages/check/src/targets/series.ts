@@ -1,29 +1,35 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { type Service, startPostgres, startRedis } from 'webmq-services'
-import { obtainCentrifugo } from './centrifugo.js'
-import { addCounts, type Counts, count, noCounts } from './count.js'
+import { CannotRun } from '../exit-codes.js'
+import { shrink } from '../playing/shrink.js'
+import type { Failure, Outcome, PromiseRow, ScheduleRow, Shown } from '../report/outcome.js'
+import { commandSystem } from './command.js'
+import { addCounts, type Counts, count, noCounts, type Wrong } from './count.js'
 import { playOn } from './play.js'
-import type { Played } from './record.js'
-import { drawSchedule, type Schedule, THEMES } from './schedule.js'
-import { socketIo } from './socket-io.js'
-import { obtainSockudo, obtainSockudoPython } from './sockudo.js'
+import type { TimedPlay } from './record.js'
+import { drawSchedule, fewerSteps, type Schedule, type Step, THEMES, type Theme } from './schedule.js'
 import type { System } from './system.js'
-import { webmq } from './webmq.js'
+import { TARGET_RULES, type TargetRule, wrongsOf } from './target-rules.js'
+import { targetTimeline } from './target-timeline.js'
 
-const SYSTEMS: Readonly<Record<string, () => System | Promise<System>>> = {
-  webmq: () => webmq,
-  'socket.io': () => socketIo,
-  centrifugo: obtainCentrifugo,
-  sockudo: obtainSockudo,
-  'sockudo-python': obtainSockudoPython,
-  anycable: () => {
-    throw new Error('the package of npm downloads its program from elsewhere, and no module of Go is served for it')
-  },
+/** Loaded when they are asked for: each needs libraries of its own. */
+const SYSTEMS: Readonly<Record<string, () => Promise<System>>> = {
+  webmq: async () => (await import('./webmq.js')).webmq,
+  socketio: async () => (await import('./socket-io.js')).socketIo,
+  centrifugo: async () => (await import('./centrifugo.js')).obtainCentrifugo(),
+  sockudo: async () => await (await import('./sockudo.js')).obtainSockudo(),
+  'sockudo-python': async () => await (await import('./sockudo.js')).obtainSockudoPython(),
 }
+/** Where a command is judged, nobody knows how to restart a node. */
+const THEMES_OF_COMMANDS: readonly Theme[] = ['cut', 'move']
 
-export interface JudgeOptions {
+export interface TargetOptions {
+  /** Of {@link SYSTEMS}, or a line for the shell. */
+  readonly target: string
+  /** Where the system of a command runs. */
+  readonly urls: readonly string[]
   /** Schedules of each theme. */
   readonly count: number
   readonly seed: number
@@ -31,90 +37,192 @@ export interface JudgeOptions {
   /** A part of its name; empty: all. */
   readonly theme: string
   readonly parallelCount: number
-  /** Whether all records are written, and not only those in which something is wrong. */
-  readonly keepsAll: boolean
-  readonly folder: string
+  readonly shrinkMs: number
   readonly say: (text: string) => void
+  readonly signal?: AbortSignal
 }
 
-/** Plays the same schedules against each system, and says a table. Returns whether WebMQ has kept its promises. */
-export async function judgeSystems(names: readonly string[], options: JudgeOptions): Promise<boolean> {
-  const rows: string[] = []
-  let isRight = true
-  for (const name of names) {
-    const obtain = SYSTEMS[name]
-    if (obtain === undefined)
-      throw new Error(`there is no system ${name}; there are ${Object.keys(SYSTEMS).join(', ')}`)
-    let system: System
-    try {
-      system = await obtain()
-    } catch (error) {
-      options.say(`${name} cannot be had here: ${error instanceof Error ? error.message : String(error)}`)
-      continue
-    }
-    options.say(`${name}: ${system.title}; ${system.settings}`)
-    for (const theme of THEMES.filter((each) => each.includes(options.theme))) {
-      const counts = await playTheme(name, system, theme, options)
-      rows.push(rowOf(name, theme, options.count, counts))
-      if (name === 'webmq') isRight &&= wrongsOf(counts) === 0
-    }
-  }
-  options.say([...HEAD, ...rows].join('\n'))
-  return isRight
-}
+const MAX_SHRINK_TRIES = 12
+const MAX_FAILURES = 6
+const NOT_FOUND = /Cannot find (?:package|module) '((?:@[^'/]+\/)?[^'/]+)/
 
-/** What no system should do that calls a recovery complete, or says nothing. */
-function wrongsOf({ silentlyLost, doubled, inverted, falselyRecovered }: Counts): number {
-  return silentlyLost + doubled + inverted + falselyRecovered
-}
-
-const HEAD = [
-  '| system | theme | schedules | acknowledged | to deliver | recovered | gaps told | lost, told | silently lost | doubled | inverted | false recovered |',
-  '| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |',
-]
-
-function rowOf(name: string, theme: string, schedules: number, counts: Counts): string {
-  const { acked, expected, recovered, toldGaps, toldLost, silentlyLost, doubled, inverted, falselyRecovered } = counts
-  const figures = [acked, expected, recovered, toldGaps, toldLost, silentlyLost, doubled, inverted, falselyRecovered]
-  const cells = [schedules, ...figures].map((figure) => figure.toLocaleString('en'))
-  return `| ${[name, theme, ...cells].join(' | ')} |`
-}
-
-async function playTheme(
-  name: string,
-  system: System,
-  theme: Schedule['theme'],
-  { count: schedules, seed, lengthMs, parallelCount, keepsAll, folder, say }: JudgeOptions,
-): Promise<Counts> {
-  const services: Service[] = [await startRedis({ isPrivate: true })]
-  const files = mkdtempSync(path.join(tmpdir(), 'webmq-judge-'))
-  const totals = noCounts()
-  const left = Array.from({ length: schedules }, (_, index) => drawSchedule(theme, seed + index, lengthMs))
-  const lane = async () => {
-    for (let schedule = left.shift(); schedule !== undefined; schedule = left.shift()) {
-      const namespace = `${theme}-${schedule.seed}`
-      const [redisUrl = '', postgresUrl] = services.map(({ url }) => url)
-      const played = await playOn(system, schedule, { redisUrl, postgresUrl, folder: files, namespace })
-      const counts = count(played)
-      addCounts(totals, counts)
-      say(`${name} ${theme} seed ${schedule.seed}: ${JSON.stringify(counts)}`)
-      if (keepsAll || wrongsOf(counts) > 0) say(`  record: ${save(folder, name, schedule, played)}`)
-    }
-  }
+/**
+ * Plays the same schedules against any system.
+ * @throws {CannotRun} when it, or a library for it, is not there.
+ */
+export async function judgeTarget(
+  options: TargetOptions,
+): Promise<Pick<Outcome, 'target' | 'facts' | 'verdict' | 'counts' | 'gaps' | 'promises' | 'schedules' | 'failures'>> {
+  const { target, urls, theme, say } = options
+  const obtain = SYSTEMS[target]
+  const system = obtain === undefined ? commandSystem(target, urls) : await obtained(target, obtain)
+  say(`${system.title}; ${system.settings}`)
+  const themes = (obtain === undefined ? THEMES_OF_COMMANDS : THEMES).filter((each) => each.includes(theme))
+  if (themes.length === 0) throw new CannotRun(`no theme has ${theme} in its name; there are ${THEMES.join(', ')}`)
+  const series = new Series(system, options)
   try {
-    if (system.needsPostgres === true) services.push(await startPostgres({ settings: { max_connections: '400' } }))
-    const lanes = await Promise.allSettled(Array.from({ length: parallelCount }, lane))
-    for (const each of lanes) if (each.status === 'rejected') throw each.reason
+    for (const each of themes) await series.playTheme(each)
   } finally {
-    await Promise.all(services.map((service) => service.stop()))
-    rmSync(files, { recursive: true, force: true })
+    system.stop?.()
   }
-  return totals
+  return { target: system.title, facts: [['settings', system.settings]], ...series.outcome() }
 }
 
-function save(folder: string, name: string, schedule: Schedule, played: Played): string {
-  mkdirSync(folder, { recursive: true })
-  const file = path.join(folder, `judge-${name}-${schedule.theme}-${schedule.seed}.json`)
-  writeFileSync(file, JSON.stringify({ schedule, played }))
-  return file
+async function obtained(target: string, obtain: () => Promise<System>): Promise<System> {
+  try {
+    return await obtain()
+  } catch (error) {
+    const text = error instanceof Error ? error.message : String(error)
+    const [, name] = NOT_FOUND.exec(text) ?? []
+    throw new CannotRun(
+      name === undefined
+        ? `${target} cannot be had here: ${text}`
+        : `--target ${target} needs ${name}: npm install ${name}`,
+    )
+  }
+}
+
+class Series {
+  readonly #system: System
+  readonly #options: TargetOptions
+  readonly #totals = noCounts()
+  readonly #rows: ScheduleRow[] = []
+  readonly #failures: Failure[] = []
+  #shrinkLeftMs: number
+
+  constructor(system: System, options: TargetOptions) {
+    this.#system = system
+    this.#options = options
+    this.#shrinkLeftMs = options.shrinkMs
+  }
+
+  async playTheme(theme: Theme): Promise<void> {
+    const { count: schedules, seed, lengthMs, parallelCount, signal } = this.#options
+    const services: Service[] = []
+    const folder = mkdtempSync(path.join(tmpdir(), 'webmq-check-'))
+    const left = Array.from({ length: schedules }, (_, index) => drawSchedule(theme, seed + index, lengthMs))
+    const lane = async () => {
+      for (let schedule = left.shift(); schedule !== undefined && !signal?.aborted; schedule = left.shift()) {
+        await this.#play(schedule, services, folder)
+      }
+    }
+    try {
+      if (this.#system.nodeProgram !== undefined) services.push(await startRedis({ isPrivate: true }))
+      if (this.#system.needsPostgres === true)
+        services.push(await startPostgres({ settings: { max_connections: '400' } }))
+      const lanes = await Promise.allSettled(Array.from({ length: parallelCount }, lane))
+      for (const each of lanes) if (each.status === 'rejected') throw each.reason
+    } finally {
+      await Promise.all(services.map((service) => service.stop()))
+      rmSync(folder, { recursive: true, force: true })
+    }
+  }
+
+  outcome(): Pick<Outcome, 'verdict' | 'counts' | 'gaps' | 'promises' | 'schedules' | 'failures'> {
+    const { acked, expected, recovered, toldGaps, toldLost, ...wrongs } = this.#totals
+    return {
+      verdict: wrongsOf(this.#totals) === 0 ? 'held' : 'violated',
+      counts: {
+        schedules: this.#rows.length,
+        ...{ acknowledged: acked, 'to deliver': expected, recovered, 'gaps told': toldGaps, 'lost, told': toldLost },
+        ...{ 'silently lost': wrongs.silentlyLost, doubled: wrongs.doubled, inverted: wrongs.inverted },
+        'falsely recovered': wrongs.falselyRecovered,
+      },
+      gaps: {},
+      promises: promisesOf(this.#totals),
+      schedules: this.#rows,
+      failures: this.#failures,
+    }
+  }
+
+  async #play(schedule: Schedule, services: readonly Service[], folder: string): Promise<void> {
+    const beganAtMs = performance.now()
+    const played = await this.#playOnce(schedule, services, folder)
+    const tookMs = performance.now() - beganAtMs
+    const counts = count(played)
+    addCounts(this.#totals, counts)
+    const { seed, theme } = schedule
+    const deliveries = played.listeners.flatMap(({ events }) => events.filter(({ what }) => what === 'message')).length
+    this.#rows.push({
+      ...{
+        seed,
+        theme,
+        deliveries,
+        tookMs,
+        publishes: counts.acked,
+        gaps: counts.toldGaps,
+        violations: wrongsOf(counts),
+      },
+    })
+    this.#options.say(`${theme} seed ${seed}: ${JSON.stringify(counts)}`)
+    if (wrongsOf(counts) > 0 && this.#failures.length < MAX_FAILURES)
+      await this.#fail(schedule, played, services, folder)
+  }
+
+  async #fail(schedule: Schedule, played: TimedPlay, services: readonly Service[], folder: string): Promise<void> {
+    let smallest = { schedule, played }
+    const rules = new Set(wrongsIn(played).map(({ rule }) => rule))
+    const beganAtMs = performance.now()
+    await shrink(schedule, {
+      fails: async (candidate) => {
+        const again = await this.#playOnce(candidate, services, folder)
+        const isFailing = wrongsIn(again).some(({ rule }) => rules.has(rule))
+        if (isFailing) smallest = { schedule: candidate, played: again }
+        return isFailing
+      },
+      smallerThan: fewerSteps,
+      maxTries: MAX_SHRINK_TRIES,
+      maxMs: this.#shrinkLeftMs,
+    })
+    this.#shrinkLeftMs = Math.max(0, this.#shrinkLeftMs - (performance.now() - beganAtMs))
+    this.#failures.push(failureOf(smallest.schedule, smallest.played, smallest.schedule !== schedule))
+  }
+
+  #namespaceCount = 0
+
+  async #playOnce(schedule: Schedule, services: readonly Service[], folder: string): Promise<TimedPlay> {
+    const namespace = `${schedule.theme}-${schedule.seed}-${++this.#namespaceCount}`
+    const [redisUrl = '', postgresUrl] = services.map(({ url }) => url)
+    return await playOn(this.#system, schedule, { redisUrl, postgresUrl, folder, namespace })
+  }
+}
+
+function wrongsIn(played: TimedPlay): Wrong[] {
+  const wrongs: Wrong[] = []
+  count(played, (wrong) => wrongs.push(wrong))
+  return wrongs
+}
+
+function promisesOf(totals: Counts): PromiseRow[] {
+  return (Object.keys(TARGET_RULES) as TargetRule[]).map((rule) => {
+    const { promise, unless, of, count: name } = TARGET_RULES[rule]
+    return { rule, promise, unless, of, checks: totals[of], violations: totals[name] }
+  })
+}
+
+function failureOf(schedule: Schedule, played: TimedPlay, isShrunk: boolean): Failure {
+  const wrongs = wrongsIn(played)
+  const rules = [...new Set(wrongs.map(({ rule }) => rule))]
+  const violations = rules.flatMap((rule): Shown[] => {
+    const wrong = wrongs.find((each) => each.rule === rule)
+    if (wrong === undefined) return []
+    const { channel, number, listener } = wrong
+    const atMs = played.published.find((each) => each.channel === channel && each.number === number)?.sentAtMs ?? 0
+    return [
+      {
+        ...{ rule, atMs, owner: listener.replace('-', ' '), promise: TARGET_RULES[rule].promise },
+        text: `message ${number} of ${channel}`,
+        count: wrongs.filter((each) => each.rule === rule).length,
+        timeline: targetTimeline(played, schedule, wrong),
+      },
+    ]
+  })
+  const { seed, theme, steps } = schedule
+  return { seed, theme, isShrunk, schedule, violations, steps: steps.map(wordsOf) }
+}
+
+function wordsOf(step: Step): string {
+  const who = 'node' in step ? `node ${step.node}` : `the link of listener ${step.listener}`
+  const moves = 'moves' in step && step.moves ? ', then to the other node' : ''
+  return `${(step.atMs / 1_000).toFixed(1)} s ${step.what} ${who}${step.forMs > 0 ? `, for ${(step.forMs / 1_000).toFixed(1)} s` : ''}${moves}`
 }

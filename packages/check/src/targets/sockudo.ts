@@ -1,11 +1,10 @@
-import { execFileSync, type StdioOptions, spawn } from 'node:child_process'
+import { execFileSync, type StdioOptions } from 'node:child_process'
 import { createHash, createHmac } from 'node:crypto'
 import { existsSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { canInstallPackages, installPackage } from 'webmq-services'
-import type { HeardEvent } from './record.js'
+import { listenByLines } from './lines.js'
 import { type NodeOptions, post, type System } from './system.js'
 
 const VERSION = '5.2.0'
@@ -123,28 +122,8 @@ const sockudo = (client: string, listener: string, args: readonly string[]): Sys
     const body = { name: 'message', channel, data: JSON.stringify({ number }) }
     return post(`${origin}${pathname}?${signed(APP, pathname, body, Math.floor(Date.now() / 1_000))}`, body, () => true)
   },
-  listen: async (port, channels, heard) => {
+  listen: (port, channels, heard) => {
     const env = { ...process.env, PYTHONPATH: PYTHON_PACKAGES, PYTHONDONTWRITEBYTECODE: '1' }
-    const child = spawn(listener, [...args, String(port), APP.key, ...channels], {
-      stdio: ['pipe', 'pipe', 'inherit'],
-      env,
-    })
-    let isLive = false
-    await new Promise<void>((resolve, reject) => {
-      child.once('error', reject)
-      child.once('exit', (code) => {
-        const error = new Error(`the listener of Sockudo has ended: ${code}`)
-        // Once it is live, nobody waits for it: the whole run is worth nothing then.
-        if (isLive && code !== 0) throw error
-        reject(error)
-      })
-      createInterface(child.stdout).on('line', (line) => {
-        const event = JSON.parse(line) as HeardEvent | { readonly what: 'live' }
-        if (event.what !== 'live') return heard(event)
-        isLive = true
-        resolve()
-      })
-    })
-    return { close: () => child.stdin.end() }
+    return listenByLines({ command: listener, args: [...args, String(port), APP.key, ...channels], env }, heard)
   },
 })

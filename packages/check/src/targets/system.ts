@@ -21,10 +21,15 @@ export interface System {
   readonly settings: string
   /** Its nodes share a PostgreSQL, too. */
   readonly needsPostgres?: boolean
-  nodeProgram(options: NodeOptions): NodeProgram
-  /** Publishes by HTTP, once. */
+  /** Missing where nodes run already, at {@link addresses}. */
+  nodeProgram?(options: NodeOptions): NodeProgram
+  /** URLs of two nodes, or twice that of one. */
+  readonly addresses?: readonly string[]
+  /** Publishes once, by HTTP where nothing else is said. */
   publish(origin: string, message: Omit<Published, 'outcome'>): Promise<Published['outcome']>
   /** Resolves when it is live. Reconnects by itself, as its client does. */
+  /** Ends what publishes. */
+  stop?(): void
   listen(port: number, channels: readonly string[], heard: (event: HeardEvent) => void): Promise<{ close(): void }>
 }
 

@@ -1,4 +1,5 @@
-import type { Schedule } from './schedule.js'
+import { CannotRun } from '../exit-codes.js'
+import type { Schedule } from '../playing/schedule.js'
 
 /** What the first word of a key or pattern of a schedule becomes in an installation that others use, too. */
 export type Scope = Readonly<Record<'log' | 'live' | '*' | '#', string>>
@@ -9,13 +10,13 @@ const RULE = /^([A-Za-z0-9_-]+\.)+#$/
 /**
  * @param logged `all`, `none`, or the pattern of a rule: plain words and `#`.
  * @param word A word that nobody else uses.
- * @throws {Error} for another pattern.
+ * @throws {CannotRun} for another pattern.
  */
 export function scopeOf(logged: string, word: string): Scope {
   if (logged === 'all' || logged === 'none') {
     return { log: `${word}.log`, live: `${word}.live`, '*': `${word}.*`, '#': `${word}.#` }
   }
-  if (!RULE.test(logged)) throw new Error(`--logged must be all, none or a pattern such as chat.#, not ${logged}`)
+  if (!RULE.test(logged)) throw new CannotRun(`--logged must be all, none or a pattern such as chat.#, not ${logged}`)
   const rule = `${logged.slice(0, -1)}${word}`
   return { log: rule, live: word, '*': rule, '#': `${rule}.#` }
 }
