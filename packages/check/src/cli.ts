@@ -66,10 +66,14 @@ async function visited(
   const { schedules, seed, lengthMs, commands, faultMs, mayLoseLog } = options
   const tally = new Tally()
   let shrinkLeftMs = options.shrinkMs
-  const visit = await Visit.begin(options, {
-    ...{ count: schedules, seed, lengthMs, signal },
-    commands: commands.map((line) => faultCommand(line, { maxMs: faultMs, mayLoseLog })),
-  })
+  const settleMs = commands.length === 0 ? 0 : options.settleMs
+  const visit = await Visit.begin(
+    { ...options, settleMs },
+    {
+      ...{ count: schedules, seed, lengthMs, signal },
+      commands: commands.map((line) => faultCommand(line, { maxMs: faultMs, mayLoseLog })),
+    },
+  )
   try {
     for (const [name, value] of visit.promised.facts) say(`${name}: ${value}`)
     await visit.play(async (played, tookMs) => {

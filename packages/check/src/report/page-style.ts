@@ -16,8 +16,7 @@ dd{margin:0;overflow-wrap:anywhere}.facts dd{text-align:right}
 figure,pre,.wide{margin:0 0 12px;padding:12px;overflow-x:auto;background:var(--card);border:1px solid var(--line);border-radius:10px}
 figcaption{font-weight:600;font-size:14px;margin-bottom:8px}figcaption code{margin-right:6px}figcaption small{font-size:13px;overflow-wrap:anywhere}
 pre{white-space:pre-wrap;overflow-wrap:anywhere;font-size:13px;max-height:420px;overflow-y:auto}
-ol{margin:0;padding-left:24px;font-size:14px}
-.pair{display:grid;grid-template-columns:minmax(0,1fr) minmax(0,2fr);gap:12px 32px;align-items:start}
+ol{margin:0 0 8px;padding-left:24px;font-size:14px;columns:2 360px}
 table.data{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums;width:100%}
 .data th,.data td{padding:6px 10px;text-align:right;border-bottom:1px solid var(--line);vertical-align:top}
 .data tr:last-child>*{border-bottom:0}.data thead th{color:var(--soft);font-weight:600}
@@ -34,6 +33,7 @@ rect.fault{fill:color-mix(in srgb,var(--bad) 14%,var(--card));stroke:var(--bad);
 .timeline .fault-name{fill:var(--bad);font-size:11px}
 rect.stall{fill:color-mix(in srgb,var(--doubtful) 22%,transparent);stroke:var(--doubtful);stroke-dasharray:3 3}
 .publish path{stroke:var(--ink);stroke-width:1.6}.unsettled path{stroke:var(--doubtful);stroke-width:1.6;stroke-dasharray:2.5 2}
+.publish.focus path,.unsettled.focus path{stroke:var(--bad);stroke-width:3}
 .delivery circle{fill:var(--good)}.replay circle{fill:var(--card);stroke:var(--good);stroke-width:1.6}
 .gap path{fill:var(--doubtful)}.recovered path{fill:#2a78d6}
 .missed circle{fill:color-mix(in srgb,var(--bad) 15%,var(--card));stroke:var(--bad);stroke-width:2.2;stroke-dasharray:3 2}.wrong path{stroke:var(--bad);stroke-width:2.4;fill:none}
@@ -42,5 +42,4 @@ line.way{stroke:var(--soft);stroke-opacity:.28}line.missed{stroke:var(--bad);str
 .legend{display:flex;flex-wrap:wrap;gap:4px 18px;margin:8px 0 0;font-size:12px}.legend span{display:inline-flex;align-items:center;gap:5px}
 .key{width:15px;height:15px}.legend i{width:18px;height:10px;border-radius:3px;border:1px solid var(--bad);background:color-mix(in srgb,var(--bad) 14%,var(--card))}
 .legend i.stall{border:1px dashed var(--doubtful);background:color-mix(in srgb,var(--doubtful) 22%,transparent)}
-@media(max-width:720px){.pair{grid-template-columns:1fr}}
 `

@@ -63,8 +63,8 @@ function failureOf({ seed, theme, isShrunk, steps, violations, schedule }: Failu
   return `<section>
 <h2>Seed ${seed} <small>${escaped(theme)}, ${size}</small></h2>
 ${violations.map(shownOf).join('\n')}
-<div class="pair"><ol>${steps.map((step) => `<li>${escaped(step)}</li>`).join('')}</ol>
-<details><summary>The schedule</summary><pre>${escaped(JSON.stringify(schedule, undefined, 1))}</pre></details></div>
+${steps.length === 0 ? '<p>No fault is needed for it.</p>' : `<ol>${steps.map((step) => `<li>${escaped(step)}</li>`).join('')}</ol>`}
+<details><summary>The schedule as JSON</summary><pre>${escaped(JSON.stringify(schedule, undefined, 1))}</pre></details>
 </section>`
 }
 

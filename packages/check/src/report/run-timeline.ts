@@ -7,6 +7,7 @@ type Failed = Played['violations'][number]
 const BEFORE_MS = 2_500
 const AFTER_MS = 2_500
 const MAX_MS = 9_000
+const EDGE_MS = 400
 /** Of publishers and listeners that have no part in it. */
 const MAX_FAINT_ROWS = 5
 
@@ -77,7 +78,7 @@ function messageIn(
 }
 
 function windowOf(
-  { endedAtMs }: RunRecord,
+  { endedAtMs, publishers }: RunRecord,
   { atMs }: Failed,
   message: MessageRecord | undefined,
   listener: ListenerRecord | undefined,
@@ -85,23 +86,24 @@ function windowOf(
   const focusMs = message?.attempts[0]?.sentAtMs ?? Math.min(atMs, endedAtMs)
   // With what the listener got next: a message is missing between two others.
   const next = listener?.events.find((event) => event.what === 'message' && event.atMs > focusMs + 200)?.atMs ?? focusMs
-  const untilMs = Math.min(Math.max(focusMs + AFTER_MS, next + 500), focusMs - BEFORE_MS + MAX_MS)
-  return { fromMs: Math.max(0, focusMs - BEFORE_MS), untilMs, focusMs }
+  // Nothing is shown of the time in which everybody waits for the end.
+  const lastMs = Math.max(...publishers.map(({ messages }) => messages.at(-1)?.attempts.at(-1)?.sentAtMs ?? 0), next)
+  const wantedMs = Math.max(Math.min(focusMs + AFTER_MS, lastMs), next, focusMs) + EDGE_MS
+  const fromMs = Math.max(0, focusMs - BEFORE_MS)
+  return { fromMs, untilMs: Math.min(wantedMs, fromMs + MAX_MS), focusMs }
 }
 
 function nodeRows({ faults }: RunRecord, nodes: readonly string[], { fromMs, untilMs }: Window) {
   const spanOf = ({ name, fromMs: from, untilMs: until }: RunRecord['faults'][number]): RowSpan[] =>
     clipped({ fromMs: from, untilMs: until, kind: 'fault', label: name }, fromMs, untilMs)
-  const row = (name: string, spans: RowSpan[]) => ({
-    name: shortName(name),
-    isFaint: false,
-    spans,
-    marks: [] as Mark[],
+  const row = (name: string, spans: RowSpan[], node?: number) => ({
+    ...{ name: shortName(name), isFaint: false, spans, marks: [] as Mark[] },
+    ...(node === undefined ? {} : { node }),
   })
   const common = faults.filter(({ node }) => node === undefined || !nodes.includes(node)).flatMap(spanOf)
   return [
     ...(common.length === 0 ? [] : [row('installation', common)]),
-    ...nodes.map((name) => row(name, faults.filter(({ node }) => node === name).flatMap(spanOf))),
+    ...nodes.map((name, index) => row(name, faults.filter(({ node }) => node === name).flatMap(spanOf), index)),
   ]
 }
 
@@ -165,7 +167,8 @@ function arrowsOf(
   const sent = new Map(messages.map(({ id, attempts }) => [id, attempts[0]?.sentAtMs ?? 0]))
   return events
     .flatMap((event): Arrow[] => {
-      const sentAtMs = event.what === 'message' ? sent.get(event.id) : undefined
+      const isLive = event.what === 'message' && event.listen === undefined
+      const sentAtMs = isLive ? sent.get(event.id) : undefined
       if (sentAtMs === undefined || sentAtMs < fromMs || event.atMs > untilMs) return []
       return [{ from: { row: from, atMs: sentAtMs }, to: { row: to, atMs: event.atMs }, isMissed: false }]
     })

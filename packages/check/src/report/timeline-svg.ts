@@ -35,10 +35,11 @@ function heightOf(row: TimelineRow | undefined): number {
   return row?.isFaint === true ? FAINT_HEIGHT : ROW_HEIGHT
 }
 
-function rowParts({ name, spans, isFaint }: TimelineRow, xOf: (atMs: number) => number, y: number): string[] {
+function rowParts({ name, spans, isFaint, node }: TimelineRow, xOf: (atMs: number) => number, y: number): string[] {
   const tone = isFaint ? ' class="faint"' : ''
   return [
     `<g${tone}><text class="name" x="0" y="${y + 4}">${escaped(name)}</text>`,
+    node === undefined ? '' : `<circle class="n${node % NODE_COLORS}" cx="${LEFT - 14}" cy="${y}" r="5"/>`,
     `<line class="base" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${y}" y2="${y}"/>`,
     ...spans.map((span) => spanPart(span, xOf, y)),
     '</g>',
@@ -78,7 +79,7 @@ function markPart({ kind, title, label }: Mark, x: number, y: number): string {
     label === undefined
       ? ''
       : `<text class="label${kind === 'publish' ? '' : ' bad'}" x="${isAtEnd ? x - 9 : x + 9}" y="${y - 10}"${isAtEnd ? ' text-anchor="end"' : ''}>${escaped(label)}</text>`
-  return `<g class="${kind}"><title>${escaped(title)}</title>${shape}${words}</g>`
+  return `<g class="${kind}${label === undefined ? '' : ' focus'}"><title>${escaped(title)}</title>${shape}${words}</g>`
 }
 
 const circle = (x: number, y: number, r: number) => `<circle cx="${x}" cy="${y}" r="${r}"/>`

@@ -13,6 +13,8 @@ export interface TimelineRow {
   readonly name: string
   /** Not the row of the violation: it stands back. */
   readonly isFaint: boolean
+  /** It is the row of this node: its colour is that of connections to it. */
+  readonly node?: number
   readonly spans: readonly RowSpan[]
   readonly marks: readonly Mark[]
 }

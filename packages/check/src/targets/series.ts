@@ -20,6 +20,9 @@ const SYSTEMS: Readonly<Record<string, () => Promise<System>>> = {
   socketio: async () => (await import('./socket-io.js')).socketIo,
   centrifugo: async () => (await import('./centrifugo.js')).obtainCentrifugo(),
   sockudo: async () => await (await import('./sockudo.js')).obtainSockudo(),
+  anycable: () => {
+    throw new Error('the package of npm downloads its program from elsewhere, and no module of Go is served for it')
+  },
   'sockudo-python': async () => await (await import('./sockudo.js')).obtainSockudoPython(),
 }
 /** Where a command is judged, nobody knows how to restart a node. */

@@ -1,5 +1,5 @@
 import { afterEach, expect, it, vi } from 'vitest'
-import { judgeSystems } from './series.js'
+import { judgeTarget } from './series.js'
 import { signed } from './sockudo.js'
 
 afterEach(() => vi.unstubAllEnvs())
@@ -17,11 +17,11 @@ it('proves a publish to Sockudo as the example of Pusher does', () => {
 
 it('says of a system that cannot be had why, and plays nothing', async () => {
   vi.stubEnv('WEBMQ_SOCKUDO_CLIENT', undefined)
-  const said: string[] = []
-  const settings = { count: 1, seed: 1, lengthMs: 100, theme: '', parallelCount: 1, keepsAll: false, folder: '' }
-  await judgeSystems(['sockudo', 'anycable'], { ...settings, say: (text) => said.push(text) })
-  expect(said.slice(0, 2)).toEqual([
-    expect.stringContaining('sockudo cannot be had here: @sockudo/client was not on npm'),
-    expect.stringContaining('anycable cannot be had here'),
-  ])
+  const say = vi.fn()
+  const drawn = { count: 1, seed: 1, lengthMs: 100, theme: '', parallelCount: 1, shrinkMs: 0 }
+  const judged = (target: string) => judgeTarget({ target, urls: [], say, ...drawn })
+  await expect(judged('sockudo')).rejects.toThrow('sockudo cannot be had here: @sockudo/client was not on npm')
+  await expect(judged('anycable')).rejects.toThrow('anycable cannot be had here')
+  await expect(judged('./adapter')).rejects.toThrow('--target <command> needs --url')
+  expect(say).not.toHaveBeenCalled()
 })

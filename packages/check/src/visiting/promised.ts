@@ -21,7 +21,7 @@ export interface Installation {
   readonly logged?: string
   /** Messages that the log holds at least. Default 0: it may forget anything, and say so. */
   readonly keepsMessages: number
-  /** What a command of the operator has upset may take so long. */
+  /** What a command of the operator has upset may take so long. Without commands: 0. */
   readonly settleMs: number
 }
 
