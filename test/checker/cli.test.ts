@@ -11,6 +11,7 @@ import { type ServerProcess, startServerProcess } from '../server-process.js'
 import { everyLive, LossyProxy } from './lossy-proxy.js'
 
 const BIN = fileURLToPath(new URL('../../packages/check/bin/webmq-check.js', import.meta.url))
+const LINES = fileURLToPath(new URL('../../packages/check/targets/webmq-lines.mjs', import.meta.url))
 const SHORT = ['--schedules', '1', '--seconds', '3', '--json']
 const LOGGED = ['--history', '#=100000']
 /** Of one publish in so many, no listener hears: the schedules are short. */
@@ -102,6 +103,28 @@ describe.concurrent('webmq-check', () => {
     expect(text.match(/<line class="missed"/g)?.length).toBeGreaterThan(0)
     expect(text).toContain('>never came</text>')
     for (const shown of [text, command, stdout]) expect(shown).not.toContain(TOKEN)
+  })
+
+  it('judges a system by a command that speaks for its client', async () => {
+    const { code, stdout, stderr } = await withServers(LOGGED, 1, ([url = '']) =>
+      check(
+        '--target',
+        `'${process.execPath}' '${LINES}'`,
+        '--url',
+        url,
+        ...SHORT,
+        '--seed',
+        '1',
+        '--theme',
+        'move',
+        '--no-report',
+      ),
+    )
+    expect({ code, stderr }).toMatchObject({ code: 0 })
+    const { verdict, counts } = outcomeIn(stdout)
+    expect(verdict).toBe('held')
+    expect(counts.acknowledged).toBeGreaterThan(10)
+    expect(counts.recovered).toBeGreaterThan(0)
   })
 
   it('says in a sentence why nothing could be checked', async () => {

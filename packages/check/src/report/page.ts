@@ -35,11 +35,11 @@ ${factsOf(outcome)}
 `
 }
 
-function verdictOf({ verdict, promises, schedules, counts }: Outcome): string {
+function verdictOf({ verdict, promises, schedules }: Outcome): string {
   const broken = promises.filter(({ violations }) => violations > 0)
   const held = promises.filter(({ checks, violations }) => checks > 0 && violations === 0).length
   const seeds = schedules.filter(({ violations }) => violations > 0).map(({ seed }) => seed)
-  const of = `${plural(schedules.length, 'schedule')} of random faults, ${number(counts.deliveries ?? 0)} deliveries`
+  const of = `${plural(schedules.length, 'schedule')} of random faults, ${number(schedules.reduce((sum, { deliveries }) => sum + deliveries, 0))} deliveries`
   if (verdict === 'held') {
     return `<section class="verdict good"><b>Every promise was kept</b><small>${plural(held, 'promise')} held over ${of}.</small></section>`
   }

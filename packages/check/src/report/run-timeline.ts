@@ -60,7 +60,7 @@ export function timelineOf(record: RunRecord, violation: Failed): Timeline {
 }
 
 /** Names of actors begin with the word of the run. */
-export function shortName(name: string): string {
+function shortName(name: string): string {
   return name.replace(/^.*-(?=(publisher|listener|reader|member|writer|viewer)-\d+$)/, '').replace(/-(?=\d+$)/, ' ')
 }
 

@@ -44,7 +44,7 @@ export interface Arrow {
 }
 
 /** More marks than this in a row show nothing, and make a page large. */
-export const MAX_MARKS_PER_ROW = 400
+const MAX_MARKS_PER_ROW = 400
 export const MAX_ARROWS = 400
 
 /** The marks of a row within a time; of too many, those that are nearest to what it is about. */

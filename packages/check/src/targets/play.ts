@@ -7,7 +7,7 @@ import { LISTENER_COUNT, NODE_COUNT, type Schedule, type Step } from './schedule
 import type { NodeOptions, System } from './system.js'
 
 const HOST = '127.0.0.1'
-export const CHANNELS = ['a', 'b']
+const CHANNELS = ['a', 'b']
 const BETWEEN_PUBLISHES_MS = 20
 const AFTER_FAILURE_MS = 100
 /** After the last fault: for a client that waits longest between two attempts, on a busy machine. */
