@@ -15,6 +15,7 @@ const USUAL_SECONDS: Readonly<Record<string, number>> = {
   'packages/services/test/services.test.ts': 22,
   'test/checker/checker.test.ts': 100,
   'test/checker/smoke.test.ts': 15,
+  'test/checker/cli.test.ts': 17,
   'packages/check/test/judge-mutations.test.ts': 13,
   'test/history/rabbitmq.test.ts': 60,
   'test/history/memory.test.ts': 50,

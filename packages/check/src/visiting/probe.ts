@@ -31,7 +31,7 @@ const OF_TOKEN: Readonly<Record<number, string>> = {
 }
 
 /**
- * Connects once, listens, and publishes one message with each key.
+ * Connects once, listens, publishes one message with each key, and reads the first one back.
  * @throws {CannotRun} with the way out.
  */
 export async function probe(
@@ -58,6 +58,8 @@ export async function probe(
           ),
         ]
         const [, ...positions] = await Promise.all(requests)
+        const [key = ''] = keys
+        if (positions[0] !== undefined) await ask(on, 'history', key, `${key} last=1`)
         resolve({ ...factsOf(welcome), epochs: positions.map((position) => placeOf(position)?.epoch) })
       }
       connection = new Connection({
@@ -84,7 +86,7 @@ export async function probe(
 /** @returns the position of the `ok`. */
 async function ask(
   connection: Connection,
-  verb: 'listen' | 'publish',
+  verb: 'listen' | 'publish' | 'history',
   key: string,
   rest: string,
 ): Promise<string | undefined> {
