@@ -64,7 +64,6 @@ async function visited(
   took: () => Pick<Outcome, 'tookMs'>,
 ): Promise<Outcome> {
   const { schedules, seed, lengthMs, commands, faultMs, mayLoseLog } = options
-  const tally = new Tally()
   let shrinkLeftMs = options.shrinkMs
   const settleMs = commands.length === 0 ? 0 : options.settleMs
   const visit = await Visit.begin(
@@ -74,6 +73,7 @@ async function visited(
       commands: commands.map((line) => faultCommand(line, { maxMs: faultMs, mayLoseLog })),
     },
   )
+  const tally = new Tally(visit.promised.rules.log)
   try {
     for (const [name, value] of visit.promised.facts) say(`${name}: ${value}`)
     await visit.play(async (played, tookMs) => {

@@ -59,7 +59,7 @@ it('stays small, however much a run has seen', () => {
 })
 
 it('counts what each promise was held against, and shows texts as texts', () => {
-  const tally = new Tally()
+  const tally = new Tally('shared')
   const played = { schedule: SCHEDULE, ...losing(3) }
   tally.add(played, 1_000)
   tally.fail(played, true)
@@ -68,6 +68,7 @@ it('counts what each promise was held against, and shows texts as texts', () => 
   expect(outcome).toMatchObject({ verdict: 'violated', counts: { publishes: 3, deliveries: 2 } })
   expect(outcome.promises.find(({ rule }) => rule === 'lost')).toMatchObject({ checks: 3 })
   expect(outcome.promises.find(({ rule }) => rule === 'twice')).toMatchObject({ checks: 2, violations: 0 })
+  expect(outcome.promises.find(({ rule }) => rule === 'gap-untold')?.checks).toBe(0)
   const page = pageOf(outcome)
   expect(page).not.toMatch(/<script|<theme|<dd><b>/)
   expect(page).toContain('&lt;script&gt;')

@@ -8,6 +8,8 @@ export interface PromiseNote {
   readonly unless: string
   /** What it is held against. */
   readonly of: Subject
+  /** What the installation must have, or nothing is held against it. */
+  readonly needs?: 'log' | 'shared log'
 }
 
 export type Subject = keyof typeof COUNTS | 'deliveries owed'
@@ -35,18 +37,21 @@ export const PROMISES: Readonly<Record<RuleName, PromiseNote>> = {
     promise: 'A replay begins after `since`.',
     unless: 'Not of a `since` of another epoch.',
     of: 'answers to listen',
+    needs: 'log',
   },
   'not-live-yet': { promise: 'A live message belongs to a live listen.', unless: ALWAYS, of: 'deliveries' },
   'live-falls': {
     promise: 'Live positions of a connection rise.',
     unless: 'Not between two epochs.',
     of: 'deliveries',
+    needs: 'log',
   },
-  'position-reused': { promise: 'A position belongs to one message.', unless: ALWAYS, of: 'deliveries' },
+  'position-reused': { promise: 'A position belongs to one message.', unless: ALWAYS, of: 'deliveries', needs: 'log' },
   'position-moved': {
     promise: 'A message has one position in an epoch.',
     unless: 'Not of an id that was published again after the window of ids.',
     of: 'deliveries',
+    needs: 'log',
   },
   'position-missing': {
     promise: 'Messages of logged keys, and the `ok` of their publishes, have a position; others have none.',
@@ -57,6 +62,7 @@ export const PROMISES: Readonly<Record<RuleName, PromiseNote>> = {
     promise: 'A position that a server has given stays valid.',
     unless: 'Not after the log was lost.',
     of: 'resumed listens',
+    needs: 'log',
   },
   'position-falls': {
     promise: 'The position of an answer is not before its messages, nor before `since`.',
@@ -67,6 +73,7 @@ export const PROMISES: Readonly<Record<RuleName, PromiseNote>> = {
     promise: 'Messages of another log come after a gap.',
     unless: 'Not of keys without a log.',
     of: 'deliveries',
+    needs: 'log',
   },
   'neither-recovered-nor-gap': {
     promise: 'The answer to `since` says `recovered` or a gap, and not both.',
@@ -77,6 +84,7 @@ export const PROMISES: Readonly<Record<RuleName, PromiseNote>> = {
     promise: '`recovered` is said of the same epoch only, and where every key of the pattern is logged.',
     unless: ALWAYS,
     of: 'resumed listens',
+    needs: 'log',
   },
   'gap-untrue': {
     promise: 'The reason of a gap is true.',
@@ -86,7 +94,8 @@ export const PROMISES: Readonly<Record<RuleName, PromiseNote>> = {
   'gap-untold': {
     promise: 'A live listen is told a gap when the log was lost.',
     unless: 'Not where every node has its own log, nor of patterns with keys that are not logged.',
-    of: 'listens',
+    of: 'losses of the log',
+    needs: 'shared log',
   },
   'replayed-untrue': {
     promise: 'As many messages come as `replayed` says.',
@@ -109,6 +118,7 @@ export const PROMISES: Readonly<Record<RuleName, PromiseNote>> = {
     promise: 'A read of the log has what was acknowledged before.',
     unless: 'Not where every node has its own log, nor of what was acknowledged just before.',
     of: 'reads',
+    needs: 'shared log',
   },
   'wrong-key': {
     promise: 'A message has its own key, and the pattern of its listen matches it.',
@@ -125,6 +135,7 @@ export const PROMISES: Readonly<Record<RuleName, PromiseNote>> = {
     promise: 'A second publish of an id within the window is answered with `duplicate`.',
     unless: 'Not of keys without a log, after a loss of the log, nor of two publishes at once without a shared log.',
     of: 'acknowledged publishes',
+    needs: 'log',
   },
   echoed: {
     promise: 'A message with `noecho` does not come back to its connection.',
@@ -203,6 +214,8 @@ const COUNTS = {
     eventsOf(record).filter((event) => event.what === 'asked' && event.since !== undefined).length,
   gaps: (record: RunRecord) =>
     eventsOf(record).filter((event) => event.what === 'gap' || (event.what === 'ok' && event.gap !== undefined)).length,
+  'losses of the log': ({ faults }: RunRecord) =>
+    faults.filter(({ touches }) => touches.includes('broker-data')).length,
   listens: ({ listeners }: RunRecord) => listeners.flatMap(({ patterns }) => patterns).length,
   reads: ({ reads }: RunRecord) => reads.length,
   publishes: (record: RunRecord) => attemptsOf(record).length,

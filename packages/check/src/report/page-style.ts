@@ -42,4 +42,5 @@ line.way{stroke:var(--soft);stroke-opacity:.28}line.missed{stroke:var(--bad);str
 .legend{display:flex;flex-wrap:wrap;gap:4px 18px;margin:8px 0 0;font-size:12px}.legend span{display:inline-flex;align-items:center;gap:5px}
 .key{width:15px;height:15px}.legend i{width:18px;height:10px;border-radius:3px;border:1px solid var(--bad);background:color-mix(in srgb,var(--bad) 14%,var(--card))}
 .legend i.stall{border:1px dashed var(--doubtful);background:color-mix(in srgb,var(--doubtful) 22%,transparent)}
+@media(max-width:720px){.data th:first-child{white-space:normal;overflow-wrap:anywhere;min-width:84px}.data th,.data td{padding:6px 5px}}
 `

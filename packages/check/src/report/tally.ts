@@ -1,4 +1,5 @@
 import { PROMISES, type Subject, subjectsOf } from '../judging/promises.js'
+import type { Rules } from '../judging/rules.js'
 import type { RuleName } from '../judging/violation.js'
 import { nameOf } from '../playing/faults.js'
 import type { Played } from '../playing/play.js'
@@ -23,8 +24,14 @@ export class Tally {
   readonly #gaps = new Map<string, number>()
   readonly #schedules: ScheduleRow[] = []
   readonly #failures: Failure[] = []
+  readonly #log: Rules['log']
   #duplicates = 0
   #reconnects = 0
+
+  /** @param log That of the installation: some promises need one. */
+  constructor(log: Rules['log']) {
+    this.#log = log
+  }
 
   add({ schedule, record, violations, owedCount = 0 }: Played, tookMs: number): void {
     const { publishes, deliveries, gaps } = countsOf(record)
@@ -75,9 +82,12 @@ export class Tally {
   }
 
   #promises(): PromiseRow[] {
+    const has = { log: this.#log !== 'none', 'shared log': this.#log === 'shared' }
     const rows = (Object.keys(PROMISES) as RuleName[]).map((rule) => {
-      const { of, ...note } = PROMISES[rule]
-      return { rule, ...note, of, checks: this.#subjects.get(of) ?? 0, violations: this.#violations.get(rule) ?? 0 }
+      const { of, needs, ...note } = PROMISES[rule]
+      const isJudged = needs === undefined || has[needs]
+      const checks = isJudged ? (this.#subjects.get(of) ?? 0) : 0
+      return { rule, ...note, of, checks, violations: this.#violations.get(rule) ?? 0 }
     })
     const ofPlays = Object.entries(OF_PLAYS).map(([rule, promise]) => ({
       ...{ rule, promise, unless: 'Always judged.', of: 'schedules', checks: this.#schedules.length },
