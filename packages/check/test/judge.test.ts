@@ -336,6 +336,32 @@ describe('a live listen', () => {
   })
 })
 
+describe('a message that went with the log', () => {
+  /** The log loses its end after the second of three; the listen gets the others from the next log, live. */
+  function lostEnd(gapIsTold: 'before' | 'after' | 'never') {
+    const history = new HistoryBuilder()
+    const listener = history.listener('l', 'a.x').listens('e:1.AAAAB')
+    if (gapIsTold === 'before') listener.gap('epoch-changed')
+    const one = history.publish('a.x', 'e:2.AAAAB')
+    history.publish('a.x', 'e:3.AAAAB')
+    history.record.faults.push(fault(history.step(), 'broker', 'broker-data'))
+    history.step(150)
+    if (gapIsTold === 'after') listener.gap('epoch-changed')
+    const last = history.publish('a.x', 'f:3.AAAAB')
+    listener.live(one, 'f:2.AAAAB').live(last, 'f:3.AAAAB')
+    return broken(history)
+  }
+
+  it('is told by the gap that stands before all that the next log brings', () => {
+    expect(lostEnd('after')).toEqual([])
+  })
+
+  it('is lost when no gap was told since', () => {
+    expect(lostEnd('never')).toContain('lost')
+    expect(lostEnd('before')).toContain('lost')
+  })
+})
+
 describe('a resumed listen', () => {
   /** Cut after the first of three messages, and answered. */
   function resumed(answer: Parameters<ReturnType<HistoryBuilder['listener']>['ok']>[0]) {

@@ -44,7 +44,7 @@ class ListenerExamination {
   run(): void {
     for (const [index, event] of this.#record.events.entries()) {
       // Then the actors stop, and what is live is so no longer.
-      if (event.atMs > this.#knowledge.record.endedAtMs) break
+      if (event.atMs >= this.#knowledge.record.endedAtMs) break
       switch (event.what) {
         case 'asked':
           this.#asked(event, index)

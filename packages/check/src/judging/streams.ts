@@ -27,9 +27,23 @@ export function examineStreams(
         )
       )
         continue
+      if (wentWithTheLog(message, listen, knowledge)) continue
       report('lost', message.ackedAtMs ?? 0, record.name, `${listen.pattern}: ${message.id} never came`)
     }
   }
+}
+
+/**
+ * Whether the log lost its data after a message was acknowledged, and the listen was told a gap since: it stands before all
+ * that the next log brings, also before what the listen had missed of the time before.
+ */
+function wentWithTheLog({ ackedAtMs = 0 }: Known, { gaps }: ListenState, { record }: Knowledge): boolean {
+  return record.faults.some(
+    ({ touches, fromMs, untilMs }) =>
+      touches.includes('broker-data') &&
+      untilMs >= ackedAtMs &&
+      gaps.some(({ atMs }) => atMs >= fromMs && atMs >= ackedAtMs),
+  )
 }
 
 /** Messages that a listen matches, by publisher and key. */
