@@ -438,6 +438,15 @@ describe('a resumed listen', () => {
     expect(broken(history)).toEqual([])
   })
 
+  it('that is told nothing of a loss of what nobody knew: the log goes on behind its last place', () => {
+    const { history, listener, one, two, three: last } = three()
+    listener.live(one, 'e:2.AAAAB').live(two, 'e:3.AAAAB').live(last, 'e:4.AAAAB')
+    history.record.faults.push(fault(history.step(), 'broker-data'))
+    history.step(150)
+    listener.live(history.publish('a.x', 'e:5.AAAAB'), 'e:5.AAAAB')
+    expect(broken(history)).toEqual([])
+  })
+
   it('that is recovered from another epoch', () => {
     const { history } = resumed({ position: 'f:1.AAAAB', isRecovered: true })
     history.record.faults.push(fault(0, 'broker-data'))

@@ -80,6 +80,16 @@ export class Knowledge {
     )
   }
 
+  /** Whether a log has lost nothing that anybody knew of: after a fault it goes on behind its last known place. */
+  hasGoneOn(epoch: string | undefined, fromMs: number, untilMs: number): boolean {
+    const entries = this.logs.get(epoch ?? '') ?? []
+    const last = entries.findLast(({ knownAtMs }) => knownAtMs < fromMs)
+    const next = entries.find(({ knownAtMs }) => knownAtMs > untilMs)
+    if (last !== undefined) return next !== undefined && next.offset > last.offset
+    const wasKnown = [...this.logs.values()].some((log) => log.some(({ knownAtMs }) => knownAtMs < fromMs))
+    return next !== undefined && !wasKnown
+  }
+
   /** Messages that the log of an epoch has got after an offset, at most. */
   countAfter(epoch: string, offset: number, untilMs: number): number {
     const entries = this.logs.get(epoch) ?? []

@@ -17,12 +17,13 @@ export class ListenerChecks {
   }
 
   /** A listen that was live when the log was lost is told a gap, also when it has missed nothing. */
-  expectGaps({ pattern, begunAtMs, gaps, isLive }: ListenState): void {
+  expectGaps({ pattern, begunAtMs, gaps, isLive, frontier }: ListenState): void {
     const { record, rules } = this.#knowledge
     if (rules.log !== 'shared' || !isLive || !this.#knowledge.isCovered(pattern)) return
     for (const { touches, fromMs, untilMs, name } of record.faults) {
       if (!touches.includes('broker-data') || begunAtMs >= fromMs) continue
       if (this.quietMs(untilMs, record.endedAtMs) <= rules.deliverWithinMs) continue
+      if (this.#knowledge.hasGoneOn(frontier?.epoch, fromMs, untilMs)) continue
       const isTold = gaps.some(({ atMs }) => atMs >= fromMs)
       if (!isTold) this.#violate('gap-untold', record.endedAtMs, `${pattern}: ${name}`)
     }

@@ -93,7 +93,7 @@ export const PROMISES: Readonly<Record<RuleName, PromiseNote>> = {
   },
   'gap-untold': {
     promise: 'A live listen is told a gap when the log was lost.',
-    unless: 'Not where every node has its own log, nor of patterns with keys that are not logged.',
+    unless: 'Not where every node has its own log, of keys that are not logged, nor of a loss of what nobody knew.',
     of: 'losses of the log',
     needs: 'shared log',
   },
