@@ -57,7 +57,9 @@ describe('the house', () => {
   })
 
   it('has a checker that knows nothing of the client and the server', () => {
-    const checker = files.filter((file) => /^(test\/checker|packages\/check\/(src\/(?!targets)|test))\/.*\.ts$/.test(file))
+    const checker = files.filter((file) =>
+      /^(test\/checker|packages\/check\/(src\/(?!targets)|test))\/.*\.ts$/.test(file),
+    )
     expect(checker.length).toBeGreaterThan(10)
     // Clients of other languages are driven by lines of JSON, whose driver knows nothing of them.
     const ours =
