@@ -64,6 +64,16 @@ const FLOORS = {
     ['missing-package', 'progress'],
     ['exit-codes', 'load'],
   ],
+  check: [
+    ['main'],
+    ['cli'],
+    ['options', 'targets', 'visiting'],
+    ['report'],
+    ['playing'],
+    ['actors'],
+    ['judging'],
+    ['exit-codes'],
+  ],
 }
 
 const inRooms = (name, rooms) => `^packages/${name}/src/(${rooms.join('|')})(/|\\.ts$)`

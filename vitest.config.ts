@@ -84,6 +84,7 @@ export default defineConfig({
       { resolve, test: { ...ofServer, name: 'server-plays', include: [PLAYS] } },
       project('native'),
       project('transport-uws'),
+      project('check'),
       { resolve, test: { ...ofBench, ...UNITS } },
       { resolve, test: { ...ofBench, ...WAITING, name: 'bench-plays', include: [PLAYS] } },
       // A library of theirs looks for a container runtime once per process, and one test shows it a stand-in.

@@ -1,5 +1,4 @@
 // `npm run check:outside`: plays random schedules of faults against real nodes and brokers, and judges what clients saw.
-// With `--url` it does so with an installation that is running already.
 // `npm run check:outside -- --help` lists the options.
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -12,8 +11,7 @@ await runScript(async () => {
   const args = process.argv.slice(2)
   if (!args.includes('--help')) {
     await build()
-    const startsBrokers = !args.some((arg) => arg === '--url' || arg.startsWith('--url='))
-    if (startsBrokers) await step('Looking for RabbitMQ, Redis, NATS, HAProxy and toxiproxy', findServices)
+    await step('Looking for RabbitMQ, Redis, NATS, HAProxy and toxiproxy', findServices)
   }
   const outfile = path.join(ROOT, '.cache', 'checker.mjs')
   const entryPoints = [path.join(ROOT, 'test', 'checker', 'main.ts')]

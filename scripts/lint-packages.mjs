@@ -22,6 +22,7 @@ const FILES = {
   'webmq-native': [/^[\w-]+\.(js|d\.ts)$/],
   // Not the load generator's sources: a bench that has them takes itself for a checkout, and builds them.
   'webmq-bench': [/^dist\/[\w/-]+\.js$/, /^(benchmark\.js|report\.html)$/, /^targets\/[\w-]+\.mjs$/],
+  'webmq-check': [/^dist\/[\w/-]+\.js$/, /^bin\/webmq-check\.js$/, /^targets\/[\w-]+\.(mjs|py)$/],
   'webmq-transport-uws': [/^dist\/[\w/-]+\.(js|d\.ts)$/],
   'webmq-services': [/^dist\/[\w/-]+\.(js|d\.ts)$/],
 }

@@ -52,7 +52,7 @@ const GROUPS: readonly Group[] = [
     ],
   },
   { text: 'Without JavaScript', files: ['clients/', 'docs/sse.md'] },
-  { text: 'What is promised', files: ['docs/guarantees.md', 'docs/comparison.md'] },
+  { text: 'What is promised', files: ['docs/guarantees.md', 'docs/checker.md', 'docs/comparison.md'] },
   {
     text: 'Server',
     files: [

@@ -70,7 +70,7 @@ describe('the version of a release', () => {
     const folder = copyOfVersions()
     const versionsOf = () => [
       ...new Set(
-        ['client', 'server', 'bench', 'services']
+        ['client', 'server', 'bench', 'check', 'services']
           .map((name) => join('packages', name))
           .concat('deploy/image', '.')
           .map((name): string => JSON.parse(readFileSync(join(folder, name, 'package.json'), 'utf8')).version),

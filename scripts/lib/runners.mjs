@@ -13,7 +13,7 @@ const bin = (name) => path.join(ROOT, 'node_modules', '.bin', name)
 /** Manifest of the cargo workspace: engine, addon and load generator. */
 const CARGO_WORKSPACE = 'packages/native/Cargo.toml'
 
-const SOURCES = ['client', 'server', 'conformance', 'services', 'native', 'transport-uws', 'bench'].map(
+const SOURCES = ['client', 'server', 'conformance', 'services', 'native', 'transport-uws', 'check', 'bench'].map(
   (name) => `packages/${name}/${name === 'native' ? 'index.js' : 'src'}`,
 )
 

@@ -50,7 +50,7 @@ const IN_TURNS = [
   ['foreign-messages', 'foreign-texts', 'queue-groups'].map((name) => `packages/server/test/brokers/${name}.test.ts`),
   ['operators', 'refusals'].map((name) => `packages/server/test/brokers/rabbitmq-${name}.test.ts`),
   ['test/model/model.test.ts', 'test/seeded/seeded.test.ts'],
-  ['test/checker/judge-mutations.test.ts', 'test/release.test.ts'],
+  ['packages/check/test/judge-mutations.test.ts', 'test/release.test.ts'],
   ['test/demo.test.ts', 'test/tls.test.ts', 'test/site/site.test.ts'],
   ['assistant', 'auction', 'chat', 'dashboard', 'whiteboard', 'worker'].map((name) => `test/examples/${name}.test.ts`),
 ]

@@ -7,6 +7,7 @@ import { stageRelease } from '../release/stage.mjs'
 import { runCheck } from './check.mjs'
 import { benchChecks } from './checks/bench.mjs'
 import { bundleChecks } from './checks/bundles.mjs'
+import { checkerChecks } from './checks/checker.mjs'
 import { clientChecks } from './checks/client.mjs'
 import { existingAppChecks } from './checks/existing-apps.mjs'
 import { fastChecks } from './checks/fast.mjs'
@@ -115,6 +116,7 @@ const allChecks = (nodes) => [
   ...frameworkChecks,
   ...managerChecks,
   ...benchChecks,
+  ...checkerChecks,
 ]
 
 async function publishAll(registry, folder, turn) {

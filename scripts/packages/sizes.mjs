@@ -4,7 +4,7 @@ import { MANAGERS, writeSettings } from './checks/managers.mjs'
 import { installedProgram, TOOL_VERSIONS } from './programs.mjs'
 
 /** What an installation costs a user. */
-const INSTALLS = ['webmq-client', 'webmq-server', 'webmq-bench']
+const INSTALLS = ['webmq-client', 'webmq-server', 'webmq-bench', 'webmq-check']
 
 /**
  * Installs each package alone into an empty project with each manager, and measures.

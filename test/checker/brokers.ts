@@ -1,5 +1,5 @@
 import { type Service, startNats, startRabbitmq, startRedis, startRedisCluster } from 'webmq-services'
-import type { BrokerName } from './schedule.js'
+import type { BrokerName } from '../../packages/check/src/playing/schedule.js'
 
 /** What a broker can do, and how a private one is started. */
 export interface BrokerRow {

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Company } from '../../packages/check/src/actors/company.js'
+import type { BrokerName } from '../../packages/check/src/playing/schedule.js'
+import { lineOf, violationsOf } from '../../packages/check/src/report/report.js'
 import { findGo } from '../clients/go.js'
 import { findPython } from '../clients/python.js'
 import { ROOT } from '../deploy/files.js'
+import { drawSchedule } from './broker-schedules.js'
 import { type Program, Troupe } from './clients/troupe.js'
-import type { Company } from './company.js'
-import { drawSchedule } from './draw.js'
 import { pinnedFor } from './pinned.js'
-import { lineOf, violationsOf } from './report.js'
-import type { BrokerName } from './schedule.js'
 import { playSeries } from './series.js'
 
 const BROKERS: readonly BrokerName[] = ['memory', 'redis', 'redis-cluster', 'nats', 'rabbitmq', 'mesh']

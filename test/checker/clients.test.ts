@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { lineOf, violationsOf } from '../../packages/check/src/report/report.js'
 import { findGo } from '../clients/go.js'
 import { findPython } from '../clients/python.js'
 import { ROOT } from '../deploy/files.js'
+import { drawSchedule } from './broker-schedules.js'
 import { type Program, Troupe } from './clients/troupe.js'
-import { drawSchedule } from './draw.js'
-import { lineOf, violationsOf } from './report.js'
 import { playAlone } from './series.js'
 
 /** `npm run test:all` plays longer ones, on all brokers: checker.test.ts. */

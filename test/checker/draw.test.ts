@@ -1,9 +1,16 @@
 import { describe, expect, it } from 'vitest'
+import { matches } from '../../packages/check/src/judging/keys.js'
+import { draw } from '../../packages/check/src/playing/draw.js'
+import {
+  ACTORS_PER_STREAM,
+  type BrokerName,
+  type Logged,
+  type Schedule,
+} from '../../packages/check/src/playing/schedule.js'
+import { scoped, scopeOf } from '../../packages/check/src/visiting/scope.js'
+import { themesOfVisit } from '../../packages/check/src/visiting/themes.js'
+import { drawSchedule, themesFor } from './broker-schedules.js'
 import { BROKERS } from './brokers.js'
-import { drawSchedule, drawVisit, themesFor } from './draw.js'
-import { matches } from './keys.js'
-import { ACTORS_PER_STREAM, type BrokerName, type Schedule } from './schedule.js'
-import { scoped, scopeOf } from './scope.js'
 
 const LENGTHS_MS = [5_000, 20_000]
 const SEEDS = Array.from({ length: 60 }, (_, index) => index)
@@ -42,22 +49,40 @@ describe.each(Object.keys(BROKERS) as BrokerName[])('schedules of %s', (broker) 
   })
 })
 
+const drawVisit = (logged: Logged, seed: number, commandCount = 0) =>
+  draw(
+    {
+      ...{ broker: 'given', nodeCount: 2, partCount: 0, hasBrokerLinks: false, logged },
+      themes: themesOfVisit(logged !== 'none', commandCount),
+    },
+    seed,
+    10_000,
+  )
+
 describe('schedules of an installation that is running already', () => {
-  it('are what clients do by themselves', () => {
+  it('are what clients do, and their links', () => {
     for (const logged of ['all', 'half', 'none'] as const) {
       for (const seed of SEEDS) {
-        const schedule = drawVisit(2, logged, seed, 10_000)
+        const schedule = drawVisit(logged, seed)
         expect(schedule.logged).toBe(logged)
-        expect(schedule.steps.every((step) => 'actor' in step)).toBe(true)
+        expect(schedule.steps.every((step) => 'actor' in step || step.what === 'client-link')).toBe(true)
         expectPlayable(schedule, 2)
       }
     }
   })
 
+  it('have a command of the operator every other time, each in turn', () => {
+    const commands = SEEDS.slice(0, 24).map((seed) =>
+      drawVisit('all', seed, 2).steps.flatMap((step) => (step.what === 'run-command' ? [step.command] : [])),
+    )
+    expect(commands.every((each, seed) => each.length === (seed % 2 === 0 ? 1 : 0))).toBe(true)
+    expect(new Set(commands.flat())).toEqual(new Set([0, 1]))
+  })
+
   it.each(['all', 'none', 'chat.#', 'a.b.#'])('use no keys of others when %s is logged', (logged) => {
     const scope = scopeOf(logged, 'word')
     for (const seed of SEEDS) {
-      const { publishers, listeners, readers } = scoped(drawVisit(2, 'half', seed, 10_000), scope)
+      const { publishers, listeners, readers } = scoped(drawVisit('half', seed), scope)
       const keys = [...publishers, ...readers].flatMap((plan) => plan.keys)
       const patterns = listeners.flatMap(({ listens }) => listens.map(({ pattern }) => pattern))
       for (const name of [...keys, ...patterns]) expect(name.split('.')).toContain('word')

@@ -1,20 +1,17 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { parseArgs } from 'node:util'
-import { judgeSystems } from '../elsewhere/series.js'
+import type { Company } from '../../packages/check/src/actors/company.js'
+import type { Played } from '../../packages/check/src/playing/play.js'
+import type { BrokerName, Schedule } from '../../packages/check/src/playing/schedule.js'
+import { shrink, smallerThan } from '../../packages/check/src/playing/shrink.js'
+import { addTo, createTotals, lineOf, summaryOf, violationsOf } from '../../packages/check/src/report/report.js'
+import { drawSchedule } from './broker-schedules.js'
 import { BROKERS } from './brokers.js'
 import { Troupe } from './clients/troupe.js'
-import type { Company } from './company.js'
-import { drawSchedule } from './draw.js'
 import { pinnedFor } from './pinned.js'
-import type { Played } from './play.js'
 import { measureRecovery } from './recover.js'
-import { addTo, createTotals, lineOf, summaryOf, violationsOf } from './report.js'
-import type { Rules } from './rules.js'
-import type { BrokerName, Schedule } from './schedule.js'
 import { playAlone, playSeries } from './series.js'
-import { shrink } from './shrink.js'
-import { visit } from './visit.js'
 
 const FOLDER = path.join('.cache', 'checker')
 const USAGE = `npm run check:outside -- [options]
@@ -34,18 +31,8 @@ const USAGE = `npm run check:outside -- [options]
   --client <name>       Actors are clients in another language, driven by an adapter of packages/conformance: python,
                         javascript, go, or a command that starts one. With --broker, --play and what goes with them.
 
-  --judge <name,…>      webmq, socket.io, centrifugo, sockudo, sockudo-python, anycable: play cut, move, restart and
-                        deploy against other systems, too, with --schedules of each, --seconds, --seed, --theme,
-                        --parallel and --keep. Prints a table.
-
-An installation that is running already is checked as well. Clients are cut, stall and move; nodes and broker are left
-alone, and should be by others for that time. All keys contain a random word:
-
-  --url <url,…>         ws://… or wss://… of its nodes, or of a load balancer. May be given several times.
-  --log <kind>          shared: nodes have one log (Redis, NATS, RabbitMQ). per-node: memory, mesh. none. Default: shared.
-  --logged <pattern>    The keys that are logged: all, none, or a rule of --history such as 'chat.#'. Default: all.
+An installation that is running already, and other systems, are checked by packages/check: npx webmq-check --help.
 `
-const LOGS: readonly Rules['log'][] = ['shared', 'per-node', 'none']
 
 const MAX_SHRINK_TRIES = 24
 const MAX_SHRINK_MS = 10 * 60_000
@@ -67,12 +54,8 @@ function valuesOf(args: readonly string[]) {
       'no-shrink': { type: 'boolean', default: false },
       play: { type: 'string' },
       times: { type: 'string' },
-      judge: { type: 'string' },
       recover: { type: 'boolean', default: false },
       client: { type: 'string' },
-      url: { type: 'string', multiple: true, default: [] },
-      log: { type: 'string', default: 'shared' },
-      logged: { type: 'string', default: 'all' },
       help: { type: 'boolean', default: false },
     },
   }).values
@@ -109,18 +92,6 @@ async function playAsAsked(values: Values, troupe: Troupe | undefined): Promise<
   const [count, seconds] = [numberOf(values.schedules, 'schedules'), numberOf(values.seconds, 'seconds')]
   const [seed, parallelCount] = [numberOf(values.seed, 'seed'), numberOf(values.parallel, 'parallel')]
   const lengthMs = seconds * 1_000
-  if (values.judge !== undefined) {
-    const drawn = { count, seed, lengthMs, theme: values.theme, parallelCount, keepsAll: values.keep }
-    const isRight = await judgeSystems(values.judge.split(','), { ...drawn, folder: FOLDER, say })
-    if (!isRight) process.exitCode = 1
-    return
-  }
-  const urls = values.url.flatMap((text) => text.split(','))
-  if (urls.length > 0) {
-    const installation = { urls, log: logOf(values.log), logged: values.logged }
-    const drawn = { count, seed, lengthMs }
-    return await check('given', (played) => visit(installation, { ...drawn, played }), { ...options, shrinks: false })
-  }
   for (const broker of brokersOf(values.broker)) {
     const drawn = () =>
       Array.from({ length: count }, (_, index) => drawSchedule(broker, seed + index, lengthMs, values.theme))
@@ -166,7 +137,7 @@ async function shrinkAndSay({ schedule, violations }: Played, company?: () => Co
     say(`  ${candidate.steps.length} steps, ${candidate.lengthMs} ms: ${isFailing ? 'fails' : 'passes'}`)
     return isFailing
   }
-  const smallest = await shrink(schedule, { fails, maxTries: MAX_SHRINK_TRIES, maxMs: MAX_SHRINK_MS })
+  const smallest = await shrink(schedule, { fails, smallerThan, maxTries: MAX_SHRINK_TRIES, maxMs: MAX_SHRINK_MS })
   say(`the smallest that fails:\n${JSON.stringify(smallest)}`)
 }
 
@@ -200,12 +171,6 @@ function brokersOf(text: string): BrokerName[] {
     if (broker === undefined) throw new Error(`there is no broker ${name}; there are ${all.join(', ')}`)
     return broker
   })
-}
-
-function logOf(text: string): Rules['log'] {
-  const log = LOGS.find((each) => each === text)
-  if (log === undefined) throw new Error(`--log must be one of ${LOGS.join(', ')}, not ${text}`)
-  return log
 }
 
 function numberOf(text: string, name: string): number {

@@ -1,4 +1,10 @@
-import type { BrokerName, ListenerPlan, PublisherPlan, Schedule, ServerPlan } from './schedule.js'
+import type {
+  BrokerName,
+  ListenerPlan,
+  PublisherPlan,
+  Schedule,
+  ServerPlan,
+} from '../../packages/check/src/playing/schedule.js'
 
 /** A schedule that has found a defect, and what the defect was. It must not come back. */
 export interface Pinned {

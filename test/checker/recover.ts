@@ -1,6 +1,6 @@
+import type { RunRecord } from '../../packages/check/src/judging/record.js'
+import type { BrokerName, Route, Schedule, Step } from '../../packages/check/src/playing/schedule.js'
 import { BROKERS } from './brokers.js'
-import type { RunRecord } from './record.js'
-import type { BrokerName, Route, Schedule, Step } from './schedule.js'
 import { playAlone } from './series.js'
 
 interface Row {

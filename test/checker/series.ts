@@ -1,7 +1,8 @@
-import type { Company } from './company.js'
-import { type Played, play } from './play.js'
-import type { BrokerName, Schedule } from './schedule.js'
+import type { Company } from '../../packages/check/src/actors/company.js'
+import type { Played } from '../../packages/check/src/playing/play.js'
+import type { BrokerName, Schedule } from '../../packages/check/src/playing/schedule.js'
 import { Stage } from './stage.js'
+import { play } from './stage-play.js'
 
 export interface SeriesOptions {
   readonly broker: BrokerName

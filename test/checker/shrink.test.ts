@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
-import { drawSchedule } from './draw.js'
-import type { Schedule } from './schedule.js'
-import { shrink, smallerThan } from './shrink.js'
+import type { Schedule } from '../../packages/check/src/playing/schedule.js'
+import { shrink, smallerThan } from '../../packages/check/src/playing/shrink.js'
+import { drawSchedule } from './broker-schedules.js'
 
-const LIMITS = { maxTries: 1_000, maxMs: 10_000 }
+const LIMITS = { smallerThan, maxTries: 1_000, maxMs: 10_000 }
 const schedule = drawSchedule('redis', 7, 20_000)
 const sizeOf = ({ steps, listeners, publishers, readers, memberCount = 0, lengthMs }: Schedule) =>
   [steps, publishers, readers, listeners.flatMap(({ listens }) => listens)].reduce(
@@ -28,7 +28,7 @@ it('keeps what the failure needs', async () => {
 it('gives up after so many tries', async () => {
   let tries = 0
   const fails = async () => ++tries > 0
-  await shrink(schedule, { ...LIMITS, fails, maxTries: 3 })
+  await shrink(schedule, { ...LIMITS, fails, smallerThan, maxTries: 3 })
   expect(tries).toBe(3)
 })
 

@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest'
 import { freePort } from 'webmq-services'
+import { Listener } from '../../packages/check/src/actors/listener.js'
+import { Member } from '../../packages/check/src/actors/member.js'
+import { Publisher } from '../../packages/check/src/actors/publisher.js'
+import { Reader } from '../../packages/check/src/actors/reader.js'
+import { judge } from '../../packages/check/src/judging/judge.js'
+import { createRunRecord } from '../../packages/check/src/judging/record.js'
+import type { Rules } from '../../packages/check/src/judging/rules.js'
 import { startServerProcess } from '../server-process.js'
-import { judge } from './judge.js'
-import { Listener } from './listener.js'
-import { Member } from './member.js'
-import { Publisher } from './publisher.js'
-import { Reader } from './reader.js'
-import { createRunRecord } from './record.js'
-import type { Rules } from './rules.js'
 
 /** Cuts, stalls and moves until the run is over. */
 const LEAST_TURNS = 16

@@ -1,13 +1,17 @@
 import { freePort, type Service } from 'webmq-services'
+import type { NodeAddress } from '../../packages/check/src/judging/record.js'
+import { STREAM_LEASE_MS } from '../../packages/check/src/judging/rules.js'
+import { DRAIN_TIMEOUT_MS } from '../../packages/check/src/playing/faults.js'
+import { Link } from '../../packages/check/src/playing/link.js'
+import { Node, webmqServer } from '../../packages/check/src/playing/node.js'
+import {
+  type BrokerName,
+  LOGGED_PATTERNS,
+  type Logged,
+  type Schedule,
+} from '../../packages/check/src/playing/schedule.js'
 import { BROKERS, type BrokerRow, type BrokerService } from './brokers.js'
-import { Link } from './link.js'
-import { Node, webmqServer } from './node.js'
-import type { NodeAddress } from './record.js'
-import { STREAM_LEASE_MS } from './rules.js'
-import { type BrokerName, LOGGED_PATTERNS, type Logged, type Schedule } from './schedule.js'
 
-/** Nodes have so long to close their connections when they are stopped. */
-export const DRAIN_TIMEOUT_MS = 1_000
 /** Messages of one rule: more than a run publishes. */
 const RULE = '=100000'
 const HOST = '127.0.0.1'

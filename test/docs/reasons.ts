@@ -20,7 +20,7 @@ export const REASONS: Readonly<Record<string, Reason>> = {
   'a picture': { languages: [''] },
   // npm run test:packages installs the packages from a registry of its own.
   'needs the release': commands(
-    /^(npm install|pip install webmq-client|(go get |git clone https:\/\/)github\.com\/webmq)\b/,
+    /^(npm install|npx webmq-check|pip install webmq-client|(go get |git clone https:\/\/)github\.com\/webmq)\b/,
   ),
   // npm run test:containers plays the stages of the image, and validates the manifests.
   'needs containers': commands(/^(\w+=\S+ )?docker /),
@@ -30,7 +30,7 @@ export const REASONS: Readonly<Record<string, Reason>> = {
   'needs a public name': commands(/^certbot /),
   // npm test, test:all, test:soak and CI run them; the fuzzers, the bench and other platforms take longer still.
   'takes minutes': commands(
-    /^(\([^)]*|(\w+=('[^']*'|\S+) )+)?(npm (start|test|run)|npx (tsc|vitest|webmq-bench|webmq-conformance)|cargo|go build|pnpm|webmq-loadgen|node (\S*benchmark\.js|(packages|scripts|test)\/\S+))\b/,
+    /^(\([^)]*|(\w+=('[^']*'|\S+) )+)?(npm (start|test|run)|npx (tsc|vitest|webmq-(bench|check|conformance))|cargo|go build|pnpm|webmq-loadgen|node (\S*benchmark\.js|(packages|scripts|test)\/\S+))\b/,
   ),
 }
 

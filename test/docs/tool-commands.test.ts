@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 import { expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { planRun } from '../../packages/bench/src/cli.js'
+import { readOptions } from '../../packages/check/src/options.js'
 import { ROOT } from './blocks.js'
 import { blocksFor } from './examples.js'
 import { commandsOf, isExcused } from './reasons.js'
@@ -75,6 +76,7 @@ const CHECKS: Readonly<Record<string, (words: readonly string[], folder: string)
     for (const file of files) expectFile(file)
   },
   'npx webmq-bench': (words) => expect(planRun(words, SILENT).planned.heading).not.toBe(''),
+  'npx webmq-check': (words) => expect(readOptions(words)).not.toBeTypeOf('string'),
   'npx webmq-conformance': (words) => {
     const file = words.at(-1) ?? ''
     // The command before builds the other.

@@ -1,6 +1,6 @@
-import { matches } from '../checker/keys.js'
-import { placeOf } from '../checker/place.js'
-import type { ListenerEvent, ListenerRecord, RunRecord } from '../checker/record.js'
+import { matches } from '../../packages/check/src/judging/keys.js'
+import { placeOf } from '../../packages/check/src/judging/place.js'
+import type { ListenerEvent, ListenerRecord, RunRecord } from '../../packages/check/src/judging/record.js'
 
 type OfKind<W extends ListenerEvent['what']> = Extract<ListenerEvent, { what: W }>
 

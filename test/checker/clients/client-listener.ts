@@ -1,5 +1,5 @@
-import type { Listener, ListenerOptions } from '../listener.js'
-import type { ListenerEvent, ListenerRecord } from '../record.js'
+import type { Listener, ListenerOptions } from '../../../packages/check/src/actors/listener.js'
+import type { ListenerEvent, ListenerRecord } from '../../../packages/check/src/judging/record.js'
 import { Door } from './door.js'
 import { CommandError, DrivenClient, type DrivenOptions, receivedOf } from './drive.js'
 
@@ -54,6 +54,11 @@ export class ClientListener implements Pick<Listener, keyof Listener> {
 
   move(): void {
     this.#door?.cut('move')
+  }
+
+  /** A client that is driven lives on: nothing of it is forgotten. */
+  reload(): void {
+    this.#door?.cut('reload')
   }
 
   moveDuringReplay(count = 1): void {

@@ -1,5 +1,12 @@
-import { createMessage, idOf, type Publisher, type PublisherOptions, payloadOf, RETRY_DELAY_MS } from '../publisher.js'
-import type { AttemptRecord, MessageRecord, PublisherRecord } from '../record.js'
+import {
+  createMessage,
+  idOf,
+  type Publisher,
+  type PublisherOptions,
+  payloadOf,
+  RETRY_DELAY_MS,
+} from '../../../packages/check/src/actors/publisher.js'
+import type { AttemptRecord, MessageRecord, PublisherRecord } from '../../../packages/check/src/judging/record.js'
 import { Door } from './door.js'
 import { CommandError, DrivenClient, type DrivenOptions, receivedOf } from './drive.js'
 

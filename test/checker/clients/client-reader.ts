@@ -1,5 +1,5 @@
-import type { Reader, ReaderOptions } from '../reader.js'
-import type { PageRecord, ReadRecord } from '../record.js'
+import type { Reader, ReaderOptions } from '../../../packages/check/src/actors/reader.js'
+import type { PageRecord, ReadRecord } from '../../../packages/check/src/judging/record.js'
 import { Door } from './door.js'
 import { CommandError, DrivenClient, type DrivenOptions, receivedOf } from './drive.js'
 

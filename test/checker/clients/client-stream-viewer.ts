@@ -1,5 +1,5 @@
-import type { StreamRecord, ViewRecord } from '../record.js'
-import type { StreamViewer, StreamViewerOptions } from '../stream-viewer.js'
+import type { StreamViewer, StreamViewerOptions } from '../../../packages/check/src/actors/stream-viewer.js'
+import type { StreamRecord, ViewRecord } from '../../../packages/check/src/judging/record.js'
 import { Door } from './door.js'
 import { CommandError, DrivenClient, type DrivenOptions } from './drive.js'
 

@@ -1,5 +1,5 @@
 import { expect, it, vi } from 'vitest'
-import { createRunRecord } from '../record.js'
+import { createRunRecord } from '../../../packages/check/src/judging/record.js'
 import { ClientStreamWriter } from './client-stream-writer.js'
 import type { Drive } from './drive.js'
 

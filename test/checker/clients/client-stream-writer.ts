@@ -1,4 +1,3 @@
-import type { StreamRecord, StreamWriteRecord } from '../record.js'
 import {
   BUSY_DELAY_MS,
   EVERY_MS,
@@ -6,7 +5,8 @@ import {
   type StreamWriterOptions,
   UNITS,
   USUAL_APPENDS,
-} from '../stream-writer.js'
+} from '../../../packages/check/src/actors/stream-writer.js'
+import type { StreamRecord, StreamWriteRecord } from '../../../packages/check/src/judging/record.js'
 import { Door } from './door.js'
 import { CommandError, DrivenClient, type DrivenOptions } from './drive.js'
 

@@ -1,6 +1,6 @@
-import type { ActorOptions } from '../actor.js'
-import { Link, type Target } from '../link.js'
-import type { ConnectionRecord } from '../record.js'
+import type { ActorOptions } from '../../../packages/check/src/actors/actor.js'
+import type { ConnectionRecord } from '../../../packages/check/src/judging/record.js'
+import { Link, type Target } from '../../../packages/check/src/playing/link.js'
 
 const HOST = '127.0.0.1'
 /** Where nothing answers: what a load balancer without a node that is up does to a connection. */

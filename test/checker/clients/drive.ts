@@ -1,6 +1,6 @@
+import type { ActorOptions } from '../../../packages/check/src/actors/actor.js'
+import type { Received } from '../../../packages/check/src/judging/record.js'
 import { type Adapter, CommandError } from '../../../packages/conformance/src/client/adapter.js'
-import type { ActorOptions } from '../actor.js'
-import type { Received } from '../record.js'
 
 export { CommandError }
 

@@ -1,6 +1,6 @@
 import path from 'node:path'
+import type { Company } from '../../../packages/check/src/actors/company.js'
 import { Adapter } from '../../../packages/conformance/src/client/adapter.js'
-import type { Company } from '../company.js'
 import { ClientListener } from './client-listener.js'
 import { ClientPublisher } from './client-publisher.js'
 import { ClientReader } from './client-reader.js'
