@@ -1,7 +1,7 @@
 import { print, StepError } from './steps.mjs'
 
 /** Releases that users have, for a kind of which the environment asks for no version. */
-const USUAL_VERSIONS = { rabbitmq: '4.0', redis: '8.0', nats: '2.10' }
+export const USUAL_VERSIONS = { rabbitmq: '4.0', redis: '8.0', nats: '2.10' }
 
 /**
  * Makes sure that the tests can start every service they need, and prints the source of each. Build first.

@@ -117,7 +117,10 @@ async function playVersion({ kind, version, program, checks }) {
     // What tests start is of the same Node.
     PATH: [path.dirname(program), process.env.PATH].join(path.delimiter),
   }
-  const counts = [await runVitest(env, filesOf(kind)), await runVitest(env, [...filesOfSeveral(), '-t', `${kind}|${NAMES[kind]}`])]
+  const counts = [
+    await runVitest(env, filesOf(kind)),
+    await runVitest(env, [...filesOfSeveral(), '-t', `${kind}|${NAMES[kind]}`]),
+  ]
   const sum = (field) => counts.reduce((total, count) => total + count[field], 0)
   const failures = counts.flatMap(({ output }) => output.split('\n').filter((line) => line !== ''))
   const tests = { passed: sum('passed'), failed: sum('failed'), skipped: counts[0].skipped, failures }
