@@ -115,7 +115,7 @@ async function playVersion({ kind, version, program, checks }) {
     ...process.env,
     [`WEBMQ_TEST_${kind.toUpperCase()}_VERSION`]: version,
     // What tests start is of the same Node.
-    PATH: [path.dirname(program), process.env.PATH].join(path.delimiter),
+    ...(program !== process.execPath && { PATH: [path.dirname(program), process.env.PATH].join(path.delimiter) }),
   }
   const counts = [
     await runVitest(env, filesOf(kind)),
