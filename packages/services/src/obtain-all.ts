@@ -40,7 +40,8 @@ export async function obtainService(kind: ServiceKind, version?: string): Promis
   if (origin.source === 'url') throw new Error('a private service is never given by URL')
   if (origin.source === 'container') return { name: kind, source: origin.source, place: origin.image }
   const { source, file } = origin
-  return { name: kind, source, place: file, ...(kind !== 'postgres' && { version: await versionOf(kind, file) }) }
+  const number = await versionOf(kind, file)
+  return { name: kind, source, place: file, ...(number !== undefined && { version: number }) }
 }
 
 async function obtainPackages(report: (obtained: ObtainedService) => void): Promise<void> {

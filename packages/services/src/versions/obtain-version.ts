@@ -33,8 +33,8 @@ export async function obtainVersion(
   try {
     const file = await fetchProgram(row)
     const version = await versionOf(kind, file)
-    if (row.version !== 'newest' && !fits(version, row.version)) {
-      throw new ServiceError(`it is ${version} by now`)
+    if (row.version !== 'newest' && !fits(version ?? '', row.version)) {
+      throw new ServiceError(`${file} is of version ${version}: remove it`)
     }
     return { source: 'package', file }
   } catch (error) {
@@ -52,7 +52,7 @@ async function findOfSystem(kind: ServiceKind, asked: string, folders: readonly 
   const programs = new Set(BROKER_VERSIONS.filter((row) => row.kind === kind).map(({ program }) => program))
   for (const program of programs) {
     const file = findProgram(program, folders)
-    if (file !== undefined && fits(await versionOf(kind, file), asked)) return file
+    if (file !== undefined && fits((await versionOf(kind, file)) ?? '', asked)) return file
   }
   return undefined
 }

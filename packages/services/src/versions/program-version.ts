@@ -8,16 +8,16 @@ const ANSWER_TIMEOUT_MS = 10_000
 const NUMBER = /v?=?(\d+\.\d+(?:\.\d+)*)/
 
 /**
- * The number of a program's release: `4.0.5`; of a Valkey `valkey-8.1.1`.
- * @throws {ServiceError} when the program does not tell.
+ * The number of a broker's release: `4.0.5`; of a Valkey `valkey-8.1.1`. `undefined` when the program does not tell.
+ * @throws {ServiceError} when the program does not run.
  */
-export async function versionOf(kind: ServiceKind, file: string): Promise<string> {
+export async function versionOf(kind: ServiceKind, file: string): Promise<string | undefined> {
+  if (kind === 'postgres') return undefined
   // RabbitMQ would start for it; each release has a folder with its number.
   const text =
     kind === 'rabbitmq' ? (/rabbitmq_server-([\d.]+)/.exec(await realpath(file))?.[1] ?? '') : await ask(file)
   const number = NUMBER.exec(text)?.[1]
-  if (number === undefined) throw new ServiceError(`${file} does not tell its version`)
-  return /^valkey/i.test(text) ? `valkey-${number}` : number
+  return number !== undefined && /^valkey/i.test(text) ? `valkey-${number}` : number
 }
 
 async function ask(file: string): Promise<string> {

@@ -32,10 +32,13 @@ export async function makeRelocatable(root: string, place: string): Promise<void
     const head = await headOf(file)
     if (head.subarray(0, ELF.length).equals(ELF)) {
       await rename(file, `${file}${REAL_SUFFIX}`)
-      const libraries = path.join(place, path.dirname(linker))
-      const real = path.join(place, folder, `${entry.name}${REAL_SUFFIX}`)
-      const start = `exec '${place}/${LINKERS}/${entry.name}' --argv0 "$0" --library-path '${libraries}' '${real}' "$@"`
-      await writeFile(file, `#!/bin/sh\n${start}\n`, { mode: 0o755 })
+      const [start, libraries, real] = [
+        path.join(place, LINKERS, entry.name),
+        path.join(place, path.dirname(linker)),
+        path.join(place, folder, `${entry.name}${REAL_SUFFIX}`),
+      ].map(quoted)
+      const script = `#!/bin/sh\nexec ${start} --argv0 "$0" --library-path ${libraries} ${real} "$@"\n`
+      await writeFile(file, script, { mode: 0o755 })
       names.add(entry.name)
     } else if (head.toString('latin1').startsWith('#!') && (await lstat(file)).size <= MAX_SCRIPT_BYTES) {
       await replaceInScript(file, place)
@@ -62,6 +65,11 @@ async function headOf(file: string): Promise<Buffer> {
   } finally {
     await handle.close()
   }
+}
+
+/** For a shell. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`
 }
 
 async function replaceInScript(file: string, place: string): Promise<void> {
