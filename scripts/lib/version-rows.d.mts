@@ -32,10 +32,8 @@ export interface VersionRow {
   }
 }
 
-export declare const ROWS_FILE: string
 export declare const VERSION_PAGES: readonly string[]
 export declare function readRows(file?: string): VersionRow[]
 export declare function writeRow(row: VersionRow, file?: string): void
-export declare function rowsText(rows: readonly VersionRow[]): string
 export declare function keyOf(row: Pick<VersionRow, 'broker' | 'version' | 'node'>): string
 export declare function withVersions(page: string, rows: readonly VersionRow[]): string

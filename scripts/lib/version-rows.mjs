@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { ROOT } from './steps.mjs'
 
-export const ROWS_FILE = path.join(ROOT, 'docs', 'versions.json')
+const ROWS_FILE = path.join(ROOT, 'docs', 'versions.json')
 /** The pages that have one of the tables. */
 export const VERSION_PAGES = ['guarantees.md', 'brokers.md'].map((name) => path.join(ROOT, 'docs', name))
 
@@ -53,7 +53,7 @@ export function writeRow(row, file = ROWS_FILE) {
 }
 
 /** A row per line. */
-export function rowsText(rows) {
+function rowsText(rows) {
   return `[\n${rows.map((row) => `  ${JSON.stringify(row)}`).join(',\n')}\n]\n`
 }
 
