@@ -27,8 +27,10 @@ async function chooseVersions() {
     const [url, variable] = ['URL', 'VERSION'].map((name) => `WEBMQ_TEST_${kind.toUpperCase()}_${name}`)
     if (process.env[url] || process.env[variable]) continue
     try {
-      await obtainService(kind, version)
-      process.env[variable] = version
+      const { source } = await obtainService(kind, version)
+      // Many tests wipe, damage or measure a broker, which only a program allows.
+      if (source === 'container') print(`  ${kind} of the system, because ${version} is here as a container alone`)
+      else process.env[variable] = version
     } catch (error) {
       if (error.name !== 'ServiceError') throw error
       print(`  ${kind} of the system, because ${error.message}`)

@@ -33,9 +33,10 @@ describe('a broker by version', () => {
       const service = await startRabbitmq({ version: '4.0' })
       onTestFinished(() => service.stop())
       expect(await service.ctl('version')).toMatch(/^4\.0\./)
+      if (service.source === 'container') return
       // Names that the system's own programs would have; tests and people look for them.
       const names = processesOf(dataFolderOf('rabbitmq')).map(({ name }) => name)
-      if (service.source !== 'container') expect(names).toEqual(expect.arrayContaining(['beam.smp', 'epmd']))
+      expect(names).toEqual(expect.arrayContaining(['beam.smp', 'epmd']))
     },
   )
 
