@@ -18,7 +18,8 @@ export const HELP = `npm run test:all -- --brokers <names>   plays tests and che
   --minutes <n>         begins no version after this time; default: no limit
   --again               also versions that were played at this commit, with as many schedules
 
-Each version is a row, written when it has ended, so that a run goes on where another one was ended.`
+Each version is a row, written when it has ended, so that a run goes on where another one was ended. On two cores a
+version takes about two hours, five minutes with --schedules 1 --seconds 12.`
 
 const NAMES = { rabbitmq: 'RabbitMQ', redis: 'Redis', valkey: 'Valkey', nats: 'NATS' }
 const BROKER_TESTS = path.join('packages', 'server', 'test', 'brokers')
