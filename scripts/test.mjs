@@ -1,21 +1,40 @@
 // `npm test`: builds, gets what the tests need, runs every runner, and counts them together in the last line.
-// With `--all` (`npm run test:all`) it runs the long tests too.
+// With `--all` (`npm run test:all`) it runs the long tests too; with `--brokers`, those of versions of brokers instead.
+import { parseArgs } from 'node:util'
 import { beginBuildForTests, TEST_PROGRAMS } from './lib/build.mjs'
 import { findChromium } from './lib/chromium.mjs'
 import { printCounts, runAutobahn, runCargoTests, runLint, runMemcheck, runVitest } from './lib/runners.mjs'
 import { findServices } from './lib/services.mjs'
 import { print, runScript, sideBySide, step } from './lib/steps.mjs'
 import { shortScope } from './lib/test-scope.mjs'
+import { HELP, playVersions } from './lib/version-series.mjs'
 
-const isAll = process.argv.includes('--all')
-const scope = isAll ? { left: [], chosen: [] } : shortScope()
-if (scope.left.length > 0) {
-  print(
-    `${scope.left.length} long files run with npm run test:all; of those that take turns: ${scope.chosen.join(' ')}`,
-  )
-}
+const { values } = parseArgs({
+  options: {
+    all: { type: 'boolean', default: false },
+    brokers: { type: 'string' },
+    node: { type: 'string' },
+    schedules: { type: 'string', default: '50' },
+    seconds: { type: 'string', default: '20' },
+    parallel: { type: 'string', default: '4' },
+    minutes: { type: 'string' },
+    again: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
+})
 
-await runScript(async () => {
+if (values.help) print(HELP)
+else await runScript(values.brokers === undefined ? testAll : () => playVersions(values))
+
+async function testAll() {
+  const isAll = values.all
+  const scope = isAll ? { left: [], chosen: [] } : shortScope()
+  if (scope.left.length > 0) {
+    print(
+      `${scope.left.length} long files run with npm run test:all; of those that take turns: ${scope.chosen.join(' ')}`,
+    )
+  }
+
   let chromium
   const { compiled, built } = await beginBuildForTests(async () => {
     ;[, chromium] = await sideBySide(
@@ -49,4 +68,4 @@ await runScript(async () => {
     }),
   )
   printCounts([...others, vitest])
-})
+}

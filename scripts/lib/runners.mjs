@@ -125,7 +125,8 @@ export async function runVitest(env, args = []) {
   const count = newCount('vitest')
   const { exitCode, report } = await playVitest(env, args)
   if (report === undefined) return { ...count, failed: 1, output: 'vitest has written no report\n' }
-  printSkipped(report)
+  // With `-t`, those that were not asked for.
+  if (!args.includes('-t')) printSkipped(report)
   count.passed = report.numPassedTests
   count.skipped = report.numPendingTests + report.numTodoTests
   const failures = failuresOf(report)

@@ -5,8 +5,16 @@ import type { Company } from '../../packages/check/src/actors/company.js'
 import type { Played } from '../../packages/check/src/playing/play.js'
 import type { BrokerName, Schedule } from '../../packages/check/src/playing/schedule.js'
 import { shrink, smallerThan } from '../../packages/check/src/playing/shrink.js'
-import { addTo, createTotals, lineOf, summaryOf, violationsOf } from '../../packages/check/src/report/report.js'
-import { drawSchedule } from './broker-schedules.js'
+import {
+  addTo,
+  countedOf,
+  createTotals,
+  lineOf,
+  summaryOf,
+  type Totals,
+  violationsOf,
+} from '../../packages/check/src/report/report.js'
+import { drawSchedule, themesFor } from './broker-schedules.js'
 import { BROKERS } from './brokers.js'
 import { Troupe } from './clients/troupe.js'
 import { pinnedFor } from './pinned.js'
@@ -18,12 +26,15 @@ const USAGE = `npm run check:outside -- [options]
 
   --broker <name,…>     ${Object.keys(BROKERS).join(', ')}, or all. Default: all.
   --schedules <number>  Schedules of each broker. Default: 10.
+  --of-each-theme <number>
+                        So many schedules of each theme that the broker has, instead of --schedules.
   --seconds <number>    Length of a schedule. Default: 20.
   --seed <number>       Seed of the first schedule; the next ones follow. Default: 1.
   --theme <words>       Only schedules of themes with these words in their names, such as streams.
   --parallel <number>   Schedules that are played at the same time. Default: 4.
   --pinned              Play the schedules that have found a defect once, instead of random ones.
   --keep                Write the schedules and records of all runs to ${FOLDER}, not only of those that fail.
+  --json <file>         Write what was counted for each broker.
   --no-shrink           Do not look for a smaller schedule that fails, too.
   --play <file>         Play the schedule of a file that a failed run has written.
   --times <number>      With --play and --recover: so often. Default: 1; with --recover 5.
@@ -45,6 +56,8 @@ function valuesOf(args: readonly string[]) {
     options: {
       broker: { type: 'string', default: 'all' },
       schedules: { type: 'string', default: '10' },
+      'of-each-theme': { type: 'string' },
+      json: { type: 'string' },
       seconds: { type: 'string', default: '20' },
       seed: { type: 'string', default: '1' },
       theme: { type: 'string', default: '' },
@@ -92,14 +105,23 @@ async function playAsAsked(values: Values, troupe: Troupe | undefined): Promise<
   const [count, seconds] = [numberOf(values.schedules, 'schedules'), numberOf(values.seconds, 'seconds')]
   const [seed, parallelCount] = [numberOf(values.seed, 'seed'), numberOf(values.parallel, 'parallel')]
   const lengthMs = seconds * 1_000
+  const counted: Record<string, Counted> = {}
   for (const broker of brokersOf(values.broker)) {
-    const drawn = () =>
-      Array.from({ length: count }, (_, index) => drawSchedule(broker, seed + index, lengthMs, values.theme))
+    const themes = themesFor(broker).filter(({ name }) => name.includes(values.theme)).length
+    // Neighbouring seeds have different themes.
+    const ofThemes = values['of-each-theme']
+    const length = ofThemes === undefined ? count : numberOf(ofThemes, 'of-each-theme') * themes
+    const drawn = () => Array.from({ length }, (_, index) => drawSchedule(broker, seed + index, lengthMs, values.theme))
     const schedules = values.pinned ? pinnedFor(broker) : drawn()
     const series = { broker, schedules, parallelCount, ...(company && { company }) }
-    await check(broker, (played) => playSeries({ ...series, played }), options)
+    const totals = await check(broker, (played) => playSeries({ ...series, played }), options)
+    counted[broker] = { themes, seconds, ...countedOf(totals) }
+    if (values.json !== undefined) writeFileSync(values.json, JSON.stringify(counted))
   }
 }
+
+/** Of a broker: its themes, the length of a schedule, and what was counted. */
+type Counted = ReturnType<typeof countedOf> & { readonly themes: number; readonly seconds: number }
 
 interface CheckOptions {
   readonly shrinks: boolean
@@ -111,7 +133,7 @@ async function check(
   name: Schedule['broker'],
   playAll: (played: (played: Played, tookMs: number) => void) => Promise<void>,
   { shrinks, keepsAll, company }: CheckOptions,
-): Promise<void> {
+): Promise<Totals> {
   const totals = createTotals()
   const failed: Played[] = []
   await playAll((played, tookMs) => {
@@ -126,6 +148,7 @@ async function check(
   for (const played of shrinks ? failed.slice(0, 1) : []) await shrinkAndSay(played, company)
   say(summaryOf(name, totals))
   if (failed.length > 0) process.exitCode = 1
+  return totals
 }
 
 async function shrinkAndSay({ schedule, violations }: Played, company?: () => Company): Promise<void> {

@@ -26,11 +26,12 @@ const STOP_TIMEOUT_MS = 5_000
  * @throws {ServiceError} when it is not available, or does not start.
  */
 export async function startNats(options: NatsOptions = {}): Promise<Service> {
-  const { args = [], config = '', hasJetStream = false, dataParent } = options
-  const { isPrivate = args.length > 0 || config !== '' || hasJetStream } = options
-  const origin = await obtainProgram('nats', { isPrivate })
+  const { args = [], config = '', hasJetStream = false, dataParent, version } = options
+  const { isPrivate = args.length > 0 || config !== '' || hasJetStream || version !== undefined } = options
+  const origin = await obtainProgram('nats', { isPrivate, version })
   if (origin.source === 'url') return new GivenService('nats', origin.url)
-  if (origin.source === 'container') return await startContainer(containerSpec(config, hasJetStream, args))
+  if (origin.source === 'container')
+    return await startContainer(containerSpec(origin.image, config, hasJetStream, args))
   return await startProgram(async () => {
     const port = await freePort()
     const folder = await dataFolder('nats', dataParent)
@@ -56,11 +57,11 @@ export async function startNats(options: NatsOptions = {}): Promise<Service> {
   })
 }
 
-function containerSpec(config: string, hasJetStream: boolean, args: readonly string[]): ContainerSpec {
+function containerSpec(image: string, config: string, hasJetStream: boolean, args: readonly string[]): ContainerSpec {
   const configFile = '/etc/nats/webmq.conf'
   return {
     kind: 'nats',
-    image: 'nats:2.10-alpine',
+    image,
     port: 4222,
     command: ['--config', configFile, ...(hasJetStream ? ['--jetstream', '--store_dir', '/data'] : []), ...args],
     files: { [configFile]: config },

@@ -2,13 +2,16 @@ import { type BalancerName, obtainBalancer } from './balancer-program.js'
 import { obtainProgram, urlGiven } from './obtain-program.js'
 import type { ServiceKind, ServiceSource } from './service.js'
 import { obtainToxiproxy } from './toxiproxy-program.js'
+import { versionOf } from './versions/program-version.js'
 
 /** The source of one of the programs that tests need. */
 export interface ObtainedService {
   readonly name: ServiceKind | BalancerName | 'toxiproxy'
   readonly source: ServiceSource
-  /** The program's path, or the host of the URL; nothing for a container. */
+  /** The program's path, the host of the URL, or the image of a container. */
   readonly place?: string
+  /** Of a broker's program: `4.0.5`, `valkey-8.1.1`. */
+  readonly version?: string
 }
 
 const KINDS: readonly ServiceKind[] = ['rabbitmq', 'redis', 'nats', 'postgres']
@@ -27,13 +30,26 @@ export async function obtainAll(report: (obtained: ObtainedService) => void): Pr
   ])
 }
 
+/**
+ * Makes sure that a private service can start.
+ * @param version As in `ServiceOptions`.
+ * @throws {ServiceError} with instructions when it cannot.
+ */
+export async function obtainService(kind: ServiceKind, version?: string): Promise<ObtainedService> {
+  const origin = await obtainProgram(kind, { isPrivate: true, version })
+  if (origin.source === 'url') throw new Error('a private service is never given by URL')
+  if (origin.source === 'container') return { name: kind, source: origin.source, place: origin.image }
+  const { source, file } = origin
+  const number = await versionOf(kind, file)
+  return { name: kind, source, place: file, ...(number !== undefined && { version: number }) }
+}
+
 async function obtainPackages(report: (obtained: ObtainedService) => void): Promise<void> {
   for (const kind of KINDS) {
     const url = urlGiven(kind)
     // Tests that kill or configure a service need a private one beside the given one.
     if (url !== undefined) report({ name: kind, source: 'url', place: new URL(url).host })
-    const origin = await obtainProgram(kind, { isPrivate: true })
-    report({ name: kind, source: origin.source, ...('file' in origin ? { place: origin.file } : {}) })
+    report(await obtainService(kind))
   }
   for (const name of ['haproxy', 'nginx'] as const) {
     const { source, file } = await obtainBalancer(name)

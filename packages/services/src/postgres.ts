@@ -33,15 +33,15 @@ const NOBODY = { uid: 65_534, gid: 65_534 }
  * @throws {ServiceError} when it is not available, or does not start.
  */
 export async function startPostgres(options: PostgresOptions = {}): Promise<Service> {
-  const { settings = {}, tls, dataParent } = options
-  const { isPrivate = tls !== undefined || Object.keys(settings).length > 0 } = options
-  const origin = await obtainProgram('postgres', { isPrivate })
+  const { settings = {}, tls, dataParent, version } = options
+  const { isPrivate = tls !== undefined || version !== undefined || Object.keys(settings).length > 0 } = options
+  const origin = await obtainProgram('postgres', { isPrivate, version })
   if (origin.source === 'url') return new GivenService('postgres', origin.url)
   const settingArgs = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   if (origin.source === 'container') {
     return await startContainer({
       kind: 'postgres',
-      image: 'postgres:16-alpine',
+      image: origin.image,
       port: 5432,
       environment: { POSTGRES_HOST_AUTH_METHOD: 'trust' },
       command: ['postgres', ...settingArgs],

@@ -43,15 +43,18 @@ const MAX_LOG_CHARS = 4_000
  * @throws {ServiceError} when it is not available, or does not start.
  */
 export async function startRabbitmq(options: RabbitmqOptions = {}): Promise<RabbitmqService> {
-  const { config = '', isPrivate = config !== '', dataParent } = options
-  const origin = await obtainProgram('rabbitmq', { isPrivate })
+  const { config = '', dataParent, version } = options
+  const { isPrivate = config !== '' || version !== undefined } = options
+  const origin = await obtainProgram('rabbitmq', { isPrivate, version })
   if (origin.source === 'url') return new GivenRabbitmq('rabbitmq', origin.url)
-  if (origin.source === 'container') return await startRabbitmqContainer(config)
+  if (origin.source === 'container') return await startRabbitmqContainer(origin.image, config)
   return await startProgram(async () => {
     const folder = await dataFolder('rabbitmq', dataParent)
     const port = await freePort()
-    const env = await prepareFolder(folder, port, config)
-    const epmd = await startEpmd(env)
+    // Debian has Erlang beside it: /usr/lib/rabbitmq/bin, /usr/lib/erlang/bin.
+    const erlang = path.resolve(path.dirname(origin.file), '../../erlang/bin')
+    const env = await prepareFolder(folder, port, config, erlang)
+    const epmd = await startEpmd(env, erlang)
     const log = () => readFile(path.join(folder, 'log', LOG_FILE), 'utf8').catch(() => '')
     return new RabbitmqProgram(path.dirname(origin.file), env, {
       kind: 'rabbitmq',
@@ -98,10 +101,10 @@ class GivenRabbitmq extends GivenService implements RabbitmqService {
   }
 }
 
-async function startRabbitmqContainer(config: string): Promise<RabbitmqService> {
+async function startRabbitmqContainer(image: string, config: string): Promise<RabbitmqService> {
   const service = await startContainer({
     kind: 'rabbitmq',
-    image: 'rabbitmq:4',
+    image,
     port: 5672,
     files: { '/etc/rabbitmq/conf.d/90-webmq.conf': `${config}\n` },
     urlOf: (port) => `amqp://guest:guest@127.0.0.1:${port}`,
@@ -115,7 +118,12 @@ async function startRabbitmqContainer(config: string): Promise<RabbitmqService> 
 const LOG_FILE = 'rabbitmq.log'
 
 /** The whole environment of the broker and of `rabbitmqctl`, without the machine's settings for its own broker. */
-async function prepareFolder(folder: string, port: number, config: string): Promise<Readonly<Record<string, string>>> {
+async function prepareFolder(
+  folder: string,
+  port: number,
+  config: string,
+  erlang: string,
+): Promise<Readonly<Record<string, string>>> {
   const inFolder = (name: string) => path.join(folder, name)
   await mkdir(inFolder('log'))
   // The cookie that admits rabbitmqctl; Erlang refuses one that others may read.
@@ -124,7 +132,7 @@ async function prepareFolder(folder: string, port: number, config: string): Prom
   // Without any such file RabbitMQ reads no schemas, which saves half a second of its start.
   if (config !== '') await writeFile(inFolder('rabbitmq.conf'), `${config}\n`)
   return {
-    PATH: process.env.PATH ?? '',
+    PATH: [erlang, process.env.PATH ?? ''].join(path.delimiter),
     LANG: 'C.UTF-8',
     HOME: folder,
     ERL_EPMD_ADDRESS: '127.0.0.1',
@@ -153,8 +161,8 @@ async function prepareFolder(folder: string, port: number, config: string): Prom
 }
 
 /** Erlang's name server. Otherwise the broker starts one that outlives it. */
-async function startEpmd(env: Readonly<Record<string, string>>): Promise<SupervisedProcess> {
-  const command = findProgram('epmd', ['/usr/lib/erlang/bin'])
+async function startEpmd(env: Readonly<Record<string, string>>, erlang: string): Promise<SupervisedProcess> {
+  const command = findProgram('epmd', [erlang, '/usr/lib/erlang/bin'])
   if (command === undefined) throw new ServiceError("rabbitmq needs Erlang's epmd on PATH")
   const epmd = new SupervisedProcess({ title: 'epmd', command, args: [], env, folder: env.HOME ?? '' })
   const deadline = Date.now() + EPMD_START_TIMEOUT_MS

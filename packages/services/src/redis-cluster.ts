@@ -1,6 +1,6 @@
 import { freePort } from './free-port.js'
 import { redisArgs, redisCommand, startRedisProgram } from './redis-program.js'
-import type { Service } from './service.js'
+import type { Service, ServiceOptions } from './service.js'
 import { ServiceError } from './service-error.js'
 import { ServiceSet } from './service-set.js'
 import { waitFor } from './wait-for.js'
@@ -29,13 +29,11 @@ const JOIN_TIMEOUT_MS = 20_000
 const NODE_TIMEOUT_MS = 2_000
 
 /** Settings of a {@link RedisCluster}. */
-export interface RedisClusterOptions {
+export interface RedisClusterOptions extends Pick<ServiceOptions, 'dataParent' | 'version'> {
   /** 1 to 16; default 3. */
   readonly masters?: number
   /** More arguments of each `redis-server`, as in {@link RedisOptions}. */
   readonly args?: readonly string[]
-  /** As of {@link ServiceOptions}. */
-  readonly dataParent?: string
 }
 
 /**
@@ -43,11 +41,11 @@ export interface RedisClusterOptions {
  * @throws {ServiceError} when Redis is not available, or the nodes do not find each other.
  */
 export async function startRedisCluster(options: RedisClusterOptions = {}): Promise<RedisCluster> {
-  const { masters = 3, args = [], dataParent } = options
+  const { masters = 3, args = [], ...place } = options
   if (!(masters >= MIN_MASTERS && masters <= MAX_MASTERS)) {
     throw new ServiceError(`a cluster has ${MIN_MASTERS} to ${MAX_MASTERS} masters, not ${masters}`)
   }
-  const starts = await Promise.allSettled(Array.from({ length: masters }, () => startNode(args, dataParent)))
+  const starts = await Promise.allSettled(Array.from({ length: masters }, () => startNode(args, place)))
   const cluster = new RedisCluster(starts.flatMap((start) => (start.status === 'fulfilled' ? [start.value] : [])))
   try {
     for (const start of starts) if (start.status === 'rejected') throw start.reason
@@ -59,7 +57,7 @@ export async function startRedisCluster(options: RedisClusterOptions = {}): Prom
   return cluster
 }
 
-async function startNode(args: readonly string[], dataParent: string | undefined): Promise<Service> {
+async function startNode(args: readonly string[], place: RedisClusterOptions): Promise<Service> {
   return await startRedisProgram(
     async (port, folder) => [
       ...redisArgs(port, folder),
@@ -67,7 +65,7 @@ async function startNode(args: readonly string[], dataParent: string | undefined
       ...['--cluster-node-timeout', String(NODE_TIMEOUT_MS)],
       ...args,
     ],
-    dataParent,
+    place,
   )
 }
 

@@ -2,6 +2,7 @@ import { freePort } from './free-port.js'
 import { obtainProgram } from './obtain-program.js'
 import { ask, pingRedis } from './ping.js'
 import { dataFolder, ProgramService, startProgram } from './program-service.js'
+import type { ServiceOptions } from './service.js'
 import { ServiceError } from './service-error.js'
 
 const START_TIMEOUT_MS = 60_000
@@ -13,9 +14,9 @@ const STOP_TIMEOUT_MS = 5_000
  */
 export async function startRedisProgram(
   argsOf: (port: number, folder: string) => readonly string[] | Promise<readonly string[]>,
-  dataParent?: string,
+  { dataParent, version }: Pick<ServiceOptions, 'dataParent' | 'version'> = {},
 ): Promise<ProgramService> {
-  const origin = await obtainProgram('redis', { isPrivate: true })
+  const origin = await obtainProgram('redis', { isPrivate: true, version })
   if (origin.source === 'url' || origin.source === 'container') {
     throw new ServiceError('several Redis that have to reach each other need redis-server on PATH')
   }

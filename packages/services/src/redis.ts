@@ -19,18 +19,19 @@ export interface RedisOptions extends ServiceOptions {
  * @throws {ServiceError} when it is not available, or does not start.
  */
 export async function startRedis(options: RedisOptions = {}): Promise<Service> {
-  const { args = [], isPrivate = args.length > 0, dataParent } = options
-  const origin = await obtainProgram('redis', { isPrivate })
+  const { args = [], dataParent, version } = options
+  const { isPrivate = args.length > 0 || version !== undefined } = options
+  const origin = await obtainProgram('redis', { isPrivate, version })
   if (origin.source === 'url') return new GivenService('redis', origin.url)
   if (origin.source === 'container') {
     return await startContainer({
       kind: 'redis',
-      image: 'redis:7.4-alpine',
+      image: origin.image,
       port: 6379,
-      command: ['redis-server', '--save', '', ...args],
+      command: [origin.image.startsWith('valkey') ? 'valkey-server' : 'redis-server', '--save', '', ...args],
       urlOf: (port) => `redis://127.0.0.1:${port}`,
       ping: pingRedis,
     })
   }
-  return await startRedisProgram((port, folder) => [...redisArgs(port, folder), ...args], dataParent)
+  return await startRedisProgram((port, folder) => [...redisArgs(port, folder), ...args], { dataParent, version })
 }

@@ -2,8 +2,8 @@
 export type ServiceKind = 'rabbitmq' | 'redis' | 'nats' | 'postgres'
 
 /**
- * The source of a service: a given URL, an existing program, a container, or a program whose Debian package was
- * installed for this call.
+ * The source of a service: a given URL, an existing program, a container, or a program that was fetched: its Debian package
+ * was installed or unpacked, or Go has built it.
  */
 export type ServiceSource = 'url' | 'binary' | 'container' | 'package'
 
@@ -77,5 +77,10 @@ export interface ServiceOptions {
    */
   readonly isPrivate?: boolean
   /** Where the data folder of a program is made: on a disk of a certain size. Not for a container or a URL. */
-  readonly dataParent?: string
+  readonly dataParent?: string | undefined
+  /**
+   * The release to start, in whole or in part: `4.0`, of a Redis also `valkey-8.1`, of NATS also `newest`; `system` is what
+   * this machine has. The service is then private. Default: `WEBMQ_TEST_<KIND>_VERSION`, else `system`.
+   */
+  readonly version?: string | undefined
 }

@@ -10,7 +10,7 @@ it('a service in a container starts, stands still, dies, comes back and is remov
   const docker = await standIn()
   const service = await startContainer({
     kind: 'redis',
-    image: 'redis:7.4-alpine',
+    image: 'redis:8.0-alpine',
     port: 6379,
     command: ['redis-server', '--save', ''],
     files: { '/etc/webmq.conf': 'maxmemory 1mb\n' },
@@ -19,8 +19,8 @@ it('a service in a container starts, stands still, dies, comes back and is remov
   })
   const port = Number(new URL(service.url).port)
   const container = docker.containers.get('c1')
-  expect(docker.pulled).toEqual(['redis:7.4-alpine'])
-  expect(container?.created).toMatchObject({ Image: 'redis:7.4-alpine', Cmd: ['redis-server', '--save', ''] })
+  expect(docker.pulled).toEqual(['redis:8.0-alpine'])
+  expect(container?.created).toMatchObject({ Image: 'redis:8.0-alpine', Cmd: ['redis-server', '--save', ''] })
   expect(container?.created.HostConfig.PortBindings).toEqual({ '6379/tcp': [{ HostPort: String(port) }] })
   expect(container?.files.join('')).toContain('maxmemory 1mb')
   expect(await service.run('redis-cli', 'PING')).toBe('ok')

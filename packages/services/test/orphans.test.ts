@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it, onTestFinished, vi } from 'vitest'
+import { obtainService } from '../src/index.js'
 import { processesOf } from './running-processes.js'
 
 const PROGRAM = fileURLToPath(new URL('orphaned-process.mjs', import.meta.url))
@@ -17,7 +18,8 @@ it('leaves no service and no data behind when its process is killed', { timeout:
     await vi.waitFor(() => expect(processesOf(folder)).toEqual([]))
     rmSync(folder, { recursive: true, force: true })
   })
-  const programs = ['redis-server', 'nats-server', 'epmd', 'beam.smp', 'erl_child_setup']
+  const redis = path.basename((await obtainService('redis')).place ?? '')
+  const programs = [redis, 'nats-server', 'epmd', 'beam.smp', 'erl_child_setup']
   await vi.waitFor(
     () => expect(processesOf(folder).map(({ name }) => name)).toEqual(expect.arrayContaining(programs)),
     { timeout: 30_000, interval: 20 },

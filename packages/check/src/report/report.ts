@@ -56,6 +56,12 @@ export function summaryOf(broker: string, totals: Totals): string {
   ].join('\n')
 }
 
+/** For a file. */
+export function countedOf({ schedules, publishes, deliveries, gaps, violations, failedSeeds }: Totals) {
+  const sum = (counts: ReadonlyMap<string, number>) => [...counts.values()].reduce((total, one) => total + one, 0)
+  return { schedules, publishes, deliveries, gaps: sum(gaps), violations: sum(violations), failedSeeds }
+}
+
 /** The first violation of each rule, with what its owner was sent around it, and the steps. */
 export function violationsOf({ schedule, record, violations }: Played): string {
   const first = new Map<string, Played['violations'][number]>()

@@ -13,9 +13,9 @@ export interface ServerOptions extends Omit<TableOptions, 'broker' | 'hooks'> {
   /** PEM files, to serve `wss://` and `https://`. */
   readonly tls?: TlsFiles | undefined
   /**
-   * Broker between the nodes: `memory`, an address (`amqp://…`, `redis://…`, `nats://…`, `mesh://…`), or an object that
-   * implements the port and passes `webmq-conformance`; default `memory`. The server starts and stops the broker; do not
-   * share one between servers.
+   * Broker between the nodes: `memory`, an address (`amqp://…`, `redis://…`, also for Valkey, `nats://…`, `mesh://…`), or
+   * an object that implements the port and passes `webmq-conformance`; default `memory`. The server starts and stops the
+   * broker; do not share one between servers.
    */
   readonly broker?: string | Broker | undefined
   /** How this node takes part in a mesh, with `mesh://…`. */

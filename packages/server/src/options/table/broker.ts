@@ -11,7 +11,7 @@ export const BROKER_OPTIONS = {
     fromFile: 'file-flag',
     shown: withoutPasswords,
     check: (value) => (brokerNameOf(value) === undefined ? describeAllowedBroker() : undefined),
-    help: 'Broker between the nodes: `memory`, `amqp://…`, `redis://…`, `nats://…` or `mesh://…`.',
+    help: 'Broker between the nodes: `memory`, `amqp://…`, `redis://…` (also Valkey), `nats://…` or `mesh://…`.',
     detail:
       '`memory` is embedded: it needs no installation, serves one node, and loses its history at exit. [docs/brokers.md](brokers.md) helps you choose. Keep an address with a password in a file, because every user of the machine can see flags. A reload changes the user and the password alone. The password is never printed or logged. `createServer` also accepts an object that implements the `Broker` port.',
   }),

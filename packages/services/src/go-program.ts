@@ -1,0 +1,62 @@
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
+import path from 'node:path'
+import { promisify } from 'node:util'
+import { withFileLock } from './file-lock.js'
+import { findProgram } from './find-program.js'
+import { ServiceError } from './service-error.js'
+
+/** With nothing cached it takes a minute on one core. */
+const BUILD_TIMEOUT_MS = 600_000
+const QUERY_TIMEOUT_MS = 60_000
+
+/** The `go` of this machine; `undefined` without. */
+export function findGo(): string | undefined {
+  return findProgram('go', ['/usr/local/go/bin'])
+}
+
+/**
+ * The number of a version: of `v2.14` the newest patch, of `latest` the newest release.
+ * @param module Its path, without that of a package in it.
+ * @throws {ServiceError} with the end of Go's output.
+ */
+export async function newestOf(go: string, module: string, query: string): Promise<string> {
+  const args = ['list', '-m', '-f', '{{.Version}}', `${module}@${query}`]
+  return (await runGo(go, args, { timeout: QUERY_TIMEOUT_MS })).trim()
+}
+
+/**
+ * Builds a program into a folder, once, and under a lock. Finds it built.
+ * @returns its path
+ * @throws {ServiceError} with the end of Go's output.
+ */
+export async function goInstall(go: string, program: string, version: string, folder: string): Promise<string> {
+  const file = path.join(folder, programName(program))
+  if (existsSync(file)) return file
+  await mkdir(folder, { recursive: true })
+  await withFileLock(`${folder}.lock`, BUILD_TIMEOUT_MS, async () => {
+    if (existsSync(file)) return
+    // Go moves the finished program into place, so nobody sees an incomplete one.
+    await runGo(go, ['install', `${program}@${version}`], { timeout: BUILD_TIMEOUT_MS, folder })
+  })
+  return file
+}
+
+/** As Go names it: by the last part of its path, without a major version. */
+function programName(program: string): string {
+  return path.posix.basename(program.replace(/\/v\d+$/, ''))
+}
+
+async function runGo(
+  go: string,
+  args: readonly string[],
+  { timeout, folder }: { readonly timeout: number; readonly folder?: string },
+): Promise<string> {
+  const env = { ...process.env, GOFLAGS: '', ...(folder !== undefined && { GOBIN: folder }) }
+  try {
+    return (await promisify(execFile)(go, args, { env, timeout, cwd: '/' })).stdout
+  } catch (cause) {
+    throw new ServiceError(`go ${args.join(' ')}: ${String(cause).slice(-2_000)}`, cause)
+  }
+}
