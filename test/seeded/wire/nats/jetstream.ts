@@ -57,6 +57,11 @@ export class JetStreamModel {
     if (!this.#isSilent) for (const running of this.#streams.values()) running.wake()
   }
 
+  /** `undefined` while there is none. */
+  configOf(stream: string): StreamConfig | undefined {
+    return this.#streams.get(stream)?.stream.config
+  }
+
   start(): void {
     if (this.#isRunning) return
     this.#isRunning = true

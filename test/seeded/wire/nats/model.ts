@@ -78,6 +78,11 @@ export class NatsModel implements WireBroker, ModelCore {
     if (this.#isUp && this.#jetStream !== undefined) this.#jetStream.presence = presence
   }
 
+  /** What a stream is for, as who has made it says; `undefined` without it. */
+  descriptionOf(stream: string): string | undefined {
+    return this.#jetStream?.configOf(stream)?.description
+  }
+
   /** Its data, as it would be found on a disk. */
   snapshot(): JetStreamSnapshot {
     return this.#jetStream?.snapshot() ?? []
