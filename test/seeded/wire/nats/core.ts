@@ -23,6 +23,8 @@ export interface NatsModelOptions {
   readonly users: readonly NatsUser[]
   /** Default 120,000. */
   readonly pingIntervalMs: number
+  /** What a consumer sends at first before it waits for its client to have read; up to 16 times that later. Default 2 MiB. */
+  readonly windowBytes: number
   /** Default: at once. */
   readonly delayMs: (work: Work) => number
 }

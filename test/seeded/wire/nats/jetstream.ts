@@ -59,7 +59,8 @@ export class JetStreamModel {
 
   /** `undefined` while there is none. */
   configOf(stream: string): StreamConfig | undefined {
-    return this.#streams.get(stream)?.stream.config
+    const kept = this.#kept.find(({ stream: { config } }) => config.name === stream)?.stream.config
+    return this.#isRunning ? this.#streams.get(stream)?.stream.config : kept
   }
 
   start(): void {

@@ -13,6 +13,7 @@ const DEFAULTS: NatsModelOptions = {
   maxSubscriptions: undefined,
   users: [],
   pingIntervalMs: 120_000,
+  windowBytes: 2 * 1_048_576,
   delayMs: () => 0,
 }
 const SERVER_ID_CHARS = 56
@@ -32,6 +33,7 @@ export class NatsModel implements WireBroker, ModelCore {
   #isUp = true
   #runCount = 1
   #clientCount = 0
+  #copy: JetStreamSnapshot = []
 
   constructor(options: Partial<NatsModelOptions> = {}) {
     this.options = { ...DEFAULTS, ...options }
@@ -86,6 +88,17 @@ export class NatsModel implements WireBroker, ModelCore {
   /** Its data, as it would be found on a disk. */
   snapshot(): JetStreamSnapshot {
     return this.#jetStream?.snapshot() ?? []
+  }
+
+  /** Keeps a copy of its data; replaces an earlier one. */
+  keepData(): void {
+    this.#copy = this.snapshot()
+  }
+
+  /** Dies, and has the data back that {@link keepData} has kept; nothing, if that was never called. */
+  restoreData(): void {
+    this.kill(0)
+    this.restore(this.#copy)
   }
 
   /** Puts data back, while it is dead. */

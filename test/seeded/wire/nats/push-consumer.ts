@@ -2,9 +2,8 @@ import { type ConsumerConfig, type ConsumerContext, ModelConsumer, NS_PER_MS } f
 import { Lane } from './lane.js'
 import { type NatsMessage, NO_BYTES, statusHeaders } from './protocol.js'
 
-/** What the server lets be under way: it begins with the first, and doubles up to the second. */
-const FIRST_WINDOW_BYTES = 2 * 1_048_576
-const MAX_WINDOW_BYTES = 32 * 1_048_576
+/** The window doubles with each answer of flow control, up to so many times the first. */
+const MAX_WINDOW_FACTOR = 16
 const INACTIVE_NS = 5_000_000_000
 
 /** Sends by itself, with heartbeats and flow control, until nobody subscribes to its subject. */
@@ -18,7 +17,7 @@ export class PushConsumer extends ModelConsumer {
   #isOver = false
   #sentAtMs = Date.now()
   #leftAtMs: number | undefined
-  #windowBytes = FIRST_WINDOW_BYTES
+  #windowBytes: number
   #unansweredBytes = 0
   #flowCount = 0
   /** The subject for the answer to a question of flow control, and the bytes that it is for. */
@@ -30,6 +29,7 @@ export class PushConsumer extends ModelConsumer {
     if (deliver_subject === undefined || idle_heartbeat === undefined || flow_control !== true || filter_subject)
       throw new Error('the model sends only with heartbeats, flow control, and without a filter')
     this.#subject = deliver_subject
+    this.#windowBytes = context.core.options.windowBytes
     this.#heartbeatMs = idle_heartbeat / NS_PER_MS
     this.#inactiveMs = (this.config.inactive_threshold ?? INACTIVE_NS) / NS_PER_MS
     this.#lane = new Lane(() => context.core.options.delayMs('deliver'))
@@ -53,7 +53,7 @@ export class PushConsumer extends ModelConsumer {
   answered(subject: string): void {
     if (this.#asked?.subject !== subject) return
     this.#unansweredBytes = Math.max(0, this.#unansweredBytes - this.#asked.bytes)
-    this.#windowBytes = Math.min(MAX_WINDOW_BYTES, 2 * this.#windowBytes)
+    this.#windowBytes = Math.min(MAX_WINDOW_FACTOR * this.context.core.options.windowBytes, 2 * this.#windowBytes)
     this.#asked = undefined
     this.wake()
   }
