@@ -1,12 +1,14 @@
 import { brokerOptions } from '../../packages/conformance/src/index.js'
 import { RemoteBroker } from '../../packages/server/src/brokers/remote/broker.js'
-import { createRedisBroker } from '../../packages/server/src/brokers/remote-brokers.js'
+import { createNatsBroker, createRedisBroker } from '../../packages/server/src/brokers/remote-brokers.js'
 import type { ServerOptions } from '../../packages/server/src/options/server-options.js'
 import type { Broker } from '../../packages/server/src/ports/index.js'
 import { memoryOptions } from '../../packages/server/test/memory-options.js'
 import type { SeededRandom } from '../checker/seeded-random.js'
 import { ModelBroker } from './model-broker.js'
 import type { Network } from './network.js'
+import { NatsModel } from './wire/nats/model.js'
+import { NO_BYTES } from './wire/nats/protocol.js'
 import { ModelRedis } from './wire/redis/broker.js'
 import type { WireBroker } from './wire/wire-broker.js'
 
@@ -24,6 +26,8 @@ export interface SeededBroker {
   /** Names the epoch of its log. */
   readonly epoch: string
   readonly isUp: boolean
+  /** Whether each loss is a gap for everybody; otherwise one of messages that some node had. It shows in the epoch. */
+  readonly tellsEveryLoss: boolean
   /** Ends, and loses the last so many messages of its log. */
   end(lostCount: number): void
   start(): void
@@ -41,9 +45,51 @@ const WIRE = {
     url: (host: string, port: number) => `redis://${host}:${port}`,
     createBroker: createRedisBroker,
     epochOf: ({ keys }: ModelRedis) => keys.hash('webmq/log/state')?.get('epoch') ?? '',
-    /** It takes no writes: its memory is full. */
-    fill: ({ settings }: ModelRedis, isFull: boolean) => settings.set('maxmemory', isFull ? '1' : '0'),
+    tellsEveryLoss: true,
+    troubles: {
+      /** It takes no writes: its memory is full. */
+      'fill the broker': ({ settings }: ModelRedis, isOn: boolean) => {
+        settings.set('maxmemory', isOn ? '1' : '0')
+      },
+    },
   },
+  nats: {
+    create: natsModel,
+    url: (host: string, port: number) => `nats://${host}:${port}`,
+    createBroker: createNatsBroker,
+    epochOf: (model: NatsModel) =>
+      /log [\w-]+(?:, generation [\w.-]+)?/.exec(model.descriptionOf('webmq-log') ?? '')?.[0] ?? '',
+    tellsEveryLoss: false,
+    troubles: {
+      'take JetStream away': (model: NatsModel, isOn: boolean) => {
+        model.jetStream = isOn ? 'gone' : 'here'
+      },
+      'let JetStream say nothing': (model: NatsModel, isOn: boolean) => {
+        model.jetStream = isOn ? 'silent' : 'here'
+      },
+      'put older data back': (model: NatsModel, isOn: boolean) => {
+        if (isOn) model.restoreData()
+        else model.start()
+      },
+      'delete the stream': (model: NatsModel, isOn: boolean) => {
+        if (isOn) model.publish(API_REQUEST)
+      },
+    },
+  },
+}
+
+const API_REQUEST = { subject: '$JS.API.STREAM.DELETE.webmq-log', reply: '', headers: NO_BYTES, payload: NO_BYTES }
+
+/** In most schedules it is slow, and then it does its work in other orders; in some it says that it is of a cluster. */
+function natsModel(random: () => number): NatsModel {
+  const hasCluster = random() < 0.3
+  const slownessMs = [0, 1, 5, 20][Math.floor(random() * 4)] ?? 0
+  const isPaused = () => random() < 0.02
+  const delayMs = () => (slownessMs === 0 ? 0 : random() * slownessMs * (isPaused() ? 20 : 1))
+  const windowBytes = random() < 0.5 ? 2_000 : 2_000_000
+  const model = new NatsModel({ hasCluster, delayMs, windowBytes })
+  setTimeout(() => model.keepData(), 300 + random() * 1_500)
+  return model
 }
 
 interface WireRow<Model extends WireBroker> {
@@ -51,16 +97,20 @@ interface WireRow<Model extends WireBroker> {
   readonly url: (host: string, port: number) => string
   readonly createBroker: typeof createRedisBroker
   readonly epochOf: (model: Model) => string
-  readonly fill?: (model: Model, isFull: boolean) => unknown
+  readonly tellsEveryLoss: boolean
+  /** What may be wrong with it for a while, by name. */
+  readonly troubles: Readonly<Record<string, (model: Model, isOn: boolean) => void>>
 }
 
 /** The brokers of the schedules: `model` is a driver of its own, the others are real drivers and a model of a wire. */
 export const SEEDED_BROKERS = {
   model: () => new DriverModel(),
   redis: (network: Network) => new WireModel(network, WIRE.redis),
+  nats: (network: Network) => new WireModel(network, WIRE.nats),
 } satisfies Record<string, (network: Network) => SeededBroker>
 
 class DriverModel implements SeededBroker {
+  readonly tellsEveryLoss = true
   readonly #model = new ModelBroker()
 
   async createBroker(_: string, options: ServerOptions): Promise<Broker> {
@@ -96,6 +146,7 @@ class DriverModel implements SeededBroker {
 }
 
 class WireModel<Model extends WireBroker> implements SeededBroker {
+  readonly tellsEveryLoss: boolean
   readonly #network: Network
   readonly #row: WireRow<Model>
   readonly #model: Model
@@ -104,6 +155,7 @@ class WireModel<Model extends WireBroker> implements SeededBroker {
   constructor(network: Network, row: WireRow<Model>) {
     this.#network = network
     this.#row = row
+    this.tellsEveryLoss = row.tellsEveryLoss
     this.#model = row.create(() => network.chance())
     this.#port = { broker: this.#model, isUp: true }
     network.brokers.set(this.#model.port, this.#port)
@@ -137,7 +189,6 @@ class WireModel<Model extends WireBroker> implements SeededBroker {
   suffer(random: SeededRandom): BrokerFault | undefined {
     const sockets = [...this.#network.tcp]
     if (sockets.length === 0) return undefined
-    const { fill } = this.#row
     const one = random.pick(sockets)
     const ofNode = sockets.filter(({ remoteAddress }) => remoteAddress === one.remoteAddress)
     const chosen = random.chance(0.5) ? [one] : ofNode
@@ -157,17 +208,17 @@ class WireModel<Model extends WireBroker> implements SeededBroker {
         return { name: 'freeze the broker', forMs, touches: ['broker'] }
       },
     ]
-    if (fill !== undefined)
+    for (const [name, set] of Object.entries(this.#row.troubles))
       faults.push(() => {
-        fill(this.#model, true)
-        setTimeout(() => fill(this.#model, false), forMs)
-        return { name: 'fill the broker', forMs, touches: ['broker'] }
+        set(this.#model, true)
+        setTimeout(() => set(this.#model, false), forMs)
+        return { name, forMs, touches: ['broker'] }
       })
     return random.pick(faults)()
   }
 
   heal(): void {
     this.start()
-    this.#row.fill?.(this.#model, false)
+    for (const set of Object.values(this.#row.troubles)) set(this.#model, false)
   }
 }
