@@ -1,6 +1,7 @@
 import { FakeServer } from '../../packages/server/test/fake-server.js'
 import { ClientListener } from '../checker/clients/client-listener.js'
 import { ClientPublisher } from '../checker/clients/client-publisher.js'
+import type { Mishap } from '../checker/faults.js'
 import { judge, type Violation } from '../checker/judge.js'
 import { Listener } from '../checker/listener.js'
 import { Publisher } from '../checker/publisher.js'
@@ -41,7 +42,7 @@ const CLIENT_SHARE = 0.5
 
 export interface SeededRun {
   readonly record: RunRecord
-  readonly violations: readonly Violation[]
+  readonly violations: readonly (Violation | Mishap)[]
   readonly transcript: Transcript
   /** Timers that ran. */
   readonly callCount: number
@@ -115,9 +116,9 @@ async function play(seed: number, time: VirtualTime, network: Network, broker: S
     }
     return { name, record, nowMs, random: own.next, chooseNode }
   }
-  const failures: Violation[] = []
+  const failures: Mishap[] = []
   const drive = createDrive((owner, error) => {
-    if (!isOver) failures.push({ rule: 'settle', atMs: nowMs(), owner, text: String(error) } as unknown as Violation)
+    if (!isOver) failures.push({ rule: 'play', atMs: nowMs(), owner, text: String(error) })
   })
   const listeners = ['#', 'a.#', 'b'].map((pattern, at) => {
     const options = { ...actor(`l${at}`), listens: [{ pattern, start: 'now' as const }] }
