@@ -26,6 +26,8 @@ export interface SeededBroker {
   /** Names the epoch of its log. */
   readonly epoch: string
   readonly isUp: boolean
+  /** Takes nothing more, until all nodes have everything that it has sent. Returns when that is. */
+  drain(): number
   /** Ends, and loses the last so many messages of its log. */
   end(lostCount: number): void
   start(): void
@@ -73,6 +75,9 @@ const WIRE = {
     },
   },
 }
+
+/** Longer than anything is on its way. */
+const DRAIN_MS = 200
 
 /** The troubles that lose something of the log. */
 export const LOSSES: ReadonlySet<string> = new Set(['put older data back', 'delete the stream'])
@@ -122,6 +127,11 @@ class DriverModel implements SeededBroker {
     return this.#model.isUp
   }
 
+  /** It knows what some node has. */
+  drain(): number {
+    return 0
+  }
+
   end(lostCount: number): void {
     this.#model.end(lostCount)
   }
@@ -168,6 +178,11 @@ class WireModel<Model extends WireBroker> implements SeededBroker {
 
   get isUp(): boolean {
     return this.#port.isUp
+  }
+
+  drain(): number {
+    for (const socket of this.#network.tcp) socket.suffer('hold', DRAIN_MS)
+    return DRAIN_MS
   }
 
   end(lostCount: number): void {

@@ -16,7 +16,7 @@ export interface BrokerPort {
   isUp: boolean
 }
 
-export type SocketFault = 'reset' | 'end' | 'half-open' | 'stall'
+export type SocketFault = 'reset' | 'end' | 'half-open' | 'stall' | 'hold'
 
 /** A socket of the client side, as the libraries of brokers use one, to a broker of this process. */
 export class TcpSocket extends Duplex {
@@ -49,11 +49,11 @@ export class TcpSocket extends Duplex {
     this.#up.later(() => this.#open())
   }
 
-  /** What a fault of the network does to the connection. */
+  /** What a fault of the network does to the connection. `hold`: what is sent waits, and what comes arrives. */
   suffer(fault: SocketFault, forMs = 0): void {
-    if (fault === 'stall') {
+    if (fault === 'stall' || fault === 'hold') {
       this.#up.stall(forMs)
-      this.#down.stall(forMs)
+      if (fault === 'stall') this.#down.stall(forMs)
     } else if (fault === 'half-open') {
       this.#up.isSwallowing = true
       this.#down.isSwallowing = true
