@@ -1,3 +1,4 @@
+import { RemoteBroker } from '../../packages/server/src/brokers/remote/broker.js'
 import { FakeServer } from '../../packages/server/test/fake-server.js'
 import { ClientListener } from '../checker/clients/client-listener.js'
 import { ClientPublisher } from '../checker/clients/client-publisher.js'
@@ -154,13 +155,17 @@ async function play(seed: number, time: VirtualTime, network: Network, broker: S
     stops.push(server.server.stop())
     setTimeout(() => void start(name), awayMs)
   }
+  /** Whether all nodes have what the broker has sent, a moment after it has sent nothing more. */
+  const areUp = () =>
+    [...servers.values()].every(({ broker }) => broker instanceof RemoteBroker && broker.status === 'up')
   const endBroker = () => {
-    const lostCount = isLossy ? random.pick([0, 1, 3, 8, 40]) : 0
+    const lostCount = isLossy && areUp() ? random.pick([1, 3, 8, 40]) : 0
     const awayMs = random.integer(20, 500)
     const end = () => {
       if (!broker.isUp) return
-      fault(`end the broker, less ${lostCount}`, ['broker'], nowMs() + awayMs)
-      broker.end(lostCount)
+      const lessCount = areUp() ? lostCount : 0
+      fault(`end the broker, less ${lessCount}`, ['broker'], nowMs() + awayMs)
+      broker.end(lessCount)
       setTimeout(() => broker.start(), awayMs)
     }
     // A node that has less than another one vouches for what is left, until that one is back.
@@ -188,7 +193,7 @@ async function play(seed: number, time: VirtualTime, network: Network, broker: S
     upset,
     endBroker,
     isLossy ? endBroker : () => killNode(random.pick(NODES)),
-    isLossy ? endBroker : upset,
+    ...(isLossy ? [endBroker] : [upset, upset, upset]),
   ]
   const stepCount = random.integer(4, 14)
   for (let count = 0; count < stepCount; count++) setTimeout(() => random.pick(steps)(), random.integer(100, LENGTH_MS))
