@@ -33,7 +33,7 @@ const NODES = ['node-0', 'node-1']
 const FIRST_PORT = 9_000
 const OPTIONS = { history: ['#=1000'], historyMaxMessages: 1_000, brokerHeartbeatMs: 1_000, drainTimeoutMs: 100 }
 /** Names of faults that lose a part of the log. */
-const LOSS = /^(?:end the broker, less [1-9]|put older data back)/
+const LOSS = /^(?:end the broker, less [1-9]|put older data back|delete the stream)/
 const ANOTHER_EPOCH = 'another epoch'
 /**
  * Where a node that lagged may vouch for a log that has lost its end, its listeners miss what others had, until one of
