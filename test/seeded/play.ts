@@ -200,6 +200,7 @@ async function play(seed: number, time: VirtualTime, network: Network, broker: S
   await time.run(time.nowMs + QUIET_MS)
   record.endedAtMs = nowMs()
   isOver = true
+  network.nodes.clear()
   broker.heal()
   for (const each of actors) void each.stop()
   let isStopped = false

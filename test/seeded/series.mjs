@@ -9,7 +9,10 @@ const beganAtMs = performance.now()
 let playedCount = 0
 let violationCount = 0
 for (let seed = Number(first); playedCount < Number(count); seed++) {
-  const { violations, record } = await playSeed(seed, broker)
+  const { violations, record } = await playSeed(seed, broker).catch((error) => ({
+    violations: [{ rule: 'play', text: String(error?.stack ?? error) }],
+    record: { faults: [] },
+  }))
   playedCount++
   if (violations.length === 0) continue
   violationCount++
