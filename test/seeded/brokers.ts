@@ -4,6 +4,7 @@ import { createNatsBroker, createRedisBroker } from '../../packages/server/src/b
 import type { ServerOptions } from '../../packages/server/src/options/server-options.js'
 import type { Broker } from '../../packages/server/src/ports/index.js'
 import { memoryOptions } from '../../packages/server/test/memory-options.js'
+import { nuid } from '../../packages/server/test/nats-ids.js'
 import type { SeededRandom } from '../checker/seeded-random.js'
 import { ModelBroker } from './model-broker.js'
 import type { Network } from './network.js'
@@ -86,6 +87,8 @@ const API_REQUEST = { subject: '$JS.API.STREAM.DELETE.webmq-log', reply: '', hea
 
 /** In most schedules it is slow, and then it does its work in other orders; in some it says that it is of a cluster. */
 function natsModel(random: () => number): NatsModel {
+  // The library counts its names on from run to run.
+  nuid.reset()
   const hasCluster = random() < 0.3
   const slownessMs = [0, 1, 5, 20][Math.floor(random() * 4)] ?? 0
   const isPaused = () => random() < 0.02
