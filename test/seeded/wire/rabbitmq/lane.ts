@@ -1,0 +1,56 @@
+/** How long things take inside the broker. RabbitMQ promises none of them. */
+export interface Timing {
+  /** From one process of it to another: connection, channel, queue. */
+  hopMs(): number
+  /** Of each half of a change that its database makes: until it is seen, and from there to its answer. */
+  changeMs(): number
+  /** Until a queue has written a message that survives it. */
+  writeMs(): number
+  /** For which a channel collects confirms, to send many with one frame. */
+  confirmMs(): number
+}
+
+export const AT_ONCE: Timing = { hopMs: () => 0, changeMs: () => 0, writeMs: () => 0, confirmMs: () => 0 }
+
+/** The way from one process to another: calls keep their order, and each takes some time. */
+export class Lane {
+  readonly #delayMs: () => number
+  readonly #waiting: { readonly atMs: number; readonly call: () => void }[] = []
+  #lastMs = 0
+
+  constructor(delayMs: () => number) {
+    this.#delayMs = delayMs
+  }
+
+  send(call: () => void): void {
+    const delayMs = this.#delayMs()
+    if (delayMs <= 0 && this.#waiting.length === 0) {
+      call()
+      return
+    }
+    this.#lastMs = Math.max(this.#lastMs, Date.now() + delayMs)
+    this.#waiting.push({ atMs: this.#lastMs, call })
+    if (this.#waiting.length === 1) this.#wait()
+  }
+
+  #wait(): void {
+    const [next] = this.#waiting
+    if (next !== undefined) setTimeout(() => this.#run(), Math.max(0, next.atMs - Date.now()))
+  }
+
+  #run(): void {
+    // The first stays in the lane while it runs: what it sends waits behind the others.
+    const nowMs = Date.now() + 1
+    for (let next = this.#waiting[0]; next !== undefined && next.atMs <= nowMs; next = this.#waiting[0]) {
+      next.call()
+      this.#waiting.shift()
+    }
+    this.#wait()
+  }
+}
+
+/** Calls after some time; at once if that is none. */
+export function after(delayMs: number, call: () => void): void {
+  if (delayMs <= 0) call()
+  else setTimeout(call, delayMs)
+}
