@@ -17,15 +17,13 @@ interface Unacked {
 const NO_ROUTE = 312
 
 /**
- * A channel is a process of its own: what its connection reads, and what queues send it, comes in the order of each
- * sender. While it waits for a change of the database or for a queue, all of that waits.
+ * A channel is a process of its own: what its connection reads, and what queues send it, comes in one order. While it waits for a change of the database or for a queue, all of that waits.
  */
 export class Channel implements QueueClient {
   readonly #broker: RabbitmqModel
   readonly #connection: Connection
   readonly #number: number
-  readonly fromReader: Lane
-  readonly #toQueues = new Map<Queue, Lane>()
+  readonly inbox: Lane
   readonly #consumers = new Map<string, QueueConsumer>()
   readonly #unacked = new Map<number, Unacked>()
   readonly #held: (() => void)[] = []
@@ -41,7 +39,7 @@ export class Channel implements QueueClient {
     this.#broker = broker
     this.#connection = connection
     this.#number = number
-    this.fromReader = new Lane(broker.timing.hopMs)
+    this.inbox = new Lane(broker.timing.hopMs)
   }
 
   receive(method: Method, content: Content | undefined): void {
@@ -59,7 +57,7 @@ export class Channel implements QueueClient {
     this.#take(() => {
       // It was cancelled: what was on its way goes back.
       if (this.#consumers.get(consumer.tag) !== consumer) {
-        if (!consumer.noAck) this.#laneTo(consumer.queue).send(() => consumer.queue.requeue(consumer, [delivery]))
+        if (!consumer.noAck) consumer.queue.inbox.send(() => consumer.queue.requeue(consumer, [delivery]))
         return
       }
       const deliveryTag = ++this.#deliveryCount
@@ -92,10 +90,10 @@ export class Channel implements QueueClient {
       back.set(consumer, [...(back.get(consumer) ?? []), delivery])
     }
     for (const consumer of this.#consumers.values()) {
-      this.#laneTo(consumer.queue).send(() => consumer.queue.cancel(consumer))
+      consumer.queue.inbox.send(() => consumer.queue.cancel(consumer))
     }
     for (const [consumer, deliveries] of back) {
-      this.#laneTo(consumer.queue).send(() => consumer.queue.requeue(consumer, deliveries))
+      consumer.queue.inbox.send(() => consumer.queue.requeue(consumer, deliveries))
     }
   }
 
@@ -146,9 +144,9 @@ export class Channel implements QueueClient {
   /** A call of the queue's process, which answers. */
   #call(method: Method, queue: Queue, call: () => () => void): void {
     this.#wait(method, (done) =>
-      this.#laneTo(queue).send(() => {
+      queue.inbox.send(() => {
         const answer = tried(call)
-        queue.laneTo(this).send(() => done(() => answer()()))
+        this.inbox.send(() => done(() => answer()()))
       }),
     )
   }
@@ -233,7 +231,7 @@ export class Channel implements QueueClient {
     }
     const message = { ...content, exchange, key, isPersistent: isPersistent(content.properties) }
     const tag = this.#confirms?.begin(queues) ?? 0
-    for (const queue of queues) this.#laneTo(queue).send(() => queue.enqueue(message, this, tag))
+    for (const queue of queues) queue.inbox.send(() => queue.enqueue(message, this, tag))
   }
 
   #settle(
@@ -248,7 +246,7 @@ export class Channel implements QueueClient {
       settled.set(consumer, [...(settled.get(consumer) ?? []), delivery])
     }
     for (const [consumer, deliveries] of settled) {
-      this.#laneTo(consumer.queue).send(() => tell(consumer.queue, consumer, deliveries))
+      consumer.queue.inbox.send(() => tell(consumer.queue, consumer, deliveries))
     }
   }
 
@@ -266,14 +264,6 @@ export class Channel implements QueueClient {
 
   #send<N extends MethodName>(name: N, fields: FieldsOf<N>): void {
     this.#connection.send(this.#number, name, fields)
-  }
-
-  #laneTo(queue: Queue): Lane {
-    const known = this.#toQueues.get(queue)
-    if (known !== undefined) return known
-    const lane = new Lane(this.#broker.timing.hopMs)
-    this.#toQueues.set(queue, lane)
-    return lane
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Table } from './fields.js'
-import { after, Lane } from './lane.js'
+import { after } from './lane.js'
 import { type Delivery, type Message, Queue, type QueueClient, type QueueConsumer, type QueueOptions } from './queue.js'
 
 interface ClassicOptions extends QueueOptions {
@@ -16,7 +16,6 @@ export class ClassicQueue extends Queue {
   #readyBytes = 0
   /** The consumer whose turn it is. */
   #turn = 0
-  readonly #deadLanes = new Map<Queue, Lane>()
 
   constructor(options: ClassicOptions) {
     super(options)
@@ -93,16 +92,14 @@ export class ClassicQueue extends Queue {
 
   #drop(): void {
     const dropped = this.#shift()
-    const { args, timing } = this.options
+    const { args } = this.options
     const exchange = args['x-dead-letter-exchange']
     if (dropped === undefined || typeof exchange !== 'string') return
     const { message } = dropped
     const key = args['x-dead-letter-routing-key']
     const dead = { ...message, exchange, key: typeof key === 'string' ? key : message.key }
     for (const queue of this.#options.deadLetter(exchange, dead)) {
-      const lane = this.#deadLanes.get(queue) ?? new Lane(timing.hopMs)
-      this.#deadLanes.set(queue, lane)
-      lane.send(() => queue.enqueue(dead, undefined, 0))
+      queue.inbox.send(() => queue.enqueue(dead, undefined, 0))
     }
   }
 
@@ -112,7 +109,7 @@ export class ClassicQueue extends Queue {
       const delivery = consumer && this.#shift()
       if (consumer === undefined || delivery === undefined) return
       if (!consumer.noAck) consumer.unackedCount++
-      this.laneTo(consumer.client).send(() => consumer.client.deliver(consumer, delivery))
+      consumer.client.inbox.send(() => consumer.client.deliver(consumer, delivery))
     }
   }
 

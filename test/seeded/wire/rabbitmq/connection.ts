@@ -228,7 +228,7 @@ export class Connection implements WireSession {
     const channel = this.#channels.get(number)
     if (channel === undefined) throw new Refusal(504, `expected 'channel.open' on channel ${number}`)
     if (method.name === 'basic.publish') this.#publishing.set(number, { method, content: new ContentReader() })
-    else channel.fromReader.send(() => channel.receive(method, undefined))
+    else channel.inbox.send(() => channel.receive(method, undefined))
   }
 
   #takeContent(frame: Frame, { method, content }: Publishing): void {
@@ -236,7 +236,7 @@ export class Connection implements WireSession {
     if (whole === undefined) return
     this.#publishing.delete(frame.channel)
     const channel = this.#channels.get(frame.channel)
-    channel?.fromReader.send(() => channel.receive(method, whole))
+    channel?.inbox.send(() => channel.receive(method, whole))
     this.#isPublisher = true
     this.throttle()
   }

@@ -99,8 +99,8 @@ export function changeOf(broker: RabbitmqModel, connection: object, method: Meth
       }
     case 'queue.bind':
       return () => {
-        const queue = queueOf(broker, connection, method.queue)
-        exchangeOf(broker, method.exchange).bind(method.key, queue)
+        const exchange = exchangeOf(broker, method.exchange)
+        exchange.bind(method.key, queueOf(broker, connection, method.queue))
         return (send) => send('queue.bind-ok', {})
       }
     case 'queue.unbind':

@@ -1,6 +1,6 @@
 /** How long things take inside the broker. RabbitMQ promises none of them. */
 export interface Timing {
-  /** From one process of it to another: connection, channel, queue. */
+  /** Until a process takes what another one has sent it: a channel, a queue. */
   hopMs(): number
   /** Of each half of a change that its database makes: until it is seen, and from there to its answer. */
   changeMs(): number
@@ -12,7 +12,7 @@ export interface Timing {
 
 export const AT_ONCE: Timing = { hopMs: () => 0, changeMs: () => 0, writeMs: () => 0, confirmMs: () => 0 }
 
-/** The way from one process to another: calls keep their order, and each takes some time. */
+/** What waits for a process: calls keep their order, and each takes some time. */
 export class Lane {
   readonly #delayMs: () => number
   readonly #waiting: { readonly atMs: number; readonly call: () => void }[] = []

@@ -20,6 +20,7 @@ export interface Delivery {
 export interface QueueClient {
   /** Its process ends with its connection; what it has not acknowledged goes back to its queues. */
   readonly isOpen: boolean
+  readonly inbox: Lane
   deliver(consumer: QueueConsumer, delivery: Delivery): void
   /** The queue has this message now, refuses it, or is gone. */
   settled(queue: Queue, tag: number, isTaken: boolean): void
@@ -57,10 +58,12 @@ export abstract class Queue {
   readonly options: QueueOptions
   readonly consumers: QueueConsumer[] = []
   isDeleted = false
-  readonly #lanes = new WeakMap<QueueClient, Lane>()
+  /** What comes to its process, from whomever: in one order, as in one Erlang node. */
+  readonly inbox: Lane
 
   constructor(options: QueueOptions) {
     this.options = options
+    this.inbox = new Lane(options.timing.hopMs)
   }
 
   abstract readonly messageCount: number
@@ -105,19 +108,11 @@ export abstract class Queue {
   end(): void {
     this.isDeleted = true
     for (const consumer of this.consumers.splice(0)) {
-      this.laneTo(consumer.client).send(() => consumer.client.cancelled(consumer))
+      consumer.client.inbox.send(() => consumer.client.cancelled(consumer))
     }
   }
 
-  laneTo(client: QueueClient): Lane {
-    const known = this.#lanes.get(client)
-    if (known !== undefined) return known
-    const lane = new Lane(this.options.timing.hopMs)
-    this.#lanes.set(client, lane)
-    return lane
-  }
-
   protected settle(client: QueueClient | undefined, tag: number, isTaken: boolean): void {
-    if (client !== undefined && tag > 0) this.laneTo(client).send(() => client.settled(this, tag, isTaken))
+    if (client !== undefined && tag > 0) client.inbox.send(() => client.settled(this, tag, isTaken))
   }
 }

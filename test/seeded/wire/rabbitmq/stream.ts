@@ -88,6 +88,11 @@ export class Stream extends Queue {
     }
   }
 
+  entriesFrom(offset: number): readonly Entry[] {
+    if (offset >= this.#nextOffset) return []
+    return this.#segments.flatMap(({ entries }) => entries.filter((entry) => entry.offset >= offset))
+  }
+
   copy(): Queue {
     const stream = new Stream(this.options)
     stream.#segments = this.#segments.map((segment) => ({ ...segment, entries: [...segment.entries] }))
@@ -106,7 +111,8 @@ export class Stream extends Queue {
   }
 
   #offsetOf(from: Table[string]): number {
-    if (typeof from === 'number') return Math.min(Math.max(0, from), this.#nextOffset)
+    // Also one that is still to come.
+    if (typeof from === 'number') return from
     if (from === 'first') return 0
     if (from === 'next') return this.#nextOffset
     if (from === 'last') return Math.max(0, this.#nextOffset - 1)
@@ -141,7 +147,7 @@ export class Stream extends Queue {
   /** Tells the channel that there is more: it reads by itself, as far as the consumer may have messages. */
   #tell(consumer: QueueConsumer): void {
     const endOffset = this.#nextOffset
-    this.laneTo(consumer.client).send(() => this.#give(consumer, endOffset))
+    consumer.client.inbox.send(() => this.#give(consumer, endOffset))
   }
 
   #give(consumer: QueueConsumer, endOffset: number): void {

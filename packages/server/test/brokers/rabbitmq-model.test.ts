@@ -1,7 +1,7 @@
 import { type Channel, type ConfirmChannel, type ConsumeMessage, connect, type Options } from 'amqplib'
-import { expect, it, onTestFinished, vi } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { sharedService } from 'webmq-services'
-import { startModel } from './service.js'
+import { startModel } from '../../../../test/seeded/wire/rabbitmq/service.js'
 
 type Say = (...said: unknown[]) => void
 interface Client {
@@ -107,7 +107,7 @@ const CASES: Readonly<Record<string, (client: Client, say: Say) => Promise<void>
       const reading = consumed(reader, prefix, 1, { arguments: { 'x-stream-offset': offset } })
       if (offset === 9 || offset === 'next') {
         await reader.checkQueue(prefix)
-        channel.sendToQueue(prefix, Buffer.from(`behind ${offset}`))
+        for (let at = 0; at < 8; at++) channel.sendToQueue(prefix, Buffer.from(`behind ${offset}`))
       }
       const [message] = await reading
       say(offset, message && told(message), message?.properties.headers, message?.properties.messageId)
@@ -173,6 +173,5 @@ it.each(Object.entries(CASES))('%s, as RabbitMQ', async (_, look) => {
   const rabbitmq = await sharedService('rabbitmq')
   const lines = await seen(rabbitmq.url, look)
   expect(lines.length).toBeGreaterThan(2)
-  vi.setConfig({ testTimeout: 60_000 })
   expect(await seen(model.url, look)).toEqual(lines)
-})
+}, 60_000)
