@@ -40,7 +40,7 @@ const CASES: Readonly<Record<string, (client: Client, say: Say) => Promise<void>
     say,
   ) => {
     const channel = await open()
-    channel.on('return', ({ fields }) => say('return', fields.replyCode, fields.replyText, fields.routingKey))
+    channel.on('return', ({ fields }) => say('return', { ...fields }))
     await published(channel, say, '', `${prefix}.none`, { mandatory: true })
     await published(channel, say, 'amq.topic', `${prefix}.none`)
     const ended = ending(channel)

@@ -91,7 +91,12 @@ export class RabbitmqModel implements WireBroker {
   /** Sets an alarm, or ends it. */
   setAlarm(reason: string | undefined): void {
     this.alarm = reason
-    for (const connection of this.#connections) connection.throttle()
+    if (reason === undefined) for (const connection of this.#connections) connection.unblock()
+  }
+
+  /** Queues have other things to do: what comes to them waits. */
+  holdQueues(forMs: number): void {
+    for (const queue of this.queues.values()) queue.inbox.hold(forMs)
   }
 
   /** As an operator does. */

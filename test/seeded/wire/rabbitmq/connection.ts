@@ -47,8 +47,6 @@ export class Connection implements WireSession {
   readonly #publishing = new Map<number, Publishing>()
   #state: 'begins' | 'opens' | 'runs' | 'closes' | 'over' = 'begins'
   #frameMaxBytes = FRAME_MAX_BYTES
-  /** RabbitMQ holds up those that have published. */
-  #isPublisher = false
   #isBlocked = false
   #hasSent = false
   #hasReceived = false
@@ -111,18 +109,12 @@ export class Connection implements WireSession {
     this.send(0, 'connection.close', fields)
   }
 
-  /** The broker runs short of memory or disk, or no longer does. */
-  throttle(): void {
-    const { alarm } = this.#broker
-    if (this.#state !== 'runs') return
-    if (alarm !== undefined && this.#isPublisher && !this.#isBlocked) {
-      this.#isBlocked = true
-      this.send(0, 'connection.blocked', { reason: alarm })
-    } else if (alarm === undefined && this.#isBlocked) {
-      this.#isBlocked = false
-      this.send(0, 'connection.unblocked', {})
-      this.#read()
-    }
+  /** The broker is no longer short of memory or disk. */
+  unblock(): void {
+    if (!this.#isBlocked) return
+    this.#isBlocked = false
+    this.send(0, 'connection.unblocked', {})
+    this.#read()
   }
 
   #write(bytes: Uint8Array): void {
@@ -233,12 +225,16 @@ export class Connection implements WireSession {
 
   #takeContent(frame: Frame, { method, content }: Publishing): void {
     const whole = content.push(frame)
-    if (whole === undefined) return
-    this.#publishing.delete(frame.channel)
-    const channel = this.#channels.get(frame.channel)
-    channel?.inbox.send(() => channel.receive(method, whole))
-    this.#isPublisher = true
-    this.throttle()
+    if (whole !== undefined) {
+      this.#publishing.delete(frame.channel)
+      const channel = this.#channels.get(frame.channel)
+      channel?.inbox.send(() => channel.receive(method, whole))
+    }
+    const { alarm } = this.#broker
+    // Whoever publishes while it is short is told, and no longer read: also a message that has begun.
+    if (alarm === undefined || this.#isBlocked) return
+    this.#isBlocked = true
+    this.send(0, 'connection.blocked', { reason: alarm })
   }
 
   /** Sends heartbeats, and gives up a client that is silent for two intervals. */

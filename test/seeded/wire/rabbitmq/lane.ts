@@ -17,13 +17,14 @@ export class Lane {
   readonly #delayMs: () => number
   readonly #waiting: { readonly atMs: number; readonly call: () => void }[] = []
   #lastMs = 0
+  #heldUntilMs = 0
 
   constructor(delayMs: () => number) {
     this.#delayMs = delayMs
   }
 
   send(call: () => void): void {
-    const delayMs = this.#delayMs()
+    const delayMs = Math.max(this.#delayMs(), this.#heldUntilMs - Date.now())
     if (delayMs <= 0 && this.#waiting.length === 0) {
       call()
       return
@@ -31,6 +32,11 @@ export class Lane {
     this.#lastMs = Math.max(this.#lastMs, Date.now() + delayMs)
     this.#waiting.push({ atMs: this.#lastMs, call })
     if (this.#waiting.length === 1) this.#wait()
+  }
+
+  /** What comes from now on waits for so long at least. */
+  hold(forMs: number): void {
+    this.#heldUntilMs = Math.max(this.#heldUntilMs, Date.now() + forMs)
   }
 
   #wait(): void {

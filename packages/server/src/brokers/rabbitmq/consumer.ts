@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { setTimeout } from 'node:timers/promises'
 import type { Channel, ConsumeMessage } from 'amqplib'
 import { Liveness } from '../remote/liveness.js'
 import { Acks, type AmqpConnection, PREFETCH_COUNT, watchChannel } from './connection.js'
@@ -11,6 +12,8 @@ const MAX_QUEUE_BYTES = 128 * 1024 * 1024
 /** Also bounds messages with empty payloads. */
 const MAX_QUEUE_COUNT = 250_000
 const QUEUE_ID_BYTES = 4
+/** How often an empty queue is asked for. */
+const EMPTY_POLL_MS = 50
 
 /**
  * The consuming half of a link: one queue of its own, which ends with its connection.
@@ -25,6 +28,8 @@ export class Consumer {
   readonly bindings: QueueBindings
   readonly #patterns: BoundedBindings
   readonly #link: RabbitmqLink
+  readonly #queue: string
+  #takenCount = 0
   readonly liveness: Liveness
   #isStopped = false
 
@@ -63,11 +68,12 @@ export class Consumer {
     this.#channel = channel
     this.#acks = new Acks(channel)
     this.#link = link
+    this.#queue = queue
     this.bindings = new QueueBindings(connection, queue, link)
     this.#patterns = new BoundedBindings(this.bindings, options.maxPatterns)
     this.liveness = new Liveness({
       intervalMs: options.context.heartbeatMs,
-      probe: () => this.#probe(queue),
+      probe: () => this.#probe(),
       silent: (detail) => events.lost(new Error(`consuming: ${detail}`)),
     })
   }
@@ -78,6 +84,23 @@ export class Consumer {
 
   unbind(pattern: string): Promise<void> {
     return this.#comesByLog(pattern) ? Promise.resolve() : this.#patterns.unbind(pattern)
+  }
+
+  /**
+   * Resolves when every message that was in the queue at the call has come out. Meant for a broker that takes no messages.
+   * @throws when the channel ends.
+   */
+  async emptied(): Promise<void> {
+    let mostCount: number | undefined
+    for (;;) {
+      const { messageCount } = await this.#channel.checkQueue(this.#queue)
+      // The answer overtakes messages that are on their way to the channel. These come before the next answer.
+      mostCount ??= this.#takenCount + messageCount + PREFETCH_COUNT
+      await this.#channel.checkQueue(this.#queue)
+      // The broker may take messages again meanwhile: then it may never be empty.
+      if (messageCount === 0 || this.#takenCount >= mostCount) return
+      await setTimeout(EMPTY_POLL_MS)
+    }
   }
 
   stop(): void {
@@ -94,6 +117,7 @@ export class Consumer {
   #take(message: ConsumeMessage): void {
     if (this.#isStopped) return
     this.liveness.alive()
+    this.#takenCount++
     this.#acks.add(message)
     if (this.bindings.takeMarker(message)) return
     const key = keyOf(message)
@@ -110,8 +134,8 @@ export class Consumer {
     }
   }
 
-  #probe(queue: string): void {
-    this.#channel.checkQueue(queue).then(
+  #probe(): void {
+    this.#channel.checkQueue(this.#queue).then(
       () => this.liveness.alive(),
       // The channel has ended, which is reported where it is watched.
       () => undefined,
