@@ -1,20 +1,22 @@
-import { brokerOptions } from '../../packages/conformance/src/index.js'
-import { RemoteBroker } from '../../packages/server/src/brokers/remote/broker.js'
 import { FakeServer } from '../../packages/server/test/fake-server.js'
-import { memoryOptions } from '../../packages/server/test/memory-options.js'
+import { ClientListener } from '../checker/clients/client-listener.js'
+import { ClientPublisher } from '../checker/clients/client-publisher.js'
 import { judge, type Violation } from '../checker/judge.js'
 import { Listener } from '../checker/listener.js'
 import { Publisher } from '../checker/publisher.js'
 import { createRunRecord, type FaultRecord, type RunRecord } from '../checker/record.js'
 import type { Rules } from '../checker/rules.js'
 import { SeededRandom } from '../checker/seeded-random.js'
-import { ModelBroker } from './model-broker.js'
-import { Network } from './network.js'
+import { SEEDED_BROKERS, type SeededBroker, type SeededBrokerName } from './brokers.js'
+import { createDrive } from './client-adapter.js'
+import { Network, type Transcript } from './network.js'
+import { installSockets } from './tcp.js'
 import { VirtualTime } from './virtual-time.js'
 
 const LENGTH_MS = 1_500
 const SETTLE_MS = 1_500
-const QUIET_MS = 4_000
+/** A link of which nobody tells that it is dead is lost after two heartbeats, and made again within another second. */
+const QUIET_MS = 6_000
 const RULES: Rules = {
   logged: ['#'],
   log: 'shared',
@@ -24,44 +26,64 @@ const RULES: Rules = {
   answerWithinMs: 8_000,
   liveWithinMs: 3_000,
   deliverWithinMs: 2_000,
-  settleMs: 2_500,
+  settleMs: 4_500,
   leaseMs: 10_000,
 }
 const NODES = ['node-0', 'node-1']
+const FIRST_PORT = 9_000
 const OPTIONS = { history: ['#=1000'], historyMaxMessages: 1_000, brokerHeartbeatMs: 1_000, drainTimeoutMs: 100 }
+/** How often the log is asked for its epoch. */
+const EPOCH_POLL_MS = 5
+/** A share of the actors is of the real client, the others are the checker's own connections. */
+const CLIENT_SHARE = 0.5
 
 export interface SeededRun {
   readonly record: RunRecord
   readonly violations: readonly Violation[]
-  readonly transcript: readonly string[]
+  readonly transcript: Transcript
+  /** Timers that ran. */
+  readonly callCount: number
 }
 
-/** Plays the schedule of a seed: two nodes on a model of a broker, clients of the checker, and what goes wrong. */
-export async function playSeed(seed: number, seedBytes: (random: () => number) => void): Promise<SeededRun> {
-  const random = new SeededRandom(seed, 'schedule')
-  const chance = new SeededRandom(seed, 'chance')
-  seedBytes(chance.next)
-  const time = new VirtualTime()
-  time.install(chance.next)
+/**
+ * Plays the schedule of a seed: two nodes, clients, and what goes wrong. The nodes have a real driver, its library and a
+ * model of a broker at the other end of virtual TCP connections; or, for `model`, a driver that is a model itself. Some
+ * clients are the real one.
+ *
+ * The sockets of clients end at a fake transport. The transports' own are left out, since they are the kernel's, and of
+ * the engine a process of its own: its conformance suite, its fuzzers and test/checker play them (ADR 75).
+ */
+export async function playSeed(seed: number, brokerName: SeededBrokerName): Promise<SeededRun> {
+  const time = new VirtualTime(new SeededRandom(seed, 'chance').next)
+  time.install()
+  const uninstallSockets = installSockets()
   try {
-    return await play(seed, random, time)
+    const network = new Network(new SeededRandom(seed, 'network').next)
+    return await play(seed, time, network, SEEDED_BROKERS[brokerName](network))
   } finally {
+    uninstallSockets()
     time.uninstall()
   }
 }
 
-async function play(seed: number, random: SeededRandom, time: VirtualTime): Promise<SeededRun> {
-  const network = new Network(new SeededRandom(seed, 'network').next)
-  const broker = new ModelBroker()
+async function play(seed: number, time: VirtualTime, network: Network, broker: SeededBroker): Promise<SeededRun> {
+  const random = new SeededRandom(seed, 'schedule')
   const record = createRunRecord()
   const nowMs = () => time.nowMs
   const servers = new Map<string, FakeServer>()
+  const hosts = new Map<string, string>()
   const stops: Promise<void>[] = []
   let isOver = false
-  const start = async (name: string) => {
+  let processCount = 0
+  const create = async (name: string) => {
+    // Each process has an address of its own.
+    const host = `127.0.1.${++processCount}`
+    hosts.set(name, host)
+    return new FakeServer(OPTIONS, { broker: await broker.createBroker(host, OPTIONS) })
+  }
+  const start = async (name: string, created = create(name)) => {
+    const server = await created
     if (isOver) return
-    const options = brokerOptions(memoryOptions(OPTIONS))
-    const server = new FakeServer(OPTIONS, { broker: new RemoteBroker(broker.createDriver(), options) })
     servers.set(name, server)
     try {
       await server.server.start()
@@ -72,9 +94,15 @@ async function play(seed: number, random: SeededRandom, time: VirtualTime): Prom
     }
     network.nodes.set(name, server.transport)
   }
-  for (const name of NODES) void start(name)
+  // The first time, modules are loaded meanwhile, which takes real time.
+  const first = NODES.map((name) => create(name))
+  await Promise.all(first)
+  for (const [at, name] of NODES.entries()) {
+    network.ports.set(FIRST_PORT + at, name)
+    void start(name, first[at])
+  }
   await time.run(500)
-  const addresses = NODES.map((name) => ({ name, url: `ws://${name}/ws` }))
+  const addresses = NODES.map((name, at) => ({ name, url: `ws://127.0.0.1:${FIRST_PORT + at}/ws` }))
   const actor = (name: string) => {
     const own = new SeededRandom(seed, name)
     const chooseNode = (previous: string | undefined) => {
@@ -85,20 +113,37 @@ async function play(seed: number, random: SeededRandom, time: VirtualTime): Prom
     }
     return { name, record, nowMs, random: own.next, chooseNode }
   }
-  const listeners = ['#', 'a.#', 'b'].map(
-    (pattern, at) => new Listener({ ...actor(`l${at}`), listens: [{ pattern, start: 'now' }] }),
-  )
-  const publishers = [0, 1].map(
-    (at) => new Publisher({ ...actor(`p${at}`), keys: ['a.x', 'b', 'a.y'], everyMs: random.pick([25, 40, 60]) }),
-  )
+  const failures: Violation[] = []
+  const drive = createDrive((owner, error) => {
+    if (!isOver) failures.push({ rule: 'settle', atMs: nowMs(), owner, text: String(error) } as unknown as Violation)
+  })
+  const listeners = ['#', 'a.#', 'b'].map((pattern, at) => {
+    const options = { ...actor(`l${at}`), listens: [{ pattern, start: 'now' as const }] }
+    return random.chance(CLIENT_SHARE) ? new ClientListener({ ...options, drive }) : new Listener(options)
+  })
+  const publishers = [0, 1].map((at) => {
+    const options = { ...actor(`p${at}`), keys: ['a.x', 'b', 'a.y'], everyMs: random.pick([25, 40, 60]) }
+    return random.chance(CLIENT_SHARE) ? new ClientPublisher({ ...options, drive }) : new Publisher(options)
+  })
   const fault = (name: string, touches: FaultRecord['touches'], untilMs = nowMs() + 10) =>
     record.faults.push({ name, fromMs: nowMs(), untilMs, touches })
-  broker.onEpoch = () => fault('another epoch', ['broker-data'])
+  let { epoch } = broker
+  setInterval(() => {
+    if (broker.epoch === epoch) return
+    record.faults.push({
+      name: 'another epoch',
+      fromMs: nowMs() - EPOCH_POLL_MS,
+      untilMs: nowMs() + 10,
+      touches: ['broker-data'],
+    })
+    epoch = broker.epoch
+  }, EPOCH_POLL_MS)
   const killNode = (name: string) => {
     const server = servers.get(name)
     if (server === undefined || !network.nodes.has(name)) return
     servers.delete(name)
     network.drop(name)
+    network.kill(hosts.get(name) ?? '')
     const awayMs = random.integer(50, 600)
     fault(`kill ${name}`, ['node'], nowMs() + awayMs)
     stops.push(server.server.stop())
@@ -106,29 +151,28 @@ async function play(seed: number, random: SeededRandom, time: VirtualTime): Prom
   }
   const endBroker = () => {
     if (!broker.isUp) return
-    const lostCount = random.pick([0, 0, 1, 3, 8])
+    const lostCount = random.pick([0, 0, 1, 3, 8, 40])
     const awayMs = random.integer(20, 500)
     fault(`end the broker, less ${lostCount}`, lostCount > 0 ? ['broker', 'broker-data'] : ['broker'], nowMs() + awayMs)
     broker.end(lostCount)
-    setTimeout(() => {
-      broker.isUp = true
-    }, awayMs)
+    setTimeout(() => broker.start(), awayMs)
+  }
+  const upset = () => {
+    const done = broker.suffer(random)
+    if (done !== undefined) fault(done.name, done.touches, nowMs() + done.forMs)
   }
   const steps = [
     () => random.pick(listeners).cut(),
     () => random.pick(listeners).move(),
-    () => random.pick(listeners).cut(),
+    () => random.pick(listeners).stall(random.integer(20, 300)),
     () => random.pick(listeners).relisten(),
     () => {
       for (const listener of listeners) listener.cut()
     },
     () => random.pick(publishers).cut(),
     () => killNode(random.pick(NODES)),
-    () => {
-      fault('lose a link', ['broker-links'])
-      const links = [...broker.links]
-      if (links.length > 0) random.pick(links).lose('cut')
-    },
+    upset,
+    upset,
     endBroker,
   ]
   const stepCount = random.integer(4, 14)
@@ -141,7 +185,7 @@ async function play(seed: number, random: SeededRandom, time: VirtualTime): Prom
   await time.run(time.nowMs + QUIET_MS)
   record.endedAtMs = nowMs()
   isOver = true
-  broker.isUp = true
+  broker.heal()
   for (const each of actors) void each.stop()
   let isStopped = false
   void Promise.allSettled([...stops, ...[...servers.values()].map(({ server }) => server.stop({ drainMs: 0 }))]).then(
@@ -154,7 +198,8 @@ async function play(seed: number, random: SeededRandom, time: VirtualTime): Prom
   if (!isStopped) throw new Error('a node does not stop')
   return {
     record,
-    violations: judge(record, RULES).filter((each) => !isAgainAfterGap(each)),
+    violations: [...judge(record, RULES).filter((each) => !isAgainAfterGap(each)), ...failures],
+    callCount: time.callCount,
     transcript: network.transcript,
   }
 }

@@ -41,12 +41,12 @@ export const OPERATORS = {
   power: (left: unknown, right: unknown) => numberOf(left) ** numberOf(right),
   join: (left: unknown, right: unknown) => textOf(left) + textOf(right),
   isLess(left: unknown, right: unknown): boolean {
-    assertAlike(left, right)
-    return left < right
+    const [one, other] = alike(left, right)
+    return one < other
   },
   isAtMost(left: unknown, right: unknown): boolean {
-    assertAlike(left, right)
-    return left <= right
+    const [one, other] = alike(left, right)
+    return one <= other
   },
   *range(from: number, to: number, step: number): Generator<number> {
     for (let at = from; step > 0 ? at <= to : at >= to; at += step) yield at
@@ -60,9 +60,11 @@ export const OPERATORS = {
   },
 }
 
-function assertAlike(left: unknown, right: unknown): asserts left is number {
-  if (typeof left !== typeof right || (typeof left !== 'number' && typeof left !== 'string'))
-    throw new TypeError(`attempt to compare ${typeof left} with ${typeof right}`)
+/** Two numbers, or two texts. */
+function alike(left: unknown, right: unknown): readonly [number, number] | readonly [string, string] {
+  if (typeof left === 'number' && typeof right === 'number') return [left, right]
+  if (typeof left === 'string' && typeof right === 'string') return [left, right]
+  throw new TypeError(`attempt to compare ${typeof left} with ${typeof right}`)
 }
 
 /** As Lua's arithmetic, which takes numbers in texts too. */

@@ -55,7 +55,7 @@ export class RequestReader {
 
   /** @throws {ReplyError} for what is no command: the connection ends. */
   read(bytes: Uint8Array): string[][] {
-    this.#text += Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).latin1Slice()
+    this.#text += Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
     const requests: string[][] = []
     let start = 0
     for (;;) {

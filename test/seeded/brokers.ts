@@ -1,0 +1,173 @@
+import { brokerOptions } from '../../packages/conformance/src/index.js'
+import { RemoteBroker } from '../../packages/server/src/brokers/remote/broker.js'
+import { createRedisBroker } from '../../packages/server/src/brokers/remote-brokers.js'
+import type { ServerOptions } from '../../packages/server/src/options/server-options.js'
+import type { Broker } from '../../packages/server/src/ports/index.js'
+import { memoryOptions } from '../../packages/server/test/memory-options.js'
+import type { SeededRandom } from '../checker/seeded-random.js'
+import { ModelBroker } from './model-broker.js'
+import type { Network } from './network.js'
+import { ModelRedis } from './wire/redis/broker.js'
+import type { WireBroker } from './wire/wire-broker.js'
+
+/** A fault of the broker or its links, which has been done: its name, and how long it lasts. */
+export interface BrokerFault {
+  readonly name: string
+  readonly forMs: number
+  readonly touches: readonly ('broker' | 'broker-links' | 'broker-data')[]
+}
+
+/** The broker of one schedule. */
+export interface SeededBroker {
+  /** For a process at this address. */
+  createBroker(host: string, options: ServerOptions): Promise<Broker>
+  /** Names the epoch of its log. */
+  readonly epoch: string
+  readonly isUp: boolean
+  /** Ends, and loses the last so many messages of its log. */
+  end(lostCount: number): void
+  start(): void
+  /** Does one of its faults, but no end. */
+  suffer(random: SeededRandom): BrokerFault | undefined
+  /** Nothing is wrong any more. */
+  heal(): void
+}
+
+export type SeededBrokerName = keyof typeof SEEDED_BROKERS
+
+const WIRE = {
+  redis: {
+    create: (random: () => number) => new ModelRedis({ random }),
+    url: (host: string, port: number) => `redis://${host}:${port}`,
+    createBroker: createRedisBroker,
+    epochOf: ({ keys }: ModelRedis) => keys.hash('webmq/log/state')?.get('epoch') ?? '',
+    /** It takes no writes: its memory is full. */
+    fill: ({ settings }: ModelRedis, isFull: boolean) => settings.set('maxmemory', isFull ? '1' : '0'),
+  },
+}
+
+interface WireRow<Model extends WireBroker> {
+  readonly create: (random: () => number) => Model
+  readonly url: (host: string, port: number) => string
+  readonly createBroker: typeof createRedisBroker
+  readonly epochOf: (model: Model) => string
+  readonly fill?: (model: Model, isFull: boolean) => unknown
+}
+
+/** The brokers of the schedules: `model` is a driver of its own, the others are real drivers and a model of a wire. */
+export const SEEDED_BROKERS = {
+  model: () => new DriverModel(),
+  redis: (network: Network) => new WireModel(network, WIRE.redis),
+} satisfies Record<string, (network: Network) => SeededBroker>
+
+class DriverModel implements SeededBroker {
+  readonly #model = new ModelBroker()
+
+  async createBroker(_: string, options: ServerOptions): Promise<Broker> {
+    return new RemoteBroker(this.#model.createDriver(), brokerOptions(memoryOptions(options)))
+  }
+
+  get epoch(): string {
+    return this.#model.epoch
+  }
+
+  get isUp(): boolean {
+    return this.#model.isUp
+  }
+
+  end(lostCount: number): void {
+    this.#model.end(lostCount)
+  }
+
+  start(): void {
+    this.#model.isUp = true
+  }
+
+  suffer(random: SeededRandom): BrokerFault | undefined {
+    const links = [...this.#model.links]
+    if (links.length === 0) return undefined
+    random.pick(links).lose('cut')
+    return { name: 'lose a link', forMs: 10, touches: ['broker-links'] }
+  }
+
+  heal(): void {
+    this.start()
+  }
+}
+
+class WireModel<Model extends WireBroker> implements SeededBroker {
+  readonly #network: Network
+  readonly #row: WireRow<Model>
+  readonly #model: Model
+  readonly #port: { readonly broker: Model; isUp: boolean }
+
+  constructor(network: Network, row: WireRow<Model>) {
+    this.#network = network
+    this.#row = row
+    this.#model = row.create(() => network.chance())
+    this.#port = { broker: this.#model, isUp: true }
+    network.brokers.set(this.#model.port, this.#port)
+  }
+
+  async createBroker(host: string, options: ServerOptions): Promise<Broker> {
+    const { url, createBroker } = this.#row
+    const broker = url(host, this.#model.port)
+    return await createBroker({ ...brokerOptions(memoryOptions(options)), broker, brokerNamespace: 'webmq' })
+  }
+
+  get epoch(): string {
+    return this.#row.epochOf(this.#model)
+  }
+
+  get isUp(): boolean {
+    return this.#port.isUp
+  }
+
+  end(lostCount: number): void {
+    this.#port.isUp = false
+    this.#model.kill(lostCount)
+  }
+
+  start(): void {
+    if (this.#port.isUp) return
+    this.#port.isUp = true
+    this.#model.start()
+  }
+
+  suffer(random: SeededRandom): BrokerFault | undefined {
+    const sockets = [...this.#network.tcp]
+    if (sockets.length === 0) return undefined
+    const { fill } = this.#row
+    const one = random.pick(sockets)
+    const ofNode = sockets.filter(({ remoteAddress }) => remoteAddress === one.remoteAddress)
+    const chosen = random.chance(0.5) ? [one] : ofNode
+    const forMs = random.integer(50, 1_500)
+    const links = (name: string, lastsMs = 10): BrokerFault => ({ name, forMs: lastsMs, touches: ['broker-links'] })
+    const faults: (() => BrokerFault)[] = [
+      ...(['reset', 'end', 'half-open'] as const).map((fault) => () => {
+        for (const socket of chosen) socket.suffer(fault)
+        return links(`${fault} ${chosen.length} links of ${one.remoteAddress}`)
+      }),
+      () => {
+        for (const socket of chosen) socket.suffer('stall', forMs)
+        return links(`stall ${chosen.length} links of ${one.remoteAddress}`, forMs)
+      },
+      () => {
+        for (const socket of sockets) socket.suffer('stall', forMs)
+        return { name: 'freeze the broker', forMs, touches: ['broker'] }
+      },
+    ]
+    if (fill !== undefined)
+      faults.push(() => {
+        fill(this.#model, true)
+        setTimeout(() => fill(this.#model, false), forMs)
+        return { name: 'fill the broker', forMs, touches: ['broker'] }
+      })
+    return random.pick(faults)()
+  }
+
+  heal(): void {
+    this.start()
+    this.#row.fill?.(this.#model, false)
+  }
+}
