@@ -1,12 +1,15 @@
 import { brokerOptions } from '../../packages/conformance/src/index.js'
 import { RemoteBroker } from '../../packages/server/src/brokers/remote/broker.js'
-import { createRedisBroker } from '../../packages/server/src/brokers/remote-brokers.js'
+import { createRabbitmqBroker, createRedisBroker } from '../../packages/server/src/brokers/remote-brokers.js'
 import type { ServerOptions } from '../../packages/server/src/options/server-options.js'
 import type { Broker } from '../../packages/server/src/ports/index.js'
 import { memoryOptions } from '../../packages/server/test/memory-options.js'
 import type { SeededRandom } from '../checker/seeded-random.js'
 import { ModelBroker } from './model-broker.js'
 import type { Network } from './network.js'
+import { RabbitmqModel } from './wire/rabbitmq/broker.js'
+import { timingOf } from './wire/rabbitmq/busy.js'
+import { epochOfLog } from './wire/rabbitmq/log-epoch.js'
 import { ModelRedis } from './wire/redis/broker.js'
 import type { WireBroker } from './wire/wire-broker.js'
 
@@ -44,6 +47,40 @@ const WIRE = {
     /** It takes no writes: its memory is full. */
     fill: ({ settings }: ModelRedis, isFull: boolean) => settings.set('maxmemory', isFull ? '1' : '0'),
   },
+  rabbitmq: {
+    create: (random: () => number) => new RabbitmqModel({ timing: timingOf(random) }),
+    url: (host: string, port: number) => `amqp://${host}:${port}`,
+    createBroker: createRabbitmqBroker,
+    epochOf: (model: RabbitmqModel) => epochOfLog(model, 'webmq'),
+    /** It runs short of memory. */
+    fill: (model: RabbitmqModel, isFull: boolean) => model.setAlarm(isFull ? 'low on memory' : undefined),
+    faults: (model: RabbitmqModel, forMs: number): readonly (() => BrokerFault)[] => [
+      () => {
+        model.closeConnections('maintenance')
+        return { name: 'close all connections', forMs: 10, touches: ['broker-links'] }
+      },
+      () => {
+        model.holdQueues(forMs)
+        return { name: 'busy queues', forMs, touches: ['broker'] }
+      },
+      () => {
+        if (model.hasKeptData) {
+          model.restoreData()
+          setTimeout(() => model.start(), forMs)
+          return { name: 'put data back', forMs, touches: ['broker', 'broker-data'] }
+        }
+        model.keepData()
+        return { name: 'keep data', forMs: 0, touches: [] }
+      },
+      () => {
+        model.policy.maxCount = 3
+        setTimeout(() => {
+          model.policy.maxCount = Number.POSITIVE_INFINITY
+        }, forMs)
+        return { name: 'full queues', forMs, touches: ['broker-links'] }
+      },
+    ],
+  },
 }
 
 interface WireRow<Model extends WireBroker> {
@@ -52,12 +89,15 @@ interface WireRow<Model extends WireBroker> {
   readonly createBroker: typeof createRedisBroker
   readonly epochOf: (model: Model) => string
   readonly fill?: (model: Model, isFull: boolean) => unknown
+  /** Of this broker alone. */
+  readonly faults?: (model: Model, forMs: number) => readonly (() => BrokerFault)[]
 }
 
 /** The brokers of the schedules: `model` is a driver of its own, the others are real drivers and a model of a wire. */
 export const SEEDED_BROKERS = {
   model: () => new DriverModel(),
   redis: (network: Network) => new WireModel(network, WIRE.redis),
+  rabbitmq: (network: Network) => new WireModel(network, WIRE.rabbitmq),
 } satisfies Record<string, (network: Network) => SeededBroker>
 
 class DriverModel implements SeededBroker {
@@ -163,6 +203,7 @@ class WireModel<Model extends WireBroker> implements SeededBroker {
         setTimeout(() => fill(this.#model, false), forMs)
         return { name: 'fill the broker', forMs, touches: ['broker'] }
       })
+    faults.push(...(this.#row.faults?.(this.#model, forMs) ?? []))
     return random.pick(faults)()
   }
 

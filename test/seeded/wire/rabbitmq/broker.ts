@@ -76,6 +76,10 @@ export class RabbitmqModel implements WireBroker {
     this.#kept = this.#copyOf({ exchanges: [...this.exchanges.values()], queues: [...this.queues.values()] })
   }
 
+  get hasKeptData(): boolean {
+    return this.#kept.exchanges.length > 0
+  }
+
   /** Kills it, and puts the copy back. */
   restoreData(): void {
     this.kill(0)
