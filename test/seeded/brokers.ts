@@ -27,8 +27,12 @@ export interface SeededBroker {
   /** Names the epoch of its log. */
   readonly epoch: string
   readonly isUp: boolean
-  /** Ends, and loses the last so many messages of its log. */
-  end(lostCount: number): void
+  /** A node that has not read the end of the log may say that it is whole. */
+  readonly mayVouch: boolean
+  /** How long it takes at most until everything is well again. */
+  readonly quietMs: number
+  /** Ends, and loses the last so many messages of its log. @returns what that has touched, as far as it is known yet. */
+  end(lostCount: number): BrokerFault['touches']
   start(): void
   /** Does one of its faults, but no end. */
   suffer(random: SeededRandom): BrokerFault | undefined
@@ -51,6 +55,10 @@ const WIRE = {
     create: (random: () => number) => new RabbitmqModel({ timing: timingOf(random) }),
     url: (host: string, port: number) => `amqp://${host}:${port}`,
     createBroker: createRabbitmqBroker,
+    // A node gives up an attempt to connect after 30 s only. AMQP's own heartbeat needs 10.
+    halfOpenMs: 3_000,
+    quietMs: 10_000,
+    isEndSeen: false,
     epochOf: (model: RabbitmqModel) => epochOfLog(model, 'webmq'),
     /** It runs short of memory. */
     fill: (model: RabbitmqModel, isFull: boolean) => model.setAlarm(isFull ? 'low on memory' : undefined),
@@ -73,9 +81,9 @@ const WIRE = {
         return { name: 'keep data', forMs: 0, touches: [] }
       },
       () => {
-        model.policy.maxCount = 3
+        Object.assign(model.policy, { maxCount: 3, maxUnackedCount: 2 })
         setTimeout(() => {
-          model.policy.maxCount = Number.POSITIVE_INFINITY
+          Object.assign(model.policy, { maxCount: Number.POSITIVE_INFINITY, maxUnackedCount: Number.POSITIVE_INFINITY })
         }, forMs)
         return { name: 'full queues', forMs, touches: ['broker-links'] }
       },
@@ -88,6 +96,12 @@ interface WireRow<Model extends WireBroker> {
   readonly url: (host: string, port: number) => string
   readonly createBroker: typeof createRedisBroker
   readonly epochOf: (model: Model) => string
+  /** Default: {@link QUIET_MS}. */
+  readonly quietMs?: number
+  /** `false`: nodes find no loss of what none of them had read; another epoch is what is lost. */
+  readonly isEndSeen?: boolean
+  /** After so long the network tells that a connection is dead. Default: never. */
+  readonly halfOpenMs?: number
   readonly fill?: (model: Model, isFull: boolean) => unknown
   /** Of this broker alone. */
   readonly faults?: (model: Model, forMs: number) => readonly (() => BrokerFault)[]
@@ -100,7 +114,12 @@ export const SEEDED_BROKERS = {
   rabbitmq: (network: Network) => new WireModel(network, WIRE.rabbitmq),
 } satisfies Record<string, (network: Network) => SeededBroker>
 
+/** A link of which nobody tells that it is dead is lost after two heartbeats, and made again within another second. */
+const QUIET_MS = 6_000
+
 class DriverModel implements SeededBroker {
+  readonly quietMs = QUIET_MS
+  readonly mayVouch = false
   readonly #model = new ModelBroker()
 
   async createBroker(_: string, options: ServerOptions): Promise<Broker> {
@@ -115,8 +134,9 @@ class DriverModel implements SeededBroker {
     return this.#model.isUp
   }
 
-  end(lostCount: number): void {
+  end(lostCount: number): BrokerFault['touches'] {
     this.#model.end(lostCount)
+    return lostCount > 0 ? ['broker', 'broker-data'] : ['broker']
   }
 
   start(): void {
@@ -149,6 +169,14 @@ class WireModel<Model extends WireBroker> implements SeededBroker {
     network.brokers.set(this.#model.port, this.#port)
   }
 
+  get mayVouch(): boolean {
+    return this.#row.isEndSeen === false
+  }
+
+  get quietMs(): number {
+    return this.#row.quietMs ?? QUIET_MS
+  }
+
   async createBroker(host: string, options: ServerOptions): Promise<Broker> {
     const { url, createBroker } = this.#row
     const broker = url(host, this.#model.port)
@@ -163,9 +191,10 @@ class WireModel<Model extends WireBroker> implements SeededBroker {
     return this.#port.isUp
   }
 
-  end(lostCount: number): void {
+  end(lostCount: number): BrokerFault['touches'] {
     this.#port.isUp = false
     this.#model.kill(lostCount)
+    return lostCount > 0 && this.#row.isEndSeen !== false ? ['broker', 'broker-data'] : ['broker']
   }
 
   start(): void {
@@ -185,8 +214,15 @@ class WireModel<Model extends WireBroker> implements SeededBroker {
     const links = (name: string, lastsMs = 10): BrokerFault => ({ name, forMs: lastsMs, touches: ['broker-links'] })
     const faults: (() => BrokerFault)[] = [
       ...(['reset', 'end', 'half-open'] as const).map((fault) => () => {
-        for (const socket of chosen) socket.suffer(fault)
-        return links(`${fault} ${chosen.length} links of ${one.remoteAddress}`)
+        const { halfOpenMs } = this.#row
+        const isTold = fault === 'half-open' && halfOpenMs !== undefined
+        for (const socket of chosen) {
+          if (isTold) {
+            socket.suffer('stall', halfOpenMs)
+            setTimeout(() => socket.suffer('reset'), halfOpenMs)
+          } else socket.suffer(fault)
+        }
+        return links(`${fault} ${chosen.length} links of ${one.remoteAddress}`, isTold ? halfOpenMs : undefined)
       }),
       () => {
         for (const socket of chosen) socket.suffer('stall', forMs)

@@ -30,8 +30,8 @@ export class RabbitmqModel implements WireBroker {
   readonly exchanges = new Map<string, Exchange>()
   readonly queues = new Map<string, Queue>()
   readonly users = new Map([['guest', 'guest']])
-  /** Of an operator, for all classic queues. */
-  readonly policy = { maxCount: Number.POSITIVE_INFINITY }
+  /** For all classic queues: an operator bounds them, and connections that are slow take no more messages ahead. */
+  readonly policy = { maxCount: Number.POSITIVE_INFINITY, maxUnackedCount: Number.POSITIVE_INFINITY }
   /** What it is short of. */
   alarm: string | undefined
   readonly #connections = new Set<Connection>()

@@ -5,8 +5,8 @@ import { type Delivery, type Message, Queue, type QueueClient, type QueueConsume
 interface ClassicOptions extends QueueOptions {
   /** Where messages go that this queue drops. */
   readonly deadLetter: (exchange: string, message: Message) => readonly Queue[]
-  /** A policy; the smaller bound counts. */
-  readonly maxCount: () => number
+  /** The smaller bound counts. */
+  readonly policy: { readonly maxCount: number; readonly maxUnackedCount: number }
 }
 
 /** First in, first out. A full one drops its oldest messages: those that no consumer has yet. */
@@ -86,7 +86,7 @@ export class ClassicQueue extends Queue {
   #isOver(moreCount: number, moreBytes: number): boolean {
     const { args } = this.options
     const bound = (name: string) => (typeof args[name] === 'number' ? args[name] : Number.POSITIVE_INFINITY)
-    const maxCount = Math.min(bound('x-max-length'), this.#options.maxCount())
+    const maxCount = Math.min(bound('x-max-length'), this.#options.policy.maxCount)
     return this.#ready.length + moreCount > maxCount || this.#readyBytes + moreBytes > bound('x-max-length-bytes')
   }
 
@@ -120,7 +120,8 @@ export class ClassicQueue extends Queue {
       const consumer = consumers[this.#turn++ % consumers.length]
       if (consumer === undefined) continue
       const { noAck, prefetchCount, unackedCount } = consumer
-      if (noAck || prefetchCount === 0 || unackedCount < prefetchCount) return consumer
+      const maxCount = Math.min(prefetchCount || Number.POSITIVE_INFINITY, this.#options.policy.maxUnackedCount)
+      if (noAck || unackedCount < maxCount) return consumer
     }
     return undefined
   }

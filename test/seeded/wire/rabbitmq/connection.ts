@@ -103,6 +103,11 @@ export class Connection implements WireSession {
       this.send(channel, 'channel.close', fields)
       return
     }
+    // An operator ends one that is not open yet without a word.
+    if (this.#state !== 'runs' && cause.code === 320) {
+      this.#end()
+      return
+    }
     this.#endChannels()
     this.#broker.removeQueuesOf(this, true)
     this.#state = 'closes'

@@ -69,7 +69,7 @@ function declareQueue(broker: RabbitmqModel, connection: object, method: FieldsO
       : new ClassicQueue({
           ...options,
           deadLetter: (exchange, { key }) => broker.deadLetterQueues(exchange, key),
-          maxCount: () => broker.policy.maxCount,
+          policy: broker.policy,
         })
   broker.queues.set(name, queue)
   return queue
