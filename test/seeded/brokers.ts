@@ -1,12 +1,18 @@
 import { brokerOptions } from '../../packages/conformance/src/index.js'
 import { RemoteBroker } from '../../packages/server/src/brokers/remote/broker.js'
-import { createRabbitmqBroker, createRedisBroker } from '../../packages/server/src/brokers/remote-brokers.js'
+import {
+  createNatsBroker,
+  createRabbitmqBroker,
+  createRedisBroker,
+} from '../../packages/server/src/brokers/remote-brokers.js'
 import type { ServerOptions } from '../../packages/server/src/options/server-options.js'
 import type { Broker } from '../../packages/server/src/ports/index.js'
 import { memoryOptions } from '../../packages/server/test/memory-options.js'
 import type { SeededRandom } from '../checker/seeded-random.js'
 import { ModelBroker } from './model-broker.js'
 import type { Network } from './network.js'
+import { NatsModel } from './wire/nats/model.js'
+import { NO_BYTES } from './wire/nats/protocol.js'
 import { RabbitmqModel } from './wire/rabbitmq/broker.js'
 import { timingOf } from './wire/rabbitmq/busy.js'
 import { epochOfLog } from './wire/rabbitmq/log-epoch.js'
@@ -27,12 +33,10 @@ export interface SeededBroker {
   /** Names the epoch of its log. */
   readonly epoch: string
   readonly isUp: boolean
-  /** A node that has not read the end of the log may say that it is whole. */
-  readonly mayVouch: boolean
-  /** How long it takes at most until everything is well again. */
-  readonly quietMs: number
-  /** Ends, and loses the last so many messages of its log. @returns what that has touched, as far as it is known yet. */
-  end(lostCount: number): BrokerFault['touches']
+  /** Whether each loss is a gap for everybody; otherwise one of messages that some node had. It shows in the epoch. */
+  readonly tellsEveryLoss: boolean
+  /** Ends, and loses the last so many messages of its log. */
+  end(lostCount: number): void
   start(): void
   /** Does one of its faults, but no end. */
   suffer(random: SeededRandom): BrokerFault | undefined
@@ -48,47 +52,82 @@ const WIRE = {
     url: (host: string, port: number) => `redis://${host}:${port}`,
     createBroker: createRedisBroker,
     epochOf: ({ keys }: ModelRedis) => keys.hash('webmq/log/state')?.get('epoch') ?? '',
-    /** It takes no writes: its memory is full. */
-    fill: ({ settings }: ModelRedis, isFull: boolean) => settings.set('maxmemory', isFull ? '1' : '0'),
+    tellsEveryLoss: true,
+    troubles: {
+      /** It takes no writes: its memory is full. */
+      'fill the broker': ({ settings }: ModelRedis, isOn: boolean) => {
+        settings.set('maxmemory', isOn ? '1' : '0')
+      },
+    },
+  },
+  nats: {
+    create: natsModel,
+    url: (host: string, port: number) => `nats://${host}:${port}`,
+    createBroker: createNatsBroker,
+    epochOf: (model: NatsModel) =>
+      /log [\w-]+(?:, generation [\w.-]+)?/.exec(model.descriptionOf('webmq-log') ?? '')?.[0] ?? '',
+    tellsEveryLoss: false,
+    troubles: {
+      'take JetStream away': (model: NatsModel, isOn: boolean) => {
+        model.jetStream = isOn ? 'gone' : 'here'
+      },
+      'let JetStream say nothing': (model: NatsModel, isOn: boolean) => {
+        model.jetStream = isOn ? 'silent' : 'here'
+      },
+      'put older data back': (model: NatsModel, isOn: boolean) => {
+        if (isOn) model.restoreData()
+        else model.start()
+      },
+      'delete the stream': (model: NatsModel, isOn: boolean) => {
+        if (isOn) model.publish(API_REQUEST)
+      },
+    },
   },
   rabbitmq: {
-    create: (random: () => number) => new RabbitmqModel({ timing: timingOf(random) }),
+    create: rabbitmqModel,
     url: (host: string, port: number) => `amqp://${host}:${port}`,
     createBroker: createRabbitmqBroker,
-    // A node gives up an attempt to connect after 30 s only. AMQP's own heartbeat needs 10.
-    halfOpenMs: 3_000,
-    quietMs: 10_000,
-    isEndSeen: false,
     epochOf: (model: RabbitmqModel) => epochOfLog(model, 'webmq'),
-    /** It runs short of memory. */
-    fill: (model: RabbitmqModel, isFull: boolean) => model.setAlarm(isFull ? 'low on memory' : undefined),
-    faults: (model: RabbitmqModel, forMs: number): readonly (() => BrokerFault)[] => [
-      () => {
-        model.closeConnections('maintenance')
-        return { name: 'close all connections', forMs: 10, touches: ['broker-links'] }
+    tellsEveryLoss: false,
+    // A node gives up an attempt to connect after 30 s only, and AMQP's own heartbeat needs 10.
+    halfOpenMs: 3_000,
+    troubles: {
+      'let it run short of memory': (model: RabbitmqModel, isOn: boolean) =>
+        model.setAlarm(isOn ? 'low on memory' : undefined),
+      'close all connections': (model: RabbitmqModel, isOn: boolean) => {
+        if (isOn) model.closeConnections('maintenance')
       },
-      () => {
-        model.holdQueues(forMs)
-        return { name: 'busy queues', forMs, touches: ['broker'] }
+      'keep its queues busy': (model: RabbitmqModel, isOn: boolean) => model.holdQueues(isOn),
+      'fill its queues': ({ policy }: RabbitmqModel, isOn: boolean) => {
+        policy.maxCount = isOn ? 3 : Number.POSITIVE_INFINITY
+        policy.maxUnackedCount = isOn ? 2 : Number.POSITIVE_INFINITY
       },
-      () => {
-        if (model.hasKeptData) {
-          model.restoreData()
-          setTimeout(() => model.start(), forMs)
-          return { name: 'put data back', forMs, touches: ['broker', 'broker-data'] }
-        }
-        model.keepData()
-        return { name: 'keep data', forMs: 0, touches: [] }
+      'put older data back': (model: RabbitmqModel, isOn: boolean) => {
+        if (isOn) model.restoreData()
+        else model.start()
       },
-      () => {
-        Object.assign(model.policy, { maxCount: 3, maxUnackedCount: 2 })
-        setTimeout(() => {
-          Object.assign(model.policy, { maxCount: Number.POSITIVE_INFINITY, maxUnackedCount: Number.POSITIVE_INFINITY })
-        }, forMs)
-        return { name: 'full queues', forMs, touches: ['broker-links'] }
-      },
-    ],
+    },
   },
+}
+
+function rabbitmqModel(random: () => number): RabbitmqModel {
+  const model = new RabbitmqModel({ timing: timingOf(random) })
+  setTimeout(() => model.keepData(), 300 + random() * 1_500)
+  return model
+}
+
+const API_REQUEST = { subject: '$JS.API.STREAM.DELETE.webmq-log', reply: '', headers: NO_BYTES, payload: NO_BYTES }
+
+/** In most schedules it is slow, and then it does its work in other orders; in some it says that it is of a cluster. */
+function natsModel(random: () => number): NatsModel {
+  const hasCluster = random() < 0.3
+  const slownessMs = [0, 1, 5, 20][Math.floor(random() * 4)] ?? 0
+  const isPaused = () => random() < 0.02
+  const delayMs = () => (slownessMs === 0 ? 0 : random() * slownessMs * (isPaused() ? 20 : 1))
+  const windowBytes = random() < 0.5 ? 2_000 : 2_000_000
+  const model = new NatsModel({ hasCluster, delayMs, windowBytes })
+  setTimeout(() => model.keepData(), 300 + random() * 1_500)
+  return model
 }
 
 interface WireRow<Model extends WireBroker> {
@@ -96,30 +135,23 @@ interface WireRow<Model extends WireBroker> {
   readonly url: (host: string, port: number) => string
   readonly createBroker: typeof createRedisBroker
   readonly epochOf: (model: Model) => string
-  /** Default: {@link QUIET_MS}. */
-  readonly quietMs?: number
-  /** `false`: nodes find no loss of what none of them had read; another epoch is what is lost. */
-  readonly isEndSeen?: boolean
-  /** After so long the network tells that a connection is dead. Default: never. */
+  readonly tellsEveryLoss: boolean
+  /** After so long the network tells that a half-open connection is dead. Default: never. */
   readonly halfOpenMs?: number
-  readonly fill?: (model: Model, isFull: boolean) => unknown
-  /** Of this broker alone. */
-  readonly faults?: (model: Model, forMs: number) => readonly (() => BrokerFault)[]
+  /** What may be wrong with it for a while, by name. */
+  readonly troubles: Readonly<Record<string, (model: Model, isOn: boolean) => void>>
 }
 
 /** The brokers of the schedules: `model` is a driver of its own, the others are real drivers and a model of a wire. */
 export const SEEDED_BROKERS = {
   model: () => new DriverModel(),
   redis: (network: Network) => new WireModel(network, WIRE.redis),
+  nats: (network: Network) => new WireModel(network, WIRE.nats),
   rabbitmq: (network: Network) => new WireModel(network, WIRE.rabbitmq),
 } satisfies Record<string, (network: Network) => SeededBroker>
 
-/** A link of which nobody tells that it is dead is lost after two heartbeats, and made again within another second. */
-const QUIET_MS = 6_000
-
 class DriverModel implements SeededBroker {
-  readonly quietMs = QUIET_MS
-  readonly mayVouch = false
+  readonly tellsEveryLoss = true
   readonly #model = new ModelBroker()
 
   async createBroker(_: string, options: ServerOptions): Promise<Broker> {
@@ -134,9 +166,8 @@ class DriverModel implements SeededBroker {
     return this.#model.isUp
   }
 
-  end(lostCount: number): BrokerFault['touches'] {
+  end(lostCount: number): void {
     this.#model.end(lostCount)
-    return lostCount > 0 ? ['broker', 'broker-data'] : ['broker']
   }
 
   start(): void {
@@ -156,6 +187,7 @@ class DriverModel implements SeededBroker {
 }
 
 class WireModel<Model extends WireBroker> implements SeededBroker {
+  readonly tellsEveryLoss: boolean
   readonly #network: Network
   readonly #row: WireRow<Model>
   readonly #model: Model
@@ -164,17 +196,10 @@ class WireModel<Model extends WireBroker> implements SeededBroker {
   constructor(network: Network, row: WireRow<Model>) {
     this.#network = network
     this.#row = row
+    this.tellsEveryLoss = row.tellsEveryLoss
     this.#model = row.create(() => network.chance())
     this.#port = { broker: this.#model, isUp: true }
     network.brokers.set(this.#model.port, this.#port)
-  }
-
-  get mayVouch(): boolean {
-    return this.#row.isEndSeen === false
-  }
-
-  get quietMs(): number {
-    return this.#row.quietMs ?? QUIET_MS
   }
 
   async createBroker(host: string, options: ServerOptions): Promise<Broker> {
@@ -191,10 +216,9 @@ class WireModel<Model extends WireBroker> implements SeededBroker {
     return this.#port.isUp
   }
 
-  end(lostCount: number): BrokerFault['touches'] {
+  end(lostCount: number): void {
     this.#port.isUp = false
     this.#model.kill(lostCount)
-    return lostCount > 0 && this.#row.isEndSeen !== false ? ['broker', 'broker-data'] : ['broker']
   }
 
   start(): void {
@@ -206,7 +230,6 @@ class WireModel<Model extends WireBroker> implements SeededBroker {
   suffer(random: SeededRandom): BrokerFault | undefined {
     const sockets = [...this.#network.tcp]
     if (sockets.length === 0) return undefined
-    const { fill } = this.#row
     const one = random.pick(sockets)
     const ofNode = sockets.filter(({ remoteAddress }) => remoteAddress === one.remoteAddress)
     const chosen = random.chance(0.5) ? [one] : ofNode
@@ -233,18 +256,17 @@ class WireModel<Model extends WireBroker> implements SeededBroker {
         return { name: 'freeze the broker', forMs, touches: ['broker'] }
       },
     ]
-    if (fill !== undefined)
+    for (const [name, set] of Object.entries(this.#row.troubles))
       faults.push(() => {
-        fill(this.#model, true)
-        setTimeout(() => fill(this.#model, false), forMs)
-        return { name: 'fill the broker', forMs, touches: ['broker'] }
+        set(this.#model, true)
+        setTimeout(() => set(this.#model, false), forMs)
+        return { name, forMs, touches: ['broker'] }
       })
-    faults.push(...(this.#row.faults?.(this.#model, forMs) ?? []))
     return random.pick(faults)()
   }
 
   heal(): void {
     this.start()
-    this.#row.fill?.(this.#model, false)
+    for (const set of Object.values(this.#row.troubles)) set(this.#model, false)
   }
 }

@@ -15,6 +15,8 @@ import { VirtualTime } from './virtual-time.js'
 
 const LENGTH_MS = 1_500
 const SETTLE_MS = 1_500
+/** A link of which nobody tells that it is dead is lost after two heartbeats, and made again within another second. */
+const QUIET_MS = 6_000
 const RULES: Rules = {
   logged: ['#'],
   log: 'shared',
@@ -30,6 +32,14 @@ const RULES: Rules = {
 const NODES = ['node-0', 'node-1']
 const FIRST_PORT = 9_000
 const OPTIONS = { history: ['#=1000'], historyMaxMessages: 1_000, brokerHeartbeatMs: 1_000, drainTimeoutMs: 100 }
+/** Names of faults that lose a part of the log. */
+const LOSS = /^(?:end the broker, less [1-9]|put older data back)/
+const ANOTHER_EPOCH = 'another epoch'
+/**
+ * Where a node that lagged may vouch for a log that has lost its end, its listeners miss what others had, until one of
+ * these comes back, or for good if none does: docs/guarantees.md.
+ */
+const OF_A_LOSS: ReadonlySet<string> = new Set(['lost', 'gap-untrue', 'position-moved', 'position-reused'])
 /** How often the log is asked for its epoch. */
 const EPOCH_POLL_MS = 5
 /** A share of the actors is of the real client, the others are the checker's own connections. */
@@ -51,7 +61,11 @@ export interface SeededRun {
  * The sockets of clients end at a fake transport. The transports' own are left out, since they are the kernel's, and of
  * the engine a process of its own: its conformance suite, its fuzzers and test/checker play them (ADR 75).
  */
-export async function playSeed(seed: number, brokerName: SeededBrokerName, logged = ['#']): Promise<SeededRun> {
+export async function playSeed(
+  seed: number,
+  brokerName: SeededBrokerName,
+  logged: readonly string[] = ['#'],
+): Promise<SeededRun> {
   const time = new VirtualTime(new SeededRandom(seed, 'chance').next)
   time.install()
   const uninstallSockets = installSockets()
@@ -135,14 +149,14 @@ async function play(
   const fault = (name: string, touches: FaultRecord['touches'], untilMs = nowMs() + 10) =>
     record.faults.push({ name, fromMs: nowMs(), untilMs, touches })
   let { epoch } = broker
+  let epochAtMs = 0
   setInterval(() => {
     if (broker.epoch === epoch) return
-    record.faults.push({
-      name: 'another epoch',
-      fromMs: nowMs() - EPOCH_POLL_MS,
-      untilMs: nowMs() + 10,
-      touches: ['broker-data'],
-    })
+    // It tells of what was lost since the one before.
+    const loss = record.faults.find((each) => LOSS.test(each.name) && each.fromMs >= epochAtMs)
+    const fromMs = Math.min(nowMs() - EPOCH_POLL_MS, loss?.fromMs ?? Number.POSITIVE_INFINITY)
+    epochAtMs = nowMs()
+    record.faults.push({ name: ANOTHER_EPOCH, fromMs, untilMs: epochAtMs + 10, touches: ['broker-data'] })
     epoch = broker.epoch
   }, EPOCH_POLL_MS)
   const killNode = (name: string) => {
@@ -160,8 +174,9 @@ async function play(
     if (!broker.isUp) return
     const lostCount = random.pick([0, 0, 1, 3, 8, 40])
     const awayMs = random.integer(20, 500)
-    const touches = broker.end(lostCount)
-    fault(`end the broker, less ${lostCount}`, touches, nowMs() + awayMs)
+    const touchesData = lostCount > 0 && broker.tellsEveryLoss
+    fault(`end the broker, less ${lostCount}`, touchesData ? ['broker', 'broker-data'] : ['broker'], nowMs() + awayMs)
+    broker.end(lostCount)
     setTimeout(() => broker.start(), awayMs)
   }
   const upset = () => {
@@ -194,7 +209,7 @@ async function play(
   await time.run(time.nowMs + LENGTH_MS)
   await time.run(time.nowMs + SETTLE_MS)
   for (const publisher of publishers) publisher.pause()
-  await time.run(time.nowMs + broker.quietMs)
+  await time.run(time.nowMs + QUIET_MS)
   record.endedAtMs = nowMs()
   isOver = true
   network.nodes.clear()
@@ -209,14 +224,10 @@ async function play(
   // The first time, modules are loaded meanwhile, which takes real time.
   for (const endMs = time.realMs() + 10_000; !isStopped && time.realMs() < endMs; ) await time.run(time.nowMs + 10)
   if (!isStopped) throw new Error('a node does not stop')
+  const isKnown = ({ rule }: Violation) => !broker.tellsEveryLoss && isLossy(record) && OF_A_LOSS.has(rule)
   return {
     record,
-    violations: [
-      ...judge(record, rules).filter(
-        (each) => !isAgainAfterGap(each) && !(broker.mayVouch && isOfLostEnd(each, record)),
-      ),
-      ...failures,
-    ],
+    violations: [...judge(record, rules).filter((each) => !isAgainAfterGap(each) && !isKnown(each)), ...failures],
     callCount: time.callCount,
     transcript: network.transcript,
   }
@@ -229,19 +240,6 @@ function isAgainAfterGap({ rule, text }: Violation): boolean {
   return rule === 'twice' && text.includes(', and in the log ')
 }
 
-/** A vouching node cannot know of messages of so long before it lost the server: docs/guarantees.md. */
-const UNKNOWN_END_MS = 1_000
-
-/**
- * The log has lost its end, and a node has vouched that had not read it: what stood there may be missing without a gap, and a gap
- * may be told twice, first for another reason.
- */
-function isOfLostEnd({ rule, text, atMs }: Violation, { faults, publishers }: RunRecord): boolean {
-  const ends = faults.filter(({ name }) => /^end the broker, less [1-9]|^put data back/.test(name))
-  if (rule === 'gap-untrue') return ends.some(({ fromMs }) => fromMs <= atMs)
-  const [id] = /\bp\d+-\d+\b/.exec(text) ?? []
-  const message = publishers.flatMap(({ messages }) => messages).find((each) => each.id === id)
-  const settledMs = message?.attempts.map(({ settledAtMs }) => settledAtMs ?? 0) ?? []
-  const isOfEnd = (ms: number) => ends.some(({ fromMs, untilMs }) => ms > fromMs - UNKNOWN_END_MS && ms < untilMs)
-  return rule === 'lost' && settledMs.some(isOfEnd)
+function isLossy({ faults }: RunRecord): boolean {
+  return faults.some(({ name }) => LOSS.test(name))
 }

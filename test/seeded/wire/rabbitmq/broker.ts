@@ -76,10 +76,6 @@ export class RabbitmqModel implements WireBroker {
     this.#kept = this.#copyOf({ exchanges: [...this.exchanges.values()], queues: [...this.queues.values()] })
   }
 
-  get hasKeptData(): boolean {
-    return this.#kept.exchanges.length > 0
-  }
-
   /** Kills it, and puts the copy back. */
   restoreData(): void {
     this.kill(0)
@@ -99,8 +95,8 @@ export class RabbitmqModel implements WireBroker {
   }
 
   /** Queues have other things to do: what comes to them waits. */
-  holdQueues(forMs: number): void {
-    for (const queue of this.queues.values()) queue.inbox.hold(forMs)
+  holdQueues(isHeld: boolean): void {
+    for (const queue of this.queues.values()) queue.inbox.hold(isHeld)
   }
 
   /** As an operator does. */

@@ -17,15 +17,16 @@ export class Lane {
   readonly #delayMs: () => number
   readonly #waiting: { readonly atMs: number; readonly call: () => void }[] = []
   #lastMs = 0
-  #heldUntilMs = 0
+  #isHeld = false
+  #timer: NodeJS.Timeout | undefined
 
   constructor(delayMs: () => number) {
     this.#delayMs = delayMs
   }
 
   send(call: () => void): void {
-    const delayMs = Math.max(this.#delayMs(), this.#heldUntilMs - Date.now())
-    if (delayMs <= 0 && this.#waiting.length === 0) {
+    const delayMs = this.#delayMs()
+    if (delayMs <= 0 && this.#waiting.length === 0 && !this.#isHeld) {
       call()
       return
     }
@@ -34,22 +35,26 @@ export class Lane {
     if (this.#waiting.length === 1) this.#wait()
   }
 
-  /** What comes from now on waits for so long at least. */
-  hold(forMs: number): void {
-    this.#heldUntilMs = Math.max(this.#heldUntilMs, Date.now() + forMs)
+  /** Whether it stands still: what comes waits. */
+  hold(isHeld: boolean): void {
+    this.#isHeld = isHeld
+    if (!isHeld) this.#wait()
   }
 
   #wait(): void {
     const [next] = this.#waiting
-    if (next !== undefined) setTimeout(() => this.#run(), Math.max(0, next.atMs - Date.now()))
+    if (next === undefined || this.#isHeld) return
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => this.#run(), Math.max(0, next.atMs - Date.now()))
   }
 
   #run(): void {
     // The first stays in the lane while it runs: what it sends waits behind the others.
     const nowMs = Date.now() + 1
-    for (let next = this.#waiting[0]; next !== undefined && next.atMs <= nowMs; next = this.#waiting[0]) {
+    for (let next = this.#waiting[0]; next !== undefined && next.atMs <= nowMs && !this.#isHeld; ) {
       next.call()
       this.#waiting.shift()
+      next = this.#waiting[0]
     }
     this.#wait()
   }
