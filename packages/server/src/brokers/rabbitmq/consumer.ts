@@ -1,19 +1,17 @@
 import { randomBytes } from 'node:crypto'
-import { setTimeout } from 'node:timers/promises'
 import type { Channel, ConsumeMessage } from 'amqplib'
 import { Liveness } from '../remote/liveness.js'
 import { Acks, type AmqpConnection, PREFETCH_COUNT, watchChannel } from './connection.js'
 import type { RabbitmqLink } from './link.js'
 import { deliveryOf, keyOf } from './message-properties.js'
 import { BoundedBindings, QueueBindings } from './queue-bindings.js'
+import { QueueEmptied } from './queue-emptied.js'
 
 /** Limit of a queue whose node does not keep up: all nodes share the memory of the broker. A policy may set less. */
 const MAX_QUEUE_BYTES = 128 * 1024 * 1024
 /** Also bounds messages with empty payloads. */
 const MAX_QUEUE_COUNT = 250_000
 const QUEUE_ID_BYTES = 4
-/** How often an empty queue is asked for. */
-const EMPTY_POLL_MS = 50
 
 /**
  * The consuming half of a link: one queue of its own, which ends with its connection.
@@ -29,7 +27,7 @@ export class Consumer {
   readonly #patterns: BoundedBindings
   readonly #link: RabbitmqLink
   readonly #queue: string
-  #takenCount = 0
+  readonly emptied: QueueEmptied
   readonly liveness: Liveness
   #isStopped = false
 
@@ -69,6 +67,7 @@ export class Consumer {
     this.#acks = new Acks(channel)
     this.#link = link
     this.#queue = queue
+    this.emptied = new QueueEmptied(() => channel.checkQueue(queue))
     this.bindings = new QueueBindings(connection, queue, link)
     this.#patterns = new BoundedBindings(this.bindings, options.maxPatterns)
     this.liveness = new Liveness({
@@ -86,23 +85,6 @@ export class Consumer {
     return this.#comesByLog(pattern) ? Promise.resolve() : this.#patterns.unbind(pattern)
   }
 
-  /**
-   * Resolves when every message that was in the queue at the call has come out. Meant for a broker that takes no messages.
-   * @throws when the channel ends.
-   */
-  async emptied(): Promise<void> {
-    let mostCount: number | undefined
-    for (;;) {
-      const { messageCount } = await this.#channel.checkQueue(this.#queue)
-      // The answer overtakes messages that are on their way to the channel. These come before the next answer.
-      mostCount ??= this.#takenCount + messageCount + PREFETCH_COUNT
-      await this.#channel.checkQueue(this.#queue)
-      // The broker may take messages again meanwhile: then it may never be empty.
-      if (messageCount === 0 || this.#takenCount >= mostCount) return
-      await setTimeout(EMPTY_POLL_MS)
-    }
-  }
-
   stop(): void {
     this.#isStopped = true
     this.liveness.stop()
@@ -117,7 +99,7 @@ export class Consumer {
   #take(message: ConsumeMessage): void {
     if (this.#isStopped) return
     this.liveness.alive()
-    this.#takenCount++
+    this.emptied.takenCount++
     this.#acks.add(message)
     if (this.bindings.takeMarker(message)) return
     const key = keyOf(message)

@@ -118,8 +118,7 @@ export class QueueBindings {
   }
 
   #awaitEmptied(made: Deferred<void>): void {
-    // It rejects when the channel has ended, which is reported where it is watched.
-    this.#link.consumer?.emptied().then(made.resolve, () => undefined)
+    this.#link.consumer?.emptied.wait(made)
   }
 
   async #open(): Promise<Channel> {
