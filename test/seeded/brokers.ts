@@ -33,13 +33,11 @@ export interface SeededBroker {
   /** Names the epoch of its log. */
   readonly epoch: string
   readonly isUp: boolean
-  /** Whether each loss is a gap for everybody; otherwise one of messages that some node had. It shows in the epoch. */
-  readonly tellsEveryLoss: boolean
   /** Ends, and loses the last so many messages of its log. */
   end(lostCount: number): void
   start(): void
-  /** Does one of its faults, but no end. */
-  suffer(random: SeededRandom): BrokerFault | undefined
+  /** Does one of its faults, but no end. @param isLossy One of {@link LOSSES}; else none of them. */
+  suffer(random: SeededRandom, isLossy: boolean): BrokerFault | undefined
   /** Nothing is wrong any more. */
   heal(): void
 }
@@ -52,7 +50,6 @@ const WIRE = {
     url: (host: string, port: number) => `redis://${host}:${port}`,
     createBroker: createRedisBroker,
     epochOf: ({ keys }: ModelRedis) => keys.hash('webmq/log/state')?.get('epoch') ?? '',
-    tellsEveryLoss: true,
     troubles: {
       /** It takes no writes: its memory is full. */
       'fill the broker': ({ settings }: ModelRedis, isOn: boolean) => {
@@ -66,7 +63,6 @@ const WIRE = {
     createBroker: createNatsBroker,
     epochOf: (model: NatsModel) =>
       /log [\w-]+(?:, generation [\w.-]+)?/.exec(model.descriptionOf('webmq-log') ?? '')?.[0] ?? '',
-    tellsEveryLoss: false,
     troubles: {
       'take JetStream away': (model: NatsModel, isOn: boolean) => {
         model.jetStream = isOn ? 'gone' : 'here'
@@ -88,7 +84,6 @@ const WIRE = {
     url: (host: string, port: number) => `amqp://${host}:${port}`,
     createBroker: createRabbitmqBroker,
     epochOf: (model: RabbitmqModel) => epochOfLog(model, 'webmq'),
-    tellsEveryLoss: false,
     // A node gives up an attempt to connect after 30 s only, and AMQP's own heartbeat needs 10.
     halfOpenMs: 3_000,
     troubles: {
@@ -116,6 +111,9 @@ function rabbitmqModel(random: () => number): RabbitmqModel {
   return model
 }
 
+/** The troubles that lose something of the log. */
+export const LOSSES: ReadonlySet<string> = new Set(['put older data back', 'delete the stream'])
+
 const API_REQUEST = { subject: '$JS.API.STREAM.DELETE.webmq-log', reply: '', headers: NO_BYTES, payload: NO_BYTES }
 
 /** In most schedules it is slow, and then it does its work in other orders; in some it says that it is of a cluster. */
@@ -135,7 +133,6 @@ interface WireRow<Model extends WireBroker> {
   readonly url: (host: string, port: number) => string
   readonly createBroker: typeof createRedisBroker
   readonly epochOf: (model: Model) => string
-  readonly tellsEveryLoss: boolean
   /** After so long the network tells that a half-open connection is dead. Default: never. */
   readonly halfOpenMs?: number
   /** What may be wrong with it for a while, by name. */
@@ -151,7 +148,6 @@ export const SEEDED_BROKERS = {
 } satisfies Record<string, (network: Network) => SeededBroker>
 
 class DriverModel implements SeededBroker {
-  readonly tellsEveryLoss = true
   readonly #model = new ModelBroker()
 
   async createBroker(_: string, options: ServerOptions): Promise<Broker> {
@@ -174,9 +170,9 @@ class DriverModel implements SeededBroker {
     this.#model.isUp = true
   }
 
-  suffer(random: SeededRandom): BrokerFault | undefined {
+  suffer(random: SeededRandom, isLossy: boolean): BrokerFault | undefined {
     const links = [...this.#model.links]
-    if (links.length === 0) return undefined
+    if (isLossy || links.length === 0) return undefined
     random.pick(links).lose('cut')
     return { name: 'lose a link', forMs: 10, touches: ['broker-links'] }
   }
@@ -187,7 +183,6 @@ class DriverModel implements SeededBroker {
 }
 
 class WireModel<Model extends WireBroker> implements SeededBroker {
-  readonly tellsEveryLoss: boolean
   readonly #network: Network
   readonly #row: WireRow<Model>
   readonly #model: Model
@@ -196,7 +191,6 @@ class WireModel<Model extends WireBroker> implements SeededBroker {
   constructor(network: Network, row: WireRow<Model>) {
     this.#network = network
     this.#row = row
-    this.tellsEveryLoss = row.tellsEveryLoss
     this.#model = row.create(() => network.chance())
     this.#port = { broker: this.#model, isUp: true }
     network.brokers.set(this.#model.port, this.#port)
@@ -227,7 +221,7 @@ class WireModel<Model extends WireBroker> implements SeededBroker {
     this.#model.start()
   }
 
-  suffer(random: SeededRandom): BrokerFault | undefined {
+  suffer(random: SeededRandom, isLossy: boolean): BrokerFault | undefined {
     const sockets = [...this.#network.tcp]
     if (sockets.length === 0) return undefined
     const one = random.pick(sockets)
@@ -235,7 +229,7 @@ class WireModel<Model extends WireBroker> implements SeededBroker {
     const chosen = random.chance(0.5) ? [one] : ofNode
     const forMs = random.integer(50, 1_500)
     const links = (name: string, lastsMs = 10): BrokerFault => ({ name, forMs: lastsMs, touches: ['broker-links'] })
-    const faults: (() => BrokerFault)[] = [
+    const onLinks: (() => BrokerFault)[] = [
       ...(['reset', 'end', 'half-open'] as const).map((fault) => () => {
         const { halfOpenMs } = this.#row
         const isTold = fault === 'half-open' && halfOpenMs !== undefined
@@ -256,12 +250,16 @@ class WireModel<Model extends WireBroker> implements SeededBroker {
         return { name: 'freeze the broker', forMs, touches: ['broker'] }
       },
     ]
-    for (const [name, set] of Object.entries(this.#row.troubles))
-      faults.push(() => {
+    const troubles = Object.entries(this.#row.troubles).flatMap(([name, set]) => {
+      if (LOSSES.has(name) !== isLossy) return []
+      return () => {
         set(this.#model, true)
         setTimeout(() => set(this.#model, false), forMs)
-        return { name, forMs, touches: ['broker'] }
-      })
+        return { name, forMs, touches: ['broker'] } as const
+      }
+    })
+    const faults = isLossy ? troubles : [...onLinks, ...troubles]
+    if (faults.length === 0) return undefined
     return random.pick(faults)()
   }
 

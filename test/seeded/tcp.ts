@@ -2,14 +2,10 @@ import { channel } from 'node:diagnostics_channel'
 import { createRequire, syncBuiltinESMExports } from 'node:module'
 import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
+import { ByteStream } from './byte-stream.js'
 import { Network } from './network.js'
 import type { WireBroker, WireSession } from './wire/wire-broker.js'
 
-/** Chances of one arrival of bytes. */
-const SPLIT_SHARE = 0.1
-const MERGE_SHARE = 0.15
-/** A sender waits while so much is on its way. */
-const WINDOW_BYTES = 65_536
 /** As long as a peer's kernel asks before it gives up a connection of which it hears nothing. */
 const KEEPALIVE_MS = 4_000
 const OPENED = channel('net.client.socket')
@@ -18,64 +14,6 @@ const OPENED = channel('net.client.socket')
 export interface BrokerPort {
   readonly broker: WireBroker
   isUp: boolean
-}
-
-/** One direction of a connection: its bytes arrive in order, in pieces of other sizes than they were sent in. */
-class Stream {
-  readonly #take: (bytes: Buffer) => void
-  /** Bytes that are lost, and closes that are not told. */
-  isSwallowing = false
-  bytesOnTheWay = 0
-  #lastMs = 0
-  #held: Buffer | undefined
-
-  constructor(take: (bytes: Buffer) => void) {
-    this.#take = take
-  }
-
-  send(bytes: Buffer, taken?: () => void): void {
-    this.bytesOnTheWay += bytes.length
-    this.later(() => this.#arrive(bytes))
-    // The kernel takes what fits into its buffer.
-    if (this.bytesOnTheWay <= WINDOW_BYTES) taken?.()
-    else if (taken !== undefined) this.later(taken)
-  }
-
-  /** Behind everything that was sent. */
-  later(call: () => void, leastMs = 0): void {
-    this.#lastMs = Math.max(this.#lastMs, performance.now() + Math.max(leastMs, Network.current.latencyMs()))
-    setTimeout(call, this.#lastMs - performance.now())
-  }
-
-  /** Nothing arrives for so long; then everything does. */
-  stall(forMs: number): void {
-    this.#lastMs = Math.max(this.#lastMs, performance.now() + forMs)
-  }
-
-  #arrive(bytes: Buffer): void {
-    this.bytesOnTheWay -= bytes.length
-    if (this.isSwallowing) return
-    const chance = Network.current.chance()
-    const all = this.#held === undefined ? bytes : Buffer.concat([this.#held, bytes])
-    this.#held = undefined
-    if (chance < SPLIT_SHARE && all.length > 1) {
-      const at = 1 + Math.floor(Network.current.chance() * (all.length - 1))
-      this.#hold(all.subarray(at))
-      this.#take(all.subarray(0, at))
-    } else if (chance < SPLIT_SHARE + MERGE_SHARE) this.#hold(all)
-    else this.#take(all)
-  }
-
-  /** Until more bytes come, or a moment has passed. */
-  #hold(bytes: Buffer): void {
-    this.#held = bytes
-    const release = () => {
-      if (this.#held !== bytes) return
-      this.#held = undefined
-      if (!this.isSwallowing) this.#take(bytes)
-    }
-    this.later(release)
-  }
 }
 
 export type SocketFault = 'reset' | 'end' | 'half-open' | 'stall'
@@ -91,8 +29,8 @@ export class TcpSocket extends Duplex {
   bytesRead = 0
   bytesWritten = 0
   readonly #network = Network.current
-  readonly #up = new Stream((bytes) => this.#session?.receive(bytes))
-  readonly #down = new Stream((bytes) => this.#receive(bytes))
+  readonly #up = new ByteStream((bytes) => this.#session?.receive(bytes))
+  readonly #down = new ByteStream((bytes) => this.#receive(bytes))
   #session: WireSession | undefined
   /** Of the far side. */
   #isClosed = false

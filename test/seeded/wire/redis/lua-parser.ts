@@ -165,7 +165,7 @@ class Parser {
     }
     const first = this.#postfix()
     if (first.kind === 'call') return { kind: 'call', call: first }
-    const targets = [first]
+    const targets: Expression[] = [first]
     while (this.#takes(',')) targets.push(this.#postfix())
     this.#expect('=')
     return { kind: 'assign', targets, values: this.#expressions() }
