@@ -1,6 +1,10 @@
 import { brokerOptions } from '../../packages/conformance/src/index.js'
 import { RemoteBroker } from '../../packages/server/src/brokers/remote/broker.js'
-import { createNatsBroker, createRedisBroker } from '../../packages/server/src/brokers/remote-brokers.js'
+import {
+  createNatsBroker,
+  createRabbitmqBroker,
+  createRedisBroker,
+} from '../../packages/server/src/brokers/remote-brokers.js'
 import type { ServerOptions } from '../../packages/server/src/options/server-options.js'
 import type { Broker } from '../../packages/server/src/ports/index.js'
 import { memoryOptions } from '../../packages/server/test/memory-options.js'
@@ -10,6 +14,9 @@ import { ModelBroker } from './model-broker.js'
 import type { Network } from './network.js'
 import { NatsModel } from './wire/nats/model.js'
 import { NO_BYTES } from './wire/nats/protocol.js'
+import { RabbitmqModel } from './wire/rabbitmq/broker.js'
+import { timingOf } from './wire/rabbitmq/busy.js'
+import { epochOfLog } from './wire/rabbitmq/log-epoch.js'
 import { ModelRedis } from './wire/redis/broker.js'
 import type { WireBroker } from './wire/wire-broker.js'
 
@@ -75,6 +82,36 @@ const WIRE = {
       },
     },
   },
+  rabbitmq: {
+    create: rabbitmqModel,
+    url: (host: string, port: number) => `amqp://${host}:${port}`,
+    createBroker: createRabbitmqBroker,
+    epochOf: (model: RabbitmqModel) => epochOfLog(model, 'webmq'),
+    // A node gives up an attempt to connect after 30 s only, and AMQP's own heartbeat needs 10.
+    halfOpenMs: 3_000,
+    troubles: {
+      'let it run short of memory': (model: RabbitmqModel, isOn: boolean) =>
+        model.setAlarm(isOn ? 'low on memory' : undefined),
+      'close all connections': (model: RabbitmqModel, isOn: boolean) => {
+        if (isOn) model.closeConnections('maintenance')
+      },
+      'keep its queues busy': (model: RabbitmqModel, isOn: boolean) => model.holdQueues(isOn),
+      'fill its queues': ({ policy }: RabbitmqModel, isOn: boolean) => {
+        policy.maxCount = isOn ? 3 : Number.POSITIVE_INFINITY
+        policy.maxUnackedCount = isOn ? 2 : Number.POSITIVE_INFINITY
+      },
+      'put older data back': (model: RabbitmqModel, isOn: boolean) => {
+        if (isOn) model.restoreData()
+        else model.start()
+      },
+    },
+  },
+}
+
+function rabbitmqModel(random: () => number): RabbitmqModel {
+  const model = new RabbitmqModel({ timing: timingOf(random) })
+  setTimeout(() => model.keepData(), 300 + random() * 1_500)
+  return model
 }
 
 /** Longer than anything is on its way. */
@@ -104,6 +141,8 @@ interface WireRow<Model extends WireBroker> {
   readonly url: (host: string, port: number) => string
   readonly createBroker: typeof createRedisBroker
   readonly epochOf: (model: Model) => string
+  /** After so long the network tells that a half-open connection is dead. Default: never. */
+  readonly halfOpenMs?: number
   /** What may be wrong with it for a while, by name. */
   readonly troubles: Readonly<Record<string, (model: Model, isOn: boolean) => void>>
 }
@@ -113,6 +152,7 @@ export const SEEDED_BROKERS = {
   model: () => new DriverModel(),
   redis: (network: Network) => new WireModel(network, WIRE.redis),
   nats: (network: Network) => new WireModel(network, WIRE.nats),
+  rabbitmq: (network: Network) => new WireModel(network, WIRE.rabbitmq),
 } satisfies Record<string, (network: Network) => SeededBroker>
 
 class DriverModel implements SeededBroker {
@@ -209,8 +249,15 @@ class WireModel<Model extends WireBroker> implements SeededBroker {
     const links = (name: string, lastsMs = 10): BrokerFault => ({ name, forMs: lastsMs, touches: ['broker-links'] })
     const onLinks: (() => BrokerFault)[] = [
       ...(['reset', 'end', 'half-open'] as const).map((fault) => () => {
-        for (const socket of chosen) socket.suffer(fault)
-        return links(`${fault} ${chosen.length} links of ${one.remoteAddress}`)
+        const { halfOpenMs } = this.#row
+        const isTold = fault === 'half-open' && halfOpenMs !== undefined
+        for (const socket of chosen) {
+          if (isTold) {
+            socket.suffer('stall', halfOpenMs)
+            setTimeout(() => socket.suffer('reset'), halfOpenMs)
+          } else socket.suffer(fault)
+        }
+        return links(`${fault} ${chosen.length} links of ${one.remoteAddress}`, isTold ? halfOpenMs : undefined)
       }),
       () => {
         for (const socket of chosen) socket.suffer('stall', forMs)

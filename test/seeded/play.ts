@@ -59,20 +59,33 @@ export interface SeededRun {
  * The sockets of clients end at a fake transport. The transports' own are left out, since they are the kernel's, and of
  * the engine a process of its own: its conformance suite, its fuzzers and test/checker play them (ADR 75).
  */
-export async function playSeed(seed: number, brokerName: SeededBrokerName): Promise<SeededRun> {
+export async function playSeed(
+  seed: number,
+  brokerName: SeededBrokerName,
+  logged: readonly string[] = ['#'],
+): Promise<SeededRun> {
   const time = new VirtualTime(new SeededRandom(seed, 'chance').next)
   time.install()
   const uninstallSockets = installSockets()
   try {
     const network = new Network(new SeededRandom(seed, 'network').next)
-    return await play(seed, time, network, SEEDED_BROKERS[brokerName](network))
+    return await play(seed, time, network, SEEDED_BROKERS[brokerName](network), logged)
   } finally {
     uninstallSockets()
     time.uninstall()
   }
 }
 
-async function play(seed: number, time: VirtualTime, network: Network, broker: SeededBroker): Promise<SeededRun> {
+async function play(
+  seed: number,
+  time: VirtualTime,
+  network: Network,
+  broker: SeededBroker,
+  logged: readonly string[],
+): Promise<SeededRun> {
+  const history = logged.map((pattern) => `${pattern}=1000`)
+  const options = logged.length === 0 ? { ...OPTIONS, history, historyMaxMessages: 0 } : { ...OPTIONS, history }
+  const rules: Rules = { ...RULES, logged, log: logged.length === 0 ? 'none' : 'shared' }
   const random = new SeededRandom(seed, 'schedule')
   const record = createRunRecord()
   const nowMs = () => time.nowMs
@@ -85,7 +98,7 @@ async function play(seed: number, time: VirtualTime, network: Network, broker: S
     // Each process has an address of its own.
     const host = `127.0.1.${++processCount}`
     hosts.set(name, host)
-    return new FakeServer(OPTIONS, { broker: await broker.createBroker(host, OPTIONS) })
+    return new FakeServer(options, { broker: await broker.createBroker(host, options) })
   }
   const start = async (name: string, created = create(name)) => {
     const server = await created
@@ -98,7 +111,7 @@ async function play(seed: number, time: VirtualTime, network: Network, broker: S
       if (!isOver && servers.get(name) === server) throw cause
       return
     }
-    network.nodes.set(name, server.transport)
+    if (!isOver) network.nodes.set(name, server.transport)
   }
   // The first time, modules are loaded meanwhile, which takes real time.
   const first = NODES.map((name) => create(name))
@@ -195,7 +208,12 @@ async function play(seed: number, time: VirtualTime, network: Network, broker: S
     isLossy ? endBroker : () => killNode(random.pick(NODES)),
     ...(isLossy ? [endBroker] : [upset, upset, upset]),
   ]
-  const stepCount = random.integer(4, 14)
+  // Without a log all depends on which node has bound what when.
+  if (logged.length === 0) {
+    for (let count = 0; count < 6; count++) steps.push(() => random.pick(listeners).move())
+    for (let count = 0; count < 3; count++) steps.push(upset)
+  }
+  const stepCount = random.integer(4, logged.length === 0 ? 24 : 14)
   for (let count = 0; count < stepCount; count++) setTimeout(() => random.pick(steps)(), random.integer(100, LENGTH_MS))
   const actors = [...listeners, ...publishers]
   for (const each of actors) each.start()
@@ -220,7 +238,7 @@ async function play(seed: number, time: VirtualTime, network: Network, broker: S
   return {
     record,
     violations: [
-      ...judge(record, RULES).filter((each) => !isAgainAfterGap(each) && !isGone(each, record)),
+      ...judge(record, rules).filter((each) => !isAgainAfterGap(each) && !isGone(each, record)),
       ...failures,
     ],
     callCount: time.callCount,

@@ -5,6 +5,7 @@ import { Acks, type AmqpConnection, PREFETCH_COUNT, watchChannel } from './conne
 import type { RabbitmqLink } from './link.js'
 import { deliveryOf, keyOf } from './message-properties.js'
 import { BoundedBindings, QueueBindings } from './queue-bindings.js'
+import { QueueEmptied } from './queue-emptied.js'
 
 /** Limit of a queue whose node does not keep up: all nodes share the memory of the broker. A policy may set less. */
 const MAX_QUEUE_BYTES = 128 * 1024 * 1024
@@ -25,6 +26,8 @@ export class Consumer {
   readonly bindings: QueueBindings
   readonly #patterns: BoundedBindings
   readonly #link: RabbitmqLink
+  readonly #queue: string
+  readonly emptied: QueueEmptied
   readonly liveness: Liveness
   #isStopped = false
 
@@ -63,11 +66,13 @@ export class Consumer {
     this.#channel = channel
     this.#acks = new Acks(channel)
     this.#link = link
+    this.#queue = queue
+    this.emptied = new QueueEmptied(() => channel.checkQueue(queue))
     this.bindings = new QueueBindings(connection, queue, link)
     this.#patterns = new BoundedBindings(this.bindings, options.maxPatterns)
     this.liveness = new Liveness({
       intervalMs: options.context.heartbeatMs,
-      probe: () => this.#probe(queue),
+      probe: () => this.#probe(),
       silent: (detail) => events.lost(new Error(`consuming: ${detail}`)),
     })
   }
@@ -94,6 +99,7 @@ export class Consumer {
   #take(message: ConsumeMessage): void {
     if (this.#isStopped) return
     this.liveness.alive()
+    this.emptied.takenCount++
     this.#acks.add(message)
     if (this.bindings.takeMarker(message)) return
     const key = keyOf(message)
@@ -110,8 +116,8 @@ export class Consumer {
     }
   }
 
-  #probe(queue: string): void {
-    this.#channel.checkQueue(queue).then(
+  #probe(): void {
+    this.#channel.checkQueue(this.#queue).then(
       () => this.liveness.alive(),
       // The channel has ended, which is reported where it is watched.
       () => undefined,

@@ -29,7 +29,8 @@ const LANES = 4
  *
  * The answer to a bind overtakes messages that are still in the queue. These may be from an earlier binding of the same
  * pattern, and messages that were published since that was removed are missing behind them. So a bind is live when a marker, which
- * follows it into the queue, has come out: all older messages came before.
+ * follows it into the queue, has come out: all older messages came before. While the broker takes no messages, it is live
+ * when the queue has been empty.
  *
  * It has channels of its own: a broker that forbids a pattern (topic permissions) closes the channel to say so. The next
  * change then opens another.
@@ -69,9 +70,9 @@ export class QueueBindings {
     return true
   }
 
-  /** The broker takes no messages: markers under way come late, and binds do not wait for them. */
+  /** The broker takes no messages: markers under way come late. What waits for one waits for an empty queue instead. */
   giveUpMarkers(): void {
-    for (const made of this.#marked.values()) made.resolve()
+    for (const made of this.#marked.values()) this.#awaitEmptied(made)
     this.#marked.clear()
   }
 
@@ -113,7 +114,11 @@ export class QueueBindings {
   #mark(made: Deferred<void>): void {
     const marker = String(++this.#markerCount)
     if (this.#link.publisher?.mark(this.#queue, marker) === true) this.#marked.set(marker, made)
-    else made.resolve()
+    else this.#awaitEmptied(made)
+  }
+
+  #awaitEmptied(made: Deferred<void>): void {
+    this.#link.consumer?.emptied.wait(made)
   }
 
   async #open(): Promise<Channel> {
