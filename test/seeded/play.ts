@@ -185,6 +185,17 @@ async function play(
     if (lostCount > 0 && broker.isUp) setTimeout(end, broker.drain())
     else end()
   }
+  /** Nobody lives who could say what the log has lost. */
+  const endAll = () => {
+    if (!areUp() || !broker.isUp) return
+    setTimeout(() => {
+      for (const name of NODES) killNode(name)
+      const awayMs = random.integer(20, 500)
+      fault(`end the broker, less ${NODES.length}`, ['broker'], nowMs() + awayMs)
+      broker.end(NODES.length)
+      setTimeout(() => broker.start(), awayMs)
+    }, broker.drain())
+  }
   const upset = () => {
     const done = broker.suffer(random, isLossy)
     if (done !== undefined) fault(done.name, done.touches, nowMs() + done.forMs)
@@ -206,7 +217,7 @@ async function play(
     upset,
     endBroker,
     isLossy ? endBroker : () => killNode(random.pick(NODES)),
-    ...(isLossy ? [endBroker] : [upset, upset, upset]),
+    ...(isLossy ? [endBroker, endAll] : [upset, upset, upset]),
   ]
   // Without a log all depends on which node has bound what when.
   if (logged.length === 0) {
