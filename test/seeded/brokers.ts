@@ -12,13 +12,13 @@ import { nuid } from '../../packages/server/test/nats-ids.js'
 import type { SeededRandom } from '../checker/seeded-random.js'
 import { ModelBroker } from './model-broker.js'
 import type { Network } from './network.js'
+import type { WireBroker } from './wire/broker.js'
 import { NatsModel } from './wire/nats/model.js'
 import { NO_BYTES } from './wire/nats/protocol.js'
 import { RabbitmqModel } from './wire/rabbitmq/broker.js'
 import { timingOf } from './wire/rabbitmq/busy.js'
 import { epochOfLog } from './wire/rabbitmq/log-epoch.js'
 import { ModelRedis } from './wire/redis/broker.js'
-import type { WireBroker } from './wire/wire-broker.js'
 
 /** A fault of the broker or its links, which has been done: its name, and how long it lasts. */
 export interface BrokerFault {

@@ -47,7 +47,7 @@ interface Listening {
 type Command = Readonly<Record<string, unknown>>
 
 /** Commands of the actors of test/checker/clients, done by the real client in this process. */
-export class ClientAdapter {
+class ClientAdapter {
   readonly #clients = new Map<unknown, WebMQClient>()
   readonly #listeners = new Map<unknown, Listening>()
 

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import { ByteStream } from './byte-stream.js'
 import { Network } from './network.js'
-import type { WireBroker, WireSession } from './wire/wire-broker.js'
+import type { WireBroker, WireSession } from './wire/broker.js'
 
 /** As long as a peer's kernel asks before it gives up a connection of which it hears nothing. */
 const KEEPALIVE_MS = 4_000

@@ -1,6 +1,6 @@
 import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'
-import type { WireBroker } from './wire-broker.js'
+import type { WireBroker } from './broker.js'
 
 /** Serves a model broker on a TCP port of loopback that the system chooses, for the suites that the real broker passes. */
 export async function serveWire(broker: WireBroker): Promise<{ port: number; close(): Promise<void> }> {

@@ -1,4 +1,4 @@
-import type { WireLink, WireSession } from '../wire-broker.js'
+import type { WireLink, WireSession } from '../broker.js'
 import type { ModelCore, Publisher } from './core.js'
 import { isAllowed, isDenied, type NatsUser } from './permissions.js'
 import {

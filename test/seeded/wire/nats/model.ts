@@ -1,4 +1,4 @@
-import type { WireBroker, WireLink, WireSession } from '../wire-broker.js'
+import type { WireBroker, WireLink, WireSession } from '../broker.js'
 import { NatsClientConnection } from './connection.js'
 import type { ModelCore, ModelSubscriber, NatsModelOptions, Publisher } from './core.js'
 import { JetStreamModel, type JetStreamPresence, type JetStreamSnapshot } from './jetstream.js'

@@ -1,4 +1,4 @@
-import type { WireBroker, WireLink, WireSession } from '../wire-broker.js'
+import type { WireBroker, WireLink, WireSession } from '../broker.js'
 import { Connection } from './connection.js'
 import { Exchange } from './exchanges.js'
 import { AT_ONCE, after, type Timing } from './lane.js'

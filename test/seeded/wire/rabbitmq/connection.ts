@@ -1,4 +1,4 @@
-import type { WireLink, WireSession } from '../wire-broker.js'
+import type { WireLink, WireSession } from '../broker.js'
 import type { RabbitmqModel } from './broker.js'
 import { Channel } from './channel.js'
 import {

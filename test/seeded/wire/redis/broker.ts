@@ -1,4 +1,4 @@
-import type { WireBroker, WireLink, WireSession } from '../wire-broker.js'
+import type { WireBroker, WireLink, WireSession } from '../broker.js'
 import { KEY_COMMANDS, NEEDS_MEMORY } from './commands.js'
 import { Keyspace } from './keyspace.js'
 import { encodeReply, OK, Pairs, type Protocol, Push, type Reply, ReplyError, RequestReader, Status } from './resp.js'
