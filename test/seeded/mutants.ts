@@ -56,20 +56,6 @@ export const MUTANTS: readonly Mutant[] = [
     'if (link.log !== undefined) void this.replica?.follow(link.log).catch(() => undefined)',
   ),
   mutant(
-    'what a lost connection has published is sent behind what its client publishes again elsewhere',
-    'redis',
-    `${REMOTE}/pending-publishes.ts`,
-    'if (this.#authorFor(message)?.isClosed === true)',
-    'if (Date.now() === 0)',
-  ),
-  mutant(
-    'a position does not know its message (ADR 48)',
-    'redis',
-    'packages/server/src/brokers/log/gaps.ts',
-    'return epoch === this.#log.epoch && fingerprint !== 0 &&',
-    'return epoch === this.#log.epoch || fingerprint < 0 &&',
-  ),
-  mutant(
     'nobody notices that a link is half-open',
     'redis',
     `${REMOTE}/liveness.ts`,
@@ -82,13 +68,6 @@ export const MUTANTS: readonly Mutant[] = [
     `${REDIS}/open.lua.ts`,
     'elseif knownReign ~= reign then',
     'elseif false then',
-  ),
-  mutant(
-    'what was delivered from the log before is delivered again from the next',
-    'redis',
-    `${REMOTE}/log-replica.ts`,
-    'const wasDelivered = this.#formerDuplicates?.has(delivery, timeMs) === true',
-    'const wasDelivered = false',
   ),
   mutant(
     'a position of an earlier log is read as one of this log',
@@ -117,13 +96,6 @@ export const MUTANTS: readonly Mutant[] = [
     `${LISTENING}/asking.ts`,
     "(position ? 'broker-lost' : 'no-history')",
     "'no-history'",
-  ),
-  mutant(
-    'the client goes on from where another subscription has got',
-    'redis',
-    `${LISTENING}/resume-point.ts`,
-    'return latest !== this.#latestBefore && isSeen(this.position, latest) ? latest : this.position',
-    'return latest ?? this.position',
   ),
   mutant(
     'the client does not tell a gap that an answer has told',

@@ -249,7 +249,7 @@ async function play(
   return {
     record,
     violations: [
-      ...judge(record, rules).filter((each) => !isAgainAfterGap(each) && !isGone(each, record)),
+      ...judge(record, rules).filter((each) => !isAgainAfterGap(each, record) && !isGone(each, record)),
       ...failures,
     ],
     callCount: time.callCount,
@@ -258,10 +258,17 @@ async function play(
 }
 
 /**
- * A listener that has moved to a node which lagged gets messages again, from the next log: docs/guarantees.md.
+ * A listener that has moved to a node which lagged gets messages again, from the next log, or from the one before behind a
+ * gap: docs/guarantees.md.
  */
-function isAgainAfterGap({ rule, text }: Violation): boolean {
-  return rule === 'twice' && text.includes(', and in the log ')
+function isAgainAfterGap({ rule, owner, text, atMs }: Violation, { listeners }: RunRecord): boolean {
+  if (rule === 'twice') return text.includes(', and in the log ')
+  if (rule !== 'out-of-order') return false
+  const before = listeners.find(({ name }) => name === owner)?.events.filter((event) => event.atMs <= atMs) ?? []
+  const connection = before.at(-1)?.connection
+  return before.some(
+    (event) => event.what === 'gap' && event.reason === 'epoch-changed' && event.connection === connection,
+  )
 }
 
 /**
