@@ -91,13 +91,6 @@ export const MUTANTS: readonly Mutant[] = [
     'for (const each of [this.#publishingLiveness, this.#subscribedLiveness]) each?.alive()',
   ),
   mutant(
-    'the client says that there is no log where the log has lost its end',
-    'model',
-    `${LISTENING}/asking.ts`,
-    "(position ? 'broker-lost' : 'no-history')",
-    "'no-history'",
-  ),
-  mutant(
     'the client does not tell a gap that an answer has told',
     'redis',
     `${LISTENING}/subscription.ts`,

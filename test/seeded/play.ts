@@ -64,7 +64,7 @@ export async function playSeed(
   brokerName: SeededBrokerName,
   logged: readonly string[] = ['#'],
 ): Promise<SeededRun> {
-  const time = new VirtualTime(new SeededRandom(seed, 'chance').next)
+  const time = new VirtualTime(new SeededRandom(seed, 'chance').next, new SeededRandom(seed, 'pool').next)
   time.install()
   const uninstallSockets = installSockets()
   try {

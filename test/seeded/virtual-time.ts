@@ -69,6 +69,8 @@ const REAL = {
   sleep: timersPromises.setTimeout,
   nextTurn: timersPromises.setImmediate,
 }
+/** Nobody draws as much for one id. */
+const MAX_SINGLE_BYTES = 64
 const BEGAN_AT_MS = Date.UTC(2026, 0, 1)
 
 /** Whose clock, timers and chance this process has; `undefined`: its own. */
@@ -87,8 +89,12 @@ export class VirtualTime {
   /** A binary heap. */
   readonly #heap: Entry[] = []
 
-  constructor(random: () => number) {
+  /** For what is drawn for many at once, whenever that is used up: it leaves the rest of the run as it is. */
+  readonly poolRandom: () => number
+
+  constructor(random: () => number, poolRandom: () => number) {
     this.random = random
+    this.poolRandom = poolRandom
   }
 
   /** The process has this clock until {@link uninstall}. */
@@ -182,10 +188,6 @@ async function settle(): Promise<void> {
   })
 }
 
-function randomByte(time: VirtualTime): number {
-  return Math.floor(time.random() * 256)
-}
-
 /** Replaces what libraries keep from when they are loaded, too: once, before they are, and for as long as the process lives. */
 function replace(): void {
   const clear = (real: (timer: unknown) => void) => (timer: unknown) => {
@@ -220,7 +222,8 @@ function replace(): void {
   const getRandomValues = <Kind extends ArrayBufferView>(view: Kind): Kind => {
     if (current === undefined) return REAL.getRandomValues(view as unknown as Uint8Array) as unknown as Kind
     const bytes = new Uint8Array(view.buffer, view.byteOffset, view.byteLength)
-    for (let at = 0; at < bytes.length; at++) bytes[at] = randomByte(current)
+    const random = bytes.length > MAX_SINGLE_BYTES ? current.poolRandom : current.random
+    for (let at = 0; at < bytes.length; at++) bytes[at] = Math.floor(random() * 256)
     return view
   }
   Object.defineProperty(globalThis.crypto, 'getRandomValues', { value: getRandomValues })
