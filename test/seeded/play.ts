@@ -191,7 +191,7 @@ async function play(
     setTimeout(() => {
       for (const name of NODES) killNode(name)
       const awayMs = random.integer(20, 500)
-      fault(`end the broker, less ${NODES.length}`, ['broker'], nowMs() + awayMs)
+      fault(`end the broker, less ${NODES.length}`, ['broker', 'broker-data'], nowMs() + awayMs)
       broker.end(NODES.length)
       setTimeout(() => broker.start(), awayMs)
     }, broker.drain())
