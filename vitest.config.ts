@@ -96,7 +96,15 @@ export default defineConfig({
       // It replaces clock, chance and sockets of its process.
       {
         resolve,
-        test: { ...WAITS, ...COMPUTING, isolate: true, name: 'seeded', include: [SEEDED], testTimeout: 600_000 },
+        test: {
+          ...WAITS,
+          ...COMPUTING,
+          isolate: true,
+          name: 'seeded',
+          include: [SEEDED],
+          exclude: leftIn(''),
+          testTimeout: 600_000,
+        },
       },
       {
         resolve,

@@ -1,14 +1,31 @@
+import { createHash } from 'node:crypto'
 import { EventEmitter } from 'node:events'
 import type { FakeClient, FakeTransport } from '../../packages/conformance/src/index.js'
+import type { BrokerPort, TcpSocket } from './tcp.js'
 
-/** Where sockets connect: nodes by their names, which are the hosts of URLs. */
+/** What has arrived anywhere, as it came. */
+export interface Transcript {
+  readonly count: number
+  readonly digest: string
+}
+
+/** Where sockets connect: WebSockets to nodes, by the ports of their URLs, and TCP to brokers. */
 export class Network {
   static current: Network
+  /** By name. */
   readonly nodes = new Map<string, FakeTransport>()
+  /** The names of nodes. */
+  readonly ports = new Map<number, string>()
+  /** Asked for each connection to their port; they give the port of a node. */
+  readonly doors = new Map<number, (socket: VirtualSocket) => number | undefined>()
   readonly sockets = new Set<VirtualSocket>()
+  readonly brokers = new Map<number, BrokerPort>()
+  readonly tcp = new Set<TcpSocket>()
+  /** Addresses of processes that were killed: they connect nowhere. */
+  readonly deadHosts = new Set<string>()
   readonly #random: () => number
-  /** Everything that has arrived anywhere, as it came. */
-  readonly transcript: string[] = []
+  readonly #hash = createHash('sha256')
+  #noteCount = 0
 
   constructor(random: () => number) {
     this.#random = random
@@ -26,10 +43,26 @@ export class Network {
     return chance > 0.98 ? 5 + this.#random() * 60 : 0.1 + chance * 5
   }
 
-  /** All connections of a node fail. */
+  note(direction: '<' | '>', what: string | Uint8Array): void {
+    this.#noteCount++
+    this.#hash.update(`${performance.now()} ${direction} `).update(what)
+  }
+
+  /** Only once, at the end. */
+  get transcript(): Transcript {
+    return { count: this.#noteCount, digest: this.#hash.digest('hex') }
+  }
+
+  /** All connections of clients to a node fail. */
   drop(node: string): void {
     this.nodes.delete(node)
     for (const socket of [...this.sockets]) if (socket.node === node) socket.fail()
+  }
+
+  /** A process is killed: its connections to the broker end, and it makes no others. */
+  kill(host: string): void {
+    this.deadHosts.add(host)
+    for (const socket of [...this.tcp]) if (socket.remoteAddress === host) socket.suffer('reset')
   }
 }
 
@@ -50,7 +83,8 @@ const [CONNECTING, OPEN, CLOSED] = [0, 1, 3]
 export class VirtualSocket extends EventEmitter {
   static readonly OPEN = OPEN
   readyState = CONNECTING
-  readonly node: string
+  /** Name of the node that it leads to; `undefined` while it leads nowhere. */
+  node: string | undefined
   readonly #up = new Wire()
   readonly #down = new Wire()
   #client: FakeClient | undefined
@@ -59,16 +93,15 @@ export class VirtualSocket extends EventEmitter {
 
   constructor(url: string) {
     super()
-    this.node = new URL(url).hostname
     const network = Network.current
     network.sockets.add(this)
-    this.#up.later(() => this.#connect(network))
+    this.#up.later(() => this.#connect(network, Number(new URL(url).port)))
   }
 
   send(text: string): void {
     if (this.readyState === CLOSED) return
     this.#up.later(() => {
-      Network.current.transcript.push(`${performance.now()} > ${text}`)
+      Network.current.note('>', text)
       this.#client?.sendRaw(text)
     })
   }
@@ -80,7 +113,10 @@ export class VirtualSocket extends EventEmitter {
 
   resume(): void {
     this.#isPaused = false
-    for (const call of this.#held.splice(0)) this.#down.later(call)
+    // Before what is on its way, and comes behind it.
+    setTimeout(() => {
+      while (!this.#isPaused && this.#held.length > 0) this.#held.shift()?.()
+    }, Network.current.latencyMs())
     this.#client?.readOn()
   }
 
@@ -106,9 +142,11 @@ export class VirtualSocket extends EventEmitter {
     this.#down.later(() => this.#end(1006))
   }
 
-  #connect(network: Network): void {
+  #connect(network: Network, port: number): void {
     if (this.readyState === CLOSED) return
-    const transport = network.nodes.get(this.node)
+    const door = network.doors.get(port)
+    this.node = network.ports.get((door === undefined ? port : door(this)) ?? 0)
+    const transport = network.nodes.get(this.node ?? '')
     if (transport === undefined) {
       this.emit('error', new Error('nobody listens'))
       this.#end(1006)
@@ -116,13 +154,13 @@ export class VirtualSocket extends EventEmitter {
     }
     const client = transport.connect()
     this.readyState = OPEN
+    this.emit('open')
     this.#client = client
     client.onFrame = (data) => {
       const text = typeof data === 'string' ? data : Buffer.from(data).toString()
       this.#receive(() => {
         // Ids of sessions come from bytes that are drawn for many of them at once.
-        const known = text.replace(/"session":"[^"]*"/, '')
-        network.transcript.push(`${performance.now()} < ${known}`)
+        network.note('<', text.replace(/"session":"[^"]*"/, ''))
         this.emit('message', Buffer.from(text), false)
       })
     }
@@ -130,11 +168,13 @@ export class VirtualSocket extends EventEmitter {
   }
 
   #receive(call: () => void): void {
-    const arrive = () => {
-      if (this.#isPaused) this.#held.push(arrive)
-      else if (this.readyState === OPEN) call()
+    const take = () => {
+      if (this.readyState === OPEN) call()
     }
-    this.#down.later(arrive)
+    this.#down.later(() => {
+      if (this.#isPaused || this.#held.length > 0) this.#held.push(take)
+      else take()
+    })
   }
 
   #end(code: number): void {

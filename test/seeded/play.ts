@@ -3,18 +3,22 @@ import { Publisher } from '../../packages/check/src/actors/publisher.js'
 import { judge, type Violation } from '../../packages/check/src/judging/judge.js'
 import { createRunRecord, type FaultRecord, type RunRecord } from '../../packages/check/src/judging/record.js'
 import type { Rules } from '../../packages/check/src/judging/rules.js'
+import type { Mishap } from '../../packages/check/src/playing/faults.js'
 import { SeededRandom } from '../../packages/check/src/playing/seeded-random.js'
-import { brokerOptions } from '../../packages/conformance/src/index.js'
 import { RemoteBroker } from '../../packages/server/src/brokers/remote/broker.js'
 import { FakeServer } from '../../packages/server/test/fake-server.js'
-import { memoryOptions } from '../../packages/server/test/memory-options.js'
-import { ModelBroker } from './model-broker.js'
-import { Network } from './network.js'
+import { ClientListener } from '../checker/clients/client-listener.js'
+import { ClientPublisher } from '../checker/clients/client-publisher.js'
+import { LOSSES, SEEDED_BROKERS, type SeededBroker, type SeededBrokerName } from './brokers.js'
+import { createDrive } from './client-adapter.js'
+import { Network, type Transcript } from './network.js'
+import { installSockets } from './tcp.js'
 import { VirtualTime } from './virtual-time.js'
 
 const LENGTH_MS = 1_500
 const SETTLE_MS = 1_500
-const QUIET_MS = 4_000
+/** A link of which nobody tells that it is dead is lost after two heartbeats, and made again within another second. */
+const QUIET_MS = 6_000
 const RULES: Rules = {
   logged: ['#'],
   log: 'shared',
@@ -24,44 +28,81 @@ const RULES: Rules = {
   answerWithinMs: 8_000,
   liveWithinMs: 3_000,
   deliverWithinMs: 2_000,
-  settleMs: 2_500,
+  settleMs: 4_500,
   leaseMs: 10_000,
 }
 const NODES = ['node-0', 'node-1']
+const FIRST_PORT = 9_000
 const OPTIONS = { history: ['#=1000'], historyMaxMessages: 1_000, brokerHeartbeatMs: 1_000, drainTimeoutMs: 100 }
+/** By then, what a node had before a loss has come to its listeners. */
+const DRAINED_MS = 300
+/** Of the schedules in which the log loses something. */
+const LOSSY_SHARE = 0.4
+/** How often the log is asked for its epoch. */
+const EPOCH_POLL_MS = 5
+/** A share of the actors is of the real client, the others are the checker's own connections. */
+const CLIENT_SHARE = 0.5
 
 export interface SeededRun {
   readonly record: RunRecord
-  readonly violations: readonly Violation[]
-  readonly transcript: readonly string[]
+  readonly violations: readonly (Violation | Mishap)[]
+  readonly transcript: Transcript
+  /** Timers that ran. */
+  readonly callCount: number
 }
 
-/** Plays the schedule of a seed: two nodes on a model of a broker, clients of the checker, and what goes wrong. */
-export async function playSeed(seed: number, seedBytes: (random: () => number) => void): Promise<SeededRun> {
-  const random = new SeededRandom(seed, 'schedule')
-  const chance = new SeededRandom(seed, 'chance')
-  seedBytes(chance.next)
-  const time = new VirtualTime()
-  time.install(chance.next)
+/**
+ * Plays the schedule of a seed: two nodes, clients, and what goes wrong. The nodes have a real driver, its library and a
+ * model of a broker at the other end of virtual TCP connections; or, for `model`, a driver that is a model itself. Some
+ * clients are the real one.
+ *
+ * The sockets of clients end at a fake transport. The transports' own are left out, since they are the kernel's, and of
+ * the engine a process of its own: its conformance suite, its fuzzers and test/checker play them (ADR 75).
+ */
+export async function playSeed(
+  seed: number,
+  brokerName: SeededBrokerName,
+  logged: readonly string[] = ['#'],
+): Promise<SeededRun> {
+  const time = new VirtualTime(new SeededRandom(seed, 'chance').next, new SeededRandom(seed, 'pool').next)
+  time.install()
+  const uninstallSockets = installSockets()
   try {
-    return await play(seed, random, time)
+    const network = new Network(new SeededRandom(seed, 'network').next)
+    return await play(seed, time, network, SEEDED_BROKERS[brokerName](network), logged)
   } finally {
+    uninstallSockets()
     time.uninstall()
   }
 }
 
-async function play(seed: number, random: SeededRandom, time: VirtualTime): Promise<SeededRun> {
-  const network = new Network(new SeededRandom(seed, 'network').next)
-  const broker = new ModelBroker()
+async function play(
+  seed: number,
+  time: VirtualTime,
+  network: Network,
+  broker: SeededBroker,
+  logged: readonly string[],
+): Promise<SeededRun> {
+  const history = logged.map((pattern) => `${pattern}=1000`)
+  const options = logged.length === 0 ? { ...OPTIONS, history, historyMaxMessages: 0 } : { ...OPTIONS, history }
+  const rules: Rules = { ...RULES, logged, log: logged.length === 0 ? 'none' : 'shared' }
+  const random = new SeededRandom(seed, 'schedule')
   const record = createRunRecord()
   const nowMs = () => time.nowMs
   const servers = new Map<string, FakeServer>()
+  const hosts = new Map<string, string>()
   const stops: Promise<void>[] = []
   let isOver = false
-  const start = async (name: string) => {
+  let processCount = 0
+  const create = async (name: string) => {
+    // Each process has an address of its own.
+    const host = `127.0.1.${++processCount}`
+    hosts.set(name, host)
+    return new FakeServer(options, { broker: await broker.createBroker(host, options) })
+  }
+  const start = async (name: string, created = create(name)) => {
+    const server = await created
     if (isOver) return
-    const options = brokerOptions(memoryOptions(OPTIONS))
-    const server = new FakeServer(OPTIONS, { broker: new RemoteBroker(broker.createDriver(), options) })
     servers.set(name, server)
     try {
       await server.server.start()
@@ -70,11 +111,17 @@ async function play(seed: number, random: SeededRandom, time: VirtualTime): Prom
       if (!isOver && servers.get(name) === server) throw cause
       return
     }
-    network.nodes.set(name, server.transport)
+    if (!isOver) network.nodes.set(name, server.transport)
   }
-  for (const name of NODES) void start(name)
+  // The first time, modules are loaded meanwhile, which takes real time.
+  const first = NODES.map((name) => create(name))
+  await Promise.all(first)
+  for (const [at, name] of NODES.entries()) {
+    network.ports.set(FIRST_PORT + at, name)
+    void start(name, first[at])
+  }
   await time.run(500)
-  const addresses = NODES.map((name) => ({ name, url: `ws://${name}/ws` }))
+  const addresses = NODES.map((name, at) => ({ name, url: `ws://127.0.0.1:${FIRST_PORT + at}/ws` }))
   const actor = (name: string) => {
     const own = new SeededRandom(seed, name)
     const chooseNode = (previous: string | undefined) => {
@@ -85,53 +132,99 @@ async function play(seed: number, random: SeededRandom, time: VirtualTime): Prom
     }
     return { name, record, nowMs, random: own.next, chooseNode }
   }
-  const listeners = ['#', 'a.#', 'b'].map(
-    (pattern, at) => new Listener({ ...actor(`l${at}`), listens: [{ pattern, start: 'now' }] }),
-  )
-  const publishers = [0, 1].map(
-    (at) => new Publisher({ ...actor(`p${at}`), keys: ['a.x', 'b', 'a.y'], everyMs: random.pick([25, 40, 60]) }),
-  )
+  const failures: Mishap[] = []
+  const drive = createDrive((owner, error) => {
+    if (!isOver) failures.push({ rule: 'play', atMs: nowMs(), owner, text: String(error) })
+  })
+  const listeners = ['#', 'a.#', 'b'].map((pattern, at) => {
+    const options = { ...actor(`l${at}`), listens: [{ pattern, start: 'now' as const }] }
+    return random.chance(CLIENT_SHARE) ? new ClientListener({ ...options, drive }) : new Listener(options)
+  })
+  const publishers = [0, 1].map((at) => {
+    const options = { ...actor(`p${at}`), keys: ['a.x', 'b', 'a.y'], everyMs: random.pick([25, 40, 60]) }
+    return random.chance(CLIENT_SHARE) ? new ClientPublisher({ ...options, drive }) : new Publisher(options)
+  })
   const fault = (name: string, touches: FaultRecord['touches'], untilMs = nowMs() + 10) =>
     record.faults.push({ name, fromMs: nowMs(), untilMs, touches })
-  broker.onEpoch = () => fault('another epoch', ['broker-data'])
+  let { epoch } = broker
+  let epochAtMs = 0
+  setInterval(() => {
+    if (broker.epoch === epoch) return
+    // It tells of all that was lost since the one before.
+    const losses = record.faults.filter(({ name, fromMs }) => isLoss(name) && fromMs >= epochAtMs)
+    epochAtMs = nowMs()
+    for (const fromMs of [nowMs() - EPOCH_POLL_MS, ...losses.map((loss) => loss.fromMs)])
+      record.faults.push({ name: 'another epoch', fromMs, untilMs: epochAtMs + 10, touches: ['broker-data'] })
+    epoch = broker.epoch
+  }, EPOCH_POLL_MS)
   const killNode = (name: string) => {
     const server = servers.get(name)
     if (server === undefined || !network.nodes.has(name)) return
     servers.delete(name)
     network.drop(name)
+    network.kill(hosts.get(name) ?? '')
     const awayMs = random.integer(50, 600)
     fault(`kill ${name}`, ['node'], nowMs() + awayMs)
     stops.push(server.server.stop())
     setTimeout(() => void start(name), awayMs)
   }
+  /** Whether all nodes have what the broker has sent, a moment after it has sent nothing more. */
+  const areUp = () =>
+    [...servers.values()].every(({ broker }) => broker instanceof RemoteBroker && broker.status === 'up')
   const endBroker = () => {
-    if (!broker.isUp) return
-    const lostCount = random.pick([0, 0, 1, 3, 8])
+    const lostCount = isLossy && areUp() ? random.pick([1, 3, 8, 40]) : 0
     const awayMs = random.integer(20, 500)
-    fault(`end the broker, less ${lostCount}`, lostCount > 0 ? ['broker', 'broker-data'] : ['broker'], nowMs() + awayMs)
-    broker.end(lostCount)
-    setTimeout(() => {
-      broker.isUp = true
-    }, awayMs)
+    const end = () => {
+      if (!broker.isUp) return
+      const lessCount = areUp() ? lostCount : 0
+      fault(`end the broker, less ${lessCount}`, ['broker'], nowMs() + awayMs)
+      broker.end(lessCount)
+      setTimeout(() => broker.start(), awayMs)
+    }
+    // A node that has less than another one vouches for what is left, until that one is back.
+    if (lostCount > 0 && broker.isUp) setTimeout(end, broker.drain())
+    else end()
   }
+  /** Nobody lives who could say what the log has lost. */
+  const endAll = () => {
+    if (!areUp() || !broker.isUp) return
+    setTimeout(() => {
+      for (const name of NODES) killNode(name)
+      const awayMs = random.integer(20, 500)
+      fault(`end the broker, less ${NODES.length}`, ['broker', 'broker-data'], nowMs() + awayMs)
+      broker.end(NODES.length)
+      setTimeout(() => broker.start(), awayMs)
+    }, broker.drain())
+  }
+  const upset = () => {
+    const done = broker.suffer(random, isLossy)
+    if (done !== undefined) fault(done.name, done.touches, nowMs() + done.forMs)
+  }
+  /*
+   * Nodes that live vouch for the end of the log. Where it loses its end while nodes are killed or cut off, one that was
+   * not told of the end may vouch: docs/guarantees.md, "What is not promised". So it is the one or the other.
+   */
+  const isLossy = random.chance(LOSSY_SHARE)
   const steps = [
     () => random.pick(listeners).cut(),
     () => random.pick(listeners).move(),
-    () => random.pick(listeners).cut(),
+    () => random.pick(listeners).stall(random.integer(20, 300)),
     () => random.pick(listeners).relisten(),
     () => {
       for (const listener of listeners) listener.cut()
     },
     () => random.pick(publishers).cut(),
-    () => killNode(random.pick(NODES)),
-    () => {
-      fault('lose a link', ['broker-links'])
-      const links = [...broker.links]
-      if (links.length > 0) random.pick(links).lose('cut')
-    },
+    upset,
     endBroker,
+    isLossy ? endBroker : () => killNode(random.pick(NODES)),
+    ...(isLossy ? [endBroker, endAll] : [upset, upset, upset]),
   ]
-  const stepCount = random.integer(4, 14)
+  // Without a log all depends on which node has bound what when.
+  if (logged.length === 0) {
+    for (let count = 0; count < 6; count++) steps.push(() => random.pick(listeners).move())
+    for (let count = 0; count < 3; count++) steps.push(upset)
+  }
+  const stepCount = random.integer(4, logged.length === 0 ? 24 : 14)
   for (let count = 0; count < stepCount; count++) setTimeout(() => random.pick(steps)(), random.integer(100, LENGTH_MS))
   const actors = [...listeners, ...publishers]
   for (const each of actors) each.start()
@@ -141,7 +234,8 @@ async function play(seed: number, random: SeededRandom, time: VirtualTime): Prom
   await time.run(time.nowMs + QUIET_MS)
   record.endedAtMs = nowMs()
   isOver = true
-  broker.isUp = true
+  network.nodes.clear()
+  broker.heal()
   for (const each of actors) void each.stop()
   let isStopped = false
   void Promise.allSettled([...stops, ...[...servers.values()].map(({ server }) => server.stop({ drainMs: 0 }))]).then(
@@ -154,14 +248,47 @@ async function play(seed: number, random: SeededRandom, time: VirtualTime): Prom
   if (!isStopped) throw new Error('a node does not stop')
   return {
     record,
-    violations: judge(record, RULES).filter((each) => !isAgainAfterGap(each)),
+    violations: [
+      ...judge(record, rules).filter((each) => !isAgainAfterGap(each, record) && !isGone(each, record)),
+      ...failures,
+    ],
+    callCount: time.callCount,
     transcript: network.transcript,
   }
 }
 
 /**
- * A listener that has moved to a node which lagged gets messages again, from the next log: docs/guarantees.md.
+ * A listener that has moved to a node which lagged gets messages again, from the next log, or from the one before behind a
+ * gap: docs/guarantees.md.
  */
-function isAgainAfterGap({ rule, text }: Violation): boolean {
-  return rule === 'twice' && text.includes(', and in the log ')
+function isAgainAfterGap({ rule, owner, text, atMs }: Violation, { listeners }: RunRecord): boolean {
+  if (rule === 'twice') return text.includes(', and in the log ')
+  if (rule !== 'out-of-order') return false
+  const before = listeners.find(({ name }) => name === owner)?.events.filter((event) => event.atMs <= atMs) ?? []
+  const connection = before.at(-1)?.connection
+  return before.some(
+    (event) => event.what === 'gap' && event.reason === 'epoch-changed' && event.connection === connection,
+  )
+}
+
+/**
+ * A message that the log has lost, of which the listener was told a gap behind its `ok`. The judge wants the gap at its place:
+ * a node that had lagged gives what it had not had, of what is left, behind the gap.
+ */
+function isGone({ rule, owner, text, atMs }: Violation, { listeners }: RunRecord): boolean {
+  const [, id] = /: (\S+) never came$/.exec(text) ?? []
+  if (rule !== 'lost' || id === undefined) return false
+  const hasGap = listeners.some(
+    ({ name, events }) => name === owner && events.some((event) => event.what === 'gap' && event.atMs >= atMs),
+  )
+  return (
+    hasGap &&
+    !listeners.some(({ events }) =>
+      events.some((event) => event.what === 'message' && event.id === id && event.atMs > atMs + DRAINED_MS),
+    )
+  )
+}
+
+function isLoss(faultName: string): boolean {
+  return /, less [1-9]/.test(faultName) || LOSSES.has(faultName)
 }

@@ -1,7 +1,13 @@
+import crypto from 'node:crypto'
+import { syncBuiltinESMExports } from 'node:module'
+import timersPromises from 'node:timers/promises'
+
 /** A timer as Node gives it. */
 class VirtualTimer {
   readonly #restart: () => void
   isActive = true
+  /** How often it was started: what is left of earlier times does nothing. */
+  startCount = 0
 
   constructor(restart: () => void) {
     this.#restart = restart
@@ -19,7 +25,10 @@ class VirtualTimer {
     return this.isActive
   }
 
+  /** As Node: a timer that has fired fires again. */
   refresh(): this {
+    this.isActive = true
+    this.startCount++
     this.#restart()
     return this
   }
@@ -37,77 +46,85 @@ interface Entry {
   readonly atMs: number
   readonly order: number
   readonly timer: VirtualTimer
+  readonly startCount: number
   readonly call: () => void
 }
 
+type Call = (...args: unknown[]) => void
+type Start = (call: Call, delayMs?: number, ...args: unknown[]) => unknown
+
 const REAL = {
-  setTimeout: globalThis.setTimeout,
-  setInterval: globalThis.setInterval,
-  setImmediate: globalThis.setImmediate,
-  clearTimeout: globalThis.clearTimeout,
-  clearInterval: globalThis.clearInterval,
-  clearImmediate: globalThis.clearImmediate,
+  setTimeout: globalThis.setTimeout as unknown as Start,
+  setInterval: globalThis.setInterval as unknown as Start,
+  setImmediate: globalThis.setImmediate as unknown as (call: Call, ...args: unknown[]) => unknown,
+  clearTimeout: globalThis.clearTimeout as (timer: unknown) => void,
+  clearImmediate: globalThis.clearImmediate as (timer: unknown) => void,
+  Date: globalThis.Date,
   dateNow: Date.now,
-  performanceNow: performance.now,
+  performanceNow: performance.now.bind(performance),
   random: Math.random,
+  randomBytes: crypto.randomBytes,
+  randomUUID: crypto.randomUUID,
+  getRandomValues: crypto.webcrypto.getRandomValues.bind(crypto.webcrypto),
+  sleep: timersPromises.setTimeout,
+  nextTurn: timersPromises.setImmediate,
 }
+/** Nobody draws as much for one id. */
+const MAX_SINGLE_BYTES = 64
 const BEGAN_AT_MS = Date.UTC(2026, 0, 1)
+
+/** Whose clock, timers and chance this process has; `undefined`: its own. */
+let current: VirtualTime | undefined
 
 /**
  * Clock, timers and chance of this process: timers run in the order of their times, one after another, and what they
- * leave to microtasks runs between them. The same seed gives the same run.
+ * leave to microtasks and ticks runs between them. The same seed gives the same run.
  */
 export class VirtualTime {
-  static calls = 0
   nowMs = 0
+  /** Timers that have run. */
+  callCount = 0
+  readonly random: () => number
   #order = 0
   /** A binary heap. */
   readonly #heap: Entry[] = []
 
-  /** Replaces the globals until {@link uninstall}. */
-  install(random: () => number): void {
-    const start = (call: () => void, delayMs: number): VirtualTimer => {
-      const timer: VirtualTimer = new VirtualTimer(() => this.#add(timer, call, delayMs))
-      this.#add(timer, call, delayMs)
-      return timer
-    }
-    const repeat = (call: () => void, delayMs: number): VirtualTimer => {
-      const again = () => {
-        this.#add(timer, again, delayMs)
-        call()
-      }
-      const timer: VirtualTimer = new VirtualTimer(() => undefined)
-      this.#add(timer, again, delayMs)
-      return timer
-    }
-    const stop = (timer: VirtualTimer | undefined) => {
-      if (timer !== undefined && timer !== null) timer.isActive = false
-    }
-    type Call = (...args: unknown[]) => void
-    Object.assign(globalThis, {
-      setTimeout: (call: Call, delayMs = 0, ...args: unknown[]) => start(() => call(...args), bounded(delayMs)),
-      setInterval: (call: Call, delayMs = 0, ...args: unknown[]) => repeat(() => call(...args), bounded(delayMs)),
-      setImmediate: (call: Call, ...args: unknown[]) => start(() => call(...args), 0),
-      clearTimeout: stop,
-      clearInterval: stop,
-      clearImmediate: stop,
-    })
-    Date.now = () => BEGAN_AT_MS + Math.floor(this.nowMs)
-    performance.now = () => this.nowMs
-    Math.random = random
+  /** For what is drawn for many at once, whenever that is used up: it leaves the rest of the run as it is. */
+  readonly poolRandom: () => number
+
+  constructor(random: () => number, poolRandom: () => number) {
+    this.random = random
+    this.poolRandom = poolRandom
+  }
+
+  /** The process has this clock until {@link uninstall}. */
+  install(): void {
+    current = this
+  }
+
+  uninstall(): void {
+    current = undefined
   }
 
   /** By the clock of the machine. */
   realMs(): number {
-    return REAL.performanceNow.call(performance)
+    return REAL.performanceNow()
   }
 
-  uninstall(): void {
-    const { dateNow, performanceNow, random, ...timers } = REAL
-    Object.assign(globalThis, timers)
-    Date.now = dateNow
-    performance.now = performanceNow
-    Math.random = random
+  start(call: () => void, delayMs: number): VirtualTimer {
+    const timer: VirtualTimer = new VirtualTimer(() => this.#add(timer, call, delayMs))
+    this.#add(timer, call, delayMs)
+    return timer
+  }
+
+  repeat(call: () => void, delayMs: number): VirtualTimer {
+    const again = () => {
+      this.#add(timer, again, delayMs)
+      call()
+    }
+    const timer: VirtualTimer = new VirtualTimer(() => this.#add(timer, again, delayMs))
+    this.#add(timer, again, delayMs)
+    return timer
   }
 
   /** Runs everything up to this time. */
@@ -115,17 +132,17 @@ export class VirtualTime {
     await settle()
     for (let next = this.#heap[0]; next !== undefined && next.atMs <= untilMs; next = this.#heap[0]) {
       this.#take()
-      if (!next.timer.isActive) continue
+      if (!next.timer.isActive || next.startCount !== next.timer.startCount) continue
       this.nowMs = Math.max(this.nowMs, next.atMs)
       next.call()
-      VirtualTime.calls++
+      this.callCount++
       await settle()
     }
     this.nowMs = untilMs
   }
 
   #add(timer: VirtualTimer, call: () => void, delayMs: number): void {
-    const entry = { atMs: this.nowMs + delayMs, order: this.#order++, timer, call }
+    const entry = { atMs: this.nowMs + delayMs, order: this.#order++, timer, startCount: timer.startCount, call }
     const heap = this.#heap
     let at = heap.length
     while (at > 0) {
@@ -155,8 +172,9 @@ export class VirtualTime {
 }
 
 /** As Node: not a number is the least. */
-function bounded(delayMs: number): number {
-  return Number.isNaN(delayMs) ? 1 : Math.max(1, delayMs)
+function bounded(delayMs: unknown): number {
+  const number = Number(delayMs ?? 1)
+  return Number.isNaN(number) ? 1 : Math.max(1, number)
 }
 
 function isBefore(one: Entry, other: Entry): boolean {
@@ -166,6 +184,94 @@ function isBefore(one: Entry, other: Entry): boolean {
 /** Resolves when no microtask and no tick is left. */
 async function settle(): Promise<void> {
   await new Promise<void>((resolve) => {
-    REAL.setImmediate(resolve)
+    REAL.setImmediate(() => resolve())
   })
 }
+
+/** Replaces what libraries keep from when they are loaded, too: once, before they are, and for as long as the process lives. */
+function replace(): void {
+  const clear = (real: (timer: unknown) => void) => (timer: unknown) => {
+    if (timer instanceof VirtualTimer) timer.isActive = false
+    else real(timer)
+  }
+  const clearTimer = clear(REAL.clearTimeout)
+  Object.assign(globalThis, {
+    setTimeout: (call: Call, delayMs?: number, ...args: unknown[]) =>
+      current?.start(() => call(...args), bounded(delayMs)) ?? REAL.setTimeout(call, delayMs, ...args),
+    setInterval: (call: Call, delayMs?: number, ...args: unknown[]) =>
+      current?.repeat(() => call(...args), bounded(delayMs)) ?? REAL.setInterval(call, delayMs, ...args),
+    setImmediate: (call: Call, ...args: unknown[]) =>
+      current?.start(() => call(...args), 0) ?? REAL.setImmediate(call, ...args),
+    clearTimeout: clearTimer,
+    clearInterval: clearTimer,
+    clearImmediate: clear(REAL.clearImmediate),
+    Date: class extends REAL.Date {
+      static override [Symbol.hasInstance](value: unknown): boolean {
+        return value instanceof REAL.Date
+      }
+
+      constructor(...args: unknown[]) {
+        if (args.length === 0) super(Date.now())
+        else super(...(args as [number]))
+      }
+    },
+  })
+  Date.now = () => (current === undefined ? REAL.dateNow() : BEGAN_AT_MS + Math.floor(current.nowMs))
+  performance.now = () => current?.nowMs ?? REAL.performanceNow()
+  Math.random = () => (current?.random ?? REAL.random)()
+  const getRandomValues = <Kind extends ArrayBufferView>(view: Kind): Kind => {
+    if (current === undefined) return REAL.getRandomValues(view as unknown as Uint8Array) as unknown as Kind
+    const bytes = new Uint8Array(view.buffer, view.byteOffset, view.byteLength)
+    const random = bytes.length > MAX_SINGLE_BYTES ? current.poolRandom : current.random
+    for (let at = 0; at < bytes.length; at++) bytes[at] = Math.floor(random() * 256)
+    return view
+  }
+  Object.defineProperty(globalThis.crypto, 'getRandomValues', { value: getRandomValues })
+  Object.assign(crypto, {
+    randomBytes: (length: number, told?: (error: Error | null, bytes: Buffer) => void) =>
+      current === undefined
+        ? told === undefined
+          ? REAL.randomBytes(length)
+          : REAL.randomBytes(length, told)
+        : getRandomValues(Buffer.alloc(length)),
+    randomUUID: () => {
+      if (current === undefined) return REAL.randomUUID()
+      const hex = getRandomValues(Buffer.alloc(16)).toString('hex')
+      return [hex.slice(0, 8), hex.slice(8, 12), `4${hex.slice(13, 16)}`, `8${hex.slice(17, 20)}`, hex.slice(20)].join(
+        '-',
+      )
+    },
+  })
+  Object.assign(timersPromises, { setTimeout: sleep, setImmediate: nextTurn })
+  syncBuiltinESMExports()
+}
+
+interface Options {
+  readonly signal?: AbortSignal
+}
+
+function sleep(delayMs: number, value: unknown, options?: Options): Promise<unknown> {
+  if (current === undefined) return REAL.sleep(delayMs, value, options)
+  return new Promise((resolve, reject) => {
+    const signal = options?.signal
+    const abort = () => {
+      clearTimeout(timer)
+      reject(signal?.reason)
+    }
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', abort)
+      resolve(value)
+    }, delayMs)
+    signal?.addEventListener('abort', abort)
+    if (signal?.aborted === true) abort()
+  })
+}
+
+function nextTurn(value: unknown, options?: Options): Promise<unknown> {
+  if (current === undefined) return REAL.nextTurn(value, options)
+  return new Promise((resolve) => {
+    setImmediate(() => resolve(value))
+  })
+}
+
+replace()

@@ -50,6 +50,7 @@ export const HELD_FIELDS: Readonly<Record<string, string>> = {
   'brokers/rabbitmq/queue-bindings.ts #marked': 'binds that wait',
   'brokers/rabbitmq/queue-bindings.ts #unmarked': 'binds that wait',
   'brokers/rabbitmq/queue-bindings.ts #wanted': 'patterns of the node: maxPatternBytes',
+  'brokers/rabbitmq/queue-emptied.ts #waiting': 'binds that wait',
   'brokers/redis/cluster-link.ts #pairOfBucket': 'buckets of the cluster',
   'brokers/redis/cluster-link.ts #pairs': 'masters of the cluster',
   'brokers/redis/link.ts #broughtBy': 'globs that bring one message',

@@ -6,7 +6,7 @@ export { CommandError }
 
 /** What the actors of a play are given to drive their clients with. */
 export interface Drive {
-  readonly adapter: Adapter
+  readonly adapter: Pick<Adapter, 'call'>
   /** Begins the names of clients: those of several plays are in one process. */
   readonly prefix: string
   /** The adapter has failed, or has answered what it must not. */

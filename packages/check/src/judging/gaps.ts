@@ -34,7 +34,9 @@ export function whyUntrue(told: Told, knowledge: Knowledge): string | undefined 
     case 'history-expired':
       return whyNotExpired(told, since, knowledge)
     case 'broker-lost':
-      if (rules.log === 'shared' && knowledge.isCovered(pattern)) return 'the log has what was missed'
+      // Unless the log has lost its end: [P-8.4].
+      if (rules.log === 'shared' && knowledge.isCovered(pattern) && !knowledge.hadFault(atMs, ['broker-data']))
+        return 'the log has what was missed'
       return knowledge.hadFault(atMs, ['broker', 'broker-data', 'broker-links', 'peer-links', 'node'])
         ? undefined
         : 'nothing had touched the broker or the links'

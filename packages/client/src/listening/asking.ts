@@ -97,9 +97,10 @@ export function createAsking(
     let reported: GapReason | undefined
     for (const subscription of targets) {
       if (subscription.state !== 'pending') continue
-      // Without `recovered` and without a gap, the messages in between count as lost.
+      // Without `recovered` and without a gap, the messages in between count as lost. A log that has a position has lost its
+      // end: the server has refused that of the subscription.
       const isResuming = since !== undefined || (subscription.recovers && subscription.wasLive)
-      const reason = gap ?? (isResuming && !recovered ? 'no-history' : undefined)
+      const reason = gap ?? (isResuming && !recovered ? (position ? 'broker-lost' : 'no-history') : undefined)
       reported ??= reason
       subscription.accept({ recovered, replayed, position, gap: reason }, !more, latest(), since)
     }

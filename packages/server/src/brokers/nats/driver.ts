@@ -14,7 +14,7 @@ import { NatsLink } from './link.js'
 import type { LogStreamOptions } from './log-stream.js'
 import { ENVELOPE_BYTES } from './sender.js'
 
-/** Time limit per host when there are several. */
+/** Time limit per host; a single one has at least two heartbeats. A host that takes connections may answer none of them. */
 const HOST_TIMEOUT_MS = 3_000
 /** Time limit for JetStream's answers: if the asked server of a cluster is gone, nobody reports it. */
 const REQUEST_TIMEOUT_MS = 3_000
@@ -78,7 +78,11 @@ export class NatsDriver implements LinkDriver {
   }
 
   /** Tries all hosts, beginning with a random one, so that nodes spread over a cluster. */
-  async #open({ node, namespace }: LinkContext, inbox: string, signal: AbortSignal): Promise<OpenedConnection> {
+  async #open(
+    { node, namespace, heartbeatMs }: LinkContext,
+    inbox: string,
+    signal: AbortSignal,
+  ): Promise<OpenedConnection> {
     const core = this.#core
     const address = this.#address
     const files = await readTlsFiles(address.tlsFiles)
@@ -89,13 +93,14 @@ export class NatsDriver implements LinkDriver {
       inboxPrefix: inbox,
     }
     const causes: string[] = []
+    const isSingle = address.hosts.length === 1
     for (const host of rotated(address.hosts)) {
-      if (address.hosts.length === 1) return await connectTo(core, host, options, signal)
-      using limited = limitedSignal(signal, HOST_TIMEOUT_MS)
+      using limited = limitedSignal(signal, isSingle ? Math.max(HOST_TIMEOUT_MS, 2 * heartbeatMs) : HOST_TIMEOUT_MS)
       try {
         return await connectTo(core, host, options, limited.signal)
       } catch (cause) {
-        if (signal.aborted || (cause instanceof WebMQError && cause.code === 'E_BROKER_REFUSED')) throw cause
+        const isRefused = cause instanceof WebMQError && cause.code === 'E_BROKER_REFUSED'
+        if (isSingle || signal.aborted || isRefused) throw cause
         causes.push(`${textOf(host)}: ${reasonOf(cause)}`)
       }
     }

@@ -25,6 +25,7 @@ export interface NatsLogContext {
 /** Status of the answer when nobody receives a request. */
 const NO_RESPONDERS = 503
 const API_PREFIX = '$JS.API.'
+const NOT_STORED = 'JetStream has not stored it'
 
 /** The log over one link: a stream of JetStream. */
 export class NatsLog implements LinkLog {
@@ -127,6 +128,7 @@ export class NatsLog implements LinkLog {
   }
 
   fail(cause: Error): void {
+    this.acks.over()
     this.consumer.stop()
     this.following.fail(cause)
   }
@@ -154,12 +156,16 @@ type PublishAnswer = PubAck & { readonly error?: ApiError }
  *
  * The log itself confirms a message. So the stream is asked for an answer once per turn, and for each message with an
  * id, which it may know already. It stores the messages of one connection in their order: a message that the log has
- * not brought before a later one was not stored.
+ * not brought before a later one was not stored, unless it is a duplicate. A JetStream without a leader drops messages and
+ * says nothing. They are refused, and not sent again behind later ones of their publisher.
  */
 export class PublishAcks {
   readonly #log: NatsLog
   readonly #sent = new Map<number, LinkMessage>()
-  readonly #asked = new Set<number>()
+  /** Of which an answer is awaited, or has come before the log has brought the message. */
+  readonly #asked = new Map<number, 'unanswered' | 'stored'>()
+  /** The newest that the log has brought. */
+  #broughtSequence = 0
   /** The stream has refused a message: from then on it says of each message why. */
   #asksAll = false
 
@@ -171,22 +177,41 @@ export class PublishAcks {
     return this.#sent.size > 0
   }
 
-  /** A message is about to be sent. @returns whether to ask for an answer */
+  /**
+   * A message is about to be sent. @returns whether to ask for an answer
+   * @throws {Error} when the log has later ones of this node: an earlier link has sent it, and it was not stored.
+   */
   sent(message: LinkMessage, isLastOfTurn: boolean): boolean {
     const { sequence, messageId } = message
+    if (sequence < this.#broughtSequence) throw new Error(NOT_STORED)
     const isAsked = isLastOfTurn || this.#asksAll || messageId !== undefined
     this.#sent.set(sequence, message)
-    if (isAsked) this.#asked.add(sequence)
+    if (isAsked) this.#asked.set(sequence, 'unanswered')
     return isAsked
   }
 
+  /** The log has brought it. */
   stored(sequence: number): void {
+    this.#broughtSequence = Math.max(this.#broughtSequence, sequence)
     this.#sent.delete(sequence)
+    const isAnswered = this.#asked.get(sequence) === 'stored'
+    if (isAnswered) this.#asked.delete(sequence)
+    this.#refuseBefore(sequence, isAnswered)
+  }
+
+  /** The link is lost: what stands behind later messages if it is sent again is refused. */
+  over(): void {
+    this.#refuseBefore(this.#broughtSequence, true)
+  }
+
+  /** @param areAnswersHere No answer to an earlier message is on its way. */
+  #refuseBefore(sequence: number, areAnswersHere: boolean): void {
     for (const earlier of this.#sent.keys()) {
       if (earlier > sequence) return
-      if (this.#asked.has(earlier)) continue
+      if (!areAnswersHere && this.#asked.has(earlier)) continue
       this.#sent.delete(earlier)
-      this.#log.link.events.refused(earlier, new Error('JetStream has not stored it'))
+      this.#asked.delete(earlier)
+      this.#log.link.events.refused(earlier, new Error(NOT_STORED))
     }
   }
 
@@ -207,8 +232,10 @@ export class PublishAcks {
     else if (duplicate === true) {
       this.#sent.delete(sequence)
       events.confirmed(sequence, false, { epoch: this.#log.following.epoch, offset: seq })
-    } else if (this.#sent.has(sequence) && seq <= this.#log.following.lastSequence)
+    } else if (!this.#sent.has(sequence)) this.#refuseBefore(sequence, true)
+    else if (seq <= this.#log.following.lastSequence)
       return `JetStream stores at ${seq} what is published after ${this.#log.following.lastSequence}: it serves two logs`
+    else this.#asked.set(sequence, 'stored')
     return undefined
   }
 

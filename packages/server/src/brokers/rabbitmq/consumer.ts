@@ -1,18 +1,17 @@
 import { randomBytes } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Channel, ConsumeMessage } from 'amqplib'
 import { Liveness } from '../remote/liveness.js'
 import { Acks, type AmqpConnection, PREFETCH_COUNT, watchChannel } from './connection.js'
 import type { RabbitmqLink } from './link.js'
 import { deliveryOf, keyOf } from './message-properties.js'
 import { BoundedBindings, QueueBindings } from './queue-bindings.js'
+import { QueueEmptied } from './queue-emptied.js'
 
 /** Limit of a queue whose node does not keep up: all nodes share the memory of the broker. A policy may set less. */
 const MAX_QUEUE_BYTES = 128 * 1024 * 1024
 /** Also bounds messages with empty payloads. */
 const MAX_QUEUE_COUNT = 250_000
 const QUEUE_ID_BYTES = 4
-const DRAIN_POLL_MS = 50
 
 /**
  * The consuming half of a link: one queue of its own, which ends with its connection.
@@ -23,11 +22,12 @@ const DRAIN_POLL_MS = 50
  */
 export class Consumer {
   readonly #channel: Channel
-  readonly #queue: string
   readonly #acks: Acks
   readonly bindings: QueueBindings
   readonly #patterns: BoundedBindings
   readonly #link: RabbitmqLink
+  readonly #queue: string
+  readonly emptied: QueueEmptied
   readonly liveness: Liveness
   #isStopped = false
 
@@ -64,9 +64,10 @@ export class Consumer {
   private constructor(connection: AmqpConnection, channel: Channel, queue: string, link: RabbitmqLink) {
     const { events, options } = link
     this.#channel = channel
-    this.#queue = queue
     this.#acks = new Acks(channel)
     this.#link = link
+    this.#queue = queue
+    this.emptied = new QueueEmptied(() => channel.checkQueue(queue))
     this.bindings = new QueueBindings(connection, queue, link)
     this.#patterns = new BoundedBindings(this.bindings, options.maxPatterns)
     this.liveness = new Liveness({
@@ -84,16 +85,6 @@ export class Consumer {
     return this.#comesByLog(pattern) ? Promise.resolve() : this.#patterns.unbind(pattern)
   }
 
-  /**
-   * Resolves when the queue has been empty, and all that it had given out has come.
-   * @throws when the channel ends.
-   */
-  async drained(): Promise<void> {
-    while ((await this.#channel.checkQueue(this.#queue)).messageCount > 0) await sleep(DRAIN_POLL_MS)
-    // That answer may overtake messages that were given out before it. They come before the next one.
-    await this.#channel.checkQueue(this.#queue)
-  }
-
   stop(): void {
     this.#isStopped = true
     this.liveness.stop()
@@ -108,6 +99,7 @@ export class Consumer {
   #take(message: ConsumeMessage): void {
     if (this.#isStopped) return
     this.liveness.alive()
+    this.emptied.takenCount++
     this.#acks.add(message)
     if (this.bindings.takeMarker(message)) return
     const key = keyOf(message)

@@ -33,8 +33,8 @@ const LANES = 4
  *
  * The answer to a bind overtakes messages that are still in the queue. These may be from an earlier binding of the same
  * pattern, and messages that were published since that was removed are missing behind them. So a bind is live when a marker, which
- * follows it into the queue, has come out: all older messages came before. A broker without memory or disk takes no marker:
- * then it is live when the queue is empty.
+ * follows it into the queue, has come out: all older messages came before. While the broker takes no messages, it is live
+ * when the queue has been empty.
  *
  * It has channels of its own: a broker that forbids a pattern (topic permissions) closes the channel to say so. The next
  * change then opens another.
@@ -48,9 +48,6 @@ export class QueueBindings {
   readonly #lanes = Array.from({ length: LANES }, (): Lane => ({ channel: undefined, last: Promise.resolve() }))
   /** Binds whose marker is in the queue, by its number. */
   readonly #marked = new Map<string, Deferred<void>>()
-  /** Binds that wait for an empty queue. */
-  readonly #unmarked: Deferred<void>[] = []
-  #isDraining = false
   #markerCount = 0
   #isStopped = false
 
@@ -77,9 +74,9 @@ export class QueueBindings {
     return true
   }
 
-  /** The broker takes no messages: markers under way come late. Binds wait for an empty queue instead. */
+  /** The broker takes no messages: markers under way come late. What waits for one waits for an empty queue instead. */
   giveUpMarkers(): void {
-    for (const made of this.#marked.values()) this.#awaitEmptyQueue(made)
+    for (const made of this.#marked.values()) this.#awaitEmptied(made)
     this.#marked.clear()
   }
 
@@ -121,24 +118,11 @@ export class QueueBindings {
   #mark(made: Deferred<void>): void {
     const marker = String(++this.#markerCount)
     if (this.#link.publisher?.mark(this.#queue, marker) === true) this.#marked.set(marker, made)
-    else this.#awaitEmptyQueue(made)
+    else this.#awaitEmptied(made)
   }
 
-  #awaitEmptyQueue(made: Deferred<void>): void {
-    this.#unmarked.push(made)
-    // When it fails, the channel has ended, which is reported where it is watched.
-    if (!this.#isDraining) this.#drain().catch(() => undefined)
-  }
-
-  /** A bind waits for a look at the queue that began after it. */
-  async #drain(): Promise<void> {
-    this.#isDraining = true
-    while (this.#unmarked.length > 0 && !this.#isStopped) {
-      const binds = this.#unmarked.splice(0)
-      await this.#link.consumer?.drained()
-      for (const made of binds) made.resolve()
-    }
-    this.#isDraining = false
+  #awaitEmptied(made: Deferred<void>): void {
+    this.#link.consumer?.emptied.wait(made)
   }
 
   async #open(): Promise<Channel> {

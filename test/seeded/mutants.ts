@@ -1,0 +1,100 @@
+import type { SeededBrokerName } from './brokers.js'
+import type { Patch } from './bundle.js'
+
+/** A defect that the product has had, or is as one that it has had. */
+export interface Mutant {
+  /** What went wrong with it. */
+  readonly name: string
+  /** Where it is found first: its schedules are played up to a bound. */
+  readonly broker: SeededBrokerName
+  readonly patch: Patch
+}
+
+const REMOTE = 'packages/server/src/brokers/remote'
+const REDIS = 'packages/server/src/brokers/redis'
+const LISTENING = 'packages/client/src/listening'
+
+function mutant(name: string, broker: SeededBrokerName, file: string, from: string, to: string): Mutant {
+  return { name, broker, patch: { file, from, to } }
+}
+
+/** Each is put in alone, and must be found. */
+export const MUTANTS: readonly Mutant[] = [
+  mutant(
+    'a message that was sent again into another log is left out without a gap (seed 480)',
+    'model',
+    `${REMOTE}/log-replica.ts`,
+    'else if (!this.#isRepeating)',
+    'else if (Date.now() === 0)',
+  ),
+  mutant(
+    'a node reads another log before it has copied what it does not deliver again',
+    'model',
+    `${REMOTE}/log-replica.ts`,
+    'if (this.#isRepeating || (range.isState',
+    'if ((range.isState',
+  ),
+  mutant(
+    'a new log is not told to the listeners',
+    'redis',
+    `${REMOTE}/log-replica.ts`,
+    'if (hadBegun) this.#broker.receiver.gap(reason)',
+    '',
+  ),
+  mutant(
+    'a node that is behind reads as if it had everything',
+    'redis',
+    `${REMOTE}/log-replica.ts`,
+    'if (awaited === undefined || !this.#log.isAfterEnd(awaited)) return',
+    'if (Date.now() > 0) return',
+  ),
+  mutant(
+    'a node serves before it has caught up with the log',
+    'redis',
+    `${REMOTE}/broker.ts`,
+    'if (link.log !== undefined) await this.replica?.follow(link.log)',
+    'if (link.log !== undefined) void this.replica?.follow(link.log).catch(() => undefined)',
+  ),
+  mutant(
+    'nobody notices that a link is half-open',
+    'redis',
+    `${REMOTE}/liveness.ts`,
+    'this.#options.silent(',
+    'void String(',
+  ),
+  mutant(
+    'a Redis that was restarted is followed without anybody who vouches for its log',
+    'redis',
+    `${REDIS}/open.lua.ts`,
+    'elseif knownReign ~= reign then',
+    'elseif false then',
+  ),
+  mutant(
+    'a position of an earlier log is read as one of this log',
+    'redis',
+    'packages/server/src/brokers/log/gaps.ts',
+    "if (epoch !== this.#log.epoch) return 'epoch-changed'",
+    '',
+  ),
+  mutant(
+    'a publish is answered before it has its place in the log',
+    'redis',
+    `${REMOTE}/pending-publishes.ts`,
+    'accepted === undefined && this.#entries.get(at)?.message.isLogged === true ? undefined : this.#take(at)',
+    'this.#take(at)',
+  ),
+  mutant(
+    'an answer on one connection is a sign of life of the other',
+    'redis',
+    `${REDIS}/pair.ts`,
+    'this.#publishingLiveness?.alive()',
+    'for (const each of [this.#publishingLiveness, this.#subscribedLiveness]) each?.alive()',
+  ),
+  mutant(
+    'the client does not tell a gap that an answer has told',
+    'redis',
+    `${LISTENING}/subscription.ts`,
+    'if (gap) this.gap({ pattern: this.pattern, reason: gap, since })',
+    'if (false) this.gap({ pattern: this.pattern, reason: gap, since })',
+  ),
+]

@@ -1,0 +1,32 @@
+// Plays schedules with a bundle of bundle.ts: node series.mjs <bundle> <broker> <first seed> <count> [first]
+// Each violation is a line of JSON; with `first` it ends behind the first schedule that has one.
+import { pathToFileURL } from 'node:url'
+
+const [bundle = '', broker = '', first = '1', count = '1', mode] = process.argv.slice(2)
+const { playSeed } = await import(pathToFileURL(bundle).href)
+const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`)
+const beganAtMs = performance.now()
+let playedCount = 0
+let violationCount = 0
+for (let seed = Number(first); playedCount < Number(count); seed++) {
+  const { violations, record } = await playSeed(seed, broker).catch((error) => ({
+    violations: [{ rule: 'play', text: String(error?.stack ?? error) }],
+    record: { faults: [] },
+  }))
+  playedCount++
+  if (violations.length === 0) continue
+  violationCount++
+  say({
+    seed,
+    faults: record.faults.map(({ name, fromMs }) => `${Math.round(fromMs)} ms ${name}`),
+    violations: violations.slice(0, 3),
+  })
+  if (mode === 'first') break
+}
+say({
+  broker,
+  playedCount,
+  violationCount,
+  perHour: Math.round((playedCount * 3_600_000) / (performance.now() - beganAtMs)),
+})
+process.exit(0)

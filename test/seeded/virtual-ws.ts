@@ -1,0 +1,1 @@
+export { VirtualSocket as WebSocket } from './network.js'
