@@ -4,7 +4,7 @@ export interface Subscriber {
   readonly pattern: string
 }
 
-export function isLiteral(pattern: string): boolean {
+function isLiteral(pattern: string): boolean {
   return !pattern.split('.').some((token) => token === '*' || token === '>')
 }
 
