@@ -12,6 +12,7 @@ export interface Mutant {
 
 const REMOTE = 'packages/server/src/brokers/remote'
 const REDIS = 'packages/server/src/brokers/redis'
+const NATS = 'packages/server/src/brokers/nats'
 const LISTENING = 'packages/client/src/listening'
 
 function mutant(name: string, broker: SeededBrokerName, file: string, from: string, to: string): Mutant {
@@ -96,5 +97,19 @@ export const MUTANTS: readonly Mutant[] = [
     `${LISTENING}/subscription.ts`,
     'if (gap) this.gap({ pattern: this.pattern, reason: gap, since })',
     'if (false) this.gap({ pattern: this.pattern, reason: gap, since })',
+  ),
+  mutant(
+    'a node does not see that a stream has lost its end',
+    'nats',
+    `${NATS}/generation-guard.ts`,
+    'if (state.lastSequence < sequence) throw await this.end(state)',
+    '',
+  ),
+  mutant(
+    'the consumer of a stream begins behind the next message',
+    'nats',
+    `${NATS}/log-follow.ts`,
+    '? start.sequence + 1 :',
+    '? start.sequence + 2 :',
   ),
 ]
