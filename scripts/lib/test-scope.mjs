@@ -5,8 +5,9 @@ import { ROOT } from './steps.mjs'
 
 /**
  * Only with `npm run test:all`: plays of the bench but two, most damages of logs, the packages as users install them, two
- * versions side by side, defects that are put in again, 100,000 rows of a database, the heap after 20,000 names at each door, the checker's long play, a
- * minute of comings and goings, the clients of all languages while connections are cut, the packages for Python and Go, the client in other runtimes.
+ * versions side by side, defects that are put in again, 100,000 rows of a database, the heap after 20,000 names at each door, the
+ * checker's long play, a minute of comings and goings, the clients of all languages while connections are cut, the
+ * packages for Python and Go, the client in other runtimes.
  */
 const ONLY_ALL = [
   ...['auction', 'benchmark', 'deployment', 'fleet', 'history', 'played-clients', 'scenarios'].map(
@@ -51,6 +52,8 @@ const IN_TURNS = [
   ['foreign-messages', 'foreign-texts', 'queue-groups'].map((name) => `packages/server/test/brokers/${name}.test.ts`),
   ['operators', 'refusals'].map((name) => `packages/server/test/brokers/rabbitmq-${name}.test.ts`),
   ['test/model/model.test.ts', 'test/seeded/seeded.test.ts'],
+  ['nats/model', 'rabbitmq/suites', 'redis/model'].map((name) => `test/seeded/wire/${name}.test.ts`),
+  ['packages/server/test/brokers/durable-nodes.test.ts', 'test/queue-groups.test.ts'],
   ['packages/check/test/judge-mutations.test.ts', 'test/release.test.ts'],
   ['test/demo.test.ts', 'test/tls.test.ts', 'test/site/site.test.ts'],
   ['assistant', 'auction', 'chat', 'dashboard', 'whiteboard', 'worker'].map((name) => `test/examples/${name}.test.ts`),

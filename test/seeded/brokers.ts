@@ -20,6 +20,9 @@ import { timingOf } from './wire/rabbitmq/busy.js'
 import { epochOfLog } from './wire/rabbitmq/log-epoch.js'
 import { ModelRedis } from './wire/redis/broker.js'
 
+/** The trouble in which queues drop messages. */
+export const FULL = 'fill its queues'
+
 /** A fault of the broker or its links, which has been done: its name, and how long it lasts. */
 export interface BrokerFault {
   readonly name: string
@@ -96,7 +99,7 @@ const WIRE = {
         if (isOn) model.closeConnections('maintenance')
       },
       'keep its queues busy': (model: RabbitmqModel, isOn: boolean) => model.holdQueues(isOn),
-      'fill its queues': ({ policy }: RabbitmqModel, isOn: boolean) => {
+      [FULL]: ({ policy }: RabbitmqModel, isOn: boolean) => {
         policy.maxCount = isOn ? 3 : Number.POSITIVE_INFINITY
         policy.maxUnackedCount = isOn ? 2 : Number.POSITIVE_INFINITY
       },

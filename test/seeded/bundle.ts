@@ -50,7 +50,7 @@ function onNetwork(): Plugin {
     name: 'on the network of the process',
     setup: ({ onResolve }) => {
       onResolve({ filter: /\/link\.js$/ }, ({ path: wanted, resolveDir }) =>
-        path.resolve(resolveDir, wanted) === path.join(ROOT, 'test/checker/link.js')
+        path.resolve(resolveDir, wanted) === path.join(ROOT, 'packages/check/src/playing/link.js')
           ? { path: path.join(FOLDER, 'virtual-link.ts') }
           : undefined,
       )

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { playSeed } from './play.js'
 
 vi.mock('ws', async () => ({ WebSocket: (await import('./network.js')).VirtualSocket }))
-vi.mock('../checker/link.js', () => import('./virtual-link.js'))
+vi.mock('../../packages/check/src/playing/link.js', () => import('./virtual-link.js'))
 
 const SCHEDULE_COUNT = 10
 const MAX_SHOWN = 3

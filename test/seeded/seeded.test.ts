@@ -6,7 +6,7 @@ import { SEEDED_BROKERS, type SeededBrokerName } from './brokers.js'
 import { playSeed } from './play.js'
 
 vi.mock('ws', async () => ({ WebSocket: (await import('./network.js')).VirtualSocket }))
-vi.mock('../checker/link.js', () => import('./virtual-link.js'))
+vi.mock('../../packages/check/src/playing/link.js', () => import('./virtual-link.js'))
 
 const SCHEDULE_COUNT = 20
 const SOAK_SCHEDULE_COUNT = 5_000

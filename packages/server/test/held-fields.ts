@@ -48,7 +48,6 @@ export const HELD_FIELDS: Readonly<Record<string, string>> = {
   'brokers/rabbitmq/log-epoch.ts #denied': 'epochs that nodes have ended; ends with the link',
   'brokers/rabbitmq/queue-bindings.ts #exact': 'patterns of the node',
   'brokers/rabbitmq/queue-bindings.ts #marked': 'binds that wait',
-  'brokers/rabbitmq/queue-bindings.ts #unmarked': 'binds that wait',
   'brokers/rabbitmq/queue-bindings.ts #wanted': 'patterns of the node: maxPatternBytes',
   'brokers/rabbitmq/queue-emptied.ts #waiting': 'binds that wait',
   'brokers/redis/cluster-link.ts #pairOfBucket': 'buckets of the cluster',

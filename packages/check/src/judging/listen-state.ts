@@ -28,8 +28,11 @@ export class ListenState {
   liveAtMs = Number.POSITIVE_INFINITY
   /** When it was live for the first time. */
   begunAtMs = Number.POSITIVE_INFINITY
-  /** Gaps by the index of their event, and of the last message of the replay that follows: messages may be missing in it. */
-  readonly gaps: { readonly index: number; untilIndex: number; readonly atMs: number }[] = []
+  /**
+   * Gaps by the index of their event, and of the last message of the replay that follows: messages may be missing in it.
+   * What was published until `untilMs` may be missing, too.
+   */
+  readonly gaps: { readonly index: number; untilIndex: number; readonly atMs: number; untilMs: number }[] = []
   /** What is replayed now belongs to the last gap. */
   #isReplayGapped = false
   readonly receipts = new Map<string, Receipt[]>()
@@ -49,9 +52,15 @@ export class ListenState {
   }
 
   gap(index: number, atMs: number): void {
-    this.gaps.push({ index, untilIndex: index, atMs })
+    this.gaps.push({ index, untilIndex: index, atMs, untilMs: atMs })
     this.#isReplayGapped = true
     this.isGapped = true
+  }
+
+  /** A listen that does not say where to continue is answered: a publish that has begun before has no place in it. */
+  answeredAnew(atMs: number): void {
+    const last = this.gaps.at(-1)
+    if (last !== undefined) last.untilMs = atMs
   }
 
   /** A message is given, whether it is accepted or not. */

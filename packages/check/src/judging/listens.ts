@@ -162,6 +162,7 @@ class ListenerExamination {
     if (isMore) return
     const { beganAtMs } = request
     this.#requests[number] = undefined
+    if (request.asked.since === undefined) listen.answeredAnew(atMs)
     listen.isLive = true
     listen.liveAtMs = atMs
     listen.begunAtMs = Math.min(listen.begunAtMs, atMs)

@@ -95,6 +95,6 @@ function hasGap(message: Known, stream: readonly Known[], listen: ListenState, {
       }
     }
   }
-  const gaps = listen.gaps.filter(({ atMs }) => atMs >= message.firstSentAtMs)
+  const gaps = listen.gaps.filter(({ untilMs }) => untilMs >= message.firstSentAtMs)
   return gaps.some(({ index, untilIndex }) => untilIndex > before && index < after)
 }

@@ -8,7 +8,7 @@ export function examineTexts(knowledge: Knowledge, report: Report): void {
   const byId = new Map(streams.map((stream) => [stream.id, stream]))
   for (const stream of streams) {
     for (const { code, sentAtMs } of stream.writes) {
-      if (code !== undefined && !/^E_STREAM_(BUSY|ENDED)$/.test(code))
+      if (code !== undefined && code !== 'E_STREAM_BUSY' && code !== 'E_STREAM_ENDED')
         report('refused', sentAtMs.at(-1) ?? 0, stream.writer, `${stream.id}: ${code}`)
     }
   }

@@ -167,11 +167,15 @@ async function seen(url: string, look: (client: Client, say: Say) => Promise<voi
   return lines
 }
 
-it.each(Object.entries(CASES))('%s, as RabbitMQ', async (_, look) => {
-  const model = await startModel()
-  onTestFinished(() => model.stop())
-  const rabbitmq = await sharedService('rabbitmq')
-  const lines = await seen(rabbitmq.url, look)
-  expect(lines.length).toBeGreaterThan(2)
-  expect(await seen(model.url, look)).toEqual(lines)
-}, 60_000)
+it.each(Object.entries(CASES))(
+  '%s, as RabbitMQ',
+  async (_, look) => {
+    const model = await startModel()
+    onTestFinished(() => model.stop())
+    const rabbitmq = await sharedService('rabbitmq')
+    const lines = await seen(rabbitmq.url, look)
+    expect(lines.length).toBeGreaterThan(2)
+    expect(await seen(model.url, look)).toEqual(lines)
+  },
+  60_000,
+)

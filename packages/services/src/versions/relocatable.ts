@@ -27,17 +27,20 @@ export async function makeRelocatable(root: string, place: string): Promise<void
   const names = new Set<string>()
   for (const entry of await readdir(root, { recursive: true, withFileTypes: true })) {
     const folder = path.relative(root, entry.parentPath)
-    if (!entry.isFile() || !PROGRAM_FOLDER.test(folder) || SHARED_LIBRARY.test(entry.name)) continue
+    if (!PROGRAM_FOLDER.test(folder) || SHARED_LIBRARY.test(entry.name)) continue
+    // Debian's redis-server is a link to redis-check-rdb, which looks at the name that it is called by.
+    if (entry.isSymbolicLink()) names.add(entry.name)
+    if (!entry.isFile()) continue
     const file = path.join(root, folder, entry.name)
     const head = await headOf(file)
     if (head.subarray(0, ELF.length).equals(ELF)) {
       await rename(file, `${file}${REAL_SUFFIX}`)
-      const [start, libraries, real] = [
-        path.join(place, LINKERS, entry.name),
+      const [linkers, libraries, real] = [
+        path.join(place, LINKERS),
         path.join(place, path.dirname(linker)),
         path.join(place, folder, `${entry.name}${REAL_SUFFIX}`),
       ].map(quoted)
-      const script = `#!/bin/sh\nexec ${start} --argv0 "$0" --library-path ${libraries} ${real} "$@"\n`
+      const script = `#!/bin/sh\nexec ${linkers}/"\${0##*/}" --argv0 "$0" --library-path ${libraries} ${real} "$@"\n`
       await writeFile(file, script, { mode: 0o755 })
       names.add(entry.name)
     } else if (head.toString('latin1').startsWith('#!') && (await lstat(file)).size <= MAX_SCRIPT_BYTES) {

@@ -7,6 +7,9 @@ import type { RabbitmqLinkOptions } from './link.js'
 /** RabbitMQ detects lost nodes by heartbeats. Its guide warns of false alarms below 5 s. */
 const MIN_AMQP_HEARTBEAT_SECONDS = 5
 
+/** At least two heartbeats: a host that takes connections may answer none of them. */
+const HANDSHAKE_TIMEOUT_MS = 5_000
+
 /** RabbitMQ's own limit. RabbitMQ 4.1 refuses the 4,096 that amqplib asks for before 0.10.7. */
 const FRAME_BYTES = 131_072
 
@@ -45,6 +48,7 @@ export class AmqpConnection {
     const socketOptions = {
       noDelay: true,
       signal: socket.signal,
+      timeout: Math.max(HANDSHAKE_TIMEOUT_MS, 2 * context.heartbeatMs),
       writableHighWaterMark: BATCH_BYTES,
       clientProperties: { connection_name: `webmq-server ${context.namespace} ${context.node} ${purpose}` },
       ...(tls === undefined ? undefined : { ...secure, rejectUnauthorized: tls.isVerified }),

@@ -3,6 +3,7 @@ import { isIP } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
 import { Redis } from 'ioredis'
 import { deferred } from '../../base/deferred.js'
+import { limitedSignal } from '../../base/limited-signal.js'
 import type { LinkContext } from '../remote/link.js'
 import { readTlsFiles } from '../remote/tls-files.js'
 import type { RedisAddress, RedisHost } from './address.js'
@@ -18,6 +19,8 @@ export interface RedisLinkOptions {
 
 const CONNECT_TIMEOUT_MS = 5_000
 const SENTINEL_TIMEOUT_MS = 2_000
+/** Until a server has answered that takes the connection; two heartbeats where that is longer. */
+const ANSWER_TIMEOUT_MS = 3_000
 
 /** One connection to a Redis. It never reconnects, and queues nothing while it is not ready. */
 export class RedisConnection {
@@ -72,7 +75,11 @@ export class RedisConnection {
     signal: AbortSignal,
   ): Promise<RedisConnection> {
     const connection = new RedisConnection(options, host, await readTlsFiles(options.address.tlsFiles))
-    using _listener = addAbortListener(signal, () => connection.destroy())
+    using limited = limitedSignal(signal, attemptTimeoutMs(options))
+    using _listener = addAbortListener(limited.signal, () => {
+      connection.#lastError ??= limited.signal.reason
+      connection.destroy()
+    })
     try {
       signal.throwIfAborted()
       await connection.redis.connect()
@@ -92,6 +99,12 @@ export class RedisConnection {
   #failure(error: unknown): Error {
     return redisError(this.#lastError ?? error, this.#hideSecrets)
   }
+}
+
+/** ioredis has no limit for the answers to its first commands. */
+function attemptTimeoutMs({ address: { kind, hosts }, context: { heartbeatMs } }: RedisLinkOptions): number {
+  const sentinelsMs = kind === 'sentinel' ? hosts.length * (CONNECT_TIMEOUT_MS + SENTINEL_TIMEOUT_MS) : 0
+  return sentinelsMs + CONNECT_TIMEOUT_MS + Math.max(ANSWER_TIMEOUT_MS, 2 * heartbeatMs)
 }
 
 function targetOf(address: RedisAddress, host: RedisHost | undefined, tls: ConnectionOptions) {
