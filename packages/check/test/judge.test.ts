@@ -30,6 +30,16 @@ function three() {
   return { history, listener, one, two, three: more }
 }
 
+/** Keys that are not logged: a listener comes back, and misses what was published while it waited for its answer. */
+function overlapped() {
+  const history = new HistoryBuilder()
+  const listener = history.listener('l', 'b.x').listens()
+  listener.live(history.publish('b.x')).cut().asked()
+  history.publish('b.x')
+  listener.ok().live(history.publish('b.x'))
+  return { history, listener }
+}
+
 describe('a right history', () => {
   it('of live messages', () => {
     const { history, listener, one, two, three: last } = three()
@@ -165,6 +175,11 @@ describe('a right history', () => {
     expect(broken(history)).toEqual([])
   })
 
+  it('in which a publish overlaps the answer to a listen that begins anew', () => {
+    const { history } = overlapped()
+    expect(broken(history)).toEqual([])
+  })
+
   it('in which a second copy that is not logged comes late, after a gap', () => {
     const history = new HistoryBuilder()
     const listener = history.listener('l', 'b.x').listens()
@@ -256,6 +271,13 @@ describe('a live listen', () => {
     const { history, listener, one, two, three: last } = three()
     listener.live(one, 'e:2.AAAAB').live(two, 'e:3.AAAAB').live(two, 'e:3.AAAAB').live(last, 'e:4.AAAAB')
     expect(broken(history)).toEqual(['live-falls', 'twice'])
+  })
+
+  it('that misses what was published after it had begun anew', () => {
+    const { history, listener } = overlapped()
+    history.publish('b.x')
+    listener.live(history.publish('b.x'))
+    expect(broken(history)).toEqual(['lost'])
   })
 
   it('that is given a message twice, of a key that is not logged', () => {
