@@ -35,7 +35,7 @@ export class Nodes {
   readonly #topics = new Map<string, { readonly bound: Promise<void>; isBound: boolean }>()
   readonly #begun = deferred()
   readonly #goneListeners: ((node: string, hasLeft: boolean) => void)[] = []
-  readonly leases: LeaseSender
+  readonly #leases: LeaseSender
   readonly #differences: Differences
   readonly #log: LogAgreement | undefined
   #state: 'idle' | 'open' | 'stopped' = 'idle'
@@ -64,7 +64,7 @@ export class Nodes {
       onFormat: (peer, format) => this.#differences.tell(peer, { format, ownFormat: NODE_FORMAT }),
       onError: (err, text) => logger.debug({ err }, text),
     })
-    this.leases = new LeaseSender(this)
+    this.#leases = new LeaseSender(this)
     if (context.log === undefined || !this.hasOthers) return
     this.#log = new LogAgreement(context.log, (call) => this.deadlines.set(this.now() + SETTLE_MS, call))
     void this.openTopic(TOPIC)
@@ -182,7 +182,12 @@ export class Nodes {
 
   /** Tells all nodes soon that this node is alive. @param asks Every other node answers with a lease. */
   lease(asks = false): void {
-    this.leases.toAll(asks)
+    this.#leases.toAll(asks)
+  }
+
+  /** Asks another node for a lease. */
+  ask(node: string): void {
+    this.#leases.ask(node)
   }
 
   /** Resolves when the condition holds, after the time, or when the node stops. Looks after each message of a node. */
@@ -298,7 +303,7 @@ export class Nodes {
     for (const table of this.#tables.values()) {
       if (this.isOpen(table)) table.compare(node, (marks as Fields)[table.name], isGreeting)
     }
-    if (asks === true) this.leases.to(node)
+    if (asks === true) this.#leases.to(node)
     return true
   }
 

@@ -1,7 +1,13 @@
-import { DedupeWindow } from '../ports/dedupe-window.js'
-import { type Answer, Answers } from './answers.js'
-import { type Asked, type GroupMessage, type HandOverMessage, slotIdOf } from './group-message.js'
-import type { QueueGroups } from './queue-groups.js'
+import { type DedupeOptions, DedupeWindow } from '../ports/dedupe-window.js'
+import { type Answer, Answers, type AnswersContext } from './answers.js'
+import {
+  type Asked,
+  type GroupMember,
+  type GroupMessage,
+  type HandOverMessage,
+  type RequestTicket,
+  slotIdOf,
+} from './group-message.js'
 import type { Slot } from './slots.js'
 import type { TaskMessageOf } from './task-message.js'
 
@@ -10,9 +16,21 @@ const NUMBERS_WINDOW_MS = 300_000
 /** ... but only so many. */
 const MAX_NUMBERS = 65_536
 
+export interface OwnMembersContext extends AnswersContext {
+  readonly dedupe: DedupeOptions
+  readonly now: () => number
+  readonly slots: ReadonlyMap<string, Slot>
+  /** What a member gets; `undefined`: nothing. */
+  readonly delivered: (message: GroupMessage) => GroupMessage | undefined
+  /** Notes that a member has to reply to a node. */
+  readonly ticketFor: (member: GroupMember, node: string, asked: Asked) => RequestTicket
+  readonly forget: (ticketId: string) => void
+  readonly report: (err: unknown, text: string) => void
+}
+
 /** Hands messages to members of this node, for this node and others, each once. */
 export class OwnMembers {
-  readonly #groups: QueueGroups
+  readonly #context: OwnMembersContext
   readonly #answers: Answers
   /** Message ids, each with a queue group. */
   readonly #ids: DedupeWindow
@@ -23,17 +41,12 @@ export class OwnMembers {
   /** Messages that the hook `deliver` failed for. */
   failedCount = 0
 
-  constructor(groups: QueueGroups) {
-    const { dedupe, nodes } = groups.context
-    this.#groups = groups
+  constructor(context: OwnMembersContext) {
+    const { dedupe } = context
+    this.#context = context
     this.#ids = new DedupeWindow(dedupe)
     this.#hasIds = dedupe.dedupeWindowMs > 0 && dedupe.dedupeMaxIds > 0
-    this.#answers = new Answers({
-      term: () => nodes.attention.look(),
-      send: (message, to) => {
-        groups.send(message, to).catch((error) => groups.report(error, 'a hand-over could not be confirmed'))
-      },
-    })
+    this.#answers = new Answers(context)
   }
 
   /** A task of another node: it is answered. Never calls the broker from within this call. */
@@ -47,11 +60,11 @@ export class OwnMembers {
   }
 
   #answerTo(task: TaskMessageOf<'task'>, node: string): Answer {
-    const { nodes, now } = this.#groups.context
+    const { now, slots } = this.#context
     const { number, name, messageId, withinMs, term } = task
     // This node stood still, or was taken for gone, while the task was on its way: another node may have it.
-    if (term !== undefined && term !== nodes.attention.look()) return 'late'
-    const slot = this.#groups.slots.byId.get(slotIdOf(name))
+    if (term !== undefined && term !== this.#context.term()) return 'late'
+    const slot = slots.get(slotIdOf(name))
     if (slot === undefined) return 'none'
     const numberId = messageId === undefined || !this.#hasIds ? `${node} ${number}` : undefined
     if (numberId !== undefined && this.#numbers.has(numberId, now())) return 'taken'
@@ -62,7 +75,7 @@ export class OwnMembers {
 
   /** Hands a message of a node to a member of this node, unless one has it already. */
   take(slot: Slot, message: HandOverMessage, from: string, asked: Asked | undefined): Answer {
-    const { now, delivered } = this.#groups.context
+    const { now, delivered, report } = this.#context
     const { messageId } = message
     if (slot.members.length === 0) return 'none'
     const id = messageId === undefined ? undefined : `${messageId} ${slot.id}`
@@ -73,7 +86,7 @@ export class OwnMembers {
       if (changed !== undefined) answer = this.#give(slot, changed, from, asked)
     } catch (error) {
       // A bug, or a hook that failed: the message must not go to another member, who would fail too.
-      this.#groups.report(error, 'a message of a queue group could not be handed over')
+      report(error, 'a message of a queue group could not be handed over')
       this.failedCount++
     }
     if (answer === 'taken' && id !== undefined) this.#ids.remember(id, undefined, now())
@@ -81,16 +94,16 @@ export class OwnMembers {
   }
 
   #give(slot: Slot, message: GroupMessage, from: string, asked: Asked | undefined): Answer {
-    const { requests } = this.#groups
+    const { ticketFor, forget } = this.#context
     for (let tries = slot.members.length; tries > 0; tries--) {
       const member = slot.nextMember()
       if (member === undefined) break
-      const ticket = asked && requests.ticketFor(member, from, asked)
+      const ticket = asked && ticketFor(member, from, asked)
       if (member.take(slot.name, message, ticket)) {
         this.handedCount++
         return 'taken'
       }
-      if (ticket !== undefined) requests.forget(ticket.id)
+      if (ticket !== undefined) forget(ticket.id)
     }
     return slot.members.length > 0 ? 'full' : 'none'
   }

@@ -92,7 +92,7 @@ export class QueueGroups {
 
   constructor(context: QueueGroupsContext) {
     this.context = { ...DEFAULTS, ...context }
-    const { nodes, broker, maxPayloadBytes, now } = this.context
+    const { nodes, broker, maxPayloadBytes, now, dedupe, delivered } = this.context
     const { queueGroups, manyNodes } = broker.capabilities
     this.isSupported = queueGroups && (!manyNodes || maxPayloadBytes >= MIN_PAYLOAD_BYTES)
     this.deadlines = new Deadlines({ now, onError: (err) => this.report(err, 'a deadline of queue groups failed') })
@@ -102,7 +102,19 @@ export class QueueGroups {
       batchMs: 0,
       isConfirmed: true,
     })
-    this.ownMembers = new OwnMembers(this)
+    this.ownMembers = new OwnMembers({
+      dedupe,
+      now,
+      delivered,
+      slots: this.slots.byId,
+      term: () => nodes.attention.look(),
+      send: (message, to) => {
+        this.send(message, to).catch((error) => this.report(error, 'a hand-over could not be confirmed'))
+      },
+      ticketFor: (member, node, asked) => this.requests.ticketFor(member, node, asked),
+      forget: (ticketId) => this.requests.forget(ticketId),
+      report: (err, text) => this.report(err, text),
+    })
     this.handOvers = new HandOvers(this)
     this.slots.onMembers = (slot, node) => this.handOvers.joined(slot, node)
     this.slots.onHeard = (node) => this.handOvers.heard(node)
@@ -175,7 +187,7 @@ export class QueueGroups {
     const others = this.isSilent(node) ? undefined : this.#silencePace.take()
     if (others !== undefined) this.context.logger.warn({ peer: node, others }, SILENCE_TEXT)
     this.#table.distrust(node)
-    this.context.nodes.leases.ask(node)
+    this.context.nodes.ask(node)
     this.handOvers.silent(node)
   }
 

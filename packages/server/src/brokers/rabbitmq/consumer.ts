@@ -67,7 +67,7 @@ export class Consumer {
     this.#acks = new Acks(channel)
     this.#link = link
     this.#queue = queue
-    this.emptied = new QueueEmptied(() => channel.checkQueue(queue))
+    this.emptied = new QueueEmptied(() => channel.checkQueue(queue), PREFETCH_COUNT)
     this.bindings = new QueueBindings(connection, queue, link)
     this.#patterns = new BoundedBindings(this.bindings, options.maxPatterns)
     this.liveness = new Liveness({

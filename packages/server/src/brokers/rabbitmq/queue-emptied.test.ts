@@ -1,15 +1,15 @@
 import { setTimeout } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { deferred } from '../../base/deferred.js'
-import { PREFETCH_COUNT } from './connection.js'
 import { QueueEmptied } from './queue-emptied.js'
+
+const PREFETCH_COUNT = 10
 
 /** A queue that is asked, by the counts that it answers with; the last one stays. */
 function queueOf(...counts: readonly number[]) {
   let lookCount = 0
-  const emptied = new QueueEmptied(async () => ({
-    messageCount: counts[Math.min(lookCount++, counts.length - 1)] ?? 0,
-  }))
+  const look = async () => ({ messageCount: counts[Math.min(lookCount++, counts.length - 1)] ?? 0 })
+  const emptied = new QueueEmptied(look, PREFETCH_COUNT)
   const wait = async () => {
     const made = deferred()
     emptied.wait(made)

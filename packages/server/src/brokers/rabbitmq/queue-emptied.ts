@@ -1,6 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Deferred } from '../../base/deferred.js'
-import { PREFETCH_COUNT } from './connection.js'
 
 const POLL_MS = 50
 
@@ -16,14 +15,19 @@ interface Waiting {
  */
 export class QueueEmptied {
   readonly #look: () => Promise<{ readonly messageCount: number }>
+  readonly #prefetchCount: number
   /** Of the binds of one link. */
   #waiting: Waiting[] = []
   /** Messages that have come. */
   takenCount = 0
 
-  /** @param look Asks the broker, on the channel that the messages come by. */
-  constructor(look: () => Promise<{ readonly messageCount: number }>) {
+  /**
+   * @param look Asks the broker, on the channel that the messages come by.
+   * @param prefetchCount So many may be on their way, which the answer does not count.
+   */
+  constructor(look: () => Promise<{ readonly messageCount: number }>, prefetchCount: number) {
     this.#look = look
+    this.#prefetchCount = prefetchCount
   }
 
   /** Resolves it when the messages of now have come; never, if the channel ends. */
@@ -37,7 +41,7 @@ export class QueueEmptied {
     while (this.#waiting.length > 0) {
       const asked = [...this.#waiting]
       const { messageCount } = await this.#look()
-      for (const each of asked) each.mostCount ??= this.takenCount + messageCount + PREFETCH_COUNT
+      for (const each of asked) each.mostCount ??= this.takenCount + messageCount + this.#prefetchCount
       // The answer overtakes messages that are on their way to the channel. These come before the next answer.
       await this.#look()
       // The broker may take messages again meanwhile: then it may never be empty.
