@@ -22,6 +22,14 @@ const MAX_REFUSED_IDS = 32
 
 const BEHIND = 'earlier messages of this connection wait for the broker'
 
+/** Which of two refused messages of a connection came first: one that went further did. */
+type Age = typeof REFUSED_AT_GATE | typeof REFUSED_BY_BROKER | typeof GIVEN
+const REFUSED_AT_GATE = 0
+/** It had passed, and waited for the broker. */
+const REFUSED_BY_BROKER = 1
+/** The broker had it, and did not answer. */
+const GIVEN = 2
+
 /** One message or byte. Sums of fractions may be a little less. */
 const ENOUGH = 1 - 1e-6
 
@@ -41,17 +49,17 @@ export class RateGate {
   #behind: Set<string> | undefined
   /** How often messages were refused that have not passed since, by their ids. */
   #refusedCounts: Map<string, number> | undefined
-  /** Whether the broker was given it: then it is older than all that was refused. */
-  #isAwaitedGiven = false
+  #awaitedAge: Age = REFUSED_AT_GATE
+  #closedBy: RateScope = 'connection'
 
   /** When it opens, as the clock of its callers. */
   get opensAtMs(): number {
     return this.#opensAtMs
   }
 
-  /** Whether a message that was refused by {@link close} goes first. */
-  get isAwaiting(): boolean {
-    return this.#awaited !== undefined
+  /** Why it is closed, or was last. */
+  get closedBy(): RateScope {
+    return this.#closedBy
   }
 
   /** The time until a message may pass; 0: now. */
@@ -65,12 +73,12 @@ export class RateGate {
         return MIN_CLOSED_MS
       this.#awaited = undefined
       this.#behind = undefined
-      this.#isAwaitedGiven = false
+      this.#awaitedAge = REFUSED_AT_GATE
     }
     this.#settle(limit, nowMs)
     if (this.#messages >= ENOUGH && this.#bytes >= ENOUGH) return 0
     const missingMs = Math.max(missing(this.#messages, limit.perSecond), missing(this.#bytes, limit.bytesPerSecond))
-    this.#opensAtMs = nowMs + Math.max(MIN_CLOSED_MS, missingMs)
+    this.close('connection', nowMs + Math.max(MIN_CLOSED_MS, missingMs), nowMs, repeatId)
     return Math.ceil(this.#opensAtMs - nowMs)
   }
 
@@ -80,14 +88,16 @@ export class RateGate {
    * @param repeatId Its id; `undefined` if its publisher will not send it again.
    * @param isGiven The broker was given it, and has not answered.
    */
-  close(opensAtMs: number, nowMs: number, repeatId: string | undefined, isGiven = false): void {
+  close(by: RateScope, opensAtMs: number, nowMs: number, repeatId: string | undefined, isGiven = false): void {
+    this.#closedBy = by
     this.#opensAtMs = Math.max(this.#opensAtMs, opensAtMs)
     // What has not come again by now does not.
     if (nowMs >= this.#awaitedUntilMs) this.#refusedCounts = undefined
-    const isOlder = isGiven && !this.#isAwaitedGiven
+    const age = by !== 'broker' ? REFUSED_AT_GATE : isGiven ? GIVEN : REFUSED_BY_BROKER
+    const isOlder = age > this.#awaitedAge
     if (this.#awaited === undefined || nowMs >= this.#awaitedUntilMs || isOlder) {
       this.#awaited = repeatId
-      this.#isAwaitedGiven = isGiven
+      this.#awaitedAge = age
     }
     if (this.#awaited !== repeatId) return
     // Refused once more: it is waited for anew.
@@ -100,12 +110,13 @@ export class RateGate {
    * One that the broker was given may be older, and is answered later, than one that comes again.
    */
   #isAwaitedInVain(repeatId: string | undefined): boolean {
-    return !this.#isAwaitedGiven && repeatId !== undefined && this.#behind?.has(repeatId) === true
+    return this.#awaitedAge !== GIVEN && repeatId !== undefined && this.#behind?.has(repeatId) === true
   }
 
-  /** Whether another message goes before this one, which has passed, and waited since. */
+  /** Whether another message goes before this one, which has passed, and waited since. One that did not pass is later. */
   isBehind(repeatId: string | undefined, nowMs: number): boolean {
-    return this.#awaited !== undefined && this.#awaited !== repeatId && nowMs < this.#awaitedUntilMs
+    const isWaiting = this.#awaited !== undefined && nowMs < this.#awaitedUntilMs
+    return isWaiting && this.#awaitedAge !== REFUSED_AT_GATE && this.#awaited !== repeatId
   }
 
   /** Counts a refusal. @param count How often the message was refused by now, if its gate does not know. */
@@ -237,8 +248,22 @@ export class PublishRates {
   ): number {
     const nowMs = this.#now()
     this.isPausing = nowMs < this.#pausedUntilMs
-    if (gate !== undefined) this.#assertOpen(gate, ofConnection, 'connection', nowMs, repeatId)
-    if (userId !== undefined && isLimited(ofUser)) this.#passUser(userId, ofUser, byteCount, nowMs, messageCount)
+    const closedMs = gate?.closedMs(ofConnection, nowMs, repeatId) ?? 0
+    if (gate !== undefined && closedMs > 0) {
+      gate.refused(repeatId)
+      throw this.#refusal(gate.closedBy, closedMs, tooFast(gate.closedBy, { ofConnection, ofUser }))
+    }
+    if (userId !== undefined && isLimited(ofUser)) {
+      const user = this.#userGate(userId, ofUser, nowMs)
+      user.limit = ofUser
+      const userClosedMs = user.gate.closedMs(ofUser, nowMs)
+      if (userClosedMs > 0) {
+        gate?.close('user', nowMs + userClosedMs, nowMs, repeatId)
+        gate?.refused(repeatId)
+        throw this.#refusal('user', userClosedMs, tooFast('user', { ofConnection, ofUser }))
+      }
+      user.gate.pass(byteCount, messageCount)
+    }
     return gate?.pass(byteCount, messageCount, repeatId) ?? 0
   }
 
@@ -286,22 +311,7 @@ export class PublishRates {
     const opensAtMs = nowMs + retryAfterMs
     this.isPausing = true
     this.#pausedUntilMs = Math.max(this.#pausedUntilMs, opensAtMs + MAX_AWAITED_MS)
-    gate?.close(opensAtMs, nowMs, repeatId, isGiven)
-  }
-
-  #passUser(userId: string, limit: RateLimit, byteCount: number, nowMs: number, messageCount: number): void {
-    const user = this.#userGate(userId, limit, nowMs)
-    this.#assertOpen(user.gate, limit, 'user', nowMs)
-    user.limit = limit
-    user.gate.pass(byteCount, messageCount)
-  }
-
-  #assertOpen(gate: RateGate, limit: RateLimit, scope: RateScope, nowMs: number, repeatId?: string): void {
-    const retryAfterMs = gate.closedMs(limit, nowMs, repeatId)
-    if (retryAfterMs === 0) return
-    gate.refused(repeatId)
-    if (isLimited(limit) && !gate.isAwaiting) throw this.#refusal(scope, retryAfterMs, tooFast(scope, limit))
-    throw this.#refusal('broker', retryAfterMs, BEHIND)
+    gate?.close('broker', opensAtMs, nowMs, repeatId, isGiven)
   }
 
   #refusal(scope: RateScope, retryAfterMs: number, detail: string): WebMQError {
@@ -332,8 +342,10 @@ export function isLimited({ perSecond, bytesPerSecond }: RateLimit): boolean {
   return perSecond !== undefined || bytesPerSecond !== undefined
 }
 
-function tooFast(scope: RateScope, { perSecond, bytesPerSecond }: RateLimit): string {
+function tooFast(by: RateScope, { ofConnection, ofUser }: PublishLimits): string {
+  if (by === 'broker') return BEHIND
+  const { perSecond, bytesPerSecond } = by === 'user' ? ofUser : ofConnection
   const messages = perSecond === undefined ? [] : [`${perSecond} messages`]
   const bytes = bytesPerSecond === undefined ? [] : [`${bytesPerSecond} bytes`]
-  return `this ${scope} publishes too fast, at most ${[...messages, ...bytes].join(' and ')} per second`
+  return `this ${by} publishes too fast, at most ${[...messages, ...bytes].join(' and ')} per second`
 }
