@@ -12,7 +12,7 @@ export const FLOORS = {
     ['http', 'session'],
     ['streams'],
     ['options', 'publishing'],
-    ['brokers', 'hooks', 'observing', 'presence', 'queue-groups', 'routing'],
+    ['brokers', 'hooks', 'observing', 'operators', 'presence', 'queue-groups', 'routing'],
     ['identity', 'nodes', 'outbox', 'patterns', 'replay', 'transports'],
     ['ports'],
     ['base'],

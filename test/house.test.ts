@@ -26,7 +26,7 @@ const INNER_NAMES: readonly (readonly [library: string, names: RegExp, sample: s
 
 /** What could be taken out: folders of `packages/server/src`. */
 const FEATURES = [
-  ...['hooks', 'streams', 'queue-groups', 'http/operators', 'outbox', 'presence', 'session/sse'],
+  ...['hooks', 'streams', 'queue-groups', 'operators', 'outbox', 'presence', 'session/sse'],
   ...['observing/tracing', 'observing/audit', 'http/admin', 'http/durable'],
 ]
 

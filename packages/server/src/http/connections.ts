@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { countedAddress, isLoopbackAddress } from '../identity/client-address.js'
-import type { HttpDropReason, HttpStats } from './stats.js'
+import type { HttpDropReason, HttpStats } from '../node/stats.js'
 
 /** Limits for plain HTTP connections, which serve only probes, metrics and the demo page. */
 export interface HttpLimits {

@@ -4,6 +4,8 @@ import type { HookCalls } from '../hooks/index.js'
 import type { TokenVerifier } from '../identity/index.js'
 import { isLoopback } from '../identity/loopback.js'
 import type { TrustedProxies } from '../identity/trusted-proxies.js'
+import { metricsPage } from '../node/metrics/page.js'
+import type { MetricsSource } from '../node/metrics/spec.js'
 import type { Health } from '../observing/health/readiness.js'
 import type { ResolvedOptions } from '../options/options.js'
 import { AdminPage, type ListenLocally } from './admin/page.js'
@@ -11,8 +13,6 @@ import type { HttpApi } from './api/api.js'
 import type { ApiNode } from './api/handlers/handler.js'
 import { Callers } from './caller.js'
 import { HttpFrontend } from './frontend.js'
-import type { MetricsSource } from './metric-spec.js'
-import { metricsPage } from './metrics.js'
 
 export interface ServerHttp {
   /** Everything that is no upgrade on the server's port. */

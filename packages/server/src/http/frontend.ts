@@ -7,6 +7,7 @@ import { answerEarly } from '../base/answer-early.js'
 import { logBug } from '../base/log-bug.js'
 import { TurnQueue } from '../base/turn-queue.js'
 import { isLoopbackHost } from '../identity/trusted-proxies.js'
+import type { HttpStats } from '../node/stats.js'
 import { readinessOf } from '../observing/health/readiness.js'
 import type { ResolvedOptions } from '../options/options.js'
 import type { MetricsAudience } from '../options/server-options.js'
@@ -27,7 +28,6 @@ import {
   sendJson,
   sendText,
 } from './responses.js'
-import type { HttpStats } from './stats.js'
 
 export interface FrontendContext extends Pick<HttpContext, 'health' | 'logger'> {
   readonly options: Pick<

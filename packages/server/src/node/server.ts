@@ -4,8 +4,6 @@ import { isGroup, type PresenceMember, validateKey, validatePattern, WebMQError 
 import { setLogLevel } from '../base/logger.js'
 import { NO_HOOK_COUNTS } from '../hooks/index.js'
 import { createHttp, type ServerHttp } from '../http/create-http.js'
-import type { MetricsSource } from '../http/metric-spec.js'
-import type { ServerStats } from '../http/stats.js'
 import { CertificateStore } from '../identity/certificates/store.js'
 import { TrustedProxies } from '../identity/trusted-proxies.js'
 import type { ResolvedOptions } from '../options/options.js'
@@ -20,8 +18,10 @@ import type { LocalListenOptions, LocalSubscription } from '../routing/in-proces
 import type { StreamWriter } from '../streams/writer.js'
 import { Emitter } from './emitter.js'
 import { Lifecycle, notRunning } from './lifecycle.js'
+import type { MetricsSource } from './metrics/spec.js'
 import type { ServerNode } from './node.js'
 import type { ServerParts } from './parts.js'
+import type { ServerStats } from './stats.js'
 import { VERSION } from './version.js'
 import type {
   ReloadResult,

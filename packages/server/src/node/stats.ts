@@ -3,6 +3,7 @@ import type { HookCounts, WebhookStats } from '../hooks/index.js'
 import type { CertificateStats } from '../identity/certificates/store.js'
 import type { TokenFailure } from '../identity/paced-verifier.js'
 import type { MeasurementStats } from '../observing/measuring/measurements.js'
+import type { ClusterStats } from '../operators/index.js'
 import type { OutboxStats } from '../outbox/outbox.js'
 import type { BrokerStatus, RefusalReason } from '../ports/broker.js'
 import type { BrokerStats } from '../ports/broker-stats.js'
@@ -11,7 +12,6 @@ import type { WorkStats } from '../ports/work-meter.js'
 import type { OccupancyStats, PresenceStats } from '../presence/index.js'
 import type { QueueGroupStats } from '../queue-groups/index.js'
 import type { StreamStats } from '../streams/streams.js'
-import type { ClusterStats } from './operators/index.js'
 
 /** Counters of a node's broker, its status and its downtime. */
 export interface ServerBrokerStats extends BrokerStats {

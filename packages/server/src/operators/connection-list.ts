@@ -1,6 +1,6 @@
 import { WebMQError } from 'webmq-client/protocol'
-import { defined } from '../../base/defined.js'
-import { answer, count, flag, integer, list, name, optional, text, type ValueOf } from '../schema.js'
+import { defined } from '../base/defined.js'
+import { answer, count, flag, integer, list, name, optional, text, type ValueOf } from '../base/shape.js'
 import type { ClusterContext } from './cluster.js'
 import type { OperatorAnswer } from './operator-message.js'
 
