@@ -23,7 +23,7 @@ const NEVER_REJECT: Readonly<Record<string, string>> = {
   'hooks/hook-calls.ts: this.#chains.deliver.ask': 'is immediate: it throws to its caller, and returns no promise',
   'operators/cluster.ts: nodes.openTable': 'a topic is bound again until it is, or the node stops',
   'operators/cluster.ts: nodes.openTopic': 'as the table',
-  'node/api.ts: stopping.then': 'all are settled',
+  'streams/stops.ts: stopping.then': 'all are settled',
   'node/node.ts: this.#warnOfLog': 'catches and logs what the broker says',
   'nodes/log-agreement.ts: log.dispute': 'a link that fails is replaced',
   'nodes/log-agreement.ts: this.#context.log.dispute': 'as above',

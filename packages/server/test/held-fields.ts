@@ -84,7 +84,7 @@ export const HELD_FIELDS: Readonly<Record<string, string>> = {
   'identity/revocations.ts #kept': '100,000 of this node, 200,000 with those of others',
   'identity/verified-tokens.ts #older': '32 MiB, by the size of the tokens',
   'identity/verified-tokens.ts #younger': '32 MiB, by the size of the tokens',
-  'node/api.ts #writers': 'streams of the application',
+  'streams/stops.ts #writers': 'streams of the application',
   'node/stop-list.ts #steps': 'constant',
   'nodes/lease-sender.ts #askers': '1,024 nodes, of one turn',
   'nodes/lease-sender.ts #asked': '1,024 nodes, of one turn',

@@ -1,4 +1,4 @@
-import { NO_TOKEN_FAILURES } from '../identity/paced-verifier.js'
+import { NO_TOKEN_FAILURES } from '../identity/token-failure.js'
 import type { Health } from '../observing/health/readiness.js'
 import { EventLoopLag, SAMPLE_MS } from '../observing/measuring/event-loop-lag.js'
 import type { NodeSummary } from '../operators/index.js'

@@ -1,4 +1,4 @@
-import type { MetricsPage } from '../../http/frontend.js'
+import type { MetricsPage } from '../../http/context.js'
 import type { ProcessStats, ProcessWatch } from '../../observing/measuring/process-watch.js'
 import type { MetricSpec, MetricsSource, Sample } from './spec.js'
 

@@ -1,9 +1,9 @@
 import type { GapReason } from 'webmq-client/protocol'
 import type { HookOutcome, WebhookStats } from '../../hooks/index.js'
+import type { HttpDropReason } from '../../http/connections.js'
 import { CLOSE_CODES, ERROR_CODES, HOOK_NAMES } from '../../observing/measuring/measurements.js'
 import type { OutboxStatus } from '../../outbox/outbox.js'
 import type { BrokerStatus } from '../../ports/broker.js'
-import type { HttpDropReason } from '../stats.js'
 import { flagged, type MetricSpec, metricsOf, namesOf, seriesName } from './spec.js'
 
 const BREAKER_STATES: readonly WebhookStats['breaker'][] = ['closed', 'open', 'half-open']
