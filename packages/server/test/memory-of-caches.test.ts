@@ -36,7 +36,7 @@ const HELD: Readonly<Record<string, string>> = {
   'session/shown-error.ts last': 'one',
   'hooks/webhooks/questions.ts PASSED_ON': 'constant',
   'http/api/api.ts TABLE': 'constant',
-  'http/metrics.ts loaded': 'one',
+  'node/metrics/page.ts loaded': 'one',
   'identity/access.ts answerCount': 'one',
   'identity/access.ts compiledGrants': 'ends with each identity; 256 answers each, 65,536 of all',
   'identity/token-verifier.ts judge': 'one',

@@ -4,13 +4,12 @@ import { invalid } from '../options.js'
 import { WebMQError } from '../protocol/errors.js'
 import type { ListenTopic, TopicMessage, Topics } from '../topics.js'
 import type { ListenOptions, Message, Subscription } from '../types.js'
-import { MessageBuffer } from './message-buffer.js'
+import { type BufferOverflow, MessageBuffer } from './message-buffer.js'
+
+export type { BufferOverflow } from './message-buffer.js'
 
 /** Default of `bufferMaxMessages`: more than the 10,000 messages that a server replays by default. */
 const BUFFER_MAX_MESSAGES = 16_384
-
-/** What happens to a message when the buffer is full. */
-export type BufferOverflow = 'close' | 'drop-oldest' | 'drop-newest'
 
 /** Options of {@link iterate}: those of `listen`, and of the buffer. */
 export interface IterateOptions extends ListenOptions {

@@ -1,4 +1,5 @@
-import type { BufferOverflow } from './index.js'
+/** What happens to a message when the buffer is full. */
+export type BufferOverflow = 'close' | 'drop-oldest' | 'drop-newest'
 
 type Result<T> = IteratorResult<T, undefined>
 

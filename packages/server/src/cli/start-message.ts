@@ -1,7 +1,7 @@
 import { isLoopback } from '../identity/loopback.js'
 import { VERSION } from '../node/version.js'
 import { isForThisMachineOnly, isIdentifying } from '../options/access.js'
-import type { ResolvedOptions } from '../options/options.js'
+import type { ResolvedOptions } from '../options/server-options.js'
 import { brokerNameOf, withoutPasswords } from '../ports/broker-address.js'
 import { unixPathOf } from '../ports/unix-socket.js'
 import { paint, type Terminal } from './terminal.js'

@@ -6,7 +6,7 @@ import { unmapped } from '../identity/client-address.js'
 import { ANONYMOUS } from '../identity/index.js'
 import { isOriginAllowed } from '../identity/origin.js'
 import { isForThisMachineOnly, originPolicyOf } from '../options/access.js'
-import type { HttpContext } from './create-http.js'
+import type { HttpContext } from './context.js'
 
 type RequestParts = Pick<IncomingMessage, 'headers' | 'socket'>
 

@@ -1,7 +1,18 @@
 import type { ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { countedAddress, isLoopbackAddress } from '../identity/client-address.js'
-import type { HttpDropReason, HttpStats } from './stats.js'
+
+/**
+ * Why a plain HTTP connection was ended: room for others, no request for too long, too many at once, no room. `rate`: a request was
+ * refused, because its client asks too often.
+ */
+export type HttpDropReason = 'evicted' | 'timeout' | 'pipelining' | 'full' | 'rate'
+
+/** Plain HTTP connections: open ones, and those that were ended or refused since the start, with refused requests. */
+export interface HttpStats {
+  readonly connectionCount: number
+  readonly droppedCounts: Readonly<Partial<Record<HttpDropReason, number>>>
+}
 
 /** Limits for plain HTTP connections, which serve only probes, metrics and the demo page. */
 export interface HttpLimits {

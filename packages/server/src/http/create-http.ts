@@ -1,18 +1,9 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Logger } from '../base/logger.js'
-import type { HookCalls } from '../hooks/index.js'
-import type { TokenVerifier } from '../identity/index.js'
 import { isLoopback } from '../identity/loopback.js'
-import type { TrustedProxies } from '../identity/trusted-proxies.js'
-import type { Health } from '../observing/health/readiness.js'
-import type { ResolvedOptions } from '../options/options.js'
-import { AdminPage, type ListenLocally } from './admin/page.js'
+import { AdminPage } from './admin/page.js'
 import type { HttpApi } from './api/api.js'
-import type { ApiNode } from './api/handlers/handler.js'
 import { Callers } from './caller.js'
+import type { HttpContext } from './context.js'
 import { HttpFrontend } from './frontend.js'
-import type { MetricsSource } from './metric-spec.js'
-import { metricsPage } from './metrics.js'
 
 export interface ServerHttp {
   /** Everything that is no upgrade on the server's port. */
@@ -27,25 +18,6 @@ export interface ServerHttp {
 /** Few ask at the admin port, so it has few places. An operator may follow a pattern for long. */
 const ADMIN_LIMITS = { maxConnections: 128, reservedForLoopback: 16, maxPerAddress: 16, maxBusyMs: 3_600_000 }
 
-/** The server that HTTP speaks for. Functions are read at each request. */
-export interface HttpContext {
-  /** Reloads change them in place. */
-  readonly options: ResolvedOptions
-  readonly logger: Logger
-  readonly verifier: TokenVerifier | undefined
-  readonly hooks: HookCalls | undefined
-  readonly proxies: TrustedProxies
-  readonly demo: { readonly pageFolder: string; readonly clientFolder: string } | undefined
-  /** Absent until the node runs. */
-  readonly node: () => ApiNode | undefined
-  readonly health: () => Health
-  readonly metrics: () => MetricsSource | undefined
-  /** See {@link Transport.takeStream}; `undefined` without one. */
-  readonly takeStream: (request: IncomingMessage, response: ServerResponse) => boolean | undefined
-  /** For the admin page's tail. */
-  readonly listen: ListenLocally
-}
-
 /** Creates the HTTP side of a server: probes, metrics, demo page, API, admin port. Nothing listens yet. */
 export function createHttp(context: HttpContext): ServerHttp {
   const { options } = context
@@ -59,7 +31,7 @@ export function createHttp(context: HttpContext): ServerHttp {
     }
     await api.respond(...request)
   }
-  const shared = { ...context, callers, metrics: () => metricsPage(context.metrics) }
+  const shared = { ...context, callers }
   const { adminPort, adminHost } = options
   const adminContext = {
     ...shared,

@@ -8,15 +8,14 @@ import { logBug } from '../base/log-bug.js'
 import { TurnQueue } from '../base/turn-queue.js'
 import { isLoopbackHost } from '../identity/trusted-proxies.js'
 import { readinessOf } from '../observing/health/readiness.js'
-import type { ResolvedOptions } from '../options/options.js'
-import type { MetricsAudience } from '../options/server-options.js'
+import type { MetricsAudience, ResolvedOptions } from '../options/server-options.js'
 import type { TransportAddress } from '../ports/transport.js'
 import type { AdminPage } from './admin/page.js'
 import type { ApiScope, HttpApi } from './api/api.js'
 import { Knocks } from './budgets.js'
 import type { Callers } from './caller.js'
-import { HttpConnections, type HttpLimits } from './connections.js'
-import type { HttpContext } from './create-http.js'
+import { HttpConnections, type HttpLimits, type HttpStats } from './connections.js'
+import type { HttpContext, MetricsPage } from './context.js'
 import {
   allowOrigin,
   answerPreflight,
@@ -27,16 +26,14 @@ import {
   sendJson,
   sendText,
 } from './responses.js'
-import type { HttpStats } from './stats.js'
 
-export interface FrontendContext extends Pick<HttpContext, 'health' | 'logger'> {
+export interface FrontendContext extends Pick<HttpContext, 'health' | 'logger' | 'metrics'> {
   readonly options: Pick<
     ResolvedOptions,
     'httpKeepAliveMs' | 'path' | 'sse' | 'ssePath' | 'streamsPath' | 'tokenCookie' | 'workPerSecond'
   >
   readonly callers: Pick<Callers, 'addressOf' | 'isLocal' | 'isOriginAllowed' | 'isProxy'>
   readonly takeStream?: HttpContext['takeStream']
-  readonly metrics: () => Promise<MetricsPage>
   /** Read for each request: it may change. */
   readonly metricsAudience: MetricsAudience
   /** Whether WebSockets, event streams and the demo page are on this port too. */
@@ -47,11 +44,6 @@ export interface FrontendContext extends Pick<HttpContext, 'health' | 'logger'> 
   /** The page for operators; absent on a port for clients, and without API keys. */
   readonly admin?: AdminPage
   readonly limits?: Partial<HttpLimits>
-}
-
-export interface MetricsPage {
-  readonly contentType: string
-  readonly text: string
 }
 
 /** A page of metrics costs a millisecond or two of the event loop, so those who ask within this time share one. */

@@ -1,7 +1,7 @@
 import { createPublicKey, type KeyObject, webcrypto } from 'node:crypto'
 import type { CryptoKey, JWTVerifyGetKey } from 'jose'
 import { invalidOption } from '../base/invalid-option.js'
-import type { JwtOptions } from './token-verifier.js'
+import type { JwtOptions } from './jwt-options.js'
 
 export const HMAC_ALGORITHMS = ['HS256', 'HS384', 'HS512'] as const
 const RSA_ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'] as const

@@ -3,8 +3,8 @@ import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'no
 import type { JWTPayload } from 'jose'
 import { ownText } from 'webmq-client/protocol'
 import { isObject } from '../base/is-object.js'
+import type { JwtOptions } from './jwt-options.js'
 import { allowedAlgorithms, secretsOf } from './keys.js'
-import type { JwtOptions } from './token-verifier.js'
 
 export interface ClaimRules extends Pick<JwtOptions, 'issuer' | 'audience' | 'requireExp' | 'maxAgeS' | 'type'> {
   readonly clockToleranceS: number

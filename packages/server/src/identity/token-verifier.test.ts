@@ -2,9 +2,10 @@ import { createHmac, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { type JWTPayload, SignJWT } from 'jose'
 import { describe, expect, it } from 'vitest'
 import { ERRORS, type WebMQError } from 'webmq-client/protocol'
-import { tokenFailureOf } from './paced-verifier.js'
+import type { JwtOptions } from './jwt-options.js'
 import { Revocations } from './revocations.js'
-import { createTokenVerifier, type JwtOptions, ReloadableVerifier, type TokenVerifier } from './token-verifier.js'
+import { tokenFailureOf } from './token-failure.js'
+import { createTokenVerifier, ReloadableVerifier, type TokenVerifier } from './token-verifier.js'
 
 const SECRET = 'a shared secret of more than 64 bytes, so that it does for HS512 as well, see RFC 7518'
 const NOW_S = 1_800_000_000

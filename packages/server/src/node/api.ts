@@ -14,24 +14,20 @@ import type { ApiNode } from '../http/api/handlers/handler.js'
 import { type Actor, isTrusted } from '../identity/actor.js'
 import { formatPosition } from '../ports/position.js'
 import { assertKeyWords } from '../ports/word-limits.js'
-import { type Author, type AuthorLimits, requestAuthor } from '../publishing/author.js'
+import { type AuthorLimits, requestAuthor } from '../publishing/author.js'
 import type { BatchDraft } from '../publishing/draft.js'
 import { type BatchMessage, type PublishOptions, type PublishResult, resultOf } from '../publishing/publish-options.js'
 import { LocalMember, type SlotName } from '../queue-groups/index.js'
 import type { LocalHandler } from '../routing/in-process/listeners.js'
 import { type HistoryQuery, type HistoryResult, readHistory } from '../routing/in-process/read-history.js'
 import { MAX_WITHIN_MS } from '../session/handlers/request.js'
-import type { StreamWatch } from '../streams/watch.js'
-import { ProcessWriter, type StreamWriter } from '../streams/writer.js'
+import { type JoinWriters, StreamStops } from '../streams/stops.js'
+import type { StreamWriter } from '../streams/writer.js'
 import type { Rooms } from './assemble.js'
 import type { ServerNodeParts } from './parts.js'
 import type { StreamContent, StreamOptions } from './webmq-server.js'
 
-/** The group of those who write a stream [P-18.7]. */
-const WRITERS = 'stream'
 const REFUSED_LOG_INTERVAL_MS = 10_000
-/** Messages of its writer that a stop may lose the race against. */
-const MAX_STOP_TRIES = 64
 /** Time for a reply, unless the caller says another. */
 const DEFAULT_TIMEOUT_MS = 10_000
 
@@ -39,11 +35,14 @@ const DEFAULT_TIMEOUT_MS = 10_000
 export class NodeApi {
   readonly #parts: ServerNodeParts
   readonly #rooms: Rooms
-  readonly #writers = new Set<ProcessWriter>()
+  readonly streamStops: StreamStops
 
   constructor(parts: ServerNodeParts, rooms: Rooms) {
     this.#parts = parts
     this.#rooms = rooms
+    const { streams, author } = rooms
+    const join: JoinWriters = (name, asked) => this.join(name, asked)
+    this.streamStops = new StreamStops({ streams, author, limits: parts.options, join })
   }
 
   publish(
@@ -78,8 +77,7 @@ export class NodeApi {
       refused: (actor, action, code, target) => this.#rooms.refusals.add(actor, action, code, target),
       operated: (actor, action, target) => this.#parts.observer?.operated?.(actor, action, target),
       streams: this.#rooms.streams,
-      stream: (author, key, meta, isStoppable) => this.#begin(author, key, meta, isStoppable),
-      answerStops: (key, stream) => this.#answerStops(key, stream),
+      streamStops: this.streamStops,
       read: (range, key, reader) =>
         andThen(this.#rooms.broker.read({ ...range, view: 'texts' }, [key], reader), ({ position, ...read }) => ({
           ...read,
@@ -91,61 +89,7 @@ export class NodeApi {
   }
 
   stream(key: string, { meta }: StreamOptions): Promise<StreamWriter> {
-    return this.#begin(this.#rooms.author, key, meta, true)
-  }
-
-  async #begin(author: Author, key: string, meta: unknown, isStoppable: boolean): Promise<ProcessWriter> {
-    const { streamLeaseMs: leaseMs } = this.#parts.options
-    const { maxPayloadBytes } = author.limits
-    const writer = new ProcessWriter(key, { streams: this.#rooms.streams, author, leaseMs, maxPayloadBytes })
-    await writer.start(meta)
-    this.#writers.add(writer)
-    writer.leave = () => this.#writers.delete(writer)
-    if (!isStoppable) return writer
-    const name = { kind: 'respond', group: WRITERS, pattern: key } as const
-    try {
-      const leave = await this.join(name, (asked) => writer.asked(asked))
-      writer.leave = () => {
-        this.#writers.delete(writer)
-        leave()
-      }
-    } catch (error) {
-      await writer.fail(error)
-      throw error
-    }
-    return writer
-  }
-
-  /** Until a stream that single requests write is over, a request to stop it ends it in the log: its next message is refused. */
-  async #answerStops(key: string, id: string): Promise<void> {
-    const { author, streams } = this.#rooms
-    let stopping: Promise<unknown> = Promise.resolve()
-    const leave = await this.join({ kind: 'respond', group: WRITERS, pattern: key }, async (asked) => {
-      const { type, stream = id } = Object(asked) as Readonly<Record<string, unknown>>
-      if (type !== 'stop') throw new WebMQError('E_UNSUPPORTED', { detail: 'no message is expected' })
-      if (stream !== id) throw new WebMQError('E_STREAM_ENDED', { detail: String(stream) })
-      const stop = async (watch: StreamWatch) => {
-        // Its writer may take the number first.
-        for (let triesLeft = MAX_STOP_TRIES; watch.fold.isActive && watch.fold.stream === id; triesLeft--) {
-          if (triesLeft === 0) throw new WebMQError('E_TIMEOUT', { detail: 'its writer is faster than the stop' })
-          const sequence = watch.fold.sequence + 1
-          await streams.write(author, { key, stream: id, sequence, kind: 'stop', payload: '' }, false)
-        }
-      }
-      // Its text is not needed, so nothing has to be read.
-      const stopped = streams.watches.use(key, stop, author)
-      stopping = Promise.allSettled([stopping, stopped])
-      await stopped
-      return null
-    })
-    // The request to stop is answered first.
-    if (!streams.watches.onOver(key, id, () => void stopping.then(leave))) leave()
-  }
-
-  /** Fails the streams that this process writes, for itself or for a request: their readers need not wait for the lease. */
-  async endStreams(): Promise<void> {
-    const error = new WebMQError('E_NOT_RUNNING')
-    await Promise.allSettled([...this.#writers].map((writer) => writer.giveUp(error)))
+    return this.streamStops.begin(this.#rooms.author, key, meta, true)
   }
 
   async readStream(key: string): Promise<StreamContent> {

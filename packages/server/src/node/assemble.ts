@@ -1,161 +1,56 @@
 import { MESSAGE_OVERHEAD_BYTES } from 'webmq-client/protocol'
-import { Deadlines } from '../base/deadlines.js'
-import { andThen } from '../base/maybe-promise.js'
-import { DeliveringBroker } from '../hooks/index.js'
-import { Cluster, type NodeSummary } from '../http/operators/index.js'
-import { PROCESS } from '../identity/actor.js'
-import { Nodes } from '../nodes/index.js'
 import { BrokerWatch } from '../observing/health/broker-watch.js'
-import { FullWatch } from '../observing/health/full-watch.js'
-import { Measurements } from '../observing/measuring/measurements.js'
 import { isForThisMachineOnly } from '../options/access.js'
-import type { ResolvedOptions } from '../options/options.js'
-import { loggedKeysFingerprint, sharedOptionsFingerprint } from '../options/options.js'
-import { KeyRules } from '../patterns/key-rules.js'
-import { Router } from '../patterns/router.js'
-import type { Broker } from '../ports/broker.js'
-import { brokerNameOf, withoutPasswords } from '../ports/broker-address.js'
-import { historyRulesOf } from '../ports/history-rules.js'
+import { withoutPasswords } from '../ports/broker-address.js'
 import { OverflowRules } from '../ports/overflow-rules.js'
-import { retainRulesOf } from '../ports/retain-rules.js'
-import { Occupancy, Presence } from '../presence/index.js'
-import { type PendingByCaller, requestAuthor, trustedLimits } from '../publishing/author.js'
-import { PublishRates } from '../publishing/publish-rates.js'
-import { Publisher } from '../publishing/publisher.js'
-import { Refusals } from '../publishing/refusals.js'
-import { Stamps } from '../publishing/stamps.js'
-import { WaitingRoom } from '../publishing/waiting-room.js'
-import { GroupedBroker, QueueGroups } from '../queue-groups/index.js'
 import { Drains } from '../replay/drains.js'
 import { ReplaySender } from '../replay/sender.js'
-import { Delivery } from '../routing/delivery.js'
-import { type Listen, type LocalHandler, LocalListeners } from '../routing/in-process/listeners.js'
-import type { LocalListenOptions } from '../routing/in-process/subscription.js'
-import { Interest } from '../routing/interest.js'
-import { LiveBuffers } from '../routing/live-buffers.js'
-import { RefusedMessages } from '../routing/refused-messages.js'
 import { ConnectionCounts } from '../session/connection-counts.js'
 import { Dispatcher } from '../session/dispatcher.js'
 import { configuredLimitsOf, EffectiveLimits } from '../session/effective-limits.js'
 import { Gateway } from '../session/gateway/gateway.js'
 import { UserListens } from '../session/listen-room.js'
 import { StreamFeeds } from '../session/sse/stream-feed.js'
-import { SessionTable } from '../session/table.js'
-import { SharedStreams } from '../streams/shared-streams.js'
-import { Streams } from '../streams/streams.js'
 import type { NodePhase, ServerNodeParts } from './parts.js'
-import { SessionEnder } from './session-ender.js'
+import {
+  assembleBetween,
+  assembleHearing,
+  assembleWriting,
+  type Between,
+  type Hearing,
+  type Summary,
+  type Writing,
+} from './rooms.js'
+import type { StopList } from './stop-list.js'
 import { VERSION } from './version.js'
-
-/** When a node crashes, its members of queue groups are gone everywhere within this time. */
-const MAX_TTL_MS = 10_000
 
 export type Rooms = ReturnType<typeof assemble>
 
 /**
  * Creates the rooms of a node, from the ground up. Nothing runs yet.
- * @param summary What other nodes are told of this one.
+ * @param stops Gets what each room does at the end, as the room is made: they stop in the reverse order.
  */
-export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () => NodeSummary) {
-  const { options, transport, verifier, hooks, logger, name, events, observer, tracer, proxies } = parts
-  const router = new Router()
-  const sessions = new SessionTable()
-  const ender = new SessionEnder(sessions)
-  const userListens = new UserListens(sessions)
-  const publishRates = new PublishRates()
-  const pendingByCaller: PendingByCaller = new Map()
-  const nodes = new Nodes({
-    node: name,
-    version: VERSION,
-    fingerprint: sharedOptionsFingerprint(options),
-    ...(parts.broker.log === undefined
-      ? undefined
-      : { log: { loggedKeys: loggedKeysFingerprint(options), log: parts.broker.log, missed: () => missed() } }),
-    broker: parts.broker,
-    maxPayloadBytes: options.maxPayloadBytes,
-    ttlMs: Math.min(options.presenceTtlMs, MAX_TTL_MS),
-    logger,
-  })
-  const groups = new QueueGroups({
-    node: name,
-    nodes,
-    broker: parts.broker,
-    maxPayloadBytes: options.maxPayloadBytes,
-    maxPendingBytes: options.brokerMaxPendingBytes,
-    waitMs: options.brokerTimeoutMs,
-    dedupe: options,
-    ...(hooks?.has('deliver') === true ? { delivered: (message) => hooks.deliver(message) } : undefined),
-    logger,
-  })
-  const hasListeners = (key: string) => router.match(key).length > 0
-  const hooked = hooks?.has('deliver') === true ? new DeliveringBroker(parts.broker, hooks, hasListeners) : parts.broker
-  const broker = new GroupedBroker(hooked, groups)
-  const liveBuffers = new LiveBuffers()
-  const localListeners = new LocalListeners(logger, tracer)
-  const metaRules = new KeyRules(options.meta)
-  const urgentKeys = new KeyRules(options.urgent)
-  const interest = new Interest({
-    router,
-    broker,
-    maxPatternBytes: options.maxPatternBytes,
-    onError: (err) => logger.error({ err }, 'a pattern could not be unbound'),
-  })
-  const deadlines = new Deadlines({ onError: (err) => logger.error({ err }, 'a deadline failed') })
-  const measurements = new Measurements({ hasListeners })
-  const { publishes, hooks: hookTimes } = measurements
-  const refusals = new Refusals(observer)
-  const trusted = trustedLimits(options)
-  const author = requestAuthor(PROCESS, trusted, pendingByCaller)
-  const waitingRoom = new WaitingRoom({
-    room: broker.room,
-    maxBytes: options.brokerMaxPendingBytes,
-    warn: (facts, text) => logger.warn(facts, text),
-  })
-  const publisher = new Publisher({
-    broker,
-    groups,
-    router,
-    transport,
-    hooks,
-    waitingRoom,
-    rates: publishRates,
-    stamps: new Stamps(metaRules, Date.now),
-    timings: publishes,
-    tracer,
-    observer,
-  })
-  const addListener: Listen = async (pattern, given) =>
-    await andThen(interest.retain(pattern), ({ group }) => {
-      const listener = { ...given, pattern, group }
-      localListeners.add(listener)
-      return () => {
-        localListeners.remove(listener)
-        interest.release(pattern)
-      }
-    })
-  const listen = (pattern: string, handler: LocalHandler, { onGap }: LocalListenOptions) =>
-    addListener(pattern, { handler, onGap })
-  const isLogged = isLoggedBy(broker, options)
-  const retained = retainRulesOf(options)
-  const isRetained = (key: string) => broker.capabilities.retained && retained.has(key)
-  const streams = new Streams({
-    broker,
-    isLogged,
-    isRetained,
-    publisher,
-    author,
-    listen: addListener,
-    deadlines,
-    limits: options,
-    logger,
-  })
-  const sharedStreams = new SharedStreams({ streams, publisher, author })
-  hooks?.measure((name, durationMs) => hookTimes[name].observe(durationMs))
-  const delivery = new Delivery({ router, transport, liveBuffers, localListeners, publishes, urgentKeys })
-  const missed = () => {
-    delivery.gap('broker-lost')
-    events.emit('gap', { reason: 'broker-lost' })
-  }
+export function assemble(parts: ServerNodeParts, phase: NodePhase, stops: StopList, summary: Summary) {
+  const hearing = assembleHearing(parts, stops)
+  const between = assembleBetween(parts, hearing, stops, summary)
+  const writing = assembleWriting(parts, hearing, between, stops)
+  const doors = assembleDoors(parts, phase, hearing, between, writing, stops)
+  return { ...hearing, ...between, ...writing, ...doors }
+}
+
+/** Connections: who may have one, and what its messages do. */
+function assembleDoors(
+  parts: ServerNodeParts,
+  phase: NodePhase,
+  hearing: Hearing,
+  between: Between,
+  writing: Writing,
+  stops: StopList,
+) {
+  const { options, transport, verifier, hooks, logger, name, events, observer, proxies } = parts
+  const { deadlines, delivery, liveBuffers, measurements, refusals, urgentKeys } = hearing
+  const { broker, cluster, groups, occupancy, presence, sessions } = between
+  const { interest, isLogged, metaRules, publisher, streams } = writing
   const address = typeof options.broker === 'string' ? options.broker : undefined
   const watch = new BrokerWatch({
     broker,
@@ -164,49 +59,24 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
     logger,
     onChange: (change) => events.emit('broker', change),
   })
-  const full = new FullWatch({ stats: () => transport.stats(), logger, observer })
-  const { maxPayloadBytes, maxOutboxBytes, handshakeTimeoutMs } = options
+  const { maxOutboxBytes, handshakeTimeoutMs } = options
+  const maxMessageBytes = options.maxPayloadBytes + MESSAGE_OVERHEAD_BYTES
   const limits = new EffectiveLimits(configuredLimitsOf(options))
+  const userListens = new UserListens(sessions)
   const dispatcher = new Dispatcher({
     transport,
     limits: limits.defaults,
     refusals,
-    publishes,
-    maxMessageBytes: maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
+    publishes: measurements.publishes,
+    maxMessageBytes,
     hooks: hooks?.has('listen', 'publish', 'presence') === true ? hooks : undefined,
     onError: (err) => logger.error({ err }, 'messages that waited could not be handled'),
   })
-  const refused = new RefusedMessages({ maxPayloadBytes, delivery, logger })
-  const presence = new Presence({
-    node: name,
-    nodes,
-    transport,
-    limits: options,
-    lingerMs: options.presenceLingerMs,
-    maxPayloadBytes,
-    logger,
-  })
-  const occupancy = parts.occupancy && new Occupancy({ ...parts.occupancy, node: name, nodes, maxPayloadBytes, logger })
-  const cluster = new Cluster({
-    node: name,
-    nodes,
-    takesPart: verifier !== undefined || options.apiKeys.length > 0,
-    maxPayloadBytes,
-    summary,
-    sessions,
-    disconnect: (target, code) => ender.disconnect(target, code),
-    revoked: () => ender.revoked(cluster.revocations),
-    logger,
-  })
+  stops.add({ name: 'turns', stop: () => dispatcher.turns.stop() })
   const addresses = new ConnectionCounts(options.maxConnectionsPerAddress, 'maxConnectionsPerAddress')
   const users = new ConnectionCounts(options.maxConnectionsPerUser, 'maxConnectionsPerUser')
   const drains = new Drains(transport)
-  const replays = new ReplaySender({
-    transport,
-    drains,
-    maxOutboxBytes,
-    maxMessageBytes: maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
-  })
+  const replays = new ReplaySender({ transport, drains, maxOutboxBytes, maxMessageBytes })
   const gateway = new Gateway({
     path: options.path,
     get origins() {
@@ -266,46 +136,5 @@ export function assemble(parts: ServerNodeParts, phase: NodePhase, summary: () =
       now: Date.now,
     },
   })
-  return {
-    addresses,
-    author,
-    broker,
-    cluster,
-    deadlines,
-    delivery,
-    dispatcher,
-    ender,
-    full,
-    gateway,
-    groups,
-    interest,
-    limits,
-    listen,
-    localListeners,
-    measurements,
-    nodes,
-    occupancy,
-    pendingByCaller,
-    presence,
-    publishRates,
-    waitingRoom,
-    publisher,
-    refusals,
-    refused,
-    router,
-    sessions,
-    sharedStreams,
-    streams,
-    trusted,
-    userListens,
-    users,
-    watch,
-  }
-}
-
-/** Whether messages of a key are logged. A broker of the embedder does not tell, so none of its keys count. */
-function isLoggedBy(broker: Broker, options: ResolvedOptions): (key: string) => boolean {
-  if (!broker.capabilities.history || typeof options.broker !== 'string') return () => false
-  const rules = historyRulesOf(options, brokerNameOf(options.broker) === 'memory')
-  return (key) => rules.ruleOf(key) !== undefined
+  return { addresses, dispatcher, gateway, limits, userListens, users, watch }
 }

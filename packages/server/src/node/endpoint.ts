@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { WebMQError } from 'webmq-client/protocol'
 import type { Logger } from '../base/logger.js'
 import { codeOf } from '../base/reason.js'
-import type { ResolvedOptions } from '../options/options.js'
+import type { ResolvedOptions } from '../options/server-options.js'
 import type { Transport } from '../ports/transport.js'
 import { unixPathOf } from '../ports/unix-socket.js'
 

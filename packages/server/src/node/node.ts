@@ -27,6 +27,7 @@ export class ServerNode {
   readonly #parts: ServerNodeParts
   readonly #phase: NodePhase
   readonly #rooms: Rooms
+  readonly #stops: StopList
   readonly #givenUp = deferred<never>()
   readonly api: NodeApi
   readonly report: NodeReport
@@ -41,8 +42,10 @@ export class ServerNode {
       origins: originPolicyOf(parts.options),
       hideSecrets: typeof broker === 'string' ? secretHider(broker) : (text) => text,
     }
-    this.#rooms = assemble(parts, this.#phase, () => this.report.summary())
+    this.#stops = new StopList(parts.logger)
+    this.#rooms = assemble(parts, this.#phase, this.#stops, () => this.report.summary())
     this.report = new NodeReport(parts, this.#phase, this.#rooms)
+    this.#stops.add({ name: 'report', stop: () => this.report.stop() })
     this.api = new NodeApi(parts, this.#rooms)
   }
 
@@ -163,14 +166,14 @@ export class ServerNode {
     const outboxStopped = this.#parts.outbox?.stop(leftMs(BROKER_SHARE_MS))
     // The port stays open: probes get answers, and upgrades a 503 with a reason.
     await drain({ sessions, logger }, spreadMs, leftMs(BROKER_SHARE_MS))
-    await within(this.api.endStreams(), Math.min(STREAMS_SHARE_MS, leftMs(BROKER_SHARE_MS)))
+    await within(this.api.streamStops.failAll(), Math.min(STREAMS_SHARE_MS, leftMs(BROKER_SHARE_MS)))
     await transport.stopAccepting()
     const connections = sessions.size
     await transport.stop(leftMs(BROKER_SHARE_MS))
     await outboxStopped
     // Before this node says good-bye to the others, which is no publish of a user.
     const pendingCount = broker.stats().pendingCount - this.#rooms.nodes.channel.pendingCount
-    await this.#stopRooms()
+    await this.#stops.stop()
     const { rejectedCount } = broker.stats()
     this.#rooms.watch.stop()
     const hasBrokerAnswered = await this.#stopBroker(leftMs(BROKER_GRACE_MS))
@@ -180,24 +183,6 @@ export class ServerNode {
       { connections, publishes, ...(hasBrokerAnswered ? {} : { broker: broker.name }) },
       'stopped without the answers of these connections, publishes and broker',
     )
-  }
-
-  /** In the reverse order of {@link assemble}. */
-  async #stopRooms(): Promise<void> {
-    const { nodes, groups, deadlines, delivery, dispatcher, presence, occupancy, streams, ender, full } = this.#rooms
-    const stops = new StopList(this.#parts.logger)
-    stops.add({ name: 'report', stop: () => this.report.stop() })
-    stops.add({ name: 'full watch', stop: () => full.stop() })
-    stops.add({ name: 'delivery', stop: () => delivery.stop() })
-    stops.add({ name: 'deadlines', stop: () => deadlines.stop() })
-    stops.add({ name: 'turns', stop: () => dispatcher.turns.stop() })
-    stops.add({ name: 'operators', stop: () => ender.stop() })
-    stops.add({ name: 'nodes', stop: () => nodes.stop() })
-    stops.add({ name: 'queue groups', stop: () => groups.stop() })
-    stops.add({ name: 'streams', stop: () => streams.stop() })
-    stops.add({ name: 'presence', stop: () => presence.stop() })
-    stops.add({ name: 'occupancy', stop: () => occupancy?.stop() })
-    await stops.stop()
   }
 
   /** Returns whether the broker has ended in order. */

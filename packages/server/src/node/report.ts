@@ -1,11 +1,11 @@
-import type { NodeSummary } from '../http/operators/index.js'
-import type { ServerStats } from '../http/stats.js'
-import { NO_TOKEN_FAILURES } from '../identity/paced-verifier.js'
+import { NO_TOKEN_FAILURES } from '../identity/token-failure.js'
 import type { Health } from '../observing/health/readiness.js'
 import { EventLoopLag, SAMPLE_MS } from '../observing/measuring/event-loop-lag.js'
+import type { NodeSummary } from '../operators/index.js'
 import type { TransportStats } from '../ports/transport.js'
 import type { Rooms } from './assemble.js'
 import type { NodePhase, ServerNodeParts } from './parts.js'
+import type { ServerStats } from './stats.js'
 import { VERSION } from './version.js'
 
 /** Those who ask more often share one reading: over a shorter time a rate says little. */

@@ -4,13 +4,10 @@ import { isGroup, type PresenceMember, validateKey, validatePattern, WebMQError 
 import { setLogLevel } from '../base/logger.js'
 import { NO_HOOK_COUNTS } from '../hooks/index.js'
 import { createHttp, type ServerHttp } from '../http/create-http.js'
-import type { MetricsSource } from '../http/metric-spec.js'
-import type { ServerStats } from '../http/stats.js'
 import { CertificateStore } from '../identity/certificates/store.js'
 import { TrustedProxies } from '../identity/trusted-proxies.js'
-import type { ResolvedOptions } from '../options/options.js'
 import { planReload } from '../options/reload.js'
-import { type ServerOptions, tlsFilesOf } from '../options/server-options.js'
+import { type ResolvedOptions, type ServerOptions, tlsFilesOf } from '../options/server-options.js'
 import { isReserved } from '../ports/reserved-keys.js'
 import type { TransportAddress } from '../ports/transport.js'
 import type { BatchMessage, PublishOptions, PublishResult } from '../publishing/publish-options.js'
@@ -20,8 +17,11 @@ import type { LocalListenOptions, LocalSubscription } from '../routing/in-proces
 import type { StreamWriter } from '../streams/writer.js'
 import { Emitter } from './emitter.js'
 import { Lifecycle, notRunning } from './lifecycle.js'
+import { metricsPage } from './metrics/page.js'
+import type { MetricsSource } from './metrics/spec.js'
 import type { ServerNode } from './node.js'
 import type { ServerParts } from './parts.js'
+import type { ServerStats } from './stats.js'
 import { VERSION } from './version.js'
 import type {
   ReloadResult,
@@ -66,7 +66,7 @@ export class Server implements WebMQServer {
       demo,
       node: () => this.#lifecycle.node?.api.http,
       health: () => this.#lifecycle.health(),
-      metrics: () => this.#metricsSource(),
+      metrics: () => metricsPage(() => this.#metricsSource()),
       takeStream: (request, response) => this.#lifecycle.takeStream(request, response),
       listen: (pattern, handler, options) => this.listen(pattern, handler, options),
     })

@@ -1,5 +1,5 @@
-import type { DisconnectCode, DisconnectTarget } from '../http/operators/index.js'
 import type { Revocations } from '../identity/revocations.js'
+import type { DisconnectCode, DisconnectTarget } from '../operators/index.js'
 import type { Session } from '../session/session.js'
 import type { SessionTable } from '../session/table.js'
 

@@ -1,6 +1,5 @@
 import type { IncomingMessage, Server as NodeHttpServer, ServerResponse } from 'node:http'
 import type { GapReason, PresenceMember, StreamStatus } from 'webmq-client/protocol'
-import type { ServerStats } from '../http/stats.js'
 import type { BrokerChange } from '../observing/health/broker-watch.js'
 import type { ServerOptions } from '../options/server-options.js'
 import type { TransportAddress } from '../ports/transport.js'
@@ -9,6 +8,7 @@ import type { LocalHandler } from '../routing/in-process/listeners.js'
 import type { HistoryQuery, HistoryResult } from '../routing/in-process/read-history.js'
 import type { LocalListenOptions, LocalSubscription } from '../routing/in-process/subscription.js'
 import type { StreamWriter } from '../streams/writer.js'
+import type { ServerStats } from './stats.js'
 
 /** The address of a listening server. */
 export interface ServerAddress {

@@ -2,5 +2,5 @@ export { type Fields, isCount, listOf, type NodeMessage } from './node-message.j
 export type { NodeTable } from './node-table.js'
 export { Nodes } from './nodes.js'
 export { PartSender } from './part-sender.js'
-export { SharedTable, type TableEntries } from './shared-table.js'
-export type { TableChange } from './table-copy.js'
+export { SharedTable } from './shared-table.js'
+export type { TableChange, TableEntries } from './table-entries.js'

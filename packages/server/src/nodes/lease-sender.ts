@@ -1,10 +1,17 @@
-import type { Nodes } from './nodes.js'
-
-export const TOPIC = 'nodes'
+/** The node that sends its leases. */
+interface LeaseHolder {
+  /** Whether messages to other nodes pass at present. */
+  isUp(): boolean
+  peers(): readonly string[]
+  /** What a lease says now. */
+  lease(): object
+  sendAll(lease: object): void
+  send(node: string, lease: object): void
+}
 
 /** Sends the leases of this node, those of one turn of the event loop as one. */
 export class LeaseSender {
-  readonly #nodes: Nodes
+  readonly #holder: LeaseHolder
   /** Nodes that get a lease of their own, because they asked. */
   readonly #askers = new Set<string>()
   /** Nodes that are asked for theirs. */
@@ -13,8 +20,8 @@ export class LeaseSender {
   #isAsking = false
   #isScheduled = false
 
-  constructor(nodes: Nodes) {
-    this.#nodes = nodes
+  constructor(holder: LeaseHolder) {
+    this.#holder = holder
   }
 
   /** To all nodes. @param asks Every other node answers with a lease. */
@@ -41,24 +48,16 @@ export class LeaseSender {
     this.#isScheduled = true
     setImmediate(() => {
       this.#isScheduled = false
-      if (this.#nodes.isUp) this.#send()
+      if (this.#holder.isUp()) this.#send()
     })
   }
 
   #send(): void {
-    const { channel, attention, report } = this.#nodes
-    const fields = this.#nodes.ownLease()
-    if (this.#isDue) {
-      const sentAtMs = this.#nodes.now()
-      const sent = channel.send(TOPIC, 'lease', JSON.stringify({ ...fields, asks: this.#isAsking }))
-      sent.then(
-        () => attention.leased(sentAtMs),
-        (error: unknown) => report(error, TOPIC),
-      )
-    }
-    for (const node of this.#asked) channel.tell(TOPIC, 'lease', { ...fields, asks: true }, node)
+    const lease = this.#holder.lease()
+    if (this.#isDue) this.#holder.sendAll({ ...lease, asks: this.#isAsking })
+    for (const node of this.#asked) this.#holder.send(node, { ...lease, asks: true })
     // Who asks may be new, and learns of the others.
-    for (const asker of this.#askers) channel.tell(TOPIC, 'lease', { ...fields, peers: this.#nodes.peers() }, asker)
+    for (const asker of this.#askers) this.#holder.send(asker, { ...lease, peers: this.#holder.peers() })
     this.#isDue = this.#isAsking = false
     this.#askers.clear()
     this.#asked.clear()

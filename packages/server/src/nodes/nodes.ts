@@ -4,7 +4,7 @@ import { Deadlines } from '../base/deadlines.js'
 import { deferred } from '../base/deferred.js'
 import type { BrokerStatus } from '../ports/broker.js'
 import { Attention } from './attention.js'
-import { LeaseSender, TOPIC } from './lease-sender.js'
+import { LeaseSender } from './lease-sender.js'
 import { LogAgreement, SETTLE_MS } from './log-agreement.js'
 import { NodeChannel } from './node-channel.js'
 import { type Fields, isCount, listOf, NODE_FORMAT, type NodeMessage } from './node-message.js'
@@ -12,6 +12,7 @@ import type { NodeTable } from './node-table.js'
 import type { NodesContext, NodesStats } from './options.js'
 import { Differences, MAX_PEERS, type Peer, Peers } from './peers.js'
 
+const TOPIC = 'nodes'
 /** A node that starts is alone if no other node has answered by then; and later it knows all of them. */
 const GREETING_MS = 250
 const WAIT_MS = 1_000
@@ -50,11 +51,13 @@ export class Nodes {
   constructor(context: NodesContext) {
     this.context = context
     this.now = context.now ?? (() => performance.now())
-    const { node, broker, maxPayloadBytes, logger } = context
+    const { node, broker, maxPayloadBytes, ttlMs, logger } = context
     this.#differences = new Differences(logger)
     const onError = (err: unknown, text: string) => logger.warn({ err }, text)
     this.deadlines = new Deadlines({ now: this.now, onError: (err) => onError(err, 'a deadline of nodes failed') })
-    this.#peers = new Peers(this)
+    const { now, deadlines } = this
+    const gone = (name: string, hasLeft: boolean) => this.#gone(name, hasLeft)
+    this.#peers = new Peers({ node, ttlMs, now, deadlines, isCutOff: () => this.isCutOff, gone })
     this.attention = new Attention({ now: this.now, validMs: this.#peers.validMs, changed: () => this.lease() })
     this.channel = new NodeChannel({
       node,
@@ -64,7 +67,13 @@ export class Nodes {
       onFormat: (peer, format) => this.#differences.tell(peer, { format, ownFormat: NODE_FORMAT }),
       onError: (err, text) => logger.debug({ err }, text),
     })
-    this.#leases = new LeaseSender(this)
+    this.#leases = new LeaseSender({
+      isUp: () => this.isUp,
+      peers: () => this.peers(),
+      lease: () => this.#lease(),
+      sendAll: (lease) => this.#sendLease(lease),
+      send: (peer, lease) => this.channel.tell(TOPIC, 'lease', lease, peer),
+    })
     if (context.log === undefined || !this.hasOthers) return
     this.#log = new LogAgreement(context.log, (call) => this.deadlines.set(this.now() + SETTLE_MS, call))
     void this.openTopic(TOPIC)
@@ -257,13 +266,21 @@ export class Nodes {
   }
 
   /** What a lease says now. */
-  ownLease(): object {
+  #lease(): object {
     const { version, fingerprint: options } = this.context
     const open = [...this.#tables.values()].filter((table) => this.isOpen(table))
     const marks = Object.fromEntries(open.map(({ name, mark }) => [name, mark]))
     const starts = this.#hasJoined ? undefined : { starts: true }
     const term = this.attention.look()
     return { version, options, ...this.#log?.fields(), ...starts, validMs: this.#peers.validMs, term, marks }
+  }
+
+  #sendLease(lease: object): void {
+    const sentAtMs = this.now()
+    this.channel.send(TOPIC, 'lease', JSON.stringify(lease)).then(
+      () => this.attention.leased(sentAtMs),
+      (error: unknown) => this.report(error, TOPIC),
+    )
   }
 
   #handle(message: NodeMessage): void {
@@ -307,8 +324,7 @@ export class Nodes {
     return true
   }
 
-  /** @param hasLeft It has said so, and did not crash. */
-  gone(node: string, hasLeft: boolean): void {
+  #gone(node: string, hasLeft: boolean): void {
     this.#differences.forget(node)
     this.#log?.gone(node)
     this.channel.forget(node)

@@ -1,6 +1,5 @@
-import type { Deadline } from '../base/deadlines.js'
+import type { Deadline, Deadlines } from '../base/deadlines.js'
 import type { Logger } from '../base/logger.js'
-import type { Nodes } from './nodes.js'
 
 export interface Peer {
   /** Absent while this node is cut off. */
@@ -21,17 +20,28 @@ export const MAX_PEERS = 1_024
 /** Longest accepted lease. */
 const MAX_VALID_MS = 3_600_000
 
+export interface PeersContext {
+  /** This node. */
+  readonly node: string
+  readonly ttlMs: number
+  readonly now: () => number
+  readonly deadlines: Deadlines
+  readonly isCutOff: () => boolean
+  /** @param hasLeft The node has said so, and did not crash. */
+  readonly gone: (node: string, hasLeft: boolean) => void
+}
+
 /** The other nodes and their leases. A node whose lease ends is gone, unless this one is cut off from the others. */
 export class Peers {
   /** Time for which a node is valid when no lease of it has arrived yet. */
   readonly validMs: number
   readonly leaseIntervalMs: number
-  readonly #nodes: Nodes
+  readonly #context: PeersContext
   readonly byName = new Map<string, Peer>()
 
-  constructor(nodes: Nodes) {
-    const { ttlMs } = nodes.context
-    this.#nodes = nodes
+  constructor(context: PeersContext) {
+    const { ttlMs } = context
+    this.#context = context
     this.validMs = Math.floor(ttlMs * VALID_SHARE)
     this.leaseIntervalMs = ttlMs * LEASE_SHARE
   }
@@ -39,7 +49,7 @@ export class Peers {
   /** The peer of this name, new or known; `undefined` for this node itself, and when there are too many. */
   obtain(name: string): Peer | undefined {
     const known = this.byName.get(name)
-    if (known !== undefined || name === this.#nodes.context.node || this.byName.size >= MAX_PEERS) return known
+    if (known !== undefined || name === this.#context.node || this.byName.size >= MAX_PEERS) return known
     const peer: Peer = { expiry: undefined, hasReported: false, isDifferent: false }
     this.byName.set(name, peer)
     this.renew(name, peer)
@@ -47,11 +57,11 @@ export class Peers {
   }
 
   renew(name: string, peer: Peer, validMs = this.validMs): void {
-    if (peer.expiry !== undefined) this.#nodes.deadlines.clear(peer.expiry)
+    if (peer.expiry !== undefined) this.#context.deadlines.clear(peer.expiry)
     peer.expiry = undefined
-    if (this.#nodes.isCutOff) return
-    const atMs = this.#nodes.now() + Math.min(validMs, MAX_VALID_MS)
-    peer.expiry = this.#nodes.deadlines.set(atMs, () => this.#expire(name, peer, atMs))
+    if (this.#context.isCutOff()) return
+    const atMs = this.#context.now() + Math.min(validMs, MAX_VALID_MS)
+    peer.expiry = this.#context.deadlines.set(atMs, () => this.#expire(name, peer, atMs))
   }
 
   heardTerm(name: string, term: number): void {
@@ -68,9 +78,9 @@ export class Peers {
   remove(name: string, hasLeft: boolean): void {
     const peer = this.byName.get(name)
     if (peer === undefined) return
-    if (peer.expiry !== undefined) this.#nodes.deadlines.clear(peer.expiry)
+    if (peer.expiry !== undefined) this.#context.deadlines.clear(peer.expiry)
     this.byName.delete(name)
-    this.#nodes.gone(name, hasLeft)
+    this.#context.gone(name, hasLeft)
   }
 
   /** Removes nodes that were named by others, and have not reported. */
@@ -80,7 +90,7 @@ export class Peers {
 
   #expire(name: string, peer: Peer, atMs: number): void {
     // The deadline is late, so this process was paused: leases may have arrived that were not read yet, so no node expires now.
-    if (this.#nodes.now() - atMs > this.leaseIntervalMs) this.renew(name, peer, this.leaseIntervalMs)
+    if (this.#context.now() - atMs > this.leaseIntervalMs) this.renew(name, peer, this.leaseIntervalMs)
     else this.remove(name, false)
   }
 }

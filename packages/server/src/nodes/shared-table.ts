@@ -3,31 +3,8 @@ import { isCount, listOf, type NodeMessage } from './node-message.js'
 import type { NodeTable } from './node-table.js'
 import type { Nodes } from './nodes.js'
 import { PartSender } from './part-sender.js'
-import { type TableChange, TableCopy } from './table-copy.js'
-
-/** The entries of a {@link SharedTable}. A node decides about its own entries alone. */
-export interface TableEntries<Change extends TableChange> {
-  /** Ids of this node's entries; a live view. */
-  ids(): Iterable<string>
-  /** JSON of this node's entry; `undefined` when there is none. */
-  entryText(id: string): string | undefined
-  /** JSON that says that this node's entry is gone. @param note As given to {@link SharedTable.changed}. */
-  removalText(id: string, note: number): string
-  /** Reads an entry or a removal of another node; `undefined` when it is malformed. */
-  decode(item: unknown, node: string): Change | undefined
-  apply(change: Change): void
-  /** Ids of the entries that this node holds of another. */
-  idsOf(node: string): Iterable<string>
-  remove(node: string, id: string): void
-  /** The entries of a node are over. @param hasLeft It has said so, and did not crash. */
-  removeNode(node: string, hasLeft: boolean): void
-  /** {@link SharedTable.members} may be others. */
-  membersChanged?(): void
-  /** A node that did not answer has been heard. */
-  heard?(node: string): void
-  /** Messages may have been lost: other nodes are asked for their entries again. */
-  messagesLost?(): void
-}
+import { TableCopy } from './table-copy.js'
+import type { TableChange, TableEntries } from './table-entries.js'
 
 export interface SharedTableOptions {
   /** Topic of its messages: lower-case letters. */
@@ -196,16 +173,6 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
     return true
   }
 
-  /** Asks the node for all its entries. */
-  want(node: string, round: number): void {
-    this.#nodes.channel.tell(this.name, 'want', { round }, node)
-  }
-
-  /** The copy of the node's entries has this version now. */
-  reached(node: string, version: number): void {
-    if (this.#options.isConfirmed) this.#nodes.channel.tell(this.name, 'known', { version }, node)
-  }
-
   left(node: string, hasLeft: boolean): void {
     this.#silent.delete(node)
     this.#unheard.delete(node)
@@ -278,7 +245,12 @@ export class SharedTable<Change extends TableChange> implements NodeTable {
     this.heard(node)
     const known = this.#copies.get(node)
     if (known !== undefined) return known
-    const copy = new TableCopy(this, node)
+    const copy = new TableCopy(node, this.entries, {
+      want: (round) => this.#nodes.channel.tell(this.name, 'want', { round }, node),
+      reached: (version) => {
+        if (this.#options.isConfirmed) this.#nodes.channel.tell(this.name, 'known', { version }, node)
+      },
+    })
     this.#copies.set(node, copy)
     return copy
   }

@@ -1,7 +1,11 @@
-import type { SharedTable } from './shared-table.js'
+import type { TableChange, TableEntries } from './table-entries.js'
 
-export interface TableChange {
-  readonly id: string
+/** The node whose entries are copied. */
+interface CopiedNode {
+  /** Asks it for all its entries. */
+  want(round: number): void
+  /** The copy of its entries has this version now. */
+  reached(version: number): void
 }
 
 interface Transfer {
@@ -20,8 +24,9 @@ interface Transfer {
  * parts after it, because brokers keep the order of one publisher. So the sender needs no snapshot.
  */
 export class TableCopy<Change extends TableChange> {
-  readonly #table: SharedTable<Change>
   readonly #node: string
+  readonly #entries: Pick<TableEntries<Change>, 'apply' | 'idsOf' | 'remove'>
+  readonly #peer: CopiedNode
   /** Version of this node's table that the other node has confirmed. */
   knownVersion = 0
   /** The other node has told its version since this table was opened. */
@@ -31,9 +36,10 @@ export class TableCopy<Change extends TableChange> {
   #transfer: Transfer | undefined
   #roundCount = 0
 
-  constructor(table: SharedTable<Change>, node: string) {
-    this.#table = table
+  constructor(node: string, entries: Pick<TableEntries<Change>, 'apply' | 'idsOf' | 'remove'>, peer: CopiedNode) {
     this.#node = node
+    this.#entries = entries
+    this.#peer = peer
   }
 
   get isComplete(): boolean {
@@ -53,7 +59,7 @@ export class TableCopy<Change extends TableChange> {
     }
     this.#version = version
     for (const change of changes) this.#apply(change)
-    this.#table.reached(this.#node, version)
+    this.#peer.reached(version)
   }
 
   part(part: { round: number; index: number; version: number; isLast: boolean }, changes: readonly Change[]): void {
@@ -69,9 +75,9 @@ export class TableCopy<Change extends TableChange> {
     transfer.hasProgress = true
     for (const change of changes) this.#apply(change)
     if (!isLast) return
-    for (const id of transfer.unseen) this.#table.entries.remove(this.#node, id)
+    for (const id of transfer.unseen) this.#entries.remove(this.#node, id)
     this.#transfer = undefined
-    this.#table.reached(this.#node, version)
+    this.#peer.reached(version)
   }
 
   /** Called at intervals. Asks again when nothing has arrived since the last call. */
@@ -88,12 +94,12 @@ export class TableCopy<Change extends TableChange> {
 
   #apply(change: Change): void {
     this.#transfer?.unseen.delete(change.id)
-    this.#table.entries.apply(change)
+    this.#entries.apply(change)
   }
 
   #requestAll(): void {
     const round = ++this.#roundCount
-    this.#transfer = { round, nextIndex: 0, unseen: new Set(this.#table.entries.idsOf(this.#node)), hasProgress: true }
-    this.#table.want(this.#node, round)
+    this.#transfer = { round, nextIndex: 0, unseen: new Set(this.#entries.idsOf(this.#node)), hasProgress: true }
+    this.#peer.want(round)
   }
 }

@@ -1,6 +1,6 @@
 import { webhookEventsOf } from '../hooks/index.js'
 import type { OwnHosts } from '../identity/origin.js'
-import type { ResolvedOptions } from './options.js'
+import type { ResolvedOptions } from './server-options.js'
 
 export interface OriginPolicy {
   /** Origins that may connect in addition to the server's own. */

@@ -6,9 +6,15 @@ import type { WebhookOptions } from '../hooks/index.js'
 import type { JwtOptions } from '../identity/index.js'
 import type { OutboxOptions } from '../outbox/outbox.js'
 import type { Broker } from '../ports/broker.js'
-import { type ResolvedOptions, resolveOptions } from './options.js'
+import { resolveOptions } from './options.js'
 import { warningsOf } from './rules.js'
-import { type MeshOptions, type ServerOptions, type TlsFiles, tlsFilesOf } from './server-options.js'
+import {
+  type MeshOptions,
+  type ResolvedOptions,
+  type ServerOptions,
+  type TlsFiles,
+  tlsFilesOf,
+} from './server-options.js'
 import { environmentNameOf, type OptionSpec } from './spec.js'
 import { OPTIONS, type OptionName } from './table.js'
 

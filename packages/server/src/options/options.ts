@@ -5,31 +5,10 @@ import { hooksDefect } from '../hooks/index.js'
 import type { Broker } from '../ports/broker.js'
 import { fingerprintOf, HistoryRules, historyRulesOf } from '../ports/history-rules.js'
 import { checkTogether } from './rules.js'
-import type { ServerOptions } from './server-options.js'
+import type { ResolvedOptions, ServerOptions } from './server-options.js'
 import { defaultOf, type OptionSpec, optionValue, setOption, shownValue, splitName } from './spec.js'
 import { OPTIONS } from './table.js'
 import { validateOption } from './values.js'
-
-type AbsentOption =
-  | 'hooks'
-  | 'jwt'
-  | 'tls'
-  | 'mesh'
-  | 'outbox'
-  | 'logger'
-  | 'adminPort'
-  | 'tokenCookie'
-  | 'webhook'
-  | 'maxListensPerUser'
-  | 'maxPublishesPerSecond'
-  | 'maxPublishBytesPerSecond'
-  | 'maxPublishesPerSecondPerUser'
-  | 'maxPublishBytesPerSecondPerUser'
-
-/** {@link ServerOptions} with all defaults filled in and all checks passed. */
-export type ResolvedOptions = {
-  readonly [Name in Exclude<keyof ServerOptions, AbsentOption>]-?: NonNullable<ServerOptions[Name]>
-} & { readonly [Name in AbsentOption]?: NonNullable<ServerOptions[Name]> }
 
 /**
  * Fills in the defaults, and checks every value and every rule between options.

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { brokerNameOf, hasSamePlace } from '../ports/broker-address.js'
-import { type ResolvedOptions, resolveOptions } from './options.js'
-import type { ServerOptions } from './server-options.js'
+import { resolveOptions } from './options.js'
+import type { ResolvedOptions, ServerOptions } from './server-options.js'
 import { optionValue, setOption } from './spec.js'
 import { OPTIONS, type OptionName } from './table.js'
 

@@ -10,8 +10,7 @@ import { historyRulesOf } from '../ports/history-rules.js'
 import { unixPathOf } from '../ports/unix-socket.js'
 import { isIdentifying } from './access.js'
 import { meshPlacesOf } from './mesh-address.js'
-import type { ResolvedOptions } from './options.js'
-import type { ServerOptions, TlsFiles } from './server-options.js'
+import type { ResolvedOptions, ServerOptions, TlsFiles } from './server-options.js'
 import { MAX_URGENT_PATTERN_COUNT } from './table/checks.js'
 
 export function checkTogether(input: ServerOptions, options: ResolvedOptions): void {

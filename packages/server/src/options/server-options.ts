@@ -61,3 +61,24 @@ export type MetricsAudience = NonNullable<ServerOptions['metrics']>
 
 /** A transport that comes with the server; `auto` is the native one where it loads, otherwise `ws`. */
 export type TransportName = NonNullable<ServerOptions['transport']>
+
+type AbsentOption =
+  | 'hooks'
+  | 'jwt'
+  | 'tls'
+  | 'mesh'
+  | 'outbox'
+  | 'logger'
+  | 'adminPort'
+  | 'tokenCookie'
+  | 'webhook'
+  | 'maxListensPerUser'
+  | 'maxPublishesPerSecond'
+  | 'maxPublishBytesPerSecond'
+  | 'maxPublishesPerSecondPerUser'
+  | 'maxPublishBytesPerSecondPerUser'
+
+/** {@link ServerOptions} with all defaults filled in and all checks passed. */
+export type ResolvedOptions = {
+  readonly [Name in Exclude<keyof ServerOptions, AbsentOption>]-?: NonNullable<ServerOptions[Name]>
+} & { readonly [Name in AbsentOption]?: NonNullable<ServerOptions[Name]> }

@@ -1,7 +1,8 @@
-import type { Position } from './broker.js'
-
 /** A place in a log, from somebody who does not know what stands there. */
-export type LogPlace = Pick<Position, 'epoch' | 'offset'>
+export interface LogPlace {
+  readonly epoch: string
+  readonly offset: number
+}
 
 /** The log of a broker, as the nodes that share it see it. On a node without `history` it has no place, and takes none. */
 export interface SharedLog {

@@ -2,10 +2,11 @@ import { WebMQError } from 'webmq-client/protocol'
 import { assertShallow } from '../base/json-excess.js'
 import { compactJson } from '../base/json-text.js'
 import { isJson } from '../base/parse-json.js'
-import type { ConnectionId } from '../ports/transport.js'
-import type { Holder } from './local-members.js'
+import type { ConnectionId, Transport } from '../ports/transport.js'
+import type { Holder, LocalMembers } from './local-members.js'
 import { createMember, memberIdOf } from './member.js'
-import type { Presence } from './presence.js'
+import type { Members } from './members.js'
+import type { Watchers } from './watchers.js'
 
 /** Options of the server that limit presence. Read on each use: a reload changes them. */
 export interface PresenceLimits {
@@ -23,16 +24,27 @@ export interface PresenceLimits {
   readonly maxOutboxBytes: number
 }
 
+/** What the connections of a node share. */
+export interface SharedPresence {
+  readonly limits: PresenceLimits
+  readonly transport: Pick<Transport, 'join' | 'leave'>
+  readonly members: Members
+  readonly localMembers: LocalMembers
+  readonly watchers: Watchers
+  /** The node begins to take part. */
+  readonly begin: () => void
+}
+
 export class ConnectionPresence implements Holder {
   readonly #connection: ConnectionId
-  readonly #presence: Presence
+  readonly #shared: SharedPresence
   /** Member ids by key. */
   readonly #present = new Map<string, string>()
   readonly #watched = new Set<string>()
 
-  constructor(connection: ConnectionId, presence: Presence) {
+  constructor(connection: ConnectionId, shared: SharedPresence) {
     this.#connection = connection
-    this.#presence = presence
+    this.#shared = shared
   }
 
   /**
@@ -44,8 +56,7 @@ export class ConnectionPresence implements Holder {
    * @throws {WebMQError} `E_PAYLOAD_INVALID`, `E_PAYLOAD_TOO_LARGE`, `E_PRESENCE_LIMIT`.
    */
   enter(key: string, userId: string | undefined, name: string, data: string | undefined): string {
-    const { localMembers, members } = this.#presence
-    const { limits } = this.#presence.context
+    const { limits, localMembers, members } = this.#shared
     const id = memberIdOf(key, userId, name)
     const member = createMember(
       id,
@@ -72,7 +83,7 @@ export class ConnectionPresence implements Holder {
     if (members.byteLength + moreBytes > limits.presenceMaxBytes) {
       throw tooMuch(`${limits.presenceMaxBytes} bytes of the members of all keys`)
     }
-    this.#presence.begin()
+    this.#shared.begin()
     if (present !== undefined && present !== id) localMembers.leave(key, present)
     this.#present.set(key, id)
     localMembers.put(key, member, userId, this)
@@ -84,7 +95,7 @@ export class ConnectionPresence implements Holder {
     const id = this.#present.get(key)
     if (id === undefined) return false
     this.#present.delete(key)
-    this.#presence.localMembers.leave(key, id)
+    this.#shared.localMembers.leave(key, id)
     return true
   }
 
@@ -98,8 +109,8 @@ export class ConnectionPresence implements Holder {
    * @throws {WebMQError} `E_PRESENCE_LIMIT`.
    */
   watch(key: string, answer: () => void): number {
-    const { watchers, context } = this.#presence
-    const { presenceMaxKeysPerConnection: maxKeys } = context.limits
+    const { watchers, transport, limits } = this.#shared
+    const { presenceMaxKeysPerConnection: maxKeys } = limits
     const isKnown = this.#watched.has(key)
     if (!isKnown && this.#watched.size >= maxKeys) throw tooMuch(`${maxKeys} watched keys`)
     // Pending changes go out first, because the answer contains them too.
@@ -111,21 +122,21 @@ export class ConnectionPresence implements Holder {
     const group = watchers.watch(key)
     this.#watched.add(key)
     answer()
-    context.transport.join(this.#connection, group)
+    transport.join(this.#connection, group)
     return units
   }
 
   /** Units of telling the watchers of a key that so many bytes changed. */
   tellingUnits(key: string, byteCount: number): number {
-    return this.#presence.watchers.unitsOf(key, byteCount)
+    return this.#shared.watchers.unitsOf(key, byteCount)
   }
 
   /** Ends a watch; a no-op without one. */
   unwatch(key: string): void {
-    const { watchers, context } = this.#presence
+    const { watchers, transport } = this.#shared
     const group = watchers.groupOf(key)
     if (group === undefined || !this.#watched.delete(key)) return
-    context.transport.leave(this.#connection, group)
+    transport.leave(this.#connection, group)
     watchers.unwatch(key)
   }
 
@@ -143,7 +154,7 @@ export class ConnectionPresence implements Holder {
    * @param isWanted The client closed it for good. Otherwise its members linger, because the client may come back.
    */
   close(isWanted: boolean): void {
-    const { localMembers, watchers } = this.#presence
+    const { localMembers, watchers } = this.#shared
     for (const [key, id] of this.#present) {
       if (isWanted) localMembers.leave(key, id)
       else localMembers.abandon(key, id)

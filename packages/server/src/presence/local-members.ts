@@ -1,7 +1,6 @@
-import type { Deadline } from '../base/deadlines.js'
+import type { Deadline, Deadlines } from '../base/deadlines.js'
 import type { Member } from './member.js'
-import { addressOf, type Entry, isNewer } from './members.js'
-import type { Presence } from './presence.js'
+import { addressOf, type Entry, isNewer, type Members } from './members.js'
 
 export interface Holder {
   /** Another connection or node has taken over or ended the member. */
@@ -17,16 +16,28 @@ interface Held {
   linger: Deadline | undefined
 }
 
+export interface LocalMembersContext {
+  /** This node. */
+  readonly node: string
+  readonly lingerMs: number
+  /** Those of all nodes. */
+  readonly members: Members
+  /** The other nodes are told of a member. */
+  readonly changed: (address: string, stamp?: number) => void
+  readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
+  readonly now: () => number
+}
+
 /** The members of this node's connections. Only this node decides about them; it tells the other nodes. */
 export class LocalMembers {
-  readonly #presence: Presence
+  readonly #context: LocalMembersContext
   readonly #byAddress = new Map<string, Held>()
   readonly #countByUser = new Map<string, number>()
   /** Lamport clock: later than every stamp that this node has written or seen. */
   #clock = 0
 
-  constructor(presence: Presence) {
-    this.#presence = presence
+  constructor(context: LocalMembersContext) {
+    this.#context = context
   }
 
   get size(): number {
@@ -47,8 +58,7 @@ export class LocalMembers {
    * entry outranks those of other nodes.
    */
   put(key: string, member: Member, userId: string | undefined, holder: Holder): void {
-    const { members, table } = this.#presence
-    const { node } = this.#presence.context
+    const { node, members, changed } = this.#context
     const address = addressOf(key, member.id)
     const known = this.#byAddress.get(address)
     const entry: Entry = { key, member, stamp: ++this.#clock, node }
@@ -62,20 +72,19 @@ export class LocalMembers {
       known.holder = holder
     }
     members.set(entry)
-    table.changed(address)
+    changed(address)
   }
 
   /** A member leaves on request: its entries on all nodes end. */
   leave(key: string, id: string): void {
     const stamp = ++this.#clock
     this.#end(key, id, stamp)
-    this.#presence.members.removeBefore(key, id, stamp)
+    this.#context.members.removeBefore(key, id, stamp)
   }
 
   /** The member's connection is lost; the member lingers, because the client may come back. */
   abandon(key: string, id: string): void {
-    const { deadlines, now } = this.#presence
-    const { lingerMs } = this.#presence.context
+    const { deadlines, lingerMs, now } = this.#context
     const held = this.#byAddress.get(addressOf(key, id))
     if (held === undefined) return
     held.holder = undefined
@@ -107,9 +116,9 @@ export class LocalMembers {
     this.#stopLingering(held)
     this.#byAddress.delete(address)
     this.#count(held.userId, -1)
-    const { members, table, context } = this.#presence
-    members.remove(context.node, key, id)
-    table.changed(address, stamp)
+    const { node, members, changed } = this.#context
+    members.remove(node, key, id)
+    changed(address, stamp)
   }
 
   #count(userId: string | undefined, change: number): void {
@@ -120,7 +129,7 @@ export class LocalMembers {
   }
 
   #stopLingering(held: Held): void {
-    if (held.linger !== undefined) this.#presence.deadlines.clear(held.linger)
+    if (held.linger !== undefined) this.#context.deadlines.clear(held.linger)
     held.linger = undefined
   }
 }

@@ -2,7 +2,7 @@ import { Deadlines } from '../base/deadlines.js'
 import type { Logger } from '../base/logger.js'
 import { type Nodes, SharedTable } from '../nodes/index.js'
 import type { ConnectionId, Transport } from '../ports/transport.js'
-import { ConnectionPresence, type PresenceLimits } from './connection.js'
+import { ConnectionPresence, type PresenceLimits, type SharedPresence } from './connection.js'
 import { LocalMembers } from './local-members.js'
 import { departureText, entryText, type MemberChange, memberChangeFrom } from './member-text.js'
 import { addressOf, type Entry, Members, partsOf } from './members.js'
@@ -45,19 +45,19 @@ const OVERSHOOT = 2
  * only once one of its clients has used presence.
  */
 export class Presence {
-  readonly context: PresenceContext
-  readonly now: () => number
-  readonly deadlines: Deadlines
-  readonly watchers: Watchers
   readonly members: Members
-  readonly localMembers: LocalMembers
-  readonly table: SharedTable<MemberChange>
+  readonly #context: PresenceContext
+  readonly #deadlines: Deadlines
+  readonly #watchers: Watchers
+  readonly #localMembers: LocalMembers
+  readonly #table: SharedTable<MemberChange>
+  readonly #shared: SharedPresence
   #isStopped = false
   #droppedCount = 0
 
   constructor(context: PresenceContext) {
-    this.context = context
-    const { node, nodes, transport, lingerMs, maxPayloadBytes, logger } = context
+    this.#context = context
+    const { node, nodes, transport, limits, lingerMs, maxPayloadBytes, logger } = context
     const now = context.now ?? (() => performance.now())
     const deadlines = new Deadlines({ now, onError: (err) => logger.warn({ err }, 'a deadline of presence failed') })
     const watchers = new Watchers({ transport, now, find: (key, id) => members.find(key, id) })
@@ -82,26 +82,28 @@ export class Presence {
         else members.removeNode(peer)
       },
     }
-    this.table = new SharedTable(nodes, entries, {
+    this.#table = new SharedTable(nodes, entries, {
       name: 'presence',
       maxMessageBytes: Math.min(MAX_MESSAGE_BYTES, maxPayloadBytes),
       batchMs: BATCH_MS,
       isConfirmed: false,
     })
-    this.now = now
-    this.deadlines = deadlines
-    this.watchers = watchers
+    const changed = (address: string, stamp?: number) => this.#table.changed(address, stamp)
+    const localMembers = new LocalMembers({ node, lingerMs, members, changed, deadlines, now })
     this.members = members
-    this.localMembers = new LocalMembers(this)
+    this.#deadlines = deadlines
+    this.#watchers = watchers
+    this.#localMembers = localMembers
+    this.#shared = { limits, transport, members, localMembers, watchers, begin: () => this.begin() }
   }
 
   of(connection: ConnectionId): ConnectionPresence {
-    return new ConnectionPresence(connection, this)
+    return new ConnectionPresence(connection, this.#shared)
   }
 
   /** Begins to take part; a no-op after the first call. */
   begin(): void {
-    if (this.context.nodes.hasOthers) void this.table.open()
+    if (this.#context.nodes.hasOthers) void this.#table.open()
   }
 
   /**
@@ -109,7 +111,7 @@ export class Presence {
    * as changes. `undefined` means that it knows them now.
    */
   whenComplete(): Promise<void> | undefined {
-    const { nodes } = this.context
+    const { nodes } = this.#context
     this.begin()
     const isComplete = () => !nodes.hasOthers || this.#isStopped || this.#isComplete
     return isComplete() ? undefined : nodes.until(isComplete)
@@ -118,9 +120,9 @@ export class Presence {
   stats(): PresenceStats {
     return {
       memberCount: this.members.entryCount,
-      ownMemberCount: this.localMembers.size,
-      watchedKeyCount: this.watchers.keyCount,
-      peerCount: this.context.nodes.stats().peerCount,
+      ownMemberCount: this.#localMembers.size,
+      watchedKeyCount: this.#watchers.keyCount,
+      peerCount: this.#context.nodes.stats().peerCount,
       droppedCount: this.#droppedCount,
     }
   }
@@ -128,13 +130,13 @@ export class Presence {
   /** The node stops. Its members linger, as after any lost connection, because clients may reconnect to other nodes. */
   stop(): void {
     this.#isStopped = true
-    this.watchers.stop()
-    this.deadlines.stop()
+    this.#watchers.stop()
+    this.#deadlines.stop()
   }
 
   get #isComplete(): boolean {
-    const { nodes } = this.context
-    return nodes.isGreeted && nodes.isOpen(this.table) && this.table.isComplete
+    const { nodes } = this.#context
+    return nodes.isGreeted && nodes.isOpen(this.#table) && this.#table.isComplete
   }
 
   #apply({ node, change }: MemberChange): void {
@@ -145,13 +147,13 @@ export class Presence {
     const { key, id, stamp } = change
     this.members.remove(node, key, id)
     if (stamp === 0) return
-    this.localMembers.leftElsewhere(key, id, stamp)
+    this.#localMembers.leftElsewhere(key, id, stamp)
     this.members.removeBefore(key, id, stamp)
   }
 
   #take(entry: Entry): void {
     const { key, member, node } = entry
-    const { presenceMaxMembers: maxMembers, presenceMaxBytes: maxBytes } = this.context.limits
+    const { presenceMaxMembers: maxMembers, presenceMaxBytes: maxBytes } = this.#context.limits
     const isFull =
       this.members.entryCount >= maxMembers * OVERSHOOT ||
       this.members.byteLength + member.byteLength > maxBytes * OVERSHOOT
@@ -161,6 +163,6 @@ export class Presence {
       return
     }
     this.members.set(entry)
-    this.localMembers.seen(entry)
+    this.#localMembers.seen(entry)
   }
 }

@@ -1,6 +1,15 @@
 import type { MaybePromise } from '../base/maybe-promise.js'
 import type { ConnectionId, OutboxLevel } from '../ports/transport.js'
-import type { ReplaySenderContext } from './sender.js'
+import type { Drains } from './drains.js'
+
+/** The outbox of a connection, as replays see it. */
+export interface ReplayOutbox {
+  readonly drains: Pick<Drains, 'await'>
+  /** Limit of a connection's outbox. */
+  readonly maxOutboxBytes: number
+  /** Bytes of the largest live message; default 0. */
+  readonly maxMessageBytes?: number
+}
 
 interface Page {
   readonly needsEmpty: boolean
@@ -21,7 +30,7 @@ const LOW_SHARE = 1 / 4
  */
 export class ReplayFlow {
   readonly #connection: ConnectionId
-  readonly #context: ReplaySenderContext
+  readonly #outbox: ReplayOutbox
   readonly #pacer: ReplayPacer
   readonly #waiting: Page[] = []
   /** Waits for the outbox, or for a turn of the event loop. */
@@ -32,9 +41,9 @@ export class ReplayFlow {
   /** Its connection has closed: nothing waits, and nothing need be read. */
   isReleased = false
 
-  constructor(connection: ConnectionId, context: ReplaySenderContext, pacer: ReplayPacer) {
+  constructor(connection: ConnectionId, outbox: ReplayOutbox, pacer: ReplayPacer) {
     this.#connection = connection
-    this.#context = context
+    this.#outbox = outbox
     this.#pacer = pacer
   }
 
@@ -66,7 +75,7 @@ export class ReplayFlow {
 
   /** Whether the outbox has room for the largest live message, behind the replayed bytes that may still wait. */
   get hasRoomForLive(): boolean {
-    const { maxOutboxBytes, maxMessageBytes = 0 } = this.#context
+    const { maxOutboxBytes, maxMessageBytes = 0 } = this.#outbox
     return this.#unreadBytes + maxMessageBytes <= maxOutboxBytes
   }
 
@@ -80,7 +89,7 @@ export class ReplayFlow {
   /** The outbox has fallen to the level that was asked for. */
   #drained(): void {
     if (this.#awaited === undefined) return
-    this.#unreadBytes = this.#awaited === 'empty' ? 0 : this.#context.maxOutboxBytes * LOW_SHARE
+    this.#unreadBytes = this.#awaited === 'empty' ? 0 : this.#outbox.maxOutboxBytes * LOW_SHARE
     this.#awaited = undefined
     this.#isWaiting = false
     this.#advance()
@@ -93,11 +102,11 @@ export class ReplayFlow {
   }
 
   get #maxBytes(): number {
-    return this.#context.maxOutboxBytes * REPLAY_SHARE
+    return this.#outbox.maxOutboxBytes * REPLAY_SHARE
   }
 
   #hasRoom(needsEmpty: boolean): boolean {
-    return this.#unreadBytes <= (needsEmpty ? 0 : this.#context.maxOutboxBytes * LOW_SHARE)
+    return this.#unreadBytes <= (needsEmpty ? 0 : this.#outbox.maxOutboxBytes * LOW_SHARE)
   }
 
   #advance(): void {
@@ -107,7 +116,7 @@ export class ReplayFlow {
       if (!this.#hasRoom(next.needsEmpty)) {
         this.#isWaiting = true
         this.#awaited = next.needsEmpty ? 'empty' : 'low'
-        this.#context.drains.await(this.#connection, this.#awaited, () => this.#drained())
+        this.#outbox.drains.await(this.#connection, this.#awaited, () => this.#drained())
         return
       }
       if (this.#pacer.take()) this.#waiting.shift()?.send()

@@ -3,17 +3,11 @@ import { andThen, isPromise, type MaybePromise } from '../base/maybe-promise.js'
 import type { InboundMessage } from '../ports/broker.js'
 import { formatPosition } from '../ports/position.js'
 import type { ConnectionId, FrameData, Transport } from '../ports/transport.js'
-import type { Drains } from './drains.js'
-import { ReplayFlow, ReplayPacer } from './flow.js'
+import { ReplayFlow, type ReplayOutbox, ReplayPacer } from './flow.js'
 import { firstByteCount, isRangeAsked, limitNewest, limitReplay, type RangeOptions, type Replay } from './replay.js'
 
-export interface ReplaySenderContext {
+export interface ReplaySenderContext extends ReplayOutbox {
   readonly transport: Pick<Transport, 'send'>
-  readonly drains: Pick<Drains, 'await'>
-  /** Limit of a connection's outbox. */
-  readonly maxOutboxBytes: number
-  /** Bytes of the largest live message; default 0. */
-  readonly maxMessageBytes?: number
 }
 
 /** Whose connection has closed reads and gets nothing. */

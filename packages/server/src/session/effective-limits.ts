@@ -1,7 +1,7 @@
 import { MESSAGE_OVERHEAD_BYTES } from 'webmq-client/protocol'
 import type { Identity } from '../identity/index.js'
 import type { LimitName } from '../identity/limit-overrides.js'
-import type { ResolvedOptions } from '../options/options.js'
+import type { ResolvedOptions } from '../options/server-options.js'
 import type { WordLimits } from '../ports/word-limits.js'
 import type { AuthorLimits } from '../publishing/author.js'
 import { isLimited, type PublishLimits } from '../publishing/publish-rates.js'

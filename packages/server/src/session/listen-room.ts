@@ -1,17 +1,27 @@
 import { refusalOf } from 'webmq-client/protocol'
 import { isSearch } from '../ports/word-limits.js'
-import type { Session } from './session.js'
+import type { SessionLimits } from './effective-limits.js'
+
+interface ListenCounts {
+  readonly size: number
+  readonly searchCount: number
+}
+
+/** A session that is about to listen. */
+interface Listening {
+  readonly listens: ListenCounts
+  readonly groupCounts: ListenCounts
+  readonly limits: SessionLimits
+  readonly userId: string | undefined
+  readonly services: { readonly userListens: Pick<UserListens, 'assertRoom'> }
+}
 
 /**
  * Whether a connection may listen once more, in whichever way: to a pattern, in a queue group, or by an event stream.
  * @param beginningCount Patterns that begin with this one, and are not counted yet.
  * @throws {WebMQError} `E_LISTEN_LIMIT`
  */
-export function assertRoom(
-  session: Pick<Session, 'listens' | 'groupCounts' | 'limits' | 'userId' | 'services'>,
-  pattern: string,
-  beginningCount = 0,
-): void {
+export function assertRoom(session: Listening, pattern: string, beginningCount = 0): void {
   const { listens, groupCounts, limits, userId, services } = session
   const { maxListensPerConnection: max, maxSearchListensPerConnection: maxSearches, maxListensPerUser } = limits
   if (listens.size + groupCounts.size + beginningCount >= max) {

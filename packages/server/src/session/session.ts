@@ -243,7 +243,7 @@ export class Session implements Author {
 
   /** Answers a refused message, and returns the error as the client sees it. */
   refuse(error: unknown, id: string | undefined): WebMQError {
-    const known = shownError(error, this)
+    const known = shownError(error, this.id, this.services.logger)
     this.replyEncoded(encodeRefusal(known, id, this.services.encode))
     return known
   }

@@ -1,17 +1,20 @@
 import { encodeServerMessage, type TextServerMessage, WebMQError } from 'webmq-client/protocol'
 import { logBug } from '../base/log-bug.js'
-import type { Session } from './session.js'
+import type { Logger } from '../base/logger.js'
 
-/** What a client may see of an error. Any error but a WebMQError is a bug: the log gets all of it, the client `E_INTERNAL`. */
-export function shownError(error: unknown, { id, services: { logger } }: Pick<Session, 'id' | 'services'>): WebMQError {
+/**
+ * What a client may see of an error. Any error but a WebMQError is a bug: the log gets all of it, the client `E_INTERNAL`.
+ * @param session Its id.
+ */
+export function shownError(error: unknown, session: string, logger: Logger): WebMQError {
   const code = error instanceof WebMQError ? error.code : 'E_INTERNAL'
   if (code === 'E_INTERNAL') {
-    logBug(logger, { err: error, session: id }, 'a message could not be handled')
+    logBug(logger, { err: error, session }, 'a message could not be handled')
     return new WebMQError('E_INTERNAL')
   }
   if (code === 'E_BROKER_REFUSED') {
     // This code is for the operator, who has to grant the node more rights. Clients do not know it.
-    logBug(logger, { err: error, session: id }, 'the broker refused a request of a client')
+    logBug(logger, { err: error, session }, 'the broker refused a request of a client')
     return new WebMQError('E_UNSUPPORTED', { detail: 'the broker refused it' })
   }
   const known = error as WebMQError

@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib'
 import { grownBytes } from '../base/grown-bytes.js'
-import type { StreamFold } from './fold.js'
+import type { Piece } from './pieces.js'
 
 /** The content of a stream as bytes: text in UTF-8. */
 export interface FoldBytes {
@@ -17,6 +17,14 @@ export interface FoldBytes {
   readonly checksum: number
 }
 
+/** A fold that keeps what of it is encoded. */
+interface Encodable {
+  asBytes: FoldBytes | undefined
+  readonly sequence: number
+  readonly isActive: boolean
+  after(length: number): Piece | undefined
+}
+
 const NO_BYTES = Buffer.alloc(0)
 const NOTHING: FoldBytes = {
   ...{ sequence: -1, length: 0, at: 0, checksum: 0 },
@@ -24,14 +32,14 @@ const NOTHING: FoldBytes = {
 }
 
 /** What a fold has, as bytes. Readers of one stream share them, and what was added is encoded, not the whole. */
-export function bytesOf(fold: StreamFold): FoldBytes {
+export function bytesOf(fold: Encodable): FoldBytes {
   const known = fold.asBytes ?? NOTHING
   if (known.sequence === fold.sequence) return known
   fold.asBytes = encode(known, fold)
   return fold.asBytes
 }
 
-function encode({ length, buffer, at, checksum }: FoldBytes, fold: StreamFold): FoldBytes {
+function encode({ length, buffer, at, checksum }: FoldBytes, fold: Encodable): FoldBytes {
   const added = fold.after(length) ?? ''
   // The other half of a character may follow, and bytes that were read never change.
   const given = typeof added === 'string' && fold.isActive ? added.replace(/[\ud800-\udbff]$/, '') : added

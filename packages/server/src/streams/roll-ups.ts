@@ -3,19 +3,26 @@ import { isObject } from '../base/is-object.js'
 import { encodeWithTexts, membersOf } from '../base/json-text.js'
 import type { Logger } from '../base/logger.js'
 import { parseJson, textOf } from '../base/parse-json.js'
+import type { Position } from '../ports/broker.js'
 import { partsOfRollUp } from '../ports/roll-up.js'
 import type { Author } from '../publishing/author.js'
 import type { Publisher } from '../publishing/publisher.js'
-import type { RollUp } from './fold.js'
+import type { RollUp, StreamFold } from './fold.js'
 import { type Piece, shallowJson } from './pieces.js'
 import { isSharedState } from './shared-state.js'
-import type { StreamWatch } from './watch.js'
 
 /** What {@link RollUps} work with. */
 export interface RollUpsContext {
   readonly publisher: Pick<Publisher, 'publish'>
   readonly author: Author
   readonly logger: Pick<Logger, 'debug' | 'warn' | 'error'>
+}
+
+/** A stream as it stands, of a key whose log was read up to a position. */
+interface Stand {
+  readonly key: string
+  readonly fold: StreamFold
+  readonly position: Position | undefined
 }
 
 /** A stream that goes on is rolled up at this size, and each time that it has doubled: so a log that drops its first messages has its text. */
@@ -33,13 +40,13 @@ export class RollUps {
   }
 
   /** Writes a roll-up if the stream has ended without one, or has grown by as much as the log has in one. Nobody waits for it. */
-  update(watch: StreamWatch, isWriter: boolean): void {
-    this.#update(watch, isWriter).catch((err: unknown) => {
-      this.#context.logger.error({ err, key: watch.key }, 'a stream cannot be rolled up')
+  update(stand: Stand, isWriter: boolean): void {
+    this.#update(stand, isWriter).catch((err: unknown) => {
+      this.#context.logger.error({ err, key: stand.key }, 'a stream cannot be rolled up')
     })
   }
 
-  async #update({ key, fold, position }: StreamWatch, isWriter: boolean): Promise<void> {
+  async #update({ key, fold, position }: Stand, isWriter: boolean): Promise<void> {
     const { publisher, author, logger } = this.#context
     const { stream, sequence, status, isActive: isInterim, byteCount, rolledUp } = fold
     if (stream === undefined || status === 'delete' || sequence <= rolledUp.sequence) return

@@ -1,10 +1,9 @@
-import { refusalOf } from 'webmq-client/protocol'
+import { refusalOf, type WriteKind } from 'webmq-client/protocol'
 import type { Deadlines } from '../base/deadlines.js'
 import { clientNameOf, isTrusted } from '../identity/actor.js'
 import type { Broker, Reader } from '../ports/broker.js'
 import type { Author } from '../publishing/author.js'
 import type { Listen } from '../routing/in-process/listeners.js'
-import type { StreamWrite } from './streams.js'
 import { UnusedWatches } from './unused-watches.js'
 import { type StreamOwner, StreamWatch } from './watch.js'
 
@@ -176,7 +175,8 @@ export class StreamWatches {
    * @returns `undefined` when it is one already.
    * @throws {WebMQError} `E_STREAM_LIMIT`; `E_RATE_LIMIT` for one that only goes on here: it may come again.
    */
-  begin({ key, stream, kind }: StreamWrite, author: Author): StreamOwner | undefined {
+  begin(write: { key: string; stream: string; kind: WriteKind }, author: Author): StreamOwner | undefined {
+    const { key, stream, kind } = write
     if (this.#byKey.get(key)?.owner?.stream === stream) return undefined
     const name = isTrusted(author) ? '' : clientNameOf(author)
     const count = this.#byOwner.get(name) ?? 0

@@ -62,7 +62,7 @@ export abstract class Connection<Frame, Piece = Frame> {
 }
 
 /** What does the work of connections of a kind. */
-interface ConnectionOwner<Member, Frame> {
+export interface ConnectionOwner<Member, Frame> {
   push(connection: Member, frame: Frame, droppable?: Droppable): void
   await(connection: Member, level: OutboxLevel): void
   pause(connection: Member): void

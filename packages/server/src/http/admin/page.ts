@@ -2,9 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { fileURLToPath } from 'node:url'
 import { WebMQError } from 'webmq-client/protocol'
 import type { LocalHandler } from '../../routing/in-process/listeners.js'
-import type { LocalListenOptions, LocalSubscription } from '../../routing/in-process/subscription.js'
 import { statusOf } from '../api/statuses.js'
 import type { Callers } from '../caller.js'
+import type { ListenLocally } from '../context.js'
 import { findStaticFile, sendError, sendFile } from '../responses.js'
 
 const FOLDER = fileURLToPath(new URL('../../../admin', import.meta.url))
@@ -20,9 +20,6 @@ const MAX_TAILS = 8
 /** Output that may wait for one reader. Beyond it, messages are left out and a gap is told. */
 const MAX_WAITING_BYTES = 1024 * 1024
 const HEARTBEAT_MS = 15_000
-
-/** A subscription of the process. */
-export type ListenLocally = (pattern: string, handler: LocalHandler, options: LocalListenOptions) => LocalSubscription
 
 /**
  * The page for operators: files without secrets, and the tail of a pattern. All else it gets from the HTTP API, with the

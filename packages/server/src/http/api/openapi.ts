@@ -1,4 +1,4 @@
-import type { JsonSchema } from '../schema.js'
+import type { JsonSchema } from '../../base/shape.js'
 import type { Route } from './route.js'
 import { ROUTES } from './routes.js'
 import { MESSAGE_ID, PROBLEM } from './shapes.js'

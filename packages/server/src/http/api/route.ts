@@ -1,4 +1,4 @@
-import { type Members, type ObjectOf, object, type Shape, type ValueOf } from '../schema.js'
+import { type Members, type ObjectOf, object, type Shape, type ValueOf } from '../../base/shape.js'
 import type { ApiErrorCode } from './statuses.js'
 
 /**

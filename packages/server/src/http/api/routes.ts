@@ -1,5 +1,18 @@
-import { ALL, DISCONNECT_CODES, MAX_PAGE_ROWS, ROW, SESSION, SUMMARY, USER } from '../operators/index.js'
-import { answer, anything, choice, count, flag, integer, list, name, object, oneOf, optional, text } from '../schema.js'
+import {
+  answer,
+  anything,
+  choice,
+  count,
+  flag,
+  integer,
+  list,
+  name,
+  object,
+  oneOf,
+  optional,
+  text,
+} from '../../base/shape.js'
+import { ALL, DISCONNECT_CODES, MAX_PAGE_ROWS, ROW, SESSION, SUMMARY, USER } from '../../operators/index.js'
 import { route } from './route.js'
 import { ADDRESS, EPHEMERAL, KEY, LOGGED_MESSAGE, MESSAGE, POSITION, TOKEN_ID, UNTIL } from './shapes.js'
 import { STREAM_ROUTES } from './stream-routes.js'

@@ -1,7 +1,7 @@
 import { MAX_KEY_BYTES, MAX_MESSAGE_ID_CHARS, MAX_POSITION_CHARS, type WriteKind } from 'webmq-client/protocol'
+import { answer, anything, choice, count, flag, integer, object, oneOf, optional, text } from '../../base/shape.js'
 import { MAX_UNIX_S } from '../../identity/revocations.js'
-import { MAX_CLAIM_CHARS, USER } from '../operators/index.js'
-import { answer, anything, choice, count, flag, integer, object, oneOf, optional, text } from '../schema.js'
+import { MAX_CLAIM_CHARS, USER } from '../../operators/index.js'
 
 const MAX_ADDRESS_CHARS = 64
 /** What attributes of a message can hold. */

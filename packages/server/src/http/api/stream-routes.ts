@@ -1,4 +1,4 @@
-import { answer, anything, choice, count, flag, optional, text } from '../schema.js'
+import { answer, anything, choice, count, flag, optional, text } from '../../base/shape.js'
 import { route } from './route.js'
 import { KEY, MAX_META_CHARS, POSITION, STREAM_ID, STREAM_WRITE } from './shapes.js'
 

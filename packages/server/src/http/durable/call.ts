@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HookCalls } from '../../hooks/index.js'
 import type { Actor } from '../../identity/actor.js'
-import type { ResolvedOptions } from '../../options/options.js'
+import type { ResolvedOptions } from '../../options/server-options.js'
 import type { Author } from '../../publishing/author.js'
 import type { ApiNode } from '../api/handlers/handler.js'
 import { RequestRefusal } from '../api/read-call.js'

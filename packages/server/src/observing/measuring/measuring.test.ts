@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { WebMQError } from 'webmq-client/protocol'
-import { tokenFailureOf } from '../../identity/paced-verifier.js'
+import { tokenFailureOf } from '../../identity/token-failure.js'
 import { DURATION_BOUNDS, Histogram } from './histogram.js'
 import { PublishTimings } from './publish-timings.js'
 

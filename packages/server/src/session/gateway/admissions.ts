@@ -3,8 +3,9 @@ import type { ConnectFacts } from '../../hooks/index.js'
 import { countedAddress } from '../../identity/client-address.js'
 import type { Identity } from '../../identity/index.js'
 import type { UpgradeId, UpgradeRequest } from '../../ports/transport.js'
+import type { ConnectionCounts } from '../connection-counts.js'
+import type { SessionServices } from '../services.js'
 import type { StreamRequest } from '../sse/request.js'
-import type { GatewayContext } from './gateway.js'
 
 /** An upgrade that passed the checks, and whose connection is not open yet. */
 export interface Admission {
@@ -21,7 +22,12 @@ export interface Admission {
   readonly stream: StreamRequest | undefined
 }
 
-type AdmissionsContext = Pick<GatewayContext, 'services' | 'addresses' | 'handshakeTimeoutMs'>
+export interface AdmissionsContext {
+  readonly addresses: Pick<ConnectionCounts, 'enter' | 'leave'>
+  /** An upgrade that takes longer than this never opens. */
+  readonly handshakeTimeoutMs: number
+  readonly services: Pick<SessionServices, 'now' | 'hooks' | 'deadlines'>
+}
 
 /** The transport ends an upgrade at most this much after `handshakeTimeoutMs`. */
 const TRANSPORT_DELAY_MS = 1_000

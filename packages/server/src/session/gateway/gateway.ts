@@ -1,4 +1,4 @@
-import { closeCodeOf, WebMQError, type Welcome } from 'webmq-client/protocol'
+import { closeCodeOf, WebMQError } from 'webmq-client/protocol'
 import { logBug } from '../../base/log-bug.js'
 import { LogPace } from '../../base/log-pace.js'
 import { isPromise } from '../../base/maybe-promise.js'
@@ -10,7 +10,6 @@ import type { MessageRun } from '../../ports/message-run.js'
 import type { ConnectionId, Transport, TransportSink, UpgradeId, UpgradeRequest } from '../../ports/transport.js'
 import type { Refusals } from '../../publishing/refusals.js'
 import { encodeSseServerMessage } from '../../routing/sse-events.js'
-import type { ConnectionCounts } from '../connection-counts.js'
 import type { Dispatcher } from '../dispatcher.js'
 import { refuseToken } from '../handlers/auth.js'
 import type { SessionServices } from '../services.js'
@@ -19,7 +18,7 @@ import { followStream } from '../sse/follow.js'
 import { StreamListens } from '../sse/listens.js'
 import { readStreamRequest, type StreamRequest } from '../sse/request.js'
 import type { SessionTable } from '../table.js'
-import { type Admission, Admissions } from './admissions.js'
+import { type Admission, Admissions, type AdmissionsContext } from './admissions.js'
 import { RefusedOrigins } from './refused-origins.js'
 import {
   type AdmissibleUpgrade,
@@ -30,17 +29,9 @@ import {
   streamRejectionOf,
   type UpgradePolicy,
 } from './upgrade.js'
-import { Welcomes } from './welcomes.js'
+import { Welcomes, type WelcomesContext } from './welcomes.js'
 
-export interface GatewayContext extends UpgradePolicy {
-  readonly addresses: Pick<ConnectionCounts, 'enter' | 'leave'>
-  /** An upgrade that takes longer than this never opens. */
-  readonly handshakeTimeoutMs: number
-  readonly node: string
-  readonly version: string
-  readonly heartbeatMs: number
-  /** How long and how many message ids are remembered. */
-  readonly dedupe: Pick<Welcome['limits'], 'dedupeWindowMs' | 'dedupeMaxIds'>
+export interface GatewayContext extends UpgradePolicy, AdmissionsContext, WelcomesContext {
   readonly transport: Pick<Transport, 'accept' | 'reject'>
   readonly services: SessionServices
   readonly sessions: SessionTable

@@ -2,10 +2,17 @@ import { encodeServerMessage, MAX_KEY_BYTES, type Welcome } from 'webmq-client/p
 import { ANONYMOUS, type Identity } from '../../identity/index.js'
 import { encodeSseEvent } from '../../routing/sse-events.js'
 import type { SessionLimits } from '../effective-limits.js'
+import type { SessionServices } from '../services.js'
 import type { Session } from '../session.js'
-import type { GatewayContext } from './gateway.js'
 
-type WelcomesContext = Pick<GatewayContext, 'services' | 'node' | 'version' | 'heartbeatMs' | 'dedupe'>
+export interface WelcomesContext {
+  readonly node: string
+  readonly version: string
+  readonly heartbeatMs: number
+  /** How long and how many message ids are remembered. */
+  readonly dedupe: Pick<Welcome['limits'], 'dedupeWindowMs' | 'dedupeMaxIds'>
+  readonly services: Pick<SessionServices, 'verifier' | 'limits'>
+}
 
 /** A reader reconnects after this time and up to as much again, by chance: many do not come back at once. */
 const STREAM_RETRY_MS = 1_000

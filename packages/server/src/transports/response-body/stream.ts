@@ -1,8 +1,7 @@
 import type { Duplex } from 'node:stream'
 import type { ConnectionId, UpgradeId } from '../../ports/transport.js'
-import { Connection } from '../connection.js'
+import { Connection, type ConnectionOwner } from '../connection.js'
 import { Outbox } from '../outbox.js'
-import type { EventStreams } from './sse.js'
 
 /** A message that a stream gets as it is. */
 export interface StreamFrame {
@@ -10,7 +9,7 @@ export interface StreamFrame {
 }
 
 export class EventStream extends Connection<StreamFrame, Uint8Array> {
-  readonly owner: EventStreams
+  readonly owner: ConnectionOwner<EventStream, StreamFrame>
   /** The body of the response ends with it, so events are written to it directly. */
   readonly socket: Duplex
   /** A stream receives nothing. */
@@ -25,7 +24,7 @@ export class EventStream extends Connection<StreamFrame, Uint8Array> {
   /** The sink knows that it is gone. */
   isClosed = false
 
-  constructor(owner: EventStreams, id: ConnectionId, upgrade: UpgradeId, socket: Duplex) {
+  constructor(owner: ConnectionOwner<EventStream, StreamFrame>, id: ConnectionId, upgrade: UpgradeId, socket: Duplex) {
     super(id, upgrade)
     this.owner = owner
     this.socket = socket

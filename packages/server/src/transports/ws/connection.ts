@@ -1,14 +1,13 @@
 import type { Socket } from 'node:net'
 import type { WebSocket } from 'ws'
 import type { ConnectionId, UpgradeId } from '../../ports/transport.js'
-import { Connection } from '../connection.js'
+import { Connection, type ConnectionOwner } from '../connection.js'
 import type { Batch } from './batch.js'
 import type { WsFrame } from './frame.js'
 import { FrameBoundaries } from './frame-boundaries.js'
-import type { WebSockets } from './websockets.js'
 
 export class WsConnection extends Connection<WsFrame, Buffer> {
-  readonly owner: WebSockets
+  readonly owner: ConnectionOwner<WsConnection, WsFrame>
   readonly websocket: WebSocket
   readonly socket: Socket
   readonly isDeflating: boolean
@@ -34,7 +33,13 @@ export class WsConnection extends Connection<WsFrame, Buffer> {
   /** The sink knows that it is gone. */
   isClosed = false
 
-  constructor(owner: WebSockets, id: ConnectionId, upgrade: UpgradeId, websocket: WebSocket, socket: Socket) {
+  constructor(
+    owner: ConnectionOwner<WsConnection, WsFrame>,
+    id: ConnectionId,
+    upgrade: UpgradeId,
+    websocket: WebSocket,
+    socket: Socket,
+  ) {
     super(id, upgrade)
     this.owner = owner
     this.websocket = websocket

@@ -3,15 +3,15 @@ import type { MaybePromise } from '../../../base/maybe-promise.js'
 import type { HookCalls } from '../../../hooks/index.js'
 import type { Actor } from '../../../identity/actor.js'
 import type { ObservedAction, OperatorAction } from '../../../observing/observer.js'
-import type { ResolvedOptions } from '../../../options/options.js'
+import type { Cluster } from '../../../operators/index.js'
+import type { ResolvedOptions } from '../../../options/server-options.js'
 import type { InboundMessage, Reader, ReadRange } from '../../../ports/broker.js'
 import type { Author } from '../../../publishing/author.js'
 import type { Publisher } from '../../../publishing/publisher.js'
 import type { SharedStreams } from '../../../streams/shared-streams.js'
+import type { StreamStops } from '../../../streams/stops.js'
 import type { Streams } from '../../../streams/streams.js'
-import type { ProcessWriter } from '../../../streams/writer.js'
 import type { BodyFlow } from '../../body-flow.js'
-import type { Cluster } from '../../operators/index.js'
 import type { AnswerOf, BodyOf, QueryOf } from '../route.js'
 import type { ROUTES, RouteName } from '../routes.js'
 
@@ -40,10 +40,7 @@ export interface ApiNode {
   refused(actor: Actor, action: ObservedAction, code: ErrorCode, target: string | undefined): void
   operated(actor: Actor, action: OperatorAction, target: string): void
   readonly streams: Pick<Streams, 'write' | 'read'>
-  /** Begins a stream as its writer. @param isStoppable It answers requests at the key [P-18.7]. */
-  stream(author: Author, key: string, meta: unknown, isStoppable: boolean): Promise<ProcessWriter>
-  /** Answers requests to stop a stream that has begun on this node [P-18.7], until it is over. */
-  answerStops(key: string, stream: string): Promise<void>
+  readonly streamStops: Pick<StreamStops, 'begin' | 'answer'>
   read(range: ReadRange, key: string, reader: Reader): MaybePromise<LoggedMessages>
   presence(key: string): MaybePromise<readonly PresenceMember[]>
   /** A row for each pattern and variant. */

@@ -1,7 +1,7 @@
 import { claimDefect } from '../../../identity/index.js'
 import type { Revocation } from '../../../identity/revocations.js'
+import type { DisconnectTarget } from '../../../operators/index.js'
 import { withoutSecrets } from '../../../options/options.js'
-import type { DisconnectTarget } from '../../operators/index.js'
 import { DEFAULT_PAGE_ROWS, MAX_SHOWN_SESSIONS } from '../routes.js'
 import type { Handler } from './handler.js'
 

@@ -1,9 +1,9 @@
 import { validateKey, WebMQError } from 'webmq-client/protocol'
 import type { JsonText } from '../../../base/json-text.js'
 import { andThen } from '../../../base/maybe-promise.js'
+import type { ValueOf } from '../../../base/shape.js'
 import type { BatchDraft } from '../../../publishing/draft.js'
 import { resultOf } from '../../../publishing/publish-options.js'
-import type { ValueOf } from '../../schema.js'
 import type { MESSAGE } from '../shapes.js'
 import type { Handler } from './handler.js'
 

@@ -3,6 +3,7 @@ import { defined } from '../../../base/defined.js'
 import { encodeWithTexts, JsonText } from '../../../base/json-text.js'
 import { andThen } from '../../../base/maybe-promise.js'
 import { isJson } from '../../../base/parse-json.js'
+import type { ValueOf } from '../../../base/shape.js'
 import { HookRefusal } from '../../../hooks/index.js'
 import { isListener } from '../../../identity/access.js'
 import { isTrusted } from '../../../identity/actor.js'
@@ -10,7 +11,6 @@ import { formatPosition } from '../../../ports/position.js'
 import type { StreamReading, StreamWrite } from '../../../streams/streams.js'
 import type { ProcessWriter } from '../../../streams/writer.js'
 import { BodyFlow } from '../../body-flow.js'
-import type { ValueOf } from '../../schema.js'
 import { RequestRefusal } from '../read-call.js'
 import type { AnswerOf } from '../route.js'
 import type { ROUTES } from '../routes.js'
@@ -33,7 +33,7 @@ export const writeStream: Handler<'writeStream'> = async (context, call) => {
   const { node } = context
   const { key, stream, kind } = body
   const written = await node.streams.write(node.authorOf(call.caller), writeOf(body), 'base64' in body)
-  if (kind === 'start' && (await isStoppable(context, call, key))) await node.answerStops(key, stream)
+  if (kind === 'start' && (await isStoppable(context, call, key))) await node.streamStops.answer(key, stream)
   return { stream, duplicate: written.isDuplicate, ...placed(written.position) }
 }
 
@@ -51,7 +51,12 @@ async function writeWhole(context: HandlerContext, call: Call<'writeStream'>, fl
   validateKey(key)
   const { node } = context
   const meta = metaOf(call.query.meta)
-  const writer = await node.stream(node.authorOf(call.caller), key, meta, await isStoppable(context, call, key))
+  const writer = await node.streamStops.begin(
+    node.authorOf(call.caller),
+    key,
+    meta,
+    await isStoppable(context, call, key),
+  )
   try {
     flow.open()
     await pour(context, call, flow, writer)

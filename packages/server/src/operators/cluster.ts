@@ -1,7 +1,7 @@
 import { WebMQError } from 'webmq-client/protocol'
-import type { Logger } from '../../base/logger.js'
-import { type AddedRevocation, MAX_REVOCATIONS, type Revocation, Revocations } from '../../identity/revocations.js'
-import type { NodeMessage, Nodes } from '../../nodes/index.js'
+import type { Logger } from '../base/logger.js'
+import { type AddedRevocation, MAX_REVOCATIONS, type Revocation, Revocations } from '../identity/revocations.js'
+import type { NodeMessage, Nodes } from '../nodes/index.js'
 import { ConnectionList, type ListedSession, type RowsQuery, rowsOf } from './connection-list.js'
 import {
   type DisconnectCode,

@@ -1,6 +1,6 @@
 import type { HeapSpaceInfo } from 'node:v8'
-import type { ProcessStats } from '../observing/measuring/process-watch.js'
-import { type MetricSpec, metricsFrom, seriesName } from './metric-spec.js'
+import type { ProcessStats } from '../../observing/measuring/process-watch.js'
+import { type MetricSpec, metricsFrom, seriesName } from './spec.js'
 
 /**
  * Metrics of the process, with the names, help texts and labels of the package prom-client, which boards and alerts know; but

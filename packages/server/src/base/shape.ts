@@ -1,4 +1,4 @@
-import { isObject } from '../base/is-object.js'
+import { isObject } from './is-object.js'
 
 /** A part of a JSON Schema (2020-12), as OpenAPI 3.1 has it. */
 export type JsonSchema = { readonly [member: string]: unknown }

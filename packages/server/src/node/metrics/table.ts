@@ -1,10 +1,10 @@
 import type { GapReason } from 'webmq-client/protocol'
-import type { HookOutcome, WebhookStats } from '../hooks/index.js'
-import { CLOSE_CODES, ERROR_CODES, HOOK_NAMES } from '../observing/measuring/measurements.js'
-import type { OutboxStatus } from '../outbox/outbox.js'
-import type { BrokerStatus } from '../ports/broker.js'
-import { flagged, type MetricSpec, metricsOf, namesOf, seriesName } from './metric-spec.js'
-import type { HttpDropReason } from './stats.js'
+import type { HookOutcome, WebhookStats } from '../../hooks/index.js'
+import type { HttpDropReason } from '../../http/connections.js'
+import { CLOSE_CODES, ERROR_CODES, HOOK_NAMES } from '../../observing/measuring/measurements.js'
+import type { OutboxStatus } from '../../outbox/outbox.js'
+import type { BrokerStatus } from '../../ports/broker.js'
+import { flagged, type MetricSpec, metricsOf, namesOf, seriesName } from './spec.js'
 
 const BREAKER_STATES: readonly WebhookStats['breaker'][] = ['closed', 'open', 'half-open']
 const OUTBOX_STATUSES = namesOf<OutboxStatus>({ leading: true, waiting: true, down: true })

@@ -1,8 +1,10 @@
 import type { ErrorCode, GapReason } from 'webmq-client/protocol'
 import type { HookCounts, WebhookStats } from '../hooks/index.js'
+import type { HttpStats } from '../http/connections.js'
 import type { CertificateStats } from '../identity/certificates/store.js'
-import type { TokenFailure } from '../identity/paced-verifier.js'
+import type { TokenFailure } from '../identity/token-failure.js'
 import type { MeasurementStats } from '../observing/measuring/measurements.js'
+import type { ClusterStats } from '../operators/index.js'
 import type { OutboxStats } from '../outbox/outbox.js'
 import type { BrokerStatus, RefusalReason } from '../ports/broker.js'
 import type { BrokerStats } from '../ports/broker-stats.js'
@@ -11,7 +13,6 @@ import type { WorkStats } from '../ports/work-meter.js'
 import type { OccupancyStats, PresenceStats } from '../presence/index.js'
 import type { QueueGroupStats } from '../queue-groups/index.js'
 import type { StreamStats } from '../streams/streams.js'
-import type { ClusterStats } from './operators/index.js'
 
 /** Counters of a node's broker, its status and its downtime. */
 export interface ServerBrokerStats extends BrokerStats {
@@ -20,18 +21,6 @@ export interface ServerBrokerStats extends BrokerStats {
   readonly awayMs: number
   /** Duration of the last completed outage; 0 without one. */
   readonly lastAwayMs: number
-}
-
-/**
- * Why a plain HTTP connection was ended: room for others, no request for too long, too many at once, no room. `rate`: a request was
- * refused, because its client asks too often.
- */
-export type HttpDropReason = 'evicted' | 'timeout' | 'pipelining' | 'full' | 'rate'
-
-/** Plain HTTP connections: open ones, and those that were ended or refused since the start, with refused requests. */
-export interface HttpStats {
-  readonly connectionCount: number
-  readonly droppedCounts: Readonly<Partial<Record<HttpDropReason, number>>>
 }
 
 /** Counters since the start; gauges at the time of the call. */

@@ -1,8 +1,7 @@
 import { WebMQError } from 'webmq-client/protocol'
-import { defined } from '../../base/defined.js'
-import { answer, count, flag, integer, list, name, optional, text, type ValueOf } from '../schema.js'
-import type { ClusterContext } from './cluster.js'
-import type { OperatorAnswer } from './operator-message.js'
+import { defined } from '../base/defined.js'
+import { answer, count, flag, integer, list, name, optional, text, type ValueOf } from '../base/shape.js'
+import type { Nodes } from '../nodes/index.js'
 
 /** Rows of one page of a listing. */
 export const MAX_PAGE_ROWS = 1_000
@@ -106,8 +105,17 @@ function rowOf(session: ListedSession): ConnectionRow {
   }
 }
 
+type Answer = ({ readonly kind: 'rows' } & ConnectionRows) | { readonly kind: 'summary' }
+
 /** Asks one node or all others. Resolves to the answers that come in time. */
-type Ask = (query: RowsQuery, to?: string) => Promise<ReadonlyMap<string, OperatorAnswer>>
+type Ask = (query: RowsQuery, to?: string) => Promise<ReadonlyMap<string, Answer>>
+
+/** This node, its sessions, and the others. */
+interface ListSources {
+  readonly node: string
+  readonly nodes: Pick<Nodes, 'peers'>
+  readonly sessions: Iterable<ListedSession>
+}
 
 /** Where a page ends. */
 interface Place {
@@ -144,12 +152,12 @@ const MAX_REQUESTS = 16
 const END = Number.MAX_SAFE_INTEGER
 
 export class ConnectionList {
-  readonly #context: Pick<ClusterContext, 'node' | 'nodes' | 'sessions'>
+  readonly #sources: ListSources
   readonly #ask: Ask
   #requestCount = 0
 
-  constructor(context: Pick<ClusterContext, 'node' | 'nodes' | 'sessions'>, ask: Ask) {
-    this.#context = context
+  constructor(sources: ListSources, ask: Ask) {
+    this.#sources = sources
     this.#ask = ask
   }
 
@@ -170,7 +178,7 @@ export class ConnectionList {
   }
 
   async #find(query: RowsQuery): Promise<Found> {
-    const { node, nodes, sessions } = this.#context
+    const { node, nodes, sessions } = this.#sources
     const found = new Map([[node, rowsOf(sessions, query)]])
     const answers = nodes.peers().length > 0 ? await this.#ask(query) : []
     for (const [name, answer] of answers) if (answer.kind === 'rows') found.set(name, answer)
@@ -178,7 +186,7 @@ export class ConnectionList {
   }
 
   async #page({ match, limit, after, node }: PageQuery): Promise<ConnectionPage> {
-    const { node: own, nodes } = this.#context
+    const { node: own, nodes } = this.#sources
     const begin = placeOf(after)
     const named = node ?? begin?.node ?? own
     const names = (named === ALL ? [own, ...nodes.peers()] : [named]).filter((name) => name >= (begin?.node ?? ''))
@@ -217,7 +225,7 @@ export class ConnectionList {
   }
 
   async #rowsOf(name: string, query: RowsQuery): Promise<ConnectionRows | undefined> {
-    const { node, sessions } = this.#context
+    const { node, sessions } = this.#sources
     if (name === node) return rowsOf(sessions, query)
     const answer = (await this.#ask(query, name)).get(name)
     return answer?.kind === 'rows' ? answer : undefined

@@ -1,5 +1,5 @@
-import type { NodeMessage } from '../../nodes/index.js'
-import { amount, answer, choice, count, name, optional, type ValueOf } from '../schema.js'
+import { amount, answer, choice, count, name, optional, type ValueOf } from '../base/shape.js'
+import type { NodeMessage } from '../nodes/index.js'
 import { QUERY, ROWS } from './connection-list.js'
 
 const TARGET = answer({ by: choice(['user', 'session', 'address']), value: name('Of the user, session or address.') })

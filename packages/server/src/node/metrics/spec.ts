@@ -1,5 +1,5 @@
-import type { HistogramStats } from '../observing/measuring/histogram.js'
-import type { ServerStats } from './stats.js'
+import type { HistogramStats } from '../../observing/measuring/histogram.js'
+import type { ServerStats } from '../stats.js'
 
 export interface MetricsSource {
   readonly node: string

@@ -1,6 +1,6 @@
-import type { ProcessStats, ProcessWatch } from '../observing/measuring/process-watch.js'
-import type { MetricsPage } from './frontend.js'
-import type { MetricSpec, MetricsSource, Sample } from './metric-spec.js'
+import type { MetricsPage } from '../../http/context.js'
+import type { ProcessStats, ProcessWatch } from '../../observing/measuring/process-watch.js'
+import type { MetricSpec, MetricsSource, Sample } from './spec.js'
 
 /** The format of {@link metricsText}. */
 const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
@@ -16,9 +16,9 @@ interface Loaded {
 
 async function load(): Promise<Loaded> {
   const [{ ProcessWatch }, { PROCESS_METRICS }, { METRICS }] = await Promise.all([
-    import('../observing/measuring/process-watch.js'),
-    import('./process-metrics.js'),
-    import('./metrics-table.js'),
+    import('../../observing/measuring/process-watch.js'),
+    import('./of-process.js'),
+    import('./table.js'),
   ])
   return { watch: new ProcessWatch(), ofProcess: PROCESS_METRICS, ofNode: METRICS }
 }

@@ -1,5 +1,5 @@
-import { type Revocation, type Revocations, revocationFrom, revocationText } from '../../identity/revocations.js'
-import { isCount, listOf, type NodeMessage, type Nodes, type NodeTable, PartSender } from '../../nodes/index.js'
+import { type Revocation, type Revocations, revocationFrom, revocationText } from '../identity/revocations.js'
+import { isCount, listOf, type NodeMessage, type Nodes, type NodeTable, PartSender } from '../nodes/index.js'
 
 /** A node that sends no part for this long is left, and the next one is asked. */
 const SILENCE_MS = 5_000

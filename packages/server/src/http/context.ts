@@ -1,0 +1,37 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Logger } from '../base/logger.js'
+import type { HookCalls } from '../hooks/index.js'
+import type { TokenVerifier } from '../identity/index.js'
+import type { TrustedProxies } from '../identity/trusted-proxies.js'
+import type { Health } from '../observing/health/readiness.js'
+import type { ResolvedOptions } from '../options/server-options.js'
+import type { LocalHandler } from '../routing/in-process/listeners.js'
+import type { LocalListenOptions, LocalSubscription } from '../routing/in-process/subscription.js'
+import type { ApiNode } from './api/handlers/handler.js'
+
+/** A subscription of the process. */
+export type ListenLocally = (pattern: string, handler: LocalHandler, options: LocalListenOptions) => LocalSubscription
+
+export interface MetricsPage {
+  readonly contentType: string
+  readonly text: string
+}
+
+/** The server that HTTP speaks for. Functions are read at each request. */
+export interface HttpContext {
+  /** Reloads change them in place. */
+  readonly options: ResolvedOptions
+  readonly logger: Logger
+  readonly verifier: TokenVerifier | undefined
+  readonly hooks: HookCalls | undefined
+  readonly proxies: TrustedProxies
+  readonly demo: { readonly pageFolder: string; readonly clientFolder: string } | undefined
+  /** Absent until the node runs. */
+  readonly node: () => ApiNode | undefined
+  readonly health: () => Health
+  readonly metrics: () => Promise<MetricsPage>
+  /** See {@link Transport.takeStream}; `undefined` without one. */
+  readonly takeStream: (request: IncomingMessage, response: ServerResponse) => boolean | undefined
+  /** For the admin page's tail. */
+  readonly listen: ListenLocally
+}
