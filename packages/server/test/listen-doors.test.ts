@@ -49,7 +49,11 @@ type Told = string
 const DOORS: Readonly<Record<string, (asked: Asked, headers: Record<string, string>) => Promise<Told>>> = {
   async websocket({ pattern, since, meta }, headers) {
     const client = await ProtocolClient.open(house.webSocketUrl, { headers })
-    const answer = await client.request((id) => ({ verb: 'listen', id, pattern, since: since?.(), meta }))
+    const answer = await client.request((id) => ({
+      ...{ verb: 'listen', id, pattern },
+      ...(since && { since: since() }),
+      ...(meta && { meta }),
+    }))
     client.socket.terminate()
     if (answer.verb === 'error') return answer.code
     return answer.gap ?? (answer.recovered ? 'recovered' : 'live')

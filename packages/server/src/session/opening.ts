@@ -34,7 +34,7 @@ export interface ListenWriter {
  * Checks limits and grants.
  * @throws {WebMQError} `E_UNSUPPORTED`, `E_PATTERN_INVALID`, `E_FORBIDDEN`, `E_LISTEN_LIMIT`.
  */
-export function assertMayBegin(session: Session, { patterns, range, hasMeta }: ListenRequest): void {
+function assertMayBegin(session: Session, { patterns, range, hasMeta }: ListenRequest): void {
   const { listens, limits, services } = session
   if (range.state === true && !services.broker.capabilities.retained)
     throw refusalOf('E_UNSUPPORTED', { detail: 'state topics' })
