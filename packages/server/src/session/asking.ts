@@ -1,10 +1,11 @@
 import type { ClientMessage } from 'webmq-client/protocol'
 import { andThen, type MaybePromise } from '../base/maybe-promise.js'
 import type { HookCalls } from '../hooks/index.js'
-import { isRangeAsked } from '../replay/replay.js'
 import { assertMayRead } from './handlers/history.js'
-import { assertMayBegin } from './handlers/listen.js'
+import { requestOf } from './handlers/listen.js'
 import { assertMayUse } from './handlers/presence.js'
+import { assertMayJoin, slotNameOf } from './handlers/queue-group.js'
+import { askToListen } from './opening.js'
 import type { Session } from './session.js'
 
 /**
@@ -19,9 +20,12 @@ export function askAbout(
   message: ClientMessage,
 ): MaybePromise<ClientMessage | undefined> {
   switch (message.verb) {
-    case 'listen':
-      assertMayBegin(session, session.services, message)
-      return unchanged(hooks.listen(session, 'listen', message.pattern, isRangeAsked(message)))
+    case 'listen': {
+      const name = slotNameOf(message)
+      if (name === undefined) return unchanged(askToListen(hooks, session, requestOf(message)))
+      assertMayJoin(session, session.services, message, name)
+      return unchanged(hooks.listen(session, 'listen', message.pattern, false))
+    }
     case 'history':
     case 'read':
       assertMayRead(session, session.services, message)

@@ -3,10 +3,10 @@ import { andThen } from '../../base/maybe-promise.js'
 import { assertMayListen } from '../../identity/access.js'
 import { assertKeyWords } from '../../ports/word-limits.js'
 import { MAX_PAGE_MESSAGES, type RangeOptions, type Replay, readLog } from '../../replay/replay.js'
+import { assertMeta } from '../opening.js'
 import type { SessionServices } from '../services.js'
 import type { Session } from '../session.js'
 import type { Handler, MessageOf } from './handler.js'
-import { assertMeta } from './listen.js'
 
 /** Messages sent when the request names neither a number nor a start. */
 const DEFAULT_LAST = 100
@@ -47,7 +47,7 @@ export function assertMayRead(
   if (!broker.capabilities.history) throw refusalOf('E_UNSUPPORTED', { detail: 'history' })
   assertKeyWords(key, session.limits, refusalOf)
   assertMayListen(session, key)
-  assertMeta(metaRules, key, meta)
+  if (meta === true) assertMeta(metaRules, [key])
 }
 
 /** `hasMore`: older messages may be left out. `reverse` cannot be continued [P-6.11]; `before` can [P-15.5]. */

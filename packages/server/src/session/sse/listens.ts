@@ -1,13 +1,9 @@
 import { type GapReason, WebMQError } from 'webmq-client/protocol'
-import { assertMayListen } from '../../identity/access.js'
 import { variantOf } from '../../patterns/variant.js'
-import type { InboundMessage } from '../../ports/broker.js'
-import { formatPosition, isAfter } from '../../ports/position.js'
-import { isRangeAsked, type Replay, readLog, withLive } from '../../replay/replay.js'
-import type { ListenOpening } from '../../routing/listens.js'
+import { formatPosition } from '../../ports/position.js'
+import { isRangeAsked, type Replay } from '../../replay/replay.js'
 import { encodeSseEvent, encodeSseMessage } from '../../routing/sse-events.js'
-import { assertMeta } from '../handlers/listen.js'
-import { assertRoom } from '../listen-room.js'
+import { askToListen, beginListens, type ListenRequest, type ListenWriter } from '../opening.js'
 import type { Session } from '../session.js'
 import type { StreamRequest } from './request.js'
 
@@ -25,8 +21,11 @@ export class StreamListens {
   #hasGap = false
   /** Of which messages may be missing. */
   readonly #missed = new Set<string>()
+  /** Up to here the reader has everything. */
+  #position: string | undefined
   readonly #isResuming: boolean
   readonly #hasMeta: boolean
+  readonly #writer: ListenWriter
 
   constructor(session: Session, { patterns, range, meta }: StreamRequest) {
     this.#session = session
@@ -34,6 +33,11 @@ export class StreamListens {
     this.#range = range
     this.#isResuming = range.since !== undefined
     this.#hasMeta = meta
+    this.#writer = {
+      variant: variantOf('sse', 'disconnect', meta),
+      send: (page) => this.#send(page),
+      isRecovered: (pattern) => (this.#isResuming ? !this.#missed.has(pattern) : undefined),
+    }
   }
 
   /**
@@ -41,34 +45,22 @@ export class StreamListens {
    * @throws {WebMQError} `E_FORBIDDEN`, `E_BROKER_UNAVAILABLE`, `E_LISTEN_LIMIT`.
    */
   async begin(): Promise<void> {
-    await this.#ask()
+    const session = this.#session
+    await askToListen(session.services.hooks, session, this.#request)
     if (isRangeAsked(this.#range)) await this.#findUnlogged()
-    while (!this.#session.isClosed) {
-      const position = await this.#step().catch((error: unknown) => this.#forgetPosition(error))
-      if (this.#session.isClosed) return
-      if (position === false) continue
+    while (!session.isClosed) {
+      const isLive = await this.#beginOrReadOn()
+      if (session.isClosed) return
+      if (!isLive) continue
       const isRecovered = this.#isResuming && !this.#hasGap
-      this.#send({
+      const position = this.#position
+      const event = {
         name: 'live',
         ...(position === undefined ? {} : { id: position }),
         data: { ...(position === undefined ? {} : { position }), ...(isRecovered ? { recovered: true } : {}) },
-      })
+      }
+      session.replyEncoded(encodeSseEvent(event))
       return
-    }
-  }
-
-  /** Checks grants and limits, then asks the hooks, as for the listens of a WebSocket. */
-  async #ask(): Promise<void> {
-    const session = this.#session
-    this.#patterns.forEach((pattern, index) => {
-      assertMayListen(session, pattern)
-      assertRoom(session, pattern, index)
-    })
-    if (this.#hasMeta && !this.#patterns.some((pattern) => session.services.metaRules.mayCover(pattern)))
-      for (const pattern of this.#patterns) assertMeta(session.services.metaRules, pattern, true)
-    for (const pattern of this.#patterns) {
-      await session.services.hooks?.listen(session, 'listen', pattern, isRangeAsked(this.#range))
-      if (session.isClosed) return
     }
   }
 
@@ -87,91 +79,38 @@ export class StreamListens {
     this.#logged = new Set(logged)
   }
 
-  /** Sends a page; the position up to which the messages are complete once the patterns are live, `false` before. */
-  async #step(): Promise<string | undefined | false> {
-    const hasLog = isRangeAsked(this.#range) && this.#session.services.broker.capabilities.history
-    if (hasLog && (await this.#readOn())) return false
-    return this.#session.isClosed ? false : await this.#goLive()
-  }
-
   /**
    * The log ends before the position, for it has lost its end. A browser would ask for the position again and again, so the
    * reader is told of a gap instead, and gets what comes from now on.
    */
-  #forgetPosition(error: unknown): false {
-    const isGone = error instanceof WebMQError && error.code === 'E_POSITION_INVALID'
-    if (!isGone || this.#range.since === undefined) throw error
-    this.#range = {}
-    this.#tellGap('broker-lost')
-    return false
-  }
-
-  /** Sends a page that is not the last one; `false` if there is none. */
-  #readOn(): Promise<boolean> | boolean {
-    const { replays, broker } = this.#session.services
-    const read = () => readLog(broker, this.#range, this.#patterns, this.#session)
-    return replays.read(this.#session, read, (page) => {
-      if (this.#session.isClosed || !page.hasMore) return false
-      this.#sendPage(page, false)
-      return true
-    }) as Promise<boolean> | boolean
-  }
-
-  /** Sends the last page and goes live. */
-  async #goLive(): Promise<string | undefined | false> {
-    const session = this.#session
-    const openings: ListenOpening[] = []
-    const variant = variantOf('sse', 'disconnect', this.#hasMeta)
-    const abort = () => {
-      for (const opening of openings) opening.abort()
-    }
+  async #beginOrReadOn(): Promise<boolean> {
     try {
-      for (const pattern of this.#patterns) {
-        assertMayListen(session, pattern)
-        openings.push(session.listens.open(pattern, variant))
-      }
-      await Promise.all(openings.map(({ bound }) => bound))
-      // Nobody was promised the messages before.
-      for (const { buffer } of openings) buffer.gap = undefined
-      const { replays, broker, measurements, observer } = session.services
-      const read = () => readLog(broker, this.#range, this.#patterns, session)
-      return await replays.read(session, read, (log) => {
-        if (session.isClosed) {
-          abort()
-          return undefined
-        }
-        for (const pattern of this.#patterns) assertMayListen(session, pattern)
-        const replay = withLive(log, joined(openings), isRangeAsked(this.#range))
-        const gap = replay.gap ?? openings.find(({ buffer }) => buffer.gap !== undefined)?.buffer.gap
-        const sent = this.#sendPage(gap === undefined ? replay : { ...replay, gap }, true)
-        if (sent.hasMore) {
-          abort()
-          return false
-        }
-        for (const opening of openings) opening.commit()
-        for (const pattern of this.#patterns) {
-          if (this.#isResuming) measurements.resumes.add(this.#missed.has(pattern) ? 'gap' : 'recovered')
-          observer?.listened?.(session, pattern)
-        }
-        return sent.position && formatPosition(sent.position)
-      })
+      return await beginListens(this.#session, this.#request, this.#writer)
     } catch (error) {
-      abort()
-      throw error
+      const isGone = error instanceof WebMQError && error.code === 'E_POSITION_INVALID'
+      if (!isGone || this.#range.since === undefined) throw error
+      this.#range = {}
+      this.#tellGap('broker-lost')
+      return false
     }
+  }
+
+  get #request(): ListenRequest {
+    return { patterns: this.#patterns, range: this.#range, hasMeta: this.#hasMeta }
   }
 
   /** Sends as much of a page as the reader may get now, and goes on behind it. */
-  #sendPage(page: Replay, becomesLive: boolean): Replay {
+  #send(page: Replay): boolean {
     const { replays } = this.#session.services
-    const sent = replays.take(this.#session, page, { becomesLive })
+    const sent = replays.take(this.#session, page, { becomesLive: true })
     if (sent.gap !== undefined) this.#tellGap(sent.gap)
     replays.deliver(this.#session, sent.messages, (message) => ({
       data: encodeSseMessage(message, true, this.#hasMeta),
       isBinary: false,
     }))
-    if (sent.position !== undefined && isRangeAsked(this.#range)) this.#range = { since: formatPosition(sent.position) }
-    return sent
+    this.#position = sent.position && formatPosition(sent.position)
+    if (this.#position !== undefined && isRangeAsked(this.#range)) this.#range = { since: this.#position }
+    return !sent.hasMore
   }
 
   #tellGap(reason: GapReason): void {
@@ -183,19 +122,4 @@ export class StreamListens {
       this.#session.reply({ verb: 'gap', pattern, reason })
     }
   }
-
-  #send(event: Parameters<typeof encodeSseEvent>[0]): void {
-    this.#session.replyEncoded(encodeSseEvent(event))
-  }
-}
-
-/** The live messages of several listens, each once, in log order. */
-function joined(openings: readonly ListenOpening[]): { messages: InboundMessage[]; hasOverflowed: boolean } {
-  // The buffers share the objects of their messages.
-  const messages = [...new Set(openings.flatMap(({ buffer }) => buffer.messages))]
-  const logged = messages.filter(({ position }) => position !== undefined)
-  logged.sort(({ position: one }, { position: other }) =>
-    one === undefined || other === undefined || one.epoch !== other.epoch ? 0 : isAfter(one, other) ? 1 : -1,
-  )
-  return { messages: logged, hasOverflowed: openings.some(({ buffer }) => buffer.hasOverflowed) }
 }
